@@ -1,0 +1,341 @@
+"""The look of every chart, and the few chart shapes that the studies share.
+
+`enable()` is called once at the top of an analysis notebook. From then on a chart is stored as Vega-Lite
+(drawn by JupyterLab and by the published page) and as SVG (for readers without scripts), both with the
+chart's description as the text that a screen reader speaks. A builder therefore has no default description:
+only the caller has the numbers from which the finding can be said.
+
+Builders take a polars frame with the columns they name, keep its row order, and return an Altair chart that
+is as wide as its container. Ratios are plain numbers: 1 is as fast as the baseline.
+"""
+
+import json
+import math
+import textwrap
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+
+import altair as alt
+import polars as pl
+import vl_convert
+
+INK, MUTED, GRID, PAPER = "#1f2328", "#59636e", "#d8dde3", "#ffffff"
+
+# Okabe and Ito (2008), "Color Universal Design": colours that all common kinds of colour vision can tell apart.
+# Those with the best contrast on white come first; their yellow is left out, it cannot be read on white.
+BLUE, VERMILLION, GREEN = "#0072b2", "#d55e00", "#009e73"
+PURPLE, ORANGE, SKY = "#cc79a7", "#e69f00", "#56b4e9"
+PALETTE = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY)
+
+# What each colour becomes on the dark page. The page's style sheet selects on the colour that the SVG
+# carries, so a chart is drawn once and still follows the reader's theme.
+DARK = {
+    INK: "#e6e9ec",
+    MUTED: "#a3adb8",
+    GRID: "#363d45",
+    PAPER: "#14181c",
+    BLUE: "#4aa8e0",
+    VERMILLION: "#f2813a",
+    GREEN: "#2fc49a",
+    PURPLE: "#de9cc0",
+    ORANGE: "#f0b73a",
+    SKY: "#8fd0f5",
+}
+
+VERDICT_COLOURS = {"slower": VERMILLION, "faster": BLUE, "same": GREEN, "undecided": MUTED}
+
+VEGALITE_MIME = "application/vnd.vegalite.v6.json"
+WIDE, NARROW = 680, 330  # pixels: the text column on a desktop, a 375 px phone less its margins
+FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', Arial, sans-serif"
+NUMBERS = {"decimal": ".", "thousands": "\u202f", "grouping": [3], "currency": ["", ""]}
+TITLE_CHARACTERS = 40  # an axis title of 13 px breaks here, so that it still fits on a phone
+
+
+# -- theme and renderer ----------------------------------------------------------------------------
+
+
+def enable() -> None:
+    """Make the project's theme and renderer those of this kernel."""
+    alt.theme.register("async-cost", enable=True)(_theme)
+    alt.renderers.register("async-cost", mime_bundle)
+    alt.renderers.enable("async-cost")
+
+
+def _theme() -> alt.theme.ThemeConfig:
+    axis = {
+        "labelFontSize": 13,
+        "titleFontSize": 13,
+        "titleFontWeight": "normal",
+        "labelColor": INK,
+        "titleColor": MUTED,
+        "domainColor": MUTED,
+        "tickColor": MUTED,
+        "gridColor": GRID,
+        "labelLimit": 150,
+        "titlePadding": 10,
+    }
+    return {
+        "config": {
+            "background": PAPER,
+            "font": FONT,
+            "view": {"stroke": None, "continuousHeight": 260},
+            "axis": axis,
+            "axisQuantitative": {"tickCount": 5, "labelOverlap": True},
+            "legend": {
+                "orient": "top",
+                "direction": "horizontal",
+                "title": None,
+                "labelFontSize": 13,
+                "labelColor": INK,
+                "labelLimit": 260,
+                "symbolSize": 90,
+            },
+            "title": {"fontSize": 15, "color": INK, "anchor": "start", "fontWeight": 600},
+            "text": {"fontSize": 13, "color": INK},
+            "rule": {"color": MUTED},
+            "range": {"category": list(PALETTE)},
+            "mark": {"color": BLUE},
+            "line": {"strokeWidth": 2},
+            "locale": {"number": {"decimal": ".", "thousands": "\u202f", "grouping": [3], "currency": ["", ""]}},
+        }
+    }
+
+
+def mime_bundle(spec: dict[str, Any], **_options: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The two forms of a chart that a notebook stores, and the alt text in the metadata of the picture.
+
+    The description is the plain-text form, too: terminals and diff tools show that one.
+    """
+    alt_text = spec.get("description") or "Chart without a description"
+    bundle = {VEGALITE_MIME: spec, "image/svg+xml": static_svg(spec, WIDE), "text/plain": alt_text}
+    return bundle, {"image/svg+xml": {"alt": alt_text}, VEGALITE_MIME: {"embed_options": {"renderer": "svg"}}}
+
+
+def static_svg(spec: dict[str, Any], width: int) -> str:
+    """The chart as an SVG that is `width` pixels wide and shrinks with its container; needs no network."""
+    sized = dict(spec)
+    if sized.get("width") == "container":
+        sized["width"] = width
+        sized["autosize"] = {"type": "fit-x", "contains": "padding"}
+    version = alt.SCHEMA_VERSION.removeprefix("v").rsplit(".", 1)[0]
+    svg = vl_convert.vegalite_to_svg(json.dumps(sized), vl_version=version, allowed_base_urls=[])
+    title = f"<title>{escape(spec.get('description', ''))}</title>"
+    head, rest = svg.split(">", 1)
+    return f'{head} role="img" style="max-width:100%;height:auto">{title}{rest}'
+
+
+def dark_css(scope: str) -> str:
+    """Style rules that recolour the charts below `scope` (a CSS selector) for a dark page."""
+    return "\n".join(
+        f'{scope} [{attribute}="{light}"] {{ {attribute}: {dark}; }}'
+        for light, dark in DARK.items()
+        for attribute in ("fill", "stroke")
+    )
+
+
+# -- chart shapes ----------------------------------------------------------------------------------
+
+
+def ratio_intervals(
+    frame: pl.DataFrame,
+    *,
+    description: str,
+    baseline: str = "manual",
+    label: str = "variant",
+    title: str | None = None,
+    log: bool = False,
+) -> alt.LayerChart:
+    """One row a variant: the ratio as a stroke on its interval, against a rule at 1.
+
+    Columns: `label`, ratio, low, high; optional `published` (ratio, null where there is none: a hollow
+    diamond below ours) and `verdict` (slower, faster, same, undecided: the colour). `title` replaces the
+    axis title.
+    """
+    _require(frame, [label, "ratio", "low", "high"])
+    published = _has_values(frame, "published")
+    title = title or f"time / time of {baseline}, same round (1 = as fast)"
+    scale = alt.Scale(type="log" if log else "linear", domain=_ratio_domain(frame, log), nice=False)
+    colour = _verdict_colour(frame)
+    ours, theirs = "measured, 95 % interval", "published"
+    shapes = alt.Scale(domain=[ours, theirs], range=["M0,-1V1", "diamond"])
+    legend = alt.Legend(symbolStrokeColor=INK, symbolStrokeWidth=2) if published else None
+    shape = alt.Shape("whose:N", scale=shapes, legend=legend)
+
+    base = alt.Chart(frame).encode(
+        y=alt.Y(f"{label}:N", sort=None, title=None, axis=alt.Axis(domain=False, ticks=False, grid=False)),
+        tooltip=_ratio_tooltip(frame, label),
+    )
+    axis = {"title": wrapped(title), "scale": scale}
+    interval = base.mark_rule(strokeWidth=9, opacity=0.4).encode(x=alt.X("low:Q", **axis), x2="high:Q", color=colour)
+    estimate = base.transform_calculate(whose=f"'{ours}'").mark_point(size=260, strokeWidth=2.5, opacity=1)
+    estimate = estimate.encode(x=alt.X("ratio:Q", **axis), color=colour, shape=shape)
+    number = base.mark_text(align="left", dx=8).encode(x="high:Q", text=alt.Text("ratio:Q", format=".2f"))
+    layers = [_rule_x(1), interval, estimate, number]
+    if published:
+        diamond = base.transform_filter("isValid(datum.published)").transform_calculate(whose=f"'{theirs}'")
+        diamond = diamond.mark_point(size=70, strokeWidth=1.6, fill=PAPER, stroke=INK, opacity=1, yOffset=11)
+        layers.append(diamond.encode(x="published:Q", shape=shape))
+    step = 40 if published else 32
+    return alt.layer(*layers).properties(width="container", height=alt.Step(step), description=description)
+
+
+def break_even(
+    frame: pl.DataFrame,
+    *,
+    description: str,
+    x_title: str = "own work per request (µs, log scale)",
+    y_title: str = "overhead of async (% of the time of manual)",
+    thresholds: Sequence[float] = (),
+    log_y: bool = False,
+) -> alt.LayerChart:
+    """How an overhead fades as the program does more work of its own: line, points and interval band.
+
+    Columns: work_us (microseconds, above 0), overhead, low, high (in the unit of `y_title`); optional
+    `series` (a line each). `thresholds` are overheads worth a dashed rule, such as 1 %. A log axis has no
+    place for 0 and less: there the band ends at the smallest value shown, and such points are left out.
+    """
+    _require(frame, ["work_us", "overhead", "low", "high"])
+    scale = alt.Scale(type="log") if log_y else alt.Scale(zero=True)
+    if log_y:
+        floor = min(v for c in ("low", "overhead", "high") for v in frame[c].to_list() if v is not None and v > 0)
+        frame = frame.filter(pl.col("overhead") > 0).with_columns(pl.col("low").clip(floor))
+    series = "series" in frame.columns
+    colour = alt.Color("series:N", sort=None) if series else alt.value(BLUE)
+    base = alt.Chart(frame).encode(
+        x=alt.X("work_us:Q", title=wrapped(x_title), scale=alt.Scale(type="log", nice=False, padding=12)),
+        color=colour,
+    )
+    y = alt.Y("overhead:Q", title=None, scale=scale)
+    tooltip = [
+        *([alt.Tooltip("series:N")] if series else []),
+        alt.Tooltip("work_us:Q", title="own work (µs)", format=",.3~f"),
+        *(alt.Tooltip(f"{c}:Q", format=".2f") for c in ("overhead", "low", "high")),
+    ]
+    band = base.mark_area(opacity=0.25).encode(y=alt.Y("low:Q", title=None, scale=scale), y2="high:Q")
+    line = base.mark_line().encode(y=y)
+    points = base.mark_point(filled=True, size=55, opacity=1).encode(y=y, tooltip=tooltip)
+    rules = [_rule_y(value) for value in (0, *thresholds) if not (log_y and value <= 0)]
+    return alt.layer(*rules, band, line, points).properties(
+        width="container", height=300, description=description, title=_y_title(y_title)
+    )
+
+
+def drift(
+    frame: pl.DataFrame,
+    *,
+    description: str,
+    y_title: str = "time of manual in each round (µs a run)",
+) -> alt.LayerChart:
+    """The time of the baseline, round after round: what the machine did while we measured.
+
+    Columns: round (from 0), time (in the unit of `y_title`); optional `series` (a line each).
+    """
+    _require(frame, ["round", "time"])
+    series = "series" in frame.columns
+    base = alt.Chart(frame).encode(
+        x=alt.X("round:Q", title="round", scale=alt.Scale(nice=False, padding=8), axis=alt.Axis(tickMinStep=1)),
+        y=alt.Y("time:Q", title=None, scale=alt.Scale(zero=False)),
+        color=alt.Color("series:N", sort=None) if series else alt.value(BLUE),
+        tooltip=["round:Q", alt.Tooltip("time:Q", format=".2f"), *(["series:N"] if series else [])],
+    )
+    layers = (base.mark_line(strokeWidth=1, opacity=0.6), base.mark_point(filled=True, size=28, opacity=1))
+    return alt.layer(*layers).properties(
+        width="container", height=220, description=description, title=_y_title(y_title)
+    )
+
+
+def bars(
+    frame: pl.DataFrame,
+    *,
+    description: str,
+    title: str,
+    label: str = "variant",
+    value_format: str = ",~r",
+) -> alt.LayerChart:
+    """Exact counts as bars from 0, each with its number at its end.
+
+    Columns: `label`, value; optional `series` (a colour each, one bar below the other).
+    """
+    _require(frame, [label, "value"])
+    series = "series" in frame.columns
+    named = ["series:N"] if series else []
+    largest = max(float(v) for v in frame["value"].to_list())
+    scale = alt.Scale(domain=[0, largest * 1.18 or 1], nice=False)
+    base = alt.Chart(frame).encode(
+        y=alt.Y(f"{label}:N", sort=None, title=None, axis=alt.Axis(domain=False, ticks=False)),
+        x=alt.X("value:Q", title=wrapped(title), scale=scale, axis=alt.Axis(format="~s")),
+        tooltip=[
+            f"{label}:N",
+            *named,
+            alt.Tooltip("value:Q", format=value_format),
+        ],
+    )
+    bar = base.mark_bar().encode(color=alt.Color("series:N", sort=None) if series else alt.value(BLUE))
+    number = base.mark_text(align="left", dx=5).encode(text=alt.Text("value:Q", format=value_format))
+    if series:
+        offset = alt.YOffset("series:N", sort=None)
+        bar, number = bar.encode(yOffset=offset), number.encode(yOffset=offset)
+    step = alt.Step(20, **{"for": "offset"}) if series else alt.Step(30)
+    return alt.layer(bar, number).properties(width="container", height=step, description=description)
+
+
+def wrapped(title: str) -> list[str]:
+    """An axis title in lines that fit on a phone."""
+    return textwrap.wrap(title, TITLE_CHARACTERS) or [""]
+
+
+# -- pieces ----------------------------------------------------------------------------------------
+
+
+def _require(frame: pl.DataFrame, columns: Sequence[str]) -> None:
+    missing = [column for column in columns if column not in frame.columns]
+    if missing:
+        raise ValueError(f"chart needs column {', '.join(missing)}; the frame has {', '.join(frame.columns)}")
+    if frame.is_empty():
+        raise ValueError("chart of an empty frame: say in words that nothing was measured instead")
+
+
+def _has_values(frame: pl.DataFrame, column: str) -> bool:
+    return column in frame.columns and frame[column].null_count() < frame.height
+
+
+def _ratio_domain(frame: pl.DataFrame, log: bool) -> list[float]:
+    """From left of the smallest value to right of the largest, with room for the number written behind it."""
+    columns = [c for c in ("ratio", "low", "high", "published") if c in frame.columns]
+    values = [float(v) for c in columns for v in frame[c].to_list() if v is not None and math.isfinite(v)]
+    least, most = min([1.0, *values]), max([1.0, *values])
+    if log:
+        span = max(math.log(most / least), 0.01)
+        return [least * math.exp(-0.04 * span), most * math.exp(0.18 * span)]
+    span = max(most - least, 0.01)
+    return [least - 0.04 * span, most + 0.18 * span]
+
+
+def _verdict_colour(frame: pl.DataFrame) -> Any:
+    if not _has_values(frame, "verdict"):
+        return alt.value(BLUE)
+    present = [word for word in VERDICT_COLOURS if word in frame["verdict"].to_list()]
+    scale = alt.Scale(domain=present, range=[VERDICT_COLOURS[word] for word in present])
+    return alt.Color("verdict:N", scale=scale, legend=alt.Legend(symbolType="square"))
+
+
+def _ratio_tooltip(frame: pl.DataFrame, label: str) -> list[alt.Tooltip]:
+    numbers = [alt.Tooltip(f"{c}:Q", format=".3f") for c in ("ratio", "low", "high")]
+    if _has_values(frame, "published"):
+        numbers.append(alt.Tooltip("published:Q", format=".3f"))
+    verdict = [alt.Tooltip("verdict:N")] if _has_values(frame, "verdict") else []
+    return [alt.Tooltip(f"{label}:N"), *numbers, *verdict]
+
+
+def _rule_x(value: float) -> alt.Chart:
+    return alt.Chart(alt.Data(values=[{}])).mark_rule(strokeDash=[5, 3]).encode(x=alt.datum(value))
+
+
+def _rule_y(value: float) -> alt.Chart:
+    return alt.Chart(alt.Data(values=[{}])).mark_rule(strokeDash=[5, 3]).encode(y=alt.datum(value))
+
+
+def _y_title(text: str) -> alt.TitleParams:
+    """The title of the vertical axis, written above the chart: upright, and no width lost on a phone."""
+    return alt.TitleParams(text=wrapped(text), fontSize=13, fontWeight="normal", color=MUTED, offset=8)
