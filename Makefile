@@ -1,0 +1,44 @@
+# Everything happens inside this folder; `make clean` undoes it.
+PYTHON ?= python3
+PROFILE ?= standard
+WORKFLOW = $(PYTHON) -m async_cost.workflow
+
+.PHONY: help report measure test lab setup format clean
+
+help:
+	@echo "make report [PROFILE=quick|standard|thorough] [RUN=data/runs/...]   measure, analyse, publish under reports/"
+	@echo "make measure [PROFILE=...]   only measure, into data/runs/"
+	@echo "make lab      open JupyterLab with both kernels"
+	@echo "make test     run all tests (Rust, Python, notebooks in quick profile)"
+	@echo "make format   format Rust and Python, bring notebooks and crates in step"
+	@echo "make clean    remove everything that was installed, built or generated; runs in data/runs stay"
+
+report:
+	@$(WORKFLOW) report $(if $(RUN),--run "$(RUN)",--profile $(PROFILE))
+
+measure:
+	@$(WORKFLOW) measure --profile $(PROFILE)
+
+lab:
+	@$(WORKFLOW) lab
+
+setup:
+	@$(WORKFLOW) setup
+
+test: setup
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	cargo test --workspace --locked
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/python -m pytest
+
+format:
+	cargo fmt --all
+	.venv/bin/ruff format .
+	.venv/bin/jupyter nbconvert --clear-output --inplace --log-level=WARN notebooks/*/*.ipynb
+	.venv/bin/jupytext --sync notebooks/*/measure.ipynb
+
+clean:
+	rm -rf .venv .tools target reports data/runs/.partial async_cost.egg-info .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,78 @@
+"""A measure notebook and its crate are one thing: the two views agree, and a notebook is committed without outputs."""
+
+import re
+import tomllib
+
+import jupytext
+import nbformat
+import pytest
+
+from async_cost.toolchain import ROOT
+
+NOTEBOOKS = sorted(ROOT.glob("notebooks/*/*.ipynb"))
+MEASURING = [path for path in NOTEBOOKS if path.name == "measure.ipynb"]
+
+
+def study(path):
+    return f"{path.parent.name}/{path.stem}"
+
+
+def crate_of(notebook):
+    return ROOT / "rust-kernels" / notebook.parent.name
+
+
+@pytest.mark.parametrize("notebook", MEASURING, ids=study)
+def test_notebook_and_crate_show_the_same_text(notebook):
+    source = crate_of(notebook) / "measure.rs"
+    from_notebook = jupytext.writes(jupytext.read(notebook), fmt="rs:percent")
+    assert from_notebook == source.read_text(encoding="utf-8"), (
+        f"{notebook.relative_to(ROOT)} and {source.relative_to(ROOT)} differ: edit one of them, then `make format`"
+    )
+
+
+@pytest.mark.parametrize("notebook", MEASURING, ids=study)
+def test_crate_and_notebook_survive_the_way_back(notebook):
+    source = crate_of(notebook) / "measure.rs"
+    cells = jupytext.read(source).cells
+    ours = nbformat.read(notebook, as_version=4).cells
+    assert [(cell.cell_type, cell.source) for cell in cells] == [(cell.cell_type, cell.source) for cell in ours]
+
+
+@pytest.mark.parametrize("notebook", MEASURING, ids=study)
+def test_dep_lines_name_the_crates_dependencies(notebook):
+    manifest = tomllib.loads((crate_of(notebook) / "Cargo.toml").read_text(encoding="utf-8"))["dependencies"]
+    cells = nbformat.read(notebook, as_version=4).cells
+    lines = [line for cell in cells if cell.cell_type == "code" for line in cell.source.splitlines()]
+    deps = {}
+    for line in lines:
+        if match := re.match(r":dep (\S+) = (.+)$", line):
+            deps[match[1]] = tomllib.loads(f"dependency = {match[2]}")["dependency"]
+    assert set(deps) == set(manifest), "the :dep lines and Cargo.toml name different crates"
+    for name, wanted in manifest.items():
+        if isinstance(wanted, dict) and "path" in wanted:
+            here = (notebook.parent / deps[name]["path"]).resolve()
+            assert here == (crate_of(notebook) / wanted["path"]).resolve(), f"{name}: other path in the notebook"
+        else:
+            assert deps[name] == wanted, f"{name}: {deps[name]} in the notebook, {wanted} in Cargo.toml"
+
+
+@pytest.mark.parametrize("notebook", MEASURING, ids=study)
+def test_first_cell_compiles_cells_like_cargo_bench(notebook):
+    cells = nbformat.read(notebook, as_version=4).cells
+    first = next(cell.source for cell in cells if cell.cell_type == "code")
+    for setting in [
+        "OPT_LEVEL=3",
+        "DEBUG_ASSERTIONS=false",
+        "OVERFLOW_CHECKS=false",
+        "CODEGEN_UNITS=1",
+        "INCREMENTAL=false",
+    ]:
+        assert f":build_env CARGO_PROFILE_DEV_{setting}" in first, f"{study(notebook)}: {setting} is not set first"
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=study)
+def test_notebooks_are_committed_without_outputs(notebook):
+    for number, cell in enumerate(nbformat.read(notebook, as_version=4).cells, start=1):
+        assert not cell.get("outputs") and not cell.get("execution_count"), (
+            f"{notebook.relative_to(ROOT)}: cell {number} holds outputs; clear them before the commit (`make format`)"
+        )

@@ -1,0 +1,98 @@
+"""One version of everything: pyproject.toml, requirements.txt, environment.yml, the compiler and the crates agree."""
+
+import json
+import re
+import subprocess
+import tomllib
+
+import pytest
+
+from async_cost.toolchain import EVCXR_VERSION, ROOT
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+REQUIREMENTS = (ROOT / "requirements.txt").read_text(encoding="utf-8")
+ENVIRONMENT = (ROOT / "environment.yml").read_text(encoding="utf-8")
+TOOLCHAIN = tomllib.loads((ROOT / "rust-toolchain.toml").read_text(encoding="utf-8"))["toolchain"]
+
+
+def pinned(requirements: str) -> dict[str, str]:
+    """Name to version of every `name==version` line."""
+    return dict(re.findall(r"^([A-Za-z0-9._-]+)==([^\s\\;]+)", requirements, re.MULTILINE))
+
+
+def direct_dependencies() -> list[str]:
+    return PROJECT["dependencies"] + [pin for extra in PROJECT["optional-dependencies"].values() for pin in extra]
+
+
+def test_every_direct_dependency_is_locked_in_the_version_that_pyproject_names():
+    locked = pinned(REQUIREMENTS)
+    for dependency in direct_dependencies():
+        name, separator, version = dependency.partition("==")
+        assert separator, f"pyproject.toml: {dependency} has no exact version; write {dependency}==X.Y.Z"
+        assert locked.get(name) == version, (
+            f"requirements.txt has {name} {locked.get(name)}, pyproject.toml {version}: compile it again (CONTRIBUTING.md)"
+        )
+
+
+def test_every_locked_package_carries_hashes_and_no_host():
+    blocks = re.split(r"\n(?=\S)", REQUIREMENTS.strip())
+    without = [block.split("==")[0] for block in blocks if "--hash=sha256:" not in block]
+    assert not without, f"requirements.txt: no hash for {without}"
+    assert "://" not in REQUIREMENTS, "requirements.txt names a host; compile it without an index option"
+
+
+def test_conda_users_get_the_same_packages_and_compiler():
+    assert "- -r requirements.txt" in ENVIRONMENT, "environment.yml must take the Python packages from requirements.txt"
+    python = re.search(r"- python=(\S+)", ENVIRONMENT)[1]
+    assert PROJECT["requires-python"].startswith(f">={python}"), f"environment.yml: python {python} is not pyproject's"
+    rust = re.search(r"- rust=(\S+)", ENVIRONMENT)[1]
+    assert rust == TOOLCHAIN["channel"], f"environment.yml has rust {rust}, rust-toolchain.toml {TOOLCHAIN['channel']}"
+    evcxr = re.search(r"- evcxr>=(\S+)", ENVIRONMENT)[1]
+    assert tuple(map(int, evcxr.split("."))) <= tuple(map(int, EVCXR_VERSION.split(".")))
+
+
+@pytest.mark.parametrize("manifest", sorted(ROOT.glob("rust-kernels/*/Cargo.toml")), ids=lambda path: path.parent.name)
+def test_crates_name_exact_versions(manifest):
+    content = tomllib.loads(manifest.read_text(encoding="utf-8"))
+    for table in ("dependencies", "dev-dependencies", "build-dependencies"):
+        for name, wanted in content.get(table, {}).items():
+            version = wanted if isinstance(wanted, str) else wanted.get("version")
+            if isinstance(wanted, dict) and "path" in wanted:
+                continue
+            assert version and version.startswith("="), f'{manifest.parent.name}: write {name} = "=X.Y.Z"'
+
+
+def test_the_lock_is_up_to_date_with_the_manifests():
+    subprocess.run(
+        ["cargo", "metadata", "--locked", "--format-version", "1", "--no-deps"],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+    )
+
+
+@pytest.mark.parametrize("study", sorted(path.parent.name for path in ROOT.glob("notebooks/*/measure.ipynb")))
+def test_the_kernel_builds_what_the_lock_says(study):
+    """The quick run of tests/test_notebooks.py leaves the lock that cargo wrote for the cells."""
+    kernel_lock = ROOT / "target" / "kernel" / study / "Cargo.lock"
+    if not kernel_lock.exists():
+        pytest.fail(f"{study} was not executed in the kernel yet: run tests/test_notebooks.py first")
+    ours = {(package["name"], package["version"]) for package in lock_packages(ROOT / "Cargo.lock")}
+    built = {
+        (package["name"], package["version"]) for package in lock_packages(kernel_lock) if package["name"] != "ctx"
+    }
+    assert built, "the kernel's lock is empty"
+    assert built <= ours, f"the kernel builds what Cargo.lock does not name: {sorted(built - ours)}"
+
+
+def lock_packages(path):
+    return tomllib.loads(path.read_text(encoding="utf-8"))["package"]
+
+
+def test_vendored_sources_are_those_of_the_lock():
+    vendored = {path.parent.name for path in (ROOT / "target" / "vendor").glob("*/.cargo-checksum.json")}
+    assert vendored, "target/vendor is empty: run make setup"
+    checksums = {package.get("checksum") for package in lock_packages(ROOT / "Cargo.lock")}
+    for name in vendored:
+        checksum = json.loads((ROOT / "target" / "vendor" / name / ".cargo-checksum.json").read_text())["package"]
+        assert checksum in checksums, f"target/vendor/{name} is not in Cargo.lock"
