@@ -36,8 +36,8 @@ test: setup
 format:
 	cargo fmt --all
 	.venv/bin/ruff format .
-	.venv/bin/jupyter nbconvert --clear-output --inplace --log-level=WARN notebooks/*/*.ipynb
 	.venv/bin/jupytext --sync notebooks/*/measure.ipynb
+	.venv/bin/jupyter nbconvert --clear-output --inplace --log-level=WARN notebooks/*/*.ipynb
 
 clean:
 	rm -rf .venv .tools target reports data/runs/.partial async_cost.egg-info .pytest_cache .ruff_cache
