@@ -1,0 +1,268 @@
+//! What a study function gets: the place where its set-up ends and its timed region begins.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+use std::time::Duration;
+
+use crate::engine::{self, Engine};
+use crate::panics;
+use crate::profile::SAMPLES;
+
+/// One raw observation: so many iterations took so long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sample {
+    /// Iterations, jobs or bursts done; at least 1.
+    pub iterations: u64,
+    /// Time that all of them took together.
+    pub elapsed: Duration,
+}
+
+/// Calls back into a study function's workload. A study function sets up what it needs, on its own stack if it likes,
+/// and then calls exactly one of [`iter`](Self::iter), [`iter_custom`](Self::iter_custom) and [`samples`](Self::samples)
+/// once, or gives up with [`fail`](Self::fail).
+///
+/// The measuring happens inside that call, so borrowed structures work as they do in any function:
+/// ```
+/// # use harness::{Bencher, Key, Study};
+/// let study = Study::new("sums").bench(Key::new("sum", "slice", "items=3"), |bencher: &mut Bencher| {
+///     let items = [1_u64, 2, 3]; // set-up: anew for each trial, not timed
+///     bencher.iter(&mut || {
+///         std::hint::black_box(items.iter().sum::<u64>());
+///     });
+/// });
+/// # study.run_once(&study.keys()[0]).unwrap();
+/// ```
+pub struct Bencher {
+    mode: Mode,
+    calls: u32,
+    samples: Vec<Sample>,
+    failure: Option<String>,
+}
+
+/// What is done with the workload.
+#[derive(Clone)]
+pub(crate) enum Mode {
+    /// Timed by Criterion.
+    Trial(Rc<Engine>),
+    /// Run for one iteration, untimed.
+    Once,
+    /// Run for one iteration to warm up, then for one inside this function.
+    Counted(fn(&mut dyn FnMut())),
+}
+
+/// Why a study function gave no samples.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Trouble {
+    /// The workload panicked, called [`Bencher::fail`] or delivered an impossible sample.
+    Failed(String),
+    /// The study function did not call the bencher exactly once.
+    Misused(&'static str),
+}
+
+impl Bencher {
+    /// Measures `run`, one call of which is one iteration.
+    ///
+    /// The timed loop is `for _ in 0..iterations { run() }`: one indirect call per iteration is part of every variant's time.
+    pub fn iter(&mut self, run: &mut dyn FnMut()) {
+        if !self.enter() {
+            return;
+        }
+        match &self.mode {
+            Mode::Trial(engine) => {
+                self.samples = engine.trial(&mut |iterations| engine::timed(run, iterations))
+            }
+            Mode::Once => run(),
+            Mode::Counted(around) => {
+                run();
+                around(run);
+            }
+        }
+    }
+
+    /// Measures a workload that times itself: `run(n)` does `n` iterations and returns the time they took.
+    ///
+    /// For counting, `run(1)` is called once to warm up and once counted, whatever of it is timed.
+    pub fn iter_custom(&mut self, run: &mut dyn FnMut(u64) -> Duration) {
+        if !self.enter() {
+            return;
+        }
+        match &self.mode {
+            Mode::Trial(engine) => self.samples = engine.trial(run),
+            Mode::Once => {
+                run(1);
+            }
+            Mode::Counted(around) => {
+                run(1);
+                around(&mut || {
+                    run(1);
+                });
+            }
+        }
+    }
+
+    /// Measures a workload of fixed size that cannot be repeated for any number of iterations: a throughput run
+    /// (`iterations` = jobs done) or one burst (`iterations` = 1). `run` is called once to warm up and then ten times
+    /// for the samples, whatever the profile's times say: keep one call short.
+    pub fn samples(&mut self, run: &mut dyn FnMut() -> Sample) {
+        if !self.enter() {
+            return;
+        }
+        match &self.mode {
+            Mode::Trial(_) => {
+                run();
+                self.samples = (0..SAMPLES).map(|_| run()).collect();
+            }
+            Mode::Once => {
+                run();
+            }
+            Mode::Counted(around) => {
+                run();
+                around(&mut || {
+                    run();
+                });
+            }
+        }
+    }
+
+    /// Gives this variant up with a message, for example because the machine lacks what it needs. The variant is
+    /// listed as failed and left out of all further rounds; the run goes on.
+    pub fn fail(&mut self, message: impl Into<String>) {
+        self.failure.get_or_insert(message.into());
+    }
+
+    /// Counts a call; only the first one is carried out.
+    fn enter(&mut self) -> bool {
+        self.calls += 1;
+        self.calls == 1 && self.failure.is_none()
+    }
+}
+
+/// Calls a study function once, with its panics caught and kept off the terminal.
+pub(crate) fn call(function: &dyn Fn(&mut Bencher), mode: Mode) -> Result<Vec<Sample>, Trouble> {
+    let mut bencher = Bencher {
+        mode,
+        calls: 0,
+        samples: Vec::new(),
+        failure: None,
+    };
+    // The study function's own state may be left broken by a panic, but it is never called again.
+    let outcome = {
+        let _quiet = panics::Quiet::new();
+        catch_unwind(AssertUnwindSafe(|| function(&mut bencher)))
+    };
+    if let Err(payload) = outcome {
+        return Err(Trouble::Failed(panics::message(payload.as_ref())));
+    }
+    if let Some(message) = bencher.failure {
+        return Err(Trouble::Failed(message));
+    }
+    match bencher.calls {
+        0 => Err(Trouble::Misused("it never called iter, iter_custom or samples")),
+        1 => check(bencher.samples, &bencher.mode),
+        _ => Err(Trouble::Misused(
+            "it called iter, iter_custom or samples more than once",
+        )),
+    }
+}
+
+/// Refuses samples that no ratio can be taken of.
+fn check(samples: Vec<Sample>, mode: &Mode) -> Result<Vec<Sample>, Trouble> {
+    let fail = |message: &str| Err(Trouble::Failed(message.to_owned()));
+    if !matches!(mode, Mode::Trial(_)) {
+        return Ok(samples);
+    }
+    if samples.len() != SAMPLES {
+        return fail("the trial did not deliver ten samples");
+    }
+    for sample in &samples {
+        if sample.iterations == 0 || sample.elapsed.is_zero() {
+            return fail("a sample has no iterations or took no time");
+        }
+    }
+    Ok(samples)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn once(function: impl Fn(&mut Bencher)) -> Result<Vec<Sample>, Trouble> {
+        call(&function, Mode::Once)
+    }
+
+    #[test]
+    fn a_function_that_measures_nothing_is_misuse() {
+        assert!(matches!(once(|_| ()), Err(Trouble::Misused(_))));
+    }
+
+    #[test]
+    fn a_second_call_is_misuse_and_not_carried_out() {
+        let runs = std::cell::Cell::new(0);
+        let count = || runs.set(runs.get() + 1);
+        let outcome = once(|bencher| {
+            bencher.iter(&mut || count());
+            bencher.iter(&mut || count());
+        });
+        assert!(matches!(outcome, Err(Trouble::Misused(_))));
+        assert_eq!(runs.get(), 1);
+    }
+
+    #[test]
+    fn a_panic_and_a_given_up_variant_are_failures_with_their_message() {
+        let panicked = once(|bencher| bencher.iter(&mut || panic!("lost a wake of task {}", 3)));
+        assert_eq!(panicked, Err(Trouble::Failed("lost a wake of task 3".to_owned())));
+        let gave_up = once(|bencher| bencher.fail("needs four cores"));
+        assert_eq!(gave_up, Err(Trouble::Failed("needs four cores".to_owned())));
+    }
+
+    #[test]
+    fn counting_warms_up_once_and_counts_one_iteration_of_each_kind() {
+        use std::sync::atomic::{AtomicU32, Ordering};
+        static INSIDE: AtomicU32 = AtomicU32::new(0);
+        fn around(run: &mut dyn FnMut()) {
+            INSIDE.fetch_add(1, Ordering::Relaxed);
+            run();
+        }
+        let runs = std::cell::Cell::new(0);
+        let count = || runs.set(runs.get() + 1);
+        let sample = Sample {
+            iterations: 5,
+            elapsed: Duration::from_nanos(1),
+        };
+        let kinds: [&dyn Fn(&mut Bencher); 3] = [
+            &|bencher| bencher.iter(&mut || count()),
+            &|bencher| {
+                bencher.iter_custom(&mut |iterations| {
+                    assert_eq!(iterations, 1);
+                    count();
+                    Duration::ZERO
+                })
+            },
+            &|bencher| {
+                bencher.samples(&mut || {
+                    count();
+                    sample
+                })
+            },
+        ];
+        for kind in kinds {
+            call(kind, Mode::Counted(around)).expect("a countable variant");
+        }
+        assert_eq!((runs.get(), INSIDE.load(Ordering::Relaxed)), (6, 3));
+    }
+
+    #[test]
+    fn samples_without_time_are_a_failure() {
+        let engine = Engine::new(Duration::from_micros(10), Duration::from_micros(10));
+        let outcome = call(
+            &|bencher: &mut Bencher| {
+                bencher.samples(&mut || Sample {
+                    iterations: 1,
+                    elapsed: Duration::ZERO,
+                })
+            },
+            Mode::Trial(Rc::new(engine)),
+        );
+        assert!(matches!(outcome, Err(Trouble::Failed(_))));
+    }
+}

@@ -1,0 +1,124 @@
+//! The name of one measured thing.
+
+use std::fmt;
+
+use crate::Error;
+
+/// Names one row of a study in the words of its published table.
+///
+/// A key is data: it is written to CSV and JSON as it is and joined with published and claimed figures.
+/// Several parameters are separated by one space, for example `syscalls=off work=1000`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Key {
+    /// The benchmark as the published table calls it, for example `nonbox+syscalls`.
+    pub bench: String,
+    /// The way of doing the work, for example `nonbox`.
+    pub variant: String,
+    /// The load, for example `syscalls=on`. Ratios are taken between variants of the same parameter.
+    pub parameter: String,
+}
+
+impl Key {
+    /// A key of these three words. They are checked by [`Study::measure`](crate::Study::measure), so that a study
+    /// can be put together without error handling.
+    pub fn new(bench: impl Into<String>, variant: impl Into<String>, parameter: impl Into<String>) -> Self {
+        Self {
+            bench: bench.into(),
+            variant: variant.into(),
+            parameter: parameter.into(),
+        }
+    }
+
+    /// Refuses words that would not survive a table: empty ones, ones with control characters (line breaks
+    /// included) and ones with spaces at either end.
+    ///
+    /// # Errors
+    /// [`Error::Key`] with the part that is wrong and why.
+    pub fn validate(&self) -> Result<(), Error> {
+        for (part, text) in [
+            ("bench", &self.bench),
+            ("variant", &self.variant),
+            ("parameter", &self.parameter),
+        ] {
+            validate_word(text).map_err(|reason| Error::Key {
+                key: self.clone(),
+                part,
+                reason,
+            })?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}@{}", self.bench, self.variant, self.parameter)
+    }
+}
+
+/// Longest word accepted in a key, in bytes: far above any real one, and short enough for a table cell.
+const LONGEST_WORD: usize = 200;
+
+/// Says what is wrong with a word of a key or with the name of a counter.
+pub(crate) fn validate_word(text: &str) -> Result<(), &'static str> {
+    if text.is_empty() {
+        Err("it is empty")
+    } else if text.chars().any(char::is_control) {
+        Err("it holds a control character or a line break")
+    } else if text.trim() != text {
+        Err("it begins or ends with a space")
+    } else if text.len() > LONGEST_WORD {
+        Err("it is longer than 200 bytes")
+    } else {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn published_words_are_accepted() {
+        for (variant, parameter) in [
+            ("nonbox", "syscalls=on"),
+            ("manual (A/A)", "syscalls=off work=1000"),
+        ] {
+            Key::new(format!("{variant}+x"), variant, parameter)
+                .validate()
+                .expect("a published key");
+        }
+    }
+
+    #[test]
+    fn hostile_words_are_refused() {
+        for word in [
+            "",
+            " ",
+            "a\nb",
+            "a\r",
+            "a\0",
+            "\u{1b}[2J",
+            " a",
+            "a ",
+            "a\u{85}b",
+            &"x".repeat(201),
+        ] {
+            for key in [
+                Key::new(word, "v", "p"),
+                Key::new("b", word, "p"),
+                Key::new("b", "v", word),
+            ] {
+                assert!(key.validate().is_err(), "{word:?} must be refused");
+            }
+        }
+    }
+
+    #[test]
+    fn shows_itself_as_claims_name_it() {
+        assert_eq!(
+            Key::new("box+rc", "box+rc", "syscalls=on").to_string(),
+            "box+rc/box+rc@syscalls=on"
+        );
+    }
+}

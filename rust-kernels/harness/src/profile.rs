@@ -1,0 +1,138 @@
+//! How much to measure.
+
+use std::time::Duration;
+
+use crate::Error;
+
+/// Samples of one trial: the least that Criterion accepts. More rounds tell more than more samples, because
+/// the machine drifts between rounds and hardly within one.
+pub const SAMPLES: usize = 10;
+
+/// How many rounds to measure and how long each trial lasts.
+///
+/// A round takes about `variants x (warm_up + trial)`; Criterion's doubling warm-up may take up to twice `warm_up`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Profile {
+    /// `quick`, `standard` or `thorough`. `test` is kept for tests of the harness: it is measured whatever the build, and a
+    /// run made with it stays in the hidden folder of partial runs, so that no reader takes it for evidence.
+    pub name: String,
+    /// Rounds; every round runs each variant once.
+    pub rounds: u32,
+    /// Least time that a trial runs untimed before its samples.
+    pub warm_up: Duration,
+    /// Time that the ten samples of a trial take together.
+    pub trial: Duration,
+}
+
+/// Name, rounds, warm-up in microseconds, trial in microseconds. The warm-up is long enough to refill the caches and the branch
+/// predictor after the preceding variant; the number of rounds sets the width of the intervals.
+const PROFILES: [(&str, u32, u64, u64); 3] = [
+    ("quick", 12, 1_000, 3_000),
+    ("standard", 120, 2_000, 6_000),
+    ("thorough", 400, 3_000, 10_000),
+];
+
+/// Name of the profile that only tests use.
+const TEST: &str = "test";
+
+impl Profile {
+    /// Shows that everything works; labelled as not evidence.
+    pub fn quick() -> Self {
+        Self::built_in(0)
+    }
+
+    /// What a report is made from.
+    pub fn standard() -> Self {
+        Self::built_in(1)
+    }
+
+    /// For small differences on noisy machines.
+    pub fn thorough() -> Self {
+        Self::built_in(2)
+    }
+
+    /// The profile named by `ASYNC_COST_PROFILE`; `quick` when that is not set.
+    ///
+    /// # Errors
+    /// [`Error::Setting`] when the name is none of the three.
+    pub fn from_env() -> Result<Self, Error> {
+        match std::env::var_os("ASYNC_COST_PROFILE") {
+            None => Ok(Self::quick()),
+            Some(name) => Self::named(&name.to_string_lossy()),
+        }
+    }
+
+    /// True for profiles that exist for tests only.
+    pub(crate) fn is_test(&self) -> bool {
+        self.name == TEST
+    }
+
+    /// Refuses a profile that measures nothing or that borrows a built-in name for other numbers.
+    pub(crate) fn validate(&self) -> Result<(), Error> {
+        let refuse = |reason: String| {
+            Err(Error::Setting {
+                name: "profile",
+                reason,
+            })
+        };
+        if self.rounds == 0 || self.trial.is_zero() || self.warm_up.is_zero() {
+            return refuse("rounds, warm-up and trial must be more than zero".to_owned());
+        }
+        if !self.is_test() {
+            Self::named(&self.name)?;
+        }
+        Ok(())
+    }
+
+    fn built_in(index: usize) -> Self {
+        let (name, rounds, warm_up, trial) = PROFILES[index];
+        Self {
+            name: name.to_owned(),
+            rounds,
+            warm_up: Duration::from_micros(warm_up),
+            trial: Duration::from_micros(trial),
+        }
+    }
+
+    fn named(name: &str) -> Result<Self, Error> {
+        PROFILES
+            .iter()
+            .position(|profile| profile.0 == name)
+            .map(Self::built_in)
+            .ok_or_else(|| Error::Setting {
+                name: "ASYNC_COST_PROFILE",
+                reason: format!("{name:?} is not a profile; use quick, standard or thorough"),
+            })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_profile_measures_more_than_the_one_before() {
+        let profiles = [Profile::quick(), Profile::standard(), Profile::thorough()];
+        for pair in profiles.windows(2) {
+            assert!(pair[0].rounds < pair[1].rounds && pair[0].trial < pair[1].trial);
+        }
+        for profile in profiles {
+            profile.validate().expect("a built-in profile");
+        }
+    }
+
+    #[test]
+    fn unknown_names_are_refused_with_the_known_ones() {
+        let message = Profile::named("fast").unwrap_err().to_string();
+        assert!(message.contains("quick, standard or thorough"), "{message}");
+    }
+
+    #[test]
+    fn empty_profiles_are_refused() {
+        let empty = Profile {
+            rounds: 0,
+            ..Profile::quick()
+        };
+        assert!(empty.validate().is_err());
+    }
+}
