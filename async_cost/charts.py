@@ -45,7 +45,9 @@ DARK = {
 
 VERDICT_COLOURS = {"slower": VERMILLION, "faster": BLUE, "same": GREEN, "undecided": MUTED}
 
-VEGALITE_MIME = "application/vnd.vegalite.v6.json"
+# JupyterLab 4.6 draws Vega-Lite 5; Altair 6 writes Vega-Lite 6. The charts below mean the same in both, so they
+# are stored under the older name, and without the `$schema` line that would make either renderer complain.
+VEGALITE_MIME = "application/vnd.vegalite.v5+json"
 WIDE, NARROW = 680, 330  # pixels: the text column on a desktop, a 375 px phone less its margins
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', Arial, sans-serif"
 NUMBERS = {"decimal": ".", "thousands": "\u202f", "grouping": [3], "currency": ["", ""]}
@@ -90,6 +92,7 @@ def _theme() -> alt.theme.ThemeConfig:
                 "labelColor": INK,
                 "labelLimit": 260,
                 "symbolSize": 90,
+                "layout": {"top": {"direction": "vertical", "anchor": "start", "margin": 4}},
             },
             "title": {"fontSize": 15, "color": INK, "anchor": "start", "fontWeight": 600},
             "text": {"fontSize": 13, "color": INK},
@@ -97,7 +100,7 @@ def _theme() -> alt.theme.ThemeConfig:
             "range": {"category": list(PALETTE)},
             "mark": {"color": BLUE},
             "line": {"strokeWidth": 2},
-            "locale": {"number": {"decimal": ".", "thousands": "\u202f", "grouping": [3], "currency": ["", ""]}},
+            "locale": {"number": NUMBERS},
         }
     }
 
@@ -108,6 +111,7 @@ def mime_bundle(spec: dict[str, Any], **_options: Any) -> tuple[dict[str, Any], 
     The description is the plain-text form, too: terminals and diff tools show that one.
     """
     alt_text = spec.get("description") or "Chart without a description"
+    spec = {key: value for key, value in spec.items() if key != "$schema"}
     bundle = {VEGALITE_MIME: spec, "image/svg+xml": static_svg(spec, WIDE), "text/plain": alt_text}
     return bundle, {"image/svg+xml": {"alt": alt_text}, VEGALITE_MIME: {"embed_options": {"renderer": "svg"}}}
 
@@ -166,16 +170,26 @@ def ratio_intervals(
         y=alt.Y(f"{label}:N", sort=None, title=None, axis=alt.Axis(domain=False, ticks=False, grid=False)),
         tooltip=_ratio_tooltip(frame, label),
     )
-    axis = {"title": wrapped(title), "scale": scale}
-    interval = base.mark_rule(strokeWidth=9, opacity=0.4).encode(x=alt.X("low:Q", **axis), x2="high:Q", color=colour)
+    grid = alt.Axis(grid=not log)
+    along_x = {"title": wrapped(title), "scale": scale, "axis": grid}
+    interval = base.mark_rule(strokeWidth=9, opacity=0.4)
+    interval = interval.encode(x=alt.X("low:Q", **along_x), x2="high:Q", color=colour)
     estimate = base.transform_calculate(whose=f"'{ours}'").mark_point(size=260, strokeWidth=2.5, opacity=1)
-    estimate = estimate.encode(x=alt.X("ratio:Q", **axis), color=colour, shape=shape)
-    number = base.mark_text(align="left", dx=8).encode(x="high:Q", text=alt.Text("ratio:Q", format=".2f"))
-    layers = [_rule_x(1), interval, estimate, number]
+    estimate = estimate.encode(x=alt.X("ratio:Q", **along_x), color=colour, shape=shape)
+    number = alt.Text("ratio:Q", format=".2f")
+    slower = base.transform_filter("datum.ratio >= 1").mark_text(align="left", dx=8, dy=-2)
+    faster = base.transform_filter("datum.ratio < 1").mark_text(align="right", dx=-8, dy=-2)
+    layers = [
+        _rule_x(1),
+        interval,
+        estimate,
+        slower.encode(x=alt.X("high:Q", **along_x), text=number),
+        faster.encode(x=alt.X("low:Q", **along_x), text=number),
+    ]
     if published:
         diamond = base.transform_filter("isValid(datum.published)").transform_calculate(whose=f"'{theirs}'")
-        diamond = diamond.mark_point(size=70, strokeWidth=1.6, fill=PAPER, stroke=INK, opacity=1, yOffset=11)
-        layers.append(diamond.encode(x="published:Q", shape=shape))
+        diamond = diamond.mark_point(size=70, strokeWidth=1.6, fill=PAPER, stroke=INK, opacity=1, yOffset=13)
+        layers.append(diamond.encode(x=alt.X("published:Q", **along_x), shape=shape))
     step = 40 if published else 32
     return alt.layer(*layers).properties(width="container", height=alt.Step(step), description=description)
 
@@ -200,10 +214,11 @@ def break_even(
     if log_y:
         floor = min(v for c in ("low", "overhead", "high") for v in frame[c].to_list() if v is not None and v > 0)
         frame = frame.filter(pl.col("overhead") > 0).with_columns(pl.col("low").clip(floor))
+    work = alt.Scale(type="log", nice=False, padding=12)
     series = "series" in frame.columns
     colour = alt.Color("series:N", sort=None) if series else alt.value(BLUE)
     base = alt.Chart(frame).encode(
-        x=alt.X("work_us:Q", title=wrapped(x_title), scale=alt.Scale(type="log", nice=False, padding=12)),
+        x=alt.X("work_us:Q", title=wrapped(x_title), scale=work, axis=alt.Axis(grid=False)),
         color=colour,
     )
     y = alt.Y("overhead:Q", title=None, scale=scale)
@@ -264,7 +279,7 @@ def bars(
     scale = alt.Scale(domain=[0, largest * 1.18 or 1], nice=False)
     base = alt.Chart(frame).encode(
         y=alt.Y(f"{label}:N", sort=None, title=None, axis=alt.Axis(domain=False, ticks=False)),
-        x=alt.X("value:Q", title=wrapped(title), scale=scale, axis=alt.Axis(format="~s")),
+        x=alt.X("value:Q", title=wrapped(title), scale=scale, axis=alt.Axis(format=",~r", tickCount=4)),
         tooltip=[
             f"{label}:N",
             *named,
@@ -281,8 +296,10 @@ def bars(
 
 
 def wrapped(title: str) -> list[str]:
-    """An axis title in lines that fit on a phone."""
-    return textwrap.wrap(title, TITLE_CHARACTERS) or [""]
+    """An axis title in lines that fit on a phone; breaks before a remark in brackets if that is enough."""
+    head, bracket, remark = title.partition(" (")
+    parts = [head, f"({remark}"] if bracket and len(title) > TITLE_CHARACTERS else [title]
+    return [line for part in parts for line in textwrap.wrap(part, TITLE_CHARACTERS)] or [""]
 
 
 # -- pieces ----------------------------------------------------------------------------------------
@@ -301,15 +318,16 @@ def _has_values(frame: pl.DataFrame, column: str) -> bool:
 
 
 def _ratio_domain(frame: pl.DataFrame, log: bool) -> list[float]:
-    """From left of the smallest value to right of the largest, with room for the number written behind it."""
+    """From left of the smallest value to right of the largest, with room for the number written there."""
     columns = [c for c in ("ratio", "low", "high", "published") if c in frame.columns]
     values = [float(v) for c in columns for v in frame[c].to_list() if v is not None and math.isfinite(v)]
     least, most = min([1.0, *values]), max([1.0, *values])
+    left = 0.26 if least < 1 else 0.04
     if log:
         span = max(math.log(most / least), 0.01)
-        return [least * math.exp(-0.04 * span), most * math.exp(0.18 * span)]
+        return [least * math.exp(-left * span), most * math.exp(0.2 * span)]
     span = max(most - least, 0.01)
-    return [least - 0.04 * span, most + 0.18 * span]
+    return [least - left * span, most + 0.2 * span]
 
 
 def _verdict_colour(frame: pl.DataFrame) -> Any:
@@ -317,7 +335,11 @@ def _verdict_colour(frame: pl.DataFrame) -> Any:
         return alt.value(BLUE)
     present = [word for word in VERDICT_COLOURS if word in frame["verdict"].to_list()]
     scale = alt.Scale(domain=present, range=[VERDICT_COLOURS[word] for word in present])
-    return alt.Color("verdict:N", scale=scale, legend=alt.Legend(symbolType="square"))
+    return alt.Color(
+        "verdict:N",
+        scale=scale,
+        legend=alt.Legend(symbolType="square", columns=2, symbolOpacity=1, symbolStrokeWidth=3),
+    )
 
 
 def _ratio_tooltip(frame: pl.DataFrame, label: str) -> list[alt.Tooltip]:
