@@ -15,6 +15,8 @@ import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, DeadKernelError
 
+from async_cost.steps import die_with_parent
+
 
 class EchoingClient(NotebookClient):
     """Runs a notebook, repeating its printed lines and counting its code cells on standard output."""
@@ -42,7 +44,7 @@ def execute(notebook: Path, executed: Path) -> None:
 
     client.on_cell_execute = announce
     try:
-        client.execute()
+        client.execute(preexec_fn=die_with_parent)
     finally:
         nbformat.write(content, executed)
 

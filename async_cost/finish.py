@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shutil
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,9 +15,10 @@ from pathlib import Path
 from async_cost.load import DataError, load_run
 
 
-def finish(partial: Path, runs: Path) -> Path:
+def finish(partial: Path, runs: Path, outcome: Path) -> Path:
     """Check the partial run as every reader will, and rename it to data/runs/<machine>/<utc-time>; returns that folder.
 
+    `outcome` is written before the rename, so that a kill between the two is noticed (the folder it names is not there yet).
     Raises DataError, and leaves the partial run where it is, when a study is incomplete or a file does not hold up.
     """
     info_file = partial / "run.json"
@@ -41,10 +41,8 @@ def finish(partial: Path, runs: Path) -> Path:
         raise DataError(
             f"{target}: a run of that machine and second exists already; move it away and run the command again"
         )
+    outcome.write_text(json.dumps({"run": run.info.run_id, "plan": partial.name}) + "\n", encoding="utf-8")
     os.rename(partial, target)
-    # Nothing is left behind where partial runs are kept.
-    if not any(partial.parent.iterdir()):
-        shutil.rmtree(partial.parent)
     return target
 
 
@@ -55,15 +53,10 @@ def main() -> int:
     parser.add_argument("outcome", type=Path, help="JSON file that receives the name of the run")
     arguments = parser.parse_args()
     try:
-        run = finish(arguments.partial, arguments.runs)
+        finish(arguments.partial, arguments.runs, arguments.outcome)
     except DataError as error:
         print(error, file=sys.stderr)
         return 1
-    root = arguments.runs.parent.parent
-    arguments.outcome.write_text(
-        json.dumps({"run": str(run.relative_to(root)), "plan": arguments.partial.name}) + "\n",
-        encoding="utf-8",
-    )
     return 0
 
 

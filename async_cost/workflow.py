@@ -9,12 +9,14 @@ Runs under the system's Python with its standard library alone; whatever needs p
 from __future__ import annotations
 
 import argparse
+import fcntl
 import hashlib
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -30,7 +32,9 @@ ANALYSED = ("zero-cost",)
 #: Seconds of measuring per profile and study on two slow cores, for the time left before anything is known.
 EXPECTED_S = {"quick": 120, "standard": 420, "thorough": 2400}
 
-RUNS = ROOT / "data" / "runs"
+#: Where runs and pages go; the variables serve tests and machines that keep data elsewhere.
+RUNS = Path(os.environ.get("ASYNC_COST_RUNS", ROOT / "data" / "runs")).resolve()
+REPORTS = Path(os.environ.get("ASYNC_COST_REPORTS", ROOT / "reports")).resolve()
 
 
 def main() -> int:
@@ -66,11 +70,27 @@ def setup(arguments: argparse.Namespace) -> int:
     return 0
 
 
+@contextmanager
+def one_at_a_time() -> Iterator[None]:
+    """Two measurements at once would disturb each other, and could write into the same partial run."""
+    lock = RUNS / ".partial" / "lock"
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    with lock.open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise StepFailed(
+                f"another measurement is running (it holds {os.path.relpath(lock)}): wait for it or stop it"
+            ) from error
+        yield
+
+
+@one_at_a_time()
 def measure(arguments: argparse.Namespace) -> int:
     plan = Plan(arguments.profile, f"make measure PROFILE={arguments.profile}")
     run_steps("make measure", [*toolchain.steps(), *plan.measuring()], ROOT, ENV)
     plan.close()
-    print(f"The run is in {plan.run().relative_to(ROOT)}")
+    print(f"The run is in {os.path.relpath(plan.run())}")
     return 0
 
 
@@ -83,13 +103,19 @@ def report(arguments: argparse.Namespace) -> int:
             )
         run_steps(f"make report RUN={arguments.run}", [*toolchain.steps(), *publishing(lambda: run)], ROOT, ENV)
     else:
-        plan = Plan(arguments.profile, f"make report PROFILE={arguments.profile}")
-        run_steps("make report", [*toolchain.steps(), *plan.measuring(), *publishing(plan.run)], ROOT, ENV)
-        plan.close()
-        run = plan.run()
+        run = measured_report(arguments.profile)
     page = report_folder(run) / "index.html"
-    print(f"The page: {page.relative_to(ROOT)}\n  {page.as_uri()}")
+    print(f"The page: {os.path.relpath(page)}\n  {page.as_uri()}")
     return 0
+
+
+@one_at_a_time()
+def measured_report(profile: str) -> Path:
+    """Measure a new run (or go on with the one that was stopped), publish it, and return its folder."""
+    plan = Plan(profile, f"make report PROFILE={profile}")
+    run_steps("make report", [*toolchain.steps(), *plan.measuring(), *publishing(plan.run)], ROOT, ENV)
+    plan.close()
+    return plan.run()
 
 
 def lab(arguments: argparse.Namespace) -> int:
@@ -115,7 +141,7 @@ class Plan:
         self.profile, self.command = profile, command
         self.partial = RUNS / ".partial" / f"{profile}-{_fingerprint(profile)}"
         #: Where `finish` says which run came out of this plan; `close` removes nothing but this plan's claim on it.
-        self.outcome = ROOT / ".tools" / "last-run.json"
+        self.outcome = RUNS / ".partial" / "last-run.json"
 
     def measuring(self) -> list[Step]:
         steps = []
@@ -127,7 +153,7 @@ class Plan:
 
     def run(self) -> Path:
         """The folder of the completed run."""
-        return ROOT / self._outcome()["run"]
+        return RUNS / self._outcome()["run"]
 
     def close(self) -> None:
         """Note that the run was delivered, so that the next command measures a new one."""
@@ -142,7 +168,7 @@ class Plan:
     def _finished(self) -> bool:
         """The run is complete but was not delivered: the command before this one was stopped after measuring."""
         outcome = self._outcome()
-        return outcome.get("plan") == self.partial.name and (ROOT / outcome["run"]).exists()
+        return outcome.get("plan") == self.partial.name and (RUNS / outcome["run"]).exists()
 
     def _counted(self, study: str) -> bool:
         return self._finished() or (self.partial / f"{study}.counts.csv").exists()
@@ -187,7 +213,7 @@ def publishing(run: Callable[[], Path]) -> list[Step]:
 
 def report_folder(run: Path) -> Path:
     """reports/<machine>/<utc-time>, the page of data/runs/<machine>/<utc-time>."""
-    return ROOT / "reports" / run.parent.name / run.name
+    return REPORTS / run.parent.name / run.name
 
 
 def _execute(progress: Progress, notebook: Path, executed: Path, env: dict[str, str]) -> None:
