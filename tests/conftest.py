@@ -1,0 +1,75 @@
+"""What several test files need: one quick run of the whole workflow, killed once on its way."""
+
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from async_cost.toolchain import ROOT
+
+
+@dataclass
+class Workflow:
+    """`make report PROFILE=quick` with its own folders for runs and pages, as a test may start, watch and kill it."""
+
+    runs: Path
+    reports: Path
+
+    def start(self) -> subprocess.Popen:
+        environment = {**os.environ, "ASYNC_COST_RUNS": str(self.runs), "ASYNC_COST_REPORTS": str(self.reports)}
+        return subprocess.Popen(
+            [sys.executable, "-m", "async_cost.workflow", "report", "--profile", "quick"],
+            cwd=ROOT,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+
+    def visible_runs(self) -> list[Path]:
+        return sorted(path.parent for path in self.runs.glob("[!.]*/*/run.json"))
+
+    def partial_times(self) -> dict[str, list[str]]:
+        """Lines of each time.csv in the partial run, by file name."""
+        return {path.name: path.read_text().splitlines() for path in self.runs.glob(".partial/*/*.time.csv")}
+
+
+@dataclass
+class QuickRun:
+    """The outcome of the killed and resumed quick run."""
+
+    run: Path
+    page: Path
+    output: str
+    lines_at_kill: dict[str, list[str]]
+    visible_at_kill: list[Path]
+
+
+@pytest.fixture(scope="session")
+def quick_run(tmp_path_factory) -> QuickRun:
+    """Run the workflow, SIGKILL all of it in the middle of measuring, run it again to the end."""
+    folder = tmp_path_factory.mktemp("quick")
+    workflow = Workflow(folder / "runs", folder / "reports")
+    first = workflow.start()
+    for _ in first.stdout:  # one line at least every 20 s; measuring has begun when a third round is on disk
+        rounds = {line.split(",")[4] for lines in workflow.partial_times().values() for line in lines[1:]}
+        if len(rounds) >= 3:
+            break
+    else:
+        pytest.fail(f"the workflow ended before it could be killed: exit code {first.wait()}")
+    os.killpg(first.pid, signal.SIGKILL)
+    first.wait()
+    lines, visible = workflow.partial_times(), workflow.visible_runs()
+    second = workflow.start()
+    output = second.communicate()[0]
+    assert second.returncode == 0, f"make report failed:\n{output}"
+    runs = workflow.visible_runs()
+    assert len(runs) == 1, f"expected one run, found {runs}"
+    run = runs[0]
+    page = workflow.reports / run.parent.name / run.name / "index.html"
+    return QuickRun(run, page, output, lines, visible)
