@@ -1,0 +1,163 @@
+"""Find runs and load them: whole and checked, or not at all."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import polars as pl
+
+from async_cost.errors import DataError, quoted
+from async_cost.places import runs_root, shown
+from async_cost.run_info import RunInfo, StudyInfo, read_run_info
+from async_cost.tables import REMEASURE, CountRows, TimeRows, read_table
+
+#: What names one measured thing. A study's files, the published figures and the claims use the same words.
+KEY = ("bench", "variant", "parameter")
+
+
+@dataclass(frozen=True)
+class Run:
+    """A loaded run. Frames and records have been checked; see data/README.md for columns and units."""
+
+    path: Path
+    info: RunInfo
+    _times: dict[str, pl.DataFrame] = field(repr=False)
+    _counts: dict[str, pl.DataFrame] = field(repr=False)
+
+    def study(self, study: str) -> StudyInfo:
+        """How `study` was measured. Raises `DataError` when the run does not hold it."""
+        self._require(study)
+        return self.info.studies[study]
+
+    def time(self, study: str) -> pl.DataFrame:
+        """Raw samples: study, bench, variant, parameter, round, position, sample, iterations, elapsed_ns."""
+        self._require(study)
+        return self._times[study]
+
+    def counts(self, study: str) -> pl.DataFrame:
+        """Exact counts for one iteration: study, bench, variant, parameter, counter, value."""
+        self._require(study)
+        return self._counts[study]
+
+    def _require(self, study: str) -> None:
+        if study not in self._times:
+            held = ", ".join(self._times)
+            raise DataError(
+                self.path, f"study {quoted(study)} was not measured (there is {held})", "Choose another run"
+            )
+
+
+def find_runs(root: Path | None = None) -> list[Path]:
+    """The folders `<machine>/<utc-time>` under `root` (default data/runs), newest first. Nothing is opened.
+
+    Folders whose name starts with a dot hold unfinished runs and are left out.
+    """
+    root = runs_root() if root is None else Path(root)
+    folders = [
+        run
+        for machine in (root.iterdir() if root.is_dir() else ())
+        if machine.is_dir() and not machine.name.startswith(".")
+        for run in machine.iterdir()
+        if run.is_dir() and not run.name.startswith(".")
+    ]
+    return sorted(folders, key=lambda run: (run.name, run.parent.name), reverse=True)
+
+
+def choose_run(study: str, environ: Mapping[str, str] = os.environ, root: Path | None = None) -> Run:
+    """The run that the environment variable ASYNC_COST_RUN names, else the newest one that holds `study`.
+
+    Raises `DataError` when there is none, or when the run to be read is damaged: an older run never stands in silently.
+    """
+    if named := environ.get("ASYNC_COST_RUN"):
+        run = load_run(Path(named))
+        run.study(study)
+        return run
+    for path in find_runs(root):
+        run = load_run(path)
+        if study in run.info.studies:
+            return run
+    searched = runs_root() if root is None else root
+    raise DataError(searched, f"no run of {study} is here", "Measure one with `make report`, or set ASYNC_COST_RUN")
+
+
+def load_run(path: Path) -> Run:
+    """The run in folder `path`, every file read and checked.
+
+    Raises `DataError`, naming file, row, column and remedy, for anything that is torn, foreign, doubled, missing or
+    not finished. A run is loaded with all its rows or not at all.
+    """
+    path = Path(path)
+    if not path.is_dir():
+        raise DataError(path, "there is no such run", f"Runs are the folders {shown(runs_root())}/<machine>/<utc-time>")
+    info = read_run_info(path / "run.json")
+    _no_stray_tables(path, info)
+    times, counts = {}, {}
+    for study, details in info.studies.items():
+        times[study] = _load_time(_table_file(path, f"{study}.time.csv"), study, details)
+        counts[study] = read_table(_table_file(path, f"{study}.counts.csv"), CountRows, study).drop("line")
+    return Run(path, info, times, counts)
+
+
+def _table_file(folder: Path, name: str) -> Path:
+    plain, packed = folder / name, folder / f"{name}.gz"
+    if plain.exists() and packed.exists():
+        raise DataError(plain, "the table is there twice, plain and compressed", "Keep the one that was measured")
+    return packed if packed.exists() else plain
+
+
+def _no_stray_tables(folder: Path, info: RunInfo) -> None:
+    known = {f"{study}.{lens}.csv{end}" for study in info.studies for lens in ("time", "counts") for end in ("", ".gz")}
+    for file in sorted(folder.iterdir()):
+        if file.name.endswith((".csv", ".csv.gz")) and file.name not in known:
+            raise DataError(
+                file, "run.json knows no study of this name", "Move the table to the run that it belongs to"
+            )
+
+
+def _load_time(path: Path, study: str, details: StudyInfo) -> pl.DataFrame:
+    time = read_table(path, TimeRows, study)
+    if time.is_empty():
+        raise DataError(path, "no samples: the run is empty", REMEASURE, row=1)
+    _check_baseline(path, time, details)
+    _check_rounds(path, time, details)
+    _check_samples(path, time, details)
+    return time.drop("line")
+
+
+def _check_baseline(path: Path, time: pl.DataFrame, details: StudyInfo) -> None:
+    """Ratios are taken within a round and parameter, so each of them needs the baseline."""
+    here = ["parameter", "round"]
+    baseline = time.filter(pl.col("variant") == details.baseline)
+    orphan = time.join(baseline, on=here, how="anti").sort("line").head(1)
+    for row in orphan.iter_rows(named=True):
+        problem = (
+            f"round {row['round']} has no baseline {quoted(details.baseline)} for parameter {quoted(row['parameter'])}"
+        )
+        raise DataError(path, problem, REMEASURE, row["line"], "variant")
+
+
+def _check_rounds(path: Path, time: pl.DataFrame, details: StudyInfo) -> None:
+    """Every variant that did not fail was measured in every round that run.json announces."""
+    beyond = time.filter(pl.col("round") >= details.rounds).sort("line").head(1)
+    for row in beyond.iter_rows(named=True):
+        problem = f"round {row['round']} in a run of {details.rounds} rounds (counted from 0)"
+        raise DataError(path, problem, REMEASURE, row["line"], "round")
+    failed = {(entry.bench, entry.variant, entry.parameter) for entry in details.failed}
+    for *key, rounds in time.group_by(KEY, maintain_order=True).agg(pl.col("round").unique()).iter_rows():
+        missing = set(range(details.rounds)) - set(rounds)
+        if missing and tuple(key) not in failed:
+            problem = f"{quoted(' / '.join(key))} was not measured in round {min(missing)} and did not fail"
+            raise DataError(path, problem, REMEASURE, column="round")
+
+
+def _check_samples(path: Path, time: pl.DataFrame, details: StudyInfo) -> None:
+    """A trial has all its samples, taken at one position of its round."""
+    trials = time.group_by(*KEY, "round", maintain_order=True).agg(
+        pl.len().alias("samples"), pl.col("position").n_unique().alias("positions"), pl.col("line").min()
+    )
+    for row in trials.filter(pl.col("samples") != details.samples).sort("line").head(1).iter_rows(named=True):
+        problem = f"the trial that starts here has {row['samples']} samples instead of {details.samples}"
+        raise DataError(path, problem, REMEASURE, row["line"], "sample")
+    for row in trials.filter(pl.col("positions") != 1).sort("line").head(1).iter_rows(named=True):
+        raise DataError(path, "the trial that starts here has two positions", REMEASURE, row["line"], "position")

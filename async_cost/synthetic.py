@@ -1,0 +1,280 @@
+"""Made-up runs whose truth is known, in the very format of a measured one.
+
+Tests use them to see whether the estimates find the truth and whether the words follow it; a person uses them to see what a
+notebook says about an effect, its reverse, or a machine that cannot be trusted:
+
+    python -m async_cost.synthetic /tmp/runs --reversed
+    ASYNC_COST_RUN=/tmp/runs/made-up/20260101T000000Z jupyter lab
+"""
+
+import argparse
+import gzip
+import io
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from async_cost.load import KEY
+
+OFF, ON = "syscalls=off", "syscalls=on"
+BASELINE, CONTROL = "manual", "manual (A/A)"
+#: Requests served by one iteration of zero-cost.
+REQUESTS = 256
+#: Steps of own work that zero-cost executes for each request.
+WORK_STEPS = (100, 300, 1000, 3000, 10_000)
+#: True time of `manual` for one iteration, and of one step of own work, in nanoseconds.
+MANUAL_NS = {OFF: 26_000.0, ON: 500_000.0}
+STEP_NS = 1.0
+
+#: True ratios to `manual` unless a caller says otherwise: an effect of about the published size.
+ZERO_COST: dict[tuple[str, str], float] = {
+    ("manual (best)", OFF): 0.6,
+    ("manual (best)", ON): 0.97,
+    ("nonbox", OFF): 3.6,
+    ("callerbox", OFF): 3.65,
+    ("large+nonbox", OFF): 7.5,
+    ("box", OFF): 4.0,
+    ("box+callerbox", OFF): 3.95,
+    ("large+box", OFF): 8.5,
+    ("box+rc", OFF): 3.9,
+    ("box+chkrc", OFF): 4.6,
+    ("box+arc", OFF): 4.2,
+    ("nonbox", ON): 1.10,
+    ("box", ON): 1.12,
+    ("box+rc", ON): 1.11,
+    ("box+chkrc", ON): 1.135,
+    ("box+arc", ON): 1.12,
+}
+
+
+def reversed_truth(truth: Mapping[tuple[str, str], float] = ZERO_COST) -> dict[tuple[str, str], float]:
+    """Every effect turned round: what was slower than `manual` is as much faster."""
+    return {key: 1 / ratio for key, ratio in truth.items()}
+
+
+def make_run(
+    root: Path,
+    truth: Mapping[tuple[str, str], float] = ZERO_COST,
+    *,
+    controls: Mapping[str, float] | None = None,
+    rounds: int = 60,
+    samples: int = 3,
+    noise: float = 0.02,
+    drift: float = 1.0,
+    work: bool = True,
+    seed: int = 1,
+    profile: str = "standard",
+    name: str = "20260101T000000Z",
+    compress: bool = False,
+    failed: Sequence[tuple[str, str]] = (),
+    changes: Mapping[str, object] | None = None,
+) -> Path:
+    """Writes a zero-cost run below `root` and returns its folder.
+
+    `truth` and `failed` are keyed by (variant, parameter). `controls` are the true ratios of the A/A control by parameter (1 in an honest
+    run). `noise` is the relative standard deviation of a trial. `drift` is by what factor the machine slows down and
+    recovers in the course of the run. `work` adds the levels of own work, in which async adds to each request what
+    `truth` says for `nonbox` without system calls. `changes` are replaced fields of run.json, by dotted name.
+    """
+    controls = {OFF: 1.0, ON: 1.0} if controls is None else controls
+    times = _true_times(truth, controls, work)
+    folder = Path(root) / "made-up" / name
+    folder.mkdir(parents=True)
+    time = _sampled(times, rounds, samples, noise, drift, np.random.default_rng(seed))
+    for variant, parameter in failed:
+        gone = (pl.col("variant") == variant) & (pl.col("parameter") == parameter) & (pl.col("round") > 0)
+        time = time.filter(~gone)
+    _write(folder / "zero-cost.time.csv", time, compress)
+    _write(folder / "zero-cost.counts.csv", _counts(times), compress)
+    info = _info(name, profile, rounds, samples, seed, failed)
+    for field, value in (changes or {}).items():
+        _replace(info, field.split("."), value)
+    (folder / "run.json").write_text(json.dumps(info, indent=2) + "\n", encoding="utf-8")
+    return folder
+
+
+def bench_of(variant: str, parameter: str) -> str:
+    """The bench word that goes with a variant and parameter: `nonbox`, `nonbox+syscalls`, `nonbox+syscalls+work`."""
+    bench = BASELINE if variant == CONTROL else variant
+    return bench + ("+syscalls" if ON in parameter else "") + ("+work" if "work=" in parameter else "")
+
+
+def _true_times(
+    truth: Mapping[tuple[str, str], float], controls: Mapping[str, float], work: bool
+) -> dict[tuple[str, str], float]:
+    """True nanoseconds for one iteration, by (variant, parameter)."""
+    parameters = sorted({parameter for _, parameter in truth} | set(controls))
+    times = {(BASELINE, parameter): MANUAL_NS[parameter] for parameter in parameters}
+    times |= {(CONTROL, parameter): ratio * MANUAL_NS[parameter] for parameter, ratio in controls.items()}
+    times |= {(variant, parameter): ratio * MANUAL_NS[parameter] for (variant, parameter), ratio in truth.items()}
+    if work:
+        levels = [(OFF, steps) for steps in WORK_STEPS] + [(ON, WORK_STEPS[-1])]
+        for parameter, steps in levels:
+            for variant in (BASELINE, "nonbox"):
+                own = REQUESTS * steps * STEP_NS
+                times[variant, f"{parameter} work={steps}"] = times[variant, parameter] + own
+    return times
+
+
+def _sampled(
+    times: Mapping[tuple[str, str], float],
+    rounds: int,
+    samples: int,
+    noise: float,
+    drift: float,
+    rng: np.random.Generator,
+) -> pl.DataFrame:
+    """Rows of time.csv: every key once a round in shuffled order, on a machine that slows down and recovers."""
+    keys = list(times)
+    count = len(keys)
+    order = np.argsort(rng.random((rounds, count)), axis=1)  # order[round, position] is a key
+    moment = (np.arange(rounds)[:, None] + np.arange(count)[None, :] / count) / rounds
+    speed = drift ** np.sin(np.pi * moment)
+    true = np.array([times[key] for key in keys])
+    trial = true[order] * speed * np.exp(rng.normal(0, noise, (rounds, count)))
+    sample = trial[:, :, None] * np.exp(rng.normal(0, noise / 4, (rounds, count, samples)))
+    iterations = np.maximum(1, np.round(1e6 / sample)).astype(np.int64)
+    shape = sample.shape
+    return pl.DataFrame(
+        {
+            "study": "zero-cost",
+            "bench": _spread([bench_of(*key) for key in keys], order, samples),
+            "variant": _spread([variant for variant, _ in keys], order, samples),
+            "parameter": _spread([parameter for _, parameter in keys], order, samples),
+            "round": np.broadcast_to(np.arange(rounds)[:, None, None], shape).ravel(),
+            "position": np.broadcast_to(np.arange(count)[None, :, None], shape).ravel(),
+            "sample": np.broadcast_to(np.arange(samples)[None, None, :], shape).ravel(),
+            "iterations": iterations.ravel(),
+            "elapsed_ns": np.maximum(1, np.round(sample * iterations)).astype(np.int64).ravel(),
+        }
+    )
+
+
+def _spread(words: Sequence[str], order: np.ndarray, samples: int) -> np.ndarray:
+    return np.repeat(np.array(words, dtype=object)[order], samples)
+
+
+def _counts(times: Iterable[tuple[str, str]]) -> pl.DataFrame:
+    """The exact counts that the algorithm has: the same I/O for all, and what each variant adds."""
+    operations = {"register": 257, "unregister": 257, "poll": 258, "accept": 512, "read": 512, "write": 512}
+    rows = []
+    for variant, parameter in times:
+        manual = variant.startswith(BASELINE)
+        unboxed = variant in ("nonbox", "large+nonbox")
+        counters = operations | {
+            "syscalls": 2308 if ON in parameter else 0,
+            "transactions": REQUESTS,
+            "allocations": 0 if manual or unboxed else 257,
+            "instructions": 280_000 if manual else 610_000,
+            "waker_clones": 0 if manual else 1536,
+            "waker_drops": 0 if manual else 1536,
+            "wakes": 0 if manual else 768,
+            "polls": 0 if manual else 1025,
+        }
+        key = ("zero-cost", bench_of(variant, parameter), variant, parameter)
+        rows += [(*key, counter, value) for counter, value in counters.items()]
+    return pl.DataFrame(rows, schema=["study", *KEY, "counter", "value"], orient="row")
+
+
+def _info(name: str, profile: str, rounds: int, samples: int, seed: int, failed: Sequence[tuple[str, str]]) -> dict:
+    """run.json of a machine that does not exist."""
+    return {
+        "schema_version": 1,
+        "run_id": f"made-up/{name}",
+        "origin": "notebook",
+        "profile": profile,
+        "command": "python -m async_cost.synthetic",
+        "started": "2026-01-01T00:00:00Z",
+        "ended": "2026-01-01T00:10:00Z",
+        "machine": {
+            "name": "made-up",
+            "cpu": f"no processor: made-up samples, seed {seed}",
+            "architecture": "x86_64",
+            "logical_cores": 2,
+            "physical_cores": 1,
+            "caches": [{"level": 1, "kind": "data", "bytes": 32768}],
+            "memory_bytes": 8 * 2**30,
+            "virtualisation": None,
+            "governor": None,
+            "kernel": "Linux 6.1",
+            "os": None,
+        },
+        "toolchain": {"rustc": "1.95.0", "target": "x86_64-unknown-linux-gnu", "evcxr": "0.22.0"},
+        "codegen": {
+            "profile": "dev",
+            "opt_level": "3",
+            "debug_assertions": False,
+            "overflow_checks": False,
+            "codegen_units": 1,
+            "incremental": False,
+            "lto": None,
+            "prefer_dynamic": True,
+            "rustflags": None,
+        },
+        "crates": {"criterion": "0.8.2"},
+        "git": None,
+        "studies": {
+            "zero-cost": {
+                "state": "complete",
+                "baseline": BASELINE,
+                "controls": [CONTROL],
+                "seed": seed,
+                "rounds": rounds,
+                "samples": samples,
+                "warm_up_ns": 2_000_000,
+                "trial_ns": 6_000_000,
+                "started": "2026-01-01T00:00:00Z",
+                "ended": "2026-01-01T00:10:00Z",
+                "resumed": 0,
+                "load_before": [0.1, 0.1, 0.1],
+                "load_after": [1.0, 0.5, 0.2],
+                "steal_before_ms": 0,
+                "steal_after_ms": 0,
+                "failed": [
+                    {"bench": bench_of(*key), "variant": key[0], "parameter": key[1], "error": "made-up failure"}
+                    for key in failed
+                ],
+            }
+        },
+    }
+
+
+def _replace(document: dict, names: list[str], value: object) -> None:
+    for name in names[:-1]:
+        document = document[name]
+    document[names[-1]] = value
+
+
+def _write(path: Path, table: pl.DataFrame, compress: bool) -> None:
+    buffer = io.BytesIO()
+    table.write_csv(buffer)
+    if compress:
+        path.with_name(path.name + ".gz").write_bytes(gzip.compress(buffer.getvalue()))
+    else:
+        path.write_bytes(buffer.getvalue())
+
+
+def main() -> None:
+    """Writes one made-up run and prints its folder."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("root", type=Path, help="the run is written to <root>/made-up/20260101T000000Z")
+    parser.add_argument("--reversed", action="store_true", help="turn every effect round")
+    parser.add_argument("--untrusted", action="store_true", help="let the A/A control fail")
+    parser.add_argument("--quick", action="store_true", help="label the run as quick")
+    parser.add_argument("--drift", type=float, default=1.0, help="factor by which the machine slows down on the way")
+    arguments = parser.parse_args()
+    folder = make_run(
+        arguments.root,
+        reversed_truth() if arguments.reversed else ZERO_COST,
+        controls={OFF: 1.05, ON: 1.05} if arguments.untrusted else None,
+        profile="quick" if arguments.quick else "standard",
+        drift=arguments.drift,
+    )
+    print(folder)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,102 @@
+"""May anything be concluded from this run? The A/A control decides.
+
+A control is the baseline measured a second time under another name. Its true ratio is 1, so whatever the run says about
+it is what the run says about nothing. When its interval misses 1, or is wider than differences that we want
+to speak about, then every other interval of that run is suspect too and no verdict is given.
+"""
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from async_cost import words
+from async_cost.estimate import estimates, paired_ratios, trial_times
+from async_cost.load import Run
+
+#: Widest control, as half the width of its interval: as wide as the region that counts as "the same".
+LIMIT = 0.01
+#: Share of the machine's time taken by other guests from which on it is worth a remark.
+STEAL_SHARE = 0.01
+#: Processes waiting for a core before the run began, for each core, from which on it is worth a remark.
+BUSY_LOAD = 0.5
+
+
+@dataclass(frozen=True)
+class Trust:
+    """Whether a study of a run is evidence, and why.
+
+    `reasons` say why it is not (empty when trusted), `remarks` what else a reader should know. Both are sentences in
+    Markdown, words of the run escaped. `controls` holds bench, variant, parameter, ratio, low, high, q1, q3, rounds of the controls.
+    """
+
+    trusted: bool
+    reasons: tuple[str, ...]
+    remarks: tuple[str, ...]
+    controls: pl.DataFrame
+
+
+def trust(run: Run, study: str, limit: float = LIMIT) -> Trust:
+    """Judges `study` of `run` by its profile and its controls."""
+    details = run.study(study)
+    names = list(details.controls)
+    trials = trial_times(run.time(study)).filter(pl.col("variant").is_in([details.baseline, *names]))
+    ratios = paired_ratios(trials, details.baseline)
+    controls = estimates(ratios) if ratios.height else ratios
+    reasons = [
+        *_profile_reason(run.info.profile),
+        *(f"the control {words.code(name)} was not measured" for name in names if name not in controls["variant"]),
+        *([] if names else ["the run has no A/A control"]),
+        *(reason for row in controls.iter_rows(named=True) for reason in _control_reasons(row, limit)),
+    ]
+    return Trust(not reasons, tuple(reasons), tuple(_remarks(run, study)), controls)
+
+
+def _profile_reason(profile: str) -> list[str]:
+    if profile != "quick":
+        return []
+    return ["the profile is quick, which shows that everything works and is never evidence"]
+
+
+def _control_reasons(row: dict, limit: float) -> list[str]:
+    """Why one control fails: a row of `estimates`."""
+    what = f"the A/A control {words.code(row['variant'])} ({words.code(row['parameter'])})"
+    shown = words.interval(row["low"], row["high"])
+    if not row["low"] <= 1 <= row["high"]:
+        return [f"{what} differs from its twin, to which it is identical: {shown}"]
+    if (row["high"] - row["low"]) / 2 > limit:
+        return [f"{what} is known no better than {shown}, wider than ±{words.exact_percent(limit)}"]
+    return []
+
+
+def _remarks(run: Run, study: str) -> list[str]:
+    """What the records say about disturbances, failures and gaps, as sentences."""
+    details, machine = run.study(study), run.info.machine
+    remarks = []
+    if (share := _steal_share(run, study)) is not None and share >= STEAL_SHARE:
+        remarks.append(f"Other guests of the host took {words.percent(share)} of the processor time (steal).")
+    if details.load_before and machine.logical_cores and details.load_before[0] / machine.logical_cores > BUSY_LOAD:
+        remarks.append(f"The machine was not idle before the run: load {words.number(details.load_before[0])}.")
+    if details.resumed:
+        remarks.append(f"The run was interrupted and resumed {words.counted(details.resumed, 'time')}.")
+    if machine.virtualisation not in (None, "none"):
+        remarks.append(f"The machine is virtual ({words.escape(machine.virtualisation)}).")
+    if run.info.git is None or run.info.git.clean is None:
+        remarks.append("It is not known which revision was measured.")
+    elif not run.info.git.clean:
+        remarks.append("The measured code had changes that are in no revision.")
+    for entry in details.failed:
+        name = f"{words.code(entry.variant)} ({words.code(entry.parameter)})"
+        remarks.append(f"{name} failed and is missing or incomplete: {words.escape(entry.error)}.")
+    return remarks
+
+
+def _steal_share(run: Run, study: str) -> float | None:
+    """Share of all processor time between start and end that the host gave to others; None where unknown."""
+    details = run.study(study)
+    cores = run.info.machine.logical_cores
+    if None in (details.steal_before_ms, details.steal_after_ms, details.ended, cores):
+        return None
+    seconds = words.seconds_between(details.started, details.ended)
+    if seconds <= 0:
+        return None
+    return (details.steal_after_ms - details.steal_before_ms) / 1000 / (seconds * cores)

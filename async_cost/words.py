@@ -1,0 +1,202 @@
+"""Numbers as prose: units, digits, singular and plural, verdict sentences.
+
+Two rules. A number never shows more digits than its interval supports: rounding stops at the decimal place of the
+interval's half-width. And text that comes from a file is data: it goes through `escape` (or `code`) before it is shown.
+All functions return Markdown.
+"""
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+#: From this ratio on "3.6 times the time" reads better than "260 % more time".
+TIMES_FROM = 1.5
+#: Digits when no interval says how many are known.
+DIGITS = 3
+#: More digits than these are noise to a reader, however narrow the interval.
+MOST_DIGITS = 4
+#: What may begin or end markup. A hyphen inside a word does not, nor do brackets, commas and the like by themselves.
+MARKUP = re.compile(r"(?<![^\W_])-|[\\`*_{}\[\]<>#+!|~$&@:^=\"']")
+MINUS = "\N{MINUS SIGN}"
+#: Nanoseconds in a unit, largest first.
+UNITS = (("s", 1e9), ("ms", 1e6), ("µs", 1e3), ("ns", 1.0))
+
+
+def escape(text: object) -> str:
+    """`text` such that Markdown shows it as it is, tags included; characters that cannot be shown become blanks.
+
+    Every sign that Markdown or HTML could take for markup gets a backslash, which Markdown takes away again. For raw HTML,
+    use `html.escape` instead.
+    """
+    shown = "".join(c if c.isprintable() else " " for c in str(text))
+    return MARKUP.sub(r"\\\g<0>", shown)
+
+
+def code(text: object) -> str:
+    """A name from the data, in code type. (Backticks, the one thing that ends code type, become apostrophes.)"""
+    shown = "".join(c if c.isprintable() else " " for c in str(text)).replace("`", "'")
+    return f"`{shown}`"
+
+
+def counted(count: int, noun: str, plural: str | None = None) -> str:
+    """`1 round`, `60 rounds`, `2,308 entries`."""
+    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
+
+
+def listing(items: Iterable[str], last: str = "and") -> str:
+    """`a`, `a and b`, `a, b and c`; `none` for nothing."""
+    items = list(items)
+    if len(items) < 2:
+        return items[0] if items else "none"
+    return f"{', '.join(items[:-1])} {last} {items[-1]}"
+
+
+def number(value: float, half_width: float | None = None) -> str:
+    """`value` with the digits that an uncertainty of +-`half_width` leaves, thousands separated."""
+    return _fixed(value, _decimals(value, half_width))
+
+
+def percent(share: float, half_width: float | None = None) -> str:
+    """A share of 1 as `12 %`."""
+    return f"{number(100 * share, None if half_width is None else 100 * half_width)} %"
+
+
+def exact_percent(share: float) -> str:
+    """A share that is set, not measured: `1 %`, `2.5 %`."""
+    return f"{100 * share:g} %"
+
+
+def time(ns: float, low: float | None = None, high: float | None = None) -> str:
+    """Nanoseconds in the unit in which they read best, `241 ns` or `1.1 ms`."""
+    unit, size = _unit(max(abs(ns), abs(low or 0), abs(high or 0)) if low is not None else abs(ns))
+    return f"{number(ns / size, _half(low, high, size))} {unit}"
+
+
+def time_with_interval(ns: float, low: float, high: float) -> str:
+    """`258 ns (95 % interval 251 to 266 ns)`."""
+    unit, size = _unit(max(abs(ns), abs(low), abs(high)))
+    places = _decimals(ns / size, _half(low, high, size))
+    values = [_fixed(value / size, places) for value in (ns, low, high)]
+    return f"{values[0]} {unit} (95 % interval {values[1]} to {values[2]} {unit})"
+
+
+def ratio(value: float, low: float | None = None, high: float | None = None, what: str = "time") -> str:
+    """`3.65 times the time`, `12 % more time`, `9 % less time`, `the same time`, `0.27 times the time`."""
+    half = _half(low, high)
+    if not 1 / TIMES_FROM < value < TIMES_FROM:
+        return f"{number(value, half)} times the {what}"
+    shown = percent(abs(value - 1), half)
+    if not any(digit in shown for digit in "123456789"):
+        return f"the same {what}"
+    return f"{shown} {'more' if value > 1 else 'less'} {what}"
+
+
+def interval(low: float, high: float, around: float | None = None) -> str:
+    """`95 % interval 3.58 to 3.70 times`, or in per cent near 1: `95 % interval 0.4 % less to 1.2 % more`."""
+    half = _half(low, high)
+    middle = (low + high) / 2 if around is None else around
+    if not 1 / TIMES_FROM < middle < TIMES_FROM:
+        places = _decimals(middle, half)
+        return f"95 % interval {_fixed(low, places)} to {_fixed(high, places)} times"
+    places = _decimals(100 * (middle - 1), 100 * half)
+
+    def side(value: float) -> str:
+        shown = _fixed(100 * abs(value - 1), places)
+        if not any(digit in shown for digit in "123456789"):
+            return "equal"
+        return f"{shown} % {'more' if value > 1 else 'less'}"
+
+    return f"95 % interval {side(low)} to {side(high)}"
+
+
+def ratio_with_interval(value: float, low: float, high: float, what: str = "time") -> str:
+    """`3.65 times the time (95 % interval 3.58 to 3.70 times)`."""
+    return f"{ratio(value, low, high, what)} ({interval(low, high, around=value)})"
+
+
+def comparison(name: str, other: str, row: dict, equivalence: float = 0.01) -> str:
+    """A sentence on `name` against `other` from a row with ratio, low, high and verdict. Names are already safe text."""
+    measured = ratio_with_interval(row["ratio"], row["low"], row["high"])
+    match str(row["verdict"]):
+        case "slower" | "faster" as word:
+            return f"{name} is **{word}** than {other}: it takes {measured}."
+        case "same":
+            return (
+                f"{name} takes **the same** time as {other}, to within the {exact_percent(equivalence)} that count as "
+                f"nothing: {measured}."
+            )
+        case "undecided":
+            return (
+                f"Whether {name} is slower or faster than {other} is **undecided**: {measured}, "
+                f"which reaches across the border of ±{exact_percent(equivalence)}."
+            )
+        case _:
+            return f"Nothing is concluded about {name} against {other} (**no evidence**; the run shows {measured})."
+
+
+def added(row: dict, verdict: str, to: str = "each request") -> str:
+    """`adds 258 ns (...) to each request` from a row with added_ns, low, high; the verb follows the verdict."""
+    shown = time_with_interval(row["added_ns"], row["low"], row["high"])
+    match verdict:
+        case "slower":
+            return f"adds {shown} to {to}"
+        case "faster":
+            turned = time_with_interval(-row["added_ns"], -row["high"], -row["low"])
+            return f"saves {turned} on {to}"
+        case "same":
+            return f"changes {to} by nothing that counts, {shown}"
+        case "undecided":
+            return f"changes {to} by an undecided amount, {shown}"
+        case _:
+            return f"shows, without being evidence, a difference of {shown} on {to}"
+
+
+def sentence(text: str) -> str:
+    """`text` with a capital first letter and one full stop at its end."""
+    text = text.strip()
+    return text[:1].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")
+
+
+def bullets(sentences: Sequence[str]) -> str:
+    """Sentences as a Markdown list."""
+    return "\n".join(f"- {sentence(entry)}" for entry in sentences)
+
+
+def duration(seconds: float) -> str:
+    """`45 s`, `12 min`, `2 h 5 min`."""
+    minutes = round(seconds / 60)
+    if seconds < 90:
+        return f"{round(seconds)} s"
+    if minutes < 60:
+        return f"{minutes} min"
+    return f"{minutes // 60} h {minutes % 60} min"
+
+
+def seconds_between(start: str, end: str) -> float:
+    """Seconds between two times as they stand in run.json."""
+    return (datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds()
+
+
+def _unit(ns: float) -> tuple[str, float]:
+    return next(((unit, size) for unit, size in UNITS if ns >= size), UNITS[-1])
+
+
+def _half(low: float | None, high: float | None, size: float = 1.0) -> float | None:
+    return None if low is None or high is None else (high - low) / 2 / size
+
+
+def _decimals(value: float, half_width: float | None) -> int:
+    """Decimal places to show; negative ones round to tens and hundreds."""
+    leading = 0 if value == 0 else math.floor(math.log10(abs(value)))
+    if half_width is None or half_width == 0:
+        return DIGITS - 1 - leading
+    supported = -math.floor(math.log10(half_width))
+    return min(supported, MOST_DIGITS - 1 - leading)
+
+
+def _fixed(value: float, places: int) -> str:
+    rounded = round(value, places)
+    text = f"{abs(rounded):,.{max(places, 0)}f}"
+    negative = rounded < 0 and any(digit in text for digit in "123456789")
+    return (MINUS if negative else "") + text
