@@ -48,8 +48,11 @@ VERDICT_COLOURS = {"slower": VERMILLION, "faster": BLUE, "same": GREEN, "undecid
 # JupyterLab 4.6 draws Vega-Lite 5; Altair 6 writes Vega-Lite 6. The charts below mean the same in both, so they
 # are stored under the older name, and without the `$schema` line that would make either renderer complain.
 VEGALITE_MIME = "application/vnd.vegalite.v5+json"
+VEGALITE_VERSION = alt.SCHEMA_VERSION.removeprefix("v").rsplit(".", 1)[0]  # 6.4: what Altair writes
 WIDE, NARROW = 680, 330  # pixels: the text column on a desktop, a 375 px phone less its margins
-FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', Arial, sans-serif"
+# Fonts of one and the same letter widths: the static pictures are laid out here, with Liberation Sans, and shown
+# with whichever of these the reader has.
+FONT = "Arial, Helvetica, 'Liberation Sans', sans-serif"
 NUMBERS = {"decimal": ".", "thousands": "\u202f", "grouping": [3], "currency": ["", ""]}
 TITLE_CHARACTERS = 40  # an axis title of 13 px breaks here, so that it still fits on a phone
 
@@ -122,8 +125,7 @@ def static_svg(spec: dict[str, Any], width: int) -> str:
     if sized.get("width") == "container":
         sized["width"] = width
         sized["autosize"] = {"type": "fit-x", "contains": "padding"}
-    version = alt.SCHEMA_VERSION.removeprefix("v").rsplit(".", 1)[0]
-    svg = vl_convert.vegalite_to_svg(json.dumps(sized), vl_version=version, allowed_base_urls=[])
+    svg = vl_convert.vegalite_to_svg(json.dumps(sized), vl_version=VEGALITE_VERSION, allowed_base_urls=[])
     title = f"<title>{escape(spec.get('description', ''))}</title>"
     head, rest = svg.split(">", 1)
     return f'{head} role="img" style="max-width:100%;height:auto">{title}{rest}'
@@ -163,7 +165,7 @@ def ratio_intervals(
     colour = _verdict_colour(frame)
     ours, theirs = "measured, 95 % interval", "published"
     shapes = alt.Scale(domain=[ours, theirs], range=["M0,-1V1", "diamond"])
-    legend = alt.Legend(symbolStrokeColor=INK, symbolStrokeWidth=2) if published else None
+    legend = alt.Legend(symbolStrokeColor=INK, symbolStrokeWidth=2, columns=1) if published else None
     shape = alt.Shape("whose:N", scale=shapes, legend=legend)
 
     base = alt.Chart(frame).encode(
@@ -190,8 +192,8 @@ def ratio_intervals(
         diamond = base.transform_filter("isValid(datum.published)").transform_calculate(whose=f"'{theirs}'")
         diamond = diamond.mark_point(size=70, strokeWidth=1.6, fill=PAPER, stroke=INK, opacity=1, yOffset=13)
         layers.append(diamond.encode(x=alt.X("published:Q", **along_x), shape=shape))
-    step = 40 if published else 32
-    return alt.layer(*layers).properties(width="container", height=alt.Step(step), description=description)
+    height = (40 if published else 32) * frame[label].n_unique()
+    return alt.layer(*layers).properties(width="container", height=height, description=description)
 
 
 def break_even(
@@ -291,8 +293,8 @@ def bars(
     if series:
         offset = alt.YOffset("series:N", sort=None)
         bar, number = bar.encode(yOffset=offset), number.encode(yOffset=offset)
-    step = alt.Step(20, **{"for": "offset"}) if series else alt.Step(30)
-    return alt.layer(bar, number).properties(width="container", height=step, description=description)
+    height = frame[label].n_unique() * (10 + 20 * (frame["series"].n_unique() if series else 1))
+    return alt.layer(bar, number).properties(width="container", height=height, description=description)
 
 
 def wrapped(title: str) -> list[str]:
@@ -338,7 +340,7 @@ def _verdict_colour(frame: pl.DataFrame) -> Any:
     return alt.Color(
         "verdict:N",
         scale=scale,
-        legend=alt.Legend(symbolType="square", columns=2, symbolOpacity=1, symbolStrokeWidth=3),
+        legend=alt.Legend(symbolType="stroke", columns=2, symbolOpacity=1, symbolStrokeWidth=6),
     )
 
 

@@ -1,0 +1,335 @@
+"""Publish a run: executed analysis notebooks become pages that open from disk, without kernel and network.
+
+    python -m async_cost.publish data/runs/<machine>/<utc-time> reports/<machine>/<utc-time> zero-cost.ipynb …
+
+Writes index.html, one page (and, where there is a Chromium, one PDF) per notebook, named after the notebook's
+file, and data/ with the run's own files.
+
+Two cells are lifted from each notebook to the front page, by their tags: `answer`, whose Markdown output says what
+was found, and `trust`, whose Markdown output says how far the run can be believed. When that output's metadata
+holds `"trusted": False`, the page opens with a warning:
+`display(Markdown(sentence), metadata={"trusted": trusted})`.
+"""
+
+import base64
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import jinja2
+import nbformat
+import vl_convert
+from markupsafe import Markup
+from nbconvert import HTMLExporter
+from pygments.formatters import HtmlFormatter
+from traitlets.config import Config
+
+from async_cost import charts, markup, provenance
+
+TEMPLATES = Path(__file__).parent / "template"
+TEMPLATE = TEMPLATES / "async-cost"
+RUN_FILES = ("run.json", "*.csv", "*.csv.gz")
+CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+CHROMIUM_ARGUMENTS = [
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+PDF_SECONDS = 120
+OUTPUT_ORDER = [
+    charts.VEGALITE_MIME,
+    "text/html",
+    "text/markdown",
+    "image/svg+xml",
+    "image/png",
+    "image/jpeg",
+    "text/plain",
+]
+ICON = (
+    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><rect width="16" height="16" rx="3" fill="#0072b2"/>'
+    '<path d="M3 5h10M3 11h6" stroke="#fff" stroke-width="2.4"/></svg>'
+)
+
+
+class PublishError(Exception):
+    """The run or a notebook cannot be published; the message names the file and what is wrong with it."""
+
+
+@dataclass
+class Page:
+    """One analysis, rendered; what is `Markup` is safe HTML, what is `str` is text."""
+
+    study: str
+    heading: Markup
+    body: Markup
+    answer: Markup | None
+    trust: Markup | None
+    trusted: bool
+    has_charts: bool
+    pdf: str | None = None
+    href: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.href = f"{self.study}.html"
+
+
+def publish(run_dir: Path, notebooks: Sequence[Path], out_dir: Path, *, pdf: bool = True) -> list[Path]:
+    """Write the pages of a run into `out_dir`; returns them, the front page first."""
+    info = _run_info(run_dir)
+    pages = [_page(notebook) for notebook in notebooks]
+    (out_dir / "data").mkdir(parents=True, exist_ok=True)
+    files = _copy_data(run_dir, out_dir / "data")
+    written = _write(info, pages, files, out_dir)
+    if pdf and _add_pdfs(pages, out_dir):
+        written = _write(info, pages, files, out_dir)
+    return written
+
+
+# -- a notebook -----------------------------------------------------------------------------------
+
+
+def _page(notebook: Path) -> Page:
+    try:
+        content = nbformat.read(notebook, as_version=4)
+    except (OSError, ValueError) as error:
+        raise PublishError(f"{notebook}: not a readable notebook ({error})") from error
+    heading = _take_heading(content, notebook)
+    answer, trust = _tagged(content, "answer"), _tagged(content, "trust")
+    figures = markup.Charts()
+    exporter = HTMLExporter(
+        config=Config({"NbConvertBase": {"display_data_priority": OUTPUT_ORDER}}),
+        template_name=TEMPLATE.name,
+        extra_template_basedirs=[str(TEMPLATES)],
+        filters={
+            "safe_markdown": markup.safe_markdown,
+            "safe_output_markdown": markup.safe_output_markdown,
+            "safe_table": markup.safe_table,
+            "chart": figures.chart,
+            "picture": figures.picture,
+        },
+    )
+    try:
+        body, _ = exporter.from_notebook_node(content)
+    except markup.MissingDescription as error:
+        raise PublishError(f"{notebook}: {error}") from error
+    return Page(
+        study=notebook.stem,
+        heading=heading,
+        body=Markup(body),
+        answer=answer and Markup(markup.safe_output_markdown(answer.text)),
+        trust=trust and Markup(markup.safe_output_markdown(trust.text)),
+        trusted=trust is None or trust.trusted,
+        has_charts=figures.seen,
+    )
+
+
+def _take_heading(content: nbformat.NotebookNode, notebook: Path) -> Markup:
+    """Cut the first `# heading` out of the notebook: on the page, warnings and origin come right below it."""
+    for cell in content.cells:
+        found = re.search(r"^# +(.+?)\s*$", cell.source, re.MULTILINE) if cell.cell_type == "markdown" else None
+        if found:
+            cell.source = (cell.source[: found.start()] + cell.source[found.end() :]).strip()
+            return Markup(markup.plain(markup.safe_markdown(f"# {found[1]}")))
+    return Markup.escape(notebook.stem)
+
+
+@dataclass(frozen=True)
+class Said:
+    text: str
+    trusted: bool
+
+
+def _tagged(content: nbformat.NotebookNode, tag: str) -> Said | None:
+    """What the cell with that tag says in Markdown; None when there is no such cell or it says nothing."""
+    outputs = [
+        output
+        for cell in content.cells
+        if tag in cell.metadata.get("tags", [])
+        for output in cell.get("outputs", [])
+        if "text/markdown" in output.get("data", {})
+    ]
+    if not outputs:
+        return None
+    text = "\n\n".join(output.data["text/markdown"] for output in outputs)
+    return Said(text, all(output.get("metadata", {}).get("trusted", True) for output in outputs))
+
+
+# -- a run ----------------------------------------------------------------------------------------
+
+
+def _run_info(run_dir: Path) -> dict[str, Any]:
+    file = run_dir / "run.json"
+    try:
+        info = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise PublishError(f"{file}: not readable as JSON ({error})") from error
+    if not isinstance(info, dict):
+        raise PublishError(f"{file}: holds no JSON object")
+    return info
+
+
+def _copy_data(run_dir: Path, data: Path) -> list[dict[str, str]]:
+    sources = sorted({path for pattern in RUN_FILES for path in run_dir.glob(pattern)})
+    for source in sources:
+        shutil.copyfile(source, data / source.name)
+    return [{"name": path.name, "size": f"{max(path.stat().st_size / 1000, 1):,.0f} kB"} for path in sources]
+
+
+# -- pages ----------------------------------------------------------------------------------------
+
+
+def _write(info: dict[str, Any], pages: list[Page], files: list[dict[str, str]], out: Path) -> list[Path]:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATE),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+    )
+    facts, notices = provenance.facts(info), list(provenance.notices(info))
+    icon = Markup(f"data:image/svg+xml,{quote(ICON)}")
+    common = {"facts": facts, "pages": pages, "files": files, "css": _css(), "icon": icon}
+    written = [out / "index.html"]
+    front = environment.get_template("front.html.j2").render(
+        **common,
+        notices=notices + [_distrust(page) for page in pages if not page.trusted],
+        title=f"Run {facts.run}",
+        summary=f"What async Rust costs on {facts.machine}",
+        here="index",
+        pdf=None,
+        scripts=[],
+        policy=_policy([]),
+    )
+    _replace(written[0], front)
+    for page in pages:
+        scripts = [_chart_library(), _page_script()] if page.has_charts else []
+        html = environment.get_template("page.html.j2").render(
+            **common,
+            notices=notices + ([] if page.trusted else [_distrust(page)]),
+            title=page.heading,
+            heading=page.heading,
+            summary=Markup(markup.plain(page.answer or page.heading)),
+            here=page.study,
+            body=page.body,
+            pdf=page.pdf,
+            scripts=[Markup(script) for script in scripts],
+            policy=_policy(scripts),
+        )
+        _replace(out / page.href, html)
+        written.append(out / page.href)
+    return written
+
+
+def _distrust(page: Page) -> provenance.Notice:
+    return provenance.Notice(f"{page.study}: do not rely on this run.", page.trust or "")
+
+
+def _policy(scripts: Sequence[str]) -> str:
+    """Nothing is fetched, and no script runs but these: not even one that a run's words smuggled in."""
+    hashes = (base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts)
+    allowed = " ".join(f"'sha256-{digest}'" for digest in hashes) or "'none'"
+    return f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data: blob:"
+
+
+@cache
+def _css() -> Markup:
+    light = HtmlFormatter(style="default").get_style_defs(".highlight")
+    dark = HtmlFormatter(style="github-dark").get_style_defs(".highlight")
+    recoloured = charts.dark_css("figure.chart")
+    page = (TEMPLATE / "page.css").read_text(encoding="utf-8")
+    return Markup(
+        f"{light}\n@media screen and (prefers-color-scheme: dark) {{\n{dark}\n{recoloured}\n}}\n{page}"
+        ".highlight, .highlight pre { background: var(--tint); }\n"
+    )
+
+
+@cache
+def _chart_library() -> str:
+    library = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", charts.VEGALITE_VERSION)
+    return library.replace("</script", "<\\/script")
+
+
+@cache
+def _page_script() -> str:
+    return (TEMPLATE / "page.js").read_text(encoding="utf-8")
+
+
+def _replace(path: Path, text: str) -> None:
+    """Write a whole file or none: a reader never sees half a page."""
+    partial = path.with_name(f".{path.name}.partial")
+    partial.write_text(text, encoding="utf-8", newline="\n")
+    os.replace(partial, path)
+
+
+# -- PDF ------------------------------------------------------------------------------------------
+
+
+def find_chromium() -> str | None:
+    """The browser that prints and tests pages: $ASYNC_COST_CHROMIUM, or the first known name on PATH."""
+    named = os.environ.get("ASYNC_COST_CHROMIUM")
+    return named or next(filter(None, map(shutil.which, CHROMIUM_NAMES)), None)
+
+
+def _add_pdfs(pages: list[Page], out: Path) -> bool:
+    """Print every page; says on stderr, and returns False, when that is not possible here."""
+    chromium = find_chromium()
+    if chromium is None:
+        print("no Chromium found, so no PDF is made", file=sys.stderr)
+        return False
+    for page in pages:
+        target = out / f"{page.study}.pdf"
+        failure = _print_pdf(chromium, out / page.href, target)
+        if failure:
+            print(f"{target.name} was not made: {failure}", file=sys.stderr)
+        else:
+            page.pdf = target.name
+    return any(page.pdf for page in pages)
+
+
+def _print_pdf(chromium: str, page: Path, target: Path) -> str | None:
+    """Print `page` into `target`; returns what went wrong, if anything did."""
+    # Chromium refuses to run its sandbox as root, which is whom a container usually runs as.
+    sandbox = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
+    with tempfile.TemporaryDirectory() as profile:
+        printed = Path(profile) / "page.pdf"
+        command = [chromium, "--headless", *sandbox, *CHROMIUM_ARGUMENTS, f"--user-data-dir={profile}/profile"]
+        command += ["--no-pdf-header-footer", f"--print-to-pdf={printed}", page.resolve().as_uri()]
+        try:
+            subprocess.run(command, capture_output=True, timeout=PDF_SECONDS, check=True)
+        except (OSError, subprocess.SubprocessError) as error:
+            return str(error)
+        if not printed.exists():
+            return "the browser wrote nothing"
+        shutil.move(printed, target)
+    return None
+
+
+def main() -> int:
+    if len(sys.argv) < 4:
+        print("usage: python -m async_cost.publish RUN_FOLDER REPORT_FOLDER NOTEBOOK…", file=sys.stderr)
+        return 2
+    run_dir, out_dir, *notebooks = map(Path, sys.argv[1:])
+    try:
+        for page in publish(run_dir, notebooks, out_dir):
+            print(page)
+    except PublishError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,147 @@
+"""A made-up run and executed notebook, as nasty as a stranger could send them, published for the page tests."""
+
+import json
+from pathlib import Path
+
+import nbformat
+import polars as pl
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+
+from async_cost import charts
+from async_cost.publish import publish
+
+HOSTILE = "<script>alert('mine')</script><img src=x onerror=alert(1)>"
+ANSWER = "Plain async takes 2.61 times as long as the hand-written loop."
+FINDING = "nonbox takes 2.61 times as long as manual; boxing adds to it"
+
+RATIOS = pl.DataFrame(
+    {
+        "variant": ["manual (A/A)", "manual (best)", "nonbox", "large+nonbox", "box", "box+chkrc"],
+        "ratio": [1.001, 0.82, 2.61, 4.9, 2.98, 3.3],
+        "low": [0.998, 0.80, 2.58, 4.7, 2.9, 2.7],
+        "high": [1.004, 0.83, 2.66, 5.1, 3.05, 3.7],
+        "published": [None, None, 3.7, 7.6, 4.0, 4.53],
+        "verdict": ["same", "faster", "slower", "slower", "slower", "undecided"],
+    }
+)
+BREAK_EVEN = pl.DataFrame(
+    {
+        "work_us": [0.1, 0.3, 1.0, 3.0, 10.0],
+        "overhead": [120.0, 50.0, 15.0, 5.0, 1.4],
+        "low": [100.0, 45.0, 13.0, 4.0, 0.9],
+        "high": [140.0, 55.0, 17.0, 6.0, 1.9],
+    }
+)
+DRIFT = pl.DataFrame({"round": range(60), "time": [33 + n % 7 / 5 + 20 * (20 < n < 30) for n in range(60)]})
+COUNTS = pl.DataFrame(
+    {
+        "variant": ["manual", "nonbox", "box"] * 2,
+        "value": [2308, 2308, 2308, 0, 0, 514],
+        "series": ["I/O operations"] * 3 + ["allocations"] * 3,
+    }
+)
+
+
+def run_info(**changes: object) -> dict[str, object]:
+    """A run.json; `changes` replace its top-level entries."""
+    study = {
+        "state": "complete",
+        "baseline": "manual",
+        "seed": 7,
+        "rounds": 60,
+        "samples": 10,
+        "warm_up_ns": 2_000_000,
+        "trial_ns": 10_000_000,
+        "started": "2026-11-20T19:01:02Z",
+        "ended": "2026-11-20T19:04:02Z",
+        "resumed": 1,
+        "load_before": [0.1, 0.2, 0.3],
+        "load_after": [1.1, 0.5, 0.4],
+        "steal_before_ms": 100,
+        "steal_after_ms": 140,
+        "failed": [],
+    }
+    info = {
+        "schema_version": 1,
+        "run_id": "toy-2c/20261120T190102Z",
+        "origin": "notebook",
+        "profile": "standard",
+        "command": "make report PROFILE=standard",
+        "started": "2026-11-20T19:01:02Z",
+        "ended": "2026-11-20T19:04:02Z",
+        "machine": {
+            "name": HOSTILE,
+            "cpu": "Toy CPU 3000 with a rather long name @ 2.40 GHz",
+            "architecture": "x86_64",
+            "logical_cores": 2,
+            "physical_cores": 1,
+            "caches": [{"level": 1, "kind": "data", "bytes": 32768}],
+            "memory_bytes": 4 * 2**30,
+            "virtualisation": "kvm",
+            "governor": None,
+            "kernel": "6.1",
+            "os": "Toy OS 1",
+        },
+        "toolchain": {"rustc": "rustc 1.95.0", "target": "x86_64-unknown-linux-gnu", "evcxr": "0.22.0"},
+        "codegen": {"profile": "dev", "opt_level": 3, "debug_assertions": False, "rustflags": None},
+        "crates": {"criterion": "0.8.2", "slab": "0.4.11"},
+        "git": {"revision": "0123456789abcdef0123456789abcdef01234567", "clean": True},
+        "studies": {"zero-cost": study},
+    }
+    return {**info, **changes}
+
+
+def write_run(folder: Path, info: dict[str, object]) -> Path:
+    folder.mkdir(parents=True)
+    (folder / "run.json").write_text(json.dumps(info), encoding="utf-8")
+    (folder / "zero-cost.time.csv").write_text("study,bench\n", encoding="utf-8")
+    (folder / "zero-cost.counts.csv.gz").write_bytes(b"\x1f\x8b")
+    return folder
+
+
+def write_notebook(path: Path, *, trusted: bool = True) -> Path:
+    """An executed analysis notebook with one of everything that ours hold."""
+    table = "| variant | " + " | ".join(f"a long column {n}" for n in range(9)) + " |\n"
+    table += "|---|" + "---|" * 9 + "\n| nonbox |" + " 2.61 |" * 9 + "\n"
+    shown = (
+        f"<style>td {{ color: red }}</style><table onclick='x()'><tr><td class='gt_right'>7{HOSTILE}</td></tr></table>"
+    )
+    cells = [
+        new_markdown_cell("# Is async `zero` cost?\n\nThe question of this page.\n\n## The answer"),
+        _cell("display(Markdown(answer))", _markdown(ANSWER), tags=["answer"]),
+        _cell("trust", _markdown("The A/A control behaves.", trusted=trusted), tags=["trust"]),
+        new_markdown_cell("## The charts\n\nMeasured `here`, see [the method](https://example.org/method).\n"),
+        _cell("charts.ratio_intervals(ratios)", _chart(charts.ratio_intervals(RATIOS, description=FINDING))),
+        _cell("charts.break_even(rows)", _chart(charts.break_even(BREAK_EVEN, description="fades at 3 µs"))),
+        _cell("charts.drift(rows)", _chart(charts.drift(DRIFT, description="rounds 21 to 29 were slow"))),
+        _cell("charts.bars(rows)", _chart(charts.bars(COUNTS, description="same I/O", title="operations a run"))),
+        _cell("wide", _markdown(table)),
+        _cell("hostile", _markdown(f"Measured on {HOSTILE}")),
+        _cell("table", new_output("display_data", {"text/html": shown, "text/plain": "a table"})),
+        _cell("print('x' * 300)", new_output("stream", name="stdout", text=HOSTILE + "x" * 300)),
+    ]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    nbformat.write(new_notebook(cells=cells), path)
+    return path
+
+
+def publish_example(root: Path, *, trusted: bool = True, pdf: bool = False, **changes: object) -> Path:
+    """The folder of a published example report below `root`."""
+    run = write_run(root / "run", run_info(**changes))
+    notebook = write_notebook(root / "zero-cost.ipynb", trusted=trusted)
+    publish(run, [notebook], root / "report", pdf=pdf)
+    return root / "report"
+
+
+def _cell(source: str, output: nbformat.NotebookNode, tags: list[str] | None = None) -> nbformat.NotebookNode:
+    return new_code_cell(source, outputs=[output], metadata={"tags": tags or []})
+
+
+def _markdown(text: str, **metadata: object) -> nbformat.NotebookNode:
+    return new_output("display_data", {"text/markdown": text, "text/plain": "…"}, metadata=metadata)
+
+
+def _chart(chart: object) -> nbformat.NotebookNode:
+    charts.enable()
+    data, metadata = charts.mime_bundle(chart.to_dict())
+    return new_output("display_data", data, metadata=metadata)
