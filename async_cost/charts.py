@@ -126,9 +126,9 @@ def static_svg(spec: dict[str, Any], width: int) -> str:
         sized["width"] = width
         sized["autosize"] = {"type": "fit-x", "contains": "padding"}
     svg = vl_convert.vegalite_to_svg(json.dumps(sized), vl_version=VEGALITE_VERSION, allowed_base_urls=[])
-    title = f"<title>{escape(spec.get('description', ''))}</title>"
+    alt_text = escape(spec.get("description", ""))
     head, rest = svg.split(">", 1)
-    return f'{head} role="img" style="max-width:100%;height:auto">{title}{rest}'
+    return f'{head} role="img" aria-label="{alt_text}" style="max-width:100%;height:auto">{rest}'
 
 
 def dark_css(scope: str) -> str:

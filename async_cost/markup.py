@@ -114,7 +114,7 @@ class Charts:
         alt = escape(_described(spec.get("description")))
         self.seen = True
         pictures = "\n".join(
-            f'<div class="static {name}" role="img" aria-label="{alt}">{self._svg(charts.static_svg(spec, width))}</div>'
+            f'<div class="static {name}">{self._svg(charts.static_svg(spec, width))}</div>'
             for name, width in (("wide", charts.WIDE), ("narrow", charts.NARROW))
         )
         data = json.dumps(spec, ensure_ascii=True).replace("<", "\\u003c")

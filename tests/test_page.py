@@ -1,0 +1,176 @@
+"""The published pages as a reader meets them: opened from disk in a browser, on a desk and on a phone."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from example_report import publish_example
+
+from async_cost.publish import CHROMIUM_ARGUMENTS, find_chromium
+
+DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 375, "height": 740}
+LOCAL = ("file:", "data:", "blob:")
+DRAWN_MS = 20_000  # drawing takes well under 1 s; a busy test machine may take longer
+
+# For each chart, the size in pixels of what is seen of it: live chart or static picture.
+SEEN = """() => [...document.querySelectorAll("figure.chart")].map(figure =>
+    [...figure.querySelectorAll(".live svg.marks, .static svg")]
+        .filter(svg => svg.checkVisibility() && svg.parentElement.getBoundingClientRect().height > 0)
+        .map(svg => svg.getBoundingClientRect())
+        .map(box => [box.width, box.height]))"""
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory) -> Path:
+    return publish_example(tmp_path_factory.mktemp("report"), trusted=False, profile="quick")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[object]:
+    chromium = find_chromium()
+    if chromium is None:
+        message = "no Chromium found: install one, or name it in ASYNC_COST_CHROMIUM"
+        if os.environ.get("ASYNC_COST_REQUIRE_CHROMIUM") == "1":
+            pytest.fail(message)
+        pytest.skip(message)
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        arguments = ["--no-sandbox", *CHROMIUM_ARGUMENTS]
+        browser = playwright.chromium.launch(executable_path=chromium, args=arguments)
+        yield browser
+        browser.close()
+
+
+class Visit:
+    """A page opened from disk, with every request and complaint of the browser noted."""
+
+    def __init__(self, browser, path: Path, **context) -> None:
+        self.requests: list[str] = []
+        self.complaints: list[str] = []
+        self.page = browser.new_context(**context).new_page()
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.on("console", lambda message: self.complaints.append(f"{message.type}: {message.text}"))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.goto(path.as_uri())
+
+    def wait_until_drawn(self) -> None:
+        self.page.wait_for_function("!document.querySelector('figure.chart:not(.drawn)')", timeout=DRAWN_MS)
+
+
+@pytest.fixture(params=["light", "dark"])
+def scheme(request) -> str:
+    return request.param
+
+
+@pytest.fixture(params=[DESKTOP, PHONE], ids=["desktop", "phone"])
+def viewport(request) -> dict[str, int]:
+    return request.param
+
+
+@pytest.fixture(params=["index.html", "zero-cost.html"])
+def visit(report, browser, viewport, scheme, request) -> Iterator[Visit]:
+    visit = Visit(browser, report / request.param, viewport=viewport, color_scheme=scheme)
+    visit.wait_until_drawn()
+    yield visit
+    visit.page.context.close()
+
+
+def test_page_opens_quietly_and_alone(visit):
+    assert visit.complaints == []
+    assert [url[:100] for url in visit.requests if not url.startswith(LOCAL)] == []
+
+
+def test_page_does_not_scroll_sideways(visit):
+    width, room = visit.page.evaluate("[document.documentElement.scrollWidth, document.documentElement.clientWidth]")
+    assert width <= room, f"the page is {width} px wide in a window of {room} px"
+
+
+def test_every_chart_is_drawn_once(visit):
+    for number, seen in enumerate(visit.page.evaluate(SEEN)):
+        assert len(seen) == 1, f"chart {number} is seen {len(seen)} times"
+        width, height = seen[0]
+        assert width > 200 and height > 80, f"chart {number} is {width} by {height} px"
+
+
+def test_every_chart_speaks(visit):
+    silent = visit.page.evaluate(
+        """[...document.querySelectorAll("figure.chart [role=img]")].filter(e => !e.getAttribute("aria-label")).length"""
+    )
+    assert silent == 0
+
+
+def test_text_stands_out_from_its_ground(visit, scheme):
+    """WCAG asks for 4.5:1; measured on the text that charts and pages are read by."""
+    ratios = visit.page.evaluate(
+        """() => {
+            const luminance = colour => {
+                const [r, g, b] = colour.match(/[\\d.]+/g).slice(0, 3).map(v => v / 255)
+                    .map(v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+                return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+            };
+            const paper = luminance(getComputedStyle(document.body).backgroundColor);
+            const contrast = colour => {
+                const ink = luminance(colour);
+                return (Math.max(ink, paper) + 0.05) / (Math.min(ink, paper) + 0.05);
+            };
+            const words = [...document.querySelectorAll("main p, main details:not([title]) > summary, footer p, .live svg text")];
+            return words.map(e => [e.textContent, contrast(getComputedStyle(e)[e.closest("svg") ? "fill" : "color"])]);
+        }"""
+    )
+    assert ratios
+    assert [(text, ratio) for text, ratio in ratios if ratio < 4.5] == []
+
+
+def test_code_is_folded_and_unfolds(report, browser):
+    visit = Visit(browser, report / "zero-cost.html", viewport=PHONE)
+    code = visit.page.locator("details.code").first
+    assert not code.locator(".highlight").is_visible()
+    code.locator("summary").click()
+    assert code.locator(".highlight").is_visible()
+    visit.page.context.close()
+
+
+def test_a_mark_tells_its_numbers(report, browser):
+    visit = Visit(browser, report / "zero-cost.html", viewport=DESKTOP)
+    visit.wait_until_drawn()
+    visit.page.locator(".live .mark-symbol.role-mark path[fill='#ffffff']").first.hover()
+    tooltip = visit.page.locator("#vg-tooltip-element")
+    tooltip.wait_for(state="visible", timeout=DRAWN_MS)
+    assert "ratio" in tooltip.inner_text()
+    visit.page.context.close()
+
+
+def test_charts_are_there_without_scripts(report, browser, viewport, scheme):
+    visit = Visit(browser, report / "zero-cost.html", viewport=viewport, color_scheme=scheme, java_script_enabled=False)
+    for figure in visit.page.locator("figure.chart").all():
+        seen = [picture for picture in figure.locator(".static > svg").all() if picture.is_visible()]
+        assert len(seen) == 1
+        box = seen[0].bounding_box()
+        assert 200 < box["width"] <= viewport["width"] and box["height"] > 80
+    visit.page.context.close()
+
+
+def test_front_page_leads_to_the_analysis_and_back(report, browser):
+    visit = Visit(browser, report / "index.html", viewport=PHONE)
+    visit.page.locator("article h2 a").click()
+    assert visit.page.url.endswith("zero-cost.html")
+    visit.page.locator("nav a.home").click()
+    assert visit.page.url.endswith("index.html")
+    visit.page.context.close()
+
+
+def test_print_shows_pictures_and_provenance(report, browser):
+    visit = Visit(browser, report / "zero-cost.html", viewport=DESKTOP)
+    visit.wait_until_drawn()
+    visit.page.emulate_media(media="print")
+    assert visit.page.locator(".static.wide > svg").first.is_visible()
+    assert visit.page.locator("details.provenance dl").first.is_visible()
+    visit.page.context.close()
+
+
+def test_a_pdf_is_made_and_linked(browser, tmp_path):
+    report = publish_example(tmp_path, pdf=True)
+    assert (report / "zero-cost.pdf").read_bytes().startswith(b"%PDF")
+    assert 'href="zero-cost.pdf"' in (report / "index.html").read_text(encoding="utf-8")

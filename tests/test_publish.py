@@ -1,0 +1,173 @@
+"""What publishing promises, checked in the text of the pages; test_page.py looks at them in a browser."""
+
+import re
+from html.parser import HTMLParser
+from itertools import pairwise
+from pathlib import Path
+
+import nbformat
+import pytest
+from example_report import ANSWER, FINDING, publish_example, run_info, write_notebook, write_run
+from nbformat.v4 import new_code_cell, new_notebook, new_output
+
+from async_cost import charts, markup, publish
+from async_cost.publish import PublishError
+
+LIMIT_BYTES = 3_000_000
+
+
+class Elements(HTMLParser):
+    """Every element of a page with its attributes, as a parser sees them."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+
+    def all(self, *tags: str) -> list[dict[str, str | None]]:
+        return [attributes for tag, attributes in self.found if tag in tags]
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory) -> Path:
+    return publish_example(tmp_path_factory.mktemp("report"), trusted=False, profile="quick")
+
+
+@pytest.fixture(params=["index.html", "zero-cost.html"])
+def html(report: Path, request) -> str:
+    return (report / request.param).read_text(encoding="utf-8")
+
+
+def test_nothing_is_fetched(html):
+    for attributes in Elements(html).all("script", "link", "img", "iframe", "object", "embed", "source"):
+        for name in ("src", "href", "data"):
+            value = attributes.get(name) or "data:"
+            assert value.startswith("data:"), f"{name}={value[:80]} would be fetched"
+    assert not re.search(r"@import|url\(\s*['\"]?https?:", html), "a style sheet fetches something"
+
+
+def test_words_of_the_run_are_no_markup(html):
+    page = Elements(html)
+    assert not [a for _, a in page.found if any(name.startswith("on") for name in a)], "an event handler got through"
+    scripts = [a for a in page.all("script") if a.get("type") != "application/json"]
+    assert len(scripts) == ("zero-cost.html" in html and "vegaEmbed" in html) * 2, "a script that is not ours"
+    assert "<script>alert" not in html
+
+
+def test_only_our_scripts_may_run(html):
+    policy = next(a["content"] for a in Elements(html).all("meta") if a.get("http-equiv"))
+    assert "default-src 'none'" in policy
+    allowed = policy.split("script-src")[1].split(";")[0]
+    assert "unsafe" not in allowed, f"script-src{allowed} lets any script run"
+
+
+def test_provenance_is_on_every_page(html):
+    for fact in ("toy-2c/20261120T190102Z", "Toy CPU 3000", "rustc 1.95.0", "0123456789abcdef", "clean", "40 ms"):
+        assert fact in html, f"{fact} is missing"
+    assert "<dt>Frequency governor</dt><dd>unknown</dd>" in html, "what is not known must be called unknown"
+
+
+def test_quick_and_untrusted_runs_say_so(html):
+    assert "not evidence" in html
+    assert "do not rely on this run" in html
+
+
+def test_a_trusted_standard_run_carries_no_warning(tmp_path):
+    report = publish_example(tmp_path)
+    assert 'class="notice"' not in (report / "index.html").read_text(encoding="utf-8")
+
+
+def test_failed_variants_and_uncommitted_changes_are_said(tmp_path):
+    info = run_info(git={"revision": "abc", "clean": False})
+    info["studies"]["zero-cost"] |= {
+        "state": "measuring",
+        "failed": [{"variant": "box", "parameter": "syscalls=on", "error": "<b>lost a wake</b>"}],
+    }
+    report = publish_example(tmp_path, git=info["git"], studies=info["studies"])
+    html = (report / "index.html").read_text(encoding="utf-8")
+    for words in ("Uncommitted changes", "incomplete", "1 variant failed", "box syscalls=on: &lt;b&gt;lost a wake"):
+        assert words in html, f"{words} is missing"
+
+
+def test_the_front_page_states_answer_and_trust(report):
+    front = (report / "index.html").read_text(encoding="utf-8")
+    assert ANSWER in front
+    assert "The A/A control behaves." in front
+    assert 'href="zero-cost.html"' in front
+
+
+def test_every_local_link_leads_somewhere(report, html):
+    for attributes in Elements(html).all("a"):
+        target = attributes.get("href") or "#"
+        if not target.startswith(("#", "https://example.org")):
+            assert (report / target).exists(), f"link to {target}, which is not there"
+    assert (report / "data" / "zero-cost.time.csv").exists()
+
+
+def test_pages_are_small_and_well_formed(html):
+    assert len(html.encode()) < LIMIT_BYTES
+    page = Elements(html)
+    assert len(page.all("h1")) == 1
+    assert page.all("html")[0]["lang"] == "en"
+    assert any(a.get("name") == "viewport" for a in page.all("meta"))
+    levels = [int(tag[1]) for tag, _ in page.found if re.fullmatch(r"h[1-6]", tag)]
+    assert all(b - a <= 1 for a, b in pairwise(levels)), f"a heading level is left out: {levels}"
+
+
+def test_a_chart_has_its_finding_as_text_and_code_is_folded(report):
+    page = Elements((report / "zero-cost.html").read_text(encoding="utf-8"))
+    labelled = [a for a in page.all("div", "svg") if a.get("role") == "img" and a.get("aria-label") == FINDING]
+    assert len(labelled) == 3, "wide picture, narrow picture and live chart need the description"
+    folds = [a for a in page.all("details") if a.get("class") == "code"]
+    assert folds and all("open" not in a for a in folds)
+
+
+def test_tables_scroll_in_a_box_and_lose_their_own_style():
+    html = markup.safe_table("<style>td { color: red }</style><table style='width: 90em'><tr><td>1</td></tr></table>")
+    assert html.startswith('<div class="table"')
+    assert "color" not in html and "90em" not in html
+
+
+def test_computed_markdown_cannot_link_to_a_script():
+    assert "javascript:" not in markup.safe_output_markdown("[here](javascript:alert(1))")
+
+
+def test_a_chart_without_description_is_refused(tmp_path):
+    run = write_run(tmp_path / "run", run_info())
+    output = new_output("display_data", {charts.VEGALITE_MIME: {"mark": "bar"}})
+    notebook = tmp_path / "zero-cost.ipynb"
+    nbformat.write(new_notebook(cells=[new_code_cell("chart", outputs=[output])]), notebook)
+    with pytest.raises(PublishError, match=r"zero-cost\.ipynb: .*description"):
+        publish.publish(run, [notebook], tmp_path / "report", pdf=False)
+
+
+@pytest.mark.parametrize("text", [None, "{", "[]"])
+def test_a_run_that_cannot_be_read_is_named(tmp_path, text):
+    notebook = write_notebook(tmp_path / "zero-cost.ipynb")
+    (tmp_path / "run").mkdir()
+    if text is not None:
+        (tmp_path / "run" / "run.json").write_text(text, encoding="utf-8")
+    with pytest.raises(PublishError, match=r"run\.json"):
+        publish.publish(tmp_path / "run", [notebook], tmp_path / "report", pdf=False)
+
+
+def test_a_run_that_knows_nothing_is_published(tmp_path):
+    run = write_run(tmp_path / "run", {})
+    pages = publish.publish(run, [write_notebook(tmp_path / "zero-cost.ipynb")], tmp_path / "report", pdf=False)
+    assert "unknown" in pages[0].read_text(encoding="utf-8")
+
+
+def test_stored_charts_carry_both_forms_and_the_words():
+    chart = charts.drift(charts.pl.DataFrame({"round": [0, 1], "time": [1.0, 2.0]}), description="it drifts")
+    data, metadata = charts.mime_bundle(chart.to_dict())
+    assert data[charts.VEGALITE_MIME]["description"] == "it drifts"
+    assert 'role="img" aria-label="it drifts"' in data["image/svg+xml"]
+    assert metadata["image/svg+xml"]["alt"] == "it drifts"
+
+
+def test_a_chart_names_the_column_it_misses():
+    with pytest.raises(ValueError, match="low, high"):
+        charts.ratio_intervals(charts.pl.DataFrame({"variant": ["box"], "ratio": [2.0]}), description="x")
