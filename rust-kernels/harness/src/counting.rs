@@ -1,25 +1,208 @@
-//! Exact counts of one iteration: allocations and instructions. Native programs only.
+//! Exact counts of one iteration of each variant: allocations, and instructions when valgrind is there.
+//!
+//! Counts need a program of their own, since a counting allocator would be timed along. Such a program is three lines, compiled by
+//! `cargo bench` as `benches/counts.rs` of a study:
+//! ```no_run
+//! # mod zero_cost { pub fn study() -> harness::Study { harness::Study::new("zero-cost") } }
+//! use harness::counting::{self, CountingAllocator};
+//!
+//! #[global_allocator]
+//! static ALLOCATOR: CountingAllocator = CountingAllocator;
+//!
+//! fn main() {
+//!     counting::main(zero_cost::study());
+//! }
+//! ```
+//! What is counted is one iteration, after one that warms up: from the call of the workload through `dyn FnMut` to its
+//! return, set-up and tear-down left out. Allocations are those of all threads; instructions are those of the calling thread.
 
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::hint::black_box;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crate::Study;
+use crate::bencher::Mode;
+use crate::callgrind;
+use crate::codegen::Codegen;
+use crate::measure::counts_file;
+use crate::study::{Count, Variant};
+use crate::{Error, Study, counts, repository, run};
 
-/// Counts what one iteration allocates.
+/// The system's allocator, which also counts while an iteration is counted.
+///
+/// A reallocation counts as one allocation of its new size; freeing is not counted.
 pub struct CountingAllocator;
 
-// SAFETY: passes on to the system allocator.
+/// True while an iteration is counted.
+static COUNTING: AtomicBool = AtomicBool::new(false);
+/// Allocations since the beginning of the counted iteration.
+static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+/// Bytes asked for by these allocations.
+static BYTES: AtomicU64 = AtomicU64::new(0);
+
+impl CountingAllocator {
+    fn note(bytes: usize) {
+        // Relaxed is enough: the counts are read after the workload has returned, on the thread that called it.
+        if COUNTING.load(Ordering::Relaxed) {
+            ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+            BYTES.fetch_add(bytes as u64, Ordering::Relaxed);
+        }
+    }
+}
+
+// SAFETY: every request is passed on unchanged to `System`, which keeps the promises of an allocator; noting a request touches
+// atomics only, so it neither allocates nor unwinds.
 unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller's promise is passed on.
+        Self::note(layout.size());
+        // SAFETY: the caller promises a layout of non-zero size, which is what `System` asks for.
         unsafe { System.alloc(layout) }
     }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        Self::note(layout.size());
+        // SAFETY: as for `alloc`.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+        Self::note(new_size);
+        // SAFETY: the caller promises that `pointer` came from this allocator with this layout, hence from `System`, and
+        // that `new_size` is valid.
+        unsafe { System.realloc(pointer, layout, new_size) }
+    }
+
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise is passed on.
+        // SAFETY: the caller promises that `pointer` came from this allocator with this layout, hence from `System`.
         unsafe { System.dealloc(pointer, layout) }
     }
 }
 
-/// Counts every variant of a study.
-pub fn main(_study: Study) {
-    unimplemented!()
+/// Counts every variant of a study and writes the counts into the run that `ASYNC_COST_PARTIAL` names, or prints
+/// them when it names none. Ends the process with status 1 when something could not be counted.
+///
+/// Instructions need a release build and valgrind; without them they are left out with a line that says so.
+pub fn main(study: Study) {
+    let outcome = if callgrind::is_here() {
+        callgrind::run_variants(&study)
+    } else {
+        count(&study)
+    };
+    match outcome {
+        Ok(true) => {}
+        Ok(false) => std::process::exit(1),
+        Err(error) => {
+            eprintln!("{error}");
+            std::process::exit(1);
+        }
+    }
+}
+
+/// Counts and exports; false when a variant failed.
+fn count(study: &Study) -> Result<bool, Error> {
+    require_allocator()?;
+    let variants = study.variants()?;
+    let mut found = Vec::new();
+    let mut countable = Vec::new();
+    for (index, variant) in variants.iter().enumerate() {
+        match allocations(study, variant) {
+            Ok(counts) => {
+                found.extend(counts);
+                countable.push(index);
+            }
+            Err(Error::Variant { key, message }) => eprintln!("not counted: {key}: {message}"),
+            Err(error) => return Err(error),
+        }
+    }
+    println!(
+        "{}: allocations of {} variants counted",
+        study.name(),
+        countable.len()
+    );
+    found.extend(instructions(study, &variants, &countable)?);
+    export(study, &found)?;
+    Ok(countable.len() == variants.len())
+}
+
+/// Without its allocator, a program would report zero allocations for everything.
+fn require_allocator() -> Result<(), Error> {
+    around(&mut || drop(black_box(Box::new(1_u8))));
+    if ALLOCATIONS.load(Ordering::Relaxed) == 1 {
+        return Ok(());
+    }
+    let reason = "this program does not use it; add `#[global_allocator] static A: CountingAllocator = CountingAllocator;`";
+    Err(Error::Setting {
+        name: "CountingAllocator",
+        reason: reason.to_owned(),
+    })
+}
+
+fn allocations(study: &Study, variant: &Variant) -> Result<[Count; 2], Error> {
+    study.call(variant, Mode::Counted(around))?;
+    let count = |counter: &str, value: &AtomicU64| Count {
+        key: variant.key.clone(),
+        counter: counter.to_owned(),
+        value: value.load(Ordering::Relaxed),
+    };
+    Ok([
+        count("allocations", &ALLOCATIONS),
+        count("allocated_bytes", &BYTES),
+    ])
+}
+
+/// Runs one iteration with the allocator counting from zero.
+fn around(run: &mut dyn FnMut()) {
+    /// Stops counting even if the iteration panics.
+    struct Stop;
+    impl Drop for Stop {
+        fn drop(&mut self) {
+            COUNTING.store(false, Ordering::SeqCst);
+        }
+    }
+    ALLOCATIONS.store(0, Ordering::SeqCst);
+    BYTES.store(0, Ordering::SeqCst);
+    let _stop = Stop;
+    COUNTING.store(true, Ordering::SeqCst);
+    run();
+}
+
+fn instructions(study: &Study, variants: &[Variant], countable: &[usize]) -> Result<Vec<Count>, Error> {
+    if Codegen::of_this_build().profile == "dev" {
+        println!(
+            "{}: instructions not counted: this is a dev build; use `cargo bench`",
+            study.name()
+        );
+        return Ok(Vec::new());
+    }
+    let Some(values) = callgrind::instructions(countable)? else {
+        println!(
+            "{}: instructions not counted: valgrind is not installed (for example `apt install valgrind`)",
+            study.name()
+        );
+        return Ok(Vec::new());
+    };
+    let count = |(index, value): (&usize, u64)| Count {
+        key: variants[*index].key.clone(),
+        counter: "instructions".to_owned(),
+        value,
+    };
+    Ok(countable.iter().zip(values).map(count).collect())
+}
+
+fn export(study: &Study, found: &[Count]) -> Result<(), Error> {
+    let folder = match std::env::var_os(run::PARTIAL) {
+        Some(_) => run::given_folder(&repository::root()?)?,
+        None => None,
+    };
+    if let Some(folder) = folder {
+        return counts::upsert(&folder.join(counts_file(study)), study.name(), found);
+    }
+    let width = found
+        .iter()
+        .map(|count| count.key.to_string().chars().count())
+        .max()
+        .unwrap_or(0);
+    for Count { key, counter, value } in found {
+        println!("{:width$}  {counter:15}  {value:>12}", key.to_string());
+    }
+    Ok(())
 }

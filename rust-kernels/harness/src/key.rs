@@ -63,8 +63,8 @@ const LONGEST_WORD: usize = 200;
 pub(crate) fn validate_word(text: &str) -> Result<(), &'static str> {
     if text.is_empty() {
         Err("it is empty")
-    } else if text.chars().any(char::is_control) {
-        Err("it holds a control character or a line break")
+    } else if text.chars().any(is_invisible) {
+        Err("it holds a control character, a line break or an invisible one")
     } else if text.trim() != text {
         Err("it begins or ends with a space")
     } else if text.len() > LONGEST_WORD {
@@ -72,6 +72,13 @@ pub(crate) fn validate_word(text: &str) -> Result<(), &'static str> {
     } else {
         Ok(())
     }
+}
+
+/// Control characters, and those that change how other text is shown or are not shown themselves: separators of lines,
+/// zero-width ones, marks that reverse the direction of writing, the soft hyphen.
+fn is_invisible(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
 #[cfg(test)]
@@ -102,6 +109,8 @@ mod tests {
             " a",
             "a ",
             "a\u{85}b",
+            "a\u{202e}b",
+            "a\u{2028}b",
             &"x".repeat(201),
         ] {
             for key in [

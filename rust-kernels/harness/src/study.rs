@@ -48,7 +48,7 @@ pub(crate) struct Variant {
 }
 
 impl Study {
-    /// An empty study of this name, the first word of its rows and of its files (`<name>.time.csv`). Letters, digits and hyphens.
+    /// An empty study of this name, the first word of its rows and of its files (`<name>.time.csv`). Lower-case words joined by hyphens.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -180,11 +180,27 @@ impl Study {
     }
 
     fn check_name(&self) -> Result<(), Error> {
-        let plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
-        if self.name.is_empty() || !self.name.chars().all(plain) {
-            return Err(self.wrong("the name of a study is made of letters, digits and hyphens".to_owned()));
+        let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+        if self
+            .name
+            .split('-')
+            .any(|word| word.is_empty() || !word.chars().all(plain))
+        {
+            return Err(self.wrong("the name of a study is lower-case words joined by hyphens".to_owned()));
         }
         Ok(())
+    }
+
+    /// The baseline, without which nothing can be compared.
+    pub(crate) fn named_baseline(&self) -> Result<&str, Error> {
+        let missing = || self.wrong("it has no baseline; name one with baseline(variant)".to_owned());
+        self.baseline.as_deref().ok_or_else(missing)
+    }
+
+    /// The variant names of the controls: one, however many parameters have it.
+    pub(crate) fn control_variants(&self) -> Vec<String> {
+        let name = self.baseline.iter().filter(|_| !self.controls.is_empty());
+        name.map(|baseline| control_name(baseline)).collect()
     }
 
     fn check_baseline(&self) -> Result<(), Error> {
@@ -212,7 +228,7 @@ impl Study {
     fn control_key(&self, parameter: &str) -> Result<Key, Error> {
         let key = &self.baseline_of(parameter)?.0;
         Ok(Key {
-            variant: format!("{} (A/A)", key.variant),
+            variant: control_name(&key.variant),
             ..key.clone()
         })
     }
@@ -237,6 +253,11 @@ impl Study {
             reason,
         }
     }
+}
+
+/// The name under which the baseline is measured a second time.
+fn control_name(baseline: &str) -> String {
+    format!("{baseline} (A/A)")
 }
 
 #[cfg(test)]
@@ -276,7 +297,7 @@ mod tests {
 
     #[test]
     fn hostile_names_are_refused() {
-        for name in ["", "../s", "a b", "a\nb"] {
+        for name in ["", "../s", "a b", "a\nb", "A", "-", "a--b"] {
             assert!(
                 Study::new(name)
                     .bench(Key::new("b", "v", "p"), nothing)

@@ -1,0 +1,91 @@
+//! A small synthetic study that the integration tests measure, kill and resume. Not an example to follow.
+//!
+//! Arguments: `measure <rounds> [fault]` measures in the current folder's repository; `count` counts. Faults: `panic`
+//! (one variant panics in every trial), `late` (it panics from its third trial on), `lazy` (one never calls the bencher).
+
+use std::cell::{Cell, RefCell};
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use harness::counting::{self, CountingAllocator};
+use harness::{Bencher, Key, Profile, Sample, Study};
+
+#[global_allocator]
+static ALLOCATOR: CountingAllocator = CountingAllocator;
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let argument = |index: usize| arguments.get(index).map_or("", String::as_str);
+    match argument(0) {
+        "measure" => measure(argument(1).parse().expect("a number of rounds"), argument(2)),
+        // Under callgrind the program is started without arguments.
+        _ => counting::main(study("")),
+    }
+}
+
+fn measure(rounds: u32, fault: &str) {
+    let times = (Duration::from_micros(100), Duration::from_micros(200));
+    let profile = Profile {
+        name: "test".to_owned(),
+        rounds,
+        warm_up: times.0,
+        trial: times.1,
+    };
+    match study(fault).measure(&profile) {
+        Ok(outcome) => println!("{outcome}"),
+        Err(error) => {
+            eprintln!("{error}");
+            std::process::exit(1);
+        }
+    }
+}
+
+fn study(fault: &str) -> Study {
+    let fault = fault.to_owned();
+    let trials = Cell::new(0);
+    let key = |variant: &str| Key::new("sum", variant, "items=100");
+    Study::new("fixture")
+        .baseline("loop")
+        .bench(key("loop"), |bencher: &mut Bencher| {
+            let items: Vec<u64> = (0..100).collect();
+            bencher.iter(&mut || drop_value(items.iter().sum()));
+        })
+        .bench(key("box, with a comma"), |bencher: &mut Bencher| {
+            let boxes = RefCell::new(0_u64);
+            bencher.iter(&mut || *boxes.borrow_mut() += *black_box(Box::new(3_u64)));
+        })
+        .bench(key("custom"), |bencher: &mut Bencher| {
+            bencher.iter_custom(&mut |iterations| {
+                let start = Instant::now();
+                (0..iterations).for_each(drop_value);
+                start.elapsed()
+            });
+        })
+        .bench(key("jobs"), |bencher: &mut Bencher| {
+            bencher.samples(&mut || {
+                let start = Instant::now();
+                (0..500).for_each(drop_value);
+                Sample {
+                    iterations: 500,
+                    elapsed: start.elapsed().max(Duration::from_nanos(1)),
+                }
+            });
+        })
+        .bench(key("faulty"), move |bencher: &mut Bencher| {
+            trials.set(trials.get() + 1);
+            match fault.as_str() {
+                "lazy" => {}
+                "panic" => {
+                    bencher.iter(&mut || panic!("lost\nin {}", std::env::current_dir().unwrap().display()))
+                }
+                "late" if trials.get() > 2 => bencher.fail("tired"),
+                _ => bencher.iter(&mut || drop_value(7)),
+            }
+        })
+        .control("items=100")
+        .count(key("loop"), "polls", 0)
+}
+
+fn drop_value(value: u64) {
+    black_box(value);
+}

@@ -1,0 +1,168 @@
+//! Instructions of one iteration, counted by valgrind's callgrind.
+//!
+//! The program runs itself once under callgrind for all variants. Counting is switched on by entering
+//! [`counted_iteration`] and off by leaving it, when callgrind also writes its count to a file of its own; the n-th file belongs to the n-th variant.
+
+use std::env;
+use std::fs;
+use std::hint::black_box;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use crate::bencher::Mode;
+use crate::progress::Progress;
+use crate::{Error, Study};
+
+/// Tells a process that it runs under callgrind, and which variants it is to run: indices joined by commas.
+const VARIANTS: &str = "ASYNC_COST_COUNTED_VARIANTS";
+
+/// How callgrind, which knows functions by their demangled names, finds [`counted_iteration`].
+const FUNCTION: &str = "*callgrind*counted_iteration*";
+
+/// Guess for the time of one variant under valgrind, until one has been measured.
+const PLANNED: Duration = Duration::from_millis(50);
+
+/// True in a process that was started by [`instructions`].
+pub(crate) fn is_here() -> bool {
+    env::var_os(VARIANTS).is_some()
+}
+
+/// The counted region: one iteration and one call through `dyn FnMut`.
+#[inline(never)]
+fn counted_iteration(run: &mut dyn FnMut()) {
+    run();
+    // Something to do after the call, lest it become a jump and callgrind see this function end before the iteration does.
+    black_box(());
+    black_box(&mut 0_u8);
+}
+
+/// Runs the variants that the parent process has named, each with one counted iteration.
+pub(crate) fn run_variants(study: &Study) -> Result<bool, Error> {
+    let variants = study.variants()?;
+    let named = env::var(VARIANTS).unwrap_or_default();
+    let indices: Vec<usize> = named.split(',').filter_map(|index| index.parse().ok()).collect();
+    let mut progress = Progress::new(
+        study.name(),
+        "variant",
+        u32::try_from(indices.len()).unwrap_or(u32::MAX),
+        1,
+        PLANNED,
+    );
+    progress.begin(0, 1);
+    for (done, index) in (0..).zip(indices) {
+        study.call(&variants[index], Mode::Counted(counted_iteration))?;
+        progress.trial(done);
+    }
+    progress.finish();
+    Ok(true)
+}
+
+/// Instructions of one iteration of each of these variants; `None` when there is no valgrind.
+pub(crate) fn instructions(variants: &[usize]) -> Result<Option<Vec<u64>>, Error> {
+    let folder = Scratch::new()?;
+    let Some(status) = run_callgrind(&folder.0, variants)? else {
+        return Ok(None);
+    };
+    let counts = read_counts(&folder.0)?;
+    if status && counts.len() == variants.len() {
+        return Ok(Some(counts));
+    }
+    let log = fs::read_to_string(folder.0.join("log")).unwrap_or_default();
+    let reason = format!(
+        "counted {} of {} variants, then it ended:\n{}",
+        counts.len(),
+        variants.len(),
+        log.trim()
+    );
+    Err(Error::Setting {
+        name: "valgrind",
+        reason,
+    })
+}
+
+/// Runs this program under callgrind; tells whether it succeeded, `None` when there is no valgrind.
+fn run_callgrind(folder: &Path, variants: &[usize]) -> Result<Option<bool>, Error> {
+    let program = env::current_exe().map_err(Error::io("find", Path::new("this program")))?;
+    let variants: Vec<String> = variants.iter().map(usize::to_string).collect();
+    let option = |name: &str, path: PathBuf| format!("--{name}={}", path.display());
+    let status = Command::new("valgrind")
+        .args(["--tool=callgrind", "--quiet", "--collect-atstart=no"])
+        .arg(format!("--toggle-collect={FUNCTION}"))
+        .arg(format!("--dump-after={FUNCTION}"))
+        .arg(option("callgrind-out-file", folder.join("count")))
+        .arg(option("log-file", folder.join("log")))
+        .arg(program)
+        .env(VARIANTS, variants.join(","))
+        .stdin(Stdio::null())
+        .status();
+    match status {
+        Ok(status) => Ok(Some(status.success())),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(Error::Io {
+            action: "start valgrind".to_owned(),
+            source,
+        }),
+    }
+}
+
+/// The counts that callgrind has written on leaving the counted function, in order.
+fn read_counts(folder: &Path) -> Result<Vec<u64>, Error> {
+    let entries = fs::read_dir(folder).map_err(Error::io("read", folder))?;
+    let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+    let texts = paths.filter_map(|path| fs::read_to_string(path).ok());
+    let mut counts: Vec<(u32, u64)> = texts.filter_map(|text| part(&text)).collect();
+    counts.sort_unstable();
+    Ok(counts.into_iter().map(|(_, count)| count).collect())
+}
+
+/// Number and total of one file of callgrind; `None` for those that it wrote for another reason, such as the end of the program.
+fn part(text: &str) -> Option<(u32, u64)> {
+    let value = |name: &str| {
+        text.lines()
+            .find_map(|line| line.strip_prefix(name))
+            .map(str::trim)
+    };
+    if !value("desc: Trigger:")?.starts_with("--dump-after") {
+        return None;
+    }
+    let total = value("totals:").or_else(|| value("summary:"))?;
+    Some((
+        value("part:")?.parse().ok()?,
+        total.split(' ').next()?.parse().ok()?,
+    ))
+}
+
+/// A folder for callgrind's files, removed with this value.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> Result<Self, Error> {
+        let folder = env::temp_dir().join(format!("async-cost-callgrind-{}", std::process::id()));
+        fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
+        Ok(Self(folder))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // What cannot be removed from a temporary folder may stay.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PART: &str = "# callgrind format\nversion: 1\npid: 7\ncmd:  ./counts\npart: 2\n\n\ndesc: Timerange: Basic block 0 - 9\n\
+                        desc: Trigger: --dump-after=f\n\npositions: line\nevents: Ir\nsummary: 1234\n\n\ntotals: 1234\n";
+
+    #[test]
+    fn the_total_of_a_part_is_read_with_its_number() {
+        assert_eq!(part(PART), Some((2, 1_234)));
+        assert_eq!(part(&PART.replace("--dump-after=f", "Program termination")), None);
+        assert_eq!(part("valgrind: a message\n"), None);
+    }
+}

@@ -1,0 +1,247 @@
+//! run.json: what is known about a run besides its numbers.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::clock::Utc;
+use crate::codegen::{Codegen, Toolchain};
+use crate::machine::{self, Machine};
+use crate::outcome::Failure;
+use crate::profile::SAMPLES;
+use crate::repository::{self, Git, Versions};
+use crate::{Error, Key, Profile, kernel};
+
+/// Version of the fields below. Readers refuse others.
+const SCHEMA_VERSION: u32 = 1;
+
+/// The whole of run.json.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RunInfo {
+    schema_version: u32,
+    /// `<machine>/<utc-time>`: the folder that the run gets when it is whole.
+    pub(crate) run_id: String,
+    origin: String,
+    profile: String,
+    command: Option<String>,
+    started: String,
+    ended: Option<String>,
+    machine: Machine,
+    toolchain: Toolchain,
+    codegen: Codegen,
+    crates: BTreeMap<String, Versions>,
+    git: Option<Git>,
+    pub(crate) studies: BTreeMap<String, StudyInfo>,
+}
+
+/// How one study is measured, and how far it is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct StudyInfo {
+    pub(crate) state: State,
+    pub(crate) baseline: String,
+    pub(crate) controls: Vec<String>,
+    pub(crate) seed: u64,
+    pub(crate) rounds: u32,
+    pub(crate) samples: usize,
+    pub(crate) warm_up_ns: u64,
+    pub(crate) trial_ns: u64,
+    started: String,
+    ended: Option<String>,
+    /// How often the measurement was interrupted and taken up again.
+    pub(crate) resumed: u32,
+    load_before: Option<[f64; 3]>,
+    load_after: Option<[f64; 3]>,
+    steal_before_ms: Option<u64>,
+    steal_after_ms: Option<u64>,
+    failed: Vec<FailedVariant>,
+}
+
+/// Whether all rounds are there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum State {
+    Measuring,
+    Complete,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FailedVariant {
+    bench: String,
+    variant: String,
+    parameter: String,
+    error: String,
+}
+
+impl RunInfo {
+    /// A run that begins now, on this machine, with this program.
+    pub(crate) fn new(root: &Path, profile: &Profile) -> Self {
+        let (now, machine) = (Utc::now(), Machine::this());
+        Self {
+            schema_version: SCHEMA_VERSION,
+            run_id: format!("{}/{}", machine.name, now.folder()),
+            origin: if kernel::is_here() { "notebook" } else { "native" }.to_owned(),
+            profile: profile.name.clone(),
+            command: std::env::var("ASYNC_COST_COMMAND")
+                .ok()
+                .map(|text| repository::public_text(&text, root)),
+            started: now.text(),
+            ended: None,
+            machine,
+            toolchain: Toolchain::of_this_build(),
+            codegen: Codegen::of_this_build(),
+            crates: repository::crates(root),
+            git: repository::git(root),
+            studies: BTreeMap::new(),
+        }
+    }
+
+    /// Reads the run.json of a partial run; `None` when there is none yet.
+    pub(crate) fn read(path: &Path) -> Result<Option<Self>, Error> {
+        if !path.exists() {
+            return Ok(None);
+        }
+        let text = fs::read_to_string(path).map_err(Error::io("read", path))?;
+        let info: Self = serde_json::from_str(&text).map_err(|error| resume_error(error.to_string()))?;
+        if info.schema_version != SCHEMA_VERSION {
+            return Err(resume_error(format!(
+                "its schema version is {}, not {SCHEMA_VERSION}",
+                info.schema_version
+            )));
+        }
+        Ok(Some(info))
+    }
+
+    /// Replaces run.json as a whole: a reader, or a process that was killed meanwhile, has the old one or the new one.
+    pub(crate) fn write(&self, path: &Path) -> Result<(), Error> {
+        let mut text = serde_json::to_vec_pretty(self).map_err(|error| resume_error(error.to_string()))?;
+        text.push(b'\n');
+        replace(path, &text)
+    }
+
+    /// Refuses to go on with a run that another machine, program or profile has begun.
+    pub(crate) fn agrees_with(&self, other: &Self) -> Result<(), Error> {
+        let facts = [
+            ("profile", self.profile == other.profile),
+            ("origin", self.origin == other.origin),
+            (
+                "machine",
+                self.machine.name == other.machine.name && self.machine.cpu == other.machine.cpu,
+            ),
+            ("toolchain", self.toolchain == other.toolchain),
+            ("codegen", self.codegen == other.codegen),
+        ];
+        match facts.iter().find(|(_, agrees)| !agrees) {
+            Some((fact, _)) => Err(resume_error(format!("its {fact} is not that of this program"))),
+            None => Ok(()),
+        }
+    }
+
+    /// Notes the end of the run when all its studies are complete.
+    pub(crate) fn update_end(&mut self) {
+        let whole = self.studies.values().all(|study| study.state == State::Complete);
+        self.ended = whole.then(|| Utc::now().text());
+    }
+}
+
+impl StudyInfo {
+    pub(crate) fn new(baseline: String, controls: Vec<String>, seed: u64, profile: &Profile) -> Self {
+        Self {
+            state: State::Measuring,
+            baseline,
+            controls,
+            seed,
+            rounds: profile.rounds,
+            samples: SAMPLES,
+            warm_up_ns: nanoseconds(profile.warm_up),
+            trial_ns: nanoseconds(profile.trial),
+            started: Utc::now().text(),
+            ended: None,
+            resumed: 0,
+            load_before: machine::load(),
+            load_after: None,
+            steal_before_ms: machine::steal_ms(),
+            steal_after_ms: None,
+            failed: Vec::new(),
+        }
+    }
+
+    /// Refuses to go on when the study was begun with other settings.
+    pub(crate) fn agrees_with(
+        &self,
+        baseline: &str,
+        controls: &[String],
+        profile: &Profile,
+    ) -> Result<(), Error> {
+        let facts = [
+            ("baseline", self.baseline == baseline),
+            ("controls", self.controls == controls),
+            ("rounds", self.rounds == profile.rounds),
+            ("samples", self.samples == SAMPLES),
+            ("warm_up_ns", self.warm_up_ns == nanoseconds(profile.warm_up)),
+            ("trial_ns", self.trial_ns == nanoseconds(profile.trial)),
+        ];
+        match facts.iter().find(|(_, agrees)| !agrees) {
+            Some((fact, _)) => Err(resume_error(format!("it was begun with other {fact}"))),
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) fn fail(&mut self, key: &Key, error: String) {
+        let Key {
+            bench,
+            variant,
+            parameter,
+        } = key.clone();
+        self.failed.push(FailedVariant {
+            bench,
+            variant,
+            parameter,
+            error,
+        });
+    }
+
+    pub(crate) fn failures(&self) -> Vec<Failure> {
+        let failure = |failed: &FailedVariant| Failure {
+            key: Key::new(&failed.bench, &failed.variant, &failed.parameter),
+            error: failed.error.clone(),
+        };
+        self.failed.iter().map(failure).collect()
+    }
+
+    pub(crate) fn complete(&mut self) {
+        self.state = State::Complete;
+        self.ended = Some(Utc::now().text());
+        self.load_after = machine::load();
+        self.steal_after_ms = machine::steal_ms();
+    }
+}
+
+/// Replaces a file in one step that survives a crash.
+pub(crate) fn replace(path: &Path, content: &[u8]) -> Result<(), Error> {
+    let temporary = path.with_extension("tmp");
+    let write = || {
+        let mut file = File::create(&temporary)?;
+        file.write_all(content)?;
+        file.sync_all()?;
+        fs::rename(&temporary, path)
+    };
+    write().map_err(Error::io("write", path))
+}
+
+fn nanoseconds(duration: std::time::Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn resume_error(problem: String) -> Error {
+    let reason = format!("{problem}; remove the partial run's folder and measure again");
+    Error::Resume {
+        file: "run.json".to_owned(),
+        reason,
+    }
+}

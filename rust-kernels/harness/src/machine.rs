@@ -1,0 +1,348 @@
+//! The machine, without anything that names its owner: no host name, no user, no serial numbers.
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+/// What is known about this machine. Unknown facts are `None`, never guessed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Machine {
+    /// Such as `amd-epyc-2c`: processor and logical cores.
+    pub(crate) name: String,
+    pub(crate) cpu: Option<String>,
+    pub(crate) architecture: Option<String>,
+    pub(crate) logical_cores: Option<u32>,
+    pub(crate) physical_cores: Option<u32>,
+    /// Of the first core, smallest level first.
+    pub(crate) caches: Option<Vec<Cache>>,
+    pub(crate) memory_bytes: Option<u64>,
+    /// `none`, the hypervisor's name, or `unknown hypervisor`.
+    pub(crate) virtualisation: Option<String>,
+    /// Frequency governor of the first core.
+    pub(crate) governor: Option<String>,
+    /// Such as `Linux 6.1.0`.
+    pub(crate) kernel: Option<String>,
+    pub(crate) os: Option<String>,
+}
+
+/// One cache of the processor.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Cache {
+    pub(crate) level: u32,
+    /// `data`, `instruction` or `unified`.
+    pub(crate) kind: String,
+    pub(crate) bytes: u64,
+}
+
+impl Machine {
+    pub(crate) fn this() -> Self {
+        let cpu_info = read("/proc/cpuinfo").unwrap_or_default();
+        let cpu = field(&cpu_info, "model name").map(plain);
+        let logical_cores = logical_cores();
+        Self {
+            name: slug(cpu.as_deref().unwrap_or(std::env::consts::ARCH), logical_cores),
+            cpu,
+            architecture: Some(std::env::consts::ARCH.to_owned()),
+            logical_cores,
+            physical_cores: physical_cores(&cpu_info),
+            caches: caches(Path::new("/sys/devices/system/cpu/cpu0/cache")),
+            memory_bytes: read("/proc/meminfo").and_then(|text| memory(&text)),
+            virtualisation: virtualisation(&cpu_info),
+            governor: read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+            kernel: kernel(),
+            os: read("/etc/os-release").and_then(|text| os_name(&text)),
+        }
+    }
+}
+
+/// Load averages over 1, 5 and 15 minutes, in runnable tasks.
+pub(crate) fn load() -> Option<[f64; 3]> {
+    let text = read("/proc/loadavg")?;
+    let mut numbers = text.split(' ').map_while(|word| word.parse().ok());
+    Some([numbers.next()?, numbers.next()?, numbers.next()?])
+}
+
+/// Time that the hypervisor took away since boot, all processors together, in milliseconds.
+pub(crate) fn steal_ms() -> Option<u64> {
+    steal_ticks(&read("/proc/stat")?)?
+        .checked_mul(1_000)?
+        .checked_div(ticks_per_second()?)
+}
+
+/// The eighth number of the line `cpu` counts stolen ticks (proc_stat(5)).
+fn steal_ticks(text: &str) -> Option<u64> {
+    text.lines()
+        .find(|line| line.starts_with("cpu "))?
+        .split_whitespace()
+        .nth(8)?
+        .parse()
+        .ok()
+}
+
+#[cfg(unix)]
+fn ticks_per_second() -> Option<u64> {
+    // SAFETY: sysconf takes a number, returns a number and touches no memory of ours.
+    let ticks = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
+    u64::try_from(ticks).ok()
+}
+
+#[cfg(not(unix))]
+fn ticks_per_second() -> Option<u64> {
+    None
+}
+
+/// System and release; the node name that uname knows as well is left where it is.
+#[cfg(unix)]
+fn kernel() -> Option<String> {
+    use std::ffi::CStr;
+    use std::mem::MaybeUninit;
+
+    let mut names = MaybeUninit::<libc::utsname>::uninit();
+    // SAFETY: uname writes to a struct of its own type, which we own.
+    if unsafe { libc::uname(names.as_mut_ptr()) } != 0 {
+        return None;
+    }
+    // SAFETY: uname succeeded, so it has filled the struct.
+    let names = unsafe { names.assume_init() };
+    let text = |field: &[libc::c_char]| {
+        // SAFETY: the fields are arrays that uname terminates with a zero byte, and `names` outlives the text read here.
+        let text = unsafe { CStr::from_ptr(field.as_ptr()) };
+        text.to_string_lossy().into_owned()
+    };
+    Some(plain(&format!(
+        "{} {}",
+        text(&names.sysname),
+        text(&names.release)
+    )))
+}
+
+#[cfg(not(unix))]
+fn kernel() -> Option<String> {
+    None
+}
+
+/// Processors that this process may use at most.
+fn logical_cores() -> Option<u32> {
+    let cores = std::thread::available_parallelism().ok()?;
+    u32::try_from(cores.get()).ok()
+}
+
+fn physical_cores(cpu_info: &str) -> Option<u32> {
+    let processors = cpu_info.split("\n\n");
+    let cores: HashSet<(&str, &str)> = processors
+        .filter_map(|text| Some((field(text, "physical id")?, field(text, "core id")?)))
+        .collect();
+    u32::try_from(cores.len()).ok().filter(|cores| *cores > 0)
+}
+
+fn caches(folder: &Path) -> Option<Vec<Cache>> {
+    let mut folders: Vec<_> = fs::read_dir(folder)
+        .ok()?
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .collect();
+    folders.sort();
+    let caches: Vec<Cache> = folders.iter().filter_map(|folder| cache(folder)).collect();
+    (!caches.is_empty()).then_some(caches)
+}
+
+fn cache(folder: &Path) -> Option<Cache> {
+    let text = |name: &str| read(folder.join(name));
+    let kind = text("type")?.to_lowercase();
+    Some(Cache {
+        level: text("level")?.parse().ok()?,
+        kind,
+        bytes: size(&text("size")?)?,
+    })
+}
+
+/// `48K` and the like in bytes.
+fn size(text: &str) -> Option<u64> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = match &text[digits.len()..] {
+        "" => 1,
+        "K" => 1 << 10,
+        "M" => 1 << 20,
+        "G" => 1 << 30,
+        _ => return None,
+    };
+    digits.parse::<u64>().ok()?.checked_mul(unit)
+}
+
+fn memory(text: &str) -> Option<u64> {
+    let kilobytes = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    kilobytes
+        .trim()
+        .strip_suffix(" kB")?
+        .parse::<u64>()
+        .ok()?
+        .checked_mul(1_024)
+}
+
+/// Makers of virtual machines as the firmware spells them. Only these are written down: other firmware texts may name
+/// an owner.
+const HYPERVISORS: [&str; 12] = [
+    "Amazon EC2",
+    "DigitalOcean",
+    "Google",
+    "Hetzner",
+    "KVM",
+    "Microsoft",
+    "OpenStack",
+    "Parallels",
+    "QEMU",
+    "VMware",
+    "VirtualBox",
+    "Xen",
+];
+
+fn virtualisation(cpu_info: &str) -> Option<String> {
+    // Processors other than x86 do not list their features under this name, so that absence means nothing there.
+    let flags = field(cpu_info, "flags")?;
+    if !flags.split(' ').any(|flag| flag == "hypervisor") {
+        return Some("none".to_owned());
+    }
+    let firmware = [
+        "/sys/class/dmi/id/sys_vendor",
+        "/sys/class/dmi/id/product_name",
+        "/sys/hypervisor/type",
+    ];
+    let firmware: Vec<String> = firmware
+        .iter()
+        .filter_map(read)
+        .map(|text| text.to_lowercase())
+        .collect();
+    let known = HYPERVISORS
+        .iter()
+        .find(|name| firmware.iter().any(|text| text.contains(&name.to_lowercase())));
+    Some(known.map_or("unknown hypervisor", |name| name).to_owned())
+}
+
+fn os_name(text: &str) -> Option<String> {
+    let name = text.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="))?;
+    Some(plain(name.trim_matches('"')))
+}
+
+/// The first value of a `name : value` line.
+fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    text.lines().find_map(|line| {
+        let (key, value) = line.split_once(':')?;
+        (key.trim() == name).then_some(value.trim())
+    })
+}
+
+/// A file of one fact, without the line's end.
+fn read(path: impl AsRef<Path>) -> Option<String> {
+    let text = fs::read_to_string(path).ok()?;
+    let text = text.trim();
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+/// Text from outside, without control characters.
+fn plain(text: &str) -> String {
+    text.chars()
+        .filter(|c| !c.is_control())
+        .collect::<String>()
+        .trim()
+        .to_owned()
+}
+
+/// Words of processor names that tell nothing apart.
+const FILLERS: [&str; 8] = [
+    "cpu",
+    "processor",
+    "r",
+    "tm",
+    "core",
+    "with",
+    "radeon",
+    "graphics",
+];
+
+/// Words of a processor's name that are kept: maker, family, model.
+const SLUG_WORDS: usize = 4;
+
+/// A folder name for this kind of machine.
+fn slug(cpu: &str, logical_cores: Option<u32>) -> String {
+    let cpu = cpu.to_lowercase();
+    // `@ 2.20GHz` and what follows changes with the day and not with the model.
+    let model = cpu.split('@').next().unwrap_or_default();
+    let words = model
+        .split(|c: char| !c.is_ascii_alphanumeric())
+        .filter(|word| !word.is_empty() && !FILLERS.contains(word));
+    let mut words: Vec<String> = words
+        .take(SLUG_WORDS)
+        .map(|word| word.chars().take(14).collect())
+        .collect();
+    if words.is_empty() {
+        words.push("unknown".to_owned());
+    }
+    words.extend(logical_cores.map(|cores| format!("{cores}c")));
+    words.join("-")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slugs_are_maker_family_model_and_cores() {
+        let cases = [
+            ("AMD EPYC", Some(2), "amd-epyc-2c"),
+            ("Intel(R) Xeon(R) CPU @ 2.20GHz", Some(4), "intel-xeon-4c"),
+            (
+                "Intel(R) Core(TM) i7-9750H CPU @ 2.60GHz",
+                Some(12),
+                "intel-i7-9750h-12c",
+            ),
+            (
+                "AMD Ryzen 9 7950X 16-Core Processor",
+                Some(32),
+                "amd-ryzen-9-7950x-32c",
+            ),
+            ("../..", None, "unknown"),
+        ];
+        for (cpu, cores, name) in cases {
+            assert_eq!(slug(cpu, cores), name);
+        }
+    }
+
+    #[test]
+    fn facts_are_read_from_their_files() {
+        let cpu_info = "physical id\t: 0\ncore id\t: 0\nflags\t: fpu hypervisor\n\nphysical id\t: 0\ncore id\t: 0\n\nphysical id\t: 0\ncore id\t: 1\n";
+        assert_eq!(physical_cores(cpu_info), Some(2));
+        assert_eq!(
+            memory("MemFree: 1 kB\nMemTotal:       2048 kB\n").unwrap_or(0),
+            2 << 20
+        );
+        assert_eq!(
+            [size("48K"), size("1M"), size("7"), size("x"), size("")],
+            [Some(49_152), Some(1 << 20), Some(7), None, None]
+        );
+        assert_eq!(steal_ticks("cpu  1 2 3 4 5 6 7 158 0 0\ncpu0 1\n"), Some(158));
+        assert_eq!(
+            os_name("NAME=x\nPRETTY_NAME=\"Some Linux 12\"\n").as_deref(),
+            Some("Some Linux 12")
+        );
+    }
+
+    #[test]
+    fn unknown_facts_stay_unknown() {
+        assert_eq!(physical_cores(""), None);
+        assert_eq!(virtualisation("Processor: none\n"), None);
+        assert_eq!(virtualisation("flags : fpu sse\n").as_deref(), Some("none"));
+        assert_eq!(caches(Path::new("/nowhere")), None);
+    }
+
+    #[test]
+    fn this_machine_has_a_plain_name() {
+        let name = Machine::this().name;
+        assert!(
+            name.chars()
+                .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
+                && name.len() < 64,
+            "{name}"
+        );
+    }
+}

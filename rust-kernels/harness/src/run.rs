@@ -1,0 +1,118 @@
+//! The folder of a run, from its hidden beginning to its single appearance.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::info::RunInfo;
+use crate::{Error, Profile, repository};
+
+/// Names the folder into which an outer program collects several studies.
+pub(crate) const PARTIAL: &str = "ASYNC_COST_PARTIAL";
+
+/// A run that is being measured.
+pub(crate) struct Run {
+    root: PathBuf,
+    /// Where its files are now.
+    folder: PathBuf,
+    /// True when the folder was given from outside, which renames it when all its studies are complete.
+    given: bool,
+    pub(crate) info: RunInfo,
+}
+
+impl Run {
+    /// Opens the folder named by `ASYNC_COST_PARTIAL`, or makes a fresh hidden one.
+    pub(crate) fn open(profile: &Profile) -> Result<Self, Error> {
+        let root = repository::root()?;
+        let fresh = RunInfo::new(&root, profile);
+        let Some(folder) = given_folder(&root)? else {
+            let folder = hidden_folder(&root, &fresh)?;
+            return Ok(Self {
+                root,
+                folder,
+                given: false,
+                info: fresh,
+            });
+        };
+        let begun = RunInfo::read(&folder.join("run.json"))?;
+        if let Some(begun) = &begun {
+            begun.agrees_with(&fresh)?;
+        }
+        Ok(Self {
+            root,
+            folder,
+            given: true,
+            info: begun.unwrap_or(fresh),
+        })
+    }
+
+    /// A file of this run.
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    /// Replaces run.json with what is known now.
+    pub(crate) fn save(&mut self) -> Result<(), Error> {
+        self.info.update_end();
+        self.info.write(&self.file("run.json"))
+    }
+
+    /// The root of the repository.
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The run's folder as seen from the root of the repository.
+    pub(crate) fn relative_folder(&self) -> PathBuf {
+        self.folder
+            .strip_prefix(&self.root)
+            .unwrap_or(&self.folder)
+            .to_path_buf()
+    }
+
+    /// Lets a run of our own appear under its name, by one rename. A given folder stays where it is.
+    pub(crate) fn appear(&mut self, profile: &Profile) -> Result<(), Error> {
+        if self.given {
+            return Ok(());
+        }
+        // A test's run stays among the hidden ones: it is no evidence.
+        let runs = if profile.is_test() {
+            "data/runs/.partial/test"
+        } else {
+            "data/runs"
+        };
+        let target = self.root.join(runs).join(&self.info.run_id);
+        let machine = target.parent().unwrap_or(&self.root);
+        fs::create_dir_all(machine).map_err(Error::io("create", machine))?;
+        // Renaming replaces an empty folder at most, so that an existing run is never overwritten.
+        fs::rename(&self.folder, &target).map_err(Error::io("rename to", &target))?;
+        self.folder = target;
+        Ok(())
+    }
+}
+
+/// The folder that the environment names, relative to the root of the repository unless absolute.
+pub(crate) fn given_folder(root: &Path) -> Result<Option<PathBuf>, Error> {
+    let Some(folder) = env::var_os(PARTIAL).filter(|folder| !folder.is_empty()) else {
+        return Ok(None);
+    };
+    let folder = root.join(folder);
+    if folder.is_dir() {
+        Ok(Some(folder))
+    } else {
+        let reason = "it is not a folder; create it first, or unset the variable".to_owned();
+        Err(Error::Setting {
+            name: PARTIAL,
+            reason,
+        })
+    }
+}
+
+fn hidden_folder(root: &Path, info: &RunInfo) -> Result<PathBuf, Error> {
+    let name = format!("{}-{}", info.run_id.replace('/', "-"), std::process::id());
+    let parent = root.join("data/runs/.partial");
+    let folder = parent.join(name);
+    fs::create_dir_all(&parent).map_err(Error::io("create", &parent))?;
+    fs::create_dir(&folder).map_err(Error::io("create", &folder))?;
+    Ok(folder)
+}

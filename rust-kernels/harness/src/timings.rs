@@ -1,0 +1,413 @@
+//! `<study>.time.csv`: every sample, one row each, a whole round at a time.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::bencher::Sample;
+use crate::profile::SAMPLES;
+use crate::{Error, Key, rounds};
+
+/// First line of the file.
+const HEADER: &str = "study,bench,variant,parameter,round,position,sample,iterations,elapsed_ns\n";
+
+/// One row: one sample of Criterion.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Row {
+    pub(crate) study: String,
+    pub(crate) bench: String,
+    pub(crate) variant: String,
+    pub(crate) parameter: String,
+    /// From 0.
+    pub(crate) round: u32,
+    /// Place of the variant in the order of its round, from 0.
+    pub(crate) position: usize,
+    /// From 0.
+    pub(crate) sample: usize,
+    pub(crate) iterations: u64,
+    /// Time of all iterations together.
+    pub(crate) elapsed_ns: u64,
+}
+
+/// What a time.csv must hold, given where its rows come from.
+pub(crate) struct Plan<'a> {
+    pub(crate) study: &'a str,
+    pub(crate) keys: &'a [Key],
+    pub(crate) seed: u64,
+    pub(crate) rounds: u32,
+    /// `failed[index]`: this key is left out from some round on.
+    pub(crate) failed: Vec<bool>,
+}
+
+/// The file, open at its end and locked against a second process.
+pub(crate) struct Timings {
+    file: File,
+    path: PathBuf,
+}
+
+impl Timings {
+    /// Opens the file, creates it if need be, and cuts off whatever follows the last whole round.
+    ///
+    /// Returns the first round that is not there. Rows that do not follow from the plan are an error: then this is the file of
+    /// another study, or of an older version of it.
+    pub(crate) fn open(path: &Path, plan: &Plan<'_>) -> Result<(Self, u32), Error> {
+        let mut options = OpenOptions::new();
+        let opened = options
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path);
+        let file = opened.map_err(Error::io("open", path))?;
+        lock(&file, path)?;
+        let content = fs::read(path).map_err(Error::io("read", path))?;
+        let (round, whole) = plan.whole_rounds(&content, path)?;
+        let mut timings = Self {
+            file,
+            path: path.to_path_buf(),
+        };
+        if whole == 0 {
+            timings.cut(0)?;
+            timings.append(HEADER.as_bytes())?;
+        } else {
+            timings.cut(whole)?;
+        }
+        Ok((timings, round))
+    }
+
+    /// Appends the rows of one round and waits until they are on the disk.
+    pub(crate) fn append_round(&mut self, rows: &[Row]) -> Result<(), Error> {
+        let mut writer = csv::WriterBuilder::new()
+            .has_headers(false)
+            .from_writer(Vec::new());
+        for row in rows {
+            writer
+                .serialize(row)
+                .map_err(|error| self.broken(error.to_string()))?;
+        }
+        let bytes = writer
+            .into_inner()
+            .map_err(|error| self.broken(error.to_string()))?;
+        self.append(&bytes)
+    }
+
+    fn append(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        let mut write = || {
+            self.file.write_all(bytes)?;
+            self.file.sync_data()
+        };
+        write().map_err(Error::io("write", &self.path))
+    }
+
+    fn cut(&mut self, length: u64) -> Result<(), Error> {
+        let mut cut = || {
+            self.file.set_len(length)?;
+            self.file.seek(SeekFrom::Start(length))
+        };
+        cut().map(drop).map_err(Error::io("cut", &self.path))
+    }
+
+    fn broken(&self, reason: String) -> Error {
+        Error::Resume {
+            file: name(&self.path),
+            reason,
+        }
+    }
+}
+
+impl Plan<'_> {
+    /// The number of whole rounds at the beginning of the file, and the bytes that they and the header take.
+    fn whole_rounds(&self, content: &[u8], path: &Path) -> Result<(u32, u64), Error> {
+        let Some(rest) = content.strip_prefix(HEADER.as_bytes()) else {
+            // A header that was cut short by a kill is begun anew; anything else is not ours to overwrite.
+            return if HEADER.as_bytes().starts_with(content) {
+                Ok((0, 0))
+            } else {
+                Err(self.foreign(path, 1))
+            };
+        };
+        let rows = complete_rows(rest);
+        let mut next = 0;
+        let mut whole = HEADER.len();
+        for round in 0..self.rounds {
+            match self.round(round, &rows[next..]) {
+                Round::Whole(length) => next += length,
+                Round::Torn => return Ok((round, whole as u64)),
+                Round::Foreign(offset) => return Err(self.foreign(path, next + offset + 2)),
+            }
+            whole = HEADER.len() + rows[..next].last().map_or(0, |(_, end)| *end);
+        }
+        Ok((self.rounds, whole as u64))
+    }
+
+    /// Compares the rows at the beginning of `rows` with those that this round must have.
+    fn round(&self, round: u32, rows: &[(Row, usize)]) -> Round {
+        let mut next = 0;
+        for (position, index) in rounds::order(self.seed, round, self.keys.len())
+            .into_iter()
+            .enumerate()
+        {
+            let is_row = |sample: usize| {
+                let (row, _) = rows.get(next + sample)?;
+                Some(self.is_row(row, &self.keys[index], round, position, sample))
+            };
+            // A variant that failed has rows up to the round before its failure.
+            if self.failed[index] && is_row(0) != Some(true) {
+                continue;
+            }
+            for sample in 0..SAMPLES {
+                match is_row(sample) {
+                    Some(true) => {}
+                    Some(false) => return Round::Foreign(next + sample),
+                    None => return Round::Torn,
+                }
+            }
+            next += SAMPLES;
+        }
+        Round::Whole(next)
+    }
+
+    fn is_row(&self, row: &Row, key: &Key, round: u32, position: usize, sample: usize) -> bool {
+        row.study == self.study
+            && (&row.bench, &row.variant, &row.parameter) == (&key.bench, &key.variant, &key.parameter)
+            && (row.round, row.position, row.sample) == (round, position, sample)
+    }
+
+    fn foreign(&self, path: &Path, line: usize) -> Error {
+        let reason = format!(
+            "line {line} is not what this study and its seed lead to, so the study or the file was changed; remove the partial \
+             run's folder and measure again"
+        );
+        Error::Resume {
+            file: name(path),
+            reason,
+        }
+    }
+}
+
+/// How the rows of a round look.
+enum Round {
+    /// All there, so many.
+    Whole(usize),
+    /// They end too early.
+    Torn,
+    /// Another row stands there, at this offset.
+    Foreign(usize),
+}
+
+/// The rows before the first one that is torn, each with the offset of its end.
+fn complete_rows(content: &[u8]) -> Vec<(Row, usize)> {
+    let mut reader = csv::ReaderBuilder::new()
+        .has_headers(false)
+        .flexible(true)
+        .from_reader(whole_lines(content));
+    let mut record = csv::StringRecord::new();
+    let mut rows = Vec::new();
+    while let Ok(true) = reader.read_record(&mut record) {
+        let Ok(row) = record.deserialize(None) else { break };
+        rows.push((row, reader.position().byte() as usize));
+    }
+    rows
+}
+
+/// Everything up to the last line break.
+fn whole_lines(content: &[u8]) -> &[u8] {
+    let end = content
+        .iter()
+        .rposition(|byte| *byte == b'\n')
+        .map_or(0, |at| at + 1);
+    &content[..end]
+}
+
+/// All rows of a finished file.
+pub(crate) fn read(path: &Path) -> Result<Vec<Row>, Error> {
+    let content = fs::read(path).map_err(Error::io("read", path))?;
+    Ok(
+        complete_rows(content.strip_prefix(HEADER.as_bytes()).unwrap_or_default())
+            .into_iter()
+            .map(|(row, _)| row)
+            .collect(),
+    )
+}
+
+/// The rows of one trial.
+pub(crate) fn rows(study: &str, key: &Key, round: u32, position: usize, samples: &[Sample]) -> Vec<Row> {
+    let row = |(sample, taken): (usize, &Sample)| Row {
+        study: study.to_owned(),
+        bench: key.bench.clone(),
+        variant: key.variant.clone(),
+        parameter: key.parameter.clone(),
+        round,
+        position,
+        sample,
+        iterations: taken.iterations,
+        elapsed_ns: nanoseconds(taken.elapsed),
+    };
+    samples.iter().enumerate().map(row).collect()
+}
+
+fn nanoseconds(elapsed: Duration) -> u64 {
+    u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Two processes that append to the same file would interleave their rows. The lock ends with the process, however it ends.
+fn lock(file: &File, path: &Path) -> Result<(), Error> {
+    match file.try_lock() {
+        Err(TryLockError::WouldBlock) => Err(Error::Resume {
+            file: name(path),
+            reason: "another process is measuring into it; wait for it or stop it".to_owned(),
+        }),
+        // Some network file systems cannot lock; measuring there is still better than not measuring.
+        Ok(()) | Err(TryLockError::Error(_)) => Ok(()),
+    }
+}
+
+fn name(path: &Path) -> String {
+    path.file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SEED: u64 = 5;
+
+    fn keys() -> Vec<Key> {
+        ["a", "b, with a comma", "c"]
+            .map(|variant| Key::new("bench", variant, "p=1"))
+            .to_vec()
+    }
+
+    fn plan(keys: &[Key], failed: [bool; 3]) -> Plan<'_> {
+        Plan {
+            study: "s",
+            keys,
+            seed: SEED,
+            rounds: 3,
+            failed: failed.to_vec(),
+        }
+    }
+
+    /// A folder that is removed when it goes out of scope.
+    struct Scratch(PathBuf);
+
+    impl Scratch {
+        fn new(test: &str) -> Self {
+            let folder = std::env::temp_dir().join(format!("harness-timings-{test}-{}", std::process::id()));
+            fs::create_dir_all(&folder).expect("a temporary folder");
+            Self(folder)
+        }
+
+        fn file(&self) -> PathBuf {
+            self.0.join("s.time.csv")
+        }
+    }
+
+    impl Drop for Scratch {
+        fn drop(&mut self) {
+            fs::remove_dir_all(&self.0).expect("the folder is ours");
+        }
+    }
+
+    fn round_rows(keys: &[Key], round: u32, failed: [bool; 3]) -> Vec<Row> {
+        let sample = Sample {
+            iterations: 7,
+            elapsed: Duration::from_nanos(9),
+        };
+        let order = rounds::order(SEED, round, keys.len())
+            .into_iter()
+            .enumerate()
+            .filter(|(_, index)| !failed[*index]);
+        order
+            .flat_map(|(position, index)| rows("s", &keys[index], round, position, &[sample; SAMPLES]))
+            .collect()
+    }
+
+    /// Writes two rounds and returns the file's content after the first and after the second.
+    fn two_rounds(path: &Path, keys: &[Key]) -> (Vec<u8>, Vec<u8>) {
+        let (mut timings, next) = Timings::open(path, &plan(keys, [false; 3])).expect("a new file");
+        assert_eq!(next, 0);
+        timings
+            .append_round(&round_rows(keys, 0, [false; 3]))
+            .expect("round 0");
+        let first = fs::read(path).expect("written");
+        timings
+            .append_round(&round_rows(keys, 1, [false; 3]))
+            .expect("round 1");
+        (first, fs::read(path).expect("written"))
+    }
+
+    #[test]
+    fn a_file_torn_anywhere_goes_on_after_its_last_whole_round() {
+        let scratch = Scratch::new("torn");
+        let (path, keys) = (scratch.file(), keys());
+        let (first, second) = two_rounds(&path, &keys);
+        for length in 0..=second.len() {
+            fs::write(&path, &second[..length]).expect("torn on purpose");
+            let (_, next) =
+                Timings::open(&path, &plan(&keys, [false; 3])).expect("a beginning of the same run");
+            let (rounds, content) = match length {
+                _ if length == second.len() => (2, &second[..]),
+                _ if length >= first.len() => (1, &first[..]),
+                _ => (0, HEADER.as_bytes()),
+            };
+            assert_eq!(next, rounds, "torn at byte {length}");
+            assert_eq!(
+                fs::read(&path).expect("still there"),
+                content,
+                "torn at byte {length}"
+            );
+        }
+    }
+
+    #[test]
+    fn rows_of_another_study_are_not_overwritten() {
+        let scratch = Scratch::new("foreign");
+        let (path, keys) = (scratch.file(), keys());
+        let (_, content) = two_rounds(&path, &keys);
+        let changed = [keys[0].clone(), Key::new("bench", "new", "p=1"), keys[2].clone()];
+        let seed = Plan {
+            seed: SEED + 1,
+            ..plan(&keys, [false; 3])
+        };
+        for plan in [plan(&changed, [false; 3]), seed] {
+            assert!(Timings::open(&path, &plan).is_err());
+            assert_eq!(fs::read(&path).expect("still there"), content);
+        }
+        fs::write(&path, "study,other\n").expect("foreign on purpose");
+        assert!(Timings::open(&path, &plan(&keys, [false; 3])).is_err());
+    }
+
+    #[test]
+    fn a_variant_that_failed_is_expected_up_to_its_failure_only() {
+        let scratch = Scratch::new("failed");
+        let (path, keys) = (scratch.file(), keys());
+        two_rounds(&path, &keys);
+        let failed = [false, true, false];
+        let (mut timings, next) = Timings::open(&path, &plan(&keys, failed)).expect("the same run");
+        assert_eq!(next, 2);
+        timings
+            .append_round(&round_rows(&keys, 2, failed))
+            .expect("round 2");
+        drop(timings);
+        let (_, next) = Timings::open(&path, &plan(&keys, failed)).expect("the same run");
+        assert_eq!(next, 3);
+    }
+
+    #[test]
+    fn a_second_process_is_kept_out() {
+        let scratch = Scratch::new("lock");
+        let (path, keys) = (scratch.file(), keys());
+        let (_first, _) = Timings::open(&path, &plan(&keys, [false; 3])).expect("a new file");
+        let second = Timings::open(&path, &plan(&keys, [false; 3]))
+            .err()
+            .expect("must be kept out");
+        assert!(second.to_string().contains("another process"));
+    }
+}
