@@ -102,7 +102,8 @@ def _build_rows(toolchain: Mapping[str, Any], info: Mapping[str, Any]) -> Iterat
     flags = (f"{name.replace('_', ' ')} {_text(value)}" for name, value in codegen.items())
     yield "Code generation", ", ".join(flags) or UNKNOWN
     crates = info.get("crates") or {}
-    yield "Crates", ", ".join(f"{name} {_text(version)}" for name, version in crates.items()) or UNKNOWN
+    yield "Criterion", _text(crates.get("criterion"))
+    yield "Crates", f"{len(crates)}, with their versions in run.json" if crates else UNKNOWN
 
 
 def _study_rows(study: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
