@@ -17,6 +17,12 @@ impl Utc {
         }
     }
 
+    pub(crate) fn next_second(self) -> Self {
+        Self {
+            seconds: self.seconds + 1,
+        }
+    }
+
     /// Such as `2026-11-20T19:01:02Z`.
     pub(crate) fn text(self) -> String {
         let (year, month, day) = self.date();

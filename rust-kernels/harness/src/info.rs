@@ -23,6 +23,9 @@ const SCHEMA_VERSION: u32 = 1;
 #[serde(deny_unknown_fields)]
 pub(crate) struct RunInfo {
     schema_version: u32,
+    /// The moment in `run_id`; only the process that began a run names it.
+    #[serde(skip, default = "Utc::now")]
+    began: Utc,
     /// `<machine>/<utc-time>`: the folder that the run gets when it is whole.
     pub(crate) run_id: String,
     origin: String,
@@ -84,6 +87,7 @@ impl RunInfo {
         let (now, machine) = (Utc::now(), Machine::this());
         Self {
             schema_version: SCHEMA_VERSION,
+            began: now,
             run_id: format!("{}/{}", machine.name, now.folder()),
             origin: if kernel::is_here() { "notebook" } else { "native" }.to_owned(),
             profile: profile.name.clone(),
@@ -140,6 +144,12 @@ impl RunInfo {
             Some((fact, _)) => Err(resume_error(format!("its {fact} is not that of this program"))),
             None => Ok(()),
         }
+    }
+
+    /// Names the run after the next second, when another one has its name already.
+    pub(crate) fn take_next_name(&mut self) {
+        self.began = self.began.next_second();
+        self.run_id = format!("{}/{}", self.machine.name, self.began.folder());
     }
 
     /// Notes the end of the run when all its studies are complete.

@@ -81,10 +81,16 @@ impl Run {
         } else {
             "data/runs"
         };
-        let target = self.root.join(runs).join(&self.info.run_id);
+        let mut target = self.root.join(runs).join(&self.info.run_id);
+        while target.exists() {
+            // Another run began in the same second: this one takes the next free name.
+            self.info.take_next_name();
+            self.save()?;
+            target = self.root.join(runs).join(&self.info.run_id);
+        }
         let machine = target.parent().unwrap_or(&self.root);
         fs::create_dir_all(machine).map_err(Error::io("create", machine))?;
-        // Renaming replaces an empty folder at most, so that an existing run is never overwritten.
+        // Should another process take the name just now: renaming replaces an empty folder at most, never a run.
         fs::rename(&self.folder, &target).map_err(Error::io("rename to", &target))?;
         self.folder = target;
         Ok(())

@@ -1,0 +1,110 @@
+//! A variant that fails ends itself; a study function that breaks the rules ends the measurement.
+
+mod common;
+
+use std::fs;
+
+use common::{Repository, SAMPLES, VARIANTS, fail, succeed};
+
+fn output(repository: &Repository, arguments: &[&str]) -> std::process::Output {
+    repository
+        .fixture(arguments, Some(&repository.partial("faults")))
+        .output()
+        .expect("the fixture starts")
+}
+
+fn info(repository: &Repository) -> serde_json::Value {
+    let text = fs::read_to_string(repository.partial("faults").join("run.json")).expect("written");
+    serde_json::from_str(&text).expect("run.json is JSON")
+}
+
+fn rows(repository: &Repository) -> Vec<String> {
+    let text = fs::read_to_string(repository.partial("faults").join("fixture.time.csv")).expect("written");
+    text.lines().skip(1).map(str::to_owned).collect()
+}
+
+#[test]
+fn a_panic_is_recorded_and_the_others_go_on() {
+    let repository = Repository::new();
+    let done = output(&repository, &["measure", "3", "panic"]);
+    assert_eq!(
+        String::from_utf8_lossy(&done.stderr),
+        "",
+        "panics and Criterion are silent"
+    );
+    let text = succeed(done);
+    assert!(text.contains("left out: sum/faulty@items=100"), "{text}");
+    let failed = &info(&repository)["studies"]["fixture"]["failed"];
+    assert_eq!(failed.as_array().map(Vec::len), Some(1));
+    // One line, and the folder of this machine is not in it.
+    assert_eq!(failed[0]["error"], "lost in ~/rust-kernels/inner");
+    assert_eq!(rows(&repository).len(), 3 * (VARIANTS - 1) * SAMPLES);
+}
+
+#[test]
+fn a_variant_that_fails_later_keeps_its_earlier_rounds() {
+    let repository = Repository::new();
+    succeed(output(&repository, &["measure", "5", "late"]));
+    let faulty = rows(&repository)
+        .iter()
+        .filter(|row| row.contains(",faulty,"))
+        .count();
+    assert_eq!(faulty, 2 * SAMPLES);
+    assert_eq!(
+        info(&repository)["studies"]["fixture"]["failed"][0]["error"],
+        "tired"
+    );
+}
+
+#[test]
+fn a_function_that_never_measures_is_an_error_with_its_name() {
+    let repository = Repository::new();
+    let message = fail(output(&repository, &["measure", "2", "lazy"]));
+    assert!(message.contains("sum/faulty@items=100"), "{message}");
+}
+
+#[test]
+fn progress_lines_have_their_form_and_nothing_else_is_printed_before_the_table() {
+    let repository = Repository::new();
+    let text = succeed(output(&repository, &["measure", "4"]));
+    let lines: Vec<&str> = text
+        .lines()
+        .take_while(|line| !line.starts_with("parameter"))
+        .collect();
+    assert!(
+        lines.len() >= 2
+            && lines
+                .iter()
+                .all(|line| line.starts_with('[') && line.contains(" % · fixture · round ")),
+        "{text}"
+    );
+    assert!(
+        lines[lines.len() - 1].contains("100 % · fixture · round 4 of 4 · done in"),
+        "{text}"
+    );
+}
+
+#[test]
+fn outside_of_a_repository_the_message_says_where_to_start() {
+    let repository = Repository::new();
+    fs::remove_dir_all(repository.0.join("data")).expect("the folder is ours");
+    let mut fixture = repository.fixture(&["measure", "1"], None);
+    let message = fail(fixture.output().expect("the fixture starts"));
+    assert!(message.contains("inside the repository"), "{message}");
+}
+
+#[test]
+fn nothing_in_a_run_names_this_machine_or_its_user() {
+    let repository = Repository::new();
+    succeed(output(&repository, &["measure", "2", "panic"]));
+    let text = fs::read_to_string(repository.partial("faults").join("run.json")).expect("written");
+    let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let private = [
+        repository.0.display().to_string(),
+        std::env::var("HOME").unwrap_or_default(),
+        host.trim().to_owned(),
+    ];
+    for name in private.iter().filter(|name| name.len() > 3) {
+        assert!(!text.contains(name.as_str()), "run.json holds {name}");
+    }
+}
