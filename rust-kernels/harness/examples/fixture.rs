@@ -24,7 +24,7 @@ fn main() {
 }
 
 fn measure(rounds: u32, fault: &str) {
-    let times = (Duration::from_micros(100), Duration::from_micros(200));
+    let times = (Duration::from_micros(200), Duration::from_micros(1_000));
     let profile = Profile {
         name: "test".to_owned(),
         rounds,

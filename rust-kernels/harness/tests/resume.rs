@@ -9,16 +9,20 @@ use std::time::Duration;
 
 use common::{Repository, SAMPLES, VARIANTS, succeed};
 
-/// Enough rounds that most kills hit one.
-const ROUNDS: u32 = 60;
+/// Rounds of the fixture per kill; they last about 0.4 s, so that nearly all kills hit a run in progress.
+const ROUNDS_PER_KILL: u32 = 40;
 
-/// Longest time before a kill: about as long as the fixture takes for all rounds in a dev build.
-const LONGEST: Duration = Duration::from_millis(700);
+/// Longest time before a kill. Half of it is the average.
+const LONGEST: Duration = Duration::from_millis(600);
 
 /// Kills per test; `HARNESS_TEST_KILLS` sets another number.
 fn kills() -> u32 {
     std::env::var("HARNESS_TEST_KILLS")
         .map_or(8, |text| text.parse().expect("HARNESS_TEST_KILLS is a number"))
+}
+
+fn rounds() -> u32 {
+    ROUNDS_PER_KILL * kills()
 }
 
 /// The part of a time.csv up to the end of its last whole round, found by counting rows.
@@ -39,7 +43,7 @@ fn whole_rounds(text: &str) -> &str {
 
 /// Starts the fixture and kills it after a random time, unless it ends before.
 fn measure_and_kill(repository: &Repository, partial: Option<&Path>) {
-    let rounds = ROUNDS.to_string();
+    let rounds = rounds().to_string();
     let mut command = repository.fixture(&["measure", &rounds], partial);
     let mut fixture = command
         .stdout(std::process::Stdio::null())
@@ -81,7 +85,7 @@ fn a_killed_run_goes_on_where_it_was_and_appears_to_nobody() {
         assert!(now.starts_with(&kept), "whole rounds were changed");
         kept = whole_rounds(&now).to_owned();
     }
-    let rounds = ROUNDS.to_string();
+    let rounds = rounds().to_string();
     succeed(
         repository
             .fixture(&["measure", &rounds], Some(&partial))
@@ -91,7 +95,12 @@ fn a_killed_run_goes_on_where_it_was_and_appears_to_nobody() {
     let text = read(&partial, "fixture.time.csv");
     assert!(text.starts_with(&kept), "whole rounds were changed");
     check_complete(&text);
-    assert_eq!(info(&partial)["studies"]["fixture"]["state"], "complete");
+    let study = &info(&partial)["studies"]["fixture"];
+    assert_eq!(study["state"], "complete");
+    assert!(
+        study["resumed"].as_u64() > Some(0),
+        "every kill came too late: raise ROUNDS_PER_KILL"
+    );
     check_order(&repository, &partial, &text);
 }
 
@@ -105,7 +114,7 @@ fn check_complete(text: &str) {
             .or_default()
             .push(sample.parse().expect("a number"));
     }
-    assert_eq!(samples.len(), VARIANTS * ROUNDS as usize);
+    assert_eq!(samples.len(), VARIANTS * rounds() as usize);
     assert!(
         samples
             .values()
@@ -119,7 +128,7 @@ fn check_order(repository: &Repository, partial: &Path, text: &str) {
     let mut info = info(partial);
     info["studies"]["fixture"]["state"] = "measuring".into();
     fs::write(again.join("run.json"), info.to_string()).expect("a temporary file");
-    let rounds = ROUNDS.to_string();
+    let rounds = rounds().to_string();
     succeed(
         repository
             .fixture(&["measure", &rounds], Some(&again))
