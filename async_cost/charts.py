@@ -152,7 +152,7 @@ def ratio_intervals(
     title: str | None = None,
     log: bool = False,
 ) -> alt.LayerChart:
-    """One row a variant: the ratio as a stroke on its interval, against a rule at 1.
+    """One row a variant: the ratio as a stroke on its interval and as a number, against a rule at 1.
 
     Columns: `label`, ratio, low, high; optional `published` (ratio, null where there is none: a hollow
     diamond below ours) and `verdict` (slower, faster, same, undecided: the colour). `title` replaces the
@@ -178,15 +178,13 @@ def ratio_intervals(
     interval = interval.encode(x=alt.X("low:Q", **along_x), x2="high:Q", color=colour)
     estimate = base.transform_calculate(whose=f"'{ours}'").mark_point(size=260, strokeWidth=2.5, opacity=1)
     estimate = estimate.encode(x=alt.X("ratio:Q", **along_x), color=colour, shape=shape)
-    number = alt.Text("ratio:Q", format=".2f")
-    slower = base.transform_filter("datum.ratio >= 1").mark_text(align="left", dx=8, dy=-2)
-    faster = base.transform_filter("datum.ratio < 1").mark_text(align="right", dx=-8, dy=-2)
+    # In a column of their own the numbers never meet the rule, wherever the ratios lie.
+    number = base.mark_text(align="right", dy=-1).encode(x=alt.value("width"), text=alt.Text("ratio:Q", format=".3r"))
     layers = [
-        _rule_x(1),
+        alt.Chart(alt.Data(values=[{}])).mark_rule(strokeDash=[5, 3]).encode(x=alt.XDatum(1, **along_x)),
         interval,
         estimate,
-        slower.encode(x=alt.X("high:Q", **along_x), text=number),
-        faster.encode(x=alt.X("low:Q", **along_x), text=number),
+        number,
     ]
     if published:
         diamond = base.transform_filter("isValid(datum.published)").transform_calculate(whose=f"'{theirs}'")
@@ -320,16 +318,15 @@ def _has_values(frame: pl.DataFrame, column: str) -> bool:
 
 
 def _ratio_domain(frame: pl.DataFrame, log: bool) -> list[float]:
-    """From left of the smallest value to right of the largest, with room for the number written there."""
+    """From left of the smallest value to right of the largest, with room for the column of numbers there."""
     columns = [c for c in ("ratio", "low", "high", "published") if c in frame.columns]
     values = [float(v) for c in columns for v in frame[c].to_list() if v is not None and math.isfinite(v)]
     least, most = min([1.0, *values]), max([1.0, *values])
-    left = 0.26 if least < 1 else 0.04
     if log:
         span = max(math.log(most / least), 0.01)
-        return [least * math.exp(-left * span), most * math.exp(0.2 * span)]
+        return [least * math.exp(-0.04 * span), most * math.exp(0.22 * span)]
     span = max(most - least, 0.01)
-    return [least - left * span, most + 0.2 * span]
+    return [max(least - 0.04 * span, 0), most + 0.22 * span]
 
 
 def _verdict_colour(frame: pl.DataFrame) -> Any:
@@ -350,10 +347,6 @@ def _ratio_tooltip(frame: pl.DataFrame, label: str) -> list[alt.Tooltip]:
         numbers.append(alt.Tooltip("published:Q", format=".3f"))
     verdict = [alt.Tooltip("verdict:N")] if _has_values(frame, "verdict") else []
     return [alt.Tooltip(f"{label}:N"), *numbers, *verdict]
-
-
-def _rule_x(value: float) -> alt.Chart:
-    return alt.Chart(alt.Data(values=[{}])).mark_rule(strokeDash=[5, 3]).encode(x=alt.datum(value))
 
 
 def _rule_y(value: float) -> alt.Chart:

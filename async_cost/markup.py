@@ -72,6 +72,8 @@ TAGS = set(
 # Colours and fonts of a table's own style would not follow the reader's theme.
 STYLES = CSSSanitizer(allowed_css_properties=["text-align", "font-weight", "font-style", "white-space"])
 UNSEEN = re.compile(r"<(style|script|template)\b.*?</\1\s*>", re.IGNORECASE | re.DOTALL)
+# A notebook also links to its neighbours in the repository; on the page, which has none, that is plain text.
+LINKS = ("#", "http://", "https://", "mailto:")
 TABLE = re.compile(r"(<table\b.*?</table>)", re.DOTALL)
 
 
@@ -163,7 +165,7 @@ def _allowed(tag: str, name: str, value: str) -> bool:
     if name in ("class", "id", "style", "title", "scope", "colspan", "rowspan", "open", "aria-label", "alt"):
         return True
     if tag == "a" and name == "href":
-        return not value.strip().lower().startswith("data:")
+        return value.startswith(LINKS)
     return tag == "img" and name == "src" and value.startswith("data:image/")
 
 

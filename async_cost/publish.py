@@ -107,6 +107,7 @@ def _page(notebook: Path) -> Page:
         content = nbformat.read(notebook, as_version=4)
     except (OSError, ValueError) as error:
         raise PublishError(f"{notebook}: not a readable notebook ({error})") from error
+    _require_executed(content, notebook)
     heading = _take_heading(content, notebook)
     answer, trust = _tagged(content, "answer"), _tagged(content, "trust")
     figures = markup.Charts()
@@ -135,6 +136,17 @@ def _page(notebook: Path) -> Page:
         trusted=trust is None or trust.trusted,
         has_charts=figures.seen,
     )
+
+
+def _require_executed(content: nbformat.NotebookNode, notebook: Path) -> None:
+    """A page with holes would look like a page without findings."""
+    for number, cell in enumerate(content.cells, start=1):
+        if cell.cell_type != "code" or not cell.source.strip():
+            continue
+        if any(output.output_type == "error" for output in cell.outputs):
+            raise PublishError(f"{notebook}: cell {number} failed; execute the notebook again")
+        if cell.execution_count is None:
+            raise PublishError(f"{notebook}: cell {number} was not executed")
 
 
 def _take_heading(content: nbformat.NotebookNode, notebook: Path) -> Markup:

@@ -110,7 +110,9 @@ def write_notebook(path: Path, *, trusted: bool = True) -> Path:
         new_markdown_cell("# Is async `zero` cost?\n\nThe question of this page.\n\n## The answer"),
         _cell("display(Markdown(answer))", _markdown(ANSWER), tags=["answer"]),
         _cell("trust", _markdown("The A/A control behaves.", trusted=trusted), tags=["trust"]),
-        new_markdown_cell("## The charts\n\nMeasured `here`, see [the method](https://example.org/method).\n"),
+        new_markdown_cell(
+            "## The charts\n\nMeasured `here`, see [the method](https://example.org/method) and [its source](measure.ipynb).\n"
+        ),
         _cell("charts.ratio_intervals(ratios)", _chart(charts.ratio_intervals(RATIOS, description=FINDING))),
         _cell("charts.break_even(rows)", _chart(charts.break_even(BREAK_EVEN, description="fades at 3 µs"))),
         _cell("charts.drift(rows)", _chart(charts.drift(DRIFT, description="rounds 21 to 29 were slow"))),
@@ -134,7 +136,7 @@ def publish_example(root: Path, *, trusted: bool = True, pdf: bool = False, **ch
 
 
 def _cell(source: str, output: nbformat.NotebookNode, tags: list[str] | None = None) -> nbformat.NotebookNode:
-    return new_code_cell(source, outputs=[output], metadata={"tags": tags or []})
+    return new_code_cell(source, outputs=[output], execution_count=1, metadata={"tags": tags or []})
 
 
 def _markdown(text: str, **metadata: object) -> nbformat.NotebookNode:

@@ -139,9 +139,31 @@ def test_a_chart_without_description_is_refused(tmp_path):
     run = write_run(tmp_path / "run", run_info())
     output = new_output("display_data", {charts.VEGALITE_MIME: {"mark": "bar"}})
     notebook = tmp_path / "zero-cost.ipynb"
-    nbformat.write(new_notebook(cells=[new_code_cell("chart", outputs=[output])]), notebook)
+    nbformat.write(new_notebook(cells=[new_code_cell("chart", outputs=[output], execution_count=1)]), notebook)
     with pytest.raises(PublishError, match=r"zero-cost\.ipynb: .*description"):
         publish.publish(run, [notebook], tmp_path / "report", pdf=False)
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        new_code_cell("1 / 0", outputs=[new_output("error", ename="E", evalue="x", traceback=[])], execution_count=1),
+        new_code_cell("never = 'run'"),
+    ],
+    ids=["failed", "not executed"],
+)
+def test_a_notebook_with_holes_is_refused(tmp_path, cell):
+    run = write_run(tmp_path / "run", run_info())
+    notebook = tmp_path / "zero-cost.ipynb"
+    nbformat.write(new_notebook(cells=[cell]), notebook)
+    with pytest.raises(PublishError, match=r"zero-cost\.ipynb: cell 1 (failed|was not executed)"):
+        publish.publish(run, [notebook], tmp_path / "report", pdf=False)
+
+
+def test_links_into_the_repository_become_words():
+    html = markup.safe_markdown("[source](measure.ipynb), [method](https://example.org), [below](#below)")
+    assert "measure.ipynb" not in html and ">source<" in html
+    assert 'href="https://example.org"' in html and 'href="#below"' in html
 
 
 @pytest.mark.parametrize("text", [None, "{", "[]"])
