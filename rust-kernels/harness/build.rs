@@ -1,5 +1,6 @@
-//! Records how cargo was told to compile this crate. Cargo passes some of that to build scripts, some of it stands in the environment and
-//! the rest in the workspace's manifest. The notebook kernel compiles all its cells with the same settings.
+//! Records how cargo was told to compile this crate. Cargo passes some of that to build scripts, some of it
+//! stands in the environment and the rest in the workspace's manifest. The notebook kernel compiles all its
+//! cells with the same settings.
 
 use std::env;
 use std::fs;

@@ -1,7 +1,8 @@
 //! A small synthetic study that the integration tests measure, kill and resume. Not an example to follow.
 //!
-//! Arguments: `measure <rounds> [fault]` measures in the current folder's repository; `count` counts. Faults: `panic`
-//! (one variant panics in every trial), `late` (it panics from its third trial on), `lazy` (one never calls the bencher).
+//! Arguments: `measure <rounds> [fault]` measures in the current folder's repository; `count` counts. Faults:
+//! `panic` (one variant panics in every trial), `late` (it panics from its third trial on), `lazy` (one never
+//! calls the bencher).
 
 use std::cell::{Cell, RefCell};
 use std::hint::black_box;

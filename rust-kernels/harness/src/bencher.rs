@@ -17,9 +17,9 @@ pub struct Sample {
     pub elapsed: Duration,
 }
 
-/// Calls back into a study function's workload. A study function sets up what it needs, on its own stack if it likes,
-/// and then calls exactly one of [`iter`](Self::iter), [`iter_custom`](Self::iter_custom) and [`samples`](Self::samples)
-/// once, or gives up with [`fail`](Self::fail).
+/// Calls back into a study function's workload. A study function sets up what it needs, on its own stack if
+/// it likes, and then calls exactly one of [`iter`](Self::iter), [`iter_custom`](Self::iter_custom) and
+/// [`samples`](Self::samples) once, or gives up with [`fail`](Self::fail).
 ///
 /// The measuring happens inside that call, so borrowed structures work as they do in any function:
 /// ```
@@ -62,7 +62,8 @@ pub(crate) enum Trouble {
 impl Bencher {
     /// Measures `run`, one call of which is one iteration.
     ///
-    /// The timed loop is `for _ in 0..iterations { run() }`: one indirect call per iteration is part of every variant's time.
+    /// The timed loop is `for _ in 0..iterations { run() }`: one indirect call per iteration is part of every
+    /// variant's time.
     pub fn iter(&mut self, run: &mut dyn FnMut()) {
         if !self.enter() {
             return;
@@ -100,9 +101,9 @@ impl Bencher {
         }
     }
 
-    /// Measures a workload of fixed size that cannot be repeated for any number of iterations: a throughput run
-    /// (`iterations` = jobs done) or one burst (`iterations` = 1). `run` is called once to warm up and then ten times
-    /// for the samples, whatever the profile's times say: keep one call short.
+    /// Measures a workload of fixed size that cannot be repeated for any number of iterations: a throughput
+    /// run (`iterations` = jobs done) or one burst (`iterations` = 1). `run` is called once to warm up and
+    /// then ten times for the samples, whatever the profile's times say: keep one call short.
     pub fn samples(&mut self, run: &mut dyn FnMut() -> Sample) {
         if !self.enter() {
             return;
@@ -124,8 +125,8 @@ impl Bencher {
         }
     }
 
-    /// Gives this variant up with a message, for example because the machine lacks what it needs. The variant is
-    /// listed as failed and left out of all further rounds; the run goes on.
+    /// Gives this variant up with a message, for example because the machine lacks what it needs. The variant
+    /// is listed as failed and left out of all further rounds; the run goes on.
     pub fn fail(&mut self, message: impl Into<String>) {
         self.failure.get_or_insert(message.into());
     }

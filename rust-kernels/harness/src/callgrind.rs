@@ -1,7 +1,8 @@
 //! Instructions of one iteration, counted by valgrind's callgrind.
 //!
 //! The program runs itself once under callgrind for all variants. Counting is switched on by entering
-//! [`counted_iteration`] and off by leaving it, when callgrind also writes its count to a file of its own; the n-th file belongs to the n-th variant.
+//! [`counted_iteration`] and off by leaving it, when callgrind also writes its count to a file of its own;
+//! the n-th file belongs to the n-th variant.
 
 use std::env;
 use std::fs;
@@ -18,8 +19,8 @@ use crate::{Error, Study};
 /// Tells a process that it runs under callgrind, and which variants it is to run: indices joined by commas.
 const VARIANTS: &str = "ASYNC_COST_COUNTED_VARIANTS";
 
-/// How callgrind, which knows functions by their demangled names, finds [`counted_iteration`]. Spelled out, since with wildcards it
-/// switches the counting but writes no files.
+/// How callgrind, which knows functions by their demangled names, finds [`counted_iteration`]. Spelled out,
+/// since with wildcards it switches the counting but writes no files.
 const FUNCTION: &str = "harness::callgrind::counted_iteration";
 
 /// Guess for the time of one variant under valgrind, until one has been measured.
@@ -30,11 +31,13 @@ pub(crate) fn is_here() -> bool {
     env::var_os(VARIANTS).is_some()
 }
 
-/// The counted region: one iteration, one call through `dyn FnMut` and some ten instructions around it, the same for all variants.
+/// The counted region: one iteration, one call through `dyn FnMut` and some ten instructions around it, the
+/// same for all variants.
 #[inline(never)]
 fn counted_iteration(run: &mut dyn FnMut()) {
     run();
-    // Something to do after the call, lest it become a jump and callgrind see this function end before the iteration does.
+    // Something to do after the call, lest it become a jump and callgrind see this function end before the
+    // iteration does.
     black_box(&mut 0_u8);
 }
 
@@ -117,7 +120,8 @@ fn read_counts(folder: &Path) -> Result<Vec<u64>, Error> {
     Ok(counts.into_iter().map(|(_, count)| count).collect())
 }
 
-/// Number and total of one file of callgrind; `None` for those that it wrote for another reason, such as the end of the program.
+/// Number and total of one file of callgrind; `None` for those that it wrote for another reason, such as the
+/// end of the program.
 fn part(text: &str) -> Option<(u32, u64)> {
     let value = |name: &str| {
         text.lines()

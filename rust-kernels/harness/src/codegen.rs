@@ -83,8 +83,8 @@ struct Told<'a> {
 }
 
 impl Told<'_> {
-    /// The value of a setting such as `CODEGEN_UNITS`; `None` when cargo was not told, or was told different things for
-    /// release and bench, between which a program cannot tell.
+    /// The value of a setting such as `CODEGEN_UNITS`; `None` when cargo was not told, or was told different
+    /// things for release and bench, between which a program cannot tell.
     fn setting(&self, name: &str) -> Option<String> {
         if self.dev {
             return self.of_profile("dev", name);
@@ -96,8 +96,12 @@ impl Told<'_> {
 
     fn of_profile(&self, profile: &str, name: &str) -> Option<String> {
         let variable = format!("CARGO_PROFILE_{}_{name}", profile.to_uppercase());
-        (self.environment)(&variable)
-            .or_else(|| self.in_manifest(profile, &name.to_lowercase().replace('_', "-")))
+        let told = (self.environment)(&variable);
+        if self.dev {
+            // The kernel compiles cells in a workspace of its own, whose manifest is not the repository's.
+            return told;
+        }
+        told.or_else(|| self.in_manifest(profile, &name.to_lowercase().replace('_', "-")))
     }
 
     fn in_manifest(&self, profile: &str, name: &str) -> Option<String> {
@@ -141,7 +145,8 @@ fn overflow_is_checked() -> bool {
 mod tests {
     use super::*;
 
-    const MANIFEST: &str = "[profile.release]\ncodegen-units = 1\nincremental = false\nlto = \"thin\"\n[profile.bench]\ncodegen-units = 1\n";
+    const MANIFEST: &str = "[profile.dev]\ncodegen-units = 1\n\
+         [profile.release]\ncodegen-units = 1\nlto = \"thin\"\n[profile.bench]\ncodegen-units = 1\n";
 
     fn told(dev: bool, environment: &dyn Fn(&str) -> Option<String>) -> Told<'_> {
         Told {
@@ -159,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cargo_was_not_told_is_unknown() {
+    fn the_manifest_says_nothing_about_cells() {
         assert_eq!(told(true, &|_| None).setting("CODEGEN_UNITS"), None);
     }
 

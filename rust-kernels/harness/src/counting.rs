@@ -1,7 +1,7 @@
 //! Exact counts of one iteration of each variant: allocations, and instructions when valgrind is there.
 //!
-//! Counts need a program of their own, since a counting allocator would be timed along. Such a program is three lines, compiled by
-//! `cargo bench` as `benches/counts.rs` of a study:
+//! Counts need a program of their own, since a counting allocator would be timed along. Such a program is
+//! three lines, compiled by `cargo bench` as `benches/counts.rs` of a study:
 //! ```no_run
 //! # mod zero_cost { pub fn study() -> harness::Study { harness::Study::new("zero-cost") } }
 //! use harness::counting::{self, CountingAllocator};
@@ -13,8 +13,9 @@
 //!     counting::main(zero_cost::study());
 //! }
 //! ```
-//! What is counted is one iteration, after one that warms up: from the call of the workload through `dyn FnMut` to its
-//! return, set-up and tear-down left out. Allocations are those of all threads; instructions are those of the calling thread.
+//! What is counted is one iteration, after one that warms up: from the call of the workload through `dyn
+//! FnMut` to its return, set-up and tear-down left out. Allocations are those of all threads; instructions
+//! are those of the calling thread.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::hint::black_box;
@@ -41,7 +42,8 @@ static BYTES: AtomicU64 = AtomicU64::new(0);
 
 impl CountingAllocator {
     fn note(bytes: usize) {
-        // Relaxed is enough: the counts are read after the workload has returned, on the thread that called it.
+        // Relaxed is enough: the counts are read after the workload has returned, on the thread that called
+        // it.
         if COUNTING.load(Ordering::Relaxed) {
             ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
             BYTES.fetch_add(bytes as u64, Ordering::Relaxed);
@@ -49,8 +51,8 @@ impl CountingAllocator {
     }
 }
 
-// SAFETY: every request is passed on unchanged to `System`, which keeps the promises of an allocator; noting a request touches
-// atomics only, so it neither allocates nor unwinds.
+// SAFETY: every request is passed on unchanged to `System`, which keeps the promises of an allocator; noting
+// a request touches atomics only, so it neither allocates nor unwinds.
 unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         Self::note(layout.size());
@@ -66,19 +68,20 @@ unsafe impl GlobalAlloc for CountingAllocator {
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
         Self::note(new_size);
-        // SAFETY: the caller promises that `pointer` came from this allocator with this layout, hence from `System`, and
-        // that `new_size` is valid.
+        // SAFETY: the caller promises that `pointer` came from this allocator with this layout, hence from
+        // `System`, and that `new_size` is valid.
         unsafe { System.realloc(pointer, layout, new_size) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller promises that `pointer` came from this allocator with this layout, hence from `System`.
+        // SAFETY: the caller promises that `pointer` came from this allocator with this layout, hence from
+        // `System`.
         unsafe { System.dealloc(pointer, layout) }
     }
 }
 
-/// Counts every variant of a study and writes the counts into the run that `ASYNC_COST_PARTIAL` names, or prints
-/// them when it names none. Ends the process with status 1 when something could not be counted.
+/// Counts every variant of a study and writes the counts into the run that `ASYNC_COST_PARTIAL` names, or
+/// prints them when it names none. Ends the process with status 1 when something could not be counted.
 ///
 /// Instructions need a release build and valgrind; without them they are left out with a line that says so.
 pub fn main(study: Study) {

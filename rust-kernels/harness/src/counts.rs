@@ -1,4 +1,5 @@
-//! `<study>.counts.csv`: exact counts, one row each. The notebook and the native count write to the same file.
+//! `<study>.counts.csv`: exact counts, one row each. The notebook and the native count write to the same
+//! file.
 
 use std::fs;
 use std::path::Path;

@@ -1,10 +1,11 @@
 //! One trial, timed by Criterion.
 //!
-//! Criterion decides how often to iterate and collects the samples; its statistics are not used, because ten samples of one
-//! trial say nothing without the other rounds. It has no switch for that, but it stops before its analysis (a bootstrap and six
-//! files per trial) when a sample reads zero. So the measured time is kept here and zero is handed over: its warm-up
-//! goes by its own clock and is not affected. Should another version of Criterion analyse all the same, then a trial takes
-//! longer and leaves files in a temporary folder, but the samples stay right.
+//! Criterion decides how often to iterate and collects the samples; its statistics are not used, because ten
+//! samples of one trial say nothing without the other rounds. It has no switch for that, but it stops before
+//! its analysis (a bootstrap and six files per trial) when a sample reads zero. So the measured time is kept
+//! here and zero is handed over: its warm-up goes by its own clock and is not affected. Should another
+//! version of Criterion analyse all the same, then a trial takes longer and leaves files in a temporary
+//! folder, but the samples stay right.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -60,8 +61,8 @@ impl Engine {
         calls.split_off(warm_up_calls)
     }
 
-    /// A fresh Criterion for each trial, since one that is kept remembers every name it has seen. The first one asks cargo for
-    /// its target folder, all others are cheap.
+    /// A fresh Criterion for each trial, since one that is kept remembers every name it has seen. The first
+    /// one asks cargo for its target folder, all others are cheap.
     fn criterion(&self) -> Criterion {
         Criterion::default()
             .without_plots()
@@ -75,7 +76,8 @@ impl Engine {
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        // Not there unless Criterion wrote something; what cannot be removed from a temporary folder may stay.
+        // Not there unless Criterion wrote something; what cannot be removed from a temporary folder may
+        // stay.
         let _ = std::fs::remove_dir_all(&self.folder);
     }
 }

@@ -58,7 +58,8 @@ pub enum Error {
 }
 
 impl Error {
-    /// Wraps an error of the operating system; only the file's name is shown, since the folders are the reader's.
+    /// Wraps an error of the operating system; only the file's name is shown, since the folders are the
+    /// reader's.
     pub(crate) fn io(action: &str, path: &Path) -> impl FnOnce(io::Error) -> Error {
         let name = path.file_name().map_or_else(|| PathBuf::from("."), PathBuf::from);
         let action = format!("{action} {}", name.display());

@@ -10,8 +10,8 @@ struct Rule {
     holds: bool,
 }
 
-/// Passes release builds, and dev builds (all cells of a notebook are dev builds) that were told to compile alike.
-/// Tests of the harness pass, too: their profile says that it is no evidence.
+/// Passes release builds, and dev builds (all cells of a notebook are dev builds) that were told to compile
+/// alike. Tests of the harness pass, too: their profile says that it is no evidence.
 pub(crate) fn check(codegen: &Codegen, profile: &Profile, notebook: bool) -> Result<(), Error> {
     let rules = rules(codegen);
     if codegen.profile != "dev" || profile.is_test() || rules.iter().all(|rule| rule.holds) {

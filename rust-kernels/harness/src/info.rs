@@ -121,7 +121,8 @@ impl RunInfo {
         Ok(Some(info))
     }
 
-    /// Replaces run.json as a whole: a reader, or a process that was killed meanwhile, has the old one or the new one.
+    /// Replaces run.json as a whole: a reader, or a process that was killed meanwhile, has the old one or the
+    /// new one.
     pub(crate) fn write(&self, path: &Path) -> Result<(), Error> {
         let mut text = serde_json::to_vec_pretty(self).map_err(|error| resume_error(error.to_string()))?;
         text.push(b'\n');

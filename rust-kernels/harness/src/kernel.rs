@@ -11,7 +11,8 @@ pub(crate) fn is_here() -> bool {
     std::env::var_os(KERNEL).is_some()
 }
 
-/// The kernel's version, from the list of the installer that put its program there: cargo or conda. The kernel itself does not tell.
+/// The kernel's version, from the list of the installer that put its program there: cargo or conda. The
+/// kernel itself does not tell.
 pub(crate) fn version() -> Option<String> {
     if !is_here() {
         return None;

@@ -19,8 +19,8 @@ pub struct Key {
 }
 
 impl Key {
-    /// A key of these three words. They are checked by [`Study::measure`](crate::Study::measure), so that a study
-    /// can be put together without error handling.
+    /// A key of these three words. They are checked by [`Study::measure`](crate::Study::measure), so that a
+    /// study can be put together without error handling.
     pub fn new(bench: impl Into<String>, variant: impl Into<String>, parameter: impl Into<String>) -> Self {
         Self {
             bench: bench.into(),
@@ -74,8 +74,8 @@ pub(crate) fn validate_word(text: &str) -> Result<(), &'static str> {
     }
 }
 
-/// Control characters, and those that change how other text is shown or are not shown themselves: separators of lines,
-/// zero-width ones, marks that reverse the direction of writing, the soft hyphen.
+/// Control characters, and those that change how other text is shown or are not shown themselves: separators
+/// of lines, zero-width ones, marks that reverse the direction of writing, the soft hyphen.
 fn is_invisible(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')

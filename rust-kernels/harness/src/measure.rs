@@ -147,7 +147,8 @@ impl Measurement<'_> {
         Ok(())
     }
 
-    /// Measures one trial. A failure is written to run.json before the round, so that no round seems whole without reason.
+    /// Measures one trial. A failure is written to run.json before the round, so that no round seems whole
+    /// without reason.
     fn trial(
         &mut self,
         engine: &Rc<Engine>,

@@ -26,11 +26,13 @@ pub struct Line {
     pub key: Key,
     /// Median over rounds of the round's median time of one iteration, in nanoseconds.
     pub nanoseconds: f64,
-    /// Median over rounds of the ratio to the baseline of the same round and parameter; `None` when that has none.
+    /// Median over rounds of the ratio to the baseline of the same round and parameter; `None` when that has
+    /// none.
     pub ratio: Option<f64>,
 }
 
-/// A finished measurement. Displays itself as a table for a first look; intervals and verdicts are the analysis notebook's.
+/// A finished measurement. Displays itself as a table for a first look; intervals and verdicts are the
+/// analysis notebook's.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// Folder of the run, relative to the repository.

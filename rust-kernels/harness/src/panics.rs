@@ -14,7 +14,8 @@ pub(crate) struct Quiet;
 impl Quiet {
     pub(crate) fn new() -> Self {
         static INSTALL: Once = Once::new();
-        // Installed once and never taken out: hooks are process-wide, and another one may be put on top of ours meanwhile.
+        // Installed once and never taken out: hooks are process-wide, and another one may be put on top of
+        // ours meanwhile.
         INSTALL.call_once(|| {
             let previous = panic::take_hook();
             panic::set_hook(Box::new(move |info| {

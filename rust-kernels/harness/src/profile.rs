@@ -10,11 +10,13 @@ pub const SAMPLES: usize = 10;
 
 /// How many rounds to measure and how long each trial lasts.
 ///
-/// A round takes about `variants x (warm_up + trial)`; Criterion's doubling warm-up may take up to twice `warm_up`.
+/// A round takes about `variants x (warm_up + trial)`; Criterion's doubling warm-up may take up to twice
+/// `warm_up`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Profile {
-    /// `quick`, `standard` or `thorough`. `test` is kept for tests of the harness: it is measured whatever the build, and a
-    /// run made with it stays in the hidden folder of partial runs, so that no reader takes it for evidence.
+    /// `quick`, `standard` or `thorough`. `test` is kept for tests of the harness: it is measured whatever
+    /// the build, and a run made with it stays in the hidden folder of partial runs, so that no reader takes
+    /// it for evidence.
     pub name: String,
     /// Rounds; every round runs each variant once.
     pub rounds: u32,
@@ -24,8 +26,9 @@ pub struct Profile {
     pub trial: Duration,
 }
 
-/// Name, rounds, warm-up in microseconds, trial in microseconds. The warm-up is long enough to refill the caches and the branch
-/// predictor after the preceding variant; the number of rounds sets the width of the intervals.
+/// Name, rounds, warm-up in microseconds, trial in microseconds. The warm-up is long enough to refill the
+/// caches and the branch predictor after the preceding variant; the number of rounds sets the width of the
+/// intervals.
 const PROFILES: [(&str, u32, u64, u64); 3] = [
     ("quick", 12, 1_000, 3_000),
     ("standard", 120, 2_000, 6_000),

@@ -103,7 +103,8 @@ fn packages(lock: &str) -> BTreeMap<String, Versions> {
         .collect()
 }
 
-/// Text of a variant's failure for run.json: one line of harmless characters, without the folders of this machine.
+/// Text of a variant's failure for run.json: one line of harmless characters, without the folders of this
+/// machine.
 pub(crate) fn public_text(text: &str, root: &Path) -> String {
     let mut text = text.to_owned();
     let private = [Some(root.to_path_buf()), env::var_os("HOME").map(PathBuf::from)];

@@ -14,7 +14,8 @@ pub(crate) fn new_seed() -> Result<u64, SysError> {
 
 /// The order in which a round runs its variants: `order[position]` is an index into the study's keys.
 ///
-/// Depends on the seed and the round only, so that an interrupted run goes on in the order that it would have had.
+/// Depends on the seed and the round only, so that an interrupted run goes on in the order that it would have
+/// had.
 pub(crate) fn order(seed: u64, round: u32, variants: usize) -> Vec<usize> {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     // Streams of one seed do not overlap, thus each round has its own numbers without the ones before it.
@@ -37,7 +38,8 @@ mod tests {
         }
     }
 
-    /// These orders were written down once: runs that were begun with an older build must go on as they began.
+    /// These orders were written down once: runs that were begun with an older build must go on as they
+    /// began.
     #[test]
     fn the_order_of_a_seed_never_changes() {
         let first: Vec<Vec<usize>> = (0..3).map(|round| order(2026, round, 6)).collect();

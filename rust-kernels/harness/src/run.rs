@@ -90,7 +90,8 @@ impl Run {
         }
         let machine = target.parent().unwrap_or(&self.root);
         fs::create_dir_all(machine).map_err(Error::io("create", machine))?;
-        // Should another process take the name just now: renaming replaces an empty folder at most, never a run.
+        // Should another process take the name just now: renaming replaces an empty folder at most, never a
+        // run.
         fs::rename(&self.folder, &target).map_err(Error::io("rename to", &target))?;
         self.folder = target;
         Ok(())

@@ -4,12 +4,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// While this lives, whatever the process prints goes nowhere.
 ///
-/// Criterion offers no way to be quiet, so the standard streams are redirected around each trial, as in a shell. Threads that a variant
-/// started are silenced with it. Without effect on systems other than Unix, and when a stream cannot be redirected.
+/// Criterion offers no way to be quiet, so the standard streams are redirected around each trial, as in a
+/// shell. Threads that a variant started are silenced with it. Without effect on systems other than Unix, and
+/// when a stream cannot be redirected.
 pub(crate) struct Silence {
     #[cfg(unix)]
     saved: Vec<unix::Saved>,
-    /// One at a time: two that overlap would save each other's silence. Two trials at a time would disturb each other anyway.
+    /// One at a time: two that overlap would save each other's silence. Two trials at a time would disturb
+    /// each other anyway.
     _alone: MutexGuard<'static, ()>,
 }
 
@@ -75,23 +77,23 @@ mod unix {
     }
 
     fn save(stream: RawFd, nowhere: RawFd) -> Option<Saved> {
-        // SAFETY: duplicating a descriptor touches no memory; a closed one is reported by -1. The copy is closed in programs
-        // that the process may start meanwhile.
+        // SAFETY: duplicating a descriptor touches no memory; a closed one is reported by -1. The copy is
+        // closed in programs that the process may start meanwhile.
         let copy = unsafe { libc::fcntl(stream, libc::F_DUPFD_CLOEXEC, 0) };
         if copy < 0 {
             return None;
         }
         // SAFETY: fcntl has just made this descriptor, so nobody else owns it.
         let target = unsafe { OwnedFd::from_raw_fd(copy) };
-        // SAFETY: both descriptors are open (`nowhere` by the caller, `stream` since it could be copied); dup2 replaces
-        // `stream` in one step, so that no other thread can see it closed.
+        // SAFETY: both descriptors are open (`nowhere` by the caller, `stream` since it could be copied);
+        // dup2 replaces `stream` in one step, so that no other thread can see it closed.
         let replaced = unsafe { libc::dup2(nowhere, stream) };
         (replaced >= 0).then_some(Saved { stream, target })
     }
 
     pub(super) fn restore(saved: Saved) {
-        // SAFETY: `target` is owned by `saved` and open until the end of this function. Failing would leave the stream silent,
-        // which is no reason to lose a measurement.
+        // SAFETY: `target` is owned by `saved` and open until the end of this function. Failing would leave
+        // the stream silent, which is no reason to lose a measurement.
         unsafe { libc::dup2(saved.target.as_raw_fd(), saved.stream) };
     }
 }

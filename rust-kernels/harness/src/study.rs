@@ -21,7 +21,8 @@ pub(crate) struct Count {
 
 /// Variants that are measured together, round by round.
 ///
-/// Built step by step; mistakes in it are reported by [`measure`](Self::measure), before anything is measured:
+/// Built step by step; mistakes in it are reported by [`measure`](Self::measure), before anything is
+/// measured:
 /// ```
 /// # use harness::{Bencher, Key, Study};
 /// let sum = |bencher: &mut Bencher| bencher.iter(&mut || drop(std::hint::black_box((0..10).sum::<u32>())));
@@ -48,7 +49,8 @@ pub(crate) struct Variant {
 }
 
 impl Study {
-    /// An empty study of this name, the first word of its rows and of its files (`<name>.time.csv`). Lower-case words joined by hyphens.
+    /// An empty study of this name, the first word of its rows and of its files (`<name>.time.csv`).
+    /// Lower-case words joined by hyphens.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -65,21 +67,23 @@ impl Study {
         self
     }
 
-    /// Adds a variant. `function` is called anew for each trial; what it does before it calls the bencher is not timed.
+    /// Adds a variant. `function` is called anew for each trial; what it does before it calls the bencher is
+    /// not timed.
     pub fn bench(mut self, key: Key, function: impl Fn(&mut Bencher) + 'static) -> Self {
         self.benches.push((key, Rc::new(function)));
         self
     }
 
     /// Adds the baseline of this parameter a second time, under the baseline's bench and the variant name
-    /// `<baseline> (A/A)`. Its ratio is 1 by construction, so what is measured for it is the error of the measurement.
+    /// `<baseline> (A/A)`. Its ratio is 1 by construction, so what is measured for it is the error of the
+    /// measurement.
     pub fn control(mut self, parameter: impl Into<String>) -> Self {
         self.controls.push(parameter.into());
         self
     }
 
-    /// Records an exact count per iteration, written to `<study>.counts.csv` when the study is measured. A second
-    /// value for the same key and counter replaces the first.
+    /// Records an exact count per iteration, written to `<study>.counts.csv` when the study is measured. A
+    /// second value for the same key and counter replaces the first.
     pub fn count(mut self, key: Key, counter: impl Into<String>, value: u64) -> Self {
         let counter = counter.into();
         self.counts
@@ -108,7 +112,8 @@ impl Study {
     /// Runs one variant for one iteration, untimed: what a test wants.
     ///
     /// # Errors
-    /// [`Error::Study`] when there is no such key or its function misuses the bencher; [`Error::Variant`] when it fails or panics.
+    /// [`Error::Study`] when there is no such key or its function misuses the bencher; [`Error::Variant`]
+    /// when it fails or panics.
     pub fn run_once(&self, key: &Key) -> Result<(), Error> {
         let variants = self.variants()?;
         let variant = variants.iter().find(|variant| variant.key == *key);
@@ -121,9 +126,10 @@ impl Study {
     /// Where the run goes and how an interrupted one is resumed is described in the crate's documentation.
     ///
     /// # Errors
-    /// [`Error::Gate`] when this build must not be measured, [`Error::Key`] and [`Error::Study`] for mistakes in the study,
-    /// [`Error::Resume`] when the partial run given by `ASYNC_COST_PARTIAL` is not a beginning of this one, [`Error::Setting`]
-    /// and [`Error::Io`]. A variant that fails is not an error: see [`Outcome::failed`].
+    /// [`Error::Gate`] when this build must not be measured, [`Error::Key`] and [`Error::Study`] for mistakes
+    /// in the study, [`Error::Resume`] when the partial run given by `ASYNC_COST_PARTIAL` is not a beginning
+    /// of this one, [`Error::Setting`] and [`Error::Io`]. A variant that fails is not an error: see
+    /// [`Outcome::failed`].
     pub fn measure(&self, profile: &Profile) -> Result<Outcome, Error> {
         crate::measure::measure(self, profile)
     }

@@ -51,8 +51,8 @@ pub(crate) struct Timings {
 impl Timings {
     /// Opens the file, creates it if need be, and cuts off whatever follows the last whole round.
     ///
-    /// Returns the first round that is not there. Rows that do not follow from the plan are an error: then this is the file of
-    /// another study, or of an older version of it.
+    /// Returns the first round that is not there. Rows that do not follow from the plan are an error: then
+    /// this is the file of another study, or of an older version of it.
     pub(crate) fn open(path: &Path, plan: &Plan<'_>) -> Result<(Self, u32), Error> {
         let mut options = OpenOptions::new();
         let opened = options
@@ -253,7 +253,8 @@ fn nanoseconds(elapsed: Duration) -> u64 {
     u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Two processes that append to the same file would interleave their rows. The lock ends with the process, however it ends.
+/// Two processes that append to the same file would interleave their rows. The lock ends with the process,
+/// however it ends.
 fn lock(file: &File, path: &Path) -> Result<(), Error> {
     match file.try_lock() {
         Err(TryLockError::WouldBlock) => Err(Error::Resume {

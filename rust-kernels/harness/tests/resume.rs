@@ -1,4 +1,5 @@
-//! A run that is killed at any moment loses at most the round in progress, and nobody sees it before it is whole.
+//! A run that is killed at any moment loses at most the round in progress, and nobody sees it before it is
+//! whole.
 
 mod common;
 
