@@ -1,3 +1,4 @@
+// -*- coding: utf-8 -*-
 // ---
 // jupyter:
 //   jupytext:
@@ -124,14 +125,8 @@ pub enum Operation {
 
 impl Operation {
     /// All of them, in the order of declaration.
-    pub const ALL: [Self; 6] = [
-        Self::Register,
-        Self::Unregister,
-        Self::Poll,
-        Self::Accept,
-        Self::Read,
-        Self::Write,
-    ];
+    pub const ALL: [Self; 6] =
+        [Self::Register, Self::Unregister, Self::Poll, Self::Accept, Self::Read, Self::Write];
 
     /// The counter's name in the data.
     pub fn name(self) -> &'static str {
@@ -160,17 +155,14 @@ impl EmptyPipe {
         let mut ends = [-1; 2];
         // SAFETY: `ends` has room for the two descriptors that pipe2 writes.
         let outcome = unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_NONBLOCK | libc::O_CLOEXEC) };
-        if outcome == 0 {
-            Ok(Self { ends })
-        } else {
-            Err(io::Error::last_os_error())
-        }
+        if outcome == 0 { Ok(Self { ends }) } else { Err(io::Error::last_os_error()) }
     }
 
     /// One system call that fails.
     ///
     /// # Panics
     /// If it does not fail with `EAGAIN`: then it did other work than we believe.
+    #[inline(never)]
     fn read_in_vain(&self) {
         let mut byte = 0_u8;
         // SAFETY: the descriptor is open until `self` is dropped, and `byte` has room for the one byte asked for.
@@ -185,10 +177,7 @@ impl Drop for EmptyPipe {
         for end in self.ends {
             // SAFETY: we opened `end` and nobody else closes it.
             let outcome = unsafe { libc::close(end) };
-            assert!(
-                outcome == 0 || thread::panicking(),
-                "closing one end of the pipe failed"
-            );
+            assert!(outcome == 0 || thread::panicking(), "closing one end of the pipe failed");
         }
     }
 }
@@ -208,10 +197,7 @@ impl Stats {
     /// If `syscalls` are wanted and the operating system refuses the pipe.
     pub fn new(syscalls: bool) -> Self {
         let pipe = syscalls.then(|| EmptyPipe::open().expect("a pipe for the system calls"));
-        Self {
-            counts: Default::default(),
-            pipe,
-        }
+        Self { counts: Default::default(), pipe }
     }
 
     /// How often `operation` was asked for.
@@ -221,14 +207,12 @@ impl Stats {
 
     /// System calls made: one for each operation, or none.
     pub fn syscalls(&self) -> u64 {
-        let operations = Operation::ALL
-            .iter()
-            .map(|&operation| self.count(operation))
-            .sum();
+        let operations = Operation::ALL.iter().map(|&operation| self.count(operation)).sum();
         self.pipe.as_ref().map_or(0, |_| operations)
     }
 
     /// Enters the fake operating system. Every operation begins here.
+    #[inline(always)]
     fn enter(&self, operation: Operation) {
         if let Some(pipe) = &self.pipe {
             pipe.read_in_vain();
@@ -247,28 +231,29 @@ impl Stats {
 // part that does the work does not know which, so it exists once in the binary.
 
 // %%
+/// The only error there is: the operation cannot be done now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WouldBlock;
+
 /// Counts a call; odd calls would block.
 ///
 /// # Errors
-/// [`io::ErrorKind::WouldBlock`] on calls 1, 3, 5 and so on.
-fn fail_first(calls: &Cell<u32>) -> io::Result<()> {
+/// [`WouldBlock`] on calls 1, 3, 5 and so on.
+#[inline(always)]
+fn fail_first(calls: &Cell<u32>) -> Result<(), WouldBlock> {
     let number = calls.get().wrapping_add(1);
     calls.set(number);
-    if number % 2 == 1 {
-        Err(io::ErrorKind::WouldBlock.into())
-    } else {
-        Ok(())
-    }
+    if number % 2 == 1 { Err(WouldBlock) } else { Ok(()) }
 }
 
 #[inline(never)]
-fn accept_call(stats: &Stats, calls: &Cell<u32>) -> io::Result<()> {
+fn accept_call(stats: &Stats, calls: &Cell<u32>) -> Result<(), WouldBlock> {
     stats.enter(Operation::Accept);
     fail_first(black_box(calls))
 }
 
 #[inline(never)]
-fn read_call(stats: &Stats, calls: &Cell<u32>, buffer: &mut [u8]) -> io::Result<usize> {
+fn read_call(stats: &Stats, calls: &Cell<u32>, buffer: &mut [u8]) -> Result<usize, WouldBlock> {
     stats.enter(Operation::Read);
     fail_first(calls)?;
     buffer[..LINE.len()].copy_from_slice(LINE);
@@ -276,7 +261,7 @@ fn read_call(stats: &Stats, calls: &Cell<u32>, buffer: &mut [u8]) -> io::Result<
 }
 
 #[inline(never)]
-fn write_call(stats: &Stats, calls: &Cell<u32>, bytes: &[u8]) -> io::Result<usize> {
+fn write_call(stats: &Stats, calls: &Cell<u32>, bytes: &[u8]) -> Result<usize, WouldBlock> {
     stats.enter(Operation::Write);
     fail_first(calls)?;
     Ok(black_box(bytes).len())
@@ -305,24 +290,16 @@ pub struct FakeListener<S> {
 
 impl<S: Clone + Deref<Target = Stats>> FakeListener<S> {
     pub fn new(stats: S) -> Self {
-        Self {
-            stats,
-            calls: Cell::new(0),
-            token: Cell::new(None),
-        }
+        Self { stats, calls: Cell::new(0), token: Cell::new(None) }
     }
 
     /// The next client.
     ///
     /// # Errors
-    /// [`io::ErrorKind::WouldBlock`] on every odd call.
-    pub fn accept(&self) -> io::Result<FakeStream<S>> {
+    /// [`WouldBlock`] on every odd call.
+    pub fn accept(&self) -> Result<FakeStream<S>, WouldBlock> {
         accept_call(&self.stats, &self.calls)?;
-        Ok(FakeStream {
-            stats: self.stats.clone(),
-            calls: Cell::new(0),
-            token: Cell::new(None),
-        })
+        Ok(FakeStream { stats: self.stats.clone(), calls: Cell::new(0), token: Cell::new(None) })
     }
 }
 
@@ -344,19 +321,19 @@ impl<S: Deref<Target = Stats>> FakeStream<S> {
     /// Reads the line into the start of `buffer` and returns its length in bytes.
     ///
     /// # Errors
-    /// [`io::ErrorKind::WouldBlock`] on every odd call, counted together with writes.
+    /// [`WouldBlock`] on every odd call, counted together with writes.
     ///
     /// # Panics
     /// If `buffer` is too short for the line.
-    pub fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+    pub fn read(&self, buffer: &mut [u8]) -> Result<usize, WouldBlock> {
         read_call(&self.stats, &self.calls, buffer)
     }
 
     /// Writes all of `bytes` and returns their number.
     ///
     /// # Errors
-    /// [`io::ErrorKind::WouldBlock`] on every odd call, counted together with reads.
-    pub fn write(&self, bytes: &[u8]) -> io::Result<usize> {
+    /// [`WouldBlock`] on every odd call, counted together with reads.
+    pub fn write(&self, bytes: &[u8]) -> Result<usize, WouldBlock> {
         write_call(&self.stats, &self.calls, bytes)
     }
 }
@@ -425,10 +402,7 @@ pub struct FakePoll<S: Deref<Target = Stats>> {
 impl<S: Deref<Target = Stats>> FakePoll<S> {
     /// A poller with room for `capacity` objects.
     pub fn new(stats: S, capacity: usize) -> Self {
-        Self {
-            stats,
-            registry: RefCell::new(Slab::with_capacity(capacity)),
-        }
+        Self { stats, registry: RefCell::new(Slab::with_capacity(capacity)) }
     }
 
     /// Watches `source` from now on; its events carry `key`.
@@ -436,12 +410,7 @@ impl<S: Deref<Target = Stats>> FakePoll<S> {
     /// # Panics
     /// If it is registered already.
     pub fn register(&self, source: &impl Source, key: usize, interest: u8) {
-        register_call(
-            &self.stats,
-            &self.registry,
-            source.token(),
-            Event { key, ready: interest },
-        );
+        register_call(&self.stats, &self.registry, source.token(), Event { key, ready: interest });
     }
 
     /// Forgets `source`.
@@ -462,10 +431,7 @@ impl<S: Deref<Target = Stats>> Drop for FakePoll<S> {
     /// # Panics
     /// If an object is still registered: some variant forgot to clean up, and its figures would be too low.
     fn drop(&mut self) {
-        assert!(
-            self.registry.get_mut().is_empty() || thread::panicking(),
-            "objects are still registered"
-        );
+        assert!(self.registry.get_mut().is_empty() || thread::panicking(), "objects are still registered");
     }
 }
 
@@ -637,11 +603,6 @@ fn holds_line(received: &[u8]) -> bool {
     received.iter().rev().any(|&byte| byte == b'\n')
 }
 
-/// The end of a transaction.
-fn is_would_block(error: &io::Error) -> bool {
-    error.kind() == io::ErrorKind::WouldBlock
-}
-
 // %% [markdown]
 // # By hand
 //
@@ -663,11 +624,7 @@ pub struct Node<T> {
 impl<T> Node<T> {
     /// A node that is in no list.
     pub fn new(value: T) -> Self {
-        Self {
-            prev: None,
-            next: None,
-            value,
-        }
+        Self { prev: None, next: None, value }
     }
 }
 
@@ -723,7 +680,14 @@ impl RunList {
             None => self.tail = prev,
         }
     }
+}
 
+// %% [markdown]
+// Two more operations complete the list: taking its first slot, and appending another list to it. The servers here need
+// only the first.
+
+// %%
+impl RunList {
     /// Unlinks the slot that comes first, and returns it.
     pub fn pop_front<T>(&mut self, nodes: &mut Slab<Node<T>>) -> Option<usize> {
         let slot = self.head?;
@@ -778,48 +742,35 @@ impl<'s> Connection<'s> {
     fn new<P: Probe>(stream: FakeStream<&'s Stats>) -> Self {
         P::add(Counter::ZeroedBytes, SMALL_BUFFER);
         let buffer = [0; SMALL_BUFFER];
-        Self {
-            stream,
-            can_read: true,
-            can_write: true,
-            phase: Phase::Receiving,
-            buffer,
-            filled: 0,
-            sent: 0,
-        }
+        Self { stream, can_read: true, can_write: true, phase: Phase::Receiving, buffer, filled: 0, sent: 0 }
     }
 
     /// Goes as far as possible without waiting; true when all is sent.
+    #[inline(always)]
     fn step<W: Work, P: Probe>(&mut self, work: W) -> bool {
-        loop {
-            match self.phase {
-                Phase::Receiving => match self.stream.read(&mut self.buffer[self.filled..]) {
-                    Ok(length) => self.filled += length,
-                    Err(error) => {
-                        assert!(is_would_block(&error), "{error}");
-                        self.can_read = false;
-                        return false;
-                    }
-                },
-                Phase::Sending => match self.stream.write(&self.buffer[self.sent..self.filled]) {
-                    Ok(length) => self.sent += length,
-                    Err(error) => {
-                        assert!(is_would_block(&error), "{error}");
-                        self.can_write = false;
-                        return false;
-                    }
-                },
+        if let Phase::Receiving = self.phase {
+            loop {
+                let Ok(length) = self.stream.read(&mut self.buffer[self.filled..]) else {
+                    self.can_read = false;
+                    return false;
+                };
+                self.filled += length;
+                if holds_line(&self.buffer[..self.filled]) {
+                    break;
+                }
             }
-            match self.phase {
-                Phase::Receiving if holds_line(&self.buffer[..self.filled]) => {
-                    work.perform();
-                    self.phase = Phase::Sending;
-                }
-                Phase::Sending if self.sent == self.filled => {
-                    P::add(Counter::Transactions, 1);
-                    return true;
-                }
-                _ => (),
+            work.perform();
+            self.phase = Phase::Sending;
+        }
+        loop {
+            let Ok(length) = self.stream.write(&self.buffer[self.sent..self.filled]) else {
+                self.can_write = false;
+                return false;
+            };
+            self.sent += length;
+            if self.sent == self.filled {
+                P::add(Counter::Transactions, 1);
+                return true;
             }
         }
     }
@@ -894,10 +845,7 @@ impl<W: Work, P: Probe> ManualServer<'_, W, P> {
                         left -= 1;
                         self.open(stream, &mut ready);
                     }
-                    Err(error) => {
-                        assert!(is_would_block(&error), "{error}");
-                        can_accept = false;
-                    }
+                    Err(WouldBlock) => can_accept = false,
                 }
             }
             while let Some(slot) = ready.pop_front(&mut self.connections) {
@@ -986,10 +934,7 @@ impl<'s, P: Probe> BestManualServer<'s, P> {
         while *left > 0 {
             match listener.accept() {
                 Ok(stream) => self.open(stream),
-                Err(error) => {
-                    assert!(is_would_block(&error), "{error}");
-                    return;
-                }
+                Err(WouldBlock) => return,
             }
             *left -= 1;
         }
@@ -1003,8 +948,7 @@ impl<'s, P: Probe> BestManualServer<'s, P> {
         P::peak(Counter::PeakConnections, CONNECTIONS - self.vacancies);
         P::peak(Counter::PeakRegistrations, CONNECTIONS - self.vacancies + 1);
         let connection = self.connections[slot as usize].insert(Connection::new::<P>(stream));
-        self.poll
-            .register(&connection.stream, slot as usize + 1, READABLE | WRITABLE);
+        self.poll.register(&connection.stream, slot as usize + 1, READABLE | WRITABLE);
         self.step(slot);
     }
 
@@ -1059,17 +1003,9 @@ struct ReactorState {
 impl<S: Clone + Deref<Target = Stats>, P: Probe> FakeReactor<S, P> {
     /// A reactor for at most [`TASKS`] objects.
     pub fn new(stats: S) -> Self {
-        let state = ReactorState {
-            objects: Slab::with_capacity(TASKS),
-            events: Vec::with_capacity(TASKS),
-        };
+        let state = ReactorState { objects: Slab::with_capacity(TASKS), events: Vec::with_capacity(TASKS) };
         let poll = FakePoll::new(stats.clone(), TASKS);
-        Self {
-            state: RefCell::new(state),
-            poll,
-            stats,
-            probe: PhantomData,
-        }
+        Self { state: RefCell::new(state), poll, stats, probe: PhantomData }
     }
 
     /// Polls, and wakes whoever waits for an object that is ready now.
@@ -1123,22 +1059,17 @@ pub struct Registration<R: ReactorHandle> {
 impl<R: ReactorHandle> Registration<R> {
     /// Enters `source` into reactor and poller. It counts as ready, so that the first operation is tried at once.
     ///
-    /// # Errors
-    /// [`io::ErrorKind::OutOfMemory`] if the reactor has [`TASKS`] objects already.
-    pub fn new(reactor: R, source: &impl Source, interest: u8) -> io::Result<Self> {
+    /// # Panics
+    /// If the reactor has [`TASKS`] objects already.
+    pub fn new(reactor: R, source: &impl Source, interest: u8) -> Self {
         let mut state = reactor.state.borrow_mut();
-        if state.objects.len() == state.objects.capacity() {
-            return Err(io::ErrorKind::OutOfMemory.into());
-        }
-        let key = state.objects.insert(Readiness {
-            ready: true,
-            waker: None,
-        });
+        assert!(state.objects.len() < TASKS, "the reactor is full");
+        let key = state.objects.insert(Readiness { ready: true, waker: None });
         R::Probe::peak(Counter::PeakRegistrations, state.objects.len());
         R::Probe::peak(Counter::PeakConnections, state.objects.len() - 1); // all but the listener
         drop(state);
         reactor.poll.register(source, key, interest);
-        Ok(Self { reactor, key })
+        Self { reactor, key }
     }
 }
 
@@ -1156,10 +1087,7 @@ impl<R: ReactorHandle> Registration<R> {
     fn bind(&self, context: &Context<'_>) {
         let mut state = self.reactor.state.borrow_mut();
         let bound = &mut state.objects[self.key].waker;
-        if bound
-            .as_ref()
-            .is_some_and(|waker| waker.will_wake(context.waker()))
-        {
+        if bound.as_ref().is_some_and(|waker| waker.will_wake(context.waker())) {
             R::Probe::add(Counter::WillWakeHits, 1);
             return;
         }
@@ -1211,9 +1139,9 @@ pub struct IoOperation<'r, R: ReactorHandle, Call> {
 
 impl<R: ReactorHandle, Call, Out> Future for IoOperation<'_, R, Call>
 where
-    Call: FnMut() -> io::Result<Out> + Unpin,
+    Call: FnMut() -> Result<Out, WouldBlock> + Unpin,
 {
-    type Output = io::Result<Out>;
+    type Output = Out;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
@@ -1224,11 +1152,11 @@ where
             return Poll::Pending;
         }
         match (this.call)() {
-            Err(error) if is_would_block(&error) => {
+            Ok(outcome) => Poll::Ready(outcome),
+            Err(WouldBlock) => {
                 this.registration.clear_ready();
                 Poll::Pending
             }
-            outcome => Poll::Ready(outcome),
         }
     }
 }
@@ -1252,27 +1180,24 @@ pub struct AsyncListener<R: ReactorHandle> {
 impl<R: ReactorHandle> AsyncListener<R> {
     /// Opens a listener and registers it.
     ///
-    /// # Errors
+    /// # Panics
     /// As [`Registration::new`].
-    pub fn new(reactor: R) -> io::Result<Self> {
+    pub fn new(reactor: R) -> Self {
         let listener = FakeListener::new(reactor.stats.clone());
-        let registration = Registration::new(reactor, &listener, READABLE)?;
-        Ok(Self {
-            registration,
-            listener,
-        })
+        let registration = Registration::new(reactor, &listener, READABLE);
+        Self { registration, listener }
     }
 
     /// The next client, registered already.
     ///
-    /// # Errors
-    /// As [`Registration::new`].
-    pub fn accept(&self) -> impl Future<Output = io::Result<AsyncStream<R>>> + '_ {
-        let call = || AsyncStream::new(self.registration.reactor.clone(), self.listener.accept()?);
-        IoOperation {
-            registration: &self.registration,
-            call,
-        }
+    /// # Panics
+    /// As [`Registration::new`], when polled.
+    pub fn accept(&self) -> impl Future<Output = AsyncStream<R>> + '_ {
+        let call = || {
+            let stream = self.listener.accept()?;
+            Ok(AsyncStream::new(self.registration.reactor.clone(), stream))
+        };
+        IoOperation { registration: &self.registration, call }
     }
 }
 
@@ -1292,27 +1217,21 @@ pub struct AsyncStream<R: ReactorHandle> {
 impl<R: ReactorHandle> AsyncStream<R> {
     /// Registers `stream`.
     ///
-    /// # Errors
+    /// # Panics
     /// As [`Registration::new`].
-    pub fn new(reactor: R, stream: FakeStream<R::Stats>) -> io::Result<Self> {
-        let registration = Registration::new(reactor, &stream, READABLE | WRITABLE)?;
-        Ok(Self { registration, stream })
+    pub fn new(reactor: R, stream: FakeStream<R::Stats>) -> Self {
+        let registration = Registration::new(reactor, &stream, READABLE | WRITABLE);
+        Self { registration, stream }
     }
 
     /// Reads into the start of `buffer`; the number of bytes that came.
-    pub fn read<'a>(&'a self, buffer: &'a mut [u8]) -> impl Future<Output = io::Result<usize>> + 'a {
-        IoOperation {
-            registration: &self.registration,
-            call: move || self.stream.read(buffer),
-        }
+    pub fn read<'a>(&'a self, buffer: &'a mut [u8]) -> impl Future<Output = usize> + 'a {
+        IoOperation { registration: &self.registration, call: move || self.stream.read(buffer) }
     }
 
     /// Writes from the start of `bytes`; the number of bytes that went.
-    pub fn write<'a>(&'a self, bytes: &'a [u8]) -> impl Future<Output = io::Result<usize>> + 'a {
-        IoOperation {
-            registration: &self.registration,
-            call: move || self.stream.write(bytes),
-        }
+    pub fn write<'a>(&'a self, bytes: &'a [u8]) -> impl Future<Output = usize> + 'a {
+        IoOperation { registration: &self.registration, call: move || self.stream.write(bytes) }
     }
 }
 
@@ -1335,18 +1254,12 @@ pub async fn connection<R: ReactorHandle, W: Work, const BUFFER: usize>(stream: 
     let mut buffer = [0; BUFFER];
     let mut filled = 0;
     while !holds_line(&buffer[..filled]) {
-        filled += stream
-            .read(&mut buffer[filled..])
-            .await
-            .expect("a fake read can only block");
+        filled += stream.read(&mut buffer[filled..]).await;
     }
     work.perform();
     let mut sent = 0;
     while sent < filled {
-        sent += stream
-            .write(&buffer[sent..filled])
-            .await
-            .expect("a fake write can only block");
+        sent += stream.write(&buffer[sent..filled]).await;
     }
     R::Probe::add(Counter::Transactions, 1);
 }
@@ -1356,12 +1269,9 @@ pub async fn accept_all<R: ReactorHandle>(
     reactor: R,
     spawn: impl Fn(AsyncStream<R>) -> Result<(), SpawnError>,
 ) {
-    let listener = AsyncListener::new(reactor).expect("the reactor has room for a listener");
+    let listener = AsyncListener::new(reactor);
     for _ in 0..CONNECTIONS {
-        let stream = listener
-            .accept()
-            .await
-            .expect("the reactor has room for all connections");
+        let stream = listener.accept().await;
         spawn(stream).expect("the executor has room for all connections");
     }
 }
@@ -1422,13 +1332,7 @@ struct Task {
 impl TaskTable {
     fn new() -> Self {
         let tasks = Slab::with_capacity(TASKS);
-        Self {
-            state: RefCell::new(TableState {
-                tasks,
-                run_list: RunList::default(),
-                abandoned: 0,
-            }),
-        }
+        Self { state: RefCell::new(TableState { tasks, run_list: RunList::default(), abandoned: 0 }) }
     }
 
     /// Queues the task in `slot` unless it is queued already. A vacant slot, left by a task that has finished, is ignored.
@@ -1474,16 +1378,9 @@ impl TaskTable {
 
     /// Keeps `slot` occupied for ever, by a task that counts as finished and as awake, so that wakes change nothing.
     fn abandon(&self, slot: usize) {
-        let TableState {
-            tasks,
-            run_list,
-            abandoned,
-        } = &mut *self.state.borrow_mut();
+        let TableState { tasks, run_list, abandoned } = &mut *self.state.borrow_mut();
         run_list.remove(tasks, slot);
-        tasks[slot].value = Task {
-            awake: true,
-            abandoned: true,
-        };
+        tasks[slot].value = Task { awake: true, abandoned: true };
         *abandoned += 1;
     }
 
@@ -1541,16 +1438,8 @@ impl<F: Future<Output = ()>, W: WakerSource, P: Probe> Scheduler<F, W, P> {
     pub fn new(wakers: impl FnOnce(&Rc<TaskTable>) -> W) -> Self {
         let table = Rc::new(TaskTable::new());
         let wakers = wakers(&table);
-        let slots = (0..TASKS)
-            .map(|_| UnsafeCell::new(MaybeUninit::uninit()))
-            .collect();
-        Self {
-            table,
-            slots: ManuallyDrop::new(slots),
-            wakers,
-            running: Cell::new(false),
-            probe: PhantomData,
-        }
+        let slots = (0..TASKS).map(|_| UnsafeCell::new(MaybeUninit::uninit())).collect();
+        Self { table, slots: ManuallyDrop::new(slots), wakers, running: Cell::new(false), probe: PhantomData }
     }
 
     /// Writes the future that `make` returns into a vacant slot and queues it.
@@ -1571,10 +1460,7 @@ impl<F: Future<Output = ()>, W: WakerSource, P: Probe> Scheduler<F, W, P> {
         // SAFETY: the slot is vacant, hence nobody refers to its content, and as long as we borrow the table nobody can
         // make it otherwise. If `make` panics the slot just stays vacant.
         unsafe { (*self.slots[slot].get()).write(make()) };
-        entry.insert(Node::new(Task {
-            awake: true,
-            abandoned: false,
-        }));
+        entry.insert(Node::new(Task { awake: true, abandoned: false }));
         run_list.push_back(tasks, slot);
         P::add(Counter::Spawns, 1);
         P::peak(Counter::PeakTasks, tasks.len());
@@ -1634,10 +1520,7 @@ impl<F, W: WakerSource, P> Scheduler<F, W, P> {
         unsafe { (*self.slots[slot].get()).assume_init_drop() };
         mem::forget(vacate);
         let vacated = self.vacate(slot);
-        assert!(
-            vacated || thread::panicking(),
-            "a waker outlived its task, the one in slot {slot}"
-        );
+        assert!(vacated || thread::panicking(), "a waker outlived its task, the one in slot {slot}");
     }
 
     /// Ends the task in `slot`, whose future is dropped; false if its waker has clones.
@@ -1686,12 +1569,8 @@ struct EmbeddedWaker {
 }
 
 impl EmbeddedWaker {
-    const VTABLE: RawWakerVTable = RawWakerVTable::new(
-        Self::clone_raw,
-        Self::wake_raw,
-        Self::wake_by_ref_raw,
-        Self::drop_raw,
-    );
+    const VTABLE: RawWakerVTable =
+        RawWakerVTable::new(Self::clone_raw, Self::wake_raw, Self::wake_by_ref_raw, Self::drop_raw);
 
     /// # Safety
     /// As for all functions of the table: `data` points at a live `EmbeddedWaker` of this thread.
@@ -1740,11 +1619,7 @@ impl EmbeddedWakers {
     /// # Safety
     /// The wakers, and their clones, must stay on this thread.
     pub unsafe fn new(table: &Rc<TaskTable>) -> Self {
-        let waker = |slot| EmbeddedWaker {
-            references: Cell::new(1),
-            table: Rc::clone(table),
-            slot,
-        };
+        let waker = |slot| EmbeddedWaker { references: Cell::new(1), table: Rc::clone(table), slot };
         Self((0..TASKS).map(waker).collect())
     }
 }
@@ -1812,9 +1687,7 @@ pub struct ArgSpawner<A> {
 
 impl<A> Default for ArgSpawner<A> {
     fn default() -> Self {
-        Self {
-            target: Cell::new(None),
-        }
+        Self { target: Cell::new(None) }
     }
 }
 
@@ -1840,10 +1713,7 @@ impl<A> ArgSpawner<A> {
             // SAFETY: promised by the caller.
             unsafe { executor.cast::<E>().as_ref() }.spawn(argument)
         }
-        let target = Target {
-            executor: NonNull::from(executor).cast(),
-            spawn: spawn_on::<A, E>,
-        };
+        let target = Target { executor: NonNull::from(executor).cast(), spawn: spawn_on::<A, E> };
         let previous = self.target.replace(Some(target));
         let _restore = OnUnwind(|| self.target.set(previous));
         run();
@@ -1872,11 +1742,7 @@ impl<'s, A, F: Future<Output = ()>, Make: Fn(A) -> F, P: Probe> ArgExecutor<'s, 
     pub unsafe fn new(spawner: &'s ArgSpawner<A>, make: Make) -> Self {
         // SAFETY: promised by the caller.
         let scheduler = Scheduler::new(|table| unsafe { EmbeddedWakers::new(table) });
-        Self {
-            scheduler,
-            make,
-            spawner,
-        }
+        Self { scheduler, make, spawner }
     }
 
     /// Runs all tasks to their end; `park` is called when all of them wait.
@@ -2008,10 +1874,7 @@ pub struct BoxSpawner<'a, P> {
 
 impl<P> Default for BoxSpawner<'_, P> {
     fn default() -> Self {
-        Self {
-            inner: ArgSpawner::default(),
-            probe: PhantomData,
-        }
+        Self { inner: ArgSpawner::default(), probe: PhantomData }
     }
 }
 
@@ -2087,9 +1950,7 @@ pub fn boxes<P: Probe, const BUFFER: usize>(load: Load, drive: Drive<'_>) {
     let spawner = &spawner;
     drive(&stats, &mut || {
         let spawn = |stream| spawner.spawn(connection::<_, _, BUFFER>(stream, NoWork));
-        executor
-            .spawn(boxed::<P, _>(accept_all(Rc::clone(&reactor), spawn)))
-            .expect("a vacant slot");
+        executor.spawn(boxed::<P, _>(accept_all(Rc::clone(&reactor), spawn))).expect("a vacant slot");
         executor.run(|| reactor.poll());
     });
 }
@@ -2105,9 +1966,7 @@ pub fn box_callerbox<P: Probe>(load: Load, drive: Drive<'_>) {
     drive(&stats, &mut || {
         let spawn =
             |stream| spawner.spawn_boxed(boxed::<P, _>(connection::<_, _, SMALL_BUFFER>(stream, NoWork)));
-        executor
-            .spawn(boxed::<P, _>(accept_all(Rc::clone(&reactor), spawn)))
-            .expect("a vacant slot");
+        executor.spawn(boxed::<P, _>(accept_all(Rc::clone(&reactor), spawn))).expect("a vacant slot");
         executor.run(|| reactor.poll());
     });
 }
@@ -2151,6 +2010,10 @@ pub trait WakerKind {
     fn count(observer: &Self::Observer) -> usize;
 }
 
+// %% [markdown]
+// The executor keeps one waker per slot and lends it out, poll after poll.
+
+// %%
 /// One waker for each slot, of the kind `K`.
 pub struct CountedWakers<K: WakerKind> {
     wakers: Vec<Waker>,
@@ -2163,13 +2026,7 @@ impl<K: WakerKind> CountedWakers<K> {
     unsafe fn new(table: &Rc<TaskTable>) -> Self {
         let (thread, table) = (thread::current().id(), Rc::downgrade(table));
         // SAFETY: promised by the caller.
-        let waker = |slot| unsafe {
-            K::waker(WakeTarget {
-                table: table.clone(),
-                slot,
-                thread,
-            })
-        };
+        let waker = |slot| unsafe { K::waker(WakeTarget { table: table.clone(), slot, thread }) };
         let (wakers, observers) = (0..TASKS).map(waker).unzip();
         Self { wakers, observers }
     }
@@ -2198,12 +2055,8 @@ impl<K: WakerKind> WakerSource for CountedWakers<K> {
 pub struct RcWaker;
 
 impl RcWaker {
-    const VTABLE: RawWakerVTable = RawWakerVTable::new(
-        Self::clone_raw,
-        Self::wake_raw,
-        Self::wake_by_ref_raw,
-        Self::drop_raw,
-    );
+    const VTABLE: RawWakerVTable =
+        RawWakerVTable::new(Self::clone_raw, Self::wake_raw, Self::wake_by_ref_raw, Self::drop_raw);
 
     /// # Safety
     /// As for all functions of the table: `data` came from `Rc::into_raw`, and it is still counted, on this thread.
@@ -2242,10 +2095,7 @@ impl WakerKind for RcWaker {
         let target = Rc::new(target);
         let observer = Rc::downgrade(&target);
         // SAFETY: the functions keep `Waker`'s contract on this thread, where the caller keeps the waker.
-        (
-            unsafe { Waker::new(Rc::into_raw(target).cast(), &Self::VTABLE) },
-            observer,
-        )
+        (unsafe { Waker::new(Rc::into_raw(target).cast(), &Self::VTABLE) }, observer)
     }
 
     fn count(observer: &Self::Observer) -> usize {
@@ -2273,12 +2123,8 @@ fn current_thread() -> ThreadId {
 pub struct CheckedRcWaker;
 
 impl CheckedRcWaker {
-    const VTABLE: RawWakerVTable = RawWakerVTable::new(
-        Self::clone_raw,
-        Self::wake_raw,
-        Self::wake_by_ref_raw,
-        Self::drop_raw,
-    );
+    const VTABLE: RawWakerVTable =
+        RawWakerVTable::new(Self::clone_raw, Self::wake_raw, Self::wake_by_ref_raw, Self::drop_raw);
 
     /// Borrows the count that `data` stands for.
     ///
@@ -2291,15 +2137,17 @@ impl CheckedRcWaker {
         let target = data.cast::<WakeTarget>();
         // SAFETY: counted, hence alive; and `thread` never changes, so any thread may read it.
         let owner = unsafe { (*target).thread };
-        assert_eq!(
-            owner,
-            current_thread(),
-            "this waker must stay on the thread that made it"
-        );
+        assert_eq!(owner, current_thread(), "this waker must stay on the thread that made it");
         // SAFETY: counted, and we are on the thread whose counts these are.
         ManuallyDrop::new(unsafe { Rc::from_raw(target) })
     }
+}
 
+// %% [markdown]
+// With that, the four functions are those of [`RcWaker`], each through the check.
+
+// %%
+impl CheckedRcWaker {
     /// # Safety
     /// See [`check`](Self::check).
     unsafe fn clone_raw(data: *const ()) -> RawWaker {
@@ -2337,10 +2185,7 @@ impl WakerKind for CheckedRcWaker {
         let target = Rc::new(target);
         let observer = Rc::downgrade(&target);
         // SAFETY: the functions keep `Waker`'s contract on this thread and panic on all others, before they touch a count.
-        (
-            unsafe { Waker::new(Rc::into_raw(target).cast(), &Self::VTABLE) },
-            observer,
-        )
+        (unsafe { Waker::new(Rc::into_raw(target).cast(), &Self::VTABLE) }, observer)
     }
 
     fn count(observer: &Self::Observer) -> usize {
@@ -2448,9 +2293,7 @@ pub fn box_counted<K: WakerKind + 'static, P: Probe>(load: Load, drive: Drive<'_
     drive(&stats, &mut || {
         let spawner = Rc::clone(&executor);
         let spawn = move |stream| spawner.spawn(connection::<_, _, SMALL_BUFFER>(stream, NoWork));
-        executor
-            .spawn(accept_all(Rc::clone(&reactor), spawn))
-            .expect("a vacant slot");
+        executor.spawn(accept_all(Rc::clone(&reactor), spawn)).expect("a vacant slot");
         executor.run(|| reactor.poll());
     });
 }
@@ -2480,43 +2323,16 @@ pub mod label {
 }
 
 /// The published loads.
-pub const PUBLISHED: [Load; 2] = [
-    Load {
-        syscalls: false,
-        steps: 0,
-    },
-    Load {
-        syscalls: true,
-        steps: 0,
-    },
-];
+pub const PUBLISHED: [Load; 2] = [Load { syscalls: false, steps: 0 }, Load { syscalls: true, steps: 0 }];
 
 /// Work per request, three settings to a decade or so, from hardly visible to dominant; with system calls the last only.
 pub const WORKING: [Load; 6] = [
-    Load {
-        syscalls: false,
-        steps: 100,
-    },
-    Load {
-        syscalls: false,
-        steps: 300,
-    },
-    Load {
-        syscalls: false,
-        steps: 1000,
-    },
-    Load {
-        syscalls: false,
-        steps: 3000,
-    },
-    Load {
-        syscalls: false,
-        steps: 10_000,
-    },
-    Load {
-        syscalls: true,
-        steps: 10_000,
-    },
+    Load { syscalls: false, steps: 100 },
+    Load { syscalls: false, steps: 300 },
+    Load { syscalls: false, steps: 1000 },
+    Load { syscalls: false, steps: 3000 },
+    Load { syscalls: false, steps: 10_000 },
+    Load { syscalls: true, steps: 10_000 },
 ];
 
 // %%
@@ -2552,51 +2368,35 @@ pub struct Variant {
     pub counted: World,
 }
 
+// %% [markdown]
+// A variant's name under a load is the key of its rows, in the very words of the published table, so that measured and
+// published figures can be joined without a dictionary.
+
+// %%
 impl Variant {
     /// Under both published loads, with the small buffer.
     const fn new(name: &'static str, style: Style, timed: World, counted: World) -> Self {
-        Self {
-            name,
-            style,
-            buffer: SMALL_BUFFER,
-            loads: &PUBLISHED,
-            timed,
-            counted,
-        }
+        Self { name, style, buffer: SMALL_BUFFER, loads: &PUBLISHED, timed, counted }
     }
 
     /// Without system calls only.
     const fn bare(self) -> Self {
-        Self {
-            loads: PUBLISHED.split_at(1).0,
-            ..self
-        }
+        Self { loads: PUBLISHED.split_at(1).0, ..self }
     }
 
     /// With the large buffer, and without system calls.
     const fn large(self) -> Self {
-        Self {
-            buffer: LARGE_BUFFER,
-            ..self.bare()
-        }
+        Self { buffer: LARGE_BUFFER, ..self.bare() }
     }
 
     const fn working(self) -> Self {
-        Self {
-            loads: &WORKING,
-            ..self
-        }
+        Self { loads: &WORKING, ..self }
     }
 
     /// Its name under this load, in the words of the published table.
     pub fn key(&self, load: Load) -> Key {
         let mut bench = self.name.to_owned();
-        let mut parameter = if load.syscalls {
-            "syscalls=on"
-        } else {
-            "syscalls=off"
-        }
-        .to_owned();
+        let mut parameter = if load.syscalls { "syscalls=on" } else { "syscalls=off" }.to_owned();
         if load.syscalls {
             bench += "+syscalls";
         }
@@ -2622,25 +2422,14 @@ pub fn variants() -> Vec<Variant> {
     type Arc = ArcWaker;
     let new = Variant::new;
     vec![
-        new(
-            "manual",
-            Loop,
-            manual::<NoWork, Timed<label::Manual>>,
-            manual::<NoWork, Counted>,
-        ),
+        new("manual", Loop, manual::<NoWork, Timed<label::Manual>>, manual::<NoWork, Counted>),
         new(
             "nonbox",
             Unboxed,
             nonbox::<NoWork, Timed<label::Nonbox>, SMALL>,
             nonbox::<NoWork, Counted, SMALL>,
         ),
-        new(
-            "callerbox",
-            Boxed,
-            callerbox::<Timed<label::Callerbox>>,
-            callerbox::<Counted>,
-        )
-        .bare(),
+        new("callerbox", Boxed, callerbox::<Timed<label::Callerbox>>, callerbox::<Counted>).bare(),
         new(
             "large+nonbox",
             Unboxed,
@@ -2648,57 +2437,20 @@ pub fn variants() -> Vec<Variant> {
             nonbox::<NoWork, Counted, LARGE>,
         )
         .large(),
-        new(
-            "box",
-            Boxed,
-            boxes::<Timed<label::Box>, SMALL>,
-            boxes::<Counted, SMALL>,
-        ),
-        new(
-            "box+callerbox",
-            Boxed,
-            box_callerbox::<Timed<label::BoxCallerbox>>,
-            box_callerbox::<Counted>,
-        )
-        .bare(),
-        new(
-            "large+box",
-            Boxed,
-            boxes::<Timed<label::LargeBox>, LARGE>,
-            boxes::<Counted, LARGE>,
-        )
-        .large(),
-        new(
-            "box+rc",
-            Boxed,
-            box_counted::<Rc, Timed<label::BoxRc>>,
-            box_counted::<Rc, Counted>,
-        ),
+        new("box", Boxed, boxes::<Timed<label::Box>, SMALL>, boxes::<Counted, SMALL>),
+        new("box+callerbox", Boxed, box_callerbox::<Timed<label::BoxCallerbox>>, box_callerbox::<Counted>)
+            .bare(),
+        new("large+box", Boxed, boxes::<Timed<label::LargeBox>, LARGE>, boxes::<Counted, LARGE>).large(),
+        new("box+rc", Boxed, box_counted::<Rc, Timed<label::BoxRc>>, box_counted::<Rc, Counted>),
         new(
             "box+chkrc",
             Boxed,
             box_counted::<Checked, Timed<label::BoxChkrc>>,
             box_counted::<Checked, Counted>,
         ),
-        new(
-            "box+arc",
-            Boxed,
-            box_counted::<Arc, Timed<label::BoxArc>>,
-            box_counted::<Arc, Counted>,
-        ),
-        new(
-            "manual (best)",
-            BestLoop,
-            manual_best::<Timed<label::ManualBest>>,
-            manual_best::<Counted>,
-        ),
-        new(
-            "manual",
-            Loop,
-            manual::<Steps, Timed<label::ManualWork>>,
-            manual::<Steps, Counted>,
-        )
-        .working(),
+        new("box+arc", Boxed, box_counted::<Arc, Timed<label::BoxArc>>, box_counted::<Arc, Counted>),
+        new("manual (best)", BestLoop, manual_best::<Timed<label::ManualBest>>, manual_best::<Counted>),
+        new("manual", Loop, manual::<Steps, Timed<label::ManualWork>>, manual::<Steps, Counted>).working(),
         new(
             "nonbox",
             Unboxed,
@@ -2769,6 +2521,9 @@ pub fn count(world: World, load: Load) -> Counts {
     counts
 }
 
+// %% [markdown]
+// And this is what we demand, in terms of the number of connections.
+
 // %%
 /// What one run of a variant must count, by the reasoning above. How large futures are is for the compiler to say.
 pub fn expected(variant: &Variant, load: Load) -> Counts {
@@ -2776,11 +2531,7 @@ pub fn expected(variant: &Variant, load: Load) -> Counts {
     let is_async = matches!(variant.style, Style::Unboxed | Style::Boxed);
     let if_async = |count| if is_async { count } else { 0 };
     let polls = connections + 2;
-    let listener_events = if variant.style == Style::Loop {
-        polls
-    } else {
-        connections
-    };
+    let listener_events = if variant.style == Style::Loop { polls } else { connections };
     let operations = 2 * (connections + 1) + polls + 3 * 2 * connections;
     Counts::from([
         ("register", connections + 1),
@@ -2812,22 +2563,16 @@ pub fn expected(variant: &Variant, load: Load) -> Counts {
 /// # Errors
 /// One line for each count that is missing or wrong.
 pub fn compare(counted: &Counts, expected: &Counts) -> Result<(), String> {
-    let wrong = expected
-        .iter()
-        .filter(|(name, count)| counted.get(*name) != Some(count));
+    let wrong = expected.iter().filter(|(name, count)| counted.get(*name) != Some(count));
     let lines: Vec<_> = wrong
         .map(|(name, count)| format!("{name}: {count} expected, {:?} counted", counted.get(name)))
         .collect();
-    if lines.is_empty() {
-        Ok(())
-    } else {
-        Err(lines.join("\n"))
-    }
+    if lines.is_empty() { Ok(()) } else { Err(lines.join("\n")) }
 }
 
 // %% [markdown]
-// The test below runs in `cargo test`. In the notebook the same check runs in the cell after it, and once more whenever
-// the study is built: there is no way to measure an unproven variant.
+// The check runs in the cell after the next, in `cargo test`, and once more whenever the study is built: there is no way to
+// measure a variant that is not proven.
 
 // %%
 /// The counts of a variant under this load.
@@ -2840,20 +2585,6 @@ pub fn prove(variant: &Variant, load: Load) -> Counts {
         panic!("{} does other work than it should:\n{wrong}", variant.key(load));
     }
     counts
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn all_variants_do_equal_work() {
-        for variant in variants() {
-            for &load in variant.loads {
-                prove(&variant, load);
-            }
-        }
-    }
 }
 
 // %% tags=["active-ipynb"]
@@ -2897,6 +2628,21 @@ pub fn study() -> Study {
         }
     }
     study.control("syscalls=off").control("syscalls=on")
+}
+
+// %%
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_variants_do_equal_work() {
+        for variant in variants() {
+            for &load in variant.loads {
+                prove(&variant, load);
+            }
+        }
+    }
 }
 
 // %% [markdown]

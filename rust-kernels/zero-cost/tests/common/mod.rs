@@ -1,0 +1,96 @@
+//! All five executors behind one face, so that each promise is tested on each of them.
+
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::{Poll, Waker};
+
+use zero_cost::{
+    ArcWaker, ArgExecutor, ArgSpawner, BoxExecutor, BoxRcExecutor, BoxSpawner, BoxedFuture, CheckedRcWaker,
+    RcWaker, Spawn, SpawnError, Timed, WakerKind,
+};
+
+/// The probe of tests that count for themselves.
+pub type Silent = Timed<()>;
+
+/// What every executor can do.
+pub trait Executor {
+    fn spawn_boxed(&self, future: BoxedFuture<'static>) -> Result<(), SpawnError>;
+    fn run_with(&self, park: &mut dyn FnMut());
+}
+
+impl dyn Executor + '_ {
+    pub fn start(&self, future: impl Future<Output = ()> + 'static) {
+        self.spawn_boxed(Box::pin(future)).expect("a vacant slot");
+    }
+
+    /// Runs tasks that never wait.
+    pub fn run(&self) {
+        self.run_with(&mut || panic!("all tasks wait, but nobody will wake them"));
+    }
+}
+
+impl<Make: Fn(BoxedFuture<'static>) -> BoxedFuture<'static>> Executor
+    for ArgExecutor<'_, BoxedFuture<'static>, BoxedFuture<'static>, Make, Silent>
+{
+    fn spawn_boxed(&self, future: BoxedFuture<'static>) -> Result<(), SpawnError> {
+        self.spawn(future)
+    }
+
+    fn run_with(&self, park: &mut dyn FnMut()) {
+        self.run(park);
+    }
+}
+
+impl Executor for BoxExecutor<'_, 'static, Silent> {
+    fn spawn_boxed(&self, future: BoxedFuture<'static>) -> Result<(), SpawnError> {
+        self.spawn(future)
+    }
+
+    fn run_with(&self, park: &mut dyn FnMut()) {
+        self.run(park);
+    }
+}
+
+impl<K: WakerKind> Executor for BoxRcExecutor<K, Silent> {
+    fn spawn_boxed(&self, future: BoxedFuture<'static>) -> Result<(), SpawnError> {
+        self.spawn(future)
+    }
+
+    fn run_with(&self, park: &mut dyn FnMut()) {
+        self.run(park);
+    }
+}
+
+/// Runs `test` on a new executor of each kind. The executor is dropped when `test` returns.
+pub fn on_each_executor(test: impl Fn(&dyn Executor)) {
+    let arg_spawner = ArgSpawner::default();
+    // SAFETY: no test that comes here moves a waker to another thread; nor do those below.
+    test(&unsafe {
+        ArgExecutor::<_, _, _, Silent>::new(&arg_spawner, |future: BoxedFuture<'static>| future)
+    });
+    let box_spawner = BoxSpawner::<Silent>::default();
+    // SAFETY: see above.
+    test(&unsafe { BoxExecutor::new(&box_spawner) });
+    // SAFETY: see above.
+    test(&*unsafe { BoxRcExecutor::<RcWaker, Silent>::new() });
+    test(&*BoxRcExecutor::<CheckedRcWaker, Silent>::checked());
+    // SAFETY: see above.
+    test(&*unsafe { BoxRcExecutor::<ArcWaker, Silent>::new() });
+}
+
+/// A place for a waker.
+pub type WakerSlot = Rc<RefCell<Option<Waker>>>;
+
+/// Waits until it is polled a second time. Leaves its waker in `slot`, and its number of polls in `polls`.
+pub fn wait_once(slot: &WakerSlot, polls: &Rc<Cell<u32>>) -> impl Future<Output = ()> + use<> {
+    let (slot, polls) = (Rc::clone(slot), Rc::clone(polls));
+    poll_fn(move |context| {
+        polls.set(polls.get() + 1);
+        if polls.get() > 1 {
+            return Poll::Ready(());
+        }
+        *slot.borrow_mut() = Some(context.waker().clone());
+        Poll::Pending
+    })
+}

@@ -1,0 +1,74 @@
+//! The list of those who have something to do.
+
+use slab::Slab;
+use zero_cost::{Node, RunList};
+
+/// A slab of five nodes, and a list of some of them.
+fn list_of(linked: &[usize]) -> (Slab<Node<()>>, RunList) {
+    let mut nodes: Slab<_> = (0..5).map(|slot| (slot, Node::new(()))).collect();
+    let mut list = RunList::default();
+    for &slot in linked {
+        list.push_back(&mut nodes, slot);
+    }
+    (nodes, list)
+}
+
+/// Takes everything off the list, first to last.
+fn drain(nodes: &mut Slab<Node<()>>, list: &mut RunList) -> Vec<usize> {
+    std::iter::from_fn(|| list.pop_front(nodes)).collect()
+}
+
+#[test]
+fn slots_come_out_in_the_order_in_which_they_went_in() {
+    let (mut nodes, mut list) = list_of(&[3, 0, 4]);
+    assert_eq!(list.head(), Some(3));
+    assert_eq!(drain(&mut nodes, &mut list), [3, 0, 4]);
+    assert_eq!((list.head(), list.pop_front(&mut nodes)), (None, None));
+}
+
+#[test]
+fn a_slot_can_be_linked_in_anywhere() {
+    let (mut nodes, mut list) = list_of(&[0, 1]);
+    list.insert_after(&mut nodes, Some(0), 2);
+    list.insert_after(&mut nodes, None, 3);
+    list.insert_after(&mut nodes, Some(1), 4);
+    assert_eq!(drain(&mut nodes, &mut list), [3, 0, 2, 1, 4]);
+}
+
+#[test]
+fn removing_keeps_the_links_of_the_others_whichever_goes() {
+    for (removed, left) in [(1, [2, 3]), (2, [1, 3]), (3, [1, 2])] {
+        let (mut nodes, mut list) = list_of(&[1, 2, 3]);
+        list.remove(&mut nodes, removed);
+        list.push_back(&mut nodes, 4);
+        assert_eq!(drain(&mut nodes, &mut list), [left[0], left[1], 4]);
+    }
+}
+
+#[test]
+fn removing_twice_or_what_was_never_linked_changes_nothing() {
+    let (mut nodes, mut list) = list_of(&[1, 2]);
+    list.remove(&mut nodes, 0);
+    list.remove(&mut nodes, 1);
+    list.remove(&mut nodes, 1);
+    assert_eq!(drain(&mut nodes, &mut list), [2]);
+    list.remove(&mut nodes, 2);
+    assert_eq!(list.head(), None);
+}
+
+#[test]
+fn lists_can_be_joined_also_when_one_is_empty_or_both_are() {
+    for (front, back) in [(&[][..], &[][..]), (&[], &[3]), (&[1], &[]), (&[1], &[3]), (&[1, 2], &[3, 4])] {
+        let (mut nodes, mut list) = list_of(front);
+        let mut other = RunList::default();
+        for &slot in back {
+            other.push_back(&mut nodes, slot);
+        }
+        list.concat(&mut nodes, &mut other);
+        list.push_back(&mut nodes, 0);
+        assert_eq!(other.head(), None);
+        assert_eq!(drain(&mut nodes, &mut list), [front, back, &[0]].concat());
+        other.push_back(&mut nodes, 3);
+        assert_eq!(drain(&mut nodes, &mut other), [3]);
+    }
+}
