@@ -46,15 +46,19 @@ def paired_ratios(trials: pl.DataFrame, baseline: str, within: Sequence[str] = (
     studies whose bench is a task (and not a variant's name) add "bench". Raises ValueError when the baseline is
     missing for all, or is not one row for each round.
     """
-    here = [*within, "round"]
-    base = trials.filter(pl.col("variant") == baseline).select(*here, pl.col("ns").alias("base_ns"))
+    base = trials.filter(pl.col("variant") == baseline)
     if base.is_empty():
         raise ValueError(f"no trial of the baseline {baseline!r}")
+    return _paired(trials, base, baseline, within)
+
+
+def _paired(trials: pl.DataFrame, base: pl.DataFrame, baseline: str, within: Sequence[str]) -> pl.DataFrame:
+    here = [*within, "round"]
     if base.select(here).is_duplicated().any():
         raise ValueError(f"the baseline {baseline!r} is ambiguous within {here}: name more columns in `within`")
     return (
         trials.filter(pl.col("variant") != baseline)
-        .join(base, on=here)
+        .join(base.select(*here, pl.col("ns").alias("base_ns")), on=here)
         .with_columns(
             (pl.col("ns") / pl.col("base_ns")).alias("ratio"),
             (pl.col("ns") - pl.col("base_ns")).alias("difference_ns"),
@@ -70,11 +74,13 @@ def estimates(frame: pl.DataFrame, value: str = "ratio", by: Sequence[str] = KEY
     The interval is a percentile bootstrap of the median. (BCa would need the jackknife, which fails for a median: leaving
     one round out moves it to one of two values. The percentile interval of a median is close to the exact one
     from order statistics.) All groups of equal size share their resampled rounds, so a group's interval does not depend on
-    which others are asked for. q1 and q3 are the quartiles over rounds, for charts. Raises ValueError for less than two rounds.
+    which others are asked for. q1 and q3 are the quartiles over rounds, for charts. No rows give no estimates; less than two
+    rounds raise ValueError.
     """
     groups = frame.sort("round").group_by(by, maintain_order=True).agg(pl.col(value), pl.len().alias("rounds"))
     if groups.is_empty():
-        raise ValueError(f"no rows to estimate {value} from")
+        columns = dict.fromkeys((value, "low", "high", "q1", "q3"), pl.Float64) | {"rounds": pl.Int64}
+        return groups.select(*by).with_columns(pl.lit(None, kind).alias(name) for name, kind in columns.items())
     if groups["rounds"].min() < 2:
         raise ValueError("an interval needs at least two rounds")
     parts = []
@@ -112,8 +118,13 @@ def _median_interval(samples: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def between(trials: pl.DataFrame, variant: str, other: str, within: Sequence[str] = ("parameter",)) -> pl.DataFrame:
-    """One named variant against another, paired within the round; columns as in `paired_ratios`."""
-    return paired_ratios(trials.filter(pl.col("variant").is_in([variant, other])), other, within)
+    """One named variant against another, paired within the round; columns as in `paired_ratios`.
+
+    Empty where one of the two was not measured.
+    """
+    both = trials.filter(pl.col("variant").is_in([variant, other]))
+    base = both.filter(pl.col("variant") == other)
+    return _paired(both, base, other, within)
 
 
 def added_time(ratios: pl.DataFrame, requests: int) -> pl.DataFrame:
@@ -138,6 +149,54 @@ def across_parameters(trials: pl.DataFrame, variant: str, parameter: str, other:
             (pl.col("ns") - pl.col("base_ns")).alias("difference_ns"),
         )
     )
+
+
+def change(ratios: pl.DataFrame, parameter: str, other: str) -> pl.DataFrame:
+    """How a ratio and a difference change from parameter `other` to `parameter`, within the round.
+
+    Takes rows of `paired_ratios`; returns bench, variant, parameter, round, ratio (ratio / ratio) and difference_ns
+    (difference - difference).
+    """
+    before = ratios.filter(pl.col("parameter") == other).select(
+        "variant", "round", pl.col("ratio").alias("ratio_before"), pl.col("difference_ns").alias("ns_before")
+    )
+    return (
+        ratios.filter(pl.col("parameter") == parameter)
+        .join(before, on=["variant", "round"])
+        .select(
+            *KEY,
+            "round",
+            (pl.col("ratio") / pl.col("ratio_before")).alias("ratio"),
+            (pl.col("difference_ns") - pl.col("ns_before")).alias("difference_ns"),
+        )
+    )
+
+
+def unpaired_range(
+    trials: pl.DataFrame, variant: str, other: str, parameter: str, parts: int = 10
+) -> tuple[float, float] | None:
+    """The least and greatest ratio to be had by measuring one after the other: each in another of `parts` stretches of the run.
+
+    None where one of the two was not measured. It shows what pairing is good for; nothing is concluded from it.
+    """
+
+    def stretches(name: str) -> pl.Series:
+        rows = trials.filter(pl.col("variant") == name, pl.col("parameter") == parameter)
+        part = pl.col("round") * parts // (pl.col("round").max() + 1)
+        return rows.group_by(part.alias("part")).agg(pl.col("ns").median())["ns"]
+
+    mine, base = stretches(variant), stretches(other)
+    if mine.is_empty() or base.is_empty():
+        return None
+    return mine.min() / base.max(), mine.max() / base.min()
+
+
+def row(frame: pl.DataFrame, **key: str) -> dict | None:
+    """The one row with these key columns, None where there is none. Raises ValueError when there are several."""
+    found = frame.filter(**key) if key else frame
+    if found.height > 1:
+        raise ValueError(f"{found.height} rows for {key}")
+    return found.row(0, named=True) if found.height else None
 
 
 def drift(trials: pl.DataFrame, baseline: str) -> pl.DataFrame:

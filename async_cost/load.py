@@ -35,10 +35,33 @@ class Run:
         self._require(study)
         return self._times[study]
 
+    def whole_time(self, study: str) -> pl.DataFrame:
+        """`time` without the variants that failed: their rounds so far are kept, but nothing is estimated from them."""
+        failed = {"bench": [], "variant": [], "parameter": []}
+        for entry in self.study(study).failed:
+            for name in KEY:
+                failed[name].append(getattr(entry, name))
+        return self.time(study).join(pl.DataFrame(failed, schema=dict.fromkeys(KEY, pl.String)), on=KEY, how="anti")
+
     def counts(self, study: str) -> pl.DataFrame:
         """Exact counts for one iteration: study, bench, variant, parameter, counter, value."""
         self._require(study)
         return self._counts[study]
+
+    def count(self, study: str, counter: str, variant: str, parameter: str) -> int | None:
+        """One exact count for one iteration; None where it was not counted."""
+        found = self.counts(study).filter(counter=counter, variant=variant, parameter=parameter)["value"]
+        return found[0] if found.len() else None
+
+    def requests(self, study: str) -> int:
+        """How many requests one iteration serves. Raises `DataError` when that was not counted, or differs by variant."""
+        served = self.counts(study).filter(counter="transactions")["value"].unique()
+        if served.len() != 1:
+            problem = f"{served.len()} different counts of transactions in an iteration of {study}"
+            raise DataError(
+                self.path, problem, "Count the study anew; times for one request need exactly one", column="counter"
+            )
+        return served[0]
 
     def _require(self, study: str) -> None:
         if study not in self._times:

@@ -63,6 +63,13 @@ def published_ratios(study: str, baseline: str, root: Path | None = None, editio
     )
 
 
+def published_between(
+    study: str, variant: str, other: str, root: Path | None = None, edition: str | None = None
+) -> pl.DataFrame:
+    """Reported ratio of the times of two named variants: bench, variant, parameter, published, and further columns."""
+    return published_ratios(study, other, root, edition).filter(pl.col("variant") == variant)
+
+
 def beside_published(estimated: pl.DataFrame, published: pl.DataFrame) -> pl.DataFrame:
     """Measured estimates with the reported columns on the right, null where nothing was reported."""
     return estimated.join(published, on=KEY, how="left")

@@ -63,7 +63,7 @@ class Codegen:
     """How the measured code was compiled."""
 
     profile: str | None
-    opt_level: int | str
+    opt_level: int | str | None
     debug_assertions: bool
     overflow_checks: bool
     codegen_units: int | None

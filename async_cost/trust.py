@@ -3,6 +3,8 @@
 A control is the baseline measured a second time under another name. Its true ratio is 1, so whatever the run says about
 it is what the run says about nothing. When its interval misses 1, or is wider than differences that we want
 to speak about, then every other interval of that run is suspect too and no verdict is given.
+
+An honest control misses 1 in one run of twenty, for each parameter that has one: such a run is measured again.
 """
 
 from dataclasses import dataclass
@@ -34,27 +36,58 @@ class Trust:
     remarks: tuple[str, ...]
     controls: pl.DataFrame
 
+    def label(self, text: str) -> str:
+        """`text`, marked as no evidence unless the run is trusted: for what is said without a verdict."""
+        return text if self.trusted else f"*No evidence, only what this run shows:* {text}"
+
 
 def trust(run: Run, study: str, limit: float = LIMIT) -> Trust:
     """Judges `study` of `run` by its profile and its controls."""
     details = run.study(study)
     names = list(details.controls)
-    trials = trial_times(run.time(study)).filter(pl.col("variant").is_in([details.baseline, *names]))
-    ratios = paired_ratios(trials, details.baseline)
-    controls = estimates(ratios) if ratios.height else ratios
+    trials = trial_times(run.whole_time(study))
+    ratios = paired_ratios(trials, details.baseline).filter(pl.col("variant").is_in(names))
+    controls = estimates(ratios)
     reasons = [
         *_profile_reason(run.info.profile),
-        *(f"the control {words.code(name)} was not measured" for name in names if name not in controls["variant"]),
         *([] if names else ["the run has no A/A control"]),
+        *_missing_controls(trials, details.baseline, names),
         *(reason for row in controls.iter_rows(named=True) for reason in _control_reasons(row, limit)),
     ]
     return Trust(not reasons, tuple(reasons), tuple(_remarks(run, study)), controls)
+
+
+def origin(run: Run, study: str) -> str:
+    """Which run this is: id, profile, rounds, machine and compiler, as one sentence in Markdown."""
+    details, machine = run.study(study), run.info.machine
+    cores = "cores" if machine.logical_cores is None else words.counted(machine.logical_cores, "logical core")
+    how = {"notebook": "measured from the notebook", "native": "measured by cargo bench"}[run.info.origin]
+    measured = words.counted(details.rounds, "round")
+    if details.ended:
+        measured += f" in {words.duration(words.seconds_between(details.started, details.ended))}"
+    return (
+        f"Run {words.code(run.info.run_id)}, profile {run.info.profile}, {how}: {measured}, "
+        f"on {words.escape(machine.cpu or 'an unknown processor')}, {cores}, "
+        f"{words.escape(machine.kernel or 'unknown kernel')}, {words.escape(run.info.toolchain.rustc or 'unknown compiler')}."
+    )
 
 
 def _profile_reason(profile: str) -> list[str]:
     if profile != "quick":
         return []
     return ["the profile is quick, which shows that everything works and is never evidence"]
+
+
+def _missing_controls(trials: pl.DataFrame, baseline: str, names: list[str]) -> list[str]:
+    """Controls that a parameter lacks. Levels of own work (`work=`) have none: they differ from others in the work alone."""
+    parameters = trials.filter(variant=baseline)["parameter"].unique().sort()
+    measured = set(trials.select("variant", "parameter").rows())
+    return [
+        f"the A/A control {words.code(name)} ({words.code(parameter)}) was not measured"
+        for parameter in parameters
+        for name in names
+        if "work=" not in parameter and (name, parameter) not in measured
+    ]
 
 
 def _control_reasons(row: dict, limit: float) -> list[str]:

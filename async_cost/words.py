@@ -7,8 +7,10 @@ All functions return Markdown.
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
+
+import polars as pl
 
 #: From this ratio on "3.6 times the time" reads better than "260 % more time".
 TIMES_FROM = 1.5
@@ -115,8 +117,13 @@ def ratio_with_interval(value: float, low: float, high: float, what: str = "time
     return f"{ratio(value, low, high, what)} ({interval(low, high, around=value)})"
 
 
-def comparison(name: str, other: str, row: dict, equivalence: float = 0.01) -> str:
-    """A sentence on `name` against `other` from a row with ratio, low, high and verdict. Names are already safe text."""
+def comparison(name: str, other: str, row: dict | None, equivalence: float = 0.01) -> str:
+    """A sentence on `name` against `other` from a row with ratio, low, high and verdict. Names are already safe text.
+
+    A row of None says that it was not measured; a verdict of None, that the run is no evidence.
+    """
+    if row is None:
+        return f"{name} was **not measured** against {other} in this run."
     measured = ratio_with_interval(row["ratio"], row["low"], row["high"])
     match str(row["verdict"]):
         case "slower" | "faster" as word:
@@ -132,11 +139,13 @@ def comparison(name: str, other: str, row: dict, equivalence: float = 0.01) -> s
                 f"which reaches across the border of ±{exact_percent(equivalence)}."
             )
         case _:
-            return f"Nothing is concluded about {name} against {other} (**no evidence**; the run shows {measured})."
+            return f"**No evidence** about {name} against {other}; this run shows {measured}."
 
 
-def added(row: dict, verdict: str, to: str = "each request") -> str:
+def added(row: dict | None, verdict: str | None, to: str = "each request") -> str:
     """`adds 258 ns (...) to each request` from a row with added_ns, low, high; the verb follows the verdict."""
+    if row is None:
+        return f"was not measured, so that nothing is known about {to}"
     shown = time_with_interval(row["added_ns"], row["low"], row["high"])
     match verdict:
         case "slower":
@@ -150,6 +159,48 @@ def added(row: dict, verdict: str, to: str = "each request") -> str:
             return f"changes {to} by an undecided amount, {shown}"
         case _:
             return f"shows, without being evidence, a difference of {shown} on {to}"
+
+
+def direction(row: dict | None, up: str, down: str, unclear: str) -> str:
+    """`up` or `down` when the interval of a row with low and high lies above or below 0, else `unclear`."""
+    if row is None or row["low"] <= 0 <= row["high"]:
+        return unclear
+    return up if row["low"] > 0 else down
+
+
+def by_verdict(frame: pl.DataFrame, other: str, label: str = "variant", show: Callable[[object], str] = code) -> str:
+    """Sentences that sort all rows of a frame with `label` and verdict: `Slower than x: a and b. The same as x: c.`"""
+    if frame.is_empty():
+        return f"Nothing was measured against {other}."
+    if frame["verdict"].null_count():
+        return f"**No evidence**: nothing is concluded about {counted(frame.height, 'comparison')} with {other}."
+    heads = {
+        "slower": f"**Slower** than {other}",
+        "faster": f"**Faster** than {other}",
+        "same": f"**The same** as {other}",
+        "undecided": "**Undecided**",
+    }
+    groups = {word: frame.filter(pl.col("verdict") == word)[label].to_list() for word in heads}
+    return " ".join(f"{heads[word]}: {listing(map(show, names))}." for word, names in groups.items() if names)
+
+
+def ratio_table(frame: pl.DataFrame) -> pl.DataFrame:
+    """The rows of a frame with ratio, low, high, published and verdict as text for a table; null where nothing is known."""
+
+    def shown(row: dict) -> dict:
+        places = _decimals(row["ratio"], _half(row["low"], row["high"]))
+        value, low, high = (_fixed(row[name], places) for name in ("ratio", "low", "high"))
+        reported = None if row["published"] is None else _fixed(row["published"], max(places, 2))
+        texts = (row["variant"], row["parameter"], value, f"{low} to {high}", reported, row["verdict"])
+        names = ("variant", "parameter", "ratio", "95 % interval", "published", "verdict")
+        return dict(zip(names, texts, strict=True))
+
+    return pl.DataFrame([shown(row) for row in frame.iter_rows(named=True)], infer_schema_length=None)
+
+
+def plain(markdown: str) -> str:
+    """The words of a computed text without emphasis, code type and escapes: for alt texts, which are no Markdown."""
+    return re.sub(r"\\(.)", r"\1", re.sub(r"(?<!\\)[*`]", "", markdown))
 
 
 def sentence(text: str) -> str:

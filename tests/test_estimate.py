@@ -71,6 +71,13 @@ def test_a_thorough_run_is_estimated_in_seconds():
     assert time.monotonic() - start < 10
 
 
+def test_measuring_one_after_the_other_may_say_anything(tmp_path):
+    trials = trials_of(make_run(tmp_path, drift=2.4, rounds=60, work=False))
+    low, high = estimate.unpaired_range(trials, "nonbox", "manual", OFF)
+    assert low < 0.6 * ZERO_COST["nonbox", OFF] < 1.7 * ZERO_COST["nonbox", OFF] < high
+    assert estimate.unpaired_range(trials, "nonbox", "absent", OFF) is None
+
+
 # -- the steps on the way --------------------------------------------------------------------------------
 
 

@@ -70,7 +70,7 @@ ROW = {"ratio": 3.6, "low": 3.5, "high": 3.7}
         ("faster", "**faster**", "slower"),
         ("same", "**the same**", "slower"),
         ("undecided", "**undecided**", "**slower**"),
-        (None, "**no evidence**", "slower"),
+        (None, "**No evidence**", "slower"),
     ],
 )
 def test_the_sentence_says_its_verdict_and_no_other(verdict, has, lacks):
