@@ -1,0 +1,224 @@
+"""The analysis of zero-cost says what its run says: an effect, its reverse, or nothing at all."""
+
+import ast
+import re
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+from async_cost.places import repository_root
+from async_cost.synthetic import OFF, ON, ZERO_COST, make_run, reversed_truth
+
+FOLDER = repository_root() / "notebooks" / "zero-cost"
+NOTEBOOK = nbformat.read(FOLDER / "analysis.ipynb", as_version=4)
+MARKDOWN = [cell.source for cell in NOTEBOOK.cells if cell.cell_type == "markdown"]
+CODE = [cell.source for cell in NOTEBOOK.cells if cell.cell_type == "code"]
+
+#: A number with what would make it a result: a unit, a percentage, "times".
+RESULT = re.compile(r"\d\s*(%|‰|ns|µs|us|ms|s\b|times|x\b|fold)")
+
+
+@dataclass
+class Told:
+    """What an executed notebook says, by kind."""
+
+    answer: str
+    trust: str
+    trusted: bool
+    text: str
+    alts: list[str]
+
+
+def tell(run: Path) -> Told:
+    """Executes the notebook on `run` and collects what it says."""
+    notebook = nbformat.from_dict(NOTEBOOK)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ASYNC_COST_RUN", str(run))
+        NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(FOLDER)}}).execute()
+    said = [
+        (cell.metadata.get("tags", []), output)
+        for cell in notebook.cells
+        if cell.cell_type == "code"
+        for output in cell.outputs
+        if "data" in output
+    ]
+    markdown = [(tags, output) for tags, output in said if "text/markdown" in output.data]
+    answers = [output.data["text/markdown"] for tags, output in markdown if "answer" in tags]
+    trusts = [output for tags, output in markdown if "trust" in tags]
+    assert len(answers) == len(trusts) == 1, "one answer and one word on trust, for the front page"
+    return Told(
+        answer=answers[0],
+        trust=trusts[0].data["text/markdown"],
+        trusted=trusts[0].metadata["trusted"],
+        text="\n".join(output.data["text/markdown"] for _, output in markdown),
+        alts=[output.data["text/plain"] for _, output in said if "image/svg+xml" in output.data],
+    )
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    return tmp_path_factory.mktemp("runs")
+
+
+@pytest.fixture(scope="module")
+def effect(runs) -> Told:
+    return tell(make_run(runs / "effect", seed=4, rounds=60, drift=2.4))
+
+
+@pytest.fixture(scope="module")
+def reverse(runs) -> Told:
+    return tell(make_run(runs / "reverse", reversed_truth(), seed=4, rounds=60))
+
+
+@pytest.fixture(scope="module")
+def nothing(runs) -> Told:
+    truth = dict.fromkeys(ZERO_COST, 1.0)
+    return tell(make_run(runs / "nothing", truth, seed=4))
+
+
+@pytest.fixture(scope="module")
+def untrusted(runs) -> Told:
+    return tell(make_run(runs / "untrusted", seed=4, rounds=60, controls={OFF: 1.04, ON: 1.0}))
+
+
+@pytest.fixture(scope="module")
+def quick(runs) -> Told:
+    return tell(make_run(runs / "quick", seed=4, rounds=12, profile="quick"))
+
+
+# -- the text follows the run ------------------------------------------------------------------------------
+
+
+def test_the_answer_says_slower_when_async_is_slower(effect):
+    assert effect.trusted
+    assert effect.answer.count("**slower**") == 4, "two loops, with and without system calls"
+    assert "**faster**" not in effect.answer
+    assert "3.6" in effect.answer and "adds" in effect.answer
+
+
+def test_the_answer_says_the_reverse_of_a_reversed_effect(reverse):
+    assert reverse.trusted
+    assert reverse.answer.count("**faster**") == 4
+    assert "slower" not in reverse.answer
+    assert "saves" in reverse.answer and "adds" not in reverse.answer
+
+
+def test_the_answer_says_the_same_when_there_is_no_effect(nothing):
+    assert nothing.trusted
+    assert "**slower**" not in nothing.answer and "**faster**" not in nothing.answer
+    assert nothing.answer.count("**the same**") + nothing.answer.count("**undecided**") == 4
+
+
+def test_every_reading_turns_round_with_the_effect(effect, reverse):
+    for variant in ("nonbox", "box", "large+box"):
+        pattern = rf"\*\*Slower\*\* than `manual`:[^.]*`{re.escape(variant)}`"
+        assert re.search(pattern, effect.text), f"{variant} is slower and not said to be"
+        assert not re.search(pattern, reverse.text), f"{variant} is faster and said to be slower"
+        assert re.search(pattern.replace("Slower", "Faster"), reverse.text)
+    assert "`Arc / Rc`" in effect.text
+    assert re.search(r"\*\*Slower\*\* than the second of the two:[^.]*`checked Rc / Rc`", effect.text)
+    assert re.search(r"\*\*Faster\*\* than the second of the two:[^.]*`checked Rc / Rc`", reverse.text)
+
+
+def test_break_even_is_only_spoken_of_when_there_is_something_to_hide(effect, reverse):
+    assert "of own work on, async costs less than 10 %" in effect.text
+    assert "there is nothing to hide" not in effect.text
+    assert "there is nothing to hide" in reverse.text
+    assert "of own work on, async costs less than" not in reverse.text
+
+
+def test_system_calls_bring_a_ratio_closer_to_one_from_either_side(effect, reverse, nothing):
+    for told in (effect, reverse):
+        assert "System calls **bring closer to one**" in told.text
+    assert "System calls **are not shown to bring closer to one**" in nothing.text
+
+
+def test_drift_is_spoken_of_as_found(effect, reverse):
+    course = r"slowest round `manual` takes ([\d.]+) times as long"
+    assert float(re.search(course, effect.text)[1]) > 2
+    assert float(re.search(course, reverse.text)[1]) < 1.3
+
+
+def test_unequal_work_is_said_to_be_unequal(effect, runs):
+    assert "kind by kind" in effect.text
+    run = make_run(runs / "unequal", seed=2, rounds=20, noise=0.005)
+    counts = run / "zero-cost.counts.csv"
+    counts.write_text(counts.read_text().replace(f"box,box,{OFF},read,512", f"box,box,{OFF},read,511"))
+    told = tell(run)
+    assert "**Not equal**: `box` do" in told.text
+    assert "kind by kind" not in told.text
+
+
+def test_a_failed_variant_is_missing_and_said_to_be(runs):
+    failed = [("manual (best)", OFF), ("box+arc", OFF), ("nonbox", f"{OFF} work=300")]
+    told = tell(make_run(runs / "failed", seed=4, rounds=60, failed=failed))
+    assert "**not measured**" in told.answer
+    assert told.text.count("failed and is missing or incomplete") == 3
+
+
+# -- without trust there is nothing to conclude ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("which", ["untrusted", "quick"])
+def test_a_run_that_is_no_evidence_says_so_first_and_concludes_nothing(which, request):
+    told = request.getfixturevalue(which)
+    assert not told.trusted
+    assert told.answer.startswith("**This run is not evidence and concludes nothing.**")
+    assert "Not evidence" in told.trust
+    for word in ("**slower**", "**faster**", "**the same**", "**Slower**", "**Faster**", "**The same**"):
+        assert word not in told.text
+
+
+def test_the_reason_for_distrust_is_the_one_of_the_run(untrusted, quick):
+    assert "differs from its twin" in untrusted.trust and OFF in untrusted.trust
+    assert "quick" in quick.trust
+
+
+# -- charts --------------------------------------------------------------------------------------------------
+
+
+def test_every_chart_has_its_finding_as_alt_text(effect, reverse):
+    assert len(effect.alts) >= 6
+    for told in (effect, reverse):
+        for alt in told.alts:
+            assert len(alt.split()) > 6 and "`" not in alt and "**" not in alt
+    assert effect.alts[0] != reverse.alts[0]
+    assert re.search(r"Slower than manual: nonbox", effect.alts[0])
+
+
+# -- no number is typed into prose -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("source", MARKDOWN, ids=lambda source: source.splitlines()[0][:40])
+def test_prose_holds_no_number(source):
+    prose = re.sub(r"`[^`]*`|\]\([^)]*\)", "", source)
+    assert not re.search(r"\d", prose), f"a number is typed into prose: {prose}"
+
+
+@pytest.mark.parametrize("source", CODE, ids=range(len(CODE)))
+def test_sentences_in_code_hold_no_typed_result(source):
+    texts = [node.value for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Constant)]
+    for text in filter(lambda value: isinstance(value, str), texts):
+        assert not RESULT.search(text), f"a result is typed into a sentence: {text!r}"
+
+
+def test_prose_gives_no_verdict():
+    """Words that only a run may say stand in prose at most as explained terms, in italics."""
+    prose = re.sub(r"\*[^*]+\*", "", " ".join(MARKDOWN))
+    assert not re.search(r"\b(slower|faster) than\b", prose)
+
+
+def test_every_chart_is_read_in_the_next_cell():
+    cells = NOTEBOOK.cells
+    for cell, after in pairwise(cells):
+        if re.match(r"charts\.\w+\(", cell.source):
+            assert after.cell_type == "code" and "Markdown(" in after.source, f"nobody reads the chart of {cell.source}"
+
+
+def test_the_committed_notebook_holds_no_output():
+    for cell in NOTEBOOK.cells:
+        assert cell.cell_type != "code" or (cell.outputs == [] and cell.execution_count is None)
