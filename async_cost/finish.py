@@ -12,7 +12,8 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-from async_cost.load import DataError, load_run
+from async_cost.errors import DataError
+from async_cost.load import load_run
 
 
 def finish(partial: Path, runs: Path, outcome: Path) -> Path:
@@ -39,7 +40,7 @@ def finish(partial: Path, runs: Path, outcome: Path) -> Path:
     target.parent.mkdir(parents=True, exist_ok=True)
     if target.exists():
         raise DataError(
-            f"{target}: a run of that machine and second exists already; move it away and run the command again"
+            target, "a run of that machine and second is there already", "Move it away and run the command again"
         )
     outcome.write_text(json.dumps({"run": run.info.run_id, "plan": partial.name}) + "\n", encoding="utf-8")
     os.rename(partial, target)
