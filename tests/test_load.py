@@ -497,3 +497,71 @@ def test_a_published_interval_that_misses_its_value_is_refused(tmp_path):
     (folder / "zero-cost.csv").write_text(source.read_text().replace("24.536", "24.550"))
     with pytest.raises(DataError, match="low value high ascend"):
         load_published("zero-cost", tmp_path)
+
+
+# -- rarer faults ---------------------------------------------------------------------------------------------
+
+
+def edit_info(run: Path, old: str, new: str) -> None:
+    text = (run / INFO).read_text()
+    assert old in text
+    (run / INFO).write_text(text.replace(old, new, 1))
+
+
+def test_a_field_that_stands_twice_is_refused(run):
+    edit_info(run, '"origin":', '"origin": "native", "origin":')
+    assert "twice" in refused(run).problem
+
+
+def test_a_load_that_is_no_number_is_refused(run):
+    edit_info(run, '"load_before": [\n', '"load_before": [\nNaN,\n')
+    assert "NaN is not a number" in refused(run).problem
+
+
+@pytest.mark.parametrize("name", ["../zero-cost", "Zero", "a b", "<b>"])
+def test_a_study_named_to_leave_its_folder_is_refused(run, name):
+    edit_info(run, '"zero-cost": {', f'"{name}": {{')
+    assert refused(run).column == "studies"
+
+
+def test_an_end_that_is_no_time_is_refused(run):
+    set_info(run, ended="later")
+    assert refused(run).column == "ended"
+
+
+def test_a_study_that_ended_at_no_time_is_refused(run):
+    document = json.loads((run / INFO).read_text())
+    document["studies"][STUDY]["started"] = "2026-01-01"
+    (run / INFO).write_text(json.dumps(document))
+    assert refused(run).column == "studies.zero-cost.started"
+
+
+@pytest.mark.parametrize("field", ["rounds", "samples"])
+def test_a_study_without_rounds_or_samples_is_refused(run, field):
+    document = json.loads((run / INFO).read_text())
+    document["studies"][STUDY][field] = 0
+    (run / INFO).write_text(json.dumps(document))
+    assert refused(run).column == "studies.zero-cost.rounds"
+
+
+def test_a_folder_that_does_not_exist_is_no_run(tmp_path):
+    assert refused(tmp_path / "nothing").problem == "there is no such run"
+
+
+def test_text_behind_a_quoted_cell_is_refused(run):
+    edit_line(run / TIME, 4, "zero-cost", '"zero"-cost')
+    assert refused(run).row == 4
+
+
+def test_requests_that_differ_by_variant_are_refused(run):
+    assert load_run(run).requests(STUDY) == 256
+    counts = (run / COUNTS).read_text()
+    (run / COUNTS).write_text(counts.replace("transactions,256", "transactions,255", 1))
+    with pytest.raises(DataError, match="transactions"):
+        load_run(run).requests(STUDY)
+
+
+def test_a_run_id_that_is_no_time_is_refused_even_where_its_folder_agrees(run):
+    moved = run.rename(run.parent / "latest")
+    set_info(moved, run_id="made-up/latest")
+    assert "not a run id" in refused(moved).problem
