@@ -281,35 +281,6 @@ pub trait Source {
     fn token(&self) -> &Token;
 }
 
-/// A listening socket with an endless queue of clients.
-pub struct FakeListener<S> {
-    stats: S,
-    calls: Cell<u32>,
-    token: Token,
-}
-
-impl<S: Clone + Deref<Target = Stats>> FakeListener<S> {
-    pub fn new(stats: S) -> Self {
-        Self { stats, calls: Cell::new(0), token: Cell::new(None) }
-    }
-
-    /// The next client.
-    ///
-    /// # Errors
-    /// [`WouldBlock`] on every odd call.
-    pub fn accept(&self) -> Result<FakeStream<S>, WouldBlock> {
-        accept_call(&self.stats, &self.calls)?;
-        Ok(FakeStream { stats: self.stats.clone(), calls: Cell::new(0), token: Cell::new(None) })
-    }
-}
-
-impl<S> Source for FakeListener<S> {
-    fn token(&self) -> &Token {
-        &self.token
-    }
-}
-
-// %%
 /// A client that sends [`LINE`] and takes whatever it is sent.
 pub struct FakeStream<S> {
     stats: S,
@@ -339,6 +310,35 @@ impl<S: Deref<Target = Stats>> FakeStream<S> {
 }
 
 impl<S> Source for FakeStream<S> {
+    fn token(&self) -> &Token {
+        &self.token
+    }
+}
+
+// %%
+/// A listening socket with an endless queue of clients.
+pub struct FakeListener<S> {
+    stats: S,
+    calls: Cell<u32>,
+    token: Token,
+}
+
+impl<S: Clone + Deref<Target = Stats>> FakeListener<S> {
+    pub fn new(stats: S) -> Self {
+        Self { stats, calls: Cell::new(0), token: Cell::new(None) }
+    }
+
+    /// The next client.
+    ///
+    /// # Errors
+    /// [`WouldBlock`] on every odd call.
+    pub fn accept(&self) -> Result<FakeStream<S>, WouldBlock> {
+        accept_call(&self.stats, &self.calls)?;
+        Ok(FakeStream { stats: self.stats.clone(), calls: Cell::new(0), token: Cell::new(None) })
+    }
+}
+
+impl<S> Source for FakeListener<S> {
     fn token(&self) -> &Token {
         &self.token
     }
@@ -907,24 +907,6 @@ impl<'s, P: Probe> BestManualServer<'s, P> {
             probe: PhantomData,
         }
     }
-
-    /// Serves [`CONNECTIONS`] clients, one request each.
-    pub fn run(&mut self, events: &mut Vec<Event>) {
-        let listener = FakeListener::new(self.stats);
-        self.poll.register(&listener, LISTENER, READABLE);
-        let mut left = CONNECTIONS;
-        self.accept(&listener, &mut left);
-        while left > 0 || self.vacancies < CONNECTIONS {
-            self.poll.poll(events);
-            P::add(Counter::Events, events.len());
-            for event in events.iter() {
-                match event.key {
-                    LISTENER => self.accept(&listener, &mut left),
-                    key => self.step((key - 1) as u8),
-                }
-            }
-        }
-    }
 }
 
 // %%
@@ -961,6 +943,30 @@ impl<'s, P: Probe> BestManualServer<'s, P> {
             *place = None;
             self.vacant[self.vacancies] = slot;
             self.vacancies += 1;
+        }
+    }
+}
+
+// %% [markdown]
+// What is left of the loop, after that, is short.
+
+// %%
+impl<P: Probe> BestManualServer<'_, P> {
+    /// Serves [`CONNECTIONS`] clients, one request each.
+    pub fn run(&mut self, events: &mut Vec<Event>) {
+        let listener = FakeListener::new(self.stats);
+        self.poll.register(&listener, LISTENER, READABLE);
+        let mut left = CONNECTIONS;
+        self.accept(&listener, &mut left);
+        while left > 0 || self.vacancies < CONNECTIONS {
+            self.poll.poll(events);
+            P::add(Counter::Events, events.len());
+            for event in events.iter() {
+                match event.key {
+                    LISTENER => self.accept(&listener, &mut left),
+                    key => self.step((key - 1) as u8),
+                }
+            }
         }
     }
 }
@@ -1171,6 +1177,40 @@ impl<R: ReactorHandle, Call> Drop for IoOperation<'_, R, Call> {
 // ### Listener and stream, asynchronous
 
 // %%
+/// Reads and writes without blocking its thread.
+pub struct AsyncStream<R: ReactorHandle> {
+    registration: Registration<R>,
+    stream: FakeStream<R::Stats>,
+}
+
+impl<R: ReactorHandle> AsyncStream<R> {
+    /// Registers `stream`.
+    ///
+    /// # Panics
+    /// As [`Registration::new`].
+    pub fn new(reactor: R, stream: FakeStream<R::Stats>) -> Self {
+        let registration = Registration::new(reactor, &stream, READABLE | WRITABLE);
+        Self { registration, stream }
+    }
+
+    /// Reads into the start of `buffer`; the number of bytes that came.
+    pub fn read<'a>(&'a self, buffer: &'a mut [u8]) -> impl Future<Output = usize> + 'a {
+        IoOperation { registration: &self.registration, call: move || self.stream.read(buffer) }
+    }
+
+    /// Writes from the start of `bytes`; the number of bytes that went.
+    pub fn write<'a>(&'a self, bytes: &'a [u8]) -> impl Future<Output = usize> + 'a {
+        IoOperation { registration: &self.registration, call: move || self.stream.write(bytes) }
+    }
+}
+
+impl<R: ReactorHandle> Drop for AsyncStream<R> {
+    fn drop(&mut self) {
+        self.registration.reactor.poll.unregister(&self.stream);
+    }
+}
+
+// %%
 /// Accepts clients without blocking its thread.
 pub struct AsyncListener<R: ReactorHandle> {
     registration: Registration<R>,
@@ -1204,40 +1244,6 @@ impl<R: ReactorHandle> AsyncListener<R> {
 impl<R: ReactorHandle> Drop for AsyncListener<R> {
     fn drop(&mut self) {
         self.registration.reactor.poll.unregister(&self.listener);
-    }
-}
-
-// %%
-/// Reads and writes without blocking its thread.
-pub struct AsyncStream<R: ReactorHandle> {
-    registration: Registration<R>,
-    stream: FakeStream<R::Stats>,
-}
-
-impl<R: ReactorHandle> AsyncStream<R> {
-    /// Registers `stream`.
-    ///
-    /// # Panics
-    /// As [`Registration::new`].
-    pub fn new(reactor: R, stream: FakeStream<R::Stats>) -> Self {
-        let registration = Registration::new(reactor, &stream, READABLE | WRITABLE);
-        Self { registration, stream }
-    }
-
-    /// Reads into the start of `buffer`; the number of bytes that came.
-    pub fn read<'a>(&'a self, buffer: &'a mut [u8]) -> impl Future<Output = usize> + 'a {
-        IoOperation { registration: &self.registration, call: move || self.stream.read(buffer) }
-    }
-
-    /// Writes from the start of `bytes`; the number of bytes that went.
-    pub fn write<'a>(&'a self, bytes: &'a [u8]) -> impl Future<Output = usize> + 'a {
-        IoOperation { registration: &self.registration, call: move || self.stream.write(bytes) }
-    }
-}
-
-impl<R: ReactorHandle> Drop for AsyncStream<R> {
-    fn drop(&mut self) {
-        self.registration.reactor.poll.unregister(&self.stream);
     }
 }
 
@@ -1441,7 +1447,79 @@ impl<F: Future<Output = ()>, W: WakerSource, P: Probe> Scheduler<F, W, P> {
         let slots = (0..TASKS).map(|_| UnsafeCell::new(MaybeUninit::uninit())).collect();
         Self { table, slots: ManuallyDrop::new(slots), wakers, running: Cell::new(false), probe: PhantomData }
     }
+}
 
+// %% [markdown]
+// We build it from the end of a task backwards. A task ends when its future is dropped and its slot is vacant again; if dropping
+// panics, the second half must happen all the same.
+
+// %%
+impl<F, W: WakerSource, P> Scheduler<F, W, P> {
+    /// Drops the future in `slot`, whose task is unfinished, and ends the task.
+    ///
+    /// # Panics
+    /// If a clone of its waker remains.
+    #[inline]
+    fn retire(&self, slot: usize) {
+        let vacate = OnUnwind(|| _ = self.vacate(slot));
+        // SAFETY: the task is unfinished, so its slot holds a future, and with the next statement it is finished. The
+        // caller has no reference to the future any more.
+        unsafe { (*self.slots[slot].get()).assume_init_drop() };
+        mem::forget(vacate);
+        let vacated = self.vacate(slot);
+        assert!(vacated || thread::panicking(), "a waker outlived its task, the one in slot {slot}");
+    }
+
+    /// Ends the task in `slot`, whose future is dropped; false if its waker has clones.
+    fn vacate(&self, slot: usize) -> bool {
+        let unshared = self.wakers.is_unshared(slot);
+        if unshared {
+            self.table.release(slot)
+        } else {
+            self.table.abandon(slot)
+        }
+        unshared
+    }
+}
+
+impl<F, W: WakerSource, P> Drop for Scheduler<F, W, P> {
+    fn drop(&mut self) {
+        for slot in self.table.unfinished() {
+            self.retire(slot);
+        }
+        // SAFETY: this is the end of `self`, and no slot holds a future. If dropping one has panicked we do not get here
+        // and the slots are leaked, for pinned futures must not lose their memory before they are dropped.
+        unsafe { ManuallyDrop::drop(&mut self.slots) };
+    }
+}
+
+// %% [markdown]
+// Before the end come the polls. This is the only place where the contents of a slot are borrowed.
+
+// %%
+impl<F: Future<Output = ()>, W: WakerSource, P: Probe> Scheduler<F, W, P> {
+    /// Polls the task in `slot`, which was just taken off the run list.
+    #[inline]
+    fn poll_task(&self, slot: usize) {
+        P::add(Counter::Polls, 1);
+        let waker = self.wakers.waker(slot);
+        // SAFETY: slots in the run list hold a future. It is never moved out of its slot; and nobody else refers to it,
+        // because only `run` does so and `run` does not nest.
+        let future = unsafe { Pin::new_unchecked((*self.slots[slot].get()).assume_init_mut()) };
+        let retire = OnUnwind(|| self.retire(slot));
+        let outcome = future.poll(&mut Context::from_waker(&waker));
+        mem::forget(retire);
+        if outcome.is_ready() {
+            self.retire(slot);
+        }
+    }
+}
+
+// %% [markdown]
+// And so to the two functions that callers see.
+
+// %%
+impl<F: Future<Output = ()>, W: WakerSource, P: Probe> Scheduler<F, W, P> {
     /// Writes the future that `make` returns into a vacant slot and queues it.
     ///
     /// # Errors
@@ -1485,64 +1563,6 @@ impl<F: Future<Output = ()>, W: WakerSource, P: Probe> Scheduler<F, W, P> {
             }
             park();
         }
-    }
-}
-
-// %%
-impl<F: Future<Output = ()>, W: WakerSource, P: Probe> Scheduler<F, W, P> {
-    /// Polls the task in `slot`, which was just taken off the run list.
-    #[inline]
-    fn poll_task(&self, slot: usize) {
-        P::add(Counter::Polls, 1);
-        let waker = self.wakers.waker(slot);
-        // SAFETY: slots in the run list hold a future. It is never moved out of its slot; and nobody else refers to it,
-        // because only `run` does so and `run` does not nest.
-        let future = unsafe { Pin::new_unchecked((*self.slots[slot].get()).assume_init_mut()) };
-        let retire = OnUnwind(|| self.retire(slot));
-        let outcome = future.poll(&mut Context::from_waker(&waker));
-        mem::forget(retire);
-        if outcome.is_ready() {
-            self.retire(slot);
-        }
-    }
-}
-
-impl<F, W: WakerSource, P> Scheduler<F, W, P> {
-    /// Drops the future in `slot`, whose task is unfinished, and ends the task.
-    ///
-    /// # Panics
-    /// If a clone of its waker remains.
-    #[inline]
-    fn retire(&self, slot: usize) {
-        let vacate = OnUnwind(|| _ = self.vacate(slot));
-        // SAFETY: the task is unfinished, so its slot holds a future, and with the next statement it is finished. The
-        // caller has no reference to the future any more.
-        unsafe { (*self.slots[slot].get()).assume_init_drop() };
-        mem::forget(vacate);
-        let vacated = self.vacate(slot);
-        assert!(vacated || thread::panicking(), "a waker outlived its task, the one in slot {slot}");
-    }
-
-    /// Ends the task in `slot`, whose future is dropped; false if its waker has clones.
-    fn vacate(&self, slot: usize) -> bool {
-        let unshared = self.wakers.is_unshared(slot);
-        if unshared {
-            self.table.release(slot)
-        } else {
-            self.table.abandon(slot)
-        }
-        unshared
-    }
-}
-
-impl<F, W: WakerSource, P> Drop for Scheduler<F, W, P> {
-    fn drop(&mut self) {
-        for slot in self.table.unfinished() {
-            self.retire(slot);
-        }
-        // SAFETY: this is the end of `self`, and no slot holds a future. If dropping one has panicked we do not get here
-        // and the slots are leaked, for pinned futures must not lose their memory before they are dropped.
-        unsafe { ManuallyDrop::drop(&mut self.slots) };
     }
 }
 
@@ -2123,9 +2143,6 @@ fn current_thread() -> ThreadId {
 pub struct CheckedRcWaker;
 
 impl CheckedRcWaker {
-    const VTABLE: RawWakerVTable =
-        RawWakerVTable::new(Self::clone_raw, Self::wake_raw, Self::wake_by_ref_raw, Self::drop_raw);
-
     /// Borrows the count that `data` stands for.
     ///
     /// # Panics
@@ -2148,6 +2165,9 @@ impl CheckedRcWaker {
 
 // %%
 impl CheckedRcWaker {
+    const VTABLE: RawWakerVTable =
+        RawWakerVTable::new(Self::clone_raw, Self::wake_raw, Self::wake_by_ref_raw, Self::drop_raw);
+
     /// # Safety
     /// See [`check`](Self::check).
     unsafe fn clone_raw(data: *const ()) -> RawWaker {
