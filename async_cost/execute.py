@@ -59,8 +59,9 @@ def main() -> int:
     except CellExecutionError as error:
         print(f"{arguments.notebook}: {error}", file=sys.stderr)
         return 1
-    except DeadKernelError:
-        print(f"{arguments.notebook}: the kernel died (killed, or out of memory?)", file=sys.stderr)
+    except (DeadKernelError, RuntimeError) as error:
+        # A kernel that does not even start is a RuntimeError in jupyter_client; its own words stand above.
+        print(f"{arguments.notebook}: no living kernel ({error})", file=sys.stderr)
         return 1
     return 0
 
