@@ -2785,7 +2785,7 @@ mod tests {
 // Everything here was written anew. Four differences could matter to a result:
 //
 // - A call that would block reports a `WouldBlock` of no size, not an `io::Error`. The fake kernel thus costs
-//   less, for all variants alike; so ratios come out a little larger than with the original.
+//   less, for all variants alike. By itself, that makes ratios larger.
 // - The operations are out of line and opaque here, and were open to the optimiser there.
 // - Embedded wakers lie in an array of their own, not inside the nodes of the task table. One run loop serves
 //   all executors, and its futures lie in slots beside the table, boxed ones included.
