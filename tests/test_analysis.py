@@ -160,6 +160,19 @@ def test_a_failed_variant_is_missing_and_said_to_be(runs):
     assert told.text.count("failed and is missing or incomplete") == 3
 
 
+def test_counts_that_were_not_made_are_not_spoken_of(effect, runs):
+    assert "Allocating nothing while they run: `large+nonbox`" in effect.text
+    run = make_run(runs / "uncounted", seed=4, rounds=20)
+    counts = run / "zero-cost.counts.csv"
+    kept = [
+        row for row in counts.read_text().splitlines() if ",allocations," not in row and ",instructions," not in row
+    ]
+    counts.write_text("\n".join(kept) + "\n")
+    told = tell(run)
+    assert "did not count allocations" in told.text
+    assert "Instructions were not counted" in told.text
+
+
 # -- without trust there is nothing to conclude ----------------------------------------------------------------
 
 
@@ -215,7 +228,7 @@ def test_prose_gives_no_verdict():
 def test_every_chart_is_read_in_the_next_cell():
     cells = NOTEBOOK.cells
     for cell, after in pairwise(cells):
-        if re.match(r"charts\.\w+\(", cell.source):
+        if cell.cell_type == "code" and re.search(r"^charts\.(?!enable)\w+\(", cell.source, re.MULTILINE):
             assert after.cell_type == "code" and "Markdown(" in after.source, f"nobody reads the chart of {cell.source}"
 
 
