@@ -68,8 +68,10 @@ def _paired(trials: pl.DataFrame, base: pl.DataFrame, baseline: str, within: Seq
     )
 
 
-def estimates(frame: pl.DataFrame, value: str = "ratio", by: Sequence[str] = KEY) -> pl.DataFrame:
-    """The median of `value` over rounds, with its 95 % interval: by..., value, low, high, q1, q3, rounds.
+def estimates(
+    frame: pl.DataFrame, value: str = "ratio", by: Sequence[str] = KEY, confidence: float = CONFIDENCE
+) -> pl.DataFrame:
+    """The median of `value` over rounds, with its interval (95 % by default): by..., value, low, high, q1, q3, rounds.
 
     The interval is a percentile bootstrap of the median. (BCa would need the jackknife, which fails for a median: leaving
     one round out moves it to one of two values. The percentile interval of a median is close to the exact one
@@ -86,7 +88,7 @@ def estimates(frame: pl.DataFrame, value: str = "ratio", by: Sequence[str] = KEY
     parts = []
     for (rounds,), part in groups.group_by("rounds", maintain_order=True):
         samples = np.stack(part[value].to_list()).reshape(part.height, rounds)
-        low, high = _median_interval(samples)
+        low, high = _median_interval(samples, confidence)
         parts.append(
             part.select(
                 *by,
@@ -101,15 +103,15 @@ def estimates(frame: pl.DataFrame, value: str = "ratio", by: Sequence[str] = KEY
     return pl.concat(parts).sort(*by)
 
 
-def _median_interval(samples: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The 95 % interval of the median of each row; columns are rounds."""
+def _median_interval(samples: np.ndarray, confidence: float) -> tuple[np.ndarray, np.ndarray]:
+    """The interval of the median of each row; columns are rounds."""
     result = stats.bootstrap(
         (samples,),
         np.median,
         axis=-1,
         vectorized=True,
         method="percentile",
-        confidence_level=CONFIDENCE,
+        confidence_level=confidence,
         n_resamples=RESAMPLES,
         batch=100,
         rng=np.random.default_rng(SEED),

@@ -22,7 +22,7 @@ from pathlib import Path
 #: Lines of a failed command's output that are repeated on the terminal.
 TAIL_LINES = 30
 #: Seconds between two progress lines where the output is not a terminal.
-QUIET_SECONDS = 20
+QUIET_SECONDS = 10
 #: The harness's own progress line: `[###---]  40 % · zero-cost · round 24 of 60 · about 12 s left`.
 MEASURING = re.compile(r"^\[[#-]+\] +(\d+) % · (.*)$")
 #: Cargo's progress line: `Building [==> ] 45/273: tokio`.

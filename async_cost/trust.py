@@ -4,7 +4,8 @@ A control is the baseline measured a second time under another name. Its true ra
 it is what the run says about nothing. When its interval misses 1, or is wider than differences that we want
 to speak about, then every other interval of that run is suspect too and no verdict is given.
 
-An honest control misses 1 in one run of twenty, for each parameter that has one: such a run is measured again.
+A study has several controls, one for each parameter. Their intervals are widened (Bonferroni) so that they hold 1 all together
+in 95 % of honest runs; with one interval of 95 % each, two controls would call every tenth honest run untrustworthy.
 """
 
 from dataclasses import dataclass
@@ -12,10 +13,10 @@ from dataclasses import dataclass
 import polars as pl
 
 from async_cost import words
-from async_cost.estimate import estimates, paired_ratios, trial_times
-from async_cost.load import Run
+from async_cost.estimate import CONFIDENCE, estimates, paired_ratios, trial_times
+from async_cost.load import KEY, Run
 
-#: Widest control, as half the width of its interval: as wide as the region that counts as "the same".
+#: How far the interval of a control may reach from 1: as far as the region that counts as "the same".
 LIMIT = 0.01
 #: Share of the machine's time taken by other guests from which on it is worth a remark.
 STEAL_SHARE = 0.01
@@ -47,7 +48,8 @@ def trust(run: Run, study: str, limit: float = LIMIT) -> Trust:
     names = list(details.controls)
     trials = trial_times(run.whole_time(study))
     ratios = paired_ratios(trials, details.baseline).filter(pl.col("variant").is_in(names))
-    controls = estimates(ratios)
+    together = 1 - (1 - CONFIDENCE) / max(1, ratios.select(KEY).n_unique())
+    controls = estimates(ratios, confidence=together)
     reasons = [
         *_profile_reason(run.info.profile),
         *([] if names else ["the run has no A/A control"]),
@@ -96,8 +98,8 @@ def _control_reasons(row: dict, limit: float) -> list[str]:
     shown = words.interval(row["low"], row["high"])
     if not row["low"] <= 1 <= row["high"]:
         return [f"{what} differs from its twin, to which it is identical: {shown}"]
-    if (row["high"] - row["low"]) / 2 > limit:
-        return [f"{what} is known no better than {shown}, wider than ±{words.exact_percent(limit)}"]
+    if max(1 - row["low"], row["high"] - 1) > limit:
+        return [f"{what} is known no better than {shown}, which reaches beyond ±{words.exact_percent(limit)}"]
     return []
 
 

@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 from async_cost import estimate
+from async_cost import trust as trust_module
 from async_cost.estimate import between, estimates, paired_ratios, trial_times
 from async_cost.load import KEY, load_run
 from async_cost.synthetic import OFF, ON, REQUESTS, STEP_NS, WORK_STEPS, ZERO_COST, make_run, reversed_truth
@@ -222,10 +223,16 @@ def test_a_control_that_misses_1_ends_all_trust(tmp_path):
     assert "identical" in found.reasons[0]
 
 
+def test_a_control_that_reaches_too_far_to_one_side_ends_all_trust():
+    control = {"variant": "manual (A/A)", "parameter": "syscalls=off", "low": 0.985, "high": 1.004}
+    assert trust_module._control_reasons(control, limit=0.01)
+    assert not trust_module._control_reasons(control | {"low": 0.995}, limit=0.01)
+
+
 def test_a_control_that_is_too_wide_ends_all_trust(tmp_path):
     found = judged(tmp_path, noise=0.2, rounds=40, seed=3)
     assert not found.trusted
-    assert any("wider than ±1 %" in reason for reason in found.reasons)
+    assert any("reaches beyond ±1 %" in reason for reason in found.reasons)
 
 
 def test_a_quick_run_is_never_evidence(tmp_path):
