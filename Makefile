@@ -36,7 +36,7 @@ test: setup
 format:
 	cargo fmt --all
 	.venv/bin/ruff format .
-	.venv/bin/jupytext --sync notebooks/*/measure.ipynb
+	.venv/bin/jupytext --sync $(filter-out %/analysis.ipynb,$(wildcard notebooks/*/*.ipynb))
 	.venv/bin/jupyter nbconvert --clear-output --inplace --log-level=WARN notebooks/*/*.ipynb
 
 clean:

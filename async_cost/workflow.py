@@ -25,8 +25,8 @@ from async_cost.steps import CARGO_ENV, MEASURING, Progress, Step, StepFailed, c
 from async_cost.toolchain import ENV, PYTHON, ROOT
 
 PROFILES = ("quick", "standard", "thorough")
-#: Studies that measure: each has notebooks/<study>/measure.ipynb and a crate rust-kernels/<study>.
-MEASURED = ("zero-cost",)
+#: Studies that measure, in order, each with its notebook under notebooks/. The study's name is that of its crate and its files.
+MEASURED = {"zero-cost": "zero-cost/measure"}
 #: Notebooks that read a run, in the order of the published page.
 ANALYSED = ("zero-cost",)
 #: Seconds of measuring per profile and study on two slow cores, for the time left before anything is known.
@@ -186,7 +186,7 @@ class Plan:
         progress.command(counts, env={**CARGO_ENV, **self._env()}, progress=cargo_progress)
 
     def _measure(self, progress: Progress, study: str) -> None:
-        notebook = ROOT / "notebooks" / study / "measure.ipynb"
+        notebook = ROOT / "notebooks" / f"{MEASURED[study]}.ipynb"
         executed = self.partial / f"{study}.measure.ipynb"
         _execute(progress, notebook, executed, self._env())
 
@@ -229,7 +229,7 @@ def _fingerprint(profile: str) -> str:
     """Hash of all that a measurement depends on: sources, lock, compiler, CPU, revision, profile."""
     files = [ROOT / "Cargo.lock", ROOT / "Cargo.toml", ROOT / "rust-toolchain.toml"]
     files += sorted(path for path in (ROOT / "rust-kernels").rglob("*") if path.is_file())
-    files += sorted((ROOT / "notebooks").glob("*/measure.ipynb"))
+    files += [ROOT / "notebooks" / f"{notebook}.ipynb" for notebook in MEASURED.values()]
     digest = hashlib.sha256()
     for path in files:
         digest.update(str(path.relative_to(ROOT)).encode() + b"\0" + path.read_bytes() + b"\0")

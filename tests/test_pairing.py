@@ -8,22 +8,34 @@ import nbformat
 import pytest
 
 from async_cost.toolchain import ROOT
+from async_cost.workflow import MEASURED
 
 NOTEBOOKS = sorted(ROOT.glob("notebooks/*/*.ipynb"))
-MEASURING = [path for path in NOTEBOOKS if path.name == "measure.ipynb"]
+MEASURING = [path for path in NOTEBOOKS if path.name != "analysis.ipynb"]
 
 
 def study(path):
     return f"{path.parent.name}/{path.stem}"
 
 
+def source_of(notebook):
+    """The crate root that is the notebook: the same room and name under rust-kernels."""
+    return ROOT / "rust-kernels" / notebook.parent.name / f"{notebook.stem}.rs"
+
+
 def crate_of(notebook):
-    return ROOT / "rust-kernels" / notebook.parent.name
+    """The folder with the crate's manifest: the room's for `measure`, one of its own in the room for any further notebook."""
+    room = ROOT / "rust-kernels" / notebook.parent.name
+    return room if notebook.stem == "measure" else room / notebook.stem
+
+
+def test_every_notebook_that_measures_is_run_by_the_workflow():
+    assert {str(path.relative_to(ROOT / "notebooks").with_suffix("")) for path in MEASURING} == set(MEASURED.values())
 
 
 @pytest.mark.parametrize("notebook", MEASURING, ids=study)
 def test_notebook_and_crate_show_the_same_text(notebook):
-    source = crate_of(notebook) / "measure.rs"
+    source = source_of(notebook)
     from_notebook = jupytext.writes(jupytext.read(notebook), fmt="rs:percent")
     assert from_notebook == source.read_text(encoding="utf-8"), (
         f"{notebook.relative_to(ROOT)} and {source.relative_to(ROOT)} differ: edit one of them, then `make format`"
@@ -32,7 +44,7 @@ def test_notebook_and_crate_show_the_same_text(notebook):
 
 @pytest.mark.parametrize("notebook", MEASURING, ids=study)
 def test_crate_and_notebook_survive_the_way_back(notebook):
-    source = crate_of(notebook) / "measure.rs"
+    source = source_of(notebook)
     cells = jupytext.read(source).cells
     ours = nbformat.read(notebook, as_version=4).cells
     assert [(cell.cell_type, cell.source) for cell in cells] == [(cell.cell_type, cell.source) for cell in ours]

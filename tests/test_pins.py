@@ -8,6 +8,7 @@ import tomllib
 import pytest
 
 from async_cost.toolchain import EVCXR_VERSION, ROOT
+from async_cost.workflow import MEASURED
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 REQUIREMENTS = (ROOT / "requirements.txt").read_text(encoding="utf-8")
@@ -51,7 +52,7 @@ def test_conda_users_get_the_same_packages_and_compiler():
     assert tuple(map(int, evcxr.split("."))) <= tuple(map(int, EVCXR_VERSION.split(".")))
 
 
-@pytest.mark.parametrize("manifest", sorted(ROOT.glob("rust-kernels/*/Cargo.toml")), ids=lambda path: path.parent.name)
+@pytest.mark.parametrize("manifest", sorted(ROOT.glob("rust-kernels/**/Cargo.toml")), ids=lambda path: path.parent.name)
 def test_crates_name_exact_versions(manifest):
     content = tomllib.loads(manifest.read_text(encoding="utf-8"))
     for table in ("dependencies", "dev-dependencies", "build-dependencies"):
@@ -71,12 +72,10 @@ def test_the_lock_is_up_to_date_with_the_manifests():
     )
 
 
-@pytest.mark.parametrize("study", sorted(path.parent.name for path in ROOT.glob("notebooks/*/measure.ipynb")))
-def test_the_kernel_builds_what_the_lock_says(study):
-    """The quick run of tests/test_notebooks.py leaves the lock that cargo wrote for the cells."""
-    kernel_lock = ROOT / "target" / "kernel" / study / "Cargo.lock"
-    if not kernel_lock.exists():
-        pytest.fail(f"{study} was not executed in the kernel yet: run tests/test_notebooks.py first")
+@pytest.mark.parametrize("room", sorted({notebook.split("/")[0] for notebook in MEASURED.values()}))
+def test_the_kernel_builds_what_the_lock_says(room, quick_run):
+    """The quick run leaves the lock that cargo wrote for the cells."""
+    kernel_lock = ROOT / "target" / "kernel" / room / "Cargo.lock"
     ours = {(package["name"], package["version"]) for package in lock_packages(ROOT / "Cargo.lock")}
     built = {
         (package["name"], package["version"]) for package in lock_packages(kernel_lock) if package["name"] != "ctx"
