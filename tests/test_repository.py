@@ -1,0 +1,59 @@
+"""The repository keeps its promises: generated text is fresh, links lead somewhere, nothing names a machine or a registry."""
+
+import re
+import subprocess
+
+import pytest
+
+from async_cost import headline
+from async_cost.places import runs_root
+from async_cost.toolchain import ROOT
+from async_cost.trust import trust
+
+TRACKED = subprocess.run(["git", "ls-files"], cwd=ROOT, check=True, capture_output=True, text=True).stdout.split("\n")[
+    :-1
+]
+PAGES = [name for name in TRACKED if name.endswith(".md")]
+#: Bytes that the committed runs may take together.
+RUNS_LIMIT = 3_000_000
+
+
+def test_the_readmes_first_lines_and_picture_come_from_the_reference_run(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr("sys.argv", ["headline", "--check"])
+    assert headline.main() == 0, "run `python -m async_cost.headline` and commit what it writes"
+
+
+def test_the_reference_run_is_evidence():
+    run = headline.reference_run()
+    assert run.info.profile != "quick"
+    assert run.info.git.clean, "the reference run was measured with changes that are in no revision"
+    for study in run.info.studies:
+        judged = trust(run, study)
+        assert judged.trusted, f"{study}: {judged.reasons}"
+
+
+def test_committed_runs_stay_small():
+    sizes = {name: (ROOT / name).stat().st_size for name in TRACKED if name.startswith("data/runs/")}
+    assert sizes, f"no run is committed below {runs_root()}"
+    assert sum(sizes.values()) < RUNS_LIMIT, f"compress the tables (gzip -9): {sizes}"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_between_files_lead_somewhere(page):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    targets = [target.split("#")[0] for target in re.findall(r"\]\(([^)\s]+)\)", text) if "://" not in target]
+    missing = [target for target in targets if target and not ((ROOT / page).parent / target).exists()]
+    assert not missing, f"{page} links to {missing}"
+
+
+def test_no_tracked_file_names_a_home_folder_or_a_registry_host():
+    hosts = "|".join(["crates" + r"\.io/", "index" + r"\.crates", "pypi" + r"\.org", "pythonhosted", "artifactory"])
+    pattern = re.compile(rf"/home/[a-z]+/|/root/|{hosts}")
+    found = []
+    for name in TRACKED:
+        if name.endswith((".gz", ".png")) or name.startswith("tests/"):  # tests hold such names on purpose
+            continue
+        text = (ROOT / name).read_text(encoding="utf-8", errors="replace")
+        found += [f"{name}: {match[0]}" for match in pattern.finditer(text)]
+    assert not found, found
