@@ -37,26 +37,19 @@ fn record_environment(name: &str) {
 fn rust_flags() -> String {
     println!("cargo::rerun-if-env-changed=CARGO_ENCODED_RUSTFLAGS");
     let flags = env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
-    let plain = flags
-        .split('\u{1f}')
-        .filter(|flag| !flag.contains(['/', '\\', '\n']));
+    let plain = flags.split('\u{1f}').filter(|flag| !flag.contains(['/', '\\', '\n']));
     plain.collect::<Vec<_>>().join(" ")
 }
 
 fn compiler() -> String {
     let output = env::var_os("RUSTC").and_then(|rustc| Command::new(rustc).arg("--version").output().ok());
-    output
-        .map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned())
-        .unwrap_or_default()
+    output.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned()).unwrap_or_default()
 }
 
 /// Copies the nearest manifest with a `[workspace]` into the output folder; an empty file when there is none.
 fn copy_workspace_manifest() {
     let here = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets CARGO_MANIFEST_DIR"));
-    let manifest = here
-        .ancestors()
-        .map(|folder| folder.join("Cargo.toml"))
-        .find(|path| is_workspace(path));
+    let manifest = here.ancestors().map(|folder| folder.join("Cargo.toml")).find(|path| is_workspace(path));
     let text = manifest.as_ref().map(|path| {
         println!("cargo::rerun-if-changed={}", path.display());
         fs::read_to_string(path).unwrap_or_default()

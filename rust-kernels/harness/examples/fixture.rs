@@ -26,12 +26,7 @@ fn main() {
 
 fn measure(rounds: u32, fault: &str) {
     let times = (Duration::from_micros(200), Duration::from_micros(1_000));
-    let profile = Profile {
-        name: "test".to_owned(),
-        rounds,
-        warm_up: times.0,
-        trial: times.1,
-    };
+    let profile = Profile { name: "test".to_owned(), rounds, warm_up: times.0, trial: times.1 };
     match study(fault).measure(&profile) {
         Ok(outcome) => println!("{outcome}"),
         Err(error) => {
@@ -66,10 +61,7 @@ fn study(fault: &str) -> Study {
             bencher.samples(&mut || {
                 let start = Instant::now();
                 (0..500).for_each(drop_value);
-                Sample {
-                    iterations: 500,
-                    elapsed: start.elapsed().max(Duration::from_nanos(1)),
-                }
+                Sample { iterations: 500, elapsed: start.elapsed().max(Duration::from_nanos(1)) }
             });
         })
         .bench(key("faulty"), move |bencher: &mut Bencher| {

@@ -140,12 +140,7 @@ impl Bencher {
 
 /// Calls a study function once, with its panics caught and kept off the terminal.
 pub(crate) fn call(function: &dyn Fn(&mut Bencher), mode: Mode) -> Result<Vec<Sample>, Trouble> {
-    let mut bencher = Bencher {
-        mode,
-        calls: 0,
-        samples: Vec::new(),
-        failure: None,
-    };
+    let mut bencher = Bencher { mode, calls: 0, samples: Vec::new(), failure: None };
     // The study function's own state may be left broken by a panic, but it is never called again.
     let outcome = {
         let _quiet = panics::Quiet::new();
@@ -160,9 +155,7 @@ pub(crate) fn call(function: &dyn Fn(&mut Bencher), mode: Mode) -> Result<Vec<Sa
     match bencher.calls {
         0 => Err(Trouble::Misused("it never called iter, iter_custom or samples")),
         1 => check(bencher.samples, &bencher.mode),
-        _ => Err(Trouble::Misused(
-            "it called iter, iter_custom or samples more than once",
-        )),
+        _ => Err(Trouble::Misused("it called iter, iter_custom or samples more than once")),
     }
 }
 
@@ -226,10 +219,7 @@ mod tests {
         }
         let runs = std::cell::Cell::new(0);
         let count = || runs.set(runs.get() + 1);
-        let sample = Sample {
-            iterations: 5,
-            elapsed: Duration::from_nanos(1),
-        };
+        let sample = Sample { iterations: 5, elapsed: Duration::from_nanos(1) };
         let kinds: [&dyn Fn(&mut Bencher); 3] = [
             &|bencher| bencher.iter(&mut || count()),
             &|bencher| {
@@ -257,10 +247,7 @@ mod tests {
         let engine = Engine::new(Duration::from_micros(10), Duration::from_micros(10));
         let outcome = call(
             &|bencher: &mut Bencher| {
-                bencher.samples(&mut || Sample {
-                    iterations: 1,
-                    elapsed: Duration::ZERO,
-                })
+                bencher.samples(&mut || Sample { iterations: 1, elapsed: Duration::ZERO })
             },
             Mode::Trial(Rc::new(engine)),
         );

@@ -46,13 +46,8 @@ pub(crate) fn run_variants(study: &Study) -> Result<bool, Error> {
     let variants = study.variants()?;
     let named = env::var(VARIANTS).unwrap_or_default();
     let indices: Vec<usize> = named.split(',').filter_map(|index| index.parse().ok()).collect();
-    let mut progress = Progress::new(
-        study.name(),
-        "variant",
-        u32::try_from(indices.len()).unwrap_or(u32::MAX),
-        1,
-        PLANNED,
-    );
+    let mut progress =
+        Progress::new(study.name(), "variant", u32::try_from(indices.len()).unwrap_or(u32::MAX), 1, PLANNED);
     progress.begin(0, 1);
     for (done, index) in (0..).zip(indices) {
         study.call(&variants[index], Mode::Counted(counted_iteration))?;
@@ -73,16 +68,9 @@ pub(crate) fn instructions(variants: &[usize]) -> Result<Option<Vec<u64>>, Error
         return Ok(Some(counts));
     }
     let log = fs::read_to_string(folder.0.join("log")).unwrap_or_default();
-    let reason = format!(
-        "counted {} of {} variants, then it ended:\n{}",
-        counts.len(),
-        variants.len(),
-        log.trim()
-    );
-    Err(Error::Setting {
-        name: "valgrind",
-        reason,
-    })
+    let reason =
+        format!("counted {} of {} variants, then it ended:\n{}", counts.len(), variants.len(), log.trim());
+    Err(Error::Setting { name: "valgrind", reason })
 }
 
 /// Runs this program under callgrind; tells whether it succeeded, `None` when there is no valgrind.
@@ -103,10 +91,7 @@ fn run_callgrind(folder: &Path, variants: &[usize]) -> Result<Option<bool>, Erro
     match status {
         Ok(status) => Ok(Some(status.success())),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(Error::Io {
-            action: "start valgrind".to_owned(),
-            source,
-        }),
+        Err(source) => Err(Error::Io { action: "start valgrind".to_owned(), source }),
     }
 }
 
@@ -123,19 +108,12 @@ fn read_counts(folder: &Path) -> Result<Vec<u64>, Error> {
 /// Number and total of one file of callgrind; `None` for those that it wrote for another reason, such as the
 /// end of the program.
 fn part(text: &str) -> Option<(u32, u64)> {
-    let value = |name: &str| {
-        text.lines()
-            .find_map(|line| line.strip_prefix(name))
-            .map(str::trim)
-    };
+    let value = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
     if !value("desc: Trigger:")?.starts_with("--dump-after") {
         return None;
     }
     let total = value("totals:").or_else(|| value("summary:"))?;
-    Some((
-        value("part:")?.parse().ok()?,
-        total.split(' ').next()?.parse().ok()?,
-    ))
+    Some((value("part:")?.parse().ok()?, total.split(' ').next()?.parse().ok()?))
 }
 
 /// A folder for callgrind's files, removed with this value.

@@ -12,15 +12,11 @@ impl Utc {
     pub(crate) fn now() -> Self {
         let since = SystemTime::now().duration_since(UNIX_EPOCH);
         // A clock before 1970 is not set; the run says so by its date.
-        Self {
-            seconds: since.map_or(0, |since| since.as_secs()),
-        }
+        Self { seconds: since.map_or(0, |since| since.as_secs()) }
     }
 
     pub(crate) fn next_second(self) -> Self {
-        Self {
-            seconds: self.seconds + 1,
-        }
+        Self { seconds: self.seconds + 1 }
     }
 
     /// Such as `2026-11-20T19:01:02Z`.
@@ -50,11 +46,7 @@ impl Utc {
         let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
         let shifted_month = (5 * day_of_year + 2) / 153;
         let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
-        let month = if shifted_month < 10 {
-            shifted_month + 3
-        } else {
-            shifted_month - 9
-        };
+        let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
         (era * 400 + year_of_era + u64::from(month <= 2), month, day)
     }
 }
@@ -75,12 +67,6 @@ mod tests {
         for (seconds, text) in cases {
             assert_eq!(Utc { seconds }.text(), text);
         }
-        assert_eq!(
-            Utc {
-                seconds: 1_795_201_262
-            }
-            .folder(),
-            "20261120T190102Z"
-        );
+        assert_eq!(Utc { seconds: 1_795_201_262 }.folder(), "20261120T190102Z");
     }
 }

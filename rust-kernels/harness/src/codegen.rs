@@ -40,15 +40,9 @@ impl Codegen {
     /// The settings of this build.
     pub(crate) fn of_this_build() -> Self {
         let dev = env!("HARNESS_PROFILE") == "debug";
-        let told = Told {
-            dev,
-            manifest: MANIFEST,
-            environment: &environment,
-        };
-        let rustflags: Vec<String> = env!("HARNESS_RUSTFLAGS")
-            .split_whitespace()
-            .map(str::to_owned)
-            .collect();
+        let told = Told { dev, manifest: MANIFEST, environment: &environment };
+        let rustflags: Vec<String> =
+            env!("HARNESS_RUSTFLAGS").split_whitespace().map(str::to_owned).collect();
         Self {
             profile: if dev { "dev" } else { env!("HARNESS_PROFILE") }.to_owned(),
             opt_level: known(env!("HARNESS_OPT_LEVEL")),
@@ -149,11 +143,7 @@ mod tests {
          [profile.release]\ncodegen-units = 1\nlto = \"thin\"\n[profile.bench]\ncodegen-units = 1\n";
 
     fn told(dev: bool, environment: &dyn Fn(&str) -> Option<String>) -> Told<'_> {
-        Told {
-            dev,
-            manifest: MANIFEST,
-            environment,
-        }
+        Told { dev, manifest: MANIFEST, environment }
     }
 
     #[test]
@@ -172,10 +162,7 @@ mod tests {
     fn bench_and_release_that_differ_are_unknown() {
         let environment = |name: &str| (name == "CARGO_PROFILE_BENCH_CODEGEN_UNITS").then(|| "16".to_owned());
         assert_eq!(told(false, &environment).setting("CODEGEN_UNITS"), None);
-        assert_eq!(
-            told(false, &|_| None).setting("CODEGEN_UNITS").as_deref(),
-            Some("1")
-        );
+        assert_eq!(told(false, &|_| None).setting("CODEGEN_UNITS").as_deref(), Some("1"));
     }
 
     #[test]

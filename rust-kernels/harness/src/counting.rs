@@ -85,11 +85,7 @@ unsafe impl GlobalAlloc for CountingAllocator {
 ///
 /// Instructions need a release build and valgrind; without them they are left out with a line that says so.
 pub fn main(study: Study) {
-    let outcome = if callgrind::is_here() {
-        callgrind::run_variants(&study)
-    } else {
-        count(&study)
-    };
+    let outcome = if callgrind::is_here() { callgrind::run_variants(&study) } else { count(&study) };
     match outcome {
         Ok(true) => {}
         Ok(false) => std::process::exit(1),
@@ -116,11 +112,7 @@ fn count(study: &Study) -> Result<bool, Error> {
             Err(error) => return Err(error),
         }
     }
-    println!(
-        "{}: allocations of {} variants counted",
-        study.name(),
-        countable.len()
-    );
+    println!("{}: allocations of {} variants counted", study.name(), countable.len());
     found.extend(instructions(study, &variants, &countable)?);
     export(study, &found)?;
     Ok(countable.len() == variants.len())
@@ -133,10 +125,7 @@ fn require_allocator() -> Result<(), Error> {
         return Ok(());
     }
     let reason = "this program does not use it; add `#[global_allocator] static A: CountingAllocator = CountingAllocator;`";
-    Err(Error::Setting {
-        name: "CountingAllocator",
-        reason: reason.to_owned(),
-    })
+    Err(Error::Setting { name: "CountingAllocator", reason: reason.to_owned() })
 }
 
 fn allocations(study: &Study, variant: &Variant) -> Result<[Count; 2], Error> {
@@ -146,10 +135,7 @@ fn allocations(study: &Study, variant: &Variant) -> Result<[Count; 2], Error> {
         counter: counter.to_owned(),
         value: value.load(Ordering::Relaxed),
     };
-    Ok([
-        count("allocations", &ALLOCATIONS),
-        count("allocated_bytes", &BYTES),
-    ])
+    Ok([count("allocations", &ALLOCATIONS), count("allocated_bytes", &BYTES)])
 }
 
 /// Runs one iteration with the allocator counting from zero.
@@ -170,10 +156,7 @@ fn around(run: &mut dyn FnMut()) {
 
 fn instructions(study: &Study, variants: &[Variant], countable: &[usize]) -> Result<Vec<Count>, Error> {
     if Codegen::of_this_build().profile == "dev" {
-        println!(
-            "{}: instructions not counted: this is a dev build; use `cargo bench`",
-            study.name()
-        );
+        println!("{}: instructions not counted: this is a dev build; use `cargo bench`", study.name());
         return Ok(Vec::new());
     }
     let Some(values) = callgrind::instructions(countable)? else {
@@ -199,11 +182,7 @@ fn export(study: &Study, found: &[Count]) -> Result<(), Error> {
     if let Some(folder) = folder {
         return counts::upsert(&folder.join(counts_file(study)), study.name(), found);
     }
-    let width = found
-        .iter()
-        .map(|count| count.key.to_string().chars().count())
-        .max()
-        .unwrap_or(0);
+    let width = found.iter().map(|count| count.key.to_string().chars().count()).max().unwrap_or(0);
     for Count { key, counter, value } in found {
         println!("{:width$}  {counter:15}  {value:>12}", key.to_string());
     }

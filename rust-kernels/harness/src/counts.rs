@@ -36,13 +36,9 @@ pub(crate) fn upsert(path: &Path, study: &str, counts: &[Count]) -> Result<(), E
     }
     let mut writer = csv::Writer::from_writer(Vec::new());
     for row in &rows {
-        writer
-            .serialize(row)
-            .map_err(|error| unreadable(path, &error.to_string()))?;
+        writer.serialize(row).map_err(|error| unreadable(path, &error.to_string()))?;
     }
-    let content = writer
-        .into_inner()
-        .map_err(|error| unreadable(path, &error.to_string()))?;
+    let content = writer.into_inner().map_err(|error| unreadable(path, &error.to_string()))?;
     info::replace(path, &content)
 }
 
@@ -51,9 +47,7 @@ fn read(path: &Path) -> Result<Vec<Row>, Error> {
         return Ok(Vec::new());
     }
     let content = fs::read(path).map_err(Error::io("read", path))?;
-    let rows: Result<Vec<Row>, _> = csv::Reader::from_reader(content.as_slice())
-        .into_deserialize()
-        .collect();
+    let rows: Result<Vec<Row>, _> = csv::Reader::from_reader(content.as_slice()).into_deserialize().collect();
     rows.map_err(|error| unreadable(path, &error.to_string()))
 }
 
@@ -74,15 +68,8 @@ fn same(a: &Row, b: &Row) -> bool {
 }
 
 fn unreadable(path: &Path, problem: &str) -> Error {
-    let file = path
-        .file_name()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .into_owned();
-    Error::Resume {
-        file,
-        reason: format!("{problem}; remove it and count again"),
-    }
+    let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    Error::Resume { file, reason: format!("{problem}; remove it and count again") }
 }
 
 #[cfg(test)]
@@ -91,35 +78,18 @@ mod tests {
     use crate::Key;
 
     fn count(variant: &str, counter: &str, value: u64) -> Count {
-        Count {
-            key: Key::new("b", variant, "p=1"),
-            counter: counter.to_owned(),
-            value,
-        }
+        Count { key: Key::new("b", variant, "p=1"), counter: counter.to_owned(), value }
     }
 
     #[test]
     fn equal_keys_are_replaced_and_others_kept() {
         let path = std::env::temp_dir().join(format!("harness-counts-{}.csv", std::process::id()));
-        upsert(
-            &path,
-            "s",
-            &[count("v, quoted", "polls", 1), count("w", "polls", 2)],
-        )
-        .expect("a new file");
-        upsert(
-            &path,
-            "s",
-            &[count("w", "polls", 3), count("w", "allocations", 0)],
-        )
-        .expect("an old file");
+        upsert(&path, "s", &[count("v, quoted", "polls", 1), count("w", "polls", 2)]).expect("a new file");
+        upsert(&path, "s", &[count("w", "polls", 3), count("w", "allocations", 0)]).expect("an old file");
         let text = fs::read_to_string(&path).expect("written");
         fs::remove_file(&path).expect("ours");
         let rows = "s,b,\"v, quoted\",p=1,polls,1\ns,b,w,p=1,polls,3\ns,b,w,p=1,allocations,0\n";
-        assert_eq!(
-            text,
-            format!("study,bench,variant,parameter,counter,value\n{rows}")
-        );
+        assert_eq!(text, format!("study,bench,variant,parameter,counter,value\n{rows}"));
     }
 
     #[test]
@@ -127,10 +97,7 @@ mod tests {
         let path = std::env::temp_dir().join(format!("harness-counts-bad-{}.csv", std::process::id()));
         fs::write(&path, "study,bench\nx\n").expect("a temporary file");
         assert!(upsert(&path, "s", &[count("w", "polls", 3)]).is_err());
-        assert_eq!(
-            fs::read_to_string(&path).expect("still there"),
-            "study,bench\nx\n"
-        );
+        assert_eq!(fs::read_to_string(&path).expect("still there"), "study,bench\nx\n");
         fs::remove_file(&path).expect("ours");
     }
 }

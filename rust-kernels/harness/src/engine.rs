@@ -31,11 +31,7 @@ impl Engine {
     /// Trials that last `trial` after a warm-up of at least `warm_up`.
     pub(crate) fn new(warm_up: Duration, trial: Duration) -> Self {
         let folder = std::env::temp_dir().join(format!("async-cost-criterion-{}", std::process::id()));
-        Self {
-            warm_up,
-            trial,
-            folder,
-        }
+        Self { warm_up, trial, folder }
     }
 
     /// Runs one trial of `run`, which does the given number of iterations and returns the time they took.
@@ -110,29 +106,16 @@ mod tests {
         });
         assert_eq!(samples.len(), SAMPLES);
         let last: Vec<u64> = calls[calls.len() - SAMPLES..].to_vec();
-        assert_eq!(
-            samples.iter().map(|sample| sample.iterations).collect::<Vec<_>>(),
-            last
-        );
-        assert!(
-            last.iter().all(|iterations| *iterations == last[0]),
-            "flat sampling"
-        );
-        assert!(
-            samples
-                .iter()
-                .all(|sample| sample.elapsed.as_nanos() == u128::from(sample.iterations))
-        );
+        assert_eq!(samples.iter().map(|sample| sample.iterations).collect::<Vec<_>>(), last);
+        assert!(last.iter().all(|iterations| *iterations == last[0]), "flat sampling");
+        assert!(samples.iter().all(|sample| sample.elapsed.as_nanos() == u128::from(sample.iterations)));
     }
 
     #[test]
     fn criterion_writes_no_files() {
         let engine = engine();
         engine.trial(&mut |iterations| timed(&mut || (), iterations));
-        assert!(
-            !engine.folder.exists(),
-            "Criterion analyses again: see the head of this file"
-        );
+        assert!(!engine.folder.exists(), "Criterion analyses again: see the head of this file");
     }
 
     #[test]

@@ -48,6 +48,8 @@ pub enum Error {
         /// Its message.
         message: String,
     },
+    /// The notebook's kernel died while the measurement ran; complete rounds are kept.
+    Abandoned,
     /// A file operation that failed.
     Io {
         /// What was being done, with the file's name.
@@ -72,17 +74,14 @@ impl fmt::Display for Error {
         match self {
             Error::Key { key, part, reason } => {
                 // `{:?}` keeps control characters of a hostile key away from the terminal.
-                write!(
-                    f,
-                    "the {part} of the key {:?} cannot be used: {reason}",
-                    key.to_string()
-                )
+                write!(f, "the {part} of the key {:?} cannot be used: {reason}", key.to_string())
             }
             Error::Study { study, reason } => write!(f, "study {study:?}: {reason}"),
             Error::Gate(text) => f.write_str(text),
             Error::Setting { name, reason } => write!(f, "{name}: {reason}"),
             Error::Resume { file, reason } => write!(f, "cannot resume from {file}: {reason}"),
             Error::Variant { key, message } => write!(f, "{key} failed: {message}"),
+            Error::Abandoned => f.write_str("the kernel died; measure again to go on at the next round"),
             Error::Io { action, source } => write!(f, "could not {action}: {source}"),
         }
     }

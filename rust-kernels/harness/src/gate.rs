@@ -17,45 +17,17 @@ pub(crate) fn check(codegen: &Codegen, profile: &Profile, notebook: bool) -> Res
     if codegen.profile != "dev" || profile.is_test() || rules.iter().all(|rule| rule.holds) {
         return Ok(());
     }
-    Err(Error::Gate(if notebook {
-        remedy(&rules)
-    } else {
-        native_remedy(&rules)
-    }))
+    Err(Error::Gate(if notebook { remedy(&rules) } else { native_remedy(&rules) }))
 }
 
 fn rules(codegen: &Codegen) -> [Rule; 5] {
-    let rule = |variable, value, holds| Rule {
-        variable,
-        value,
-        holds,
-    };
+    let rule = |variable, value, holds| Rule { variable, value, holds };
     [
-        rule(
-            "CARGO_PROFILE_DEV_OPT_LEVEL",
-            "3",
-            codegen.opt_level.as_deref() == Some("3"),
-        ),
-        rule(
-            "CARGO_PROFILE_DEV_DEBUG_ASSERTIONS",
-            "false",
-            !codegen.debug_assertions,
-        ),
-        rule(
-            "CARGO_PROFILE_DEV_OVERFLOW_CHECKS",
-            "false",
-            !codegen.overflow_checks,
-        ),
-        rule(
-            "CARGO_PROFILE_DEV_CODEGEN_UNITS",
-            "1",
-            codegen.codegen_units == Some(1),
-        ),
-        rule(
-            "CARGO_PROFILE_DEV_INCREMENTAL",
-            "false",
-            codegen.incremental == Some(false),
-        ),
+        rule("CARGO_PROFILE_DEV_OPT_LEVEL", "3", codegen.opt_level.as_deref() == Some("3")),
+        rule("CARGO_PROFILE_DEV_DEBUG_ASSERTIONS", "false", !codegen.debug_assertions),
+        rule("CARGO_PROFILE_DEV_OVERFLOW_CHECKS", "false", !codegen.overflow_checks),
+        rule("CARGO_PROFILE_DEV_CODEGEN_UNITS", "1", codegen.codegen_units == Some(1)),
+        rule("CARGO_PROFILE_DEV_INCREMENTAL", "false", codegen.incremental == Some(false)),
     ]
 }
 
@@ -73,9 +45,7 @@ fn remedy(rules: &[Rule]) -> String {
 
 fn native_remedy(rules: &[Rule]) -> String {
     let wrong = rules.iter().filter(|rule| !rule.holds);
-    let wrong: Vec<String> = wrong
-        .map(|rule| format!("{}={}", rule.variable, rule.value))
-        .collect();
+    let wrong: Vec<String> = wrong.map(|rule| format!("{}={}", rule.variable, rule.value)).collect();
     format!(
         "This is a dev build, so its times would mislead. Measure with `cargo bench`, or set {}",
         wrong.join(" ")
@@ -101,12 +71,8 @@ mod tests {
     }
 
     fn marked(codegen: &Codegen) -> Vec<String> {
-        let error = check(codegen, &Profile::quick(), true)
-            .expect_err("must be refused")
-            .to_string();
-        let lines = error
-            .lines()
-            .filter_map(|line| line.strip_suffix("  <-").map(str::to_owned));
+        let error = check(codegen, &Profile::quick(), true).expect_err("must be refused").to_string();
+        let lines = error.lines().filter_map(|line| line.strip_suffix("  <-").map(str::to_owned));
         lines.collect()
     }
 
@@ -118,55 +84,13 @@ mod tests {
     #[test]
     fn each_wrong_setting_is_named_with_its_remedy() {
         let cases = [
-            (
-                Codegen {
-                    opt_level: Some("0".to_owned()),
-                    ..like_bench()
-                },
-                "OPT_LEVEL=3",
-            ),
-            (
-                Codegen {
-                    debug_assertions: true,
-                    ..like_bench()
-                },
-                "DEBUG_ASSERTIONS=false",
-            ),
-            (
-                Codegen {
-                    overflow_checks: true,
-                    ..like_bench()
-                },
-                "OVERFLOW_CHECKS=false",
-            ),
-            (
-                Codegen {
-                    codegen_units: None,
-                    ..like_bench()
-                },
-                "CODEGEN_UNITS=1",
-            ),
-            (
-                Codegen {
-                    codegen_units: Some(16),
-                    ..like_bench()
-                },
-                "CODEGEN_UNITS=1",
-            ),
-            (
-                Codegen {
-                    incremental: Some(true),
-                    ..like_bench()
-                },
-                "INCREMENTAL=false",
-            ),
-            (
-                Codegen {
-                    incremental: None,
-                    ..like_bench()
-                },
-                "INCREMENTAL=false",
-            ),
+            (Codegen { opt_level: Some("0".to_owned()), ..like_bench() }, "OPT_LEVEL=3"),
+            (Codegen { debug_assertions: true, ..like_bench() }, "DEBUG_ASSERTIONS=false"),
+            (Codegen { overflow_checks: true, ..like_bench() }, "OVERFLOW_CHECKS=false"),
+            (Codegen { codegen_units: None, ..like_bench() }, "CODEGEN_UNITS=1"),
+            (Codegen { codegen_units: Some(16), ..like_bench() }, "CODEGEN_UNITS=1"),
+            (Codegen { incremental: Some(true), ..like_bench() }, "INCREMENTAL=false"),
+            (Codegen { incremental: None, ..like_bench() }, "INCREMENTAL=false"),
         ];
         for (codegen, line) in cases {
             assert_eq!(marked(&codegen), [format!(":build_env CARGO_PROFILE_DEV_{line}")]);
@@ -175,37 +99,16 @@ mod tests {
 
     #[test]
     fn release_builds_and_tests_of_the_harness_pass() {
-        let release = Codegen {
-            profile: "release".to_owned(),
-            codegen_units: None,
-            ..like_bench()
-        };
+        let release = Codegen { profile: "release".to_owned(), codegen_units: None, ..like_bench() };
         check(&release, &Profile::standard(), false).expect("a release build");
-        let test = Profile {
-            name: "test".to_owned(),
-            ..Profile::quick()
-        };
-        check(
-            &Codegen {
-                debug_assertions: true,
-                ..like_bench()
-            },
-            &test,
-            false,
-        )
-        .expect("a test");
+        let test = Profile { name: "test".to_owned(), ..Profile::quick() };
+        check(&Codegen { debug_assertions: true, ..like_bench() }, &test, false).expect("a test");
     }
 
     #[test]
     fn a_dev_build_outside_of_a_notebook_is_sent_to_cargo_bench() {
-        let dev = Codegen {
-            debug_assertions: true,
-            ..like_bench()
-        };
+        let dev = Codegen { debug_assertions: true, ..like_bench() };
         let text = check(&dev, &Profile::quick(), false).unwrap_err().to_string();
-        assert!(
-            text.contains("cargo bench") && !text.contains(":build_env"),
-            "{text}"
-        );
+        assert!(text.contains("cargo bench") && !text.contains(":build_env"), "{text}");
     }
 }

@@ -134,10 +134,7 @@ impl RunInfo {
         let facts = [
             ("profile", self.profile == other.profile),
             ("origin", self.origin == other.origin),
-            (
-                "machine",
-                self.machine.name == other.machine.name && self.machine.cpu == other.machine.cpu,
-            ),
+            ("machine", self.machine.name == other.machine.name && self.machine.cpu == other.machine.cpu),
             ("toolchain", self.toolchain == other.toolchain),
             ("codegen", self.codegen == other.codegen),
         ];
@@ -204,17 +201,8 @@ impl StudyInfo {
     }
 
     pub(crate) fn fail(&mut self, key: &Key, error: String) {
-        let Key {
-            bench,
-            variant,
-            parameter,
-        } = key.clone();
-        self.failed.push(FailedVariant {
-            bench,
-            variant,
-            parameter,
-            error,
-        });
+        let Key { bench, variant, parameter } = key.clone();
+        self.failed.push(FailedVariant { bench, variant, parameter, error });
     }
 
     pub(crate) fn failures(&self) -> Vec<Failure> {
@@ -251,8 +239,5 @@ fn nanoseconds(duration: std::time::Duration) -> u64 {
 
 fn resume_error(problem: String) -> Error {
     let reason = format!("{problem}; remove the partial run's folder and measure again");
-    Error::Resume {
-        file: "run.json".to_owned(),
-        reason,
-    }
+    Error::Resume { file: "run.json".to_owned(), reason }
 }

@@ -22,11 +22,7 @@ impl Key {
     /// A key of these three words. They are checked by [`Study::measure`](crate::Study::measure), so that a
     /// study can be put together without error handling.
     pub fn new(bench: impl Into<String>, variant: impl Into<String>, parameter: impl Into<String>) -> Self {
-        Self {
-            bench: bench.into(),
-            variant: variant.into(),
-            parameter: parameter.into(),
-        }
+        Self { bench: bench.into(), variant: variant.into(), parameter: parameter.into() }
     }
 
     /// Refuses words that would not survive a table: empty ones, ones with control characters (line breaks
@@ -35,16 +31,10 @@ impl Key {
     /// # Errors
     /// [`Error::Key`] with the part that is wrong and why.
     pub fn validate(&self) -> Result<(), Error> {
-        for (part, text) in [
-            ("bench", &self.bench),
-            ("variant", &self.variant),
-            ("parameter", &self.parameter),
-        ] {
-            validate_word(text).map_err(|reason| Error::Key {
-                key: self.clone(),
-                part,
-                reason,
-            })?;
+        for (part, text) in
+            [("bench", &self.bench), ("variant", &self.variant), ("parameter", &self.parameter)]
+        {
+            validate_word(text).map_err(|reason| Error::Key { key: self.clone(), part, reason })?;
         }
         Ok(())
     }
@@ -87,13 +77,8 @@ mod tests {
 
     #[test]
     fn published_words_are_accepted() {
-        for (variant, parameter) in [
-            ("nonbox", "syscalls=on"),
-            ("manual (A/A)", "syscalls=off work=1000"),
-        ] {
-            Key::new(format!("{variant}+x"), variant, parameter)
-                .validate()
-                .expect("a published key");
+        for (variant, parameter) in [("nonbox", "syscalls=on"), ("manual (A/A)", "syscalls=off work=1000")] {
+            Key::new(format!("{variant}+x"), variant, parameter).validate().expect("a published key");
         }
     }
 
@@ -113,11 +98,7 @@ mod tests {
             "a\u{2028}b",
             &"x".repeat(201),
         ] {
-            for key in [
-                Key::new(word, "v", "p"),
-                Key::new("b", word, "p"),
-                Key::new("b", "v", word),
-            ] {
+            for key in [Key::new(word, "v", "p"), Key::new("b", word, "p"), Key::new("b", "v", word)] {
                 assert!(key.validate().is_err(), "{word:?} must be refused");
             }
         }
@@ -125,9 +106,6 @@ mod tests {
 
     #[test]
     fn shows_itself_as_claims_name_it() {
-        assert_eq!(
-            Key::new("box+rc", "box+rc", "syscalls=on").to_string(),
-            "box+rc/box+rc@syscalls=on"
-        );
+        assert_eq!(Key::new("box+rc", "box+rc", "syscalls=on").to_string(), "box+rc/box+rc@syscalls=on");
     }
 }

@@ -66,19 +66,12 @@ pub(crate) fn load() -> Option<[f64; 3]> {
 
 /// Time that the hypervisor took away since boot, all processors together, in milliseconds.
 pub(crate) fn steal_ms() -> Option<u64> {
-    steal_ticks(&read("/proc/stat")?)?
-        .checked_mul(1_000)?
-        .checked_div(ticks_per_second()?)
+    steal_ticks(&read("/proc/stat")?)?.checked_mul(1_000)?.checked_div(ticks_per_second()?)
 }
 
 /// The eighth number of the line `cpu` counts stolen ticks (proc_stat(5)).
 fn steal_ticks(text: &str) -> Option<u64> {
-    text.lines()
-        .find(|line| line.starts_with("cpu "))?
-        .split_whitespace()
-        .nth(8)?
-        .parse()
-        .ok()
+    text.lines().find(|line| line.starts_with("cpu "))?.split_whitespace().nth(8)?.parse().ok()
 }
 
 #[cfg(unix)]
@@ -112,11 +105,7 @@ fn kernel() -> Option<String> {
         let text = unsafe { CStr::from_ptr(field.as_ptr()) };
         text.to_string_lossy().into_owned()
     };
-    Some(plain(&format!(
-        "{} {}",
-        text(&names.sysname),
-        text(&names.release)
-    )))
+    Some(plain(&format!("{} {}", text(&names.sysname), text(&names.release))))
 }
 
 #[cfg(not(unix))]
@@ -132,17 +121,14 @@ fn logical_cores() -> Option<u32> {
 
 fn physical_cores(cpu_info: &str) -> Option<u32> {
     let processors = cpu_info.split("\n\n");
-    let cores: HashSet<(&str, &str)> = processors
-        .filter_map(|text| Some((field(text, "physical id")?, field(text, "core id")?)))
-        .collect();
+    let cores: HashSet<(&str, &str)> =
+        processors.filter_map(|text| Some((field(text, "physical id")?, field(text, "core id")?))).collect();
     u32::try_from(cores.len()).ok().filter(|cores| *cores > 0)
 }
 
 fn caches(folder: &Path) -> Option<Vec<Cache>> {
-    let mut folders: Vec<_> = fs::read_dir(folder)
-        .ok()?
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .collect();
+    let mut folders: Vec<_> =
+        fs::read_dir(folder).ok()?.filter_map(|entry| Some(entry.ok()?.path())).collect();
     folders.sort();
     let caches: Vec<Cache> = folders.iter().filter_map(|folder| cache(folder)).collect();
     (!caches.is_empty()).then_some(caches)
@@ -151,11 +137,7 @@ fn caches(folder: &Path) -> Option<Vec<Cache>> {
 fn cache(folder: &Path) -> Option<Cache> {
     let text = |name: &str| read(folder.join(name));
     let kind = text("type")?.to_lowercase();
-    Some(Cache {
-        level: text("level")?.parse().ok()?,
-        kind,
-        bytes: size(&text("size")?)?,
-    })
+    Some(Cache { level: text("level")?.parse().ok()?, kind, bytes: size(&text("size")?)? })
 }
 
 /// `48K` and the like in bytes.
@@ -173,12 +155,7 @@ fn size(text: &str) -> Option<u64> {
 
 fn memory(text: &str) -> Option<u64> {
     let kilobytes = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
-    kilobytes
-        .trim()
-        .strip_suffix(" kB")?
-        .parse::<u64>()
-        .ok()?
-        .checked_mul(1_024)
+    kilobytes.trim().strip_suffix(" kB")?.parse::<u64>().ok()?.checked_mul(1_024)
 }
 
 /// Makers of virtual machines as the firmware spells them. Only these are written down: other firmware texts
@@ -205,19 +182,10 @@ fn virtualisation(cpu_info: &str) -> Option<String> {
     if !flags.split(' ').any(|flag| flag == "hypervisor") {
         return Some("none".to_owned());
     }
-    let firmware = [
-        "/sys/class/dmi/id/sys_vendor",
-        "/sys/class/dmi/id/product_name",
-        "/sys/hypervisor/type",
-    ];
-    let firmware: Vec<String> = firmware
-        .iter()
-        .filter_map(read)
-        .map(|text| text.to_lowercase())
-        .collect();
-    let known = HYPERVISORS
-        .iter()
-        .find(|name| firmware.iter().any(|text| text.contains(&name.to_lowercase())));
+    let firmware = ["/sys/class/dmi/id/sys_vendor", "/sys/class/dmi/id/product_name", "/sys/hypervisor/type"];
+    let firmware: Vec<String> = firmware.iter().filter_map(read).map(|text| text.to_lowercase()).collect();
+    let known =
+        HYPERVISORS.iter().find(|name| firmware.iter().any(|text| text.contains(&name.to_lowercase())));
     Some(known.map_or("unknown hypervisor", |name| name).to_owned())
 }
 
@@ -243,24 +211,11 @@ fn read(path: impl AsRef<Path>) -> Option<String> {
 
 /// Text from outside, without control characters.
 fn plain(text: &str) -> String {
-    text.chars()
-        .filter(|c| !c.is_control())
-        .collect::<String>()
-        .trim()
-        .to_owned()
+    text.chars().filter(|c| !c.is_control()).collect::<String>().trim().to_owned()
 }
 
 /// Words of processor names that tell nothing apart.
-const FILLERS: [&str; 8] = [
-    "cpu",
-    "processor",
-    "r",
-    "tm",
-    "core",
-    "with",
-    "radeon",
-    "graphics",
-];
+const FILLERS: [&str; 8] = ["cpu", "processor", "r", "tm", "core", "with", "radeon", "graphics"];
 
 /// Words of a processor's name that are kept: maker, family, model.
 const SLUG_WORDS: usize = 4;
@@ -273,10 +228,7 @@ fn slug(cpu: &str, logical_cores: Option<u32>) -> String {
     let words = model
         .split(|c: char| !c.is_ascii_alphanumeric())
         .filter(|word| !word.is_empty() && !FILLERS.contains(word));
-    let mut words: Vec<String> = words
-        .take(SLUG_WORDS)
-        .map(|word| word.chars().take(14).collect())
-        .collect();
+    let mut words: Vec<String> = words.take(SLUG_WORDS).map(|word| word.chars().take(14).collect()).collect();
     if words.is_empty() {
         words.push("unknown".to_owned());
     }
@@ -293,16 +245,8 @@ mod tests {
         let cases = [
             ("AMD EPYC", Some(2), "amd-epyc-2c"),
             ("Intel(R) Xeon(R) CPU @ 2.20GHz", Some(4), "intel-xeon-4c"),
-            (
-                "Intel(R) Core(TM) i7-9750H CPU @ 2.60GHz",
-                Some(12),
-                "intel-i7-9750h-12c",
-            ),
-            (
-                "AMD Ryzen 9 7950X 16-Core Processor",
-                Some(32),
-                "amd-ryzen-9-7950x-32c",
-            ),
+            ("Intel(R) Core(TM) i7-9750H CPU @ 2.60GHz", Some(12), "intel-i7-9750h-12c"),
+            ("AMD Ryzen 9 7950X 16-Core Processor", Some(32), "amd-ryzen-9-7950x-32c"),
             ("../..", None, "unknown"),
         ];
         for (cpu, cores, name) in cases {
@@ -315,19 +259,13 @@ mod tests {
         let cpu_info =
             "physical id : 0\ncore id : 0\n\nphysical id : 0\ncore id : 0\n\nphysical id : 0\ncore id : 1\n";
         assert_eq!(physical_cores(cpu_info), Some(2));
-        assert_eq!(
-            memory("MemFree: 1 kB\nMemTotal:       2048 kB\n").unwrap_or(0),
-            2 << 20
-        );
+        assert_eq!(memory("MemFree: 1 kB\nMemTotal:       2048 kB\n").unwrap_or(0), 2 << 20);
         assert_eq!(
             [size("48K"), size("1M"), size("7"), size("x"), size("")],
             [Some(49_152), Some(1 << 20), Some(7), None, None]
         );
         assert_eq!(steal_ticks("cpu  1 2 3 4 5 6 7 158 0 0\ncpu0 1\n"), Some(158));
-        assert_eq!(
-            os_name("NAME=x\nPRETTY_NAME=\"Some Linux 12\"\n").as_deref(),
-            Some("Some Linux 12")
-        );
+        assert_eq!(os_name("NAME=x\nPRETTY_NAME=\"Some Linux 12\"\n").as_deref(), Some("Some Linux 12"));
     }
 
     #[test]
@@ -342,9 +280,7 @@ mod tests {
     fn this_machine_has_a_plain_name() {
         let name = Machine::this().name;
         assert!(
-            name.chars()
-                .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
-                && name.len() < 64,
+            name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-') && name.len() < 64,
             "{name}"
         );
     }

@@ -23,23 +23,12 @@ pub(crate) fn measure(study: &Study, profile: &Profile) -> Result<Outcome, Error
     let mut run = Run::open(profile)?;
     begin(study, profile, &mut run)?;
     if run.info.studies[study.name()].state == State::Measuring {
-        Measurement {
-            study,
-            profile,
-            variants: &variants,
-            run: &mut run,
-        }
-        .rounds()?;
+        Measurement { study, profile, variants: &variants, run: &mut run }.rounds()?;
         complete(study, profile, &mut run)?;
     }
     let rows = timings::read(&run.file(&time_file(study)))?;
     let section = &run.info.studies[study.name()];
-    Ok(Outcome::new(
-        run.relative_folder(),
-        section,
-        &rows,
-        started.elapsed(),
-    ))
+    Ok(Outcome::new(run.relative_folder(), section, &rows, started.elapsed()))
 }
 
 /// Enters the study into run.json, or checks that the entry there is of the same measurement.
@@ -49,21 +38,15 @@ fn begin(study: &Study, profile: &Profile, run: &mut Run) -> Result<(), Error> {
         Some(section) => {
             section.agrees_with(baseline, &controls, profile)?;
             if section.state == State::Complete {
-                println!(
-                    "{} is measured already, in {}",
-                    study.name(),
-                    run.relative_folder().display()
-                );
+                println!("{} is measured already, in {}", study.name(), run.relative_folder().display());
                 return Ok(());
             }
             section.resumed += 1;
         }
         None => {
             refuse_orphan(study, run)?;
-            let seed = rounds::new_seed().map_err(|error| Error::Setting {
-                name: "random numbers",
-                reason: error.to_string(),
-            })?;
+            let seed = rounds::new_seed()
+                .map_err(|error| Error::Setting { name: "random numbers", reason: error.to_string() })?;
             let section = StudyInfo::new(baseline.to_owned(), controls, seed, profile);
             run.info.studies.insert(study.name().to_owned(), section);
         }
@@ -113,10 +96,8 @@ impl Measurement<'_> {
         let keys: Vec<Key> = self.variants.iter().map(|variant| variant.key.clone()).collect();
         let section = self.section();
         let failures = section.failures();
-        let mut failed: Vec<bool> = keys
-            .iter()
-            .map(|key| failures.iter().any(|failure| failure.key == *key))
-            .collect();
+        let mut failed: Vec<bool> =
+            keys.iter().map(|key| failures.iter().any(|failure| failure.key == *key)).collect();
         let seed = section.seed;
         let plan = Plan {
             study: self.study.name(),
@@ -128,11 +109,15 @@ impl Measurement<'_> {
         let (mut file, first) = Timings::open(&self.run.file(&time_file(self.study)), &plan)?;
 
         let engine = Rc::new(Engine::new(self.profile.warm_up, self.profile.trial));
+        let waiting = kernel::Waiting::begin();
         let mut progress = self.progress();
         progress.begin(first, self.variants.len());
         for round in first..self.profile.rounds {
             let mut rows = Vec::new();
             for (position, index) in rounds::order(seed, round, keys.len()).into_iter().enumerate() {
+                if waiting.is_over() {
+                    return Err(Error::Abandoned);
+                }
                 if !failed[index] {
                     match self.trial(&engine, round, position, index)? {
                         Some(samples) => rows.extend(samples),
@@ -158,13 +143,7 @@ impl Measurement<'_> {
     ) -> Result<Option<Vec<Row>>, Error> {
         let Variant { key, function } = &self.variants[index];
         match bencher::call(&**function, Mode::Trial(Rc::clone(engine))) {
-            Ok(samples) => Ok(Some(timings::rows(
-                self.study.name(),
-                key,
-                round,
-                position,
-                &samples,
-            ))),
+            Ok(samples) => Ok(Some(timings::rows(self.study.name(), key, round, position, &samples))),
             Err(Trouble::Misused(reason)) => Err(self.study.misused(key, reason)),
             Err(Trouble::Failed(message)) => {
                 let message = repository::public_text(&message, self.run.root());
@@ -177,22 +156,12 @@ impl Measurement<'_> {
 
     fn section(&mut self) -> &mut StudyInfo {
         let name = self.study.name();
-        self.run
-            .info
-            .studies
-            .get_mut(name)
-            .expect("begin() has entered this study")
+        self.run.info.studies.get_mut(name).expect("begin() has entered this study")
     }
 
     fn progress(&self) -> Progress {
         // Warm-up doubles its calls until it is over, so it lasts one and a half times as long on average.
         let trial = self.profile.warm_up.mul_f64(1.5) + self.profile.trial;
-        Progress::new(
-            self.study.name(),
-            "round",
-            self.profile.rounds,
-            self.variants.len(),
-            trial,
-        )
+        Progress::new(self.study.name(), "round", self.profile.rounds, self.variants.len(), trial)
     }
 }

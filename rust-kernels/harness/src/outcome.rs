@@ -53,14 +53,7 @@ impl Outcome {
     pub(crate) fn new(directory: PathBuf, study: &StudyInfo, rows: &[Row], elapsed: Duration) -> Self {
         let baseline = study.baseline.clone();
         let lines = lines(rows, &baseline);
-        Self {
-            directory,
-            rounds: study.rounds,
-            elapsed,
-            failed: study.failures(),
-            baseline,
-            lines,
-        }
+        Self { directory, rounds: study.rounds, elapsed, failed: study.failures(), baseline, lines }
     }
 
     /// Shows the table in a notebook: evcxr calls this for the value of a cell.
@@ -72,11 +65,7 @@ impl Outcome {
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let width = |text: fn(&Key) -> &str| {
-            self.lines
-                .iter()
-                .map(|line| text(&line.key).chars().count())
-                .max()
-                .unwrap_or(0)
+            self.lines.iter().map(|line| text(&line.key).chars().count()).max().unwrap_or(0)
         };
         let parameter = width(|key| &key.parameter).max("parameter".len());
         let variant = width(|key| &key.variant).max("variant".len());
@@ -85,12 +74,7 @@ impl fmt::Display for Outcome {
             "{:parameter$}  {:variant$}  {:>14}  {:>8}",
             "parameter", "variant", "ns/iteration", "ratio"
         )?;
-        for Line {
-            key,
-            nanoseconds,
-            ratio,
-        } in &self.lines
-        {
+        for Line { key, nanoseconds, ratio } in &self.lines {
             let ratio = ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.3}"));
             writeln!(
                 f,
@@ -108,11 +92,7 @@ impl fmt::Display for Outcome {
             duration(self.elapsed),
             self.baseline
         )?;
-        write!(
-            f,
-            "A first look, without intervals: the analysis notebook reads {}",
-            self.directory.display()
-        )
+        write!(f, "A first look, without intervals: the analysis notebook reads {}", self.directory.display())
     }
 }
 
@@ -123,10 +103,7 @@ fn lines(rows: &[Row], baseline: &str) -> Vec<Line> {
         .filter(|(key, _)| key.variant == baseline)
         .map(|(key, rounds)| (key.parameter.as_str(), rounds))
         .collect();
-    let mut lines: Vec<Line> = times
-        .iter()
-        .map(|(key, rounds)| line(key, rounds, &baselines))
-        .collect();
+    let mut lines: Vec<Line> = times.iter().map(|(key, rounds)| line(key, rounds, &baselines)).collect();
     lines.sort_by(|a, b| {
         let by_ratio = a.ratio.partial_cmp(&b.ratio).unwrap_or(std::cmp::Ordering::Equal);
         a.key.parameter.cmp(&b.key.parameter).then(by_ratio)
@@ -136,43 +113,23 @@ fn lines(rows: &[Row], baseline: &str) -> Vec<Line> {
 
 fn line(key: &Key, rounds: &BTreeMap<u32, f64>, baselines: &HashMap<&str, &BTreeMap<u32, f64>>) -> Line {
     let ratio = baselines.get(key.parameter.as_str()).and_then(|baseline| {
-        median(
-            rounds
-                .iter()
-                .filter_map(|(round, time)| Some(time / baseline.get(round)?))
-                .collect(),
-        )
+        median(rounds.iter().filter_map(|(round, time)| Some(time / baseline.get(round)?)).collect())
     });
     let nanoseconds = median(rounds.values().copied().collect()).unwrap_or(f64::NAN);
-    Line {
-        key: key.clone(),
-        nanoseconds,
-        ratio,
-    }
+    Line { key: key.clone(), nanoseconds, ratio }
 }
 
 /// Per variant and round, the median over samples of the time of one iteration.
 fn round_times(rows: &[Row]) -> BTreeMap<Key, BTreeMap<u32, f64>> {
     let mut samples: BTreeMap<Key, BTreeMap<u32, Vec<f64>>> = BTreeMap::new();
     for row in rows {
-        let rounds = samples
-            .entry(Key::new(&row.bench, &row.variant, &row.parameter))
-            .or_default();
-        rounds
-            .entry(row.round)
-            .or_default()
-            .push(row.elapsed_ns as f64 / row.iterations as f64);
+        let rounds = samples.entry(Key::new(&row.bench, &row.variant, &row.parameter)).or_default();
+        rounds.entry(row.round).or_default().push(row.elapsed_ns as f64 / row.iterations as f64);
     }
     let medians = |rounds: BTreeMap<u32, Vec<f64>>| {
-        rounds
-            .into_iter()
-            .filter_map(|(round, times)| Some((round, median(times)?)))
-            .collect()
+        rounds.into_iter().filter_map(|(round, times)| Some((round, median(times)?))).collect()
     };
-    samples
-        .into_iter()
-        .map(|(key, rounds)| (key, medians(rounds)))
-        .collect()
+    samples.into_iter().map(|(key, rounds)| (key, medians(rounds))).collect()
 }
 
 fn median(mut values: Vec<f64>) -> Option<f64> {
@@ -202,24 +159,15 @@ mod tests {
             elapsed_ns,
         };
         let rounds = times.iter().enumerate();
-        rounds
-            .flat_map(|(round, [a, b])| [row(round, 0, *a), row(round, 1, *b)])
-            .collect()
+        rounds.flat_map(|(round, [a, b])| [row(round, 0, *a), row(round, 1, *b)]).collect()
     }
 
     #[test]
     fn ratios_are_taken_within_a_round() {
         // The machine is ten times slower in round 1: the ratio is 2 in both.
-        let rows = [
-            rows("fast", &[[2, 2], [20, 20]]),
-            rows("slow", &[[4, 4], [40, 40]]),
-        ]
-        .concat();
+        let rows = [rows("fast", &[[2, 2], [20, 20]]), rows("slow", &[[4, 4], [40, 40]])].concat();
         let lines = lines(&rows, "fast");
-        assert_eq!(
-            lines.iter().map(|line| line.ratio).collect::<Vec<_>>(),
-            [Some(1.0), Some(2.0)]
-        );
+        assert_eq!(lines.iter().map(|line| line.ratio).collect::<Vec<_>>(), [Some(1.0), Some(2.0)]);
         assert_eq!(lines[0].nanoseconds, 5.5);
     }
 

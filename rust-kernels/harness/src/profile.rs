@@ -29,11 +29,8 @@ pub struct Profile {
 /// Name, rounds, warm-up in microseconds, trial in microseconds. The warm-up is long enough to refill the
 /// caches and the branch predictor after the preceding variant; the number of rounds sets the width of the
 /// intervals.
-const PROFILES: [(&str, u32, u64, u64); 3] = [
-    ("quick", 12, 1_000, 3_000),
-    ("standard", 120, 2_000, 6_000),
-    ("thorough", 400, 3_000, 10_000),
-];
+const PROFILES: [(&str, u32, u64, u64); 3] =
+    [("quick", 12, 1_000, 3_000), ("standard", 120, 2_000, 6_000), ("thorough", 400, 3_000, 10_000)];
 
 /// Name of the profile that only tests use.
 const TEST: &str = "test";
@@ -72,12 +69,7 @@ impl Profile {
 
     /// Refuses a profile that measures nothing or that borrows a built-in name for other numbers.
     pub(crate) fn validate(&self) -> Result<(), Error> {
-        let refuse = |reason: String| {
-            Err(Error::Setting {
-                name: "profile",
-                reason,
-            })
-        };
+        let refuse = |reason: String| Err(Error::Setting { name: "profile", reason });
         if self.rounds == 0 || self.trial.is_zero() || self.warm_up.is_zero() {
             return refuse("rounds, warm-up and trial must be more than zero".to_owned());
         }
@@ -98,14 +90,12 @@ impl Profile {
     }
 
     fn named(name: &str) -> Result<Self, Error> {
-        PROFILES
-            .iter()
-            .position(|profile| profile.0 == name)
-            .map(Self::built_in)
-            .ok_or_else(|| Error::Setting {
+        PROFILES.iter().position(|profile| profile.0 == name).map(Self::built_in).ok_or_else(|| {
+            Error::Setting {
                 name: "ASYNC_COST_PROFILE",
                 reason: format!("{name:?} is not a profile; use quick, standard or thorough"),
-            })
+            }
+        })
     }
 }
 
@@ -132,10 +122,7 @@ mod tests {
 
     #[test]
     fn empty_profiles_are_refused() {
-        let empty = Profile {
-            rounds: 0,
-            ..Profile::quick()
-        };
+        let empty = Profile { rounds: 0, ..Profile::quick() };
         assert!(empty.validate().is_err());
     }
 }

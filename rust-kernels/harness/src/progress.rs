@@ -70,10 +70,7 @@ impl Progress {
     /// Prints the last line.
     pub(crate) fn finish(&mut self) {
         self.done = self.trials;
-        let text = self.line(
-            self.rounds,
-            format!("done in {}", duration(self.started.elapsed())),
-        );
+        let text = self.line(self.rounds, format!("done in {}", duration(self.started.elapsed())));
         self.print(&text);
         if self.terminal {
             println!();
@@ -90,29 +87,17 @@ impl Progress {
     }
 
     fn line(&self, round: u32, rest: String) -> String {
-        let of = |whole: u64| {
-            (self.done * whole)
-                .checked_div(self.trials)
-                .unwrap_or(whole)
-                .min(whole)
-        };
+        let of = |whole: u64| (self.done * whole).checked_div(self.trials).unwrap_or(whole).min(whole);
         let (percent, full) = (of(100), of(WIDTH) as usize);
         let bar = format!("{}{}", "#".repeat(full), "-".repeat(WIDTH as usize - full));
-        format!(
-            "[{bar}] {percent:>3} % · {} · {} {round} of {} · {rest}",
-            self.study, self.unit, self.rounds
-        )
+        format!("[{bar}] {percent:>3} % · {} · {} {round} of {} · {rest}", self.study, self.unit, self.rounds)
     }
 
     fn print(&mut self, text: &str) {
         self.printed = Some(Instant::now());
         let mut out = std::io::stdout().lock();
         // Progress that nobody can read any more must not end a measurement.
-        let _ = if self.terminal {
-            write!(out, "\r{text}\x1b[K")
-        } else {
-            writeln!(out, "{text}")
-        };
+        let _ = if self.terminal { write!(out, "\r{text}\x1b[K") } else { writeln!(out, "{text}") };
         let _ = out.flush();
     }
 }
@@ -140,10 +125,7 @@ mod tests {
         let mut progress = progress();
         progress.done = 240;
         let line = progress.line(24, "about 1 min 12 s left".to_owned());
-        assert_eq!(
-            line,
-            "[########------------]  40 % · zero-cost · round 24 of 60 · about 1 min 12 s left"
-        );
+        assert_eq!(line, "[########------------]  40 % · zero-cost · round 24 of 60 · about 1 min 12 s left");
     }
 
     #[test]
@@ -168,10 +150,6 @@ mod tests {
     fn the_bar_never_overflows() {
         let mut progress = progress();
         progress.done = 10_000;
-        assert!(
-            progress
-                .line(60, String::new())
-                .starts_with("[####################] 100 %")
-        );
+        assert!(progress.line(60, String::new()).starts_with("[####################] 100 %"));
     }
 }

@@ -29,9 +29,8 @@ pub(crate) enum Versions {
 /// The nearest folder, from the current one upwards, that holds `rust-kernels` and `data`.
 pub(crate) fn root() -> Result<PathBuf, Error> {
     let here = env::current_dir().map_err(Error::io("find", Path::new("the current folder")))?;
-    let root = here
-        .ancestors()
-        .find(|folder| folder.join("rust-kernels").is_dir() && folder.join("data").is_dir());
+    let root =
+        here.ancestors().find(|folder| folder.join("rust-kernels").is_dir() && folder.join("data").is_dir());
     root.map(Path::to_path_buf).ok_or_else(|| Error::Setting {
         name: "current folder",
         reason:
@@ -47,32 +46,18 @@ pub(crate) fn git(root: &Path) -> Option<Git> {
     }
     let revision = run(root, &["rev-parse", "HEAD"])?.trim().to_owned();
     let changes = run(root, &["status", "--porcelain", "--", ".", ":(exclude)data/runs"]);
-    Some(Git {
-        revision: Some(revision),
-        clean: changes.map(|text| text.trim().is_empty()),
-    })
+    Some(Git { revision: Some(revision), clean: changes.map(|text| text.trim().is_empty()) })
 }
 
 fn run(root: &Path, arguments: &[&str]) -> Option<String> {
     let mut git = Command::new("git");
-    let output = git
-        .arg("-C")
-        .arg(root)
-        .args(arguments)
-        .stdin(Stdio::null())
-        .output()
-        .ok()?;
-    output
-        .status
-        .success()
-        .then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+    let output = git.arg("-C").arg(root).args(arguments).stdin(Stdio::null()).output().ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 /// Every package of the workspace's Cargo.lock; empty when there is none.
 pub(crate) fn crates(root: &Path) -> BTreeMap<String, Versions> {
-    fs::read_to_string(root.join("Cargo.lock"))
-        .map(|text| packages(&text))
-        .unwrap_or_default()
+    fs::read_to_string(root.join("Cargo.lock")).map(|text| packages(&text)).unwrap_or_default()
 }
 
 fn packages(lock: &str) -> BTreeMap<String, Versions> {
@@ -87,20 +72,14 @@ fn packages(lock: &str) -> BTreeMap<String, Versions> {
         version: String,
     }
     let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for package in toml::from_str::<Lock>(lock)
-        .map(|lock| lock.package)
-        .unwrap_or_default()
-    {
+    for package in toml::from_str::<Lock>(lock).map(|lock| lock.package).unwrap_or_default() {
         found.entry(package.name).or_default().push(package.version);
     }
     let single = |mut versions: Vec<String>| match versions.len() {
         1 => Versions::One(versions.remove(0)),
         _ => Versions::Several(versions),
     };
-    found
-        .into_iter()
-        .map(|(name, versions)| (name, single(versions)))
-        .collect()
+    found.into_iter().map(|(name, versions)| (name, single(versions))).collect()
 }
 
 /// Text of a variant's failure for run.json: one line of harmless characters, without the folders of this
@@ -108,26 +87,14 @@ fn packages(lock: &str) -> BTreeMap<String, Versions> {
 pub(crate) fn public_text(text: &str, root: &Path) -> String {
     let mut text = text.to_owned();
     let private = [Some(root.to_path_buf()), env::var_os("HOME").map(PathBuf::from)];
-    for folder in private
-        .iter()
-        .flatten()
-        .filter_map(|folder| folder.to_str())
-        .filter(|folder| folder.len() > 1)
+    for folder in
+        private.iter().flatten().filter_map(|folder| folder.to_str()).filter(|folder| folder.len() > 1)
     {
         text = text.replace(folder, "~");
     }
     let harmless = |c: char| c.is_ascii_graphic() || c.is_alphanumeric() || "·×µ≤≥→–…".contains(c);
-    let words = text
-        .chars()
-        .map(|c| if harmless(c) { c } else { ' ' })
-        .collect::<String>();
-    words
-        .split_whitespace()
-        .collect::<Vec<_>>()
-        .join(" ")
-        .chars()
-        .take(LONGEST_TEXT)
-        .collect()
+    let words = text.chars().map(|c| if harmless(c) { c } else { ' ' }).collect::<String>();
+    words.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(LONGEST_TEXT).collect()
 }
 
 /// Characters of a failure's text that are kept: enough for its first sentence.

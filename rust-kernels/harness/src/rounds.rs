@@ -43,10 +43,7 @@ mod tests {
     #[test]
     fn the_order_of_a_seed_never_changes() {
         let first: Vec<Vec<usize>> = (0..3).map(|round| order(2026, round, 6)).collect();
-        assert_eq!(
-            first,
-            [[4, 0, 5, 3, 2, 1], [1, 5, 4, 0, 2, 3], [0, 3, 4, 2, 5, 1]]
-        );
+        assert_eq!(first, [[4, 0, 5, 3, 2, 1], [1, 5, 4, 0, 2, 3], [0, 3, 4, 2, 5, 1]]);
     }
 
     #[test]
@@ -59,10 +56,7 @@ mod tests {
             }
         }
         // 400 are expected, with a standard deviation of 18.
-        assert!(
-            seen.iter().flatten().all(|times| (300..500).contains(times)),
-            "{seen:?}"
-        );
+        assert!(seen.iter().flatten().all(|times| (300..500).contains(times)), "{seen:?}");
     }
 
     #[test]

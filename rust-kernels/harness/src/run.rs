@@ -27,23 +27,13 @@ impl Run {
         let fresh = RunInfo::new(&root, profile);
         let Some(folder) = given_folder(&root)? else {
             let folder = hidden_folder(&root, &fresh)?;
-            return Ok(Self {
-                root,
-                folder,
-                given: false,
-                info: fresh,
-            });
+            return Ok(Self { root, folder, given: false, info: fresh });
         };
         let begun = RunInfo::read(&folder.join("run.json"))?;
         if let Some(begun) = &begun {
             begun.agrees_with(&fresh)?;
         }
-        Ok(Self {
-            root,
-            folder,
-            given: true,
-            info: begun.unwrap_or(fresh),
-        })
+        Ok(Self { root, folder, given: true, info: begun.unwrap_or(fresh) })
     }
 
     /// A file of this run.
@@ -64,10 +54,7 @@ impl Run {
 
     /// The run's folder as seen from the root of the repository.
     pub(crate) fn relative_folder(&self) -> PathBuf {
-        self.folder
-            .strip_prefix(&self.root)
-            .unwrap_or(&self.folder)
-            .to_path_buf()
+        self.folder.strip_prefix(&self.root).unwrap_or(&self.folder).to_path_buf()
     }
 
     /// Lets a run of our own appear under its name, by one rename. A given folder stays where it is.
@@ -76,11 +63,7 @@ impl Run {
             return Ok(());
         }
         // A test's run stays among the hidden ones: it is no evidence.
-        let runs = if profile.is_test() {
-            "data/runs/.partial/test"
-        } else {
-            "data/runs"
-        };
+        let runs = if profile.is_test() { "data/runs/.partial/test" } else { "data/runs" };
         let mut target = self.root.join(runs).join(&self.info.run_id);
         while target.exists() {
             // Another run began in the same second: this one takes the next free name.
@@ -108,10 +91,7 @@ pub(crate) fn given_folder(root: &Path) -> Result<Option<PathBuf>, Error> {
         Ok(Some(folder))
     } else {
         let reason = "it is not a folder; create it first, or unset the variable".to_owned();
-        Err(Error::Setting {
-            name: PARTIAL,
-            reason,
-        })
+        Err(Error::Setting { name: PARTIAL, reason })
     }
 }
 

@@ -22,17 +22,12 @@ impl Silence {
     pub(crate) fn new() -> Self {
         let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         unix::flush();
-        Self {
-            saved: unix::redirect(),
-            _alone,
-        }
+        Self { saved: unix::redirect(), _alone }
     }
 
     #[cfg(not(unix))]
     pub(crate) fn new() -> Self {
-        Self {
-            _alone: ALONE.lock().unwrap_or_else(PoisonError::into_inner),
-        }
+        Self { _alone: ALONE.lock().unwrap_or_else(PoisonError::into_inner) }
     }
 }
 

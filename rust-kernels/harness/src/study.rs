@@ -86,8 +86,7 @@ impl Study {
     /// second value for the same key and counter replaces the first.
     pub fn count(mut self, key: Key, counter: impl Into<String>, value: u64) -> Self {
         let counter = counter.into();
-        self.counts
-            .retain(|count| !(count.key == key && count.counter == counter));
+        self.counts.retain(|count| !(count.key == key && count.counter == counter));
         self.counts.push(Count { key, counter, value });
         self
     }
@@ -95,13 +94,7 @@ impl Study {
     /// All keys in the order in which they were added, followed by the controls.
     pub fn keys(&self) -> Vec<Key> {
         let benches = self.benches.iter().map(|(key, _)| key.clone());
-        benches
-            .chain(
-                self.controls
-                    .iter()
-                    .filter_map(|parameter| self.control_key(parameter).ok()),
-            )
-            .collect()
+        benches.chain(self.controls.iter().filter_map(|parameter| self.control_key(parameter).ok())).collect()
     }
 
     /// The name given to [`new`](Self::new).
@@ -136,22 +129,15 @@ impl Study {
 
     /// Calls a variant for something other than a trial.
     pub(crate) fn call(&self, variant: &Variant, mode: Mode) -> Result<(), Error> {
-        bencher::call(&*variant.function, mode)
-            .map(drop)
-            .map_err(|trouble| match trouble {
-                Trouble::Failed(message) => Error::Variant {
-                    key: variant.key.clone(),
-                    message,
-                },
-                Trouble::Misused(reason) => self.misused(&variant.key, reason),
-            })
+        bencher::call(&*variant.function, mode).map(drop).map_err(|trouble| match trouble {
+            Trouble::Failed(message) => Error::Variant { key: variant.key.clone(), message },
+            Trouble::Misused(reason) => self.misused(&variant.key, reason),
+        })
     }
 
     /// The error for a study function that does not keep to the rules of [`Bencher`].
     pub(crate) fn misused(&self, key: &Key, reason: &str) -> Error {
-        self.wrong(format!(
-            "{key} cannot be measured: {reason}; call exactly one of them, once"
-        ))
+        self.wrong(format!("{key} cannot be measured: {reason}; call exactly one of them, once"))
     }
 
     /// All variants, controls included, after the whole study was checked.
@@ -159,10 +145,7 @@ impl Study {
         self.check_name()?;
         let mut variants: Vec<Variant> = Vec::new();
         for (key, function) in &self.benches {
-            variants.push(Variant {
-                key: key.clone(),
-                function: Rc::clone(function),
-            });
+            variants.push(Variant { key: key.clone(), function: Rc::clone(function) });
         }
         for parameter in &self.controls {
             variants.push(Variant {
@@ -187,11 +170,7 @@ impl Study {
 
     fn check_name(&self) -> Result<(), Error> {
         let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
-        if self
-            .name
-            .split('-')
-            .any(|word| word.is_empty() || !word.chars().all(plain))
-        {
+        if self.name.split('-').any(|word| word.is_empty() || !word.chars().all(plain)) {
             return Err(self.wrong("the name of a study is lower-case words joined by hyphens".to_owned()));
         }
         Ok(())
@@ -223,9 +202,9 @@ impl Study {
             validate_word(counter)
                 .map_err(|reason| self.wrong(format!("the counter {counter:?} cannot be used: {reason}")))?;
             if !keys.contains(key) {
-                return Err(self.wrong(format!(
-                    "{counter} is given for {key}, which is not among its variants"
-                )));
+                return Err(
+                    self.wrong(format!("{counter} is given for {key}, which is not among its variants"))
+                );
             }
         }
         Ok(())
@@ -233,31 +212,20 @@ impl Study {
 
     fn control_key(&self, parameter: &str) -> Result<Key, Error> {
         let key = &self.baseline_of(parameter)?.0;
-        Ok(Key {
-            variant: control_name(&key.variant),
-            ..key.clone()
-        })
+        Ok(Key { variant: control_name(&key.variant), ..key.clone() })
     }
 
     fn baseline_of(&self, parameter: &str) -> Result<&(Key, Function), Error> {
         let name = self.baseline.as_ref().ok_or_else(|| {
             self.wrong("control() repeats the baseline; name it with baseline(variant)".to_owned())
         })?;
-        self.benches
-            .iter()
-            .find(|(key, _)| key.variant == *name && key.parameter == parameter)
-            .ok_or_else(|| {
-                self.wrong(format!(
-                    "control({parameter:?}) needs the baseline {name:?} with this parameter"
-                ))
-            })
+        self.benches.iter().find(|(key, _)| key.variant == *name && key.parameter == parameter).ok_or_else(
+            || self.wrong(format!("control({parameter:?}) needs the baseline {name:?} with this parameter")),
+        )
     }
 
     fn wrong(&self, reason: String) -> Error {
-        Error::Study {
-            study: self.name.clone(),
-            reason,
-        }
+        Error::Study { study: self.name.clone(), reason }
     }
 }
 
@@ -275,11 +243,7 @@ mod tests {
     }
 
     fn refusal(study: Study) -> String {
-        study
-            .variants()
-            .err()
-            .expect("the study must be refused")
-            .to_string()
+        study.variants().err().expect("the study must be refused").to_string()
     }
 
     #[test]
@@ -304,20 +268,9 @@ mod tests {
     #[test]
     fn hostile_names_are_refused() {
         for name in ["", "../s", "a b", "a\nb", "A", "-", "a--b"] {
-            assert!(
-                Study::new(name)
-                    .bench(Key::new("b", "v", "p"), nothing)
-                    .variants()
-                    .is_err(),
-                "{name:?}"
-            );
+            assert!(Study::new(name).bench(Key::new("b", "v", "p"), nothing).variants().is_err(), "{name:?}");
         }
-        assert!(
-            Study::new("s")
-                .bench(Key::new("b\n", "v", "p"), nothing)
-                .variants()
-                .is_err()
-        );
+        assert!(Study::new("s").bench(Key::new("b\n", "v", "p"), nothing).variants().is_err());
     }
 
     #[test]
@@ -331,10 +284,8 @@ mod tests {
 
     #[test]
     fn a_control_is_the_baseline_under_another_variant_name() {
-        let study = Study::new("s")
-            .baseline("manual")
-            .bench(Key::new("b", "manual", "p=1"), nothing)
-            .control("p=1");
+        let study =
+            Study::new("s").baseline("manual").bench(Key::new("b", "manual", "p=1"), nothing).control("p=1");
         assert_eq!(study.keys()[1], Key::new("b", "manual (A/A)", "p=1"));
         study.run_once(&study.keys()[1]).expect("the control runs");
     }

@@ -55,20 +55,12 @@ impl Timings {
     /// this is the file of another study, or of an older version of it.
     pub(crate) fn open(path: &Path, plan: &Plan<'_>) -> Result<(Self, u32), Error> {
         let mut options = OpenOptions::new();
-        let opened = options
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(path);
+        let opened = options.read(true).write(true).create(true).truncate(false).open(path);
         let file = opened.map_err(Error::io("open", path))?;
         lock(&file, path)?;
         let content = fs::read(path).map_err(Error::io("read", path))?;
         let (round, whole) = plan.whole_rounds(&content, path)?;
-        let mut timings = Self {
-            file,
-            path: path.to_path_buf(),
-        };
+        let mut timings = Self { file, path: path.to_path_buf() };
         if whole == 0 {
             timings.cut(0)?;
             timings.append(HEADER.as_bytes())?;
@@ -80,17 +72,11 @@ impl Timings {
 
     /// Appends the rows of one round and waits until they are on the disk.
     pub(crate) fn append_round(&mut self, rows: &[Row]) -> Result<(), Error> {
-        let mut writer = csv::WriterBuilder::new()
-            .has_headers(false)
-            .from_writer(Vec::new());
+        let mut writer = csv::WriterBuilder::new().has_headers(false).from_writer(Vec::new());
         for row in rows {
-            writer
-                .serialize(row)
-                .map_err(|error| self.broken(error.to_string()))?;
+            writer.serialize(row).map_err(|error| self.broken(error.to_string()))?;
         }
-        let bytes = writer
-            .into_inner()
-            .map_err(|error| self.broken(error.to_string()))?;
+        let bytes = writer.into_inner().map_err(|error| self.broken(error.to_string()))?;
         self.append(&bytes)
     }
 
@@ -111,10 +97,7 @@ impl Timings {
     }
 
     fn broken(&self, reason: String) -> Error {
-        Error::Resume {
-            file: name(&self.path),
-            reason,
-        }
+        Error::Resume { file: name(&self.path), reason }
     }
 }
 
@@ -146,10 +129,7 @@ impl Plan<'_> {
     /// Compares the rows at the beginning of `rows` with those that this round must have.
     fn round(&self, round: u32, rows: &[(Row, usize)]) -> Round {
         let mut next = 0;
-        for (position, index) in rounds::order(self.seed, round, self.keys.len())
-            .into_iter()
-            .enumerate()
-        {
+        for (position, index) in rounds::order(self.seed, round, self.keys.len()).into_iter().enumerate() {
             let is_row = |sample: usize| {
                 let (row, _) = rows.get(next + sample)?;
                 Some(self.is_row(row, &self.keys[index], round, position, sample))
@@ -181,10 +161,7 @@ impl Plan<'_> {
             "line {line} is not what this study and its seed lead to, so the study or the file was changed; remove the partial \
              run's folder and measure again"
         );
-        Error::Resume {
-            file: name(path),
-            reason,
-        }
+        Error::Resume { file: name(path), reason }
     }
 }
 
@@ -200,10 +177,8 @@ enum Round {
 
 /// The rows before the first one that is torn, each with the offset of its end.
 fn complete_rows(content: &[u8]) -> Vec<(Row, usize)> {
-    let mut reader = csv::ReaderBuilder::new()
-        .has_headers(false)
-        .flexible(true)
-        .from_reader(whole_lines(content));
+    let mut reader =
+        csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(whole_lines(content));
     let mut record = csv::StringRecord::new();
     let mut rows = Vec::new();
     while let Ok(true) = reader.read_record(&mut record) {
@@ -215,22 +190,17 @@ fn complete_rows(content: &[u8]) -> Vec<(Row, usize)> {
 
 /// Everything up to the last line break.
 fn whole_lines(content: &[u8]) -> &[u8] {
-    let end = content
-        .iter()
-        .rposition(|byte| *byte == b'\n')
-        .map_or(0, |at| at + 1);
+    let end = content.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
     &content[..end]
 }
 
 /// All rows of a finished file.
 pub(crate) fn read(path: &Path) -> Result<Vec<Row>, Error> {
     let content = fs::read(path).map_err(Error::io("read", path))?;
-    Ok(
-        complete_rows(content.strip_prefix(HEADER.as_bytes()).unwrap_or_default())
-            .into_iter()
-            .map(|(row, _)| row)
-            .collect(),
-    )
+    Ok(complete_rows(content.strip_prefix(HEADER.as_bytes()).unwrap_or_default())
+        .into_iter()
+        .map(|(row, _)| row)
+        .collect())
 }
 
 /// The rows of one trial.
@@ -267,10 +237,7 @@ fn lock(file: &File, path: &Path) -> Result<(), Error> {
 }
 
 fn name(path: &Path) -> String {
-    path.file_name()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .into_owned()
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 #[cfg(test)]
@@ -280,19 +247,11 @@ mod tests {
     const SEED: u64 = 5;
 
     fn keys() -> Vec<Key> {
-        ["a", "b, with a comma", "c"]
-            .map(|variant| Key::new("bench", variant, "p=1"))
-            .to_vec()
+        ["a", "b, with a comma", "c"].map(|variant| Key::new("bench", variant, "p=1")).to_vec()
     }
 
     fn plan(keys: &[Key], failed: [bool; 3]) -> Plan<'_> {
-        Plan {
-            study: "s",
-            keys,
-            seed: SEED,
-            rounds: 3,
-            failed: failed.to_vec(),
-        }
+        Plan { study: "s", keys, seed: SEED, rounds: 3, failed: failed.to_vec() }
     }
 
     /// A folder that is removed when it goes out of scope.
@@ -317,10 +276,7 @@ mod tests {
     }
 
     fn round_rows(keys: &[Key], round: u32, failed: [bool; 3]) -> Vec<Row> {
-        let sample = Sample {
-            iterations: 7,
-            elapsed: Duration::from_nanos(9),
-        };
+        let sample = Sample { iterations: 7, elapsed: Duration::from_nanos(9) };
         let order = rounds::order(SEED, round, keys.len())
             .into_iter()
             .enumerate()
@@ -334,13 +290,9 @@ mod tests {
     fn two_rounds(path: &Path, keys: &[Key]) -> (Vec<u8>, Vec<u8>) {
         let (mut timings, next) = Timings::open(path, &plan(keys, [false; 3])).expect("a new file");
         assert_eq!(next, 0);
-        timings
-            .append_round(&round_rows(keys, 0, [false; 3]))
-            .expect("round 0");
+        timings.append_round(&round_rows(keys, 0, [false; 3])).expect("round 0");
         let first = fs::read(path).expect("written");
-        timings
-            .append_round(&round_rows(keys, 1, [false; 3]))
-            .expect("round 1");
+        timings.append_round(&round_rows(keys, 1, [false; 3])).expect("round 1");
         (first, fs::read(path).expect("written"))
     }
 
@@ -359,11 +311,7 @@ mod tests {
                 _ => (0, HEADER.as_bytes()),
             };
             assert_eq!(next, rounds, "torn at byte {length}");
-            assert_eq!(
-                fs::read(&path).expect("still there"),
-                content,
-                "torn at byte {length}"
-            );
+            assert_eq!(fs::read(&path).expect("still there"), content, "torn at byte {length}");
         }
     }
 
@@ -373,10 +321,7 @@ mod tests {
         let (path, keys) = (scratch.file(), keys());
         let (_, content) = two_rounds(&path, &keys);
         let changed = [keys[0].clone(), Key::new("bench", "new", "p=1"), keys[2].clone()];
-        let seed = Plan {
-            seed: SEED + 1,
-            ..plan(&keys, [false; 3])
-        };
+        let seed = Plan { seed: SEED + 1, ..plan(&keys, [false; 3]) };
         for plan in [plan(&changed, [false; 3]), seed] {
             assert!(Timings::open(&path, &plan).is_err());
             assert_eq!(fs::read(&path).expect("still there"), content);
@@ -393,9 +338,7 @@ mod tests {
         let failed = [false, true, false];
         let (mut timings, next) = Timings::open(&path, &plan(&keys, failed)).expect("the same run");
         assert_eq!(next, 2);
-        timings
-            .append_round(&round_rows(&keys, 2, failed))
-            .expect("round 2");
+        timings.append_round(&round_rows(&keys, 2, failed)).expect("round 2");
         drop(timings);
         let (_, next) = Timings::open(&path, &plan(&keys, failed)).expect("the same run");
         assert_eq!(next, 3);
@@ -406,9 +349,7 @@ mod tests {
         let scratch = Scratch::new("lock");
         let (path, keys) = (scratch.file(), keys());
         let (_first, _) = Timings::open(&path, &plan(&keys, [false; 3])).expect("a new file");
-        let second = Timings::open(&path, &plan(&keys, [false; 3]))
-            .err()
-            .expect("must be kept out");
+        let second = Timings::open(&path, &plan(&keys, [false; 3])).err().expect("must be kept out");
         assert!(second.to_string().contains("another process"));
     }
 }

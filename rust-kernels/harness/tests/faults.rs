@@ -7,10 +7,7 @@ use std::fs;
 use common::{Repository, SAMPLES, VARIANTS, fail, succeed};
 
 fn output(repository: &Repository, arguments: &[&str]) -> std::process::Output {
-    repository
-        .fixture(arguments, Some(&repository.partial("faults")))
-        .output()
-        .expect("the fixture starts")
+    repository.fixture(arguments, Some(&repository.partial("faults"))).output().expect("the fixture starts")
 }
 
 fn info(repository: &Repository) -> serde_json::Value {
@@ -27,11 +24,7 @@ fn rows(repository: &Repository) -> Vec<String> {
 fn a_panic_is_recorded_and_the_others_go_on() {
     let repository = Repository::new();
     let done = output(&repository, &["measure", "3", "panic"]);
-    assert_eq!(
-        String::from_utf8_lossy(&done.stderr),
-        "",
-        "panics and Criterion are silent"
-    );
+    assert_eq!(String::from_utf8_lossy(&done.stderr), "", "panics and Criterion are silent");
     let text = succeed(done);
     assert!(text.contains("left out: sum/faulty@items=100"), "{text}");
     let failed = &info(&repository)["studies"]["fixture"]["failed"];
@@ -45,15 +38,9 @@ fn a_panic_is_recorded_and_the_others_go_on() {
 fn a_variant_that_fails_later_keeps_its_earlier_rounds() {
     let repository = Repository::new();
     succeed(output(&repository, &["measure", "5", "late"]));
-    let faulty = rows(&repository)
-        .iter()
-        .filter(|row| row.contains(",faulty,"))
-        .count();
+    let faulty = rows(&repository).iter().filter(|row| row.contains(",faulty,")).count();
     assert_eq!(faulty, 2 * SAMPLES);
-    assert_eq!(
-        info(&repository)["studies"]["fixture"]["failed"][0]["error"],
-        "tired"
-    );
+    assert_eq!(info(&repository)["studies"]["fixture"]["failed"][0]["error"], "tired");
 }
 
 #[test]
@@ -67,21 +54,13 @@ fn a_function_that_never_measures_is_an_error_with_its_name() {
 fn progress_lines_have_their_form_and_nothing_else_is_printed_before_the_table() {
     let repository = Repository::new();
     let text = succeed(output(&repository, &["measure", "4"]));
-    let lines: Vec<&str> = text
-        .lines()
-        .take_while(|line| !line.starts_with("parameter"))
-        .collect();
+    let lines: Vec<&str> = text.lines().take_while(|line| !line.starts_with("parameter")).collect();
     assert!(
         lines.len() >= 2
-            && lines
-                .iter()
-                .all(|line| line.starts_with('[') && line.contains(" % · fixture · round ")),
+            && lines.iter().all(|line| line.starts_with('[') && line.contains(" % · fixture · round ")),
         "{text}"
     );
-    assert!(
-        lines[lines.len() - 1].contains("100 % · fixture · round 4 of 4 · done in"),
-        "{text}"
-    );
+    assert!(lines[lines.len() - 1].contains("100 % · fixture · round 4 of 4 · done in"), "{text}");
 }
 
 #[test]

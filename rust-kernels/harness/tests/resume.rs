@@ -46,10 +46,7 @@ fn whole_rounds(text: &str) -> &str {
 fn measure_and_kill(repository: &Repository, partial: Option<&Path>) {
     let rounds = rounds().to_string();
     let mut command = repository.fixture(&["measure", &rounds], partial);
-    let mut fixture = command
-        .stdout(std::process::Stdio::null())
-        .spawn()
-        .expect("the fixture starts");
+    let mut fixture = command.stdout(std::process::Stdio::null()).spawn().expect("the fixture starts");
     std::thread::sleep(LONGEST.mul_f64(random_fraction()));
     // Kill is SIGKILL on Unix: no destructor runs, no buffer is flushed.
     fixture.kill().expect("it can be killed, or is over");
@@ -77,31 +74,19 @@ fn a_killed_run_goes_on_where_it_was_and_appears_to_nobody() {
     let mut kept = String::new();
     for _ in 0..kills() {
         measure_and_kill(&repository, Some(&partial));
-        assert_eq!(
-            repository.visible(),
-            [""; 0],
-            "a run appeared before it was whole"
-        );
+        assert_eq!(repository.visible(), [""; 0], "a run appeared before it was whole");
         let now = read(&partial, "fixture.time.csv");
         assert!(now.starts_with(&kept), "whole rounds were changed");
         kept = whole_rounds(&now).to_owned();
     }
     let rounds = rounds().to_string();
-    succeed(
-        repository
-            .fixture(&["measure", &rounds], Some(&partial))
-            .output()
-            .expect("the fixture starts"),
-    );
+    succeed(repository.fixture(&["measure", &rounds], Some(&partial)).output().expect("the fixture starts"));
     let text = read(&partial, "fixture.time.csv");
     assert!(text.starts_with(&kept), "whole rounds were changed");
     check_complete(&text);
     let study = &info(&partial)["studies"]["fixture"];
     assert_eq!(study["state"], "complete");
-    assert!(
-        study["resumed"].as_u64() > Some(0),
-        "every kill came too late: raise ROUNDS_PER_KILL"
-    );
+    assert!(study["resumed"].as_u64() > Some(0), "every kill came too late: raise ROUNDS_PER_KILL");
     check_order(&repository, &partial, &text);
 }
 
@@ -110,17 +95,10 @@ fn check_complete(text: &str) {
     let mut samples: HashMap<String, Vec<usize>> = HashMap::new();
     for columns in text.lines().skip(1).map(columns) {
         let [variant, round, _, sample] = columns;
-        samples
-            .entry(format!("{variant} {round}"))
-            .or_default()
-            .push(sample.parse().expect("a number"));
+        samples.entry(format!("{variant} {round}")).or_default().push(sample.parse().expect("a number"));
     }
     assert_eq!(samples.len(), VARIANTS * rounds() as usize);
-    assert!(
-        samples
-            .values()
-            .all(|samples| *samples == (0..SAMPLES).collect::<Vec<_>>())
-    );
+    assert!(samples.values().all(|samples| *samples == (0..SAMPLES).collect::<Vec<_>>()));
 }
 
 /// An uninterrupted run with the same seed has the same order.
@@ -130,19 +108,9 @@ fn check_order(repository: &Repository, partial: &Path, text: &str) {
     info["studies"]["fixture"]["state"] = "measuring".into();
     fs::write(again.join("run.json"), info.to_string()).expect("a temporary file");
     let rounds = rounds().to_string();
-    succeed(
-        repository
-            .fixture(&["measure", &rounds], Some(&again))
-            .output()
-            .expect("the fixture starts"),
-    );
-    let order = |text: &str| {
-        text.lines()
-            .skip(1)
-            .map(columns)
-            .map(|row| row.map(str::to_owned))
-            .collect::<Vec<_>>()
-    };
+    succeed(repository.fixture(&["measure", &rounds], Some(&again)).output().expect("the fixture starts"));
+    let order =
+        |text: &str| text.lines().skip(1).map(columns).map(|row| row.map(str::to_owned)).collect::<Vec<_>>();
     assert!(
         order(text) == order(&read(&again, "fixture.time.csv")),
         "the order changed with the interruptions"
@@ -162,21 +130,12 @@ fn a_run_without_an_outer_program_appears_by_its_own_rename_only() {
     for _ in 0..3 {
         measure_and_kill(&repository, None);
         let finished = repository.finished();
-        assert!(
-            finished
-                .iter()
-                .all(|run| info(run)["studies"]["fixture"]["state"] == "complete")
-        );
+        assert!(finished.iter().all(|run| info(run)["studies"]["fixture"]["state"] == "complete"));
     }
     let before = repository.finished().len();
     // Two at least begin in the same second.
     for _ in 0..2 {
-        succeed(
-            repository
-                .fixture(&["measure", "2"], None)
-                .output()
-                .expect("the fixture starts"),
-        );
+        succeed(repository.fixture(&["measure", "2"], None).output().expect("the fixture starts"));
     }
     let finished = repository.finished();
     assert_eq!(finished.len(), before + 2);
@@ -192,12 +151,7 @@ fn a_complete_study_is_not_measured_again() {
     let repository = Repository::new();
     let partial = repository.partial("twice");
     let measure = || {
-        succeed(
-            repository
-                .fixture(&["measure", "2"], Some(&partial))
-                .output()
-                .expect("the fixture starts"),
-        )
+        succeed(repository.fixture(&["measure", "2"], Some(&partial)).output().expect("the fixture starts"))
     };
     measure();
     let files = || (read(&partial, "run.json"), read(&partial, "fixture.time.csv"));
@@ -210,18 +164,10 @@ fn a_complete_study_is_not_measured_again() {
 fn a_run_begun_with_other_settings_is_refused() {
     let repository = Repository::new();
     let partial = repository.partial("other");
-    succeed(
-        repository
-            .fixture(&["measure", "2"], Some(&partial))
-            .output()
-            .expect("the fixture starts"),
-    );
+    succeed(repository.fixture(&["measure", "2"], Some(&partial)).output().expect("the fixture starts"));
     let before = read(&partial, "fixture.time.csv");
     let message = common::fail(
-        repository
-            .fixture(&["measure", "3"], Some(&partial))
-            .output()
-            .expect("the fixture starts"),
+        repository.fixture(&["measure", "3"], Some(&partial)).output().expect("the fixture starts"),
     );
     assert!(message.contains("rounds"), "{message}");
     assert_eq!(read(&partial, "fixture.time.csv"), before);

@@ -38,9 +38,7 @@ impl Repository {
     /// The fixture, started in a folder below the root, as a notebook is.
     pub fn fixture(&self, arguments: &[&str], partial: Option<&Path>) -> Command {
         let mut command = Command::new(fixture());
-        command
-            .args(arguments)
-            .current_dir(self.0.join("rust-kernels/inner"));
+        command.args(arguments).current_dir(self.0.join("rust-kernels/inner"));
         command
             .env_remove("ASYNC_COST_PARTIAL")
             .env_remove("ASYNC_COST_PROFILE")
@@ -61,14 +59,9 @@ impl Repository {
     /// Finished runs of the fixture, which are kept among the hidden ones.
     pub fn finished(&self) -> Vec<PathBuf> {
         let pattern = |folder: PathBuf| {
-            fs::read_dir(folder)
-                .into_iter()
-                .flatten()
-                .map(|entry| entry.expect("readable").path())
+            fs::read_dir(folder).into_iter().flatten().map(|entry| entry.expect("readable").path())
         };
-        pattern(self.0.join("data/runs/.partial/test"))
-            .flat_map(pattern)
-            .collect()
+        pattern(self.0.join("data/runs/.partial/test")).flat_map(pattern).collect()
     }
 }
 
@@ -81,12 +74,7 @@ impl Drop for Repository {
 /// Standard output of a program that must succeed.
 pub fn succeed(output: Output) -> String {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    assert!(
-        output.status.success(),
-        "{}\n{}",
-        text(&output.stdout),
-        text(&output.stderr)
-    );
+    assert!(output.status.success(), "{}\n{}", text(&output.stdout), text(&output.stderr));
     text(&output.stdout)
 }
 
@@ -99,14 +87,8 @@ pub fn fail(output: Output) -> String {
 /// `examples/fixture.rs`, which cargo builds along with the tests.
 fn fixture() -> PathBuf {
     let test = std::env::current_exe().expect("tests have a path");
-    let build = test
-        .parent()
-        .and_then(Path::parent)
-        .expect("tests lie in <build>/deps");
+    let build = test.parent().and_then(Path::parent).expect("tests lie in <build>/deps");
     let program = build.join("examples/fixture");
-    assert!(
-        program.exists(),
-        "run `cargo test` without `--test`, or `cargo build --example fixture` before"
-    );
+    assert!(program.exists(), "run `cargo test` without `--test`, or `cargo build --example fixture` before");
     program
 }
