@@ -1,0 +1,1484 @@
+// -*- coding: utf-8 -*-
+// ---
+// jupyter:
+//   jupytext:
+//     formats: notebooks///ipynb,rust-kernels///rs:percent
+//     text_representation:
+//       extension: .rs
+//       format_name: percent
+//       format_version: '1.3'
+//       jupytext_version: 1.19.6
+//   kernelspec:
+//     display_name: Rust
+//     language: rust
+//     name: rust
+// ---
+
+// %% [markdown]
+// # Does it disappear in a real application?
+//
+// On a fake operating system, made of counters, `async` costs a multiple of the hand-written loop: that is
+// what [the notebook beside this one](measure.ipynb) measures. Whoever publishes such a figure adds a
+// comfort: *in a real application there are system calls, and next to them the difference disappears.* It
+// is usually computed, at best imitated by a dummy call behind each operation. Here we look.
+//
+// So this is the same server once more, on real sockets. Clients connect, each sends a line, each gets its
+// line back; bytes go through the kernel, the poller is a real epoll, connections are file descriptors that
+// are opened and closed. One thread serves them in three ways:
+//
+// - `manual`: a loop written by hand;
+// - `async`: async functions on the lean executor of the other notebook, whose tasks need no box and whose
+//   wakers need no allocation;
+// - `async+box`: the same functions on its conventional executor: a `Box<dyn Future>` for each task, wakers
+//   behind an `Arc`.
+//
+// When you have read it you can decide whether the choice between the three matters for a server of your
+// own that does *at least* this: accept, read, write, close. What a real server does beyond that is the
+// same on both sides, and only makes the difference smaller. What a real server does *not* do, namely play
+// its own clients, makes it look smaller here than it is; so that part is measured too, for you to
+// subtract.
+
+// %% [markdown]
+// ## Compile cells as for a benchmark
+//
+// These settings give cells the profile of `cargo bench`. The harness looks, and refuses to measure without
+// them.
+
+// %% tags=["active-ipynb"]
+// :build_env CARGO_PROFILE_DEV_OPT_LEVEL=3
+// :build_env CARGO_PROFILE_DEV_DEBUG_ASSERTIONS=false
+// :build_env CARGO_PROFILE_DEV_OVERFLOW_CHECKS=false
+// :build_env CARGO_PROFILE_DEV_CODEGEN_UNITS=1
+// :build_env CARGO_PROFILE_DEV_INCREMENTAL=false
+// :dep harness = { path = "../../rust-kernels/harness" }
+// :dep polling = "=3.11.0"
+// :dep slab = "=0.4.12"
+// :dep zero-cost = { path = "../../rust-kernels/zero-cost" }
+
+// %% [markdown]
+// `polling` is the poller below the smol family of runtimes. From `zero-cost`, which is the other notebook
+// as a crate, come both executors, the probes that count without being timed, and the work of a request.
+// Nothing of that is repeated here.
+
+// %%
+use std::array;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::future::{Future, poll_fn};
+use std::io::{self, ErrorKind, Read, Write};
+use std::marker::PhantomData;
+use std::num::NonZeroUsize;
+use std::ops::Deref;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use harness::{Bencher, Key, Study};
+use polling::{PollMode, Poller};
+use slab::Slab;
+use zero_cost::{
+    ArcWaker, ArgExecutor, ArgSpawner, BoxRcExecutor, CONNECTIONS, Counted, Counter, Counts, NoWork, Probe,
+    SMALL_BUFFER, Spawn, SpawnError, Steps, TASKS, Timed, Work, compare,
+};
+
+// %% [markdown]
+// # A world of sockets
+//
+// ## The ledger
+//
+// Equal work is a promise that has to be kept in system calls, because they are what the time goes into. So
+// each call to the operating system is entered in a ledger, in timed code as well: one addition to a cell,
+// next to a system call of some hundred nanoseconds. The server's calls and the client's are kept apart.
+
+// %%
+/// What the program asks of the operating system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Call {
+    /// The server has the poller watch a socket.
+    Register,
+    /// The server has the poller watch it for something else.
+    Reregister,
+    /// The server has the poller forget a socket.
+    Unregister,
+    /// The server waits for events.
+    Poll,
+    /// The server asks for the next connection.
+    Accept,
+    /// The server reads from a connection.
+    Read,
+    /// The server writes to a connection.
+    Write,
+    /// The server closes its end.
+    Close,
+    /// A client opens a connection.
+    Open,
+    /// Clients announce the connections they have opened.
+    Ring,
+    /// A client sends its line.
+    Send,
+    /// A client reads its answer.
+    Receive,
+    /// A client closes its end.
+    HangUp,
+}
+
+// %% [markdown]
+// Most of these are one system call. Two are more. Opening a connection makes the pair of sockets and sets
+// each of them to non-blocking. And waiting through `polling` is **five** system calls where a bare
+// `epoll_wait` would be one: set a timer, arm it, wait, look for a notification from another thread, arm
+// that again. A program pays for this with either style, and a server with many connections pays for it
+// rarely; yet it is a cushion under the first of our two loads, and we shall have to remember it. (A test
+// runs the servers under `strace` and compares.)
+
+// %%
+impl Call {
+    /// All of them in the order of declaration, with their counter's name in the data and their number of
+    /// system calls.
+    pub const ALL: [(Self, &'static str, u64); 13] = [
+        (Self::Register, "register", 1),
+        (Self::Reregister, "reregister", 1),
+        (Self::Unregister, "unregister", 1),
+        (Self::Poll, "poll", 5),
+        (Self::Accept, "accept", 1),
+        (Self::Read, "read", 1),
+        (Self::Write, "write", 1),
+        (Self::Close, "close", 1),
+        (Self::Open, "client_open", 3),
+        (Self::Ring, "client_ring", 1),
+        (Self::Send, "client_send", 1),
+        (Self::Receive, "client_receive", 1),
+        (Self::HangUp, "client_hang_up", 1),
+    ];
+}
+
+/// Whether the operating system was interrupted by a signal before it did anything.
+fn is_interrupted<T>(outcome: &io::Result<T>) -> bool {
+    outcome.as_ref().is_err_and(|error| error.kind() == ErrorKind::Interrupted)
+}
+
+/// Whether the operation has to be tried again when the poller says so.
+fn would_block<T>(outcome: &io::Result<T>) -> bool {
+    outcome.as_ref().is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
+}
+
+// %% [markdown]
+// The ledger also knows how many of the calls would have blocked and how many bytes moved. And it has a
+// knob for tests: sockets may take less than they are offered, and deliver less than there is. With `most`
+// at 5, each read and write moves five bytes at most, so that every server has to cope with requests and
+// answers in pieces.
+
+// %%
+/// Counts calls to the operating system and the bytes that they moved.
+pub struct Ledger {
+    calls: [Cell<u64>; Call::ALL.len()],
+    /// Calls of the server that would have blocked.
+    refused: Cell<u64>,
+    /// Bytes that the server read.
+    bytes_read: Cell<u64>,
+    /// Bytes that the server wrote.
+    bytes_written: Cell<u64>,
+    /// Bytes that the server may read or write at once.
+    most: usize,
+}
+
+impl Ledger {
+    /// A ledger of zeros. The server's reads and writes will be of `most` bytes at most.
+    pub fn new(most: usize) -> Self {
+        Self {
+            calls: array::from_fn(|_| Cell::default()),
+            refused: Cell::default(),
+            bytes_read: Cell::default(),
+            bytes_written: Cell::default(),
+            most,
+        }
+    }
+
+    /// Enters a call.
+    #[inline(always)]
+    fn enter(&self, call: Call) {
+        let count = &self.calls[call as usize];
+        count.set(count.get() + 1);
+    }
+
+    /// Makes a call, again if a signal interrupts it.
+    #[inline(always)]
+    fn attempt<T>(&self, call: Call, mut operation: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+        loop {
+            self.enter(call);
+            let outcome = operation();
+            if would_block(&outcome) {
+                self.refused.set(self.refused.get() + 1);
+            }
+            if !is_interrupted(&outcome) {
+                return outcome;
+            }
+        }
+    }
+}
+
+// %% [markdown]
+// What it has counted is exported under these names.
+
+// %%
+impl Ledger {
+    /// All counts so far, and the system calls that they amount to: all of them, and the clients' alone.
+    pub fn counts(&self) -> Counts {
+        let calls = Call::ALL.map(|(call, name, each)| (call, name, self.calls[call as usize].get(), each));
+        let mut counts: Counts = calls.iter().map(|&(_, name, count, _)| (name, count)).collect();
+        let clients = calls.iter().filter(|(call, ..)| *call as usize >= Call::Open as usize);
+        counts.extend([
+            ("syscalls", calls.iter().map(|(_, _, count, each)| count * each).sum()),
+            ("client_syscalls", clients.map(|(_, _, count, each)| count * each).sum()),
+            ("would_block", self.refused.get()),
+            ("read_bytes", self.bytes_read.get()),
+            ("written_bytes", self.bytes_written.get()),
+        ]);
+        counts
+    }
+}
+
+// %% [markdown]
+// Reading and writing are compiled once, out of line, so that every server goes through the same door to
+// the kernel. The sockets are non-blocking; a call either moves bytes now or fails with `WouldBlock`.
+
+// %%
+/// Reads into the start of `buffer`; 0 if the other end is closed, or the buffer empty.
+#[inline(never)]
+fn read_call(ledger: &Ledger, mut stream: &UnixStream, buffer: &mut [u8]) -> io::Result<usize> {
+    let most = buffer.len().min(ledger.most);
+    let length = ledger.attempt(Call::Read, || stream.read(&mut buffer[..most]))?;
+    ledger.bytes_read.set(ledger.bytes_read.get() + length as u64);
+    Ok(length)
+}
+
+/// Writes from the start of `bytes`; the number of bytes that were taken.
+#[inline(never)]
+fn write_call(ledger: &Ledger, mut stream: &UnixStream, bytes: &[u8]) -> io::Result<usize> {
+    let most = bytes.len().min(ledger.most);
+    let length = ledger.attempt(Call::Write, || stream.write(&bytes[..most]))?;
+    ledger.bytes_written.set(ledger.bytes_written.get() + length as u64);
+    Ok(length)
+}
+
+// %% [markdown]
+// ## The door
+//
+// A connection is a fresh pair of Unix-domain sockets: the client keeps one end, the server gets the other.
+// What is missing is the moment of arrival, in which a listening socket becomes readable. The door plays
+// that part, and not for free: clients ring, which writes a byte for each connection into one more socket,
+// and to accept is to read one such byte and take the connection that waits. That is one system call, as
+// `accept4` would be, and one that truly would block when nobody is there.
+
+// %%
+/// Where connections arrive.
+pub struct Door {
+    /// What happens in this world.
+    pub ledger: Ledger,
+    /// Rung by clients.
+    button: UnixStream,
+    /// Heard by the server: readable while a connection waits.
+    bell: UnixStream,
+    /// The server's ends of connections that wait to be accepted.
+    waiting: RefCell<VecDeque<UnixStream>>,
+}
+
+impl Door {
+    /// A door where nobody waits. The server's reads and writes will be of `most` bytes at most.
+    ///
+    /// # Errors
+    /// The operating system's error, for example when too many files are open.
+    pub fn open(most: usize) -> io::Result<Rc<Self>> {
+        let (button, bell) = UnixStream::pair()?;
+        bell.set_nonblocking(true)?;
+        let waiting = RefCell::new(VecDeque::with_capacity(CONNECTIONS));
+        Ok(Rc::new(Self { ledger: Ledger::new(most), button, bell, waiting }))
+    }
+
+    /// Makes a connection wait at the door, of which `stream`, non-blocking, is the server's end.
+    pub fn hand_over(&self, stream: UnixStream) {
+        self.waiting.borrow_mut().push_back(stream);
+    }
+
+    /// Opens a connection whose other end waits at the door, and returns the client's end. The server will
+    /// not hear of it before somebody rings.
+    ///
+    /// # Errors
+    /// The operating system's error, for example when too many files are open.
+    pub fn connect(&self) -> io::Result<UnixStream> {
+        self.ledger.enter(Call::Open);
+        let (ours, theirs) = UnixStream::pair()?;
+        ours.set_nonblocking(true)?;
+        theirs.set_nonblocking(true)?;
+        self.hand_over(theirs);
+        Ok(ours)
+    }
+}
+
+// %% [markdown]
+// Several clients who come together ring together. A Unix-domain socket books every write with some hundred
+// bytes of overhead, and would be full after less than three hundred single bytes.
+
+// %%
+impl Door {
+    /// Rings for the last `arrivals` connections, with one system call.
+    ///
+    /// # Errors
+    /// The operating system's error.
+    ///
+    /// # Panics
+    /// If there are more of them than [`CONNECTIONS`].
+    pub fn ring(&self, arrivals: usize) -> io::Result<()> {
+        self.ledger.enter(Call::Ring);
+        (&self.button).write_all(&[b'!'; CONNECTIONS][..arrivals])
+    }
+
+    /// The next connection.
+    ///
+    /// # Errors
+    /// `WouldBlock` if nobody has rung; any other error of the operating system.
+    ///
+    /// # Panics
+    /// If somebody rang without a connection.
+    #[inline(never)]
+    pub fn accept(&self) -> io::Result<UnixStream> {
+        self.ledger.attempt(Call::Accept, || (&self.bell).read_exact(&mut [0]))?;
+        Ok(self.waiting.borrow_mut().pop_front().expect("no connection for this ring"))
+    }
+}
+
+// %% [markdown]
+// ## The clients
+//
+// Somebody has to send requests, and there is only one thread. So clients follow a script and the server's
+// wait is their cue: whenever the server has nothing left to do but to wait, they take a *turn*, after
+// which something is ready. In a turn, who was answered reads the answer and hangs up; who was connected in
+// the turn before sends a line; and new clients connect, as long as fewer than `live` are connected.
+//
+// This work is part of the time of every variant, the same code for all, driven by the same number of
+// turns. It is neither small nor hidden: further down the clients are measured on their own.
+//
+// No two clients say the same, so an answer that went to the wrong connection is noticed.
+
+// %%
+/// Bytes of a request, and of its answer.
+pub const LINE: usize = 12;
+
+/// What client number `number` says, and wants to hear.
+pub fn line(number: usize) -> [u8; LINE] {
+    let mut line = *b"hello 00000\n";
+    let mut rest = number;
+    for digit in line[6..11].iter_mut().rev() {
+        *digit += (rest % 10) as u8;
+        rest /= 10;
+    }
+    line
+}
+
+/// A client that is connected.
+struct Peer {
+    stream: UnixStream,
+    line: [u8; LINE],
+    /// One byte longer than it should get, to notice an answer that is too long.
+    answer: [u8; LINE + 1],
+    /// Bytes of `answer` that have come.
+    received: usize,
+}
+
+impl Peer {
+    fn send(&mut self, ledger: &Ledger) {
+        ledger.enter(Call::Send);
+        let sent = self.stream.write(&self.line).expect("a new socket has room for a line");
+        assert_eq!(sent, LINE, "a new socket has room for a line");
+    }
+
+    /// Whether the whole answer is here.
+    ///
+    /// # Panics
+    /// If it is wrong, or the server has hung up without one.
+    fn has_answer(&mut self, ledger: &Ledger) -> bool {
+        ledger.enter(Call::Receive);
+        let read = self.stream.read(&mut self.answer[self.received..]);
+        if would_block(&read) {
+            return false;
+        }
+        let length = read.expect("the server is there");
+        self.received += length;
+        let expected = self.line.escape_ascii();
+        assert_ne!(length, 0, "the server hung up on {expected}");
+        let answer = &self.answer[..self.received];
+        if self.received < LINE {
+            return false;
+        }
+        assert_eq!(answer, self.line, "{expected} was answered {}", answer.escape_ascii());
+        true
+    }
+}
+
+// %% [markdown]
+// The script itself, then. It panics at the first wrong byte: here, a benchmark is its own test.
+
+// %%
+/// All clients of one world.
+pub struct Clients {
+    door: Rc<Door>,
+    /// How many are connected at one time.
+    live: usize,
+    /// How many will still come.
+    left: usize,
+    /// The number of the next one.
+    number: usize,
+    connected: Vec<Peer>,
+    asked: Vec<Peer>,
+}
+
+impl Clients {
+    /// Clients who come to this door, `live` at a time.
+    ///
+    /// # Panics
+    /// If `live` is 0 or more than [`CONNECTIONS`].
+    pub fn new(door: Rc<Door>, live: usize) -> Self {
+        assert!((1..=CONNECTIONS).contains(&live), "between 1 and {CONNECTIONS} at a time");
+        let room = || Vec::with_capacity(live);
+        Self { door, live, left: 0, number: 0, connected: room(), asked: room() }
+    }
+
+    /// Lets everybody do what can be done without the server.
+    ///
+    /// # Panics
+    /// If an answer is wrong, or the operating system refuses a socket.
+    pub fn turn(&mut self) {
+        let ledger = &self.door.ledger;
+        self.asked.retain_mut(|peer| {
+            let stays = !peer.has_answer(ledger);
+            if !stays {
+                ledger.enter(Call::HangUp); // retain_mut drops the peer, and with it the socket
+            }
+            stays
+        });
+        self.connected.iter_mut().for_each(|peer| peer.send(ledger));
+        self.asked.append(&mut self.connected);
+        let arrivals = self.left.min(self.live - self.asked.len());
+        for _ in 0..arrivals {
+            let stream = self.door.connect().expect("two more files may be opened");
+            let line = line(self.number);
+            self.number += 1;
+            self.connected.push(Peer { stream, line, answer: [0; LINE + 1], received: 0 });
+        }
+        if arrivals > 0 {
+            self.door.ring(arrivals).expect("the server listens");
+        }
+        self.left -= arrivals;
+    }
+}
+
+// %% [markdown]
+// All servers have one face: a function that serves so many connections and gives others their turn before
+// each wait. With that, one run is two lines.
+
+// %%
+/// Serves so many connections, and calls the second argument before each wait.
+pub type Serve<'s> = &'s mut dyn FnMut(usize, &mut dyn FnMut());
+
+impl Clients {
+    /// One run: `connections` clients come, ask and are answered.
+    ///
+    /// # Panics
+    /// If one of them is not.
+    pub fn visit(&mut self, connections: usize, serve: Serve<'_>) {
+        self.left = connections;
+        serve(connections, &mut || self.turn());
+        self.turn(); // the last answers
+        let waiting = self.left + self.connected.len() + self.asked.len();
+        assert_eq!(waiting, 0, "the server went home while {waiting} clients waited");
+    }
+}
+
+// %% [markdown]
+// ## The poller
+//
+// `polling` offers four modes. *Oneshot*, its default, reports a socket once and then wants to be asked
+// again, one more system call for each wait. *Edge* reports changes, so a server that leaves a byte unread
+// is never told of that byte again. We use *level*: what is reported is what is true, as often as it is
+// true. That wants care in another place. A socket is nearly always writable, so a level-triggered interest
+// in writing would be reported all the time. Hence a connection is watched for what it waits for and
+// nothing else, and this changes only if an answer does not fit into the socket. With lines as short as
+// ours it never does, and a connection costs two calls to the poller: one to come, one to go.
+
+// %%
+/// What a connection waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interest {
+    Read,
+    Write,
+}
+
+/// How long a server waits before it gives up. Whatever can become ready is ready before the wait begins,
+/// because clients act on the same thread; so this only makes a mistake end in a message and not in silence.
+pub const PATIENCE: Duration = Duration::from_secs(1);
+
+/// The door's key; connection `slot` has the key `slot + 1`.
+const DOOR: usize = 0;
+
+/// A real epoll, behind the ledger.
+pub struct Epoll {
+    /// Declared before `door`, hence dropped before it, and so before the bell is closed.
+    poller: Poller,
+    door: Rc<Door>,
+}
+
+impl Epoll {
+    /// A poller that watches nothing.
+    ///
+    /// # Errors
+    /// The operating system's error.
+    pub fn new(door: Rc<Door>) -> io::Result<Self> {
+        Ok(Self { poller: Poller::new()?, door })
+    }
+
+    /// Room for an event of every connection, of the door, and of the poller's own two files.
+    fn room() -> polling::Events {
+        polling::Events::with_capacity(NonZeroUsize::MIN.saturating_add(TASKS + 1))
+    }
+}
+
+// %% [markdown]
+// Registering is the one `unsafe` function here. `polling` works with file descriptors, and demands that
+// none is closed while it is watched; a socket does not know that it is. Each server will have to say why
+// it keeps that promise.
+
+// %%
+impl Epoll {
+    fn event(key: usize, interest: Interest) -> polling::Event {
+        match interest {
+            Interest::Read => polling::Event::readable(key),
+            Interest::Write => polling::Event::writable(key),
+        }
+    }
+
+    /// Watches `source` for readability. Its events carry `key`.
+    ///
+    /// # Panics
+    /// If the operating system refuses.
+    ///
+    /// # Safety
+    /// It must be unregistered before it is closed, unless this poller is dropped first.
+    #[inline(never)]
+    unsafe fn register(&self, source: &impl AsFd, key: usize) {
+        self.door.ledger.enter(Call::Register);
+        let (source, event) = (&source.as_fd(), Self::event(key, Interest::Read));
+        // SAFETY: promised by the caller.
+        let outcome = unsafe { self.poller.add_with_mode(source, event, PollMode::Level) };
+        outcome.expect("the kernel watches one socket more");
+    }
+
+    /// Watches `source`, which is registered, for `interest` instead.
+    ///
+    /// # Panics
+    /// If the operating system refuses.
+    #[inline(never)]
+    fn reregister(&self, source: &impl AsFd, key: usize, interest: Interest) {
+        self.door.ledger.enter(Call::Reregister);
+        let outcome = self.poller.modify_with_mode(source, Self::event(key, interest), PollMode::Level);
+        outcome.expect("the socket is registered");
+    }
+
+    /// Forgets `source`.
+    ///
+    /// # Panics
+    /// If it is not registered.
+    #[inline(never)]
+    fn unregister(&self, source: &impl AsFd) {
+        self.door.ledger.enter(Call::Unregister);
+        self.poller.delete(source.as_fd()).expect("the socket is registered");
+    }
+
+    /// Replaces the content of `events` by what is ready, when something is.
+    ///
+    /// # Panics
+    /// If nothing is for [`PATIENCE`]: then nothing ever will be, and the server has forgotten somebody.
+    #[inline(never)]
+    fn wait(&self, events: &mut polling::Events) {
+        self.door.ledger.enter(Call::Poll);
+        events.clear();
+        let ready = self.poller.wait(events, Some(PATIENCE)).expect("a poller that works");
+        assert!(ready > 0, "no client has done anything for {PATIENCE:?}; has one been forgotten?");
+    }
+}
+
+// %% [markdown]
+// # By hand
+//
+// The state machine that everyone writes: am I receiving or sending, and how far am I? `step` goes as far
+// as it can and says what it waits for. Whatever goes wrong, a client that hangs up in the middle of its
+// line, a socket that breaks while we write, a line that is longer than the buffer: it ends *this*
+// connection and concerns nobody else.
+
+// %%
+/// Whether `received` holds a whole request.
+fn holds_line(received: &[u8]) -> bool {
+    received.contains(&b'\n')
+}
+
+/// How far a connection came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// It has to wait.
+    Wait(Interest),
+    /// It was answered, or it broke.
+    Over,
+}
+
+/// A connection of the hand-written server.
+struct Connection {
+    stream: UnixStream,
+    /// What the poller watches it for.
+    watched: Interest,
+    /// True once the whole request is here.
+    answering: bool,
+    buffer: [u8; SMALL_BUFFER],
+    /// Bytes of `buffer` that were received.
+    filled: usize,
+    /// Bytes of `buffer` that were sent back.
+    sent: usize,
+}
+
+impl Connection {
+    fn new<P: Probe>(stream: UnixStream) -> Self {
+        P::add(Counter::ZeroedBytes, SMALL_BUFFER);
+        let buffer = [0; SMALL_BUFFER];
+        Self { stream, watched: Interest::Read, answering: false, buffer, filled: 0, sent: 0 }
+    }
+}
+
+// %% [markdown]
+// Note that a read which brought something is not followed by another "to see if there is more". When the
+// line is whole we know enough, and with level-triggered events we may leave what we have not read.
+
+// %%
+impl Connection {
+    /// Goes as far as possible without waiting.
+    #[inline(always)]
+    fn step<W: Work, P: Probe>(&mut self, ledger: &Ledger, work: W) -> Step {
+        if !self.answering {
+            while !holds_line(&self.buffer[..self.filled]) {
+                match read_call(ledger, &self.stream, &mut self.buffer[self.filled..]) {
+                    Ok(length @ 1..) => self.filled += length,
+                    error if would_block(&error) => return Step::Wait(Interest::Read),
+                    _ => return Step::Over,
+                }
+            }
+            work.perform();
+            self.answering = true;
+        }
+        while self.sent < self.filled {
+            match write_call(ledger, &self.stream, &self.buffer[self.sent..self.filled]) {
+                Ok(length @ 1..) => self.sent += length,
+                error if would_block(&error) => return Step::Wait(Interest::Write),
+                _ => return Step::Over,
+            }
+        }
+        P::add(Counter::Transactions, 1);
+        Step::Over
+    }
+}
+
+// %% [markdown]
+// ## The loop
+//
+// Its list of work is the list of events, as in the best loop of the other notebook; connections live in a
+// slab. Whatever needs memory is kept from run to run.
+
+// %%
+/// The hand-written server.
+pub struct ManualServer<W, P> {
+    /// Declared before `connections`, hence dropped before them.
+    epoll: Epoll,
+    connections: Slab<Connection>,
+    /// Connections that will still come in this run.
+    left: usize,
+    work: W,
+    probe: PhantomData<P>,
+}
+
+impl<W: Work, P: Probe> ManualServer<W, P> {
+    /// A server for the connections that arrive at `door`.
+    ///
+    /// # Errors
+    /// The operating system's error.
+    pub fn new(door: Rc<Door>, work: W) -> io::Result<Self> {
+        let connections = Slab::with_capacity(CONNECTIONS);
+        Ok(Self { epoll: Epoll::new(door)?, connections, left: 0, work, probe: PhantomData })
+    }
+
+    /// Lets the connection in `slot` go as far as it can, and closes it if that is the end.
+    fn step(&mut self, slot: usize) {
+        let connection = &mut self.connections[slot];
+        match connection.step::<W, P>(&self.epoll.door.ledger, self.work) {
+            Step::Wait(interest) if interest == connection.watched => {}
+            Step::Wait(interest) => {
+                connection.watched = interest;
+                self.epoll.reregister(&connection.stream, slot + 1, interest);
+            }
+            Step::Over => {
+                self.epoll.unregister(&connection.stream);
+                self.epoll.door.ledger.enter(Call::Close);
+                self.connections.remove(slot); // closes the socket
+            }
+        }
+    }
+
+    /// Accepts whoever waits; after the last connection nobody listens at the door any more.
+    fn accept(&mut self) {
+        while self.left > 0 {
+            let accepted = self.epoll.door.accept();
+            if would_block(&accepted) {
+                return;
+            }
+            let stream = accepted.expect("a bell that works");
+            self.left -= 1;
+            let slot = self.connections.insert(Connection::new::<P>(stream));
+            P::peak(Counter::PeakConnections, self.connections.len());
+            // SAFETY: a connection leaves the slab in `step` only, where it is unregistered; or with the
+            // whole server, and then the poller goes first.
+            unsafe { self.epoll.register(&self.connections[slot].stream, slot + 1) };
+            self.step(slot);
+        }
+        self.epoll.unregister(&self.epoll.door.bell);
+    }
+}
+
+// %% [markdown]
+// The loop itself is short. It ends when everybody has come and gone.
+
+// %%
+impl<W: Work, P: Probe> ManualServer<W, P> {
+    /// Serves so many connections; calls `before_wait` whenever there is nothing left to do but to wait.
+    ///
+    /// # Panics
+    /// If nothing happens after that, or the operating system refuses what it must not.
+    pub fn run(&mut self, connections: usize, events: &mut polling::Events, before_wait: &mut dyn FnMut()) {
+        self.left = connections;
+        // SAFETY: the door outlives the poller, which holds on to it.
+        unsafe { self.epoll.register(&self.epoll.door.bell, DOOR) };
+        self.accept();
+        while self.left > 0 || !self.connections.is_empty() {
+            before_wait();
+            self.epoll.wait(events);
+            for event in events.iter() {
+                P::add(Counter::Events, 1);
+                match event.key {
+                    DOOR => self.accept(),
+                    key => self.step(key - 1),
+                }
+            }
+        }
+    }
+}
+
+// %% [markdown]
+// # In async
+//
+// ## The reactor
+//
+// It turns events into wakes. For each source it remembers whether the source may be ready, who waits for
+// it, and what the poller watches it for. There is one improvement over the published reactor, which binds
+// a waker before each operation and unbinds it afterwards: a waker is taken down only when the operation
+// would block, and used up by the next event. That makes one clone for each wait, the least there can be.
+
+// %%
+/// What the reactor knows of one source.
+struct Readiness {
+    /// False from the operation that would have blocked until the next event.
+    ready: bool,
+    /// What the poller watches it for.
+    watched: Interest,
+    /// Who wants to hear of the next event.
+    waker: Option<Waker>,
+}
+
+/// Turns events into wakes.
+pub struct Reactor<P> {
+    epoll: Epoll,
+    sources: RefCell<Slab<Readiness>>,
+    events: RefCell<polling::Events>,
+    probe: PhantomData<P>,
+}
+
+impl<P: Probe> Reactor<P> {
+    /// A reactor without sources.
+    ///
+    /// # Errors
+    /// The operating system's error.
+    pub fn new(door: Rc<Door>) -> io::Result<Self> {
+        let sources = RefCell::new(Slab::with_capacity(TASKS));
+        let events = RefCell::new(Epoll::room());
+        Ok(Self { epoll: Epoll::new(door)?, sources, events, probe: PhantomData })
+    }
+
+    /// Waits for events and wakes whoever waits for them.
+    ///
+    /// # Panics
+    /// If nothing happens, or if it is called by one of the wakers.
+    pub fn wait(&self) {
+        let mut events = self.events.borrow_mut();
+        self.epoll.wait(&mut events);
+        for event in events.iter() {
+            P::add(Counter::Events, 1);
+            let waker = self.sources.borrow_mut().get_mut(event.key).and_then(|source| {
+                source.ready = true;
+                source.waker.take()
+            });
+            // The sources are free again: a waker may do anything, even drop one of them.
+            if let Some(waker) = waker {
+                P::add(Counter::Wakes, 1);
+                waker.wake();
+            }
+        }
+    }
+}
+
+// %% [markdown]
+// The unboxed variant passes the reactor around by reference, the boxed one by `Rc`, because a `'static`
+// future cannot borrow.
+
+// %%
+/// A cheap way to hold on to a reactor.
+pub trait ReactorHandle: Clone + Deref<Target = Reactor<Self::Probe>> {
+    /// Who is told about events, wakes and wakers.
+    type Probe: Probe;
+}
+
+impl<P: Probe> ReactorHandle for &Reactor<P> {
+    type Probe = P;
+}
+
+impl<P: Probe> ReactorHandle for Rc<Reactor<P>> {
+    type Probe = P;
+}
+
+/// A source that the reactor watches from its registration until it is dropped.
+pub struct Watched<R: ReactorHandle, S: AsFd> {
+    reactor: R,
+    key: usize,
+    source: S,
+}
+
+impl<R: ReactorHandle, S: AsFd> Watched<R, S> {
+    /// Registers `source`. It counts as ready, so that the first operation is tried at once.
+    ///
+    /// # Panics
+    /// If the operating system refuses.
+    pub fn new(reactor: R, source: S) -> Self {
+        let readiness = Readiness { ready: true, watched: Interest::Read, waker: None };
+        let mut sources = reactor.sources.borrow_mut();
+        let key = sources.insert(readiness);
+        R::Probe::peak(Counter::PeakConnections, sources.len() - 1); // all but the door
+        drop(sources);
+        // SAFETY: the source is ours and is unregistered when we are dropped. If we are forgotten, it is
+        // never closed.
+        unsafe { reactor.epoll.register(&source, key) };
+        Self { reactor, key, source }
+    }
+}
+
+impl<R: ReactorHandle, S: AsFd> Drop for Watched<R, S> {
+    fn drop(&mut self) {
+        self.reactor.epoll.unregister(&self.source);
+        let readiness = self.reactor.sources.borrow_mut().remove(self.key);
+        drop(readiness); // the reactor is free when the waker, if any, is dropped
+    }
+}
+
+// %% [markdown]
+// ## An operation
+//
+// Accepting, reading and writing differ in the call they make and in what they wait for. Here is all that
+// they share, and all of `async` I/O: if the source may be ready, try; if that would block, say who is to
+// be woken, and by what.
+
+// %%
+impl<R: ReactorHandle, S: AsFd> Watched<R, S> {
+    /// Tries `call` if the source may be ready. Otherwise, and if it would block, the next event wakes the
+    /// task.
+    fn poll_io<T>(
+        &self,
+        interest: Interest,
+        context: &Context<'_>,
+        mut call: impl FnMut(&S) -> io::Result<T>,
+    ) -> Poll<io::Result<T>> {
+        R::Probe::add(Counter::OperationPolls, 1);
+        let ready = self.reactor.sources.borrow()[self.key].ready;
+        if ready {
+            let outcome = call(&self.source);
+            if !would_block(&outcome) {
+                return Poll::Ready(outcome);
+            }
+        } else {
+            R::Probe::add(Counter::NotReadyPolls, 1);
+        }
+        let mut sources = self.reactor.sources.borrow_mut();
+        let readiness = &mut sources[self.key];
+        readiness.ready = false;
+        if readiness.watched != interest {
+            readiness.watched = interest;
+            self.reactor.epoll.reregister(&self.source, self.key, interest);
+        }
+        let known = readiness.waker.as_ref().is_some_and(|waker| waker.will_wake(context.waker()));
+        if known {
+            return Poll::Pending;
+        }
+        R::Probe::add(Counter::WakerClones, 1);
+        let outdated = readiness.waker.replace(context.waker().clone());
+        drop(sources);
+        drop(outdated);
+        Poll::Pending
+    }
+}
+
+// %% [markdown]
+// The door and the streams are then thin. `poll_fn` makes a future of a function, so there is no future to
+// write by hand.
+
+// %%
+/// The bell of a door, as something to watch.
+pub struct Bell(Rc<Door>);
+
+impl AsFd for Bell {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.bell.as_fd()
+    }
+}
+
+/// Accepts connections without blocking its thread.
+pub struct AsyncDoor<R: ReactorHandle>(Watched<R, Bell>);
+
+/// Reads and writes without blocking its thread.
+pub struct AsyncStream<R: ReactorHandle>(Watched<R, UnixStream>);
+
+impl<R: ReactorHandle> AsyncDoor<R> {
+    /// Listens at the reactor's door.
+    pub fn new(reactor: R) -> Self {
+        let bell = Bell(Rc::clone(&reactor.epoll.door));
+        Self(Watched::new(reactor, bell))
+    }
+
+    /// The next connection, registered already.
+    pub async fn accept(&self) -> io::Result<AsyncStream<R>> {
+        let accept =
+            |context: &mut Context<'_>| self.0.poll_io(Interest::Read, context, |bell| bell.0.accept());
+        let stream = poll_fn(accept).await?;
+        Ok(AsyncStream(Watched::new(self.0.reactor.clone(), stream)))
+    }
+}
+
+// %% [markdown]
+// A stream reads and writes through the same two functions as the loop does. It is closed by being dropped,
+// wherever its task ends.
+
+// %%
+impl<R: ReactorHandle> AsyncStream<R> {
+    fn ledger(&self) -> &Ledger {
+        &self.0.reactor.epoll.door.ledger
+    }
+
+    /// Reads into the start of `buffer`; 0 if the other end is closed, or the buffer empty.
+    pub fn read(&self, buffer: &mut [u8]) -> impl Future<Output = io::Result<usize>> {
+        poll_fn(move |context| {
+            let call = |stream: &UnixStream| read_call(self.ledger(), stream, buffer);
+            self.0.poll_io(Interest::Read, context, call)
+        })
+    }
+
+    /// Writes from the start of `bytes`; the number of bytes that were taken.
+    pub fn write(&self, bytes: &[u8]) -> impl Future<Output = io::Result<usize>> {
+        poll_fn(move |context| {
+            let call = |stream: &UnixStream| write_call(self.ledger(), stream, bytes);
+            self.0.poll_io(Interest::Write, context, call)
+        })
+    }
+}
+
+impl<R: ReactorHandle> Drop for AsyncStream<R> {
+    fn drop(&mut self) {
+        self.ledger().enter(Call::Close); // which happens when the fields are dropped
+    }
+}
+
+// %% [markdown]
+// ## The server
+//
+// And this is what one writes. The state machine, its flag and its offsets have gone into two loops; the
+// table of connections, into the executor.
+
+// %%
+/// Reads one line and sends it back. What goes wrong ends this connection and concerns nobody else.
+pub async fn connection<R: ReactorHandle, W: Work>(stream: AsyncStream<R>, work: W) {
+    R::Probe::add(Counter::ZeroedBytes, SMALL_BUFFER);
+    let mut buffer = [0; SMALL_BUFFER];
+    let mut filled = 0;
+    while !holds_line(&buffer[..filled]) {
+        let Ok(length @ 1..) = stream.read(&mut buffer[filled..]).await else { return };
+        filled += length;
+    }
+    work.perform();
+    let mut sent = 0;
+    while sent < filled {
+        let Ok(length @ 1..) = stream.write(&buffer[sent..filled]).await else { return };
+        sent += length;
+    }
+    R::Probe::add(Counter::Transactions, 1);
+}
+
+/// Accepts so many connections and hands each to `spawn`.
+pub async fn accept_all<R: ReactorHandle>(
+    reactor: R,
+    connections: usize,
+    spawn: impl Fn(AsyncStream<R>) -> Result<(), SpawnError>,
+) {
+    let door = AsyncDoor::new(reactor);
+    for _ in 0..connections {
+        let stream = door.accept().await.expect("a bell that works");
+        spawn(stream).expect("the executor has room for all connections");
+    }
+}
+
+// %% [markdown]
+// ## Two executors
+//
+// Both come from the other notebook, where they are explained. `ArgExecutor` holds all tasks by value in a
+// table of slots. They must be of one type, so a third async function does either job; a waker is a pointer
+// into the table.
+
+// %%
+/// What a task of the unboxed server is for.
+pub enum Job<R: ReactorHandle> {
+    /// Accept so many connections.
+    Listen(usize),
+    /// Serve this one.
+    Connection(AsyncStream<R>),
+}
+
+/// Does either job.
+async fn serve<R: ReactorHandle, W: Work>(job: Job<R>, reactor: R, spawner: &ArgSpawner<Job<R>>, work: W) {
+    match job {
+        Job::Listen(connections) => {
+            accept_all(reactor, connections, |stream| spawner.spawn(Job::Connection(stream))).await;
+        }
+        Job::Connection(stream) => connection(stream, work).await,
+    }
+}
+
+// %% [markdown]
+// `BoxRcExecutor` with `ArcWaker` is close to what most programs have: each task in a box of its own behind
+// a virtual call, wakers counted atomically. (Close, because its wakers are made with the executor, not
+// with each task.) Its reactor is shared by `Rc`. The task that accepts reaches its executor by a weak
+// link: should a run end in a panic while that task still waits, both must go, and with them all sockets.
+//
+// A *world* sets a server up and hands its `serve` function to `drive`, which calls it as often as it
+// likes, to time it, to count or to test. All set-up is outside the time.
+
+// %%
+/// Is given a server.
+pub type Drive<'d> = &'d mut dyn FnMut(Serve<'_>);
+
+/// Sets up, at this door, a server whose requests cause so many steps of work, and hands it over.
+pub type World = fn(steps: u32, door: &Rc<Door>, drive: Drive<'_>);
+
+/// Work of so many steps.
+fn work<W: Work>(steps: u32) -> W {
+    W::under(zero_cost::Load { syscalls: false, steps })
+}
+
+/// The variant `manual`.
+pub fn manual<W: Work, P: Probe>(steps: u32, door: &Rc<Door>, drive: Drive<'_>) {
+    let mut server = ManualServer::<W, P>::new(Rc::clone(door), work(steps)).expect("a poller");
+    let mut events = Epoll::room();
+    drive(&mut |connections, before_wait| server.run(connections, &mut events, before_wait));
+}
+
+/// The variant `async`.
+pub fn unboxed<W: Work, P: Probe>(steps: u32, door: &Rc<Door>, drive: Drive<'_>) {
+    let reactor = Reactor::<P>::new(Rc::clone(door)).expect("a poller");
+    let (spawner, work) = (ArgSpawner::default(), work::<W>(steps));
+    let make = |job| serve(job, &reactor, &spawner, work);
+    // SAFETY: nothing here has a second thread, and the reactor, which keeps the wakers, cannot be sent to
+    // one.
+    let executor = unsafe { ArgExecutor::<_, _, _, P>::new(&spawner, make) };
+    drive(&mut |connections, before_wait| {
+        executor.spawn(Job::Listen(connections)).expect("a vacant slot");
+        executor.run(|| {
+            before_wait();
+            reactor.wait();
+        });
+    });
+}
+
+/// The variant `async+box`.
+pub fn boxed<W: Work + 'static, P: Probe>(steps: u32, door: &Rc<Door>, drive: Drive<'_>) {
+    let reactor = Rc::new(Reactor::<P>::new(Rc::clone(door)).expect("a poller"));
+    let work = work::<W>(steps);
+    // SAFETY: as for `unboxed`.
+    let executor = unsafe { BoxRcExecutor::<ArcWaker, P>::new() };
+    drive(&mut |connections, before_wait| {
+        let spawner = Rc::downgrade(&executor);
+        let spawn = move |stream| {
+            let executor = spawner.upgrade().ok_or(SpawnError::NoExecutor)?;
+            executor.spawn(connection(stream, work))
+        };
+        executor.spawn(accept_all(Rc::clone(&reactor), connections, spawn)).expect("a vacant slot");
+        executor.run(|| {
+            before_wait();
+            reactor.wait();
+        });
+    });
+}
+
+// %% [markdown]
+// ## The null subject
+//
+// How much of the time is not the server's at all? The variant `client` runs the same clients against a
+// stand-in that knows in advance what will happen when. It has no poller, never tries in vain, never waits;
+// it does only what must happen at the other end for the clients to go on: take the connection, one read,
+// one write, close. Its time is the floor below all servers. Subtract it from both sides, and what is left
+// of a server is what it spends on *finding out* when to do these things: the poller, the registrations,
+// the reads that come too early, and the loop or the executor around them.
+
+// %%
+/// The variant `client`.
+pub fn stand_in<W: Work, P: Probe>(steps: u32, door: &Rc<Door>, drive: Drive<'_>) {
+    let work = work::<W>(steps);
+    let mut open = Vec::with_capacity(CONNECTIONS);
+    drive(&mut |connections, before_wait| {
+        let mut left = connections;
+        while left > 0 {
+            before_wait(); // they connect
+            let rings = door.ledger.attempt(Call::Accept, || (&door.bell).read(&mut [0; CONNECTIONS]));
+            open.extend(door.waiting.borrow_mut().drain(..rings.expect("somebody rang")));
+            P::peak(Counter::PeakConnections, open.len());
+            left -= open.len();
+            before_wait(); // they ask
+            for stream in open.drain(..) {
+                let mut buffer = [0; SMALL_BUFFER];
+                P::add(Counter::ZeroedBytes, SMALL_BUFFER);
+                let length = read_call(&door.ledger, &stream, &mut buffer).expect("a request");
+                work.perform();
+                write_call(&door.ledger, &stream, &buffer[..length]).expect("room for the answer");
+                P::add(Counter::Transactions, 1);
+                door.ledger.enter(Call::Close);
+            }
+        }
+    });
+}
+
+// %% [markdown]
+// # All variants in one table
+//
+// There are two loads, and the published one lies between them in spirit. With `live=3`, three clients
+// connect, ask, are answered and make room for the next three; a wait yields three events at best, and most
+// of the time goes into waiting and connecting. With `live=256`, all clients are there at once: two waits
+// serve them all, the cushion of the poller is gone, and 256 sockets and tasks no longer fit into the
+// first-level cache. That load is the harder test of the claim.
+//
+// And since a real application also *does* something, `manual` and `async` are run with work as well: so
+// many steps of a dependent xorshift chain per request, about a nanosecond each.
+
+// %%
+/// What a world is put under.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Load {
+    /// Clients that are connected at one time.
+    pub live: usize,
+    /// Steps of work per request.
+    pub steps: u32,
+}
+
+/// Nothing but I/O, with few clients and with many.
+pub const BARE: [Load; 2] = [Load { live: 3, steps: 0 }, Load { live: CONNECTIONS, steps: 0 }];
+
+/// A microsecond of work per request, or ten.
+pub const WORKING: [Load; 2] =
+    [Load { live: CONNECTIONS, steps: 1000 }, Load { live: CONNECTIONS, steps: 10_000 }];
+
+/// Labels for [`Timed`], which give each variant its own machine code.
+pub mod label {
+    pub enum Manual {}
+    pub enum Async {}
+    pub enum AsyncBox {}
+    pub enum Client {}
+    pub enum ManualWork {}
+    pub enum AsyncWork {}
+}
+
+/// One way to serve.
+#[derive(Clone, Copy)]
+pub struct Variant {
+    /// The word for it in the data.
+    pub name: &'static str,
+    /// What it is measured under.
+    pub loads: &'static [Load],
+    /// Its timed code.
+    pub timed: World,
+    /// The same code, counting.
+    pub counted: World,
+}
+
+impl Variant {
+    /// Its name under this load.
+    pub fn key(&self, load: Load) -> Key {
+        let (work, steps) = match load.steps {
+            0 => ("", String::new()),
+            steps => ("+work", format!(" work={steps}")),
+        };
+        Key::new(format!("{}{work}", self.name), self.name, format!("live={}{steps}", load.live))
+    }
+}
+
+// %% [markdown]
+// Of each pair, the first function is timed and the second one counts. They differ in their probe only.
+
+// %%
+/// The baseline, the two async servers, the null subject, and the first two with work.
+pub fn variants() -> [Variant; 6] {
+    use label::{Async, AsyncBox, AsyncWork, Client, Manual, ManualWork};
+    let new = |name, loads: &'static [Load], timed, counted| Variant { name, loads, timed, counted };
+    [
+        new("manual", &BARE, manual::<NoWork, Timed<Manual>>, manual::<NoWork, Counted>),
+        new("async", &BARE, unboxed::<NoWork, Timed<Async>>, unboxed::<NoWork, Counted>),
+        new("async+box", &BARE, boxed::<NoWork, Timed<AsyncBox>>, boxed::<NoWork, Counted>),
+        new("client", &BARE, stand_in::<NoWork, Timed<Client>>, stand_in::<NoWork, Counted>),
+        new("manual", &WORKING, manual::<Steps, Timed<ManualWork>>, manual::<Steps, Counted>),
+        new("async", &WORKING, unboxed::<Steps, Timed<AsyncWork>>, unboxed::<Steps, Counted>),
+    ]
+}
+
+// %% [markdown]
+// # Proof of equal work
+//
+// What must one run of 256 requests count? Clients come in batches of `live`, so there are *B* = 256 /
+// `live` of them, rounded up.
+//
+// - **Waits.** Each batch needs two: until it has connected, and until it has asked. 2 *B*.
+// - **Accepts.** 256 succeed. One comes too early, before the first client; and after each batch but the
+//   last the door is tried once more, in vain. So *B* fail.
+// - **Reads.** A connection is tried as soon as it is accepted, which is too early, and again when its line
+//   is there: 512, of which 256 fail. **Writes** never fail: 256.
+// - **Events.** One for each line, and one for each batch at the door: 256 + *B*.
+// - **Bytes.** 256 times 12 in, and as many out.
+// - **The poller** hears of 256 connections and one door, twice each, and nothing is ever watched for
+//   writing.
+// - **Tasks** are polled once when they start and once for each event they wait for: 2 · 256, and 1 + *B*
+//   for the one that accepts.
+// - **Wakers.** As many clones as failed operations, 256 + *B*, each used up by a wake.
+//
+// For manual and async alike, in everything that both have. Nothing in it depends on luck: the script
+// decides what is ready when.
+
+// %%
+/// The counters of the probe that mean something here.
+pub const COUNTERS: [(Counter, &str); 12] = [
+    (Counter::Events, "events"),
+    (Counter::Spawns, "spawns"),
+    (Counter::Polls, "polls"),
+    (Counter::OperationPolls, "operation_polls"),
+    (Counter::NotReadyPolls, "not_ready_polls"),
+    (Counter::WakerClones, "waker_clones"),
+    (Counter::Wakes, "wakes"),
+    (Counter::Transactions, "transactions"),
+    (Counter::ZeroedBytes, "zeroed_bytes"),
+    (Counter::FutureBytes, "future_bytes"),
+    (Counter::PeakConnections, "peak_connections"),
+    (Counter::PeakTasks, "peak_tasks"),
+];
+
+/// Makes two runs in a world that counts, and returns the counts of the second.
+///
+/// # Panics
+/// If an answer is wrong, or sockets cannot be had.
+pub fn count(world: World, load: Load) -> Counts {
+    let door = Door::open(usize::MAX).expect("a socket for the bell");
+    let mut clients = Clients::new(Rc::clone(&door), load.live);
+    let mut counts = Counts::new();
+    world(load.steps, &door, &mut |serve| {
+        clients.visit(CONNECTIONS, serve);
+        Counted::reset();
+        let before = door.ledger.counts();
+        clients.visit(CONNECTIONS, serve);
+        counts = door.ledger.counts().into_iter().map(|(name, after)| (name, after - before[name])).collect();
+    });
+    counts.extend(COUNTERS.map(|(counter, name)| (name, Counted::value(counter))));
+    counts
+}
+
+// %% [markdown]
+// The same in code. How large futures are is for the compiler to say.
+
+// %%
+/// What one run of a variant must count, by the reasoning above.
+pub fn expected(variant: &Variant, load: Load) -> Counts {
+    let connections = CONNECTIONS as u64;
+    let batches = connections.div_ceil(load.live as u64);
+    let when = |condition, count| if condition { count } else { 0 };
+    let serves = |count| when(variant.name != "client", count);
+    let schedules = |count| when(variant.name.starts_with("async"), count);
+    let client_syscalls = 6 * connections + batches;
+    let floor = client_syscalls + batches + 3 * connections;
+    let finding_out = 2 * (connections + 1) + 5 * 2 * batches + connections + connections;
+    Counts::from([
+        ("register", serves(connections + 1)),
+        ("reregister", 0),
+        ("unregister", serves(connections + 1)),
+        ("poll", serves(2 * batches)),
+        ("accept", batches + serves(connections)),
+        ("read", connections + serves(connections)),
+        ("write", connections),
+        ("close", connections),
+        ("would_block", serves(connections + batches)),
+        ("read_bytes", connections * LINE as u64),
+        ("written_bytes", connections * LINE as u64),
+        ("client_open", connections),
+        ("client_ring", batches),
+        ("client_send", connections),
+        ("client_receive", connections),
+        ("client_hang_up", connections),
+        ("client_syscalls", client_syscalls),
+        ("syscalls", floor + serves(finding_out)),
+        ("events", serves(connections + batches)),
+        ("spawns", schedules(connections + 1)),
+        ("polls", schedules(2 * connections + 1 + batches)),
+        ("operation_polls", schedules(4 * connections + batches)),
+        ("not_ready_polls", 0),
+        ("waker_clones", schedules(connections + batches)),
+        ("wakes", schedules(connections + batches)),
+        ("transactions", connections),
+        ("zeroed_bytes", connections * SMALL_BUFFER as u64),
+        ("peak_connections", load.live as u64),
+        ("peak_tasks", schedules(load.live as u64 + 1)),
+    ])
+}
+
+// %% [markdown]
+// Nothing is measured that has not passed this: the study below proves each of its variants when it is
+// built.
+
+// %%
+/// The counts of a variant under this load.
+///
+/// # Panics
+/// If the variant does not do the work that it should, with the counts that are wrong.
+pub fn prove(variant: &Variant, load: Load) -> Counts {
+    let counts = count(variant.counted, load);
+    if let Err(wrong) = compare(&counts, &expected(variant, load)) {
+        panic!("{} does other work than it should:\n{wrong}", variant.key(load));
+    }
+    counts
+}
+
+// %% [markdown]
+// Here is what the four subjects count, once it is proved.
+
+// %% tags=["active-ipynb"]
+// for variant in &variants()[..4] {
+//     for &load in variant.loads {
+//         let counts = prove(variant, load);
+//         let row = ["syscalls", "client_syscalls", "poll", "read", "would_block", "polls", "waker_clones"];
+//         let row = row.map(|name| format!("{name} {:>4}", counts[name])).join("  ");
+//         println!("{:>9} {:>8}  {row}", variant.name, format!("live={}", load.live));
+//     }
+// }
+
+// %% [markdown]
+// The first column is the scale of everything that follows: more than a dozen system calls for each
+// request, and not one of them more for async. What async adds are some hundred polls and wakes for all
+// requests together, on the near side of the kernel, a few nanoseconds each.
+//
+// # The study
+
+// %%
+/// All variants under all their loads, proven to do equal work.
+///
+/// # Panics
+/// If one of them does not.
+pub fn study() -> Study {
+    let mut study = Study::new("zero-cost-sockets").baseline("manual");
+    for variant in variants() {
+        for &load in variant.loads {
+            let key = variant.key(load);
+            study = study.bench(key.clone(), move |bencher: &mut Bencher| {
+                let door = Door::open(usize::MAX).expect("a socket for the bell");
+                let mut clients = Clients::new(Rc::clone(&door), load.live);
+                (variant.timed)(load.steps, &door, &mut |serve| {
+                    bencher.iter(&mut || clients.visit(CONNECTIONS, serve));
+                });
+            });
+            for (counter, value) in prove(&variant, load) {
+                study = study.count(key.clone(), counter, value);
+            }
+        }
+    }
+    study.control("live=3").control("live=256")
+}
+
+// %% [markdown]
+// For those who read this as a crate: here is the same proof as a test. Ten thousand connections in
+// sequence, requests in pieces, clients that hang up, and files that must all be closed in the end, are
+// tested in files of their own.
+
+// %%
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_variants_do_equal_work() {
+        for variant in variants() {
+            for &load in variant.loads {
+                prove(&variant, load);
+            }
+        }
+    }
+}
+
+// %% [markdown]
+// # Measurement
+//
+// What is timed is a whole visit of 256 clients: opening their sockets, sending, serving, reading and
+// checking the answers, closing. Only the poller, the tables and the executor are made beforehand.
+//
+// `quick` takes a minute or two and shows that everything works; it is not evidence. For that, set the
+// environment variable `ASYNC_COST_PROFILE` to `standard` or `thorough` before you start the kernel.
+
+// %% tags=["active-ipynb"]
+// let profile = harness::Profile::from_env()?;
+// let outcome = study().measure(&profile)?;
+// println!("{outcome}");
+
+// %% [markdown]
+// That is a first look: the median ratio to the loop written by hand, in the same round and under the same
+// load. Check `manual (A/A)` before anything else. Its true ratio is 1, so a difference that is not clearly
+// larger than its own has not been seen: "disappears" means no more and no less than that. Then look at
+// `client`: what it lacks to 1 is the part that a server can influence at all. To judge servers alone, take
+// the floor off both sides: (async − client) / (manual − client).
+//
+// # What this does not say
+//
+// - The clients live on the server's thread and in its caches. On the far side of a network they would take
+//   none of its time, which makes the server's share larger; a TCP stack and a network card's interrupts
+//   would make it smaller again.
+// - `client` is a floor, not an exact share: the stand-in touches memory in another order, and its read,
+//   write and close count as floor although a server has to do them.
+// - The poller's five calls per wait are those of `polling` 3.11 on Linux. Over a bare `epoll_wait` the
+//   load `live=3` would have about 700 system calls less, and the difference between the variants a larger
+//   share of the rest.
+// - 256 clients at once need some 520 open files, which the usual limit of 1024 allows. What happens with
+//   ten thousand at once, this study cannot say.
+// - An answer that fits into the socket is never waited for. Large answers would add waits, and equally
+//   many to both sides.
+//
+// # What next
+//
+// - Change something: give the connection two lines to echo, watch edges instead of levels, let the clients
+//   send byte by byte. The proof will tell you which counts have changed, and for whom.
+// - `cargo bench -p zero-cost-sockets --bench counts` counts instructions and allocations. Instructions are
+//   those in user space only: the kernel's, which are most of the time here, are in none of these counts.

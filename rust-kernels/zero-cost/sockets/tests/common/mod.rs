@@ -1,0 +1,46 @@
+//! What all tests of the servers need: the servers, a limit on time, and sockets for one test at a time.
+
+use std::process;
+use std::rc::Rc;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use zero_cost_sockets::{Clients, Door, World, variants};
+
+/// How long one test may take before it counts as hanging.
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// Runs `test` alone, because two tests with 256 connections each need more files than a program may usually
+/// open. Kills the program when it takes too long.
+pub fn watched(test: impl FnOnce()) {
+    static ALONE: Mutex<()> = Mutex::new(());
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let (done, waits) = mpsc::channel::<()>();
+    let name = thread::current().name().unwrap_or("a test").to_owned();
+    thread::spawn(move || {
+        if waits.recv_timeout(LIMIT) == Err(RecvTimeoutError::Timeout) {
+            eprintln!("{name} hangs: not finished after {LIMIT:?}");
+            process::abort();
+        }
+    });
+    test();
+    drop(done);
+}
+
+/// The timed servers and the stand-in, by name.
+pub fn subjects() -> impl Iterator<Item = (&'static str, World)> {
+    variants().into_iter().take(4).map(|variant| (variant.name, variant.timed))
+}
+
+/// The timed servers without the stand-in, which knows nothing of trouble.
+pub fn servers() -> impl Iterator<Item = (&'static str, World)> {
+    subjects().filter(|(name, _)| *name != "client")
+}
+
+/// Has `connections` well-behaved clients served, `live` at a time, each answer checked by the client.
+pub fn visit(world: World, door: &Rc<Door>, connections: usize, live: usize) {
+    let mut clients = Clients::new(Rc::clone(door), live);
+    world(0, door, &mut |serve| clients.visit(connections, serve));
+}
