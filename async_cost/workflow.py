@@ -26,7 +26,10 @@ from async_cost.toolchain import ENV, PYTHON, ROOT
 
 PROFILES = ("quick", "standard", "thorough")
 #: Studies that measure, in order, each with its notebook under notebooks/. The study's name is that of its crate and its files.
-MEASURED = {"zero-cost": "zero-cost/measure"}
+MEASURED = {
+    "zero-cost": "zero-cost/measure",
+    "zero-cost-sockets": "zero-cost/sockets",
+}
 #: Notebooks that read a run, in the order of the published page.
 ANALYSED = ("zero-cost",)
 #: Seconds of measuring per profile and study on two slow cores, for the time left before anything is known.
