@@ -1,0 +1,3087 @@
+// -*- coding: utf-8 -*-
+// ---
+// jupyter:
+//   jupytext:
+//     formats: notebooks///ipynb,rust-kernels///rs:percent
+//     text_representation:
+//       extension: .rs
+//       format_name: percent
+//       format_version: '1.3'
+//       jupytext_version: 1.19.6
+//   kernelspec:
+//     display_name: Rust
+//     language: rust
+//     name: rust
+// ---
+
+// %% [markdown]
+// # Which part of async costs what?
+//
+// [The first notebook of this room](measure.ipynb) compares bundles. Its `box` differs from its `nonbox` in five things
+// at once, and its leanest async server takes about three times the instructions of the best loop without telling us
+// where they go. This notebook takes the bundle apart. It has two parts:
+//
+// 1. **The frontier.** How close can plain `async fn`s, with real `Waker`s and a sound executor, come to the loop that
+//    you would write by hand? We build that executor.
+// 2. **The ladder.** From the frontier down to boxed futures with one `Arc` per task and a mutex around the queue, in
+//    steps. Each step changes exactly one thing, so the difference between neighbours is the price of that thing.
+//
+// When you have read it you can decide which habits of your own executor, or of the runtime you use, are worth fighting, and
+// which are noise. Some of the answers are surprising in both directions.
+
+// %% [markdown]
+// ## Compile cells as for a benchmark
+//
+// As always in this house: without these settings the ratios come out wrong, and the harness refuses to measure.
+
+// %% tags=["active-ipynb"]
+// :build_env CARGO_PROFILE_DEV_OPT_LEVEL=3
+// :build_env CARGO_PROFILE_DEV_DEBUG_ASSERTIONS=false
+// :build_env CARGO_PROFILE_DEV_OVERFLOW_CHECKS=false
+// :build_env CARGO_PROFILE_DEV_CODEGEN_UNITS=1
+// :build_env CARGO_PROFILE_DEV_INCREMENTAL=false
+// :dep harness = { path = "../../rust-kernels/harness" }
+// :dep slab = "=0.4.12"
+// :dep zero-cost = { path = "../../rust-kernels/zero-cost" }
+
+// %% [markdown]
+// The world is the one of the first notebook: its fake kernel, its ledger of operations, its probes and its proof of
+// equal work come from there as a crate. Everything in that kernel is compiled out of line with opaque results, so it is
+// the same closed door for every variant here.
+
+// %%
+use std::cell::{Cell, RefCell, UnsafeCell};
+use std::collections::VecDeque;
+use std::future::Future;
+use std::marker::PhantomData;
+use std::mem::{self, ManuallyDrop, MaybeUninit};
+use std::num::NonZero;
+use std::ops::Deref;
+use std::pin::{Pin, pin};
+use std::ptr;
+use std::rc::Rc;
+use std::slice;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, RawWaker, RawWakerVTable, Waker, ready};
+use std::thread::{self, Thread, ThreadId};
+
+use harness::{Bencher, Key, Study};
+use slab::Slab;
+use zero_cost::{
+    CONNECTIONS, Counted, Counter, Counts, Drive, Event, FakeListener, FakePoll, FakeStream, LARGE_BUFFER,
+    Load, NoWork, Probe, READABLE, SMALL_BUFFER, Source, Stats, Steps, TASKS, Timed, WRITABLE, Work, World,
+    WouldBlock, compare, count,
+};
+
+// %% [markdown]
+// ## Two loads
+//
+// The published load is a pipeline: the listener yields one client per poll, so at most three connections live at
+// once, all state stays in the first-level cache, and every table could be tiny. That flatters everything that walks or
+// allocates. So there is a second load, a **crowd**: all 256 clients knock at the same moment, and `accept` never blocks.
+// Then 256 connections live at once, two polls serve them all, and each poll reports 256 events.
+
+// %%
+/// Where clients come from.
+pub trait Door<'s>: Source {
+    /// Opens it.
+    fn open(stats: &'s Stats) -> Self;
+
+    /// The next client.
+    ///
+    /// # Errors
+    /// [`WouldBlock`] if nobody waits.
+    fn accept(&self) -> Result<FakeStream<&'s Stats>, WouldBlock>;
+}
+
+/// One client per poll, as published: at most three connections live at once.
+impl<'s> Door<'s> for FakeListener<&'s Stats> {
+    fn open(stats: &'s Stats) -> Self {
+        Self::new(stats)
+    }
+
+    #[inline(always)]
+    fn accept(&self) -> Result<FakeStream<&'s Stats>, WouldBlock> {
+        FakeListener::accept(self)
+    }
+}
+
+// %%
+/// A listener whose clients are all there already: connections live 256 at once.
+pub struct Crowd<'s>(FakeListener<&'s Stats>);
+
+impl Source for Crowd<'_> {
+    fn token(&self) -> &Cell<Option<usize>> {
+        self.0.token()
+    }
+}
+
+impl<'s> Door<'s> for Crowd<'s> {
+    fn open(stats: &'s Stats) -> Self {
+        Self(FakeListener::new(stats))
+    }
+
+    /// Never blocks. The fake listener fails every other time, so each client costs two calls, in every variant.
+    #[inline(always)]
+    fn accept(&self) -> Result<FakeStream<&'s Stats>, WouldBlock> {
+        self.0.accept().or_else(|WouldBlock| self.0.accept())
+    }
+}
+
+// %% [markdown]
+// All variants look for the end of the line with the same function, and zero their buffer.
+
+// %%
+/// Whether `received` holds a whole request. Looks from the end, where a line has its end.
+#[inline]
+fn holds_line(received: &[u8]) -> bool {
+    received.iter().rev().any(|&byte| byte == b'\n')
+}
+
+// %% [markdown]
+// # The loop to beat
+//
+// It is the best loop that I can write: the events of the poller are the work list, the connections live in a fixed
+// array, and a connection that was just accepted is stepped at once. It differs from `manual (best)` of the first
+// notebook in two things: it can do work per request, and its connections carry no readiness flags, which nobody read.
+
+// %%
+/// A connection of the hand-written server.
+struct Peer<'s> {
+    stream: FakeStream<&'s Stats>,
+    buffer: [u8; SMALL_BUFFER],
+    /// Bytes of `buffer` that were received.
+    filled: usize,
+    /// Bytes of `buffer` that were sent back.
+    sent: usize,
+    /// Whether the whole line is there, and its work done.
+    answering: bool,
+}
+
+impl<'s> Peer<'s> {
+    #[inline]
+    fn new<P: Probe>(stream: FakeStream<&'s Stats>) -> Self {
+        P::add(Counter::ZeroedBytes, SMALL_BUFFER);
+        Self { stream, buffer: [0; SMALL_BUFFER], filled: 0, sent: 0, answering: false }
+    }
+
+    /// Goes as far as possible without waiting; true when all is sent.
+    #[inline(always)]
+    fn step<W: Work, P: Probe>(&mut self, work: W) -> bool {
+        if !self.answering {
+            loop {
+                let Ok(length) = self.stream.read(&mut self.buffer[self.filled..]) else { return false };
+                self.filled += length;
+                if holds_line(&self.buffer[..self.filled]) {
+                    break;
+                }
+            }
+            work.perform();
+            self.answering = true;
+        }
+        loop {
+            let Ok(length) = self.stream.write(&self.buffer[self.sent..self.filled]) else { return false };
+            self.sent += length;
+            if self.sent == self.filled {
+                P::add(Counter::Transactions, 1);
+                return true;
+            }
+        }
+    }
+}
+
+// %%
+/// The poller key of the listener; connection `slot` has the key `slot + 1`.
+const LISTENER: usize = 0;
+
+/// Serves [`CONNECTIONS`] clients, one request each, without anything that deserves a name.
+pub struct Loop<'s, D, W, P> {
+    stats: &'s Stats,
+    poll: FakePoll<&'s Stats>,
+    peers: Box<[Option<Peer<'s>>; CONNECTIONS]>,
+    /// Vacant slots of `peers`; the first `vacancies` entries count.
+    vacant: [u8; CONNECTIONS],
+    vacancies: usize,
+    work: W,
+    kind: PhantomData<(D, P)>,
+}
+
+impl<'s, D: Door<'s>, W: Work, P: Probe> Loop<'s, D, W, P> {
+    pub fn new(stats: &'s Stats, work: W) -> Self {
+        Self {
+            stats,
+            poll: FakePoll::new(stats, TASKS),
+            peers: Box::new([const { None }; CONNECTIONS]),
+            // There are as many slots as values of a byte, so no slot number needs a bounds check.
+            vacant: std::array::from_fn(|slot| slot as u8),
+            vacancies: CONNECTIONS,
+            work,
+            kind: PhantomData,
+        }
+    }
+
+    /// Accepts until that would block, or all are accepted: then nobody needs to hear of the listener again.
+    fn accept(&mut self, listener: &D, left: &mut usize) {
+        while *left > 0 {
+            let Ok(stream) = listener.accept() else { return };
+            self.open(stream);
+            *left -= 1;
+        }
+        self.poll.unregister(listener);
+    }
+}
+
+// %%
+impl<'s, D: Door<'s>, W: Work, P: Probe> Loop<'s, D, W, P> {
+    /// Puts a stream into a vacant slot and lets it try.
+    fn open(&mut self, stream: FakeStream<&'s Stats>) {
+        self.vacancies -= 1;
+        let slot = self.vacant[self.vacancies];
+        P::peak(Counter::PeakConnections, CONNECTIONS - self.vacancies);
+        P::peak(Counter::PeakRegistrations, CONNECTIONS - self.vacancies + 1);
+        let peer = self.peers[slot as usize].insert(Peer::new::<P>(stream));
+        self.poll.register(&peer.stream, slot as usize + 1, READABLE | WRITABLE);
+        self.step(slot);
+    }
+
+    /// Lets the connection in `slot` go as far as it can; vacates the slot if that is the end.
+    #[inline(always)]
+    fn step(&mut self, slot: u8) {
+        let place = &mut self.peers[slot as usize];
+        let peer = place.as_mut().expect("an event of a connection that was closed");
+        if peer.step::<W, P>(self.work) {
+            self.poll.unregister(&peer.stream);
+            *place = None;
+            self.vacant[self.vacancies] = slot;
+            self.vacancies += 1;
+        }
+    }
+
+    /// Serves them all. `events` is memory to use.
+    pub fn run(&mut self, events: &mut Vec<Event>) {
+        let listener = D::open(self.stats);
+        self.poll.register(&listener, LISTENER, READABLE);
+        let mut left = CONNECTIONS;
+        self.accept(&listener, &mut left);
+        while left > 0 || self.vacancies < CONNECTIONS {
+            self.poll.poll(events);
+            P::add(Counter::Events, events.len());
+            for event in events.iter() {
+                match event.key {
+                    LISTENER => self.accept(&listener, &mut left),
+                    key => self.step((key - 1) as u8),
+                }
+            }
+        }
+    }
+}
+
+// %%
+/// The world of the hand-written loop.
+pub fn by_hand<D: OpensDoors, W: Work, P: Probe>(load: Load, drive: Drive<'_>) {
+    let stats = Stats::new(load.syscalls);
+    let mut server = Loop::<D::Door<'_>, W, P>::new(&stats, W::under(load));
+    let mut events = Vec::with_capacity(TASKS);
+    drive(&stats, &mut || server.run(&mut events));
+}
+
+/// A kind of [`Door`], whatever the lifetime.
+pub trait OpensDoors: 'static {
+    type Door<'s>: Door<'s>;
+}
+
+/// At most three connections at once.
+pub enum Pipeline {}
+
+impl OpensDoors for Pipeline {
+    type Door<'s> = FakeListener<&'s Stats>;
+}
+
+/// All connections at once.
+pub enum AtOnce {}
+
+impl OpensDoors for AtOnce {
+    type Door<'s> = Crowd<'s>;
+}
+
+// %% [markdown]
+// # The frontier
+//
+// What does `async` need that the loop has not? Somebody must remember which task waits for which object, somebody must
+// find the task again, and a `Waker` must be able to reach both from anywhere. The trick is to pay for "from anywhere"
+// only when somebody comes from anywhere.
+//
+// ## A block for everything that wakers touch
+//
+// A `Waker` may be cloned, kept for years and used on any thread. The usual answer is to count clones, and
+// counting is what we want to avoid: this load binds 768 wakers per run. But what *is* a waker's message?
+// "Poll task 17 of that executor". If the executor's flags live at an address that is a multiple of 1024, then
+// address plus 17 says it all: one word, nothing to count, so cloning and dropping do nothing.
+//
+// For that, the flags must outlive every waker, and since we do not count, we cannot know when the last one has gone.
+// So a block of flags is never freed. It goes into a pool when its executor goes, and the next executor takes it out
+// again. A program leaks as many blocks as it has executors *at the same time*, some 4 KiB each.
+
+// %%
+/// Number of the task that runs the others; tasks of the pool have smaller numbers.
+const ROOT: usize = CONNECTIONS;
+/// Words of 64 flags, more than enough for [`TASKS`] flags; a power of two, so that a masked index needs no check.
+const WORDS: usize = 8;
+/// Wakers point to a block plus a task number, so a block begins at a multiple of a power of two above [`TASKS`].
+const TASK_MASK: usize = 1023;
+
+/// What wakers touch. Lives for ever.
+#[repr(align(1024))]
+struct Block {
+    /// Tasks woken by the owner's thread: flag `task % 64` of word `task / 64`.
+    ready: [Cell<u64>; WORDS],
+    /// Flag `word` says that `ready[word]` is not zero.
+    summary: Cell<u64>,
+    /// The task whose flag was taken last. The search goes on behind it, so that each has its turn.
+    cursor: Cell<usize>,
+    /// The waker of each task. The reactor knows them by their address.
+    wakers: [ManuallyDrop<Waker>; TASKS],
+    /// Number of the thread that may use the cells, 0 while the block is in the pool.
+    owner: AtomicU64,
+    /// Tasks woken by other threads, as in `ready`.
+    remote: [AtomicU64; WORDS],
+    /// True from such a wake until the owner fetches `remote`.
+    any_remote: AtomicBool,
+    /// The owner's thread while it runs tasks, and so may be asleep.
+    sleeper: Mutex<Option<Thread>>,
+}
+
+// SAFETY: `ready` and `summary` are used by the owner's thread only, which every way to them checks: wakes look at
+// `owner`, and `OwnedBlock` cannot leave its thread. The other fields may be shared as they are. (A waker here is an
+// address; sharing it is sharing the block.)
+unsafe impl Sync for Block {}
+
+// %% [markdown]
+// Threads get a number of their own, because the address of a thread-local variable, the cheaper classic, can be
+// reused by the next thread.
+
+// %%
+/// A number that no other thread has, or ever had; not 0.
+fn thread_number() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    thread_local! {
+        static MINE: Cell<u64> = const { Cell::new(0) };
+    }
+    MINE.with(|mine| {
+        if mine.get() == 0 {
+            mine.set(NEXT.fetch_add(1, Ordering::Relaxed));
+        }
+        mine.get()
+    })
+}
+
+// %% [markdown]
+// The flags are a bitmap with a summary word on top, so that "who is next?" is answered by two bit scans. The scan goes
+// round and round. If it began at the bottom each time, a low task that always wakes itself would lock out the rest.
+
+// %%
+impl Block {
+    /// Flags a task. Only for the owner's thread.
+    #[inline]
+    fn wake(&self, task: usize) {
+        let word = task / 64 % WORDS;
+        self.ready[word].set(self.ready[word].get() | 1 << (task % 64));
+        self.summary.set(self.summary.get() | 1 << word);
+    }
+
+    /// Takes the next flag off and returns its task. Only for the owner's thread.
+    #[inline]
+    fn take_ready(&self) -> Option<usize> {
+        if self.summary.get() == 0 { None } else { Some(self.take_next()) }
+    }
+
+    /// The same, when there is a flag.
+    fn take_next(&self) -> usize {
+        let start = self.cursor.get() + 1;
+        let word = start / 64 % WORDS;
+        let here = self.ready[word].get() & u64::MAX << (start % 64);
+        let (word, flags) = if here != 0 {
+            (word, here)
+        } else {
+            // The nearest word with flags: behind this one, or else from the beginning.
+            let behind = self.summary.get() & u64::MAX << word << 1;
+            let summary = if behind != 0 { behind } else { self.summary.get() };
+            let word = summary.trailing_zeros() as usize % WORDS;
+            (word, self.ready[word].get())
+        };
+        let task = word * 64 + flags.trailing_zeros() as usize;
+        self.cursor.set(task);
+        let rest = self.ready[word].get() & !(1 << (task % 64));
+        self.ready[word].set(rest);
+        if rest == 0 {
+            self.summary.set(self.summary.get() & !(1 << word));
+        }
+        task
+    }
+
+    /// Takes the flag of the highest task off: shorter, but not fair. For the ladder, and the owner's thread.
+    #[inline(always)]
+    fn take_highest(&self) -> Option<usize> {
+        let word = NonZero::new(self.summary.get())?.ilog2() as usize % WORDS;
+        let bit = NonZero::new(self.ready[word].get())?.ilog2() as usize;
+        let rest = self.ready[word].get() & !(1 << bit);
+        self.ready[word].set(rest);
+        if rest == 0 {
+            self.summary.set(self.summary.get() & !(1 << word));
+        }
+        Some(word * 64 + bit)
+    }
+
+    /// Flags a task, on any thread.
+    #[cold]
+    fn wake_remotely(&self, task: usize) {
+        self.remote[task / 64 % WORDS].fetch_or(1 << (task % 64), Ordering::Release);
+        self.any_remote.store(true, Ordering::Release);
+        // Flag first, unpark second: the owner looks for flags after each sleep.
+        if let Some(sleeper) = &*self.sleeper.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) {
+            sleeper.unpark();
+        }
+    }
+
+    /// Moves the wakes of other threads to our own flags; false if there are none. Only for the owner's thread.
+    #[cold]
+    fn fetch_remote(&self) -> bool {
+        // A wake that comes after this line raises the flag again, so none is lost.
+        let any = self.any_remote.swap(false, Ordering::Acquire);
+        for (word, remote) in self.remote.iter().enumerate() {
+            let flags = remote.swap(0, Ordering::Acquire);
+            if flags != 0 {
+                self.ready[word].set(self.ready[word].get() | flags);
+                self.summary.set(self.summary.get() | 1 << word);
+            }
+        }
+        any
+    }
+}
+
+// %% [markdown]
+// And now the waker itself. It is small because everything was prepared: `clone` and `drop` have nothing to do. A wake
+// asks whose thread this is, once, and takes the short way or the long way. A wake for a task that has
+// finished flags a vacant slot, which the executor will pass over, or its next tenant, who is then polled once too often:
+// every future must bear that.
+
+// %%
+/// The functions of the frontier's wakers.
+struct AddressWaker;
+
+impl AddressWaker {
+    const VTABLE: RawWakerVTable = RawWakerVTable::new(Self::clone, Self::wake, Self::wake, Self::drop);
+
+    /// The waker of `task`.
+    fn waker(block: *const Block, task: usize) -> Waker {
+        let data = block.wrapping_byte_add(task).cast();
+        // SAFETY: blocks live for ever, and task numbers are smaller than a block is long, so `data` is valid, today and on
+        // whatever thread. The functions keep the contract of `Waker` on all threads.
+        unsafe { Waker::new(data, &Self::VTABLE) }
+    }
+
+    fn clone(data: *const ()) -> RawWaker {
+        RawWaker::new(data, &Self::VTABLE)
+    }
+
+    fn drop(_: *const ()) {}
+
+    /// # Safety
+    /// `data` points to a block plus a task number.
+    unsafe fn wake(data: *const ()) {
+        let task = data.addr() & TASK_MASK;
+        let block = data.map_addr(|address| address & !TASK_MASK).cast::<Block>();
+        // SAFETY: that is how the caller's pointer was made; blocks are aligned to TASK_MASK + 1 and live for ever.
+        let block = unsafe { &*block };
+        // Only this thread could write its own number there, so what it reads is up to date if it matters.
+        if block.owner.load(Ordering::Relaxed) == thread_number() {
+            block.wake(task);
+        } else {
+            block.wake_remotely(task);
+        }
+    }
+}
+
+// %%
+/// Blocks that nobody owns.
+static POOL: Mutex<Vec<&Block>> = Mutex::new(Vec::new());
+
+/// A block that this thread owns; goes back to the pool when dropped.
+struct OwnedBlock {
+    block: &'static Block,
+    /// Wakes on this thread write cells, so the owner must stay here.
+    not_send: PhantomData<*const ()>,
+}
+
+impl OwnedBlock {
+    fn obtain() -> Self {
+        let pooled = POOL.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).pop();
+        let block = pooled.unwrap_or_else(Self::leak);
+        block.owner.store(thread_number(), Ordering::Relaxed);
+        Self { block, not_send: PhantomData }
+    }
+
+    /// A new block, for ever.
+    fn leak() -> &'static Block {
+        let place = Box::into_raw(Box::<Block>::new_uninit()).cast::<Block>();
+        let block = Block {
+            ready: Default::default(),
+            summary: Cell::new(0),
+            cursor: Cell::new(0),
+            wakers: std::array::from_fn(|task| ManuallyDrop::new(AddressWaker::waker(place, task))),
+            owner: AtomicU64::new(0),
+            remote: Default::default(),
+            any_remote: AtomicBool::new(false),
+            sleeper: Mutex::new(None),
+        };
+        // SAFETY: `place` has room for a block, and as nobody ever frees it, it may be shared from now on.
+        unsafe {
+            place.write(block);
+            &*place
+        }
+    }
+}
+
+impl Drop for OwnedBlock {
+    fn drop(&mut self) {
+        // Late wakes from other threads may still come. They flag nothing worse than a task of the next owner.
+        self.block.fetch_remote();
+        while self.block.take_ready().is_some() {}
+        self.block.owner.store(0, Ordering::Relaxed);
+        POOL.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(self.block);
+    }
+}
+
+// %% [markdown]
+// ## A reactor that remembers numbers
+//
+// In the published design each operation puts a clone of its task's waker into the reactor, each event takes it out
+// and calls it, and each finished operation looks whether there is one left to throw away. But almost
+// always it is a waker of the very executor that this reactor serves, and all that it says is a number below 257. So the
+// reactor writes down the number. It recognises such a waker by *where it is*: the context that our executor passes to
+// its tasks refers to one of the wakers in the block. Any other waker, be it one of `join!` or `select!` or a clone of
+// our own, is cloned and kept in the usual way.
+//
+// One word per object then holds all that there is to know.
+
+// %%
+/// The word of an object that is ready, as far as we know; smaller values are the number of the task that waits.
+const READY: usize = usize::MAX;
+/// The word of an object for which a foreign waker waits.
+const FOREIGN: usize = usize::MAX - 1;
+
+/// What the reactor knows of one I/O object.
+struct Entry {
+    /// [`READY`], [`FOREIGN`] or a task. A vacant entry counts as ready: nobody waits.
+    waits: Cell<usize>,
+    /// The waker, if it is not one of ours.
+    foreign: Cell<Option<Waker>>,
+    /// Its number, by which the poller knows the object.
+    key: u32,
+    /// While vacant, the key of the next vacant entry or [`TASKS`].
+    next_vacant: Cell<u32>,
+}
+
+impl Entry {
+    /// Vacant, the next vacant one being the one behind it.
+    fn new(key: usize) -> Self {
+        let key = key as u32;
+        Self { waits: Cell::new(READY), foreign: Cell::new(None), key, next_vacant: Cell::new(key + 1) }
+    }
+}
+
+/// Knows which task waits for which object. One executor at a time can be attached to it.
+pub struct Reactor<'s, P> {
+    poll: FakePoll<&'s Stats>,
+    stats: &'s Stats,
+    entries: [Entry; TASKS],
+    first_vacant: Cell<u32>,
+    /// Objects registered.
+    objects: Cell<usize>,
+    block: OwnedBlock,
+    /// Whether an executor uses the numbers of tasks.
+    attached: Cell<bool>,
+    probe: PhantomData<P>,
+}
+
+// %%
+impl<'s, P: Probe> Reactor<'s, P> {
+    /// A reactor for at most [`TASKS`] objects.
+    pub fn new(stats: &'s Stats) -> Self {
+        Self {
+            poll: FakePoll::new(stats, TASKS),
+            stats,
+            entries: std::array::from_fn(Entry::new),
+            first_vacant: Cell::new(0),
+            objects: Cell::new(0),
+            block: OwnedBlock::obtain(),
+            attached: Cell::new(false),
+            probe: PhantomData,
+        }
+    }
+
+    /// Watches `source`, which counts as ready, so that the first operation is tried at once.
+    ///
+    /// # Panics
+    /// If there are [`TASKS`] objects already, or `source` is registered.
+    #[inline]
+    fn register(&self, source: &impl Source, interest: u8) -> &Entry {
+        let entry = self.entries.get(self.first_vacant.get() as usize).expect("the reactor is full");
+        self.poll.register(source, entry.key as usize, interest);
+        self.first_vacant.set(entry.next_vacant.get());
+        self.objects.set(self.objects.get() + 1);
+        P::peak(Counter::PeakRegistrations, self.objects.get());
+        P::peak(Counter::PeakConnections, self.objects.get() - 1); // all but the listener
+        entry
+    }
+
+    /// Forgets `source`, whose entry this is.
+    #[inline]
+    fn unregister(&self, source: &impl Source, entry: &Entry) {
+        self.poll.unregister(source);
+        let waited = entry.waits.replace(READY);
+        entry.next_vacant.set(self.first_vacant.replace(entry.key));
+        self.objects.set(self.objects.get() - 1);
+        if waited == FOREIGN {
+            // The entry is consistent again, whatever that waker does when it is dropped.
+            drop(entry.foreign.take());
+        }
+    }
+}
+
+// %% [markdown]
+// ### Waiting
+//
+// An operation is tried first and waits only if it must: no look-up, no binding, nothing to unbind. There is at most
+// one operation per object at a time, since reading and writing borrow the stream mutably; so one waiting task per object is
+// enough, and the last one to ask is the right one.
+
+// %%
+impl<P: Probe> Reactor<'_, P> {
+    /// The object's next event wakes the task behind `context`.
+    #[inline]
+    fn wait(&self, entry: &Entry, context: &Context<'_>) {
+        let offset =
+            (&raw const *context.waker()).addr().wrapping_sub((&raw const self.block.block.wakers).addr());
+        let task = offset / size_of::<Waker>();
+        if task < TASKS {
+            entry.waits.set(task);
+        } else {
+            Self::wait_foreign(entry, context.waker());
+        }
+    }
+
+    /// Somebody waits already, perhaps the same task: the new one takes over.
+    #[cold]
+    fn wait_on(&self, entry: &Entry, context: &Context<'_>) {
+        P::add(Counter::NotReadyPolls, 1);
+        let outdated = entry.foreign.take();
+        self.wait(entry, context);
+        drop(outdated);
+    }
+
+    /// Keeps a waker that is not one of the block's.
+    #[cold]
+    fn wait_foreign(entry: &Entry, waker: &Waker) {
+        P::add(Counter::WakerClones, 1);
+        // Foreign code runs in `clone` and `drop`, and may do with this reactor what it likes: we hold no borrow.
+        let clone = waker.clone();
+        entry.waits.set(FOREIGN);
+        drop(entry.foreign.replace(Some(clone)));
+    }
+}
+
+/// An I/O object with its entry in the reactor.
+struct Watched<'r, T: Source, P: Probe> {
+    reactor: &'r Reactor<'r, P>,
+    entry: &'r Entry,
+    object: T,
+}
+
+impl<'r, T: Source, P: Probe> Watched<'r, T, P> {
+    #[inline]
+    fn new(reactor: &'r Reactor<'r, P>, object: T, interest: u8) -> Self {
+        Self { reactor, entry: reactor.register(&object, interest), object }
+    }
+
+    /// Tries `call` if the object may be ready, and waits for it otherwise.
+    #[inline(always)]
+    fn poll<Out>(
+        &self,
+        context: &Context<'_>,
+        call: impl FnOnce(&T) -> Result<Out, WouldBlock>,
+    ) -> Poll<Out> {
+        P::add(Counter::OperationPolls, 1);
+        if self.entry.waits.get() == READY {
+            if let Ok(outcome) = call(&self.object) {
+                return Poll::Ready(outcome);
+            }
+            self.reactor.wait(self.entry, context);
+        } else {
+            self.reactor.wait_on(self.entry, context);
+        }
+        Poll::Pending
+    }
+}
+
+impl<T: Source, P: Probe> Drop for Watched<'_, T, P> {
+    #[inline]
+    fn drop(&mut self) {
+        self.reactor.unregister(&self.object, self.entry);
+    }
+}
+
+/// Tries an I/O call whenever its object may be ready, until it does not block.
+struct Attempt<'a, 'r, T: Source, P: Probe, Call> {
+    watched: &'a Watched<'r, T, P>,
+    call: Call,
+}
+
+impl<T: Source, P: Probe, Call, Out> Future for Attempt<'_, '_, T, P, Call>
+where
+    Call: FnMut(&T) -> Result<Out, WouldBlock> + Unpin,
+{
+    type Output = Out;
+
+    #[inline]
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Out> {
+        let Self { watched, call } = self.get_mut();
+        watched.poll(context, call)
+    }
+}
+
+// %% [markdown]
+// ### Listener and stream
+//
+// Their shape is the usual one. The server below is written against a trait, so that its text is the same for every
+// runtime of this notebook.
+
+// %%
+/// A stream of lines, as the server sees it.
+pub trait Line {
+    /// Reads into the start of `buffer`; the number of bytes that came.
+    fn read<'a>(&'a mut self, buffer: &'a mut [u8]) -> impl Future<Output = usize> + 'a;
+
+    /// Writes from the start of `bytes`; the number of bytes that went.
+    fn write<'a>(&'a mut self, bytes: &'a [u8]) -> impl Future<Output = usize> + 'a;
+}
+
+/// A registered stream; unregisters when dropped.
+pub struct Stream<'r, P: Probe>(Watched<'r, FakeStream<&'r Stats>, P>);
+
+impl<P: Probe> Line for Stream<'_, P> {
+    #[inline]
+    fn read<'a>(&'a mut self, buffer: &'a mut [u8]) -> impl Future<Output = usize> + 'a {
+        Attempt { watched: &self.0, call: |stream: &FakeStream<_>| stream.read(buffer) }
+    }
+
+    #[inline]
+    fn write<'a>(&'a mut self, bytes: &'a [u8]) -> impl Future<Output = usize> + 'a {
+        Attempt { watched: &self.0, call: |stream: &FakeStream<_>| stream.write(bytes) }
+    }
+}
+
+// %%
+/// A registered listener; unregisters when dropped.
+pub struct Listener<'r, D: Door<'r>, P: Probe>(Watched<'r, D, P>);
+
+impl<'r, D: Door<'r>, P: Probe> Listener<'r, D, P> {
+    /// Opens a door.
+    ///
+    /// # Panics
+    /// If the reactor has [`TASKS`] objects already.
+    pub fn new(reactor: &'r Reactor<'r, P>) -> Self {
+        Self(Watched::new(reactor, D::open(reactor.stats), READABLE))
+    }
+
+    /// The next client, registered already.
+    ///
+    /// # Panics
+    /// As [`new`](Self::new), when polled.
+    #[inline]
+    pub fn accept(&mut self) -> impl Future<Output = Stream<'r, P>> {
+        let reactor = self.0.reactor;
+        let call = move |door: &D| Ok(Stream(Watched::new(reactor, door.accept()?, READABLE | WRITABLE)));
+        Attempt { watched: &self.0, call }
+    }
+}
+
+// %% [markdown]
+// ## An executor for one kind of task, and a root
+//
+// A server has one task that accepts and many that serve. The published executor puts both into one enum-driven
+// future, so each poll asks twice what it is polling. Here the future of every *served* connection has one type and lives in
+// the pool; the accepting task is the **root**, which lives on the stack of `run` and may be of any type. That also unties the
+// published program's knot: the root knows the executor, but is not stored in it.
+//
+// (When tasks must be of many types, let the pool's type be `Pin<Box<dyn Future>>`. That price is on the ladder.)
+
+// %%
+/// What a slot holds.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Tenant {
+    /// No future.
+    Nobody,
+    /// A future that was never polled. Its slot is in the list of new ones, so wakes are passed over.
+    New,
+    /// A future that was polled, or is about to be.
+    Settled,
+}
+
+/// A place for a future of the pool.
+struct Slot<F> {
+    /// Initialised unless the tenant is nobody.
+    future: UnsafeCell<MaybeUninit<F>>,
+    tenant: Cell<Tenant>,
+    /// The next slot in the list of vacant or new ones, or [`ROOT`] at the end.
+    next: Cell<u32>,
+}
+
+/// Runs one root future and up to [`CONNECTIONS`] futures of type `F`. `QUEUED` is a switch of the ladder.
+pub struct Frontier<'r, F, P: Probe, const QUEUED: bool = false> {
+    reactor: &'r Reactor<'r, P>,
+    /// That of `reactor`.
+    block: &'static Block,
+    slots: ManuallyDrop<Box<[Slot<F>; CONNECTIONS]>>,
+    first_vacant: Cell<u32>,
+    /// The youngest task that was not polled yet.
+    first_new: Cell<u32>,
+    /// Unfinished tasks of the pool.
+    tasks: Cell<usize>,
+    running: Cell<bool>,
+    /// Memory for the events of one poll, between runs.
+    events: Cell<Vec<Event>>,
+}
+
+impl<'r, F: Future<Output = ()>, P: Probe, const QUEUED: bool> Frontier<'r, F, P, QUEUED> {
+    fn attach(reactor: &'r Reactor<'r, P>) -> Self {
+        assert!(!reactor.attached.replace(true), "this reactor has an executor");
+        let vacant = |next| Slot {
+            future: UnsafeCell::new(MaybeUninit::uninit()),
+            tenant: Cell::new(Tenant::Nobody),
+            next: Cell::new(next as u32),
+        };
+        Self {
+            reactor,
+            block: reactor.block.block,
+            slots: ManuallyDrop::new(Box::new(std::array::from_fn(|slot| vacant(slot + 1)))),
+            first_vacant: Cell::new(0),
+            first_new: Cell::new(ROOT as u32),
+            tasks: Cell::new(0),
+            running: Cell::new(false),
+            events: Cell::new(Vec::with_capacity(TASKS)),
+        }
+    }
+
+    /// Unfinished tasks of the pool.
+    pub fn len(&self) -> usize {
+        self.tasks.get()
+    }
+
+    /// Whether the pool has no unfinished task.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl<'r, F: Future<Output = ()>, P: Probe> Frontier<'r, F, P> {
+    /// An executor whose tasks use `reactor`.
+    ///
+    /// # Panics
+    /// If an executor uses it already.
+    pub fn new(reactor: &'r Reactor<'r, P>) -> Self {
+        Self::attach(reactor)
+    }
+}
+
+// %% [markdown]
+// Tasks come and go. Both directions run code that is not ours (the function that makes the future, the future's
+// destructor), which may spawn, wake and panic, so each leaves the executor consistent before it lets go.
+
+// %%
+/// Why a task was not started: all slots of the pool are taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Full;
+
+impl<F, P: Probe, const QUEUED: bool> Frontier<'_, F, P, QUEUED> {
+    /// Builds a future in a vacant slot; it is polled when the tasks that are awake now had their turn.
+    ///
+    /// # Errors
+    /// [`Full`] if [`CONNECTIONS`] tasks live; `make` is not called then.
+    #[inline]
+    pub fn spawn(&self, make: impl FnOnce() -> F) -> Result<(), Full> {
+        let number = self.first_vacant.get();
+        let slot = self.slots.get(number as usize).ok_or(Full)?;
+        // Off the list first: `make` may spawn. If it panics the slot goes back.
+        self.first_vacant.set(slot.next.get());
+        let give_back = OnUnwind(|| self.vacate(number as usize));
+        // SAFETY: the slot is vacant and not in the list, so nobody else refers to its content.
+        unsafe { (*slot.future.get()).write(make()) };
+        mem::forget(give_back);
+        if QUEUED {
+            slot.tenant.set(Tenant::Settled);
+            self.block.wake(number as usize);
+        } else {
+            slot.tenant.set(Tenant::New);
+            slot.next.set(self.first_new.replace(number));
+        }
+        self.tasks.set(self.tasks.get() + 1);
+        P::add(Counter::Spawns, 1);
+        P::peak(Counter::PeakTasks, self.tasks.get() + 1); // and the root
+        P::peak(Counter::FutureBytes, size_of::<F>());
+        Ok(())
+    }
+
+    /// Ends a live task: drops its future, then vacates its slot.
+    #[inline(always)]
+    fn retire(&self, number: usize) {
+        let slot = &self.slots[number];
+        // From here on wakes pass the slot over.
+        slot.tenant.set(Tenant::Nobody);
+        self.tasks.set(self.tasks.get() - 1);
+        let vacate = OnUnwind(|| self.vacate(number));
+        // SAFETY: the slot was live, hence holds a future, and will not be used as one again; the caller does not refer to it.
+        unsafe { (*slot.future.get()).assume_init_drop() };
+        mem::forget(vacate);
+        self.vacate(number);
+    }
+
+    #[inline]
+    fn vacate(&self, number: usize) {
+        self.slots[number].next.set(self.first_vacant.replace(number as u32));
+    }
+}
+
+/// Acts when it is dropped; forgotten when all went well.
+struct OnUnwind<Action: FnMut()>(Action);
+
+impl<Action: FnMut()> Drop for OnUnwind<Action> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
+
+// %%
+impl<F, P: Probe, const QUEUED: bool> Drop for Frontier<'_, F, P, QUEUED> {
+    fn drop(&mut self) {
+        for number in 0..CONNECTIONS {
+            if self.slots[number].tenant.get() != Tenant::Nobody {
+                self.retire(number);
+            }
+        }
+        self.reactor.attached.set(false);
+        // SAFETY: this is the end of `self`, and no slot is live. If dropping a future has panicked we do not get here, and the
+        // slots are leaked, for pinned futures must not lose their memory before they are dropped.
+        unsafe { ManuallyDrop::drop(&mut self.slots) };
+    }
+}
+
+// %% [markdown]
+// ## Who is next?
+//
+// The loop by hand has no queue: it walks the events. So does this one. An event whose task is known is followed by that
+// task's poll at once. Flags are for everyone else: new tasks, tasks woken by other tasks, and by other threads. They
+// come when the events of one poll are through. New tasks need not even a flag, they have a list.
+//
+// One limit keeps a task that forever wakes itself from locking out the objects: after so many polls the reactor has its
+// turn, whoever is still awake.
+
+// %%
+/// Tasks polled for other reasons than an event between two polls of the reactor: every task may be spawned, polled, and woken once more.
+const PATIENCE: isize = 2 * TASKS as isize;
+
+impl<F, P: Probe, const QUEUED: bool> Frontier<'_, F, P, QUEUED> {
+    /// The next task to poll, which may have finished; `None` when the reactor must poll.
+    #[inline(always)]
+    fn next(&self, events: &mut slice::Iter<'_, Event>, patience: &mut isize) -> Option<usize> {
+        for event in events {
+            // Events of an object that was unregistered a moment ago find a vacant entry, for which nobody waits.
+            let entry = &self.reactor.entries[event.key];
+            let waits = entry.waits.replace(READY);
+            if waits <= ROOT {
+                if !QUEUED {
+                    return Some(waits);
+                }
+                self.block.wake(waits);
+            } else if waits == FOREIGN {
+                wake_foreign(entry);
+            }
+        }
+        *patience -= 1;
+        if *patience < 0 {
+            self.settle();
+            return None;
+        }
+        if QUEUED {
+            return self.block.take_highest();
+        }
+        let new = self.first_new.get() as usize;
+        let Some(slot) = self.slots.get(new) else { return self.block.take_ready() };
+        self.first_new.set(slot.next.get());
+        slot.tenant.set(Tenant::Settled);
+        Some(new)
+    }
+
+    /// Makes the new tasks wait for their turn like all others, lest new ones that bring forth new ones go on for ever.
+    #[cold]
+    fn settle(&self) {
+        while let Some(slot) = self.slots.get(self.first_new.get() as usize) {
+            self.block.wake(self.first_new.replace(slot.next.get()) as usize);
+            slot.tenant.set(Tenant::Settled);
+        }
+    }
+
+    /// Polls the reactor, or sleeps if it has no objects. Then only another thread could wake us.
+    #[inline(always)]
+    fn refill(&self, events: &mut Vec<Event>) {
+        let block = self.block;
+        if block.any_remote.load(Ordering::Relaxed) {
+            block.fetch_remote();
+        }
+        if self.reactor.objects.get() > 0 {
+            self.reactor.poll.poll(events);
+            P::add(Counter::Events, events.len());
+        } else {
+            events.clear();
+            if block.summary.get() == 0 && self.first_new.get() as usize == ROOT {
+                thread::park();
+            }
+        }
+    }
+}
+
+/// Wakes whoever waits, in his own way.
+#[cold]
+fn wake_foreign(entry: &Entry) {
+    if let Some(waker) = entry.foreign.take() {
+        waker.wake();
+    }
+}
+
+// %% [markdown]
+// ## Run
+//
+// One loop, with one place that polls the pool and one that polls the root: with two, the compiler would inline
+// the server into neither.
+
+// %%
+impl<F: Future<Output = ()>, P: Probe, const QUEUED: bool> Frontier<'_, F, P, QUEUED> {
+    /// Runs `root` and all tasks to their end.
+    ///
+    /// # Panics
+    /// If a task panics, which ends that task and `root`, while all others stay for the next `run`; if a task calls `run`.
+    #[inline]
+    pub fn run<R: Future>(&self, root: R) -> R::Output {
+        assert!(!self.running.replace(true), "the executor is running already");
+        let _running = OnUnwind(|| {
+            self.sleeper(None);
+            self.running.set(false);
+        });
+        self.sleeper(Some(thread::current()));
+        let mut root = pin!(root);
+        let mut outcome = None;
+        self.block.wake(ROOT);
+        let mut events = self.events.take();
+        events.clear();
+        loop {
+            let (mut fresh, mut patience) = (events.iter(), PATIENCE);
+            while let Some(task) = self.next(&mut fresh, &mut patience) {
+                if let Some(slot) = self.slots.get(task) {
+                    self.poll_pooled(task, slot);
+                } else if outcome.is_none()
+                    && let Poll::Ready(output) = self.poll_task(ROOT, root.as_mut())
+                {
+                    outcome = Some(output);
+                }
+            }
+            if self.is_empty()
+                && let Some(outcome) = outcome.take()
+            {
+                self.events.set(events);
+                return outcome;
+            }
+            self.refill(&mut events);
+        }
+    }
+
+    #[inline(always)]
+    fn poll_task<T: Future>(&self, task: usize, future: Pin<&mut T>) -> Poll<T::Output> {
+        P::add(Counter::Polls, 1);
+        future.poll(&mut Context::from_waker(&self.block.wakers[task]))
+    }
+
+    /// Polls a task of the pool, unless it has finished.
+    #[inline(always)]
+    fn poll_pooled(&self, task: usize, slot: &Slot<F>) {
+        if slot.tenant.get() != Tenant::Settled {
+            return;
+        }
+        // SAFETY: a live slot holds a future. It is never moved out of its slot; and nobody else refers to it, because only
+        // `run` does so and `run` does not nest.
+        let future = unsafe { Pin::new_unchecked((*slot.future.get()).assume_init_mut()) };
+        let retire = OnUnwind(|| self.retire(task));
+        let outcome = self.poll_task(task, future);
+        mem::forget(retire);
+        if outcome.is_ready() {
+            self.retire(task);
+        }
+    }
+
+    /// Tells other threads whom to wake from sleep.
+    fn sleeper(&self, thread: Option<Thread>) {
+        let mut sleeper = self.block.sleeper.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        *sleeper = thread;
+    }
+}
+
+// %% [markdown]
+// ## The buffer
+//
+// A future is as large as what it keeps across an `await`, and the buffer is most of that. Two questions hide
+// in "large futures are expensive": is it the size, or the zeroing? A buffer of 16 KiB of which only the first 128 bytes are
+// initialised answers it: the future is as large, the zeroing as small.
+
+// %%
+/// A connection's buffer.
+pub trait Buffer: 'static {
+    const NAME: &'static str;
+    /// Bytes that are set to zero.
+    const ZEROED: usize;
+
+    fn new() -> Self;
+    fn bytes(&mut self) -> &mut [u8];
+}
+
+/// The buffer of all variants but three.
+pub type Small = [u8; SMALL_BUFFER];
+
+impl Buffer for Small {
+    const NAME: &'static str = "128";
+    const ZEROED: usize = SMALL_BUFFER;
+
+    #[inline(always)]
+    fn new() -> Self {
+        [0; SMALL_BUFFER]
+    }
+
+    #[inline(always)]
+    fn bytes(&mut self) -> &mut [u8] {
+        self
+    }
+}
+
+/// The buffer of the published variants called `large+…`.
+pub type Large = [u8; LARGE_BUFFER];
+
+impl Buffer for Large {
+    const NAME: &'static str = "16 KiB, zeroed";
+    const ZEROED: usize = LARGE_BUFFER;
+
+    #[inline(always)]
+    fn new() -> Self {
+        [0; LARGE_BUFFER]
+    }
+
+    #[inline(always)]
+    fn bytes(&mut self) -> &mut [u8] {
+        self
+    }
+}
+
+/// As large as the large one, of which only as much is zeroed and used as of the small one.
+pub struct Unzeroed {
+    front: [u8; SMALL_BUFFER],
+    _rest: MaybeUninit<[u8; LARGE_BUFFER - SMALL_BUFFER]>,
+}
+
+impl Buffer for Unzeroed {
+    const NAME: &'static str = "16 KiB, uninitialised";
+    const ZEROED: usize = SMALL_BUFFER;
+
+    #[inline(always)]
+    fn new() -> Self {
+        Self { front: [0; SMALL_BUFFER], _rest: MaybeUninit::uninit() }
+    }
+
+    #[inline(always)]
+    fn bytes(&mut self) -> &mut [u8] {
+        &mut self.front
+    }
+}
+
+// %% [markdown]
+// ## The server
+//
+// After all that, the part that its users write. Two plain async functions.
+
+// %%
+/// Reads one line and sends it back.
+pub async fn echo<L: Line, W: Work, P: Probe, B: Buffer>(mut stream: L, work: W) {
+    P::add(Counter::ZeroedBytes, B::ZEROED);
+    let mut buffer = B::new();
+    let mut filled = 0;
+    while !holds_line(&buffer.bytes()[..filled]) {
+        filled += stream.read(&mut buffer.bytes()[filled..]).await;
+    }
+    work.perform();
+    let mut sent = 0;
+    while sent < filled {
+        sent += stream.write(&buffer.bytes()[sent..filled]).await;
+    }
+    P::add(Counter::Transactions, 1);
+}
+
+/// Accepts [`CONNECTIONS`] clients and hands each to `spawn`.
+pub async fn accept_all<'r, D: Door<'r>, P: Probe>(
+    reactor: &'r Reactor<'r, P>,
+    spawn: impl Fn(Stream<'r, P>) -> Result<(), Full>,
+) {
+    let mut listener = Listener::<D, P>::new(reactor);
+    for _ in 0..CONNECTIONS {
+        let stream = listener.accept().await;
+        spawn(stream).expect("the pool has room for all connections");
+    }
+}
+
+/// The world of the frontier.
+pub fn frontier<D: OpensDoors, W: Work, P: Probe>(load: Load, drive: Drive<'_>) {
+    let stats = Stats::new(load.syscalls);
+    let reactor = Reactor::<P>::new(&stats);
+    let executor = Frontier::new(&reactor);
+    let work = W::under(load);
+    drive(&stats, &mut || {
+        executor.run(accept_all::<D::Door<'_>, P>(&reactor, |stream| {
+            executor.spawn(|| echo::<_, W, P, Small>(stream, work))
+        }));
+    });
+}
+
+// %% [markdown]
+// # The ladder
+//
+// The frontier is one end. The other end is what most people would write: a boxed future per task, an `Arc` waker per
+// task, a queue behind a mutex. Between the two lie a dozen decisions. To price each of them we need a runtime in which it is a
+// *switch*, and the first three switches are on what we have already.
+//
+// ## Switch 1: futures by hand
+//
+// How much of the price is `async fn`, and how much is the executor around it? Here are the same two tasks as
+// hand-written futures: the loop's state machine, polled by the frontier.
+
+// %%
+/// The connection as a state machine of our own.
+struct EchoByHand<'r, W, P: Probe> {
+    stream: Stream<'r, P>,
+    buffer: [u8; SMALL_BUFFER],
+    filled: usize,
+    sent: usize,
+    answering: bool,
+    work: W,
+}
+
+impl<'r, W: Work, P: Probe> EchoByHand<'r, W, P> {
+    fn new(stream: Stream<'r, P>, work: W) -> Self {
+        P::add(Counter::ZeroedBytes, SMALL_BUFFER);
+        Self { stream, buffer: [0; SMALL_BUFFER], filled: 0, sent: 0, answering: false, work }
+    }
+}
+
+impl<W: Work + Unpin, P: Probe> Future for EchoByHand<'_, W, P> {
+    type Output = ();
+
+    #[inline]
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let Self { stream, buffer, filled, sent, answering, work } = self.get_mut();
+        if !*answering {
+            loop {
+                *filled += ready!(stream.0.poll(context, |stream| stream.read(&mut buffer[*filled..])));
+                if holds_line(&buffer[..*filled]) {
+                    break;
+                }
+            }
+            work.perform();
+            *answering = true;
+        }
+        loop {
+            *sent += ready!(stream.0.poll(context, |stream| stream.write(&buffer[*sent..*filled])));
+            if *sent == *filled {
+                P::add(Counter::Transactions, 1);
+                return Poll::Ready(());
+            }
+        }
+    }
+}
+
+// %%
+/// The root as a state machine of our own.
+struct AcceptByHand<'r, D: Door<'r>, P: Probe, Spawn> {
+    reactor: &'r Reactor<'r, P>,
+    /// Opened at the first poll, closed at the last.
+    listener: Option<Listener<'r, D, P>>,
+    left: usize,
+    spawn: Spawn,
+}
+
+impl<'r, D, P: Probe, Spawn> Future for AcceptByHand<'r, D, P, Spawn>
+where
+    D: Door<'r> + Unpin,
+    Spawn: Fn(Stream<'r, P>) -> Result<(), Full> + Unpin,
+{
+    type Output = ();
+
+    #[inline]
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let Self { reactor, listener, left, spawn } = self.get_mut();
+        let Listener(watched) = listener.get_or_insert_with(|| Listener::new(reactor));
+        while *left > 0 {
+            let stream = ready!(watched.poll(context, D::accept));
+            let stream = Stream(Watched::new(reactor, stream, READABLE | WRITABLE));
+            spawn(stream).expect("the pool has room for all connections");
+            *left -= 1;
+        }
+        *listener = None;
+        Poll::Ready(())
+    }
+}
+
+/// The world of the frontier with futures by hand.
+pub fn frontier_by_hand<D: OpensDoors, W: Work + Unpin, P: Probe>(load: Load, drive: Drive<'_>)
+where
+    for<'s> D::Door<'s>: Unpin,
+{
+    let stats = Stats::new(load.syscalls);
+    let reactor = Reactor::<P>::new(&stats);
+    let executor = Frontier::new(&reactor);
+    let work = W::under(load);
+    drive(&stats, &mut || {
+        let spawn = |stream| executor.spawn(|| EchoByHand::new(stream, work));
+        executor.run(AcceptByHand::<D::Door<'_>, P, _> {
+            reactor: &reactor,
+            listener: None,
+            left: CONNECTIONS,
+            spawn,
+        });
+    });
+}
+
+// %% [markdown]
+// ## Switch 2: a queue
+//
+// The frontier polls a task as soon as its event is seen. A conventional reactor only *wakes*, and the executor finds out later. The
+// constant `QUEUED` of our executor turns that on: events and spawns set a flag, flags are served afterwards. (The search begins
+// at the top each time, which is shorter than going round. Nobody in this load wakes himself, so it need not be fair.)
+
+// %%
+impl<'r, F: Future<Output = ()>, P: Probe> Frontier<'r, F, P, true> {
+    /// The same executor with everything through its flags.
+    ///
+    /// # Panics
+    /// If an executor uses the reactor already.
+    pub fn queued(reactor: &'r Reactor<'r, P>) -> Self {
+        Self::attach(reactor)
+    }
+}
+
+/// The world of the frontier with a ready queue.
+pub fn frontier_queued<D: OpensDoors, W: Work, P: Probe>(load: Load, drive: Drive<'_>) {
+    let stats = Stats::new(load.syscalls);
+    let reactor = Reactor::<P>::new(&stats);
+    let executor = Frontier::queued(&reactor);
+    let work = W::under(load);
+    drive(&stats, &mut || {
+        executor.run(accept_all::<D::Door<'_>, P>(&reactor, |stream| {
+            executor.spawn(|| echo::<_, W, P, Small>(stream, work))
+        }));
+    });
+}
+
+// %% [markdown]
+// ## Everything else: one runtime, one switch per factor
+//
+// The other factors reach deep into reactor and executor, so they get a runtime of their own, generic over a **rung**:
+// a type that says for each factor which way it is. A factor that changes types is an associated type, one that only
+// changes a branch is a constant. And each rung can be asked for its switches as plain data, so that a test
+// can verify that neighbours on the ladder differ in exactly one.
+
+// %%
+/// All factors; what a rung, or a variant above it, has chosen for each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Switches {
+    /// "loop", or "split" into futures, executor and reactor.
+    pub structure: &'static str,
+    /// Futures "by hand" or by "async fn".
+    pub task: &'static str,
+    /// Polled "at once" after the event, or "queued".
+    pub dispatch: &'static str,
+    /// State of objects and tasks by "reference" to stable cells, or by "index" into slabs.
+    pub lookup: &'static str,
+    /// The reactor keeps the "number" of a task, or its "waker".
+    pub keeps: &'static str,
+    /// Bound when "pending" and kept, or anew for each "operation".
+    pub binding: &'static str,
+    pub waker: &'static str,
+    pub queue: &'static str,
+    pub storage: &'static str,
+    pub handles: &'static str,
+    pub cells: &'static str,
+    pub buffer: &'static str,
+}
+
+impl Switches {
+    /// The names of the fields in which two variants differ.
+    pub fn differences(&self, other: &Self) -> Vec<&'static str> {
+        let fields = |switches: &Self| {
+            let Self { structure, task, dispatch, lookup, keeps, binding, .. } = *switches;
+            let Self { waker, queue, storage, handles, cells, buffer, .. } = *switches;
+            [structure, task, dispatch, lookup, keeps, binding, waker, queue, storage, handles, cells, buffer]
+        };
+        const NAMES: [&str; 12] = [
+            "structure",
+            "task",
+            "dispatch",
+            "lookup",
+            "keeps",
+            "binding",
+            "waker",
+            "queue",
+            "storage",
+            "handles",
+            "cells",
+            "buffer",
+        ];
+        let pairs = fields(self).into_iter().zip(fields(other));
+        NAMES
+            .into_iter()
+            .zip(pairs)
+            .filter(|(_, (mine, theirs))| mine != theirs)
+            .map(|(name, _)| name)
+            .collect()
+    }
+}
+
+// %%
+/// One way to set all switches of the generic runtime.
+pub trait Rung: 'static {
+    type Probe: Probe;
+    type Waker: WakerKind;
+    type Queue: Queue;
+    type Storage: Storage;
+    type Share: Share;
+    type Cells: Cells;
+    type Buffer: Buffer;
+    /// Whether the reactor keeps a clone of the waker, rather than the number of the task.
+    const KEEPS_WAKER: bool;
+    /// Whether each operation binds a waker before it tries and unbinds it when it is over.
+    const BINDS_EACH_OPERATION: bool;
+
+    /// What was chosen, as data.
+    fn switches() -> Switches {
+        Switches {
+            structure: "split",
+            task: "async fn",
+            dispatch: "queued",
+            lookup: "index",
+            keeps: if Self::KEEPS_WAKER { "waker" } else { "number" },
+            binding: if Self::BINDS_EACH_OPERATION { "operation" } else { "pending" },
+            waker: Self::Waker::NAME,
+            queue: Self::Queue::NAME,
+            storage: Self::Storage::NAME,
+            handles: Self::Share::NAME,
+            cells: Self::Cells::NAME,
+            buffer: Self::Buffer::NAME,
+        }
+    }
+}
+
+// %% [markdown]
+// ### Factor: who may look inside
+//
+// The published reactor and task table sit in a `RefCell` each. Whoever is certain that no two borrows meet may leave out the
+// check; whoever wants to share them between threads needs more. We compare the first two.
+
+// %%
+/// How mutable state is guarded.
+pub trait Cells: 'static {
+    const NAME: &'static str;
+    type Of<T>: Mutable<T>;
+}
+
+/// State that is changed through a shared reference.
+pub trait Mutable<T> {
+    fn new(value: T) -> Self;
+    /// Calls `change` with the state. `change` must not come back to the same state.
+    fn with<Out>(&self, change: impl FnOnce(&mut T) -> Out) -> Out;
+}
+
+/// Unguarded: a promise of the runtime below, whose closures are short and call nobody.
+pub enum Unchecked {}
+
+impl Cells for Unchecked {
+    const NAME: &'static str = "unchecked";
+    type Of<T> = UnsafeCell<T>;
+}
+
+impl<T> Mutable<T> for UnsafeCell<T> {
+    fn new(value: T) -> Self {
+        Self::new(value)
+    }
+
+    #[inline(always)]
+    fn with<Out>(&self, change: impl FnOnce(&mut T) -> Out) -> Out {
+        // SAFETY: not sound in general, hence used by `RungReactor` and `RungExecutor` only, which are unsafe to make. Their
+        // closures touch the state and nothing that leads back to it.
+        change(unsafe { &mut *self.get() })
+    }
+}
+
+/// `RefCell`.
+pub enum Checked {}
+
+impl Cells for Checked {
+    const NAME: &'static str = "checked";
+    type Of<T> = RefCell<T>;
+}
+
+impl<T> Mutable<T> for RefCell<T> {
+    fn new(value: T) -> Self {
+        Self::new(value)
+    }
+
+    #[inline(always)]
+    fn with<Out>(&self, change: impl FnOnce(&mut T) -> Out) -> Out {
+        change(&mut self.borrow_mut())
+    }
+}
+
+// %% [markdown]
+// ### Factor: who owns
+//
+// A future that borrows its reactor is not `'static`. The usual way out is `Rc`: a count for each object.
+
+// %%
+/// How reactor and ledger are shared.
+pub trait Share: 'static {
+    const NAME: &'static str;
+    /// Where the value lives.
+    type Own<T>;
+    /// What objects and tasks hold.
+    type Handle<'r, T: 'r>: Clone + Deref<Target = T>;
+
+    fn own<T>(value: T) -> Self::Own<T>;
+    fn lend<T>(own: &Self::Own<T>) -> Self::Handle<'_, T>;
+}
+
+pub enum ByReference {}
+
+impl Share for ByReference {
+    const NAME: &'static str = "reference";
+    type Own<T> = T;
+    type Handle<'r, T: 'r> = &'r T;
+
+    fn own<T>(value: T) -> T {
+        value
+    }
+
+    fn lend<T>(own: &T) -> &T {
+        own
+    }
+}
+
+pub enum ByRc {}
+
+impl Share for ByRc {
+    const NAME: &'static str = "Rc";
+    type Own<T> = Rc<T>;
+    type Handle<'r, T: 'r> = Rc<T>;
+
+    fn own<T>(value: T) -> Rc<T> {
+        Rc::new(value)
+    }
+
+    fn lend<T>(own: &Rc<T>) -> Rc<T> {
+        Rc::clone(own)
+    }
+}
+
+// %% [markdown]
+// ### Factor: where futures live
+
+// %%
+/// How the executor keeps a future.
+pub trait Storage: 'static {
+    const NAME: &'static str;
+    /// What a slot holds for a future `F`.
+    type Kept<'f, F: Future<Output = ()> + 'f>;
+
+    /// Writes the future that `make` returns into a vacant slot.
+    fn put<'f, F: Future<Output = ()> + 'f>(
+        slot: &mut MaybeUninit<Self::Kept<'f, F>>,
+        make: impl FnOnce() -> F,
+    );
+
+    /// Polls it.
+    fn poll<'f, F: Future<Output = ()> + 'f>(
+        kept: Pin<&mut Self::Kept<'f, F>>,
+        context: &mut Context<'_>,
+    ) -> Poll<()>;
+}
+
+/// In the slot itself.
+pub enum InSlot {}
+
+impl Storage for InSlot {
+    const NAME: &'static str = "slot";
+    type Kept<'f, F: Future<Output = ()> + 'f> = F;
+
+    #[inline(always)]
+    fn put<'f, F: Future<Output = ()> + 'f>(slot: &mut MaybeUninit<F>, make: impl FnOnce() -> F) {
+        slot.write(make());
+    }
+
+    #[inline(always)]
+    fn poll<'f, F: Future<Output = ()> + 'f>(kept: Pin<&mut F>, context: &mut Context<'_>) -> Poll<()> {
+        kept.poll(context)
+    }
+}
+
+/// In a box of its own type: an allocation, but no virtual call.
+pub enum InBox {}
+
+impl Storage for InBox {
+    const NAME: &'static str = "Box";
+    type Kept<'f, F: Future<Output = ()> + 'f> = Pin<Box<F>>;
+
+    #[inline(always)]
+    fn put<'f, F: Future<Output = ()> + 'f>(slot: &mut MaybeUninit<Pin<Box<F>>>, make: impl FnOnce() -> F) {
+        slot.write(Box::pin(make()));
+    }
+
+    #[inline(always)]
+    fn poll<'f, F: Future<Output = ()> + 'f>(
+        mut kept: Pin<&mut Pin<Box<F>>>,
+        context: &mut Context<'_>,
+    ) -> Poll<()> {
+        kept.as_mut().poll(context)
+    }
+}
+
+// %% [markdown]
+// Behind `dyn` we look at three ways to fill the box. The executor may be given the future and box it; the caller may box it;
+// and the future may be built in the box, which nobody does, because it takes `unsafe` or luck with the optimiser, but which
+// saves copying a large future.
+
+// %%
+/// A boxed future of any type.
+pub type Dyn<'f> = Pin<Box<dyn Future<Output = ()> + 'f>>;
+
+/// Takes a future and boxes it.
+pub enum InDyn {}
+
+impl Storage for InDyn {
+    const NAME: &'static str = "Box<dyn>";
+    type Kept<'f, F: Future<Output = ()> + 'f> = Dyn<'f>;
+
+    #[inline(always)]
+    fn put<'f, F: Future<Output = ()> + 'f>(slot: &mut MaybeUninit<Dyn<'f>>, make: impl FnOnce() -> F) {
+        slot.write(Box::pin(make()));
+    }
+
+    #[inline(always)]
+    fn poll<'f, F: Future<Output = ()> + 'f>(
+        mut kept: Pin<&mut Dyn<'f>>,
+        context: &mut Context<'_>,
+    ) -> Poll<()> {
+        kept.as_mut().poll(context)
+    }
+}
+
+/// Is handed a box.
+pub enum CallerDyn {}
+
+impl Storage for CallerDyn {
+    const NAME: &'static str = "Box<dyn> by the caller";
+    type Kept<'f, F: Future<Output = ()> + 'f> = Dyn<'f>;
+
+    #[inline(always)]
+    fn put<'f, F: Future<Output = ()> + 'f>(slot: &mut MaybeUninit<Dyn<'f>>, make: impl FnOnce() -> F) {
+        let boxed_by_caller = || -> Dyn<'f> { Box::pin(make()) };
+        slot.write(boxed_by_caller());
+    }
+
+    #[inline(always)]
+    fn poll<'f, F: Future<Output = ()> + 'f>(
+        mut kept: Pin<&mut Dyn<'f>>,
+        context: &mut Context<'_>,
+    ) -> Poll<()> {
+        kept.as_mut().poll(context)
+    }
+}
+
+/// Builds the future in its box.
+pub enum DynInPlace {}
+
+impl Storage for DynInPlace {
+    const NAME: &'static str = "Box<dyn> in place";
+    type Kept<'f, F: Future<Output = ()> + 'f> = Dyn<'f>;
+
+    #[inline(always)]
+    fn put<'f, F: Future<Output = ()> + 'f>(slot: &mut MaybeUninit<Dyn<'f>>, make: impl FnOnce() -> F) {
+        let mut place = Box::<F>::new_uninit();
+        place.write(make());
+        // SAFETY: written with the line above.
+        slot.write(Box::into_pin(unsafe { place.assume_init() }));
+    }
+
+    #[inline(always)]
+    fn poll<'f, F: Future<Output = ()> + 'f>(
+        mut kept: Pin<&mut Dyn<'f>>,
+        context: &mut Context<'_>,
+    ) -> Poll<()> {
+        kept.as_mut().poll(context)
+    }
+}
+
+// %% [markdown]
+// ### Factor: the queue
+//
+// A bitmap for one thread; a bitmap of atomics, which other threads may write to; and the textbook's mutex around a `VecDeque`.
+
+// %%
+/// Tasks that want to be polled, each at most once.
+pub trait Queue: 'static {
+    const NAME: &'static str;
+
+    fn new() -> Self;
+    /// Queues a task, unless it is queued.
+    fn push(&self, task: usize);
+    /// Takes a task out.
+    fn pop(&self) -> Option<usize>;
+}
+
+/// A word of flags.
+pub trait Flags: Default {
+    const NAME: &'static str;
+    fn get(&self) -> u64;
+    fn set(&self, flags: u64);
+    /// Returns what is left.
+    fn clear(&self, flags: u64) -> u64;
+}
+
+impl Flags for Cell<u64> {
+    const NAME: &'static str = "bitmap";
+
+    #[inline(always)]
+    fn get(&self) -> u64 {
+        self.get()
+    }
+
+    #[inline(always)]
+    fn set(&self, flags: u64) {
+        Cell::set(self, self.get() | flags);
+    }
+
+    #[inline(always)]
+    fn clear(&self, flags: u64) -> u64 {
+        Cell::set(self, self.get() & !flags);
+        self.get()
+    }
+}
+
+impl Flags for AtomicU64 {
+    const NAME: &'static str = "atomic bitmap";
+
+    #[inline(always)]
+    fn get(&self) -> u64 {
+        self.load(Ordering::Acquire)
+    }
+
+    #[inline(always)]
+    fn set(&self, flags: u64) {
+        self.fetch_or(flags, Ordering::AcqRel);
+    }
+
+    #[inline(always)]
+    fn clear(&self, flags: u64) -> u64 {
+        self.fetch_and(!flags, Ordering::AcqRel) & !flags
+    }
+}
+
+// %%
+/// A bitmap with a summary. The highest number comes first, as in the rung before, so the root accepts before its
+/// connections go on, as in the loop.
+#[repr(align(1024))]
+pub struct Bitmap<F> {
+    words: [F; WORDS],
+    /// Flag `word` is set when `words[word]` has flags.
+    summary: F,
+}
+
+impl<F: Flags + 'static> Queue for Bitmap<F> {
+    const NAME: &'static str = F::NAME;
+
+    fn new() -> Self {
+        Self { words: Default::default(), summary: F::default() }
+    }
+
+    #[inline(always)]
+    fn push(&self, task: usize) {
+        let word = task / 64 % WORDS;
+        self.words[word].set(1 << (task % 64));
+        self.summary.set(1 << word);
+    }
+
+    #[inline(always)]
+    fn pop(&self) -> Option<usize> {
+        let word = NonZero::new(self.summary.get())?.ilog2() as usize % WORDS;
+        let Some(flags) = NonZero::new(self.words[word].get()) else { return self.pop_elsewhere(word) };
+        let bit = flags.ilog2() as usize;
+        if self.words[word].clear(1 << bit) == 0 {
+            self.emptied(word);
+        }
+        Some(word * 64 + bit)
+    }
+}
+
+impl<F: Flags + 'static> Bitmap<F> {
+    #[inline(always)]
+    fn emptied(&self, word: usize) {
+        self.summary.clear(1 << word);
+        // A wake on another thread may have come in between, and its summary flag may just have been cleared.
+        if self.words[word].get() != 0 {
+            self.summary.set(1 << word);
+        }
+    }
+
+    /// When the flag was taken between the two writes of a wake on another thread, the word is empty after all.
+    #[cold]
+    fn pop_elsewhere(&self, word: usize) -> Option<usize> {
+        self.emptied(word);
+        self.pop()
+    }
+}
+
+/// Numbers in the order of their wakes, behind a mutex.
+#[repr(align(1024))]
+pub struct Locked(Mutex<LockedState>);
+
+struct LockedState {
+    order: VecDeque<usize>,
+    /// Whether a task is in `order`.
+    queued: [bool; TASKS],
+}
+
+impl Queue for Locked {
+    const NAME: &'static str = "Mutex<VecDeque>";
+
+    fn new() -> Self {
+        Self(Mutex::new(LockedState { order: VecDeque::with_capacity(TASKS), queued: [false; TASKS] }))
+    }
+
+    #[inline(always)]
+    fn push(&self, task: usize) {
+        let mut state = self.0.lock().expect("no panic while the queue is locked");
+        if !mem::replace(&mut state.queued[task], true) {
+            state.order.push_back(task);
+        }
+    }
+
+    #[inline(always)]
+    fn pop(&self) -> Option<usize> {
+        let mut state = self.0.lock().expect("no panic while the queue is locked");
+        let task = state.order.pop_front()?;
+        state.queued[task] = false;
+        Some(task)
+    }
+}
+
+// %% [markdown]
+// ### Factor: what a waker is
+//
+// Six kinds of pointer to "this task of that queue". All share one table of functions, and differ in what cloning and dropping
+// do to a count. As a floor there is the waker that does nothing at all: then the reactor itself must tell the queue, so what
+// it saves is exactly the clones, drops and indirect calls.
+
+// %%
+/// What a waker points at, unless its address says it all.
+pub struct Target {
+    /// Wakers that point here, for the kind that counts here.
+    count: Cell<usize>,
+    queue: *const (),
+    task: usize,
+    /// Whose thread this is, for the kinds that check.
+    owner: Owner,
+}
+
+/// One thread, as each check knows it.
+#[derive(Clone, Copy)]
+pub struct Owner {
+    id: ThreadId,
+    /// Of a thread-local variable.
+    address: usize,
+}
+
+/// A kind of waker.
+pub trait WakerKind: 'static {
+    const NAME: &'static str;
+    /// False for the one that does nothing: the reactor queues the task itself.
+    const WAKES: bool = true;
+    /// Whether each task gets a waker of its own when it is spawned, rather than its slot beforehand.
+    const PER_TASK: bool = false;
+
+    /// A waker that queues `target.task`.
+    ///
+    /// # Safety
+    /// `target.queue` is a `Q` that outlives the waker and all its clones. They stay on this thread. The same holds for
+    /// `place`, which is the target of all wakers of this slot.
+    unsafe fn waker<Q: Queue>(target: Target, place: *const Target) -> Waker;
+}
+
+// %%
+/// How a counted waker holds its target.
+pub trait Pointer: 'static {
+    /// Counts one more.
+    ///
+    /// # Safety
+    /// As for all functions here: `data` came from a waker of this kind that still counts.
+    unsafe fn retain(data: *const ());
+
+    /// Counts one less.
+    ///
+    /// # Safety
+    /// See [`retain`](Self::retain); it does not count any more.
+    unsafe fn release(data: *const ());
+
+    /// Panics if this is the wrong thread.
+    ///
+    /// # Safety
+    /// See [`retain`](Self::retain).
+    #[inline(always)]
+    unsafe fn check(_: *const ()) {}
+
+    /// Queue and task.
+    ///
+    /// # Safety
+    /// See [`retain`](Self::retain).
+    #[inline(always)]
+    unsafe fn target(data: *const ()) -> (*const (), usize) {
+        // SAFETY: promised by the caller; all kinds but [`Address`] point at a target.
+        let target = unsafe { &*data.cast::<Target>() };
+        (target.queue, target.task)
+    }
+}
+
+/// The functions of wakers of the kind `K` for the queue `Q`.
+struct Functions<K, Q>(PhantomData<(K, Q)>);
+
+impl<K: Pointer, Q: Queue> Functions<K, Q> {
+    const VTABLE: RawWakerVTable =
+        RawWakerVTable::new(Self::clone, Self::wake, Self::wake_by_ref, Self::drop);
+
+    /// # Safety
+    /// As for all functions of the table: `data` is that of a waker made for `K` and `Q`, see [`WakerKind::waker`].
+    unsafe fn clone(data: *const ()) -> RawWaker {
+        // SAFETY: promised by the caller.
+        unsafe {
+            K::check(data);
+            K::retain(data);
+        }
+        RawWaker::new(data, &Self::VTABLE)
+    }
+
+    /// # Safety
+    /// See [`clone`](Self::clone).
+    unsafe fn wake(data: *const ()) {
+        // SAFETY: promised by the caller.
+        unsafe {
+            Self::wake_by_ref(data);
+            K::release(data);
+        }
+    }
+
+    /// # Safety
+    /// See [`clone`](Self::clone).
+    unsafe fn wake_by_ref(data: *const ()) {
+        // SAFETY: promised by the caller; the queue outlives the waker.
+        unsafe {
+            K::check(data);
+            let (queue, task) = K::target(data);
+            (*queue.cast::<Q>()).push(task);
+        }
+    }
+
+    /// # Safety
+    /// See [`clone`](Self::clone).
+    unsafe fn drop(data: *const ()) {
+        // SAFETY: promised by the caller.
+        unsafe {
+            K::check(data);
+            K::release(data);
+        }
+    }
+}
+
+// %% [markdown]
+// First those that allocate nothing: the one that does nothing, the frontier's address, and the count embedded in the executor.
+
+// %%
+/// `Waker::noop`.
+pub enum Noop {}
+
+impl WakerKind for Noop {
+    const NAME: &'static str = "noop";
+    const WAKES: bool = false;
+
+    unsafe fn waker<Q: Queue>(_: Target, _: *const Target) -> Waker {
+        Waker::noop().clone()
+    }
+}
+
+/// The queue's address plus the number of the task, as in the frontier.
+pub enum Address {}
+
+impl Pointer for Address {
+    #[inline(always)]
+    unsafe fn retain(_: *const ()) {}
+
+    #[inline(always)]
+    unsafe fn release(_: *const ()) {}
+
+    #[inline(always)]
+    unsafe fn target(data: *const ()) -> (*const (), usize) {
+        (data.map_addr(|address| address & !TASK_MASK), data.addr() & TASK_MASK)
+    }
+}
+
+impl WakerKind for Address {
+    const NAME: &'static str = "address";
+
+    unsafe fn waker<Q: Queue>(target: Target, _: *const Target) -> Waker {
+        let data = target.queue.wrapping_byte_add(target.task);
+        // SAFETY: the functions find queue and task again, since queues are aligned; the caller promises the rest.
+        unsafe { Waker::new(data, &Functions::<Self, Q>::VTABLE) }
+    }
+}
+
+/// A count in the executor.
+pub enum Embedded {}
+
+impl Pointer for Embedded {
+    #[inline(always)]
+    unsafe fn retain(data: *const ()) {
+        // SAFETY: promised by the caller.
+        let count = unsafe { &(*data.cast::<Target>()).count };
+        count.set(count.get() + 1);
+    }
+
+    #[inline(always)]
+    unsafe fn release(data: *const ()) {
+        // SAFETY: promised by the caller.
+        let count = unsafe { &(*data.cast::<Target>()).count };
+        count.set(count.get() - 1);
+    }
+}
+
+impl WakerKind for Embedded {
+    const NAME: &'static str = "embedded";
+
+    unsafe fn waker<Q: Queue>(_: Target, place: *const Target) -> Waker {
+        // SAFETY: the caller promises that `place` is the target and outlives the waker.
+        unsafe { Waker::new(place.cast(), &Functions::<Self, Q>::VTABLE) }
+    }
+}
+
+// %% [markdown]
+// Then the counted pointers of the standard library, made beforehand or for each task.
+
+// %%
+/// `Rc`, with nothing to keep it on its thread.
+pub enum RcPointer {}
+
+impl Pointer for RcPointer {
+    #[inline(always)]
+    unsafe fn retain(data: *const ()) {
+        // SAFETY: promised by the caller.
+        unsafe { Rc::increment_strong_count(data.cast::<Target>()) };
+    }
+
+    #[inline(always)]
+    unsafe fn release(data: *const ()) {
+        // SAFETY: promised by the caller.
+        unsafe { Rc::decrement_strong_count(data.cast::<Target>()) };
+    }
+}
+
+impl WakerKind for RcPointer {
+    const NAME: &'static str = "Rc";
+
+    unsafe fn waker<Q: Queue>(target: Target, _: *const Target) -> Waker {
+        // SAFETY: the pointer counts; the caller promises the rest.
+        unsafe { Waker::new(Rc::into_raw(Rc::new(target)).cast(), &Functions::<Self, Q>::VTABLE) }
+    }
+}
+
+/// `Arc`. With `PER_TASK`, one for each task, allocated when it is spawned and freed when it ends.
+pub struct ArcPointer<const PER_TASK: bool>;
+
+impl<const PER_TASK: bool> Pointer for ArcPointer<PER_TASK> {
+    #[inline(always)]
+    unsafe fn retain(data: *const ()) {
+        // SAFETY: promised by the caller.
+        unsafe { Arc::increment_strong_count(data.cast::<Target>()) };
+    }
+
+    #[inline(always)]
+    unsafe fn release(data: *const ()) {
+        // SAFETY: promised by the caller.
+        unsafe { Arc::decrement_strong_count(data.cast::<Target>()) };
+    }
+}
+
+impl<const PER_TASK: bool> WakerKind for ArcPointer<PER_TASK> {
+    const NAME: &'static str = if PER_TASK { "Arc per task" } else { "Arc" };
+    const PER_TASK: bool = PER_TASK;
+
+    #[allow(
+        clippy::arc_with_non_send_sync,
+        reason = "the price of the atomic count is the question; it stays on its thread"
+    )]
+    unsafe fn waker<Q: Queue>(target: Target, _: *const Target) -> Waker {
+        // SAFETY: the pointer counts; the caller promises the rest.
+        unsafe { Waker::new(Arc::into_raw(Arc::new(target)).cast(), &Functions::<Self, Q>::VTABLE) }
+    }
+}
+
+// %% [markdown]
+// And `Rc` with its danger taken away: each function first compares threads. There are three common ways to ask "which thread is
+// this?". The published program caches the id in a lazily filled `RefCell`. One may ask the standard library each
+// time. Or one may take the address of a thread-local variable, which costs a single instruction.
+
+// %%
+/// A way to tell whether this is the owner's thread.
+pub trait ThreadCheck: 'static {
+    const NAME: &'static str;
+    fn is_here(owner: &Owner) -> bool;
+}
+
+/// A thread-local cache, filled on first use.
+pub enum Cached {}
+
+impl ThreadCheck for Cached {
+    const NAME: &'static str = "Rc, checked by a cached id";
+
+    #[inline(always)]
+    fn is_here(owner: &Owner) -> bool {
+        thread_local! {
+            static CURRENT: RefCell<Option<ThreadId>> = const { RefCell::new(None) };
+        }
+        owner.id == CURRENT.with_borrow_mut(|id| *id.get_or_insert_with(|| thread::current().id()))
+    }
+}
+
+/// The standard library's answer.
+pub enum Asked {}
+
+impl ThreadCheck for Asked {
+    const NAME: &'static str = "Rc, checked by thread::current";
+
+    #[inline(always)]
+    fn is_here(owner: &Owner) -> bool {
+        owner.id == thread::current().id()
+    }
+}
+
+/// The address of a thread-local variable. (A later thread may get the same; the frontier does not rely on it.)
+pub enum ByAddress {}
+
+impl ByAddress {
+    #[inline(always)]
+    fn here() -> usize {
+        thread_local! {
+            static HERE: Cell<u8> = const { Cell::new(0) };
+        }
+        HERE.with(|here| ptr::from_ref(here).addr())
+    }
+}
+
+impl ThreadCheck for ByAddress {
+    const NAME: &'static str = "Rc, checked by an address";
+
+    #[inline(always)]
+    fn is_here(owner: &Owner) -> bool {
+        owner.address == Self::here()
+    }
+}
+
+/// [`RcPointer`], checked.
+pub struct CheckedRc<C>(PhantomData<C>);
+
+impl<C: ThreadCheck> Pointer for CheckedRc<C> {
+    #[inline(always)]
+    unsafe fn retain(data: *const ()) {
+        // SAFETY: promised by the caller.
+        unsafe { RcPointer::retain(data) };
+    }
+
+    #[inline(always)]
+    unsafe fn release(data: *const ()) {
+        // SAFETY: promised by the caller.
+        unsafe { RcPointer::release(data) };
+    }
+
+    #[inline(always)]
+    unsafe fn check(data: *const ()) {
+        // SAFETY: counted, hence alive; and the owner never changes, so any thread may read it.
+        let owner = unsafe { &(*data.cast::<Target>()).owner };
+        assert!(C::is_here(owner), "this waker must stay on the thread that made it");
+    }
+}
+
+impl<C: ThreadCheck> WakerKind for CheckedRc<C> {
+    const NAME: &'static str = C::NAME;
+
+    unsafe fn waker<Q: Queue>(target: Target, _: *const Target) -> Waker {
+        // SAFETY: the pointer counts; the caller promises the rest.
+        unsafe { Waker::new(Rc::into_raw(Rc::new(target)).cast(), &Functions::<Self, Q>::VTABLE) }
+    }
+}
+
+// %% [markdown]
+// ### The reactor of the rungs
+//
+// One function for each moment in the life of a registration, with the switches inside. When the code is compiled for a
+// rung, the branches not taken are gone.
+
+// %%
+/// What all tasks of one executor share: the queue, and the wakers of its slots.
+struct Wakers<R: Rung> {
+    queue: R::Queue,
+    targets: Vec<Target>,
+    /// The waker of each slot; with wakers per task, of each live task.
+    wakers: Vec<UnsafeCell<Waker>>,
+}
+
+impl<R: Rung> Wakers<R> {
+    /// Wakers for all slots. Boxed, because wakers point at it.
+    ///
+    /// # Safety
+    /// The wakers and their clones must stay on this thread and be dropped before the result.
+    unsafe fn new() -> Box<Self> {
+        let (targets, wakers) = (Vec::with_capacity(TASKS), Vec::with_capacity(TASKS));
+        let mut this = Box::new(Self { queue: R::Queue::new(), targets, wakers });
+        this.targets.extend((0..TASKS).map(|task| Self::target(&raw const this.queue, task)));
+        for task in 0..TASKS {
+            // SAFETY: queue and targets do not move and live as long as the result; the caller promises the rest.
+            let waker = unsafe { this.waker(task) };
+            this.wakers.push(UnsafeCell::new(waker));
+        }
+        this
+    }
+
+    fn target(queue: *const R::Queue, task: usize) -> Target {
+        let owner = Owner { id: thread::current().id(), address: ByAddress::here() };
+        // The wakers of the slots themselves are counted from the beginning.
+        Target { count: Cell::new(1), queue: queue.cast(), task, owner }
+    }
+
+    /// # Safety
+    /// As [`new`](Self::new).
+    #[inline(always)]
+    unsafe fn waker(&self, task: usize) -> Waker {
+        let target = Self::target(&raw const self.queue, task);
+        // SAFETY: promised by the caller.
+        unsafe { R::Waker::waker::<R::Queue>(target, &raw const self.targets[task]) }
+    }
+
+    /// The task whose waker that is.
+    #[inline(always)]
+    fn task_of(&self, waker: &Waker) -> usize {
+        (ptr::from_ref(waker).addr() - self.wakers.as_ptr().addr()) / size_of::<Waker>()
+    }
+}
+
+/// No task.
+const NOBODY: usize = usize::MAX;
+
+/// What the reactor knows of one I/O object.
+struct Interest {
+    ready: bool,
+    /// The task that waits, or [`NOBODY`].
+    task: usize,
+    waker: Option<Waker>,
+}
+
+/// A handle of the rung's kind.
+type Handle<'r, R, T> = <<R as Rung>::Share as Share>::Handle<'r, T>;
+
+/// Turns events into wakes, in the way of the rung.
+struct RungReactor<'s, R: Rung> {
+    poll: FakePoll<Handle<'s, R, Stats>>,
+    stats: Handle<'s, R, Stats>,
+    objects: <R::Cells as Cells>::Of<Slab<Interest>>,
+    events: <R::Cells as Cells>::Of<Vec<Event>>,
+    wakers: Box<Wakers<R>>,
+}
+
+impl<'s, R: Rung> RungReactor<'s, R> {
+    /// # Safety
+    /// As [`Wakers::new`]; and its methods must not be called from a waker's or a future's `drop` while another method of it runs.
+    unsafe fn new(stats: Handle<'s, R, Stats>) -> Self {
+        Self {
+            poll: FakePoll::new(stats.clone(), TASKS),
+            stats,
+            objects: Mutable::new(Slab::with_capacity(TASKS)),
+            events: Mutable::new(Vec::with_capacity(TASKS)),
+            // SAFETY: promised by the caller.
+            wakers: unsafe { Wakers::new() },
+        }
+    }
+
+    /// Polls, and wakes whoever waits for an object that is ready now.
+    #[inline(always)]
+    fn poll(&self) {
+        self.events.with(|events| {
+            self.poll.poll(events);
+            R::Probe::add(Counter::Events, events.len());
+            for event in events.iter() {
+                self.objects.with(|objects| self.ready(&mut objects[event.key]));
+            }
+        });
+    }
+
+    #[inline(always)]
+    fn ready(&self, object: &mut Interest) {
+        object.ready = true;
+        if !R::KEEPS_WAKER || !R::Waker::WAKES {
+            let task = mem::replace(&mut object.task, NOBODY);
+            if task != NOBODY {
+                self.wakers.queue.push(task);
+            }
+        }
+        if R::KEEPS_WAKER && R::BINDS_EACH_OPERATION {
+            if let Some(waker) = object.waker.take() {
+                R::Probe::add(Counter::Wakes, 1);
+                waker.wake();
+            }
+        } else if R::KEEPS_WAKER
+            && let Some(waker) = &object.waker
+        {
+            R::Probe::add(Counter::Wakes, 1);
+            waker.wake_by_ref();
+        }
+    }
+}
+
+// %%
+impl<R: Rung> RungReactor<'_, R> {
+    #[inline(always)]
+    fn register(&self, source: &impl Source, interest: u8) -> usize {
+        let object = Interest { ready: true, task: NOBODY, waker: None };
+        let key = self.objects.with(|objects| {
+            let key = objects.insert(object);
+            R::Probe::peak(Counter::PeakRegistrations, objects.len());
+            R::Probe::peak(Counter::PeakConnections, objects.len() - 1); // all but the listener
+            key
+        });
+        self.poll.register(source, key, interest);
+        key
+    }
+
+    #[inline(always)]
+    fn unregister(&self, source: &impl Source, key: usize) {
+        self.poll.unregister(source);
+        drop(self.objects.with(|objects| objects.remove(key)));
+    }
+
+    /// The object's next event wakes the task behind `context`.
+    #[inline(always)]
+    fn bind(&self, object: &mut Interest, context: &Context<'_>) {
+        if !R::KEEPS_WAKER || !R::Waker::WAKES {
+            object.task = self.wakers.task_of(context.waker());
+        }
+        if R::KEEPS_WAKER {
+            if object.waker.as_ref().is_some_and(|waker| waker.will_wake(context.waker())) {
+                R::Probe::add(Counter::WillWakeHits, 1);
+            } else {
+                R::Probe::add(Counter::WakerClones, 1);
+                object.waker = Some(context.waker().clone());
+            }
+        }
+    }
+
+    /// An operation on the object is over.
+    #[inline(always)]
+    fn unbind(&self, key: usize) {
+        if R::KEEPS_WAKER && R::BINDS_EACH_OPERATION {
+            let waker = self.objects.with(|objects| objects[key].waker.take());
+            if waker.is_some() {
+                R::Probe::add(Counter::WakerDrops, 1);
+            }
+        }
+    }
+}
+
+// %% [markdown]
+// Objects and operations look as in the frontier, with a key in place of a reference.
+
+// %%
+/// An I/O object with its key.
+struct RungObject<'r, 's: 'r, R: Rung, T: Source> {
+    reactor: Handle<'r, R, RungReactor<'s, R>>,
+    key: usize,
+    object: T,
+}
+
+impl<'r, 's, R: Rung, T: Source> RungObject<'r, 's, R, T> {
+    #[inline(always)]
+    fn new(reactor: Handle<'r, R, RungReactor<'s, R>>, object: T, interest: u8) -> Self {
+        let key = reactor.register(&object, interest);
+        Self { reactor, key, object }
+    }
+}
+
+impl<R: Rung, T: Source> Drop for RungObject<'_, '_, R, T> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        self.reactor.unregister(&self.object, self.key);
+    }
+}
+
+/// Tries an I/O call whenever its object may be ready, until it does not block.
+struct RungOperation<'a, 'r, 's, R: Rung, T: Source, Call> {
+    object: &'a RungObject<'r, 's, R, T>,
+    call: Call,
+}
+
+impl<R: Rung, T: Source, Call, Out> Future for RungOperation<'_, '_, '_, R, T, Call>
+where
+    Call: FnMut(&T) -> Result<Out, WouldBlock> + Unpin,
+{
+    type Output = Out;
+
+    #[inline(always)]
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Out> {
+        let Self { object: RungObject { reactor, key, object }, call } = self.get_mut();
+        R::Probe::add(Counter::OperationPolls, 1);
+        let ready = reactor.objects.with(|objects| {
+            if R::BINDS_EACH_OPERATION {
+                reactor.bind(&mut objects[*key], context);
+            }
+            objects[*key].ready
+        });
+        if !ready {
+            R::Probe::add(Counter::NotReadyPolls, 1);
+        } else if let Ok(outcome) = call(object) {
+            return Poll::Ready(outcome);
+        }
+        reactor.objects.with(|objects| {
+            objects[*key].ready = false;
+            if !R::BINDS_EACH_OPERATION {
+                reactor.bind(&mut objects[*key], context);
+            }
+        });
+        Poll::Pending
+    }
+}
+
+impl<R: Rung, T: Source, Call> Drop for RungOperation<'_, '_, '_, R, T, Call> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        self.object.reactor.unbind(self.object.key);
+    }
+}
+
+// %%
+/// A registered stream.
+struct RungStream<'r, 's, R: Rung>(RungObject<'r, 's, R, FakeStream<Handle<'s, R, Stats>>>);
+
+impl<R: Rung> Line for RungStream<'_, '_, R> {
+    #[inline(always)]
+    fn read<'a>(&'a mut self, buffer: &'a mut [u8]) -> impl Future<Output = usize> + 'a {
+        RungOperation { object: &self.0, call: |stream: &FakeStream<_>| stream.read(buffer) }
+    }
+
+    #[inline(always)]
+    fn write<'a>(&'a mut self, bytes: &'a [u8]) -> impl Future<Output = usize> + 'a {
+        RungOperation { object: &self.0, call: |stream: &FakeStream<_>| stream.write(bytes) }
+    }
+}
+
+/// Accepts [`CONNECTIONS`] clients and hands each to `spawn`.
+async fn accept_rung<'r, 's, R: Rung>(
+    reactor: Handle<'r, R, RungReactor<'s, R>>,
+    spawn: impl Fn(RungStream<'r, 's, R>),
+) {
+    let listener = FakeListener::new(reactor.stats.clone());
+    let listener = RungObject::<R, _>::new(reactor, listener, READABLE);
+    for _ in 0..CONNECTIONS {
+        let call = |listener_object: &FakeListener<_>| {
+            let stream = listener_object.accept()?;
+            Ok(RungStream(RungObject::new(listener.reactor.clone(), stream, READABLE | WRITABLE)))
+        };
+        spawn(RungOperation { object: &listener, call }.await);
+    }
+}
+
+// %% [markdown]
+// ### The executor of the rungs
+
+// %%
+/// A place for what the rung keeps of a future.
+type RungSlot<'r, R, F> = UnsafeCell<MaybeUninit<<<R as Rung>::Storage as Storage>::Kept<'r, F>>>;
+
+/// Runs a root and futures of type `F`, in the way of the rung.
+struct RungExecutor<'r, 's: 'r, R: Rung, F: Future<Output = ()> + 'r> {
+    reactor: Handle<'r, R, RungReactor<'s, R>>,
+    /// Which slots hold a task.
+    tasks: <R::Cells as Cells>::Of<Slab<()>>,
+    slots: Vec<RungSlot<'r, R, F>>,
+}
+
+impl<'r, 's, R: Rung, F: Future<Output = ()> + 'r> RungExecutor<'r, 's, R, F> {
+    /// # Safety
+    /// The futures must not panic, nor use the executor when they are made or dropped; `run` must not be nested, and must
+    /// have returned before the executor is dropped. Wakers: see [`Wakers::new`].
+    unsafe fn new(reactor: Handle<'r, R, RungReactor<'s, R>>) -> Self {
+        let slots = (0..CONNECTIONS).map(|_| UnsafeCell::new(MaybeUninit::uninit())).collect();
+        Self { reactor, tasks: Mutable::new(Slab::with_capacity(CONNECTIONS)), slots }
+    }
+
+    #[inline(always)]
+    fn spawn(&self, make: impl FnOnce() -> F) {
+        let task = self.tasks.with(|tasks| tasks.insert(()));
+        // SAFETY: the slot was vacant, so nobody refers to its content.
+        R::Storage::put(unsafe { &mut *self.slots[task].get() }, make);
+        let wakers = &self.reactor.wakers;
+        if R::Waker::PER_TASK {
+            // SAFETY: the task that had this waker has ended; `new` was promised the rest.
+            unsafe { *wakers.wakers[task].get() = wakers.waker(task) };
+        }
+        wakers.queue.push(task);
+        R::Probe::add(Counter::Spawns, 1);
+        R::Probe::peak(Counter::PeakTasks, self.tasks.with(|tasks| tasks.len()) + 1); // and the root
+        R::Probe::peak(Counter::FutureBytes, size_of::<F>());
+    }
+
+    /// Polls a task of the pool, unless it has finished.
+    #[inline(always)]
+    fn poll_pooled(&self, task: usize) {
+        if !self.tasks.with(|tasks| tasks.contains(task)) {
+            return;
+        }
+        // SAFETY: the slot holds a future, which is never moved out of it; nobody else refers to it, as `run` does not nest.
+        let mut kept = unsafe { Pin::new_unchecked((*self.slots[task].get()).assume_init_mut()) };
+        if R::Storage::poll(kept.as_mut(), &mut self.context(task)).is_ready() {
+            // SAFETY: it is not used again, since the task ends with the next lines.
+            unsafe { (*self.slots[task].get()).assume_init_drop() };
+            if R::Waker::PER_TASK {
+                // SAFETY: nobody borrows the waker outside of a poll.
+                unsafe { *self.reactor.wakers.wakers[task].get() = Waker::noop().clone() };
+            }
+            self.tasks.with(|tasks| tasks.remove(task));
+        }
+    }
+
+    #[inline(always)]
+    fn context(&self, task: usize) -> Context<'_> {
+        R::Probe::add(Counter::Polls, 1);
+        // SAFETY: it is replaced only when its task is not being polled.
+        Context::from_waker(unsafe { &*self.reactor.wakers.wakers[task].get() })
+    }
+
+    /// Runs `root` and all tasks to their end.
+    #[inline(always)]
+    fn run(&self, root: impl Future<Output = ()>) {
+        let mut root = pin!(root);
+        let mut accepting = true;
+        self.reactor.wakers.queue.push(ROOT);
+        loop {
+            while let Some(task) = self.reactor.wakers.queue.pop() {
+                if task != ROOT {
+                    self.poll_pooled(task);
+                } else if accepting {
+                    accepting = root.as_mut().poll(&mut self.context(ROOT)).is_pending();
+                }
+            }
+            if !accepting && self.tasks.with(|tasks| tasks.is_empty()) {
+                return;
+            }
+            self.reactor.poll();
+        }
+    }
+}
+
+/// The world of a rung.
+pub fn rung<R: Rung>(load: Load, drive: Drive<'_>) {
+    let stats = R::Share::own(Stats::new(load.syscalls));
+    // SAFETY: nothing here has a second thread. Objects, executor and reactor are dropped in that order, and wakers with them;
+    // our two kinds of task neither panic nor use the executor in a destructor.
+    let reactor = R::Share::own(unsafe { RungReactor::<R>::new(R::Share::lend(&stats)) });
+    // SAFETY: as above.
+    let executor = unsafe { RungExecutor::<R, _>::new(R::Share::lend(&reactor)) };
+    let stats = R::Share::lend(&stats);
+    drive(&stats, &mut || {
+        let spawn = |stream| {
+            executor.spawn(|| echo::<RungStream<'_, '_, R>, NoWork, R::Probe, R::Buffer>(stream, NoWork))
+        };
+        executor.run(accept_rung::<R>(R::Share::lend(&reactor), spawn));
+    });
+}
+
+// %% [markdown]
+// ## The rungs
+//
+// Now the ladder can be read as a table: one line per rung, one column per factor. Each line of the first block differs from
+// the line above in one place.
+
+// %%
+/// Declares rungs: one type per line, generic over its probe.
+macro_rules! rungs {
+    ($($(#[$doc:meta])* $name:ident: $keeps:literal $binds:literal $waker:ty, $queue:ty, $storage:ty, $share:ty, $cells:ty, $buffer:ty;)*) => { $(
+        $(#[$doc])*
+        pub struct $name<P>(PhantomData<P>);
+
+        impl<P: Probe> Rung for $name<P> {
+            type Probe = P;
+            type Waker = $waker;
+            type Queue = $queue;
+            type Storage = $storage;
+            type Share = $share;
+            type Cells = $cells;
+            type Buffer = $buffer;
+            const KEEPS_WAKER: bool = $keeps;
+            const BINDS_EACH_OPERATION: bool = $binds;
+        }
+    )* };
+}
+
+/// Flags for one thread, and for many.
+type Plain = Bitmap<Cell<u64>>;
+type Atomic = Bitmap<AtomicU64>;
+/// Made beforehand, and made for each task.
+type SharedArc = ArcPointer<false>;
+type OwnArc = ArcPointer<true>;
+
+rungs! {
+    SlabIndex:    false false Address,   Plain,  InSlot, ByReference, Unchecked, Small;
+    ClonedWaker:  true  false Address,   Plain,  InSlot, ByReference, Unchecked, Small;
+    PerOperation: true  true  Address,   Plain,  InSlot, ByReference, Unchecked, Small;
+    EmbeddedWaker: true true  Embedded,  Plain,  InSlot, ByReference, Unchecked, Small;
+    RcWaker:      true  true  RcPointer, Plain,  InSlot, ByReference, Unchecked, Small;
+    ArcWaker:     true  true  SharedArc, Plain,  InSlot, ByReference, Unchecked, Small;
+    AtomicQueue:  true  true  SharedArc, Atomic, InSlot, ByReference, Unchecked, Small;
+    ArcPerTask:   true  true  OwnArc,    Atomic, InSlot, ByReference, Unchecked, Small;
+    BoxedDyn:     true  true  OwnArc,    Atomic, InDyn,  ByReference, Unchecked, Small;
+    RcHandles:    true  true  OwnArc,    Atomic, InDyn,  ByRc,        Unchecked, Small;
+    CheckedCells: true  true  OwnArc,    Atomic, InDyn,  ByRc,        Checked,   Small;
+    MutexQueue:   true  true  OwnArc,    Locked, InDyn,  ByRc,        Checked,   Small;
+}
+
+// %% [markdown]
+// Beside the ladder there are branches: the same factor turned at another rung, or turned another way. They answer the
+// questions of the published program one at a time. Is it the box or the `dyn`? Who boxes? Is it the size or the zeroing? Which check?
+
+// %%
+rungs! {
+    // From the leanest rung.
+    LeanRcHandles: false false Address, Plain, InSlot, ByRc,        Unchecked, Small;
+    LeanChecked:  false false Address, Plain,  InSlot, ByReference, Checked,   Small;
+    LeanAtomic:   false false Address, Atomic, InSlot, ByReference, Unchecked, Small;
+    LeanMutex:    false false Address, Locked, InSlot, ByReference, Unchecked, Small;
+    LeanBox:      false false Address, Plain,  InBox,  ByReference, Unchecked, Small;
+    LeanDyn:      false false Address, Plain,  InDyn,  ByReference, Unchecked, Small;
+    LeanCallerDyn: false false Address, Plain, CallerDyn, ByReference, Unchecked, Small;
+    LeanDynInPlace: false false Address, Plain, DynInPlace, ByReference, Unchecked, Small;
+    // Large buffers.
+    LargeZeroed:  false false Address, Plain,  InSlot, ByReference, Unchecked, Large;
+    LargeUnzeroed: false false Address, Plain, InSlot, ByReference, Unchecked, Unzeroed;
+    LargeDyn:     false false Address, Plain,  InDyn,  ByReference, Unchecked, Unzeroed;
+    LargeDynInPlace: false false Address, Plain, DynInPlace, ByReference, Unchecked, Unzeroed;
+    // Wakers, where they are cloned for each operation.
+    NoopWaker:    true  true  Noop,              Plain, InSlot, ByReference, Unchecked, Small;
+    CachedCheck:  true  true  CheckedRc<Cached>, Plain, InSlot, ByReference, Unchecked, Small;
+    AskedCheck:   true  true  CheckedRc<Asked>,  Plain, InSlot, ByReference, Unchecked, Small;
+    AddressCheck: true  true  CheckedRc<ByAddress>, Plain, InSlot, ByReference, Unchecked, Small;
+    ArcKept:      true  false SharedArc,         Plain, InSlot, ByReference, Unchecked, Small;
+}
+
+// %% [markdown]
+// # All variants
+//
+// A variant has a name, its switches, the variant it is to be compared with, and its code: once timed, once counting.
+
+// %%
+/// One way to serve.
+#[derive(Clone, Copy)]
+pub struct Variant {
+    /// The word for it in the data.
+    pub name: &'static str,
+    /// The variant from which it differs in one switch; `None` for the loop.
+    pub base: Option<&'static str>,
+    pub switches: Switches,
+    /// Its timed code.
+    pub timed: World,
+    /// The same code, counting.
+    pub counted: World,
+}
+
+impl Variant {
+    const fn new(name: &'static str, base: &'static str, switches: Switches, code: [World; 2]) -> Self {
+        let [timed, counted] = code;
+        Self { name, base: Some(base), switches, timed, counted }
+    }
+
+    /// Whether it has tasks.
+    pub fn is_async(&self) -> bool {
+        self.switches.structure != "loop"
+    }
+}
+
+/// Timed and counting code of a rung.
+macro_rules! code {
+    ($rung:ident) => {
+        [rung::<$rung<Timed<$rung<()>>>> as World, rung::<$rung<Counted>>]
+    };
+}
+
+/// Names of the variants that more than one function mentions.
+const MANUAL: &str = "manual (best)";
+const FRONTIER: &str = "frontier";
+
+// %% [markdown]
+// The main ladder first. What a loop has no use for counts as set in the cheapest way.
+
+// %%
+/// Labels of the variants that are no rungs, for [`Timed`].
+pub mod label {
+    pub enum Manual {}
+    pub enum Split {}
+    pub enum Frontier {}
+    pub enum ReadyQueue {}
+    pub enum Work {}
+}
+
+/// The ladder, from the loop down: each variant is compared with the one before.
+pub fn ladder() -> Vec<Variant> {
+    let indexed = SlabIndex::<Counted>::switches();
+    let queued = Switches { lookup: "reference", ..indexed };
+    let frontier_switches = Switches { dispatch: "at once", ..queued };
+    let split = Switches { task: "by hand", ..frontier_switches };
+    let manual = Switches { structure: "loop", ..split };
+    type ForLoop = Timed<(label::Manual, Pipeline)>;
+    type ForSplit = Timed<label::Split>;
+    type ForFrontier = Timed<(label::Frontier, Pipeline)>;
+    type ForQueue = Timed<label::ReadyQueue>;
+    type No = NoWork;
+    let by_hand: [World; 2] = [by_hand::<Pipeline, No, ForLoop>, by_hand::<Pipeline, No, Counted>];
+    let new = Variant::new;
+    vec![
+        Variant { base: None, ..new(MANUAL, "", manual, by_hand) },
+        new(
+            "split",
+            MANUAL,
+            split,
+            [frontier_by_hand::<Pipeline, No, ForSplit>, frontier_by_hand::<Pipeline, No, Counted>],
+        ),
+        new(
+            FRONTIER,
+            "split",
+            frontier_switches,
+            [frontier::<Pipeline, No, ForFrontier>, frontier::<Pipeline, No, Counted>],
+        ),
+        new(
+            "ready queue",
+            FRONTIER,
+            queued,
+            [frontier_queued::<Pipeline, No, ForQueue>, frontier_queued::<Pipeline, No, Counted>],
+        ),
+        new("slab index", "ready queue", indexed, code!(SlabIndex)),
+        new("cloned waker", "slab index", ClonedWaker::<Counted>::switches(), code!(ClonedWaker)),
+        new("bound per operation", "cloned waker", PerOperation::<Counted>::switches(), code!(PerOperation)),
+        new(
+            "embedded waker",
+            "bound per operation",
+            EmbeddedWaker::<Counted>::switches(),
+            code!(EmbeddedWaker),
+        ),
+        new("Rc waker", "embedded waker", RcWaker::<Counted>::switches(), code!(RcWaker)),
+        new("Arc waker", "Rc waker", ArcWaker::<Counted>::switches(), code!(ArcWaker)),
+        new("atomic queue", "Arc waker", AtomicQueue::<Counted>::switches(), code!(AtomicQueue)),
+        new("Arc per task", "atomic queue", ArcPerTask::<Counted>::switches(), code!(ArcPerTask)),
+        new("boxed dyn", "Arc per task", BoxedDyn::<Counted>::switches(), code!(BoxedDyn)),
+        new("Rc handles", "boxed dyn", RcHandles::<Counted>::switches(), code!(RcHandles)),
+        new("checked cells", "Rc handles", CheckedCells::<Counted>::switches(), code!(CheckedCells)),
+        new("mutex queue", "checked cells", MutexQueue::<Counted>::switches(), code!(MutexQueue)),
+    ]
+}
+
+// %%
+/// The branches beside the ladder.
+pub fn branches() -> Vec<Variant> {
+    const LEAN: &str = "slab index";
+    const BOUND: &str = "bound per operation";
+    let new = Variant::new;
+    vec![
+        new("lean + Rc handles", LEAN, LeanRcHandles::<Counted>::switches(), code!(LeanRcHandles)),
+        new("lean + checked cells", LEAN, LeanChecked::<Counted>::switches(), code!(LeanChecked)),
+        new("lean + atomic queue", LEAN, LeanAtomic::<Counted>::switches(), code!(LeanAtomic)),
+        new("lean + mutex queue", LEAN, LeanMutex::<Counted>::switches(), code!(LeanMutex)),
+        new("lean + box", LEAN, LeanBox::<Counted>::switches(), code!(LeanBox)),
+        new("lean + dyn", LEAN, LeanDyn::<Counted>::switches(), code!(LeanDyn)),
+        new("lean + dyn by caller", "lean + dyn", LeanCallerDyn::<Counted>::switches(), code!(LeanCallerDyn)),
+        new(
+            "lean + dyn in place",
+            "lean + dyn",
+            LeanDynInPlace::<Counted>::switches(),
+            code!(LeanDynInPlace),
+        ),
+        new("16 KiB zeroed", LEAN, LargeZeroed::<Counted>::switches(), code!(LargeZeroed)),
+        new("16 KiB uninitialised", LEAN, LargeUnzeroed::<Counted>::switches(), code!(LargeUnzeroed)),
+        new(
+            "16 KiB uninitialised + dyn",
+            "16 KiB uninitialised",
+            LargeDyn::<Counted>::switches(),
+            code!(LargeDyn),
+        ),
+        new(
+            "16 KiB uninitialised + dyn in place",
+            "16 KiB uninitialised + dyn",
+            LargeDynInPlace::<Counted>::switches(),
+            code!(LargeDynInPlace),
+        ),
+        new("noop waker", BOUND, NoopWaker::<Counted>::switches(), code!(NoopWaker)),
+        new("Rc waker, cached check", "Rc waker", CachedCheck::<Counted>::switches(), code!(CachedCheck)),
+        new("Rc waker, asked check", "Rc waker", AskedCheck::<Counted>::switches(), code!(AskedCheck)),
+        new("Rc waker, address check", "Rc waker", AddressCheck::<Counted>::switches(), code!(AddressCheck)),
+        new("Arc waker, kept", "Arc waker", ArcKept::<Counted>::switches(), code!(ArcKept)),
+    ]
+}
+
+// %% [markdown]
+// # Proof of equal work
+//
+// The counts of the first notebook hold here too, with three exceptions that are the very subject of a switch. A reactor
+// that keeps numbers clones no wakers. One that keeps wakers, and binds when pending, clones one for each object and
+// finds it again each time after that: 257 clones, 511 hits. And one that binds for each operation clones 1536
+// times, as published. The root is no spawned task here, hence 256 spawns.
+//
+// In the crowd, all connections are accepted before the first poll. Each is reported twice, so there are two polls of
+// 256 events each, and the root is polled once.
+
+// %%
+/// How the clients arrive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrival {
+    /// `live=3`
+    Pipeline,
+    /// `live=256`
+    AtOnce,
+}
+
+/// What one run of a variant must count. How large futures are is for the compiler to say.
+pub fn expected(switches: &Switches, arrival: Arrival, syscalls: bool) -> Counts {
+    let all = CONNECTIONS as u64;
+    let pipeline = arrival == Arrival::Pipeline;
+    let if_pipeline = |count| if pipeline { count } else { 0 };
+    let if_async = |count| if switches.structure == "split" { count } else { 0 };
+    let polls = if pipeline { all + 2 } else { 2 };
+    let live = if pipeline { 3 } else { all };
+    let keeps = switches.keeps == "waker";
+    let waits = 2 * all + if_pipeline(all);
+    let (clones, hits, drops) = match switches.binding {
+        _ if !keeps => (0, 0, 0),
+        "pending" => (all + 1, waits - (all + 1), 0),
+        _ => (2 * waits, 0, waits),
+    };
+    let zeroed = if switches.buffer == Large::NAME { LARGE_BUFFER } else { SMALL_BUFFER };
+    let operations = 2 * (all + 1) + polls + 6 * all;
+    Counts::from([
+        ("register", all + 1),
+        ("unregister", all + 1),
+        ("poll", polls),
+        ("accept", 2 * all),
+        ("read", 2 * all),
+        ("write", 2 * all),
+        ("syscalls", if syscalls { operations } else { 0 }),
+        ("events", waits),
+        ("spawns", if_async(all)),
+        ("polls", if_async(3 * all + 1 + if_pipeline(all))),
+        ("operation_polls", if_async(5 * all + if_pipeline(all))),
+        ("not_ready_polls", 0),
+        ("waker_clones", clones),
+        ("will_wake_hits", hits),
+        ("waker_drops", drops),
+        ("wakes", if keeps { waits } else { 0 }),
+        ("transactions", all),
+        ("zeroed_bytes", all * zeroed as u64),
+        ("peak_connections", live),
+        ("peak_tasks", if_async(live + 1)),
+        ("peak_registrations", live + 1),
+    ])
+}
+
+/// The counts of some code, which must be these.
+///
+/// # Panics
+/// If it does not do the work that it should, with the counts that are wrong.
+pub fn prove(name: &str, counted: World, load: Load, expected: &Counts) -> Counts {
+    let counts = count(counted, load);
+    if let Err(wrong) = compare(&counts, expected) {
+        panic!("{name} does other work than it should:\n{wrong}");
+    }
+    counts
+}
+
+// %% tags=["active-ipynb"]
+// for variant in ladder().into_iter().chain(branches()) {
+//     let counts = prove(variant.name, variant.counted, QUIET, &expected(&variant.switches, Arrival::Pipeline, false));
+//     let [polls, clones, size] = ["polls", "waker_clones", "future_bytes"].map(|name| counts[name]);
+//     println!("{:>35}: {polls:>4} task polls, {clones:>4} waker clones, futures of {size:>5} bytes", variant.name);
+// }
+
+// %% [markdown]
+// # The study
+//
+// All rungs and branches run under the published load. The two ends of the first question, the loop and the frontier, also serve
+// the crowd, and the pipeline with one and with ten microseconds of work per request (a thousand steps of a xorshift
+// chain take about a microsecond). The loop takes part twice in each family, as its own control.
+
+// %%
+/// No system calls, no work.
+pub const QUIET: Load = Load { syscalls: false, steps: 0 };
+
+/// Steps of work per request; a step takes about a nanosecond.
+pub const WORK: [u32; 2] = [1_000, 10_000];
+
+/// Loop and frontier under one more load.
+fn pair(
+    parameter: &str,
+    load: Load,
+    arrival: Arrival,
+    manual: [World; 2],
+    frontier: [World; 2],
+) -> Vec<Measured> {
+    let ladder = ladder();
+    let pair = [(&ladder[0], manual), (&ladder[2], frontier)];
+    let measured = pair.map(|(variant, [timed, counted])| Measured {
+        variant: Variant { timed, counted, ..*variant },
+        load,
+        arrival,
+        parameter: parameter.to_owned(),
+    });
+    measured.into()
+}
+
+/// A variant under a load.
+struct Measured {
+    variant: Variant,
+    load: Load,
+    arrival: Arrival,
+    parameter: String,
+}
+
+impl Measured {
+    fn key(&self) -> Key {
+        let work = if self.load.steps > 0 { "+work" } else { "" };
+        Key::new(format!("{}{work}", self.variant.name), self.variant.name, self.parameter.clone())
+    }
+}
+
+/// Everything that is measured.
+fn measured() -> Vec<Measured> {
+    type LoopAtOnce = Timed<(label::Manual, AtOnce)>;
+    type FrontierAtOnce = Timed<(label::Frontier, AtOnce)>;
+    type LoopWork = Timed<(label::Manual, label::Work)>;
+    type FrontierWork = Timed<(label::Frontier, label::Work)>;
+    let quiet = |variant| Measured {
+        variant,
+        load: QUIET,
+        arrival: Arrival::Pipeline,
+        parameter: "live=3".to_owned(),
+    };
+    let mut all: Vec<Measured> = ladder().into_iter().chain(branches()).map(quiet).collect();
+    all.extend(pair(
+        "live=256",
+        QUIET,
+        Arrival::AtOnce,
+        [by_hand::<AtOnce, NoWork, LoopAtOnce>, by_hand::<AtOnce, NoWork, Counted>],
+        [frontier::<AtOnce, NoWork, FrontierAtOnce>, frontier::<AtOnce, NoWork, Counted>],
+    ));
+    for steps in WORK {
+        all.extend(pair(
+            &format!("live=3 work={steps}"),
+            Load { steps, ..QUIET },
+            Arrival::Pipeline,
+            [by_hand::<Pipeline, Steps, LoopWork>, by_hand::<Pipeline, Steps, Counted>],
+            [frontier::<Pipeline, Steps, FrontierWork>, frontier::<Pipeline, Steps, Counted>],
+        ));
+    }
+    all
+}
+
+// %%
+/// All variants under all their loads, proven to do the work that they should.
+///
+/// # Panics
+/// If one of them does not.
+pub fn study() -> Study {
+    let mut study = Study::new("zero-cost-ladder").baseline(MANUAL);
+    for measured in measured() {
+        let (key, load, timed) = (measured.key(), measured.load, measured.variant.timed);
+        study = study
+            .bench(key.clone(), move |bencher: &mut Bencher| timed(load, &mut |_, run| bencher.iter(run)));
+        let expected = expected(&measured.variant.switches, measured.arrival, load.syscalls);
+        for (counter, value) in prove(measured.variant.name, measured.variant.counted, load, &expected) {
+            study = study.count(key.clone(), counter, value);
+        }
+    }
+    study.control("live=3").control("live=256")
+}
+
+// %%
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_variants_do_equal_work() {
+        for measured in measured() {
+            let expected = expected(&measured.variant.switches, measured.arrival, measured.load.syscalls);
+            prove(measured.variant.name, measured.variant.counted, measured.load, &expected);
+        }
+    }
+
+    #[test]
+    fn neighbours_differ_in_one_switch() {
+        let ladder = ladder();
+        for pair in ladder.windows(2) {
+            assert_eq!(pair[1].base, Some(pair[0].name), "the ladder has a gap");
+        }
+        let all: Vec<Variant> = ladder.into_iter().chain(branches()).collect();
+        for variant in &all {
+            let Some(base) = variant.base else { continue };
+            let base = all.iter().find(|other| other.name == base).expect("a base that is measured");
+            let differences = variant.switches.differences(&base.switches);
+            assert_eq!(differences.len(), 1, "{} against {}: {differences:?}", variant.name, base.name);
+        }
+    }
+
+    #[test]
+    fn no_two_variants_have_the_same_switches() {
+        let all: Vec<Variant> = ladder().into_iter().chain(branches()).collect();
+        for (index, variant) in all.iter().enumerate() {
+            let twin = all[..index].iter().find(|other| other.switches == variant.switches);
+            assert!(twin.is_none(), "{} is {}", variant.name, twin.map_or("", |twin| twin.name));
+        }
+    }
+}
+
+// %% [markdown]
+// # Measurement
+//
+// Everything so far was preparation; this is the run. In the quick profile it takes some minutes and is good for a first look; what
+// the figures mean is said by the analysis, not here.
+
+// %% tags=["active-ipynb"]
+// let outcome = study().measure(&harness::Profile::from_env()?)?;
+// println!("{outcome}");

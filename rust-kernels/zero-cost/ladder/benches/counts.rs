@@ -1,0 +1,8 @@
+//! What one run allocates and how many instructions it takes: `cargo bench -p zero-cost-ladder --bench counts`.
+
+#[global_allocator]
+static ALLOCATOR: harness::counting::CountingAllocator = harness::counting::CountingAllocator;
+
+fn main() {
+    harness::counting::main(zero_cost_ladder::study());
+}

@@ -1,0 +1,7 @@
+//! The notebook's measurement without the notebook: `cargo bench -p zero-cost-ladder --bench measure`.
+
+fn main() -> Result<(), harness::Error> {
+    let outcome = zero_cost_ladder::study().measure(&harness::Profile::from_env()?)?;
+    println!("{outcome}");
+    Ok(())
+}

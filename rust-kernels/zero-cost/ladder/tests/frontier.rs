@@ -1,0 +1,320 @@
+//! What the frontier promises: no lost wakes, no starvation, and a consistent state after a panic.
+
+use std::cell::{Cell, RefCell};
+use std::future::{pending, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread;
+use std::time::Duration;
+
+use zero_cost::{Counted, Counter, FakeListener, NoWork, Operation, Probe, Stats, Timed};
+use zero_cost_ladder::{Frontier, Full, Listener, Reactor, Small, Stream, accept_all, echo};
+
+type Task<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
+
+/// Calls `test` with an executor for tasks of all kinds.
+fn on_frontier<P: Probe>(test: impl for<'r> FnOnce(&'r Reactor<'r, P>, &Frontier<'r, Task<'r>, P>)) {
+    let stats = Stats::new(false);
+    let reactor = Reactor::<P>::new(&stats);
+    test(&reactor, &Frontier::new(&reactor));
+}
+
+/// Waits once, and leaves its waker in `place`.
+fn wait_once(place: &RefCell<Option<Waker>>) -> impl Future<Output = ()> {
+    let mut waited = false;
+    poll_fn(move |context| {
+        if std::mem::replace(&mut waited, true) {
+            return Poll::Ready(());
+        }
+        *place.borrow_mut() = Some(context.waker().clone());
+        Poll::Pending
+    })
+}
+
+/// Wakes itself and waits, `times` times.
+async fn yield_now(times: usize) {
+    for _ in 0..times {
+        let mut yielded = false;
+        poll_fn(|context| {
+            context.waker().wake_by_ref();
+            if std::mem::replace(&mut yielded, true) { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
+    }
+}
+
+#[test]
+fn run_returns_what_the_root_returns_when_all_tasks_are_done() {
+    let done = Cell::new(0);
+    on_frontier::<Timed<()>>(|_, executor| {
+        let done = &done;
+        let root = async {
+            for _ in 0..256 {
+                executor.spawn(|| Box::pin(async { yield_now(3).await })).unwrap();
+            }
+            assert_eq!(executor.spawn(|| unreachable!()), Err(Full));
+            done.set(1);
+            "root"
+        };
+        assert_eq!(executor.run(root), "root");
+        assert!(executor.is_empty());
+    });
+    assert_eq!(done.get(), 1);
+}
+
+#[test]
+fn a_wake_of_a_finished_task_is_harmless() {
+    let place = Rc::new(RefCell::new(None::<Waker>));
+    on_frontier::<Timed<()>>(|_, executor| {
+        let inner = Rc::clone(&place);
+        executor
+            .spawn(|| {
+                Box::pin(async move {
+                    let waker = poll_fn(|context| Poll::Ready(context.waker().clone())).await;
+                    *inner.borrow_mut() = Some(waker);
+                })
+            })
+            .unwrap();
+        executor.run(async {});
+        let waker = place.borrow().clone().unwrap();
+        waker.wake_by_ref();
+        executor.run(yield_now(3));
+        waker.wake();
+        executor.run(yield_now(3));
+    });
+    // Its executor is gone, and another one has its block.
+    on_frontier::<Timed<()>>(|_, executor| {
+        place.borrow().as_ref().unwrap().wake_by_ref();
+        executor.run(yield_now(3));
+    });
+    place.take().unwrap().wake();
+}
+
+#[test]
+fn a_wake_from_another_thread_ends_the_sleep() {
+    on_frontier::<Timed<()>>(|_, executor| {
+        let woken = Arc::new(AtomicUsize::new(0));
+        let mut waker_sent = false;
+        executor.run(poll_fn(|context| {
+            if woken.load(Ordering::SeqCst) == 1 {
+                return Poll::Ready(());
+            }
+            if !std::mem::replace(&mut waker_sent, true) {
+                let (waker, woken) = (context.waker().clone(), Arc::clone(&woken));
+                thread::spawn(move || {
+                    // Long enough for the executor to fall asleep; were it not, the test would pass all the same.
+                    thread::sleep(Duration::from_millis(20));
+                    woken.store(1, Ordering::SeqCst);
+                    waker.wake();
+                });
+            }
+            Poll::Pending
+        }));
+    });
+}
+
+#[test]
+fn wakers_work_on_any_thread_after_their_executor() {
+    let mut kept = None;
+    on_frontier::<Timed<()>>(|_, executor| {
+        executor.run(poll_fn(|context| {
+            kept = Some(context.waker().clone());
+            Poll::Ready(())
+        }));
+    });
+    let kept = kept.unwrap();
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            let waker = kept.clone();
+            scope.spawn(move || waker.wake());
+            scope.spawn(|| on_frontier::<Timed<()>>(|_, executor| executor.run(yield_now(100))));
+        }
+    });
+}
+
+#[test]
+fn a_task_that_always_wakes_itself_starves_neither_tasks_nor_objects() {
+    let stats = Stats::new(false);
+    let reactor = Reactor::<Timed<()>>::new(&stats);
+    let served = &Cell::new(0);
+    let executor = Frontier::<Task<'_>, _>::new(&reactor);
+    executor
+        .spawn(|| {
+            Box::pin(async move {
+                while served.get() < 256 {
+                    yield_now(1).await;
+                }
+            })
+        })
+        .unwrap();
+    // One that brings forth the next, for ever, would be a recursive type; spawning by the root comes close.
+    let mut listener = Listener::<FakeListener<_>, _>::new(&reactor);
+    executor.run(async {
+        for _ in 0..256 {
+            let stream = listener.accept().await;
+            let serve = async move {
+                echo::<Stream<'_, _>, NoWork, Timed<()>, Small>(stream, NoWork).await;
+                yield_now(5).await;
+                served.set(served.get() + 1);
+            };
+            executor.spawn(|| Box::pin(serve)).unwrap();
+        }
+    });
+    drop(listener);
+    assert_eq!(served.get(), 256);
+    assert_eq!(stats.count(Operation::Unregister), 257);
+}
+
+#[test]
+fn a_panic_ends_its_task_and_the_root_and_no_other() {
+    on_frontier::<Timed<()>>(|_, executor| {
+        let finished = Rc::new(Cell::new(0));
+        for task in 0..10 {
+            let finished = Rc::clone(&finished);
+            let serve = async move {
+                yield_now(2).await;
+                assert_ne!(task, 5, "five");
+                finished.set(finished.get() + 1);
+            };
+            executor.spawn(|| Box::pin(serve)).unwrap();
+        }
+        let run = || executor.run(pending::<()>());
+        catch_unwind(AssertUnwindSafe(run)).expect_err("task 5 panics");
+        assert_eq!(executor.len() + finished.get(), 9);
+        executor.run(async {});
+        assert_eq!((executor.len(), finished.get()), (0, 9));
+    });
+}
+
+#[test]
+fn a_panicking_maker_gives_its_slot_back() {
+    on_frontier::<Timed<()>>(|_, executor| {
+        for _ in 0..1000 {
+            let spawn = || executor.spawn(|| panic!("no future"));
+            catch_unwind(AssertUnwindSafe(spawn)).expect_err("it panics");
+        }
+        assert!(executor.is_empty());
+        (0..256).for_each(|_| executor.spawn(|| Box::pin(async {})).unwrap());
+        executor.run(async {});
+    });
+}
+
+#[test]
+fn a_maker_may_spawn() {
+    on_frontier::<Timed<()>>(|_, executor| {
+        let outer = executor.spawn(|| {
+            executor.spawn(|| Box::pin(async {})).unwrap();
+            Box::pin(async {})
+        });
+        assert_eq!((outer, executor.len()), (Ok(()), 2));
+        executor.run(async {});
+    });
+}
+
+#[test]
+fn futures_are_dropped_with_their_executor() {
+    let alive = Rc::new(());
+    let place = Rc::new(RefCell::new(None));
+    on_frontier::<Timed<()>>(|_, executor| {
+        for _ in 0..3 {
+            let (alive, place) = (Rc::clone(&alive), Rc::clone(&place));
+            let serve = async move {
+                wait_once(&place).await;
+                drop(alive);
+            };
+            executor.spawn(|| Box::pin(serve)).unwrap();
+        }
+        let mut polls = 0;
+        let root = poll_fn(|context| {
+            context.waker().wake_by_ref();
+            polls += 1;
+            assert!(polls < 3, "enough");
+            Poll::<()>::Pending
+        });
+        catch_unwind(AssertUnwindSafe(|| executor.run(root))).expect_err("the root panics");
+        assert_eq!(Rc::strong_count(&alive), 4);
+    });
+    assert_eq!(Rc::strong_count(&alive), 1);
+    place.take().unwrap().wake();
+}
+
+#[test]
+fn run_does_not_nest() {
+    on_frontier::<Timed<()>>(|_, executor| {
+        let nested = || executor.run(async { executor.run(async {}) });
+        catch_unwind(AssertUnwindSafe(nested)).expect_err("the inner run panics");
+        executor.run(async {});
+    });
+}
+
+#[test]
+fn a_reactor_has_one_executor() {
+    on_frontier::<Timed<()>>(|reactor, _| {
+        let second = || drop(Frontier::<Task<'_>, _>::new(reactor));
+        catch_unwind(AssertUnwindSafe(second)).expect_err("attached already");
+    });
+}
+
+/// A waker that forwards, as `join!` and `select!` make them.
+struct Forward {
+    inner: Waker,
+    wakes: AtomicUsize,
+}
+
+impl Wake for Forward {
+    fn wake(self: Arc<Self>) {
+        self.wakes.fetch_add(1, Ordering::Relaxed);
+        self.inner.wake_by_ref();
+    }
+}
+
+#[test]
+fn foreign_wakers_are_kept_called_and_dropped() {
+    let forwards = RefCell::new(Vec::new());
+    let forwards_in = &forwards;
+    let stats = Stats::new(false);
+    let reactor = Reactor::<Counted>::new(&stats);
+    let executor = Frontier::<Task<'_>, _>::new(&reactor);
+    Counted::reset();
+    executor.run(accept_all::<FakeListener<_>, _>(&reactor, |stream| {
+        executor.spawn(|| {
+            let mut serve = Box::pin(echo::<_, NoWork, Counted, Small>(stream, NoWork));
+            Box::pin(poll_fn(move |context| {
+                let forward =
+                    Arc::new(Forward { inner: context.waker().clone(), wakes: AtomicUsize::new(0) });
+                forwards_in.borrow_mut().push(Arc::clone(&forward));
+                serve.as_mut().poll(&mut Context::from_waker(&Waker::from(forward)))
+            }))
+        })
+    }));
+    drop(executor);
+    assert_eq!(Counted::value(Counter::WakerClones), 512);
+    let forwards = forwards.take();
+    assert_eq!(forwards.iter().map(|forward| forward.wakes.load(Ordering::Relaxed)).sum::<usize>(), 512);
+    assert!(forwards.iter().all(|forward| Arc::strong_count(forward) == 1), "the reactor has let go of them");
+}
+
+/// An object whose operation was given up may be used by another task: the last one to ask is woken.
+#[test]
+fn an_abandoned_operation_leaves_its_object_usable() {
+    let stats = Stats::new(false);
+    let reactor = Reactor::<Timed<()>>::new(&stats);
+    let executor = Frontier::<Task<'_>, _>::new(&reactor);
+    let mut listener = Listener::<FakeListener<_>, _>::new(&reactor);
+    executor.run(async {
+        let mut first = Box::pin(listener.accept());
+        poll_fn(|context| {
+            assert!(first.as_mut().poll(context).is_pending());
+            assert!(first.as_mut().poll(context).is_pending(), "not ready, so not tried");
+            Poll::Ready(())
+        })
+        .await;
+        drop(first);
+        assert_eq!(stats.count(Operation::Accept), 1);
+        drop(listener.accept().await);
+    });
+}
