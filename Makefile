@@ -1,7 +1,8 @@
 # Everything happens inside this folder; `make clean` undoes it.
 PYTHON ?= python3
 PROFILE ?= standard
-WORKFLOW = $(PYTHON) -m async_cost.workflow
+PYTHON_THERE = command -v $(PYTHON) >/dev/null || { echo "PYTHON=$(PYTHON) is not there: name a Python 3.11 to 3.13" >&2; exit 2; }
+WORKFLOW = $(PYTHON_THERE); $(PYTHON) -m async_cost.workflow
 
 .PHONY: help report measure test lab setup format clean
 
@@ -17,6 +18,7 @@ report:
 	@$(WORKFLOW) report $(if $(RUN),--run "$(RUN)",--profile $(PROFILE))
 
 measure:
+	$(if $(RUN),$(error make measure makes a new run; to render one that is there: make report RUN=$(RUN)))
 	@$(WORKFLOW) measure --profile $(PROFILE)
 
 lab:

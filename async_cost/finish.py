@@ -23,6 +23,10 @@ def finish(partial: Path, runs: Path, outcome: Path) -> Path:
     Raises DataError, and leaves the partial run where it is, when a study is incomplete or a file does not hold up.
     """
     info_file = partial / "run.json"
+    if not info_file.exists():
+        raise DataError(
+            info_file, "nothing was measured into this run", "Look for the reason in .tools/log, then measure again"
+        )
     info = json.loads(info_file.read_text(encoding="utf-8"))
     if info.get("ended") is None:
         info["ended"] = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -23,8 +23,10 @@ from pathlib import Path
 TAIL_LINES = 30
 #: Seconds between two progress lines where the output is not a terminal.
 QUIET_SECONDS = 10
-#: The harness's own progress line: `[###---]  40 % · zero-cost · round 24 of 60 · about 12 s left`.
-MEASURING = re.compile(r"^\[[#-]+\] +(\d+) % · (.*)$")
+#: The harness's own progress line: `[###---]  40 % · zero-cost · round 24 of 60 · about 1 min 12 s left`.
+MEASURING = re.compile(
+    r"^\[[#-]+\] +\d+ % · [^·]+ · (?P<where>[^·]+) · about (?:(?P<min>\d+) min ?)?(?:(?P<s>\d+) s )?left$"
+)
 #: Cargo's progress line: `Building [==> ] 45/273: tokio`.
 CARGO_COUNT = re.compile(r"\] (\d+)/(\d+)")
 
@@ -48,26 +50,35 @@ class Step:
 
 
 @dataclass
+class Seen:
+    """What one line of output tells about a step: words, and the fraction done or the seconds left where it knows them."""
+
+    text: str = ""
+    fraction: float | None = None
+    left_s: float | None = None
+
+
+@dataclass
 class Progress:
     """Where a running step reports how far it is; also runs its commands, with their output kept in a log file."""
 
-    report: Callable[[float | None, str], None]
+    report: Callable[[Seen], None]
     log: Path
     root: Path
     env: Mapping[str, str] = field(default_factory=dict)
 
-    def __call__(self, fraction: float | None, text: str = "") -> None:
-        """Show `fraction` (0 to 1, or None when unknown) and a few words about what is going on."""
-        self.report(fraction, text)
+    def __call__(self, text: str, fraction: float | None = None) -> None:
+        """Show a few words about what is going on, and how far it is (0 to 1) where that is known."""
+        self.report(Seen(text, fraction))
 
     def command(
         self,
         arguments: Iterable[str | Path],
         env: Mapping[str, str] | None = None,
-        progress: Callable[[str], tuple[float | None, str] | None] = lambda line: None,
+        progress: Callable[[str], Seen | None] = lambda line: None,
         cwd: Path | None = None,
     ) -> None:
-        """Run a command to its end; `progress` turns a line of its output into (fraction, words) or None.
+        """Run a command to its end; `progress` reads a line of its output.
 
         Raises StepFailed with the last lines of the output when the command does not exit with 0.
         """
@@ -87,13 +98,13 @@ class Progress:
             try:
                 for line in _lines(process):
                     if line is None:  # a second without output: the clock still moves
-                        self.report(None, "")
+                        self.report(Seen())
                         continue
                     log.write(line + "\n")
                     log.flush()
                     tail = [*tail, line][-TAIL_LINES:]
                     if seen := progress(line):
-                        self.report(*seen)
+                        self.report(seen)
             except BaseException:
                 process.terminate()
                 raise
@@ -140,11 +151,18 @@ def _lines(process: subprocess.Popen[bytes]) -> Iterable[str | None]:
             yield line
 
 
-def cargo_progress(line: str) -> tuple[float | None, str] | None:
+def cargo_progress(line: str) -> Seen | None:
     """Read cargo's `45/273` out of its progress bar."""
     if count := CARGO_COUNT.search(line):
-        return int(count[1]) / int(count[2]), f"{count[1]} of {count[2]} crates"
+        return Seen(f"{count[1]} of {count[2]} crates", fraction=int(count[1]) / int(count[2]))
     return None
+
+
+def notebook_progress(line: str) -> Seen | None:
+    """Read what `async_cost.execute` and the harness print: cells first, then rounds with their own time left."""
+    if found := MEASURING.match(line):
+        return Seen(found["where"], left_s=60 * int(found["min"] or 0) + int(found["s"] or 0))
+    return Seen(line) if line.startswith("cell ") else None
 
 
 #: Makes cargo print the bar that `cargo_progress` reads although its output is not a terminal.
@@ -207,36 +225,39 @@ class _Display:
     def __init__(self, head: str, expected_s: float, later_s: float) -> None:
         self.head, self.expected_s, self.later_s = head, expected_s, later_s
         self.start = time.monotonic()
-        self.fraction: float | None = None
         self.text = ""
+        self.fraction: float | None = None
+        #: When the step said how long it still takes, and how long that was.
+        self.told: tuple[float, float] | None = None
         self.terminal = sys.stdout.isatty()
         self.printed = -QUIET_SECONDS
-        self.show(None, "")
+        self.show(Seen())
 
     def elapsed(self) -> float:
         return time.monotonic() - self.start
 
-    def left(self) -> float:
-        """Seconds for this step and all later ones: extrapolated once a tenth is done, expected before."""
+    def own_left(self) -> float:
+        """Seconds for the rest of this step: told by it, else expected, and extrapolated the more of it is done."""
         elapsed = self.elapsed()
-        if self.fraction and self.fraction >= 0.1:
-            own = elapsed * (1 - self.fraction) / self.fraction
-        else:
-            own = max(self.expected_s - elapsed, 0.1 * elapsed)
-        return own + self.later_s
+        if self.told is not None:
+            return max(self.told[1] - (elapsed - self.told[0]), 0)
+        expected = max(self.expected_s - elapsed, 0.1 * elapsed)
+        if not self.fraction:
+            return expected
+        extrapolated = elapsed * (1 - self.fraction) / self.fraction
+        return self.fraction * extrapolated + (1 - self.fraction) * expected
 
-    def show(self, fraction: float | None, text: str) -> None:
-        if fraction is not None:
-            self.fraction = min(max(fraction, 0.0), 1.0)
-        if text:
-            self.text = text
+    def show(self, seen: Seen) -> None:
+        self.text = seen.text or self.text
+        self.fraction = seen.fraction if seen.fraction is not None else self.fraction
+        self.told = (self.elapsed(), seen.left_s) if seen.left_s is not None else self.told
         if not self.terminal and self.elapsed() - self.printed < QUIET_SECONDS:
             return
         self.printed = self.elapsed()
-        filled = round(20 * self.fraction) if self.fraction is not None else 0
-        bar = "#" * filled + "-" * (20 - filled)
-        percent = f"{self.fraction:4.0%}" if self.fraction is not None else "   ?"
-        line = f"  {self.head} [{bar}] {percent} · {minutes(self.left())} left in all"
+        own_left = self.own_left()
+        done = self.fraction if self.fraction is not None else self.elapsed() / (self.elapsed() + own_left + 0.001)
+        bar = "#" * round(16 * done) + "-" * (16 - round(16 * done))
+        line = f"  {self.head} [{bar}] {done:4.0%} · {minutes(own_left + self.later_s)} left in all"
         line += f" · {self.text}" if self.text else ""
         if self.terminal:
             columns = os.get_terminal_size().columns

@@ -15,7 +15,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from async_cost.steps import CARGO_ENV, Progress, Step, StepFailed, cargo_progress
+from async_cost.steps import CARGO_ENV, Progress, Seen, Step, StepFailed, cargo_progress
 
 EVCXR_VERSION = "0.22.0"
 
@@ -28,9 +28,12 @@ KERNEL = JUPYTER_PATH / "kernels" / "rust" / "kernel.json"
 #: conda-forge has evcxr prebuilt (environment.yml); everywhere else it is built once into the clone.
 CONDA_EVCXR = Path(os.environ.get("CONDA_PREFIX", "/nonexistent")) / "bin" / "evcxr_jupyter"
 EVCXR = CONDA_EVCXR if CONDA_EVCXR.exists() else TOOLS / "bin" / "evcxr_jupyter"
-#: Each study's cells are built in a folder below this one (named by evcxr.toml beside its notebook).
+#: Each kernel builds its cells in a folder of its own below this one (`async_cost.kernel`).
 KERNEL_BUILDS = ROOT / "target" / "kernel"
 VENDOR = ROOT / "target" / "vendor"
+
+#: The kernelspec's command: evcxr, given a build folder of its own.
+KERNEL_COMMAND = [str(PYTHON), "-m", "async_cost.kernel", str(EVCXR), "{connection_file}"]
 
 #: Keeps Jupyter, IPython and evcxr from reading or writing the user's own settings. evcxr_jupyter updates a kernelspec named
 #: `rust` that it finds at start; with JUPYTER_PATH pointing here it can only find ours.
@@ -57,12 +60,16 @@ def steps() -> list[Step]:
 def missing_programs() -> list[str]:
     """What a person must install before anything can work, each with the remedy."""
     missing = []
-    if sys.version_info < (3, 11):  # noqa: UP036 (this is where an older one is told so)
-        missing.append(f"Python 3.11 or newer (this is {sys.version.split()[0]}); point PYTHON=... at one")
+    if not (3, 11) <= sys.version_info < (3, 14):
+        missing.append(f"Python 3.11, 3.12 or 3.13 (this is {sys.version.split()[0]}): make PYTHON=python3.11 ...")
+    if shutil.which("git") is None:
+        missing.append("git: every run names the revision that was measured")
     if shutil.which("cargo") is None:
         missing.append("Rust: install rustup; it fetches the compiler that rust-toolchain.toml names")
     if shutil.which("cc") is None:
         missing.append("a C compiler named cc (Debian: apt-get install gcc)")
+    if re.search(r"\s", str(ROOT)):
+        missing.append(f"a clone in a folder without spaces: evcxr cannot load its cells from {ROOT}")
     return missing
 
 
@@ -89,18 +96,18 @@ def _python_done() -> bool:
 def _install_python(progress: Progress) -> None:
     if VENV.exists():
         shutil.rmtree(VENV)
-    progress(0.0, "virtual environment")
+    progress("virtual environment")
     progress.command([sys.executable, "-m", "venv", VENV])
     wanted = len(re.findall(r"^\S+==", (ROOT / "requirements.txt").read_text(encoding="utf-8"), re.MULTILINE))
     seen = 0
 
-    def count(line: str) -> tuple[float, str] | None:
+    def count(line: str) -> Seen | None:
         nonlocal seen
         if line.startswith("Collecting "):
             seen += 1
-            return 0.6 * seen / wanted, f"{seen} of {wanted} packages found"
+            return Seen(f"{seen} of {wanted} packages found", fraction=0.6 * seen / wanted)
         if line.startswith("Installing collected"):
-            return 0.6, f"installing {wanted} packages"
+            return Seen(f"installing {wanted} packages", fraction=0.6)
         return None
 
     pip = [PYTHON, "-m", "pip", "--disable-pip-version-check", "install"]
@@ -115,8 +122,7 @@ def _install_python(progress: Progress) -> None:
 def _evcxr_done() -> bool:
     if not (EVCXR.exists() and KERNEL.exists()):
         return False
-    argv = json.loads(KERNEL.read_text(encoding="utf-8"))["argv"]
-    return argv[0] == str(EVCXR) and _evcxr_built()
+    return _evcxr_built() and json.loads(KERNEL.read_text(encoding="utf-8"))["argv"] == KERNEL_COMMAND
 
 
 def _evcxr_built() -> bool:
@@ -133,6 +139,8 @@ def _install_evcxr(progress: Progress) -> None:
         (TOOLS / "evcxr.stamp").write_text(EVCXR_VERSION, encoding="utf-8")
     shutil.rmtree(build, ignore_errors=True)
     progress.command([EVCXR, "--install"])
+    spec = json.loads(KERNEL.read_text(encoding="utf-8"))
+    KERNEL.write_text(json.dumps({**spec, "argv": KERNEL_COMMAND}, indent=1) + "\n", encoding="utf-8")
 
 
 # One lock for all: evcxr resolves the dependencies of its cells anew, without the workspace's Cargo.lock. It can only choose what
@@ -146,7 +154,7 @@ def _vendor_done() -> bool:
 def _vendor(progress: Progress) -> None:
     if not (ROOT / "Cargo.lock").exists():
         raise StepFailed("Cargo.lock is missing; it belongs to the repository: git checkout Cargo.lock")
-    progress(None, "copying the sources that Cargo.lock names")
+    progress("copying the sources that Cargo.lock names")
     progress.command(["cargo", "vendor", "--locked", "--quiet", VENDOR])
     # Builds made from other versions would be mixed with these.
     shutil.rmtree(KERNEL_BUILDS, ignore_errors=True)

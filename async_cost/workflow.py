@@ -21,7 +21,7 @@ from functools import partial
 from pathlib import Path
 
 from async_cost import toolchain
-from async_cost.steps import CARGO_ENV, MEASURING, Progress, Step, StepFailed, cargo_progress, run_steps
+from async_cost.steps import CARGO_ENV, Progress, Step, StepFailed, cargo_progress, notebook_progress, run_steps
 from async_cost.toolchain import ENV, PYTHON, ROOT
 
 PROFILES = ("quick", "standard", "thorough")
@@ -68,24 +68,29 @@ def main() -> int:
         return 130
 
 
-def setup(arguments: argparse.Namespace) -> int:
-    run_steps("set-up", toolchain.steps(), ROOT, ENV)
-    return 0
-
-
 @contextmanager
 def one_at_a_time() -> Iterator[None]:
-    """Two measurements at once would disturb each other, and could write into the same partial run."""
-    lock = RUNS / ".partial" / "lock"
+    """Two set-ups would remove each other's work; two measurements would disturb each other and share a partial run."""
+    lock = toolchain.TOOLS / "lock"
     lock.parent.mkdir(parents=True, exist_ok=True)
-    with lock.open("w") as file:
+    with lock.open("a+") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
+            file.seek(0)
             raise StepFailed(
-                f"another measurement is running (it holds {os.path.relpath(lock)}): wait for it or stop it"
+                f"another make is at work in this clone (process {file.read().strip()}): wait for it or stop it"
             ) from error
+        file.truncate(0)
+        file.write(f"{os.getpid()}\n")
+        file.flush()
         yield
+
+
+@one_at_a_time()
+def setup(arguments: argparse.Namespace) -> int:
+    run_steps("set-up", toolchain.steps(), ROOT, ENV)
+    return 0
 
 
 @one_at_a_time()
@@ -97,6 +102,7 @@ def measure(arguments: argparse.Namespace) -> int:
     return 0
 
 
+@one_at_a_time()
 def report(arguments: argparse.Namespace) -> int:
     if arguments.run:
         run = arguments.run.resolve()
@@ -112,7 +118,6 @@ def report(arguments: argparse.Namespace) -> int:
     return 0
 
 
-@one_at_a_time()
 def measured_report(profile: str) -> Path:
     """Measure a new run (or go on with the one that was stopped), publish it, and return its folder."""
     plan = Plan(profile, f"make report PROFILE={profile}")
@@ -122,7 +127,7 @@ def measured_report(profile: str) -> Path:
 
 
 def lab(arguments: argparse.Namespace) -> int:
-    run_steps("make lab", toolchain.steps(), ROOT, ENV)
+    setup(arguments)
     command = [
         PYTHON,
         "-m",
@@ -130,7 +135,10 @@ def lab(arguments: argparse.Namespace) -> int:
         "--ServerApp.root_dir=.",
         *os.environ.get("LAB_OPTIONS", "").split(),
     ]
-    return subprocess.run(command, cwd=ROOT, env={**os.environ, **ENV}).returncode
+    try:
+        return subprocess.run(command, cwd=ROOT, env={**os.environ, **ENV}).returncode
+    except KeyboardInterrupt:  # the usual way to leave JupyterLab
+        return 0
 
 
 class Plan:
@@ -147,7 +155,7 @@ class Plan:
         self.outcome = RUNS / ".partial" / "last-run.json"
 
     def measuring(self) -> list[Step]:
-        steps = []
+        steps = [Step("compare notebooks and crates", self._compare, 2, self._finished)]
         for study in MEASURED:
             count, measure = partial(self._count, study=study), partial(self._measure, study=study)
             steps.append(Step(f"count {study}", count, 90, partial(self._counted, study)))
@@ -182,6 +190,11 @@ class Plan:
             "ASYNC_COST_PROFILE": self.profile,
             "ASYNC_COST_COMMAND": self.command,
         }
+
+    def _compare(self, progress: Progress) -> None:
+        # Else the counts of one program would stand beside the times of another.
+        notebooks = [ROOT / "notebooks" / f"{notebook}.ipynb" for notebook in MEASURED.values()]
+        progress.command([PYTHON, "-m", "async_cost.pairing", *notebooks])
 
     def _count(self, progress: Progress, study: str) -> None:
         self.partial.mkdir(parents=True, exist_ok=True)
@@ -220,12 +233,7 @@ def report_folder(run: Path) -> Path:
 
 
 def _execute(progress: Progress, notebook: Path, executed: Path, env: dict[str, str]) -> None:
-    def read(line: str) -> tuple[float | None, str] | None:
-        if measuring := MEASURING.match(line):
-            return int(measuring[1]) / 100, measuring[2]
-        return (None, line) if line.startswith("cell ") else None
-
-    progress.command([PYTHON, "-m", "async_cost.execute", notebook, executed], env=env, progress=read)
+    progress.command([PYTHON, "-m", "async_cost.execute", notebook, executed], env=env, progress=notebook_progress)
 
 
 def _fingerprint(profile: str) -> str:

@@ -7,6 +7,7 @@ import jupytext
 import nbformat
 import pytest
 
+from async_cost.pairing import is_paired, source_of
 from async_cost.toolchain import ROOT
 from async_cost.workflow import MEASURED
 
@@ -16,11 +17,6 @@ MEASURING = [path for path in NOTEBOOKS if path.name != "analysis.ipynb"]
 
 def study(path):
     return f"{path.parent.name}/{path.stem}"
-
-
-def source_of(notebook):
-    """The crate root that is the notebook: the same room and name under rust-kernels."""
-    return ROOT / "rust-kernels" / notebook.parent.name / f"{notebook.stem}.rs"
 
 
 def crate_of(notebook):
@@ -35,11 +31,7 @@ def test_every_notebook_that_measures_is_run_by_the_workflow():
 
 @pytest.mark.parametrize("notebook", MEASURING, ids=study)
 def test_notebook_and_crate_show_the_same_text(notebook):
-    source = source_of(notebook)
-    from_notebook = jupytext.writes(jupytext.read(notebook), fmt="rs:percent")
-    assert from_notebook == source.read_text(encoding="utf-8"), (
-        f"{notebook.relative_to(ROOT)} and {source.relative_to(ROOT)} differ: edit one of them, then `make format`"
-    )
+    assert is_paired(notebook), f"{study(notebook)} and its crate differ: edit one of them, then `make format`"
 
 
 @pytest.mark.parametrize("notebook", MEASURING, ids=study)

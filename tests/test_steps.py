@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from async_cost.steps import MEASURING, Step, StepFailed, cargo_progress, minutes, run_steps
+from async_cost.steps import Seen, Step, StepFailed, cargo_progress, minutes, notebook_progress, run_steps
 
 
 def python_step(name, code, **keywords):
@@ -42,11 +42,11 @@ def test_a_step_sees_the_workflows_environment(tmp_path):
 def test_progress_lines_reach_the_terminal_with_time_left(tmp_path, capsys):
     def half(progress):
         progress.report.__self__.printed = -1000  # as if the last line were long ago
-        progress(0.5, "half of it")
+        progress("half of it", fraction=0.5)
 
     run_steps("make all", [Step("count", half, 1)], tmp_path, {})
     shown = capsys.readouterr().out
-    assert "[##########----------]  50%" in shown and "left in all · half of it" in shown
+    assert "[########--------]  50%" in shown and "left in all · half of it" in shown
 
 
 def test_the_next_command_expects_what_the_last_one_took(tmp_path):
@@ -57,8 +57,11 @@ def test_the_next_command_expects_what_the_last_one_took(tmp_path):
 
 def test_harness_and_cargo_progress_are_understood():
     line = "[########------------]  40 % · zero-cost · round 24 of 60 · about 1 min 12 s left"
-    assert MEASURING.match(line).groups() == ("40", "zero-cost · round 24 of 60 · about 1 min 12 s left")
-    assert cargo_progress("    Building [=====>      ] 45/180: tokio, serde") == (0.25, "45 of 180 crates")
+    assert notebook_progress(line) == Seen("round 24 of 60", left_s=72)
+    assert notebook_progress(line.replace("1 min 12 s", "9 s")) == Seen("round 24 of 60", left_s=9)
+    assert notebook_progress("cell 3 of 66") == Seen("cell 3 of 66")
+    assert notebook_progress("anything else") is None
+    assert cargo_progress("    Building [=====>      ] 45/180: tokio, serde") == Seen("45 of 180 crates", fraction=0.25)
     assert cargo_progress("   Compiling serde v1.0.0") is None
 
 

@@ -1,0 +1,58 @@
+"""A cell that fails ends the workflow, and the reader is told why; two kernels do not share a build folder."""
+
+import os
+
+import nbformat
+import pytest
+
+from async_cost.execute import CellFailed, execute
+from async_cost.kernel import claim
+from async_cost.toolchain import ENV
+
+
+@pytest.fixture
+def rust(tmp_path, monkeypatch):
+    """Execute cells in a fresh Rust kernel, as the workflow does."""
+    for name, value in ENV.items():
+        monkeypatch.setenv(name, value)
+
+    def run(*cells):
+        spec = {"name": "rust", "display_name": "Rust", "language": "rust"}
+        notebook = nbformat.v4.new_notebook(metadata={"kernelspec": spec})
+        notebook.cells = [nbformat.v4.new_code_cell(cell) for cell in cells]
+        folder = tmp_path / "room-of-a-test"
+        folder.mkdir()
+        nbformat.write(notebook, folder / "cells.ipynb")
+        execute(folder / "cells.ipynb", folder / "executed.ipynb")
+        return nbformat.read(folder / "executed.ipynb", as_version=4)
+
+    return run
+
+
+def test_a_panic_in_a_cell_ends_the_notebook_with_its_message(rust):
+    with pytest.raises(CellFailed, match=r"(?s)let wrong.*the proof failed"):
+        rust('let wrong = 1;\nif wrong == 1 { panic!("the proof failed"); }', 'println!("went on");')
+
+
+def test_a_compile_error_is_told_with_the_compilers_words(rust):
+    with pytest.raises(CellFailed, match="mismatched types"):
+        rust('pub fn number() -> u32 { "text" }')
+
+
+def test_an_error_handed_to_the_kernel_ends_the_notebook(rust):
+    with pytest.raises(CellFailed, match="waker_drops"):
+        rust('fn prove() -> Result<(), String> { Err("waker_drops: 768 expected".to_owned()) }', "prove()?;")
+
+
+def test_cells_that_succeed_are_kept_with_their_output(rust):
+    notebook = rust("fn twice(n: u32) -> u32 { 2 * n }", 'println!("{}", twice(21));')
+    assert notebook.cells[1].outputs[0].text.strip() == "42"
+
+
+def test_two_kernels_of_a_room_build_in_two_folders_and_a_free_one_is_taken_again(tmp_path):
+    first, lock = claim("room", tmp_path)
+    second, other = claim("room", tmp_path)
+    assert first != second
+    os.close(lock)
+    assert claim("room", tmp_path)[0] == first
+    os.close(other)
