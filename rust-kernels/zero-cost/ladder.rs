@@ -581,13 +581,22 @@ struct Entry {
     key: u32,
     /// While vacant, the key of the next vacant entry or [`TASKS`].
     next_vacant: Cell<u32>,
+    /// The stream, if the object is one. Initialised while there is a `Watched<InEntry>` of this entry, which knows the true
+    /// lifetime.
+    stream: UnsafeCell<MaybeUninit<FakeStream<&'static Stats>>>,
 }
 
 impl Entry {
     /// Vacant, the next vacant one being the one behind it.
     fn new(key: usize) -> Self {
         let key = key as u32;
-        Self { waits: Cell::new(READY), foreign: Cell::new(None), key, next_vacant: Cell::new(key + 1) }
+        Self {
+            waits: Cell::new(READY),
+            foreign: Cell::new(None),
+            key,
+            next_vacant: Cell::new(key + 1),
+            stream: UnsafeCell::new(MaybeUninit::uninit()),
+        }
     }
 }
 
@@ -621,19 +630,26 @@ impl<'s, P: Probe> Reactor<'s, P> {
         }
     }
 
+    /// The entry of the next object to be registered.
+    ///
+    /// # Panics
+    /// If there are [`TASKS`] objects already.
+    #[inline]
+    fn vacant_entry(&self) -> &Entry {
+        self.entries.get(self.first_vacant.get() as usize).expect("the reactor is full")
+    }
+
     /// Watches `source`, which counts as ready, so that the first operation is tried at once.
     ///
     /// # Panics
-    /// If there are [`TASKS`] objects already, or `source` is registered.
+    /// If `source` is registered already.
     #[inline]
-    fn register(&self, source: &impl Source, interest: u8) -> &Entry {
-        let entry = self.entries.get(self.first_vacant.get() as usize).expect("the reactor is full");
+    fn register(&self, source: &impl Source, entry: &Entry, interest: u8) {
         self.poll.register(source, entry.key as usize, interest);
         self.first_vacant.set(entry.next_vacant.get());
         self.objects.set(self.objects.get() + 1);
         P::peak(Counter::PeakRegistrations, self.objects.get());
         P::peak(Counter::PeakConnections, self.objects.get() - 1); // all but the listener
-        entry
     }
 
     /// Forgets `source`, whose entry this is.
@@ -692,17 +708,81 @@ impl<P: Probe> Reactor<'_, P> {
     }
 }
 
-/// An I/O object with its entry in the reactor.
-struct Watched<'r, T: Source, P: Probe> {
-    reactor: &'r Reactor<'r, P>,
-    entry: &'r Entry,
-    object: T,
+/// Where an object is that has an entry.
+trait Place {
+    type Object: Source;
+
+    /// # Safety
+    /// `entry` is the one that was entered for this place.
+    unsafe fn object<'a>(&'a self, entry: &'a Entry) -> &'a Self::Object;
 }
 
-impl<'r, T: Source, P: Probe> Watched<'r, T, P> {
+/// With its owner.
+struct Here<T>(T);
+
+impl<T: Source> Place for Here<T> {
+    type Object = T;
+
+    #[inline(always)]
+    unsafe fn object<'a>(&'a self, _: &'a Entry) -> &'a T {
+        &self.0
+    }
+}
+
+/// A stream, in its entry.
+struct InEntry<'r>(PhantomData<&'r Stats>);
+
+impl<'r> Place for InEntry<'r> {
+    type Object = FakeStream<&'r Stats>;
+
+    #[inline(always)]
+    unsafe fn object<'a>(&'a self, entry: &'a Entry) -> &'a FakeStream<&'r Stats> {
+        // SAFETY: the caller's entry was given a stream of this type before `self` was made, see `Watched::in_entry`, and it is
+        // not given another one before `self` is gone.
+        unsafe { &*entry.stream.get().cast() }
+    }
+}
+
+// %% [markdown]
+// An object with its entry can be made in those two ways. From then on they are alike.
+
+// %%
+/// An I/O object with its entry in the reactor. Unregisters when dropped.
+struct Watched<'r, L: Place, P: Probe> {
+    reactor: &'r Reactor<'r, P>,
+    entry: &'r Entry,
+    place: L,
+}
+
+impl<'r, T: Source, P: Probe> Watched<'r, Here<T>, P> {
+    fn here(reactor: &'r Reactor<'r, P>, object: T, interest: u8) -> Self {
+        let entry = reactor.vacant_entry();
+        reactor.register(&object, entry, interest);
+        Self { reactor, entry, place: Here(object) }
+    }
+}
+
+impl<'r, P: Probe> Watched<'r, InEntry<'r>, P> {
     #[inline]
-    fn new(reactor: &'r Reactor<'r, P>, object: T, interest: u8) -> Self {
-        Self { reactor, entry: reactor.register(&object, interest), object }
+    fn in_entry(reactor: &'r Reactor<'r, P>, stream: FakeStream<&'r Stats>, interest: u8) -> Self {
+        let entry = reactor.vacant_entry();
+        // SAFETY: nobody refers to the content of a vacant entry. The type differs in the lifetime only, and the place that we
+        // return remembers the true one.
+        let stream = unsafe {
+            let place = entry.stream.get().cast::<FakeStream<&'r Stats>>();
+            place.write(stream);
+            &*place
+        };
+        reactor.register(stream, entry, interest);
+        Self { reactor, entry, place: InEntry(PhantomData) }
+    }
+}
+
+impl<L: Place, P: Probe> Watched<'_, L, P> {
+    #[inline(always)]
+    fn object(&self) -> &L::Object {
+        // SAFETY: both were made together.
+        unsafe { self.place.object(self.entry) }
     }
 
     /// Tries `call` if the object may be ready, and waits for it otherwise.
@@ -710,11 +790,11 @@ impl<'r, T: Source, P: Probe> Watched<'r, T, P> {
     fn poll<Out>(
         &self,
         context: &Context<'_>,
-        call: impl FnOnce(&T) -> Result<Out, WouldBlock>,
+        call: impl FnOnce(&L::Object) -> Result<Out, WouldBlock>,
     ) -> Poll<Out> {
         P::add(Counter::OperationPolls, 1);
         if self.entry.waits.get() == READY {
-            if let Ok(outcome) = call(&self.object) {
+            if let Ok(outcome) = call(self.object()) {
                 return Poll::Ready(outcome);
             }
             self.reactor.wait(self.entry, context);
@@ -725,22 +805,26 @@ impl<'r, T: Source, P: Probe> Watched<'r, T, P> {
     }
 }
 
-impl<T: Source, P: Probe> Drop for Watched<'_, T, P> {
+impl<L: Place, P: Probe> Drop for Watched<'_, L, P> {
     #[inline]
     fn drop(&mut self) {
-        self.reactor.unregister(&self.object, self.entry);
+        self.reactor.unregister(self.object(), self.entry);
     }
 }
 
+// %% [markdown]
+// That is all a future for one operation needs.
+
+// %%
 /// Tries an I/O call whenever its object may be ready, until it does not block.
-struct Attempt<'a, 'r, T: Source, P: Probe, Call> {
-    watched: &'a Watched<'r, T, P>,
+struct Attempt<'a, 'r, L: Place, P: Probe, Call> {
+    watched: &'a Watched<'r, L, P>,
     call: Call,
 }
 
-impl<T: Source, P: Probe, Call, Out> Future for Attempt<'_, '_, T, P, Call>
+impl<L: Place, P: Probe, Call, Out> Future for Attempt<'_, '_, L, P, Call>
 where
-    Call: FnMut(&T) -> Result<Out, WouldBlock> + Unpin,
+    Call: FnMut(&L::Object) -> Result<Out, WouldBlock> + Unpin,
 {
     type Output = Out;
 
@@ -768,7 +852,7 @@ pub trait Line {
 }
 
 /// A registered stream; unregisters when dropped.
-pub struct Stream<'r, P: Probe>(Watched<'r, FakeStream<&'r Stats>, P>);
+pub struct Stream<'r, P: Probe>(Watched<'r, InEntry<'r>, P>);
 
 impl<P: Probe> Line for Stream<'_, P> {
     #[inline]
@@ -784,7 +868,7 @@ impl<P: Probe> Line for Stream<'_, P> {
 
 // %%
 /// A registered listener; unregisters when dropped.
-pub struct Listener<'r, D: Door<'r>, P: Probe>(Watched<'r, D, P>);
+pub struct Listener<'r, D: Door<'r>, P: Probe>(Watched<'r, Here<D>, P>);
 
 impl<'r, D: Door<'r>, P: Probe> Listener<'r, D, P> {
     /// Opens a door.
@@ -792,7 +876,7 @@ impl<'r, D: Door<'r>, P: Probe> Listener<'r, D, P> {
     /// # Panics
     /// If the reactor has [`TASKS`] objects already.
     pub fn new(reactor: &'r Reactor<'r, P>) -> Self {
-        Self(Watched::new(reactor, D::open(reactor.stats), READABLE))
+        Self(Watched::here(reactor, D::open(reactor.stats), READABLE))
     }
 
     /// The next client, registered already.
@@ -802,7 +886,8 @@ impl<'r, D: Door<'r>, P: Probe> Listener<'r, D, P> {
     #[inline]
     pub fn accept(&mut self) -> impl Future<Output = Stream<'r, P>> {
         let reactor = self.0.reactor;
-        let call = move |door: &D| Ok(Stream(Watched::new(reactor, door.accept()?, READABLE | WRITABLE)));
+        let call =
+            move |door: &D| Ok(Stream(Watched::in_entry(reactor, door.accept()?, READABLE | WRITABLE)));
         Attempt { watched: &self.0, call }
     }
 }
@@ -1336,7 +1421,7 @@ where
         let Listener(watched) = listener.get_or_insert_with(|| Listener::new(reactor));
         while *left > 0 {
             let stream = ready!(watched.poll(context, D::accept));
-            let stream = Stream(Watched::new(reactor, stream, READABLE | WRITABLE));
+            let stream = Stream(Watched::in_entry(reactor, stream, READABLE | WRITABLE));
             spawn(stream).expect("the pool has room for all connections");
             *left -= 1;
         }
@@ -2255,10 +2340,10 @@ impl<C: ThreadCheck> WakerKind for CheckedRc<C> {
 // %%
 /// What all tasks of one executor share: the queue, and the wakers of its slots.
 struct Wakers<R: Rung> {
-    queue: R::Queue,
-    targets: Vec<Target>,
-    /// The waker of each slot; with wakers per task, of each live task.
+    /// The waker of each slot; with wakers per task, of each live task. First, in order to be dropped before what they point at.
     wakers: Vec<UnsafeCell<Waker>>,
+    targets: Vec<Target>,
+    queue: R::Queue,
 }
 
 impl<R: Rung> Wakers<R> {
