@@ -47,7 +47,7 @@ def text(run: Run) -> str:
     belief = "" if judged.trusted else "**The reference run concludes nothing**: its A/A control failed.\n\n"
     machine, details = run.info.machine, run.study(STUDY)
     return (
-        f"{belief}The leanest async server takes\n\n"
+        f"{belief}The published async server that allocates nothing takes\n\n"
         f"- against the published hand-written loop: {against(baseline, OFF)};\n"
         f"- against the best loop we could write: {against(BEST, OFF)};\n"
         f"- against the published loop, with a system call behind every I/O operation: {against(baseline, ON)}.\n\n"

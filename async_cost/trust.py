@@ -65,7 +65,8 @@ def origin(run: Run, study: str) -> str:
     cores = "cores" if machine.logical_cores is None else words.counted(machine.logical_cores, "logical core")
     how = {"notebook": "measured from the notebook", "native": "measured by cargo bench"}[run.info.origin]
     measured = words.counted(details.rounds, "round")
-    if details.ended:
+    # The time between start and end of a resumed measurement includes the break.
+    if details.ended and not details.resumed:
         measured += f" in {words.duration(words.seconds_between(details.started, details.ended))}"
     return (
         f"Run {words.code(run.info.run_id)}, profile {run.info.profile}, {how}: {measured}, "
@@ -112,7 +113,8 @@ def _remarks(run: Run, study: str) -> list[str]:
     if details.load_before and machine.logical_cores and details.load_before[0] / machine.logical_cores > BUSY_LOAD:
         remarks.append(f"The machine was not idle before the run: load {words.number(details.load_before[0])}.")
     if details.resumed:
-        remarks.append(f"The run was interrupted and resumed {words.counted(details.resumed, 'time')}.")
+        times = "once" if details.resumed == 1 else words.counted(details.resumed, "time")
+        remarks.append(f"The measurement was interrupted and resumed {times}.")
     if machine.virtualisation not in (None, "none"):
         remarks.append(f"The machine is virtual ({words.escape(machine.virtualisation)}).")
     if run.info.git is None or run.info.git.clean is None:
@@ -126,8 +128,13 @@ def _remarks(run: Run, study: str) -> list[str]:
 
 
 def _steal_share(run: Run, study: str) -> float | None:
-    """Share of all processor time between start and end that the host gave to others; None where unknown."""
+    """Share of all processor time between start and end that the host gave to others; None where unknown.
+
+    Of a resumed measurement it is unknown: the break lies between the two readings, perhaps with a restart of the machine.
+    """
     details = run.study(study)
+    if details.resumed:
+        return None
     cores = run.info.machine.logical_cores
     if None in (details.steal_before_ms, details.steal_after_ms, details.ended, cores):
         return None

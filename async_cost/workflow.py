@@ -150,6 +150,8 @@ class Plan:
 
     def __init__(self, profile: str, command: str) -> None:
         self.profile, self.command = profile, command
+        #: Load averages before anything of ours ran: afterwards they tell of the compiler that compiled the cells.
+        self.load_before = " ".join(f"{load:.2f}" for load in os.getloadavg())
         self.partial = RUNS / ".partial" / f"{profile}-{_fingerprint(profile)}"
         #: Where `finish` says which run came out of this plan; `close` removes nothing but this plan's claim on it.
         self.outcome = RUNS / ".partial" / "last-run.json"
@@ -189,6 +191,7 @@ class Plan:
             "ASYNC_COST_PARTIAL": str(self.partial),
             "ASYNC_COST_PROFILE": self.profile,
             "ASYNC_COST_COMMAND": self.command,
+            "ASYNC_COST_LOAD_BEFORE": self.load_before,
         }
 
     def _compare(self, progress: Progress) -> None:

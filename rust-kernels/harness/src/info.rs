@@ -171,7 +171,7 @@ impl StudyInfo {
             started: Utc::now().text(),
             ended: None,
             resumed: 0,
-            load_before: machine::load(),
+            load_before: machine::load_before(),
             load_after: None,
             steal_before_ms: machine::steal_ms(),
             steal_after_ms: None,
