@@ -156,7 +156,7 @@ def ratio_intervals(
 
     Columns: `label`, ratio, low, high; optional `published` (ratio, null where there is none: a hollow
     diamond below ours) and `verdict` (slower, faster, same, undecided: the colour). `title` replaces the
-    axis title.
+    axis title. A line break in a label begins its second line.
     """
     _require(frame, [label, "ratio", "low", "high"])
     published = _has_values(frame, "published")
@@ -168,8 +168,11 @@ def ratio_intervals(
     legend = alt.Legend(symbolStrokeColor=INK, symbolStrokeWidth=2, columns=1) if published else None
     shape = alt.Shape("whose:N", scale=shapes, legend=legend)
 
+    two_lines = frame[label].str.contains("\n", literal=True).any()
+    lines = {"labelExpr": r"split(datum.label, '\n')"} if two_lines else {}
+    names = alt.Axis(domain=False, ticks=False, grid=False, **lines)
     base = alt.Chart(frame).encode(
-        y=alt.Y(f"{label}:N", sort=None, title=None, axis=alt.Axis(domain=False, ticks=False, grid=False)),
+        y=alt.Y(f"{label}:N", sort=None, title=None, axis=names),
         tooltip=_ratio_tooltip(frame, label),
     )
     grid = alt.Axis(grid=not log)
@@ -190,7 +193,7 @@ def ratio_intervals(
         diamond = base.transform_filter("isValid(datum.published)").transform_calculate(whose=f"'{theirs}'")
         diamond = diamond.mark_point(size=70, strokeWidth=1.6, fill=PAPER, stroke=INK, opacity=1, yOffset=13)
         layers.append(diamond.encode(x=alt.X("published:Q", **along_x), shape=shape))
-    height = (40 if published else 32) * frame[label].n_unique()
+    height = (40 if published or two_lines else 32) * frame[label].n_unique()
     return alt.layer(*layers).properties(width="container", height=height, description=description)
 
 

@@ -129,6 +129,20 @@ def between(trials: pl.DataFrame, variant: str, other: str, within: Sequence[str
     return _paired(both, base, other, within)
 
 
+def above_floor(trials: pl.DataFrame, floor: str) -> pl.DataFrame:
+    """The trials of all other variants less the time of `floor`, a null subject, in the same round and parameter.
+
+    Parameters for which `floor` was not measured are left out.
+    """
+    under = trials.filter(pl.col("variant") == floor).select("parameter", "round", pl.col("ns").alias("floor_ns"))
+    return (
+        trials.filter(pl.col("variant") != floor)
+        .join(under, on=["parameter", "round"])
+        .with_columns(pl.col("ns") - pl.col("floor_ns"))
+        .drop("floor_ns")
+    )
+
+
 def added_time(ratios: pl.DataFrame, requests: int) -> pl.DataFrame:
     """What a variant adds to the baseline, for each request: bench, variant, parameter, added_ns, low, high, q1, q3, rounds.
 

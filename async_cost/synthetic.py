@@ -21,12 +21,18 @@ from async_cost.load import KEY
 
 OFF, ON = "syscalls=off", "syscalls=on"
 BASELINE, CONTROL = "manual", "manual (A/A)"
-#: Requests served by one iteration of zero-cost.
+#: The two loads of zero-cost-sockets: few clients at a time, and all of them at once.
+FEW, ALL = "live=3", "live=256"
+#: Its null subject: what remains of the time when there is no server to speak of.
+FLOOR = "client"
+#: Requests served by one iteration of either study.
 REQUESTS = 256
 #: Steps of own work that zero-cost executes for each request.
 WORK_STEPS = (100, 300, 1000, 3000, 10_000)
+#: System calls of one iteration by load.
+SYSTEM_CALLS = {OFF: 0, ON: 2308, FEW: 4362, ALL: 3342}
 #: True time of `manual` for one iteration, and of one step of own work, in nanoseconds.
-MANUAL_NS = {OFF: 26_000.0, ON: 500_000.0}
+MANUAL_NS = {OFF: 26_000.0, ON: 500_000.0, FEW: 4_100_000.0, ALL: 3_600_000.0}
 STEP_NS = 1.0
 
 #: True ratios to `manual` unless a caller says otherwise: an effect of about the published size.
@@ -48,17 +54,27 @@ ZERO_COST: dict[tuple[str, str], float] = {
     ("box+chkrc", ON): 1.135,
     ("box+arc", ON): 1.12,
 }
+#: The same for zero-cost-sockets.
+SOCKETS: dict[tuple[str, str], float] = {
+    ("async", FEW): 1.04,
+    ("async", ALL): 1.05,
+    ("async+box", FEW): 1.06,
+    ("async+box", ALL): 1.08,
+    (FLOOR, FEW): 0.7,
+    (FLOOR, ALL): 0.8,
+}
 
 
 def reversed_truth(truth: Mapping[tuple[str, str], float] = ZERO_COST) -> dict[tuple[str, str], float]:
-    """Every effect turned round: what was slower than `manual` is as much faster."""
-    return {key: 1 / ratio for key, ratio in truth.items()}
+    """Every effect turned round: what was slower than `manual` is as much faster. The floor below all servers stays."""
+    return {key: ratio if key[0] == FLOOR else 1 / ratio for key, ratio in truth.items()}
 
 
 def make_run(
     root: Path,
     truth: Mapping[tuple[str, str], float] = ZERO_COST,
     *,
+    sockets: Mapping[tuple[str, str], float] | None = None,
     controls: Mapping[str, float] | None = None,
     rounds: int = 120,
     samples: int = 3,
@@ -72,24 +88,39 @@ def make_run(
     failed: Sequence[tuple[str, str]] = (),
     changes: Mapping[str, object] | None = None,
 ) -> Path:
-    """Writes a zero-cost run below `root` and returns its folder.
+    """Writes a run below `root` and returns its folder. It holds zero-cost and, if `sockets` has its truth, zero-cost-sockets.
 
-    `truth` and `failed` are keyed by (variant, parameter). `controls` are the true ratios of the A/A control by parameter (1 in an honest
-    run). `noise` is the relative standard deviation of a trial. `drift` is by what factor the machine slows down and
-    recovers in the course of the run. `work` adds the levels of own work, in which async adds to each request what
-    `truth` says for `nonbox` without system calls. `changes` are replaced fields of run.json, by dotted name.
+    `truth`, `sockets` and `failed` are keyed by (variant, parameter). `controls` are the true ratios of the A/A control by parameter
+    (1 in an honest run; the loads of zero-cost-sockets may be left out). `noise` is the relative standard deviation of a trial. `drift` is by
+    what factor the machine slows down and recovers in the course of the run. `work` adds the levels of own work, in which async adds to
+    each request what it adds without. `changes` are replaced fields of run.json, by dotted name.
     """
     controls = {OFF: 1.0, ON: 1.0} if controls is None else controls
-    times = _true_times(truth, controls, work)
+    levels = [(OFF, steps) for steps in WORK_STEPS] + [(ON, WORK_STEPS[-1])]
+    studies = {
+        "zero-cost": _true_times(
+            truth,
+            {load: ratio for load, ratio in controls.items() if load in (OFF, ON)},
+            levels if work else [],
+            "nonbox",
+        )
+    }
+    if sockets is not None:
+        honest = {load: controls.get(load, 1.0) for load in (FEW, ALL)}
+        levels = [(ALL, steps) for steps in WORK_STEPS if steps in (1000, 10_000)]
+        studies["zero-cost-sockets"] = _true_times(sockets, honest, levels if work else [], "async")
     folder = Path(root) / "made-up" / name
     folder.mkdir(parents=True)
-    time = _sampled(times, rounds, samples, noise, drift, np.random.default_rng(seed))
-    for variant, parameter in failed:
-        gone = (pl.col("variant") == variant) & (pl.col("parameter") == parameter) & (pl.col("round") > 0)
-        time = time.filter(~gone)
-    _write(folder / "zero-cost.time.csv", time, compress)
-    _write(folder / "zero-cost.counts.csv", _counts(times), compress)
-    info = _info(name, profile, rounds, samples, seed, failed)
+    info = _info(name, profile, seed)
+    for number, (study, times) in enumerate(studies.items()):
+        time = _sampled(study, times, rounds, samples, noise, drift, np.random.default_rng(seed + number))
+        gone = [key for key in failed if (key[1] in (FEW, ALL)) == (study == "zero-cost-sockets")]
+        for variant, parameter in gone:
+            after = (pl.col("variant") == variant) & (pl.col("parameter") == parameter) & (pl.col("round") > 0)
+            time = time.filter(~after)
+        _write(folder / f"{study}.time.csv", time, compress)
+        _write(folder / f"{study}.counts.csv", _counts(study, times), compress)
+        info["studies"][study] = _study_info(rounds, samples, seed + number, gone)
     for field, value in (changes or {}).items():
         _replace(info, field.split("."), value)
     (folder / "run.json").write_text(json.dumps(info, indent=2) + "\n", encoding="utf-8")
@@ -103,23 +134,21 @@ def bench_of(variant: str, parameter: str) -> str:
 
 
 def _true_times(
-    truth: Mapping[tuple[str, str], float], controls: Mapping[str, float], work: bool
+    truth: Mapping[tuple[str, str], float], controls: Mapping[str, float], levels: Sequence[tuple[str, int]], lean: str
 ) -> dict[tuple[str, str], float]:
-    """True nanoseconds for one iteration, by (variant, parameter)."""
+    """True nanoseconds for one iteration, by (variant, parameter); at `levels` of own work for `manual` and `lean`."""
     parameters = sorted({parameter for _, parameter in truth} | set(controls))
     times = {(BASELINE, parameter): MANUAL_NS[parameter] for parameter in parameters}
     times |= {(CONTROL, parameter): ratio * MANUAL_NS[parameter] for parameter, ratio in controls.items()}
     times |= {(variant, parameter): ratio * MANUAL_NS[parameter] for (variant, parameter), ratio in truth.items()}
-    if work:
-        levels = [(OFF, steps) for steps in WORK_STEPS] + [(ON, WORK_STEPS[-1])]
-        for parameter, steps in levels:
-            for variant in (BASELINE, "nonbox"):
-                own = REQUESTS * steps * STEP_NS
-                times[variant, f"{parameter} work={steps}"] = times[variant, parameter] + own
+    for parameter, steps in levels:
+        for variant in (BASELINE, lean):
+            times[variant, f"{parameter} work={steps}"] = times[variant, parameter] + REQUESTS * steps * STEP_NS
     return times
 
 
 def _sampled(
+    study: str,
     times: Mapping[tuple[str, str], float],
     rounds: int,
     samples: int,
@@ -140,7 +169,7 @@ def _sampled(
     shape = sample.shape
     return pl.DataFrame(
         {
-            "study": "zero-cost",
+            "study": study,
             "bench": _spread([bench_of(*key) for key in keys], order, samples),
             "variant": _spread([variant for variant, _ in keys], order, samples),
             "parameter": _spread([parameter for _, parameter in keys], order, samples),
@@ -157,15 +186,16 @@ def _spread(words: Sequence[str], order: np.ndarray, samples: int) -> np.ndarray
     return np.repeat(np.array(words, dtype=object)[order], samples)
 
 
-def _counts(times: Iterable[tuple[str, str]]) -> pl.DataFrame:
+def _counts(study: str, times: Iterable[tuple[str, str]]) -> pl.DataFrame:
     """The exact counts that the algorithm has: the same I/O for all, and what each variant adds."""
+    on_sockets = study == "zero-cost-sockets"
     operations = {"register": 257, "unregister": 257, "poll": 258, "accept": 512, "read": 512, "write": 512}
     rows = []
     for variant, parameter in times:
         manual = variant.startswith(BASELINE)
-        unboxed = variant in ("nonbox", "large+nonbox")
-        counters = operations | {
-            "syscalls": 2308 if ON in parameter else 0,
+        unboxed = variant in ("nonbox", "large+nonbox", "async")
+        counters = ({"client_syscalls": 1537} if on_sockets else operations) | {
+            "syscalls": 2306 if variant == FLOOR else SYSTEM_CALLS[parameter.partition(" ")[0]],
             "transactions": REQUESTS,
             "allocations": 0 if manual or unboxed else 257,
             "instructions": 280_000 if manual else 610_000,
@@ -174,13 +204,13 @@ def _counts(times: Iterable[tuple[str, str]]) -> pl.DataFrame:
             "wakes": 0 if manual else 768,
             "polls": 0 if manual else 1025,
         }
-        key = ("zero-cost", bench_of(variant, parameter), variant, parameter)
+        key = (study, bench_of(variant, parameter), variant, parameter)
         rows += [(*key, counter, value) for counter, value in counters.items()]
     return pl.DataFrame(rows, schema=["study", *KEY, "counter", "value"], orient="row")
 
 
-def _info(name: str, profile: str, rounds: int, samples: int, seed: int, failed: Sequence[tuple[str, str]]) -> dict:
-    """run.json of a machine that does not exist."""
+def _info(name: str, profile: str, seed: int) -> dict:
+    """run.json of a machine that does not exist, without its studies."""
     return {
         "schema_version": 1,
         "run_id": f"made-up/{name}",
@@ -216,29 +246,32 @@ def _info(name: str, profile: str, rounds: int, samples: int, seed: int, failed:
         },
         "crates": {"criterion": "0.8.2"},
         "git": None,
-        "studies": {
-            "zero-cost": {
-                "state": "complete",
-                "baseline": BASELINE,
-                "controls": [CONTROL],
-                "seed": seed,
-                "rounds": rounds,
-                "samples": samples,
-                "warm_up_ns": 2_000_000,
-                "trial_ns": 6_000_000,
-                "started": "2026-01-01T00:00:00Z",
-                "ended": "2026-01-01T00:10:00Z",
-                "resumed": 0,
-                "load_before": [0.1, 0.1, 0.1],
-                "load_after": [1.0, 0.5, 0.2],
-                "steal_before_ms": 0,
-                "steal_after_ms": 0,
-                "failed": [
-                    {"bench": bench_of(*key), "variant": key[0], "parameter": key[1], "error": "made-up failure"}
-                    for key in failed
-                ],
-            }
-        },
+        "studies": {},
+    }
+
+
+def _study_info(rounds: int, samples: int, seed: int, failed: Sequence[tuple[str, str]]) -> dict:
+    """One study in run.json: complete, and on a quiet machine."""
+    return {
+        "state": "complete",
+        "baseline": BASELINE,
+        "controls": [CONTROL],
+        "seed": seed,
+        "rounds": rounds,
+        "samples": samples,
+        "warm_up_ns": 2_000_000,
+        "trial_ns": 6_000_000,
+        "started": "2026-01-01T00:00:00Z",
+        "ended": "2026-01-01T00:10:00Z",
+        "resumed": 0,
+        "load_before": [0.1, 0.1, 0.1],
+        "load_after": [1.0, 0.5, 0.2],
+        "steal_before_ms": 0,
+        "steal_after_ms": 0,
+        "failed": [
+            {"bench": bench_of(*key), "variant": key[0], "parameter": key[1], "error": "made-up failure"}
+            for key in failed
+        ],
     }
 
 
@@ -269,7 +302,8 @@ def main() -> None:
     folder = make_run(
         arguments.root,
         reversed_truth() if arguments.reversed else ZERO_COST,
-        controls={OFF: 1.05, ON: 1.05} if arguments.untrusted else None,
+        sockets=reversed_truth(SOCKETS) if arguments.reversed else SOCKETS,
+        controls=dict.fromkeys((OFF, ON, FEW, ALL), 1.05) if arguments.untrusted else None,
         profile="quick" if arguments.quick else "standard",
         drift=arguments.drift,
     )

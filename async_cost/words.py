@@ -1,8 +1,9 @@
 """Numbers as prose: units, digits, singular and plural, verdict sentences.
 
-Two rules. A number never shows more digits than its interval supports: rounding stops at the decimal place of the
-interval's half-width. And text that comes from a file is data: it goes through `escape` (or `code`) before it is shown.
-All functions return Markdown.
+Three rules. A number never shows more digits than its interval supports: rounding stops at the decimal place of the
+interval's half-width, unless an interval that excludes equality would then seem to touch it. A number and its unit stay
+on one line: the blank between them does not break. And text that comes from a file is data: it goes through `escape` (or
+`code`) before it is shown. All functions return Markdown.
 """
 
 import math
@@ -21,6 +22,10 @@ MOST_DIGITS = 4
 #: What may begin or end markup. A hyphen inside a word does not, nor do brackets, commas and the like by themselves.
 MARKUP = re.compile(r"(?<![^\W_])-|[\\`*_{}\[\]<>#+!|~$&@:^=\"']")
 MINUS = "\N{MINUS SIGN}"
+#: Between a number and its unit. (Examples in the comments below show it as a plain blank.)
+NBSP = "\N{NO-BREAK SPACE}"
+PERCENT = f"{NBSP}%"
+INTERVAL = f"95{PERCENT} interval"
 #: Nanoseconds in a unit, largest first.
 UNITS = (("s", 1e9), ("ms", 1e6), ("µs", 1e3), ("ns", 1.0))
 
@@ -61,55 +66,55 @@ def number(value: float, half_width: float | None = None) -> str:
 
 def percent(share: float, half_width: float | None = None) -> str:
     """A share of 1 as `12 %`."""
-    return f"{number(100 * share, None if half_width is None else 100 * half_width)} %"
+    return number(100 * share, None if half_width is None else 100 * half_width) + PERCENT
 
 
 def exact_percent(share: float) -> str:
     """A share that is set, not measured: `1 %`, `2.5 %`."""
-    return f"{100 * share:g} %"
+    return f"{100 * share:g}{PERCENT}"
 
 
 def time(ns: float, low: float | None = None, high: float | None = None) -> str:
     """Nanoseconds in the unit in which they read best, `241 ns` or `1.1 ms`."""
     unit, size = _unit(max(abs(ns), abs(low or 0), abs(high or 0)) if low is not None else abs(ns))
-    return f"{number(ns / size, _half(low, high, size))} {unit}"
+    if low is None or high is None:
+        return f"{number(ns / size)}{NBSP}{unit}"
+    return f"{_fixed(ns / size, _places(ns / size, low / size, high / size, 0))}{NBSP}{unit}"
 
 
 def time_with_interval(ns: float, low: float, high: float) -> str:
     """`258 ns (95 % interval 251 to 266 ns)`."""
     unit, size = _unit(max(abs(ns), abs(low), abs(high)))
-    places = _decimals(ns / size, _half(low, high, size))
-    values = [_fixed(value / size, places) for value in (ns, low, high)]
-    return f"{values[0]} {unit} (95 % interval {values[1]} to {values[2]} {unit})"
+    scaled = [value / size for value in (ns, low, high)]
+    values = [_fixed(value, _places(*scaled, 0)) for value in scaled]
+    return f"{values[0]}{NBSP}{unit} ({INTERVAL} {values[1]} to {values[2]}{NBSP}{unit})"
 
 
 def ratio(value: float, low: float | None = None, high: float | None = None, what: str = "time") -> str:
     """`3.65 times the time`, `12 % more time`, `9 % less time`, `the same time`, `0.27 times the time`."""
-    half = _half(low, high)
     if not 1 / TIMES_FROM < value < TIMES_FROM:
-        return f"{number(value, half)} times the {what}"
-    shown = percent(abs(value - 1), half)
+        return f"{_fixed(value, _places(value, low, high, 1))} times the {what}"
+    shown = _fixed(100 * abs(value - 1), _percent_places(value, low, high))
     if not any(digit in shown for digit in "123456789"):
         return f"the same {what}"
-    return f"{shown} {'more' if value > 1 else 'less'} {what}"
+    return f"{shown}{PERCENT} {'more' if value > 1 else 'less'} {what}"
 
 
 def interval(low: float, high: float, around: float | None = None) -> str:
     """`95 % interval 3.58 to 3.70 times`, or in per cent near 1: `95 % interval 0.4 % less to 1.2 % more`."""
-    half = _half(low, high)
     middle = (low + high) / 2 if around is None else around
     if not 1 / TIMES_FROM < middle < TIMES_FROM:
-        places = _decimals(middle, half)
-        return f"95 % interval {_fixed(low, places)} to {_fixed(high, places)} times"
-    places = _decimals(100 * (middle - 1), 100 * half)
+        places = _places(middle, low, high, 1)
+        return f"{INTERVAL} {_fixed(low, places)} to {_fixed(high, places)} times"
+    places = _percent_places(middle, low, high)
 
     def side(value: float) -> str:
         shown = _fixed(100 * abs(value - 1), places)
         if not any(digit in shown for digit in "123456789"):
             return "equal"
-        return f"{shown} % {'more' if value > 1 else 'less'}"
+        return f"{shown}{PERCENT} {'more' if value > 1 else 'less'}"
 
-    return f"95 % interval {side(low)} to {side(high)}"
+    return f"{INTERVAL} {side(low)} to {side(high)}"
 
 
 def ratio_with_interval(value: float, low: float, high: float, what: str = "time") -> str:
@@ -161,6 +166,25 @@ def added(row: dict | None, verdict: str | None, to: str = "each request") -> st
             return f"shows, without being evidence, a difference of {shown} on {to}"
 
 
+def in_short(row: dict | None) -> str | None:
+    """`3.6 times the time`, `the same time`: a row with ratio, low, high and verdict in the fewest words and two digits.
+
+    None where nothing was measured or the run is no evidence.
+    """
+    match row and row["verdict"]:
+        case "slower" | "faster":
+            value = row["ratio"]
+            shown = value if not 1 / TIMES_FROM < value < TIMES_FROM else abs(value - 1)
+            half = max(_half(row["low"], row["high"]), shown / 10)
+            return ratio(value, value - half, value + half)
+        case "same":
+            return "the same time"
+        case "undecided":
+            return "a time not to be told from its own"
+        case _:
+            return None
+
+
 def direction(row: dict | None, up: str, down: str, unclear: str) -> str:
     """`up` or `down` when the interval of a row with low and high lies above or below 0, else `unclear`."""
     if row is None or row["low"] <= 0 <= row["high"]:
@@ -188,11 +212,11 @@ def ratio_table(frame: pl.DataFrame) -> pl.DataFrame:
     """The rows of a frame with ratio, low, high, published and verdict as text for a table; null where nothing is known."""
 
     def shown(row: dict) -> dict:
-        places = _decimals(row["ratio"], _half(row["low"], row["high"]))
+        places = _places(row["ratio"], row["low"], row["high"], 1)
         value, low, high = (_fixed(row[name], places) for name in ("ratio", "low", "high"))
         reported = None if row["published"] is None else _fixed(row["published"], max(places, 2))
         texts = (row["variant"], row["parameter"], value, f"{low} to {high}", reported, row["verdict"])
-        names = ("variant", "parameter", "ratio", "95 % interval", "published", "verdict")
+        names = ("variant", "parameter", "ratio", INTERVAL, "published", "verdict")
         return dict(zip(names, texts, strict=True))
 
     return pl.DataFrame([shown(row) for row in frame.iter_rows(named=True)], infer_schema_length=None)
@@ -218,10 +242,10 @@ def duration(seconds: float) -> str:
     """`45 s`, `12 min`, `2 h 5 min`."""
     minutes = round(seconds / 60)
     if seconds < 90:
-        return f"{round(seconds)} s"
+        return f"{round(seconds)}{NBSP}s"
     if minutes < 60:
-        return f"{minutes} min"
-    return f"{minutes // 60} h {minutes % 60} min"
+        return f"{minutes}{NBSP}min"
+    return f"{minutes // 60}{NBSP}h {minutes % 60}{NBSP}min"
 
 
 def seconds_between(start: str, end: str) -> float:
@@ -233,8 +257,28 @@ def _unit(ns: float) -> tuple[str, float]:
     return next(((unit, size) for unit, size in UNITS if ns >= size), UNITS[-1])
 
 
-def _half(low: float | None, high: float | None, size: float = 1.0) -> float | None:
-    return None if low is None or high is None else (high - low) / 2 / size
+def _half(low: float, high: float) -> float:
+    return (high - low) / 2
+
+
+def _places(value: float, low: float | None, high: float | None, equal: float) -> int:
+    """Decimal places that the interval supports, and more where it excludes `equal` but an end would be printed as that."""
+    if low is None or high is None:
+        return _decimals(value, None)
+    places = _decimals(value, _half(low, high))
+    if low <= equal <= high:
+        return places
+    nearest = low if low > equal else high
+    while round(nearest, places) == equal:
+        places += 1
+    return places
+
+
+def _percent_places(value: float, low: float | None, high: float | None) -> int:
+    """The same for a ratio that is shown as its distance from 1 in per cent."""
+    if low is None or high is None:
+        return _decimals(100 * (value - 1), None)
+    return _places(*(100 * (ratio - 1) for ratio in (value, low, high)), 0)
 
 
 def _decimals(value: float, half_width: float | None) -> int:

@@ -11,7 +11,8 @@ import pytest
 from nbclient import NotebookClient
 
 from async_cost.places import repository_root
-from async_cost.synthetic import OFF, ON, ZERO_COST, make_run, reversed_truth
+from async_cost.synthetic import ALL, FEW, FLOOR, OFF, ON, SOCKETS, ZERO_COST, make_run, reversed_truth
+from async_cost.words import NBSP
 
 FOLDER = repository_root() / "notebooks" / "zero-cost"
 NOTEBOOK = nbformat.read(FOLDER / "analysis.ipynb", as_version=4)
@@ -24,7 +25,7 @@ RESULT = re.compile(r"\d\s*(%|‰|ns|µs|us|ms|s\b|times|x\b|fold)")
 
 @dataclass
 class Told:
-    """What an executed notebook says, by kind."""
+    """What an executed notebook says, by kind; blanks that do not break are shown as plain ones."""
 
     answer: str
     trust: str
@@ -47,6 +48,8 @@ def tell(run: Path) -> Told:
         if "data" in output
     ]
     markdown = [(tags, output) for tags, output in said if "text/markdown" in output.data]
+    for _, output in markdown:
+        output.data["text/markdown"] = output.data["text/markdown"].replace(NBSP, " ")
     answers = [output.data["text/markdown"] for tags, output in markdown if "answer" in tags]
     trusts = [output for tags, output in markdown if "trust" in tags]
     assert len(answers) == len(trusts) == 1, "one answer and one word on trust, for the front page"
@@ -66,12 +69,12 @@ def runs(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def effect(runs) -> Told:
-    return tell(make_run(runs / "effect", seed=4, rounds=60, drift=2.4))
+    return tell(make_run(runs / "effect", sockets=SOCKETS, seed=4, rounds=60, drift=2.4))
 
 
 @pytest.fixture(scope="module")
 def reverse(runs) -> Told:
-    return tell(make_run(runs / "reverse", reversed_truth(), seed=4, rounds=60))
+    return tell(make_run(runs / "reverse", reversed_truth(), sockets=reversed_truth(SOCKETS), seed=4, rounds=60))
 
 
 @pytest.fixture(scope="module")
@@ -82,12 +85,13 @@ def nothing(runs) -> Told:
 
 @pytest.fixture(scope="module")
 def untrusted(runs) -> Told:
-    return tell(make_run(runs / "untrusted", seed=4, rounds=60, controls={OFF: 1.04, ON: 1.0}))
+    controls = {OFF: 1.04, ON: 1.0, ALL: 1.05}
+    return tell(make_run(runs / "untrusted", sockets=SOCKETS, seed=4, rounds=60, controls=controls))
 
 
 @pytest.fixture(scope="module")
 def quick(runs) -> Told:
-    return tell(make_run(runs / "quick", seed=4, rounds=12, profile="quick"))
+    return tell(make_run(runs / "quick", sockets=SOCKETS, seed=4, rounds=12, profile="quick"))
 
 
 # -- the text follows the run ------------------------------------------------------------------------------
@@ -95,14 +99,14 @@ def quick(runs) -> Told:
 
 def test_the_answer_says_slower_when_async_is_slower(effect):
     assert effect.trusted
-    assert effect.answer.count("**slower**") == 4, "two loops, with and without system calls"
+    assert effect.answer.count("**slower**") == 5, "two loops, with and without system calls, and real sockets"
     assert "**faster**" not in effect.answer
     assert "3.6" in effect.answer and "adds" in effect.answer
 
 
 def test_the_answer_says_the_reverse_of_a_reversed_effect(reverse):
     assert reverse.trusted
-    assert reverse.answer.count("**faster**") == 4
+    assert reverse.answer.count("**faster**") == 5
     assert "slower" not in reverse.answer
     assert "saves" in reverse.answer and "adds" not in reverse.answer
 
@@ -171,6 +175,68 @@ def test_counts_that_were_not_made_are_not_spoken_of(effect, runs):
     told = tell(run)
     assert "did not count allocations" in told.text
     assert "Instructions were not counted" in told.text
+
+
+# -- real sockets ------------------------------------------------------------------------------------------------
+
+
+def test_the_answer_begins_with_its_gist(effect, reverse, nothing):
+    for told, ratio in ((effect, "3.6 times the time"), (reverse, "0.28 times the time"), (nothing, "the same time")):
+        first, rest = told.answer.split("\n\n", 1)
+        assert first.startswith(f"Beside a loop written by hand, async takes {ratio} when I/O costs nothing")
+        assert first.count(".") - len(re.findall(r"\d\.\d", first)) == 1 and rest.startswith("- ")
+    assert re.search(r"[\d.]+ % more time on real sockets\.", effect.answer)
+    assert re.search(r"[\d.]+ % less time on real sockets\.", reverse.answer)
+
+
+def test_sockets_turn_round_with_their_effect(effect, reverse):
+    servers = [f"`async` at `{FEW}`", f"`async+box` at `{ALL}`", f"`async` at `{ALL} work=1000`"]
+    for told, word in ((effect, "Slower"), (reverse, "Faster")):
+        groups = re.findall(rf"\*\*{word}\*\* than `manual`:([^.]*)", told.text)
+        assert any(all(server in group for server in servers) for group in groups)
+        assert "This study's own control" in told.text
+        floors = re.findall(r"At `live=\d+` ([\d.]+) % of the time of `manual` [^;]*is not the server's", told.text)
+        assert [float(floor) for floor in floors] == pytest.approx([70, 80], abs=1), "the floor is no effect"
+    above = r"above that floor, `async` takes (?:[\d.]+ % (\w+) time|[\d.]+ times)"
+    assert re.findall(above, effect.text) == ["more", "more"]
+    assert re.findall(above, reverse.text) == ["less", "less"]
+    assert re.search(rf"On sockets, `async` adds .* \(`{FEW}`, beside `manual`\)", effect.text)
+    assert re.search(rf"On sockets, `async` saves .* \(`{FEW}`, beside `manual`\)", reverse.text)
+
+
+def test_a_study_that_was_not_measured_is_said_not_to_be(nothing, effect):
+    assert "Real sockets were **not measured** in this run." in nothing.text
+    assert "`async` was **not measured** against `manual`" in nothing.answer
+    assert "On sockets" not in nothing.text and "sockets" not in nothing.answer.split("\n")[0]
+    assert "Real sockets were" not in effect.text
+
+
+def test_sockets_without_a_good_control_conclude_nothing(runs):
+    run = make_run(runs / "sockets", sockets=SOCKETS, seed=4, rounds=60, controls={OFF: 1.0, ON: 1.0, FEW: 1.06})
+    told = tell(run)
+    assert told.trusted, "the other study has controls of its own"
+    assert "**The sockets are no evidence** and conclude nothing" in told.text
+    assert "**No evidence** about `async` against `manual`" in told.answer
+    assert told.answer.count("**slower**") == 4
+    assert "on real sockets." not in told.answer.split("\n")[0]
+
+
+def test_servers_that_make_other_system_calls_are_named(effect, runs):
+    assert "combinations of server and load make as many system calls as `manual`" in effect.text
+    run = make_run(runs / "calls", sockets=SOCKETS, failed=[(FLOOR, FEW)], seed=4, rounds=20)
+    counts = run / "zero-cost-sockets.counts.csv"
+    row = f"async+box,async+box,{ALL},syscalls,"
+    counts.write_text(counts.read_text().replace(f"{row}3342", f"{row}3343"))
+    told = tell(run)
+    assert "**Not equal**: `async+box` make other system calls than `manual`" in told.text
+    assert f"At `{FEW}` no floor was found" in told.text
+
+
+def test_work_beside_system_calls_is_executed_and_compared_with_paper(effect, reverse):
+    assert "the published text computed 2.6 % less time for `manual` than for `nonbox`" in effect.text
+    executed = r"Executed here, with work that takes [\d.]+ µs: [^(]*% (less|more) time \("
+    assert re.search(executed, effect.text)[1] == "less"
+    assert re.search(executed, reverse.text)[1] == "more"
 
 
 # -- without trust there is nothing to conclude ----------------------------------------------------------------

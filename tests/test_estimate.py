@@ -10,9 +10,10 @@ from async_cost import estimate
 from async_cost import trust as trust_module
 from async_cost.estimate import between, estimates, paired_ratios, trial_times
 from async_cost.load import KEY, load_run
-from async_cost.synthetic import OFF, ON, REQUESTS, STEP_NS, WORK_STEPS, ZERO_COST, make_run, reversed_truth
+from async_cost.synthetic import ALL, FLOOR, OFF, ON, REQUESTS, STEP_NS, WORK_STEPS, ZERO_COST, make_run, reversed_truth
 from async_cost.trust import trust
 from async_cost.verdict import Verdict, verdict, with_verdicts
+from async_cost.words import PERCENT
 
 STUDY = "zero-cost"
 
@@ -157,6 +158,16 @@ def test_added_time_is_for_one_request(tmp_path):
     assert row["low"] < 2 * 26_000 / REQUESTS < row["high"]
 
 
+def test_a_floor_is_taken_off_within_its_round(tmp_path):
+    truth = {("async", ALL): 1.1, (FLOOR, ALL): 0.8}
+    folder = make_run(tmp_path, sockets=truth, drift=2.4, rounds=60, work=False, noise=0.005)
+    trials = estimate.trial_times(load_run(folder).time("zero-cost-sockets"))
+    above = estimate.above_floor(trials, FLOOR)
+    assert set(above["parameter"]) == {ALL} and FLOOR not in above["variant"]
+    row = estimates(estimate.between(above, "async", "manual")).row(0, named=True)
+    assert row["low"] < 0.3 / 0.2 < row["high"]
+
+
 def test_own_work_is_found_from_the_difference_that_it_makes(tmp_path):
     trials = trials_of(make_run(tmp_path, rounds=60, noise=0.005))
     for steps in WORK_STEPS[1:]:
@@ -232,7 +243,7 @@ def test_a_control_that_reaches_too_far_to_one_side_ends_all_trust():
 def test_a_control_that_is_too_wide_ends_all_trust(tmp_path):
     found = judged(tmp_path, noise=0.2, rounds=40, seed=3)
     assert not found.trusted
-    assert any("reaches beyond ±1 %" in reason for reason in found.reasons)
+    assert any(f"reaches beyond ±1{PERCENT}" in reason for reason in found.reasons)
 
 
 def test_a_quick_run_is_never_evidence(tmp_path):
@@ -262,16 +273,23 @@ def test_disturbances_are_remarked_but_do_not_end_trust(tmp_path):
     changes = {
         f"{study}.steal_after_ms": 120_000,
         f"{study}.load_before": [1.9, 1.0, 0.5],
-        f"{study}.resumed": 1,
         "machine.virtualisation": "kvm <b>",
         "git": {"revision": "0123abc", "clean": False},
     }
     found = judged(tmp_path, changes=changes, failed=[("nonbox", OFF)])
     text = " ".join(found.remarks)
     assert found.trusted
-    for word in ("10.0 %", "load 1.90", "resumed 1 time.", "kvm", "in no revision", "made-up failure"):
+    for word in (f"10.0{PERCENT}", "load 1.90", "kvm", "in no revision", "made-up failure"):
         assert word in text
     assert "<b>" not in text
+
+
+def test_the_break_of_a_resumed_run_is_not_taken_for_measuring_or_steal(tmp_path):
+    changes = {"studies.zero-cost.resumed": 1, "studies.zero-cost.steal_after_ms": 120_000}
+    run = make_run(tmp_path, {("nonbox", OFF): 3.0}, work=False, changes=changes)
+    remarks = " ".join(trust(load_run(run), STUDY).remarks)
+    assert "resumed once" in remarks
+    assert "steal" not in remarks
 
 
 def test_key_columns_lead_every_frame(tmp_path):
