@@ -454,7 +454,8 @@ impl Block {
     #[cold]
     fn wake_remotely(&self, task: usize) {
         self.remote[task / 64 % WORDS].fetch_or(1 << (task % 64), Ordering::Release);
-        self.any_remote.store(true, Ordering::Release);
+        // Not a store: that would hide the flag of a third thread, and with it the bit that it set before.
+        self.any_remote.swap(true, Ordering::Release);
         // Flag first, unpark second: the owner looks for flags after each sleep.
         if let Some(sleeper) = &*self.sleeper.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) {
             sleeper.unpark();
