@@ -225,16 +225,6 @@ impl<'s, D: Door<'s>, W: Work, P: Probe> Loop<'s, D, W, P> {
             kind: PhantomData,
         }
     }
-
-    /// Accepts until that would block, or all are accepted: then nobody needs to hear of the listener again.
-    fn accept(&mut self, listener: &D, left: &mut usize) {
-        while *left > 0 {
-            let Ok(stream) = listener.accept() else { return };
-            self.open(stream);
-            *left -= 1;
-        }
-        self.poll.unregister(listener);
-    }
 }
 
 // %%
@@ -261,6 +251,16 @@ impl<'s, D: Door<'s>, W: Work, P: Probe> Loop<'s, D, W, P> {
             self.vacant[self.vacancies] = slot;
             self.vacancies += 1;
         }
+    }
+
+    /// Accepts until that would block, or all are accepted: then nobody needs to hear of the listener again.
+    fn accept(&mut self, listener: &D, left: &mut usize) {
+        while *left > 0 {
+            let Ok(stream) = listener.accept() else { return };
+            self.open(stream);
+            *left -= 1;
+        }
+        self.poll.unregister(listener);
     }
 
     /// Serves them all. `events` is memory to use.
@@ -581,8 +581,8 @@ impl Drop for OwnedBlock {
 // it out and calls it, and each finished operation looks whether there is one left to throw away. But almost
 // always it is a waker of the very executor that this reactor serves, and all that it says is a number below
 // 257. So the reactor writes down the number. It recognises such a waker by *where it is*: the context that
-// our executor passes to its tasks refers to one of the wakers in the block. Any other waker, be it one of
-// `join!` or `select!` or a clone of our own, is cloned and kept in the usual way.
+//      our executor passes to its tasks refers to one of the wakers in the block. Any other waker, be it one
+//      of `join!` or `select!` or a clone of our own, is cloned and kept in the usual way.
 //
 // One word per object then holds all that there is to know.
 
@@ -1025,6 +1025,16 @@ impl<'r, F: Future<Output = ()>, P: Probe> Frontier<'r, F, P> {
 // lets go.
 
 // %%
+/// Acts when it is dropped; forgotten when all went well.
+struct OnUnwind<Action: FnMut()>(Action);
+
+impl<Action: FnMut()> Drop for OnUnwind<Action> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
+
+// %%
 /// Why a task was not started: all slots of the pool are taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Full;
@@ -1080,17 +1090,7 @@ impl<F, P: Probe, const QUEUED: bool> Frontier<'_, F, P, QUEUED> {
 }
 
 // %% [markdown]
-// Two helpers complete it: one that tidies up when something panics, and the end of the executor itself.
-
-// %%
-/// Acts when it is dropped; forgotten when all went well.
-struct OnUnwind<Action: FnMut()>(Action);
-
-impl<Action: FnMut()> Drop for OnUnwind<Action> {
-    fn drop(&mut self) {
-        (self.0)();
-    }
-}
+// The end of the executor is the end of all its tasks.
 
 // %%
 impl<F, P: Probe, const QUEUED: bool> Drop for Frontier<'_, F, P, QUEUED> {
@@ -1119,48 +1119,9 @@ impl<F, P: Probe, const QUEUED: bool> Drop for Frontier<'_, F, P, QUEUED> {
 // One limit keeps a task that forever wakes itself from locking out the objects: after so many polls the
 // reactor has its turn, whoever is still awake.
 
-// %%
-/// Tasks polled for other reasons than an event between two polls of the reactor: every task may be spawned,
-/// polled, and woken once more.
-const PATIENCE: isize = 2 * TASKS as isize;
-
-impl<F, P: Probe, const QUEUED: bool> Frontier<'_, F, P, QUEUED> {
-    /// The next task to poll, which may have finished; `None` when the reactor must poll.
-    #[inline(always)]
-    fn next(&self, events: &mut slice::Iter<'_, Event>, patience: &mut isize) -> Option<usize> {
-        for event in events {
-            // Events of an object that was unregistered a moment ago find a vacant entry, for which nobody
-            // waits.
-            let entry = &self.reactor.entries[event.key];
-            let waits = entry.waits.replace(READY);
-            if waits <= ROOT {
-                if !QUEUED {
-                    return Some(waits);
-                }
-                self.block.wake(waits);
-            } else if waits == FOREIGN {
-                wake_foreign(entry);
-            }
-        }
-        *patience -= 1;
-        if *patience < 0 {
-            self.settle();
-            return None;
-        }
-        if QUEUED {
-            return self.block.take_highest();
-        }
-        let new = self.first_new.get() as usize;
-        let Some(slot) = self.slots.get(new) else { return self.block.take_ready() };
-        self.first_new.set(slot.next.get());
-        slot.tenant.set(Tenant::Settled);
-        Some(new)
-    }
-}
-
 // %% [markdown]
-// Between two turns of the loop the reactor polls. The same place looks for wakes from other threads, and
-// sleeps when nobody else could have anything to do.
+// First what happens when there is nobody: the reactor polls. The same place looks for wakes from other
+// threads, and sleeps when nobody else could have anything to do.
 
 // %%
 impl<F, P: Probe, const QUEUED: bool> Frontier<'_, F, P, QUEUED> {
@@ -1202,8 +1163,85 @@ fn wake_foreign(entry: &Entry) {
 }
 
 // %% [markdown]
+// And this is the choice itself, for every poll of every task.
+
+// %%
+/// Tasks polled for other reasons than an event between two polls of the reactor: every task may be spawned,
+/// polled, and woken once more.
+const PATIENCE: isize = 2 * TASKS as isize;
+
+impl<F, P: Probe, const QUEUED: bool> Frontier<'_, F, P, QUEUED> {
+    /// The next task to poll, which may have finished; `None` when the reactor must poll.
+    #[inline(always)]
+    fn next(&self, events: &mut slice::Iter<'_, Event>, patience: &mut isize) -> Option<usize> {
+        for event in events {
+            // Events of an object that was unregistered a moment ago find a vacant entry, for which nobody
+            // waits.
+            let entry = &self.reactor.entries[event.key];
+            let waits = entry.waits.replace(READY);
+            if waits <= ROOT {
+                if !QUEUED {
+                    return Some(waits);
+                }
+                self.block.wake(waits);
+            } else if waits == FOREIGN {
+                wake_foreign(entry);
+            }
+        }
+        *patience -= 1;
+        if *patience < 0 {
+            self.settle();
+            return None;
+        }
+        if QUEUED {
+            return self.block.take_highest();
+        }
+        let new = self.first_new.get() as usize;
+        let Some(slot) = self.slots.get(new) else { return self.block.take_ready() };
+        self.first_new.set(slot.next.get());
+        slot.tenant.set(Tenant::Settled);
+        Some(new)
+    }
+}
+
+// %% [markdown]
 // ## Run
 //
+// A single poll is short, because all the care is in `retire`.
+
+// %%
+impl<F: Future<Output = ()>, P: Probe, const QUEUED: bool> Frontier<'_, F, P, QUEUED> {
+    #[inline(always)]
+    fn poll_task<T: Future>(&self, task: usize, future: Pin<&mut T>) -> Poll<T::Output> {
+        P::add(Counter::Polls, 1);
+        future.poll(&mut Context::from_waker(&self.block.wakers[task]))
+    }
+
+    /// Polls a task of the pool, unless it has finished.
+    #[inline(always)]
+    fn poll_pooled(&self, task: usize, slot: &Slot<F>) {
+        if slot.tenant.get() != Tenant::Settled {
+            return;
+        }
+        // SAFETY: a live slot holds a future. It is never moved out of its slot; and nobody else refers to
+        // it, because only `run` does so and `run` does not nest.
+        let future = unsafe { Pin::new_unchecked((*slot.future.get()).assume_init_mut()) };
+        let retire = OnUnwind(|| self.retire(task));
+        let outcome = self.poll_task(task, future);
+        mem::forget(retire);
+        if outcome.is_ready() {
+            self.retire(task);
+        }
+    }
+
+    /// Tells other threads whom to wake from sleep.
+    fn sleeper(&self, thread: Option<Thread>) {
+        let mut sleeper = self.block.sleeper.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        *sleeper = thread;
+    }
+}
+
+// %% [markdown]
 // One loop, with one place that polls the pool and one that polls the root: with two, the compiler would
 // inline the server into neither.
 
@@ -1246,41 +1284,6 @@ impl<F: Future<Output = ()>, P: Probe, const QUEUED: bool> Frontier<'_, F, P, QU
             }
             self.refill(&mut events);
         }
-    }
-}
-
-// %% [markdown]
-// A single poll is short, because all the care is in `retire`.
-
-// %%
-impl<F: Future<Output = ()>, P: Probe, const QUEUED: bool> Frontier<'_, F, P, QUEUED> {
-    #[inline(always)]
-    fn poll_task<T: Future>(&self, task: usize, future: Pin<&mut T>) -> Poll<T::Output> {
-        P::add(Counter::Polls, 1);
-        future.poll(&mut Context::from_waker(&self.block.wakers[task]))
-    }
-
-    /// Polls a task of the pool, unless it has finished.
-    #[inline(always)]
-    fn poll_pooled(&self, task: usize, slot: &Slot<F>) {
-        if slot.tenant.get() != Tenant::Settled {
-            return;
-        }
-        // SAFETY: a live slot holds a future. It is never moved out of its slot; and nobody else refers to
-        // it, because only `run` does so and `run` does not nest.
-        let future = unsafe { Pin::new_unchecked((*slot.future.get()).assume_init_mut()) };
-        let retire = OnUnwind(|| self.retire(task));
-        let outcome = self.poll_task(task, future);
-        mem::forget(retire);
-        if outcome.is_ready() {
-            self.retire(task);
-        }
-    }
-
-    /// Tells other threads whom to wake from sleep.
-    fn sleeper(&self, thread: Option<Thread>) {
-        let mut sleeper = self.block.sleeper.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        *sleeper = thread;
     }
 }
 
@@ -1607,40 +1610,6 @@ impl Switches {
             .filter(|(_, (mine, theirs))| mine != theirs)
             .map(|(name, _)| name)
             .collect()
-    }
-}
-
-// %%
-/// One way to set all switches of the generic runtime.
-trait Rung: 'static {
-    type Probe: Probe;
-    type Waker: WakerKind;
-    type Queue: Queue;
-    type Storage: Storage;
-    type Share: Share;
-    type Cells: Cells;
-    type Buffer: Buffer;
-    /// Whether the reactor keeps a clone of the waker, rather than the number of the task.
-    const KEEPS_WAKER: bool;
-    /// Whether each operation binds a waker before it tries and unbinds it when it is over.
-    const BINDS_EACH_OPERATION: bool;
-
-    /// What was chosen, as data.
-    fn switches() -> Switches {
-        Switches {
-            structure: "split",
-            task: "async fn",
-            dispatch: "queued",
-            lookup: "index",
-            keeps: if Self::KEEPS_WAKER { "waker" } else { "number" },
-            binding: if Self::BINDS_EACH_OPERATION { "operation" } else { "pending" },
-            waker: Self::Waker::NAME,
-            queue: Self::Queue::NAME,
-            storage: Self::Storage::NAME,
-            handles: Self::Share::NAME,
-            cells: Self::Cells::NAME,
-            buffer: Self::Buffer::NAME,
-        }
     }
 }
 
@@ -2424,6 +2393,45 @@ impl<C: ThreadCheck> WakerKind for CheckedRc<C> {
     unsafe fn waker<Q: Queue>(target: Target, _: *const Target) -> Waker {
         // SAFETY: the pointer counts; the caller promises the rest.
         unsafe { Waker::new(Rc::into_raw(Rc::new(target)).cast(), &Functions::<Self, Q>::VTABLE) }
+    }
+}
+
+// %% [markdown]
+// ### A rung
+//
+// All factors are there now, and a rung can say which way each of them is.
+
+// %%
+/// One way to set all switches of the generic runtime.
+trait Rung: 'static {
+    type Probe: Probe;
+    type Waker: WakerKind;
+    type Queue: Queue;
+    type Storage: Storage;
+    type Share: Share;
+    type Cells: Cells;
+    type Buffer: Buffer;
+    /// Whether the reactor keeps a clone of the waker, rather than the number of the task.
+    const KEEPS_WAKER: bool;
+    /// Whether each operation binds a waker before it tries and unbinds it when it is over.
+    const BINDS_EACH_OPERATION: bool;
+
+    /// What was chosen, as data.
+    fn switches() -> Switches {
+        Switches {
+            structure: "split",
+            task: "async fn",
+            dispatch: "queued",
+            lookup: "index",
+            keeps: if Self::KEEPS_WAKER { "waker" } else { "number" },
+            binding: if Self::BINDS_EACH_OPERATION { "operation" } else { "pending" },
+            waker: Self::Waker::NAME,
+            queue: Self::Queue::NAME,
+            storage: Self::Storage::NAME,
+            handles: Self::Share::NAME,
+            cells: Self::Cells::NAME,
+            buffer: Self::Buffer::NAME,
+        }
     }
 }
 
