@@ -28,6 +28,7 @@ PROFILES = ("quick", "standard", "thorough")
 #: Studies that measure, in order, each with its notebook under notebooks/. The study's name is that of its crate and its files.
 MEASURED = {
     "zero-cost": "zero-cost/measure",
+    "zero-cost-ladder": "zero-cost/ladder",
     "zero-cost-sockets": "zero-cost/sockets",
 }
 #: Notebooks that read a run, in the order of the published page.
