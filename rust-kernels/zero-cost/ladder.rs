@@ -2841,78 +2841,86 @@ fn rung<R: Rung>(load: Load, drive: Drive<'_>) {
 // ## The rungs
 //
 // Now the ladder can be read as a table: one line per rung, one column per factor. Each line of the first
-// block differs from the line above in one place.
+// block differs from the line above in one place. Below it are branches: the same factor turned at another
+// rung, or turned another way. They answer the questions of the published program one at a time. Is it the
+// box or the `dyn`? Who boxes? Is it the size or the zeroing? Which check?
 
 // %%
-/// Declares rungs: one type per line, generic over its probe.
-macro_rules! rungs {
-    ($($(#[$doc:meta])* $name:ident: $keeps:literal $binds:literal $waker:ty, $queue:ty, $storage:ty, $share:ty, $cells:ty, $buffer:ty;)*) => { $(
-        $(#[$doc])*
-        struct $name<P>(PhantomData<P>);
+/// The rungs, each once for the clock and once for the count.
+mod rungs {
+    use super::*;
 
-        impl<P: Probe> Rung for $name<P> {
-            type Probe = P;
-            type Waker = $waker;
-            type Queue = $queue;
-            type Storage = $storage;
-            type Share = $share;
-            type Cells = $cells;
-            type Buffer = $buffer;
-            const KEEPS_WAKER: bool = $keeps;
-            const BINDS_EACH_OPERATION: bool = $binds;
-        }
-    )* };
-}
+    /// A rung with two probes.
+    pub trait Twin {
+        type Timed: Rung;
+        type Counted: Rung;
+    }
 
-/// Flags for one thread, and for many.
-type Plain = Bitmap<Cell<u64>>;
-type Atomic = Bitmap<AtomicU64>;
-/// Made beforehand, and made for each task.
-type SharedArc = ArcPointer<false>;
-type OwnArc = ArcPointer<true>;
+    /// Declares rungs: one type per line, generic over its probe.
+    macro_rules! rungs {
+        ($($name:ident: $keeps:literal $binds:literal $waker:ty, $queue:ty, $storage:ty, $share:ty, $cells:ty, $buffer:ty;)*) => { $(
+            pub struct $name<P = ()>(PhantomData<P>);
 
-rungs! {
-    SlabIndex:    false false Address,   Plain,  InSlot, ByReference, Unchecked, Small;
-    ClonedWaker:  true  false Address,   Plain,  InSlot, ByReference, Unchecked, Small;
-    PerOperation: true  true  Address,   Plain,  InSlot, ByReference, Unchecked, Small;
-    EmbeddedWaker: true true  Embedded,  Plain,  InSlot, ByReference, Unchecked, Small;
-    RcWaker:      true  true  RcPointer, Plain,  InSlot, ByReference, Unchecked, Small;
-    ArcWaker:     true  true  SharedArc, Plain,  InSlot, ByReference, Unchecked, Small;
-    AtomicQueue:  true  true  SharedArc, Atomic, InSlot, ByReference, Unchecked, Small;
-    ArcPerTask:   true  true  OwnArc,    Atomic, InSlot, ByReference, Unchecked, Small;
-    BoxedDyn:     true  true  OwnArc,    Atomic, InDyn,  ByReference, Unchecked, Small;
-    RcHandles:    true  true  OwnArc,    Atomic, InDyn,  ByRc,        Unchecked, Small;
-    CheckedCells: true  true  OwnArc,    Atomic, InDyn,  ByRc,        Checked,   Small;
-    MutexQueue:   true  true  OwnArc,    Locked, InDyn,  ByRc,        Checked,   Small;
-}
+            impl<P: Probe> Rung for $name<P> {
+                type Probe = P;
+                type Waker = $waker;
+                type Queue = $queue;
+                type Storage = $storage;
+                type Share = $share;
+                type Cells = $cells;
+                type Buffer = $buffer;
+                const KEEPS_WAKER: bool = $keeps;
+                const BINDS_EACH_OPERATION: bool = $binds;
+            }
 
-// %% [markdown]
-// Beside the ladder there are branches: the same factor turned at another rung, or turned another way. They
-// answer the questions of the published program one at a time. Is it the box or the `dyn`? Who boxes? Is it
-// the size or the zeroing? Which check?
+            impl Twin for $name {
+                type Timed = $name<Timed<$name>>;
+                type Counted = $name<Counted>;
+            }
+        )* };
+    }
 
-// %%
-rungs! {
-    // From the leanest rung.
-    LeanRcHandles: false false Address, Plain, InSlot, ByRc,        Unchecked, Small;
-    LeanChecked:  false false Address, Plain,  InSlot, ByReference, Checked,   Small;
-    LeanAtomic:   false false Address, Atomic, InSlot, ByReference, Unchecked, Small;
-    LeanMutex:    false false Address, Locked, InSlot, ByReference, Unchecked, Small;
-    LeanBox:      false false Address, Plain,  InBox,  ByReference, Unchecked, Small;
-    LeanDyn:      false false Address, Plain,  InDyn,  ByReference, Unchecked, Small;
-    LeanCallerDyn: false false Address, Plain, CallerDyn, ByReference, Unchecked, Small;
-    LeanDynInPlace: false false Address, Plain, DynInPlace, ByReference, Unchecked, Small;
-    // Large buffers.
-    LargeZeroed:  false false Address, Plain,  InSlot, ByReference, Unchecked, Large;
-    LargeUnzeroed: false false Address, Plain, InSlot, ByReference, Unchecked, Unzeroed;
-    LargeDyn:     false false Address, Plain,  InDyn,  ByReference, Unchecked, Unzeroed;
-    LargeDynInPlace: false false Address, Plain, DynInPlace, ByReference, Unchecked, Unzeroed;
-    // Wakers, where they are cloned for each operation.
-    NoopWaker:    true  true  Noop,              Plain, InSlot, ByReference, Unchecked, Small;
-    CachedCheck:  true  true  CheckedRc<Cached>, Plain, InSlot, ByReference, Unchecked, Small;
-    AskedCheck:   true  true  CheckedRc<Asked>,  Plain, InSlot, ByReference, Unchecked, Small;
-    AddressCheck: true  true  CheckedRc<ByAddress>, Plain, InSlot, ByReference, Unchecked, Small;
-    ArcKept:      true  false SharedArc,         Plain, InSlot, ByReference, Unchecked, Small;
+    // Flags for one thread, and for many; wakers made beforehand, and made for each task.
+    type Plain = Bitmap<Cell<u64>>;
+    type Atomic = Bitmap<AtomicU64>;
+    type SharedArc = ArcPointer<false>;
+    type OwnArc = ArcPointer<true>;
+
+    rungs! {
+        // The ladder.
+        SlabIndex:       false false Address,              Plain,  InSlot,     ByReference, Unchecked, Small;
+        ClonedWaker:     true  false Address,              Plain,  InSlot,     ByReference, Unchecked, Small;
+        PerOperation:    true  true  Address,              Plain,  InSlot,     ByReference, Unchecked, Small;
+        EmbeddedWaker:   true  true  Embedded,             Plain,  InSlot,     ByReference, Unchecked, Small;
+        RcWaker:         true  true  RcPointer,            Plain,  InSlot,     ByReference, Unchecked, Small;
+        ArcWaker:        true  true  SharedArc,            Plain,  InSlot,     ByReference, Unchecked, Small;
+        AtomicQueue:     true  true  SharedArc,            Atomic, InSlot,     ByReference, Unchecked, Small;
+        ArcPerTask:      true  true  OwnArc,               Atomic, InSlot,     ByReference, Unchecked, Small;
+        BoxedDyn:        true  true  OwnArc,               Atomic, InDyn,      ByReference, Unchecked, Small;
+        RcHandles:       true  true  OwnArc,               Atomic, InDyn,      ByRc,        Unchecked, Small;
+        CheckedCells:    true  true  OwnArc,               Atomic, InDyn,      ByRc,        Checked,   Small;
+        MutexQueue:      true  true  OwnArc,               Locked, InDyn,      ByRc,        Checked,   Small;
+        // From the leanest rung.
+        LeanRcHandles:   false false Address,              Plain,  InSlot,     ByRc,        Unchecked, Small;
+        LeanChecked:     false false Address,              Plain,  InSlot,     ByReference, Checked,   Small;
+        LeanAtomic:      false false Address,              Atomic, InSlot,     ByReference, Unchecked, Small;
+        LeanMutex:       false false Address,              Locked, InSlot,     ByReference, Unchecked, Small;
+        LeanBox:         false false Address,              Plain,  InBox,      ByReference, Unchecked, Small;
+        LeanDyn:         false false Address,              Plain,  InDyn,      ByReference, Unchecked, Small;
+        LeanCallerDyn:   false false Address,              Plain,  CallerDyn,  ByReference, Unchecked, Small;
+        LeanDynInPlace:  false false Address,              Plain,  DynInPlace, ByReference, Unchecked, Small;
+        // Large buffers.
+        LargeZeroed:     false false Address,              Plain,  InSlot,     ByReference, Unchecked, Large;
+        LargeUnzeroed:   false false Address,              Plain,  InSlot,     ByReference, Unchecked, Unzeroed;
+        LargeDyn:        false false Address,              Plain,  InDyn,      ByReference, Unchecked, Unzeroed;
+        LargeDynInPlace: false false Address,              Plain,  DynInPlace, ByReference, Unchecked, Unzeroed;
+        // Wakers, where they are cloned for each operation.
+        NoopWaker:       true  true  Noop,                 Plain,  InSlot,     ByReference, Unchecked, Small;
+        CachedCheck:     true  true  CheckedRc<Cached>,    Plain,  InSlot,     ByReference, Unchecked, Small;
+        AskedCheck:      true  true  CheckedRc<Asked>,     Plain,  InSlot,     ByReference, Unchecked, Small;
+        AddressCheck:    true  true  CheckedRc<ByAddress>, Plain,  InSlot,     ByReference, Unchecked, Small;
+        ArcKept:         true  false SharedArc,            Plain,  InSlot,     ByReference, Unchecked, Small;
+    }
 }
 
 // %% [markdown]
@@ -2948,11 +2956,9 @@ impl Variant {
     }
 }
 
-/// Timed and counting code of a rung.
-macro_rules! code {
-    ($rung:ident) => {
-        [rung::<$rung<Timed<$rung<()>>>> as World, rung::<$rung<Counted>>]
-    };
+/// The variant that is a rung.
+fn on_rung<R: rungs::Twin>(name: &'static str, base: &'static str) -> Variant {
+    Variant::new(name, base, R::Counted::switches(), [rung::<R::Timed>, rung::<R::Counted>])
 }
 
 /// Names of the variants that more than one function mentions.
@@ -2974,7 +2980,8 @@ pub mod label {
 
 /// The ladder, from the loop down: each variant is compared with the one before.
 pub fn ladder() -> Vec<Variant> {
-    let indexed = SlabIndex::<Counted>::switches();
+    use rungs::*;
+    let indexed = <SlabIndex as Twin>::Counted::switches();
     let queued = Switches { lookup: "reference", ..indexed };
     let frontier_switches = Switches { dispatch: "at once", ..queued };
     let split = Switches { task: "by hand", ..frontier_switches };
@@ -3006,65 +3013,45 @@ pub fn ladder() -> Vec<Variant> {
             queued,
             [frontier_queued::<Pipeline, No, ForQueue>, frontier_queued::<Pipeline, No, Counted>],
         ),
-        new("slab index", "ready queue", indexed, code!(SlabIndex)),
-        new("cloned waker", "slab index", ClonedWaker::<Counted>::switches(), code!(ClonedWaker)),
-        new("bound per operation", "cloned waker", PerOperation::<Counted>::switches(), code!(PerOperation)),
-        new(
-            "embedded waker",
-            "bound per operation",
-            EmbeddedWaker::<Counted>::switches(),
-            code!(EmbeddedWaker),
-        ),
-        new("Rc waker", "embedded waker", RcWaker::<Counted>::switches(), code!(RcWaker)),
-        new("Arc waker", "Rc waker", ArcWaker::<Counted>::switches(), code!(ArcWaker)),
-        new("atomic queue", "Arc waker", AtomicQueue::<Counted>::switches(), code!(AtomicQueue)),
-        new("Arc per task", "atomic queue", ArcPerTask::<Counted>::switches(), code!(ArcPerTask)),
-        new("boxed dyn", "Arc per task", BoxedDyn::<Counted>::switches(), code!(BoxedDyn)),
-        new("Rc handles", "boxed dyn", RcHandles::<Counted>::switches(), code!(RcHandles)),
-        new("checked cells", "Rc handles", CheckedCells::<Counted>::switches(), code!(CheckedCells)),
-        new("mutex queue", "checked cells", MutexQueue::<Counted>::switches(), code!(MutexQueue)),
+        on_rung::<SlabIndex>("slab index", "ready queue"),
+        on_rung::<ClonedWaker>("cloned waker", "slab index"),
+        on_rung::<PerOperation>("bound per operation", "cloned waker"),
+        on_rung::<EmbeddedWaker>("embedded waker", "bound per operation"),
+        on_rung::<RcWaker>("Rc waker", "embedded waker"),
+        on_rung::<ArcWaker>("Arc waker", "Rc waker"),
+        on_rung::<AtomicQueue>("atomic queue", "Arc waker"),
+        on_rung::<ArcPerTask>("Arc per task", "atomic queue"),
+        on_rung::<BoxedDyn>("boxed dyn", "Arc per task"),
+        on_rung::<RcHandles>("Rc handles", "boxed dyn"),
+        on_rung::<CheckedCells>("checked cells", "Rc handles"),
+        on_rung::<MutexQueue>("mutex queue", "checked cells"),
     ]
 }
 
 // %%
 /// The branches beside the ladder.
 pub fn branches() -> Vec<Variant> {
+    use rungs::*;
     const LEAN: &str = "slab index";
     const BOUND: &str = "bound per operation";
-    let new = Variant::new;
     vec![
-        new("lean + Rc handles", LEAN, LeanRcHandles::<Counted>::switches(), code!(LeanRcHandles)),
-        new("lean + checked cells", LEAN, LeanChecked::<Counted>::switches(), code!(LeanChecked)),
-        new("lean + atomic queue", LEAN, LeanAtomic::<Counted>::switches(), code!(LeanAtomic)),
-        new("lean + mutex queue", LEAN, LeanMutex::<Counted>::switches(), code!(LeanMutex)),
-        new("lean + box", LEAN, LeanBox::<Counted>::switches(), code!(LeanBox)),
-        new("lean + dyn", LEAN, LeanDyn::<Counted>::switches(), code!(LeanDyn)),
-        new("lean + dyn by caller", "lean + dyn", LeanCallerDyn::<Counted>::switches(), code!(LeanCallerDyn)),
-        new(
-            "lean + dyn in place",
-            "lean + dyn",
-            LeanDynInPlace::<Counted>::switches(),
-            code!(LeanDynInPlace),
-        ),
-        new("16 KiB zeroed", LEAN, LargeZeroed::<Counted>::switches(), code!(LargeZeroed)),
-        new("16 KiB uninitialised", LEAN, LargeUnzeroed::<Counted>::switches(), code!(LargeUnzeroed)),
-        new(
-            "16 KiB uninitialised + dyn",
-            "16 KiB uninitialised",
-            LargeDyn::<Counted>::switches(),
-            code!(LargeDyn),
-        ),
-        new(
-            "16 KiB uninitialised + dyn in place",
-            "16 KiB uninitialised + dyn",
-            LargeDynInPlace::<Counted>::switches(),
-            code!(LargeDynInPlace),
-        ),
-        new("noop waker", BOUND, NoopWaker::<Counted>::switches(), code!(NoopWaker)),
-        new("Rc waker, cached check", "Rc waker", CachedCheck::<Counted>::switches(), code!(CachedCheck)),
-        new("Rc waker, asked check", "Rc waker", AskedCheck::<Counted>::switches(), code!(AskedCheck)),
-        new("Rc waker, address check", "Rc waker", AddressCheck::<Counted>::switches(), code!(AddressCheck)),
-        new("Arc waker, kept", "Arc waker", ArcKept::<Counted>::switches(), code!(ArcKept)),
+        on_rung::<LeanRcHandles>("lean + Rc handles", LEAN),
+        on_rung::<LeanChecked>("lean + checked cells", LEAN),
+        on_rung::<LeanAtomic>("lean + atomic queue", LEAN),
+        on_rung::<LeanMutex>("lean + mutex queue", LEAN),
+        on_rung::<LeanBox>("lean + box", LEAN),
+        on_rung::<LeanDyn>("lean + dyn", LEAN),
+        on_rung::<LeanCallerDyn>("lean + dyn by caller", "lean + dyn"),
+        on_rung::<LeanDynInPlace>("lean + dyn in place", "lean + dyn"),
+        on_rung::<LargeZeroed>("16 KiB zeroed", LEAN),
+        on_rung::<LargeUnzeroed>("16 KiB uninitialised", LEAN),
+        on_rung::<LargeDyn>("16 KiB uninitialised + dyn", "16 KiB uninitialised"),
+        on_rung::<LargeDynInPlace>("16 KiB uninitialised + dyn in place", "16 KiB uninitialised + dyn"),
+        on_rung::<NoopWaker>("noop waker", BOUND),
+        on_rung::<CachedCheck>("Rc waker, cached check", "Rc waker"),
+        on_rung::<AskedCheck>("Rc waker, asked check", "Rc waker"),
+        on_rung::<AddressCheck>("Rc waker, address check", "Rc waker"),
+        on_rung::<ArcKept>("Arc waker, kept", "Arc waker"),
     ]
 }
 
