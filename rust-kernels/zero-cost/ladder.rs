@@ -3068,6 +3068,9 @@ pub fn branches() -> Vec<Variant> {
 // polls of 256 events each, and the root is polled once.
 
 // %%
+/// No system calls, no work.
+pub const QUIET: Load = Load { syscalls: false, steps: 0 };
+
 /// How the clients arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrival {
@@ -3147,9 +3150,6 @@ pub fn prove(name: &str, counted: World, load: Load, expected: &Counts) -> Count
 // its own control.
 
 // %%
-/// No system calls, no work.
-pub const QUIET: Load = Load { syscalls: false, steps: 0 };
-
 /// Steps of work per request; a step takes about a nanosecond.
 pub const WORK: [u32; 2] = [1_000, 10_000];
 
