@@ -1,8 +1,9 @@
-//! What one run allocates and how many instructions it takes: `cargo bench -p zero-cost --bench counts`.
+//! What one iteration allocates and how many instructions it takes: `cargo bench -p zero-cost --bench counts`.
 
 #[global_allocator]
 static ALLOCATOR: harness::counting::CountingAllocator = harness::counting::CountingAllocator;
 
-fn main() {
-    harness::counting::main(zero_cost::study());
+fn main() -> Result<(), zero_cost::UnequalWork> {
+    harness::counting::main(zero_cost::study()?);
+    Ok(())
 }
