@@ -1,0 +1,92 @@
+//! The variant that CONTRIBUTING.md adds, and the mistake that it makes first.
+
+use std::rc::Rc;
+
+use zero_cost::Style::Unboxed;
+use zero_cost::{
+    ArgExecutor, ArgSpawner, Counted, Drive, FakeReactor, Job, Load, NoWork, PUBLISHED, Probe, SMALL_BUFFER,
+    Spawn, Stats, Timed, Variant, prove, serve,
+};
+
+mod label {
+    pub enum NonboxRc {}
+}
+
+/// As `nonbox`, but reactor and ledger are held by `Rc`.
+pub fn nonbox_rc<P: Probe>(load: Load, drive: Drive<'_>) {
+    let stats = Rc::new(Stats::new(load.syscalls));
+    let reactor = Rc::new(FakeReactor::<_, P>::new(Rc::clone(&stats)));
+    let spawner = ArgSpawner::default();
+    let make = |job| serve::<_, _, SMALL_BUFFER>(job, Rc::clone(&reactor), &spawner, NoWork);
+    // SAFETY: as for `nonbox`.
+    let executor = unsafe { ArgExecutor::<_, _, _, P>::new(&spawner, make) };
+    drive(&stats, &mut || {
+        executor.spawn(Job::Listen).expect("a vacant slot");
+        executor.run(|| reactor.poll());
+    });
+}
+
+/// The same with the mistake: polls the reactor before any task runs.
+fn hasty<P: Probe>(load: Load, drive: Drive<'_>) {
+    let stats = Rc::new(Stats::new(load.syscalls));
+    let reactor = Rc::new(FakeReactor::<_, P>::new(Rc::clone(&stats)));
+    let spawner = ArgSpawner::default();
+    let make = |job| serve::<_, _, SMALL_BUFFER>(job, Rc::clone(&reactor), &spawner, NoWork);
+    // SAFETY: as for `nonbox`.
+    let executor = unsafe { ArgExecutor::<_, _, _, P>::new(&spawner, make) };
+    drive(&stats, &mut || {
+        executor.spawn(Job::Listen).expect("a vacant slot");
+        reactor.poll();
+        executor.run(|| reactor.poll());
+    });
+}
+
+const CONTRIBUTING: &str = include_str!("../../../CONTRIBUTING.md");
+
+/// The lines of this text without their indentation, so that lists and functions may indent them further.
+fn unindented(text: &str) -> String {
+    text.lines().map(|line| line.trim_start().to_owned() + "\n").collect()
+}
+
+#[test]
+fn the_example_does_equal_work() {
+    let new = Variant::new;
+    let variants =
+        [new("nonbox+rc", Unboxed, nonbox_rc::<Timed<label::NonboxRc>>, nonbox_rc::<Counted>).bare()];
+    for variant in variants {
+        assert!(prove(&variant, PUBLISHED[0]).is_ok());
+    }
+}
+
+#[test]
+fn its_mistake_is_caught_in_the_words_that_are_shown() {
+    let mistaken = Variant::new("nonbox+rc", Unboxed, hasty::<Timed<label::NonboxRc>>, hasty::<Counted>);
+    let wrong = prove(&mistaken, PUBLISHED[0]).unwrap_err().to_string();
+    assert!(
+        unindented(CONTRIBUTING).contains(&unindented(&wrong)),
+        "CONTRIBUTING.md does not show:\n{wrong}"
+    );
+}
+
+#[test]
+fn a_mistake_in_the_timed_code_only_is_caught_too() {
+    let mistaken = Variant::new("nonbox+rc", Unboxed, hasty::<Timed<label::NonboxRc>>, nonbox_rc::<Counted>);
+    let wrong = prove(&mistaken, PUBLISHED[0]).unwrap_err().to_string();
+    assert!(wrong.ends_with("poll: 258 expected, 259 counted"), "{wrong}");
+}
+
+#[test]
+fn the_code_that_is_shown_is_the_code_above() {
+    let here = unindented(include_str!("new_variant.rs"));
+    let shown: Vec<_> =
+        CONTRIBUTING.split("```rust\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+    assert!(!shown.is_empty(), "CONTRIBUTING.md shows no code");
+    for code in shown {
+        // A comma at the end is for the next line of a list.
+        let code = unindented(code.trim_end().trim_end_matches(','));
+        assert!(
+            here.contains(code.trim_end()),
+            "this code of CONTRIBUTING.md is not in tests/new_variant.rs:\n{code}"
+        );
+    }
+}
