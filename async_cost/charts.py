@@ -12,13 +12,15 @@ is as wide as its container. Ratios are plain numbers: 1 is as fast as the basel
 import json
 import math
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from html import escape
 from typing import Any
 
 import altair as alt
 import polars as pl
 import vl_convert
+
+from async_cost import words
 
 INK, MUTED, GRID, PAPER = "#1f2328", "#59636e", "#d8dde3", "#ffffff"
 
@@ -156,9 +158,11 @@ def ratio_intervals(
 
     Columns: `label`, ratio, low, high; optional `published` (ratio, null where there is none: a hollow
     diamond below ours) and `verdict` (slower, faster, same, undecided: the colour). `title` replaces the
-    axis title. A line break in a label begins its second line.
+    axis title. A line break in a label begins its second line. The numbers have the digits that the interval supports.
     """
     _require(frame, [label, "ratio", "low", "high"])
+    shown = [words.bare_ratio(*row) for row in frame.select("ratio", "low", "high").iter_rows()]
+    frame = frame.with_columns(pl.Series("shown", shown))
     published = _has_values(frame, "published")
     title = title or f"time / time of {baseline}, same round (1 = as fast)"
     scale = alt.Scale(type="log" if log else "linear", domain=_ratio_domain(frame, log), nice=False)
@@ -175,14 +179,14 @@ def ratio_intervals(
         y=alt.Y(f"{label}:N", sort=None, title=None, axis=names),
         tooltip=_ratio_tooltip(frame, label),
     )
-    grid = alt.Axis(grid=not log)
+    grid = alt.Axis(grid=False) if log else _axis_at(_ratio_ticks(frame), grid=True)
     along_x = {"title": wrapped(title), "scale": scale, "axis": grid}
     interval = base.mark_rule(strokeWidth=9, opacity=0.4)
     interval = interval.encode(x=alt.X("low:Q", **along_x), x2="high:Q", color=colour)
     estimate = base.transform_calculate(whose=f"'{ours}'").mark_point(size=260, strokeWidth=2.5, opacity=1)
     estimate = estimate.encode(x=alt.X("ratio:Q", **along_x), color=colour, shape=shape)
     # In a column of their own the numbers never meet the rule, wherever the ratios lie.
-    number = base.mark_text(align="right", dy=-1).encode(x=alt.value("width"), text=alt.Text("ratio:Q", format=".3r"))
+    number = base.mark_text(align="right", dy=-1).encode(x=alt.value("width"), text=alt.Text("shown:N"))
     layers = [
         alt.Chart(alt.Data(values=[{}])).mark_rule(strokeDash=[5, 3]).encode(x=alt.XDatum(1, **along_x)),
         interval,
@@ -191,9 +195,9 @@ def ratio_intervals(
     ]
     if published:
         diamond = base.transform_filter("isValid(datum.published)").transform_calculate(whose=f"'{theirs}'")
-        diamond = diamond.mark_point(size=70, strokeWidth=1.6, fill=PAPER, stroke=INK, opacity=1, yOffset=13)
+        diamond = diamond.mark_point(size=70, strokeWidth=1.6, fill=PAPER, stroke=INK, opacity=1, yOffset=12)
         layers.append(diamond.encode(x=alt.X("published:Q", **along_x), shape=shape))
-    height = (40 if published or two_lines else 32) * frame[label].n_unique()
+    height = (46 if published else 44 if two_lines else 32) * frame[label].n_unique()
     return alt.layer(*layers).properties(width="container", height=height, description=description)
 
 
@@ -209,7 +213,7 @@ def break_even(
     """How an overhead fades as the program does more work of its own: line, points and interval band.
 
     Columns: work_us (microseconds, above 0), overhead, low, high (in the unit of `y_title`); optional
-    `series` (a line each). `thresholds` are overheads worth a dashed rule, such as 1 %. A log axis has no
+    `series` (a line each). `thresholds` are overheads worth a dashed rule with their number, such as 1 %. A log axis has no
     place for 0 and less: there the band ends at the smallest value shown, and such points are left out.
     """
     _require(frame, ["work_us", "overhead", "low", "high"])
@@ -221,20 +225,25 @@ def break_even(
     series = "series" in frame.columns
     colour = alt.Color("series:N", sort=None) if series else alt.value(BLUE)
     base = alt.Chart(frame).encode(
-        x=alt.X("work_us:Q", title=wrapped(x_title), scale=work, axis=alt.Axis(grid=False)),
+        x=alt.X(
+            "work_us:Q", title=wrapped(x_title), scale=work, axis=_log_axis(frame["work_us"].to_list(), grid=False)
+        ),
         color=colour,
     )
-    y = alt.Y("overhead:Q", title=None, scale=scale)
+    heights = [v for c in ("low", "high") for v in frame[c].to_list()] + list(thresholds)
+    axis = _log_axis(heights, grid=False) if log_y else alt.Axis(grid=False)
+    y = alt.Y("overhead:Q", title=None, scale=scale, axis=axis)
     tooltip = [
         *([alt.Tooltip("series:N")] if series else []),
         alt.Tooltip("work_us:Q", title="own work (µs)", format=",.3~f"),
         *(alt.Tooltip(f"{c}:Q", format=".2f") for c in ("overhead", "low", "high")),
     ]
-    band = base.mark_area(opacity=0.25).encode(y=alt.Y("low:Q", title=None, scale=scale), y2="high:Q")
+    band = base.mark_area(opacity=0.25).encode(y=alt.Y("low:Q", title=None, scale=scale, axis=axis), y2="high:Q")
     line = base.mark_line().encode(y=y)
     points = base.mark_point(filled=True, size=55, opacity=1).encode(y=y, tooltip=tooltip)
     rules = [_rule_y(value) for value in (0, *thresholds) if not (log_y and value <= 0)]
-    return alt.layer(*rules, band, line, points).properties(
+    labels = [_rule_label(value) for value in _apart(thresholds, [0.0, *heights], log_y)]
+    return alt.layer(*rules, band, line, points, *labels).properties(
         width="container", height=300, description=description, title=_y_title(y_title)
     )
 
@@ -243,7 +252,7 @@ def drift(
     frame: pl.DataFrame,
     *,
     description: str,
-    y_title: str = "time of manual in each round (µs a run)",
+    y_title: str = "time of manual in each round (µs an iteration)",
 ) -> alt.LayerChart:
     """The time of the baseline, round after round: what the machine did while we measured.
 
@@ -282,7 +291,7 @@ def bars(
     scale = alt.Scale(domain=[0, largest * 1.18 or 1], nice=False)
     base = alt.Chart(frame).encode(
         y=alt.Y(f"{label}:N", sort=None, title=None, axis=alt.Axis(domain=False, ticks=False)),
-        x=alt.X("value:Q", title=wrapped(title), scale=scale, axis=alt.Axis(format=",~r", tickCount=4)),
+        x=alt.X("value:Q", title=wrapped(title), scale=scale, axis=alt.Axis(format=",~r", tickCount=4, grid=False)),
         tooltip=[
             f"{label}:N",
             *named,
@@ -295,6 +304,51 @@ def bars(
         offset = alt.YOffset("series:N", sort=None)
         bar, number = bar.encode(yOffset=offset), number.encode(yOffset=offset)
     height = frame[label].n_unique() * (10 + 20 * (frame["series"].n_unique() if series else 1))
+    return alt.layer(bar, number).properties(width="container", height=height, description=description)
+
+
+def waterfall(
+    frame: pl.DataFrame,
+    *,
+    description: str,
+    title: str,
+    label: str = "variant",
+) -> alt.LayerChart:
+    """How a total grows step by step: a bar from the total before to the total after, with the step as a number.
+
+    Columns: `label`, start, end. The first bar usually begins at 0: it is what was there before any step.
+    """
+    _require(frame, [label, "start", "end"])
+    steps = frame.with_columns(
+        step=pl.col("end") - pl.col("start"),
+        far=pl.max_horizontal("start", "end"),
+        way=pl.when(pl.col("start") == 0)
+        .then(pl.lit("total"))
+        .when(pl.col("end") < pl.col("start"))
+        .then(pl.lit("less"))
+        .otherwise(pl.lit("more")),
+    )
+    largest = max(steps["far"].to_list())
+    scale = alt.Scale(domain=[0, largest * 1.18 or 1], nice=False)
+    colours = alt.Scale(domain=["total", "more", "less"], range=[MUTED, VERMILLION, BLUE])
+    names = alt.Axis(domain=False, ticks=False)
+    base = alt.Chart(steps).encode(
+        y=alt.Y(f"{label}:N", sort=None, title=None, axis=names),
+        tooltip=[f"{label}:N", *(alt.Tooltip(f"{c}:Q", format=",.1f") for c in ("start", "step", "end"))],
+    )
+    along_x = {"title": wrapped(title), "scale": scale, "axis": alt.Axis(format=",~r", tickCount=4)}
+    bar = base.mark_bar(minBandSize=2).encode(
+        x=alt.X("start:Q", **along_x), x2="end:Q", color=alt.Color("way:N", scale=colours, legend=None)
+    )
+    number = base.mark_text(align="left", dx=5).encode(
+        x=alt.X("far:Q", **along_x),
+        text=alt.Text("shown:N"),
+    )
+    number = number.transform_calculate(
+        shown="(datum.way == 'total' || abs(datum.step) < 0.5 ? '' : datum.step < 0 ? '\u2212' : '+')"
+        " + format(abs(datum.step), ',.0f')"
+    )
+    height = 30 * frame[label].n_unique()
     return alt.layer(bar, number).properties(width="container", height=height, description=description)
 
 
@@ -327,9 +381,56 @@ def _ratio_domain(frame: pl.DataFrame, log: bool) -> list[float]:
     least, most = min([1.0, *values]), max([1.0, *values])
     if log:
         span = max(math.log(most / least), 0.01)
-        return [least * math.exp(-0.04 * span), most * math.exp(0.22 * span)]
+        return [least * math.exp(-0.04 * span), most * math.exp(0.26 * span)]
     span = max(most - least, 0.01)
-    return [max(least - 0.04 * span, 0), most + 0.22 * span]
+    return [max(least - 0.04 * span, 0), most + 0.26 * span]
+
+
+def _ratio_ticks(frame: pl.DataFrame) -> list[float]:
+    """Round numbers, 1 among them, over what is drawn: none below the column of numbers at the right."""
+    columns = [c for c in ("low", "high", "ratio", "published") if c in frame.columns]
+    values = [1.0, *(float(v) for c in columns for v in frame[c].to_list() if v is not None and math.isfinite(v))]
+    least, most = min(values), max(values)
+    span = max(most - least, 0.01)
+    step = next(s for s in _steps(span / 100) if span / s <= 9)
+    below, above = math.floor((1 - least) / step), math.floor((most - 1) / step)
+    return [round(1 + n * step, 6) for n in range(-below, above + 1)]
+
+
+def _steps(least: float) -> Iterator[float]:
+    """1, 2 and 5 times powers of ten, from `least` on."""
+    power = math.floor(math.log10(least))
+    while True:
+        yield from (factor * 10.0**power for factor in (1, 2, 5))
+        power += 1
+
+
+def _log_axis(values: Sequence[float | None], **options: Any) -> alt.Axis:
+    """An axis for a log scale with round numbers where there are values."""
+    above = [v for v in values if v is not None and v > 0]
+    ticks = []
+    for tick in _steps(min(above)):
+        if tick > max(above) * 1.001:
+            break
+        ticks += [tick] if tick >= min(above) * 0.999 else []
+    return _axis_at(ticks, **options) if len(ticks) > 1 else alt.Axis(**options)
+
+
+def _axis_at(ticks: Sequence[float], **options: Any) -> alt.Axis:
+    """An axis with these ticks. Without its count, the renderer thins them out to the number that the theme asks for."""
+    return alt.Axis(values=list(ticks), tickCount=len(ticks), format="~g", **options)
+
+
+def _apart(thresholds: Sequence[float], values: Sequence[float | None], log: bool) -> list[float]:
+    """The thresholds whose labels do not overlap on an axis that spans `values`; of two that would, the greater."""
+    if log:
+        return list(thresholds)
+    known = [v for v in values if v is not None]
+    room, kept = (max(known) - min(known)) * 0.06, []
+    for value in sorted(thresholds, reverse=True):
+        if not kept or kept[-1] - value >= room:
+            kept.append(value)
+    return kept
 
 
 def _verdict_colour(frame: pl.DataFrame) -> Any:
@@ -354,6 +455,12 @@ def _ratio_tooltip(frame: pl.DataFrame, label: str) -> list[alt.Tooltip]:
 
 def _rule_y(value: float) -> alt.Chart:
     return alt.Chart(alt.Data(values=[{}])).mark_rule(strokeDash=[5, 3]).encode(y=alt.datum(value))
+
+
+def _rule_label(value: float) -> alt.Chart:
+    """The number of a dashed rule, above its left end."""
+    mark = alt.Chart(alt.Data(values=[{}])).mark_text(align="left", baseline="bottom", dx=4, dy=-2, color=MUTED)
+    return mark.encode(x=alt.value(0), y=alt.datum(value), text=alt.value(f"{value:g}{words.PERCENT}"))
 
 
 def _y_title(text: str) -> alt.TitleParams:

@@ -49,9 +49,9 @@ def facts(info: Mapping[str, Any]) -> Facts:
     return Facts(_text(info.get("run_id")), f"{cpu}, {cores}", when, headline, groups)
 
 
-def notices(info: Mapping[str, Any]) -> Iterator[Notice]:
-    """What limits the run, most severe first."""
-    if info.get("profile") == "quick":
+def notices(info: Mapping[str, Any], *, profile: bool = True) -> Iterator[Notice]:
+    """What limits the run, most severe first; without `profile`, what is said elsewhere about a quick one is left out."""
+    if profile and info.get("profile") == "quick":
         text = "This run shows that everything works; it is too short to conclude anything from."
         yield Notice("Quick profile: not evidence.", text)
     for name, study in _studies(info):

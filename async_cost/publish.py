@@ -5,9 +5,9 @@
 Writes index.html, one page (and, where there is a Chromium, one PDF) per notebook, named after the notebook's
 file, and data/ with the run's own files.
 
-Two cells are lifted from each notebook to the front page, by their tags: `answer`, whose Markdown output says what
-was found, and `trust`, whose Markdown output says how far the run can be believed. When that output's metadata
-holds `"trusted": False`, the page opens with a warning:
+Two cells are lifted from each notebook by their tags: `answer`, whose Markdown output says what was found and opens the
+page and its card on the front page, and `trust`, whose Markdown output says how far the run can be believed. When that
+output's metadata holds `"trusted": False`, it becomes the page's warning, and is not repeated below:
 `display(Markdown(sentence), metadata={"trusted": trusted})`.
 """
 
@@ -110,6 +110,8 @@ def _page(notebook: Path) -> Page:
     _require_executed(content, notebook)
     heading = _take_heading(content, notebook)
     answer, trust = _tagged(content, "answer"), _tagged(content, "trust")
+    _lift(content, {"answer"} if trust is None or trust.trusted else {"answer", "trust"})
+    _join_code(content)
     figures = markup.Charts()
     exporter = HTMLExporter(
         config=Config({"NbConvertBase": {"display_data_priority": OUTPUT_ORDER}}),
@@ -157,6 +159,31 @@ def _take_heading(content: nbformat.NotebookNode, notebook: Path) -> Markup:
             cell.source = (cell.source[: found.start()] + cell.source[found.end() :]).strip()
             return Markup(markup.plain(markup.safe_markdown(f"# {found[1]}")))
     return Markup.escape(notebook.stem)
+
+
+def _lift(content: nbformat.NotebookNode, tags: set[str]) -> None:
+    """Take what cells with these tags said, and a heading `The answer`, out of the body: the page's head shows them."""
+    for cell in content.cells:
+        if tags & set(cell.metadata.get("tags", [])):
+            cell.outputs = [output for output in cell.outputs if "text/markdown" not in output.get("data", {})]
+        if cell.cell_type == "markdown" and "answer" in tags:
+            cell.source = re.sub(r"^#+ +The answer\s*$", "", cell.source, count=1, flags=re.MULTILINE).strip()
+
+
+def _join_code(content: nbformat.NotebookNode) -> None:
+    """Make neighbouring code cells one, so that a page folds their code together, below all that they show."""
+    joined: list[nbformat.NotebookNode] = []
+    for cell in content.cells:
+        if not cell.source.strip() and not cell.get("outputs"):
+            continue
+        before = joined[-1] if joined else None
+        if before and before.cell_type == cell.cell_type == "code":
+            before.source = "\n\n\n".join(filter(None, (before.source.strip(), cell.source.strip())))
+            before.outputs += cell.outputs
+            before.metadata["tags"] = [*before.metadata.get("tags", []), *cell.metadata.get("tags", [])]
+        else:
+            joined.append(cell)
+    content.cells = joined
 
 
 @dataclass(frozen=True)
@@ -211,13 +238,13 @@ def _write(info: dict[str, Any], pages: list[Page], files: list[dict[str, str]],
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
     )
-    facts, notices = provenance.facts(info), list(provenance.notices(info))
+    facts = provenance.facts(info)
     icon = Markup(f"data:image/svg+xml,{quote(ICON)}")
     common = {"facts": facts, "pages": pages, "files": files, "css": _css(), "icon": icon}
     written = [out / "index.html"]
     front = environment.get_template("front.html.j2").render(
         **common,
-        notices=notices + [_distrust(page) for page in pages if not page.trusted],
+        notices=_notices(info, pages),
         title=f"Run {facts.run}",
         summary=f"What async Rust costs on {facts.machine}",
         here="index",
@@ -230,9 +257,10 @@ def _write(info: dict[str, Any], pages: list[Page], files: list[dict[str, str]],
         scripts = [_chart_library(), _page_script()] if page.has_charts else []
         html = environment.get_template("page.html.j2").render(
             **common,
-            notices=notices + ([] if page.trusted else [_distrust(page)]),
+            notices=_notices(info, [page]),
             title=page.heading,
             heading=page.heading,
+            answer=page.answer,
             summary=Markup(markup.plain(page.answer or page.heading)),
             here=page.study,
             body=page.body,
@@ -245,8 +273,15 @@ def _write(info: dict[str, Any], pages: list[Page], files: list[dict[str, str]],
     return written
 
 
-def _distrust(page: Page) -> provenance.Notice:
-    return provenance.Notice(f"{page.study}: do not rely on this run.", page.trust or "")
+def _notices(info: dict[str, Any], pages: Sequence[Page]) -> list[provenance.Notice]:
+    """What a reader of these pages must know first. What speaks against relying on the run is one notice, for all pages."""
+    doubts = [page for page in pages if not page.trusted and page.trust]
+    others = list(provenance.notices(info, profile=not doubts))
+    if not doubts:
+        return others
+    named = len(pages) > 1
+    text = Markup("").join(Markup("<p>{}:</p>{}" if named else "{1}").format(page.study, page.trust) for page in doubts)
+    return [provenance.Notice("Do not rely on this run: it is not evidence.", text), *others]
 
 
 def _policy(scripts: Sequence[str]) -> str:

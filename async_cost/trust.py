@@ -38,8 +38,8 @@ class Trust:
     controls: pl.DataFrame
 
     def label(self, text: str) -> str:
-        """`text`, marked as no evidence unless the run is trusted: for what is said without a verdict."""
-        return text if self.trusted else f"*No evidence, only what this run shows:* {text}"
+        """`text`, unless the run is trusted marked as no more than what it showed: for what is said without a verdict."""
+        return text if self.trusted else f"*In this run:* {text}"
 
 
 def trust(run: Run, study: str, limit: float = LIMIT) -> Trust:
@@ -96,10 +96,10 @@ def _missing_controls(trials: pl.DataFrame, baseline: str, names: list[str]) -> 
 def _control_reasons(row: dict, limit: float) -> list[str]:
     """Why one control fails: a row of `estimates`."""
     what = f"the A/A control {words.code(row['variant'])} ({words.code(row['parameter'])})"
-    shown = words.interval(row["low"], row["high"])
     if not row["low"] <= 1 <= row["high"]:
-        return [f"{what} differs from its twin, to which it is identical: {shown}"]
+        return [f"{what} differs from its twin, to which it is identical: {words.interval(row['low'], row['high'])}"]
     if max(1 - row["low"], row["high"] - 1) > limit:
+        shown = words.interval(row["low"], row["high"], limit=limit)
         return [f"{what} is known no better than {shown}, which reaches beyond ±{words.exact_percent(limit)}"]
     return []
 

@@ -25,7 +25,11 @@ MINUS = "\N{MINUS SIGN}"
 #: Between a number and its unit. (Examples in the comments below show it as a plain blank.)
 NBSP = "\N{NO-BREAK SPACE}"
 PERCENT = f"{NBSP}%"
+#: What a table shows where nothing is known.
+NOTHING = "\N{EN DASH}"
 INTERVAL = f"95{PERCENT} interval"
+#: Counts that prose writes as words.
+NUMERALS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 #: Nanoseconds in a unit, largest first.
 UNITS = (("s", 1e9), ("ms", 1e6), ("µs", 1e3), ("ns", 1.0))
 
@@ -57,6 +61,11 @@ def listing(items: Iterable[str], last: str = "and") -> str:
     if len(items) < 2:
         return items[0] if items else "none"
     return f"{', '.join(items[:-1])} {last} {items[-1]}"
+
+
+def numeral(count: int) -> str:
+    """A small count as a word, `three`; a larger one in digits."""
+    return NUMERALS[count] if count < len(NUMERALS) else f"{count:,}"
 
 
 def number(value: float, half_width: float | None = None) -> str:
@@ -100,13 +109,22 @@ def ratio(value: float, low: float | None = None, high: float | None = None, wha
     return f"{shown}{PERCENT} {'more' if value > 1 else 'less'} {what}"
 
 
-def interval(low: float, high: float, around: float | None = None) -> str:
-    """`95 % interval 3.58 to 3.70 times`, or in per cent near 1: `95 % interval 0.4 % less to 1.2 % more`."""
+def interval(low: float, high: float, around: float | None = None, limit: float | None = None) -> str:
+    """`95 % interval 3.58 to 3.70 times`, or in per cent near 1: `95 % interval 0.4 % less to 1.2 % more`.
+
+    Where the sentence is about a distance of `limit` from 1, there is one more digit, and as many as it takes to see that an
+    end lies beyond it.
+    """
     middle = (low + high) / 2 if around is None else around
     if not 1 / TIMES_FROM < middle < TIMES_FROM:
         places = _places(middle, low, high, 1)
         return f"{INTERVAL} {_fixed(low, places)} to {_fixed(high, places)} times"
     places = _percent_places(middle, low, high)
+    if limit is not None:
+        beyond = [abs(value - 1) for value in (low, high) if abs(value - 1) > limit]
+        places += 1
+        while any(round(100 * distance, places) <= round(100 * limit, places) for distance in beyond):
+            places += 1
 
     def side(value: float) -> str:
         shown = _fixed(100 * abs(value - 1), places)
@@ -125,7 +143,7 @@ def ratio_with_interval(value: float, low: float, high: float, what: str = "time
 def comparison(name: str, other: str, row: dict | None, equivalence: float = 0.01) -> str:
     """A sentence on `name` against `other` from a row with ratio, low, high and verdict. Names are already safe text.
 
-    A row of None says that it was not measured; a verdict of None, that the run is no evidence.
+    A row of None says that it was not measured. A verdict of None gives the numbers and nothing else.
     """
     if row is None:
         return f"{name} was **not measured** against {other} in this run."
@@ -139,16 +157,21 @@ def comparison(name: str, other: str, row: dict | None, equivalence: float = 0.0
                 f"nothing: {measured}."
             )
         case "undecided":
+            reach = interval(row["low"], row["high"], around=row["ratio"], limit=equivalence)
             return (
-                f"Whether {name} is slower or faster than {other} is **undecided**: {measured}, "
+                f"Whether {name} is slower or faster than {other} is **undecided**: "
+                f"{ratio(row['ratio'], row['low'], row['high'])} ({reach}), "
                 f"which reaches across the border of ±{exact_percent(equivalence)}."
             )
         case _:
-            return f"**No evidence** about {name} against {other}; this run shows {measured}."
+            return f"beside {other}, {name} takes {measured}."
 
 
 def added(row: dict | None, verdict: str | None, to: str = "each request") -> str:
-    """`adds 258 ns (...) to each request` from a row with added_ns, low, high; the verb follows the verdict."""
+    """`adds 258 ns (...) to each request` from a row with added_ns, low, high; the verb follows the verdict.
+
+    Without a verdict it `differs by 258 ns (...) on each request`.
+    """
     if row is None:
         return f"was not measured, so that nothing is known about {to}"
     shown = time_with_interval(row["added_ns"], row["low"], row["high"])
@@ -163,7 +186,7 @@ def added(row: dict | None, verdict: str | None, to: str = "each request") -> st
         case "undecided":
             return f"changes {to} by an undecided amount, {shown}"
         case _:
-            return f"shows, without being evidence, a difference of {shown} on {to}"
+            return f"differs by {shown} on {to}"
 
 
 def in_short(row: dict | None) -> str | None:
@@ -193,11 +216,14 @@ def direction(row: dict | None, up: str, down: str, unclear: str) -> str:
 
 
 def by_verdict(frame: pl.DataFrame, other: str, label: str = "variant", show: Callable[[object], str] = code) -> str:
-    """Sentences that sort all rows of a frame with `label` and verdict: `Slower than x: a and b. The same as x: c.`"""
+    """Sentences that sort all rows of a frame with `label` and verdict: `Slower than x: a and b. The same as x: c.`
+
+    Without verdicts, it only says from where to where its ratios (ratio, low, high) reach.
+    """
     if frame.is_empty():
         return f"Nothing was measured against {other}."
     if frame["verdict"].null_count():
-        return f"**No evidence**: nothing is concluded about {counted(frame.height, 'comparison')} with {other}."
+        return _reach(frame, label, show)
     heads = {
         "slower": f"**Slower** than {other}",
         "faster": f"**Faster** than {other}",
@@ -208,8 +234,25 @@ def by_verdict(frame: pl.DataFrame, other: str, label: str = "variant", show: Ca
     return " ".join(f"{heads[word]}: {listing(map(show, names))}." for word, names in groups.items() if names)
 
 
+def _reach(frame: pl.DataFrame, label: str, show: Callable[[object], str]) -> str:
+    """The smallest and the largest ratio of a frame."""
+    ends = [frame.sort("ratio").row(place, named=True) for place in (0, -1)]
+    least, most = (f"{bare_ratio(row['ratio'], row['low'], row['high'])} ({show(row[label])})" for row in ends)
+    if frame.height == 1:
+        return f"The ratio is {least}."
+    return f"The smallest of these {frame.height} ratios is {least}, the largest {most}."
+
+
+def bare_ratio(value: float, low: float, high: float) -> str:
+    """`3.65`: a ratio as it stands in charts and tables."""
+    return _fixed(value, _places(value, low, high, 1))
+
+
 def ratio_table(frame: pl.DataFrame) -> pl.DataFrame:
-    """The rows of a frame with ratio, low, high, published and verdict as text for a table; null where nothing is known."""
+    """The rows of a frame with ratio, low, high, published and verdict as text for a table; null where nothing is known.
+
+    Without any verdict there is no column for them.
+    """
 
     def shown(row: dict) -> dict:
         places = _places(row["ratio"], row["low"], row["high"], 1)
@@ -219,7 +262,8 @@ def ratio_table(frame: pl.DataFrame) -> pl.DataFrame:
         names = ("variant", "parameter", "ratio", INTERVAL, "published", "verdict")
         return dict(zip(names, texts, strict=True))
 
-    return pl.DataFrame([shown(row) for row in frame.iter_rows(named=True)], infer_schema_length=None)
+    table = pl.DataFrame([shown(row) for row in frame.iter_rows(named=True)], infer_schema_length=None)
+    return table.drop("verdict") if frame["verdict"].null_count() == frame.height else table
 
 
 def plain(markdown: str) -> str:

@@ -71,8 +71,28 @@ def test_provenance_is_on_every_page(html):
 
 
 def test_quick_and_untrusted_runs_say_so(html):
-    assert "not evidence" in html
-    assert "do not rely on this run" in html
+    assert html.count("Do not rely on this run: it is not evidence.") == 1
+    assert html.count('class="notice"') == 1, "one notice for both reasons"
+    assert html.count("The A/A control behaves.") == 1, "what the notice says is not repeated"
+    assert "Quick profile" not in html
+
+
+def test_a_quick_run_whose_notebooks_say_nothing_on_trust_carries_a_warning(tmp_path):
+    report = publish_example(tmp_path, profile="quick")
+    assert "Quick profile: not evidence." in (report / "index.html").read_text(encoding="utf-8")
+
+
+def test_the_answer_stands_directly_under_the_title(report):
+    page = (report / "zero-cost.html").read_text(encoding="utf-8")
+    title, answer, provenance = (page.index(mark) for mark in ("<h1>", f"<p>{ANSWER}", 'class="provenance"'))
+    assert title < answer < provenance
+    assert ">The answer" not in page, "no heading is left without its text"
+    assert page.count(f"<p>{ANSWER}") == 1
+
+
+def test_neighbouring_code_is_folded_together(report):
+    page = (report / "zero-cost.html").read_text(encoding="utf-8")
+    assert not re.search(r"</details>\s*<details class=\"code\"", page)
 
 
 def test_a_trusted_standard_run_carries_no_warning(tmp_path):
