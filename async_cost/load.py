@@ -87,19 +87,24 @@ def find_runs(root: Path | None = None) -> list[Path]:
     return sorted(folders, key=lambda run: (run.name, run.parent.name), reverse=True)
 
 
-def choose_run(study: str, environ: Mapping[str, str] = os.environ, root: Path | None = None) -> Run:
+def choose_run(
+    study: str, environ: Mapping[str, str] = os.environ, root: Path | None = None, instead: str | None = None
+) -> Run:
     """The run that the environment variable ASYNC_COST_RUN names, else the newest one that holds `study`.
 
-    Raises `DataError` when there is none, or when the run to be read is damaged: an older run never stands in silently.
+    A notebook that has something to say without `study` names another one `instead` that will do where `study` is missing. Raises
+    `DataError` when there is no run, or when the one to be read is damaged: an older run never stands in silently.
     """
+    wanted = [study] if instead is None else [study, instead]
     if named := environ.get("ASYNC_COST_RUN"):
         run = load_run(Path(named))
-        run.study(study)
+        run.study(next((held for held in wanted if held in run.info.studies), study))
         return run
-    for path in find_runs(root):
-        run = load_run(path)
-        if study in run.info.studies:
-            return run
+    for name in wanted:
+        for path in find_runs(root):
+            run = load_run(path)
+            if name in run.info.studies:
+                return run
     searched = runs_root() if root is None else root
     raise DataError(searched, f"no run of {study} is here", "Measure one with `make report`, or set ASYNC_COST_RUN")
 

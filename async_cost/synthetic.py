@@ -20,20 +20,24 @@ import polars as pl
 from async_cost.load import KEY
 
 OFF, ON = "syscalls=off", "syscalls=on"
-BASELINE, CONTROL = "manual", "manual (A/A)"
+BASELINE = "manual"
 #: The two loads of zero-cost-sockets: few clients at a time, and all of them at once.
 FEW, ALL = "live=3", "live=256"
 #: Its null subject: what remains of the time when there is no server to speak of.
 FLOOR = "client"
-#: Requests served by one iteration of either study.
+#: The baseline of zero-cost-ladder.
+BEST = "manual (best)"
+#: Requests served by one iteration of any study.
 REQUESTS = 256
 #: Steps of own work that zero-cost executes for each request.
 WORK_STEPS = (100, 300, 1000, 3000, 10_000)
-#: System calls of one iteration by load.
+#: System calls of one iteration by load (those on sockets; the ladder makes none).
 SYSTEM_CALLS = {OFF: 0, ON: 2308, FEW: 4362, ALL: 3342}
 #: True time of `manual` for one iteration, and of one step of own work, in nanoseconds.
 MANUAL_NS = {OFF: 26_000.0, ON: 500_000.0, FEW: 4_100_000.0, ALL: 3_600_000.0}
 STEP_NS = 1.0
+#: The same for `manual (best)` of the ladder, which is a faster loop.
+BEST_NS = 14_000.0
 
 #: True ratios to `manual` unless a caller says otherwise: an effect of about the published size.
 ZERO_COST: dict[tuple[str, str], float] = {
@@ -63,6 +67,44 @@ SOCKETS: dict[tuple[str, str], float] = {
     (FLOOR, FEW): 0.7,
     (FLOOR, ALL): 0.8,
 }
+#: The same for zero-cost-ladder, whose ratios are those to `manual (best)`, with instructions and allocations for a request.
+RUNGS: dict[str, tuple[float, int, int]] = {
+    "split": (1.2, 720, 0),
+    "frontier": (1.4, 750, 0),
+    "ready queue": (1.6, 890, 0),
+    "slab index": (1.8, 1050, 0),
+    "cloned waker": (1.9, 1080, 0),
+    "bound per operation": (2.1, 1330, 0),
+    "embedded waker": (2.2, 1340, 0),
+    "Rc waker": (2.3, 1380, 0),
+    "Arc waker": (3.0, 1380, 0),
+    "atomic queue": (3.5, 1390, 0),
+    "Arc per task": (3.9, 1620, 1),
+    "boxed dyn": (4.5, 1870, 2),
+    "Rc handles": (4.6, 1900, 2),
+    "checked cells": (4.75, 1990, 2),
+    "mutex queue": (5.6, 2280, 2),
+    "lean + Rc handles": (1.83, 1090, 0),
+    "lean + checked cells": (1.86, 1130, 0),
+    "lean + atomic queue": (2.2, 1060, 0),
+    "lean + mutex queue": (2.6, 1310, 0),
+    "lean + box": (2.0, 1265, 1),
+    "lean + dyn": (2.1, 1350, 1),
+    "lean + dyn by caller": (2.1, 1350, 1),
+    "lean + dyn in place": (2.05, 1300, 1),
+    "16 KiB zeroed": (7.0, 17_455, 0),
+    "16 KiB uninitialised": (1.8, 1050, 0),
+    "16 KiB uninitialised + dyn": (7.5, 18_080, 1),
+    "16 KiB uninitialised + dyn in place": (2.4, 1550, 1),
+    "noop waker": (2.08, 1350, 0),
+    "Rc waker, cached check": (2.5, 1650, 0),
+    "Rc waker, asked check": (2.6, 1710, 0),
+    "Rc waker, address check": (2.35, 1460, 0),
+    "Arc waker, kept": (1.95, 1085, 0),
+}
+LADDER: dict[tuple[str, str], float] = {(rung, FEW): ratio for rung, (ratio, _, _) in RUNGS.items()} | {
+    ("frontier", ALL): 1.5
+}
 
 
 def reversed_truth(truth: Mapping[tuple[str, str], float] = ZERO_COST) -> dict[tuple[str, str], float]:
@@ -75,6 +117,7 @@ def make_run(
     truth: Mapping[tuple[str, str], float] = ZERO_COST,
     *,
     sockets: Mapping[tuple[str, str], float] | None = None,
+    ladder: Mapping[tuple[str, str], float] | None = None,
     controls: Mapping[str, float] | None = None,
     rounds: int = 120,
     samples: int = 3,
@@ -88,10 +131,11 @@ def make_run(
     failed: Sequence[tuple[str, str]] = (),
     changes: Mapping[str, object] | None = None,
 ) -> Path:
-    """Writes a run below `root` and returns its folder. It holds zero-cost and, if `sockets` has its truth, zero-cost-sockets.
+    """Writes a run below `root` and returns its folder. It holds zero-cost and, if `sockets` and `ladder` have their truth,
+    zero-cost-sockets and zero-cost-ladder.
 
-    `truth`, `sockets` and `failed` are keyed by (variant, parameter). `controls` are the true ratios of the A/A control by parameter
-    (1 in an honest run; the loads of zero-cost-sockets may be left out). `noise` is the relative standard deviation of a trial. `drift` is by
+    `truth`, `sockets`, `ladder` and `failed` are keyed by (variant, parameter). `controls` are the true ratios of the A/A control by parameter
+    (1 in an honest run; the loads of the other studies may be left out). `noise` is the relative standard deviation of a trial. `drift` is by
     what factor the machine slows down and recovers in the course of the run. `work` adds the levels of own work, in which async adds to
     each request what it adds without. `changes` are replaced fields of run.json, by dotted name.
     """
@@ -105,22 +149,29 @@ def make_run(
             "nonbox",
         )
     }
+    honest = {load: controls.get(load, 1.0) for load in (FEW, ALL)}
     if sockets is not None:
-        honest = {load: controls.get(load, 1.0) for load in (FEW, ALL)}
         levels = [(ALL, steps) for steps in WORK_STEPS if steps in (1000, 10_000)]
         studies["zero-cost-sockets"] = _true_times(sockets, honest, levels if work else [], "async")
+    if ladder is not None:
+        levels = [(FEW, steps) for steps in WORK_STEPS if steps in (1000, 10_000)]
+        studies["zero-cost-ladder"] = _true_times(
+            ladder, honest, levels if work else [], "frontier", BEST, dict.fromkeys((FEW, ALL), BEST_NS)
+        )
     folder = Path(root) / "made-up" / name
     folder.mkdir(parents=True)
     info = _info(name, profile, seed)
     for number, (study, times) in enumerate(studies.items()):
         time = _sampled(study, times, rounds, samples, noise, drift, np.random.default_rng(seed + number))
-        gone = [key for key in failed if (key[1] in (FEW, ALL)) == (study == "zero-cost-sockets")]
+        gone = [key for key in failed if key in times]
         for variant, parameter in gone:
             after = (pl.col("variant") == variant) & (pl.col("parameter") == parameter) & (pl.col("round") > 0)
             time = time.filter(~after)
         _write(folder / f"{study}.time.csv", time, compress)
-        _write(folder / f"{study}.counts.csv", _counts(study, times), compress)
-        info["studies"][study] = _study_info(rounds, samples, seed + number, gone)
+        counts = _ladder_counts(times) if study == "zero-cost-ladder" else _counts(study, times)
+        _write(folder / f"{study}.counts.csv", counts, compress)
+        baseline = BEST if study == "zero-cost-ladder" else BASELINE
+        info["studies"][study] = _study_info(rounds, samples, seed + number, gone, baseline)
     for field, value in (changes or {}).items():
         _replace(info, field.split("."), value)
     (folder / "run.json").write_text(json.dumps(info, indent=2) + "\n", encoding="utf-8")
@@ -129,21 +180,27 @@ def make_run(
 
 def bench_of(variant: str, parameter: str) -> str:
     """The bench word that goes with a variant and parameter: `nonbox`, `nonbox+syscalls`, `nonbox+syscalls+work`."""
-    bench = BASELINE if variant == CONTROL else variant
+    bench = variant.removesuffix(" (A/A)")
     return bench + ("+syscalls" if ON in parameter else "") + ("+work" if "work=" in parameter else "")
 
 
 def _true_times(
-    truth: Mapping[tuple[str, str], float], controls: Mapping[str, float], levels: Sequence[tuple[str, int]], lean: str
+    truth: Mapping[tuple[str, str], float],
+    controls: Mapping[str, float],
+    levels: Sequence[tuple[str, int]],
+    lean: str,
+    baseline: str = BASELINE,
+    baseline_ns: Mapping[str, float] = MANUAL_NS,
 ) -> dict[tuple[str, str], float]:
-    """True nanoseconds for one iteration, by (variant, parameter); at `levels` of own work for `manual` and `lean`."""
+    """True nanoseconds for one iteration, by (variant, parameter); at `levels` of own work for `baseline` and `lean`."""
     parameters = sorted({parameter for _, parameter in truth} | set(controls))
-    times = {(BASELINE, parameter): MANUAL_NS[parameter] for parameter in parameters}
-    times |= {(CONTROL, parameter): ratio * MANUAL_NS[parameter] for parameter, ratio in controls.items()}
-    times |= {(variant, parameter): ratio * MANUAL_NS[parameter] for (variant, parameter), ratio in truth.items()}
+    times = {(baseline, parameter): baseline_ns[parameter] for parameter in parameters}
+    times |= {(f"{baseline} (A/A)", parameter): ratio * baseline_ns[parameter] for parameter, ratio in controls.items()}
+    times |= {(variant, parameter): ratio * baseline_ns[parameter] for (variant, parameter), ratio in truth.items()}
     for parameter, steps in levels:
-        for variant in (BASELINE, lean):
-            times[variant, f"{parameter} work={steps}"] = times[variant, parameter] + REQUESTS * steps * STEP_NS
+        for variant in (baseline, lean):
+            if (variant, parameter) in times:
+                times[variant, f"{parameter} work={steps}"] = times[variant, parameter] + REQUESTS * steps * STEP_NS
     return times
 
 
@@ -209,6 +266,27 @@ def _counts(study: str, times: Iterable[tuple[str, str]]) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=["study", *KEY, "counter", "value"], orient="row")
 
 
+def _ladder_counts(times: Iterable[tuple[str, str]]) -> pl.DataFrame:
+    """The exact counts of the ladder that its analysis reads."""
+    rows = []
+    for variant, parameter in times:
+        _, instructions, allocations = RUNGS.get(variant, (1.0, 570, 0))
+        large = variant.startswith("16 KiB")
+        future = 0 if variant.startswith(BEST) else 16_528 if large else 272
+        counters = {
+            "transactions": REQUESTS,
+            "instructions": REQUESTS * instructions,
+            "allocations": REQUESTS * allocations,
+            "allocated_bytes": REQUESTS * allocations * future,
+            "zeroed_bytes": REQUESTS * (16_384 if variant == "16 KiB zeroed" else 128),
+            "waker_clones": 1536 if "waker" in variant else 0,
+            "future_bytes": future,
+        }
+        key = ("zero-cost-ladder", bench_of(variant, parameter), variant, parameter)
+        rows += [(*key, counter, value) for counter, value in counters.items()]
+    return pl.DataFrame(rows, schema=["study", *KEY, "counter", "value"], orient="row")
+
+
 def _info(name: str, profile: str, seed: int) -> dict:
     """run.json of a machine that does not exist, without its studies."""
     return {
@@ -250,12 +328,12 @@ def _info(name: str, profile: str, seed: int) -> dict:
     }
 
 
-def _study_info(rounds: int, samples: int, seed: int, failed: Sequence[tuple[str, str]]) -> dict:
+def _study_info(rounds: int, samples: int, seed: int, failed: Sequence[tuple[str, str]], baseline: str) -> dict:
     """One study in run.json: complete, and on a quiet machine."""
     return {
         "state": "complete",
-        "baseline": BASELINE,
-        "controls": [CONTROL],
+        "baseline": baseline,
+        "controls": [f"{baseline} (A/A)"],
         "seed": seed,
         "rounds": rounds,
         "samples": samples,
@@ -303,6 +381,7 @@ def main() -> None:
         arguments.root,
         reversed_truth() if arguments.reversed else ZERO_COST,
         sockets=reversed_truth(SOCKETS) if arguments.reversed else SOCKETS,
+        ladder=reversed_truth(LADDER) if arguments.reversed else LADDER,
         controls=dict.fromkeys((OFF, ON, FEW, ALL), 1.05) if arguments.untrusted else None,
         profile="quick" if arguments.quick else "standard",
         drift=arguments.drift,
