@@ -1,0 +1,178 @@
+"""The analysis of the ladder says what its run says; its list of steps is the one of the Rust source."""
+
+import re
+
+import pytest
+from told import VERDICTS, Told, check_alts, check_form, read, tell
+
+from async_cost import ladder
+from async_cost.places import repository_root
+from async_cost.synthetic import FEW, LADDER, OFF, ON, make_run, reversed_truth
+
+ROOM = "ladder"
+SOURCE = (repository_root() / "rust-kernels" / "zero-cost" / "ladder.rs").read_text(encoding="utf-8")
+#: The columns of the table of rungs in ladder.rs, by the switch that they set.
+COLUMNS = ("keeps", "binding", "waker", "queue", "storage", "handles", "cells", "buffer")
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    return tmp_path_factory.mktemp("runs")
+
+
+@pytest.fixture(scope="module")
+def effect(runs) -> Told:
+    return tell(ROOM, make_run(runs / "effect", {}, ladder=LADDER, rounds=60, drift=2.0))
+
+
+@pytest.fixture(scope="module")
+def reverse(runs) -> Told:
+    return tell(ROOM, make_run(runs / "reverse", {}, ladder=reversed_truth(LADDER), rounds=60))
+
+
+@pytest.fixture(scope="module")
+def untrusted(runs) -> Told:
+    controls = {OFF: 1.0, ON: 1.0, FEW: 1.05}
+    return tell(ROOM, make_run(runs / "untrusted", {}, ladder=LADDER, rounds=60, controls=controls))
+
+
+# -- the list of steps is that of ladder.rs ------------------------------------------------------------------
+
+
+def constants() -> dict[str, str]:
+    return dict(re.findall(r'const (\w+): &str = "([^"]+)";', SOURCE))
+
+
+def declared() -> list[tuple[str, str, str]]:
+    """Variant, base and rung type ("" above the rungs) of every `new` and `on_rung` in `ladder()` and `branches()`."""
+    bodies = SOURCE[SOURCE.index("pub fn ladder()") : SOURCE.index("pub fn expected(")]
+    name = r'("[^"]+"|[A-Z]+)'
+    calls = re.findall(rf"(?:\bnew\(|on_rung::<(\w+)>\()\s*{name},\s*{name}", bodies)
+    known = constants()
+    plain = [
+        (known.get(variant, variant.strip('"')), known.get(base, base.strip('"')), rung)
+        for rung, variant, base in calls
+    ]
+    return [step for step in plain if step[1]]
+
+
+def test_the_steps_are_those_of_the_source():
+    listed = [(step.variant, step.base) for step in ladder.STEPS]
+    assert listed == [(variant, base) for variant, base, _ in declared()], "async_cost/ladder.py and ladder.rs differ"
+
+
+def test_branches_are_what_stands_in_branches():
+    branches = SOURCE[SOURCE.index("pub fn branches()") :]
+    for step in ladder.STEPS:
+        assert step.branch == (f'("{step.variant}"' in branches), step.variant
+
+
+def test_each_step_names_the_switch_that_it_turns():
+    words = r"(true|false)\s+(true|false)\s+" + r",\s*".join([r"([\w<>]+)"] * 6)
+    table = {rung: switches for rung, *switches in re.findall(rf"(\w+):\s+{words};", SOURCE)}
+    rungs = {variant: table[rung] for variant, _, rung in declared() if rung}
+    for step in ladder.STEPS:
+        if step.base in rungs:
+            pairs = zip(COLUMNS, rungs[step.variant], rungs[step.base], strict=True)
+            turned = [column for column, mine, other in pairs if mine != other]
+            assert turned == [step.switch], f"{step.variant} against {step.base}"
+
+
+def test_the_rungs_above_are_declared_with_their_switch():
+    for switch, value in (("lookup", "reference"), ("dispatch", "at once"), ("task", "by hand"), ("structure", "loop")):
+        assert f'{switch}: "{value}", ..' in SOURCE
+    above = [step.switch for step in ladder.STEPS[:4]]
+    assert above == ["structure", "task", "dispatch", "lookup"]
+
+
+# -- the text follows the run ------------------------------------------------------------------------------
+
+
+def test_the_answer_turns_round_with_the_effect(effect, reverse):
+    assert effect.trusted and reverse.trusted
+    assert effect.answer.startswith("Beside the best loop by hand, the leanest async takes 40 % more time.")
+    assert "`frontier` is **slower** than `manual (best)`" in effect.answer and "adds" in effect.answer
+    assert "`mutex queue` is **slower** than `manual (best)`" in effect.answer
+    assert "`frontier` is **faster** than `manual (best)`" in reverse.answer and "saves" in reverse.answer
+    assert "slower" not in reverse.answer
+
+
+def test_the_dearest_steps_are_named_by_either_lens(effect):
+    assert "add most time: `mutex queue`, `Arc waker` and `boxed dyn`" in effect.answer
+    assert "add most instructions: `mutex queue`, `bound per operation` and `boxed dyn`" in effect.answer
+    assert "750 instructions" in effect.answer and "568" not in effect.answer
+
+
+def test_every_step_is_sorted_by_its_verdict(effect, reverse):
+    pattern = r"\*\*{}\*\* than the rung that it is built on:[^.]*`Arc waker`"
+    assert re.search(pattern.format("Slower"), effect.text) and not re.search(pattern.format("Faster"), effect.text)
+    assert re.search(pattern.format("Faster"), reverse.text) and not re.search(pattern.format("Slower"), reverse.text)
+    branch = r"\*\*The same\*\* as the variant that it branches from:[^*]*`16 KiB uninitialised`"
+    assert re.search(branch, effect.text)
+
+
+def test_the_lenses_disagree_where_they_should(effect):
+    silent = re.search(r"Seen by the clock, and less than 30 instructions: ([^.]*)\.", effect.text)[1]
+    assert "`Arc waker`" in silent and "`mutex queue`" not in silent
+    assert "Instructions of `Arc waker` and `Rc waker` differ by 0 for a request." in effect.text
+    assert "Counting with atomics is **slower** than counting without" in effect.text
+    assert re.search(
+        r"`16 KiB zeroed` beside `slab index` takes [\d.]+ times the instructions, 1\.01 for each byte zeroed",
+        effect.text,
+    )
+    assert re.search(r"`16 KiB uninitialised \+ dyn` beside [^,]*, 1\.03 for each byte of its future", effect.text)
+
+
+def test_the_gap_to_the_loop_is_divided(effect):
+    assert "Of 180 additional instructions the separation takes 150 (83.3 %), the keyword 30." in effect.text
+    assert "The crowd **raises** the ratio" in effect.text
+
+
+def test_own_work_hides_only_what_is_there(effect):
+    assert re.search(r"with [\d.]+ µs of own work or more it costs less than 5 %", effect.text)
+
+
+def test_counts_that_were_not_made_are_not_spoken_of(runs):
+    run = make_run(runs / "uncounted", {}, ladder=LADDER, rounds=20)
+    counts = run / "zero-cost-ladder.counts.csv"
+    kept = [row for row in counts.read_text().splitlines() if not re.search(r",(instructions|zeroed_bytes),", row)]
+    counts.write_text("\n".join(kept) + "\n")
+    assert "Instructions were not counted" in tell(ROOM, run).text
+
+
+def test_a_failed_rung_is_missing_and_said_to_be(runs):
+    told = tell(ROOM, make_run(runs / "failed", {}, ladder=LADDER, rounds=20, failed=[("frontier", FEW)]))
+    assert "**not measured**" in told.answer
+    assert "failed and is missing or incomplete" in told.text
+
+
+# -- without trust, or without the study, there is nothing to conclude ------------------------------------------
+
+
+def test_a_run_that_is_no_evidence_gives_numbers_without_verdicts(untrusted):
+    assert not untrusted.trusted
+    assert untrusted.answer.startswith("**This run is not evidence and concludes nothing.**")
+    assert "differs from its twin" in untrusted.trust
+    assert not [word for word in VERDICTS if word in untrusted.text]
+    assert "Seen by the clock" not in untrusted.text
+
+
+def test_a_run_without_the_study_says_so_once(runs):
+    told = tell(ROOM, make_run(runs / "absent", {}, rounds=20))
+    assert told.trusted and not told.alts
+    assert told.answer.strip() == "The ladder was **not measured** in this run."
+    assert told.text.count("not measured") == 1
+
+
+# -- form ----------------------------------------------------------------------------------------------------
+
+
+def test_charts_say_what_they_show(effect, reverse):
+    assert len(effect.alts) == 7
+    check_alts(effect)
+    assert "Slower than the rung that it is built on: split" in effect.alts[2]
+    assert effect.alts[2] != reverse.alts[2]
+
+
+def test_the_notebook_keeps_the_house_rules():
+    check_form(read(ROOM))

@@ -1,0 +1,87 @@
+"""What an executed analysis notebook says, for the tests of analyses; and what its prose must not hold."""
+
+import ast
+import re
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+from async_cost.places import repository_root
+from async_cost.words import NBSP
+
+#: A number with what would make it a result: a unit, a percentage, "times".
+RESULT = re.compile(r"\d\s*(%|‰|ns|µs|us|ms|s\b|times|x\b|fold)")
+#: Emphasised words that only a trusted run may say.
+VERDICTS = ("**slower**", "**faster**", "**the same**", "**Slower**", "**Faster**", "**The same**", "**undecided**")
+
+
+@dataclass
+class Told:
+    """What an executed notebook says, by kind; blanks that do not break are shown as plain ones."""
+
+    answer: str
+    trust: str
+    trusted: bool
+    text: str
+    alts: list[str]
+
+
+def read(room: str) -> nbformat.NotebookNode:
+    """The analysis notebook of a room."""
+    return nbformat.read(repository_root() / "notebooks" / room / "analysis.ipynb", as_version=4)
+
+
+def tell(room: str, run: Path) -> Told:
+    """Executes the analysis of `room` on `run` and collects what it says."""
+    notebook = read(room)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ASYNC_COST_RUN", str(run))
+        folder = str(repository_root() / "notebooks" / room)
+        NotebookClient(notebook, timeout=300, resources={"metadata": {"path": folder}}).execute()
+    said = [
+        (cell.metadata.get("tags", []), output)
+        for cell in notebook.cells
+        if cell.cell_type == "code"
+        for output in cell.outputs
+        if "data" in output
+    ]
+    markdown = [(tags, output) for tags, output in said if "text/markdown" in output.data]
+    for _, output in markdown:
+        output.data["text/markdown"] = output.data["text/markdown"].replace(NBSP, " ")
+    answers = [output.data["text/markdown"] for tags, output in markdown if "answer" in tags]
+    trusts = [output for tags, output in markdown if "trust" in tags]
+    assert len(answers) == len(trusts) == 1, "one answer and one word on trust, for the front page"
+    return Told(
+        answer=answers[0],
+        trust=trusts[0].data["text/markdown"],
+        trusted=trusts[0].metadata["trusted"],
+        text="\n".join(output.data["text/markdown"] for _, output in markdown),
+        alts=[output.data["text/plain"] for _, output in said if "image/svg+xml" in output.data],
+    )
+
+
+def check_form(notebook: nbformat.NotebookNode) -> None:
+    """No typed result, no verdict in prose, a reading after every chart, no stored output."""
+    for cell, after in pairwise([*notebook.cells, None]):
+        if cell.cell_type == "markdown":
+            prose = re.sub(r"`[^`]*`|\]\([^)]*\)", "", cell.source)
+            assert not re.search(r"\d", prose), f"a number is typed into prose: {prose}"
+            assert not re.search(r"\b(slower|faster) than\b", re.sub(r"\*[^*]+\*", "", prose)), "prose gives a verdict"
+            continue
+        assert cell.outputs == [] and cell.execution_count is None, "the committed notebook holds output"
+        for node in ast.walk(ast.parse(cell.source)):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                assert not RESULT.search(node.value), f"a result is typed into a sentence: {node.value!r}"
+        if re.search(r"^charts\.(?!enable)\w+\(", cell.source, re.MULTILINE):
+            read = after is not None and after.cell_type == "code" and "Markdown(" in after.source
+            assert read, f"nobody reads the chart of {cell.source}"
+
+
+def check_alts(told: Told) -> None:
+    """Every chart has its finding as plain text."""
+    for alt in told.alts:
+        assert len(alt.split()) > 6 and "`" not in alt and "**" not in alt
