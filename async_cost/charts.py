@@ -217,7 +217,7 @@ def break_even(
     place for 0 and less: there the band ends at the smallest value shown, and such points are left out.
     """
     _require(frame, ["work_us", "overhead", "low", "high"])
-    scale = alt.Scale(type="log") if log_y else alt.Scale(zero=True)
+    scale = alt.Scale(type="log", nice=False, padding=8) if log_y else alt.Scale(zero=True)
     if log_y:
         floor = min(v for c in ("low", "overhead", "high") for v in frame[c].to_list() if v is not None and v > 0)
         frame = frame.filter(pl.col("overhead") > 0).with_columns(pl.col("low").clip(floor))
