@@ -32,7 +32,7 @@ MEASURED = {
     "zero-cost-sockets": "zero-cost/sockets",
 }
 #: Notebooks that read a run, in the order of the published page.
-ANALYSED = ("zero-cost", "ladder")
+ANALYSED = ("zero-cost", "ladder", "boxing-cost")
 #: Seconds of measuring per profile and study on two slow cores, for the time left before anything is known.
 EXPECTED_S = {"quick": 120, "standard": 420, "thorough": 2400}
 
