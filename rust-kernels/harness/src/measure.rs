@@ -18,6 +18,7 @@ use crate::{Error, Key, Profile, Study, counts, gate, kernel, repository, rounds
 pub(crate) fn measure(study: &Study, profile: &Profile) -> Result<Outcome, Error> {
     let started = Instant::now();
     let variants = study.variants()?;
+    let profile = &Profile { rounds: profile.rounds.saturating_mul(study.rounds_factor), ..profile.clone() };
     profile.validate()?;
     gate::check(&Codegen::of_this_build(), profile, kernel::is_here())?;
     let mut run = Run::open(profile)?;

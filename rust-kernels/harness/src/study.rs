@@ -40,6 +40,8 @@ pub struct Study {
     pub(crate) counts: Vec<Count>,
     benches: Vec<(Key, Function)>,
     controls: Vec<String>,
+    /// How many times the rounds of the profile are measured.
+    pub(crate) rounds_factor: u32,
 }
 
 /// A variant ready to be run.
@@ -58,6 +60,7 @@ impl Study {
             counts: Vec::new(),
             benches: Vec::new(),
             controls: Vec::new(),
+            rounds_factor: 1,
         }
     }
 
@@ -79,6 +82,13 @@ impl Study {
     /// measurement.
     pub fn control(mut self, parameter: impl Into<String>) -> Self {
         self.controls.push(parameter.into());
+        self
+    }
+
+    /// Measures `factor` times as many rounds as the profile says, for workloads whose rounds differ more than those
+    /// of a computation: real system calls, several threads. An interval shrinks with the square root of it.
+    pub fn more_rounds(mut self, factor: u32) -> Self {
+        self.rounds_factor = factor;
         self
     }
 
