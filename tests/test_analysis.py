@@ -1,65 +1,15 @@
 """The analysis of zero-cost says what its run says: an effect, its reverse, or nothing at all."""
 
-import ast
 import re
-from dataclasses import dataclass
-from itertools import pairwise
-from pathlib import Path
+from functools import partial
 
-import nbformat
 import pytest
-from nbclient import NotebookClient
+import told as telling
+from told import Told, check_form, read
 
-from async_cost.places import repository_root
 from async_cost.synthetic import ALL, FEW, FLOOR, OFF, ON, SOCKETS, ZERO_COST, make_run, reversed_truth
-from async_cost.words import NBSP
 
-FOLDER = repository_root() / "notebooks" / "zero-cost"
-NOTEBOOK = nbformat.read(FOLDER / "analysis.ipynb", as_version=4)
-MARKDOWN = [cell.source for cell in NOTEBOOK.cells if cell.cell_type == "markdown"]
-CODE = [cell.source for cell in NOTEBOOK.cells if cell.cell_type == "code"]
-
-#: A number with what would make it a result: a unit, a percentage, "times".
-RESULT = re.compile(r"\d\s*(%|‰|ns|µs|us|ms|s\b|times|x\b|fold)")
-
-
-@dataclass
-class Told:
-    """What an executed notebook says, by kind; blanks that do not break are shown as plain ones."""
-
-    answer: str
-    trust: str
-    trusted: bool
-    text: str
-    alts: list[str]
-
-
-def tell(run: Path) -> Told:
-    """Executes the notebook on `run` and collects what it says."""
-    notebook = nbformat.from_dict(NOTEBOOK)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("ASYNC_COST_RUN", str(run))
-        NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(FOLDER)}}).execute()
-    said = [
-        (cell.metadata.get("tags", []), output)
-        for cell in notebook.cells
-        if cell.cell_type == "code"
-        for output in cell.outputs
-        if "data" in output
-    ]
-    markdown = [(tags, output) for tags, output in said if "text/markdown" in output.data]
-    for _, output in markdown:
-        output.data["text/markdown"] = output.data["text/markdown"].replace(NBSP, " ")
-    answers = [output.data["text/markdown"] for tags, output in markdown if "answer" in tags]
-    trusts = [output for tags, output in markdown if "trust" in tags]
-    assert len(answers) == len(trusts) == 1, "one answer and one word on trust, for the front page"
-    return Told(
-        answer=answers[0],
-        trust=trusts[0].data["text/markdown"],
-        trusted=trusts[0].metadata["trusted"],
-        text="\n".join(output.data["text/markdown"] for _, output in markdown),
-        alts=[output.data["text/plain"] for _, output in said if "image/svg+xml" in output.data],
-    )
+tell = partial(telling.tell, "zero-cost")
 
 
 @pytest.fixture(scope="module")
@@ -293,32 +243,5 @@ def test_every_chart_has_its_finding_as_alt_text(effect, reverse):
 # -- no number is typed into prose -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("source", MARKDOWN, ids=lambda source: source.splitlines()[0][:40])
-def test_prose_holds_no_number(source):
-    prose = re.sub(r"`[^`]*`|\]\([^)]*\)", "", source)
-    assert not re.search(r"\d", prose), f"a number is typed into prose: {prose}"
-
-
-@pytest.mark.parametrize("source", CODE, ids=range(len(CODE)))
-def test_sentences_in_code_hold_no_typed_result(source):
-    texts = [node.value for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Constant)]
-    for text in filter(lambda value: isinstance(value, str), texts):
-        assert not RESULT.search(text), f"a result is typed into a sentence: {text!r}"
-
-
-def test_prose_gives_no_verdict():
-    """Words that only a run may say stand in prose at most as explained terms, in italics."""
-    prose = re.sub(r"\*[^*]+\*", "", " ".join(MARKDOWN))
-    assert not re.search(r"\b(slower|faster) than\b", prose)
-
-
-def test_every_chart_is_read_in_the_next_cell():
-    cells = NOTEBOOK.cells
-    for cell, after in pairwise(cells):
-        if cell.cell_type == "code" and re.search(r"^charts\.(?!enable)\w+\(", cell.source, re.MULTILINE):
-            assert after.cell_type == "code" and "Markdown(" in after.source, f"nobody reads the chart of {cell.source}"
-
-
-def test_the_committed_notebook_holds_no_output():
-    for cell in NOTEBOOK.cells:
-        assert cell.cell_type != "code" or (cell.outputs == [] and cell.execution_count is None)
+def test_prose_and_code_hold_no_result_and_every_chart_is_read():
+    check_form(read("zero-cost"))
