@@ -13,8 +13,9 @@ import pytest
 
 from async_cost.toolchain import ROOT
 
-#: Test binaries that leak on purpose: they keep a waker beyond its executor, whose memory is then given up, not freed.
-LEAKING = {"zero-cost": ("lifetimes", "threads")}
+#: Test binaries that leak on purpose: they keep a waker beyond its executor, or let a future panic in its drop; what cannot be
+#: freed safely then is given up.
+LEAKING = {"zero-cost": ("lifetimes", "threads", "unruly_wakers")}
 
 
 def study_crates() -> list[str]:
