@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,18 +51,22 @@ class QuickRun:
     visible_at_kill: list[Path]
 
 
+def measured_rounds(workflow: Workflow) -> set[str]:
+    """Rounds of which at least one whole line is on disk."""
+    lines = [line for lines in workflow.partial_times().values() for line in lines[1:]]
+    return {line.split(",")[4] for line in lines if line.count(",") == 8}
+
+
 @pytest.fixture(scope="session")
 def quick_run(tmp_path_factory) -> QuickRun:
     """Run the workflow, SIGKILL all of it in the middle of measuring, run it again to the end."""
     folder = tmp_path_factory.mktemp("quick")
     workflow = Workflow(folder / "runs", folder / "reports")
     first = workflow.start()
-    for _ in first.stdout:  # one line at least every 20 s; measuring has begun when a third round is on disk
-        rounds = {line.split(",")[4] for lines in workflow.partial_times().values() for line in lines[1:]}
-        if len(rounds) >= 3:
-            break
-    else:
-        pytest.fail(f"the workflow ended before it could be killed: exit code {first.wait()}")
+    while len(measured_rounds(workflow)) < 3:  # on disk: the workflow's own lines come seconds later
+        if first.poll() is not None:
+            pytest.fail(f"the workflow ended before it could be killed:\n{first.stdout.read()}")
+        time.sleep(0.02)
     os.killpg(first.pid, signal.SIGKILL)
     first.wait()
     lines, visible = workflow.partial_times(), workflow.visible_runs()
