@@ -55,12 +55,13 @@ def test_conda_users_get_the_same_packages_and_compiler():
 @pytest.mark.parametrize("manifest", sorted(ROOT.glob("rust-kernels/**/Cargo.toml")), ids=lambda path: path.parent.name)
 def test_crates_name_exact_versions(manifest):
     content = tomllib.loads(manifest.read_text(encoding="utf-8"))
-    for table in ("dependencies", "dev-dependencies", "build-dependencies"):
-        for name, wanted in content.get(table, {}).items():
-            version = wanted if isinstance(wanted, str) else wanted.get("version")
-            if isinstance(wanted, dict) and "path" in wanted:
-                continue
-            assert version and version.startswith("="), f'{manifest.parent.name}: write {name} = "=X.Y.Z"'
+    kinds = ("dependencies", "dev-dependencies", "build-dependencies")
+    tables = [part.get(kind, {}) for part in (content, *content.get("target", {}).values()) for kind in kinds]
+    for name, wanted in (dependency for table in tables for dependency in table.items()):
+        version = wanted if isinstance(wanted, str) else wanted.get("version")
+        if isinstance(wanted, dict) and "path" in wanted:
+            continue
+        assert version and version.startswith("="), f'{manifest.parent.name}: write {name} = "=X.Y.Z"'
 
 
 def test_the_lock_is_up_to_date_with_the_manifests():

@@ -63,10 +63,8 @@ use std::pin::{Pin, pin};
 use std::ptr;
 use std::rc::Rc;
 use std::slice;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::task::{Context, Poll, RawWaker, RawWakerVTable, Waker, ready};
-use std::thread::{self, Thread, ThreadId};
 
 use harness::{Bencher, Key, Study};
 use slab::Slab;
@@ -75,6 +73,33 @@ use zero_cost::{
     Load, NoWork, Probe, READABLE, SMALL_BUFFER, Source, Stats, Steps, TASKS, Timed, WRITABLE, Work, World,
     WouldBlock, compare, count,
 };
+
+// %% [markdown]
+// Where threads meet, being right for years of running is no proof. So whatever several threads can touch comes
+// through one module, which can be turned over to [loom](https://docs.rs/loom): a stand-in for these types that
+// runs a test once for every order in which its threads could meet, and every value that an atomic could show.
+// `tests/loom.rs` does that to the executor below, as it stands here.
+
+// %%
+/// What threads share: of the standard library, or of loom in builds with `--cfg loom`.
+mod threads {
+    #[cfg(loom)]
+    pub use loom::{
+        cell::Cell as OwnersCell,
+        sync::Mutex,
+        sync::atomic::{AtomicBool, AtomicU64, Ordering},
+        thread::{self, Thread, ThreadId},
+    };
+    #[cfg(not(loom))]
+    pub use std::{
+        cell::Cell as OwnersCell,
+        sync::Mutex,
+        sync::atomic::{AtomicBool, AtomicU64, Ordering},
+        thread::{self, Thread, ThreadId},
+    };
+}
+
+use self::threads::{AtomicBool, AtomicU64, Mutex, Ordering, OwnersCell, Thread, ThreadId, thread};
 
 // %% [markdown]
 // ## Two loads
@@ -343,11 +368,11 @@ const TASK_MASK: usize = 1023;
 #[repr(align(1024))]
 struct Block {
     /// Tasks woken by the owner's thread: flag `task % 64` of word `task / 64`.
-    ready: [Cell<u64>; WORDS],
+    ready: [OwnersCell<u64>; WORDS],
     /// Flag `word` says that `ready[word]` is not zero.
-    summary: Cell<u64>,
+    summary: OwnersCell<u64>,
     /// The task whose flag was taken last. The search goes on behind it, so that each has its turn.
-    cursor: Cell<usize>,
+    cursor: OwnersCell<usize>,
     /// The waker of each task. The reactor knows them by their address.
     wakers: [ManuallyDrop<Waker>; TASKS],
     /// Number of the thread that may use the cells, 0 while the block is in the pool.
@@ -360,7 +385,7 @@ struct Block {
     sleeper: Mutex<Option<Thread>>,
 }
 
-// SAFETY: `ready` and `summary` are used by the owner's thread only, which every way to them checks: wakes
+// SAFETY: `ready`, `summary` and `cursor` are used by the owner's thread only, which every way to them checks: wakes
 // look at `owner`, and `OwnedBlock` cannot leave its thread. The other fields may be shared as they are. (A
 // waker here is an address; sharing it is sharing the block.)
 unsafe impl Sync for Block {}
@@ -372,9 +397,15 @@ unsafe impl Sync for Block {}
 // %%
 /// A number that no other thread has, or ever had; not 0.
 fn thread_number() -> u64 {
-    static NEXT: AtomicU64 = AtomicU64::new(1);
+    // Not loom's, which may not be static: numbers need no order but their own.
+    static NEXT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(1);
+    #[cfg(not(loom))]
     thread_local! {
         static MINE: Cell<u64> = const { Cell::new(0) };
+    }
+    #[cfg(loom)]
+    loom::thread_local! {
+        static MINE: Cell<u64> = Cell::new(0);
     }
     MINE.with(|mine| {
         if mine.get() == 0 {
@@ -525,7 +556,16 @@ impl AddressWaker {
 
 // %%
 /// Blocks that nobody owns.
-static POOL: Mutex<Vec<&Block>> = Mutex::new(Vec::new());
+fn pool() -> &'static Mutex<Vec<&'static Block>> {
+    #[cfg(not(loom))]
+    static POOL: Mutex<Vec<&Block>> = Mutex::new(Vec::new());
+    // What loom makes lives for one of its executions.
+    #[cfg(loom)]
+    loom::lazy_static! {
+        static ref POOL: Mutex<Vec<&'static Block>> = Mutex::new(Vec::new());
+    }
+    &POOL
+}
 
 /// A block that this thread owns; goes back to the pool when dropped.
 struct OwnedBlock {
@@ -536,7 +576,7 @@ struct OwnedBlock {
 
 impl OwnedBlock {
     fn obtain() -> Self {
-        let pooled = POOL.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).pop();
+        let pooled = pool().lock().unwrap_or_else(|poisoned| poisoned.into_inner()).pop();
         let block = pooled.unwrap_or_else(Self::leak);
         block.owner.store(thread_number(), Ordering::Relaxed);
         Self { block, not_send: PhantomData }
@@ -547,8 +587,8 @@ impl OwnedBlock {
         let place = Box::into_raw(Box::<Block>::new_uninit()).cast::<Block>();
         let block = Block {
             ready: Default::default(),
-            summary: Cell::new(0),
-            cursor: Cell::new(0),
+            summary: OwnersCell::new(0),
+            cursor: OwnersCell::new(0),
             wakers: std::array::from_fn(|task| ManuallyDrop::new(AddressWaker::waker(place, task))),
             owner: AtomicU64::new(0),
             remote: Default::default(),
@@ -570,7 +610,7 @@ impl Drop for OwnedBlock {
         self.block.fetch_remote();
         while self.block.take_ready().is_some() {}
         self.block.owner.store(0, Ordering::Relaxed);
-        POOL.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(self.block);
+        pool().lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(self.block);
     }
 }
 

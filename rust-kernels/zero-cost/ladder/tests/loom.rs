@@ -1,0 +1,148 @@
+//! The frontier's executor, with its real wakers, in every order in which threads can meet.
+//!
+//! `RUSTFLAGS="--cfg loom" cargo test -p zero-cost-ladder --test loom --release`; without `--cfg loom` there is nothing here.
+//! A lost wake shows as a deadlock, because the executor sleeps for ever; a missing order shows as a race for the cells.
+#![cfg(loom)]
+
+use std::cell::RefCell;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Poll, Waker};
+
+use loom::cell::UnsafeCell;
+use loom::sync::Arc;
+use loom::thread::{self, JoinHandle};
+use zero_cost::{Stats, Timed};
+use zero_cost_ladder::{Frontier, Reactor};
+
+type Task<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
+
+/// A number that one thread writes before it wakes another, which reads it afterwards. Loom fails if nothing orders the two.
+struct Message(UnsafeCell<u32>);
+
+// SAFETY: that is what the tests are about, and loom checks it in each execution.
+unsafe impl Sync for Message {}
+
+impl Message {
+    fn new() -> Arc<Self> {
+        Arc::new(Self(UnsafeCell::new(0)))
+    }
+
+    fn write(&self) {
+        // SAFETY: loom checks that nobody else is there.
+        self.0.with_mut(|number| unsafe { *number = 1 });
+    }
+
+    fn read(&self) -> u32 {
+        // SAFETY: as above.
+        self.0.with(|number| unsafe { *number })
+    }
+}
+
+/// Waits until the waker that it hands to `start` is used. Wakes of others must not poll it.
+fn wait_for(start: impl FnOnce(Waker)) -> impl Future<Output = ()> {
+    let mut start = Some(start);
+    poll_fn(move |context| match start.take() {
+        Some(start) => {
+            start(context.waker().clone());
+            Poll::Pending
+        }
+        None => Poll::Ready(()),
+    })
+}
+
+/// A thread that leaves a message and wakes.
+fn wake_elsewhere(message: &Arc<Message>) -> impl FnOnce(Waker) + use<> {
+    let message = Arc::clone(message);
+    |waker| {
+        thread::spawn(move || {
+            message.write();
+            waker.wake();
+        });
+    }
+}
+
+/// Calls `test` with an executor that has no objects: it must sleep when nobody is awake.
+fn on_frontier(test: impl for<'r> FnOnce(&Frontier<'r, Task<'r>, Timed<()>>)) {
+    let stats = Stats::new(false);
+    let reactor = Reactor::<Timed<()>>::new(&stats);
+    test(&Frontier::new(&reactor));
+}
+
+/// Runs `test` on a thread of its own, with a stack that has room for an executor.
+fn on_thread(test: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
+    thread::Builder::new().stack_size(1 << 18).spawn(test).expect("a thread")
+}
+
+/// Runs `test` in every order.
+fn in_every_order(test: fn()) {
+    loom::model(move || on_thread(test).join().expect("no panic"));
+}
+
+#[test]
+fn a_wake_from_another_thread_is_not_lost_and_shows_what_came_before_it() {
+    in_every_order(|| {
+        let message = Message::new();
+        on_frontier(|executor| {
+            executor.run(wait_for(wake_elsewhere(&message)));
+        });
+        assert_eq!(message.read(), 1);
+    });
+}
+
+#[test]
+fn wakes_of_two_threads_are_both_served() {
+    in_every_order(|| {
+        let messages = [Message::new(), Message::new()];
+        on_frontier(|executor| {
+            let [first, second] = &messages;
+            let first = wait_for(wake_elsewhere(first));
+            executor.spawn(|| Box::pin(first)).expect("room for a task");
+            executor.run(wait_for(wake_elsewhere(second)));
+        });
+        assert!(messages.iter().all(|message| message.read() == 1));
+    });
+}
+
+#[test]
+fn two_wakes_of_one_thread_are_both_served() {
+    in_every_order(|| {
+        let message = Message::new();
+        on_frontier(|executor| {
+            // The new task is polled first and leaves its waker; the root sends both.
+            let place = Rc::new(RefCell::new(None));
+            let left = Rc::clone(&place);
+            let task = wait_for(move |waker| *left.borrow_mut() = Some(waker));
+            executor.spawn(|| Box::pin(task)).expect("room for a task");
+            let message = Arc::clone(&message);
+            executor.run(wait_for(move |mine| {
+                let other = place.take().expect("its waker");
+                thread::spawn(move || {
+                    message.write();
+                    other.wake();
+                    mine.wake();
+                });
+            }));
+        });
+        assert_eq!(message.read(), 1);
+    });
+}
+
+/// The waker outlives its executor, whose block goes through the pool to another thread's executor meanwhile.
+#[test]
+fn a_late_wake_disturbs_nobody() {
+    in_every_order(|| {
+        let mut kept = None;
+        on_frontier(|executor| {
+            executor.run(poll_fn(|context| {
+                kept = Some(context.waker().clone());
+                Poll::Ready(())
+            }));
+        });
+        let late = kept.expect("the root was polled");
+        let next = on_thread(|| on_frontier(|executor| executor.run(wait_for(Waker::wake))));
+        late.wake();
+        next.join().expect("no panic");
+    });
+}
