@@ -3,6 +3,10 @@
     python -m async_cost.execute notebooks/zero-cost/measure.ipynb executed.ipynb
 
 The notebook runs in its own folder, as it does in JupyterLab. The executed copy is written even when a cell fails.
+
+evcxr compiles and links one library for every cell, and compiles all earlier items anew each time: hundreds of item cells take
+a minute that way. So item cells that follow one another are sent as one, which compiles what the crate compiles; `--singly` sends them
+one by one, as a person in JupyterLab does.
 """
 
 from __future__ import annotations
@@ -10,11 +14,14 @@ from __future__ import annotations
 import argparse
 import re
 import sys
+from collections.abc import Mapping
+from itertools import groupby
 from pathlib import Path
 
 import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, DeadKernelError
+from nbformat import NotebookNode
 
 from async_cost.steps import die_with_parent
 
@@ -29,7 +36,30 @@ class CellFailed(Exception):
 
 
 class EchoingClient(NotebookClient):
-    """Runs a notebook, repeating its printed lines and counting its code cells on standard output."""
+    """Runs a notebook, repeating its printed lines on standard output; neighbouring item cells go to the kernel as one."""
+
+    #: Positions of cells that are sent together, by the position of the last of them.
+    together: Mapping[int, list[int]] = {}
+
+    async def async_execute_cell(self, cell, cell_index, *arguments, **options):
+        """Execute a cell, with the neighbours that wait for it; on a failure one by one, so that the right one is named."""
+        group = self.together.get(cell_index)
+        if group is None:
+            if any(cell_index in others for others in self.together.values()):
+                return cell  # sent with the last of its group
+            return await super().async_execute_cell(cell, cell_index, *arguments, **options)
+        members = [self.nb.cells[index] for index in group]
+        joined = NotebookNode({**cell, "source": "\n".join(member.source for member in members)})
+        try:
+            await super().async_execute_cell(joined, cell_index, *arguments, **options)
+        except (CellExecutionError, CellFailed):
+            for index, member in zip(group, members, strict=True):
+                await super().async_execute_cell(member, index, *arguments, **options)
+            return cell
+        for member in members:
+            member.execution_count = joined.execution_count
+        cell.outputs = joined.outputs
+        return cell
 
     def process_message(self, message, cell, cell_index):
         """Repeat what a cell prints; everything else is nbclient's business."""
@@ -39,14 +69,16 @@ class EchoingClient(NotebookClient):
         return super().process_message(message, cell, cell_index)
 
 
-def execute(notebook: Path, executed: Path) -> None:
-    """Run `notebook` from top to bottom and write the result to `executed`.
+def execute(notebook: Path, executed: Path, singly: bool = False) -> None:
+    """Run `notebook` from top to bottom and write the result to `executed`; `singly` sends every cell on its own.
 
     Raises CellFailed for an error in a cell (in Rust also a panic, or anything on standard error), DeadKernelError or RuntimeError when there is no living kernel.
     """
     content = nbformat.read(notebook, as_version=4)
     resources = {"metadata": {"path": str(notebook.parent)}}
     client = EchoingClient(content, timeout=None, startup_timeout=STARTUP_S, resources=resources)
+    rust = content.metadata.kernelspec.language == "rust"
+    client.together = {} if singly or not rust else neighbouring_items(content.cells)
     code = [index for index, cell in enumerate(content.cells) if cell.cell_type == "code"]
 
     def announce(cell, cell_index, **_):
@@ -55,7 +87,7 @@ def execute(notebook: Path, executed: Path) -> None:
 
     def refuse_complaint(cell, cell_index, **_):
         # evcxr goes on after a panic or an error that `?` hands it, having said so on standard error and nowhere else.
-        if content.metadata.kernelspec.language == "rust" and words_of(cell, "stream"):
+        if rust and words_of(cell, "stream"):
             raise CellFailed(told(cell, "stream"))
 
     client.on_cell_execute, client.on_cell_executed = announce, refuse_complaint
@@ -66,6 +98,14 @@ def execute(notebook: Path, executed: Path) -> None:
         raise CellFailed(told(failed, "error")) from error
     finally:
         nbformat.write(content, executed)
+
+
+def neighbouring_items(cells: list[NotebookNode]) -> dict[int, list[int]]:
+    """Groups of two or more item cells with nothing but prose between them: positions, by the position of the last."""
+    code = [index for index, cell in enumerate(cells) if cell.cell_type == "code"]
+    groups = groupby(code, key=lambda index: "active-ipynb" in cells[index].metadata.get("tags", []))
+    runs = [list(group) for is_call, group in groups if not is_call]
+    return {group[-1]: group for group in runs if len(group) > 1}
 
 
 def words_of(cell, kind: str) -> str:
@@ -88,9 +128,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("notebook", type=Path)
     parser.add_argument("executed", type=Path)
+    parser.add_argument("--singly", action="store_true", help="send every cell on its own, as JupyterLab does")
     arguments = parser.parse_args()
     try:
-        execute(arguments.notebook.resolve(), arguments.executed.resolve())
+        execute(arguments.notebook.resolve(), arguments.executed.resolve(), arguments.singly)
     except CellFailed as error:
         print(f"{arguments.notebook}: {error}", file=sys.stderr)
         return 1

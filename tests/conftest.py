@@ -20,8 +20,10 @@ class Workflow:
     runs: Path
     reports: Path
 
-    def start(self) -> subprocess.Popen:
-        environment = {**os.environ, "ASYNC_COST_RUNS": str(self.runs), "ASYNC_COST_REPORTS": str(self.reports)}
+    def start(self, execute: str = "") -> subprocess.Popen:
+        """Start it in a process group of its own; `execute` holds options for `async_cost.execute`."""
+        folders = {"ASYNC_COST_RUNS": str(self.runs), "ASYNC_COST_REPORTS": str(self.reports)}
+        environment = {**os.environ, **folders, "ASYNC_COST_EXECUTE": execute}
         return subprocess.Popen(
             [sys.executable, "-m", "async_cost.workflow", "report", "--profile", "quick"],
             cwd=ROOT,
@@ -70,7 +72,8 @@ def quick_run(tmp_path_factory) -> QuickRun:
     os.killpg(first.pid, signal.SIGKILL)
     first.wait()
     lines, visible = workflow.partial_times(), workflow.visible_runs()
-    second = workflow.start()
+    # Cell by cell, as in JupyterLab: sent together, an item cell might use what only a later cell defines.
+    second = workflow.start("--singly")
     output = second.communicate()[0]
     assert second.returncode == 0, f"make report failed:\n{output}"
     runs = workflow.visible_runs()

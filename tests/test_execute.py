@@ -5,7 +5,7 @@ import os
 import nbformat
 import pytest
 
-from async_cost.execute import CellFailed, execute
+from async_cost.execute import CellFailed, execute, neighbouring_items
 from async_cost.kernel import claim
 from async_cost.toolchain import ENV
 
@@ -42,6 +42,18 @@ def test_a_compile_error_is_told_with_the_compilers_words(rust):
 def test_an_error_handed_to_the_kernel_ends_the_notebook(rust):
     with pytest.raises(CellFailed, match="waker_drops"):
         rust('fn prove() -> Result<(), String> { Err("waker_drops: 768 expected".to_owned()) }', "prove()?;")
+
+
+def test_of_item_cells_sent_together_the_failing_one_is_named_and_those_before_it_stay(rust):
+    with pytest.raises(CellFailed, match=r"(?s)pub fn wrong.*mismatched types"):
+        rust("pub fn one() -> u32 { 1 }", "pub fn wrong() -> u32 { one() as u8 }", "pub fn two() -> u32 { 2 }")
+
+
+def test_only_prose_may_stand_between_cells_that_are_sent_together():
+    new = nbformat.v4
+    call = new.new_code_cell("one()", metadata={"tags": ["active-ipynb"]})
+    item, prose = new.new_code_cell("fn one() {}"), new.new_markdown_cell("Then.")
+    assert neighbouring_items([item, prose, item, call, item, call, item, item]) == {2: [0, 2], 7: [6, 7]}
 
 
 def test_cells_that_succeed_are_kept_with_their_output(rust):
