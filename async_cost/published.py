@@ -9,7 +9,7 @@ import polars as pl
 
 from async_cost.load import KEY
 from async_cost.places import repository_root
-from async_cost.tables import ClaimRows, PublishedRows, read_table
+from async_cost.tables import PublishedRows, read_table
 
 #: Nanoseconds in each printed unit of time.
 NANOSECONDS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
@@ -73,11 +73,3 @@ def published_between(
 def beside_published(estimated: pl.DataFrame, published: pl.DataFrame) -> pl.DataFrame:
     """Measured estimates with the reported columns on the right, null where nothing was reported."""
     return estimated.join(published, on=KEY, how="left")
-
-
-def load_claims(study: str | None = None, root: Path | None = None) -> pl.DataFrame:
-    """The claims of all documents, or of one study: id, study, statement, numerator, denominator, metric, relation,
-    published_value, unit, source. Operands read `bench/variant@parameter`, or the bench alone for zero-cost."""
-    folder = (repository_root() if root is None else root) / "data"
-    claims = read_table(folder / "claims.csv", ClaimRows).drop("line")
-    return claims if study is None else claims.filter(pl.col("study") == study)

@@ -77,19 +77,68 @@ class PublishedRows(dy.Schema):
 
 
 class ClaimRows(dy.Schema):
-    """`data/claims.csv`: a sentence that a published document asserts, with its operands."""
+    """`data/claims.csv`: a sentence that a published document asserts, and the region of effects in which it is true."""
 
     line = dy.UInt32(nullable=False)
     id = dy.String(nullable=False, primary_key=True, regex=r"^[A-Z][0-9]+$")
     study = dy.String(nullable=False, regex=STUDY)
-    statement = dy.String(nullable=False, regex=r"^[^\p{Cc}]+$")
-    numerator = dy.String(nullable=False, regex=r"^[^\p{Cc}]+$")
-    denominator = dy.String(nullable=False, regex=LINE)
-    metric = dy.String(nullable=False, regex=r"^[^\p{Cc}]+$")
-    relation = dy.String(nullable=False, regex=r"^(equal|about|less|greater)$")
+    basis = dy.String(nullable=False, regex=r"^(prose|figures)$")
+    operation = dy.String(
+        nullable=False,
+        regex=r"^(value|ratio|ratio of ratios|difference|difference of differences|relative standard error)$",
+    )
+    quantity = dy.String(nullable=False, regex=r"^(time|rate|count)$")
+    per = dy.String(nullable=True, regex=COUNTER)
+    relation = dy.String(nullable=False, regex=r"^(greater|less|at most|about|same|between|equal)$")
+    least = dy.Float64(nullable=True)
+    most = dy.Float64(nullable=True)
     published_value = dy.Float64(nullable=True)
-    unit = dy.String(nullable=False, regex=LINE)
-    source = dy.String(nullable=False, regex=r"^[^\p{Cc}]+$")
+    unit = dy.String(nullable=False, regex=r"^(count|ratio|fraction|ns|us|ms|s)$")
+    statement = dy.String(nullable=False, regex=LINE)
+    confound = dy.String(nullable=True, regex=LINE)
+    source = dy.String(nullable=False, regex=LINE)
+
+    @dy.rule()
+    def greater_has_only_least_less_and_at_most_only_most_the_others_both(cls) -> pl.Expr:
+        needs_least = pl.col("relation").is_in(["greater", "about", "same", "between", "equal"])
+        needs_most = pl.col("relation") != "greater"
+        return (pl.col("least").is_not_null() == needs_least) & (pl.col("most").is_not_null() == needs_most)
+
+    @dy.rule()
+    def least_and_most_agree_unless_the_relation_is_between(cls) -> pl.Expr:
+        ordered = pl.col("least") <= pl.col("most")
+        return pl.when(pl.col("relation") == "between").then(ordered).otherwise(pl.col("least") == pl.col("most"))
+
+    @dy.rule()
+    def only_a_difference_has_a_unit_of_time_or_is_per_something(cls) -> pl.Expr:
+        difference = pl.col("operation").str.starts_with("difference")
+        in_time = pl.col("unit").is_in(["ns", "us", "ms", "s"])
+        return (difference == in_time) & (difference | pl.col("per").is_null())
+
+    @dy.rule()
+    def counts_are_values_or_ratios_and_values_are_counts(cls) -> pl.Expr:
+        counted = pl.col("quantity") == "count"
+        return (
+            pl.when(counted)
+            .then(pl.col("operation").is_in(["value", "ratio"]))
+            .otherwise(pl.col("operation") != "value")
+        )
+
+
+class OperandRows(dy.Schema):
+    """`data/claims-operands.csv`: one key of the tidy data that a claim compares."""
+
+    line = dy.UInt32(nullable=False)
+    claim = dy.String(nullable=False, primary_key=True, regex=r"^[A-Z][0-9]+$")
+    comparison = dy.String(nullable=False, primary_key=True, regex=r"^(published|clean)$")
+    case = dy.UInt32(nullable=False, primary_key=True, min=1)
+    place = dy.UInt32(nullable=False, primary_key=True, min=1)
+    study = dy.String(nullable=False, primary_key=True, regex=STUDY)
+    bench = dy.String(nullable=False, primary_key=True, regex=WORD)
+    variant = dy.String(nullable=False, primary_key=True, regex=WORD)
+    parameter = dy.String(nullable=False, primary_key=True, regex=WORD_OR_NOTHING)
+    counter = dy.String(nullable=False, primary_key=True, regex=rf"^$|{COUNTER}")
+    plus_ns = dy.Float64(nullable=True, min=0)
 
 
 def read_table(path: Path, schema: type[dy.Schema], study: str | None = None) -> pl.DataFrame:
@@ -181,9 +230,9 @@ def _check_header(path: Path, header: list[str], columns: list[str]) -> None:
 def _first_failure(path: Path, schema: type[dy.Schema], details: pl.DataFrame) -> DataError:
     """The error for the first row that broke a rule, with the value as it stands in the file."""
     row = details.sort("line").row(0, named=True)
-    # Values are looked at before keys: a duplicate whose number is also wrong is first of all wrong.
+    # Values are looked at before rules for rows, and these before keys: a duplicate whose number is also wrong is first of all wrong.
     rules = [name for name, state in row.items() if name not in schema.column_names() and state == "invalid"]
-    rule = min(rules, key=lambda name: ("|dtype" not in name, name == "primary_key"))
+    rule = min(rules, key=lambda name: ("|dtype" not in name, "|" not in name, name == "primary_key"))
     if rule == "primary_key":
         return _duplicate(path, schema, details)
     column, _, kind = rule.partition("|")

@@ -10,7 +10,7 @@ import pytest
 from async_cost.errors import DataError
 from async_cost.load import choose_run, find_runs, load_run
 from async_cost.places import repository_root, shown
-from async_cost.published import load_claims, load_published, published_ratios
+from async_cost.published import load_published, published_ratios
 from async_cost.synthetic import OFF, ZERO_COST, make_run
 
 STUDY = "zero-cost"
@@ -469,13 +469,6 @@ def test_a_place_is_shown_without_the_folders_above_the_repository():
 @pytest.mark.parametrize("study", ["zero-cost", "spawn-apis", "thread-pools", "runtimes", "call-styles"])
 def test_every_published_table_loads(study):
     assert load_published(study).height > 0
-
-
-def test_claims_load_and_their_studies_are_published():
-    claims = load_claims()
-    assert claims.height == claims["id"].n_unique()
-    for study in claims["study"].unique():
-        assert load_published(study).height > 0
 
 
 def test_published_ratios_are_those_of_the_printed_table():
