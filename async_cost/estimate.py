@@ -119,6 +119,29 @@ def _median_interval(samples: np.ndarray, confidence: float) -> tuple[np.ndarray
     return result.confidence_interval.low, result.confidence_interval.high
 
 
+def relative_standard_error(values: np.ndarray) -> tuple[float, float, float]:
+    """The relative standard error of the mean of `values`, one for each round, and its 95 % interval by bootstrap over rounds.
+
+    Less than two rounds raise ValueError.
+    """
+    if len(values) < 2:
+        raise ValueError("an interval needs at least two rounds")
+
+    def error(sample: np.ndarray, axis: int = -1) -> np.ndarray:
+        return sample.std(axis=axis, ddof=1) / np.sqrt(sample.shape[axis]) / sample.mean(axis=axis)
+
+    result = stats.bootstrap(
+        (values,),
+        error,
+        vectorized=True,
+        method="percentile",
+        confidence_level=CONFIDENCE,
+        n_resamples=RESAMPLES,
+        rng=np.random.default_rng(SEED),
+    )
+    return float(error(values)), float(result.confidence_interval.low), float(result.confidence_interval.high)
+
+
 def between(trials: pl.DataFrame, variant: str, other: str, within: Sequence[str] = ("parameter",)) -> pl.DataFrame:
     """One named variant against another, paired within the round; columns as in `paired_ratios`.
 

@@ -1,0 +1,279 @@
+"""Every verdict can be provoked, follows the data, and is given to every claim."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from async_cost import estimate
+from async_cost.claims import Claim, Comparison, load_claims
+from async_cost.headline import reference_run
+from async_cost.load import load_run
+from async_cost.replication import (
+    Outcome,
+    Verdict,
+    departure,
+    outcomes,
+    region,
+    score,
+    tally,
+    together,
+    told_score,
+    verdict,
+)
+from async_cost.synthetic import LADDER, OFF, ON, ZERO_COST, make_run, reversed_truth
+
+CLAIMS = load_claims()
+BY_ID = {claim.id: claim for claim in CLAIMS}
+HERE = [claim for claim in CLAIMS if claim.study == "zero-cost"]
+REPLICATED, CONTRADICTED, UNDECIDED, NOT_MEASURED = (
+    Verdict.REPLICATED,
+    Verdict.CONTRADICTED,
+    Verdict.UNDECIDED,
+    Verdict.NOT_MEASURED,
+)
+
+
+def ratio(relation: str, bound: float, published: float | None = None) -> Claim:
+    """A claim on a ratio of times."""
+    least = None if relation in ("less", "at most") else bound
+    most = None if relation == "greater" else bound
+    return replace(BY_ID["Z12"], relation=relation, least=least, most=most, published_value=published or bound)
+
+
+def weighed(run_folder, *claims: Claim) -> list[Outcome]:
+    return outcomes(load_run(run_folder), claims or HERE)
+
+
+def made(root, changes: dict | None = None, **options):
+    """A made-up run with little noise, whose truth differs from the usual one by `changes`."""
+    settings = {"rounds": 30, "noise": 0.002, "work": False, "seed": 5} | options
+    return make_run(root, ZERO_COST | (changes or {}), **settings)
+
+
+# -- the rules -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("claim", "low", "high", "word"),
+    [
+        (ratio("greater", 1), 1.02, 1.03, REPLICATED),
+        (ratio("greater", 1), 0.9, 0.95, CONTRADICTED),
+        (ratio("greater", 1), 0.995, 1.005, CONTRADICTED),  # less than 1 % counts as nothing
+        (ratio("greater", 1), 0.99, 1.05, UNDECIDED),
+        (ratio("less", 1), 0.5, 0.6, REPLICATED),
+        (ratio("less", 1), 1.0, 1.02, CONTRADICTED),
+        (ratio("less", 1), 0.98, 1.0, UNDECIDED),
+        (ratio("at most", 1), 0.9, 1.005, REPLICATED),
+        (ratio("at most", 1), 1.02, 1.1, CONTRADICTED),
+        (ratio("at most", 1), 0.9, 1.1, UNDECIDED),
+        (ratio("about", 2), 1.7, 2.3, REPLICATED),
+        (ratio("about", 2), 1.2, 1.6, CONTRADICTED),
+        (ratio("about", 2), 2.2, 2.5, UNDECIDED),
+        (ratio("about", 0.5), 0.43, 0.58, REPLICATED),
+        (ratio("about", 0.99), 0.981, 0.999, REPLICATED),  # never narrower than 1 %
+        (ratio("same", 1, 0.95), 0.96, 1.04, REPLICATED),  # the document calls 5 % no difference
+        (ratio("same", 1, 1.0), 0.96, 1.04, UNDECIDED),
+        (ratio("same", 1, 0.95), 1.06, 1.07, CONTRADICTED),
+        (ratio("between", 1), 1.0, 1.0, REPLICATED),
+        (BY_ID["Z1"], 257, 257, REPLICATED),
+        (BY_ID["Z1"], 258, 258, CONTRADICTED),
+        (BY_ID["R6"], 4.5, 7.5, REPLICATED),
+        (BY_ID["R6"], 3, 5, UNDECIDED),
+        (BY_ID["P26"], 0.05, 0.0999, REPLICATED),
+        (BY_ID["P26"], 0.11, 0.12, CONTRADICTED),
+    ],
+)
+def test_a_verdict_compares_an_interval_with_the_region_of_the_claim(claim, low, high, word):
+    assert verdict(claim, low, high) is word
+
+
+def test_a_difference_counts_from_one_per_cent_of_what_is_subtracted():
+    claim = replace(BY_ID["R8"], least=0.0)
+    assert verdict(claim, 0.5, 2, base=100) is UNDECIDED
+    assert verdict(claim, 1.5, 2, base=100) is REPLICATED
+    assert verdict(claim, -3, 0.5, base=100) is CONTRADICTED
+    assert region(BY_ID["Z18"]) == (0.75 * 258, 1.25 * 258)
+    assert region(BY_ID["R3"], base=1000) == (1.5 - 10, 1.5 + 10)
+
+
+def test_regions_of_a_ratio_and_of_its_inverse_are_mirror_images():
+    for relation in ("about", "same"):
+        one, other = region(ratio(relation, 2.0)), region(ratio(relation, 0.5))
+        assert one[0] == pytest.approx(1 / other[1]) and one[1] == pytest.approx(1 / other[0])
+
+
+def test_a_claim_on_several_cases_asserts_all_of_them():
+    assert together([REPLICATED, REPLICATED]) is REPLICATED
+    assert together([REPLICATED, CONTRADICTED, NOT_MEASURED]) is CONTRADICTED
+    assert together([REPLICATED, UNDECIDED]) is UNDECIDED
+    assert together([REPLICATED, NOT_MEASURED]) is UNDECIDED
+    assert together([NOT_MEASURED]) is NOT_MEASURED
+    assert together([]) is NOT_MEASURED
+
+
+# -- effects -------------------------------------------------------------------------------------------------
+
+
+def test_each_operation_finds_the_truth_of_a_made_up_run(tmp_path):
+    claims = [
+        BY_ID["Z12"],
+        replace(BY_ID["Z12"], id="Z112", quantity="rate"),
+        BY_ID["Z15"],
+        BY_ID["Z18"],
+        replace(BY_ID["Z15"], id="Z115", operation="difference of differences", unit="us"),
+        BY_ID["Z7"],
+        BY_ID["Z9"],
+        BY_ID["Z16"],
+    ]
+    effects = [one.published for one in weighed(made(tmp_path), *claims)]
+    truth = [
+        1 / 3.6,
+        3.6,
+        1.1 / 3.6,
+        2.6 * 26_000 / 256,
+        0.1 * 500 - 2.6 * 26,
+        1,
+        0,
+        3_060_000 / 3_110_000,
+    ]
+    for found, true in zip(effects, truth, strict=True):
+        assert found.effect == pytest.approx(true, rel=0.03), found
+        assert found.low <= found.effect <= found.high
+    assert effects[5].low == effects[5].high, "a count is exact"
+
+
+def test_the_relative_standard_error_is_that_of_the_mean_over_rounds(tmp_path):
+    claim = replace(BY_ID["P26"], published=((BY_ID["Z12"].published[0][0],),))
+    (found,) = weighed(made(tmp_path, rounds=100, noise=0.01), claim)
+    assert found.published.effect == pytest.approx(0.01 / math.sqrt(100), rel=0.25)
+    assert found.published.low < found.published.effect < found.published.high
+    assert found.published.verdict is REPLICATED
+    with pytest.raises(ValueError, match="two rounds"):
+        estimate.relative_standard_error(np.array([1.0]))
+
+
+# -- the verdicts follow the data ----------------------------------------------------------------------------
+
+
+def test_an_effect_its_reverse_and_too_much_noise_give_three_words(tmp_path):
+    """Z23 says that Arc wakers are slower than Rc wakers."""
+    found = {
+        name: weighed(made(tmp_path / name, {("box+arc", OFF): value}, noise=noise), BY_ID["Z23"])[0].published
+        for name, value, noise in (("effect", 4.2, 0.002), ("reverse", 3.6, 0.002), ("noise", 3.95, 0.05))
+    }
+    assert {name: one.verdict for name, one in found.items()} == {
+        "effect": REPLICATED,
+        "reverse": CONTRADICTED,
+        "noise": UNDECIDED,
+    }
+    assert departure(BY_ID["Z23"], found["reverse"]) == "the reverse"
+    assert departure(BY_ID["Z23"], found["effect"]) is None
+
+
+def times_of(claim: Claim, study: str = "zero-cost") -> set[tuple[str, str]]:
+    """Variants and parameters of `study` whose times a claim rests on, by either comparison."""
+    return {
+        (operand.variant, operand.parameter)
+        for comparison in Comparison
+        for case in claim.cases(comparison)
+        for place in case
+        for operand in place
+        if not operand.counter and operand.study == study
+    }
+
+
+def numbers(found: list[Outcome]) -> dict[str, tuple]:
+    return {one.claim.id: (one.published, one.clean) for one in found}
+
+
+@pytest.fixture(scope="module")
+def usual(tmp_path_factory) -> dict[str, tuple]:
+    return numbers(weighed(made(tmp_path_factory.mktemp("usual"), ladder=LADDER)))
+
+
+@pytest.mark.parametrize("key", ZERO_COST, ids=" ".join)
+def test_turning_one_effect_changes_exactly_the_claims_that_rest_on_it(tmp_path, usual, key):
+    turned = numbers(weighed(made(tmp_path, {key: 1 / ZERO_COST[key]}, ladder=LADDER)))
+    changed = {name for name in usual if turned[name] != usual[name]}
+    resting = {claim.id for claim in HERE if key in times_of(claim)}
+    # Z11 speaks of all variants and shows the one nearest to the border; turned below 1, that is this one.
+    assert changed == resting
+    if key[1] == OFF and key[0] != "manual (best)":
+        assert usual["Z11"][0].verdict is REPLICATED and turned["Z11"][0].verdict is CONTRADICTED
+
+
+def test_turning_a_rung_of_the_ladder_changes_clean_comparisons_alone(tmp_path, usual):
+    turned = numbers(weighed(made(tmp_path, ladder=LADDER | {("lean + dyn", "live=3"): 1.0})))
+    changed = {name for name in usual if turned[name] != usual[name]}
+    assert changed == {claim.id for claim in HERE if ("lean + dyn", "live=3") in times_of(claim, "zero-cost-ladder")}
+    assert changed == {"Z19"}
+    assert turned["Z19"][0] == usual["Z19"][0]
+    assert (usual["Z19"][1].verdict, turned["Z19"][1].verdict) == (REPLICATED, CONTRADICTED)
+
+
+def test_a_count_that_is_off_by_one_contradicts_the_claims_on_it_alone(tmp_path):
+    folder = made(tmp_path)
+    before = numbers(weighed(folder))
+    file = folder / "zero-cost.counts.csv"
+    text = file.read_text(encoding="utf-8")
+    assert text.count("zero-cost,box+rc,box+rc,syscalls=off,read,512\n") == 1
+    file.write_text(text.replace("box+rc,box+rc,syscalls=off,read,512\n", "box+rc,box+rc,syscalls=off,read,513\n"))
+    after = numbers(weighed(folder))
+    assert {name for name in before if before[name] != after[name]} == {"Z5"}
+    assert after["Z5"][0].verdict is CONTRADICTED and after["Z5"][0].effect == 513
+    assert after["Z5"][0].case[0][0].variant == "box+rc", "the case that decides is the one to show"
+
+
+@pytest.mark.parametrize("options", [{"controls": {OFF: 1.05, ON: 1.0}}, {"profile": "quick"}])
+def test_a_study_that_is_no_evidence_concludes_nothing(tmp_path, options):
+    found = weighed(made(tmp_path, ladder=LADDER, **options), *CLAIMS)
+    words = tally(found)
+    assert words[REPLICATED] == words[CONTRADICTED] == 0 and words[UNDECIDED] > 20
+    assert sum(words.values()) == len(CLAIMS)
+    assert all("no evidence" in one.published.reason for one in found if one.published.verdict is UNDECIDED)
+
+
+def test_the_clean_comparison_is_believed_by_its_own_study(tmp_path):
+    found = numbers(weighed(made(tmp_path, ladder=LADDER, controls={OFF: 1.0, ON: 1.0, "live=3": 1.05})))
+    assert found["Z19"][0].verdict is REPLICATED and found["Z19"][1].verdict is UNDECIDED
+
+
+def test_a_variant_that_failed_leaves_its_claims_unmeasured(tmp_path):
+    found = numbers(weighed(made(tmp_path, failed=[("box+arc", OFF)])))
+    assert found["Z23"][0].verdict is NOT_MEASURED and "`box+arc`" in found["Z23"][0].reason
+    assert found["Z11"][0].verdict is UNDECIDED and "`box+arc`" in found["Z11"][0].reason
+    assert found["Z25"][0].verdict is not NOT_MEASURED
+    assert found["Z1"][0].verdict is REPLICATED, "its counts were made before it failed"
+
+
+# -- the score -----------------------------------------------------------------------------------------------
+
+
+def test_no_claim_is_silently_missing():
+    for counts in (score(reference_run()), score(reference_run(), HERE)):
+        assert set(counts) == set(Verdict)
+    assert sum(score(reference_run()).values()) == len(CLAIMS) == 141
+
+
+def test_studies_that_a_run_does_not_hold_are_not_measured(tmp_path):
+    found = weighed(made(tmp_path), *CLAIMS)
+    for one in found:
+        if one.claim.study != "zero-cost":
+            assert one.published.verdict is NOT_MEASURED and one.published.effect is None
+            assert one.published.reason
+        if one.clean and one.claim.id != "Z16":
+            assert one.clean.verdict is NOT_MEASURED and not one.clean_disagrees
+
+
+def test_the_score_turns_round_with_the_effects(tmp_path):
+    usual = score(load_run(made(tmp_path / "usual")))
+    turned = score(load_run(make_run(tmp_path / "turned", reversed_truth(), rounds=30, noise=0.002, work=False)))
+    assert usual[REPLICATED] > turned[REPLICATED] and usual[CONTRADICTED] < turned[CONTRADICTED]
+    assert f"**{turned[CONTRADICTED]} contradicted**" in told_score(turned)
+
+
+def test_documents_whose_own_table_speaks_against_them_are_named():
+    found = [one.claim.id for one in outcomes(reference_run()) if one.own_figure_fails]
+    assert found == ["Z26", "R7", "R11", "R13", "P4"]
