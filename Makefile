@@ -2,6 +2,7 @@
 PYTHON ?= python3
 PROFILE ?= standard
 PYTHON_THERE = command -v $(PYTHON) >/dev/null || { echo "PYTHON=$(PYTHON) is not there: name a Python 3.11 to 3.13" >&2; exit 2; }
+CHOSEN = $(if $(STUDIES),--studies "$(STUDIES)")
 WORKFLOW = $(PYTHON_THERE); $(PYTHON) -m async_cost.workflow
 
 .PHONY: help report measure test lab setup format clean
@@ -9,17 +10,18 @@ WORKFLOW = $(PYTHON_THERE); $(PYTHON) -m async_cost.workflow
 help:
 	@echo "make report [PROFILE=quick|standard|thorough] [RUN=data/runs/...]   measure, analyse, publish under reports/"
 	@echo "make measure [PROFILE=...]   only measure, into data/runs/"
+	@echo "             STUDIES=\"zero-cost zero-cost-ladder\" with either measures these studies alone"
 	@echo "make lab      open JupyterLab with both kernels"
 	@echo "make test     run all tests (Rust, Python, notebooks in quick profile)"
 	@echo "make format   format Rust and Python, bring notebooks and crates in step"
 	@echo "make clean    remove everything that was installed, built or generated; runs in data/runs stay"
 
 report:
-	@$(WORKFLOW) report $(if $(RUN),--run "$(RUN)",--profile $(PROFILE))
+	@$(WORKFLOW) report $(if $(RUN),--run "$(RUN)",--profile $(PROFILE)) $(CHOSEN)
 
 measure:
 	$(if $(RUN),$(error make measure makes a new run; to render one that is there: make report RUN=$(RUN)))
-	@$(WORKFLOW) measure --profile $(PROFILE)
+	@$(WORKFLOW) measure --profile $(PROFILE) $(CHOSEN)
 
 lab:
 	@$(WORKFLOW) lab

@@ -2,6 +2,9 @@
 
     python -m async_cost.publish data/runs/<machine>/<utc-time> reports/<machine>/<utc-time> zero-cost.ipynb …
 
+`--not-measured=notebooks/<room>/analysis.ipynb` names an analysis that has no page, since the run lacks what it reads; the front
+page says so.
+
 Writes index.html, one page (and, where there is a Chromium, one PDF) per notebook, named after the notebook's
 file, and data/ with the run's own files.
 
@@ -11,6 +14,7 @@ output's metadata holds `"trusted": False`, it becomes the page's warning, and i
 `display(Markdown(sentence), metadata={"trusted": trusted})`.
 """
 
+import argparse
 import base64
 import hashlib
 import json
@@ -87,26 +91,36 @@ class Page:
         self.href = f"{self.study}.html"
 
 
-def publish(run_dir: Path, notebooks: Sequence[Path], out_dir: Path, *, pdf: bool = True) -> list[Path]:
-    """Write the pages of a run into `out_dir`; returns them, the front page first."""
+def publish(
+    run_dir: Path, notebooks: Sequence[Path], out_dir: Path, *, pdf: bool = True, not_measured: Sequence[Path] = ()
+) -> list[Path]:
+    """Write the pages of a run into `out_dir`; returns them, the front page first.
+
+    `not_measured` are the unexecuted notebooks of analyses that the run has nothing for: the front page gives their headings.
+    """
     info = _run_info(run_dir)
     pages = [_page(notebook) for notebook in notebooks]
+    absent = [_take_heading(_read(notebook), notebook) for notebook in not_measured]
     (out_dir / "data").mkdir(parents=True, exist_ok=True)
     files = _copy_data(run_dir, out_dir / "data")
-    written = _write(info, pages, files, out_dir)
+    written = _write(info, pages, files, out_dir, absent)
     if pdf and _add_pdfs(pages, out_dir):
-        written = _write(info, pages, files, out_dir)
+        written = _write(info, pages, files, out_dir, absent)
     return written
 
 
 # -- a notebook -----------------------------------------------------------------------------------
 
 
-def _page(notebook: Path) -> Page:
+def _read(notebook: Path) -> nbformat.NotebookNode:
     try:
-        content = nbformat.read(notebook, as_version=4)
+        return nbformat.read(notebook, as_version=4)
     except (OSError, ValueError) as error:
         raise PublishError(f"{notebook}: not a readable notebook ({error})") from error
+
+
+def _page(notebook: Path) -> Page:
+    content = _read(notebook)
     _require_executed(content, notebook)
     heading = _take_heading(content, notebook)
     answer, trust = _tagged(content, "answer"), _tagged(content, "trust")
@@ -231,7 +245,9 @@ def _copy_data(run_dir: Path, data: Path) -> list[dict[str, str]]:
 # -- pages ----------------------------------------------------------------------------------------
 
 
-def _write(info: dict[str, Any], pages: list[Page], files: list[dict[str, str]], out: Path) -> list[Path]:
+def _write(
+    info: dict[str, Any], pages: list[Page], files: list[dict[str, str]], out: Path, absent: Sequence[Markup] = ()
+) -> list[Path]:
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATE),
         autoescape=True,
@@ -244,6 +260,7 @@ def _write(info: dict[str, Any], pages: list[Page], files: list[dict[str, str]],
     written = [out / "index.html"]
     front = environment.get_template("front.html.j2").render(
         **common,
+        absent=absent,
         notices=_notices(info, pages),
         title=f"Run {facts.run}",
         summary=f"What async Rust costs on {facts.machine}",
@@ -365,12 +382,14 @@ def _print_pdf(chromium: str, page: Path, target: Path) -> str | None:
 
 
 def main() -> int:
-    if len(sys.argv) < 4:
-        print("usage: python -m async_cost.publish RUN_FOLDER REPORT_FOLDER NOTEBOOK…", file=sys.stderr)
-        return 2
-    run_dir, out_dir, *notebooks = map(Path, sys.argv[1:])
+    parser = argparse.ArgumentParser(prog="python -m async_cost.publish", description=__doc__.splitlines()[0])
+    parser.add_argument("run", type=Path, help="folder of the run")
+    parser.add_argument("report", type=Path, help="folder that receives the pages")
+    parser.add_argument("notebooks", type=Path, nargs="*", help="executed analyses, in the order of the pages")
+    parser.add_argument("--not-measured", type=Path, action="append", default=[], help="analysis that has no page")
+    arguments = parser.parse_args()
     try:
-        for page in publish(run_dir, notebooks, out_dir):
+        for page in publish(arguments.run, arguments.notebooks, arguments.report, not_measured=arguments.not_measured):
             print(page)
     except PublishError as error:
         print(error, file=sys.stderr)

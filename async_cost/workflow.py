@@ -15,27 +15,43 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from async_cost import toolchain
 from async_cost.steps import CARGO_ENV, Progress, Step, StepFailed, cargo_progress, notebook_progress, run_steps
 from async_cost.toolchain import ENV, PYTHON, ROOT
 
 PROFILES = ("quick", "standard", "thorough")
-#: Studies that measure, in order, each with its notebook under notebooks/. The study's name is that of its crate and its files.
+
+
+class Study(NamedTuple):
+    """A study that measures: its notebook under notebooks/, and the seconds that it takes in each profile, with compiling its
+    cells, on two slow cores; they serve the time left until a duration was measured here."""
+
+    notebook: str
+    quick: int
+    standard: int
+    thorough: int
+
+
+#: Studies that measure, in order. A study's name is that of its crate and its files.
 MEASURED = {
-    "zero-cost": "zero-cost/measure",
-    "zero-cost-ladder": "zero-cost/ladder",
-    "zero-cost-sockets": "zero-cost/sockets",
+    "zero-cost": Study("zero-cost/measure", quick=60, standard=120, thorough=600),
+    "zero-cost-ladder": Study("zero-cost/ladder", quick=60, standard=120, thorough=600),
+    "zero-cost-sockets": Study("zero-cost/sockets", quick=60, standard=300, thorough=2400),
 }
-#: Notebooks that read a run, in the order of the published page.
-ANALYSED = ("zero-cost", "ladder", "boxing-cost")
-#: Seconds of measuring per profile and study on two slow cores, for the time left before anything is known.
-EXPECTED_S = {"quick": 120, "standard": 420, "thorough": 2400}
+#: Rooms whose notebook `analysis` reads a run, in the order of the published page, each with the studies of which one must be in
+#: the run for its page to say something; none: it has something to say about every run.
+ANALYSED = {
+    "zero-cost": ("zero-cost",),
+    "ladder": ("zero-cost-ladder",),
+    "boxing-cost": ("zero-cost-ladder", "zero-cost"),
+}
 
 #: Where runs and pages go; the variables serve tests and machines that keep data elsewhere.
 RUNS = Path(os.environ.get("ASYNC_COST_RUNS", ROOT / "data" / "runs")).resolve()
@@ -54,9 +70,14 @@ def main() -> int:
         command = commands.add_parser(name, help=text)
         if name in ("measure", "report"):
             command.add_argument("--profile", choices=PROFILES, default="standard", help="how much to measure")
+            command.add_argument(
+                "--studies", type=chosen_studies, help="only these, in one word with blanks between them"
+            )
         if name == "report":
             command.add_argument("--run", type=Path, help="render this run and measure nothing")
     arguments = parser.parse_args()
+    if getattr(arguments, "run", None) and arguments.studies:
+        parser.error("--run renders what was measured, --studies chooses what to measure: leave one of them out")
     if missing := toolchain.missing_programs():
         print("Before this can work, please install:", *missing, sep="\n  - ", file=sys.stderr)
         return 2
@@ -68,6 +89,14 @@ def main() -> int:
     except KeyboardInterrupt:
         print("\nInterrupted. What was finished stays: the same command goes on from here.", file=sys.stderr)
         return 130
+
+
+def chosen_studies(text: str) -> tuple[str, ...]:
+    """The studies named in `text`, in the order in which they are measured; all of them where it is blank."""
+    named = text.split()
+    if unknown := [name for name in named if name not in MEASURED]:
+        raise argparse.ArgumentTypeError(f"no study {', '.join(map(repr, unknown))}; there is {', '.join(MEASURED)}")
+    return tuple(study for study in MEASURED if study in named or not named)
 
 
 @contextmanager
@@ -97,7 +126,7 @@ def setup(arguments: argparse.Namespace) -> int:
 
 @one_at_a_time()
 def measure(arguments: argparse.Namespace) -> int:
-    plan = Plan(arguments.profile, f"make measure PROFILE={arguments.profile}")
+    plan = Plan("measure", arguments.profile, arguments.studies)
     run_steps("make measure", [*toolchain.steps(), *plan.measuring()], ROOT, ENV)
     plan.close()
     print(f"The run is in {os.path.relpath(plan.run())}")
@@ -114,15 +143,15 @@ def report(arguments: argparse.Namespace) -> int:
             )
         run_steps(f"make report RUN={arguments.run}", [*toolchain.steps(), *publishing(lambda: run)], ROOT, ENV)
     else:
-        run = measured_report(arguments.profile)
+        run = measured_report(arguments.profile, arguments.studies)
     page = report_folder(run) / "index.html"
     print(f"The page: {os.path.relpath(page)}\n  {page.as_uri()}")
     return 0
 
 
-def measured_report(profile: str) -> Path:
+def measured_report(profile: str, studies: Sequence[str] | None = None) -> Path:
     """Measure a new run (or go on with the one that was stopped), publish it, and return its folder."""
-    plan = Plan(profile, f"make report PROFILE={profile}")
+    plan = Plan("report", profile, studies)
     run_steps("make report", [*toolchain.steps(), *plan.measuring(), *publishing(plan.run)], ROOT, ENV)
     plan.close()
     return plan.run()
@@ -144,26 +173,31 @@ def lab(arguments: argparse.Namespace) -> int:
 
 
 class Plan:
-    """What one `make measure` does: measure every study into a partial run, then let the run appear by one rename.
+    """What one `make measure` does: measure the studies into a partial run, then let the run appear by one rename.
 
     The partial run's folder is named after everything that its numbers depend on. So the same command after a kill finds it and
-    goes on at the next round, and a changed source, compiler or profile begins anew instead of mixing two programs.
+    goes on at the next round, and a changed source, compiler, profile or choice of studies begins anew instead of mixing two programs.
     """
 
-    def __init__(self, profile: str, command: str) -> None:
-        self.profile, self.command = profile, command
+    def __init__(self, goal: str, profile: str, studies: Sequence[str] | None = None) -> None:
+        self.profile, self.studies = profile, tuple(studies or MEASURED)
+        #: The command that makes such a run, for whoever reads the run.
+        self.command = f"make {goal} PROFILE={profile}"
+        if self.studies != tuple(MEASURED):
+            self.command += f' STUDIES="{" ".join(self.studies)}"'
         #: Load averages before anything of ours ran: afterwards they tell of the compiler that compiled the cells.
         self.load_before = " ".join(f"{load:.2f}" for load in os.getloadavg())
-        self.partial = RUNS / ".partial" / f"{profile}-{_fingerprint(profile)}"
+        self.partial = RUNS / ".partial" / f"{profile}-{_fingerprint(profile, self.studies)}"
         #: Where `finish` says which run came out of this plan; `close` removes nothing but this plan's claim on it.
         self.outcome = RUNS / ".partial" / "last-run.json"
 
     def measuring(self) -> list[Step]:
         steps = [Step("compare notebooks and crates", self._compare, 2, self._finished)]
-        for study in MEASURED:
+        for study in self.studies:
             count, measure = partial(self._count, study=study), partial(self._measure, study=study)
             steps.append(Step(f"count {study}", count, 90, partial(self._counted, study)))
-            steps.append(Step(f"measure {study} ({self.profile})", measure, EXPECTED_S[self.profile], self._finished))
+            expected_s = getattr(MEASURED[study], self.profile)
+            steps.append(Step(f"measure {study} ({self.profile})", measure, expected_s, self._finished))
         return [*steps, Step("complete the run", self._finish, 3, self._finished)]
 
     def run(self) -> Path:
@@ -198,7 +232,7 @@ class Plan:
 
     def _compare(self, progress: Progress) -> None:
         # Else the counts of one program would stand beside the times of another.
-        notebooks = [ROOT / "notebooks" / f"{notebook}.ipynb" for notebook in MEASURED.values()]
+        notebooks = [_notebook(study) for study in self.studies]
         progress.command([PYTHON, "-m", "async_cost.pairing", *notebooks])
 
     def _count(self, progress: Progress, study: str) -> None:
@@ -207,38 +241,44 @@ class Plan:
         progress.command(counts, env={**CARGO_ENV, **self._env()}, progress=cargo_progress)
 
     def _measure(self, progress: Progress, study: str) -> None:
-        notebook = ROOT / "notebooks" / f"{MEASURED[study]}.ipynb"
         executed = self.partial / f"{study}.measure.ipynb"
-        _execute(progress, notebook, executed, self._env())
+        _execute(progress, _notebook(study), executed, self._env())
 
     def _finish(self, progress: Progress) -> None:
         progress.command([PYTHON, "-m", "async_cost.finish", self.partial, RUNS, self.outcome])
 
 
 def publishing(run: Callable[[], Path]) -> list[Step]:
-    """Execute the analysis notebooks on the run that `run()` names, then publish them."""
+    """Execute the analysis notebooks that have something to say about the run that `run()` names, then publish them."""
 
     def analyse(progress: Progress) -> None:
         folder = report_folder(run()) / ".notebooks"
         folder.mkdir(parents=True, exist_ok=True)
         env = {"ASYNC_COST_RUN": str(run())}
 
-        def one(study: str) -> str:
-            _execute(
-                progress, ROOT / "notebooks" / study / "analysis.ipynb", folder / f"{study}.ipynb", env, told=False
-            )
-            return study
+        def one(room: str) -> str:
+            _execute(progress, _analysis(room), folder / f"{room}.ipynb", env, told=False)
+            return room
 
+        rooms = rooms_of(run())
         # They are independent of one another, and starting Python takes as long as reading the run: one for each core.
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            for done, study in enumerate(pool.map(one, ANALYSED), start=1):
-                progress(study, done / len(ANALYSED))
+            for done, room in enumerate(pool.map(one, rooms), start=1):
+                progress(room, done / len(rooms))
 
     def publish(progress: Progress) -> None:
-        executed = [report_folder(run()) / ".notebooks" / f"{study}.ipynb" for study in ANALYSED]
-        progress.command([PYTHON, "-m", "async_cost.publish", run(), report_folder(run()), *executed])
+        rooms = rooms_of(run())
+        executed = [report_folder(run()) / ".notebooks" / f"{room}.ipynb" for room in rooms]
+        absent = [f"--not-measured={_analysis(room)}" for room in ANALYSED if room not in rooms]
+        progress.command([PYTHON, "-m", "async_cost.publish", *absent, run(), report_folder(run()), *executed])
 
     return [Step("analyse", analyse, 10 * len(ANALYSED)), Step("publish", publish, 20)]
+
+
+def rooms_of(run: Path) -> list[str]:
+    """The analyses that have something to say about `run`: those that need no study, or one that it holds."""
+    held = json.loads((run / "run.json").read_text(encoding="utf-8"))["studies"]
+    return [room for room, needed in ANALYSED.items() if not needed or any(study in held for study in needed)]
 
 
 def report_folder(run: Path) -> Path:
@@ -254,16 +294,52 @@ def _execute(progress: Progress, notebook: Path, executed: Path, env: dict[str, 
     progress.command(command, env=env, progress=notebook_progress if told else lambda line: None)
 
 
-def _fingerprint(profile: str) -> str:
-    """Hash of all that a measurement depends on: sources, lock, compiler, CPU, revision, profile."""
-    files = [ROOT / "Cargo.lock", ROOT / "Cargo.toml", ROOT / "rust-toolchain.toml"]
-    files += sorted(path for path in (ROOT / "rust-kernels").rglob("*") if path.is_file())
-    files += [ROOT / "notebooks" / f"{notebook}.ipynb" for notebook in MEASURED.values()]
+def _notebook(study: str) -> Path:
+    """The notebook that measures `study`."""
+    return ROOT / "notebooks" / f"{MEASURED[study].notebook}.ipynb"
+
+
+def _analysis(room: str) -> Path:
+    """The notebook that reads a run for `room`."""
+    return ROOT / "notebooks" / room / "analysis.ipynb"
+
+
+def crate_of(notebook: Path) -> Path:
+    """The folder of the crate that a measuring notebook is: the room's for `measure`, one of its own in the room for any other."""
+    room = ROOT / "rust-kernels" / notebook.parent.name
+    return room if notebook.stem == "measure" else room / notebook.stem
+
+
+def _fingerprint(profile: str, studies: Sequence[str]) -> str:
+    """Hash of all that a measurement of `studies` depends on: sources, lock, compiler, CPU, revision, profile."""
     digest = hashlib.sha256()
-    for path in files:
+    for path in measured_files(studies):
         digest.update(str(path.relative_to(ROOT)).encode() + b"\0" + path.read_bytes() + b"\0")
-    digest.update("\0".join([profile, toolchain.rustc_version(), _cpu(), _revision()]).encode())
+    digest.update("\0".join([profile, *studies, toolchain.rustc_version(), _cpu(), _revision()]).encode())
     return digest.hexdigest()[:16]
+
+
+def measured_files(studies: Iterable[str]) -> list[Path]:
+    """The files that the numbers of `studies` depend on: their notebooks, their crates and those that these use, and the lock."""
+    import tomllib  # an older Python lacks it, and is told so by `missing_programs` before this is called
+
+    files = {ROOT / "Cargo.lock", ROOT / "Cargo.toml", ROOT / "rust-toolchain.toml"}
+    files |= {_notebook(study) for study in studies}
+    waiting, seen = [crate_of(_notebook(study)) for study in studies], set()
+    while waiting:
+        crate = waiting.pop()
+        if crate in seen:
+            continue
+        seen.add(crate)
+        manifest = tomllib.loads((crate / "Cargo.toml").read_text(encoding="utf-8"))
+        files |= {path for path in crate.rglob("*") if path.is_file()}
+        files.add((crate / manifest.get("lib", {}).get("path", "src/lib.rs")).resolve())
+        for kind in ("dependencies", "build-dependencies", "dev-dependencies"):
+            ours = (
+                used["path"] for used in manifest.get(kind, {}).values() if isinstance(used, dict) and "path" in used
+            )
+            waiting += [(crate / path).resolve() for path in ours]
+    return sorted(files)
 
 
 def _cpu() -> str:

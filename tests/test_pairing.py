@@ -9,7 +9,7 @@ import pytest
 
 from async_cost.pairing import is_paired, source_of
 from async_cost.toolchain import ROOT
-from async_cost.workflow import MEASURED
+from async_cost.workflow import MEASURED, crate_of
 
 NOTEBOOKS = sorted(ROOT.glob("notebooks/*/*.ipynb"))
 MEASURING = [path for path in NOTEBOOKS if path.name != "analysis.ipynb"]
@@ -19,14 +19,10 @@ def study(path):
     return f"{path.parent.name}/{path.stem}"
 
 
-def crate_of(notebook):
-    """The folder with the crate's manifest: the room's for `measure`, one of its own in the room for any further notebook."""
-    room = ROOT / "rust-kernels" / notebook.parent.name
-    return room if notebook.stem == "measure" else room / notebook.stem
-
-
 def test_every_notebook_that_measures_is_run_by_the_workflow():
-    assert {str(path.relative_to(ROOT / "notebooks").with_suffix("")) for path in MEASURING} == set(MEASURED.values())
+    assert {str(path.relative_to(ROOT / "notebooks").with_suffix("")) for path in MEASURING} == {
+        study.notebook for study in MEASURED.values()
+    }
 
 
 @pytest.mark.parametrize("notebook", MEASURING, ids=study)

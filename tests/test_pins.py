@@ -73,7 +73,7 @@ def test_the_lock_is_up_to_date_with_the_manifests():
     )
 
 
-@pytest.mark.parametrize("room", sorted({notebook.split("/")[0] for notebook in MEASURED.values()}))
+@pytest.mark.parametrize("room", sorted({study.notebook.split("/")[0] for study in MEASURED.values()}))
 def test_the_kernel_builds_what_the_lock_says(room, quick_run):
     """The quick run leaves the lock that cargo wrote for the cells."""
     kernel_lock = ROOT / "target" / "kernel" / room / "0" / "Cargo.lock"

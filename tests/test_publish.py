@@ -213,3 +213,21 @@ def test_stored_charts_carry_both_forms_and_the_words():
 def test_a_chart_names_the_column_it_misses():
     with pytest.raises(ValueError, match="low, high"):
         charts.ratio_intervals(charts.pl.DataFrame({"variant": ["box"], "ratio": [2.0]}), description="x")
+
+
+def test_an_analysis_whose_studies_the_run_lacks_is_said_to_be_not_measured(tmp_path):
+    run = write_run(tmp_path / "run", run_info())
+    absent = tmp_path / "absent" / "analysis.ipynb"
+    write_notebook(absent)
+    content = nbformat.read(absent, as_version=4)
+    content.cells[0].source = "# Who pays for a <b>spawn</b>?"
+    for cell in content.cells[1:]:
+        cell |= {"outputs": [], "execution_count": None} if cell.cell_type == "code" else {}
+    nbformat.write(content, absent)
+    notebook = write_notebook(tmp_path / "zero-cost.ipynb")
+    pages = publish.publish(run, [notebook], tmp_path / "report", pdf=False, not_measured=[absent])
+    assert [page.name for page in pages] == ["index.html", "zero-cost.html"]
+    front = pages[0].read_text(encoding="utf-8")
+    card = front[front.index("Who pays") :]
+    assert card.index("Not measured") < card.index("</article>")
+    assert "<b>spawn" not in front and "analysis.html" not in front

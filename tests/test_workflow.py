@@ -1,0 +1,76 @@
+"""What `make measure` and `make report` decide before anything runs: studies, what they depend on, and which rooms have a page."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from async_cost import workflow
+from async_cost.toolchain import ROOT
+from async_cost.workflow import ANALYSED, MEASURED, Plan, chosen_studies, measured_files, rooms_of
+
+
+def run_with(folder, *studies):
+    (folder / "run.json").write_text(json.dumps({"studies": {study: {} for study in studies}}))
+    return folder
+
+
+def test_every_analysis_is_a_room_and_reads_studies_that_are_measured():
+    assert {path.parent.name for path in ROOT.glob("notebooks/*/analysis.ipynb")} == set(ANALYSED)
+    assert {study for needed in ANALYSED.values() for study in needed} <= set(MEASURED)
+
+
+def test_a_room_has_a_page_when_the_run_holds_one_of_its_studies(tmp_path, monkeypatch):
+    monkeypatch.setattr(workflow, "ANALYSED", {"one": ("a",), "either": ("a", "b"), "always": ()})
+    assert rooms_of(run_with(tmp_path, "a")) == ["one", "either", "always"]
+    assert rooms_of(run_with(tmp_path, "b")) == ["either", "always"]
+    assert rooms_of(run_with(tmp_path, "c")) == ["always"]
+
+
+def test_studies_are_chosen_by_name_and_measured_in_their_own_order():
+    first, second, *_ = MEASURED
+    assert chosen_studies(f" {second}  {first} ") == (first, second)
+    assert chosen_studies(" ") == tuple(MEASURED)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["measure", "--studies", "zero-cots"], "no study 'zero-cots'; there is zero-cost"),
+        (["report", "--studies", "zero-cost", "--run", "data/runs/x"], "leave one of them out"),
+    ],
+)
+def test_a_choice_that_makes_no_sense_is_refused_with_what_does(options, says):
+    command = [sys.executable, "-m", "async_cost.workflow", *options]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 2 and says in done.stderr, done.stderr
+
+
+def test_a_plan_measures_the_chosen_studies_alone():
+    plan = Plan("measure", "standard", ("zero-cost-ladder",))
+    steps = {step.name: step.expected_s for step in plan.measuring()}
+    assert [name for name in steps if name.startswith("count")] == ["count zero-cost-ladder"]
+    assert steps["measure zero-cost-ladder (standard)"] == MEASURED["zero-cost-ladder"].standard
+    assert plan.command == 'make measure PROFILE=standard STUDIES="zero-cost-ladder"'
+    assert Plan("report", "quick").command == "make report PROFILE=quick"
+
+
+def test_plans_that_would_measure_different_things_do_not_share_a_partial_run():
+    plans = [
+        Plan("measure", profile, studies) for profile in ("quick", "standard") for studies in (None, ("zero-cost",))
+    ]
+    assert len({plan.partial for plan in plans}) == 4
+    assert Plan("measure", "quick").partial == Plan("report", "quick").partial, "one continues the other"
+
+
+def test_a_study_depends_on_its_notebook_its_crate_and_the_crates_that_this_uses():
+    def names(study):
+        return {str(path.relative_to(ROOT)) for path in measured_files([study])}
+
+    shared = {"Cargo.lock", "rust-kernels/harness/Cargo.toml", "rust-kernels/zero-cost/measure.rs"}
+    ladder = {"notebooks/zero-cost/ladder.ipynb", "rust-kernels/zero-cost/ladder.rs"}
+    assert shared | ladder <= names("zero-cost-ladder")
+    assert "notebooks/zero-cost/ladder.ipynb" not in names("zero-cost")
+    for study in MEASURED:
+        assert f"notebooks/{MEASURED[study].notebook}.ipynb" in names(study)
