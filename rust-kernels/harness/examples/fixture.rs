@@ -2,7 +2,7 @@
 //!
 //! Arguments: `measure <rounds> [fault]` measures in the current folder's repository; `count` counts. Faults:
 //! `panic` (one variant panics in every trial), `late` (it panics from its third trial on), `lazy` (one never
-//! calls the bencher).
+//! calls the bencher), `baseline` (the baseline gives up at its third trial).
 
 use std::cell::{Cell, RefCell};
 use std::hint::black_box;
@@ -37,12 +37,16 @@ fn measure(rounds: u32, fault: &str) {
 }
 
 fn study(fault: &str) -> Study {
-    let fault = fault.to_owned();
-    let trials = Cell::new(0);
+    let (fault, baseline_fails) = (fault.to_owned(), fault == "baseline");
+    let (trials, baseline_trials) = (Cell::new(0), Cell::new(0));
     let key = |variant: &str| Key::new("sum", variant, "items=100");
     Study::new("fixture")
         .baseline("loop")
-        .bench(key("loop"), |bencher: &mut Bencher| {
+        .bench(key("loop"), move |bencher: &mut Bencher| {
+            baseline_trials.set(baseline_trials.get() + 1);
+            if baseline_fails && baseline_trials.get() > 2 {
+                return bencher.fail("gone");
+            }
             let items: Vec<u64> = (0..100).collect();
             bencher.iter(&mut || drop_value(items.iter().sum()));
         })

@@ -13,6 +13,7 @@ use crate::machine::{self, Machine};
 use crate::outcome::Failure;
 use crate::profile::SAMPLES;
 use crate::repository::{self, Git, Versions};
+use crate::study::Comparison;
 use crate::{Error, Key, Profile, kernel};
 
 /// Version of the fields below. Readers refuse others.
@@ -48,6 +49,10 @@ pub(crate) struct StudyInfo {
     pub(crate) state: State,
     pub(crate) baseline: String,
     pub(crate) controls: Vec<String>,
+    /// What the ratios are taken of, in the order of the study.
+    comparisons: Vec<ComparisonEntry>,
+    /// Half-width of the region of practical equivalence of each group of comparisons.
+    groups: BTreeMap<String, f64>,
     pub(crate) seed: u64,
     pub(crate) rounds: u32,
     pub(crate) samples: usize,
@@ -79,6 +84,43 @@ struct FailedVariant {
     variant: String,
     parameter: String,
     error: String,
+}
+
+/// One comparison, spelled out like a row of a table.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ComparisonEntry {
+    bench: String,
+    variant: String,
+    parameter: String,
+    baseline_bench: String,
+    baseline_variant: String,
+    baseline_parameter: String,
+    group: String,
+}
+
+impl From<&Comparison> for ComparisonEntry {
+    fn from(comparison: &Comparison) -> Self {
+        let (key, baseline) = (comparison.key.clone(), comparison.baseline.clone());
+        Self {
+            bench: key.bench,
+            variant: key.variant,
+            parameter: key.parameter,
+            baseline_bench: baseline.bench,
+            baseline_variant: baseline.variant,
+            baseline_parameter: baseline.parameter,
+            group: comparison.group.clone(),
+        }
+    }
+}
+
+/// What a study asks for: the part of its section that must not change between an interruption and its resumption.
+pub(crate) struct Settings {
+    /// Empty when every comparison names its own baseline.
+    pub(crate) baseline: String,
+    pub(crate) controls: Vec<String>,
+    pub(crate) comparisons: Vec<Comparison>,
+    pub(crate) groups: BTreeMap<String, f64>,
 }
 
 impl RunInfo {
@@ -158,11 +200,13 @@ impl RunInfo {
 }
 
 impl StudyInfo {
-    pub(crate) fn new(baseline: String, controls: Vec<String>, seed: u64, profile: &Profile) -> Self {
+    pub(crate) fn new(settings: &Settings, seed: u64, profile: &Profile) -> Self {
         Self {
             state: State::Measuring,
-            baseline,
-            controls,
+            baseline: settings.baseline.clone(),
+            controls: settings.controls.clone(),
+            comparisons: settings.comparisons.iter().map(ComparisonEntry::from).collect(),
+            groups: settings.groups.clone(),
             seed,
             rounds: profile.rounds,
             samples: SAMPLES,
@@ -180,15 +224,13 @@ impl StudyInfo {
     }
 
     /// Refuses to go on when the study was begun with other settings.
-    pub(crate) fn agrees_with(
-        &self,
-        baseline: &str,
-        controls: &[String],
-        profile: &Profile,
-    ) -> Result<(), Error> {
+    pub(crate) fn agrees_with(&self, settings: &Settings, profile: &Profile) -> Result<(), Error> {
+        let comparisons = settings.comparisons.iter().map(ComparisonEntry::from);
         let facts = [
-            ("baseline", self.baseline == baseline),
-            ("controls", self.controls == controls),
+            ("baseline", self.baseline == settings.baseline),
+            ("controls", self.controls == settings.controls),
+            ("comparisons", self.comparisons.iter().cloned().eq(comparisons)),
+            ("groups", self.groups == settings.groups),
             ("rounds", self.rounds == profile.rounds),
             ("samples", self.samples == SAMPLES),
             ("warm_up_ns", self.warm_up_ns == nanoseconds(profile.warm_up)),

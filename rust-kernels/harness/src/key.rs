@@ -14,7 +14,8 @@ pub struct Key {
     pub bench: String,
     /// The way of doing the work, for example `nonbox`.
     pub variant: String,
-    /// The load, for example `syscalls=on`. Ratios are taken between variants of the same parameter.
+    /// The load, for example `syscalls=on`; empty when there is only one. Unless a study says otherwise, ratios
+    /// are taken between variants of the same parameter.
     pub parameter: String,
 }
 
@@ -25,8 +26,8 @@ impl Key {
         Self { bench: bench.into(), variant: variant.into(), parameter: parameter.into() }
     }
 
-    /// Refuses words that would not survive a table: empty ones, ones with control characters (line breaks
-    /// included) and ones with spaces at either end.
+    /// Refuses words that would not survive a table: empty ones (but for the parameter), ones with control
+    /// characters (line breaks included) and ones with spaces at either end.
     ///
     /// # Errors
     /// [`Error::Key`] with the part that is wrong and why.
@@ -34,6 +35,9 @@ impl Key {
         for (part, text) in
             [("bench", &self.bench), ("variant", &self.variant), ("parameter", &self.parameter)]
         {
+            if part == "parameter" && text.is_empty() {
+                continue;
+            }
             validate_word(text).map_err(|reason| Error::Key { key: self.clone(), part, reason })?;
         }
         Ok(())
@@ -42,7 +46,8 @@ impl Key {
 
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}@{}", self.bench, self.variant, self.parameter)
+        write!(f, "{}/{}", self.bench, self.variant)?;
+        if self.parameter.is_empty() { Ok(()) } else { write!(f, "@{}", self.parameter) }
     }
 }
 
@@ -77,7 +82,9 @@ mod tests {
 
     #[test]
     fn published_words_are_accepted() {
-        for (variant, parameter) in [("nonbox", "syscalls=on"), ("manual (A/A)", "syscalls=off work=1000")] {
+        for (variant, parameter) in
+            [("nonbox", "syscalls=on"), ("manual (A/A)", "syscalls=off work=1000"), ("nio", "")]
+        {
             Key::new(format!("{variant}+x"), variant, parameter).validate().expect("a published key");
         }
     }
@@ -99,7 +106,8 @@ mod tests {
             &"x".repeat(201),
         ] {
             for key in [Key::new(word, "v", "p"), Key::new("b", word, "p"), Key::new("b", "v", word)] {
-                assert!(key.validate().is_err(), "{word:?} must be refused");
+                let empty_parameter = key.parameter.is_empty();
+                assert!(empty_parameter || key.validate().is_err(), "{word:?} must be refused");
             }
         }
     }
@@ -107,5 +115,6 @@ mod tests {
     #[test]
     fn shows_itself_as_claims_name_it() {
         assert_eq!(Key::new("box+rc", "box+rc", "syscalls=on").to_string(), "box+rc/box+rc@syscalls=on");
+        assert_eq!(Key::new("spawn_many", "nio", "").to_string(), "spawn_many/nio");
     }
 }

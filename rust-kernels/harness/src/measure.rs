@@ -6,7 +6,7 @@ use std::time::Instant;
 use crate::bencher::{self, Mode, Trouble};
 use crate::codegen::Codegen;
 use crate::engine::Engine;
-use crate::info::{State, StudyInfo};
+use crate::info::{Settings, State, StudyInfo};
 use crate::outcome::Outcome;
 use crate::progress::Progress;
 use crate::run::Run;
@@ -18,26 +18,26 @@ use crate::{Error, Key, Profile, Study, counts, gate, kernel, repository, rounds
 pub(crate) fn measure(study: &Study, profile: &Profile) -> Result<Outcome, Error> {
     let started = Instant::now();
     let variants = study.variants()?;
+    let settings = study.settings()?;
     let profile = &Profile { rounds: profile.rounds.saturating_mul(study.rounds_factor), ..profile.clone() };
     profile.validate()?;
     gate::check(&Codegen::of_this_build(), profile, kernel::is_here())?;
     let mut run = Run::open(profile)?;
-    begin(study, profile, &mut run)?;
+    begin(study, &settings, profile, &mut run)?;
     if run.info.studies[study.name()].state == State::Measuring {
         Measurement { study, profile, variants: &variants, run: &mut run }.rounds()?;
         complete(study, profile, &mut run)?;
     }
     let rows = timings::read(&run.file(&time_file(study)))?;
     let section = &run.info.studies[study.name()];
-    Ok(Outcome::new(run.relative_folder(), section, &rows, started.elapsed()))
+    Ok(Outcome::new(run.relative_folder(), section, &settings.comparisons, &rows, started.elapsed()))
 }
 
 /// Enters the study into run.json, or checks that the entry there is of the same measurement.
-fn begin(study: &Study, profile: &Profile, run: &mut Run) -> Result<(), Error> {
-    let (baseline, controls) = (study.named_baseline()?, study.control_variants());
+fn begin(study: &Study, settings: &Settings, profile: &Profile, run: &mut Run) -> Result<(), Error> {
     match run.info.studies.get_mut(study.name()) {
         Some(section) => {
-            section.agrees_with(baseline, &controls, profile)?;
+            section.agrees_with(settings, profile)?;
             if section.state == State::Complete {
                 println!("{} is measured already, in {}", study.name(), run.relative_folder().display());
                 return Ok(());
@@ -48,7 +48,7 @@ fn begin(study: &Study, profile: &Profile, run: &mut Run) -> Result<(), Error> {
             refuse_orphan(study, run)?;
             let seed = rounds::new_seed()
                 .map_err(|error| Error::Setting { name: "random numbers", reason: error.to_string() })?;
-            let section = StudyInfo::new(baseline.to_owned(), controls, seed, profile);
+            let section = StudyInfo::new(settings, seed, profile);
             run.info.studies.insert(study.name().to_owned(), section);
         }
     }

@@ -1,6 +1,6 @@
 //! What a measurement hands back.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::Key;
 use crate::info::StudyInfo;
 use crate::progress::duration;
+use crate::study::Comparison;
 use crate::timings::Row;
 
 /// A variant that was given up, and why.
@@ -26,8 +27,10 @@ pub struct Line {
     pub key: Key,
     /// Median over rounds of the round's median time of one iteration, in nanoseconds.
     pub nanoseconds: f64,
-    /// Median over rounds of the ratio to the baseline of the same round and parameter; `None` when that has
-    /// none.
+    /// What it is compared with; `None` when it is compared with nothing.
+    pub baseline: Option<Key>,
+    /// Median over rounds of the ratio to the baseline of the same round; `None` without a baseline, and when
+    /// they share no round.
     pub ratio: Option<f64>,
 }
 
@@ -43,17 +46,39 @@ pub struct Outcome {
     pub elapsed: Duration,
     /// Variants that were left out from some round on, with their messages.
     pub failed: Vec<Failure>,
-    /// Name of the variant that the ratios compare with.
+    /// Name of the variant that the ratios compare with unless a comparison says otherwise; may be empty.
     pub baseline: String,
-    /// One line per variant, sorted by parameter and then by ratio.
+    /// One line per variant: those compared with the same baseline together, sorted by ratio.
     pub lines: Vec<Line>,
 }
 
 impl Outcome {
-    pub(crate) fn new(directory: PathBuf, study: &StudyInfo, rows: &[Row], elapsed: Duration) -> Self {
+    pub(crate) fn new(
+        directory: PathBuf,
+        study: &StudyInfo,
+        comparisons: &[Comparison],
+        rows: &[Row],
+        elapsed: Duration,
+    ) -> Self {
         let baseline = study.baseline.clone();
-        let lines = lines(rows, &baseline);
+        let lines = lines(rows, comparisons);
         Self { directory, rounds: study.rounds, elapsed, failed: study.failures(), baseline, lines }
+    }
+
+    /// True when variant and parameter alone do not tell the lines apart.
+    fn needs_bench(&self) -> bool {
+        let mut seen = HashSet::new();
+        !self.lines.iter().all(|line| seen.insert((&line.key.variant, &line.key.parameter)))
+    }
+
+    /// What the ratios of the table are taken of.
+    fn of_what(&self) -> String {
+        let compared = self.lines.iter().filter_map(|line| line.baseline.as_ref());
+        let variants: HashSet<&str> = compared.map(|baseline| baseline.variant.as_str()).collect();
+        match variants.iter().next() {
+            Some(variant) if variants.len() == 1 => format!("{variant:?}"),
+            _ => "its baseline".to_owned(),
+        }
     }
 
     /// Shows the table in a notebook: evcxr calls this for the value of a cell.
@@ -64,59 +89,73 @@ impl Outcome {
 
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let width = |text: fn(&Key) -> &str| {
-            self.lines.iter().map(|line| text(&line.key).chars().count()).max().unwrap_or(0)
+        let bench = |key: &Key| if self.needs_bench() { key.bench.clone() } else { String::new() };
+        let columns = |key: &Key| [bench(key), key.parameter.clone(), key.variant.clone()];
+        let heads = ["bench", "parameter", "variant"].map(str::to_owned);
+        let cells: Vec<[String; 3]> = self.lines.iter().map(|line| columns(&line.key)).collect();
+        // A column without a word in it is left out, with its head.
+        let width = |column: usize| {
+            let widest = cells.iter().map(|cells| cells[column].chars().count()).max().unwrap_or(0);
+            if widest == 0 { 0 } else { widest.max(heads[column].len()) }
         };
-        let parameter = width(|key| &key.parameter).max("parameter".len());
-        let variant = width(|key| &key.variant).max("variant".len());
-        writeln!(
-            f,
-            "{:parameter$}  {:variant$}  {:>14}  {:>8}",
-            "parameter", "variant", "ns/iteration", "ratio"
-        )?;
-        for Line { key, nanoseconds, ratio } in &self.lines {
-            let ratio = ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.3}"));
-            writeln!(
-                f,
-                "{:parameter$}  {:variant$}  {nanoseconds:>14.1}  {ratio:>8}",
-                key.parameter, key.variant
-            )?;
+        let widths = [width(0), width(1), width(2)];
+        let key = |cells: &[String; 3]| {
+            let shown = (0..3).filter(|column| widths[*column] > 0);
+            let padded = shown.map(|column| format!("{:1$}  ", cells[column], widths[column]));
+            padded.collect::<String>()
+        };
+        writeln!(f, "{}{:>14}  {:>8}", key(&heads), "ns/iteration", "ratio")?;
+        for (line, cells) in self.lines.iter().zip(&cells) {
+            let ratio = line.ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.3}"));
+            writeln!(f, "{}{:>14.1}  {ratio:>8}", key(cells), line.nanoseconds)?;
         }
         for Failure { key, error } in &self.failed {
             writeln!(f, "left out: {key}: {error}")?;
         }
         writeln!(
             f,
-            "{} rounds in {}; ratio = median over rounds of time / time of {:?} in the same round",
+            "{} rounds in {}; ratio = median over rounds of time / time of {} in the same round",
             self.rounds,
             duration(self.elapsed),
-            self.baseline
+            self.of_what()
         )?;
         write!(f, "A first look, without intervals: the analysis notebook reads {}", self.directory.display())
     }
 }
 
-fn lines(rows: &[Row], baseline: &str) -> Vec<Line> {
+fn lines(rows: &[Row], comparisons: &[Comparison]) -> Vec<Line> {
     let times = round_times(rows);
-    let baselines: HashMap<&str, &BTreeMap<u32, f64>> = times
+    let baselines: HashMap<&Key, &Key> =
+        comparisons.iter().map(|comparison| (&comparison.key, &comparison.baseline)).collect();
+    let mut lines: Vec<Line> = times
         .iter()
-        .filter(|(key, _)| key.variant == baseline)
-        .map(|(key, rounds)| (key.parameter.as_str(), rounds))
+        .map(|(key, rounds)| {
+            let baseline = baselines.get(key).copied();
+            line(key, rounds, baseline, baseline.and_then(|baseline| times.get(baseline)))
+        })
         .collect();
-    let mut lines: Vec<Line> = times.iter().map(|(key, rounds)| line(key, rounds, &baselines)).collect();
     lines.sort_by(|a, b| {
-        let by_ratio = a.ratio.partial_cmp(&b.ratio).unwrap_or(std::cmp::Ordering::Equal);
-        a.key.parameter.cmp(&b.key.parameter).then(by_ratio)
+        let block = |line: &Line| {
+            let Key { bench, variant, parameter } = line.baseline.as_ref().unwrap_or(&line.key).clone();
+            (parameter, bench, variant)
+        };
+        let by_ratio = a.ratio.unwrap_or(1.0).total_cmp(&b.ratio.unwrap_or(1.0));
+        block(a).cmp(&block(b)).then(by_ratio)
     });
     lines
 }
 
-fn line(key: &Key, rounds: &BTreeMap<u32, f64>, baselines: &HashMap<&str, &BTreeMap<u32, f64>>) -> Line {
-    let ratio = baselines.get(key.parameter.as_str()).and_then(|baseline| {
+fn line(
+    key: &Key,
+    rounds: &BTreeMap<u32, f64>,
+    baseline: Option<&Key>,
+    baseline_rounds: Option<&BTreeMap<u32, f64>>,
+) -> Line {
+    let ratio = baseline_rounds.and_then(|baseline| {
         median(rounds.iter().filter_map(|(round, time)| Some(time / baseline.get(round)?)).collect())
     });
     let nanoseconds = median(rounds.values().copied().collect()).unwrap_or(f64::NAN);
-    Line { key: key.clone(), nanoseconds, ratio }
+    Line { key: key.clone(), nanoseconds, baseline: baseline.cloned(), ratio }
 }
 
 /// Per variant and round, the median over samples of the time of one iteration.
@@ -162,17 +201,28 @@ mod tests {
         rounds.flat_map(|(round, [a, b])| [row(round, 0, *a), row(round, 1, *b)]).collect()
     }
 
+    fn key(variant: &str) -> Key {
+        Key::new("b", variant, "p=1")
+    }
+
+    fn against(variant: &str, baseline: &str) -> Comparison {
+        Comparison { key: key(variant), baseline: key(baseline), group: String::new() }
+    }
+
     #[test]
     fn ratios_are_taken_within_a_round() {
         // The machine is ten times slower in round 1: the ratio is 2 in both.
         let rows = [rows("fast", &[[2, 2], [20, 20]]), rows("slow", &[[4, 4], [40, 40]])].concat();
-        let lines = lines(&rows, "fast");
-        assert_eq!(lines.iter().map(|line| line.ratio).collect::<Vec<_>>(), [Some(1.0), Some(2.0)]);
+        let lines = lines(&rows, &[against("slow", "fast")]);
+        assert_eq!(lines.iter().map(|line| line.ratio).collect::<Vec<_>>(), [None, Some(2.0)]);
         assert_eq!(lines[0].nanoseconds, 5.5);
     }
 
     #[test]
-    fn a_parameter_without_baseline_has_no_ratio() {
-        assert_eq!(lines(&rows("slow", &[[4, 4]]), "fast")[0].ratio, None);
+    fn a_baseline_that_failed_leaves_no_ratio_in_its_missing_rounds() {
+        let rows = [rows("gone", &[[2, 2]]), rows("slow", &[[4, 4], [400, 400]])].concat();
+        let ratio = |rows: &[Row]| lines(rows, &[against("slow", "gone")]).pop().expect("slow").ratio;
+        assert_eq!(ratio(&rows), Some(2.0));
+        assert_eq!(ratio(&rows[2..]), None, "it failed before its first round");
     }
 }

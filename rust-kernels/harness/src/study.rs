@@ -1,9 +1,10 @@
 //! A study: its variants, its baseline, its controls and its exact counts.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::rc::Rc;
 
 use crate::bencher::{self, Mode, Trouble};
+use crate::info::Settings;
 use crate::key::validate_word;
 use crate::outcome::Outcome;
 use crate::{Bencher, Error, Key, Profile};
@@ -18,6 +19,39 @@ pub(crate) struct Count {
     pub(crate) counter: String,
     pub(crate) value: u64,
 }
+
+/// Two keys of which a ratio is taken, in each round.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Comparison {
+    pub(crate) key: Key,
+    pub(crate) baseline: Key,
+    pub(crate) group: String,
+}
+
+/// A variant as it was added.
+struct Bench {
+    key: Key,
+    function: Function,
+    group: Group,
+}
+
+/// Comparisons that are judged alike.
+#[derive(Clone)]
+struct Group {
+    name: String,
+    /// Half-width of the region of practical equivalence.
+    limit: f64,
+}
+
+/// What is to be measured a second time.
+enum Control {
+    /// The baseline of this parameter.
+    OfBaseline(String),
+    OfKey(Key),
+}
+
+/// Half-width of the region of practical equivalence where a study does not say otherwise: 1 %.
+const LIMIT: f64 = 0.01;
 
 /// Variants that are measured together, round by round.
 ///
@@ -38,8 +72,12 @@ pub struct Study {
     pub(crate) name: String,
     pub(crate) baseline: Option<String>,
     pub(crate) counts: Vec<Count>,
-    benches: Vec<(Key, Function)>,
-    controls: Vec<String>,
+    benches: Vec<Bench>,
+    controls: Vec<Control>,
+    /// Keys that are compared with another key than the default rule says, and that other key.
+    compared: Vec<(Key, Key)>,
+    /// The group of the keys that are added next.
+    group: Group,
     /// How many times the rounds of the profile are measured.
     pub(crate) rounds_factor: u32,
 }
@@ -60,11 +98,15 @@ impl Study {
             counts: Vec::new(),
             benches: Vec::new(),
             controls: Vec::new(),
+            compared: Vec::new(),
+            group: Group { name: String::new(), limit: LIMIT },
             rounds_factor: 1,
         }
     }
 
-    /// The variant that all others of the same parameter are compared with.
+    /// The variant that all others of the same parameter are compared with: the one of the same bench where there is
+    /// one, else the only one of that parameter. Not needed where every comparison is made with
+    /// [`compare`](Self::compare).
     pub fn baseline(mut self, variant: impl Into<String>) -> Self {
         self.baseline = Some(variant.into());
         self
@@ -73,15 +115,35 @@ impl Study {
     /// Adds a variant. `function` is called anew for each trial; what it does before it calls the bencher is
     /// not timed.
     pub fn bench(mut self, key: Key, function: impl Fn(&mut Bencher) + 'static) -> Self {
-        self.benches.push((key, Rc::new(function)));
+        self.benches.push(Bench { key, function: Rc::new(function), group: self.group.clone() });
         self
     }
 
-    /// Adds the baseline of this parameter a second time, under the baseline's bench and the variant name
-    /// `<baseline> (A/A)`. Its ratio is 1 by construction, so what is measured for it is the error of the
-    /// measurement.
+    /// Compares `key` with `baseline` instead of the baseline that the default rule gives it. Both are among the
+    /// variants, added before or afterwards; their parameters may differ.
+    pub fn compare(mut self, key: Key, baseline: Key) -> Self {
+        self.compared.push((key, baseline));
+        self
+    }
+
+    /// Puts the variants that are added from here on into a group of this name. The comparisons of a group are judged
+    /// alike: differences below `limit` (0.01 is 1 %) do not matter, and the group's A/A control has to keep within it
+    /// as well. A study begins in the group `""` with 0.01.
+    pub fn group(mut self, name: impl Into<String>, limit: f64) -> Self {
+        self.group = Group { name: name.into(), limit };
+        self
+    }
+
+    /// Adds the baseline of this parameter a second time: [`control_of`](Self::control_of) its key.
     pub fn control(mut self, parameter: impl Into<String>) -> Self {
-        self.controls.push(parameter.into());
+        self.controls.push(Control::OfBaseline(parameter.into()));
+        self
+    }
+
+    /// Adds this variant a second time, under the variant name `<variant> (A/A)`, compared with the first and in its
+    /// group. The ratio is 1 by construction, so what is measured for it is the error of the measurement.
+    pub fn control_of(mut self, key: Key) -> Self {
+        self.controls.push(Control::OfKey(key));
         self
     }
 
@@ -103,8 +165,9 @@ impl Study {
 
     /// All keys in the order in which they were added, followed by the controls.
     pub fn keys(&self) -> Vec<Key> {
-        let benches = self.benches.iter().map(|(key, _)| key.clone());
-        benches.chain(self.controls.iter().filter_map(|parameter| self.control_key(parameter).ok())).collect()
+        let benches = self.benches.iter().map(|bench| bench.key.clone());
+        let controls = self.controls.iter().filter_map(|control| self.controlled(control).ok());
+        benches.chain(controls.map(|bench| control_key(&bench.key))).collect()
     }
 
     /// The name given to [`new`](Self::new).
@@ -153,15 +216,12 @@ impl Study {
     /// All variants, controls included, after the whole study was checked.
     pub(crate) fn variants(&self) -> Result<Vec<Variant>, Error> {
         self.check_name()?;
-        let mut variants: Vec<Variant> = Vec::new();
-        for (key, function) in &self.benches {
-            variants.push(Variant { key: key.clone(), function: Rc::clone(function) });
-        }
-        for parameter in &self.controls {
-            variants.push(Variant {
-                key: self.control_key(parameter)?,
-                function: self.baseline_of(parameter)?.1.clone(),
-            });
+        let variant = |key, bench: &Bench| Variant { key, function: Rc::clone(&bench.function) };
+        let mut variants: Vec<Variant> =
+            self.benches.iter().map(|bench| variant(bench.key.clone(), bench)).collect();
+        for control in &self.controls {
+            let bench = self.controlled(control)?;
+            variants.push(variant(control_key(&bench.key), bench));
         }
         if variants.is_empty() {
             return Err(self.wrong("it has no variants; add some with bench(key, function)".to_owned()));
@@ -174,6 +234,8 @@ impl Study {
             }
         }
         self.check_baseline()?;
+        self.check_compared()?;
+        self.groups()?;
         self.check_counts(&seen)?;
         Ok(variants)
     }
@@ -186,21 +248,117 @@ impl Study {
         Ok(())
     }
 
-    /// The baseline, without which nothing can be compared.
-    pub(crate) fn named_baseline(&self) -> Result<&str, Error> {
-        let missing = || self.wrong("it has no baseline; name one with baseline(variant)".to_owned());
-        self.baseline.as_deref().ok_or_else(missing)
+    /// What run.json says about the study before its first round.
+    pub(crate) fn settings(&self) -> Result<Settings, Error> {
+        if self.baseline.is_none() && self.compared.is_empty() {
+            return Err(self.wrong(
+                "nothing is compared; name a baseline with baseline(variant), or pairs with compare(key, baseline)"
+                    .to_owned(),
+            ));
+        }
+        let mut comparisons = Vec::new();
+        for bench in &self.benches {
+            comparisons.extend(self.comparison(bench)?);
+        }
+        let mut controls = Vec::new();
+        for control in &self.controls {
+            let bench = self.controlled(control)?;
+            let key = control_key(&bench.key);
+            if !controls.contains(&key.variant) {
+                controls.push(key.variant.clone());
+            }
+            comparisons.push(Comparison {
+                key,
+                baseline: bench.key.clone(),
+                group: bench.group.name.clone(),
+            });
+        }
+        let mut groups = self.groups()?;
+        groups.retain(|name, _| comparisons.iter().any(|comparison| comparison.group == *name));
+        let baseline = self.baseline.clone().unwrap_or_default();
+        Ok(Settings { baseline, controls, comparisons, groups })
     }
 
-    /// The variant names of the controls: one, however many parameters have it.
-    pub(crate) fn control_variants(&self) -> Vec<String> {
-        let name = self.baseline.iter().filter(|_| !self.controls.is_empty());
-        name.map(|baseline| control_name(baseline)).collect()
+    /// What this variant is compared with; `None` for the baseline itself and where its parameter has none.
+    fn comparison(&self, bench: &Bench) -> Result<Option<Comparison>, Error> {
+        let named = self.compared.iter().find(|(key, _)| *key == bench.key).map(|(_, baseline)| baseline);
+        let baseline = match named {
+            Some(baseline) => Some(baseline),
+            None if self.baseline.as_ref() == Some(&bench.key.variant) => None,
+            None => self.default_baseline(&bench.key)?,
+        };
+        Ok(baseline.map(|baseline| Comparison {
+            key: bench.key.clone(),
+            baseline: baseline.clone(),
+            group: bench.group.name.clone(),
+        }))
+    }
+
+    /// The baseline of the same bench and parameter, else the only one of the same parameter.
+    fn default_baseline(&self, key: &Key) -> Result<Option<&Key>, Error> {
+        let candidates = self.baselines(&key.parameter);
+        let same_bench = candidates.iter().find(|bench| bench.key.bench == key.bench);
+        match (same_bench, candidates.as_slice()) {
+            (Some(bench), _) => Ok(Some(&bench.key)),
+            (None, []) => Ok(None),
+            (None, [bench]) => Ok(Some(&bench.key)),
+            (None, [first, second, ..]) => Err(self.wrong(format!(
+                "{key} could be compared with {} or {}; say which with compare(key, baseline)",
+                first.key, second.key
+            ))),
+        }
+    }
+
+    /// The baselines of this parameter, one for each bench that has one.
+    fn baselines(&self, parameter: &str) -> Vec<&Bench> {
+        let is_baseline = |bench: &&Bench| {
+            self.baseline.as_ref() == Some(&bench.key.variant) && bench.key.parameter == parameter
+        };
+        self.benches.iter().filter(is_baseline).collect()
+    }
+
+    /// All groups with their limits.
+    fn groups(&self) -> Result<BTreeMap<String, f64>, Error> {
+        let mut groups = BTreeMap::new();
+        for Group { name, limit } in self.benches.iter().map(|bench| &bench.group) {
+            if !name.is_empty() {
+                validate_word(name)
+                    .map_err(|reason| self.wrong(format!("the group {name:?} cannot be used: {reason}")))?;
+            }
+            if !(*limit > 0.0 && *limit < 1.0) {
+                return Err(self.wrong(format!("the limit {limit} of group {name:?} is not between 0 and 1")));
+            }
+            let first = *groups.entry(name.clone()).or_insert(*limit);
+            if first != *limit {
+                return Err(self.wrong(format!("group {name:?} has two limits, {first} and {limit}")));
+            }
+        }
+        Ok(groups)
+    }
+
+    fn check_compared(&self) -> Result<(), Error> {
+        let mut seen = HashSet::new();
+        for (key, baseline) in &self.compared {
+            for word in [key, baseline] {
+                if !self.benches.iter().any(|bench| bench.key == *word) {
+                    return Err(
+                        self.wrong(format!("compare() names {word}, which is not among its variants"))
+                    );
+                }
+            }
+            if key == baseline {
+                return Err(self.wrong(format!("{key} is compared with itself; control_of(key) does that")));
+            }
+            if !seen.insert(key) {
+                return Err(self.wrong(format!("{key} is compared with two others; one is possible")));
+            }
+        }
+        Ok(())
     }
 
     fn check_baseline(&self) -> Result<(), Error> {
         match &self.baseline {
-            Some(name) if !self.benches.iter().any(|(key, _)| key.variant == *name) => {
+            Some(name) if !self.benches.iter().any(|bench| bench.key.variant == *name) => {
                 Err(self.wrong(format!("its baseline {name:?} is not among its variants")))
             }
             _ => Ok(()),
@@ -220,18 +378,31 @@ impl Study {
         Ok(())
     }
 
-    fn control_key(&self, parameter: &str) -> Result<Key, Error> {
-        let key = &self.baseline_of(parameter)?.0;
-        Ok(Key { variant: control_name(&key.variant), ..key.clone() })
-    }
-
-    fn baseline_of(&self, parameter: &str) -> Result<&(Key, Function), Error> {
+    /// The variant that a control repeats.
+    fn controlled(&self, control: &Control) -> Result<&Bench, Error> {
+        let parameter = match control {
+            Control::OfKey(key) => {
+                let bench = self.benches.iter().find(|bench| bench.key == *key);
+                return bench.ok_or_else(|| {
+                    self.wrong(format!("control_of() names {key}, which is not among its variants"))
+                });
+            }
+            Control::OfBaseline(parameter) => parameter,
+        };
         let name = self.baseline.as_ref().ok_or_else(|| {
             self.wrong("control() repeats the baseline; name it with baseline(variant)".to_owned())
         })?;
-        self.benches.iter().find(|(key, _)| key.variant == *name && key.parameter == parameter).ok_or_else(
-            || self.wrong(format!("control({parameter:?}) needs the baseline {name:?} with this parameter")),
-        )
+        match self.baselines(parameter).as_slice() {
+            [bench] => Ok(bench),
+            [] => {
+                Err(self
+                    .wrong(format!("control({parameter:?}) needs the baseline {name:?} with this parameter")))
+            }
+            [first, second, ..] => Err(self.wrong(format!(
+                "control({parameter:?}) could repeat {} or {}; say which with control_of(key)",
+                first.key, second.key
+            ))),
+        }
     }
 
     fn wrong(&self, reason: String) -> Error {
@@ -239,9 +410,9 @@ impl Study {
     }
 }
 
-/// The name under which the baseline is measured a second time.
-fn control_name(baseline: &str) -> String {
-    format!("{baseline} (A/A)")
+/// The key under which a variant is measured a second time.
+fn control_key(key: &Key) -> Key {
+    Key { variant: format!("{} (A/A)", key.variant), ..key.clone() }
 }
 
 #[cfg(test)]
@@ -298,6 +469,70 @@ mod tests {
             Study::new("s").baseline("manual").bench(Key::new("b", "manual", "p=1"), nothing).control("p=1");
         assert_eq!(study.keys()[1], Key::new("b", "manual (A/A)", "p=1"));
         study.run_once(&study.keys()[1]).expect("the control runs");
+    }
+
+    fn pairs(study: &Study) -> Vec<String> {
+        let pair = |c: &Comparison| format!("{} : {} [{}]", c.key, c.baseline, c.group);
+        study.settings().expect("a sound study").comparisons.iter().map(pair).collect()
+    }
+
+    #[test]
+    fn by_default_a_baseline_of_the_same_bench_comes_before_one_of_the_same_parameter() {
+        let study = Study::new("s")
+            .baseline("tokio")
+            .bench(Key::new("ping", "tokio", ""), nothing)
+            .bench(Key::new("ping", "nio", ""), nothing)
+            .bench(Key::new("chain", "tokio", ""), nothing)
+            .bench(Key::new("chain", "nio", ""), nothing)
+            .bench(Key::new("alone", "tokio", "p=1"), nothing)
+            .bench(Key::new("other", "nio", "p=1"), nothing)
+            .bench(Key::new("other", "nio", "p=2"), nothing);
+        let expected =
+            ["ping/nio : ping/tokio []", "chain/nio : chain/tokio []", "other/nio@p=1 : alone/tokio@p=1 []"];
+        assert_eq!(pairs(&study), expected);
+        let third = study.bench(Key::new("third", "nio", ""), nothing);
+        let message = third.settings().err().expect("which baseline?").to_string();
+        assert!(message.contains("compare(key, baseline)"), "{message}");
+    }
+
+    #[test]
+    fn comparisons_controls_and_groups_are_what_was_asked_for() {
+        let key = |variant| Key::new("b", variant, "");
+        let study = Study::new("s")
+            .compare(key("c"), key("b"))
+            .bench(key("a"), nothing)
+            .group("threads", 0.05)
+            .bench(key("b"), nothing)
+            .bench(key("c"), nothing)
+            .compare(key("b"), key("a"))
+            .control_of(key("c"));
+        study.variants().expect("a sound study");
+        assert_eq!(
+            pairs(&study),
+            ["b/b : b/a [threads]", "b/c : b/b [threads]", "b/c (A/A) : b/c [threads]"]
+        );
+        let settings = study.settings().expect("a sound study");
+        assert_eq!(settings.baseline, "");
+        assert_eq!(settings.controls, ["c (A/A)"]);
+        // Nothing is compared in the group that the study began with.
+        assert_eq!(settings.groups, BTreeMap::from([("threads".to_owned(), 0.05)]));
+    }
+
+    #[test]
+    fn comparisons_and_groups_that_make_no_sense_are_refused() {
+        let key = |variant| Key::new("b", variant, "");
+        let study = || Study::new("s").bench(key("a"), nothing).bench(key("b"), nothing);
+        assert!(refusal(study().compare(key("x"), key("a"))).contains("b/x"));
+        assert!(refusal(study().compare(key("a"), key("x"))).contains("b/x"));
+        assert!(refusal(study().compare(key("a"), key("a"))).contains("itself"));
+        assert!(refusal(study().compare(key("a"), key("b")).compare(key("a"), key("b"))).contains("two"));
+        assert!(refusal(study().control_of(key("x"))).contains("b/x"));
+        for limit in [0.0, -0.1, 1.0, f64::NAN, f64::INFINITY] {
+            assert!(refusal(study().group("g", limit).bench(key("c"), nothing)).contains("limit"), "{limit}");
+        }
+        assert!(refusal(study().group("", 0.02).bench(key("c"), nothing)).contains("two limits"));
+        assert!(refusal(study().group("a\nb", 0.02).bench(key("c"), nothing)).contains("group"));
+        assert!(study().settings().is_err(), "nothing is compared");
     }
 
     #[test]

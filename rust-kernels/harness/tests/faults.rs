@@ -44,6 +44,39 @@ fn a_variant_that_fails_later_keeps_its_earlier_rounds() {
 }
 
 #[test]
+fn what_is_compared_with_a_baseline_that_fails_is_measured_to_the_end() {
+    let repository = Repository::new();
+    let text = succeed(output(&repository, &["measure", "5", "baseline"]));
+    let study = &info(&repository)["studies"]["fixture"];
+    // The control runs the same function, so whichever of the two comes third fails with it.
+    let failed = study["failed"].as_array().expect("a list");
+    assert!(failed.iter().any(|failure| failure["variant"] == "loop"), "{failed:?}");
+    let count = |variant: &str| {
+        rows(&repository).iter().filter(|row| row.starts_with(&format!("fixture,sum,{variant},"))).count()
+    };
+    assert!(count("loop") < 5 * SAMPLES);
+    assert_eq!(count("custom"), 5 * SAMPLES);
+    assert!(text.contains("left out: sum/loop@items=100: gone"), "{text}");
+    let again = output(&repository, &["measure", "5", "baseline"]);
+    assert!(succeed(again).contains("measured already"), "the run is whole without these rows");
+}
+
+#[test]
+fn run_json_says_what_is_compared_with_what() {
+    let repository = Repository::new();
+    succeed(output(&repository, &["measure", "1"]));
+    let study = &info(&repository)["studies"]["fixture"];
+    let comparisons = study["comparisons"].as_array().expect("a list");
+    assert_eq!(comparisons.len(), VARIANTS - 1);
+    let control = serde_json::json!({
+        "bench": "sum", "variant": "loop (A/A)", "parameter": "items=100",
+        "baseline_bench": "sum", "baseline_variant": "loop", "baseline_parameter": "items=100", "group": "",
+    });
+    assert_eq!(comparisons[VARIANTS - 2], control);
+    assert_eq!(study["groups"], serde_json::json!({ "": 0.01 }));
+}
+
+#[test]
 fn a_function_that_never_measures_is_an_error_with_its_name() {
     let repository = Repository::new();
     let message = fail(output(&repository, &["measure", "2", "lazy"]));
