@@ -72,6 +72,8 @@ RUNGS: dict[str, tuple[float, int, int]] = {
     "split": (1.2, 720, 0),
     "frontier": (1.4, 750, 0),
     "ready queue": (1.6, 890, 0),
+    "stream in future": (1.64, 900, 0),
+    "generic runtime": (1.68, 940, 0),
     "slab index": (1.8, 1050, 0),
     "cloned waker": (1.9, 1080, 0),
     "bound per operation": (2.1, 1330, 0),

@@ -12,7 +12,7 @@ from async_cost.synthetic import FEW, LADDER, OFF, ON, make_run, reversed_truth
 ROOM = "ladder"
 SOURCE = (repository_root() / "rust-kernels" / "zero-cost" / "ladder.rs").read_text(encoding="utf-8")
 #: The columns of the table of rungs in ladder.rs, by the switch that they set.
-COLUMNS = ("keeps", "binding", "waker", "queue", "storage", "handles", "cells", "buffer")
+COLUMNS = ("keeps", "binding", "lookup", "waker", "queue", "storage", "handles", "cells", "buffer")
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +68,7 @@ def test_branches_are_what_stands_in_branches():
 
 
 def test_each_step_names_the_switch_that_it_turns():
-    words = r"(true|false)\s+(true|false)\s+" + r",\s*".join([r"([\w<>]+)"] * 6)
+    words = r"(true|false)\s+(true|false)\s+" + r",\s*".join([r"([\w<>]+)"] * 7)
     table = {rung: switches for rung, *switches in re.findall(rf"(\w+):\s+{words};", SOURCE)}
     rungs = {variant: table[rung] for variant, _, rung in declared() if rung}
     for step in ladder.STEPS:
@@ -79,10 +79,10 @@ def test_each_step_names_the_switch_that_it_turns():
 
 
 def test_the_rungs_above_are_declared_with_their_switch():
-    for switch, value in (("lookup", "reference"), ("dispatch", "at once"), ("task", "by hand"), ("structure", "loop")):
+    above = {"structure": "loop", "task": "by hand", "dispatch": "at once", "placement": "entry", "runtime": "frontier"}
+    for switch, value in above.items():
         assert f'{switch}: "{value}", ..' in SOURCE
-    above = [step.switch for step in ladder.STEPS[:4]]
-    assert above == ["structure", "task", "dispatch", "lookup"]
+    assert [step.switch for step in ladder.STEPS[: len(above)]] == list(above)
 
 
 # -- the text follows the run ------------------------------------------------------------------------------
@@ -90,7 +90,7 @@ def test_the_rungs_above_are_declared_with_their_switch():
 
 def test_the_answer_turns_round_with_the_effect(effect, reverse):
     assert effect.trusted and reverse.trusted
-    assert effect.answer.startswith("Beside the best loop by hand, the leanest async takes 40 % more time.")
+    assert re.match(r"Beside the best loop by hand, the leanest async takes (39|40|41) % more time\.", effect.answer)
     assert "`frontier` is **slower** than `manual (best)`" in effect.answer and "adds" in effect.answer
     assert "`mutex queue` is **slower** than `manual (best)`" in effect.answer
     assert "`frontier` is **faster** than `manual (best)`" in reverse.answer and "saves" in reverse.answer

@@ -112,48 +112,48 @@ use self::threads::{AtomicBool, AtomicU64, Mutex, Ordering, OwnersCell, Thread, 
 
 // %%
 /// Where clients come from.
-pub trait Door<'s>: Source {
-    /// Opens it.
-    fn open(stats: &'s Stats) -> Self;
+pub trait Door<S>: Source {
+    /// Opens it. `stats` is a handle to the ledger.
+    fn open(stats: S) -> Self;
 
     /// The next client.
     ///
     /// # Errors
     /// [`WouldBlock`] if nobody waits.
-    fn accept(&self) -> Result<FakeStream<&'s Stats>, WouldBlock>;
+    fn accept(&self) -> Result<FakeStream<S>, WouldBlock>;
 }
 
 /// One client per poll, as published: at most three connections live at once.
-impl<'s> Door<'s> for FakeListener<&'s Stats> {
-    fn open(stats: &'s Stats) -> Self {
+impl<S: Clone + Deref<Target = Stats>> Door<S> for FakeListener<S> {
+    fn open(stats: S) -> Self {
         Self::new(stats)
     }
 
     #[inline(always)]
-    fn accept(&self) -> Result<FakeStream<&'s Stats>, WouldBlock> {
+    fn accept(&self) -> Result<FakeStream<S>, WouldBlock> {
         FakeListener::accept(self)
     }
 }
 
 // %%
 /// A listener whose clients are all there already: connections live 256 at once.
-pub struct Crowd<'s>(FakeListener<&'s Stats>);
+pub struct Crowd<S>(FakeListener<S>);
 
-impl Source for Crowd<'_> {
+impl<S> Source for Crowd<S> {
     fn token(&self) -> &Cell<Option<usize>> {
         self.0.token()
     }
 }
 
-impl<'s> Door<'s> for Crowd<'s> {
-    fn open(stats: &'s Stats) -> Self {
+impl<S: Clone + Deref<Target = Stats>> Door<S> for Crowd<S> {
+    fn open(stats: S) -> Self {
         Self(FakeListener::new(stats))
     }
 
     /// Never blocks. The fake listener fails every other time, so each client costs two calls, in every
     /// variant.
     #[inline(always)]
-    fn accept(&self) -> Result<FakeStream<&'s Stats>, WouldBlock> {
+    fn accept(&self) -> Result<FakeStream<S>, WouldBlock> {
         self.0.accept().or_else(|WouldBlock| self.0.accept())
     }
 }
@@ -237,7 +237,7 @@ pub struct Loop<'s, D, W, P> {
     kind: PhantomData<(D, P)>,
 }
 
-impl<'s, D: Door<'s>, W: Work, P: Probe> Loop<'s, D, W, P> {
+impl<'s, D: Door<&'s Stats>, W: Work, P: Probe> Loop<'s, D, W, P> {
     pub fn new(stats: &'s Stats, work: W) -> Self {
         Self {
             stats,
@@ -253,7 +253,7 @@ impl<'s, D: Door<'s>, W: Work, P: Probe> Loop<'s, D, W, P> {
 }
 
 // %%
-impl<'s, D: Door<'s>, W: Work, P: Probe> Loop<'s, D, W, P> {
+impl<'s, D: Door<&'s Stats>, W: Work, P: Probe> Loop<'s, D, W, P> {
     /// Puts a stream into a vacant slot and lets it try.
     fn open(&mut self, stream: FakeStream<&'s Stats>) {
         self.vacancies -= 1;
@@ -311,28 +311,28 @@ impl<'s, D: Door<'s>, W: Work, P: Probe> Loop<'s, D, W, P> {
 /// The world of the hand-written loop.
 pub fn by_hand<D: OpensDoors, W: Work, P: Probe>(load: Load, drive: Drive<'_>) {
     let stats = Stats::new(load.syscalls);
-    let mut server = Loop::<D::Door<'_>, W, P>::new(&stats, W::under(load));
+    let mut server = Loop::<D::Door<&Stats>, W, P>::new(&stats, W::under(load));
     let mut events = Vec::with_capacity(TASKS);
     drive(&stats, &mut || server.run(&mut events));
 }
 
-/// A kind of [`Door`], whatever the lifetime.
+/// A kind of [`Door`], whatever the handle to the ledger.
 pub trait OpensDoors: 'static {
-    type Door<'s>: Door<'s>;
+    type Door<S: Clone + Deref<Target = Stats>>: Door<S>;
 }
 
 /// At most three connections at once.
 pub enum Pipeline {}
 
 impl OpensDoors for Pipeline {
-    type Door<'s> = FakeListener<&'s Stats>;
+    type Door<S: Clone + Deref<Target = Stats>> = FakeListener<S>;
 }
 
 /// All connections at once.
 pub enum AtOnce {}
 
 impl OpensDoors for AtOnce {
-    type Door<'s> = Crowd<'s>;
+    type Door<S: Clone + Deref<Target = Stats>> = Crowd<S>;
 }
 
 // %% [markdown]
@@ -634,7 +634,7 @@ const READY: usize = usize::MAX;
 const FOREIGN: usize = usize::MAX - 1;
 
 /// What the reactor knows of one I/O object.
-struct Entry {
+pub struct Entry {
     /// [`READY`], [`FOREIGN`] or a task. A vacant entry counts as ready: nobody waits.
     waits: Cell<usize>,
     /// The waker, if it is not one of ours.
@@ -781,16 +781,18 @@ impl<P: Probe> Reactor<'_, P> {
 
 // %%
 /// Where an object is that has an entry.
-trait Place {
+pub trait Place {
     type Object: Source;
 
+    /// The object itself.
+    ///
     /// # Safety
     /// `entry` is the one that was entered for this place.
     unsafe fn object<'a>(&'a self, entry: &'a Entry) -> &'a Self::Object;
 }
 
 /// With its owner.
-struct Here<T>(T);
+pub struct Here<T>(T);
 
 impl<T: Source> Place for Here<T> {
     type Object = T;
@@ -802,7 +804,7 @@ impl<T: Source> Place for Here<T> {
 }
 
 /// A stream, in its entry.
-struct InEntry<'r>(PhantomData<&'r Stats>);
+pub struct InEntry<'r>(PhantomData<&'r Stats>);
 
 impl<'r> Place for InEntry<'r> {
     type Object = FakeStream<&'r Stats>;
@@ -923,10 +925,10 @@ pub trait Line {
     fn write<'a>(&'a mut self, bytes: &'a [u8]) -> impl Future<Output = usize> + 'a;
 }
 
-/// A registered stream; unregisters when dropped.
-pub struct Stream<'r, P: Probe>(Watched<'r, InEntry<'r>, P>);
+/// A registered stream; unregisters when dropped. Where it is, is a switch of the ladder.
+pub struct Stream<'r, P: Probe, L: Place = InEntry<'r>>(Watched<'r, L, P>);
 
-impl<P: Probe> Line for Stream<'_, P> {
+impl<'r, P: Probe, L: Place<Object = FakeStream<&'r Stats>>> Line for Stream<'r, P, L> {
     #[inline]
     fn read<'a>(&'a mut self, buffer: &'a mut [u8]) -> impl Future<Output = usize> + 'a {
         Attempt { watched: &self.0, call: |stream: &FakeStream<_>| stream.read(buffer) }
@@ -940,9 +942,9 @@ impl<P: Probe> Line for Stream<'_, P> {
 
 // %%
 /// A registered listener; unregisters when dropped.
-pub struct Listener<'r, D: Door<'r>, P: Probe>(Watched<'r, Here<D>, P>);
+pub struct Listener<'r, D: Door<&'r Stats>, P: Probe>(Watched<'r, Here<D>, P>);
 
-impl<'r, D: Door<'r>, P: Probe> Listener<'r, D, P> {
+impl<'r, D: Door<&'r Stats>, P: Probe> Listener<'r, D, P> {
     /// Opens a door.
     ///
     /// # Panics
@@ -1425,7 +1427,7 @@ pub async fn echo<L: Line, W: Work, P: Probe, B: Buffer>(mut stream: L, work: W)
 }
 
 /// Accepts [`CONNECTIONS`] clients and hands each to `spawn`.
-pub async fn accept_all<'r, D: Door<'r>, P: Probe>(
+pub async fn accept_all<'r, D: Door<&'r Stats>, P: Probe>(
     reactor: &'r Reactor<'r, P>,
     spawn: impl Fn(Stream<'r, P>) -> Result<(), Full>,
 ) {
@@ -1443,7 +1445,7 @@ pub fn frontier<D: OpensDoors, W: Work, P: Probe>(load: Load, drive: Drive<'_>) 
     let executor = Frontier::new(&reactor);
     let work = W::under(load);
     drive(&stats, &mut || {
-        executor.run(accept_all::<D::Door<'_>, P>(&reactor, |stream| {
+        executor.run(accept_all::<D::Door<&Stats>, P>(&reactor, |stream| {
             executor.spawn(|| echo::<_, W, P, Small>(stream, work))
         }));
     });
@@ -1453,8 +1455,8 @@ pub fn frontier<D: OpensDoors, W: Work, P: Probe>(load: Load, drive: Drive<'_>) 
 // # The ladder
 //
 // The frontier is one end. The other end is what most people would write: a boxed future per task, an `Arc`
-// waker per task, a queue behind a mutex. Between the two lie a dozen decisions. To price each of them we
-// need a runtime in which it is a *switch*, and the first three switches are on what we have already.
+// waker per task, a queue behind a mutex. Between the two lie more than a dozen decisions. To price each of
+// them we need a runtime in which it is a *switch*, and the first three switches are on what we have already.
 //
 // ## Switch 1: futures by hand
 //
@@ -1507,7 +1509,7 @@ impl<W: Work + Unpin, P: Probe> Future for EchoByHand<'_, W, P> {
 
 // %%
 /// The root as a state machine of our own.
-struct AcceptByHand<'r, D: Door<'r>, P: Probe, Spawn> {
+struct AcceptByHand<'r, D: Door<&'r Stats>, P: Probe, Spawn> {
     reactor: &'r Reactor<'r, P>,
     /// Opened at the first poll, closed at the last.
     listener: Option<Listener<'r, D, P>>,
@@ -1517,7 +1519,7 @@ struct AcceptByHand<'r, D: Door<'r>, P: Probe, Spawn> {
 
 impl<'r, D, P: Probe, Spawn> Future for AcceptByHand<'r, D, P, Spawn>
 where
-    D: Door<'r> + Unpin,
+    D: Door<&'r Stats> + Unpin,
     Spawn: Fn(Stream<'r, P>) -> Result<(), Full> + Unpin,
 {
     type Output = ();
@@ -1540,7 +1542,7 @@ where
 /// The world of the frontier with futures by hand.
 pub fn frontier_by_hand<D: OpensDoors, W: Work + Unpin, P: Probe>(load: Load, drive: Drive<'_>)
 where
-    for<'s> D::Door<'s>: Unpin,
+    for<'s> D::Door<&'s Stats>: Unpin,
 {
     let stats = Stats::new(load.syscalls);
     let reactor = Reactor::<P>::new(&stats);
@@ -1548,7 +1550,7 @@ where
     let work = W::under(load);
     drive(&stats, &mut || {
         let spawn = |stream| executor.spawn(|| EchoByHand::new(stream, work));
-        executor.run(AcceptByHand::<D::Door<'_>, P, _> {
+        executor.run(AcceptByHand::<D::Door<&Stats>, P, _> {
             reactor: &reactor,
             listener: None,
             left: CONNECTIONS,
@@ -1583,7 +1585,49 @@ pub fn frontier_queued<D: OpensDoors, W: Work, P: Probe>(load: Load, drive: Driv
     let executor = Frontier::queued(&reactor);
     let work = W::under(load);
     drive(&stats, &mut || {
-        executor.run(accept_all::<D::Door<'_>, P>(&reactor, |stream| {
+        executor.run(accept_all::<D::Door<&Stats>, P>(&reactor, |stream| {
+            executor.spawn(|| echo::<_, W, P, Small>(stream, work))
+        }));
+    });
+}
+
+// %% [markdown]
+// ## Switch 3: where a stream lives
+//
+// The usual place for a stream is the future that uses it, not its reactor's table. The price is some copies on
+// the way there; in return the reactor need not know the type of its objects. `Watched` can do both.
+
+// %%
+impl<'r, D: Door<&'r Stats>, P: Probe> Listener<'r, D, P> {
+    /// The next client, registered already, with its stream on its own.
+    #[inline]
+    fn accept_here(&mut self) -> impl Future<Output = Stream<'r, P, Here<FakeStream<&'r Stats>>>> {
+        let reactor = self.0.reactor;
+        let call = move |door: &D| Ok(Stream(Watched::here(reactor, door.accept()?, READABLE | WRITABLE)));
+        Attempt { watched: &self.0, call }
+    }
+}
+
+/// As [`accept_all`], with such streams.
+async fn accept_all_here<'r, D: Door<&'r Stats>, P: Probe>(
+    reactor: &'r Reactor<'r, P>,
+    spawn: impl Fn(Stream<'r, P, Here<FakeStream<&'r Stats>>>) -> Result<(), Full>,
+) {
+    let mut listener = Listener::<D, P>::new(reactor);
+    for _ in 0..CONNECTIONS {
+        let stream = listener.accept_here().await;
+        spawn(stream).expect("the pool has room for all connections");
+    }
+}
+
+/// The world of the frontier with a ready queue, and streams in their futures.
+pub fn frontier_owning<D: OpensDoors, W: Work, P: Probe>(load: Load, drive: Drive<'_>) {
+    let stats = Stats::new(load.syscalls);
+    let reactor = Reactor::<P>::new(&stats);
+    let executor = Frontier::queued(&reactor);
+    let work = W::under(load);
+    drive(&stats, &mut || {
+        executor.run(accept_all_here::<D::Door<&Stats>, P>(&reactor, |stream| {
             executor.spawn(|| echo::<_, W, P, Small>(stream, work))
         }));
     });
@@ -1596,6 +1640,12 @@ pub fn frontier_queued<D: OpensDoors, W: Work, P: Probe>(load: Load, drive: Driv
 // **rung**: a type that says for each factor which way it is. A factor that changes types is an associated
 // type, one that only changes a branch is a constant. And each rung can be asked for its switches as plain
 // data, so that a test can verify that neighbours on the ladder differ in exactly one.
+//
+// Changing the runtime is a step of its own, at which all other switches stay where the frontier has them. The
+// frontier is a library that one could use: it bears panics, wakes from other threads, foreign wakers and
+// selfish tasks. The runtime of the rungs trusts its two tasks and leaves all that out, but it keeps a little
+// more for each object, because some rung needs it. What the two differ in, for better or worse, is in that one
+// step, and in none below it.
 
 // %%
 /// All factors; what a rung, or a variant above it, has chosen for each.
@@ -1607,6 +1657,10 @@ pub struct Switches {
     pub task: &'static str,
     /// Polled "at once" after the event, or "queued".
     pub dispatch: &'static str,
+    /// A stream is in its reactor's "entry", or in its "future".
+    pub placement: &'static str,
+    /// The "frontier" itself, or the "generic" one of the rungs.
+    pub runtime: &'static str,
     /// State of objects and tasks by "reference" to stable cells, or by "index" into slabs.
     pub lookup: &'static str,
     /// The reactor keeps the "number" of a task, or its "waker".
@@ -1625,31 +1679,27 @@ impl Switches {
     /// The names of the fields in which two variants differ.
     pub fn differences(&self, other: &Self) -> Vec<&'static str> {
         let fields = |switches: &Self| {
-            let Self { structure, task, dispatch, lookup, keeps, binding, .. } = *switches;
-            let Self { waker, queue, storage, handles, cells, buffer, .. } = *switches;
-            [structure, task, dispatch, lookup, keeps, binding, waker, queue, storage, handles, cells, buffer]
+            let Self { structure, task, dispatch, placement, runtime, lookup, keeps, .. } = *switches;
+            let Self { binding, waker, queue, storage, handles, cells, buffer, .. } = *switches;
+            [
+                ("structure", structure),
+                ("task", task),
+                ("dispatch", dispatch),
+                ("placement", placement),
+                ("runtime", runtime),
+                ("lookup", lookup),
+                ("keeps", keeps),
+                ("binding", binding),
+                ("waker", waker),
+                ("queue", queue),
+                ("storage", storage),
+                ("handles", handles),
+                ("cells", cells),
+                ("buffer", buffer),
+            ]
         };
-        const NAMES: [&str; 12] = [
-            "structure",
-            "task",
-            "dispatch",
-            "lookup",
-            "keeps",
-            "binding",
-            "waker",
-            "queue",
-            "storage",
-            "handles",
-            "cells",
-            "buffer",
-        ];
         let pairs = fields(self).into_iter().zip(fields(other));
-        NAMES
-            .into_iter()
-            .zip(pairs)
-            .filter(|(_, (mine, theirs))| mine != theirs)
-            .map(|(name, _)| name)
-            .collect()
+        pairs.filter(|(mine, theirs)| mine != theirs).map(|((name, _), _)| name).collect()
     }
 }
 
@@ -1714,6 +1764,177 @@ impl<T> Mutable<T> for RefCell<T> {
 }
 
 // %% [markdown]
+// ### Factor: how state is found
+//
+// The frontier's objects hold a reference to their entry. In a slab they hold an index, which is checked at each
+// use. Everything else is alike: both are tables with a list of vacant rows, made beforehand.
+
+// %%
+/// How the state of an object or a task is found.
+trait Lookup: 'static {
+    const NAME: &'static str;
+    type Table<C: Cells, T>: Table<T>;
+}
+
+/// Rows with state, each found by the key that it was given, or by its number.
+trait Table<T> {
+    type Key: Copy;
+
+    fn with_capacity(capacity: usize) -> Self;
+    fn insert(&self, state: T) -> Self::Key;
+    /// Takes the state out. As for `with` and `number`, the key must not be used after that.
+    fn remove(&self, key: Self::Key) -> T;
+    /// Calls `change` with the state, see [`Mutable::with`].
+    fn with<Out>(&self, key: Self::Key, change: impl FnOnce(&mut T) -> Out) -> Out;
+    fn number(&self, key: Self::Key) -> usize;
+    /// The key of a row in use.
+    fn key(&self, number: usize) -> Option<Self::Key>;
+    /// Rows in use.
+    fn len(&self) -> usize;
+}
+
+// %%
+/// By index into a slab.
+enum Indexed {}
+
+impl Lookup for Indexed {
+    const NAME: &'static str = "index";
+    type Table<C: Cells, T> = Indices<C, T>;
+}
+
+struct Indices<C: Cells, T>(C::Of<Slab<T>>);
+
+impl<C: Cells, T> Table<T> for Indices<C, T> {
+    type Key = usize;
+
+    fn with_capacity(capacity: usize) -> Self {
+        Self(Mutable::new(Slab::with_capacity(capacity)))
+    }
+
+    #[inline(always)]
+    fn insert(&self, state: T) -> usize {
+        self.0.with(|slab| slab.insert(state))
+    }
+
+    #[inline(always)]
+    fn remove(&self, key: usize) -> T {
+        self.0.with(|slab| slab.remove(key))
+    }
+
+    #[inline(always)]
+    fn with<Out>(&self, key: usize, change: impl FnOnce(&mut T) -> Out) -> Out {
+        self.0.with(|slab| change(&mut slab[key]))
+    }
+
+    #[inline(always)]
+    fn number(&self, key: usize) -> usize {
+        key
+    }
+
+    #[inline(always)]
+    fn key(&self, number: usize) -> Option<usize> {
+        self.0.with(|slab| slab.contains(number)).then_some(number)
+    }
+
+    #[inline(always)]
+    fn len(&self) -> usize {
+        self.0.with(|slab| slab.len())
+    }
+}
+
+// %% [markdown]
+// By reference, nothing is looked up, and nothing is checked: who has a key has a row.
+
+// %%
+/// By reference to a cell that never moves.
+enum Direct {}
+
+impl Lookup for Direct {
+    const NAME: &'static str = "reference";
+    type Table<C: Cells, T> = References<C, T>;
+}
+
+struct References<C: Cells, T> {
+    rows: Box<[Row<C, T>]>,
+    first_vacant: Cell<usize>,
+    /// Rows in use.
+    used: Cell<usize>,
+}
+
+struct Row<C: Cells, T> {
+    number: usize,
+    in_use: Cell<bool>,
+    /// While vacant, the number of the next vacant row.
+    next_vacant: Cell<usize>,
+    /// Initialised while in use.
+    state: C::Of<MaybeUninit<T>>,
+}
+
+impl<C: Cells, T> References<C, T> {
+    #[inline(always)]
+    fn row(&self, key: *const Row<C, T>) -> &Row<C, T> {
+        // SAFETY: as with unchecked cells, a promise of the runtime: keys come from this table, whose rows stay
+        // where they are.
+        unsafe { &*key }
+    }
+}
+
+impl<C: Cells, T> Table<T> for References<C, T> {
+    type Key = *const Row<C, T>;
+
+    fn with_capacity(capacity: usize) -> Self {
+        let row = |number| Row {
+            number,
+            in_use: Cell::new(false),
+            next_vacant: Cell::new(number + 1),
+            state: Mutable::new(MaybeUninit::uninit()),
+        };
+        Self { rows: (0..capacity).map(row).collect(), first_vacant: Cell::new(0), used: Cell::new(0) }
+    }
+
+    #[inline(always)]
+    fn insert(&self, state: T) -> *const Row<C, T> {
+        let row = &self.rows[self.first_vacant.get()];
+        self.first_vacant.set(row.next_vacant.get());
+        row.in_use.set(true);
+        row.state.with(|place| *place = MaybeUninit::new(state));
+        self.used.set(self.used.get() + 1);
+        row
+    }
+
+    #[inline(always)]
+    fn remove(&self, key: *const Row<C, T>) -> T {
+        let row = self.row(key);
+        row.next_vacant.set(self.first_vacant.replace(row.number));
+        row.in_use.set(false);
+        self.used.set(self.used.get() - 1);
+        // SAFETY: the row was in use, and is not any more.
+        row.state.with(|state| unsafe { state.assume_init_read() })
+    }
+
+    #[inline(always)]
+    fn with<Out>(&self, key: *const Row<C, T>, change: impl FnOnce(&mut T) -> Out) -> Out {
+        // SAFETY: the row is in use as long as the key is used.
+        self.row(key).state.with(|state| change(unsafe { state.assume_init_mut() }))
+    }
+
+    #[inline(always)]
+    fn number(&self, key: *const Row<C, T>) -> usize {
+        self.row(key).number
+    }
+
+    #[inline(always)]
+    fn key(&self, number: usize) -> Option<*const Row<C, T>> {
+        self.rows.get(number).filter(|row| row.in_use.get()).map(ptr::from_ref)
+    }
+
+    #[inline(always)]
+    fn len(&self) -> usize {
+        self.used.get()
+    }
+}
+
+// %% [markdown]
 // ### Factor: who owns
 //
 // A future that borrows its reactor is not `'static`. The usual way out is `Rc`: a count for each object.
@@ -1770,20 +1991,14 @@ impl Share for ByRc {
 /// How the executor keeps a future.
 trait Storage: 'static {
     const NAME: &'static str;
-    /// What a slot holds for a future `F`.
-    type Kept<'f, F: Future<Output = ()> + 'f>;
+    /// What a slot holds for a future `F`: itself, or a box of it.
+    type Kept<'f, F: Future<Output = ()> + 'f>: Future<Output = ()>;
 
     /// Writes the future that `make` returns into a vacant slot.
     fn put<'f, F: Future<Output = ()> + 'f>(
         slot: &mut MaybeUninit<Self::Kept<'f, F>>,
         make: impl FnOnce() -> F,
     );
-
-    /// Polls it.
-    fn poll<'f, F: Future<Output = ()> + 'f>(
-        kept: Pin<&mut Self::Kept<'f, F>>,
-        context: &mut Context<'_>,
-    ) -> Poll<()>;
 }
 
 /// In the slot itself.
@@ -1797,11 +2012,6 @@ impl Storage for InSlot {
     fn put<'f, F: Future<Output = ()> + 'f>(slot: &mut MaybeUninit<F>, make: impl FnOnce() -> F) {
         slot.write(make());
     }
-
-    #[inline(always)]
-    fn poll<'f, F: Future<Output = ()> + 'f>(kept: Pin<&mut F>, context: &mut Context<'_>) -> Poll<()> {
-        kept.poll(context)
-    }
 }
 
 /// In a box of its own type: an allocation, but no virtual call.
@@ -1814,14 +2024,6 @@ impl Storage for InBox {
     #[inline(always)]
     fn put<'f, F: Future<Output = ()> + 'f>(slot: &mut MaybeUninit<Pin<Box<F>>>, make: impl FnOnce() -> F) {
         slot.write(Box::pin(make()));
-    }
-
-    #[inline(always)]
-    fn poll<'f, F: Future<Output = ()> + 'f>(
-        mut kept: Pin<&mut Pin<Box<F>>>,
-        context: &mut Context<'_>,
-    ) -> Poll<()> {
-        kept.as_mut().poll(context)
     }
 }
 
@@ -1845,14 +2047,6 @@ impl Storage for InDyn {
     fn put<'f, F: Future<Output = ()> + 'f>(slot: &mut MaybeUninit<Dyn<'f>>, make: impl FnOnce() -> F) {
         slot.write(Box::pin(make()));
     }
-
-    #[inline(always)]
-    fn poll<'f, F: Future<Output = ()> + 'f>(
-        mut kept: Pin<&mut Dyn<'f>>,
-        context: &mut Context<'_>,
-    ) -> Poll<()> {
-        kept.as_mut().poll(context)
-    }
 }
 
 // %% [markdown]
@@ -1871,14 +2065,6 @@ impl Storage for CallerDyn {
         let boxed_by_caller = || -> Dyn<'f> { Box::pin(make()) };
         slot.write(boxed_by_caller());
     }
-
-    #[inline(always)]
-    fn poll<'f, F: Future<Output = ()> + 'f>(
-        mut kept: Pin<&mut Dyn<'f>>,
-        context: &mut Context<'_>,
-    ) -> Poll<()> {
-        kept.as_mut().poll(context)
-    }
 }
 
 /// Builds the future in its box.
@@ -1894,14 +2080,6 @@ impl Storage for DynInPlace {
         place.write(make());
         // SAFETY: written with the line above.
         slot.write(Box::into_pin(unsafe { place.assume_init() }));
-    }
-
-    #[inline(always)]
-    fn poll<'f, F: Future<Output = ()> + 'f>(
-        mut kept: Pin<&mut Dyn<'f>>,
-        context: &mut Context<'_>,
-    ) -> Poll<()> {
-        kept.as_mut().poll(context)
     }
 }
 
@@ -2445,6 +2623,7 @@ impl<C: ThreadCheck> WakerKind for CheckedRc<C> {
 /// One way to set all switches of the generic runtime.
 trait Rung: 'static {
     type Probe: Probe;
+    type Lookup: Lookup;
     type Waker: WakerKind;
     type Queue: Queue;
     type Storage: Storage;
@@ -2462,7 +2641,9 @@ trait Rung: 'static {
             structure: "split",
             task: "async fn",
             dispatch: "queued",
-            lookup: "index",
+            placement: "future",
+            runtime: "generic",
+            lookup: Self::Lookup::NAME,
             keeps: if Self::KEEPS_WAKER { "waker" } else { "number" },
             binding: if Self::BINDS_EACH_OPERATION { "operation" } else { "pending" },
             waker: Self::Waker::NAME,
@@ -2546,6 +2727,10 @@ struct Interest {
     waker: Option<Waker>,
 }
 
+/// A table of the rung's kind.
+type TableOf<R, T> = <<R as Rung>::Lookup as Lookup>::Table<<R as Rung>::Cells, T>;
+/// The key of an object.
+type ObjectKey<R> = <TableOf<R, Interest> as Table<Interest>>::Key;
 /// A handle of the rung's kind.
 type Handle<'r, R, T> = <<R as Rung>::Share as Share>::Handle<'r, T>;
 
@@ -2553,7 +2738,7 @@ type Handle<'r, R, T> = <<R as Rung>::Share as Share>::Handle<'r, T>;
 struct RungReactor<'s, R: Rung> {
     poll: FakePoll<Handle<'s, R, Stats>>,
     stats: Handle<'s, R, Stats>,
-    objects: <R::Cells as Cells>::Of<Slab<Interest>>,
+    objects: TableOf<R, Interest>,
     events: <R::Cells as Cells>::Of<Vec<Event>>,
     wakers: Box<Wakers<R>>,
 }
@@ -2566,7 +2751,7 @@ impl<'s, R: Rung> RungReactor<'s, R> {
         Self {
             poll: FakePoll::new(stats.clone(), TASKS),
             stats,
-            objects: Mutable::new(Slab::with_capacity(TASKS)),
+            objects: Table::with_capacity(TASKS),
             events: Mutable::new(Vec::with_capacity(TASKS)),
             // SAFETY: promised by the caller.
             wakers: unsafe { Wakers::new() },
@@ -2586,7 +2771,9 @@ impl<'s, R: Rung> RungReactor<'s, R> {
             self.poll.poll(events);
             R::Probe::add(Counter::Events, events.len());
             for event in events.iter() {
-                self.objects.with(|objects| self.ready(&mut objects[event.key]));
+                if let Some(key) = self.objects.key(event.key) {
+                    self.objects.with(key, |object| self.ready(object));
+                }
             }
         });
     }
@@ -2617,22 +2804,18 @@ impl<'s, R: Rung> RungReactor<'s, R> {
 // %%
 impl<R: Rung> RungReactor<'_, R> {
     #[inline(always)]
-    fn register(&self, source: &impl Source, interest: u8) -> usize {
-        let object = Interest { ready: true, task: NOBODY, waker: None };
-        let key = self.objects.with(|objects| {
-            let key = objects.insert(object);
-            R::Probe::peak(Counter::PeakRegistrations, objects.len());
-            R::Probe::peak(Counter::PeakConnections, objects.len() - 1); // all but the listener
-            key
-        });
-        self.poll.register(source, key, interest);
+    fn register(&self, source: &impl Source, interest: u8) -> ObjectKey<R> {
+        let key = self.objects.insert(Interest { ready: true, task: NOBODY, waker: None });
+        R::Probe::peak(Counter::PeakRegistrations, self.objects.len());
+        R::Probe::peak(Counter::PeakConnections, self.objects.len() - 1); // all but the listener
+        self.poll.register(source, self.objects.number(key), interest);
         key
     }
 
     #[inline(always)]
-    fn unregister(&self, source: &impl Source, key: usize) {
+    fn unregister(&self, source: &impl Source, key: ObjectKey<R>) {
         self.poll.unregister(source);
-        drop(self.objects.with(|objects| objects.remove(key)));
+        drop(self.objects.remove(key));
     }
 
     /// The object's next event wakes the task behind `context`.
@@ -2653,9 +2836,9 @@ impl<R: Rung> RungReactor<'_, R> {
 
     /// An operation on the object is over.
     #[inline(always)]
-    fn unbind(&self, key: usize) {
+    fn unbind(&self, key: ObjectKey<R>) {
         if R::KEEPS_WAKER && R::BINDS_EACH_OPERATION {
-            let waker = self.objects.with(|objects| objects[key].waker.take());
+            let waker = self.objects.with(key, |object| object.waker.take());
             if waker.is_some() {
                 R::Probe::add(Counter::WakerDrops, 1);
             }
@@ -2670,7 +2853,7 @@ impl<R: Rung> RungReactor<'_, R> {
 /// An I/O object with its key.
 struct RungObject<'r, 's: 'r, R: Rung, T: Source> {
     reactor: Handle<'r, R, RungReactor<'s, R>>,
-    key: usize,
+    key: ObjectKey<R>,
     object: T,
 }
 
@@ -2705,21 +2888,21 @@ where
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Out> {
         let Self { object: RungObject { reactor, key, object }, call } = self.get_mut();
         R::Probe::add(Counter::OperationPolls, 1);
-        let ready = reactor.objects.with(|objects| {
+        let ready = reactor.objects.with(*key, |state| {
             if R::BINDS_EACH_OPERATION {
-                reactor.bind(&mut objects[*key], context);
+                reactor.bind(state, context);
             }
-            objects[*key].ready
+            state.ready
         });
         if !ready {
             R::Probe::add(Counter::NotReadyPolls, 1);
         } else if let Ok(outcome) = call(object) {
             return Poll::Ready(outcome);
         }
-        reactor.objects.with(|objects| {
-            objects[*key].ready = false;
+        reactor.objects.with(*key, |state| {
+            state.ready = false;
             if !R::BINDS_EACH_OPERATION {
-                reactor.bind(&mut objects[*key], context);
+                reactor.bind(state, context);
             }
         });
         Poll::Pending
@@ -2750,15 +2933,15 @@ impl<R: Rung> Line for RungStream<'_, '_, R> {
 }
 
 /// Accepts [`CONNECTIONS`] clients and hands each to `spawn`.
-async fn accept_rung<'r, 's, R: Rung>(
+async fn accept_rung<'r, 's, R: Rung, D: OpensDoors>(
     reactor: Handle<'r, R, RungReactor<'s, R>>,
     spawn: impl Fn(RungStream<'r, 's, R>),
 ) {
-    let listener = FakeListener::new(reactor.stats.clone());
-    let listener = RungObject::<R, _>::new(reactor, listener, READABLE);
+    let door = D::Door::open(reactor.stats.clone());
+    let listener = RungObject::<R, _>::new(reactor, door, READABLE);
     for _ in 0..CONNECTIONS {
-        let call = |listener_object: &FakeListener<_>| {
-            let stream = listener_object.accept()?;
+        let call = |door: &D::Door<_>| {
+            let stream = door.accept()?;
             Ok(RungStream(RungObject::new(listener.reactor.clone(), stream, READABLE | WRITABLE)))
         };
         spawn(RungOperation { object: &listener, call }.await);
@@ -2776,7 +2959,7 @@ type RungSlot<'r, R, F> = UnsafeCell<MaybeUninit<<<R as Rung>::Storage as Storag
 struct RungExecutor<'r, 's: 'r, R: Rung, F: Future<Output = ()> + 'r> {
     reactor: Handle<'r, R, RungReactor<'s, R>>,
     /// Which slots hold a task.
-    tasks: <R::Cells as Cells>::Of<Slab<()>>,
+    tasks: TableOf<R, ()>,
     slots: Vec<RungSlot<'r, R, F>>,
 }
 
@@ -2786,12 +2969,12 @@ impl<'r, 's, R: Rung, F: Future<Output = ()> + 'r> RungExecutor<'r, 's, R, F> {
     /// nested, and must have returned before the executor is dropped. Wakers: see [`Wakers::new`].
     unsafe fn new(reactor: Handle<'r, R, RungReactor<'s, R>>) -> Self {
         let slots = (0..CONNECTIONS).map(|_| UnsafeCell::new(MaybeUninit::uninit())).collect();
-        Self { reactor, tasks: Mutable::new(Slab::with_capacity(CONNECTIONS)), slots }
+        Self { reactor, tasks: Table::with_capacity(CONNECTIONS), slots }
     }
 
     #[inline(always)]
     fn spawn(&self, make: impl FnOnce() -> F) {
-        let task = self.tasks.with(|tasks| tasks.insert(()));
+        let task = self.tasks.number(self.tasks.insert(()));
         // SAFETY: the slot was vacant, so nobody refers to its content.
         R::Storage::put(unsafe { &mut *self.slots[task].get() }, make);
         let wakers = &self.reactor.wakers;
@@ -2801,7 +2984,7 @@ impl<'r, 's, R: Rung, F: Future<Output = ()> + 'r> RungExecutor<'r, 's, R, F> {
         }
         wakers.queue.push(task);
         R::Probe::add(Counter::Spawns, 1);
-        R::Probe::peak(Counter::PeakTasks, self.tasks.with(|tasks| tasks.len()) + 1); // and the root
+        R::Probe::peak(Counter::PeakTasks, self.tasks.len() + 1); // and the root
         R::Probe::peak(Counter::FutureBytes, size_of::<F>());
     }
 }
@@ -2814,20 +2997,18 @@ impl<'r, 's, R: Rung, F: Future<Output = ()> + 'r> RungExecutor<'r, 's, R, F> {
     /// Polls a task of the pool, unless it has finished.
     #[inline(always)]
     fn poll_pooled(&self, task: usize) {
-        if !self.tasks.with(|tasks| tasks.contains(task)) {
-            return;
-        }
+        let Some(key) = self.tasks.key(task) else { return };
         // SAFETY: the slot holds a future, which is never moved out of it; nobody else refers to it, as `run`
         // does not nest.
-        let mut kept = unsafe { Pin::new_unchecked((*self.slots[task].get()).assume_init_mut()) };
-        if R::Storage::poll(kept.as_mut(), &mut self.context(task)).is_ready() {
+        let kept = unsafe { Pin::new_unchecked((*self.slots[task].get()).assume_init_mut()) };
+        if kept.poll(&mut self.context(task)).is_ready() {
             // SAFETY: it is not used again, since the task ends with the next lines.
             unsafe { (*self.slots[task].get()).assume_init_drop() };
             if R::Waker::PER_TASK {
                 // SAFETY: nobody borrows the waker outside of a poll.
                 unsafe { *self.reactor.wakers.wakers[task].get() = Waker::noop().clone() };
             }
-            self.tasks.with(|tasks| tasks.remove(task));
+            self.tasks.remove(key);
         }
     }
 
@@ -2852,7 +3033,7 @@ impl<'r, 's, R: Rung, F: Future<Output = ()> + 'r> RungExecutor<'r, 's, R, F> {
                     accepting = root.as_mut().poll(&mut self.context(ROOT)).is_pending();
                 }
             }
-            if !accepting && self.tasks.with(|tasks| tasks.is_empty()) {
+            if !accepting && self.tasks.len() == 0 {
                 return;
             }
             self.reactor.poll();
@@ -2861,7 +3042,7 @@ impl<'r, 's, R: Rung, F: Future<Output = ()> + 'r> RungExecutor<'r, 's, R, F> {
 }
 
 /// The world of a rung.
-fn rung<R: Rung>(load: Load, drive: Drive<'_>) {
+fn rung<R: Rung, D: OpensDoors>(load: Load, drive: Drive<'_>) {
     let stats = R::Share::own(Stats::new(load.syscalls));
     // SAFETY: nothing here has a second thread. Objects, executor and reactor are dropped in that order, and
     // wakers with them; our two kinds of task neither panic nor use the executor in a destructor.
@@ -2873,7 +3054,7 @@ fn rung<R: Rung>(load: Load, drive: Drive<'_>) {
         let spawn = |stream| {
             executor.spawn(|| echo::<RungStream<'_, '_, R>, NoWork, R::Probe, R::Buffer>(stream, NoWork))
         };
-        executor.run(accept_rung::<R>(R::Share::lend(&reactor), spawn));
+        executor.run(accept_rung::<R, D>(R::Share::lend(&reactor), spawn));
     });
 }
 
@@ -2898,11 +3079,12 @@ mod rungs {
 
     /// Declares rungs: one type per line, generic over its probe.
     macro_rules! rungs {
-        ($($name:ident: $keeps:literal $binds:literal $waker:ty, $queue:ty, $storage:ty, $share:ty, $cells:ty, $buffer:ty;)*) => { $(
+        ($($name:ident: $keeps:literal $binds:literal $lookup:ty, $waker:ty, $queue:ty, $storage:ty, $share:ty, $cells:ty, $buffer:ty;)*) => { $(
             pub struct $name<P = ()>(PhantomData<P>);
 
             impl<P: Probe> Rung for $name<P> {
                 type Probe = P;
+                type Lookup = $lookup;
                 type Waker = $waker;
                 type Queue = $queue;
                 type Storage = $storage;
@@ -2928,38 +3110,39 @@ mod rungs {
 
     rungs! {
         // The ladder.
-        SlabIndex:       false false Address,              Plain,  InSlot,     ByReference, Unchecked, Small;
-        ClonedWaker:     true  false Address,              Plain,  InSlot,     ByReference, Unchecked, Small;
-        PerOperation:    true  true  Address,              Plain,  InSlot,     ByReference, Unchecked, Small;
-        EmbeddedWaker:   true  true  Embedded,             Plain,  InSlot,     ByReference, Unchecked, Small;
-        RcWaker:         true  true  RcPointer,            Plain,  InSlot,     ByReference, Unchecked, Small;
-        ArcWaker:        true  true  SharedArc,            Plain,  InSlot,     ByReference, Unchecked, Small;
-        AtomicQueue:     true  true  SharedArc,            Atomic, InSlot,     ByReference, Unchecked, Small;
-        ArcPerTask:      true  true  OwnArc,               Atomic, InSlot,     ByReference, Unchecked, Small;
-        BoxedDyn:        true  true  OwnArc,               Atomic, InDyn,      ByReference, Unchecked, Small;
-        RcHandles:       true  true  OwnArc,               Atomic, InDyn,      ByRc,        Unchecked, Small;
-        CheckedCells:    true  true  OwnArc,               Atomic, InDyn,      ByRc,        Checked,   Small;
-        MutexQueue:      true  true  OwnArc,               Locked, InDyn,      ByRc,        Checked,   Small;
+        GenericRuntime:  false false Direct,  Address,              Plain,  InSlot,     ByReference, Unchecked, Small;
+        SlabIndex:       false false Indexed, Address,              Plain,  InSlot,     ByReference, Unchecked, Small;
+        ClonedWaker:     true  false Indexed, Address,              Plain,  InSlot,     ByReference, Unchecked, Small;
+        PerOperation:    true  true  Indexed, Address,              Plain,  InSlot,     ByReference, Unchecked, Small;
+        EmbeddedWaker:   true  true  Indexed, Embedded,             Plain,  InSlot,     ByReference, Unchecked, Small;
+        RcWaker:         true  true  Indexed, RcPointer,            Plain,  InSlot,     ByReference, Unchecked, Small;
+        ArcWaker:        true  true  Indexed, SharedArc,            Plain,  InSlot,     ByReference, Unchecked, Small;
+        AtomicQueue:     true  true  Indexed, SharedArc,            Atomic, InSlot,     ByReference, Unchecked, Small;
+        ArcPerTask:      true  true  Indexed, OwnArc,               Atomic, InSlot,     ByReference, Unchecked, Small;
+        BoxedDyn:        true  true  Indexed, OwnArc,               Atomic, InDyn,      ByReference, Unchecked, Small;
+        RcHandles:       true  true  Indexed, OwnArc,               Atomic, InDyn,      ByRc,        Unchecked, Small;
+        CheckedCells:    true  true  Indexed, OwnArc,               Atomic, InDyn,      ByRc,        Checked,   Small;
+        MutexQueue:      true  true  Indexed, OwnArc,               Locked, InDyn,      ByRc,        Checked,   Small;
         // From the leanest rung.
-        LeanRcHandles:   false false Address,              Plain,  InSlot,     ByRc,        Unchecked, Small;
-        LeanChecked:     false false Address,              Plain,  InSlot,     ByReference, Checked,   Small;
-        LeanAtomic:      false false Address,              Atomic, InSlot,     ByReference, Unchecked, Small;
-        LeanMutex:       false false Address,              Locked, InSlot,     ByReference, Unchecked, Small;
-        LeanBox:         false false Address,              Plain,  InBox,      ByReference, Unchecked, Small;
-        LeanDyn:         false false Address,              Plain,  InDyn,      ByReference, Unchecked, Small;
-        LeanCallerDyn:   false false Address,              Plain,  CallerDyn,  ByReference, Unchecked, Small;
-        LeanDynInPlace:  false false Address,              Plain,  DynInPlace, ByReference, Unchecked, Small;
+        LeanRcHandles:   false false Indexed, Address,              Plain,  InSlot,     ByRc,        Unchecked, Small;
+        LeanChecked:     false false Indexed, Address,              Plain,  InSlot,     ByReference, Checked,   Small;
+        LeanAtomic:      false false Indexed, Address,              Atomic, InSlot,     ByReference, Unchecked, Small;
+        LeanMutex:       false false Indexed, Address,              Locked, InSlot,     ByReference, Unchecked, Small;
+        LeanBox:         false false Indexed, Address,              Plain,  InBox,      ByReference, Unchecked, Small;
+        LeanDyn:         false false Indexed, Address,              Plain,  InDyn,      ByReference, Unchecked, Small;
+        LeanCallerDyn:   false false Indexed, Address,              Plain,  CallerDyn,  ByReference, Unchecked, Small;
+        LeanDynInPlace:  false false Indexed, Address,              Plain,  DynInPlace, ByReference, Unchecked, Small;
         // Large buffers.
-        LargeZeroed:     false false Address,              Plain,  InSlot,     ByReference, Unchecked, Large;
-        LargeUnzeroed:   false false Address,              Plain,  InSlot,     ByReference, Unchecked, Unzeroed;
-        LargeDyn:        false false Address,              Plain,  InDyn,      ByReference, Unchecked, Unzeroed;
-        LargeDynInPlace: false false Address,              Plain,  DynInPlace, ByReference, Unchecked, Unzeroed;
+        LargeZeroed:     false false Indexed, Address,              Plain,  InSlot,     ByReference, Unchecked, Large;
+        LargeUnzeroed:   false false Indexed, Address,              Plain,  InSlot,     ByReference, Unchecked, Unzeroed;
+        LargeDyn:        false false Indexed, Address,              Plain,  InDyn,      ByReference, Unchecked, Unzeroed;
+        LargeDynInPlace: false false Indexed, Address,              Plain,  DynInPlace, ByReference, Unchecked, Unzeroed;
         // Wakers, where they are cloned for each operation.
-        NoopWaker:       true  true  Noop,                 Plain,  InSlot,     ByReference, Unchecked, Small;
-        CachedCheck:     true  true  CheckedRc<Cached>,    Plain,  InSlot,     ByReference, Unchecked, Small;
-        AskedCheck:      true  true  CheckedRc<Asked>,     Plain,  InSlot,     ByReference, Unchecked, Small;
-        AddressCheck:    true  true  CheckedRc<ByAddress>, Plain,  InSlot,     ByReference, Unchecked, Small;
-        ArcKept:         true  false SharedArc,            Plain,  InSlot,     ByReference, Unchecked, Small;
+        NoopWaker:       true  true  Indexed, Noop,                 Plain,  InSlot,     ByReference, Unchecked, Small;
+        CachedCheck:     true  true  Indexed, CheckedRc<Cached>,    Plain,  InSlot,     ByReference, Unchecked, Small;
+        AskedCheck:      true  true  Indexed, CheckedRc<Asked>,     Plain,  InSlot,     ByReference, Unchecked, Small;
+        AddressCheck:    true  true  Indexed, CheckedRc<ByAddress>, Plain,  InSlot,     ByReference, Unchecked, Small;
+        ArcKept:         true  false Indexed, SharedArc,            Plain,  InSlot,     ByReference, Unchecked, Small;
     }
 }
 
@@ -2998,7 +3181,12 @@ impl Variant {
 
 /// The variant that is a rung.
 fn on_rung<R: rungs::Twin>(name: &'static str, base: &'static str) -> Variant {
-    Variant::new(name, base, R::Counted::switches(), [rung::<R::Timed>, rung::<R::Counted>])
+    Variant::new(
+        name,
+        base,
+        R::Counted::switches(),
+        [rung::<R::Timed, Pipeline>, rung::<R::Counted, Pipeline>],
+    )
 }
 
 /// Names of the variants that more than one function mentions.
@@ -3015,14 +3203,16 @@ pub mod label {
     pub enum Split {}
     pub enum Frontier {}
     pub enum ReadyQueue {}
+    pub enum StreamInFuture {}
     pub enum Work {}
 }
 
 /// The ladder, from the loop down: each variant is compared with the one before.
 pub fn ladder() -> Vec<Variant> {
     use rungs::*;
-    let indexed = <SlabIndex as Twin>::Counted::switches();
-    let queued = Switches { lookup: "reference", ..indexed };
+    let generic = <GenericRuntime as Twin>::Counted::switches();
+    let owning = Switches { runtime: "frontier", ..generic };
+    let queued = Switches { placement: "entry", ..owning };
     let frontier_switches = Switches { dispatch: "at once", ..queued };
     let split = Switches { task: "by hand", ..frontier_switches };
     let manual = Switches { structure: "loop", ..split };
@@ -3030,6 +3220,7 @@ pub fn ladder() -> Vec<Variant> {
     type ForSplit = Timed<label::Split>;
     type ForFrontier = Timed<(label::Frontier, Pipeline)>;
     type ForQueue = Timed<label::ReadyQueue>;
+    type ForOwning = Timed<label::StreamInFuture>;
     type No = NoWork;
     let by_hand: [World; 2] = [by_hand::<Pipeline, No, ForLoop>, by_hand::<Pipeline, No, Counted>];
     let new = Variant::new;
@@ -3053,7 +3244,14 @@ pub fn ladder() -> Vec<Variant> {
             queued,
             [frontier_queued::<Pipeline, No, ForQueue>, frontier_queued::<Pipeline, No, Counted>],
         ),
-        on_rung::<SlabIndex>("slab index", "ready queue"),
+        new(
+            "stream in future",
+            "ready queue",
+            owning,
+            [frontier_owning::<Pipeline, No, ForOwning>, frontier_owning::<Pipeline, No, Counted>],
+        ),
+        on_rung::<GenericRuntime>("generic runtime", "stream in future"),
+        on_rung::<SlabIndex>("slab index", "generic runtime"),
         on_rung::<ClonedWaker>("cloned waker", "slab index"),
         on_rung::<PerOperation>("bound per operation", "cloned waker"),
         on_rung::<EmbeddedWaker>("embedded waker", "bound per operation"),
