@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 from scipy import stats
 
-from async_cost.load import KEY
+from async_cost.pairs import BASE_KEY, KEY
 
 #: Share of intervals that are to hold the truth.
 CONFIDENCE = 0.95
@@ -38,32 +38,48 @@ def trial_times(time: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def paired_ratios(trials: pl.DataFrame, baseline: str, within: Sequence[str] = ("parameter",)) -> pl.DataFrame:
-    """Every variant against `baseline`, within the same round and `within`.
+def paired_ratios(
+    trials: pl.DataFrame, baseline: str | pl.DataFrame, within: Sequence[str] = ("parameter",)
+) -> pl.DataFrame:
+    """Every variant against `baseline`, within the same round.
 
     Returns bench, variant, parameter, round, ns, ratio (ns / ns of the baseline) and difference_ns (ns - that), without
-    the baseline's own rows. Any variant may be the baseline. `within` are further key columns that have to agree;
-    studies whose bench is a task (and not a variant's name) add "bench". Raises ValueError when the baseline is
-    missing for all, or is not one row for each round.
+    the baseline's own rows. `baseline` is the frame `Run.pairs`, which says for each key what it is compared with; keys that it
+    does not name, and rounds that lack one of the two, have no ratio. Or it is the name of any variant; then `within` are
+    the key columns that have to agree, and ValueError is raised when it is missing for all, or is not one row for each round.
     """
+    if isinstance(baseline, pl.DataFrame):
+        return _by_pairs(trials, baseline)
     base = trials.filter(pl.col("variant") == baseline)
     if base.is_empty():
         raise ValueError(f"no trial of the baseline {baseline!r}")
     return _paired(trials, base, baseline, within)
 
 
+def _by_pairs(trials: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
+    if pairs.select(KEY).is_duplicated().any():
+        raise ValueError("a key is compared with more than one baseline: ask for one pair at a time")
+    base = trials.select(*(pl.col(name).alias(f"baseline_{name}") for name in KEY), "round", base_ns="ns")
+    return _ratios(trials.join(pairs.select(*KEY, *BASE_KEY), on=KEY).join(base, on=[*BASE_KEY, "round"]))
+
+
 def _paired(trials: pl.DataFrame, base: pl.DataFrame, baseline: str, within: Sequence[str]) -> pl.DataFrame:
     here = [*within, "round"]
     if base.select(here).is_duplicated().any():
         raise ValueError(f"the baseline {baseline!r} is ambiguous within {here}: name more columns in `within`")
+    return _ratios(
+        trials.filter(pl.col("variant") != baseline).join(base.select(*here, pl.col("ns").alias("base_ns")), on=here)
+    )
+
+
+def _ratios(joined: pl.DataFrame) -> pl.DataFrame:
+    """Ratio and difference of `ns` and `base_ns`, which stand side by side."""
     return (
-        trials.filter(pl.col("variant") != baseline)
-        .join(base.select(*here, pl.col("ns").alias("base_ns")), on=here)
-        .with_columns(
+        joined.with_columns(
             (pl.col("ns") / pl.col("base_ns")).alias("ratio"),
             (pl.col("ns") - pl.col("base_ns")).alias("difference_ns"),
         )
-        .drop("base_ns", "position", strict=False)
+        .drop("base_ns", "position", *BASE_KEY, strict=False)
         .sort(*KEY, "round")
     )
 

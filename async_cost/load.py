@@ -8,12 +8,10 @@ from pathlib import Path
 import polars as pl
 
 from async_cost.errors import DataError, quoted
+from async_cost.pairs import BASE_KEY, KEY, pairs_of
 from async_cost.places import runs_root, shown
 from async_cost.run_info import RunInfo, StudyInfo, read_run_info
 from async_cost.tables import REMEASURE, CountRows, TimeRows, read_table
-
-#: What names one measured thing. A study's files, the published figures and the claims use the same words.
-KEY = ("bench", "variant", "parameter")
 
 
 @dataclass(frozen=True)
@@ -24,6 +22,7 @@ class Run:
     info: RunInfo
     _times: dict[str, pl.DataFrame] = field(repr=False)
     _counts: dict[str, pl.DataFrame] = field(repr=False)
+    _pairs: dict[str, pl.DataFrame] = field(repr=False)
 
     def study(self, study: str) -> StudyInfo:
         """How `study` was measured. Raises `DataError` when the run does not hold it."""
@@ -37,11 +36,15 @@ class Run:
 
     def whole_time(self, study: str) -> pl.DataFrame:
         """`time` without the variants that failed: their rounds so far are kept, but nothing is estimated from them."""
-        failed = {"bench": [], "variant": [], "parameter": []}
-        for entry in self.study(study).failed:
-            for name in KEY:
-                failed[name].append(getattr(entry, name))
-        return self.time(study).join(pl.DataFrame(failed, schema=dict.fromkeys(KEY, pl.String)), on=KEY, how="anti")
+        return self.time(study).join(_failed(self.study(study)), on=KEY, how="anti")
+
+    def pairs(self, study: str) -> pl.DataFrame:
+        """What is compared with what: bench, variant, parameter, baseline_bench, baseline_variant, baseline_parameter, group, limit.
+
+        `limit` is the half-width of the region of practical equivalence of the group. Keys that failed are among them.
+        """
+        self._require(study)
+        return self._pairs[study]
 
     def counts(self, study: str) -> pl.DataFrame:
         """Exact counts for one iteration: study, bench, variant, parameter, counter, value."""
@@ -120,11 +123,11 @@ def load_run(path: Path) -> Run:
         raise DataError(path, "there is no such run", f"Runs are the folders {shown(runs_root())}/<machine>/<utc-time>")
     info = read_run_info(path / "run.json")
     _no_stray_tables(path, info)
-    times, counts = {}, {}
+    times, counts, pairs = {}, {}, {}
     for study, details in info.studies.items():
-        times[study] = _load_time(_table_file(path, f"{study}.time.csv"), study, details)
+        times[study], pairs[study] = _load_time(_table_file(path, f"{study}.time.csv"), study, details)
         counts[study] = read_table(_table_file(path, f"{study}.counts.csv"), CountRows, study).drop("line")
-    return Run(path, info, times, counts)
+    return Run(path, info, times, counts, pairs)
 
 
 def _table_file(folder: Path, name: str) -> Path:
@@ -143,25 +146,36 @@ def _no_stray_tables(folder: Path, info: RunInfo) -> None:
             )
 
 
-def _load_time(path: Path, study: str, details: StudyInfo) -> pl.DataFrame:
+def _failed(details: StudyInfo) -> pl.DataFrame:
+    """The keys that failed: bench, variant, parameter."""
+    rows = [(entry.bench, entry.variant, entry.parameter) for entry in details.failed]
+    return pl.DataFrame(rows, schema=dict.fromkeys(KEY, pl.String), orient="row")
+
+
+def _load_time(path: Path, study: str, details: StudyInfo) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The samples of a study and its comparisons, which have to agree with each other."""
     time = read_table(path, TimeRows, study)
     if time.is_empty():
         raise DataError(path, "no samples: the run is empty", REMEASURE, row=1)
-    _check_baseline(path, time, details)
+    pairs = pairs_of(details, pl.concat([time.select(KEY), _failed(details)]).unique(maintain_order=True), path)
+    _check_baselines(path, time, pairs, details)
     _check_rounds(path, time, details)
     _check_samples(path, time, details)
-    return time.drop("line")
+    return time.drop("line"), pairs
 
 
-def _check_baseline(path: Path, time: pl.DataFrame, details: StudyInfo) -> None:
-    """Ratios are taken within a round and parameter, so each of them needs the baseline."""
-    here = ["parameter", "round"]
-    baseline = time.filter(pl.col("variant") == details.baseline)
-    orphan = time.join(baseline, on=here, how="anti").sort("line").head(1)
+def _check_baselines(path: Path, time: pl.DataFrame, pairs: pl.DataFrame, details: StudyInfo) -> None:
+    """Ratios are taken within a round, so each of them needs its baseline there, unless that failed."""
+    needed = pairs.join(_failed(details), left_on=BASE_KEY, right_on=KEY, how="anti")
+    orphan = (
+        time.join(needed, on=KEY)
+        .join(time, left_on=(*BASE_KEY, "round"), right_on=(*KEY, "round"), how="anti")
+        .sort("line")
+        .head(1)
+    )
     for row in orphan.iter_rows(named=True):
-        problem = (
-            f"round {row['round']} has no baseline {quoted(details.baseline)} for parameter {quoted(row['parameter'])}"
-        )
+        baseline, parameter = quoted(row["baseline_variant"]), quoted(row["baseline_parameter"])
+        problem = f"round {row['round']} has no baseline {baseline} for parameter {parameter}"
         raise DataError(path, problem, REMEASURE, row["line"], "variant")
 
 
@@ -180,12 +194,18 @@ def _check_rounds(path: Path, time: pl.DataFrame, details: StudyInfo) -> None:
 
 
 def _check_samples(path: Path, time: pl.DataFrame, details: StudyInfo) -> None:
-    """A trial has all its samples, taken at one position of its round."""
+    """A trial has as many samples as every other of its key, at most those of the study, taken at one position of its round."""
     trials = time.group_by(*KEY, "round", maintain_order=True).agg(
         pl.len().alias("samples"), pl.col("position").n_unique().alias("positions"), pl.col("line").min()
     )
-    for row in trials.filter(pl.col("samples") != details.samples).sort("line").head(1).iter_rows(named=True):
-        problem = f"the trial that starts here has {row['samples']} samples instead of {details.samples}"
+    trials = trials.with_columns(pl.col("samples").max().over(KEY).alias("usual"))
+    for row in trials.filter(pl.col("samples") != pl.col("usual")).sort("line").head(1).iter_rows(named=True):
+        problem = f"the trial that starts here has {row['samples']} samples instead of {row['usual']}"
+        raise DataError(path, problem, REMEASURE, row["line"], "sample")
+    for row in trials.filter(pl.col("samples") > details.samples).sort("line").head(1).iter_rows(named=True):
+        problem = (
+            f"the trial that starts here has {row['samples']} samples, more than the {details.samples} of the study"
+        )
         raise DataError(path, problem, REMEASURE, row["line"], "sample")
     for row in trials.filter(pl.col("positions") != 1).sort("line").head(1).iter_rows(named=True):
         raise DataError(path, "the trial that starts here has two positions", REMEASURE, row["line"], "position")

@@ -1,15 +1,15 @@
 """run.json: what is known about a run besides its numbers, as typed records.
 
 A record knows its fields and nothing else: an unknown field, a missing one or one of another type is a `DataError`,
-since a reader that skips what it does not know cannot promise to have understood the rest. Facts that the measuring
-machine could not tell are None.
+since a reader that skips what it does not know cannot promise to have understood the rest. Fields with a default came later: runs from
+before may lack them. Facts that the measuring machine could not tell are None.
 """
 
 import json
 import re
 import types
 import typing
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from pathlib import Path
 
 from async_cost.errors import DataError, quoted
@@ -20,6 +20,8 @@ ORIGINS = ("notebook", "native")
 
 SLUG = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 UTC_NAME = re.compile(r"\d{8}T\d{6}Z")
+#: How far the A/A control of a group of comparisons may reach from 1, unless the study says otherwise.
+LIMIT = 0.01
 UTC_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 
 
@@ -92,8 +94,33 @@ class FailedVariant:
 
 
 @dataclass(frozen=True)
+class Comparison:
+    """One measured key beside the key that it is compared with, and the group whose limit holds for the two."""
+
+    bench: str
+    variant: str
+    parameter: str
+    baseline_bench: str
+    baseline_variant: str
+    baseline_parameter: str
+    group: str
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        return self.bench, self.variant, self.parameter
+
+    @property
+    def baseline(self) -> tuple[str, str, str]:
+        return self.baseline_bench, self.baseline_variant, self.baseline_parameter
+
+
+@dataclass(frozen=True)
 class StudyInfo:
-    """How one study was measured. Loads are averages over 1, 5 and 15 minutes; steal is in ms since boot, all CPUs."""
+    """How one study was measured. Loads are averages over 1, 5 and 15 minutes; steal is in ms since boot, all CPUs.
+
+    `groups` maps the name of each group of comparisons to the half-width of its region of practical equivalence, which is also what
+    its A/A controls have to keep. `comparisons` is None in runs that declared none; `async_cost.pairs` knows what holds then.
+    """
 
     state: str
     baseline: str
@@ -111,6 +138,8 @@ class StudyInfo:
     steal_before_ms: float | None
     steal_after_ms: float | None
     failed: tuple[FailedVariant, ...]
+    comparisons: tuple[Comparison, ...] | None = None
+    groups: dict[str, float] = field(default_factory=lambda: {"": LIMIT})
 
 
 @dataclass(frozen=True)
@@ -143,6 +172,8 @@ def read_run_info(path: Path) -> RunInfo:
     info = _record(path, RunInfo, document, "")
     _check_names(path, info)
     _check_complete(path, info)
+    for study, details in info.studies.items():
+        _check_comparisons(path, details, f"studies.{study}")
     _check_codegen(path, info.codegen)
     return info
 
@@ -228,15 +259,16 @@ def _one_of(path: Path, kinds: tuple, value: object, field: str) -> object:
 def _fields(path: Path, kind: type, value: dict, field: str) -> object:
     hints = typing.get_type_hints(kind)
     names = [entry.name for entry in fields(kind)]
+    required = {entry.name for entry in fields(kind) if entry.default is entry.default_factory is MISSING}
     prefix = f"{field}." if field else ""
     for name in value:
         if name not in names:
             remedy = "Nothing is dropped silently: use the revision of async-cost that made the run"
             raise DataError(path, f"unknown field {quoted(name)}", remedy, column=f"{prefix}{quoted(name)}")
     for name in names:
-        if name not in value:
+        if name in required and name not in value:
             raise DataError(path, "the field is missing", "An unknown fact is null, not left out", column=prefix + name)
-    return kind(**{name: _record(path, hints[name], value[name], prefix + name) for name in names})
+    return kind(**{name: _record(path, hints[name], value[name], prefix + name) for name in names if name in value})
 
 
 def _text(path: Path, value: str, field: str) -> str:
@@ -298,6 +330,32 @@ def _check_complete(path: Path, info: RunInfo) -> None:
             raise DataError(path, problem, remedy, column=f"studies.{study}.state")
         if details.rounds < 1 or details.samples < 1:
             raise DataError(path, f"study {study} has no rounds", "Measure again", column=f"studies.{study}.rounds")
+
+
+def _check_comparisons(path: Path, details: StudyInfo, field: str) -> None:
+    """A key is compared once, with another key, in a group that has a limit."""
+    remedy = "Restore the file from where it was measured"
+    for name, limit in details.groups.items():
+        if not 0 < limit < 1:
+            problem = f"the limit {limit} of group {quoted(name)} is no share between 0 and 1"
+            raise DataError(path, problem, remedy, column=f"{field}.groups")
+    if details.comparisons is None and "" not in details.groups:
+        raise DataError(
+            path, "no comparison is declared, and there is no group '' for all", remedy, column=f"{field}.groups"
+        )
+    seen = set()
+    for entry in details.comparisons or ():
+        key = quoted(" / ".join(entry.key))
+        if entry.group not in details.groups:
+            problem = f"{key} is compared in group {quoted(entry.group)}, which has no limit"
+        elif entry.key == entry.baseline:
+            problem = f"{key} is compared with itself"
+        elif entry.key in seen:
+            problem = f"{key} is compared twice"
+        else:
+            seen.add(entry.key)
+            continue
+        raise DataError(path, problem, remedy, column=f"{field}.comparisons")
 
 
 def _check_codegen(path: Path, codegen: Codegen) -> None:

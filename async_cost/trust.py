@@ -4,8 +4,9 @@ A control is the baseline measured a second time under another name. Its true ra
 it is what the run says about nothing. When its interval misses 1, or is wider than differences that we want
 to speak about, then every other interval of that run is suspect too and no verdict is given.
 
-A study has several controls, one for each parameter. Their intervals are widened (Bonferroni) so that they hold 1 all together
-in 95 % of honest runs; with one interval of 95 % each, two controls would call every tenth honest run untrustworthy.
+A study has several controls, at least one for each group of comparisons and each parameter. Their intervals are widened (Bonferroni) so
+that they hold 1 all together in 95 % of honest runs; with one interval of 95 % each, two controls would call every tenth honest run
+untrustworthy. How far a control may reach from 1 is the limit of its group: the region that counts as "the same" there.
 """
 
 from dataclasses import dataclass
@@ -15,9 +16,8 @@ import polars as pl
 from async_cost import words
 from async_cost.estimate import CONFIDENCE, estimates, paired_ratios, trial_times
 from async_cost.load import KEY, Run
+from async_cost.pairs import due_controls
 
-#: How far the interval of a control may reach from 1: as far as the region that counts as "the same".
-LIMIT = 0.01
 #: Share of the machine's time taken by other guests from which on it is worth a remark.
 STEAL_SHARE = 0.01
 #: Processes waiting for a core before the run began, for each core, from which on it is worth a remark.
@@ -29,7 +29,8 @@ class Trust:
     """Whether a study of a run is evidence, and why.
 
     `reasons` say why it is not (empty when trusted), `remarks` what else a reader should know. Both are sentences in
-    Markdown, words of the run escaped. `controls` holds bench, variant, parameter, ratio, low, high, q1, q3, rounds of the controls.
+    Markdown, words of the run escaped. `controls` holds bench, variant, parameter, ratio, low, high, q1, q3, rounds, group, limit of the
+    controls.
     """
 
     trusted: bool
@@ -42,19 +43,28 @@ class Trust:
         return text if self.trusted else f"*In this run:* {text}"
 
 
-def trust(run: Run, study: str, limit: float = LIMIT) -> Trust:
-    """Judges `study` of `run` by its profile and its controls."""
-    details = run.study(study)
-    names = list(details.controls)
-    trials = trial_times(run.whole_time(study))
-    ratios = paired_ratios(trials, details.baseline).filter(pl.col("variant").is_in(names))
+def trust(run: Run, study: str, limit: float | None = None, group: str | None = None) -> Trust:
+    """Judges `study` of `run`, or one `group` of its comparisons alone, by its profile and its controls.
+
+    A study is trusted when all its groups are. `limit` replaces the limits that the study declared. Raises ValueError for a group that
+    the study does not have.
+    """
+    if group is not None and group not in run.study(study).groups:
+        raise ValueError(f"{study} has no group {group!r}")
+    pairs = run.pairs(study)
+    due = due_controls(run.study(study), pairs)
+    if group is not None:
+        pairs, due = pairs.filter(group=group), due.filter(group=group)
+    if limit is not None:
+        due = due.with_columns(limit=pl.lit(limit))
+    ratios = paired_ratios(trial_times(run.whole_time(study)), due)
     together = 1 - (1 - CONFIDENCE) / max(1, ratios.select(KEY).n_unique())
-    controls = estimates(ratios, confidence=together)
+    controls = estimates(ratios, confidence=together).join(due.select(*KEY, "group", "limit"), on=KEY).sort(KEY)
     reasons = [
         *_profile_reason(run.info.profile),
-        *([] if names else ["the run has no A/A control"]),
-        *_missing_controls(trials, details.baseline, names),
-        *(reason for row in controls.iter_rows(named=True) for reason in _control_reasons(row, limit)),
+        *_uncontrolled_groups(pairs, due),
+        *_missing_controls(due, controls),
+        *(reason for row in controls.iter_rows(named=True) for reason in _control_reasons(row, row["limit"])),
     ]
     return Trust(not reasons, tuple(reasons), tuple(_remarks(run, study)), controls)
 
@@ -81,21 +91,27 @@ def _profile_reason(profile: str) -> list[str]:
     return ["the profile is quick, which shows that everything works and is never evidence"]
 
 
-def _missing_controls(trials: pl.DataFrame, baseline: str, names: list[str]) -> list[str]:
-    """Controls that a parameter lacks. Levels of own work (`work=`) have none: they differ from others in the work alone."""
-    parameters = trials.filter(variant=baseline)["parameter"].unique().sort()
-    measured = set(trials.select("variant", "parameter").rows())
-    return [
-        f"the A/A control {words.code(name)} ({words.code(parameter)}) was not measured"
-        for parameter in parameters
-        for name in names
-        if "work=" not in parameter and (name, parameter) not in measured
-    ]
+def _uncontrolled_groups(pairs: pl.DataFrame, due: pl.DataFrame) -> list[str]:
+    """Without a control nobody knows what the ratios of a group are worth."""
+    if due.is_empty():
+        return ["the run has no A/A control"]
+    groups = pairs.join(due, on="group", how="anti")["group"].unique().sort()
+    return [f"the comparisons {_of_group(group)} have no A/A control" for group in groups]
+
+
+def _of_group(group: str) -> str:
+    return f"of group {words.code(group)}" if group else "that belong to no named group"
+
+
+def _missing_controls(due: pl.DataFrame, controls: pl.DataFrame) -> list[str]:
+    """Controls that were to be measured and have no ratio: they, or what they repeat, failed or are not there."""
+    missing = due.join(controls, on=KEY, how="anti").sort("parameter", "variant", "bench")
+    return [f"the A/A control {words.key(row)} was not measured" for row in missing.iter_rows(named=True)]
 
 
 def _control_reasons(row: dict, limit: float) -> list[str]:
     """Why one control fails: a row of `estimates`."""
-    what = f"the A/A control {words.code(row['variant'])} ({words.code(row['parameter'])})"
+    what = f"the A/A control {words.key(row)}"
     if not row["low"] <= 1 <= row["high"]:
         return [f"{what} differs from its twin, to which it is identical: {words.interval(row['low'], row['high'])}"]
     if max(1 - row["low"], row["high"] - 1) > limit:
@@ -122,7 +138,7 @@ def _remarks(run: Run, study: str) -> list[str]:
     elif not run.info.git.clean:
         remarks.append("The measured code had changes that are in no revision.")
     for entry in details.failed:
-        name = f"{words.code(entry.variant)} ({words.code(entry.parameter)})"
+        name = words.key(vars(entry))
         remarks.append(f"{name} failed and is missing or incomplete: {words.escape(entry.error)}.")
     return remarks
 

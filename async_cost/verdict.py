@@ -1,18 +1,19 @@
 """From an interval to a word.
 
-Two variants are practically equivalent when their ratio lies within +-1 %: below that, where the linker puts a
-function matters more than what it does. An interval entirely above that region says slower, entirely below faster, entirely
-inside same; one that reaches across a border leaves the question undecided.
+Two variants are practically equivalent when their ratio lies within +-1 %, or within what their group of comparisons declares: below that,
+where the linker puts a function, or which thread wakes first, matters more than what was changed. An interval entirely above that region
+says slower, entirely below faster, entirely inside same; one that reaches across a border leaves the question undecided.
 """
 
 from enum import StrEnum
 
 import polars as pl
 
+from async_cost.run_info import LIMIT
 from async_cost.trust import Trust
 
-#: Half the width of the region of practical equivalence around 1.
-EQUIVALENCE = 0.01
+#: Half the width of the region of practical equivalence around 1, unless a group of comparisons declares another.
+EQUIVALENCE = LIMIT
 
 
 class Verdict(StrEnum):
@@ -39,10 +40,10 @@ def verdict(low: float, high: float, equivalence: float = EQUIVALENCE) -> Verdic
     return Verdict.UNDECIDED
 
 
-def with_verdicts(estimated: pl.DataFrame, trust: Trust, equivalence: float = EQUIVALENCE) -> pl.DataFrame:
+def with_verdicts(estimated: pl.DataFrame, trust: Trust, equivalence: float | pl.Expr = EQUIVALENCE) -> pl.DataFrame:
     """Adds the column `verdict` to a frame with low and high of a ratio.
 
-    When the run is not trusted the column is null throughout, so whatever is made of it concludes nothing.
+    `equivalence` is one half-width for all rows, or an expression for the column that holds each row's own. When the run is not trusted the column is null throughout, so whatever is made of it concludes nothing.
     """
     low, high = pl.col("low"), pl.col("high")
     word = (

@@ -8,10 +8,12 @@ on one line: the blank between them does not break. And text that comes from a f
 
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 
 import polars as pl
+
+from async_cost.pairs import CONTROL
 
 #: From this ratio on "3.6 times the time" reads better than "260 % more time".
 TIMES_FROM = 1.5
@@ -48,6 +50,16 @@ def code(text: object) -> str:
     """A name from the data, in code type. (Backticks, the one thing that ends code type, become apostrophes.)"""
     shown = "".join(c if c.isprintable() else " " for c in str(text)).replace("`", "'")
     return f"`{shown}`"
+
+
+def key(row: Mapping[str, object]) -> str:
+    """What a row with `variant`, `parameter` and perhaps `bench` is about: the variant, and the parameter in brackets if there is one.
+
+    The bench is said where it does more than repeat the variant: `` `Spawn` in `ThreadPool` (`N=10`) ``.
+    """
+    bench, variant, parameter = (str(row.get(name, "")) for name in ("bench", "variant", "parameter"))
+    more = f" in {code(bench)}" if bench and not bench.startswith(variant.removesuffix(CONTROL)) else ""
+    return f"{code(variant)}{more}" + (f" ({code(parameter)})" if parameter else "")
 
 
 def counted(count: int, noun: str, plural: str | None = None) -> str:
