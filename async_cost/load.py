@@ -91,9 +91,12 @@ def find_runs(root: Path | None = None) -> list[Path]:
 
 
 def choose_run(
-    study: str, environ: Mapping[str, str] = os.environ, root: Path | None = None, instead: str | None = None
+    study: str | None = None,
+    environ: Mapping[str, str] = os.environ,
+    root: Path | None = None,
+    instead: str | None = None,
 ) -> Run:
-    """The run that the environment variable ASYNC_COST_RUN names, else the newest one that holds `study`.
+    """The run that the environment variable ASYNC_COST_RUN names, else the newest one that holds `study`; any run where that is None.
 
     A notebook that has something to say without `study` names another one `instead` that will do where `study` is missing. Raises
     `DataError` when there is no run, or when the one to be read is damaged: an older run never stands in silently.
@@ -101,15 +104,17 @@ def choose_run(
     wanted = [study] if instead is None else [study, instead]
     if named := environ.get("ASYNC_COST_RUN"):
         run = load_run(Path(named))
-        run.study(next((held for held in wanted if held in run.info.studies), study))
+        if study is not None:
+            run.study(next((held for held in wanted if held in run.info.studies), study))
         return run
     for name in wanted:
         for path in find_runs(root):
             run = load_run(path)
-            if name in run.info.studies:
+            if name is None or name in run.info.studies:
                 return run
     searched = runs_root() if root is None else root
-    raise DataError(searched, f"no run of {study} is here", "Measure one with `make report`, or set ASYNC_COST_RUN")
+    sought = "no run" if study is None else f"no run of {study}"
+    raise DataError(searched, f"{sought} is here", "Measure one with `make report`, or set ASYNC_COST_RUN")
 
 
 def load_run(path: Path) -> Run:

@@ -84,6 +84,7 @@ class Page:
     trust: Markup | None
     trusted: bool
     has_charts: bool
+    has_claims: bool
     pdf: str | None = None
     href: str = field(init=False)
 
@@ -151,6 +152,7 @@ def _page(notebook: Path) -> Page:
         trust=trust and Markup(markup.safe_output_markdown(trust.text)),
         trusted=trust is None or trust.trusted,
         has_charts=figures.seen,
+        has_claims='<div class="claims">' in body,
     )
 
 
@@ -271,7 +273,8 @@ def _write(
     )
     _replace(written[0], front)
     for page in pages:
-        scripts = [_chart_library(), _page_script()] if page.has_charts else []
+        scripts = [_chart_library(), _script("page.js")] if page.has_charts else []
+        scripts += [_script("claims.js")] if page.has_claims else []
         html = environment.get_template("page.html.j2").render(
             **common,
             notices=_notices(info, [page]),
@@ -327,8 +330,8 @@ def _chart_library() -> str:
 
 
 @cache
-def _page_script() -> str:
-    return (TEMPLATE / "page.js").read_text(encoding="utf-8")
+def _script(name: str) -> str:
+    return (TEMPLATE / name).read_text(encoding="utf-8")
 
 
 def _replace(path: Path, text: str) -> None:

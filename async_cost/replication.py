@@ -154,8 +154,10 @@ class Outcome:
 
     @property
     def clean_disagrees(self) -> bool:
-        """Whether the clean comparison was measured and says another word."""
-        return self.clean is not None and self.clean.verdict not in (self.published.verdict, Verdict.NOT_MEASURED)
+        """Whether both comparisons were measured and say different words."""
+        if self.clean is None or Verdict.NOT_MEASURED in (self.published.verdict, self.clean.verdict):
+            return False
+        return self.clean.verdict != self.published.verdict
 
 
 def outcomes(run: Run, claims: Sequence[Claim] | None = None) -> list[Outcome]:

@@ -51,6 +51,7 @@ ANALYSED = {
     "zero-cost": ("zero-cost",),
     "ladder": ("zero-cost-ladder",),
     "boxing-cost": ("zero-cost-ladder", "zero-cost"),
+    "replication": (),
 }
 
 #: Where runs and pages go; the variables serve tests and machines that keep data elsewhere.

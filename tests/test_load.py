@@ -112,6 +112,14 @@ def test_the_environment_names_the_run(tmp_path):
     assert choose_run(STUDY, {"ASYNC_COST_RUN": str(old)}, tmp_path).path == old
 
 
+def test_a_notebook_about_every_run_takes_the_newest(tmp_path):
+    make_run(tmp_path, rounds=2, name="20260101T000000Z")
+    newest = make_run(tmp_path, rounds=2, name="20260102T000000Z")
+    assert choose_run(environ={}, root=tmp_path).path == newest
+    with pytest.raises(DataError, match="no run is here"):
+        choose_run(environ={}, root=tmp_path / "nowhere")
+
+
 def test_a_damaged_newest_run_is_not_passed_over(tmp_path):
     make_run(tmp_path, {}, rounds=2, work=False)
     newest = make_run(tmp_path, {}, rounds=2, work=False, name="20270101T000000Z")
