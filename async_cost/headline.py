@@ -14,7 +14,7 @@ from pathlib import Path
 import polars as pl
 import vl_convert
 
-from async_cost import charts, estimate, published, words
+from async_cost import charts, estimate, published, replication, words
 from async_cost.load import Run, load_run
 from async_cost.places import repository_root, runs_root
 from async_cost.trust import trust
@@ -33,7 +33,7 @@ def reference_run() -> Run:
 
 
 def text(run: Run) -> str:
-    """Markdown: what async costs in this run, the picture, and the machine under it."""
+    """Markdown: what async costs in this run, the picture, the machine under it, and how many published claims hold."""
     judged, baseline = trust(run, STUDY), run.study(STUDY).baseline
     trials = estimate.trial_times(run.whole_time(STUDY))
 
@@ -54,7 +54,8 @@ def text(run: Run) -> str:
         f"![{words.plain(_description(run))}]({PICTURE})\n\n"
         f"{words.escape(machine.cpu or machine.name)}, {words.counted(machine.logical_cores, 'core')}, "
         f"{words.escape(run.info.toolchain.rustc)}, {words.counted(details.rounds, 'interleaved round')}, "
-        f"run `{run.info.run_id}`. Hollow diamonds: the figures published in 2022."
+        f"run `{run.info.run_id}`. Hollow diamonds: the figures published in 2022.\n\n"
+        f"{replication.told_score(replication.score(run))}"
     )
 
 
