@@ -2,10 +2,13 @@
 //!
 //! Arguments: `measure <rounds> [fault]` measures in the current folder's repository; `count` counts. Faults:
 //! `panic` (one variant panics in every trial), `late` (it panics from its third trial on), `lazy` (one never
-//! calls the bencher), `baseline` (the baseline gives up at its third trial).
+//! calls the bencher), `baseline` (the baseline gives up at its third trial); and in an isolated study `hang`, `abort`,
+//! `leak` (it leaves a thread behind that would keep on changing a static) and `thread` (the measuring process starts one
+//! beforehand).
 
 use std::cell::{Cell, RefCell};
 use std::hint::black_box;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use harness::counting::{self, CountingAllocator};
@@ -13,6 +16,12 @@ use harness::{Bencher, Key, Profile, Sample, Study};
 
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;
+
+/// Longer than any test lasts.
+const WATCHDOG: Duration = Duration::from_secs(100);
+
+/// Set by a thread of the variant that leaks.
+static LEAKED: AtomicBool = AtomicBool::new(false);
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -25,6 +34,9 @@ fn main() {
 }
 
 fn measure(rounds: u32, fault: &str) {
+    if fault == "thread" {
+        std::thread::spawn(|| std::thread::sleep(WATCHDOG));
+    }
     let times = (Duration::from_micros(200), Duration::from_micros(1_000));
     let profile = Profile { name: "test".to_owned(), rounds, warm_up: times.0, trial: times.1 };
     match study(fault).measure(&profile) {
@@ -40,7 +52,11 @@ fn study(fault: &str) -> Study {
     let (fault, baseline_fails) = (fault.to_owned(), fault == "baseline");
     let (trials, baseline_trials) = (Cell::new(0), Cell::new(0));
     let key = |variant: &str| Key::new("sum", variant, "items=100");
-    Study::new("fixture")
+    let mut study = Study::new("fixture");
+    if ["hang", "abort", "leak", "thread"].contains(&fault.as_str()) {
+        study = study.isolated(if fault == "hang" { Duration::from_millis(300) } else { WATCHDOG });
+    }
+    study
         .baseline("loop")
         .bench(key("loop"), move |bencher: &mut Bencher| {
             baseline_trials.set(baseline_trials.get() + 1);
@@ -65,7 +81,7 @@ fn study(fault: &str) -> Study {
             bencher.samples(&mut || {
                 let start = Instant::now();
                 (0..500).for_each(drop_value);
-                Sample { iterations: 500, elapsed: start.elapsed().max(Duration::from_nanos(1)) }
+                Sample::new(500, start.elapsed().max(Duration::from_nanos(1)))
             });
         })
         .bench(key("faulty"), move |bencher: &mut Bencher| {
@@ -74,6 +90,16 @@ fn study(fault: &str) -> Study {
                 "lazy" => {}
                 "panic" => {
                     bencher.iter(&mut || panic!("lost\nin {}", std::env::current_dir().unwrap().display()))
+                }
+                "hang" => bencher.iter(&mut || std::thread::park()),
+                "abort" => bencher.iter(&mut || std::process::abort()),
+                "leak" => {
+                    let leaked = LEAKED.load(Ordering::SeqCst);
+                    std::thread::spawn(|| LEAKED.store(true, Ordering::SeqCst))
+                        .join()
+                        .expect("it cannot fail");
+                    std::thread::spawn(|| std::thread::sleep(WATCHDOG));
+                    bencher.iter(&mut || assert!(!leaked, "an earlier trial is seen"));
                 }
                 "late" if trials.get() > 2 => bencher.fail("tired"),
                 _ => bencher.iter(&mut || drop_value(7)),

@@ -1,20 +1,48 @@
 //! What a study function gets: the place where its set-up ends and its timed region begins.
 
+use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::time::Duration;
 
-use crate::engine::{self, Engine};
+use serde::{Deserialize, Serialize};
+
+use crate::engine::{self, Trial};
 use crate::panics;
-use crate::profile::SAMPLES;
 
 /// One raw observation: so many iterations took so long.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Sample {
     /// Iterations, jobs or bursts done; at least 1.
     pub iterations: u64,
     /// Time that all of them took together.
     pub elapsed: Duration,
+    /// What else was observed, by name; empty in most studies.
+    pub(crate) metrics: Vec<(Cow<'static, str>, u64)>,
+}
+
+impl Sample {
+    /// `iterations` (at least 1) that took `elapsed` together.
+    pub fn new(iterations: u64, elapsed: Duration) -> Self {
+        Self { iterations, elapsed, metrics: Vec::new() }
+    }
+
+    /// Adds another observation of the same sample. Its name is lower-case words joined by `_`, the last of them the
+    /// unit where there is one, as in `p99_ns`. A second value of the same name replaces the first. Every sample of a
+    /// variant has the same metrics, in every round.
+    #[must_use]
+    pub fn with(mut self, metric: impl Into<Cow<'static, str>>, value: u64) -> Self {
+        let metric = metric.into();
+        self.metrics.retain(|(name, _)| *name != metric);
+        self.metrics.push((metric, value));
+        self
+    }
+
+    /// Names of the metrics, in the order in which they were added.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.metrics.iter().map(|(name, _)| name.as_ref())
+    }
 }
 
 /// Calls back into a study function's workload. A study function sets up what it needs, on its own stack if
@@ -42,8 +70,8 @@ pub struct Bencher {
 /// What is done with the workload.
 #[derive(Clone)]
 pub(crate) enum Mode {
-    /// Timed by Criterion.
-    Trial(Rc<Engine>),
+    /// Timed.
+    Trial(Rc<Trial>),
     /// Run for one iteration, untimed.
     Once,
     /// Run for one iteration to warm up, then for one inside this function.
@@ -51,12 +79,12 @@ pub(crate) enum Mode {
 }
 
 /// Why a study function gave no samples.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Trouble {
     /// The workload panicked, called [`Bencher::fail`] or delivered an impossible sample.
     Failed(String),
     /// The study function did not call the bencher exactly once.
-    Misused(&'static str),
+    Misused(String),
 }
 
 impl Bencher {
@@ -69,8 +97,8 @@ impl Bencher {
             return;
         }
         match &self.mode {
-            Mode::Trial(engine) => {
-                self.samples = engine.trial(&mut |iterations| engine::timed(run, iterations))
+            Mode::Trial(trial) => {
+                self.samples = trial.repeated(&mut |iterations| engine::timed(run, iterations))
             }
             Mode::Once => run(),
             Mode::Counted(around) => {
@@ -88,7 +116,7 @@ impl Bencher {
             return;
         }
         match &self.mode {
-            Mode::Trial(engine) => self.samples = engine.trial(run),
+            Mode::Trial(trial) => self.samples = trial.repeated(run),
             Mode::Once => {
                 run(1);
             }
@@ -103,16 +131,13 @@ impl Bencher {
 
     /// Measures a workload of fixed size that cannot be repeated for any number of iterations: a throughput
     /// run (`iterations` = jobs done) or one burst (`iterations` = 1). `run` is called once to warm up and
-    /// then ten times for the samples, whatever the profile's times say: keep one call short.
+    /// then once for each sample, whatever the profile's times say: keep one call short, or ask for fewer samples.
     pub fn samples(&mut self, run: &mut dyn FnMut() -> Sample) {
         if !self.enter() {
             return;
         }
         match &self.mode {
-            Mode::Trial(_) => {
-                run();
-                self.samples = (0..SAMPLES).map(|_| run()).collect();
-            }
+            Mode::Trial(trial) => self.samples = trial.fixed(run),
             Mode::Once => {
                 run();
             }
@@ -153,32 +178,45 @@ pub(crate) fn call(function: &dyn Fn(&mut Bencher), mode: Mode) -> Result<Vec<Sa
         return Err(Trouble::Failed(message));
     }
     match bencher.calls {
-        0 => Err(Trouble::Misused("it never called iter, iter_custom or samples")),
+        0 => Err(Trouble::Misused("it never called iter, iter_custom or samples".to_owned())),
         1 => check(bencher.samples, &bencher.mode),
-        _ => Err(Trouble::Misused("it called iter, iter_custom or samples more than once")),
+        _ => Err(Trouble::Misused("it called iter, iter_custom or samples more than once".to_owned())),
     }
 }
 
-/// Refuses samples that no ratio can be taken of.
+/// Refuses samples that no ratio can be taken of, and metrics that do not make a table.
 fn check(samples: Vec<Sample>, mode: &Mode) -> Result<Vec<Sample>, Trouble> {
     let fail = |message: &str| Err(Trouble::Failed(message.to_owned()));
-    if !matches!(mode, Mode::Trial(_)) {
+    let Mode::Trial(trial) = mode else {
         return Ok(samples);
-    }
-    if samples.len() != SAMPLES {
-        return fail("the trial did not deliver ten samples");
+    };
+    if samples.len() != trial.samples {
+        return fail("the trial did not deliver all its samples");
     }
     for sample in &samples {
         if sample.iterations == 0 || sample.elapsed.is_zero() {
             return fail("a sample has no iterations or took no time");
         }
+        if let Some(name) = sample.names().find(|name| !is_metric(name)) {
+            let rule = "the name of a metric is lower-case words joined by _";
+            return Err(Trouble::Misused(format!("it delivered the metric {name:?}; {rule}")));
+        }
+        if !sample.names().eq(samples[0].names()) {
+            return fail("the samples of a trial do not have the same metrics");
+        }
     }
     Ok(samples)
+}
+
+fn is_metric(name: &str) -> bool {
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    name.len() <= 200 && name.split('_').all(|word| !word.is_empty() && word.chars().all(plain))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::Engine;
 
     fn once(function: impl Fn(&mut Bencher)) -> Result<Vec<Sample>, Trouble> {
         call(&function, Mode::Once)
@@ -219,7 +257,7 @@ mod tests {
         }
         let runs = std::cell::Cell::new(0);
         let count = || runs.set(runs.get() + 1);
-        let sample = Sample { iterations: 5, elapsed: Duration::from_nanos(1) };
+        let sample = Sample::new(5, Duration::from_nanos(1));
         let kinds: [&dyn Fn(&mut Bencher); 3] = [
             &|bencher| bencher.iter(&mut || count()),
             &|bencher| {
@@ -232,7 +270,7 @@ mod tests {
             &|bencher| {
                 bencher.samples(&mut || {
                     count();
-                    sample
+                    sample.clone()
                 })
             },
         ];
@@ -242,15 +280,30 @@ mod tests {
         assert_eq!((runs.get(), INSIDE.load(Ordering::Relaxed)), (6, 3));
     }
 
+    fn trial(run: impl Fn() -> Sample) -> Result<Vec<Sample>, Trouble> {
+        let engine = Engine::new(Duration::from_micros(10), Duration::from_micros(10));
+        let trial = Trial { engine: Rc::new(engine), samples: 3, resources: false };
+        call(&|bencher: &mut Bencher| bencher.samples(&mut || run()), Mode::Trial(Rc::new(trial)))
+    }
+
     #[test]
     fn samples_without_time_are_a_failure() {
-        let engine = Engine::new(Duration::from_micros(10), Duration::from_micros(10));
-        let outcome = call(
-            &|bencher: &mut Bencher| {
-                bencher.samples(&mut || Sample { iterations: 1, elapsed: Duration::ZERO })
-            },
-            Mode::Trial(Rc::new(engine)),
-        );
-        assert!(matches!(outcome, Err(Trouble::Failed(_))));
+        assert!(matches!(trial(|| Sample::new(1, Duration::ZERO)), Err(Trouble::Failed(_))));
+    }
+
+    #[test]
+    fn metrics_are_the_same_in_all_samples_and_have_plain_names() {
+        let calls = std::cell::Cell::new(0_u64);
+        let sample = || Sample::new(1, Duration::from_nanos(1));
+        let next = || calls.replace(calls.get() + 1);
+        let good = trial(|| sample().with("p50_ns", 1).with("p99_ns", next()).with("p50_ns", 2));
+        let last = good.expect("three samples").pop().expect("a last one");
+        // The first of the four calls was the warm-up.
+        assert_eq!(last.metrics, [("p99_ns".into(), 3), ("p50_ns".into(), 2)]);
+        let odd = trial(|| if next() % 2 == 0 { sample() } else { sample().with("p50_ns", 1) });
+        assert!(matches!(odd, Err(Trouble::Failed(_))));
+        for name in ["", "P99", "a b", "a\n", "_a"] {
+            assert!(matches!(trial(|| sample().with(name, 1)), Err(Trouble::Misused(_))), "{name:?}");
+        }
     }
 }

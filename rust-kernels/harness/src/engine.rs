@@ -1,4 +1,4 @@
-//! One trial, timed by Criterion.
+//! One trial, timed by Criterion, or by a plain loop where fewer samples are wanted than Criterion takes.
 //!
 //! Criterion decides how often to iterate and collects the samples; its statistics are not used, because ten
 //! samples of one trial say nothing without the other rounds. It has no switch for that, but it stops before
@@ -8,13 +8,65 @@
 //! folder, but the samples stay right.
 
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use criterion::{Criterion, SamplingMode};
 
 use crate::bencher::Sample;
 use crate::profile::SAMPLES;
+use crate::resources;
 use crate::silence::Silence;
+
+/// A trial of one variant.
+pub(crate) struct Trial {
+    pub(crate) engine: Rc<Engine>,
+    pub(crate) samples: usize,
+    /// Whether each sample says what the process used meanwhile.
+    pub(crate) resources: bool,
+}
+
+impl Trial {
+    /// Samples of a workload that can be repeated: `run` does the given number of iterations and returns their time.
+    pub(crate) fn repeated(&self, run: &mut dyn FnMut(u64) -> Duration) -> Vec<Sample> {
+        let mut sample = |iterations| self.observed(&mut || Sample::new(iterations, run(iterations)));
+        if self.samples == SAMPLES {
+            self.engine.criterion_trial(&mut sample)
+        } else {
+            self.plain(&mut sample)
+        }
+    }
+
+    /// Samples of a workload of fixed size, after one call that warms up.
+    pub(crate) fn fixed(&self, run: &mut dyn FnMut() -> Sample) -> Vec<Sample> {
+        run();
+        (0..self.samples).map(|_| self.observed(run)).collect()
+    }
+
+    fn observed(&self, run: &mut dyn FnMut() -> Sample) -> Sample {
+        if self.resources { resources::around(run) } else { run() }
+    }
+
+    /// Does what Criterion does, with fewer samples: doubles the iterations until the warm-up is over, then gives
+    /// every sample as many as let the trial last as long as it should, at least one.
+    fn plain(&self, sample: &mut dyn FnMut(u64) -> Sample) -> Vec<Sample> {
+        let start = Instant::now();
+        let (mut iterations, mut done) = (1, 0);
+        loop {
+            sample(iterations);
+            done += iterations;
+            if start.elapsed() >= self.engine.warm_up {
+                break;
+            }
+            iterations *= 2;
+        }
+        let one = start.elapsed().as_secs_f64() / done as f64;
+        let share = self.engine.trial.as_secs_f64() / self.samples as f64;
+        // The cast keeps to the largest number where the quotient is beyond it.
+        let iterations = ((share / one).round() as u64).max(1);
+        (0..self.samples).map(|_| sample(iterations)).collect()
+    }
+}
 
 /// Criterion, set up for trials of a fixed length.
 pub(crate) struct Engine {
@@ -31,12 +83,17 @@ impl Engine {
     /// Trials that last `trial` after a warm-up of at least `warm_up`.
     pub(crate) fn new(warm_up: Duration, trial: Duration) -> Self {
         let folder = std::env::temp_dir().join(format!("async-cost-criterion-{}", std::process::id()));
-        Self { warm_up, trial, folder }
+        let engine = Self { warm_up, trial, folder };
+        // The first one asks cargo for its target folder, which takes long: not in the first trial, and not in the
+        // trial of each process of an isolated study.
+        let _silence = Silence::new();
+        drop(engine.criterion());
+        engine
     }
 
-    /// Runs one trial of `run`, which does the given number of iterations and returns the time they took.
-    /// The samples are Criterion's last ten calls; those before them were its warm-up.
-    pub(crate) fn trial(&self, run: &mut dyn FnMut(u64) -> Duration) -> Vec<Sample> {
+    /// Runs one trial of `sample`, which does the given number of iterations. The samples are Criterion's last ten
+    /// calls; those before them were its warm-up.
+    fn criterion_trial(&self, sample: &mut dyn FnMut(u64) -> Sample) -> Vec<Sample> {
         // Warm-up doubles its iterations from call to call: 64 calls at the very most.
         let mut calls = Vec::with_capacity(64 + SAMPLES);
         {
@@ -47,8 +104,7 @@ impl Engine {
             group.sampling_mode(SamplingMode::Flat);
             group.bench_function("trial", |bencher| {
                 bencher.iter_custom(|iterations| {
-                    let elapsed = run(iterations);
-                    calls.push(Sample { iterations, elapsed });
+                    calls.push(sample(iterations));
                     Duration::ZERO
                 });
             });
@@ -57,8 +113,7 @@ impl Engine {
         calls.split_off(warm_up_calls)
     }
 
-    /// A fresh Criterion for each trial, since one that is kept remembers every name it has seen. The first
-    /// one asks cargo for its target folder, all others are cheap.
+    /// A fresh Criterion for each trial, since one that is kept remembers every name it has seen.
     fn criterion(&self) -> Criterion {
         Criterion::default()
             .without_plots()
@@ -92,14 +147,15 @@ pub(crate) fn timed(run: &mut dyn FnMut(), iterations: u64) -> Duration {
 mod tests {
     use super::*;
 
-    fn engine() -> Engine {
-        Engine::new(Duration::from_micros(100), Duration::from_micros(300))
+    fn trial(samples: usize) -> Trial {
+        let engine = Engine::new(Duration::from_micros(100), Duration::from_micros(300));
+        Trial { engine: Rc::new(engine), samples, resources: false }
     }
 
     #[test]
     fn a_trial_is_the_last_ten_calls_with_equal_iterations() {
         let mut calls = Vec::new();
-        let samples = engine().trial(&mut |iterations| {
+        let samples = trial(SAMPLES).repeated(&mut |iterations| {
             calls.push(iterations);
             std::thread::sleep(Duration::from_micros(20));
             Duration::from_nanos(iterations)
@@ -113,9 +169,36 @@ mod tests {
 
     #[test]
     fn criterion_writes_no_files() {
-        let engine = engine();
-        engine.trial(&mut |iterations| timed(&mut || (), iterations));
-        assert!(!engine.folder.exists(), "Criterion analyses again: see the head of this file");
+        let trial = trial(SAMPLES);
+        trial.repeated(&mut |iterations| timed(&mut || (), iterations));
+        assert!(!trial.engine.folder.exists(), "Criterion analyses again: see the head of this file");
+    }
+
+    #[test]
+    fn fewer_samples_have_equal_iterations_too() {
+        for wanted in 1..SAMPLES {
+            let mut calls = Vec::new();
+            let samples = trial(wanted).repeated(&mut |iterations| {
+                calls.push(iterations);
+                timed(&mut || drop(std::hint::black_box(Box::new(1))), iterations)
+            });
+            let last: Vec<u64> = calls[calls.len() - wanted..].to_vec();
+            assert_eq!(samples.iter().map(|sample| sample.iterations).collect::<Vec<_>>(), last);
+            assert!(calls.len() > wanted, "it was warmed up");
+            assert!(last.iter().all(|iterations| *iterations == last[0]), "{last:?}");
+        }
+    }
+
+    #[test]
+    fn an_iteration_longer_than_the_trial_is_run_once_a_sample() {
+        let mut calls = Vec::new();
+        trial(2).repeated(&mut |iterations| {
+            calls.push(iterations);
+            let start = Instant::now();
+            std::thread::sleep(Duration::from_millis(1));
+            start.elapsed()
+        });
+        assert_eq!(calls, [1; 3], "one to warm up, two samples");
     }
 
     #[test]

@@ -11,7 +11,6 @@ use crate::clock::Utc;
 use crate::codegen::{Codegen, Toolchain};
 use crate::machine::{self, Machine};
 use crate::outcome::Failure;
-use crate::profile::SAMPLES;
 use crate::repository::{self, Git, Versions};
 use crate::study::Comparison;
 use crate::{Error, Key, Profile, kernel};
@@ -121,6 +120,8 @@ pub(crate) struct Settings {
     pub(crate) controls: Vec<String>,
     pub(crate) comparisons: Vec<Comparison>,
     pub(crate) groups: BTreeMap<String, f64>,
+    /// The largest number of samples of a trial.
+    pub(crate) samples: usize,
 }
 
 impl RunInfo {
@@ -209,7 +210,7 @@ impl StudyInfo {
             groups: settings.groups.clone(),
             seed,
             rounds: profile.rounds,
-            samples: SAMPLES,
+            samples: settings.samples,
             warm_up_ns: nanoseconds(profile.warm_up),
             trial_ns: nanoseconds(profile.trial),
             started: Utc::now().text(),
@@ -232,7 +233,7 @@ impl StudyInfo {
             ("comparisons", self.comparisons.iter().cloned().eq(comparisons)),
             ("groups", self.groups == settings.groups),
             ("rounds", self.rounds == profile.rounds),
-            ("samples", self.samples == SAMPLES),
+            ("samples", self.samples == settings.samples),
             ("warm_up_ns", self.warm_up_ns == nanoseconds(profile.warm_up)),
             ("trial_ns", self.trial_ns == nanoseconds(profile.trial)),
         ];

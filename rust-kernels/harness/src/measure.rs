@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use crate::bencher::{self, Mode, Trouble};
 use crate::codegen::Codegen;
-use crate::engine::Engine;
+use crate::engine::{Engine, Trial};
 use crate::info::{Settings, State, StudyInfo};
 use crate::outcome::Outcome;
 use crate::progress::Progress;
@@ -19,8 +19,9 @@ pub(crate) fn measure(study: &Study, profile: &Profile) -> Result<Outcome, Error
     let started = Instant::now();
     let variants = study.variants()?;
     let settings = study.settings()?;
-    let profile = &Profile { rounds: profile.rounds.saturating_mul(study.rounds_factor), ..profile.clone() };
+    let profile = &study.profile(profile);
     profile.validate()?;
+    study.check_threads()?;
     gate::check(&Codegen::of_this_build(), profile, kernel::is_here())?;
     let mut run = Run::open(profile)?;
     begin(study, &settings, profile, &mut run)?;
@@ -103,6 +104,7 @@ impl Measurement<'_> {
         let plan = Plan {
             study: self.study.name(),
             keys: &keys,
+            samples: self.variants.iter().map(|variant| variant.samples).collect(),
             seed,
             rounds: self.profile.rounds,
             failed: failed.clone(),
@@ -142,10 +144,11 @@ impl Measurement<'_> {
         position: usize,
         index: usize,
     ) -> Result<Option<Vec<Row>>, Error> {
-        let Variant { key, function } = &self.variants[index];
-        match bencher::call(&**function, Mode::Trial(Rc::clone(engine))) {
+        let Variant { key, function, samples } = &self.variants[index];
+        let trial = Trial { engine: Rc::clone(engine), samples: *samples, resources: self.study.resources };
+        match self.study.shielded(|| bencher::call(&**function, Mode::Trial(Rc::new(trial)))) {
             Ok(samples) => Ok(Some(timings::rows(self.study.name(), key, round, position, &samples))),
-            Err(Trouble::Misused(reason)) => Err(self.study.misused(key, reason)),
+            Err(Trouble::Misused(reason)) => Err(self.study.misused(key, &reason)),
             Err(Trouble::Failed(message)) => {
                 let message = repository::public_text(&message, self.run.root());
                 self.section().fail(key, message);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::Error;
 
-/// Samples of one trial: the least that Criterion accepts. More rounds tell more than more samples, because
+/// Samples of one trial, unless a study wants fewer: the least that Criterion accepts. More rounds tell more than more samples, because
 /// the machine drifts between rounds and hardly within one.
 pub const SAMPLES: usize = 10;
 
@@ -22,7 +22,7 @@ pub struct Profile {
     pub rounds: u32,
     /// Least time that a trial runs untimed before its samples.
     pub warm_up: Duration,
-    /// Time that the ten samples of a trial take together.
+    /// Time that the samples of a trial take together.
     pub trial: Duration,
 }
 
@@ -36,6 +36,9 @@ const PROFILES: [(&str, u32, u64, u64); 3] =
 const TEST: &str = "test";
 
 impl Profile {
+    /// Rounds of quick, standard and thorough.
+    pub(crate) const BUILT_IN_ROUNDS: [u32; 3] = [PROFILES[0].1, PROFILES[1].1, PROFILES[2].1];
+
     /// Shows that everything works; labelled as not evidence.
     pub fn quick() -> Self {
         Self::built_in(0)
@@ -65,6 +68,12 @@ impl Profile {
     /// True for profiles that exist for tests only.
     pub(crate) fn is_test(&self) -> bool {
         self.name == TEST
+    }
+
+    /// The one of three values, for quick, standard and thorough, that this profile chooses; a test's chooses none.
+    pub(crate) fn choose(&self, values: [u32; 3]) -> Option<u32> {
+        let index = PROFILES.iter().position(|profile| profile.0 == self.name)?;
+        Some(values[index])
     }
 
     /// Refuses a profile that measures nothing or that borrows a built-in name for other numbers.

@@ -1,5 +1,6 @@
 //! Keeps Criterion's printing away from the reader.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// While this lives, whatever the process prints goes nowhere.
@@ -11,8 +12,8 @@ pub(crate) struct Silence {
     #[cfg(unix)]
     saved: Vec<unix::Saved>,
     /// One at a time: two that overlap would save each other's silence. Two trials at a time would disturb
-    /// each other anyway.
-    _alone: MutexGuard<'static, ()>,
+    /// each other anyway. None in a process that is silent for good.
+    _alone: Option<MutexGuard<'static, ()>>,
 }
 
 static ALONE: Mutex<()> = Mutex::new(());
@@ -20,15 +21,30 @@ static ALONE: Mutex<()> = Mutex::new(());
 impl Silence {
     #[cfg(unix)]
     pub(crate) fn new() -> Self {
-        let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        if FOR_GOOD.load(Ordering::Relaxed) {
+            return Self { saved: Vec::new(), _alone: None };
+        }
+        let _alone = Some(ALONE.lock().unwrap_or_else(PoisonError::into_inner));
         unix::flush();
         Self { saved: unix::redirect(), _alone }
     }
 
     #[cfg(not(unix))]
     pub(crate) fn new() -> Self {
-        Self { _alone: ALONE.lock().unwrap_or_else(PoisonError::into_inner) }
+        Self { _alone: Some(ALONE.lock().unwrap_or_else(PoisonError::into_inner)) }
     }
+}
+
+/// True in a child process that was silenced by [`for_good`].
+static FOR_GOOD: AtomicBool = AtomicBool::new(false);
+
+/// Silences this process, a child that was just forked, until its end, and closes its input: both belong to the
+/// parent, which may talk to a notebook kernel through them.
+#[cfg(unix)]
+pub(crate) fn for_good() {
+    // Not restored, and without the lock, which another thread of the parent may have held.
+    unix::detach();
+    FOR_GOOD.store(true, Ordering::Relaxed);
 }
 
 impl Drop for Silence {
@@ -69,6 +85,16 @@ mod unix {
             .into_iter()
             .filter_map(|stream| save(stream, nowhere.as_raw_fd()))
             .collect()
+    }
+
+    pub(super) fn detach() {
+        let Ok(nowhere) = OpenOptions::new().read(true).write(true).open("/dev/null") else {
+            return;
+        };
+        for stream in [libc::STDIN_FILENO, libc::STDOUT_FILENO, libc::STDERR_FILENO] {
+            // SAFETY: `nowhere` is open; dup2 replaces `stream` in one step and touches no memory.
+            unsafe { libc::dup2(nowhere.as_raw_fd(), stream) };
+        }
     }
 
     fn save(stream: RawFd, nowhere: RawFd) -> Option<Saved> {

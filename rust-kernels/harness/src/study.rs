@@ -2,12 +2,17 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::rc::Rc;
+use std::time::Duration;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::bencher::{self, Mode, Trouble};
 use crate::info::Settings;
 use crate::key::validate_word;
 use crate::outcome::Outcome;
-use crate::{Bencher, Error, Key, Profile};
+use crate::profile::SAMPLES;
+use crate::{Bencher, Error, Key, Profile, isolation};
 
 /// Sets a variant up and hands its workload to the bencher.
 pub(crate) type Function = Rc<dyn Fn(&mut Bencher)>;
@@ -33,6 +38,7 @@ struct Bench {
     key: Key,
     function: Function,
     group: Group,
+    samples: usize,
 }
 
 /// Comparisons that are judged alike.
@@ -78,14 +84,23 @@ pub struct Study {
     compared: Vec<(Key, Key)>,
     /// The group of the keys that are added next.
     group: Group,
-    /// How many times the rounds of the profile are measured.
-    pub(crate) rounds_factor: u32,
+    /// Samples of a trial of the keys that are added next.
+    samples: usize,
+    /// Rounds of the built-in profiles, where the study does not take theirs.
+    rounds: Option<[u32; 3]>,
+    /// Limit of each call of a variant, when each has a process of its own.
+    isolated: Option<Duration>,
+    /// Whether samples say what the process used meanwhile.
+    pub(crate) resources: bool,
+    /// Whether callgrind can count this study.
+    pub(crate) instructions: bool,
 }
 
 /// A variant ready to be run.
 pub(crate) struct Variant {
     pub(crate) key: Key,
     pub(crate) function: Function,
+    pub(crate) samples: usize,
 }
 
 impl Study {
@@ -100,7 +115,11 @@ impl Study {
             controls: Vec::new(),
             compared: Vec::new(),
             group: Group { name: String::new(), limit: LIMIT },
-            rounds_factor: 1,
+            samples: SAMPLES,
+            rounds: None,
+            isolated: None,
+            resources: false,
+            instructions: true,
         }
     }
 
@@ -115,7 +134,12 @@ impl Study {
     /// Adds a variant. `function` is called anew for each trial; what it does before it calls the bencher is
     /// not timed.
     pub fn bench(mut self, key: Key, function: impl Fn(&mut Bencher) + 'static) -> Self {
-        self.benches.push(Bench { key, function: Rc::new(function), group: self.group.clone() });
+        self.benches.push(Bench {
+            key,
+            function: Rc::new(function),
+            group: self.group.clone(),
+            samples: self.samples,
+        });
         self
     }
 
@@ -147,10 +171,53 @@ impl Study {
         self
     }
 
-    /// Measures `factor` times as many rounds as the profile says, for workloads whose rounds differ more than those
-    /// of a computation: real system calls, several threads. An interval shrinks with the square root of it.
-    pub fn more_rounds(mut self, factor: u32) -> Self {
-        self.rounds_factor = factor;
+    /// Measures so many rounds in the three profiles instead of the profile's own number: more for workloads whose rounds
+    /// differ more than those of a computation (an interval shrinks with the square root), fewer for long trials.
+    pub fn rounds(mut self, quick: u32, standard: u32, thorough: u32) -> Self {
+        self.rounds = Some([quick, standard, thorough]);
+        self
+    }
+
+    /// [`rounds`](Self::rounds) with the profiles' own numbers times `factor`.
+    pub fn more_rounds(self, factor: u32) -> Self {
+        let [quick, standard, thorough] =
+            Profile::BUILT_IN_ROUNDS.map(|rounds| rounds.saturating_mul(factor));
+        self.rounds(quick, standard, thorough)
+    }
+
+    /// Takes so many samples in each trial of the variants that are added from here on, 1 to 10; 10 at the beginning.
+    /// For workloads of which one iteration lasts about as long as a trial. Below 10, Criterion's least, the harness's own
+    /// loop takes them: it warms up and chooses iterations as Criterion does.
+    pub fn samples(mut self, samples: u32) -> Self {
+        self.samples = samples as usize;
+        self
+    }
+
+    /// Calls every variant in a process of its own, a fork of this one, for each trial, for
+    /// [`run_once`](Self::run_once) and for counting. For variants that start threads, or that may hang or crash: a call
+    /// that does not end within `limit` is killed, and the variant fails with a message that says so; an abort or a
+    /// signal fails it, too. Pools and threads end with the process, so that no variant runs beside the leftovers of
+    /// another.
+    ///
+    /// Two rules follow. The measuring process starts no threads itself; whatever a proof has to start, it starts
+    /// within [`isolated`](crate::isolated()). And no trial sees what an earlier one has changed.
+    pub fn isolated(mut self, limit: Duration) -> Self {
+        self.isolated = Some(limit);
+        self
+    }
+
+    /// Adds to each sample what the process used while it was taken: `cpu_ns` (user and system time of all threads),
+    /// `voluntary_switches` and `involuntary_switches`. They go to `<study>.metrics.csv`. Best with
+    /// [`isolated`](Self::isolated), so that nothing else runs in the process.
+    pub fn resources(mut self) -> Self {
+        self.resources = true;
+        self
+    }
+
+    /// Whether callgrind counts instructions, which it does unless told otherwise. It counts those of the calling thread
+    /// and runs one thread at a time: say `false` for work that several threads do.
+    pub fn instructions(mut self, counted: bool) -> Self {
+        self.instructions = counted;
         self
     }
 
@@ -202,21 +269,60 @@ impl Study {
 
     /// Calls a variant for something other than a trial.
     pub(crate) fn call(&self, variant: &Variant, mode: Mode) -> Result<(), Error> {
-        bencher::call(&*variant.function, mode).map(drop).map_err(|trouble| match trouble {
-            Trouble::Failed(message) => Error::Variant { key: variant.key.clone(), message },
-            Trouble::Misused(reason) => self.misused(&variant.key, reason),
-        })
+        self.shielded(|| bencher::call(&*variant.function, mode).map(drop))
+            .map_err(|trouble| self.trouble(&variant.key, trouble))
+    }
+
+    /// Does work that calls a variant: in a process of its own when the study is isolated.
+    pub(crate) fn shielded<T: Serialize + DeserializeOwned>(
+        &self,
+        work: impl FnOnce() -> Result<T, Trouble>,
+    ) -> Result<T, Trouble> {
+        match self.isolated {
+            None => work(),
+            Some(limit) => isolation::isolated(limit, work).unwrap_or_else(|end| Err(Trouble::Failed(end))),
+        }
+    }
+
+    /// The error for a variant that failed where that is not tolerated.
+    pub(crate) fn trouble(&self, key: &Key, trouble: Trouble) -> Error {
+        match trouble {
+            Trouble::Failed(message) => Error::Variant { key: key.clone(), message },
+            Trouble::Misused(reason) => self.misused(key, &reason),
+        }
+    }
+
+    /// Refuses to fork a process that has threads: a fork has only one of them.
+    pub(crate) fn check_threads(&self) -> Result<(), Error> {
+        match isolation::threads() {
+            Some(threads) if threads > 1 && self.isolated.is_some() => Err(self.wrong(format!(
+                "it is isolated, and this process has {} threads besides its main one; start them within \
+                 harness::isolated(limit, work), and restart the kernel",
+                threads - 1
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// The profile with the rounds of this study.
+    pub(crate) fn profile(&self, profile: &Profile) -> Profile {
+        let rounds = self.rounds.and_then(|rounds| profile.choose(rounds)).unwrap_or(profile.rounds);
+        Profile { rounds, ..profile.clone() }
     }
 
     /// The error for a study function that does not keep to the rules of [`Bencher`].
     pub(crate) fn misused(&self, key: &Key, reason: &str) -> Error {
-        self.wrong(format!("{key} cannot be measured: {reason}; call exactly one of them, once"))
+        self.wrong(format!("{key} cannot be measured: {reason}; see harness::Bencher"))
     }
 
     /// All variants, controls included, after the whole study was checked.
     pub(crate) fn variants(&self) -> Result<Vec<Variant>, Error> {
         self.check_name()?;
-        let variant = |key, bench: &Bench| Variant { key, function: Rc::clone(&bench.function) };
+        let variant = |key, bench: &Bench| Variant {
+            key,
+            function: Rc::clone(&bench.function),
+            samples: bench.samples,
+        };
         let mut variants: Vec<Variant> =
             self.benches.iter().map(|bench| variant(bench.key.clone(), bench)).collect();
         for control in &self.controls {
@@ -236,6 +342,10 @@ impl Study {
         self.check_baseline()?;
         self.check_compared()?;
         self.groups()?;
+        if let Some(bench) = self.benches.iter().find(|bench| !(1..=SAMPLES).contains(&bench.samples)) {
+            let reason = format!("{} has {} samples; 1 to {SAMPLES} are possible", bench.key, bench.samples);
+            return Err(self.wrong(reason));
+        }
         self.check_counts(&seen)?;
         Ok(variants)
     }
@@ -276,7 +386,8 @@ impl Study {
         let mut groups = self.groups()?;
         groups.retain(|name, _| comparisons.iter().any(|comparison| comparison.group == *name));
         let baseline = self.baseline.clone().unwrap_or_default();
-        Ok(Settings { baseline, controls, comparisons, groups })
+        let samples = self.benches.iter().map(|bench| bench.samples).max().unwrap_or(SAMPLES);
+        Ok(Settings { baseline, controls, comparisons, groups, samples })
     }
 
     /// What this variant is compared with; `None` for the baseline itself and where its parameter has none.
@@ -516,6 +627,38 @@ mod tests {
         assert_eq!(settings.controls, ["c (A/A)"]);
         // Nothing is compared in the group that the study began with.
         assert_eq!(settings.groups, BTreeMap::from([("threads".to_owned(), 0.05)]));
+    }
+
+    #[test]
+    fn rounds_and_samples_are_those_of_the_study() {
+        let key = Key::new("b", "a", "");
+        let study = |samples| Study::new("s").samples(samples).bench(key.clone(), nothing);
+        for samples in [0, 11] {
+            assert!(refusal(study(samples)).contains("samples"));
+        }
+        assert_eq!(study(1).variants().expect("sound")[0].samples, 1);
+        let rounds = |study: &Study| {
+            [Profile::quick(), Profile::standard(), Profile::thorough()].map(|p| study.profile(&p).rounds)
+        };
+        assert_eq!(rounds(&study(1)), Profile::BUILT_IN_ROUNDS);
+        assert_eq!(rounds(&study(1).rounds(1, 2, 3)), [1, 2, 3]);
+        assert_eq!(rounds(&study(1).more_rounds(3)), Profile::BUILT_IN_ROUNDS.map(|rounds| 3 * rounds));
+        let test = Profile { name: "test".to_owned(), rounds: 7, ..Profile::quick() };
+        assert_eq!(study(1).rounds(1, 2, 3).profile(&test).rounds, 7, "a test says itself how much");
+    }
+
+    #[test]
+    fn a_single_run_of_an_isolated_variant_ends_with_its_process() {
+        let study = Study::new("s").isolated(Duration::from_millis(100));
+        let key = |variant| Key::new("b", variant, "");
+        let study = study
+            .bench(key("abort"), |_: &mut Bencher| std::process::abort())
+            .bench(key("hang"), |bencher: &mut Bencher| bencher.iter(&mut || std::thread::park()))
+            .bench(key("good"), nothing);
+        let message = |variant| study.run_once(&key(variant)).unwrap_err().to_string();
+        assert!(message("abort").contains("b/abort failed: was ended by signal 6"), "{}", message("abort"));
+        assert!(message("hang").contains("b/hang failed: did not end within 100ms"), "{}", message("hang"));
+        study.run_once(&key("good")).expect("it works");
     }
 
     #[test]

@@ -8,13 +8,12 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::bencher::Sample;
-use crate::profile::SAMPLES;
 use crate::{Error, Key, rounds};
 
 /// First line of the file.
 const HEADER: &str = "study,bench,variant,parameter,round,position,sample,iterations,elapsed_ns\n";
 
-/// One row: one sample of Criterion.
+/// One row: one sample.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Row {
     pub(crate) study: String,
@@ -36,6 +35,8 @@ pub(crate) struct Row {
 pub(crate) struct Plan<'a> {
     pub(crate) study: &'a str,
     pub(crate) keys: &'a [Key],
+    /// Samples of a trial of each key.
+    pub(crate) samples: Vec<usize>,
     pub(crate) seed: u64,
     pub(crate) rounds: u32,
     /// `failed[index]`: this key is left out from some round on.
@@ -138,14 +139,14 @@ impl Plan<'_> {
             if self.failed[index] && is_row(0) != Some(true) {
                 continue;
             }
-            for sample in 0..SAMPLES {
+            for sample in 0..self.samples[index] {
                 match is_row(sample) {
                     Some(true) => {}
                     Some(false) => return Round::Foreign(next + sample),
                     None => return Round::Torn,
                 }
             }
-            next += SAMPLES;
+            next += self.samples[index];
         }
         Round::Whole(next)
     }
@@ -246,12 +247,15 @@ mod tests {
 
     const SEED: u64 = 5;
 
+    /// Samples of the three keys: unequal.
+    const SAMPLES: [usize; 3] = [10, 1, 3];
+
     fn keys() -> Vec<Key> {
         ["a", "b, with a comma", "c"].map(|variant| Key::new("bench", variant, "p=1")).to_vec()
     }
 
     fn plan(keys: &[Key], failed: [bool; 3]) -> Plan<'_> {
-        Plan { study: "s", keys, seed: SEED, rounds: 3, failed: failed.to_vec() }
+        Plan { study: "s", keys, samples: SAMPLES.to_vec(), seed: SEED, rounds: 3, failed: failed.to_vec() }
     }
 
     /// A folder that is removed when it goes out of scope.
@@ -276,13 +280,13 @@ mod tests {
     }
 
     fn round_rows(keys: &[Key], round: u32, failed: [bool; 3]) -> Vec<Row> {
-        let sample = Sample { iterations: 7, elapsed: Duration::from_nanos(9) };
+        let samples = |count| vec![Sample::new(7, Duration::from_nanos(9)); count];
         let order = rounds::order(SEED, round, keys.len())
             .into_iter()
             .enumerate()
             .filter(|(_, index)| !failed[*index]);
         order
-            .flat_map(|(position, index)| rows("s", &keys[index], round, position, &[sample; SAMPLES]))
+            .flat_map(|(position, index)| rows("s", &keys[index], round, position, &samples(SAMPLES[index])))
             .collect()
     }
 

@@ -61,6 +61,40 @@ fn what_is_compared_with_a_baseline_that_fails_is_measured_to_the_end() {
     assert!(succeed(again).contains("measured already"), "the run is whole without these rows");
 }
 
+/// Measures with a variant that fails in its first trial and returns its message.
+fn first_failure(fault: &str) -> String {
+    let repository = Repository::new();
+    let text = succeed(output(&repository, &["measure", "3", fault]));
+    assert_eq!(rows(&repository).len(), 3 * (VARIANTS - 1) * SAMPLES, "{text}");
+    let failed = &info(&repository)["studies"]["fixture"]["failed"];
+    assert_eq!(failed.as_array().map(Vec::len), Some(1));
+    failed[0]["error"].as_str().expect("a text").to_owned()
+}
+
+#[test]
+fn in_an_isolated_study_a_hang_or_an_abort_ends_that_variant_only() {
+    let hang = first_failure("hang");
+    assert!(hang.contains("did not end within 300ms"), "{hang}");
+    let abort = first_failure("abort");
+    assert!(abort.contains("SIGABRT"), "{abort}");
+}
+
+#[test]
+fn in_an_isolated_study_no_trial_leaves_anything_behind() {
+    let repository = Repository::new();
+    succeed(output(&repository, &["measure", "3", "leak"]));
+    assert_eq!(info(&repository)["studies"]["fixture"]["failed"], serde_json::json!([]));
+    assert_eq!(rows(&repository).len(), 3 * VARIANTS * SAMPLES);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn an_isolated_study_is_refused_in_a_process_with_threads() {
+    let repository = Repository::new();
+    let message = fail(output(&repository, &["measure", "1", "thread"]));
+    assert!(message.contains("harness::isolated(limit, work)"), "{message}");
+}
+
 #[test]
 fn run_json_says_what_is_compared_with_what() {
     let repository = Repository::new();
