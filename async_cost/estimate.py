@@ -13,8 +13,11 @@ import numpy as np
 import polars as pl
 from scipy import stats
 
+from async_cost.load import Run
 from async_cost.pairs import BASE_KEY, KEY
 
+#: Metrics that add up over the iterations of a sample: processor time, and how often the scheduler took the processor away.
+TOTALS = ("cpu_ns", "voluntary_switches", "involuntary_switches")
 #: Share of intervals that are to hold the truth.
 CONFIDENCE = 0.95
 #: Bootstrap resamples. At 4,000 the ends of an interval move by some 2 % of its width when only the seed changes.
@@ -36,6 +39,25 @@ def trial_times(time: pl.DataFrame) -> pl.DataFrame:
         )
         .sort(*KEY, "round")
     )
+
+
+def trial_values(run: Run, study: str, metric: str) -> pl.DataFrame:
+    """One row for each trial: bench, variant, parameter, round, position, value; variants that failed are left out.
+
+    `value` is the median over the trial's samples. A metric in `TOTALS` adds up over a sample, so that it is divided by the
+    sample's iterations; any other, such as a quantile, stands for the sample as it is. Empty where the metric was not noted.
+    """
+    noted = run.metrics(study).filter(metric=metric)
+    rows = noted.join(run.whole_time(study), on=[*KEY, "round", "position", "sample"])
+    value = pl.col("value") / pl.col("iterations") if metric in TOTALS else pl.col("value").cast(pl.Float64)
+    return (
+        rows.group_by(*KEY, "round").agg(pl.col("position").first(), value.median().alias("value")).sort(*KEY, "round")
+    )
+
+
+def per_unit(trials: pl.DataFrame, units: pl.DataFrame) -> pl.DataFrame:
+    """The trials with the time of one unit instead of one iteration; `units` as from `Run.units`. Keys without units are left out."""
+    return trials.join(units, on=KEY).with_columns(pl.col("ns") / pl.col("units")).drop("units")
 
 
 def paired_ratios(

@@ -11,7 +11,7 @@ from async_cost.errors import DataError, quoted
 from async_cost.pairs import BASE_KEY, KEY, pairs_of
 from async_cost.places import runs_root, shown
 from async_cost.run_info import RunInfo, StudyInfo, read_run_info
-from async_cost.tables import REMEASURE, CountRows, TimeRows, read_table
+from async_cost.tables import REMEASURE, CountRows, MetricRows, TimeRows, read_table
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,7 @@ class Run:
     _times: dict[str, pl.DataFrame] = field(repr=False)
     _counts: dict[str, pl.DataFrame] = field(repr=False)
     _pairs: dict[str, pl.DataFrame] = field(repr=False)
+    _metrics: dict[str, pl.DataFrame] = field(repr=False)
 
     def study(self, study: str) -> StudyInfo:
         """How `study` was measured. Raises `DataError` when the run does not hold it."""
@@ -46,6 +47,14 @@ class Run:
         self._require(study)
         return self._pairs[study]
 
+    def metrics(self, study: str) -> pl.DataFrame:
+        """What else was noted about a sample: study, bench, variant, parameter, round, position, sample, metric, value.
+
+        Empty where the study notes nothing but times.
+        """
+        self._require(study)
+        return self._metrics[study]
+
     def counts(self, study: str) -> pl.DataFrame:
         """Exact counts for one iteration: study, bench, variant, parameter, counter, value."""
         self._require(study)
@@ -55,6 +64,14 @@ class Run:
         """One exact count for one iteration; None where it was not counted."""
         found = self.counts(study).filter(counter=counter, variant=variant, parameter=parameter)["value"]
         return found[0] if found.len() else None
+
+    def units(self, study: str) -> pl.DataFrame:
+        """What one iteration does, as often as the study counts it (spawns, jobs, calls, requests): bench, variant, parameter, units.
+
+        It is the counter `units`, in zero-cost `transactions`. Keys for which neither was counted are not there.
+        """
+        counted = self.counts(study).filter(pl.col("counter").is_in(["units", "transactions"]), pl.col("value") > 0)
+        return counted.sort("counter").group_by(KEY).agg(units=pl.col("value").last()).sort(KEY)
 
     def requests(self, study: str) -> int:
         """How many requests one iteration serves. Raises `DataError` when that was not counted, or differs by variant."""
@@ -128,11 +145,12 @@ def load_run(path: Path) -> Run:
         raise DataError(path, "there is no such run", f"Runs are the folders {shown(runs_root())}/<machine>/<utc-time>")
     info = read_run_info(path / "run.json")
     _no_stray_tables(path, info)
-    times, counts, pairs = {}, {}, {}
+    times, counts, pairs, metrics = {}, {}, {}, {}
     for study, details in info.studies.items():
         times[study], pairs[study] = _load_time(_table_file(path, f"{study}.time.csv"), study, details)
         counts[study] = read_table(_table_file(path, f"{study}.counts.csv"), CountRows, study).drop("line")
-    return Run(path, info, times, counts, pairs)
+        metrics[study] = _load_metrics(_table_file(path, f"{study}.metrics.csv"), study, times[study])
+    return Run(path, info, times, counts, pairs, metrics)
 
 
 def _table_file(folder: Path, name: str) -> Path:
@@ -143,7 +161,8 @@ def _table_file(folder: Path, name: str) -> Path:
 
 
 def _no_stray_tables(folder: Path, info: RunInfo) -> None:
-    known = {f"{study}.{lens}.csv{end}" for study in info.studies for lens in ("time", "counts") for end in ("", ".gz")}
+    lenses = ("time", "counts", "metrics")
+    known = {f"{study}.{lens}.csv{end}" for study in info.studies for lens in lenses for end in ("", ".gz")}
     for file in sorted(folder.iterdir()):
         if file.name.endswith((".csv", ".csv.gz")) and file.name not in known:
             raise DataError(
@@ -214,3 +233,21 @@ def _check_samples(path: Path, time: pl.DataFrame, details: StudyInfo) -> None:
         raise DataError(path, problem, REMEASURE, row["line"], "sample")
     for row in trials.filter(pl.col("positions") != 1).sort("line").head(1).iter_rows(named=True):
         raise DataError(path, "the trial that starts here has two positions", REMEASURE, row["line"], "position")
+
+
+def _load_metrics(path: Path, study: str, time: pl.DataFrame) -> pl.DataFrame:
+    """A metric belongs to a sample of the table of times, and a key that has it has it for all of its samples."""
+    if not path.exists():
+        return MetricRows.create_empty().drop("line")
+    metrics = read_table(path, MetricRows, study)
+    sample = [*KEY, "round", "position", "sample"]
+    for row in metrics.join(time, on=sample, how="anti").sort("line").head(1).iter_rows(named=True):
+        problem = f"{row['metric']} of a sample that has no time"
+        raise DataError(path, problem, REMEASURE, row["line"], "sample")
+    samples = time.group_by(KEY).agg(pl.len().alias("samples"))
+    found = metrics.group_by(*KEY, "metric").agg(pl.len().alias("found"), pl.col("line").max()).join(samples, on=KEY)
+    for row in found.filter(pl.col("found") != pl.col("samples")).sort("line").head(1).iter_rows(named=True):
+        key = quoted(" / ".join(row[name] for name in KEY))
+        problem = f"{row['metric']} of {key} is there for {row['found']} of its {row['samples']} samples"
+        raise DataError(path, problem, REMEASURE, column="metric")
+    return metrics.drop("line")

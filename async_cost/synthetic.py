@@ -12,12 +12,14 @@ import gzip
 import io
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
-from async_cost.load import KEY
+from async_cost.estimate import TOTALS
+from async_cost.pairs import BASE_KEY, KEY
 
 OFF, ON = "syscalls=off", "syscalls=on"
 BASELINE = "manual"
@@ -109,6 +111,30 @@ LADDER: dict[tuple[str, str], float] = {(rung, FEW): ratio for rung, (ratio, _, 
 }
 
 
+#: bench, variant, parameter.
+Key = tuple[str, str, str]
+
+
+@dataclass(frozen=True)
+class Study:
+    """The truth of a study with any name, by key (bench, variant, parameter).
+
+    `times` are nanoseconds for one iteration. `comparisons` are (key, baseline, group); None declares none, and then every key is compared
+    with `baseline` at its parameter. `metrics` are the true values of a metric, for one iteration where it is one of
+    `estimate.TOTALS`. `samples` are those of keys that have fewer than the others; `failed` are the rounds for which a failed key lasted.
+    """
+
+    times: Mapping[Key, float]
+    comparisons: Sequence[tuple[Key, Key, str]] | None = None
+    groups: Mapping[str, float] = field(default_factory=lambda: {"": 0.01})
+    controls: Sequence[str] = ()
+    baseline: str = ""
+    counts: Mapping[Key, Mapping[str, int]] = field(default_factory=dict)
+    metrics: Mapping[Key, Mapping[str, float]] = field(default_factory=dict)
+    samples: Mapping[Key, int] = field(default_factory=dict)
+    failed: Mapping[Key, int] = field(default_factory=dict)
+
+
 def reversed_truth(truth: Mapping[tuple[str, str], float] = ZERO_COST) -> dict[tuple[str, str], float]:
     """Every effect turned round: what was slower than `manual` is as much faster. The floor below all servers stays."""
     return {key: ratio if key[0] == FLOOR else 1 / ratio for key, ratio in truth.items()}
@@ -116,8 +142,9 @@ def reversed_truth(truth: Mapping[tuple[str, str], float] = ZERO_COST) -> dict[t
 
 def make_run(
     root: Path,
-    truth: Mapping[tuple[str, str], float] = ZERO_COST,
+    truth: Mapping[tuple[str, str], float] | None = ZERO_COST,
     *,
+    others: Mapping[str, Study] | None = None,
     sockets: Mapping[tuple[str, str], float] | None = None,
     ladder: Mapping[tuple[str, str], float] | None = None,
     controls: Mapping[str, float] | None = None,
@@ -133,8 +160,8 @@ def make_run(
     failed: Sequence[tuple[str, str]] = (),
     changes: Mapping[str, object] | None = None,
 ) -> Path:
-    """Writes a run below `root` and returns its folder. It holds zero-cost and, if `sockets` and `ladder` have their truth,
-    zero-cost-sockets and zero-cost-ladder.
+    """Writes a run below `root` and returns its folder. It holds zero-cost (unless `truth` is None), zero-cost-sockets and
+    zero-cost-ladder if `sockets` and `ladder` have their truth, and whatever studies `others` names.
 
     `truth`, `sockets`, `ladder` and `failed` are keyed by (variant, parameter). `controls` are the true ratios of the A/A control by parameter
     (1 in an honest run; the loads of the other studies may be left out). `noise` is the relative standard deviation of a trial. `drift` is by
@@ -142,40 +169,36 @@ def make_run(
     each request what it adds without. `changes` are replaced fields of run.json, by dotted name.
     """
     controls = {OFF: 1.0, ON: 1.0} if controls is None else controls
-    levels = [(OFF, steps) for steps in WORK_STEPS] + [(ON, WORK_STEPS[-1])]
-    studies = {
-        "zero-cost": _true_times(
-            truth,
-            {load: ratio for load, ratio in controls.items() if load in (OFF, ON)},
-            levels if work else [],
-            "nonbox",
-        )
-    }
+    studies: dict[str, Study] = {}
+    if truth is not None:
+        levels = [(OFF, steps) for steps in WORK_STEPS] + [(ON, WORK_STEPS[-1])]
+        theirs = {load: ratio for load, ratio in controls.items() if load in (OFF, ON)}
+        times = _true_times(truth, theirs, levels if work else [], "nonbox")
+        studies["zero-cost"] = _zero_cost("zero-cost", times, BASELINE, failed)
     honest = {load: controls.get(load, 1.0) for load in (FEW, ALL)}
     if sockets is not None:
         levels = [(ALL, steps) for steps in WORK_STEPS if steps in (1000, 10_000)]
-        studies["zero-cost-sockets"] = _true_times(sockets, honest, levels if work else [], "async")
+        times = _true_times(sockets, honest, levels if work else [], "async")
+        studies["zero-cost-sockets"] = _zero_cost("zero-cost-sockets", times, BASELINE, failed)
     if ladder is not None:
         levels = [(FEW, steps) for steps in WORK_STEPS if steps in (1000, 10_000)]
-        studies["zero-cost-ladder"] = _true_times(
-            ladder, honest, levels if work else [], "frontier", BEST, dict.fromkeys((FEW, ALL), BEST_NS)
-        )
+        best_ns = dict.fromkeys((FEW, ALL), BEST_NS)
+        times = _true_times(ladder, honest, levels if work else [], "frontier", BEST, best_ns)
+        studies["zero-cost-ladder"] = _zero_cost("zero-cost-ladder", times, BEST, failed)
+    studies |= others or {}
     folder = Path(root) / "made-up" / name
     folder.mkdir(parents=True)
     info = _info(name, profile, seed)
-    for number, (study, times) in enumerate(studies.items()):
-        time = _sampled(study, times, rounds, samples, noise, drift, np.random.default_rng(seed + number))
-        gone = [key for key in failed if key in times]
-        for variant, parameter in gone:
-            after = (pl.col("variant") == variant) & (pl.col("parameter") == parameter) & (pl.col("round") > 0)
-            time = time.filter(~after)
+    for number, (study, made) in enumerate(studies.items()):
+        rng = np.random.default_rng(seed + number)
+        time = _as_it_failed(_sampled(study, made.times, rounds, samples, noise, drift, rng), made)
         _write(folder / f"{study}.time.csv", time, compress)
-        counts = _ladder_counts(times) if study == "zero-cost-ladder" else _counts(study, times)
-        _write(folder / f"{study}.counts.csv", counts, compress)
-        baseline = BEST if study == "zero-cost-ladder" else BASELINE
-        info["studies"][study] = _study_info(rounds, samples, seed + number, gone, baseline)
-    for field, value in (changes or {}).items():
-        _replace(info, field.split("."), value)
+        _write(folder / f"{study}.counts.csv", _rows(study, made.counts), compress)
+        if made.metrics:
+            _write(folder / f"{study}.metrics.csv", _metrics(time, made.metrics, noise, rng), compress)
+        info["studies"][study] = _study_info(rounds, samples, seed + number, made)
+    for field_name, value in (changes or {}).items():
+        _replace(info, field_name.split("."), value)
     (folder / "run.json").write_text(json.dumps(info, indent=2) + "\n", encoding="utf-8")
     return folder
 
@@ -206,9 +229,24 @@ def _true_times(
     return times
 
 
+def _zero_cost(
+    study: str, times: Mapping[tuple[str, str], float], baseline: str, failed: Sequence[tuple[str, str]]
+) -> Study:
+    """A study of the family of zero-cost, whose times are keyed by (variant, parameter); what failed did so after a round."""
+    key = {(variant, parameter): (bench_of(variant, parameter), variant, parameter) for variant, parameter in times}
+    counts = _ladder_counts(times) if study == "zero-cost-ladder" else _counts(study, times)
+    return Study(
+        {key[name]: ns for name, ns in times.items()},
+        controls=[f"{baseline} (A/A)"],
+        baseline=baseline,
+        counts={key[name]: counters for name, counters in counts.items()},
+        failed={key[name]: 1 for name in failed if name in times},
+    )
+
+
 def _sampled(
     study: str,
-    times: Mapping[tuple[str, str], float],
+    times: Mapping[Key, float],
     rounds: int,
     samples: int,
     noise: float,
@@ -229,9 +267,7 @@ def _sampled(
     return pl.DataFrame(
         {
             "study": study,
-            "bench": _spread([bench_of(*key) for key in keys], order, samples),
-            "variant": _spread([variant for variant, _ in keys], order, samples),
-            "parameter": _spread([parameter for _, parameter in keys], order, samples),
+            **{name: _spread([key[place] for key in keys], order, samples) for place, name in enumerate(KEY)},
             "round": np.broadcast_to(np.arange(rounds)[:, None, None], shape).ravel(),
             "position": np.broadcast_to(np.arange(count)[None, :, None], shape).ravel(),
             "sample": np.broadcast_to(np.arange(samples)[None, None, :], shape).ravel(),
@@ -245,15 +281,45 @@ def _spread(words: Sequence[str], order: np.ndarray, samples: int) -> np.ndarray
     return np.repeat(np.array(words, dtype=object)[order], samples)
 
 
-def _counts(study: str, times: Iterable[tuple[str, str]]) -> pl.DataFrame:
+def _as_it_failed(time: pl.DataFrame, made: Study) -> pl.DataFrame:
+    """Without the rounds that failed keys did not live to see, and without samples that a key does not take."""
+    for limited, column in ((made.failed, "round"), (made.samples, "sample")):
+        for key, least in limited.items():
+            this = pl.all_horizontal(pl.col(name) == word for name, word in zip(KEY, key, strict=True))
+            time = time.filter(~(this & (pl.col(column) >= least)))
+    return time
+
+
+def _rows(study: str, counts: Mapping[Key, Mapping[str, int]]) -> pl.DataFrame:
+    """Rows of counts.csv."""
+    rows = [(study, *key, counter, value) for key, counters in counts.items() for counter, value in counters.items()]
+    texts = dict.fromkeys(("study", *KEY, "counter"), pl.String)
+    return pl.DataFrame(rows, schema=texts | {"value": pl.Int64}, orient="row")
+
+
+def _metrics(
+    time: pl.DataFrame, metrics: Mapping[Key, Mapping[str, float]], noise: float, rng: np.random.Generator
+) -> pl.DataFrame:
+    """Rows of metrics.csv, for the samples of `time`."""
+    true = [(*key, metric, value) for key, values in metrics.items() for metric, value in values.items()]
+    texts = dict.fromkeys((*KEY, "metric"), pl.String)
+    rows = time.join(
+        pl.DataFrame(true, schema=texts | {"true": pl.Float64}, orient="row"), on=KEY, maintain_order="left"
+    )
+    times = pl.when(pl.col("metric").is_in(TOTALS)).then(pl.col("iterations")).otherwise(1)
+    noisy = pl.col("true") * times * pl.Series(np.exp(rng.normal(0, noise, rows.height)))
+    return rows.with_columns(value=noisy.round().cast(pl.Int64)).drop("iterations", "elapsed_ns", "true")
+
+
+def _counts(study: str, times: Iterable[tuple[str, str]]) -> dict[tuple[str, str], dict[str, int]]:
     """The exact counts that the algorithm has: the same I/O for all, and what each variant adds."""
     on_sockets = study == "zero-cost-sockets"
     operations = {"register": 257, "unregister": 257, "poll": 258, "accept": 512, "read": 512, "write": 512}
-    rows = []
+    counts = {}
     for variant, parameter in times:
         manual = variant.startswith(BASELINE)
         unboxed = variant in ("nonbox", "large+nonbox", "async")
-        counters = ({"client_syscalls": 1537} if on_sockets else operations) | {
+        counts[variant, parameter] = ({"client_syscalls": 1537} if on_sockets else operations) | {
             "syscalls": 2306 if variant == FLOOR else SYSTEM_CALLS[parameter.partition(" ")[0]],
             "transactions": REQUESTS,
             "allocations": 0 if manual or unboxed else 257,
@@ -263,19 +329,17 @@ def _counts(study: str, times: Iterable[tuple[str, str]]) -> pl.DataFrame:
             "wakes": 0 if manual else 768,
             "polls": 0 if manual else 1025,
         }
-        key = (study, bench_of(variant, parameter), variant, parameter)
-        rows += [(*key, counter, value) for counter, value in counters.items()]
-    return pl.DataFrame(rows, schema=["study", *KEY, "counter", "value"], orient="row")
+    return counts
 
 
-def _ladder_counts(times: Iterable[tuple[str, str]]) -> pl.DataFrame:
+def _ladder_counts(times: Iterable[tuple[str, str]]) -> dict[tuple[str, str], dict[str, int]]:
     """The exact counts of the ladder that its analysis reads."""
-    rows = []
+    counts = {}
     for variant, parameter in times:
         _, instructions, allocations = RUNGS.get(variant, (1.0, 570, 0))
         large = variant.startswith("16 KiB")
         future = 0 if variant.startswith(BEST) else 16_528 if large else 272
-        counters = {
+        counts[variant, parameter] = {
             "transactions": REQUESTS,
             "instructions": REQUESTS * instructions,
             "allocations": REQUESTS * allocations,
@@ -284,9 +348,7 @@ def _ladder_counts(times: Iterable[tuple[str, str]]) -> pl.DataFrame:
             "waker_clones": 1536 if "waker" in variant else 0,
             "future_bytes": future,
         }
-        key = ("zero-cost-ladder", bench_of(variant, parameter), variant, parameter)
-        rows += [(*key, counter, value) for counter, value in counters.items()]
-    return pl.DataFrame(rows, schema=["study", *KEY, "counter", "value"], orient="row")
+    return counts
 
 
 def _info(name: str, profile: str, seed: int) -> dict:
@@ -330,12 +392,16 @@ def _info(name: str, profile: str, seed: int) -> dict:
     }
 
 
-def _study_info(rounds: int, samples: int, seed: int, failed: Sequence[tuple[str, str]], baseline: str) -> dict:
+def _study_info(rounds: int, samples: int, seed: int, made: Study) -> dict:
     """One study in run.json: complete, and on a quiet machine."""
+    declared = [
+        dict(zip((*KEY, *BASE_KEY, "group"), (*key, *baseline, group), strict=True))
+        for key, baseline, group in made.comparisons or ()
+    ]
     return {
         "state": "complete",
-        "baseline": baseline,
-        "controls": [f"{baseline} (A/A)"],
+        "baseline": made.baseline,
+        "controls": list(made.controls),
         "seed": seed,
         "rounds": rounds,
         "samples": samples,
@@ -348,11 +414,8 @@ def _study_info(rounds: int, samples: int, seed: int, failed: Sequence[tuple[str
         "load_after": [1.0, 0.5, 0.2],
         "steal_before_ms": 0,
         "steal_after_ms": 0,
-        "failed": [
-            {"bench": bench_of(*key), "variant": key[0], "parameter": key[1], "error": "made-up failure"}
-            for key in failed
-        ],
-    }
+        "failed": [dict(zip(KEY, key, strict=True)) | {"error": "made-up failure"} for key in made.failed],
+    } | ({} if made.comparisons is None else {"comparisons": declared, "groups": dict(made.groups)})
 
 
 def _replace(document: dict, names: list[str], value: object) -> None:

@@ -43,6 +43,21 @@ class TimeRows(dy.Schema):
     elapsed_ns = dy.Int64(nullable=False, min=1)
 
 
+class MetricRows(dy.Schema):
+    """`<study>.metrics.csv`: what else was noted about a sample, besides its time."""
+
+    line = dy.UInt32(nullable=False)
+    study = dy.String(nullable=False, regex=STUDY)
+    bench = dy.String(nullable=False, primary_key=True, regex=WORD)
+    variant = dy.String(nullable=False, primary_key=True, regex=WORD)
+    parameter = dy.String(nullable=False, primary_key=True, regex=WORD_OR_NOTHING)
+    round = dy.UInt32(nullable=False, primary_key=True)
+    position = dy.UInt32(nullable=False)
+    sample = dy.UInt32(nullable=False, primary_key=True)
+    metric = dy.String(nullable=False, primary_key=True, regex=COUNTER)
+    value = dy.Int64(nullable=False, min=0)
+
+
 class CountRows(dy.Schema):
     """`<study>.counts.csv`: exact counts for one iteration."""
 

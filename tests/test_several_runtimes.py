@@ -1,0 +1,261 @@
+"""Studies that compare runtimes: groups with limits of their own, failures, metrics, units, and no zero-cost beside them."""
+
+import json
+
+import pytest
+
+from async_cost import estimate
+from async_cost.errors import DataError
+from async_cost.estimate import estimates, paired_ratios, per_unit, trial_times, trial_values
+from async_cost.load import KEY, choose_run, load_run
+from async_cost.measured import Measured
+from async_cost.synthetic import Key, Study, make_run
+from async_cost.trust import trust
+
+STUDY = "runtimes"
+#: One task on one thread, and the same task on several, whose times nobody knows within 1 %.
+ALONE, CROWD = "current_thread/spawn", "multi_thread/spawn"
+
+
+def key(bench: str, variant: str, parameter: str = "") -> Key:
+    return bench, variant, parameter
+
+
+TOKIO, SMOL, NIO = key(ALONE, "tokio"), key(ALONE, "smol"), key(ALONE, "nio")
+TOKIOS, NIOS, SMOLS = key(CROWD, "tokio"), key(CROWD, "nio"), key(CROWD, "smol")
+TWIN, TWINS = key(ALONE, "tokio (A/A)"), key(CROWD, "tokio (A/A)")
+COMPARED = [
+    (SMOL, TOKIO, ""),
+    (NIO, TOKIO, ""),
+    (TWIN, TOKIO, ""),
+    (NIOS, TOKIOS, "threads"),
+    (SMOLS, TOKIOS, "threads"),
+    (TWINS, TOKIOS, "threads"),
+]
+TIMES = {TOKIO: 1e5, SMOL: 1.03e5, NIO: 0.6e5, TWIN: 1e5, TOKIOS: 4e5, NIOS: 4.1e5, SMOLS: 8e5, TWINS: 4e5}
+
+
+def study(**how) -> Study:
+    """All runtimes, compared with tokio on the same threads."""
+    given = {
+        "times": TIMES,
+        "comparisons": COMPARED,
+        "groups": {"": 0.01, "threads": 0.05},
+        "controls": ["tokio (A/A)"],
+        "counts": {name: {"units": 250 if name[0] == CROWD else 1000} for name in TIMES},
+    }
+    return Study(**given | how)
+
+
+def made(tmp_path, rounds=60, noise=0.01, **how):
+    profile = {"profile": how.pop("profile", "standard")}
+    return load_run(make_run(tmp_path, None, others={STUDY: study(**how)}, rounds=rounds, noise=noise, **profile))
+
+
+def verdicts(run) -> dict[Key, str | None]:
+    return {row[:3]: row[3] for row in Measured.of(run, STUDY).compared().select(*KEY, "verdict").iter_rows()}
+
+
+# -- groups --------------------------------------------------------------------------------------------------
+
+
+def test_what_a_difference_means_depends_on_its_group(tmp_path):
+    found = verdicts(made(tmp_path, rounds=120))
+    assert found[SMOL] == "slower", "3 % is a difference on one thread"
+    assert found[NIOS] == "same", "2.5 % is none between threads"
+    assert (found[NIO], found[SMOLS]) == ("faster", "slower")
+
+
+def test_two_variants_of_a_group_are_compared_within_its_limit(tmp_path):
+    threads = {NIOS: 4.1e5, SMOLS: 4.0e5, TOKIOS: 4e5, TWINS: 4e5}
+    compared = [pair for pair in COMPARED if pair[2]]
+    run = made(tmp_path, rounds=120, times=threads, comparisons=compared)
+    assert Measured.of(run, STUDY).compare("nio", "smol")["verdict"].to_list() == ["same"]
+
+
+def test_a_group_that_cannot_be_trusted_takes_the_verdict_from_its_own_comparisons_and_trust_from_the_study(tmp_path):
+    run = made(tmp_path, times=TIMES | {TWINS: 4.4e5})
+    judged = trust(run, STUDY)
+    assert not judged.trusted
+    assert ["`tokio (A/A)` in `multi_thread/spawn` differs" in reason for reason in judged.reasons] == [True]
+    assert trust(run, STUDY, group="").trusted and not trust(run, STUDY, group="threads").trusted
+    found = verdicts(run)
+    assert found[SMOL] == "slower" and found[SMOLS] is None
+
+
+def test_a_control_keeps_the_limit_of_its_group(tmp_path):
+    run = made(
+        tmp_path,
+        noise=0.03,
+        times={name: ns for name, ns in TIMES.items() if name[0] == CROWD},
+        comparisons=COMPARED[3:],
+    )
+    assert trust(run, STUDY).trusted
+    strict = trust(run, STUDY, limit=0.01)
+    assert "reaches beyond" in strict.reasons[0]
+    assert trust(run, STUDY).controls.select("group", "limit").rows() == [("threads", 0.05)]
+
+
+def test_a_group_without_a_control_is_not_trusted(tmp_path):
+    run = made(tmp_path, comparisons=[pair for pair in COMPARED if pair[0] != TWINS])
+    assert trust(run, STUDY).reasons == ("the comparisons of group `threads` have no A/A control",)
+    assert trust(run, STUDY, group="").trusted
+
+
+def test_a_group_that_does_not_exist_is_not_judged(tmp_path):
+    with pytest.raises(ValueError, match="no group 'thread'"):
+        trust(made(tmp_path, rounds=3), STUDY, group="thread")
+
+
+def test_a_quick_run_of_several_groups_concludes_nothing(tmp_path):
+    assert set(verdicts(made(tmp_path, profile="quick")).values()) == {None}
+
+
+# -- comparisons --------------------------------------------------------------------------------------------
+
+
+def test_a_key_is_compared_with_the_baseline_that_is_declared_for_it(tmp_path):
+    run = made(tmp_path)
+    ratios = estimates(paired_ratios(trial_times(run.whole_time(STUDY)), run.pairs(STUDY)))
+    found = {row[:3]: row[3] for row in ratios.select(*KEY, "ratio").iter_rows()}
+    assert set(found) == {one for one, _, _ in COMPARED}
+    assert found[SMOLS] == pytest.approx(2, rel=0.02), "to tokio on several threads, not on one"
+    assert found[NIO] == pytest.approx(0.6, rel=0.02)
+
+
+def test_a_key_with_two_baselines_is_no_frame_of_pairs(tmp_path):
+    run = made(tmp_path, rounds=3)
+    pairs = run.pairs(STUDY)
+    with pytest.raises(ValueError, match="more than one baseline"):
+        paired_ratios(trial_times(run.time(STUDY)), pairs.vstack(pairs))
+
+
+# -- failures ------------------------------------------------------------------------------------------------
+
+
+def test_what_was_to_be_compared_with_a_failed_baseline_is_kept_without_a_ratio(tmp_path):
+    run = made(tmp_path, rounds=12, failed={TOKIOS: 5})
+    assert run.time(STUDY).filter(bench=CROWD, variant="tokio")["round"].max() == 4
+    assert run.time(STUDY).filter(bench=CROWD, variant="nio")["round"].n_unique() == 12
+    assert NIOS not in verdicts(run) and SMOL in verdicts(run)
+    judged = trust(run, STUDY)
+    assert "`tokio (A/A)` in `multi_thread/spawn` was not measured" in " ".join(judged.reasons)
+    assert "`tokio` in `multi_thread/spawn` failed" in " ".join(judged.remarks), "and no empty brackets"
+    assert not any("was not measured" in reason for reason in trust(run, STUDY, group="").reasons)
+
+
+def test_a_baseline_that_failed_at_once_has_no_row_and_the_run_still_loads(tmp_path):
+    run = made(tmp_path, rounds=12, failed={TOKIO: 0, TOKIOS: 0})
+    assert "tokio" not in run.time(STUDY)["variant"]
+    assert Measured.of(run, STUDY).compared().is_empty()
+    assert not trust(run, STUDY).trusted
+
+
+def test_a_default_baseline_that_failed_leaves_no_ratio_either(tmp_path):
+    times = {key("a", "a"): 1e5, key("b", "b"): 2e5, key("a", "a (A/A)"): 1e5}
+    how = {"times": times, "comparisons": None, "baseline": "a", "controls": ["a (A/A)"], "counts": {}}
+    run = made(tmp_path, rounds=6, failed={key("a", "a"): 0}, **how)
+    assert run.pairs(STUDY).height == 2
+    assert trust(run, STUDY).reasons == ("the A/A control `a (A/A)` was not measured",)
+
+
+# -- units and metrics ------------------------------------------------------------------------------------------
+
+
+def test_times_are_for_one_unit_of_work_as_often_as_each_key_does_it(tmp_path):
+    run = made(tmp_path)
+    assert dict(run.units(STUDY).filter(variant="nio").select("bench", "units").rows()) == {ALONE: 1000, CROWD: 250}
+    each = per_unit(trial_times(run.whole_time(STUDY)), run.units(STUDY))
+    assert each.filter(bench=CROWD, variant="smol")["ns"].median() == pytest.approx(8e5 / 250, rel=0.02)
+    assert Measured.of(run, STUDY).requests == 1, "requests are of zero-cost"
+
+
+def test_the_units_of_zero_cost_are_its_requests(tmp_path):
+    run = load_run(make_run(tmp_path, rounds=2, work=False))
+    assert run.units("zero-cost")["units"].unique().to_list() == [run.requests("zero-cost")]
+
+
+def noted(tmp_path, **how):
+    metrics = {NIO: {"cpu_ns": 5e4, "p99_ns": 700.0}, TOKIO: {"cpu_ns": 1e5, "p99_ns": 900.0}}
+    return made(tmp_path, metrics=metrics, **{"rounds": 8} | how)
+
+
+def test_what_adds_up_over_a_sample_is_told_for_one_iteration_and_a_quantile_as_it_is(tmp_path):
+    run = noted(tmp_path)
+    for metric, true in (("cpu_ns", 5e4), ("p99_ns", 700)):
+        values = trial_values(run, STUDY, metric).filter(variant="nio")
+        assert values.columns == [*KEY, "round", "position", "value"]
+        assert values.height == 8
+        assert values["value"].median() == pytest.approx(true, rel=0.02)
+    assert trial_values(run, STUDY, "voluntary_switches").is_empty()
+
+
+def test_metrics_are_compared_like_times(tmp_path):
+    run = noted(tmp_path)
+    trials = trial_values(run, STUDY, "cpu_ns").rename({"value": "ns"})
+    found = estimates(paired_ratios(trials, run.pairs(STUDY)))
+    assert found["ratio"].to_list() == pytest.approx([0.5], rel=0.02)
+
+
+def test_a_run_without_metrics_has_an_empty_table_of_them(tmp_path):
+    run = made(tmp_path, rounds=2)
+    assert run.metrics(STUDY).is_empty()
+    assert run.metrics(STUDY).columns == noted(tmp_path / "noted", rounds=2).metrics(STUDY).columns
+
+
+def test_the_metrics_of_a_failed_key_are_not_estimated(tmp_path):
+    run = noted(tmp_path, failed={NIO: 3})
+    assert run.metrics(STUDY).filter(variant="nio")["round"].max() == 2
+    assert "nio" not in trial_values(run, STUDY, "cpu_ns")["variant"]
+
+
+@pytest.mark.parametrize(
+    ("edit", "says"),
+    [
+        (lambda lines: lines[:-1], "is there for 23 of its 24 samples"),
+        (lambda lines: [*lines[:-1], lines[-1].replace(",7,", ",70,", 1)], "of a sample that has no time"),
+        (lambda lines: [*lines, lines[-1]], "stands already on line"),
+        (lambda lines: [*lines[:-1], lines[-1].rpartition(",")[0] + ",-1"], "below 0"),
+        (lambda lines: [*lines[:-1], lines[-1].rpartition(",")[0] + ",0.5"], "not a whole number"),
+        (lambda lines: [lines[0].replace("metric", "counter"), *lines[1:]], "column metric is missing"),
+    ],
+)
+def test_metrics_that_do_not_belong_to_the_samples_are_refused(tmp_path, edit, says):
+    run = noted(tmp_path)
+    file = run.path / f"{STUDY}.metrics.csv"
+    file.write_text("\n".join(edit(file.read_text().splitlines())) + "\n")
+    with pytest.raises(DataError) as caught:
+        load_run(run.path)
+    assert says in caught.value.problem and caught.value.path == file
+
+
+def test_a_compressed_run_keeps_its_metrics(tmp_path):
+    metrics = {NIO: {"p99_ns": 700.0}}
+    folder = make_run(tmp_path, None, others={STUDY: study(metrics=metrics)}, rounds=2, compress=True)
+    assert load_run(folder).metrics(STUDY)["metric"].unique().to_list() == ["p99_ns"]
+
+
+# -- what else a run may be ----------------------------------------------------------------------------------------
+
+
+def test_a_run_without_zero_cost_is_found_by_the_study_that_it_holds(tmp_path):
+    made(tmp_path, rounds=2)
+    assert list(choose_run(STUDY, {}, tmp_path).info.studies) == [STUDY]
+    assert not Measured.of(choose_run(STUDY, {}, tmp_path), "zero-cost")
+    with pytest.raises(DataError, match="no run of zero-cost"):
+        choose_run("zero-cost", {}, tmp_path)
+
+
+def test_keys_may_have_fewer_samples_than_the_study(tmp_path):
+    run = made(tmp_path, rounds=12, samples={SMOLS: 1})
+    assert run.time(STUDY).filter(bench=CROWD, variant="smol").height == 12
+    assert SMOLS in verdicts(run)
+
+
+def test_a_made_up_study_declares_what_its_truth_says(tmp_path):
+    run = made(tmp_path, rounds=2)
+    written = json.loads((run.path / "run.json").read_text())["studies"][STUDY]
+    assert (written["baseline"], written["groups"]) == ("", {"": 0.01, "threads": 0.05})
+    assert len(written["comparisons"]) == len(COMPARED)
+    assert set(run.time(STUDY)["parameter"]) == {""}
+    assert estimate.row(run.units(STUDY), bench=ALONE, variant="tokio") is not None
