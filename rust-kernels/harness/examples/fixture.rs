@@ -3,7 +3,7 @@
 //! Arguments: `measure <rounds> [fault]` measures in the current folder's repository; `count` counts. Faults:
 //! `panic` (one variant panics in every trial), `late` (it panics from its third trial on), `lazy` (one never
 //! calls the bencher), `baseline` (the baseline gives up at its third trial); and in an isolated study `hang`, `abort`,
-//! `leak` (it leaves a thread behind that would keep on changing a static) and `thread` (the measuring process starts one
+//! `resources` (nothing is wrong, samples say what they used), `leak` (it leaves a thread behind that would keep on changing a static) and `thread` (the measuring process starts one
 //! beforehand).
 
 use std::cell::{Cell, RefCell};
@@ -53,8 +53,11 @@ fn study(fault: &str) -> Study {
     let (trials, baseline_trials) = (Cell::new(0), Cell::new(0));
     let key = |variant: &str| Key::new("sum", variant, "items=100");
     let mut study = Study::new("fixture");
-    if ["hang", "abort", "leak", "thread"].contains(&fault.as_str()) {
+    if ["hang", "abort", "leak", "thread", "resources"].contains(&fault.as_str()) {
         study = study.isolated(if fault == "hang" { Duration::from_millis(300) } else { WATCHDOG });
+    }
+    if fault == "resources" {
+        study = study.resources();
     }
     study
         .baseline("loop")
@@ -81,7 +84,7 @@ fn study(fault: &str) -> Study {
             bencher.samples(&mut || {
                 let start = Instant::now();
                 (0..500).for_each(drop_value);
-                Sample::new(500, start.elapsed().max(Duration::from_nanos(1)))
+                Sample::new(500, start.elapsed().max(Duration::from_nanos(1))).with("p99_ns", 9)
             });
         })
         .bench(key("faulty"), move |bencher: &mut Bencher| {

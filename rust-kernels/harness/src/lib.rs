@@ -8,7 +8,8 @@
 //! # What is measured
 //! One trial of [`Bencher::iter`] or [`Bencher::iter_custom`] is one Criterion benchmark of ten samples with
 //! equal numbers of iterations (flat sampling), after a warm-up whose calls are not recorded. [`Profile`]
-//! sets the times.
+//! sets the times. [`Study::samples`] asks for fewer samples, which a loop of our own takes in the same way.
+//! [`Study::isolated`] gives each trial a process of its own, so that a hang or a crash fails its variant only.
 //!
 //! # Where a run goes
 //! A run is measured in a hidden folder, `data/runs/.partial/<machine>-<utc>-<pid>`, and appears as
@@ -18,6 +19,7 @@
 //! | file | columns |
 //! |---|---|
 //! | `<study>.time.csv` | study, bench, variant, parameter, round, position, sample (all three from 0), iterations, elapsed_ns (of all iterations) |
+//! | `<study>.metrics.csv` | study, bench, variant, parameter, round, position, sample, metric, value (only there when a sample has metrics) |
 //! | `<study>.counts.csv` | study, bench, variant, parameter, counter, value (exact, per iteration) |
 //!
 //! # Settings from the environment
@@ -33,7 +35,7 @@
 //! bench`; [`Error::Gate`] says how to tell it.
 //!
 //! Reading order of the source: `study`, `bencher`, `measure`, then `engine` (one trial), `rounds` (the
-//! order), `timings` and `counts` (the files), `run` and `info` (the folder and run.json), `machine`,
+//! order), `isolation`, `timings`, `metrics` and `counts` (the files), `run` and `info` (the folder and run.json), `machine`,
 //! `codegen`, `kernel` and `repository` (provenance).
 
 #![warn(missing_docs)]
@@ -53,6 +55,7 @@ mod kernel;
 mod key;
 mod machine;
 mod measure;
+mod metrics;
 mod outcome;
 mod panics;
 mod profile;

@@ -3,15 +3,16 @@
 use std::rc::Rc;
 use std::time::Instant;
 
-use crate::bencher::{self, Mode, Trouble};
+use crate::bencher::{self, Mode, Sample, Trouble};
 use crate::codegen::Codegen;
 use crate::engine::{Engine, Trial};
 use crate::info::{Settings, State, StudyInfo};
+use crate::metrics::{self, Metrics};
 use crate::outcome::Outcome;
 use crate::progress::Progress;
 use crate::run::Run;
 use crate::study::Variant;
-use crate::timings::{self, Plan, Row, Timings};
+use crate::timings::{self, Plan, Timings};
 use crate::{Error, Key, Profile, Study, counts, gate, kernel, repository, rounds};
 
 /// Measures a study. See [`Study::measure`].
@@ -109,30 +110,57 @@ impl Measurement<'_> {
             rounds: self.profile.rounds,
             failed: failed.clone(),
         };
-        let (mut file, first) = Timings::open(&self.run.file(&time_file(self.study)), &plan)?;
+        let (mut times, mut metrics, first) = self.open(plan)?;
 
         let engine = Rc::new(Engine::new(self.profile.warm_up, self.profile.trial));
         let waiting = kernel::Waiting::begin();
         let mut progress = self.progress();
         progress.begin(first, self.variants.len());
         for round in first..self.profile.rounds {
-            let mut rows = Vec::new();
+            let (mut rows, mut metric_rows) = (Vec::new(), Vec::new());
             for (position, index) in rounds::order(seed, round, keys.len()).into_iter().enumerate() {
                 if waiting.is_over() {
                     return Err(Error::Abandoned);
                 }
                 if !failed[index] {
-                    match self.trial(&engine, round, position, index)? {
-                        Some(samples) => rows.extend(samples),
+                    match self.trial(&engine, &mut metrics, index)? {
+                        Some(samples) => {
+                            let (study, key) = (self.study.name(), &keys[index]);
+                            rows.extend(timings::rows(study, key, round, position, &samples));
+                            metric_rows.extend(metrics::rows(study, key, round, position, &samples));
+                        }
                         None => failed[index] = true,
                     }
                 }
                 progress.trial(round);
             }
-            file.append_round(&rows)?;
+            // The times last: they say that the round is whole.
+            metrics.append_round(&metric_rows)?;
+            times.append_round(&rows)?;
         }
         progress.finish();
         Ok(())
+    }
+
+    /// Opens both files, cut to the rounds that are whole in both, and returns how many these are.
+    fn open(&mut self, plan: Plan<'_>) -> Result<(Timings, Metrics, u32), Error> {
+        let path = self.run.file(&time_file(self.study));
+        let (times, first) = Timings::open(&path, &plan)?;
+        let metrics_path = self.run.file(&format!("{}.metrics.csv", self.study.name()));
+        let mut metrics = Metrics::open(&metrics_path, plan.study, plan.keys)?;
+        let (failed, left): (Vec<usize>, Vec<usize>) =
+            (0..plan.keys.len()).partition(|index| plan.failed[*index]);
+        let keys = |indices: Vec<usize>| indices.into_iter().map(|index| plan.keys[index].clone());
+        let (failed, left): (Vec<Key>, Vec<Key>) = (keys(failed).collect(), keys(left).collect());
+        let expected = self.study.resources && !left.is_empty();
+        let whole = metrics.whole_rounds(first, &failed, expected);
+        metrics.cut(whole, &left)?;
+        if whole == first {
+            return Ok((times, metrics, first));
+        }
+        drop(times);
+        let (times, _) = Timings::open(&path, &Plan { rounds: whole, ..plan })?;
+        Ok((times, metrics, whole))
     }
 
     /// Measures one trial. A failure is written to run.json before the round, so that no round seems whole
@@ -140,14 +168,18 @@ impl Measurement<'_> {
     fn trial(
         &mut self,
         engine: &Rc<Engine>,
-        round: u32,
-        position: usize,
+        metrics: &mut Metrics,
         index: usize,
-    ) -> Result<Option<Vec<Row>>, Error> {
+    ) -> Result<Option<Vec<Sample>>, Error> {
         let Variant { key, function, samples } = &self.variants[index];
         let trial = Trial { engine: Rc::clone(engine), samples: *samples, resources: self.study.resources };
-        match self.study.shielded(|| bencher::call(&**function, Mode::Trial(Rc::new(trial)))) {
-            Ok(samples) => Ok(Some(timings::rows(self.study.name(), key, round, position, &samples))),
+        let outcome = self.study.shielded(|| bencher::call(&**function, Mode::Trial(Rc::new(trial))));
+        let accepted = outcome.and_then(|samples| match metrics.accept(key, &samples) {
+            Ok(()) => Ok(samples),
+            Err(change) => Err(Trouble::Failed(change)),
+        });
+        match accepted {
+            Ok(samples) => Ok(Some(samples)),
             Err(Trouble::Misused(reason)) => Err(self.study.misused(key, &reason)),
             Err(Trouble::Failed(message)) => {
                 let message = repository::public_text(&message, self.run.root());

@@ -5,6 +5,7 @@ use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::bencher::Sample;
@@ -177,7 +178,7 @@ enum Round {
 }
 
 /// The rows before the first one that is torn, each with the offset of its end.
-fn complete_rows(content: &[u8]) -> Vec<(Row, usize)> {
+pub(crate) fn complete_rows<T: DeserializeOwned>(content: &[u8]) -> Vec<(T, usize)> {
     let mut reader =
         csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(whole_lines(content));
     let mut record = csv::StringRecord::new();

@@ -88,6 +88,47 @@ fn a_killed_run_goes_on_where_it_was_and_appears_to_nobody() {
     assert_eq!(study["state"], "complete");
     assert!(study["resumed"].as_u64() > Some(0), "every kill came too late: raise ROUNDS_PER_KILL");
     check_order(&repository, &partial, &text);
+    check_metrics(&read(&partial, "fixture.metrics.csv"));
+}
+
+/// The one variant with a metric has it once for each sample of each round, in the order of the rounds.
+fn check_metrics(text: &str) {
+    let rows: Vec<Vec<&str>> = text.lines().skip(1).map(|line| line.split(',').collect()).collect();
+    assert_eq!(rows.len(), SAMPLES * rounds() as usize);
+    for (index, row) in rows.iter().enumerate() {
+        assert_eq!((row[2], row[7], row[8]), ("jobs", "p99_ns", "9"));
+        assert_eq!((row[4], row[6]), (&*(index / SAMPLES).to_string(), &*(index % SAMPLES).to_string()));
+    }
+}
+
+#[test]
+fn metrics_that_end_early_take_the_times_of_these_rounds_with_them() {
+    let repository = Repository::new();
+    let partial = repository.partial("metrics");
+    let measure = || {
+        let mut fixture = repository.fixture(&["measure", "4", "resources"], Some(&partial));
+        succeed(fixture.output().expect("the fixture starts"))
+    };
+    measure();
+    let rows_per_round = 3 * VARIANTS * SAMPLES + SAMPLES;
+    let whole = read(&partial, "fixture.metrics.csv");
+    assert_eq!(whole.lines().count(), 1 + 4 * rows_per_round);
+    let times = read(&partial, "fixture.time.csv");
+    // Two rounds and a half of the metrics are left.
+    let lines: Vec<&str> = whole.split_inclusive('\n').take(1 + 5 * rows_per_round / 2).collect();
+    fs::write(partial.join("fixture.metrics.csv"), lines.concat()).expect("torn on purpose");
+    let mut info = info(&partial);
+    info["studies"]["fixture"]["state"] = "measuring".into();
+    fs::write(partial.join("run.json"), info.to_string()).expect("a temporary file");
+    measure();
+    let again = (read(&partial, "fixture.metrics.csv"), read(&partial, "fixture.time.csv"));
+    assert_eq!(again.0.lines().count(), 1 + 4 * rows_per_round);
+    assert_eq!(again.1.lines().count(), times.lines().count());
+    let first = |text: &str, lines: usize| text.lines().take(lines).collect::<Vec<_>>().join("\n");
+    let (metric_rows, time_rows) = (1 + 2 * rows_per_round, 1 + 2 * VARIANTS * SAMPLES);
+    assert_eq!(first(&again.0, metric_rows), first(&whole, metric_rows), "whole rounds were changed");
+    assert_eq!(first(&again.1, time_rows), first(&times, time_rows), "whole rounds were changed");
+    assert_ne!(again.1, times, "the third round was measured anew with its metrics");
 }
 
 /// Every round holds each variant once, with ten samples.
