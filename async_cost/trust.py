@@ -124,7 +124,7 @@ def _remarks(run: Run, study: str) -> list[str]:
     """What the records say about disturbances, failures and gaps, as sentences."""
     details, machine = run.study(study), run.info.machine
     remarks = []
-    if (share := _steal_share(run, study)) is not None and share >= STEAL_SHARE:
+    if (share := steal_share(run, study)) is not None and share >= STEAL_SHARE:
         remarks.append(f"Other guests of the host took {words.percent(share)} of the processor time (steal).")
     if details.load_before and machine.logical_cores and details.load_before[0] / machine.logical_cores > BUSY_LOAD:
         remarks.append(f"The machine was not idle before the run: load {words.number(details.load_before[0])}.")
@@ -143,7 +143,7 @@ def _remarks(run: Run, study: str) -> list[str]:
     return remarks
 
 
-def _steal_share(run: Run, study: str) -> float | None:
+def steal_share(run: Run, study: str) -> float | None:
     """Share of all processor time between start and end that the host gave to others; None where unknown.
 
     Of a resumed measurement it is unknown: the break lies between the two readings, perhaps with a restart of the machine.
