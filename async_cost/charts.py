@@ -253,15 +253,18 @@ def drift(
     *,
     description: str,
     y_title: str = "time of manual in each round (µs an iteration)",
+    x_title: str = "round",
 ) -> alt.LayerChart:
     """The time of the baseline, round after round: what the machine did while we measured.
 
-    Columns: round (from 0), time (in the unit of `y_title`); optional `series` (a line each).
+    Columns: round (from 0; or places in a round, if `x_title` says so), time (in the unit of `y_title`); optional `series` (a line each).
     """
     _require(frame, ["round", "time"])
     series = "series" in frame.columns
     base = alt.Chart(frame).encode(
-        x=alt.X("round:Q", title="round", scale=alt.Scale(nice=False, padding=8), axis=alt.Axis(tickMinStep=1)),
+        x=alt.X(
+            "round:Q", title=wrapped(x_title), scale=alt.Scale(nice=False, padding=8), axis=alt.Axis(tickMinStep=1)
+        ),
         y=alt.Y("time:Q", title=None, scale=alt.Scale(zero=False)),
         color=alt.Color("series:N", sort=None) if series else alt.value(BLUE),
         tooltip=["round:Q", alt.Tooltip("time:Q", format=".2f"), *(["series:N"] if series else [])],
