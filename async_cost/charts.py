@@ -266,7 +266,7 @@ def drift(
             "round:Q", title=wrapped(x_title), scale=alt.Scale(nice=False, padding=8), axis=alt.Axis(tickMinStep=1)
         ),
         y=alt.Y("time:Q", title=None, scale=alt.Scale(zero=False)),
-        color=alt.Color("series:N", sort=None) if series else alt.value(BLUE),
+        color=alt.Color("series:N", sort=None, legend=alt.Legend(columns=2)) if series else alt.value(BLUE),
         tooltip=["round:Q", alt.Tooltip("time:Q", format=".2f"), *(["series:N"] if series else [])],
     )
     layers = (base.mark_line(strokeWidth=1, opacity=0.6), base.mark_point(filled=True, size=28, opacity=1))

@@ -81,28 +81,3 @@ def halves(ratios: pl.DataFrame) -> pl.DataFrame:
     return found.with_columns(change=pl.col("second") / pl.col("first")).select(
         *KEY, "first", "second", "change", "moved"
     )
-
-
-def pairs(run: Run, study: str) -> pl.DataFrame:
-    """What is compared with what: bench, variant, parameter, and the same of its baseline with `baseline_` before it.
-
-    Every key is compared with the study's baseline of the same parameter.
-    """
-    keys = run.whole_time(study).select(KEY).unique().sort(KEY)
-    is_baseline = pl.col("variant") == run.study(study).baseline
-    baselines = keys.filter(is_baseline).select(pl.all().name.prefix("baseline_"))
-    return keys.filter(~is_baseline).join(baselines, left_on="parameter", right_on="baseline_parameter", coalesce=False)
-
-
-def compared(trials: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
-    """The ratios of these pairs within each round: bench, variant, parameter, round, ratio."""
-    baseline = {f"baseline_{name}": name for name in KEY}
-    base = trials.select(
-        "round", pl.col("ns").alias("base_ns"), *(pl.col(old).alias(new) for new, old in baseline.items())
-    )
-    return (
-        trials.join(pairs, on=KEY)
-        .join(base, on=["round", *baseline])
-        .select(*KEY, "round", ratio=pl.col("ns") / pl.col("base_ns"))
-        .sort(*KEY, "round")
-    )

@@ -8,19 +8,17 @@ number of samples; the whole run, paired, is what they are held against.
 import numpy as np
 import polars as pl
 
-from async_cost.load import KEY
+from async_cost.pairs import BASE_KEY, KEY
 
 #: Stretches that a run is cut into: enough for 90 readings one after the other, few enough that each keeps a dozen standard rounds.
 PARTS = 10
-#: The columns of a pair that name its baseline.
-BASELINE_KEY = tuple(f"baseline_{name}" for name in KEY)
 READINGS = ("paired", "sequential")
 
 
 def errors(trials: pl.DataFrame, pairs: pl.DataFrame, parts: int = PARTS) -> pl.DataFrame:
     """Relative errors of both readings: bench, variant, parameter, reading, typical, worst.
 
-    `trials` as of `trial_times`; `pairs` has bench, variant, parameter and the same with `baseline_` before it. `reading` is paired or
+    `trials` as of `trial_times`, `pairs` as of `Run.pairs`. `reading` is paired or
     sequential, `typical` the median over all readings of that kind, `worst` the largest. No rounds enough for two stretches: no rows.
 
     The whole run that serves as truth holds each paired reading as a tenth of itself, which flatters those by some 5 %.
@@ -28,7 +26,7 @@ def errors(trials: pl.DataFrame, pairs: pl.DataFrame, parts: int = PARTS) -> pl.
     found = []
     for pair in pairs.iter_rows(named=True):
         mine = trials.filter(**{name: pair[name] for name in KEY})
-        base = trials.filter(**{name: pair[f"baseline_{name}"] for name in KEY})
+        base = trials.filter(**{name: pair[column] for name, column in zip(KEY, BASE_KEY, strict=True)})
         both = mine.select("round", "ns").join(base.select("round", base_ns="ns"), on="round").sort("round")
         stretches = [part for part in np.array_split(both.select("ns", "base_ns").to_numpy(), parts) if len(part)]
         if len(stretches) < 2:

@@ -52,6 +52,7 @@ ANALYSED = {
     "ladder": ("zero-cost-ladder",),
     "boxing-cost": ("zero-cost-ladder", "zero-cost"),
     "replication": (),
+    "trust": (),
 }
 
 #: Where runs and pages go; the variables serve tests and machines that keep data elsewhere.

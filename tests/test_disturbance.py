@@ -6,13 +6,14 @@ import pytest
 
 from async_cost import disturbance, order, sequential
 from async_cost.estimate import estimates, paired_ratios, trial_times
-from async_cost.load import KEY, load_run
+from async_cost.load import load_run
+from async_cost.pairs import BASE_KEY, KEY
 from async_cost.synthetic import make_run
 
 KEYS = ["manual", "manual (A/A)", "nonbox", "box", "large", "callerbox"]
 TRUTH = {"manual": 1.0, "manual (A/A)": 1.0, "nonbox": 2.5, "box": 3.0, "large": 5.0, "callerbox": 2.6}
 PAIRS = pl.DataFrame(
-    [("b", name, "p", "b", "manual", "p") for name in KEYS[1:]], schema=[*KEY, *sequential.BASELINE_KEY], orient="row"
+    [("b", name, "p", "b", "manual", "p") for name in KEYS[1:]], schema=[*KEY, *BASE_KEY], orient="row"
 )
 
 
