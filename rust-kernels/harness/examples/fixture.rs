@@ -1,8 +1,8 @@
 //! A small synthetic study that the integration tests measure, kill and resume. Not an example to follow.
 //!
-//! Arguments: `measure <rounds> [fault]` measures in the current folder's repository; `count` counts. Faults:
+//! Arguments: `measure <rounds> [fault]` measures in the current folder's repository; `count [fault]` counts. Faults:
 //! `panic` (one variant panics in every trial), `late` (it panics from its third trial on), `lazy` (one never
-//! calls the bencher), `baseline` (the baseline gives up at its third trial); and in an isolated study `hang`, `abort`,
+//! calls the bencher), `baseline` (the baseline gives up at its third trial), `varies` (it allocates another number of times in each iteration); and in an isolated study `hang`, `abort`,
 //! `resources` (nothing is wrong, samples say what they used), `leak` (it leaves a thread behind that would keep on changing a static) and `thread` (the measuring process starts one
 //! beforehand).
 
@@ -29,7 +29,7 @@ fn main() {
     match argument(0) {
         "measure" => measure(argument(1).parse().expect("a number of rounds"), argument(2)),
         // Under callgrind the program is started without arguments.
-        _ => counting::main(study("")),
+        _ => counting::main(study(argument(1))),
     }
 }
 
@@ -93,6 +93,13 @@ fn study(fault: &str) -> Study {
                 "lazy" => {}
                 "panic" => {
                     bencher.iter(&mut || panic!("lost\nin {}", std::env::current_dir().unwrap().display()))
+                }
+                "varies" => {
+                    let iterations = Cell::new(0);
+                    bencher.iter(&mut || {
+                        iterations.set(iterations.get() + 1);
+                        (0..iterations.get()).for_each(|_| drop(black_box(Box::new(3_u64))));
+                    });
                 }
                 "hang" => bencher.iter(&mut || std::thread::park()),
                 "abort" => bencher.iter(&mut || std::process::abort()),

@@ -74,8 +74,16 @@ pub(crate) enum Mode {
     Trial(Rc<Trial>),
     /// Run for one iteration, untimed.
     Once,
-    /// Run for one iteration to warm up, then for one inside this function.
-    Counted(fn(&mut dyn FnMut())),
+    /// Run for one iteration to warm up, then `times` times for one inside `around`.
+    Counted { around: fn(&mut dyn FnMut()), times: u32 },
+}
+
+/// Calls `run` once to warm up and then `times` times inside `around`.
+fn counted(around: fn(&mut dyn FnMut()), times: u32, run: &mut dyn FnMut()) {
+    run();
+    for _ in 0..times {
+        around(run);
+    }
 }
 
 /// Why a study function gave no samples.
@@ -101,16 +109,13 @@ impl Bencher {
                 self.samples = trial.repeated(&mut |iterations| engine::timed(run, iterations))
             }
             Mode::Once => run(),
-            Mode::Counted(around) => {
-                run();
-                around(run);
-            }
+            Mode::Counted { around, times } => counted(*around, *times, run),
         }
     }
 
     /// Measures a workload that times itself: `run(n)` does `n` iterations and returns the time they took.
     ///
-    /// For counting, `run(1)` is called once to warm up and once counted, whatever of it is timed.
+    /// For counting, `run(1)` is called once to warm up and then counted, whatever of it is timed.
     pub fn iter_custom(&mut self, run: &mut dyn FnMut(u64) -> Duration) {
         if !self.enter() {
             return;
@@ -120,12 +125,9 @@ impl Bencher {
             Mode::Once => {
                 run(1);
             }
-            Mode::Counted(around) => {
-                run(1);
-                around(&mut || {
-                    run(1);
-                });
-            }
+            Mode::Counted { around, times } => counted(*around, *times, &mut || {
+                let _ = run(1);
+            }),
         }
     }
 
@@ -141,12 +143,7 @@ impl Bencher {
             Mode::Once => {
                 run();
             }
-            Mode::Counted(around) => {
-                run();
-                around(&mut || {
-                    run();
-                });
-            }
+            Mode::Counted { around, times } => counted(*around, *times, &mut || drop(run())),
         }
     }
 
@@ -248,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn counting_warms_up_once_and_counts_one_iteration_of_each_kind() {
+    fn counting_warms_up_once_and_then_counts_single_iterations_of_each_kind() {
         use std::sync::atomic::{AtomicU32, Ordering};
         static INSIDE: AtomicU32 = AtomicU32::new(0);
         fn around(run: &mut dyn FnMut()) {
@@ -275,9 +272,9 @@ mod tests {
             },
         ];
         for kind in kinds {
-            call(kind, Mode::Counted(around)).expect("a countable variant");
+            call(kind, Mode::Counted { around, times: 2 }).expect("a countable variant");
         }
-        assert_eq!((runs.get(), INSIDE.load(Ordering::Relaxed)), (6, 3));
+        assert_eq!((runs.get(), INSIDE.load(Ordering::Relaxed)), (9, 6));
     }
 
     fn trial(run: impl Fn() -> Sample) -> Result<Vec<Sample>, Trouble> {

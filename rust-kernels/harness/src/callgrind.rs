@@ -12,8 +12,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crate::bencher::Mode;
+use crate::bencher::{self, Mode};
 use crate::progress::Progress;
+use crate::study::Variant;
 use crate::{Error, Study};
 
 /// Tells a process that it runs under callgrind, and which variants it is to run: indices joined by commas.
@@ -50,27 +51,48 @@ pub(crate) fn run_variants(study: &Study) -> Result<bool, Error> {
         Progress::new(study.name(), "variant", u32::try_from(indices.len()).unwrap_or(u32::MAX), 1, PLANNED);
     progress.begin(0, 1);
     for (done, index) in (0..).zip(indices) {
-        study.call(&variants[index], Mode::Counted(counted_iteration))?;
+        let Variant { key, function, .. } = &variants[index];
+        // In this process, isolated or not: callgrind would number the files of every child anew.
+        let mode = Mode::Counted { around: counted_iteration, times: 1 };
+        bencher::call(&**function, mode).map_err(|trouble| study.trouble(key, trouble))?;
         progress.trial(done);
     }
     progress.finish();
     Ok(true)
 }
 
-/// Instructions of one iteration of each of these variants; `None` when there is no valgrind.
-pub(crate) fn instructions(variants: &[usize]) -> Result<Option<Vec<u64>>, Error> {
+/// Instructions of one iteration of each of these variants, or why they could not be counted; `None` when there is no
+/// valgrind.
+pub(crate) fn instructions(variants: &[usize]) -> Result<Option<Vec<Result<u64, String>>>, Error> {
+    match run_together(variants)? {
+        None => Ok(None),
+        Some(Ok(counts)) => Ok(Some(counts.into_iter().map(Ok).collect())),
+        // One of them broke off, and the files do not tell which: each on its own.
+        Some(Err(_)) => {
+            let alone = |variant: &usize| match run_together(&[*variant])? {
+                Some(Ok(counts)) => Ok(Ok(counts[0])),
+                Some(Err(reason)) => Ok(Err(reason)),
+                None => Ok(Err("valgrind is not there any more".to_owned())),
+            };
+            variants.iter().map(alone).collect::<Result<Vec<_>, Error>>().map(Some)
+        }
+    }
+}
+
+/// One count for each of the variants, from one run of callgrind, or the last words of that run; `None` when there is
+/// no valgrind.
+fn run_together(variants: &[usize]) -> Result<Option<Result<Vec<u64>, String>>, Error> {
     let folder = Scratch::new()?;
     let Some(status) = run_callgrind(&folder.0, variants)? else {
         return Ok(None);
     };
     let counts = read_counts(&folder.0)?;
     if status && counts.len() == variants.len() {
-        return Ok(Some(counts));
+        return Ok(Some(Ok(counts)));
     }
     let log = fs::read_to_string(folder.0.join("log")).unwrap_or_default();
-    let reason =
-        format!("counted {} of {} variants, then it ended:\n{}", counts.len(), variants.len(), log.trim());
-    Err(Error::Setting { name: "valgrind", reason })
+    let last = log.lines().last().unwrap_or("it broke off under valgrind").trim().to_owned();
+    Ok(Some(Err(last)))
 }
 
 /// Runs this program under callgrind; tells whether it succeeded, `None` when there is no valgrind.

@@ -16,17 +16,22 @@
 //! What is counted is one iteration, after one that warms up: from the call of the workload through `dyn
 //! FnMut` to its return, set-up and tear-down left out. Allocations are those of all threads; instructions
 //! are those of the calling thread.
+//!
+//! With several threads, an iteration may allocate more or less than the one before. So two iterations are
+//! counted. Where they differ, the smaller number is the count, and their difference is a count of its own,
+//! named `<counter>_varies`; without that row, the two were equal.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
-use crate::bencher::Mode;
+use crate::bencher::{self, Mode};
 use crate::callgrind;
 use crate::codegen::Codegen;
 use crate::measure::counts_file;
 use crate::study::{Count, Variant};
-use crate::{Error, Study, counts, repository, run};
+use crate::{Error, Key, Study, counts, repository, run};
 
 /// The system's allocator, which also counts while an iteration is counted.
 ///
@@ -39,6 +44,11 @@ static COUNTING: AtomicBool = AtomicBool::new(false);
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
 /// Bytes asked for by these allocations.
 static BYTES: AtomicU64 = AtomicU64::new(0);
+/// Allocations and bytes of each iteration that was counted to its end.
+static COUNTED: Mutex<Vec<[u64; 2]>> = Mutex::new(Vec::new());
+
+/// Names of the two.
+const COUNTERS: [&str; 2] = ["allocations", "allocated_bytes"];
 
 impl CountingAllocator {
     fn note(bytes: usize) {
@@ -81,7 +91,8 @@ unsafe impl GlobalAlloc for CountingAllocator {
 }
 
 /// Counts every variant of a study and writes the counts into the run that `ASYNC_COST_PARTIAL` names, or
-/// prints them when it names none. Ends the process with status 1 when something could not be counted.
+/// prints them when it names none. A variant that fails is named with its message, and the others are
+/// counted. Ends the process with status 1 when nothing could be counted.
 ///
 /// Instructions need a release build and valgrind; without them they are left out with a line that says so.
 pub fn main(study: Study) {
@@ -96,11 +107,14 @@ pub fn main(study: Study) {
     }
 }
 
-/// Counts and exports; false when a variant failed.
+/// A variant that could not be counted, and why.
+type NotCounted = (Key, String);
+
+/// Counts and exports; false when every variant failed.
 fn count(study: &Study) -> Result<bool, Error> {
     require_allocator()?;
     let variants = study.variants()?;
-    let mut found = Vec::new();
+    let (mut found, mut not_counted) = (Vec::new(), Vec::new());
     let mut countable = Vec::new();
     for (index, variant) in variants.iter().enumerate() {
         match allocations(study, variant) {
@@ -108,14 +122,19 @@ fn count(study: &Study) -> Result<bool, Error> {
                 found.extend(counts);
                 countable.push(index);
             }
-            Err(Error::Variant { key, message }) => eprintln!("not counted: {key}: {message}"),
+            Err(Error::Variant { key, message }) => not_counted.push((key, message)),
             Err(error) => return Err(error),
         }
     }
     println!("{}: allocations of {} variants counted", study.name(), countable.len());
-    found.extend(instructions(study, &variants, &countable)?);
+    let (counts, failed) = instructions(study, &variants, &countable)?;
+    found.extend(counts);
+    not_counted.extend(failed);
     export(study, &found)?;
-    Ok(countable.len() == variants.len())
+    for (key, message) in not_counted {
+        println!("not counted: {key}: {message}");
+    }
+    Ok(!countable.is_empty())
 }
 
 /// Without its allocator, a program would report zero allocations for everything.
@@ -128,14 +147,36 @@ fn require_allocator() -> Result<(), Error> {
     Err(Error::Setting { name: "CountingAllocator", reason: reason.to_owned() })
 }
 
-fn allocations(study: &Study, variant: &Variant) -> Result<[Count; 2], Error> {
-    study.call(variant, Mode::Counted(around))?;
-    let count = |counter: &str, value: &AtomicU64| Count {
-        key: variant.key.clone(),
-        counter: counter.to_owned(),
-        value: value.load(Ordering::Relaxed),
+fn allocations(study: &Study, variant: &Variant) -> Result<Vec<Count>, Error> {
+    let mode = Mode::Counted { around, times: 2 };
+    // The numbers are taken where the variant runs, which may be another process.
+    let count = || {
+        take_counted();
+        bencher::call(&*variant.function, mode)?;
+        Ok(take_counted())
     };
-    Ok([count("allocations", &ALLOCATIONS), count("allocated_bytes", &BYTES)])
+    let counted = study.shielded(count).map_err(|trouble| study.trouble(&variant.key, trouble))?;
+    let counters = COUNTERS.iter().enumerate();
+    Ok(counters
+        .flat_map(|(index, counter)| {
+            let values: Vec<u64> = counted.iter().map(|counts| counts[index]).collect();
+            counts_of(&variant.key, counter, &values)
+        })
+        .collect())
+}
+
+fn take_counted() -> Vec<[u64; 2]> {
+    std::mem::take(&mut *COUNTED.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// The count that these iterations have in common; where they differ, the smallest, and by how much they do.
+fn counts_of(key: &Key, counter: &str, values: &[u64]) -> Vec<Count> {
+    let (Some(least), Some(most)) = (values.iter().min(), values.iter().max()) else {
+        return Vec::new();
+    };
+    let count = |counter: String, value| Count { key: key.clone(), counter, value };
+    let varies = (most > least).then(|| count(format!("{counter}_varies"), most - least));
+    [count(counter.to_owned(), *least)].into_iter().chain(varies).collect()
 }
 
 /// Runs one iteration with the allocator counting from zero.
@@ -149,29 +190,41 @@ fn around(run: &mut dyn FnMut()) {
     }
     ALLOCATIONS.store(0, Ordering::SeqCst);
     BYTES.store(0, Ordering::SeqCst);
-    let _stop = Stop;
+    let stop = Stop;
     COUNTING.store(true, Ordering::SeqCst);
     run();
+    drop(stop);
+    let counts = [&ALLOCATIONS, &BYTES].map(|count| count.load(Ordering::SeqCst));
+    COUNTED.lock().unwrap_or_else(PoisonError::into_inner).push(counts);
 }
 
-fn instructions(study: &Study, variants: &[Variant], countable: &[usize]) -> Result<Vec<Count>, Error> {
+fn instructions(
+    study: &Study,
+    variants: &[Variant],
+    countable: &[usize],
+) -> Result<(Vec<Count>, Vec<NotCounted>), Error> {
+    let left_out = |reason: &str| {
+        println!("{}: instructions not counted: {reason}", study.name());
+        Ok((Vec::new(), Vec::new()))
+    };
+    if !study.instructions {
+        return left_out("several threads do the work of this study, and callgrind sees one");
+    }
     if Codegen::of_this_build().profile == "dev" {
-        println!("{}: instructions not counted: this is a dev build; use `cargo bench`", study.name());
-        return Ok(Vec::new());
+        return left_out("this is a dev build; use `cargo bench`");
     }
     let Some(values) = callgrind::instructions(countable)? else {
-        println!(
-            "{}: instructions not counted: valgrind is not installed (for example `apt install valgrind`)",
-            study.name()
-        );
-        return Ok(Vec::new());
+        return left_out("valgrind is not installed (for example `apt install valgrind`)");
     };
-    let count = |(index, value): (&usize, u64)| Count {
-        key: variants[*index].key.clone(),
-        counter: "instructions".to_owned(),
-        value,
-    };
-    Ok(countable.iter().zip(values).map(count).collect())
+    let (mut found, mut not_counted) = (Vec::new(), Vec::new());
+    for (index, value) in countable.iter().zip(values) {
+        let key = &variants[*index].key;
+        match value {
+            Ok(value) => found.extend(counts_of(key, "instructions", &[value])),
+            Err(reason) => not_counted.push((key.clone(), format!("instructions: {reason}"))),
+        }
+    }
+    Ok((found, not_counted))
 }
 
 fn export(study: &Study, found: &[Count]) -> Result<(), Error> {

@@ -210,7 +210,7 @@ mod tests {
 
     /// Rounds of the first two keys alternate in their order.
     fn round_rows(round: u32) -> Vec<Row> {
-        let order = if round % 2 == 0 { [0, 1, 2] } else { [1, 2, 0] };
+        let order = if round.is_multiple_of(2) { [0, 1, 2] } else { [1, 2, 0] };
         let trial =
             |(position, index): (usize, usize)| rows("s", &keys()[index], round, position, &samples(index));
         order.into_iter().enumerate().flat_map(trial).collect()

@@ -251,7 +251,8 @@ impl Study {
         let variants = self.variants()?;
         let variant = variants.iter().find(|variant| variant.key == *key);
         let variant = variant.ok_or_else(|| self.wrong(format!("there is no variant {key}")))?;
-        self.call(variant, Mode::Once).map(drop)
+        self.shielded(|| bencher::call(&*variant.function, Mode::Once).map(drop))
+            .map_err(|trouble| self.trouble(key, trouble))
     }
 
     /// Measures all variants in interleaved rounds and exports the raw samples with their provenance.
@@ -265,12 +266,6 @@ impl Study {
     /// [`Outcome::failed`].
     pub fn measure(&self, profile: &Profile) -> Result<Outcome, Error> {
         crate::measure::measure(self, profile)
-    }
-
-    /// Calls a variant for something other than a trial.
-    pub(crate) fn call(&self, variant: &Variant, mode: Mode) -> Result<(), Error> {
-        self.shielded(|| bencher::call(&*variant.function, mode).map(drop))
-            .map_err(|trouble| self.trouble(&variant.key, trouble))
     }
 
     /// Does work that calls a variant: in a process of its own when the study is isolated.
