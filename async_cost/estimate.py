@@ -41,15 +41,17 @@ def trial_times(time: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def trial_values(run: Run, study: str, metric: str) -> pl.DataFrame:
+def trial_values(run: Run, study: str, metric: str, per_iteration: bool | None = None) -> pl.DataFrame:
     """One row for each trial: bench, variant, parameter, round, position, value; variants that failed are left out.
 
-    `value` is the median over the trial's samples. A metric in `TOTALS` adds up over a sample, so that it is divided by the
-    sample's iterations; any other, such as a quantile, stands for the sample as it is. Empty where the metric was not noted.
+    `value` is the median over the trial's samples. What adds up over a sample is divided by the sample's iterations, which is to
+    say the metrics in `TOTALS` unless `per_iteration` says otherwise; a quantile stands for its sample as it is. Empty where the
+    metric was not noted.
     """
     noted = run.metrics(study).filter(metric=metric)
     rows = noted.join(run.whole_time(study), on=[*KEY, "round", "position", "sample"])
-    value = pl.col("value") / pl.col("iterations") if metric in TOTALS else pl.col("value").cast(pl.Float64)
+    divided = metric in TOTALS if per_iteration is None else per_iteration
+    value = pl.col("value") / pl.col("iterations") if divided else pl.col("value").cast(pl.Float64)
     return (
         rows.group_by(*KEY, "round").agg(pl.col("position").first(), value.median().alias("value")).sort(*KEY, "round")
     )

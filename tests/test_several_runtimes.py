@@ -188,6 +188,8 @@ def test_what_adds_up_over_a_sample_is_told_for_one_iteration_and_a_quantile_as_
         assert values.height == 8
         assert values["value"].median() == pytest.approx(true, rel=0.02)
     assert trial_values(run, STUDY, "voluntary_switches").is_empty()
+    whole, divided = (trial_values(run, STUDY, "p99_ns", per_iteration)["value"] for per_iteration in (False, True))
+    assert (whole > divided).all(), "a study may say that a metric of its own adds up"
 
 
 def test_metrics_are_compared_like_times(tmp_path):
