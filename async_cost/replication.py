@@ -16,6 +16,7 @@ import polars as pl
 from async_cost import estimate, words
 from async_cost.claims import Case, Claim, Comparison, Operand, load_claims
 from async_cost.load import Run
+from async_cost.pairs import BASE_KEY, KEY
 from async_cost.trust import Trust, trust
 from async_cost.verdict import EQUIVALENCE
 
@@ -38,11 +39,12 @@ class Verdict(StrEnum):
 VERDICTS = (Verdict.CONTRADICTED, Verdict.UNDECIDED, Verdict.REPLICATED, Verdict.NOT_MEASURED)
 
 
-def region(claim: Claim, base: float = 0.0) -> tuple[float, float]:
+def region(claim: Claim, base: float = 0.0, nothing: float = EQUIVALENCE) -> tuple[float, float]:
     """The effects in which `claim` is true, from the least to the greatest.
 
-    A ratio is greater than 1 when it is so by more than the ±1 % that count as nothing; a difference is greater than 0 when it exceeds
-    1 % of `base`, the time of what is subtracted, in the unit of the claim. So:
+    `nothing` is the share below which a difference counts as none: 1 %, unless the study declares another one for the group of
+    comparisons. A ratio is greater than 1 when it is so by more than that; a difference is greater than 0 when it exceeds that share
+    of `base`, the time of what is subtracted, in the unit of the claim. With 1 %:
 
     - greater, less: beyond the bound by more than 1 %; at most: no more than 1 % above it;
     - about: within a quarter of the stated effect, and never narrower than ±1 %. The effect of a ratio is its distance from 1 on a
@@ -56,11 +58,13 @@ def region(claim: Claim, base: float = 0.0) -> tuple[float, float]:
     least, most = -math.inf if least is None else least, math.inf if most is None else most
     if claim.operation == "relative standard error":
         return least, most
-    return (_ratio_region if claim.in_ratios else _difference_region)(claim, least, most, base)
+    if claim.in_ratios:
+        return _ratio_region(claim, least, most, nothing)
+    return _difference_region(claim, least, most, nothing * abs(base))
 
 
-def _ratio_region(claim: Claim, least: float, most: float, _: float) -> tuple[float, float]:
-    more, less = 1 + EQUIVALENCE, 1 - EQUIVALENCE
+def _ratio_region(claim: Claim, least: float, most: float, nothing: float) -> tuple[float, float]:
+    more, less = 1 + nothing, 1 - nothing
     match claim.relation:
         case "greater":
             return least * more, math.inf
@@ -76,8 +80,7 @@ def _ratio_region(claim: Claim, least: float, most: float, _: float) -> tuple[fl
             return min(*ends, least * less), max(*ends, least * more)
 
 
-def _difference_region(claim: Claim, least: float, most: float, base: float) -> tuple[float, float]:
-    nothing = EQUIVALENCE * abs(base)
+def _difference_region(claim: Claim, least: float, most: float, nothing: float) -> tuple[float, float]:
     match claim.relation:
         case "greater":
             return least + nothing, math.inf
@@ -92,13 +95,13 @@ def _difference_region(claim: Claim, least: float, most: float, base: float) -> 
             return least - reach, least + reach
 
 
-def verdict(claim: Claim, low: float, high: float, base: float = 0.0) -> Verdict:
-    """The word for `claim` when its effect has the interval [low, high]; `base` as for `region`.
+def verdict(claim: Claim, low: float, high: float, base: float = 0.0, nothing: float = EQUIVALENCE) -> Verdict:
+    """The word for `claim` when its effect has the interval [low, high]; `base` and `nothing` as for `region`.
 
     Replicated when the whole interval lies in the region in which the claim is true, contradicted when all of it lies outside, on
     one side, and undecided when it reaches across a border. An exact count is an interval of one point and is never undecided.
     """
-    lowest, highest = region(claim, base)
+    lowest, highest = region(claim, base, nothing)
     if lowest <= low and high <= highest:
         return Verdict.REPLICATED
     if high < lowest or low > highest:
@@ -121,8 +124,8 @@ class Weighed:
     """One comparison of a claim in one run.
 
     `effect`, `low` and `high` are in the unit of the claim, null where nothing was measured; of several cases they are those of the one that
-    decides, `case`. `holds` is the region in which the claim is true. `reason`, Markdown with words of the data escaped, says why
-    there is no effect or no conclusion.
+    decides, `case`. `holds` is the region in which the claim is true, `nothing` the share below which a difference counts as none.
+    `reason`, Markdown with words of the data escaped, says why there is no effect or no conclusion.
     """
 
     verdict: Verdict
@@ -132,6 +135,7 @@ class Weighed:
     reason: str | None = None
     case: Case | None = None
     holds: tuple[float, float] | None = None
+    nothing: float = EQUIVALENCE
 
 
 @dataclass(frozen=True)
@@ -229,7 +233,7 @@ def departure(claim: Claim, weighed: Weighed) -> str | None:
     else:
         found = math.log(weighed.effect)
         stated = math.log(claim.least if claim.relation == "about" else claim.published_value or 1.0)
-        nothing = abs(found) <= math.log1p(EQUIVALENCE)
+        nothing = abs(found) <= math.log1p(weighed.nothing)
     if nothing:
         return "no effect that counts"
     if not stated or (found > 0) != (stated > 0):
@@ -246,10 +250,26 @@ class _Study:
     def __init__(self, run: Run, name: str) -> None:
         self.name, self._run = name, run
         self.held = name in run.info.studies
+        self._trusts: dict[str, Trust] = {}
 
-    @cached_property
-    def trust(self) -> Trust:
-        return trust(self._run, self.name)
+    def judged(self, case: Case) -> tuple[bool, float]:
+        """Whether the groups of comparisons that `case` is among are evidence, and the widest of their limits."""
+        pairs = self._run.pairs(self.name)
+        keys = {operand.key for place in case for operand in place}
+
+        def groups(names: Sequence[str]) -> dict[str, float]:
+            """Group and limit of the comparisons in which the key with these column names is one of ours."""
+            rows = pairs.iter_rows(named=True)
+            return {row["group"]: row["limit"] for row in rows if tuple(row[name] for name in names) in keys}
+
+        # Much is compared with a baseline, so its groups count only where no other operand says which of them it is.
+        found = groups(KEY) or groups(BASE_KEY) or self._run.study(self.name).groups
+        return all(self._trust(group).trusted for group in found), max(found.values())
+
+    def _trust(self, group: str) -> Trust:
+        if group not in self._trusts:
+            self._trusts[group] = trust(self._run, self.name, group=group)
+        return self._trusts[group]
 
     @cached_property
     def times(self) -> dict[tuple[str, ...], pl.DataFrame]:
@@ -364,15 +384,16 @@ def _intervals(effects: Sequence[_Effect]) -> list[tuple[float, float, float] | 
 def _weigh(
     claim: Claim, case: Case, effect: _Effect, interval: tuple[float, float, float] | None, study: _Study
 ) -> Weighed:
-    """One case of a comparison. A study that is no evidence decides nothing, counts included."""
+    """One case of a comparison. A group of comparisons that is no evidence decides nothing, counts included."""
     if interval is None:
         return Weighed(Verdict.NOT_MEASURED, reason=effect.missing, case=case)
     value, low, high = interval
-    holds = region(claim, effect.base)
-    if not study.trust.trusted:
+    trusted, nothing = study.judged(case)
+    holds = region(claim, effect.base, nothing)
+    if not trusted:
         reason = f"{words.code(study.name)} is no evidence in this run"
-        return Weighed(Verdict.UNDECIDED, value, low, high, reason, case, holds)
-    return Weighed(verdict(claim, low, high, effect.base), value, low, high, None, case, holds)
+        return Weighed(Verdict.UNDECIDED, value, low, high, reason, case, holds, nothing)
+    return Weighed(verdict(claim, low, high, effect.base, nothing), value, low, high, None, case, holds, nothing)
 
 
 def _deciding(claim: Claim, cases: Sequence[Weighed]) -> Weighed:

@@ -22,7 +22,7 @@ from async_cost.replication import (
     told_score,
     verdict,
 )
-from async_cost.synthetic import LADDER, OFF, ON, ZERO_COST, make_run, reversed_truth
+from async_cost.synthetic import LADDER, OFF, ON, ZERO_COST, bench_of, make_run, reversed_truth
 
 CLAIMS = load_claims()
 BY_ID = {claim.id: claim for claim in CLAIMS}
@@ -46,10 +46,10 @@ def weighed(run_folder, *claims: Claim) -> list[Outcome]:
     return outcomes(load_run(run_folder), claims or HERE)
 
 
-def made(root, changes: dict | None = None, **options):
-    """A made-up run with little noise, whose truth differs from the usual one by `changes`."""
+def made(root, truth: dict | None = None, **options):
+    """A made-up run with little noise, whose truth differs from the usual one by `truth`."""
     settings = {"rounds": 30, "noise": 0.002, "work": False, "seed": 5} | options
-    return make_run(root, ZERO_COST | (changes or {}), **settings)
+    return make_run(root, ZERO_COST | (truth or {}), **settings)
 
 
 # -- the rules -----------------------------------------------------------------------------------------------
@@ -238,6 +238,24 @@ def test_a_study_that_is_no_evidence_concludes_nothing(tmp_path, options):
 def test_the_clean_comparison_is_believed_by_its_own_study(tmp_path):
     found = numbers(weighed(made(tmp_path, ladder=LADDER, controls={OFF: 1.0, ON: 1.0, "live=3": 1.05})))
     assert found["Z19"][0].verdict is REPLICATED and found["Z19"][1].verdict is UNDECIDED
+
+
+def test_each_group_of_comparisons_has_its_own_controls_and_limit(tmp_path):
+    """With system calls a difference counts from 5 % on, and without them the control fails."""
+
+    def entry(variant: str, parameter: str, group: str) -> dict[str, str]:
+        one, other = ((bench_of(name, parameter), name, parameter) for name in (variant, "manual"))
+        names = ("bench", "variant", "parameter", "baseline_bench", "baseline_variant", "baseline_parameter", "group")
+        return dict(zip(names, (*one, *other, group), strict=True))
+
+    declared = [entry("manual (A/A)", OFF, ""), entry("manual (A/A)", ON, "calls")]
+    declared += [entry(variant, parameter, "calls" if parameter == ON else "") for variant, parameter in ZERO_COST]
+    changes = {"studies.zero-cost.comparisons": declared, "studies.zero-cost.groups": {"": 0.01, "calls": 0.05}}
+    found = numbers(weighed(made(tmp_path, changes=changes, controls={OFF: 1.05, ON: 1.0})))
+    assert {found[name][0].verdict for name in ("Z1", "Z12", "Z23", "Z24")} == {UNDECIDED}
+    assert found["Z14"][0].verdict is REPLICATED
+    assert found["Z26"][0].verdict is CONTRADICTED and found["Z26"][0].holds == (0, 0.95)
+    assert found["Z15"][0].verdict is UNDECIDED, "it rests on both groups"
 
 
 def test_a_variant_that_failed_leaves_its_claims_unmeasured(tmp_path):

@@ -93,7 +93,7 @@ def test_a_confounded_claim_is_said_to_differ_from_its_clean_comparison(runs, ef
 
 def test_a_run_that_is_no_evidence_replicates_and_contradicts_nothing(untrusted):
     assert not untrusted.trusted and "differs from its twin" in untrusted.trust
-    assert untrusted.answer.startswith("**Nothing is concluded from `zero-cost`**")
+    assert untrusted.answer.startswith("**Not all of `zero-cost` is evidence, and what is not concludes nothing.**")
     score = stated(untrusted)
     assert score["replicated"] == score["contradicted"] == 0
     assert "*In this run, which is no evidence:*" in untrusted.text
