@@ -36,7 +36,7 @@
 //!
 //! Reading order of the source: `study`, `bencher`, `measure`, then `engine` (one trial), `rounds` (the
 //! order), `isolation`, `timings`, `metrics` and `counts` (the files), `run` and `info` (the folder and run.json), `machine`,
-//! `codegen`, `kernel` and `repository` (provenance).
+//! `codegen`, `kernel` and `repository` (provenance). `proof` and `counting` stand apart.
 
 #![warn(missing_docs)]
 
@@ -60,6 +60,7 @@ mod outcome;
 mod panics;
 mod profile;
 mod progress;
+mod proof;
 mod repository;
 mod resources;
 mod rounds;
@@ -74,4 +75,5 @@ pub use isolation::isolated;
 pub use key::Key;
 pub use outcome::{Failure, Line, Outcome};
 pub use profile::Profile;
+pub use proof::{Counts, UnequalWork, prove, stop};
 pub use study::Study;
