@@ -18,7 +18,9 @@ from async_cost.verdict import VERDICTS, with_verdicts
 
 LADDER, ZERO_COST, SOCKETS = "zero-cost-ladder", "zero-cost", "zero-cost-sockets"
 #: What is behind the I/O, and how many connections live at a time.
-BARE, CALLS, FEW, ALL = "no system calls, few live", "system calls, few live", "sockets, few live", "sockets, 256 live"
+BARE, CROWD, CALLS = "no system calls, few live", "no system calls, 256 live", "system calls, few live"
+FEW, ALL = "sockets, few live", "sockets, 256 live"
+LOADS = (BARE, CROWD, CALLS, FEW, ALL)
 #: Questions that a pair may ask.
 BOX, DYN, PLACE, REST = "a box or none", "dyn or its own type", "built in its box or moved there", "all but the box"
 
@@ -43,9 +45,10 @@ class Pair:
 
     @property
     def label(self) -> str:
-        """`one / other`, in two lines where one would be long."""
-        gap = "\n" if len(self.one) + len(self.other) > 18 else " "
-        return f"{self.one}{gap}/ {self.other}"
+        """`one / other` and the load if it is not the usual one, in two lines where one would be long."""
+        other = self.other if self.load == BARE else f"{self.other}, {self.load.removesuffix(', few live')}"
+        gap = "\n" if len(self.one) + len(other) > 18 else " "
+        return f"{self.one}{gap}/ {other}"
 
 
 _IN_BUNDLE = "`Rc` handles, calls through `dyn`, no enum of two kinds of task, and another spawner"
@@ -54,9 +57,11 @@ _ON_SOCKETS = "the executor, and wakers counted with atomics"
 PAIRS = (
     Pair(LADDER, "lean + box", "slab index", "live=3"),
     Pair(LADDER, "lean + dyn", "slab index", "live=3"),
+    Pair(LADDER, "lean + dyn", "slab index", "live=256", load=CROWD),
     Pair(LADDER, "lean + dyn in place", "slab index", "live=3"),
     Pair(LADDER, "boxed dyn", "Arc per task", "live=3"),
     Pair(ZERO_COST, "callerbox", "nonbox", "syscalls=off"),
+    Pair(ZERO_COST, "callerbox", "nonbox", "syscalls=on", load=CALLS),
     Pair(LADDER, "16 KiB uninitialised + dyn", "16 KiB uninitialised", "live=3", "large"),
     Pair(LADDER, "16 KiB uninitialised + dyn in place", "16 KiB uninitialised", "live=3", "large"),
     Pair(LADDER, "lean + dyn", "lean + box", "live=3", asks=DYN),

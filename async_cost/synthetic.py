@@ -107,7 +107,7 @@ RUNGS: dict[str, tuple[float, int, int]] = {
     "Arc waker, kept": (1.95, 1085, 0),
 }
 LADDER: dict[tuple[str, str], float] = {(rung, FEW): ratio for rung, (ratio, _, _) in RUNGS.items()} | {
-    ("frontier", ALL): 1.5
+    ("frontier", ALL): 1.5,
 }
 
 

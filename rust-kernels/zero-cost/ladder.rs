@@ -3384,31 +3384,13 @@ pub fn prove(name: &str, counted: World, load: Load, expected: &Counts) -> Count
 //
 // All rungs and branches run under the published load. The two ends of the first question, the loop and the
 // frontier, also serve the crowd, and the pipeline with one and with ten microseconds of work per request (a
-// thousand steps of a xorshift chain take about a microsecond). The loop takes part twice in each family, as
-// its own control.
+// thousand steps of a xorshift chain take about a microsecond). One rung serves the crowd with and without a box,
+// since an allocator is at its best where it can hand out the same block again and again. The loop takes part
+// twice in each family, as its own control.
 
 // %%
 /// Steps of work per request; a step takes about a nanosecond.
 pub const WORK: [u32; 2] = [1_000, 10_000];
-
-/// Loop and frontier under one more load.
-fn pair(
-    parameter: &str,
-    load: Load,
-    arrival: Arrival,
-    manual: [World; 2],
-    frontier: [World; 2],
-) -> Vec<Measured> {
-    let ladder = ladder();
-    let pair = [(&ladder[0], manual), (&ladder[2], frontier)];
-    let measured = pair.map(|(variant, [timed, counted])| Measured {
-        variant: Variant { timed, counted, ..*variant },
-        load,
-        arrival,
-        parameter: parameter.to_owned(),
-    });
-    measured.into()
-}
 
 /// A variant under a load.
 struct Measured {
@@ -3425,16 +3407,52 @@ impl Measured {
     }
 }
 
+/// Variants of the ladder and its branches, by name, under one more load: each with its code for that load.
+fn under(parameter: &str, load: Load, arrival: Arrival, code: &[(&str, [World; 2])]) -> Vec<Measured> {
+    let all: Vec<Variant> = ladder().into_iter().chain(branches()).collect();
+    let measured = |&(name, [timed, counted]): &(&str, [World; 2])| {
+        let variant = *all.iter().find(|variant| variant.name == name).expect("a name of the ladder");
+        let variant = Variant { timed, counted, ..variant };
+        Measured { variant, load, arrival, parameter: parameter.to_owned() }
+    };
+    code.iter().map(measured).collect()
+}
+
+// %% [markdown]
+// Each has code of its own for its load, as always once for the clock and once for the count.
+
+// %%
+/// Who serves the crowd.
+fn in_the_crowd() -> [(&'static str, [World; 2]); 4] {
+    use rungs::{LeanDyn, SlabIndex};
+    type ForLoop = Timed<(label::Manual, AtOnce)>;
+    type ForFrontier = Timed<(label::Frontier, AtOnce)>;
+    type ForLean = Timed<(SlabIndex, AtOnce)>;
+    type ForDyn = Timed<(LeanDyn, AtOnce)>;
+    [
+        (MANUAL, [by_hand::<AtOnce, NoWork, ForLoop>, by_hand::<AtOnce, NoWork, Counted>]),
+        (FRONTIER, [frontier::<AtOnce, NoWork, ForFrontier>, frontier::<AtOnce, NoWork, Counted>]),
+        ("slab index", [rung::<SlabIndex<ForLean>, AtOnce>, rung::<SlabIndex<Counted>, AtOnce>]),
+        ("lean + dyn", [rung::<LeanDyn<ForDyn>, AtOnce>, rung::<LeanDyn<Counted>, AtOnce>]),
+    ]
+}
+
+/// Who works between reading and writing.
+fn at_work() -> [(&'static str, [World; 2]); 2] {
+    type ForLoop = Timed<(label::Manual, label::Work)>;
+    type ForFrontier = Timed<(label::Frontier, label::Work)>;
+    [
+        (MANUAL, [by_hand::<Pipeline, Steps, ForLoop>, by_hand::<Pipeline, Steps, Counted>]),
+        (FRONTIER, [frontier::<Pipeline, Steps, ForFrontier>, frontier::<Pipeline, Steps, Counted>]),
+    ]
+}
+
 // %% [markdown]
 // With that, the list of everything that is measured.
 
 // %%
 /// Everything that is measured.
 fn measured() -> Vec<Measured> {
-    type LoopAtOnce = Timed<(label::Manual, AtOnce)>;
-    type FrontierAtOnce = Timed<(label::Frontier, AtOnce)>;
-    type LoopWork = Timed<(label::Manual, label::Work)>;
-    type FrontierWork = Timed<(label::Frontier, label::Work)>;
     let quiet = |variant| Measured {
         variant,
         load: QUIET,
@@ -3442,21 +3460,10 @@ fn measured() -> Vec<Measured> {
         parameter: "live=3".to_owned(),
     };
     let mut all: Vec<Measured> = ladder().into_iter().chain(branches()).map(quiet).collect();
-    all.extend(pair(
-        "live=256",
-        QUIET,
-        Arrival::AtOnce,
-        [by_hand::<AtOnce, NoWork, LoopAtOnce>, by_hand::<AtOnce, NoWork, Counted>],
-        [frontier::<AtOnce, NoWork, FrontierAtOnce>, frontier::<AtOnce, NoWork, Counted>],
-    ));
+    all.extend(under("live=256", QUIET, Arrival::AtOnce, &in_the_crowd()));
     for steps in WORK {
-        all.extend(pair(
-            &format!("live=3 work={steps}"),
-            Load { steps, ..QUIET },
-            Arrival::Pipeline,
-            [by_hand::<Pipeline, Steps, LoopWork>, by_hand::<Pipeline, Steps, Counted>],
-            [frontier::<Pipeline, Steps, FrontierWork>, frontier::<Pipeline, Steps, Counted>],
-        ));
+        let load = Load { steps, ..QUIET };
+        all.extend(under(&format!("live=3 work={steps}"), load, Arrival::Pipeline, &at_work()));
     }
     all
 }
