@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::{self, Trial};
-use crate::panics;
+use crate::{counting, panics};
 
 /// One raw observation: so many iterations took so long.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,7 +35,7 @@ impl Sample {
     pub fn with(mut self, metric: impl Into<Cow<'static, str>>, value: u64) -> Self {
         let metric = metric.into();
         self.metrics.retain(|(name, _)| *name != metric);
-        self.metrics.push((metric, value));
+        counting::uncounted(|| self.metrics.push((metric, value)));
         self
     }
 

@@ -22,6 +22,7 @@
 //! named `<counter>_varies`; without that row, the two were equal.
 
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -47,6 +48,20 @@ static BYTES: AtomicU64 = AtomicU64::new(0);
 /// Allocations and bytes of each iteration that was counted to its end.
 static COUNTED: Mutex<Vec<[u64; 2]>> = Mutex::new(Vec::new());
 
+thread_local! {
+    /// True while this thread allocates for the harness, within an iteration. Made at compile time, so that it can be
+    /// read by an allocator.
+    static OURS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Does something for the harness whose allocations are not the variant's.
+pub(crate) fn uncounted<T>(work: impl FnOnce() -> T) -> T {
+    let before = OURS.replace(true);
+    let result = work();
+    OURS.set(before);
+    result
+}
+
 /// Names of the two.
 const COUNTERS: [&str; 2] = ["allocations", "allocated_bytes"];
 
@@ -54,7 +69,7 @@ impl CountingAllocator {
     fn note(bytes: usize) {
         // Relaxed is enough: the counts are read after the workload has returned, on the thread that called
         // it.
-        if COUNTING.load(Ordering::Relaxed) {
+        if COUNTING.load(Ordering::Relaxed) && !OURS.get() {
             ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
             BYTES.fetch_add(bytes as u64, Ordering::Relaxed);
         }

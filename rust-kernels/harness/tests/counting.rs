@@ -21,6 +21,8 @@ fn allocations_of_one_iteration_are_exact_and_join_other_counts() {
         "fixture,sum,\"box, with a comma\",items=100,allocations,1",
         "fixture,sum,\"box, with a comma\",items=100,allocated_bytes,8",
         "fixture,sum,loop (A/A),items=100,allocations,0",
+        // What a sample's metrics take is the harness's own.
+        "fixture,sum,jobs,items=100,allocations,0",
     ] {
         assert!(text.lines().any(|line| line == row), "{row} is missing in\n{text}");
     }
@@ -97,4 +99,20 @@ fn instructions_are_the_same_each_time() {
     assert_eq!(first, second);
     // Empty when valgrind is not installed.
     assert!(first.is_empty() || first.len() == common::VARIANTS, "{first:?}");
+}
+
+/// In a release build with valgrind, as above.
+#[test]
+#[cfg(not(debug_assertions))]
+fn a_variant_that_fails_under_valgrind_only_costs_its_own_instructions() {
+    let repository = Repository::new();
+    let mut fixture = repository.fixture(&["count"], None);
+    let output = fixture.env("FIXTURE_FAILS_UNDER_CALLGRIND", "1").output().expect("the fixture starts");
+    let text = succeed(output);
+    if text.contains("valgrind is not installed") {
+        return;
+    }
+    assert!(text.contains("not counted: sum/faulty@items=100: instructions: "), "{text}");
+    let counted = text.lines().filter(|line| line.contains(" instructions ")).count();
+    assert_eq!(counted, common::VARIANTS - 1, "{text}");
 }
