@@ -37,7 +37,7 @@ def test_studies_are_chosen_by_name_and_measured_in_their_own_order():
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (["measure", "--studies", "zero-cots"], "no study 'zero-cots'; there is zero-cost"),
+        (["measure", "--studies", "zero-cots"], f"no study 'zero-cots'; there is {', '.join(MEASURED)}"),
         (["report", "--studies", "zero-cost", "--run", "data/runs/x"], "leave one of them out"),
     ],
 )
