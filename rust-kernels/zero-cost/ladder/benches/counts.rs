@@ -3,6 +3,7 @@
 #[global_allocator]
 static ALLOCATOR: harness::counting::CountingAllocator = harness::counting::CountingAllocator;
 
-fn main() {
-    harness::counting::main(zero_cost_ladder::study());
+fn main() -> Result<(), harness::UnequalWork> {
+    harness::counting::main(zero_cost_ladder::study()?);
+    Ok(())
 }
