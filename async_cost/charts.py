@@ -201,6 +201,53 @@ def ratio_intervals(
     return alt.layer(*layers).properties(width="container", height=height, description=description)
 
 
+def side_by_side(
+    frame: pl.DataFrame,
+    *,
+    description: str,
+    label: str = "label",
+    unit: str = "unit",
+    title: str = "time of the first / time of the second, same round (1 = equal, log scale)",
+) -> alt.LayerChart:
+    """One row a finding, in it one stroke for each unit (a machine or a run): where do they agree?
+
+    Columns: `label`, `unit`, ratio, low, high. Few units have a colour and an interval each, one below the other; many are
+    strokes on one line, so that their crowd is what one sees.
+    """
+    _require(frame, [label, unit, "ratio", "low", "high"])
+    units = frame[unit].unique(maintain_order=True).to_list()
+    few = len(units) <= len(PALETTE)
+    along_x = {
+        "title": wrapped(title),
+        "scale": alt.Scale(type="log", domain=_ratio_domain(frame, True, room=0.04), nice=False),
+        "axis": alt.Axis(grid=False),
+    }
+    names = alt.Axis(domain=False, ticks=False, grid=False, labelLimit=0, labelExpr=r"split(datum.label, '\n')")
+    frame = frame.with_columns(pl.col(label).map_elements(lambda text: "\n".join(textwrap.wrap(text, 20)), pl.String))
+    base = alt.Chart(frame).encode(
+        y=alt.Y(f"{label}:N", sort=None, title=None, axis=names),
+        tooltip=[
+            alt.Tooltip(f"{unit}:N", title=unit),
+            *(alt.Tooltip(f"{c}:Q", format=".3f") for c in ("ratio", "low", "high")),
+        ],
+    )
+    rule = alt.Chart(alt.Data(values=[{}])).mark_rule(strokeDash=[5, 3]).encode(x=alt.XDatum(1, **along_x))
+    if few:
+        base = base.encode(yOffset=alt.YOffset(f"{unit}:N", sort=None))
+    colour = (
+        alt.Color(f"{unit}:N", sort=None, scale=alt.Scale(domain=units, range=list(PALETTE)[: len(units)]))
+        if few
+        else alt.value(BLUE)
+    )
+    interval = base.mark_rule(strokeWidth=7, opacity=0.45)
+    interval = interval.encode(x=alt.X("low:Q", **along_x), x2="high:Q", color=colour)
+    middle = base.mark_tick(thickness=2.5, size=13, opacity=1) if few else base.mark_tick(size=20, opacity=0.35)
+    middle = middle.encode(x=alt.X("ratio:Q", **along_x), color=colour)
+    layers = [rule, interval, middle] if few else [rule, middle]
+    height = frame[label].n_unique() * (24 + (14 * len(units) if few else 20))
+    return alt.layer(*layers).properties(width="container", height=height, description=description)
+
+
 def break_even(
     frame: pl.DataFrame,
     *,
@@ -377,16 +424,16 @@ def _has_values(frame: pl.DataFrame, column: str) -> bool:
     return column in frame.columns and frame[column].null_count() < frame.height
 
 
-def _ratio_domain(frame: pl.DataFrame, log: bool) -> list[float]:
-    """From left of the smallest value to right of the largest, with room for the column of numbers there."""
+def _ratio_domain(frame: pl.DataFrame, log: bool, room: float = 0.26) -> list[float]:
+    """From left of the smallest value to right of the largest, with `room` for the column of numbers there."""
     columns = [c for c in ("ratio", "low", "high", "published") if c in frame.columns]
     values = [float(v) for c in columns for v in frame[c].to_list() if v is not None and math.isfinite(v)]
     least, most = min([1.0, *values]), max([1.0, *values])
     if log:
         span = max(math.log(most / least), 0.01)
-        return [least * math.exp(-0.04 * span), most * math.exp(0.26 * span)]
+        return [least * math.exp(-0.04 * span), most * math.exp(room * span)]
     span = max(most - least, 0.01)
-    return [max(least - 0.04 * span, 0), most + 0.26 * span]
+    return [max(least - 0.04 * span, 0), most + room * span]
 
 
 def _ratio_ticks(frame: pl.DataFrame) -> list[float]:

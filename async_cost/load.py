@@ -144,23 +144,25 @@ def load_run(path: Path) -> Run:
     if not path.is_dir():
         raise DataError(path, "there is no such run", f"Runs are the folders {shown(runs_root())}/<machine>/<utc-time>")
     info = read_run_info(path / "run.json")
-    _no_stray_tables(path, info)
+    no_stray_tables(path, info)
     times, counts, pairs, metrics = {}, {}, {}, {}
     for study, details in info.studies.items():
-        times[study], pairs[study] = _load_time(_table_file(path, f"{study}.time.csv"), study, details)
-        counts[study] = read_table(_table_file(path, f"{study}.counts.csv"), CountRows, study).drop("line")
-        metrics[study] = _load_metrics(_table_file(path, f"{study}.metrics.csv"), study, times[study])
+        times[study], pairs[study] = _load_time(table_file(path, f"{study}.time.csv"), study, details)
+        counts[study] = read_table(table_file(path, f"{study}.counts.csv"), CountRows, study).drop("line")
+        metrics[study] = _load_metrics(table_file(path, f"{study}.metrics.csv"), study, times[study])
     return Run(path, info, times, counts, pairs, metrics)
 
 
-def _table_file(folder: Path, name: str) -> Path:
+def table_file(folder: Path, name: str) -> Path:
+    """Where table `name` of a run lies, plain or compressed. Raises `DataError` when it is there in both forms."""
     plain, packed = folder / name, folder / f"{name}.gz"
     if plain.exists() and packed.exists():
         raise DataError(plain, "the table is there twice, plain and compressed", "Keep the one that was measured")
     return packed if packed.exists() else plain
 
 
-def _no_stray_tables(folder: Path, info: RunInfo) -> None:
+def no_stray_tables(folder: Path, info: RunInfo) -> None:
+    """Raises `DataError` for a table in the folder of a run that its run.json does not speak of."""
     lenses = ("time", "counts", "metrics")
     known = {f"{study}.{lens}.csv{end}" for study in info.studies for lens in lenses for end in ("", ".gz")}
     for file in sorted(folder.iterdir()):
@@ -210,10 +212,10 @@ def _check_rounds(path: Path, time: pl.DataFrame, details: StudyInfo) -> None:
         problem = f"round {row['round']} in a run of {details.rounds} rounds (counted from 0)"
         raise DataError(path, problem, REMEASURE, row["line"], "round")
     failed = {(entry.bench, entry.variant, entry.parameter) for entry in details.failed}
-    for *key, rounds in time.group_by(KEY, maintain_order=True).agg(pl.col("round").unique()).iter_rows():
-        missing = set(range(details.rounds)) - set(rounds)
-        if missing and tuple(key) not in failed:
-            problem = f"{quoted(' / '.join(key))} was not measured in round {min(missing)} and did not fail"
+    for *key, rounds in time.group_by(KEY, maintain_order=True).agg(pl.col("round").unique().sort()).iter_rows():
+        if len(rounds) < details.rounds and tuple(key) not in failed:
+            missing = next((place for place, found in enumerate(rounds) if found != place), len(rounds))
+            problem = f"{quoted(' / '.join(key))} was not measured in round {missing} and did not fail"
             raise DataError(path, problem, REMEASURE, column="round")
 
 

@@ -10,6 +10,8 @@ import re
 import types
 import typing
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from datetime import UTC, datetime, timedelta
+from math import isfinite
 from pathlib import Path
 
 from async_cost.errors import DataError, quoted
@@ -22,7 +24,15 @@ SLUG = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 UTC_NAME = re.compile(r"\d{8}T\d{6}Z")
 #: How far the A/A control of a group of comparisons may reach from 1, unless the study says otherwise.
 LIMIT = 0.01
-UTC_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
+UTC_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z")
+#: Whole numbers beyond this fit no column of a table.
+LARGEST = 2**63 - 1
+#: Rounds and samples of a trial beyond this are no measurement: at 1 ms for a trial, these rounds would take a variant 16 minutes.
+MOST_ROUNDS = 1_000_000
+#: No run is older than the first stable Rust.
+EARLIEST = datetime(2015, 5, 15, tzinfo=UTC)
+#: How far the clock of another machine may be ahead of ours.
+CLOCK_AHEAD = timedelta(days=1)
 
 
 @dataclass(frozen=True)
@@ -189,16 +199,22 @@ def _read_json(path: Path) -> dict:
         raise DataError(path, f"{name} is not a number", "An unknown fact is null")
 
     try:
+        # Whoever opens a pipe or a device waits for ever.
+        if path.exists() and not path.is_file():
+            raise DataError(path, "this is no file", "Restore the file from where it was measured")
         text = path.read_text(encoding="utf-8")
         document = json.loads(text, object_pairs_hook=no_duplicates, parse_constant=no_constant)
     except FileNotFoundError:
         raise DataError(
             path, "the file is missing", "A run's folder appears whole: restore it, or measure again"
         ) from None
+    except OSError as error:
+        problem = f"the file cannot be read ({type(error).__name__})"
+        raise DataError(path, problem, "Restore the file from where it was measured") from None
     except json.JSONDecodeError as error:
         problem = "torn or invalid JSON"
         raise DataError(path, problem, "Restore the file from where it was measured", row=error.lineno) from None
-    except (UnicodeDecodeError, RecursionError):
+    except (ValueError, RecursionError):  # not UTF-8, a number of thousands of digits, or thousands of brackets
         raise DataError(path, "not JSON text", "Restore the file from where it was measured") from None
     if not isinstance(document, dict):
         raise DataError(path, "not a JSON object", "Restore the file from where it was measured")
@@ -234,11 +250,12 @@ def _record(path: Path, kind: object, value: object, field: str) -> object:
         if isinstance(value, str):
             return _text(path, value, field)
     elif kind is float:
-        if isinstance(value, int | float) and not isinstance(value, bool):
+        if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= LARGEST and isfinite(value):
             return float(value)
     elif type(value) is kind:
-        if kind is int and value < 0:
-            raise DataError(path, f"{value} is negative", "Restore the file from where it was measured", column=field)
+        if kind is int and not 0 <= value <= LARGEST:
+            problem = f"{quoted(value)} is {'negative' if value < 0 else 'beyond all measure'}"
+            raise DataError(path, problem, "Restore the file from where it was measured", column=field)
         return value
     problem = f"{quoted(value)} is not {_kind_name(kind)}"
     raise DataError(path, problem, "See run.json in data/README.md", column=field)
@@ -315,7 +332,13 @@ def _check_names(path: Path, info: RunInfo) -> None:
 
 
 def _check_time(path: Path, value: str | None, field: str) -> None:
-    if value is not None and not UTC_TIME.fullmatch(value):
+    if value is None:
+        return
+    try:
+        known = UTC_TIME.fullmatch(value) and datetime.fromisoformat(value)
+    except ValueError:  # the form is right, but there is no such day or hour
+        known = None
+    if not known:
         problem = f"{quoted(value)} is not a time in UTC"
         raise DataError(path, problem, "It reads 2026-11-20T19:01:02Z", column=field)
 
@@ -330,6 +353,9 @@ def _check_complete(path: Path, info: RunInfo) -> None:
             raise DataError(path, problem, remedy, column=f"studies.{study}.state")
         if details.rounds < 1 or details.samples < 1:
             raise DataError(path, f"study {study} has no rounds", "Measure again", column=f"studies.{study}.rounds")
+        if max(details.rounds, details.samples) > MOST_ROUNDS:
+            problem = f"study {study} has more than {MOST_ROUNDS:,} rounds or samples of a trial"
+            raise DataError(path, problem, "Measure again", column=f"studies.{study}.rounds")
 
 
 def _check_comparisons(path: Path, details: StudyInfo, field: str) -> None:
@@ -373,3 +399,21 @@ def _check_codegen(path: Path, codegen: Codegen) -> None:
             problem = f"measured with {name} = {quoted(found)} instead of {value}, as a debug build"
             remedy = "Set the CARGO_PROFILE_DEV_ variables of the notebook's first cell and measure again"
             raise DataError(path, problem, remedy, column=f"codegen.{name}")
+
+
+def check_clock(path: Path, info: RunInfo, now: datetime | None = None) -> None:
+    """Do the times of a run.json make sense: in order, and neither ahead of `now` nor before there was Rust?
+
+    Raises `DataError`. Nothing is computed from these times but durations and an order of runs, so a reader of one run does without
+    this check, and a measurement is not lost because somebody set the clock; whoever sets runs side by side needs it.
+    """
+    latest = (datetime.now(UTC) if now is None else now) + CLOCK_AHEAD
+    spans = {"": info} | {f"studies.{study}.": details for study, details in info.studies.items()}
+    remedy = "Set the clock of the machine and measure again"
+    for prefix, span in spans.items():
+        times = {name: datetime.fromisoformat(value) for name in ("started", "ended") if (value := getattr(span, name))}
+        for name, time in times.items():
+            if not EARLIEST <= time <= latest:
+                raise DataError(path, f"{time:%Y-%m-%d} cannot be the day of a run", remedy, column=prefix + name)
+        if len(times) == 2 and times["ended"] < times["started"]:
+            raise DataError(path, "the end lies before the start", remedy, column=f"{prefix}ended")

@@ -156,6 +156,7 @@ def make_run(
     seed: int = 4,
     profile: str = "standard",
     name: str = "20260101T000000Z",
+    machine: str = "made-up",
     compress: bool = False,
     failed: Sequence[tuple[str, str]] = (),
     changes: Mapping[str, object] | None = None,
@@ -186,9 +187,9 @@ def make_run(
         times = _true_times(ladder, honest, levels if work else [], "frontier", BEST, best_ns)
         studies["zero-cost-ladder"] = _zero_cost("zero-cost-ladder", times, BEST, failed)
     studies |= others or {}
-    folder = Path(root) / "made-up" / name
+    folder = Path(root) / machine / name
     folder.mkdir(parents=True)
-    info = _info(name, profile, seed)
+    info = _info(machine, name, profile, seed)
     for number, (study, made) in enumerate(studies.items()):
         rng = np.random.default_rng(seed + number)
         time = _as_it_failed(_sampled(study, made.times, rounds, samples, noise, drift, rng), made)
@@ -351,18 +352,18 @@ def _ladder_counts(times: Iterable[tuple[str, str]]) -> dict[tuple[str, str], di
     return counts
 
 
-def _info(name: str, profile: str, seed: int) -> dict:
+def _info(machine: str, name: str, profile: str, seed: int) -> dict:
     """run.json of a machine that does not exist, without its studies."""
     return {
         "schema_version": 1,
-        "run_id": f"made-up/{name}",
+        "run_id": f"{machine}/{name}",
         "origin": "notebook",
         "profile": profile,
         "command": "python -m async_cost.synthetic",
         "started": "2026-01-01T00:00:00Z",
         "ended": "2026-01-01T00:10:00Z",
         "machine": {
-            "name": "made-up",
+            "name": machine,
             "cpu": f"no processor: made-up samples, seed {seed}",
             "architecture": "x86_64",
             "logical_cores": 2,

@@ -183,6 +183,9 @@ def read_table(path: Path, schema: type[dy.Schema], study: str | None = None) ->
 
 def _read_text(path: Path) -> str:
     try:
+        # Whoever opens a pipe or a device waits for ever.
+        if path.exists() and not path.is_file():
+            raise DataError(path, "this is no file", REMEASURE)
         data = path.read_bytes()
         if path.suffix == ".gz":
             data = gzip.decompress(data)
@@ -190,6 +193,8 @@ def _read_text(path: Path) -> str:
         raise DataError(path, "the file is missing", REMEASURE) from None
     except (EOFError, zlib.error, gzip.BadGzipFile):
         raise DataError(path, "the compressed file is damaged or cut off", REMEASURE) from None
+    except OSError as error:
+        raise DataError(path, f"the file cannot be read ({type(error).__name__})", REMEASURE) from None
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:

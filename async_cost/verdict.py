@@ -45,9 +45,14 @@ def with_verdicts(estimated: pl.DataFrame, trust: Trust, equivalence: float | pl
 
     `equivalence` is one half-width for all rows, or an expression for the column that holds each row's own. When the run is not trusted the column is null throughout, so whatever is made of it concludes nothing.
     """
+    return estimated.with_columns(verdict_column(pl.lit(trust.trusted), equivalence))
+
+
+def verdict_column(trusted: pl.Expr, equivalence: float = EQUIVALENCE) -> pl.Expr:
+    """The same as an expression over a frame with low and high, null where `trusted` is false; named verdict."""
     low, high = pl.col("low"), pl.col("high")
     word = (
-        pl.when(not trust.trusted)
+        pl.when(~trusted)
         .then(None)
         .when(low > 1 + equivalence)
         .then(pl.lit(Verdict.SLOWER.value))
@@ -57,4 +62,4 @@ def with_verdicts(estimated: pl.DataFrame, trust: Trust, equivalence: float | pl
         .then(pl.lit(Verdict.SAME.value))
         .otherwise(pl.lit(Verdict.UNDECIDED.value))
     )
-    return estimated.with_columns(word.cast(VERDICTS).alias("verdict"))
+    return word.cast(VERDICTS).alias("verdict")

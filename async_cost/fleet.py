@@ -1,0 +1,415 @@
+"""Many runs side by side: one pass over all of them, with whatever cannot be used set aside by name and reason.
+
+A run is read in one of two ways. The quick one lets polars scan the few columns that a ratio needs and checks that the table has
+the very shape in which the harness writes it. Where anything is out of that shape, the strict reader (`load_run`) has the
+word: it either accepts the run or says which row is wrong. So hundreds of honest runs take seconds, a hostile one costs the time
+of an error message, and no run is believed by the quick way that the strict one would refuse.
+
+Only ratios with their intervals are kept of a run: memory grows with the number of runs and findings, not with their samples.
+"""
+
+import gzip
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from scipy import stats
+
+from async_cost import words
+from async_cost.errors import DataError, quoted
+from async_cost.estimate import CONFIDENCE, trial_times
+from async_cost.load import KEY, find_runs, load_run, no_stray_tables, table_file
+from async_cost.places import shown
+from async_cost.run_info import RunInfo, StudyInfo, check_clock, read_run_info
+from async_cost.tables import COUNTER, REMEASURE, TimeRows
+from async_cost.trust import LIMIT
+from async_cost.verdict import verdict_column
+
+#: The types of a time.csv for the quick way. Signed, so that a negative number is seen as one.
+TIME = {"study": pl.String} | dict.fromkeys(KEY, pl.String)
+TIME |= dict.fromkeys(("round", "position", "sample", "iterations", "elapsed_ns"), pl.Int64)
+#: The same for a counts.csv.
+COUNTS = {"study": pl.String} | dict.fromkeys((*KEY, "counter"), pl.String) | {"value": pl.Int64}
+WORD, WORD_OR_NOTHING = (TimeRows.columns()[name].regex for name in ("variant", "parameter"))
+#: A finding is what is said about one pair of variants: `variant` against `other`.
+FINDING = ("study", "bench", "variant", "other", "parameter")
+RUNS = {
+    "run": pl.String,
+    "machine": pl.String,
+    "cpu": pl.String,
+    "cores": pl.Int64,
+    "rustc": pl.String,
+    "origin": pl.String,
+    "profile": pl.String,
+    "started": pl.String,
+}
+STUDIES = {"run": pl.String, "study": pl.String, "trusted": pl.Boolean, "reason": pl.String, "rows": pl.Int64}
+RATIOS = {"run": pl.String, "machine": pl.String} | dict.fromkeys(FINDING, pl.String)
+RATIOS |= dict.fromkeys(("ratio", "low", "high"), pl.Float64) | {"rounds": pl.Int64}
+ASIDE = {"run": pl.String, "reason": pl.String}
+
+
+@dataclass(frozen=True)
+class Headline:
+    """A finding that is named in words, since it is one of those that people decide by: `variant` against `other`."""
+
+    study: str
+    variant: str
+    other: str
+    parameter: str
+    label: str
+
+
+HEADLINES = (
+    Headline("zero-cost", "nonbox", "manual", "syscalls=off", "async / published loop"),
+    Headline("zero-cost", "nonbox", "manual (best)", "syscalls=off", "async / best loop"),
+    Headline("zero-cost", "nonbox", "manual", "syscalls=on", "async / loop, with system calls"),
+    Headline("zero-cost-sockets", "async", "manual", "live=256", "async / loop, on sockets"),
+    Headline("zero-cost-ladder", "frontier", "manual (best)", "live=3", "leanest async / best loop"),
+    Headline("zero-cost-ladder", "lean + box", "slab index", "live=3", "boxed / unboxed"),
+    Headline("zero-cost-ladder", "Arc waker", "Rc waker", "live=3", "Arc waker / Rc waker"),
+    Headline("zero-cost-ladder", "lean + mutex queue", "slab index", "live=3", "locked queue / plain queue"),
+    Headline("zero-cost", "large+nonbox", "nonbox", "syscalls=off", "16 KiB futures / small ones"),
+)
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """What a number of runs say.
+
+    `runs`: run, machine, cpu, cores, rustc, origin, profile, started. `studies`: run, study, trusted, reason (why it is not),
+    rows (samples read). `ratios`: run, machine, study, bench, variant, other, parameter, ratio, low, high, rounds, verdict (null where
+    the run is no evidence for that study). `aside`: run, reason, both text from outside.
+    """
+
+    runs: pl.DataFrame
+    studies: pl.DataFrame
+    ratios: pl.DataFrame
+    aside: pl.DataFrame
+
+    @property
+    def rows(self) -> int:
+        """Samples that were read."""
+        return self.studies["rows"].sum()
+
+
+def chosen_folders(environ: Mapping[str, str] = os.environ, root: Path | None = None) -> list[Path]:
+    """The runs to set side by side: those that ASYNC_COST_COMPARE names (separated as in PATH), else all that there are.
+
+    All are those under data/runs and the one of ASYNC_COST_RUN, which may lie elsewhere.
+    """
+    if named := environ.get("ASYNC_COST_COMPARE"):
+        return list(dict.fromkeys(Path(folder).resolve() for folder in named.split(os.pathsep)))
+    here = [Path(named).resolve()] if (named := environ.get("ASYNC_COST_RUN")) else []
+    return list(dict.fromkeys([*here, *(path.resolve() for path in find_runs(root))]))
+
+
+def read_fleet(folders: Sequence[Path]) -> Fleet:
+    """Reads all runs, in the order given. Never raises for what is in a folder: see `Fleet.aside`."""
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        outcomes = list(zip(folders, pool.map(_read_or_reason, folders), strict=True))
+    runs, aside = _without_twins(outcomes)
+    studies = [(run.info, study) for run in runs for study in run.studies]
+    ratios = [study.ratios.with_columns(run=pl.lit(info.run_id), machine=pl.lit(info.machine.name)) for info, study in studies]
+    trusted = [(info.run_id, study.name, not study.reason, study.reason, study.rows) for info, study in studies]
+    frame = pl.concat([pl.DataFrame(schema=RATIOS), *(part.select(*RATIOS) for part in ratios)])
+    evidence = pl.DataFrame(trusted, schema=STUDIES, orient="row")
+    frame = frame.join(evidence.select("run", "study", "trusted"), on=["run", "study"], how="left", maintain_order="left")
+    return Fleet(
+        runs=pl.DataFrame([_run_row(run.info) for run in runs], schema=RUNS, orient="row"),
+        studies=evidence,
+        ratios=frame.with_columns(verdict_column(pl.col("trusted"))).drop("trusted"),
+        aside=pl.DataFrame(aside, schema=ASIDE, orient="row"),
+    )
+
+
+# -- one run -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Study:
+    """One study of a run: its ratios, why it is no evidence (empty if it is), its samples and their time together."""
+
+    name: str
+    ratios: pl.DataFrame
+    reason: str
+    rows: int
+    elapsed_ns: int
+
+
+@dataclass(frozen=True)
+class _Read:
+    info: RunInfo
+    studies: list[_Study]
+
+
+def _read_or_reason(folder: Path) -> _Read | str:
+    try:
+        return _read(folder)
+    except DataError as error:
+        return str(error)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        return f"{shown(folder)}: the run cannot be read ({type(error).__name__})"
+
+
+def _read(folder: Path) -> _Read:
+    if not folder.is_dir():
+        raise DataError(folder, "there is no such run", "Name a folder data/runs/<machine>/<utc-time>")
+    info = read_run_info(folder / "run.json")
+    check_clock(folder / "run.json", info)
+    no_stray_tables(folder, info)
+    return _Read(info, [_study(folder, info, name) for name in info.studies])
+
+
+def _study(folder: Path, info: RunInfo, name: str) -> _Study:
+    details = info.studies[name]
+    table = _quick_table(table_file(folder, f"{name}.time.csv"), name, details)
+    if table is None or not _quick_counts(table_file(folder, f"{name}.counts.csv"), name):
+        table = _strict_table(folder, name)
+    _check_elapsed(folder, name, details, table.elapsed_ns)
+    ratios = _ratios(table, details, name)
+    return _Study(name, ratios, _reason(info, details, ratios), table.rows, table.elapsed_ns)
+
+
+def _check_elapsed(folder: Path, name: str, details: StudyInfo, elapsed_ns: int) -> None:
+    """All samples were taken one after another between start and end."""
+    if details.ended is None:
+        return
+    lasted = words.seconds_between(details.started, details.ended) + 1  # both are cut to whole seconds
+    if elapsed_ns > lasted * 1e9:
+        problem = f"the samples of {name} took {elapsed_ns / 1e9:.0f} s together, in {lasted - 1:.0f} s by the clock"
+        raise DataError(folder / "run.json", problem, "Set the clock of the machine and measure again", column="studies")
+
+
+# -- from a table to a matrix ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Table:
+    """`ns[key, round]` for the keys (bench, variant, parameter); samples and their time together."""
+
+    keys: list[tuple[str, str, str]]
+    ns: np.ndarray
+    rows: int
+    elapsed_ns: int
+
+
+def _quick_table(path: Path, study: str, details: StudyInfo) -> _Table | None:
+    """The table if it is exactly as the harness writes it: trial after trial, complete; None for anything else."""
+    source = _source(path, TIME)
+    if source is None:
+        return None
+    sample = pl.col("sample")
+    columns = [*KEY, "round", "position", "sample", "elapsed_ns", (pl.col("elapsed_ns") / pl.col("iterations")).alias("ns")]
+    one_trial = pl.all_horizontal(pl.col(name) == pl.col(name).shift(1) for name in KEY) | (sample == 0)
+    try:
+        time = (
+            pl.scan_csv(source, schema=TIME)
+            .select(*columns, ((pl.col("study") == study) & one_trial).alias("honest"), pl.col("iterations") > 0)
+            .collect()
+        )
+    except pl.exceptions.PolarsError:
+        return None
+    if time.is_empty() or time.height % details.samples or any(column.null_count() for column in time):
+        return None
+    if not (time["honest"].all() and time["iterations"].all() and time["elapsed_ns"].min() > 0):
+        return None
+    by_trial = {name: time[name].to_numpy().reshape(-1, details.samples) for name in ("round", "position", "sample", "ns")}
+    if (by_trial["sample"] != np.arange(details.samples)).any():
+        return None
+    if any((by_trial[name] != by_trial[name][:, :1]).any() for name in ("round", "position")):
+        return None
+    trials = time.gather_every(details.samples).select(*KEY, "round", "position")
+    trials = trials.with_columns(ns=np.median(by_trial["ns"], axis=1)).sort(*KEY, "round")
+    keys = trials.select(KEY).unique(maintain_order=True).rows()
+    rounds = trials["round"].to_numpy()
+    if trials.height != len(keys) * details.rounds or not _plain(tuple(keys)) or trials["position"].min() < 0:
+        return None
+    if (rounds.reshape(len(keys), -1) != np.arange(details.rounds)).any():
+        return None
+    here = {parameter for _, variant, parameter in keys if variant == details.baseline}
+    if details.failed or any(parameter not in here for _, _, parameter in keys):
+        return None
+    return _Table(keys, trials["ns"].to_numpy().reshape(len(keys), -1), time.height, time["elapsed_ns"].sum())
+
+
+def _quick_counts(path: Path, study: str) -> bool:
+    """Whether the counts, which no ratio needs, are whole and plain all the same. If not, the strict reader has the word."""
+    source = _source(path, COUNTS)
+    if source is None:
+        return False
+    try:
+        counts = pl.read_csv(source, schema=COUNTS)
+    except pl.exceptions.PolarsError:
+        return False
+    if counts.is_empty() or any(column.null_count() for column in counts) or counts["value"].min() < 0:
+        return False
+    names = [name for name in COUNTS if name != "value"]
+    return not counts.select(names).is_duplicated().any() and _plain_counts(tuple(counts.select(names).rows()), study)
+
+
+@lru_cache(maxsize=64)
+def _plain_counts(rows: tuple[tuple[str, ...], ...], study: str) -> bool:
+    counters = pl.Series([row[4] for row in rows]).str.contains(COUNTER)
+    return {row[0] for row in rows} == {study} and counters.all() and _plain(tuple({row[1:4] for row in rows}))
+
+
+def _source(path: Path, schema: Mapping[str, object]) -> Path | bytes | None:
+    """What polars may scan: a whole text with the columns of `schema`; None for anything else."""
+    header = ",".join(schema).encode() + b"\n"
+    if not path.is_file():
+        return None
+    if path.suffix == ".gz":
+        try:
+            text = gzip.decompress(path.read_bytes())
+        except (EOFError, OSError, ValueError):
+            return None
+        return text if text.startswith(header) and text.endswith(b"\n") else None
+    with path.open("rb") as file:
+        if file.read(len(header)) != header:
+            return None
+        file.seek(-1, os.SEEK_END)
+        return path if file.read(1) == b"\n" else None
+
+
+@lru_cache(maxsize=64)
+def _plain(keys: tuple[tuple[str, str, str], ...]) -> bool:
+    """Whether all names are words that may stand in a table. (Remembered: runs of one revision have the same names.)"""
+    names = pl.DataFrame(keys, schema=list(KEY), orient="row")
+    good = pl.col("bench", "variant").str.contains(WORD), pl.col("parameter").str.contains(WORD_OR_NOTHING)
+    return names.select(pl.all_horizontal(*good).all()).item()
+
+
+def _strict_table(folder: Path, study: str) -> _Table:
+    """The table as the strict reader has it, without variants that failed. Raises its `DataError`."""
+    run = load_run(folder)
+    time = run.whole_time(study)
+    trials = trial_times(time)
+    keys = trials.select(KEY).unique(maintain_order=True).rows()
+    return _Table(keys, trials["ns"].to_numpy().reshape(len(keys), -1), time.height, time["elapsed_ns"].sum())
+
+
+# -- from a matrix to ratios -----------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=64)
+def interval_ranks(rounds: int, confidence: float = CONFIDENCE) -> tuple[int, int]:
+    """Which of `rounds` sorted values, counted from 0, bound the interval of their median.
+
+    These order statistics hold the median with at least `confidence`, whatever the distribution, and differ from the ends of the bootstrap
+    that `estimate` uses by about one rank; they cost nothing, which the bootstrap of hundreds of runs does not. With too few
+    rounds for that confidence it is the smallest and the largest.
+    """
+    below = int(stats.binom.ppf((1 - confidence) / 2, rounds, 0.5))
+    low = max(below - 1, 0)
+    return low, rounds - 1 - low
+
+
+def _ratios(table: _Table, details: StudyInfo, study: str) -> pl.DataFrame:
+    """Every variant against the baseline, and the headlines of this study: columns of `Fleet.ratios` from study to rounds.
+
+    Levels of own work are left out: they are points of a curve, not findings of their own.
+    """
+    place = {key: number for number, key in enumerate(table.keys)}
+    pairs = list(_baseline_pairs(table.keys, details.baseline))
+    for entry in HEADLINES:
+        if entry.study == study and entry.other != details.baseline:
+            pairs += _named_pairs(table.keys, entry)
+    pairs = [(one, other) for one, other in pairs if "work=" not in one[2]]
+    if not pairs:
+        return pl.DataFrame(schema={name: kind for name, kind in RATIOS.items() if name not in ("run", "machine")})
+    ones, others = ([place[pair[side]] for pair in pairs] for side in (0, 1))
+    ratio = np.sort(table.ns[ones] / table.ns[others], axis=1)
+    rounds = ratio.shape[1]
+    is_control = np.array([one[1] in details.controls for one, _ in pairs])
+    together = 1 - (1 - CONFIDENCE) / max(1, is_control.sum())  # as in `trust`: the controls hold 1 all together
+    ranks = np.where(is_control[:, None], interval_ranks(rounds, together), interval_ranks(rounds))
+    low, high = np.take_along_axis(ratio, ranks, axis=1).T
+    return pl.DataFrame(
+        {
+            "study": [study] * len(pairs),
+            "bench": [one[0] for one, _ in pairs],
+            "variant": [one[1] for one, _ in pairs],
+            "other": [other[1] for _, other in pairs],
+            "parameter": [one[2] for one, _ in pairs],
+            "ratio": np.median(ratio, axis=1),
+            "low": low,
+            "high": high,
+            "rounds": [rounds] * len(pairs),
+        }
+    )
+
+
+def _baseline_pairs(keys: Sequence[tuple], baseline: str) -> Iterator[tuple[tuple, tuple]]:
+    """Each key with the baseline of its parameter; where that has several benches, with the one of its own bench."""
+    of_parameter: dict[str, list[tuple]] = {}
+    for key in keys:
+        if key[1] == baseline:
+            of_parameter.setdefault(key[2], []).append(key)
+    for key in keys:
+        bases = of_parameter.get(key[2], [])
+        bases = bases if len(bases) == 1 else [base for base in bases if base[0] == key[0]]
+        if key[1] != baseline and bases:
+            yield key, bases[0]
+
+
+def _named_pairs(keys: Sequence[tuple], entry: Headline) -> list[tuple[tuple, tuple]]:
+    sides = [[key for key in keys if key[1:] == (name, entry.parameter)] for name in (entry.variant, entry.other)]
+    return [(sides[0][0], sides[1][0])] if all(len(side) == 1 for side in sides) else []
+
+
+def _reason(info: RunInfo, details: StudyInfo, ratios: pl.DataFrame) -> str:
+    """Why this study of this run is no evidence, by the rules of `trust`; empty when it is."""
+    if info.profile == "quick":
+        return "quick profile"
+    against_baseline = [row for row in ratios.iter_rows(named=True) if row["other"] == details.baseline]
+    controls = [row for row in against_baseline if row["variant"] in details.controls]
+    if not controls or {row["parameter"] for row in controls} != {row["parameter"] for row in against_baseline}:
+        return "a control is missing"
+    if away := [row["parameter"] for row in controls if not row["low"] <= 1 <= row["high"]]:
+        return f"control differs from its twin ({', '.join(away)})"
+    wide = [row["parameter"] for row in controls if max(1 - row["low"], row["high"] - 1) > LIMIT]
+    return f"control too uncertain ({', '.join(wide)})" if wide else ""
+
+
+# -- runs beside each other ------------------------------------------------------------------------------------
+
+
+def _without_twins(outcomes: Sequence[tuple[Path, "_Read | str"]]) -> tuple[list[_Read], list[tuple[str, str]]]:
+    """Runs, and what is set aside; two runs with one id, or with the very same samples, are one run and its copy."""
+    runs, aside, ids, samples = [], [], set(), {}
+    for folder, outcome in outcomes:
+        name = "/".join(folder.parts[-2:])
+        if isinstance(outcome, str):
+            aside.append((name, outcome))
+            continue
+        twins = {(study.name, study.rows, study.elapsed_ns): outcome.info.run_id for study in outcome.studies}
+        original = next((samples[key] for key in twins if key in samples), None)
+        if outcome.info.run_id in ids:
+            aside.append((name, f"{shown(folder)}: another folder holds a run of the same id {quoted(outcome.info.run_id)}"))
+        elif original is not None:
+            aside.append((name, f"{shown(folder)}: holds the very samples of run {original}. {REMEASURE}"))
+        else:
+            runs.append(outcome)
+            ids.add(outcome.info.run_id)
+            samples |= twins
+    return runs, aside
+
+
+def _run_row(info: RunInfo) -> tuple:
+    machine = info.machine
+    return (
+        info.run_id,
+        machine.name,
+        machine.cpu,
+        machine.logical_cores,
+        info.toolchain.rustc,
+        info.origin,
+        info.profile,
+        info.started,
+    )
