@@ -27,3 +27,10 @@ def quoted(value: object) -> str:
     """`value` for an error message: control characters escaped, never longer than about 60 characters."""
     text = ascii(value)
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+def require_plain_file(path: Path) -> None:
+    """Raises `DataError` for what is there and is no file of its own: whoever opens a pipe waits for ever, and a link in a run from a
+    stranger may lead to any file of this machine. What is not there passes."""
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        raise DataError(path, "this is no plain file", "Restore the file from where it was measured")

@@ -101,11 +101,13 @@ class Fleet:
 def chosen_folders(environ: Mapping[str, str] = os.environ, root: Path | None = None) -> list[Path]:
     """The runs to set side by side: those that ASYNC_COST_COMPARE names (separated as in PATH), else all that there are.
 
-    All are those under data/runs and the one of ASYNC_COST_RUN, which may lie elsewhere.
+    All are those under `root` (default: the folder in ASYNC_COST_RUNS, else data/runs) and the one of ASYNC_COST_RUN, which may lie elsewhere.
     """
     if named := environ.get("ASYNC_COST_COMPARE"):
         return list(dict.fromkeys(Path(folder).resolve() for folder in named.split(os.pathsep)))
     here = [Path(named).resolve()] if (named := environ.get("ASYNC_COST_RUN")) else []
+    if root is None and (elsewhere := environ.get("ASYNC_COST_RUNS")):
+        root = Path(elsewhere)
     return list(dict.fromkeys([*here, *(path.resolve() for path in find_runs(root))]))
 
 
@@ -262,7 +264,7 @@ def _plain_counts(rows: tuple[tuple[str, ...], ...], study: str) -> bool:
 def _source(path: Path, schema: Mapping[str, object]) -> Path | bytes | None:
     """What polars may scan: a whole text with the columns of `schema`; None for anything else."""
     header = ",".join(schema).encode() + b"\n"
-    if not path.is_file():
+    if path.is_symlink() or not path.is_file():
         return None
     if path.suffix == ".gz":
         try:

@@ -1,5 +1,6 @@
 """Where things lie in the repository, and how a place is named to a reader."""
 
+import os
 from pathlib import Path
 
 
@@ -28,7 +29,8 @@ def shown(path: Path) -> str:
     """
     path = Path(path)
     try:
-        parts = path.resolve().relative_to(repository_root()).parts
+        # Unlike Path.resolve, this does not fail for a link that leads to itself.
+        parts = Path(os.path.realpath(path)).relative_to(repository_root()).parts
     except ValueError:
         parts = path.parts[-3:]
     return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in "/".join(parts))

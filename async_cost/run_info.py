@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from math import isfinite
 from pathlib import Path
 
-from async_cost.errors import DataError, quoted
+from async_cost.errors import DataError, quoted, require_plain_file
 
 SCHEMA_VERSION = 1
 PROFILES = ("quick", "standard", "thorough")
@@ -199,9 +199,7 @@ def _read_json(path: Path) -> dict:
         raise DataError(path, f"{name} is not a number", "An unknown fact is null")
 
     try:
-        # Whoever opens a pipe or a device waits for ever.
-        if path.exists() and not path.is_file():
-            raise DataError(path, "this is no file", "Restore the file from where it was measured")
+        require_plain_file(path)
         text = path.read_text(encoding="utf-8")
         document = json.loads(text, object_pairs_hook=no_duplicates, parse_constant=no_constant)
     except FileNotFoundError:

@@ -14,7 +14,7 @@ from pathlib import Path
 import dataframely as dy
 import polars as pl
 
-from async_cost.errors import DataError, quoted
+from async_cost.errors import DataError, quoted, require_plain_file
 
 #: Words that name a bench, variant, parameter or counter. They are shown in pages and terminals, and compared between
 #: files, hence: no control or invisible characters, nothing that a page could take for markup, no outer spaces.
@@ -183,9 +183,7 @@ def read_table(path: Path, schema: type[dy.Schema], study: str | None = None) ->
 
 def _read_text(path: Path) -> str:
     try:
-        # Whoever opens a pipe or a device waits for ever.
-        if path.exists() and not path.is_file():
-            raise DataError(path, "this is no file", REMEASURE)
+        require_plain_file(path)
         data = path.read_bytes()
         if path.suffix == ".gz":
             data = gzip.decompress(data)

@@ -1,0 +1,176 @@
+"""Many runs side by side: the honest ones say what each says alone, the others are set aside with a reason."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from hostile_runs import DAMAGES, hostile_copies
+
+from async_cost import fleet, synthetic
+from async_cost.estimate import CONFIDENCE, estimates, paired_ratios, trial_times
+from async_cost.fleet import interval_ranks, read_fleet
+from async_cost.load import find_runs, load_run
+from async_cost.synthetic import LADDER, OFF, SOCKETS, ZERO_COST, make_run, reversed_truth
+
+#: Enough that every kind of damage comes some twenty times, at other places each time.
+HOSTILE = 1000
+SMALL = {"rounds": 4, "samples": 2, "work": False}
+
+
+@pytest.fixture(scope="module")
+def honest(tmp_path_factory) -> Path:
+    root = tmp_path_factory.mktemp("honest")
+    make_run(root, machine="alpha", sockets=SOCKETS, ladder=LADDER, rounds=60)
+    make_run(root, machine="beta", rounds=60, seed=9, compress=True)
+    make_run(root, reversed_truth(), machine="gamma", rounds=60, seed=10, failed=[("box", OFF)])
+    return root
+
+
+def test_many_runs_say_what_each_says_alone(honest):
+    folders = find_runs(honest)
+    together = read_fleet(folders)
+    assert together.aside.is_empty() and together.runs.height == 3
+    for folder in folders:
+        run = load_run(folder)
+        for study, details in run.info.studies.items():
+            alone = estimates(paired_ratios(trial_times(run.whole_time(study)), details.baseline))
+            alone = alone.filter(~pl.col("parameter").str.contains("work="), ~pl.col("variant").is_in(details.controls))
+            found = together.ratios.filter(run=run.info.run_id, study=study, other=details.baseline)
+            both = alone.join(found, on=["bench", "variant", "parameter"], suffix="_found")
+            assert both.height == alone.height > 0
+            assert np.allclose(both["ratio"], both["ratio_found"], rtol=1e-12)
+            width = both["high"] - both["low"]
+            for end in ("low", "high"):
+                assert ((both[end] - both[f"{end}_found"]).abs() <= 0.35 * width).all(), "the two intervals are one rank apart"
+
+
+def test_the_quick_way_and_the_strict_one_read_the_same(honest, monkeypatch):
+    folders = find_runs(honest)
+    quick = read_fleet(folders)
+    monkeypatch.setattr(fleet, "_quick_table", lambda *_: None)
+    strict = read_fleet(folders)
+    key = ["run", *fleet.FINDING]
+    assert quick.ratios.sort(key).equals(strict.ratios.sort(key))
+    assert quick.studies.equals(strict.studies)
+
+
+def test_the_quick_way_reads_what_the_harness_writes(honest, monkeypatch):
+    """Otherwise hundreds of runs would take the way that takes minutes, and no test would notice."""
+
+    def refuse(*_):
+        raise AssertionError("an honest run took the strict way")
+
+    monkeypatch.setattr(fleet, "_strict_table", refuse)
+    assert read_fleet([folder for folder in find_runs(honest) if folder.parent.name != "gamma"]).runs.height == 2
+    assert read_fleet(find_runs()).runs.height >= 1, "nor may the committed run"
+
+
+def test_an_interval_of_ranks_holds_the_median_as_often_as_it_says():
+    rng = np.random.default_rng(1)
+    for rounds in (6, 25, 60, 121):
+        samples = np.sort(rng.normal(size=(20_000, rounds)), axis=1)
+        low, high = interval_ranks(rounds)
+        held = ((samples[:, low] <= 0) & (samples[:, high] >= 0)).mean()
+        assert CONFIDENCE - 0.005 <= held < 0.985, f"{rounds} rounds: {held}"
+    assert interval_ranks(3) == (0, 2)
+
+
+def test_a_hundred_machines_are_read_whole(tmp_path):
+    for number in range(100):
+        make_run(tmp_path, machine=f"m-{number}", seed=number, rounds=10, samples=4)
+    together = read_fleet(find_runs(tmp_path))
+    assert together.runs.height == 100 and together.aside.is_empty()
+    assert together.rows == sum(load_run(folder).time("zero-cost").height for folder in find_runs(tmp_path))
+    middle = together.ratios.filter(variant="nonbox", other="manual", parameter=OFF)["ratio"]
+    assert middle.len() == 100 and middle.median() == pytest.approx(ZERO_COST["nonbox", OFF], rel=0.01)
+
+
+# -- what cannot be used -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def crowd(tmp_path_factory):
+    """Three honest runs among a thousand damaged ones: folder, kind of damage by run, and what was read."""
+    root = tmp_path_factory.mktemp("crowd")
+    for number, name in enumerate(("alpha", "beta", "gamma")):
+        make_run(root, machine=name, seed=number, **SMALL)
+    kinds = hostile_copies(root / "alpha" / "20260101T000000Z", root, HOSTILE, seed=20_260_101)
+    honest_first = sorted(find_runs(root), key=lambda folder: folder.parent.name)
+    return root, kinds, read_fleet(honest_first)
+
+
+def test_every_damaged_run_is_set_aside_with_a_reason(crowd):
+    root, kinds, together = crowd
+    assert sorted(together.runs["machine"]) == ["alpha", "beta", "gamma"]
+    reasons = dict(together.aside.rows())
+    assert len(DAMAGES) > 30 and len(set(kinds.values())) == len(DAMAGES)
+    believed = {run: kind for run, kind in kinds.items() if run not in reasons}
+    assert not believed, f"damaged and believed all the same: {believed}"
+    for run, reason in reasons.items():
+        assert run.split("/")[0] in reason and len(reason.split()) > 5, f"{kinds[run]}: {reason!r} helps nobody"
+        assert reason.isprintable() and str(root) not in reason
+        assert len(reason) < 500
+
+
+def test_honest_runs_say_the_same_in_bad_company(crowd):
+    root, _, together = crowd
+    alone = read_fleet([root / name / "20260101T000000Z" for name in ("alpha", "beta", "gamma")])
+    assert alone.ratios.equals(together.ratios)
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"schema_version": 2}, "schema version 2"),
+        ({"ended": "2025-01-01T00:00:00Z"}, "the end lies before the start"),
+        ({"started": "1999-01-01T00:00:00Z"}, "1999-01-01 cannot be the day of a run"),
+        ({"studies.zero-cost.ended": "9999-01-01T00:00:00Z"}, "9999-01-01 cannot be the day of a run"),
+        ({"studies.zero-cost.ended": "2026-01-01T00:00:00Z"}, "by the clock"),
+        ({"machine.name": "<b>fast</b>"}, "is not a machine name"),
+    ],
+)
+def test_the_reason_names_what_is_wrong(tmp_path, changes, reason):
+    run = make_run(tmp_path, machine="odd", changes=changes, rounds=60)
+    together = read_fleet([run])
+    assert together.runs.is_empty()
+    assert reason in together.aside["reason"].item()
+
+
+def test_a_copy_under_another_name_is_no_second_witness(tmp_path):
+    run = make_run(tmp_path, machine="first", rounds=10)
+    copy = tmp_path / "second" / run.name
+    shutil.copytree(run, copy)
+    info = json.loads((copy / "run.json").read_text())
+    info["run_id"], info["machine"]["name"] = f"second/{run.name}", "second"
+    (copy / "run.json").write_text(json.dumps(info))
+    together = read_fleet([run, copy])
+    assert together.runs["machine"].to_list() == ["first"]
+    assert "the very samples of run first/" in together.aside["reason"].item()
+
+
+def test_one_id_in_two_places_counts_once(tmp_path):
+    one, two = (make_run(tmp_path / place, machine="m", seed=seed, rounds=10) for seed, place in enumerate("ab"))
+    together = read_fleet([one, two])
+    assert together.runs.height == 1
+    assert "another folder holds a run of the same id" in together.aside["reason"].item()
+
+
+# -- which runs ----------------------------------------------------------------------------------------------------
+
+
+def test_all_runs_and_the_one_of_the_report_are_chosen_once(tmp_path):
+    inside, outside = make_run(tmp_path / "runs", **SMALL), make_run(tmp_path / "else", machine="other", **SMALL)
+    environ = {"ASYNC_COST_RUN": str(outside), "ASYNC_COST_RUNS": str(tmp_path / "runs")}
+    assert fleet.chosen_folders(environ) == [outside, inside]
+    assert fleet.chosen_folders({**environ, "ASYNC_COST_RUN": str(inside)}) == [inside]
+    assert fleet.chosen_folders({**environ, "ASYNC_COST_COMPARE": f"{outside}:{inside}:{outside}"}) == [outside, inside]
+
+
+def test_headlines_are_of_variants_that_are_measured():
+    """A name that no study measures would be a line that never appears."""
+    known = {synthetic.BASELINE, synthetic.BEST} | {variant for truth in (ZERO_COST, SOCKETS, LADDER) for variant, _ in truth}
+    for entry in fleet.HEADLINES:
+        assert {entry.variant, entry.other} <= known, entry
