@@ -5,12 +5,14 @@ PYTHON_THERE = command -v $(PYTHON) >/dev/null || { echo "PYTHON=$(PYTHON) is no
 CHOSEN = $(if $(STUDIES),--studies "$(STUDIES)")
 WORKFLOW = $(PYTHON_THERE); $(PYTHON) -m async_cost.workflow
 
-.PHONY: help report measure test lab setup format clean
+.PHONY: help report measure compare contribute test lab setup format clean
 
 help:
 	@echo "make report [PROFILE=quick|standard|thorough] [RUN=data/runs/...]   measure, analyse, publish under reports/"
 	@echo "make measure [PROFILE=...]   only measure, into data/runs/"
 	@echo "             STUDIES=\"zero-cost zero-cost-ladder\" with either measures these studies alone"
+	@echo "make compare A=data/runs/... B=data/runs/...   set two runs side by side"
+	@echo "make contribute RUN=data/runs/...   check a run, pack it, show what a pull request with it would say"
 	@echo "make lab      open JupyterLab with both kernels"
 	@echo "make test     run all tests (Rust, Python, notebooks in quick profile)"
 	@echo "make format   format Rust and Python, bring notebooks and crates in step"
@@ -22,6 +24,14 @@ report:
 measure:
 	$(if $(RUN),$(error make measure makes a new run; to render one that is there: make report RUN=$(RUN)))
 	@$(WORKFLOW) measure --profile $(PROFILE) $(CHOSEN)
+
+compare:
+	$(if $(and $(A),$(B)),,$(error make compare needs two runs: make compare A=data/runs/... B=data/runs/...))
+	@$(WORKFLOW) compare "$(A)" "$(B)"
+
+contribute:
+	$(if $(RUN),,$(error make contribute needs a run: make contribute RUN=data/runs/...))
+	@$(WORKFLOW) contribute "$(RUN)"
 
 lab:
 	@$(WORKFLOW) lab

@@ -11,6 +11,7 @@ is as wide as its container. Ratios are plain numbers: 1 is as fast as the basel
 
 import json
 import math
+import re
 import textwrap
 from collections.abc import Iterator, Sequence
 from html import escape
@@ -56,6 +57,9 @@ WIDE, NARROW = 680, 330  # pixels: the text column on a desktop, a 375 px phone 
 # with whichever of these the reader has.
 FONT = "Arial, Helvetica, 'Liberation Sans', sans-serif"
 NUMBERS = {"decimal": ".", "thousands": "\u202f", "grouping": [3], "currency": ["", ""]}
+# What the renderer says of single marks. The whole chart is one picture with a description; its marks, which have none, are
+# nothing that a screen reader should stop at.
+OF_MARKS = re.compile(r' (?:role="graphics-[a-z]+"|aria-[a-z]+="[^"]*")')
 TITLE_CHARACTERS = 40  # an axis title of 13 px breaks here, so that it still fits on a phone
 
 
@@ -130,6 +134,7 @@ def static_svg(spec: dict[str, Any], width: int) -> str:
     svg = vl_convert.vegalite_to_svg(json.dumps(sized), vl_version=VEGALITE_VERSION, allowed_base_urls=[])
     alt_text = escape(spec.get("description", ""))
     head, rest = svg.split(">", 1)
+    rest = OF_MARKS.sub("", rest)
     return f'{head} role="img" aria-label="{alt_text}" style="max-width:100%;height:auto">{rest}'
 
 

@@ -117,11 +117,15 @@ def read_fleet(folders: Sequence[Path]) -> Fleet:
         outcomes = list(zip(folders, pool.map(_read_or_reason, folders), strict=True))
     runs, aside = _without_twins(outcomes)
     studies = [(run.info, study) for run in runs for study in run.studies]
-    ratios = [study.ratios.with_columns(run=pl.lit(info.run_id), machine=pl.lit(info.machine.name)) for info, study in studies]
+    ratios = [
+        study.ratios.with_columns(run=pl.lit(info.run_id), machine=pl.lit(info.machine.name)) for info, study in studies
+    ]
     trusted = [(info.run_id, study.name, not study.reason, study.reason, study.rows) for info, study in studies]
     frame = pl.concat([pl.DataFrame(schema=RATIOS), *(part.select(*RATIOS) for part in ratios)])
     evidence = pl.DataFrame(trusted, schema=STUDIES, orient="row")
-    frame = frame.join(evidence.select("run", "study", "trusted"), on=["run", "study"], how="left", maintain_order="left")
+    frame = frame.join(
+        evidence.select("run", "study", "trusted"), on=["run", "study"], how="left", maintain_order="left"
+    )
     return Fleet(
         runs=pl.DataFrame([_run_row(run.info) for run in runs], schema=RUNS, orient="row"),
         studies=evidence,
@@ -185,7 +189,9 @@ def _check_elapsed(folder: Path, name: str, details: StudyInfo, elapsed_ns: int)
     lasted = words.seconds_between(details.started, details.ended) + 1  # both are cut to whole seconds
     if elapsed_ns > lasted * 1e9:
         problem = f"the samples of {name} took {elapsed_ns / 1e9:.0f} s together, in {lasted - 1:.0f} s by the clock"
-        raise DataError(folder / "run.json", problem, "Set the clock of the machine and measure again", column="studies")
+        raise DataError(
+            folder / "run.json", problem, "Set the clock of the machine and measure again", column="studies"
+        )
 
 
 # -- from a table to a matrix ----------------------------------------------------------------------------------
@@ -207,7 +213,14 @@ def _quick_table(path: Path, study: str, details: StudyInfo) -> _Table | None:
     if source is None:
         return None
     sample = pl.col("sample")
-    columns = [*KEY, "round", "position", "sample", "elapsed_ns", (pl.col("elapsed_ns") / pl.col("iterations")).alias("ns")]
+    columns = [
+        *KEY,
+        "round",
+        "position",
+        "sample",
+        "elapsed_ns",
+        (pl.col("elapsed_ns") / pl.col("iterations")).alias("ns"),
+    ]
     one_trial = pl.all_horizontal(pl.col(name) == pl.col(name).shift(1) for name in KEY) | (sample == 0)
     try:
         time = (
@@ -221,7 +234,9 @@ def _quick_table(path: Path, study: str, details: StudyInfo) -> _Table | None:
         return None
     if not (time["honest"].all() and time["iterations"].all() and time["elapsed_ns"].min() > 0):
         return None
-    by_trial = {name: time[name].to_numpy().reshape(-1, details.samples) for name in ("round", "position", "sample", "ns")}
+    by_trial = {
+        name: time[name].to_numpy().reshape(-1, details.samples) for name in ("round", "position", "sample", "ns")
+    }
     if (by_trial["sample"] != np.arange(details.samples)).any():
         return None
     if any((by_trial[name] != by_trial[name][:, :1]).any() for name in ("round", "position")):
@@ -393,7 +408,9 @@ def _without_twins(outcomes: Sequence[tuple[Path, "_Read | str"]]) -> tuple[list
         twins = {(study.name, study.rows, study.elapsed_ns): outcome.info.run_id for study in outcome.studies}
         original = next((samples[key] for key in twins if key in samples), None)
         if outcome.info.run_id in ids:
-            aside.append((name, f"{shown(folder)}: another folder holds a run of the same id {quoted(outcome.info.run_id)}"))
+            aside.append(
+                (name, f"{shown(folder)}: another folder holds a run of the same id {quoted(outcome.info.run_id)}")
+            )
         elif original is not None:
             aside.append((name, f"{shown(folder)}: holds the very samples of run {original}. {REMEASURE}"))
         else:

@@ -30,7 +30,9 @@ def one_of_each(fleet: Fleet, each: str = "machine") -> pl.DataFrame:
     ratios = fleet.ratios.with_columns(unit=pl.col(each))
     if each == "run" or ratios.is_empty():
         return ratios
-    order = fleet.studies.join(fleet.runs.select("run", "machine", "started"), on="run").sort("trusted", "started", "run")
+    order = fleet.studies.join(fleet.runs.select("run", "machine", "started"), on="run").sort(
+        "trusted", "started", "run"
+    )
     best = order.group_by("machine", "study").agg(pl.col("run").last())
     return ratios.join(best, on=["machine", "study", "run"], how="semi", maintain_order="left")
 
@@ -43,7 +45,10 @@ def without_controls(ratios: pl.DataFrame) -> pl.DataFrame:
 def headlines(ratios: pl.DataFrame) -> pl.DataFrame:
     """The findings that are known by a name, in the order of `HEADLINES`, with that name in column `label`."""
     names = pl.DataFrame(
-        [(entry.study, entry.variant, entry.other, entry.parameter, entry.label, place) for place, entry in enumerate(HEADLINES)],
+        [
+            (entry.study, entry.variant, entry.other, entry.parameter, entry.label, place)
+            for place, entry in enumerate(HEADLINES)
+        ],
         schema=["study", "variant", "other", "parameter", "label", "place"],
         orient="row",
     )

@@ -1,4 +1,4 @@
-"""The commands behind the Makefile: `report`, `measure`, `lab`.
+"""The commands behind the Makefile: `report`, `measure`, `compare`, `lab`.
 
     python3 -m async_cost.workflow report --profile standard
     python3 -m async_cost.workflow report --run data/runs/<machine>/<utc-time>
@@ -53,6 +53,7 @@ ANALYSED = {
     "boxing-cost": ("zero-cost-ladder", "zero-cost"),
     "replication": (),
     "trust": (),
+    "hardware": (),
 }
 
 #: Where runs and pages go; the variables serve tests and machines that keep data elsewhere.
@@ -67,6 +68,7 @@ def main() -> int:
         ("setup", "install everything inside the clone"),
         ("measure", "measure all studies into a new run under data/runs"),
         ("report", "measure (or take --run), analyse and publish under reports/"),
+        ("compare", "set two runs side by side, under reports/compare"),
         ("lab", "open JupyterLab with both kernels"),
     ]:
         command = commands.add_parser(name, help=text)
@@ -77,6 +79,8 @@ def main() -> int:
             )
         if name == "report":
             command.add_argument("--run", type=Path, help="render this run and measure nothing")
+        if name == "compare":
+            command.add_argument("runs", type=Path, nargs=2, metavar="RUN", help="folder of a run")
     arguments = parser.parse_args()
     if getattr(arguments, "run", None) and arguments.studies:
         parser.error("--run renders what was measured, --studies chooses what to measure: leave one of them out")
@@ -138,15 +142,43 @@ def measure(arguments: argparse.Namespace) -> int:
 @one_at_a_time()
 def report(arguments: argparse.Namespace) -> int:
     if arguments.run:
-        run = arguments.run.resolve()
-        if not (run / "run.json").exists():
-            raise StepFailed(
-                f"{arguments.run} is not a run: it holds no run.json. Runs are the folders data/runs/<machine>/<utc-time>"
-            )
+        run = existing_run(arguments.run)
         run_steps(f"make report RUN={arguments.run}", [*toolchain.steps(), *publishing(lambda: run)], ROOT, ENV)
     else:
         run = measured_report(arguments.profile, arguments.studies)
     page = report_folder(run) / "index.html"
+    print(f"The page: {os.path.relpath(page)}\n  {page.as_uri()}")
+    return 0
+
+
+def existing_run(folder: Path) -> Path:
+    """The folder as an absolute path. Raises StepFailed when it is no run at all; whether it is a sound one is for `load` to say."""
+    if not (folder / "run.json").exists():
+        raise StepFailed(
+            f"{folder} is not a run: it holds no run.json. Runs are the folders data/runs/<machine>/<utc-time>"
+        )
+    return folder.resolve()
+
+
+@one_at_a_time()
+def compare(arguments: argparse.Namespace) -> int:
+    runs = [existing_run(folder) for folder in arguments.runs]
+    report = REPORTS / "compare" / "--".join(f"{run.parent.name}-{run.name}" for run in runs)
+    executed = report / ".notebooks" / "hardware.ipynb"
+    env = {"ASYNC_COST_COMPARE": os.pathsep.join(map(str, runs)), "ASYNC_COST_RUN": ""}
+
+    def analyse(progress: Progress) -> None:
+        executed.parent.mkdir(parents=True, exist_ok=True)
+        _execute(progress, _analysis("hardware"), executed, env, told=False)
+
+    def publish(progress: Progress) -> None:
+        progress.command(
+            [PYTHON, "-m", "async_cost.publish", f"--site={REPORTS}", "--alone", runs[1], report, executed]
+        )
+
+    steps = [Step("compare", analyse, 10), Step("publish the comparison", publish, 10)]
+    run_steps("make compare", [*toolchain.steps(), *steps], ROOT, ENV)
+    page = report / "index.html"
     print(f"The page: {os.path.relpath(page)}\n  {page.as_uri()}")
     return 0
 
@@ -272,7 +304,9 @@ def publishing(run: Callable[[], Path]) -> list[Step]:
         rooms = rooms_of(run())
         executed = [report_folder(run()) / ".notebooks" / f"{room}.ipynb" for room in rooms]
         absent = [f"--not-measured={_analysis(room)}" for room in ANALYSED if room not in rooms]
-        progress.command([PYTHON, "-m", "async_cost.publish", *absent, run(), report_folder(run()), *executed])
+        progress.command(
+            [PYTHON, "-m", "async_cost.publish", f"--site={REPORTS}", *absent, run(), report_folder(run()), *executed]
+        )
 
     return [Step("analyse", analyse, 10 * len(ANALYSED)), Step("publish", publish, 20)]
 

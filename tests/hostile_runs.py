@@ -47,7 +47,11 @@ def _records(value: object, place: tuple = ()) -> list[tuple]:
     if not isinstance(value, dict | list):
         return []
     entries = list(value.items()) if isinstance(value, dict) else list(enumerate(value))
-    found = [(*place, name) for name, _ in entries] if isinstance(value, dict) and place not in ((), ("crates",), ("studies",)) else []
+    found = (
+        [(*place, name) for name, _ in entries]
+        if isinstance(value, dict) and place not in ((), ("crates",), ("studies",))
+        else []
+    )
     return found + [inner for name, entry in entries if name != "crates" for inner in _records(entry, (*place, name))]
 
 
@@ -107,7 +111,9 @@ def a_field_is_of_another_type(info, rng):
 @_in_info
 def a_field_is_beyond_measure(info, rng):
     study = info["studies"]["zero-cost"]
-    study[rng.choice(["rounds", "samples", "seed", "trial_ns", "resumed", "steal_before_ms"])] = 10 ** rng.randrange(20, 4000)
+    study[rng.choice(["rounds", "samples", "seed", "trial_ns", "resumed", "steal_before_ms"])] = 10 ** rng.randrange(
+        20, 4000
+    )
 
 
 @_in_info
@@ -129,7 +135,9 @@ def markup_in_a_study(info, rng):
 
 @_in_info
 def a_control_character(info, rng):
-    info["machine"][rng.choice(["cpu", "kernel", "os"])] = f"CPU{rng.choice(chr(27) + chr(0) + chr(0x202E) + chr(10) + chr(0xD800))}x"
+    info["machine"][rng.choice(["cpu", "kernel", "os"])] = (
+        f"CPU{rng.choice(chr(27) + chr(0) + chr(0x202E) + chr(10) + chr(0xD800))}x"
+    )
 
 
 @_in_info
@@ -140,7 +148,9 @@ def ended_before_it_began(info, rng):
 @_in_info
 def a_day_that_is_not(info, rng):
     where = rng.choice([info, info["studies"]["zero-cost"]])
-    where["started"] = rng.choice(["2026-02-30T00:00:00Z", "2026-01-01T25:00:00Z", "0000-00-00T00:00:00Z", "yesterday", ""])
+    where["started"] = rng.choice(
+        ["2026-02-30T00:00:00Z", "2026-01-01T25:00:00Z", "0000-00-00T00:00:00Z", "yesterday", ""]
+    )
 
 
 @_in_info
@@ -188,7 +198,11 @@ def torn_run_json(folder, rng):
 
 
 def a_number_without_end(folder, rng):
-    text = (folder / INFO).read_text().replace('"schema_version": 1', f'"schema_version": {"1" * rng.randrange(4301, 9999)}')
+    text = (
+        (folder / INFO)
+        .read_text()
+        .replace('"schema_version": 1', f'"schema_version": {"1" * rng.randrange(4301, 9999)}')
+    )
     (folder / INFO).write_text(text)
 
 
@@ -271,7 +285,9 @@ def a_row_of_another_study(lines, rng):
 
 @_in_table
 def another_header(lines, rng):
-    lines[0] = rng.choice(["", lines[0].replace("elapsed_ns", "elapsed_us"), lines[0] + ",more", lines[0].replace("round", "sample")])
+    lines[0] = rng.choice(
+        ["", lines[0].replace("elapsed_ns", "elapsed_us"), lines[0] + ",more", lines[0].replace("round", "sample")]
+    )
 
 
 @_in_table
@@ -292,7 +308,9 @@ def nothing_but_a_header(lines, rng):
 
 @_in_table
 def a_round_too_late(lines, rng):
-    lines[-2] = ",".join(cell if place != 4 else str(rng.randrange(4, 2**31)) for place, cell in enumerate(lines[-2].split(",")))
+    lines[-2] = ",".join(
+        cell if place != 4 else str(rng.randrange(4, 2**31)) for place, cell in enumerate(lines[-2].split(","))
+    )
 
 
 def torn_packing(folder, rng):
@@ -329,5 +347,8 @@ def samples_of_another(folder, rng):
 DAMAGES = [
     damage
     for name, damage in list(globals().items())
-    if callable(damage) and getattr(damage, "__code__", None) and damage.__code__.co_varnames[:2] == ("folder", "rng") and not name.startswith("_")
+    if callable(damage)
+    and getattr(damage, "__code__", None)
+    and damage.__code__.co_varnames[:2] == ("folder", "rng")
+    and not name.startswith("_")
 ]

@@ -44,7 +44,9 @@ def test_many_runs_say_what_each_says_alone(honest):
             assert np.allclose(both["ratio"], both["ratio_found"], rtol=1e-12)
             width = both["high"] - both["low"]
             for end in ("low", "high"):
-                assert ((both[end] - both[f"{end}_found"]).abs() <= 0.35 * width).all(), "the two intervals are one rank apart"
+                assert ((both[end] - both[f"{end}_found"]).abs() <= 0.35 * width).all(), (
+                    "the two intervals are one rank apart"
+                )
 
 
 def test_the_quick_way_and_the_strict_one_read_the_same(honest, monkeypatch):
@@ -171,6 +173,8 @@ def test_all_runs_and_the_one_of_the_report_are_chosen_once(tmp_path):
 
 def test_headlines_are_of_variants_that_are_measured():
     """A name that no study measures would be a line that never appears."""
-    known = {synthetic.BASELINE, synthetic.BEST} | {variant for truth in (ZERO_COST, SOCKETS, LADDER) for variant, _ in truth}
+    known = {synthetic.BASELINE, synthetic.BEST} | {
+        variant for truth in (ZERO_COST, SOCKETS, LADDER) for variant, _ in truth
+    }
     for entry in fleet.HEADLINES:
         assert {entry.variant, entry.other} <= known, entry
