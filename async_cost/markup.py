@@ -9,7 +9,7 @@ import base64
 import json
 import re
 from collections.abc import Mapping
-from html import escape
+from html import escape, unescape
 from itertools import count
 from typing import Any
 
@@ -99,6 +99,11 @@ def safe_table(html: str) -> str:
 def plain(html: str) -> str:
     """The words of an HTML fragment; still escaped."""
     return " ".join(bleach.clean(re.sub(r"<a class=\"anchor-link\".*?</a>", "", html), tags=[], strip=True).split())
+
+
+def words_of(html: str) -> str:
+    """The words of an HTML fragment as text, no longer escaped."""
+    return unescape(plain(html))
 
 
 class Charts:

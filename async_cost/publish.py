@@ -5,8 +5,9 @@
 `--not-measured=notebooks/<room>/analysis.ipynb` names an analysis that has no page, since the run lacks what it reads; the front
 page says so.
 
-Writes index.html, one page (and, where there is a Chromium, one PDF) per notebook, named after the notebook's
-file, and data/ with the run's own files.
+Writes index.html, one page per notebook, named after the notebook's file, a PDF of each where there is a Chromium, data/ with the
+run's own files, and summary.json for the list of runs. `--site=reports` renews that list, reports/index.html, and links to it. `--alone`
+publishes one notebook that is not about this run alone, as index.html.
 
 Two cells are lifted from each notebook by their tags: `answer`, whose Markdown output says what was found and opens the
 page and its card on the front page, and `trust`, whose Markdown output says how far the run can be believed. When that
@@ -18,12 +19,9 @@ import argparse
 import base64
 import hashlib
 import json
-import os
 import re
 import shutil
-import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -39,21 +37,11 @@ from nbconvert import HTMLExporter
 from pygments.formatters import HtmlFormatter
 from traitlets.config import Config
 
-from async_cost import charts, markup, provenance
+from async_cost import charts, markup, paper, provenance, site
 
 TEMPLATES = Path(__file__).parent / "template"
 TEMPLATE = TEMPLATES / "async-cost"
 RUN_FILES = ("run.json", "*.csv", "*.csv.gz")
-CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-CHROMIUM_ARGUMENTS = [
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-PDF_SECONDS = 120
 OUTPUT_ORDER = [
     charts.VEGALITE_MIME,
     "text/html",
@@ -91,22 +79,57 @@ class Page:
     def __post_init__(self) -> None:
         self.href = f"{self.study}.html"
 
+    @property
+    def short_answer(self) -> Markup | None:
+        """The first paragraph of the answer, which says it in one sentence; all of it where it has no paragraphs."""
+        paragraph = re.match(r"\s*<p>.*?</p>", self.answer or "", re.DOTALL)
+        return Markup(paragraph[0]) if paragraph else self.answer
+
+    @property
+    def sections(self) -> list[site.Section]:
+        return site.sections(self.body)
+
 
 def publish(
-    run_dir: Path, notebooks: Sequence[Path], out_dir: Path, *, pdf: bool = True, not_measured: Sequence[Path] = ()
+    run_dir: Path,
+    notebooks: Sequence[Path],
+    out_dir: Path,
+    *,
+    pdf: bool = True,
+    not_measured: Sequence[Path] = (),
+    reports: Path | None = None,
 ) -> list[Path]:
     """Write the pages of a run into `out_dir`; returns them, the front page first.
 
-    `not_measured` are the unexecuted notebooks of analyses that the run has nothing for: the front page gives their headings.
+    `not_measured` are the unexecuted notebooks of analyses that the run has nothing for: the front page gives their headings. `reports` is
+    the folder two levels above `out_dir` whose list of runs is renewed.
     """
     info = _run_info(run_dir)
     pages = [_page(notebook) for notebook in notebooks]
     absent = [_take_heading(_read(notebook), notebook) for notebook in not_measured]
     (out_dir / "data").mkdir(parents=True, exist_ok=True)
-    files = _copy_data(run_dir, out_dir / "data")
-    written = _write(info, pages, files, out_dir, absent)
-    if pdf and _add_pdfs(pages, out_dir):
-        written = _write(info, pages, files, out_dir, absent)
+    report = _Report(info, pages, out_dir, _copy_data(run_dir, out_dir / "data"), absent, reports is not None)
+    written = report.write()
+    if pdf and report.add_pdfs(written):
+        report.write()
+    if reports is not None:
+        written.append(_list_runs(report, reports))
+    return written
+
+
+def publish_alone(
+    run_dir: Path, notebook: Path, out_dir: Path, *, pdf: bool = True, reports: Path | None = None
+) -> list[Path]:
+    """Write one notebook, which is about more than the run in `run_dir`, as `out_dir`/index.html; returns the page."""
+    out_dir.mkdir(parents=True, exist_ok=True)
+    page = _page(notebook)
+    page.href = "index.html"
+    report = _Report(_run_info(run_dir), [page], out_dir, [], [], reports is not None, alone=True)
+    written = report.write()
+    if pdf and report.add_pdfs(written):
+        report.write()
+    if reports is not None:
+        written.append(_list_runs(report, reports))
     return written
 
 
@@ -247,37 +270,63 @@ def _copy_data(run_dir: Path, data: Path) -> list[dict[str, str]]:
 # -- pages ----------------------------------------------------------------------------------------
 
 
-def _write(
-    info: dict[str, Any], pages: list[Page], files: list[dict[str, str]], out: Path, absent: Sequence[Markup] = ()
-) -> list[Path]:
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(TEMPLATE),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-    )
-    facts = provenance.facts(info)
-    icon = Markup(f"data:image/svg+xml,{quote(ICON)}")
-    common = {"facts": facts, "pages": pages, "files": files, "css": _css(), "icon": icon}
-    written = [out / "index.html"]
-    front = environment.get_template("front.html.j2").render(
-        **common,
-        absent=absent,
-        notices=_notices(info, pages),
-        title=f"Run {facts.run}",
-        summary=f"What async Rust costs on {facts.machine}",
-        here="index",
-        pdf=None,
-        scripts=[],
-        policy=_policy([]),
-    )
-    _replace(written[0], front)
-    for page in pages:
+@dataclass
+class _Report:
+    """The pages of one report and what they share; `alone` is a report of one page without a front page."""
+
+    info: dict[str, Any]
+    pages: list[Page]
+    out: Path
+    files: list[dict[str, str]]
+    absent: Sequence[Markup]
+    listed: bool
+    alone: bool = False
+    front_pdf: str | None = None
+
+    def write(self) -> list[Path]:
+        """Write all pages; returns them, the front page first."""
+        turns = [None, *self.pages, None]
+        written = [] if self.alone else [self._write_front()]
+        for before, page, after in zip(turns, self.pages, turns[2:], strict=False):
+            written.append(self._write_page(page, before, after))
+        return written
+
+    def add_pdfs(self, written: Sequence[Path]) -> bool:
+        """Print all pages and note which PDFs there are; whether there is any."""
+        made = {path.name for path in paper.print_pdfs(written)}
+        for page in self.pages:
+            name = Path(page.href).with_suffix(".pdf").name
+            page.pdf = name if name in made else None
+        self.front_pdf = "index.pdf" if "index.pdf" in made else None
+        return bool(made)
+
+    def _write_front(self) -> Path:
+        facts = provenance.facts(self.info)
+        scripts = [_script("search.js")]
+        found = [(page.study, page.href, markup.words_of(page.answer or ""), page.sections) for page in self.pages]
+        return self._render(
+            "front.html.j2",
+            "index.html",
+            scripts,
+            absent=self.absent,
+            notices=_notices(self.info, self.pages),
+            title=f"Run {facts.run}",
+            summary=f"What async Rust costs on {facts.machine}",
+            here="index",
+            pdf=self.front_pdf,
+            index=Markup(site.search_index(found)),
+            score=next((page.short_answer for page in self.pages if page.study == "replication"), None),
+            doubted=[page.study for page in self.pages if not page.trusted],
+        )
+
+    def _write_page(self, page: Page, before: Page | None, after: Page | None) -> Path:
         scripts = [_chart_library(), _script("page.js")] if page.has_charts else []
         scripts += [_script("claims.js")] if page.has_claims else []
-        html = environment.get_template("page.html.j2").render(
-            **common,
-            notices=_notices(info, [page]),
+        return self._render(
+            "page.html.j2",
+            page.href,
+            scripts,
+            notices=_notices(self.info, [page]) if not self.alone else [],
             title=page.heading,
             heading=page.heading,
             answer=page.answer,
@@ -285,12 +334,78 @@ def _write(
             here=page.study,
             body=page.body,
             pdf=page.pdf,
-            scripts=[Markup(script) for script in scripts],
-            policy=_policy(scripts),
+            before=before,
+            after=after,
         )
-        _replace(out / page.href, html)
-        written.append(out / page.href)
-    return written
+
+    def _render(self, template: str, name: str, scripts: list[str], **values: object) -> Path:
+        html = (
+            _environment()
+            .get_template(template)
+            .render(
+                **values,
+                facts=provenance.facts(self.info),
+                pages=[] if self.alone else self.pages,
+                files=self.files,
+                alone=self.alone,
+                runs_href="../../index.html" if self.listed else None,
+                css=_css(),
+                icon=_icon(),
+                scripts=[Markup(script) for script in scripts],
+                policy=_policy(scripts),
+            )
+        )
+        site.replace(self.out / name, html)
+        return self.out / name
+
+
+def _list_runs(report: _Report, reports: Path) -> Path:
+    """Note what there is to say of `report` and renew the list of all runs."""
+    facts = provenance.facts(report.info)
+    first = report.pages[0] if report.pages else None
+    site.write_summary(
+        report.out,
+        title=first.heading if report.alone else facts.run,
+        machine=facts.machine,
+        when=facts.when,
+        profile=str(report.info.get("profile")),
+        answer=markup.words_of(first.short_answer) if first and first.short_answer else "",
+        trusted=all(page.trusted for page in report.pages),
+        comparison=report.alone,
+    )
+    html = (
+        _environment()
+        .get_template("runs.html.j2")
+        .render(
+            title="All runs",
+            summary="What async Rust costs: all runs that were published here",
+            here="runs",
+            runs=site.summaries(reports),
+            pages=[],
+            runs_href="index.html",
+            alone=True,
+            css=_css(),
+            icon=_icon(),
+            scripts=[],
+            policy=_policy([]),
+        )
+    )
+    site.replace(reports / "index.html", html)
+    return reports / "index.html"
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    return jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATE),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+    )
+
+
+def _icon() -> Markup:
+    return Markup(f"data:image/svg+xml,{quote(ICON)}")
 
 
 def _notices(info: dict[str, Any], pages: Sequence[Page]) -> list[provenance.Notice]:
@@ -334,65 +449,28 @@ def _script(name: str) -> str:
     return (TEMPLATE / name).read_text(encoding="utf-8")
 
 
-def _replace(path: Path, text: str) -> None:
-    """Write a whole file or none: a reader never sees half a page."""
-    partial = path.with_name(f".{path.name}.partial")
-    partial.write_text(text, encoding="utf-8", newline="\n")
-    os.replace(partial, path)
-
-
-# -- PDF ------------------------------------------------------------------------------------------
-
-
-def find_chromium() -> str | None:
-    """The browser that prints and tests pages: $ASYNC_COST_CHROMIUM, or the first known name on PATH."""
-    named = os.environ.get("ASYNC_COST_CHROMIUM")
-    return named or next(filter(None, map(shutil.which, CHROMIUM_NAMES)), None)
-
-
-def _add_pdfs(pages: list[Page], out: Path) -> bool:
-    """Print every page; says on stderr, and returns False, when that is not possible here."""
-    chromium = find_chromium()
-    if chromium is None:
-        print("no Chromium found, so no PDF is made", file=sys.stderr)
-        return False
-    for page in pages:
-        target = out / f"{page.study}.pdf"
-        failure = _print_pdf(chromium, out / page.href, target)
-        if failure:
-            print(f"{target.name} was not made: {failure}", file=sys.stderr)
-        else:
-            page.pdf = target.name
-    return any(page.pdf for page in pages)
-
-
-def _print_pdf(chromium: str, page: Path, target: Path) -> str | None:
-    """Print `page` into `target`; returns what went wrong, if anything did."""
-    # Chromium refuses to run its sandbox as root, which is whom a container usually runs as.
-    sandbox = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
-    with tempfile.TemporaryDirectory() as profile:
-        printed = Path(profile) / "page.pdf"
-        command = [chromium, "--headless", *sandbox, *CHROMIUM_ARGUMENTS, f"--user-data-dir={profile}/profile"]
-        command += ["--no-pdf-header-footer", f"--print-to-pdf={printed}", page.resolve().as_uri()]
-        try:
-            subprocess.run(command, capture_output=True, timeout=PDF_SECONDS, check=True)
-        except (OSError, subprocess.SubprocessError) as error:
-            return str(error)
-        if not printed.exists():
-            return "the browser wrote nothing"
-        shutil.move(printed, target)
-    return None
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m async_cost.publish", description=__doc__.splitlines()[0])
     parser.add_argument("run", type=Path, help="folder of the run")
     parser.add_argument("report", type=Path, help="folder that receives the pages")
     parser.add_argument("notebooks", type=Path, nargs="*", help="executed analyses, in the order of the pages")
+    parser.add_argument("--site", type=Path, help="folder of all reports, whose list of runs is renewed")
+    parser.add_argument("--alone", action="store_true", help="one notebook that is not about this run alone")
     parser.add_argument("--not-measured", type=Path, action="append", default=[], help="analysis that has no page")
     arguments = parser.parse_args()
     try:
-        for page in publish(arguments.run, arguments.notebooks, arguments.report, not_measured=arguments.not_measured):
+        if arguments.alone:
+            (notebook,) = arguments.notebooks
+            pages = publish_alone(arguments.run, notebook, arguments.report, reports=arguments.site)
+        else:
+            pages = publish(
+                arguments.run,
+                arguments.notebooks,
+                arguments.report,
+                not_measured=arguments.not_measured,
+                reports=arguments.site,
+            )
+        for page in pages:
             print(page)
     except PublishError as error:
         print(error, file=sys.stderr)

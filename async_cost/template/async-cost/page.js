@@ -9,6 +9,10 @@ for (const figure of document.querySelectorAll("figure.chart")) {
     actions: { export: { svg: true, png: true }, source: false, compiled: false, editor: false },
   };
   vegaEmbed(live, spec, options)
-    .then(() => figure.classList.add("drawn"))
+    .then(() => {
+      figure.classList.add("drawn");
+      // The chart is described as a whole, by the element around it; its single marks have no names.
+      live.querySelector("svg.marks").setAttribute("aria-hidden", "true");
+    })
     .catch((error) => console.error("chart not drawn, the picture stays:", error));
 }

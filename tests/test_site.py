@@ -1,0 +1,220 @@
+"""The site as its readers use it: found by search, by keyboard, by a screen reader, without scripts, on paper, and as a list of runs."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from example_report import HOSTILE, publish_example, run_info, write_notebook, write_run
+from test_page import DESKTOP, PHONE, Visit, browser  # noqa: F401 - a fixture
+
+from async_cost import paper, site
+from async_cost.publish import publish, publish_alone
+
+AXE = Path(__file__).parent / "assets" / "axe.min.js"
+#: How bad axe may find nothing. Below are hints, such as two landmarks of one name.
+GRAVE = ("serious", "critical")
+
+
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory) -> Path:
+    """reports/ with two runs (one of them no evidence, each with two pages) and a comparison."""
+    root = tmp_path_factory.mktemp("site")
+    for number, trusted in enumerate((True, False)):
+        name = f"2026112{number}T190102Z"
+        info = run_info(run_id=f"toy-2c/{name}", started=f"2026-11-2{number}T19:01:02Z")
+        run = write_run(root / name, info)
+        notebooks = [
+            write_notebook(root / name / f"{study}.ipynb", trusted=trusted) for study in ("zero-cost", "ladder")
+        ]
+        publish(run, notebooks, root / "reports" / "toy-2c" / name, pdf=False, reports=root / "reports")
+    notebook = write_notebook(root / "hardware.ipynb")
+    publish_alone(run, notebook, root / "reports" / "compare" / "a--b", pdf=False, reports=root / "reports")
+    return root / "reports"
+
+
+PAGES = [
+    "index.html",
+    "toy-2c/20261120T190102Z/index.html",
+    "toy-2c/20261121T190102Z/index.html",
+    "toy-2c/20261121T190102Z/zero-cost.html",
+    "compare/a--b/index.html",
+]
+FRONT, ANALYSIS = PAGES[1], "toy-2c/20261120T190102Z/zero-cost.html"
+
+
+# -- for everyone ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("page", PAGES)
+def test_axe_finds_no_grave_barrier(reports, browser, page, scheme):  # noqa: F811
+    visit = Visit(browser, reports / page, viewport=PHONE, color_scheme=scheme, bypass_csp=True)
+    visit.wait_until_drawn()
+    for details in visit.page.locator("main details:not(.vega-embed details)").all():
+        details.evaluate("e => e.open = true")  # what is folded is read, too
+    visit.page.add_script_tag(path=str(AXE))
+    found = visit.page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    assert found["testEngine"]["version"] == "4.14.1" and len(found["passes"]) > 20, "axe looked at nothing"
+    grave = [
+        (problem["id"], problem["help"], [node["html"][:120] for node in problem["nodes"][:3]])
+        for problem in found["violations"]
+        if problem["impact"] in GRAVE
+    ]
+    visit.page.context.close()
+    assert grave == []
+
+
+def test_axe_would_find_a_barrier(reports, browser):  # noqa: F811
+    visit = Visit(browser, reports / "index.html", viewport=PHONE, bypass_csp=True)
+    visit.page.evaluate(
+        "document.querySelector('main').insertAdjacentHTML('beforeend', '<img src=x><input type=text>')"
+    )
+    visit.page.add_script_tag(path=str(AXE))
+    found = {problem["id"] for problem in visit.page.evaluate("axe.run()")["violations"] if problem["impact"] in GRAVE}
+    visit.page.context.close()
+    assert {"image-alt", "label"} <= found
+
+
+@pytest.mark.parametrize("page", [FRONT, ANALYSIS, "index.html"])
+def test_everything_can_be_read_without_scripts(reports, browser, page):  # noqa: F811
+    visit = Visit(browser, reports / page, viewport=PHONE, java_script_enabled=False)
+    assert not visit.page.locator("#search").is_visible(), "a box that cannot search is not shown"
+    headings = visit.page.locator("main h2").all()
+    assert headings and all(
+        heading.is_visible()
+        for heading in headings
+        if "provenance" not in heading.evaluate("e => e.parentElement.className")
+    )
+    for details in visit.page.locator("details.sections").all():
+        details.locator("summary").click()
+        assert details.locator("a").first.is_visible()
+    visit.page.context.close()
+
+
+# -- to find things --------------------------------------------------------------------------------------------
+
+
+def test_the_search_box_finds_words_on_all_pages(reports, browser):  # noqa: F811
+    visit = Visit(browser, reports / FRONT, viewport=PHONE)
+    box = visit.page.get_by_label("Search all pages")
+    box.fill("rounds 21 slow")
+    status, results = visit.page.locator("#search [role=status]"), visit.page.locator("#search li")
+    assert status.inner_text() == "2 sections" and results.count() == 2
+    assert results.first.inner_text().startswith("zero-cost: The charts")
+    assert visit.page.locator("#search mark").first.inner_text().lower() == "rounds"
+    box.fill("no such word anywhere")
+    assert status.inner_text() == "0 sections" and results.count() == 0
+    box.fill("2.61 hand-written")
+    results.first.locator("a").click()
+    assert visit.page.url.endswith("zero-cost.html")
+    assert visit.complaints == []
+    visit.page.context.close()
+
+
+def test_what_strangers_wrote_is_found_as_text(reports, browser):  # noqa: F811
+    visit = Visit(browser, reports / FRONT, viewport=PHONE)
+    visit.page.get_by_label("Search all pages").fill("onerror=alert(1)")
+    assert "<script>alert('mine')</script>" in visit.page.locator("#search li").first.inner_text()
+    assert visit.page.locator("#search li script, #search li img").count() == 0
+    assert visit.complaints == []
+    visit.page.context.close()
+
+
+def test_sections_hold_prose_tables_and_descriptions_but_no_code():
+    body = (
+        "<p>before</p><h2 id='one'>The <em>first</em><a class='anchor-link' href='#one'>¶</a></h2><p>some &lt;prose&gt;</p>"
+        "<table><tr><td>Z1</td><td>replicated</td></tr></table><details class='code'><summary>Code</summary><pre>x = 1</pre></details>"
+        "<div role='img' aria-label='it fades'></div><svg><text>42</text></svg><script>bad()</script><br>"
+        "<h3 id='sub'>deeper</h3><p>still first</p><h2 id='two'>Second</h2>"
+    )
+    one, two = site.sections(body)
+    assert (one.anchor, one.heading) == ("one", "The first") and (two.anchor, two.heading, two.words) == (
+        "two",
+        "Second",
+        "",
+    )
+    assert one.words == "some <prose> Z1 replicated it fades deeper still first"
+
+
+def test_pages_lead_to_each_other_and_to_all_runs(reports, browser):  # noqa: F811
+    visit = Visit(browser, reports / "index.html", viewport=DESKTOP)
+    visit.page.get_by_role("link", name="toy-2c/20261120T190102Z").click()
+    visit.page.locator("article h2 a").first.click()
+    visit.page.locator("nav.turn [rel=next]").click()
+    assert visit.page.url.endswith("ladder.html")
+    visit.page.locator("nav.turn [rel=prev]").click()
+    assert visit.page.url.endswith("zero-cost.html")
+    visit.page.locator("nav a.runs").click()
+    assert visit.page.url == (reports / "index.html").as_uri()
+    visit.page.context.close()
+
+
+# -- the front page and the list of runs --------------------------------------------------------------------------
+
+
+def test_the_front_page_gives_each_answer_in_one_sentence(tmp_path):
+    notebook = write_notebook(tmp_path / "zero-cost.ipynb")
+    text = notebook.read_text().replace("hand-written loop.", "hand-written loop.\\n\\n- And a longer story.")
+    notebook.write_text(text)
+    publish(write_run(tmp_path / "run", run_info()), [notebook], tmp_path / "report", pdf=False)
+    front, page = ((tmp_path / "report" / name).read_text() for name in ("index.html", "zero-cost.html"))
+    card = re.search(r'<article class="card">.*?</article>', front, re.DOTALL)[0]
+    assert "hand-written loop." in card and "And a longer story." not in card
+    assert "And a longer story." in page
+
+
+def test_the_front_page_says_whom_to_trust(reports):
+    trusted, doubted = ((reports / name).read_text(encoding="utf-8") for name in PAGES[1:3])
+    assert "Nothing on these pages speaks against relying on this run." in trusted
+    assert "Do not rely on this run: no page calls it evidence." in doubted
+
+
+def test_the_replication_score_stands_on_the_front_page(tmp_path):
+    run = write_run(tmp_path / "run", run_info())
+    notebook = write_notebook(tmp_path / "replication.ipynb")
+    publish(run, [notebook], tmp_path / "report", pdf=False)
+    assert "<dt>Published claims</dt><dd><p>Plain async takes 2.61" in (tmp_path / "report" / "index.html").read_text()
+
+
+def test_all_runs_are_listed_newest_first(reports):
+    html = (reports / "index.html").read_text(encoding="utf-8")
+    links = re.findall(r'<h2><a href="([^"]+)">', html)
+    assert links[0].startswith(("compare/", "toy-2c/20261121")) and links[-1] == FRONT and len(links) == 3
+    assert all((reports / link).exists() for link in links)
+    assert html.count("<strong>Not evidence</strong>") == 1
+    assert "Two runs side by side" in html
+
+
+def test_damaged_notes_do_not_hide_the_other_runs(tmp_path):
+    for name, text in (("a", "{"), ("b", "[]"), ("c", json.dumps({"title": HOSTILE, "when": "2026"}))):
+        folder = tmp_path / "machine" / name
+        folder.mkdir(parents=True)
+        (folder / site.SUMMARY).write_text(text)
+        (folder / "index.html").write_text("")
+    assert [facts["href"] for facts in site.summaries(tmp_path)] == ["machine/c/index.html"]
+
+
+# -- on paper --------------------------------------------------------------------------------------------------
+
+
+def test_paper_keeps_pictures_and_loses_scripts_and_local_links(reports):
+    html = paper.for_paper((reports / ANALYSIS).read_text(encoding="utf-8"))
+    assert "<script" not in html.lower() and "<svg" in html
+    assert 'href="https://example.org/method"' in html and 'href="index.html"' not in html
+    assert "hand-written loop" in html
+
+
+def test_pdfs_are_made_of_all_pages_and_name_no_folder(browser, tmp_path):  # noqa: F811
+    report = publish_example(tmp_path, pdf=True)
+    for name in ("index", "zero-cost"):
+        data = (report / f"{name}.pdf").read_bytes()
+        assert data.startswith(b"%PDF") and str(tmp_path).encode() not in data and b"file:///" not in data
+    assert 'href="index.pdf"' in (report / "index.html").read_text(encoding="utf-8")
+
+
+def test_what_cannot_be_printed_is_not_linked(tmp_path, monkeypatch):
+    monkeypatch.setenv("ASYNC_COST_CHROMIUM", "/bin/false")
+    report = publish_example(tmp_path, pdf=True)
+    assert not list(report.glob("*.pdf"))
+    assert ".pdf" not in (report / "index.html").read_text(encoding="utf-8")
