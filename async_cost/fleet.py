@@ -10,9 +10,9 @@ Only ratios with their intervals are kept of a run: memory grows with the number
 
 import gzip
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
@@ -23,11 +23,11 @@ from scipy import stats
 from async_cost import words
 from async_cost.errors import DataError, quoted
 from async_cost.estimate import CONFIDENCE, trial_times
-from async_cost.load import KEY, find_runs, load_run, no_stray_tables, table_file
+from async_cost.load import find_runs, load_run, no_stray_tables, table_file
+from async_cost.pairs import BASE_KEY, KEY, due_controls, pairs_of
 from async_cost.places import shown
-from async_cost.run_info import RunInfo, StudyInfo, check_clock, read_run_info
-from async_cost.tables import COUNTER, REMEASURE, TimeRows
-from async_cost.trust import LIMIT
+from async_cost.run_info import LIMIT, RunInfo, StudyInfo, check_clock, read_run_info
+from async_cost.tables import COUNTER, REMEASURE, MetricRows, TimeRows
 from async_cost.verdict import verdict_column
 
 #: The types of a time.csv for the quick way. Signed, so that a negative number is seen as one.
@@ -36,6 +36,7 @@ TIME |= dict.fromkeys(("round", "position", "sample", "iterations", "elapsed_ns"
 #: The same for a counts.csv.
 COUNTS = {"study": pl.String} | dict.fromkeys((*KEY, "counter"), pl.String) | {"value": pl.Int64}
 WORD, WORD_OR_NOTHING = (TimeRows.columns()[name].regex for name in ("variant", "parameter"))
+METRICS = [name for name in MetricRows.column_names() if name != "line"]
 #: A finding is what is said about one pair of variants: `variant` against `other`.
 FINDING = ("study", "bench", "variant", "other", "parameter")
 RUNS = {
@@ -50,7 +51,7 @@ RUNS = {
 }
 STUDIES = {"run": pl.String, "study": pl.String, "trusted": pl.Boolean, "reason": pl.String, "rows": pl.Int64}
 RATIOS = {"run": pl.String, "machine": pl.String} | dict.fromkeys(FINDING, pl.String)
-RATIOS |= dict.fromkeys(("ratio", "low", "high"), pl.Float64) | {"rounds": pl.Int64}
+RATIOS |= dict.fromkeys(("ratio", "low", "high", "limit"), pl.Float64) | {"rounds": pl.Int64}
 ASIDE = {"run": pl.String, "reason": pl.String}
 
 
@@ -83,8 +84,8 @@ class Fleet:
     """What a number of runs say.
 
     `runs`: run, machine, cpu, cores, rustc, origin, profile, started. `studies`: run, study, trusted, reason (why it is not),
-    rows (samples read). `ratios`: run, machine, study, bench, variant, other, parameter, ratio, low, high, rounds, verdict (null where
-    the run is no evidence for that study). `aside`: run, reason, both text from outside.
+    rows (samples read). `ratios`: run, machine, study, bench, variant, other, parameter, ratio, low, high, limit (of
+    what counts as the same), rounds, verdict (null where the run is no evidence for that study). `aside`: run, reason, both text from outside.
     """
 
     runs: pl.DataFrame
@@ -129,7 +130,7 @@ def read_fleet(folders: Sequence[Path]) -> Fleet:
     return Fleet(
         runs=pl.DataFrame([_run_row(run.info) for run in runs], schema=RUNS, orient="row"),
         studies=evidence,
-        ratios=frame.with_columns(verdict_column(pl.col("trusted"))).drop("trusted"),
+        ratios=frame.with_columns(verdict_column(pl.col("trusted"), pl.col("limit"))).drop("trusted"),
         aside=pl.DataFrame(aside, schema=ASIDE, orient="row"),
     )
 
@@ -174,12 +175,15 @@ def _read(folder: Path) -> _Read:
 
 def _study(folder: Path, info: RunInfo, name: str) -> _Study:
     details = info.studies[name]
-    table = _quick_table(table_file(folder, f"{name}.time.csv"), name, details)
-    if table is None or not _quick_counts(table_file(folder, f"{name}.counts.csv"), name):
+    path = table_file(folder, f"{name}.time.csv")
+    table = _quick_table(path, name, details) if _quick_others(folder, name) else None
+    if table is None:
         table = _strict_table(folder, name)
     _check_elapsed(folder, name, details, table.elapsed_ns)
-    ratios = _ratios(table, details, name)
-    return _Study(name, ratios, _reason(info, details, ratios), table.rows, table.elapsed_ns)
+    plan = _Plan(tuple(table.keys), details.baseline, details.comparisons, tuple(details.groups.items()), details.controls,
+                 details.failed, name, details, path)  # fmt: skip
+    ratios = _ratios(table, plan)
+    return _Study(name, ratios, _reason(info, plan, ratios), table.rows, table.elapsed_ns)
 
 
 def _check_elapsed(folder: Path, name: str, details: StudyInfo, elapsed_ns: int) -> None:
@@ -230,33 +234,48 @@ def _quick_table(path: Path, study: str, details: StudyInfo) -> _Table | None:
         )
     except pl.exceptions.PolarsError:
         return None
-    if time.is_empty() or time.height % details.samples or any(column.null_count() for column in time):
+    if time.is_empty() or any(column.null_count() for column in time):
         return None
     if not (time["honest"].all() and time["iterations"].all() and time["elapsed_ns"].min() > 0):
         return None
-    by_trial = {
-        name: time[name].to_numpy().reshape(-1, details.samples) for name in ("round", "position", "sample", "ns")
-    }
-    if (by_trial["sample"] != np.arange(details.samples)).any():
+    sample = time["sample"].to_numpy()
+    starts = np.flatnonzero(sample == 0)
+    lengths = np.diff(np.append(starts, len(sample)))
+    first = np.repeat(starts, lengths) if len(starts) and starts[0] == 0 else None
+    if first is None or (sample != np.arange(len(sample)) - first).any() or lengths.max() > details.samples:
         return None
-    if any((by_trial[name] != by_trial[name][:, :1]).any() for name in ("round", "position")):
+    if any((time[name].to_numpy() != time[name].to_numpy()[first]).any() for name in ("round", "position")):
         return None
-    trials = time.gather_every(details.samples).select(*KEY, "round", "position")
-    trials = trials.with_columns(ns=np.median(by_trial["ns"], axis=1)).sort(*KEY, "round")
+    trials = time.select(*KEY, "round", "position")[starts]
+    trials = trials.with_columns(ns=_medians(time["ns"].to_numpy(), first, lengths), samples=lengths).sort(
+        *KEY, "round"
+    )
     keys = trials.select(KEY).unique(maintain_order=True).rows()
-    rounds = trials["round"].to_numpy()
     if trials.height != len(keys) * details.rounds or not _plain(tuple(keys)) or trials["position"].min() < 0:
         return None
-    if (rounds.reshape(len(keys), -1) != np.arange(details.rounds)).any():
-        return None
-    here = {parameter for _, variant, parameter in keys if variant == details.baseline}
-    if details.failed or any(parameter not in here for _, _, parameter in keys):
+    rounds, samples = (trials[name].to_numpy().reshape(len(keys), -1) for name in ("round", "samples"))
+    if (rounds != np.arange(details.rounds)).any() or (samples != samples[:, :1]).any() or details.failed:
         return None
     return _Table(keys, trials["ns"].to_numpy().reshape(len(keys), -1), time.height, time["elapsed_ns"].sum())
 
 
+def _medians(ns: np.ndarray, first: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """The median of each trial; `first` is the row in which the trial of a row begins."""
+    if (lengths == lengths[0]).all():
+        return np.median(ns.reshape(-1, lengths[0]), axis=1)
+    return pl.DataFrame({"first": first, "ns": ns}).group_by("first", maintain_order=True).median()["ns"].to_numpy()
+
+
+def _quick_others(folder: Path, study: str) -> bool:
+    """Whether the tables that no ratio needs are whole and plain all the same. If not, the strict reader has the word."""
+    metrics = table_file(folder, f"{study}.metrics.csv")
+    return _quick_counts(table_file(folder, f"{study}.counts.csv"), study) and (
+        not (metrics.exists() or metrics.is_symlink()) or _source(metrics, METRICS) is not None
+    )
+
+
 def _quick_counts(path: Path, study: str) -> bool:
-    """Whether the counts, which no ratio needs, are whole and plain all the same. If not, the strict reader has the word."""
+    """Whether a table of counts is whole and plain."""
     source = _source(path, COUNTS)
     if source is None:
         return False
@@ -276,7 +295,7 @@ def _plain_counts(rows: tuple[tuple[str, ...], ...], study: str) -> bool:
     return {row[0] for row in rows} == {study} and counters.all() and _plain(tuple({row[1:4] for row in rows}))
 
 
-def _source(path: Path, schema: Mapping[str, object]) -> Path | bytes | None:
+def _source(path: Path, schema: Iterable[str]) -> Path | bytes | None:
     """What polars may scan: a whole text with the columns of `schema`; None for anything else."""
     header = ",".join(schema).encode() + b"\n"
     if path.is_symlink() or not path.is_file():
@@ -327,52 +346,85 @@ def interval_ranks(rounds: int, confidence: float = CONFIDENCE) -> tuple[int, in
     return low, rounds - 1 - low
 
 
-def _ratios(table: _Table, details: StudyInfo, study: str) -> pl.DataFrame:
-    """Every variant against the baseline, and the headlines of this study: columns of `Fleet.ratios` from study to rounds.
+@dataclass(frozen=True)
+class _Plan:
+    """What a study compares. Runs of one revision have equal plans, so what follows from a plan is found out once."""
 
-    Levels of own work are left out: they are points of a curve, not findings of their own.
+    keys: tuple[tuple[str, str, str], ...]
+    baseline: str
+    comparisons: tuple | None
+    groups: tuple[tuple[str, float], ...]
+    controls: tuple[str, ...]
+    failed: tuple
+    study: str
+    details: StudyInfo = field(compare=False)
+    path: Path = field(compare=False)
+
+
+@dataclass(frozen=True)
+class _Pairs:
+    """Which keys (as numbers) are divided by which, their names and limits; which rows are controls; what is wrong with these."""
+
+    ones: list[int]
+    others: list[int]
+    names: pl.DataFrame
+    is_control: np.ndarray
+    lacking: str
+
+
+@lru_cache(maxsize=64)
+def _pairs(plan: _Plan) -> _Pairs:
+    """The comparisons that the study declared or has by default, and its headlines.
+
+    Levels of own work are left out: they are points of a curve, not findings of their own. Raises `DataError` as `pairs_of` does.
     """
-    place = {key: number for number, key in enumerate(table.keys)}
-    pairs = list(_baseline_pairs(table.keys, details.baseline))
+    failed = [(entry.bench, entry.variant, entry.parameter) for entry in plan.failed]
+    keys = pl.DataFrame([*plan.keys, *failed], schema=list(KEY), orient="row").unique(maintain_order=True)
+    declared = pairs_of(plan.details, keys, plan.path)
+    due = due_controls(plan.details, declared)
+    place = {key: number for number, key in enumerate(plan.keys)}
+    pairs = [(row[:3], row[3:6], row[7]) for row in declared.select(*KEY, *BASE_KEY, "group", "limit").rows()]
+    limits = {one: limit for one, _, limit in pairs}
+    known = {(one, other) for one, other, _ in pairs}
     for entry in HEADLINES:
-        if entry.study == study and entry.other != details.baseline:
-            pairs += _named_pairs(table.keys, entry)
-    pairs = [(one, other) for one, other in pairs if "work=" not in one[2]]
-    if not pairs:
-        return pl.DataFrame(schema={name: kind for name, kind in RATIOS.items() if name not in ("run", "machine")})
-    ones, others = ([place[pair[side]] for pair in pairs] for side in (0, 1))
-    ratio = np.sort(table.ns[ones] / table.ns[others], axis=1)
-    rounds = ratio.shape[1]
-    is_control = np.array([one[1] in details.controls for one, _ in pairs])
-    together = 1 - (1 - CONFIDENCE) / max(1, is_control.sum())  # as in `trust`: the controls hold 1 all together
-    ranks = np.where(is_control[:, None], interval_ranks(rounds, together), interval_ranks(rounds))
-    low, high = np.take_along_axis(ratio, ranks, axis=1).T
-    return pl.DataFrame(
-        {
-            "study": [study] * len(pairs),
-            "bench": [one[0] for one, _ in pairs],
-            "variant": [one[1] for one, _ in pairs],
-            "other": [other[1] for _, other in pairs],
-            "parameter": [one[2] for one, _ in pairs],
-            "ratio": np.median(ratio, axis=1),
-            "low": low,
-            "high": high,
-            "rounds": [rounds] * len(pairs),
-        }
+        if entry.study == plan.study:
+            named = _named_pairs(plan.keys, entry)
+            pairs += [(one, other, limits.get(one, LIMIT)) for one, other in named if (one, other) not in known]
+    pairs = [pair for pair in pairs if pair[0] in place and pair[1] in place and "work=" not in pair[0][2]]
+    controls = set(due.select(KEY).rows())
+    lacking = "the run has no control" if due.is_empty() else ""
+    if declared.join(due, on="group", how="anti").height:
+        lacking = lacking or "a group of comparisons has no control"
+    if controls - {one for one, _, _ in pairs}:
+        lacking = lacking or "a control is missing"
+    names = pl.DataFrame(
+        [
+            (plan.study, *one[:2], other[1] if other[1] != one[1] else " ".join(other), one[2], limit)
+            for one, other, limit in pairs
+        ],
+        schema=dict.fromkeys(FINDING, pl.String) | {"limit": pl.Float64},
+        orient="row",
     )
+    sides = ([place[pair[side]] for pair in pairs] for side in (0, 1))
+    return _Pairs(*sides, names, np.array([one in controls for one, _, _ in pairs], dtype=bool), lacking)
 
 
-def _baseline_pairs(keys: Sequence[tuple], baseline: str) -> Iterator[tuple[tuple, tuple]]:
-    """Each key with the baseline of its parameter; where that has several benches, with the one of its own bench."""
-    of_parameter: dict[str, list[tuple]] = {}
-    for key in keys:
-        if key[1] == baseline:
-            of_parameter.setdefault(key[2], []).append(key)
-    for key in keys:
-        bases = of_parameter.get(key[2], [])
-        bases = bases if len(bases) == 1 else [base for base in bases if base[0] == key[0]]
-        if key[1] != baseline and bases:
-            yield key, bases[0]
+def _ratios(table: _Table, plan: _Plan) -> pl.DataFrame:
+    """Columns of `Fleet.ratios` from study to rounds."""
+    pairs = _pairs(plan)
+    if not pairs.ones:
+        return pl.DataFrame(schema={name: kind for name, kind in RATIOS.items() if name not in ("run", "machine")})
+    ratio = np.sort(table.ns[pairs.ones] / table.ns[pairs.others], axis=1)
+    rounds = ratio.shape[1]
+    together = 1 - (1 - CONFIDENCE) / max(1, pairs.is_control.sum())  # as in `trust`: the controls hold 1 all together
+    ranks = np.where(pairs.is_control[:, None], interval_ranks(rounds, together), interval_ranks(rounds))
+    low, high = np.take_along_axis(ratio, ranks, axis=1).T
+    return pairs.names.with_columns(
+        pl.Series("ratio", np.median(ratio, axis=1)),
+        pl.Series("low", low),
+        pl.Series("high", high),
+        pl.lit(rounds, pl.Int64).alias("rounds"),
+    )
 
 
 def _named_pairs(keys: Sequence[tuple], entry: Headline) -> list[tuple[tuple, tuple]]:
@@ -380,17 +432,17 @@ def _named_pairs(keys: Sequence[tuple], entry: Headline) -> list[tuple[tuple, tu
     return [(sides[0][0], sides[1][0])] if all(len(side) == 1 for side in sides) else []
 
 
-def _reason(info: RunInfo, details: StudyInfo, ratios: pl.DataFrame) -> str:
+def _reason(info: RunInfo, plan: _Plan, ratios: pl.DataFrame) -> str:
     """Why this study of this run is no evidence, by the rules of `trust`; empty when it is."""
+    pairs = _pairs(plan)
     if info.profile == "quick":
         return "quick profile"
-    against_baseline = [row for row in ratios.iter_rows(named=True) if row["other"] == details.baseline]
-    controls = [row for row in against_baseline if row["variant"] in details.controls]
-    if not controls or {row["parameter"] for row in controls} != {row["parameter"] for row in against_baseline}:
-        return "a control is missing"
-    if away := [row["parameter"] for row in controls if not row["low"] <= 1 <= row["high"]]:
+    if pairs.lacking:
+        return pairs.lacking
+    controls = ratios.filter(pairs.is_control).select("parameter", "low", "high", "limit").rows()
+    if away := [parameter for parameter, low, high, _ in controls if not low <= 1 <= high]:
         return f"control differs from its twin ({', '.join(away)})"
-    wide = [row["parameter"] for row in controls if max(1 - row["low"], row["high"] - 1) > LIMIT]
+    wide = [parameter for parameter, low, high, limit in controls if max(1 - low, high - 1) > limit]
     return f"control too uncertain ({', '.join(wide)})" if wide else ""
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from async_cost.fleet import FINDING, HEADLINES, Fleet
+from async_cost.pairs import CONTROL
 from async_cost.verdict import verdict_column
 
 
@@ -39,7 +40,7 @@ def one_of_each(fleet: Fleet, each: str = "machine") -> pl.DataFrame:
 
 def without_controls(ratios: pl.DataFrame) -> pl.DataFrame:
     """The findings alone: that a baseline is as fast as itself is none."""
-    return ratios.filter(pl.col("variant") != pl.col("other") + " (A/A)")
+    return ratios.filter(~pl.col("variant").str.ends_with(CONTROL))
 
 
 def headlines(ratios: pl.DataFrame) -> pl.DataFrame:

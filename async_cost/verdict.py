@@ -43,12 +43,13 @@ def verdict(low: float, high: float, equivalence: float = EQUIVALENCE) -> Verdic
 def with_verdicts(estimated: pl.DataFrame, trust: Trust, equivalence: float | pl.Expr = EQUIVALENCE) -> pl.DataFrame:
     """Adds the column `verdict` to a frame with low and high of a ratio.
 
-    `equivalence` is one half-width for all rows, or an expression for the column that holds each row's own. When the run is not trusted the column is null throughout, so whatever is made of it concludes nothing.
+    `equivalence` is one half-width for all rows, or an expression for the column that holds each row's own. When the run is not
+    trusted the column is null throughout, so whatever is made of it concludes nothing.
     """
     return estimated.with_columns(verdict_column(pl.lit(trust.trusted), equivalence))
 
 
-def verdict_column(trusted: pl.Expr, equivalence: float = EQUIVALENCE) -> pl.Expr:
+def verdict_column(trusted: pl.Expr, equivalence: float | pl.Expr = EQUIVALENCE) -> pl.Expr:
     """The same as an expression over a frame with low and high, null where `trusted` is false; named verdict."""
     low, high = pl.col("low"), pl.col("high")
     word = (
