@@ -16,7 +16,8 @@ from told import Told, check_alts, check_form, read, tell
 from async_cost import claim_cards
 from async_cost.claims import load_claims
 from async_cost.load import load_run
-from async_cost.publish import CHROMIUM_ARGUMENTS, find_chromium, publish
+from async_cost.paper import CHROMIUM_ARGUMENTS, find_chromium
+from async_cost.publish import publish
 from async_cost.replication import Verdict, outcomes, tally
 from async_cost.synthetic import LADDER, OFF, ON, make_run, reversed_truth
 
