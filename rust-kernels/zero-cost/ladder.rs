@@ -66,12 +66,12 @@ use std::slice;
 use std::sync::Arc;
 use std::task::{Context, Poll, RawWaker, RawWakerVTable, Waker, ready};
 
-use harness::{Bencher, Key, Study, UnequalWork};
+use harness::{Bencher, Counts, Key, Study, UnequalWork};
 use slab::Slab;
 use zero_cost::{
-    CONNECTIONS, Counted, Counter, Counts, Drive, Event, FakeListener, FakePoll, FakeStream, LARGE_BUFFER,
-    Load, NoWork, Probe, READABLE, SMALL_BUFFER, Source, Stats, Steps, TASKS, Timed, WRITABLE, Work, World,
-    WouldBlock, compare, count,
+    CONNECTIONS, Counted, Counter, Drive, Event, FakeListener, FakePoll, FakeStream, LARGE_BUFFER, Load,
+    NoWork, Probe, READABLE, SMALL_BUFFER, Source, Stats, Steps, TASKS, Timed, WRITABLE, Work, World,
+    WouldBlock, count,
 };
 
 // %% [markdown]
@@ -3390,8 +3390,7 @@ pub fn expected(switches: &Switches, arrival: Arrival, syscalls: bool) -> Counts
 /// If it does not do the work that it should, with the counts that are wrong.
 pub fn prove(name: &str, counted: World, load: Load, expected: &Counts) -> Result<Counts, UnequalWork> {
     let counts = count(counted, load);
-    compare(&counts, expected)
-        .map_err(|wrong| UnequalWork::from(format!("{name} does other work than it should:\n{wrong}")))?;
+    harness::prove(name, expected, &counts)?;
     Ok(counts)
 }
 

@@ -70,7 +70,6 @@
 
 // %%
 use std::cell::{Cell, RefCell, UnsafeCell};
-use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
 use std::hint::black_box;
@@ -86,7 +85,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, RawWaker, RawWakerVTable, Wake, Waker};
 use std::thread::{self, ThreadId};
 
-use harness::{Bencher, Key, Study};
+use harness::{Bencher, Counts, Key, Study, UnequalWork};
 use slab::Slab;
 
 // %% [markdown]
@@ -2654,9 +2653,6 @@ pub fn variants() -> Vec<Variant> {
 //   poll to the next.
 
 // %%
-/// Exact counts of one iteration, by name.
-pub type Counts = BTreeMap<&'static str, u64>;
-
 impl Counter {
     /// All counters with their names in the data.
     pub const ALL: [(Self, &'static str); COUNTERS] = [
@@ -2735,21 +2731,6 @@ pub fn expected(variant: &Variant, load: Load) -> Counts {
     ])
 }
 
-/// Compares what was counted with what must be.
-///
-/// # Errors
-/// One line for each count that is missing or wrong.
-pub fn compare(counted: &Counts, expected: &Counts) -> Result<(), String> {
-    let wrong = expected.iter().filter(|(name, count)| counted.get(*name) != Some(count));
-    let lines: Vec<_> = wrong
-        .map(|(name, count)| {
-            let found = counted.get(name).map_or("nothing".to_owned(), u64::to_string);
-            format!("{name}: {count} expected, {found} counted")
-        })
-        .collect();
-    if lines.is_empty() { Ok(()) } else { Err(lines.join("\n")) }
-}
-
 // %% [markdown]
 // The proof runs in a cell below, in `cargo test`, and once more whenever the study is built: a study with an
 // unproven variant does not come to be.
@@ -2764,49 +2745,22 @@ pub fn compare(counted: &Counts, expected: &Counts) -> Result<(), String> {
 /// If the variant does not do the work that it should, or its timed code not the same operations as its
 /// counting code: the counts that are wrong.
 pub fn prove(variant: &Variant, load: Load) -> Result<Counts, UnequalWork> {
+    let name = variant.key(load);
     let counts = count(variant.counted, load);
-    let ledger = Operation::ALL.map(|operation| (operation.name(), counts[operation.name()]));
-    compare(&counts, &expected(variant, load))
-        .and_then(|()| compare(&count(variant.timed, load), &ledger.into()))
-        .map_err(|wrong| {
-            UnequalWork(format!("{} does other work than it should:\n{wrong}", variant.key(load)))
-        })?;
+    let ledger = Counts::from(Operation::ALL.map(|operation| (operation.name(), counts[operation.name()])));
+    harness::prove(&name, &expected(variant, load), &counts)?;
+    harness::prove(&name, &ledger, &count(variant.timed, load))?;
     Ok(counts)
 }
 
-/// A variant does other work than it should. Says which one, and one line for each count that is wrong.
-pub struct UnequalWork(String);
-
-impl fmt::Display for UnequalWork {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-/// As `Display`, because this is what is shown when `main` returns it.
-impl fmt::Debug for UnequalWork {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for UnequalWork {}
-
 // %% [markdown]
 // A proof that fails must not be overlooked. But the kernel only prints what a panic says, or an error that a
-// cell hands to `?`, and goes on with the cells below. It does stop when its program ends. So here is how the
-// cells that prove and measure deal with errors.
-
-// %%
-/// Says what is wrong and ends the program. In a notebook this fails the cell, and no later one is run.
-pub fn stop<T>(error: impl fmt::Display) -> T {
-    println!("{error}");
-    std::process::exit(1)
-}
+// cell hands to `?`, and goes on with the cells below. It does stop when its program ends, and so the cells that prove
+// and measure hand their errors to `harness::stop`, which says what is wrong and ends it.
 
 // %% tags=["active-ipynb"]
 // for variant in variants().iter().filter(|variant| variant.loads[0] == PUBLISHED[0]) {
-//     let counts = prove(variant, PUBLISHED[0]).unwrap_or_else(stop);
+//     let counts = prove(variant, PUBLISHED[0]).unwrap_or_else(harness::stop);
 //     let [polls, clones, size] = ["polls", "waker_clones", "future_bytes"].map(|name| counts[name]);
 //     println!("{:>14}: {polls:>4} task polls, {clones:>4} clones, largest future {size:>5} bytes", variant.name);
 // }
@@ -2899,8 +2853,8 @@ mod tests {
 // write `harness::Profile::standard()` into the next cell.
 
 // %% tags=["active-ipynb"]
-// let profile = harness::Profile::from_env().unwrap_or_else(stop);
-// let outcome = study().unwrap_or_else(stop).measure(&profile).unwrap_or_else(stop);
+// let profile = harness::Profile::from_env().unwrap_or_else(harness::stop);
+// let outcome = study().unwrap_or_else(harness::stop).measure(&profile).unwrap_or_else(harness::stop);
 // println!("{outcome}");
 
 // %% [markdown]

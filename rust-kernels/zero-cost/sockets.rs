@@ -75,12 +75,12 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use harness::{Bencher, Key, Study};
+use harness::{Bencher, Counts, Key, Study, UnequalWork};
 use polling::{PollMode, Poller};
 use slab::Slab;
 use zero_cost::{
-    ArcWaker, ArgExecutor, ArgSpawner, BoxRcExecutor, CONNECTIONS, Counted, Counter, Counts, NoWork, Probe,
-    SMALL_BUFFER, Spawn, SpawnError, Steps, TASKS, Timed, Work, compare,
+    ArcWaker, ArgExecutor, ArgSpawner, BoxRcExecutor, CONNECTIONS, Counted, Counter, NoWork, Probe,
+    SMALL_BUFFER, Spawn, SpawnError, Steps, TASKS, Timed, Work,
 };
 
 // %% [markdown]
@@ -1365,14 +1365,12 @@ pub fn expected(variant: &Variant, load: Load) -> Counts {
 // %%
 /// The counts of a variant under this load.
 ///
-/// # Panics
-/// If the variant does not do the work that it should, with the counts that are wrong.
-pub fn prove(variant: &Variant, load: Load) -> Counts {
+/// # Errors
+/// If the variant does not do the work that it should: the counts that are wrong.
+pub fn prove(variant: &Variant, load: Load) -> Result<Counts, UnequalWork> {
     let counts = count(variant.counted, load);
-    if let Err(wrong) = compare(&counts, &expected(variant, load)) {
-        panic!("{} does other work than it should:\n{wrong}", variant.key(load));
-    }
-    counts
+    harness::prove(variant.key(load), &expected(variant, load), &counts)?;
+    Ok(counts)
 }
 
 // %% [markdown]
@@ -1381,7 +1379,7 @@ pub fn prove(variant: &Variant, load: Load) -> Counts {
 // %% tags=["active-ipynb"]
 // for variant in &variants()[..4] {
 //     for &load in variant.loads {
-//         let counts = prove(variant, load);
+//         let counts = prove(variant, load).unwrap_or_else(harness::stop);
 //         let row = ["syscalls", "client_syscalls", "poll", "read", "would_block", "polls", "waker_clones"];
 //         let row = row.map(|name| format!("{name} {:>4}", counts[name])).join("  ");
 //         println!("{:>9} {:>8}  {row}", variant.name, format!("live={}", load.live));
@@ -1398,9 +1396,9 @@ pub fn prove(variant: &Variant, load: Load) -> Counts {
 // %%
 /// All variants under all their loads, proven to do equal work.
 ///
-/// # Panics
+/// # Errors
 /// If one of them does not.
-pub fn study() -> Study {
+pub fn study() -> Result<Study, UnequalWork> {
     // The system calls of the two sides vary from round to round several times as much as the simulated ones.
     let mut study = Study::new("zero-cost-sockets").baseline("manual").more_rounds(3);
     for variant in variants() {
@@ -1413,12 +1411,12 @@ pub fn study() -> Study {
                     bencher.iter(&mut || clients.visit(CONNECTIONS, serve));
                 });
             });
-            for (counter, value) in prove(&variant, load) {
+            for (counter, value) in prove(&variant, load)? {
                 study = study.count(key.clone(), counter, value);
             }
         }
     }
-    study.control("live=3").control("live=256")
+    Ok(study.control("live=3").control("live=256"))
 }
 
 // %% [markdown]
@@ -1432,12 +1430,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_variants_do_equal_work() {
+    fn all_variants_do_equal_work() -> Result<(), UnequalWork> {
         for variant in variants() {
             for &load in variant.loads {
-                prove(&variant, load);
+                prove(&variant, load)?;
             }
         }
+        Ok(())
     }
 }
 
@@ -1451,8 +1450,8 @@ mod tests {
 // environment variable `ASYNC_COST_PROFILE` to `standard` or `thorough` before you start the kernel.
 
 // %% tags=["active-ipynb"]
-// let profile = harness::Profile::from_env()?;
-// let outcome = study().measure(&profile)?;
+// let profile = harness::Profile::from_env().unwrap_or_else(harness::stop);
+// let outcome = study().unwrap_or_else(harness::stop).measure(&profile).unwrap_or_else(harness::stop);
 // println!("{outcome}");
 
 // %% [markdown]

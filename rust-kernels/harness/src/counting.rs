@@ -152,6 +152,16 @@ fn count(study: &Study) -> Result<bool, Error> {
     Ok(!countable.is_empty())
 }
 
+/// How often `run` allocates, on all threads together: for tests of programs that use [`CountingAllocator`].
+///
+/// # Panics
+/// If the program does not use it.
+pub fn count_allocations(run: &mut dyn FnMut()) -> u64 {
+    require_allocator().unwrap_or_else(|error| panic!("{error}"));
+    around(run);
+    take_counted().last().map_or(0, |[allocations, _]| *allocations)
+}
+
 /// Without its allocator, a program would report zero allocations for everything.
 fn require_allocator() -> Result<(), Error> {
     around(&mut || drop(black_box(Box::new(1_u8))));

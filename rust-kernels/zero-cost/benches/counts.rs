@@ -3,7 +3,7 @@
 #[global_allocator]
 static ALLOCATOR: harness::counting::CountingAllocator = harness::counting::CountingAllocator;
 
-fn main() -> Result<(), zero_cost::UnequalWork> {
+fn main() -> Result<(), harness::UnequalWork> {
     harness::counting::main(zero_cost::study()?);
     Ok(())
 }

@@ -6,9 +6,10 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Wake, Waker};
 
+use harness::UnequalWork;
 use zero_cost::{
     BoxedFuture, CONNECTIONS, Counted, Counter, Drive, FakeReactor, Load, NoWork, PUBLISHED, Probe,
-    SMALL_BUFFER, Stats, accept_all, compare, connection, count, expected, variants,
+    SMALL_BUFFER, Stats, accept_all, connection, count, expected, variants,
 };
 
 const NO_FAULT: u8 = 0;
@@ -107,9 +108,9 @@ fn world<const FAULT: u8>(load: Load, drive: Drive<'_>) {
 }
 
 /// What the proof says about an executor with this fault.
-fn verdict<const FAULT: u8>() -> Result<(), String> {
+fn verdict<const FAULT: u8>() -> Result<(), UnequalWork> {
     let honest = variants().into_iter().find(|variant| variant.name == "box").expect("the variant box");
-    compare(&count(world::<FAULT>, PUBLISHED[0]), &expected(&honest, PUBLISHED[0]))
+    harness::prove("broken", &expected(&honest, PUBLISHED[0]), &count(world::<FAULT>, PUBLISHED[0]))
 }
 
 #[test]
@@ -119,13 +120,13 @@ fn without_a_fault_it_gets_through() {
 
 #[test]
 fn a_lost_wake_is_caught() {
-    let wrong = verdict::<LOSES_A_WAKE>().unwrap_err();
+    let wrong = verdict::<LOSES_A_WAKE>().unwrap_err().to_string();
     assert!(wrong.contains("transactions: 256 expected"), "{wrong}");
 }
 
 #[test]
 fn a_poll_in_vain_is_caught() {
-    let wrong = verdict::<POLLS_TWICE>().unwrap_err();
+    let wrong = verdict::<POLLS_TWICE>().unwrap_err().to_string();
     assert!(
         wrong.contains("\npolls: 1025 expected") && wrong.contains("not_ready_polls: 0 expected"),
         "{wrong}"
@@ -134,6 +135,6 @@ fn a_poll_in_vain_is_caught() {
 
 #[test]
 fn a_future_that_is_not_dropped_is_caught() {
-    let wrong = verdict::<LEAKS>().unwrap_err();
+    let wrong = verdict::<LEAKS>().unwrap_err().to_string();
     assert!(wrong.contains("peak_tasks: 4 expected"), "{wrong}");
 }

@@ -78,8 +78,13 @@ fn a_mistake_in_the_timed_code_only_is_caught_too() {
 #[test]
 fn the_code_that_is_shown_is_the_code_above() {
     let here = unindented(include_str!("new_variant.rs"));
-    let shown: Vec<_> =
-        CONTRIBUTING.split("```rust\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+    let section = CONTRIBUTING.split("\n## ").find(|section| section.starts_with("Add a variant"));
+    let shown: Vec<_> = section
+        .expect("a section of this name")
+        .split("```rust\n")
+        .skip(1)
+        .filter_map(|rest| rest.split("```").next())
+        .collect();
     assert!(!shown.is_empty(), "CONTRIBUTING.md shows no code");
     for code in shown {
         // A comma at the end is for the next line of a list.

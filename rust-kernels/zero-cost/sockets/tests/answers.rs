@@ -6,7 +6,7 @@ mod common;
 use std::rc::Rc;
 
 use common::{servers, subjects, visit, watched};
-use zero_cost::Counts;
+use harness::Counts;
 use zero_cost_sockets::{Clients, Door, LINE, World, line};
 
 /// Visits and returns what the ledger says.

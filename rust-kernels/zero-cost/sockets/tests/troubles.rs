@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
 use common::{servers, watched};
-use zero_cost::Counts;
+use harness::Counts;
 use zero_cost_sockets::{Clients, Door, LINE, World};
 
 /// Serves one troubled client between two good ones. `trouble` is called before each wait, with the number of
