@@ -1,4 +1,4 @@
-"""The commands behind the Makefile: `report`, `measure`, `compare`, `lab`.
+"""The commands behind the Makefile: `report`, `measure`, `compare`, `contribute`, `lab`.
 
     python3 -m async_cost.workflow report --profile standard
     python3 -m async_cost.workflow report --run data/runs/<machine>/<utc-time>
@@ -69,6 +69,7 @@ def main() -> int:
         ("measure", "measure all studies into a new run under data/runs"),
         ("report", "measure (or take --run), analyse and publish under reports/"),
         ("compare", "set two runs side by side, under reports/compare"),
+        ("contribute", "check a run, pack it, and show what a pull request with it says"),
         ("lab", "open JupyterLab with both kernels"),
     ]:
         command = commands.add_parser(name, help=text)
@@ -79,6 +80,8 @@ def main() -> int:
             )
         if name == "report":
             command.add_argument("--run", type=Path, help="render this run and measure nothing")
+        if name == "contribute":
+            command.add_argument("run", type=Path, help="folder of the run")
         if name == "compare":
             command.add_argument("runs", type=Path, nargs=2, metavar="RUN", help="folder of a run")
     arguments = parser.parse_args()
@@ -181,6 +184,14 @@ def compare(arguments: argparse.Namespace) -> int:
     page = report / "index.html"
     print(f"The page: {os.path.relpath(page)}\n  {page.as_uri()}")
     return 0
+
+
+@one_at_a_time()
+def contribute(arguments: argparse.Namespace) -> int:
+    run = existing_run(arguments.run)
+    run_steps("make contribute", toolchain.steps(), ROOT, ENV)
+    command = [PYTHON, "-m", "async_cost.contribute", run, "--runs", RUNS]
+    return subprocess.run(command, cwd=ROOT, env={**os.environ, **ENV}).returncode
 
 
 def measured_report(profile: str, studies: Sequence[str] | None = None) -> Path:

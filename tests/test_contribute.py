@@ -1,0 +1,123 @@
+"""A run that is offered to others is sound, evidence, small, and names nobody; packing changes none of its numbers."""
+
+import getpass
+import json
+import shutil
+import socket
+
+import pytest
+
+from async_cost import contribute as contribute_module
+from async_cost.contribute import COMMON_NAMES, contribute, packed_size
+from async_cost.errors import DataError
+from async_cost.load import load_run
+from async_cost.synthetic import OFF, ON, make_run
+
+QUIET = {"rounds": 60, "noise": 0.005, "work": False}
+
+
+def refused(run, runs) -> str:
+    before = {path.name: path.read_bytes() for path in run.iterdir()}
+    with pytest.raises(DataError) as error:
+        contribute(run, runs)
+    assert {path.name: path.read_bytes() for path in run.iterdir()} == before, "a refused run is left as it was"
+    return str(error.value)
+
+
+def edit(run, **changes) -> None:
+    info = json.loads((run / "run.json").read_text())
+    for name, value in changes.items():
+        info[name] = value
+    (run / "run.json").write_text(json.dumps(info))
+
+
+def test_a_good_run_is_packed_and_says_the_same(tmp_path):
+    run = make_run(tmp_path, machine="alpha", **QUIET)
+    before, size = load_run(run), packed_size(run)
+    text = contribute(run, tmp_path)
+    after = load_run(run)
+    assert sorted(path.name for path in run.iterdir()) == [
+        "run.json",
+        "zero-cost.counts.csv.gz",
+        "zero-cost.time.csv.gz",
+    ]
+    assert after.time("zero-cost").equals(before.time("zero-cost"))
+    assert sum(path.stat().st_size for path in run.iterdir()) == size
+    assert "# Run alpha/20260101T000000Z" in text and "controls hold" in text
+    assert "async / published loop: 3.6" in text.lower() and "zero-cost.time.csv.gz" in text
+
+
+def test_packing_leaves_no_trace_and_is_done_once(tmp_path):
+    one, two = (make_run(tmp_path / name, machine="alpha", **QUIET) for name in "ab")
+    contribute(one, tmp_path / "a")
+    contribute(two, tmp_path / "b")
+    packed = [(run / "zero-cost.time.csv.gz").read_bytes() for run in (one, two)]
+    assert packed[0] == packed[1] and packed[0][3:8] == b"\0" * 5, "neither a name nor a time stands in the header"
+    contribute(one, tmp_path / "a")
+    assert (one / "zero-cost.time.csv.gz").read_bytes() == packed[0]
+
+
+@pytest.mark.parametrize(
+    ("made", "reason"),
+    [
+        ({"profile": "quick"}, "the profile is quick"),
+        ({"controls": {OFF: 1.05, ON: 1.0}}, "differs from its twin"),
+        (
+            {"changes": {"machine.kernel": "Linux built in /home/somebody/linux"}},
+            "names the folder '/home/somebody/linux'",
+        ),
+        ({"changes": {"command": r"make C:\Users\Some"}}, "names the folder"),
+        ({"changes": {"ended": "2025-01-01T00:00:00Z"}}, "the end lies before the start"),
+    ],
+)
+def test_what_others_could_not_use_is_refused(tmp_path, made, reason):
+    assert reason in refused(make_run(tmp_path, machine="alpha", **QUIET | made), tmp_path)
+
+
+@pytest.mark.parametrize("whose", ["user", "host"])
+def test_a_run_that_names_its_owner_is_refused(tmp_path, monkeypatch, whose):
+    monkeypatch.setattr(getpass, "getuser", lambda: "marvin")
+    monkeypatch.setattr(socket, "gethostname", lambda: "heart-of-gold.example")
+    name = {"user": "marvin", "host": "heart-of-gold"}[whose]
+    run = make_run(tmp_path, machine="alpha", changes={"machine.os": f"Linux of {name}"}, **QUIET)
+    assert f"names '{name}'" in refused(run, tmp_path)
+
+
+def test_a_name_inside_another_word_is_no_owner(tmp_path, monkeypatch):
+    monkeypatch.setattr(getpass, "getuser", lambda: "made")
+    monkeypatch.setattr(socket, "gethostname", lambda: sorted(COMMON_NAMES)[0])
+    contribute(make_run(tmp_path, machine="alpha", **QUIET), tmp_path)
+
+
+def test_a_run_that_is_too_large_is_refused(tmp_path, monkeypatch):
+    run = make_run(tmp_path, machine="alpha", **QUIET)
+    monkeypatch.setattr(contribute_module, "LIMIT_BYTES", packed_size(run) - 1)
+    assert "bytes packed, more than" in refused(run, tmp_path)
+
+
+def test_other_files_and_other_places_are_refused(tmp_path):
+    run = make_run(tmp_path, machine="alpha", **QUIET)
+    (run / "notes.txt").write_text("mine")
+    moved = tmp_path / "elsewhere" / "alpha" / run.name
+    shutil.copytree(run, moved)
+    text = refused(moved, tmp_path)
+    assert "notes.txt is no part of a run" in text and "move it to" in text
+
+
+def test_a_copy_of_a_known_run_is_refused(tmp_path):
+    known = make_run(tmp_path, machine="alpha", **QUIET)
+    copy = tmp_path / "beta" / known.name
+    shutil.copytree(known, copy)
+    info = json.loads((copy / "run.json").read_text())
+    info["machine"]["name"] = "beta"
+    edit(copy, run_id=f"beta/{known.name}", machine=info["machine"])
+    assert "holds the very samples of run alpha/" in refused(copy, tmp_path)
+    shutil.rmtree(copy)
+    contribute(known, tmp_path)
+
+
+def test_a_torn_table_is_refused_by_line(tmp_path):
+    run = make_run(tmp_path, machine="alpha", **QUIET)
+    table = run / "zero-cost.time.csv"
+    table.write_bytes(table.read_bytes()[:-5])
+    assert "the last line is cut off" in refused(run, tmp_path)
