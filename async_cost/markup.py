@@ -163,7 +163,9 @@ def _cleaned(html: str) -> str:
         css_sanitizer=STYLES,
         strip=True,
     )
-    return TABLE.sub(r'<div class="table" role="region" aria-label="Table" tabindex="0">\1</div>', html)
+    # What is wider than the page scrolls in a box, which has to be in reach of the keyboard.
+    html = TABLE.sub(r'<div class="table" role="group" aria-label="Table" tabindex="0">\1</div>', html)
+    return html.replace("<pre>", '<pre tabindex="0">')
 
 
 def _allowed(tag: str, name: str, value: str) -> bool:

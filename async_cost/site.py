@@ -12,6 +12,8 @@ from pathlib import Path
 
 #: What the list of runs reads of each report.
 SUMMARY = "summary.json"
+#: How the id of a claim's element begins.
+CLAIM = "claim-"
 #: Elements whose text is no prose.
 MUTE = ("script", "style", "svg", "pre")
 #: Elements without an end tag.
@@ -20,23 +22,30 @@ VOID = ("br", "col", "hr", "img", "input", "link", "meta", "wbr")
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a page below one heading of the second level: its id, its heading, and all words in it."""
+    """A part of a page that can be found: what stands below a heading of the second level, or one claim. Its id, heading and words.
+
+    Claims are found by search; only what has a heading is `listed` as a section of the page.
+    """
 
     anchor: str
     heading: str
     words: str
+    listed: bool = True
 
 
 def sections(body: str) -> list[Section]:
-    """The sections of a page's body, in order. Folded code and pictures count for nothing, alternative texts do."""
+    """The sections and claims of a page's body, in order. Folded code and pictures count for nothing, alternative texts do."""
     parser = _Sections()
     parser.feed(body)
     parser.close()
-    return [Section(anchor, " ".join(head.split()), " ".join(text.split())) for anchor, head, text in parser.found]
+    return [
+        Section(anchor, " ".join(head.split()), " ".join(text.split()), not anchor.startswith(CLAIM))
+        for anchor, head, text in parser.found
+    ]
 
 
 class _Sections(HTMLParser):
-    """Collects [id, heading, text] of each h2."""
+    """Collects [id, heading, text] of each h2 and each claim."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
@@ -50,6 +59,8 @@ class _Sections(HTMLParser):
         if tag == "h2" and attributes.get("id"):
             self.found.append([attributes["id"], "", ""])
             self._heading = True
+        elif (attributes.get("id") or "").startswith(CLAIM):
+            self.found.append([attributes["id"], f"claim {attributes['id'].removeprefix(CLAIM)}", ""])
         if self.found and self._mute_from is None and attributes.get("role") == "img":
             self.found[-1][2] += f" {attributes.get('aria-label') or ''} "
         if tag in VOID:

@@ -12,6 +12,16 @@ from async_cost.publish import publish
 
 HOSTILE = "<script>alert('mine')</script><img src=x onerror=alert(1)>"
 ANSWER = "Plain async takes 2.61 times as long as the hand-written loop."
+#: Every kind of word that code is coloured by, and a line that is wider than the page.
+CODE = '''# a comment
+import polars as pl
+@decorated
+class Sample(Base):
+    """Words."""
+    def shown(self, number: int = 7, *rest) -> str:
+        return f"{number:g} {self}" if not number in [1, 0x10, 2.5] and None is not True else b"\\n" + print(lambda x: x**2)
+assert len(name) > 3, "a long line that nobody broke, so that whoever reads it on a phone has to move it sideways, which takes a keyboard or a finger"
+'''
 FINDING = "nonbox takes 2.61 times as long as manual; boxing adds to it"
 
 RATIOS = pl.DataFrame(
@@ -115,6 +125,7 @@ def write_notebook(path: Path, *, trusted: bool = True) -> Path:
         ),
         _cell("charts.ratio_intervals(ratios)", _chart(charts.ratio_intervals(RATIOS, description=FINDING))),
         _cell("charts.break_even(rows)", _chart(charts.break_even(BREAK_EVEN, description="fades at 3 µs"))),
+        _cell(CODE, _markdown("What the code above says.")),
         _cell("charts.drift(rows)", _chart(charts.drift(DRIFT, description="rounds 21 to 29 were slow"))),
         _cell("charts.bars(rows)", _chart(charts.bars(COUNTS, description="same I/O", title="operations a run"))),
         _cell("wide", _markdown(table)),

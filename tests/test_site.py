@@ -134,7 +134,23 @@ def test_sections_hold_prose_tables_and_descriptions_but_no_code():
         "Second",
         "",
     )
-    assert one.words == "some <prose> Z1 replicated it fades deeper still first"
+    assert one.listed and one.words == "some <prose> Z1 replicated it fades deeper still first"
+
+
+def test_each_claim_is_found_by_its_id_and_its_words():
+    body = "<h2 id='all'>Claim by claim</h2><div class='claim replicated' id='claim-Z9'><p>Boxes cost.</p></div><h2 id='end'>End</h2>"
+    sections = site.sections(body)
+    assert [(part.heading, part.words, part.listed) for part in sections] == [
+        ("Claim by claim", "", True),
+        ("claim Z9", "Boxes cost.", False),
+        ("End", "", True),
+    ]
+    assert json.loads(site.search_index([("replication", "replication.html", "", sections)]))[2] == {
+        "page": "replication",
+        "heading": "claim Z9",
+        "href": "replication.html#claim-Z9",
+        "text": "Boxes cost.",
+    }
 
 
 def test_pages_lead_to_each_other_and_to_all_runs(reports, browser):  # noqa: F811
