@@ -1,0 +1,53 @@
+"""A thousand damaged and hostile runs on the page that reads them all: named as text, and nothing of theirs runs."""
+
+import pytest
+from hostile_runs import MARKUP, hostile_copies
+from test_page import DESKTOP, Visit, browser  # noqa: F401 - a fixture
+
+from async_cost.execute import execute
+from async_cost.places import repository_root
+from async_cost.publish import publish_alone
+from async_cost.synthetic import make_run
+
+HOSTILE = 1000
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    """The published page, and the runs that were damaged."""
+    root = tmp_path_factory.mktemp("hostile")
+    honest = make_run(root / "runs", machine="alpha", rounds=8, samples=2, work=False)
+    kinds = hostile_copies(honest, root / "runs", HOSTILE, seed=7)
+    notebook = root / "hardware.ipynb"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ASYNC_COST_RUNS", str(root / "runs"))
+        patch.setenv("ASYNC_COST_RUN", str(honest))
+        patch.delenv("ASYNC_COST_COMPARE", raising=False)
+        execute(repository_root() / "notebooks" / "hardware" / "analysis.ipynb", notebook)
+    (path,) = publish_alone(honest, notebook, root / "report", pdf=False)
+    return path, kinds
+
+
+def test_no_markup_of_a_stranger_runs(page, browser):  # noqa: F811
+    path, _ = page
+    visit = Visit(
+        browser, path, viewport=DESKTOP, bypass_csp=True
+    )  # the words are harmless even without the second lock
+    dialogs = []
+    visit.page.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
+    visit.wait_until_drawn()
+    visit.page.mouse.wheel(0, 100_000)
+    assert visit.page.evaluate("window.hacked") is None and dialogs == [] and visit.complaints == []
+    assert visit.page.locator("main iframe, main b[onmouseover], main svg[onload], main img[onerror]").count() == 0
+    visit.page.context.close()
+
+
+def test_every_stranger_is_named_with_a_reason(page, browser):  # noqa: F811
+    path, kinds = page
+    visit = Visit(browser, path, viewport=DESKTOP, java_script_enabled=False)
+    listed = visit.page.locator("main li").all_inner_texts()
+    visit.page.context.close()
+    for run in kinds:
+        (reason,) = [text for text in listed if text.startswith(f"{run}: ")]
+        assert len(reason.removeprefix(f"{run}: ").split()) > 5
+    assert any(MARKUP[0][:30] in text for text in listed), "markup is shown as the text that it is"
