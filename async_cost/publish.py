@@ -12,7 +12,8 @@ publishes one notebook that is not about this run alone, as index.html.
 Two cells are lifted from each notebook by their tags: `answer`, whose Markdown output says what was found and opens the
 page and its card on the front page, and `trust`, whose Markdown output says how far the run can be believed. When that
 output's metadata holds `"trusted": False`, it becomes the page's warning, and is not repeated below:
-`display(Markdown(sentence), metadata={"trusted": trusted})`.
+`display(Markdown(sentence), metadata={"trusted": trusted, "studies": {"zero-cost": trusted}})`. The verdict on each of the `studies` that the
+page reads stands at its top, below the title.
 """
 
 import argparse
@@ -71,6 +72,8 @@ class Page:
     answer: Markup | None
     trust: Markup | None
     trusted: bool
+    #: The studies that the page reads, and whether each may be believed.
+    verdicts: dict[str, bool]
     has_charts: bool
     has_claims: bool
     pdf: str | None = None
@@ -174,6 +177,7 @@ def _page(notebook: Path) -> Page:
         answer=answer and Markup(markup.safe_output_markdown(answer.text)),
         trust=trust and Markup(markup.safe_output_markdown(trust.text)),
         trusted=trust is None or trust.trusted,
+        verdicts=_verdicts(notebook, trust),
         has_charts=figures.seen,
         has_claims='<div class="claims">' in body,
     )
@@ -229,6 +233,7 @@ def _join_code(content: nbformat.NotebookNode) -> None:
 class Said:
     text: str
     trusted: bool
+    studies: dict[str, bool] | None
 
 
 def _tagged(content: nbformat.NotebookNode, tag: str) -> Said | None:
@@ -243,7 +248,17 @@ def _tagged(content: nbformat.NotebookNode, tag: str) -> Said | None:
     if not outputs:
         return None
     text = "\n\n".join(output.data["text/markdown"] for output in outputs)
-    return Said(text, all(output.get("metadata", {}).get("trusted", True) for output in outputs))
+    metadata = [output.get("metadata", {}) for output in outputs]
+    named = [one["studies"] for one in metadata if "studies" in one]
+    studies = {study: bool(trusted) for some in named for study, trusted in some.items()} if named else None
+    return Said(text, all(one.get("trusted", True) for one in metadata), studies)
+
+
+def _verdicts(notebook: Path, trust: Said | None) -> dict[str, bool]:
+    """The verdict on each study that a page reads; the page's own name stands for them where it names none."""
+    if trust is None:
+        return {}
+    return {notebook.stem: trust.trusted} if trust.studies is None else trust.studies
 
 
 # -- a run ----------------------------------------------------------------------------------------
@@ -330,6 +345,7 @@ class _Report:
             title=page.heading,
             heading=page.heading,
             answer=page.answer,
+            verdicts=page.verdicts,
             summary=Markup(markup.plain(page.answer or page.heading)),
             here=page.study,
             body=page.body,

@@ -109,7 +109,7 @@ def write_run(folder: Path, info: dict[str, object]) -> Path:
     return folder
 
 
-def write_notebook(path: Path, *, trusted: bool = True) -> Path:
+def write_notebook(path: Path, *, trusted: bool = True, **more: object) -> Path:
     """An executed analysis notebook with one of everything that ours hold."""
     table = "| variant | " + " | ".join(f"a long column {n}" for n in range(9)) + " |\n"
     table += "|---|" + "---|" * 9 + "\n| nonbox |" + " 2.61 |" * 9 + "\n"
@@ -119,7 +119,7 @@ def write_notebook(path: Path, *, trusted: bool = True) -> Path:
     cells = [
         new_markdown_cell("# Is async `zero` cost?\n\nThe question of this page.\n\n## The answer"),
         _cell("display(Markdown(answer))", _markdown(ANSWER), tags=["answer"]),
-        _cell("trust", _markdown("The A/A control behaves.", trusted=trusted), tags=["trust"]),
+        _cell("trust", _markdown("The A/A control behaves.", trusted=trusted, **more), tags=["trust"]),
         new_markdown_cell(
             "## The charts\n\nMeasured `here`, see [the method](https://example.org/method) and [its source](measure.ipynb).\n"
         ),

@@ -91,6 +91,23 @@ def test_the_answer_stands_directly_under_the_title(report):
     assert page.count(f"<p>{ANSWER}") == 1
 
 
+def test_every_page_has_the_verdict_on_its_studies_at_its_top(tmp_path):
+    run = write_run(tmp_path / "run", run_info())
+    one = write_notebook(tmp_path / "zero-cost.ipynb")
+    several = write_notebook(tmp_path / "boxing.ipynb", trusted=False, studies={"ladder": True, "<b>zero": False})
+    pages = publish.publish(run, [one, several], tmp_path / "report", pdf=False)
+    told = [re.sub(r"<[^>]+>", " ", _verdicts(page.read_text(encoding="utf-8"))) for page in pages[1:]]
+    alone, both = (" ".join(text.split()) for text in told)
+    assert alone == "zero-cost may be believed"
+    assert both == "&lt;b&gt;zero is not evidence ladder may be believed"
+
+
+def _verdicts(page: str) -> str:
+    """The list of verdicts of a page, which stands between its title and its answer."""
+    head = page[page.index("</h1>") : page.index(ANSWER, page.index("</h1>"))]
+    return re.search(r"<ul class=\"verdicts\".*?</ul>", head, re.DOTALL)[0]
+
+
 def test_neighbouring_code_is_folded_together(report):
     page = (report / "zero-cost.html").read_text(encoding="utf-8")
     assert not re.search(r"</details>\s*<details class=\"code\"", page)
