@@ -1,0 +1,89 @@
+//! Measures the measuring, for the page on trust. `python -m async_cost.experiments` starts it, in one of three modes:
+//!
+//! ```text
+//! experiments whole ROUNDS                         the whole study, in interleaved rounds
+//! experiments interleaved ROUNDS                   five of its variants, in interleaved rounds
+//! experiments sequential WARM_UP_MS TIME_MS        the same five, one after the other, by Criterion as it comes
+//! ```
+//!
+//! The first two write a run into the folder that `ASYNC_COST_PARTIAL` names, with the profile `test`, so that nobody takes it for a
+//! run of the study. The third prints one line for each variant: its name, a tab, and the nanoseconds that Criterion estimates.
+
+use std::env;
+use std::error::Error;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use criterion::Criterion;
+use harness::{Bencher, Profile, Study};
+use zero_cost::{PUBLISHED, Variant, variants};
+
+/// The baseline, the leanest async, and three that differ from it in a box, an executor and a waker.
+const FEW: [&str; 5] = ["manual", "nonbox", "callerbox", "box", "box+arc"];
+
+fn main() -> Result<(), Box<dyn Error>> {
+    // Cargo adds `--bench`.
+    let arguments: Vec<String> = env::args().skip(1).filter(|argument| argument != "--bench").collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match arguments[..] {
+        ["whole", rounds] => zero_cost::study()?.measure(&profile(rounds.parse()?)).map(drop)?,
+        ["interleaved", rounds] => few_interleaved().measure(&profile(rounds.parse()?)).map(drop)?,
+        ["sequential", warm_up, time] => {
+            sequential(Duration::from_millis(warm_up.parse()?), Duration::from_millis(time.parse()?))?
+        }
+        // `cargo bench` without arguments runs all targets.
+        [] => println!("started by `python -m async_cost.experiments`; see the head of this file"),
+        _ => return Err("one of: whole ROUNDS, interleaved ROUNDS, sequential WARM_UP_MS TIME_MS".into()),
+    }
+    Ok(())
+}
+
+/// Trials as in a standard run.
+fn profile(rounds: u32) -> Profile {
+    Profile { name: "test".to_owned(), rounds, ..Profile::standard() }
+}
+
+/// Variants that [`zero_cost::study`] proves to do equal work; its proof is not repeated here.
+fn few() -> Vec<Variant> {
+    variants()
+        .into_iter()
+        .filter(|variant| FEW.contains(&variant.name) && variant.loads[0] == PUBLISHED[0])
+        .collect()
+}
+
+fn few_interleaved() -> Study {
+    few().into_iter().fold(Study::new("zero-cost").baseline("manual"), |study, variant| {
+        study.bench(variant.key(PUBLISHED[0]), move |bencher: &mut Bencher| {
+            (variant.timed)(PUBLISHED[0], &mut |_, run| bencher.iter(run));
+        })
+    })
+}
+
+/// Criterion with its own defaults, but for the times and the bootstrap, which its point estimate does not need.
+fn sequential(warm_up: Duration, time: Duration) -> Result<(), Box<dyn Error>> {
+    let folder = env::temp_dir().join(format!("async-cost-sequential-{}", std::process::id()));
+    let mut criterion = Criterion::default()
+        .without_plots()
+        .output_directory(&folder)
+        .nresamples(1_001)
+        .warm_up_time(warm_up)
+        .measurement_time(time);
+    for (number, variant) in few().into_iter().enumerate() {
+        // A name without signs, because Criterion makes a folder of it.
+        criterion.bench_function(&number.to_string(), |bencher| {
+            (variant.timed)(PUBLISHED[0], &mut |_, run| bencher.iter(|| run()));
+        });
+        println!("{}\t{}", variant.name, estimate(&folder.join(number.to_string()))?);
+    }
+    fs::remove_dir_all(&folder)?;
+    Ok(())
+}
+
+/// Criterion's estimate: the slope of time over iterations, or the mean where it did not vary the iterations.
+fn estimate(folder: &Path) -> Result<f64, Box<dyn Error>> {
+    let text = fs::read_to_string(folder.join("new/estimates.json"))?;
+    let estimates: serde_json::Value = serde_json::from_str(&text)?;
+    let typical = if estimates["slope"].is_null() { &estimates["mean"] } else { &estimates["slope"] };
+    typical["point_estimate"].as_f64().ok_or_else(|| format!("no estimate in {text}").into())
+}
