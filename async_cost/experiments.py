@@ -43,7 +43,7 @@ from async_cost.toolchain import ROOT
 STUDY = "zero-cost"
 NOTEBOOK = ROOT / "notebooks" / STUDY / "measure.ipynb"
 #: What a sequential reading prints for each variant.
-ESTIMATE = re.compile(r"^(?P<variant>[^\t]+)\t(?P<ns>[\d.]+)$", re.MULTILINE)
+ESTIMATE = re.compile(r"^(?P<variant>[^\t\n]+)\t(?P<ns>[\d.]+)$", re.MULTILINE)
 #: Milliseconds that a trial takes with its warm-up in the standard profile: as the harness plans them.
 TRIAL_MS = 9
 #: Facts of run.json that hold for all experiments of one machine.
@@ -118,13 +118,15 @@ class Table:
 def measure(sizes: Sizes, only: tuple[str, ...], say: Callable[[str], None] = print) -> Path:
     """Makes the experiments and returns the folder of their results."""
     table, started, load, skipped = Table(), _now(), os.getloadavg(), {}
-    with tempfile.TemporaryDirectory(prefix="async-cost-experiments-") as scratch:
+    # Inside the repository, because a kernel's harness looks for the root above its own folder.
+    (ROOT / "target").mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=ROOT / "target", prefix="experiments-") as scratch:
         for name in only:
             say(name)
             try:
                 EXPERIMENTS[name](table, sizes, Path(scratch), say)
             except Unable as error:
-                skipped[name] = str(error)
+                skipped[name] = public(str(error))
                 say(f"{name} is left out: {error}")
     if not table.parts:
         raise SystemExit("nothing could be measured")
@@ -141,6 +143,11 @@ def measure(sizes: Sizes, only: tuple[str, ...], say: Callable[[str], None] = pr
         **table.facts,
     }
     return write(record, pl.concat(table.parts), ROOT / FOLDER)
+
+
+def public(message: str) -> str:
+    """The last line of a message, without folders of this machine."""
+    return re.sub(r"(?<![\w.])/[^\s:`'\"]*/", "", message.strip().splitlines()[-1])
 
 
 def write(record: dict, trials: pl.DataFrame, root: Path) -> Path:

@@ -131,20 +131,24 @@ def kernels(trials: pl.DataFrame) -> pl.DataFrame:
 
 
 def departures(found: pl.DataFrame, setting: str) -> pl.DataFrame:
-    """A setting's ratios beside the native ones: bench, variant, parameter, native, other, departure (other / native), apart.
+    """A setting's ratios beside the native ones: bench, variant, parameter, native, other, ratio (other / native), low, high, apart.
 
-    Takes rows of `kernels`. `apart` is true where the two intervals do not touch. The largest departure comes first.
+    Takes rows of `kernels`. The two were measured in rounds of their own, so the interval from `low` to `high` is made of both
+    intervals and errs on the wide side. `apart` is true where it misses 1. The largest departure comes first.
     """
     native = found.filter(setting="native").select(*KEY, native="ratio", native_low="low", native_high="high")
+    both = found.filter(setting=setting).join(native, on=KEY)
     return (
-        found.filter(setting=setting)
-        .join(native, on=KEY)
-        .with_columns(
-            departure=pl.col("ratio") / pl.col("native"),
-            apart=(pl.col("low") > pl.col("native_high")) | (pl.col("high") < pl.col("native_low")),
+        both.select(
+            *KEY,
+            "native",
+            other="ratio",
+            ratio=pl.col("ratio") / pl.col("native"),
+            low=pl.col("low") / pl.col("native_high"),
+            high=pl.col("high") / pl.col("native_low"),
         )
-        .select(*KEY, "native", other="ratio", departure="departure", apart="apart")
-        .sort(pl.col("departure").log().abs(), descending=True)
+        .with_columns(apart=(pl.col("low") > 1) | (pl.col("high") < 1))
+        .sort(pl.col("ratio").log().abs(), descending=True)
     )
 
 
