@@ -237,7 +237,7 @@ def notebook(rounds: int, like_bench: bool) -> nbformat.NotebookNode:
     content = nbformat.read(NOTEBOOK, as_version=4)
     profile = f'harness::Profile {{ name: "test".to_owned(), rounds: {rounds}, ..harness::Profile::standard() }}'
     changes = [
-        (r"harness::Profile::from_env\(\)\.unwrap_or_else\(stop\)", profile),
+        (r"harness::Profile::from_env\(\)\.unwrap_or_else\([\w:]+\)", profile),
         (r"\.\./\.\./rust-kernels", str(ROOT / "rust-kernels")),
     ]
     if not like_bench:

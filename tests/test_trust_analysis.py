@@ -2,9 +2,12 @@
 
 import re
 
+import polars as pl
 import pytest
+from test_measuring import record, sequential, trials
 from told import VERDICTS, Told, check_alts, check_form, read, tell
 
+from async_cost import experiments
 from async_cost.synthetic import LADDER, OFF, ON, SOCKETS, make_run
 
 ROOM = "trust"
@@ -88,6 +91,45 @@ def test_order_and_course_are_quiet_in_an_honest_run(honest):
     for study in ("zero-cost", "zero-cost-ladder", "zero-cost-sockets"):
         for found in (r"place[s]?, none is shown to matter", r"ratios, none is shown to have moved"):
             assert re.search(rf"`{study}`: of \d+ {found}", honest.text)
+
+
+def test_experiments_that_were_not_made_are_said_to_be_missing(honest):
+    assert honest.text.count("It was **not measured** on this machine; `make experiments` does that.") == 4
+
+
+def test_experiments_are_told_with_what_they_found(runs):
+    debug = {"manual": 2.4, "nonbox": 2.0, "box": 2.0}
+    parts = [
+        trials("precision", "reference", 0, rounds=200),
+        *(part for n in range(3) for part in (trials("precision", "interleaved", n), sequential(n, 1.25))),
+        *(trials("layout", f"order {n}", 0, factor={"box": 1.05} if n else None, seed=n) for n in range(2)),
+        trials("kernel", "native", 0),
+        trials("kernel", "notebook", 0, seed=1),
+        trials("kernel", "debug notebook", 0, seed=2, factor=debug),
+    ]
+    more = {
+        "toolchain": {"rustc": "rustc <b>1</b>"},
+        "git": None,
+        "codegen": {"kernel debug notebook": {"opt_level": "0"}},
+    }
+    folder = experiments.write(record(**more), pl.concat(parts), runs / "experiments")
+    run = make_run(runs / "tried", rounds=20, work=False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ASYNC_COST_EXPERIMENTS", str(folder))
+        told = tell(ROOM, run)
+    assert re.search(
+        r"In 3 readings of each kind, one after the other is typically wrong by 20 %, within rounds by 0\.", told.text
+    )
+    assert "The goal of at most a fifth is **met**." in told.text
+    assert "Of 2 ratios in the notebook, none is shown to differ from the native one." in told.text
+    assert re.search(r"In the debug build, `manual` takes 2\.\d+ times as long as natively\.", told.text)
+    assert "Of 2 ratios in the debug build, two are shown to differ" in told.text
+    assert "opt level: 0" in told.text
+    assert re.search(
+        r"moves by up to (4\.\d|5\.\d) % \(`box`, .* the orders differ beyond their intervals for `box`", told.text
+    )
+    assert "<b>" not in told.text and "not measured" not in told.text
+    assert len(told.alts) == 9
 
 
 def test_charts_say_what_they_show(honest, troubled):
