@@ -72,7 +72,7 @@ fn sequential(warm_up: Duration, time: Duration) -> Result<(), Box<dyn Error>> {
     for (number, variant) in few().into_iter().enumerate() {
         // A name without signs, because Criterion makes a folder of it.
         criterion.bench_function(&number.to_string(), |bencher| {
-            (variant.timed)(PUBLISHED[0], &mut |_, run| bencher.iter(|| run()));
+            (variant.timed)(PUBLISHED[0], &mut |_, mut run| bencher.iter(&mut run));
         });
         println!("{}\t{}", variant.name, estimate(&folder.join(number.to_string()))?);
     }
