@@ -44,6 +44,7 @@ MEASURED = {
     "zero-cost": Study("zero-cost/measure", quick=60, standard=120, thorough=600),
     "zero-cost-ladder": Study("zero-cost/ladder", quick=60, standard=120, thorough=600),
     "zero-cost-sockets": Study("zero-cost/sockets", quick=60, standard=300, thorough=2400),
+    "spawn-apis": Study("spawn-apis/measure", quick=150, standard=360, thorough=900),
 }
 #: Rooms whose notebook `analysis` reads a run, in the order of the published page, each with the studies of which one must be in
 #: the run for its page to say something; none: it has something to say about every run.
