@@ -25,7 +25,7 @@ import shutil
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -88,7 +88,7 @@ class Page:
         paragraph = re.match(r"\s*<p>.*?</p>", self.answer or "", re.DOTALL)
         return Markup(paragraph[0]) if paragraph else self.answer
 
-    @property
+    @cached_property
     def sections(self) -> list[site.Section]:
         return site.sections(self.body)
 

@@ -5,6 +5,7 @@ Everything is files beside each other with relative links, so that any static ho
 
 import json
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html.parser import HTMLParser
@@ -15,7 +16,9 @@ SUMMARY = "summary.json"
 #: How the id of a claim's element begins.
 CLAIM = "claim-"
 #: Elements whose text is no prose.
-MUTE = ("script", "style", "svg", "pre")
+MUTE = ("style", "pre")
+#: Most of a page by size; what a picture says stands also in the element of the live chart.
+DRAWING = re.compile(r"<(svg|script)\b.*?</\1\s*>", re.DOTALL | re.IGNORECASE)
 #: Elements without an end tag.
 VOID = ("br", "col", "hr", "img", "input", "link", "meta", "wbr")
 
@@ -36,7 +39,7 @@ class Section:
 def sections(body: str) -> list[Section]:
     """The sections and claims of a page's body, in order. Folded code and pictures count for nothing, alternative texts do."""
     parser = _Sections()
-    parser.feed(body)
+    parser.feed(DRAWING.sub("", body))
     parser.close()
     return [
         Section(anchor, " ".join(head.split()), " ".join(text.split()), not anchor.startswith(CLAIM))
