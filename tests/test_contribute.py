@@ -4,10 +4,12 @@ import getpass
 import json
 import shutil
 import socket
+import sys
 
 import pytest
 
 from async_cost import contribute as contribute_module
+from async_cost import toolchain, workflow
 from async_cost.contribute import COMMON_NAMES, contribute, packed_size
 from async_cost.errors import DataError
 from async_cost.load import load_run
@@ -121,3 +123,18 @@ def test_a_torn_table_is_refused_by_line(tmp_path):
     table = run / "zero-cost.time.csv"
     table.write_bytes(table.read_bytes()[:-5])
     assert "the last line is cut off" in refused(run, tmp_path)
+
+
+@pytest.mark.parametrize("good", [True, False], ids=["good", "quick"])
+def test_the_command_says_by_its_exit_whether_a_run_is_packed(tmp_path, monkeypatch, capfd, good):
+    run = make_run(tmp_path / "runs", machine="alpha", profile="standard" if good else "quick", **QUIET)
+    monkeypatch.setattr(toolchain, "steps", list)
+    monkeypatch.setattr(toolchain, "missing_programs", list)
+    monkeypatch.setattr(toolchain, "TOOLS", tmp_path / "tools")
+    monkeypatch.setattr(workflow, "PYTHON", sys.executable)
+    monkeypatch.setattr(workflow, "RUNS", tmp_path / "runs")
+    monkeypatch.setattr(sys, "argv", ["workflow", "contribute", str(run)])
+    assert workflow.main() == (0 if good else 1)
+    said = capfd.readouterr()
+    assert "git add" in said.out if good else "the profile is quick" in said.err
+    assert (run / "zero-cost.time.csv.gz").exists() == good
