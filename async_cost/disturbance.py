@@ -20,6 +20,7 @@ CONDITIONS = {
     "load_before": pl.Float64,
     "load_after": pl.Float64,
     "steal": pl.Float64,
+    "interruptions": pl.Float64,
     "resumed": pl.Int64,
     "failed": pl.Int64,
 }
@@ -39,7 +40,8 @@ def conditions(run: Run) -> pl.DataFrame:
     """One row for each study, in the order of measuring; what is not known is null.
 
     Columns: study, rounds, keys (how many were measured), seconds, load_before and load_after (average over a minute), steal (share
-    of the processors' time), resumed (how often), failed (keys). Seconds and steal of a resumed study hold its break: unknown.
+    of the processors' time), interruptions (how often in a second of measured time a thread lost its core against its will, to whichever other
+    thread; null where the study does not note it), resumed (how often), failed (keys). Seconds and steal of a resumed study hold its break: unknown.
     """
     rows = []
     for study, details in sorted(run.info.studies.items(), key=lambda entry: entry[1].started):
@@ -53,11 +55,18 @@ def conditions(run: Run) -> pl.DataFrame:
                 "load_before": details.load_before[0] if details.load_before else None,
                 "load_after": details.load_after[0] if details.load_after else None,
                 "steal": steal_share(run, study),
+                "interruptions": _interruptions(run, study),
                 "resumed": details.resumed,
                 "failed": len(details.failed),
             }
         )
     return pl.DataFrame(rows, schema=CONDITIONS)
+
+
+def _interruptions(run: Run, study: str) -> float | None:
+    noted = run.metrics(study).filter(metric="involuntary_switches")
+    seconds = noted.join(run.time(study), on=[*KEY, "round", "sample"])["elapsed_ns"].sum() / 1e9
+    return noted["value"].sum() / seconds if seconds else None
 
 
 def halves(ratios: pl.DataFrame) -> pl.DataFrame:

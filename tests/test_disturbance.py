@@ -8,7 +8,7 @@ from async_cost import disturbance, order, sequential
 from async_cost.estimate import estimates, paired_ratios, trial_times
 from async_cost.load import load_run
 from async_cost.pairs import BASE_KEY, KEY
-from async_cost.synthetic import make_run
+from async_cost.synthetic import Study, make_run
 
 KEYS = ["manual", "manual (A/A)", "nonbox", "box", "large", "callerbox"]
 TRUTH = {"manual": 1.0, "manual (A/A)": 1.0, "nonbox": 2.5, "box": 3.0, "large": 5.0, "callerbox": 2.6}
@@ -64,6 +64,16 @@ def test_conditions_of_a_resumed_study_are_unknown(tmp_path):
     )
     row = disturbance.conditions(honest).row(0, named=True)
     assert row["seconds"] == 600 and row["steal"] == pytest.approx(12 / 600 / 2)
+
+
+def test_interruptions_are_told_for_a_second_of_measured_time(tmp_path):
+    key = ("spawn", "tokio", "")
+    # One iteration takes 1 ms and is interrupted every second time.
+    noted = Study({key: 1e6}, comparisons=[], metrics={key: {"involuntary_switches": 0.5}})
+    run = load_run(make_run(tmp_path, others={"runtimes": noted}, rounds=30, work=False))
+    found = dict(disturbance.conditions(run).select("study", "interruptions").rows())
+    assert found["zero-cost"] is None
+    assert found["runtimes"] == pytest.approx(500, rel=0.1)
 
 
 # -- order -------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from test_measuring import record, sequential, trials
 from told import VERDICTS, Told, check_alts, check_form, read, tell
 
 from async_cost import experiments
-from async_cost.synthetic import LADDER, OFF, ON, SOCKETS, make_run
+from async_cost.synthetic import LADDER, OFF, ON, SOCKETS, Study, make_run
 
 ROOM = "trust"
 
@@ -63,6 +63,31 @@ def test_a_quick_run_concludes_nothing(runs):
     assert told.answer.startswith("**This run is not evidence and concludes nothing.**")
     assert "the profile is quick" in told.trust
     assert "none is shown to matter" in told.text and "No chart: there are too few rounds to tell." in told.text
+
+
+def test_a_study_of_runtimes_is_told_group_by_group(runs):
+    lone, crowd = (
+        (("one thread", name, "") for name in ("tokio", "tokio (A/A)")),
+        (("threads", name, "") for name in ("tokio", "tokio (A/A)")),
+    )
+    (base, twin), (bases, twins) = lone, crowd
+    broken = ("threads", "nio", "")
+    runtimes = Study(
+        times={base: 1e5, twin: 1e5, bases: 4e5, twins: 4e5, broken: 3e5},
+        comparisons=[(twin, base, ""), (twins, bases, "threads"), (broken, bases, "threads")],
+        groups={"": 0.01, "threads": 0.05},
+        controls=["tokio (A/A)"],
+        failed={broken: 7},
+        metrics={base: {"involuntary_switches": 0.01}},
+    )
+    told = tell(ROOM, make_run(runs / "runtimes", None, others={"runtimes": runtimes}, rounds=60, noise=0.004))
+    assert told.answer.startswith("The one study of this run may be believed.")
+    assert re.search(
+        r"within 0\.\d+ % of equality, where 1 % is allowed and within .* where 5 % is allowed \(`threads`\)",
+        told.answer,
+    )
+    assert "Something failed in `runtimes`; the other variants went on." in told.text
+    check_alts(told)
 
 
 def test_the_page_gives_no_verdict_on_variants(honest, troubled):
