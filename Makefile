@@ -13,7 +13,7 @@ help:
 	@echo "             STUDIES=\"zero-cost zero-cost-ladder\" with either measures these studies alone"
 	@echo "make compare A=data/runs/... B=data/runs/...   set two runs side by side"
 	@echo "make contribute RUN=data/runs/...   check a run, pack it, show what a pull request with it would say"
-	@echo "make experiments  measure the measuring, for the page on trust: eight minutes, into data/experiments/"
+	@echo "make experiments  measure the measuring, for the page on trust: nine minutes, into data/experiments/"
 	@echo "make lab      open JupyterLab with both kernels"
 	@echo "make test     run all tests (Rust, Python, notebooks in quick profile)"
 	@echo "make format   format Rust and Python, bring notebooks and crates in step"

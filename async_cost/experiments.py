@@ -1,6 +1,6 @@
 """Measure the measuring: what the kernel costs, what rounds are worth, what the linker's order does.
 
-    python -m async_cost.experiments            some eight minutes on a quiet machine, into data/experiments/<machine>/<utc-time>/
+    python -m async_cost.experiments            some nine minutes on a quiet machine, into data/experiments/<machine>/<utc-time>/
     python -m async_cost.experiments --tiny     the same with hardly any samples, to see that it works
 
 Three experiments, all on zero-cost and all with the harness that measures the studies:
@@ -62,7 +62,7 @@ class Sizes:
     #: How many times as long as one interleaved reading each of the three references is.
     reference: int = 2
     #: Orders of linking, and how often each of them is measured.
-    layouts: int = 6
+    layouts: int = 5
     passes: int = 2
     #: Rounds of one pass over a layout, and of the whole study in each way of compiling it.
     layout_rounds: int = 90

@@ -143,7 +143,7 @@ def test_experiments_are_told_with_what_they_found(runs):
         patch.setenv("ASYNC_COST_EXPERIMENTS", str(folder))
         told = tell(ROOM, run)
     assert re.search(
-        r"In 3 readings of each kind, one after the other is typically wrong by 20 %, within rounds by 0\.", told.text
+        r"In 3 readings of each kind, .*: typical error 20 % against 0\.\d+ %, \d+ times as much", told.text
     )
     assert "The goal of at most a fifth is **met**." in told.text
     assert "Of 2 ratios in the notebook, none is shown to differ from the native one." in told.text
