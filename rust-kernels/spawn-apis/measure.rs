@@ -1529,6 +1529,9 @@ impl Host for Nio {
 // The names are those of the published table, as far as it has them: the executor's row, and the way to spawn.
 // Each subject also names what it is compared with. That is the native row of its executor; and native rows are
 // compared with tokio's, not to crown a runtime, but because the published text does so.
+//
+// The functions that list them are marked `inline`. So they are compiled where they are called, and a cell that
+// calls none of them does not have to compile all these executors once more.
 
 // %%
 /// Which threads run a subject's tasks.
@@ -1576,6 +1579,7 @@ const LOCAL_SET: Row = ("tokio::LocalSet", "native");
 const LOCAL_POOL: Row = ("LocalPool", "LocalSpawn");
 
 /// The subjects that stay on the calling thread.
+#[inline]
 pub fn on_one_thread() -> Vec<Subject> {
     type Ct = async_executors::TokioCt;
     let pool = [
@@ -1616,6 +1620,7 @@ const GLOBAL: Row = ("async_global_executor", "native");
 const THREAD_POOL: Row = ("ThreadPool", "Spawn");
 
 /// The ways to spawn on tokio, all compared with its own.
+#[inline]
 fn on_tokio() -> Vec<Subject> {
     type Tp = async_executors::TokioTp;
     let apis = [
@@ -1634,6 +1639,7 @@ fn on_tokio() -> Vec<Subject> {
 
 // %%
 /// The other subjects with worker threads.
+#[inline]
 fn on_others() -> Vec<Subject> {
     let pool = [
         ("Spawn", without_handles::<ThreadPool, Detached<_>>()),
@@ -1664,6 +1670,7 @@ fn on_others() -> Vec<Subject> {
 }
 
 /// All subjects.
+#[inline]
 pub fn subjects() -> Vec<Subject> {
     [on_one_thread(), on_tokio(), on_others()].concat()
 }
@@ -1829,16 +1836,20 @@ pub fn prove(key: &Key, world: World, load: Load, limit: Duration) -> Result<Cou
 // Which differences are large enough to matter, and how well must the control agree with itself? On one thread
 // a ring is a computation, with an allocation or three for each spawn; 2 % is what we ask for. Several
 // threads meet by chance. How many wake-ups find the other thread asleep depends on what the operating system
-// does at that moment, and it does something else in each round. So these are a group of their own, with 5 %.
+// does at that moment, and it does something else in each round. There we ask for 5 %. And each load has a noise
+// of its own, a small ring on several threads most. So each load is a group with a control of its own, and a
+// noisy one does not spoil the others.
 //
 // One ring of 200 nodes takes tens of milliseconds, so a trial has two of them where others have ten samples,
 // and there are fewer rounds than usual. Processor time is taken besides wall time: on several threads a
 // spawn that costs 2 ns of wall time may cost several times that in processor time.
 
 // %%
-/// A load's group of comparisons, and the half-width of what counts as equal there.
-fn group(subject: &Subject) -> (&'static str, f64) {
-    if subject.threads == Threads::Caller { ("one thread", 0.02) } else { ("threads", 0.05) }
+/// The group of comparisons under this load, and the half-width of what counts as equal there.
+fn group(subject: &Subject, parameter: &str) -> (String, f64) {
+    let (threads, limit) =
+        if subject.threads == Threads::Caller { ("one thread", 0.02) } else { ("threads", 0.05) };
+    (format!("{threads}, {parameter}"), limit)
 }
 
 /// Samples in a trial of this work.
@@ -1865,6 +1876,7 @@ fn baseline(subject: &Subject, parameter: &str, keys: &[Key]) -> Option<Key> {
 ///
 /// # Errors
 /// If one of them does other work than it should, or none.
+#[inline]
 pub fn study() -> Result<Study, UnequalWork> {
     let subjects = subjects();
     let loads = |subject: &Subject| subject.loads(processors());
@@ -1875,10 +1887,10 @@ pub fn study() -> Result<Study, UnequalWork> {
     let mut study =
         Study::new("spawn-apis").rounds(3, 36, 120).isolated(LIMIT).resources().instructions(false);
     for subject in &subjects {
-        let (group, limit) = group(subject);
         for (load, parameter) in loads(subject) {
             let (key, world) = (subject.key(&parameter), subject.code.world);
             let counts = prove(&key, world, load, LIMIT)?;
+            let (group, limit) = group(subject, &parameter);
             study = study.group(group, limit).samples(samples(load.work));
             study = study.bench(key.clone(), move |bencher: &mut Bencher| {
                 let nobody = Witness::default();
