@@ -432,7 +432,9 @@ def _notices(info: dict[str, Any], pages: Sequence[Page]) -> list[provenance.Not
         return others
     named = len(pages) > 1
     text = Markup("").join(Markup("<p>{}:</p>{}" if named else "{1}").format(page.study, page.trust) for page in doubts)
-    return [provenance.Notice("Do not rely on this run: it is not evidence.", text), *others]
+    some = any(good for page in pages for good in page.verdicts.values())
+    head = "Not all of this run is evidence." if some else "Do not rely on this run: it is not evidence."
+    return [provenance.Notice(head, text), *others]
 
 
 def _policy(scripts: Sequence[str]) -> str:

@@ -100,6 +100,8 @@ def test_every_page_has_the_verdict_on_its_studies_at_its_top(tmp_path):
     alone, both = (" ".join(text.split()) for text in told)
     assert alone == "zero-cost may be believed"
     assert both == "&lt;b&gt;zero is not evidence ladder may be believed"
+    notice = pages[2].read_text(encoding="utf-8")
+    assert "Not all of this run is evidence." in notice and "Do not rely on this run" not in notice
 
 
 def _verdicts(page: str) -> str:
