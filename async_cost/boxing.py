@@ -10,17 +10,22 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from async_cost import spawn_apis
 from async_cost.estimate import added_time, between, estimates
 from async_cost.load import Run
 from async_cost.measured import Measured
 from async_cost.published import published_between
-from async_cost.verdict import VERDICTS, with_verdicts
+from async_cost.spawn_apis import DROPPED, JOINED, LOOP_DROPPED, ONE_WORKER
+from async_cost.trust import Trust
+from async_cost.verdict import EQUIVALENCE, VERDICTS, with_verdicts
 
-LADDER, ZERO_COST, SOCKETS = "zero-cost-ladder", "zero-cost", "zero-cost-sockets"
+LADDER, ZERO_COST, SOCKETS, SPAWNS = "zero-cost-ladder", "zero-cost", "zero-cost-sockets", spawn_apis.STUDY
 #: What is behind the I/O, and how many connections live at a time.
 BARE, CROWD, CALLS = "no system calls, few live", "no system calls, 256 live", "system calls, few live"
 FEW, ALL = "sockets, few live", "sockets, 256 live"
-LOADS = (BARE, CROWD, CALLS, FEW, ALL)
+#: Tasks that are spawned: with a message each, or with nothing to do.
+RING, LOOP, WORKER = "a ring of spawns, one thread", "a loop of spawns, one thread", "a ring of spawns, one worker"
+LOADS = (BARE, CROWD, CALLS, FEW, ALL, RING, LOOP, WORKER)
 #: Questions that a pair may ask.
 BOX, DYN, PLACE, REST = "a box or none", "dyn or its own type", "built in its box or moved there", "all but the box"
 
@@ -45,10 +50,10 @@ class Pair:
 
     @property
     def label(self) -> str:
-        """`one / other` and the load if it is not the usual one, in two lines where one would be long."""
-        other = self.other if self.load == BARE else f"{self.other}, {self.load.removesuffix(', few live')}"
-        gap = "\n" if len(self.one) + len(other) > 18 else " "
-        return f"{self.one}{gap}/ {other}"
+        """`one / other` and the load if it is not the usual one, in lines of their own where one would be long."""
+        load = "" if self.load == BARE else self.load.removesuffix(", few live")
+        gap = "\n" if len(self.one) + len(self.other) + len(load) > 18 else " "
+        return f"{self.one}{gap}/ {self.other}" + (f",{gap}{load}" if load else "")
 
 
 _IN_BUNDLE = "`Rc` handles, calls through `dyn`, no enum of two kinds of task, and another spawner"
@@ -73,17 +78,21 @@ PAIRS = (
     Pair(ZERO_COST, "box", "callerbox", "syscalls=off", asks=REST),
     Pair(SOCKETS, "async+box", "async", "live=3", load=FEW, also=_ON_SOCKETS),
     Pair(SOCKETS, "async+box", "async", "live=256", load=ALL, also=_ON_SOCKETS),
+    Pair(SPAWNS, "LocalSpawn", "native", DROPPED, load=RING, benches=("TokioCt", "tokio::LocalSet")),
+    Pair(SPAWNS, "LocalSpawnHandleOs", "LocalSpawnHandle", JOINED, load=RING, benches=("LocalPool", "LocalPool")),
+    Pair(SPAWNS, "LocalSpawn", "native", LOOP_DROPPED, load=LOOP, benches=("TokioCt", "tokio::LocalSet")),
+    Pair(SPAWNS, "SpawnHandleOs", "SpawnHandle", ONE_WORKER, load=WORKER, benches=("TokioTp", "TokioTp")),
 )
 
 
 def compare(run: Run, studies: Mapping[str, Measured], pairs: Sequence[Pair] = PAIRS) -> pl.DataFrame:
-    """One row for each pair that `run` measured, in the order of `pairs`.
+    """One row for each pair of `studies` that `run` measured, in the order of `pairs`.
 
     Columns: label, study, one, other, parameter, future, load, asks, also, clean; ratio, low, high, q1, q3, rounds,
     verdict (null where the study is no evidence) of the times; published (the reported ratio); added_ns, added_low, added_high,
-    allocations and bytes, all for a request, `one` beside `other`; future_bytes of `one`. Counts are null where not made.
+    allocations and bytes, all for a task, `one` beside `other`; future_bytes of `one`. Counts are null where not made.
     """
-    rows = [row for pair in pairs if (row := _row(run, studies[pair.study], pair))]
+    rows = [row for pair in pairs if pair.study in studies and (row := _row(run, studies[pair.study], pair))]
     if not rows:
         texts = ("label", "study", "one", "other", "parameter", "future", "load", "asks", "also")
         numbers = ("ratio", "low", "high", "q1", "q3", "published", "added_ns", "added_low", "added_high")
@@ -100,10 +109,12 @@ def _row(run: Run, measured: Measured, pair: Pair) -> dict | None:
     paired = between(trials, pair.one, pair.other).filter(parameter=pair.parameter)
     if paired.is_empty():
         return None
-    time = with_verdicts(estimates(paired), measured.trust).row(0, named=True)
-    added = added_time(paired, measured.requests).row(0, named=True)
+    judged, limit = _judged(measured, pair)
+    time = with_verdicts(estimates(paired), judged, limit).row(0, named=True)
+    tasks = _of(run.units(pair.study), pair, 0)["units"][0]
+    added = added_time(paired, tasks).row(0, named=True)
     counts = {name: _counted(run, pair, name) for name in ("allocations", "allocated_bytes", "future_bytes")}
-    more = {name: None if None in both else (both[0] - both[1]) / measured.requests for name, both in counts.items()}
+    more = {name: None if None in both else (both[0] - both[1]) / tasks for name, both in counts.items()}
     texts = ("label", "study", "one", "other", "parameter", "future", "load", "asks", "also")
     return {
         **{name: getattr(pair, name) for name in texts},
@@ -117,8 +128,23 @@ def _row(run: Run, measured: Measured, pair: Pair) -> dict | None:
     }
 
 
+def _of(frame: pl.DataFrame, pair: Pair, side: int) -> pl.DataFrame:
+    """The rows of a frame with key columns that are of one side of a pair."""
+    mine = frame.filter(variant=(pair.one, pair.other)[side], parameter=pair.parameter)
+    return mine.filter(bench=pair.benches[side]) if pair.benches else mine
+
+
+def _judged(measured: Measured, pair: Pair) -> tuple[Trust, float]:
+    """Trust in the group of comparisons that the pair's first side is among, and its limit."""
+    declared = _of(measured.pairs, pair, 0)
+    if declared.is_empty():
+        return measured.trust, EQUIVALENCE
+    return measured.groups[declared["group"][0]], declared["limit"][0]
+
+
 def _counted(run: Run, pair: Pair, counter: str) -> tuple[int | None, int | None]:
-    return tuple(run.count(pair.study, counter, variant, pair.parameter) for variant in (pair.one, pair.other))
+    sides = (_of(run.counts(pair.study).filter(counter=counter), pair, side)["value"] for side in (0, 1))
+    return tuple(values[0] if values.len() else None for values in sides)
 
 
 def _published(pair: Pair) -> float | None:

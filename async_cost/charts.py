@@ -163,7 +163,7 @@ def ratio_intervals(
 
     Columns: `label`, ratio, low, high; optional `published` (ratio, null where there is none: a hollow
     diamond below ours) and `verdict` (slower, faster, same, undecided: the colour). `title` replaces the
-    axis title. A line break in a label begins its second line. The numbers have the digits that the interval supports.
+    axis title. A line break in a label begins its next line. The numbers have the digits that the interval supports.
     """
     _require(frame, [label, "ratio", "low", "high"])
     shown = [words.bare_ratio(*row) for row in frame.select("ratio", "low", "high").iter_rows()]
@@ -177,8 +177,8 @@ def ratio_intervals(
     legend = alt.Legend(symbolStrokeColor=INK, symbolStrokeWidth=2, columns=1) if published else None
     shape = alt.Shape("whose:N", scale=shapes, legend=legend)
 
-    two_lines = frame[label].str.contains("\n", literal=True).any()
-    lines = {"labelExpr": r"split(datum.label, '\n')"} if two_lines else {}
+    line_count = frame[label].str.count_matches("\n", literal=True).max() + 1
+    lines = {"labelExpr": r"split(datum.label, '\n')"} if line_count > 1 else {}
     names = alt.Axis(domain=False, ticks=False, grid=False, **lines)
     base = alt.Chart(frame).encode(
         y=alt.Y(f"{label}:N", sort=None, title=None, axis=names),
@@ -202,7 +202,7 @@ def ratio_intervals(
         diamond = base.transform_filter("isValid(datum.published)").transform_calculate(whose=f"'{theirs}'")
         diamond = diamond.mark_point(size=70, strokeWidth=1.6, fill=PAPER, stroke=INK, opacity=1, yOffset=12)
         layers.append(diamond.encode(x=alt.X("published:Q", **along_x), shape=shape))
-    height = (46 if published else 44 if two_lines else 32) * frame[label].n_unique()
+    height = max(46 if published else 0, 20 + 12 * line_count) * frame[label].n_unique()
     return alt.layer(*layers).properties(width="container", height=height, description=description)
 
 

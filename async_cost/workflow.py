@@ -52,6 +52,7 @@ ANALYSED = {
     "zero-cost": ("zero-cost",),
     "ladder": ("zero-cost-ladder",),
     "boxing-cost": ("zero-cost-ladder", "zero-cost"),
+    "spawn-apis": ("spawn-apis",),
     "replication": (),
     "trust": (),
     "hardware": (),

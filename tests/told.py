@@ -28,6 +28,7 @@ class Told:
     trusted: bool
     text: str
     alts: list[str]
+    tables: list[str]
 
 
 def read(room: str) -> nbformat.NotebookNode:
@@ -61,6 +62,7 @@ def tell(room: str, run: Path) -> Told:
         trusted=trusts[0].metadata["trusted"],
         text="\n".join(output.data["text/markdown"] for _, output in markdown),
         alts=[output.data["text/plain"] for _, output in said if "image/svg+xml" in output.data],
+        tables=[output.data["text/html"] for _, output in said if "text/html" in output.data],
     )
 
 
