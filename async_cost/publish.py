@@ -424,14 +424,26 @@ def _icon() -> Markup:
     return Markup(f"data:image/svg+xml,{quote(ICON)}")
 
 
+#: Length, as HTML, from which on reasons not to rely on a run are folded: more than a few sentences.
+LONG_REASON = 1500
+
+
 def _notices(info: dict[str, Any], pages: Sequence[Page]) -> list[provenance.Notice]:
     """What a reader of these pages must know first. What speaks against relying on the run is one notice, for all pages."""
     doubts = [page for page in pages if not page.trusted and page.trust]
     others = list(provenance.notices(info, profile=not doubts))
     if not doubts:
         return others
-    named = len(pages) > 1
-    text = Markup("").join(Markup("<p>{}:</p>{}" if named else "{1}").format(page.study, page.trust) for page in doubts)
+    if len(pages) > 1:
+        reasons = [Markup("<p>{}:</p>{}").format(page.study, page.trust) for page in doubts]
+    else:
+        reasons = [page.trust for page in doubts]
+    text = Markup("").join(reasons)
+    if len(text) > LONG_REASON:
+        # A study of many controls names each that failed. The verdict must be seen at once, the list by those who ask for it.
+        quick = "The profile is quick, which shows that everything works and is never evidence. "
+        short = quick if info.get("profile") == "quick" else ""
+        text = Markup("{}<details><summary>The reasons, one by one</summary>{}</details>").format(short, text)
     some = any(good for page in pages for good in page.verdicts.values())
     head = "Not all of this run is evidence." if some else "Do not rely on this run: it is not evidence."
     return [provenance.Notice(head, text), *others]

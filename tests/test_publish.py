@@ -78,6 +78,21 @@ def test_quick_and_untrusted_runs_say_so(html):
     assert "Quick profile" not in html
 
 
+def test_a_long_list_of_reasons_is_folded_below_the_verdict(tmp_path, monkeypatch):
+    run = write_run(tmp_path / "run", run_info(profile="quick"))
+    notebook = write_notebook(tmp_path / "zero-cost.ipynb", trusted=False)
+
+    def notice(out: str) -> str:
+        front = publish.publish(run, [notebook], tmp_path / out, pdf=False)[0].read_text(encoding="utf-8")
+        return re.search(r'<aside class="notice".*?</aside>', front, re.DOTALL)[0]
+
+    assert "<details>" not in notice("short")
+    monkeypatch.setattr(publish, "LONG_REASON", 10)
+    seen, folded = notice("long").split("<details>")
+    assert "it is not evidence" in seen and "The profile is quick" in seen
+    assert "The A/A control behaves." in folded
+
+
 def test_a_quick_run_whose_notebooks_say_nothing_on_trust_carries_a_warning(tmp_path):
     report = publish_example(tmp_path, profile="quick")
     assert "Quick profile: not evidence." in (report / "index.html").read_text(encoding="utf-8")
