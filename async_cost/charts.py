@@ -46,7 +46,9 @@ DARK = {
     SKY: "#8fd0f5",
 }
 
-VERDICT_COLOURS = {"slower": VERMILLION, "faster": BLUE, "same": GREEN, "undecided": MUTED}
+#: What a row is called that has no verdict beside rows that have one.
+NO_EVIDENCE = "no evidence"
+VERDICT_COLOURS = {"slower": VERMILLION, "faster": BLUE, "same": GREEN, "undecided": MUTED, NO_EVIDENCE: PURPLE}
 
 # JupyterLab 4.6 draws Vega-Lite 5; Altair 6 writes Vega-Lite 6. The charts below mean the same in both, so they
 # are stored under the older name, and without the `$schema` line that would make either renderer complain.
@@ -162,12 +164,14 @@ def ratio_intervals(
     """One row a variant: the ratio as a stroke on its interval and as a number, against a rule at 1.
 
     Columns: `label`, ratio, low, high; optional `published` (ratio, null where there is none: a hollow
-    diamond below ours) and `verdict` (slower, faster, same, undecided: the colour). `title` replaces the
+    diamond below ours) and `verdict` (slower, faster, same, undecided: the colour; null beside others is "no evidence"). `title` replaces the
     axis title. A line break in a label begins its next line. The numbers have the digits that the interval supports.
     """
     _require(frame, [label, "ratio", "low", "high"])
     shown = [words.bare_ratio(*row) for row in frame.select("ratio", "low", "high").iter_rows()]
     frame = frame.with_columns(pl.Series("shown", shown))
+    if _has_values(frame, "verdict"):
+        frame = frame.with_columns(pl.col("verdict").cast(pl.String).fill_null(NO_EVIDENCE))
     published = _has_values(frame, "published")
     title = title or f"time / time of {baseline}, same round (1 = as fast)"
     scale = alt.Scale(type="log" if log else "linear", domain=_ratio_domain(frame, log), nice=False)
@@ -228,7 +232,9 @@ def side_by_side(
         "axis": alt.Axis(grid=False),
     }
     names = alt.Axis(domain=False, ticks=False, grid=False, labelLimit=0, labelExpr=r"split(datum.label, '\n')")
-    frame = frame.with_columns(pl.col(label).map_elements(lambda text: "\n".join(textwrap.wrap(text, 20)), pl.String))
+    frame = frame.with_columns(
+        pl.col(label).map_elements(lambda text: "\n".join(textwrap.wrap(text, 20, break_long_words=False)), pl.String)
+    )
     base = alt.Chart(frame).encode(
         y=alt.Y(f"{label}:N", sort=None, title=None, axis=names),
         tooltip=[
@@ -472,8 +478,12 @@ def _log_axis(values: Sequence[float | None], **options: Any) -> alt.Axis:
 
 
 def _axis_at(ticks: Sequence[float], **options: Any) -> alt.Axis:
-    """An axis with these ticks. Without its count, the renderer thins them out to the number that the theme asks for."""
-    return alt.Axis(values=list(ticks), tickCount=len(ticks), format="~g", **options)
+    """An axis with these ticks, each with all its digits.
+
+    Without its count, the renderer thins them out to the number that the theme asks for. With a plain format it rounds them to the digits
+    that this many ticks over the whole axis would need.
+    """
+    return alt.Axis(values=list(ticks), tickCount=len(ticks), labelExpr="format(datum.value, '~g')", **options)
 
 
 def _apart(thresholds: Sequence[float], values: Sequence[float | None], log: bool) -> list[float]:

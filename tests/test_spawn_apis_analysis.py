@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 from told import VERDICTS, Told, check_alts, check_form, read, tell
 
-from async_cost import boxing, spawn_apis
+from async_cost import boxing, charts, spawn_apis
 from async_cost.load import load_run
 from async_cost.measured import Measured
 from async_cost.spawn_apis import DROPPED, JOINED, LOOP, LOOP_DROPPED, ONE_THREAD, ONE_WORKER, SIZES, STUDY, THREADS
@@ -323,6 +323,23 @@ def test_boxes_of_spawns_are_read_with_all_other_boxes(effect_run):
     first = found.row(by_predicate=(pl.col("one") == "LocalSpawn") & (pl.col("parameter") == DROPPED), named=True)
     assert first["added_ns"] == pytest.approx(20, abs=3), "for one spawn"
     assert first["verdict"] == "slower" and first["allocations"] == pytest.approx(1)
+
+
+# -- charts --------------------------------------------------------------------------------------------------
+
+
+def test_a_row_without_verdict_is_drawn_beside_rows_that_have_one():
+    frame = pl.DataFrame({"variant": ["a", "b"], "ratio": [1.2, 1.1], "low": [1.1, 1.0], "high": [1.3, 1.2]})
+    chart = charts.ratio_intervals(frame.with_columns(verdict=pl.Series(["slower", None])), description="Two rows.")
+    svg = charts.static_svg(chart.to_dict(), charts.WIDE)
+    assert "no evidence" in svg and svg.count(f'stroke="{charts.PURPLE}"') >= 2, "interval and estimate"
+
+
+def test_ticks_are_not_rounded_to_one_another():
+    frame = pl.DataFrame({"variant": ["a"], "ratio": [1.1], "low": [0.97], "high": [1.249]})
+    svg = charts.static_svg(charts.ratio_intervals(frame, description="One row.").to_dict(), charts.WIDE)
+    shown = [float(tick) for tick in re.findall(r">(1(?:\.\d+)?)</text>", svg)]
+    assert {1.05, 1.15} <= set(shown)
 
 
 # -- form ----------------------------------------------------------------------------------------------------
