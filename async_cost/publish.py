@@ -73,7 +73,7 @@ class Page:
     trust: Markup | None
     trusted: bool
     #: The studies that the page reads, and whether each may be believed.
-    verdicts: dict[str, bool]
+    verdicts: dict[str, str]
     has_charts: bool
     has_claims: bool
     pdf: str | None = None
@@ -233,7 +233,7 @@ def _join_code(content: nbformat.NotebookNode) -> None:
 class Said:
     text: str
     trusted: bool
-    studies: dict[str, bool] | None
+    studies: dict[str, str] | None
 
 
 def _tagged(content: nbformat.NotebookNode, tag: str) -> Said | None:
@@ -250,15 +250,20 @@ def _tagged(content: nbformat.NotebookNode, tag: str) -> Said | None:
     text = "\n\n".join(output.data["text/markdown"] for output in outputs)
     metadata = [output.get("metadata", {}) for output in outputs]
     named = [one["studies"] for one in metadata if "studies" in one]
-    studies = {study: bool(trusted) for some in named for study, trusted in some.items()} if named else None
+    studies = {study: _belief(trusted) for some in named for study, trusted in some.items()} if named else None
     return Said(text, all(one.get("trusted", True) for one in metadata), studies)
 
 
-def _verdicts(notebook: Path, trust: Said | None) -> dict[str, bool]:
+def _belief(trusted: object) -> str:
+    """What a notebook says of a study, true, false or "in part" (some groups of its comparisons hold), as an entry of BELIEFS."""
+    return IN_PART if trusted == IN_PART else "yes" if trusted else "no"
+
+
+def _verdicts(notebook: Path, trust: Said | None) -> dict[str, str]:
     """The verdict on each study that a page reads; the page's own name stands for them where it names none."""
     if trust is None:
         return {}
-    return {notebook.stem: trust.trusted} if trust.studies is None else trust.studies
+    return {notebook.stem: _belief(trust.trusted)} if trust.studies is None else trust.studies
 
 
 # -- a run ----------------------------------------------------------------------------------------
@@ -345,7 +350,7 @@ class _Report:
             title=page.heading,
             heading=page.heading,
             answer=page.answer,
-            verdicts=page.verdicts,
+            verdicts=[(study, belief.replace(" ", "-"), BELIEFS[belief]) for study, belief in page.verdicts.items()],
             summary=Markup(markup.plain(page.answer or page.heading)),
             here=page.study,
             body=page.body,
@@ -424,6 +429,9 @@ def _icon() -> Markup:
     return Markup(f"data:image/svg+xml,{quote(ICON)}")
 
 
+#: What may be said of a study, for those who read a page: as its words, and as a class of the style.
+IN_PART = "in part"
+BELIEFS = {"yes": "may be believed", IN_PART: "may be believed in part", "no": "is not evidence"}
 #: Length, as HTML, from which on reasons not to rely on a run are folded: more than a few sentences.
 LONG_REASON = 1500
 
@@ -444,7 +452,7 @@ def _notices(info: dict[str, Any], pages: Sequence[Page]) -> list[provenance.Not
         quick = "The profile is quick, which shows that everything works and is never evidence. "
         short = quick if info.get("profile") == "quick" else ""
         text = Markup("{}<details><summary>The reasons, one by one</summary>{}</details>").format(short, text)
-    some = any(good for page in pages for good in page.verdicts.values())
+    some = any(belief != "no" for page in pages for belief in page.verdicts.values())
     head = "Not all of this run is evidence." if some else "Do not rely on this run: it is not evidence."
     return [provenance.Notice(head, text), *others]
 

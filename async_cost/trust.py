@@ -30,13 +30,20 @@ class Trust:
 
     `reasons` say why it is not (empty when trusted), `remarks` what else a reader should know. Both are sentences in
     Markdown, words of the run escaped. `controls` holds bench, variant, parameter, ratio, low, high, q1, q3, rounds, group, limit of the
-    controls.
+    controls. `partly` says that the controls of some groups hold though the study as a whole is not trusted: what is compared in them may be
+    believed, by `trust` of that group.
     """
 
     trusted: bool
     reasons: tuple[str, ...]
     remarks: tuple[str, ...]
     controls: pl.DataFrame
+    partly: bool = False
+
+    @property
+    def extent(self) -> bool | str:
+        """What a page says of the study: true, false or "in part"."""
+        return self.trusted or ("in part" if self.partly else False)
 
     def label(self, text: str) -> str:
         """`text`, unless the run is trusted marked as no more than what it showed: for what is said without a verdict."""
@@ -66,7 +73,9 @@ def trust(run: Run, study: str, limit: float | None = None, group: str | None = 
         *_missing_controls(due, controls),
         *(reason for row in controls.iter_rows(named=True) for reason in _control_reasons(row, row["limit"])),
     ]
-    return Trust(not reasons, tuple(reasons), tuple(_remarks(run, study)), controls)
+    failing = {row["group"] for row in controls.iter_rows(named=True) if _control_reasons(row, row["limit"])}
+    partly = bool(reasons) and not _profile_reason(run.info.profile) and bool(set(controls["group"]) - failing)
+    return Trust(not reasons, tuple(reasons), tuple(_remarks(run, study)), controls, partly)
 
 
 def origin(run: Run, study: str) -> str:

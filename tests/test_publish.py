@@ -109,12 +109,14 @@ def test_the_answer_stands_directly_under_the_title(report):
 def test_every_page_has_the_verdict_on_its_studies_at_its_top(tmp_path):
     run = write_run(tmp_path / "run", run_info())
     one = write_notebook(tmp_path / "zero-cost.ipynb")
-    several = write_notebook(tmp_path / "boxing.ipynb", trusted=False, studies={"ladder": True, "<b>zero": False})
+    several = write_notebook(
+        tmp_path / "boxing.ipynb", trusted=False, studies={"ladder": True, "<b>zero": False, "ring": "in part"}
+    )
     pages = publish.publish(run, [one, several], tmp_path / "report", pdf=False)
     told = [re.sub(r"<[^>]+>", " ", _verdicts(page.read_text(encoding="utf-8"))) for page in pages[1:]]
     alone, both = (" ".join(text.split()) for text in told)
     assert alone == "zero-cost may be believed"
-    assert both == "&lt;b&gt;zero is not evidence ladder may be believed"
+    assert both == "&lt;b&gt;zero is not evidence ladder may be believed ring may be believed in part"
     notice = pages[2].read_text(encoding="utf-8")
     assert "Not all of this run is evidence." in notice and "Do not rely on this run" not in notice
 

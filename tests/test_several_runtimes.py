@@ -79,6 +79,7 @@ def test_a_group_that_cannot_be_trusted_takes_the_verdict_from_its_own_compariso
     assert not judged.trusted
     assert ["`tokio (A/A)` in `multi_thread/spawn` differs" in reason for reason in judged.reasons] == [True]
     assert trust(run, STUDY, group="").trusted and not trust(run, STUDY, group="threads").trusted
+    assert trust(run, STUDY).extent == "in part"
     found = verdicts(run)
     assert found[SMOL] == "slower" and found[SMOLS] is None
 
