@@ -1854,14 +1854,7 @@ impl<C: Cells, T> Table<T> for Indices<C, T> {
 // By reference, nothing is looked up, and nothing is checked: who has a key has a row.
 
 // %%
-/// By reference to a cell that never moves.
-enum Direct {}
-
-impl Lookup for Direct {
-    const NAME: &'static str = "reference";
-    type Table<C: Cells, T> = References<C, T>;
-}
-
+/// Rows that never move, so that their addresses are their keys.
 struct References<C: Cells, T> {
     rows: Box<[Row<C, T>]>,
     first_vacant: Cell<usize>,
@@ -1944,6 +1937,14 @@ impl<C: Cells, T> Table<T> for References<C, T> {
     fn len(&self) -> usize {
         self.used.get()
     }
+}
+
+/// By reference to a cell that never moves.
+enum Direct {}
+
+impl Lookup for Direct {
+    const NAME: &'static str = "reference";
+    type Table<C: Cells, T> = References<C, T>;
 }
 
 // %% [markdown]
