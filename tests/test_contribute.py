@@ -65,8 +65,8 @@ def test_packing_leaves_no_trace_and_is_done_once(tmp_path):
         ({"profile": "quick"}, "the profile is quick"),
         ({"controls": {OFF: 1.05, ON: 1.0}}, "differs from its twin"),
         (
-            {"changes": {"machine.kernel": "Linux built in /home/somebody/linux"}},
-            "names the folder '/home/somebody/linux'",
+            {"changes": {"machine.kernel": "Linux built in /mnt/elsewhere/linux"}},
+            "names the folder '/mnt/elsewhere/linux'",
         ),
         ({"changes": {"command": r"make C:\Users\Some"}}, "names the folder"),
         ({"changes": {"ended": "2025-01-01T00:00:00Z"}}, "the end lies before the start"),

@@ -168,7 +168,7 @@ def test_the_copies_of_the_notebook_differ_in_their_settings_alone():
 
 
 def test_what_is_recorded_of_a_failure_names_no_folder():
-    message = "cargo exited with 1:\n/home/me/x/measure.ipynb: `/home/me/y.rs` is not ../there"
+    message = "cargo exited with 1:\n/elsewhere/x/measure.ipynb: `/elsewhere/y.rs` is not ../there"
     assert experiments.public(message) == "measure.ipynb: `y.rs` is not ../there"
 
 

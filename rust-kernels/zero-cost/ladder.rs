@@ -1939,6 +1939,10 @@ impl<C: Cells, T> Table<T> for References<C, T> {
     }
 }
 
+// %% [markdown]
+// With its table complete, the second way can be named.
+
+// %%
 /// By reference to a cell that never moves.
 enum Direct {}
 
