@@ -1836,28 +1836,29 @@ pub fn prove(key: &Key, world: World, load: Load, limit: Duration) -> Result<Cou
 // Which differences are large enough to matter, and how well must the control agree with itself? On one thread
 // a ring is a computation, with an allocation or three for each spawn; 2 % is what we ask for. Several
 // threads meet by chance. How many wake-ups find the other thread asleep depends on what the operating system
-// does at that moment, and it does something else in each round. There we ask for 5 %. And each load has a noise
-// of its own, a small ring on several threads most. So each load is a group with a control of its own, and a
-// noisy one does not spoil the others.
+// does at that moment, and it does something else in each round: from one trial to the next the same ring
+// differs by 10 to 30 %. There we ask for 10 %. And each load has a noise of its own, a small ring on several
+// threads most. So each load is a group with a control of its own, and a noisy one does not spoil the others.
 //
-// One ring of 200 nodes takes tens of milliseconds, so a trial has two of them where others have ten samples,
-// and there are fewer rounds than usual. Processor time is taken besides wall time: on several threads a
-// spawn that costs 2 ns of wall time may cost several times that in processor time.
+// Trials differ from each other by far more than samples of one trial, for each trial has a runtime of its
+// own. So a trial has one sample or two where others have ten, and there is time for more rounds. Processor time
+// is taken besides wall time: on several threads a spawn that costs 2 ns of wall time may cost several times
+// that in processor time.
 
 // %%
 /// The group of comparisons under this load, and the half-width of what counts as equal there.
 fn group(subject: &Subject, parameter: &str) -> (String, f64) {
     let (threads, limit) =
-        if subject.threads == Threads::Caller { ("one thread", 0.02) } else { ("threads", 0.05) };
+        if subject.threads == Threads::Caller { ("one thread", 0.02) } else { ("threads", 0.1) };
     (format!("{threads}, {parameter}"), limit)
 }
 
 /// Samples in a trial of this work.
 fn samples(work: Work) -> u32 {
     match work {
-        Work::Ring(nodes) if nodes < NODES[1] => 10,
-        Work::Ring(_) => 2,
-        Work::Loop(_) => 5,
+        Work::Ring(nodes) if nodes < NODES[1] => 2,
+        Work::Ring(_) => 1,
+        Work::Loop(_) => 2,
     }
 }
 
@@ -1872,12 +1873,9 @@ fn baseline(subject: &Subject, parameter: &str, keys: &[Key]) -> Option<Key> {
 }
 
 // %%
-/// All subjects under all their loads, proven.
-///
-/// # Errors
-/// If one of them does other work than it should, or none.
+/// All subjects under all their loads, proven. One whose proof fails is left out, and named.
 #[inline]
-pub fn study() -> Result<Study, UnequalWork> {
+pub fn study() -> Study {
     let subjects = subjects();
     let loads = |subject: &Subject| subject.loads(processors());
     let named = subjects
@@ -1885,14 +1883,15 @@ pub fn study() -> Result<Study, UnequalWork> {
         .flat_map(|subject| loads(subject).into_iter().map(|(_, parameter)| subject.key(&parameter)));
     let keys: Vec<Key> = named.collect();
     let mut study =
-        Study::new("spawn-apis").rounds(3, 36, 120).isolated(LIMIT).resources().instructions(false);
+        Study::new("spawn-apis").rounds(3, 60, 240).isolated(LIMIT).resources().instructions(false);
     for subject in &subjects {
         for (load, parameter) in loads(subject) {
             let (key, world) = (subject.key(&parameter), subject.code.world);
-            let counts = prove(&key, world, load, LIMIT)?;
+            let proof = prove(&key, world, load, LIMIT);
+            let counts = expected(load.work);
             let (group, limit) = group(subject, &parameter);
             study = study.group(group, limit).samples(samples(load.work));
-            study = study.bench(key.clone(), move |bencher: &mut Bencher| {
+            study = study.proven(key.clone(), proof, move |bencher: &mut Bencher| {
                 let nobody = Witness::default();
                 world(load, &mut |iterate| bencher.iter(&mut || iterate(&nobody)));
             });
@@ -1910,7 +1909,7 @@ pub fn study() -> Result<Study, UnequalWork> {
             }
         }
     }
-    Ok(study)
+    study
 }
 
 // %% [markdown]
@@ -1952,15 +1951,15 @@ mod tests {
 // %% [markdown]
 // # Measurement
 //
-// Rounds follow one another; each runs everything above in an order drawn by lot, each trial in a process of
-// its own.
+// Rounds follow one another; each runs everything above, load after load, in an order drawn by lot, each trial
+// in a process of its own.
 //
 // `quick` takes less than half a minute and shows that everything works; it is not evidence. For that, set the
 // environment variable `ASYNC_COST_PROFILE` to `standard` or `thorough` before you start the kernel.
 
 // %% tags=["active-ipynb"]
 // let profile = harness::Profile::from_env().unwrap_or_else(harness::stop);
-// let outcome = study().unwrap_or_else(harness::stop).measure(&profile).unwrap_or_else(harness::stop);
+// let outcome = study().measure(&profile).unwrap_or_else(harness::stop);
 // println!("{outcome}");
 
 // %% [markdown]

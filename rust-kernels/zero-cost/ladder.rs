@@ -81,16 +81,16 @@ use zero_cost::{
 // `tests/loom.rs` does that to the executor below, as it stands here.
 
 // %%
-/// What threads share: of the standard library, or of loom in builds with `--cfg loom`.
+/// What threads share: of the standard library, or of loom in builds with `--cfg under_loom`.
 mod threads {
-    #[cfg(loom)]
+    #[cfg(under_loom)]
     pub use loom::{
         cell::Cell as OwnersCell,
         sync::Mutex,
         sync::atomic::{AtomicBool, AtomicU64, Ordering},
         thread::{self, Thread, ThreadId},
     };
-    #[cfg(not(loom))]
+    #[cfg(not(under_loom))]
     pub use std::{
         cell::Cell as OwnersCell,
         sync::Mutex,
@@ -399,11 +399,11 @@ unsafe impl Sync for Block {}
 fn thread_number() -> u64 {
     // Not loom's, which may not be static: numbers need no order but their own.
     static NEXT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(1);
-    #[cfg(not(loom))]
+    #[cfg(not(under_loom))]
     thread_local! {
         static MINE: Cell<u64> = const { Cell::new(0) };
     }
-    #[cfg(loom)]
+    #[cfg(under_loom)]
     loom::thread_local! {
         static MINE: Cell<u64> = Cell::new(0);
     }
@@ -557,10 +557,10 @@ impl AddressWaker {
 // %%
 /// Blocks that nobody owns.
 fn pool() -> &'static Mutex<Vec<&'static Block>> {
-    #[cfg(not(loom))]
+    #[cfg(not(under_loom))]
     static POOL: Mutex<Vec<&Block>> = Mutex::new(Vec::new());
     // What loom makes lives for one of its executions.
-    #[cfg(loom)]
+    #[cfg(under_loom)]
     loom::lazy_static! {
         static ref POOL: Mutex<Vec<&'static Block>> = Mutex::new(Vec::new());
     }
@@ -3062,6 +3062,7 @@ impl<'r, 's, R: Rung, F: Future<Output = ()> + 'r> RungExecutor<'r, 's, R, F> {
     }
 }
 
+// %%
 /// The world of a rung.
 fn rung<R: Rung, D: OpensDoors>(load: Load, drive: Drive<'_>) {
     let stats = R::Share::own(Stats::new(load.syscalls));

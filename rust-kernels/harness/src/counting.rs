@@ -154,18 +154,22 @@ fn count(study: &Study) -> Result<bool, Error> {
 
 /// How often `run` allocates, on all threads together: for tests of programs that use [`CountingAllocator`].
 ///
+/// `run` is counted three times and the least number taken, since a test program has a thread of its own, which
+/// allocates now and then to keep track of the tests.
+///
 /// # Panics
 /// If the program does not use it.
 pub fn count_allocations(run: &mut dyn FnMut()) -> u64 {
     require_allocator().unwrap_or_else(|error| panic!("{error}"));
-    around(run);
-    take_counted().last().map_or(0, |[allocations, _]| *allocations)
+    take_counted();
+    (0..3).for_each(|_| around(run));
+    take_counted().iter().map(|[allocations, _]| *allocations).min().unwrap_or(0)
 }
 
 /// Without its allocator, a program would report zero allocations for everything.
 fn require_allocator() -> Result<(), Error> {
     around(&mut || drop(black_box(Box::new(1_u8))));
-    if ALLOCATIONS.load(Ordering::Relaxed) == 1 {
+    if ALLOCATIONS.load(Ordering::Relaxed) > 0 {
         return Ok(());
     }
     let reason = "this program does not use it; add `#[global_allocator] static A: CountingAllocator = CountingAllocator;`";

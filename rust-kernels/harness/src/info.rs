@@ -1,6 +1,6 @@
 //! run.json: what is known about a run besides its numbers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::machine::{self, Machine};
 use crate::outcome::Failure;
 use crate::repository::{self, Git, Versions};
 use crate::study::Comparison;
-use crate::{Error, Key, Profile, kernel};
+use crate::{Error, Key, Profile, kernel, rounds};
 
 /// Version of the fields below. Readers refuse others.
 const SCHEMA_VERSION: u32 = 1;
@@ -254,6 +254,20 @@ impl StudyInfo {
             error: failed.error.clone(),
         };
         self.failed.iter().map(failure).collect()
+    }
+
+    /// The block of each key in every round, by what is compared with what.
+    pub(crate) fn blocks(&self, keys: &[Key]) -> Vec<usize> {
+        let indices: HashMap<&Key, usize> = keys.iter().zip(0..).collect();
+        let index = |bench: &str, variant: &str, parameter: &str| {
+            indices.get(&Key::new(bench, variant, parameter)).copied()
+        };
+        let pair = |entry: &ComparisonEntry| {
+            let one = index(&entry.bench, &entry.variant, &entry.parameter)?;
+            let other = index(&entry.baseline_bench, &entry.baseline_variant, &entry.baseline_parameter)?;
+            Some((one, other))
+        };
+        rounds::blocks(keys.len(), self.comparisons.iter().filter_map(pair))
     }
 
     pub(crate) fn complete(&mut self) {

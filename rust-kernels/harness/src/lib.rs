@@ -1,7 +1,7 @@
 //! Measures variants in interleaved rounds and exports raw samples with their provenance.
 //!
 //! A [`Study`] names variants by [`Key`]; each is a function that sets itself up and hands its workload to a
-//! [`Bencher`]. [`Study::measure`] runs every variant once per round, in a fresh random order, because a
+//! [`Bencher`]. [`Study::measure`] runs every variant once per round, in a fresh random order of what is compared with each other, because a
 //! machine drifts: only times of the same round can be compared. Statistics are left to the analysis; this
 //! crate keeps every sample.
 //!

@@ -101,12 +101,13 @@ impl Measurement<'_> {
         let failures = section.failures();
         let mut failed: Vec<bool> =
             keys.iter().map(|key| failures.iter().any(|failure| failure.key == *key)).collect();
-        let seed = section.seed;
+        let (seed, blocks) = (section.seed, section.blocks(&keys));
         let plan = Plan {
             study: self.study.name(),
             keys: &keys,
             samples: self.variants.iter().map(|variant| variant.samples).collect(),
             seed,
+            blocks: blocks.clone(),
             rounds: self.profile.rounds,
             failed: failed.clone(),
         };
@@ -118,7 +119,7 @@ impl Measurement<'_> {
         progress.begin(first, self.variants.len());
         for round in first..self.profile.rounds {
             let (mut rows, mut metric_rows) = (Vec::new(), Vec::new());
-            for (position, index) in rounds::order(seed, round, keys.len()).into_iter().enumerate() {
+            for (position, index) in rounds::order(seed, round, &blocks).into_iter().enumerate() {
                 if waiting.is_over() {
                     return Err(Error::Abandoned);
                 }
@@ -152,7 +153,8 @@ impl Measurement<'_> {
             (0..plan.keys.len()).partition(|index| plan.failed[*index]);
         let keys = |indices: Vec<usize>| indices.into_iter().map(|index| plan.keys[index].clone());
         let (failed, left): (Vec<Key>, Vec<Key>) = (keys(failed).collect(), keys(left).collect());
-        let expected = self.study.resources && !left.is_empty();
+        let noted = |key: &Key| self.variants.iter().any(|variant| variant.key == *key && variant.resources);
+        let expected = left.iter().any(noted);
         let whole = metrics.whole_rounds(first, &failed, expected);
         metrics.cut(whole, &left)?;
         if whole == first {
@@ -171,8 +173,8 @@ impl Measurement<'_> {
         metrics: &mut Metrics,
         index: usize,
     ) -> Result<Option<Vec<Sample>>, Error> {
-        let Variant { key, function, samples } = &self.variants[index];
-        let trial = Trial { engine: Rc::clone(engine), samples: *samples, resources: self.study.resources };
+        let Variant { key, function, samples, resources } = &self.variants[index];
+        let trial = Trial { engine: Rc::clone(engine), samples: *samples, resources: *resources };
         let outcome = self.study.shielded(|| bencher::call(&**function, Mode::Trial(Rc::new(trial))));
         let accepted = outcome.and_then(|samples| match metrics.accept(key, &samples) {
             Ok(()) => Ok(samples),

@@ -12,7 +12,7 @@ use crate::info::Settings;
 use crate::key::validate_word;
 use crate::outcome::Outcome;
 use crate::profile::SAMPLES;
-use crate::{Bencher, Error, Key, Profile, isolation};
+use crate::{Bencher, Error, Key, Profile, UnequalWork, isolation};
 
 /// Sets a variant up and hands its workload to the bencher.
 pub(crate) type Function = Rc<dyn Fn(&mut Bencher)>;
@@ -39,6 +39,7 @@ struct Bench {
     function: Function,
     group: Group,
     samples: usize,
+    resources: bool,
 }
 
 /// Comparisons that are judged alike.
@@ -90,8 +91,8 @@ pub struct Study {
     rounds: Option<[u32; 3]>,
     /// Limit of each call of a variant, when each has a process of its own.
     isolated: Option<Duration>,
-    /// Whether samples say what the process used meanwhile.
-    pub(crate) resources: bool,
+    /// Whether samples of the keys that are added next say what the process used meanwhile.
+    resources: bool,
     /// Whether callgrind can count this study.
     pub(crate) instructions: bool,
 }
@@ -101,6 +102,8 @@ pub(crate) struct Variant {
     pub(crate) key: Key,
     pub(crate) function: Function,
     pub(crate) samples: usize,
+    /// Whether its samples say what the process used meanwhile.
+    pub(crate) resources: bool,
 }
 
 impl Study {
@@ -139,8 +142,24 @@ impl Study {
             function: Rc::new(function),
             group: self.group.clone(),
             samples: self.samples,
+            resources: self.resources,
         });
         self
+    }
+
+    /// Adds a variant whose proof of equal work came out like this. If that failed, because the counts are wrong or because the
+    /// variant hung or crashed in its process, it is never run: it is listed as failed, with what the proof says, and the
+    /// others are measured.
+    pub fn proven<T>(
+        self,
+        key: Key,
+        proof: Result<T, UnequalWork>,
+        function: impl Fn(&mut Bencher) + 'static,
+    ) -> Self {
+        match proof {
+            Ok(_) => self.bench(key, function),
+            Err(wrong) => self.bench(key, move |bencher: &mut Bencher| bencher.fail(wrong.to_string())),
+        }
     }
 
     /// Compares `key` with `baseline` instead of the baseline that the default rule gives it. Both are among the
@@ -206,9 +225,9 @@ impl Study {
         self
     }
 
-    /// Adds to each sample what the process used while it was taken: `cpu_ns` (user and system time of all threads),
-    /// `voluntary_switches` and `involuntary_switches`. They go to `<study>.metrics.csv`. Best with
-    /// [`isolated`](Self::isolated), so that nothing else runs in the process.
+    /// Adds to each sample of the variants that are added from here on what the process used while it was taken: `cpu_ns`
+    /// (user and system time of all threads), `voluntary_switches` and `involuntary_switches`. They go to
+    /// `<study>.metrics.csv`. Best with [`isolated`](Self::isolated), so that nothing else runs in the process.
     pub fn resources(mut self) -> Self {
         self.resources = true;
         self
@@ -317,6 +336,7 @@ impl Study {
             key,
             function: Rc::clone(&bench.function),
             samples: bench.samples,
+            resources: bench.resources,
         };
         let mut variants: Vec<Variant> =
             self.benches.iter().map(|bench| variant(bench.key.clone(), bench)).collect();
@@ -640,6 +660,23 @@ mod tests {
         assert_eq!(rounds(&study(1).more_rounds(3)), Profile::BUILT_IN_ROUNDS.map(|rounds| 3 * rounds));
         let test = Profile { name: "test".to_owned(), rounds: 7, ..Profile::quick() };
         assert_eq!(study(1).rounds(1, 2, 3).profile(&test).rounds, 7, "a test says itself how much");
+    }
+
+    #[test]
+    fn a_variant_whose_proof_failed_is_never_run_and_says_why() {
+        let key = |variant| Key::new("b", variant, "");
+        let lost = isolation::isolated(Duration::from_millis(100), std::thread::park);
+        let lost = lost.map_err(|end| UnequalWork::from(format!("{}: {end}", key("lost"))));
+        let study = Study::new("s")
+            .baseline("good")
+            .proven(key("good"), Ok(()), nothing)
+            .proven(key("lost"), lost, |_: &mut Bencher| panic!("it is run"))
+            .control_of(key("lost"));
+        study.run_once(&key("good")).expect("its proof was right");
+        for key in &study.keys()[1..] {
+            let message = study.run_once(key).unwrap_err().to_string();
+            assert!(message.contains("b/lost: did not end within 100ms"), "{message}");
+        }
     }
 
     #[test]

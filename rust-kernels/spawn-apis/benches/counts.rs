@@ -4,5 +4,5 @@
 static ALLOCATOR: harness::counting::CountingAllocator = harness::counting::CountingAllocator;
 
 fn main() {
-    harness::counting::main(spawn_apis::study().unwrap_or_else(harness::stop));
+    harness::counting::main(spawn_apis::study());
 }

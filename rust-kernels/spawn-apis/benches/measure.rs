@@ -1,8 +1,7 @@
 //! The notebook's measurement without the notebook: `cargo bench -p spawn-apis --bench measure`.
 
 fn main() -> Result<(), harness::Error> {
-    let study = spawn_apis::study().unwrap_or_else(harness::stop);
-    let outcome = study.measure(&harness::Profile::from_env()?)?;
+    let outcome = spawn_apis::study().measure(&harness::Profile::from_env()?)?;
     println!("{outcome}");
     Ok(())
 }

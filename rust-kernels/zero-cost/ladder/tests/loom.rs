@@ -1,8 +1,8 @@
 //! The frontier's executor, with its real wakers, in every order in which threads can meet.
 //!
-//! `RUSTFLAGS="--cfg loom" cargo test -p zero-cost-ladder --test loom --release`; without `--cfg loom` there is nothing here.
+//! `RUSTFLAGS="--cfg under_loom" cargo test -p zero-cost-ladder --test loom --release`; without `--cfg under_loom` there is nothing here.
 //! A lost wake shows as a deadlock, because the executor sleeps for ever; a missing order shows as a race for the cells.
-#![cfg(loom)]
+#![cfg(under_loom)]
 
 use std::cell::RefCell;
 use std::future::poll_fn;
