@@ -1,0 +1,459 @@
+//! What the loop and the four styles promise, one promise a test.
+
+use std::cell::{Cell, RefCell};
+use std::future::{pending, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::rc::Rc;
+use std::task::{Poll, Waker};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use call_styles::{
+    ArcWakers, Begun, Build, Cancelled, Clock, Design, Direct, Epoll, Executor, Fibers, Fresh, InHeap,
+    InSortedVec, InTree, IndexWakers, Interest, Manual, Polling, Queue, Reused, Timed, TimerKind, yield_now,
+};
+use futures::future::{join, select};
+
+type Published = Build<Timed>;
+type Set<W, T, S, B> = Build<Timed, W, T, S, B, Manual>;
+type Arcs = Set<ArcWakers, InSortedVec, Polling, Reused>;
+type Indices = Set<IndexWakers, InHeap, Epoll, Fresh>;
+type Directly = Set<Direct, InTree, Polling, Reused>;
+
+const ZERO: Duration = Duration::ZERO;
+
+/// Runs a test with each of the designs, whose clocks stand still.
+macro_rules! with_all_designs {
+    ($($name:ident: $test:ident;)*) => {$(
+        #[test]
+        fn $name() {
+            $test(&Executor::<Arcs>::new().unwrap());
+            $test(&Executor::<Indices>::new().unwrap());
+            $test(&Executor::<Directly>::new().unwrap());
+        }
+    )*};
+}
+
+with_all_designs! {
+    a_call_that_does_not_wait_never_enters_the_loop: concluded_at_once;
+    detached_calls_begin_when_the_root_waits_in_order: in_order;
+    timers_fire_by_due_time_and_then_in_the_order_in_which_they_were_made: by_due_time;
+    the_root_leaves_the_loop_in_the_middle_of_a_pass: middle_of_a_pass;
+    a_wait_that_is_dropped_leaves_no_timer_behind: dropped_wait;
+    a_call_can_be_cancelled_once_and_wherever_it_is: cancelled;
+    a_task_may_call_others_and_cancel_itself: from_within;
+    a_panic_ends_its_task_and_nobody_else: panicking;
+    slots_are_used_again_last_in_first_out_by_futures_of_any_size: used_again;
+    whoever_is_left_is_dropped_with_the_executor: dropped_with_the_executor;
+    a_descriptor_is_awaited_by_one_at_a_time_with_a_timeout: readiness;
+}
+
+fn concluded_at_once<D: Design>(executor: &Executor<D>) {
+    assert_eq!(executor.call(async { 7 }), 7);
+    assert!(matches!(executor.call_nonblock(async { 7 }), Begun::Concluded(7)));
+    assert_eq!(executor.tenants(), 0);
+    let evaluation = executor.call_nonblock_eagerly(async { 7 });
+    assert!(evaluation.is_concluded());
+    assert_eq!(executor.block_on(evaluation), Ok(7));
+}
+
+fn in_order<D: Design>(executor: &Executor<D>) {
+    let order = Rc::new(RefCell::new(vec![]));
+    let note = |number| {
+        let order = Rc::clone(&order);
+        async move { order.borrow_mut().push(number) }
+    };
+    executor.call_and_forget(note(1));
+    let second = executor.call_detached(note(2));
+    executor.call_and_forget(note(3));
+    assert!(order.borrow().is_empty() && !second.is_concluded());
+    executor.block_on(second).unwrap();
+    assert_eq!(
+        *order.borrow(),
+        [1, 2, 3],
+        "a pass goes to its end before the root, who was woken by it, is resumed"
+    );
+}
+
+fn by_due_time<D: Design<Clock = Manual>>(executor: &Executor<D>) {
+    let event_loop = executor.event_loop();
+    let order = Rc::new(RefCell::new(vec![]));
+    for (number, after) in [(1, 30), (2, 10), (3, 20), (4, 10), (5, 0), (6, 30)] {
+        let (event_loop, order) = (Rc::clone(event_loop), Rc::clone(&order));
+        executor.call_nonblock(async move {
+            event_loop.wait(Duration::from_millis(after)).await;
+            order.borrow_mut().push(number);
+        });
+    }
+    executor.block_on(event_loop.wait(ZERO));
+    assert_eq!(order.take(), [5]);
+    event_loop.clock.advance(Duration::from_millis(25));
+    executor.block_on(event_loop.wait(ZERO));
+    assert_eq!(order.take(), [2, 4, 3]);
+    event_loop.clock.advance(Duration::from_secs(1));
+    executor.block_on(event_loop.wait(ZERO));
+    assert_eq!(order.take(), [1, 6]);
+}
+
+fn middle_of_a_pass<D: Design<Clock = Manual>>(executor: &Executor<D>) {
+    let event_loop = executor.event_loop();
+    let after = Rc::new(Cell::new(0));
+    let mut root = Box::pin(event_loop.wait(ZERO));
+    executor.block_on(poll_fn(|context| {
+        // The root's timer first, then one of a task that is due as well.
+        let polled = root.as_mut().poll(context);
+        if polled.is_pending() {
+            let (event_loop, after) = (Rc::clone(event_loop), Rc::clone(&after));
+            executor.call_nonblock(async move {
+                event_loop.wait(ZERO).await;
+                after.set(after.get() + 1);
+            });
+        }
+        polled
+    }));
+    assert_eq!(after.get(), 0, "the root left before it");
+    executor.block_on(yield_or_wait(executor));
+    assert_eq!(after.get(), 1, "the rest of the pass went on");
+}
+
+/// Lets the loop make a turn, whatever wakers it has.
+async fn yield_or_wait<D: Design>(executor: &Executor<D>) {
+    executor.event_loop().wait(ZERO).await;
+}
+
+fn dropped_wait<D: Design<Clock = Manual>>(executor: &Executor<D>) {
+    let event_loop = executor.event_loop();
+    let mut polled = false;
+    let mut wait = Some(Box::pin(event_loop.wait(Duration::from_millis(5))));
+    executor.block_on(poll_fn(|context| {
+        if let Some(mut wait) = wait.take() {
+            assert!(wait.as_mut().poll(context).is_pending());
+        }
+        polled = true;
+        Poll::Ready(())
+    }));
+    event_loop.clock.advance(Duration::from_secs(1));
+    let times = Cell::new(0);
+    executor.block_on(async {
+        let mut inner = pin!(event_loop.wait(ZERO));
+        poll_fn(|context| {
+            times.set(times.get() + 1);
+            inner.as_mut().poll(context)
+        })
+        .await;
+    });
+    assert!(polled);
+    assert_eq!(times.get(), 2, "the timer that was dropped woke nobody");
+}
+
+fn cancelled<D: Design>(executor: &Executor<D>) {
+    let alive = Rc::new(());
+    let task = || {
+        let alive = Rc::clone(&alive);
+        async move {
+            let _alive = alive;
+            pending::<()>().await;
+        }
+    };
+    let Begun::Waiting(waiting) = executor.call_nonblock(task()) else { panic!("it waits") };
+    let scheduled = executor.call_detached(task());
+    assert_eq!(Rc::strong_count(&alive), 3);
+    assert!(executor.cancel(&waiting) && executor.cancel(&scheduled));
+    assert!(!executor.cancel(&waiting) && !executor.cancel(&scheduled));
+    assert_eq!((Rc::strong_count(&alive), executor.tenants()), (1, 0));
+    assert_eq!(executor.block_on(waiting), Err(Cancelled));
+    // A new tenant of the same slot is not concerned.
+    let next = executor.call_detached(async { 1 });
+    assert!(!executor.cancel(&scheduled));
+    assert_eq!(executor.block_on(next), Ok(1));
+    assert_eq!(executor.block_on(scheduled), Err(Cancelled));
+}
+
+fn from_within<D: Design>(_: &Executor<D>) {
+    let shared = Rc::new(Executor::<D>::new().unwrap());
+    let inner = Rc::clone(&shared);
+    let sum = shared.call_detached(async move {
+        let Begun::Waiting(first) = inner.call_nonblock({
+            let event_loop = Rc::clone(inner.event_loop());
+            async move {
+                event_loop.wait(ZERO).await;
+                1
+            }
+        }) else {
+            panic!("it waits")
+        };
+        let second = inner.call_detached(async { 2 });
+        first.await.unwrap() + second.await.unwrap() + inner.call_nonblock_eagerly(async { 4 }).await.unwrap()
+    });
+    assert_eq!(shared.block_on(sum), Ok(7));
+    let own = Rc::new(RefCell::new(None));
+    let (mine, canceller) = (Rc::clone(&own), Rc::clone(&shared));
+    let evaluation = shared.call_detached(async move {
+        let evaluation = mine.take().expect("it was put there");
+        assert!(canceller.cancel(&evaluation));
+        pending::<()>().await;
+    });
+    own.replace(Some(evaluation));
+    shared.block_on(yield_or_wait(&shared));
+    assert_eq!(shared.tenants(), 0, "it ended after the poll in which it cancelled itself");
+}
+
+fn panicking<D: Design>(executor: &Executor<D>) {
+    let event_loop = executor.event_loop();
+    let outcome = catch_unwind(AssertUnwindSafe(|| executor.call(async { panic!("at once") })));
+    assert!(outcome.is_err());
+    executor.call_and_forget(async { panic!("in the loop") });
+    let survivor = executor.call_detached(async { 3 });
+    let outcome = catch_unwind(AssertUnwindSafe(|| executor.block_on(event_loop.wait(ZERO))));
+    assert!(outcome.is_err());
+    assert_eq!(executor.tenants(), 1);
+    assert_eq!(executor.block_on(survivor), Ok(3), "the rest of the pass goes on");
+    assert_eq!(executor.call(async { 4 }), 4);
+}
+
+fn used_again<D: Design>(executor: &Executor<D>) {
+    for round in 0..3 {
+        for size in [1_usize, 100, 1] {
+            let large = async move {
+                let bytes = vec![round; size];
+                let array = [round; 64];
+                yield_now_once().await;
+                bytes.len() + array.len()
+            };
+            let Begun::Waiting(first) = executor.call_nonblock(large) else { panic!("it waits") };
+            let Begun::Waiting(second) = executor.call_nonblock(async move {
+                yield_now_once().await;
+                size
+            }) else {
+                panic!("it waits")
+            };
+            assert_eq!(executor.tenants(), 2);
+            assert!(executor.cancel(&first) && executor.cancel(&second));
+            assert_eq!(executor.call(async move { size }), size);
+            executor.call(async {});
+        }
+    }
+    assert_eq!(executor.tenants(), 0);
+}
+
+/// Pending for ever after the first poll, without a waker: what is tested cancels it.
+async fn yield_now_once() {
+    pending::<()>().await;
+}
+
+fn dropped_with_the_executor<D: Design>(_: &Executor<D>) {
+    let executor = Executor::<D>::new().unwrap();
+    let alive = Rc::new(());
+    for _ in 0..3 {
+        let (kept, event_loop) = (Rc::clone(&alive), Rc::clone(executor.event_loop()));
+        executor.call_nonblock(async move {
+            let _kept = kept;
+            event_loop.wait(Duration::from_secs(1_000)).await;
+        });
+    }
+    drop(executor);
+    assert_eq!(Rc::strong_count(&alive), 1);
+}
+
+fn readiness<D: Design<Clock = Manual>>(executor: &Executor<D>) {
+    let event_loop = executor.event_loop();
+    let (reading, writing) = rustix::pipe::pipe().unwrap();
+    let now = Some(ZERO);
+    assert!(!executor.block_on(event_loop.await_readable(&reading, now)).unwrap());
+    assert!(executor.block_on(event_loop.await_writable(&writing, None)).unwrap());
+    let mut kept = event_loop.keep(&reading).unwrap();
+    let twice = executor.block_on(event_loop.await_readable(&reading, now));
+    assert_eq!(twice.unwrap_err().kind(), std::io::ErrorKind::AlreadyExists);
+    assert!(!executor.block_on(kept.ready(Interest::Readable, now)).unwrap());
+    rustix::io::write(&writing, b".").unwrap();
+    for _ in 0..2 {
+        assert!(executor.block_on(kept.ready(Interest::Readable, None)).unwrap());
+    }
+    drop(kept);
+    assert!(executor.block_on(event_loop.await_readable(&reading, None)).unwrap());
+    let file = std::fs::File::open("Cargo.toml").unwrap();
+    assert!(
+        executor.block_on(event_loop.await_readable(&file, None)).is_err(),
+        "plain files are always ready"
+    );
+}
+
+// -- wakers --------------------------------------------------------------------------------------------------
+
+/// Wakes from other threads end the sleep of the loop, however they meet it.
+fn woken_from_elsewhere<D: Design>() {
+    let executor = Executor::<D>::new().unwrap();
+    for round in 0..300_u64 {
+        let (mut thread, mut polls) = (None, 0);
+        let task = poll_fn(|context| {
+            polls += 1;
+            if polls == 1 {
+                let waker = context.waker().clone();
+                thread = Some(thread::spawn(move || {
+                    thread::sleep(Duration::from_micros(round % 7 * 10));
+                    waker.wake_by_ref();
+                    waker.wake();
+                }));
+                return Poll::Pending;
+            }
+            Poll::Ready(())
+        });
+        executor.block_on(task);
+        thread.unwrap().join().unwrap();
+    }
+}
+
+#[test]
+fn wakes_of_other_threads_end_the_sleep_of_the_loop() {
+    woken_from_elsewhere::<Build<Timed, ArcWakers, InSortedVec, Polling>>();
+    woken_from_elsewhere::<Build<Timed, ArcWakers, InSortedVec, Epoll>>();
+    woken_from_elsewhere::<Build<Timed, IndexWakers, InSortedVec, Polling>>();
+    woken_from_elsewhere::<Build<Timed, IndexWakers, InSortedVec, Epoll>>();
+}
+
+/// Wakers that outlive their loop wake nobody, here and on other threads.
+fn late_wakes<D: Design>() {
+    let executor = Executor::<D>::new().unwrap();
+    let waker = executor.block_on(poll_fn(|context| Poll::Ready(context.waker().clone())));
+    drop(executor);
+    let next = Executor::<D>::new().unwrap();
+    let clone: Waker = waker.clone();
+    thread::spawn(move || clone.wake()).join().unwrap();
+    waker.wake();
+    assert_eq!(next.call(async { 1 }), 1);
+}
+
+#[test]
+fn a_waker_may_outlive_its_loop() {
+    late_wakes::<Build<Timed, ArcWakers>>();
+    late_wakes::<Build<Timed, IndexWakers>>();
+}
+
+/// Two waits in one task, each by a waker of the combinator's own or of the loop's.
+fn combined<D: Design<Clock = Manual>>() {
+    let executor = Executor::<D>::new().unwrap();
+    let event_loop = executor.event_loop();
+    executor.block_on(join(event_loop.wait(ZERO), event_loop.wait(ZERO)));
+    let slow = pin!(event_loop.wait(Duration::from_secs(1_000)));
+    executor.block_on(select(slow, pin!(event_loop.wait(ZERO))));
+    executor.block_on(join(yield_now(), yield_now()));
+}
+
+#[test]
+fn real_wakers_bear_combinators() {
+    combined::<Arcs>();
+    combined::<Indices>();
+}
+
+#[test]
+fn without_wakers_a_wait_for_nothing_is_refused() {
+    let executor = Executor::<Build<Timed, Direct>>::new().unwrap();
+    let outcome = catch_unwind(AssertUnwindSafe(|| executor.block_on(pending::<()>())));
+    let message = outcome.unwrap_err();
+    assert!(message.downcast_ref::<&str>().unwrap().contains("nothing could ever happen"));
+}
+
+#[test]
+fn the_loop_sleeps_until_a_timer_is_due() {
+    fn sleeps<D: Design>() {
+        let executor = Executor::<D>::new().unwrap();
+        let (before, time) = (Instant::now(), Duration::from_millis(20));
+        executor.block_on(executor.event_loop().wait(time));
+        assert!(before.elapsed() >= time, "no timer fires early");
+    }
+    sleeps::<Published>();
+    sleeps::<Build<Timed, Direct, InHeap, Epoll>>();
+}
+
+#[test]
+fn the_root_does_not_wait_within_itself() {
+    let executor = Rc::new(Executor::<Published>::new().unwrap());
+    let inner = Rc::clone(&executor);
+    executor.call_and_forget(async move { inner.block_on(yield_now()) });
+    let outcome = catch_unwind(AssertUnwindSafe(|| executor.block_on(yield_now())));
+    assert!(outcome.unwrap_err().downcast_ref::<&str>().unwrap().contains("tasks await"));
+}
+
+// -- timers --------------------------------------------------------------------------------------------------
+
+/// Random insertions, cancellations and expiries against a list.
+fn random_timers<T: TimerKind>() {
+    let mut dice = fastrand::Rng::with_seed(3);
+    let mut queue = T::Queue::<u64>::default();
+    let mut model: Vec<(Duration, u64)> = vec![];
+    let mut tickets = vec![];
+    let mut now = Duration::ZERO;
+    for number in 0..5_000 {
+        match dice.usize(0..4) {
+            0 | 1 => {
+                let due = now + Duration::from_nanos(dice.u64(0..50));
+                tickets.push(queue.insert(due, number, number));
+                model.push((due, number));
+            }
+            2 if !tickets.is_empty() => {
+                let ticket = tickets.swap_remove(dice.usize(0..tickets.len()));
+                let cancelled = queue.replace(ticket, None);
+                let known = model.iter().position(|(_, number)| Some(*number) == cancelled);
+                assert_eq!(cancelled.is_some(), known.is_some());
+                known.map(|place| model.remove(place));
+                assert_eq!(queue.replace(ticket, None), None, "nobody is cancelled twice");
+            }
+            _ => {
+                now += Duration::from_nanos(dice.u64(0..40));
+                model.sort();
+                let due = model.iter().take_while(|(due, _)| *due <= now).count();
+                let expected: Vec<u64> = model.drain(..due).map(|(_, number)| number).collect();
+                let found: Vec<u64> = std::iter::from_fn(|| queue.pop_due(now)).collect();
+                assert_eq!(found, expected);
+            }
+        }
+        assert_eq!(queue.earliest(), model.iter().map(|(due, _)| *due).min());
+    }
+}
+
+#[test]
+fn all_timer_queues_fire_like_a_sorted_list() {
+    random_timers::<InSortedVec>();
+    random_timers::<InHeap>();
+    random_timers::<InTree>();
+}
+
+#[test]
+fn clocks_tell_the_time_since_the_loop_began() {
+    let manual = Manual::default();
+    manual.advance(Duration::from_secs(1));
+    manual.advance(Duration::from_secs(2));
+    assert_eq!(manual.now(), Duration::from_secs(3));
+}
+
+// -- fibers --------------------------------------------------------------------------------------------------
+
+#[test]
+fn a_fiber_waits_at_any_depth_and_its_stack_is_unwound_with_the_pool() {
+    for pooled in [true, false] {
+        let fibers = Fibers::<Build<Timed, Direct>>::new(pooled).unwrap();
+        let alive = Rc::new(());
+        let kept = Rc::clone(&alive);
+        let sum: call_styles::FiberProc<_> = Rc::new(move |inside, depth| {
+            fn dig(inside: &call_styles::Inside<'_, Build<Timed, Direct>>, depth: u64) -> u64 {
+                if depth == 0 {
+                    inside.wait(ZERO);
+                    inside.yield_now();
+                    return 0;
+                }
+                depth + dig(inside, depth - 1)
+            }
+            let _kept = Rc::clone(&kept);
+            dig(inside, depth)
+        });
+        assert_eq!(fibers.call(&sum, 10), 55);
+        let detached = fibers.call_detached(&sum, 3);
+        assert_eq!(fibers.block_on(detached), Ok(6));
+        fibers.call_and_forget(&sum, 2);
+        let Begun::Waiting(waiting) = fibers.call_nonblock(&sum, 1) else { panic!("it waits") };
+        assert_eq!(Rc::strong_count(&alive), 3, "on the stack of one fiber; the other has not begun");
+        drop((waiting, fibers, sum));
+        assert_eq!(Rc::strong_count(&alive), 1);
+    }
+}
