@@ -1,0 +1,180 @@
+//! Parking and waking of workers, with the real workers and handles, in every order in which threads can meet.
+//!
+//! `RUSTFLAGS="--cfg under_loom" cargo test -p thread-pools --test loom --release`; without `--cfg under_loom` there is nothing here. The
+//! queue is a stand-in, as loom cannot look into crossbeam's. A lost wake shows as a deadlock, a job that is neither run nor dropped as a leak.
+#![cfg(under_loom)]
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use loom::sync::atomic::{AtomicUsize, Ordering};
+use loom::sync::{Arc, Mutex};
+use loom::thread;
+use thread_pools::{Idle, Job, Pool, Queue, Settings, Sleep, Tell};
+
+/// Jobs in one list behind a mutex.
+struct Plain(Mutex<VecDeque<Job>>);
+
+impl Queue for Plain {
+    type Local = ();
+
+    fn new(settings: &Settings) -> (Self, Vec<()>) {
+        (Self(Mutex::new(VecDeque::new())), vec![(); settings.workers])
+    }
+
+    fn push(&self, job: Job) {
+        self.0.lock().unwrap().push_back(job);
+    }
+
+    fn push_local(&self, (): &(), job: Job) -> Tell {
+        self.push(job);
+        Tell::All
+    }
+
+    fn next(&self, (): &()) -> Option<Job> {
+        self.find(&())
+    }
+
+    fn find(&self, (): &()) -> Option<Job> {
+        self.0.lock().unwrap().pop_front()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.lock().unwrap().is_empty()
+    }
+
+    fn clear(&self) {
+        let jobs = std::mem::take(&mut *self.0.lock().unwrap());
+        drop(jobs);
+    }
+}
+
+/// Runs `test` in every order with at most so many preemptions.
+fn in_every_order(preemptions: usize, test: impl Fn() + Sync + Send + 'static) {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(preemptions);
+    model.check(test);
+}
+
+/// A number of jobs that have run, and a place to wait for it.
+#[derive(Clone)]
+struct Done(Arc<(AtomicUsize, thread::Thread)>);
+
+impl Done {
+    fn new() -> Self {
+        Self(Arc::new((AtomicUsize::new(0), thread::current())))
+    }
+
+    fn one(&self) {
+        self.0.0.fetch_add(1, Ordering::Release);
+        self.0.1.unpark();
+    }
+
+    fn wait_for(&self, number: usize) {
+        while self.0.0.load(Ordering::Acquire) < number {
+            thread::park();
+        }
+    }
+}
+
+fn pool(workers: usize) -> Pool<Plain> {
+    Pool::start(Settings::new(workers))
+}
+
+#[test]
+fn a_job_wakes_a_worker_that_is_about_to_sleep() {
+    in_every_order(3, || {
+        let (pool, done) = (pool(1), Done::new());
+        for number in 1..=2 {
+            let job = done.clone();
+            pool.execute(move || job.one()).unwrap();
+            done.wait_for(number);
+        }
+    });
+}
+
+#[test]
+fn jobs_of_two_threads_are_both_run_by_two_workers() {
+    in_every_order(1, || {
+        let (pool, done) = (pool(2), Done::new());
+        let (other, job) = (pool.clone(), done.clone());
+        let submits = thread::spawn(move || other.execute(move || job.one()).unwrap());
+        let job = done.clone();
+        pool.execute(move || job.one()).unwrap();
+        done.wait_for(2);
+        submits.join().unwrap();
+    });
+}
+
+#[test]
+fn a_job_of_a_job_is_run_and_the_last_handle_ends_the_workers() {
+    in_every_order(2, || {
+        let (pool, done) = (pool(2), Done::new());
+        let (inner, job) = (pool.clone(), done.clone());
+        pool.execute(move || inner.execute(move || job.one()).unwrap()).unwrap();
+        drop(pool);
+        done.wait_for(1);
+    });
+}
+
+#[test]
+fn what_is_submitted_before_the_last_handle_goes_is_run() {
+    for idle in [Idle::Park, Idle::NeverPark] {
+        in_every_order(if idle == Idle::Park { 3 } else { 1 }, move || {
+            let (pool, done) = (Pool::<Plain>::start(Settings { idle, ..Settings::new(1) }), Done::new());
+            let job = done.clone();
+            pool.execute(move || job.one()).unwrap();
+            drop(pool);
+            done.wait_for(1);
+        });
+    }
+}
+
+#[test]
+fn a_job_that_races_with_the_end_is_run_or_dropped() {
+    in_every_order(3, || {
+        let pool = pool(1);
+        let (other, held) = (pool.clone(), Arc::new(()));
+        let submits = thread::spawn(move || {
+            // Holds a handle, so a job that is forgotten would keep the pool itself.
+            let (handle, held) = (other.clone(), held);
+            let _ = other.execute(move || drop((handle, held)));
+        });
+        pool.shutdown(Duration::MAX / 4).unwrap();
+        submits.join().unwrap();
+    });
+}
+
+/// The protocol by itself: more searchers and sleepers than whole pools have room for.
+#[test]
+fn nobody_sleeps_beside_a_job() {
+    in_every_order(3, || {
+        let shared = Arc::new((Sleep::new(2), AtomicUsize::new(0)));
+        let worker = |number: usize| {
+            let shared = Arc::clone(&shared);
+            move || {
+                let (sleep, jobs) = &*shared;
+                let take =
+                    || jobs.fetch_update(Ordering::AcqRel, Ordering::Acquire, |jobs| jobs.checked_sub(1));
+                loop {
+                    if take().is_ok() {
+                        if sleep.found() && jobs.load(Ordering::Acquire) > 0 {
+                            sleep.offer();
+                        }
+                        return;
+                    }
+                    sleep.announce(number);
+                    if jobs.load(Ordering::Acquire) > 0 { sleep.stay(number) } else { sleep.sleep(number) }
+                }
+            }
+        };
+        let workers = [0, 1].map(|number| thread::spawn(worker(number)));
+        for _ in 0..2 {
+            shared.1.fetch_add(1, Ordering::AcqRel);
+            shared.0.offer();
+        }
+        for worker in workers {
+            worker.join().unwrap();
+        }
+    });
+}

@@ -1,0 +1,135 @@
+//! Ten million jobs, each exactly once, and a hundred thousand jobs for workers that sleep.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use thread_pools::{
+    Blocking, Futures, Idle, OriginalCbcp, OriginalCbwp, OriginalCounting, OriginalNeverParking, Ours, Pool,
+    Queue, Rayon, Settings, SharedChannel, Stealing, Subject, Tp,
+};
+
+/// Far longer than anything here takes, but for what is lost.
+const WATCHDOG: Duration = Duration::from_secs(120);
+
+/// Jobs of a pool of ours; of one of others a tenth.
+const JOBS: usize = 10_000_000;
+
+/// Of every eight jobs one comes from outside and submits the other seven, one by one.
+const CHAIN: usize = 8;
+
+/// Runs `jobs` jobs and looks how often each of them was run.
+fn each_once<P: Subject + Sync>(name: &str, jobs: usize) {
+    let pool = P::make(4);
+    let seen: Arc<Vec<AtomicU8>> = Arc::new((0..jobs).map(|_| AtomicU8::new(0)).collect());
+    let missing = Arc::new(AtomicU64::new(jobs as u64));
+    let (done, ended) = channel();
+    std::thread::scope(|scope| {
+        for half in 0..2 {
+            let (pool, seen, missing, done) = (pool.clone(), &seen, &missing, done.clone());
+            scope.spawn(move || {
+                for first in (half * CHAIN..jobs).step_by(2 * CHAIN) {
+                    let link = Link {
+                        pool: pool.clone(),
+                        seen: seen.clone(),
+                        missing: missing.clone(),
+                        done: done.clone(),
+                    };
+                    pool.execute(move || link.run(first, first + CHAIN));
+                }
+            });
+        }
+    });
+    let end = ended.recv_timeout(WATCHDOG);
+    assert!(end.is_ok(), "{name}: {} of {jobs} jobs were lost", missing.load(Ordering::SeqCst));
+    let wrong = seen.iter().filter(|times| times.load(Ordering::SeqCst) != 1).count();
+    assert_eq!(wrong, 0, "{name}: so many jobs were not run exactly once");
+    pool.end();
+}
+
+struct Link<P> {
+    pool: P,
+    seen: Arc<Vec<AtomicU8>>,
+    missing: Arc<AtomicU64>,
+    done: std::sync::mpsc::Sender<()>,
+}
+
+impl<P: Subject> Link<P> {
+    fn run(self, job: usize, end: usize) {
+        self.seen[job].fetch_add(1, Ordering::Relaxed);
+        if self.missing.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.done.send(()).unwrap();
+        }
+        if job + 1 < end {
+            self.pool.clone().execute(move || self.run(job + 1, end));
+        }
+    }
+}
+
+#[test]
+fn ten_million_jobs_are_each_run_once_by_the_shared_channel() {
+    each_once::<Ours<SharedChannel>>("CBCP", JOBS);
+}
+
+#[test]
+fn ten_million_jobs_are_each_run_once_by_work_stealing() {
+    each_once::<Ours<Stealing>>("CBWP", JOBS);
+    each_once::<Ours<Stealing, false>>("CBWP (ws-no-park)", JOBS);
+    each_once::<Ours<Stealing, true, false>>("CBWP (no ws-timed-fairness)", JOBS);
+}
+
+#[test]
+fn ten_million_jobs_are_each_run_once_by_the_plain_pool() {
+    each_once::<Tp>("TP", JOBS);
+}
+
+#[test]
+fn the_others_run_each_job_once_too() {
+    each_once::<OriginalCbcp>("executors CBCP", JOBS / 10);
+    each_once::<OriginalCbwp>("executors CBWP", JOBS / 10);
+    each_once::<OriginalNeverParking>("executors CBWP (ws-no-park)", JOBS / 10);
+    each_once::<OriginalCounting>("executors CBWP (no ws-timed-fairness)", JOBS / 10);
+    each_once::<Rayon>("rayon", JOBS / 10);
+    each_once::<Futures>("futures", JOBS / 10);
+    each_once::<Blocking>("tokio", JOBS / 10);
+}
+
+/// Single submissions.
+const SINGLE: usize = 100_000;
+
+/// Submits one job after another; `before` says when, given the pool and the number of the job.
+fn one_by_one<Q: Queue>(settings: Settings, before: impl Fn(&Pool<Q>, usize)) {
+    let pool = Pool::<Q>::start(settings);
+    let (done, ran) = channel();
+    for job in 0..SINGLE {
+        before(&pool, job);
+        let done = done.clone();
+        pool.execute(move || done.send(job).unwrap()).unwrap();
+        assert_eq!(ran.recv_timeout(WATCHDOG), Ok(job), "the wake for this job was lost");
+    }
+    pool.shutdown(WATCHDOG).unwrap();
+}
+
+fn all_asleep<Q: Queue>(pool: &Pool<Q>, workers: usize) {
+    while pool.sleeping() < workers {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_pool_that_sleeps_wakes_for_every_job() {
+    one_by_one::<SharedChannel>(Settings::new(2), |pool, _| all_asleep(pool, 2));
+    one_by_one::<Stealing>(Settings::new(2), |pool, _| all_asleep(pool, 2));
+}
+
+/// The moments between are where a wake could be lost, so each job comes a little later than the one before.
+#[test]
+fn a_pool_that_is_about_to_sleep_wakes_for_every_job() {
+    let a_little_later = |job: usize| (0..job % 2_000).for_each(|_| std::hint::spin_loop());
+    for idle in [Idle::Park, Idle::NeverPark] {
+        let settings = Settings { idle, ..Settings::new(2) };
+        one_by_one::<SharedChannel>(settings, |_, job| a_little_later(job));
+        one_by_one::<Stealing>(settings, |_, job| a_little_later(job));
+    }
+}
