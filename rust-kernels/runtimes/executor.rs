@@ -1,0 +1,1811 @@
+// -*- coding: utf-8 -*-
+// ---
+// jupyter:
+//   jupytext:
+//     formats: notebooks///ipynb,rust-kernels///rs:percent
+//     text_representation:
+//       extension: .rs
+//       format_name: percent
+//       format_version: '1.3'
+//       jupytext_version: 1.19.6
+//   kernelspec:
+//     display_name: Rust
+//     language: rust
+//     name: rust
+// ---
+
+// %% [markdown]
+// # An executor with threads, to be read in one sitting
+//
+// Two runtimes are compared in the [next notebook](measure.ipynb), and they differ in everything at once: how
+// tasks are laid out, who gets a new one, who is woken for it, and on which thread the caller of `block_on`
+// waits. If you want to know which of these decisions a microsecond comes from, you need a third runtime in
+// which you can change one of them and leave the rest.
+//
+// Here it is: a work-stealing executor on the deques of crossbeam, in some six hundred lines, with join handles,
+// timers, a pool for blocking calls and a shutdown that drops every task exactly once. At the end four of its
+// decisions are undone, one at a time, and measured.
+//
+// When you have read it you can decide which of them your own runtime, or your use of one, should care about.
+
+// %% [markdown]
+// ## Compile cells as for a benchmark
+//
+// As always in this house: without these settings the ratios come out wrong, and the harness refuses to
+// measure.
+
+// %% tags=["active-ipynb"]
+// :build_env CARGO_PROFILE_DEV_OPT_LEVEL=3
+// :build_env CARGO_PROFILE_DEV_DEBUG_ASSERTIONS=false
+// :build_env CARGO_PROFILE_DEV_OVERFLOW_CHECKS=false
+// :build_env CARGO_PROFILE_DEV_CODEGEN_UNITS=1
+// :build_env CARGO_PROFILE_DEV_INCREMENTAL=false
+// :dep crossbeam-deque = "=0.8.8"
+// :dep harness = { path = "../../rust-kernels/harness" }
+// :dep slab = "=0.4.12"
+
+// %%
+use std::any::Any;
+use std::cell::Cell;
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::future::Future;
+use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::{Pin, pin};
+use std::ptr::{self, NonNull};
+use std::sync::{Condvar, OnceLock};
+use std::task::{Context, Poll, RawWaker, RawWakerVTable, Wake, Waker};
+use std::time::{Duration, Instant};
+
+use harness::{Bencher, Counts, Key, Study, UnequalWork};
+use slab::Slab;
+
+// %% [markdown]
+// Threads meet in few places, and for those a run without trouble proves little. So whatever several threads touch
+// comes through one module, which can be turned over to [loom](https://docs.rs/loom): it then runs a test in every
+// order in which threads can meet. crossbeam's deques do not know loom; its stand-in has queues under a lock, for
+// what is to be proven is the executor around them.
+
+// %%
+/// loom's stand-in for what threads share.
+#[cfg(under_loom)]
+#[path = "executor/loom_model.rs"]
+mod model;
+
+/// What threads share: of the standard library and crossbeam, except in builds with `--cfg under_loom`.
+mod threads {
+    #[cfg(under_loom)]
+    pub use super::model::*;
+    #[cfg(not(under_loom))]
+    pub use crossbeam_deque::{Injector, Steal, Stealer, Worker};
+    #[cfg(not(under_loom))]
+    pub use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
+    #[cfg(not(under_loom))]
+    pub use std::sync::{Arc, Mutex};
+    #[cfg(not(under_loom))]
+    pub use std::thread::{JoinHandle, Thread, current, park, park_timeout, yield_now};
+
+    /// Starts a thread; its handle, and what wakes it.
+    #[cfg(not(under_loom))]
+    pub fn start(work: impl FnOnce() + Send + 'static) -> (JoinHandle<()>, Thread) {
+        let handle = std::thread::spawn(work);
+        let thread = handle.thread().clone();
+        (handle, thread)
+    }
+
+    /// A cell whose users agree among themselves on who may touch it.
+    #[cfg(not(under_loom))]
+    pub struct Shared<T>(std::cell::UnsafeCell<T>);
+
+    #[cfg(not(under_loom))]
+    impl<T> Shared<T> {
+        pub fn new(value: T) -> Self {
+            Self(std::cell::UnsafeCell::new(value))
+        }
+
+        pub fn with<R>(&self, read: impl FnOnce(*const T) -> R) -> R {
+            read(self.0.get())
+        }
+
+        pub fn with_mut<R>(&self, write: impl FnOnce(*mut T) -> R) -> R {
+            write(self.0.get())
+        }
+    }
+}
+
+use self::threads::{
+    Arc, AtomicBool, AtomicUsize, Injector, JoinHandle as Handle, Mutex, Ordering, Shared, Steal, Stealer,
+    Thread, Worker, current, fence, park, park_timeout, start, yield_now,
+};
+
+// %% [markdown]
+// # What it is made of
+//
+// Rust wants to know a type before it is used, and so does a reader. We begin with the parts that know nothing of the others.
+//
+// **Timers.** Each worker has a map from deadlines to wakers.
+
+// %%
+/// Sleeps that wait for their time.
+#[derive(Default)]
+struct Timers {
+    /// How many there are.
+    armed: std::sync::atomic::AtomicUsize,
+    /// By deadline, and by a number that tells those of one deadline apart.
+    entries: std::sync::Mutex<BTreeMap<(Instant, usize), Waker>>,
+}
+
+impl Timers {
+    /// Wakes whoever's time has come.
+    fn fire(&self) {
+        if self.armed.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        let due: Vec<Waker> = {
+            let mut entries = self.entries.lock().unwrap();
+            let later = entries.split_off(&(Instant::now(), usize::MAX));
+            self.armed.store(later.len(), Ordering::SeqCst);
+            std::mem::replace(&mut *entries, later).into_values().collect()
+        };
+        due.into_iter().for_each(Waker::wake);
+    }
+
+    /// The first deadline.
+    fn first(&self) -> Option<Instant> {
+        if self.armed.load(Ordering::SeqCst) == 0 {
+            return None;
+        }
+        self.entries.lock().unwrap().keys().next().map(|(deadline, _)| *deadline)
+    }
+
+    fn set(&self, deadline: Instant, number: usize, waker: &Waker) {
+        let mut entries = self.entries.lock().unwrap();
+        let former = entries.insert((deadline, number), waker.clone());
+        self.armed.store(entries.len(), Ordering::SeqCst);
+        drop(entries);
+        drop(former);
+    }
+
+    fn remove(&self, deadline: Instant, number: usize) {
+        let mut entries = self.entries.lock().unwrap();
+        let removed = entries.remove(&(deadline, number));
+        self.armed.store(entries.len(), Ordering::SeqCst);
+        // The waker last: it may hold the last reference to a task, which may hold a sleep.
+        drop(entries);
+        drop(removed);
+    }
+}
+
+// %% [markdown]
+// **Threads for calls that block**: a queue, and who is busy with it. The rest of it follows when there are tasks.
+
+// %%
+/// Threads for calls that block.
+struct Blocking<T> {
+    state: std::sync::Mutex<BlockingState<T>>,
+    /// For threads without a call.
+    arrived: Condvar,
+    /// Calls that wait.
+    waiting: std::sync::atomic::AtomicUsize,
+}
+
+struct BlockingState<T> {
+    queue: VecDeque<T>,
+    threads: usize,
+    /// Threads that will look at the queue before they do anything else.
+    looking: usize,
+    /// Threads that sleep.
+    idle: usize,
+    /// Threads that were idle, and are called to look.
+    called: usize,
+    closed: bool,
+}
+
+impl<T> Default for Blocking<T> {
+    fn default() -> Self {
+        let (queue, closed) = (VecDeque::new(), false);
+        let state = BlockingState { queue, threads: 0, looking: 0, idle: 0, called: 0, closed };
+        Self { state: std::sync::Mutex::new(state), arrived: Condvar::new(), waiting: Default::default() }
+    }
+}
+
+// %% [markdown]
+// # A task
+//
+// A task is one allocation: a header that every part of the executor can read, and behind it the future, which
+// only its own code knows. When the future is done, its output takes its place.
+//
+// One number says how the task stands. *Scheduled* means that it lies in a queue, or that somebody is about to put
+// it there. *Running* means that somebody polls it. While either is set, a wake has no more to do than to set
+// *scheduled*. The rest of the number counts references: one for the executor until the task is done, one for the
+// join handle, one for each waker.
+
+// %%
+/// In a queue, or on the way into one.
+const SCHEDULED: usize = 1;
+/// Being polled; or in a queue since a poll that was woken meanwhile.
+const RUNNING: usize = 2;
+/// The output is there, or was taken, or will not come.
+const DONE: usize = 4;
+/// There is a join handle.
+const JOINED: usize = 8;
+/// The header holds the waker of whoever awaits the join handle.
+const AWAITED: usize = 16;
+/// One reference.
+const REFERENCE: usize = 32;
+
+// %% [markdown]
+// What may be done with the future goes through four functions that know its type. The output is a `Result`, because a task may
+// panic, or be dropped with its runtime.
+
+// %%
+/// What depends on the future of a task. All of it wants a pointer to the allocation of a task with that future.
+struct Code {
+    /// Polls, and keeps the output; true if there is one.
+    poll: unsafe fn(*const (), &mut Context<'_>) -> bool,
+    /// Ends the task without an output.
+    cancel: unsafe fn(*const ()),
+    /// Moves the output to where the second pointer says, an `Option<Result<T, JoinError>>`; drops it if that is null.
+    take: unsafe fn(*const (), *mut ()),
+    /// Frees the allocation.
+    free: unsafe fn(*const ()),
+}
+
+/// Why a task has no output.
+pub enum JoinError {
+    /// It panicked, with this payload.
+    Panicked(Box<dyn Any + Send>),
+    /// The runtime was dropped before the task was done.
+    Cancelled,
+}
+
+impl fmt::Debug for JoinError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Panicked(_) => f.write_str("the task panicked"),
+            Self::Cancelled => f.write_str("the runtime was dropped before the task was done"),
+        }
+    }
+}
+
+// %% [markdown]
+// # Seats
+//
+// A worker's belongings are its deque, its LIFO slot and a few numbers: its *core*. Whoever has the core is the
+// worker. That need not always be the same thread, and this is the first decision that differs from both runtimes
+// that we shall compare.
+//
+// nio moves the future given to `block_on` to a worker, and puts the calling thread to sleep: two threads have to be
+// woken for each call. tokio polls it where it is, on a thread that belongs to no worker: what it spawns goes
+// through the shared queue, and a worker has to be woken for it. Here **the caller takes the seat of a worker that
+// rests**. Its future spawns into a worker's own deque, and runs these tasks itself while it waits. Nobody needs to
+// be woken for anything. When it is done, or has nothing left to run, it gives the seat back.
+
+// %%
+/// How a runtime is set up. The switches exist to be measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Worker threads, at least one: so many tasks run at once, at the most.
+    pub workers: usize,
+    /// So many workers are awake at once, at the most, unless a caller of `block_on` takes a seat: threads beyond the
+    /// number of processors only take turns. As many as there are processors, by default.
+    pub awake: usize,
+    /// Whether the caller of `block_on` takes a worker's seat.
+    pub seated: bool,
+    /// Whether a task that a task wakes is run next.
+    pub lifo: bool,
+    /// How often a worker without work looks around before it rests.
+    pub looks: u32,
+}
+
+/// Looks of a worker without work: some twenty microseconds, about what it takes to be woken.
+const LOOKS: u32 = if cfg!(under_loom) { 1 } else { 200 };
+
+impl Settings {
+    /// So many workers, at least one, and all that this executor can do.
+    pub fn new(workers: usize) -> Self {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let workers = workers.max(1);
+        Self { workers, awake: processors.min(workers), seated: true, lifo: true, looks: LOOKS }
+    }
+}
+
+/// When a task is to be run that can run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    /// As soon as possible.
+    Next,
+    /// After all others.
+    Last,
+}
+
+// %% [markdown]
+// Here is all of it at one glance. A task knows its home, a home its pool, the pool all seats, and a seat the core, unless
+// somebody has that.
+
+// %%
+/// The executor's reference to a task. Whoever has it out of a queue may poll the task.
+#[derive(Clone, Copy)]
+struct Task(NonNull<Header>);
+
+/// What all tasks have in common.
+struct Header {
+    state: AtomicUsize,
+    code: &'static Code,
+    /// Where the task was spawned, and stays while it sleeps; and where it is noted there, touched by whoever runs it.
+    home: Arc<Home>,
+    note: Shared<Option<usize>>,
+    /// Whoever awaits the handle; written by the handle while `AWAITED` is not set.
+    joiner: Shared<Option<Waker>>,
+}
+
+/// Where tasks come from: one for each seat, one for threads without a seat, which has the number 0 as well.
+struct Home {
+    pool: Arc<Pool>,
+    seat: usize,
+    /// Tasks spawned here that sleep, or have slept before.
+    asleep: Mutex<Slab<Task>>,
+}
+
+/// What all threads of a runtime share.
+struct Pool {
+    settings: Settings,
+    /// Tasks from threads without a seat.
+    injector: Injector<Task>,
+    seats: Box<[Seat]>,
+    /// Seats that nobody has, the last one to have been left on top.
+    resting: Mutex<Vec<usize>>,
+    /// Seats that somebody has, times [`AWAKE`], plus workers that look for work.
+    awake: AtomicUsize,
+    closed: AtomicBool,
+    blocking: Blocking<Task>,
+}
+
+/// A worker's place.
+struct Seat {
+    /// What makes a thread the worker; `None` while somebody has it.
+    core: Mutex<Option<Box<Core>>>,
+    stealer: Stealer<Task>,
+    /// The seat's own thread, and whether it has to come.
+    thread: OnceLock<Thread>,
+    called: AtomicBool,
+    timers: Timers,
+}
+
+/// What the worker has for itself: its tasks; the one to be run next, and whether it overtakes others by that; how many came from
+/// there one after the other; and how many tasks it has run.
+struct Core {
+    home: Arc<Home>,
+    deque: Worker<Task>,
+    next: Cell<Option<(Task, Turn)>>,
+    streak: Cell<u32>,
+    tick: Cell<u32>,
+}
+
+// SAFETY: futures and outputs that are not `Send` cannot be spawned, and the header is made for several threads.
+unsafe impl Send for Task {}
+
+// %% [markdown]
+// ## Whom to call, and when
+//
+// Waking a thread is the most expensive thing that an executor does, some microseconds on both sides. So:
+//
+// - A helper is called only when a task waits *behind another one*. The worker that queued it will run the first.
+// - At most one worker looks for work on behalf of a call. When it finds some, and there is more, it calls the next.
+// - No more workers are awake than there are processors. (tokio and nio wake up to all of them.)
+//
+// Nothing may be lost over that. Someone without work first gives up the seat, **then** looks once more. Someone
+// who queues a task first puts it there, **then** looks who is awake. Whatever the order, one of them sees the other;
+// the fences are there because processors, too, may swap the two. A worker that queues for itself needs no fence: at worst
+// it has to run the task itself.
+
+// %%
+/// One seat that is taken, in `Pool::awake`.
+const AWAKE: usize = 1 << 16;
+
+impl Seat {
+    /// Has the seat's own thread come.
+    fn call(&self) {
+        self.called.swap(true, Ordering::AcqRel);
+        self.thread.get().expect("all threads are known before the first call").unpark();
+    }
+}
+
+impl Pool {
+    /// Calls a worker that rests, unless enough are awake or one looks for work already. `from_outside`: the caller will not
+    /// run the task itself.
+    fn call_helper(&self, from_outside: bool) {
+        if from_outside {
+            fence(Ordering::SeqCst);
+        }
+        if !self.wants_helper() {
+            return;
+        }
+        let called = {
+            let mut resting = self.resting.lock().unwrap();
+            if !self.wants_helper() {
+                return;
+            }
+            let Some(seat) = resting.pop() else { return };
+            // Whoever is called is awake and looks around from here on.
+            self.awake.fetch_add(AWAKE + 1, Ordering::SeqCst);
+            seat
+        };
+        self.seats[called].call();
+    }
+
+    fn wants_helper(&self) -> bool {
+        let awake = self.awake.load(Ordering::SeqCst);
+        awake.is_multiple_of(AWAKE) && awake / AWAKE < self.settings.awake
+    }
+
+    /// Takes a seat that nobody has.
+    fn take_seat(&self) -> Option<Box<Core>> {
+        let mut resting = self.resting.lock().unwrap();
+        let seat = resting.pop()?;
+        self.awake.fetch_add(AWAKE, Ordering::SeqCst);
+        drop(resting);
+        self.seats[seat].core.lock().unwrap().take()
+    }
+}
+
+// %%
+impl Pool {
+    /// Takes this seat, if nobody has it.
+    fn take_back(&self, seat: usize) -> bool {
+        let mut resting = self.resting.lock().unwrap();
+        let Some(index) = resting.iter().position(|number| *number == seat) else { return false };
+        resting.remove(index);
+        self.awake.fetch_add(AWAKE, Ordering::SeqCst);
+        true
+    }
+
+    /// Gives a seat up, and calls a helper if there is a task that nobody may have seen.
+    fn leave_seat(&self, core: Box<Core>) {
+        let seat = core.home.seat;
+        core.next.take().into_iter().for_each(|(task, _)| core.deque.push(task));
+        *self.seats[seat].core.lock().unwrap() = Some(core);
+        {
+            let mut resting = self.resting.lock().unwrap();
+            resting.push(seat);
+            self.awake.fetch_sub(AWAKE, Ordering::SeqCst);
+        }
+        fence(Ordering::SeqCst);
+        if self.seats[seat].timers.first().is_some() {
+            // Its thread has to know how long it may sleep.
+            self.seats[seat].thread.get().expect("all threads are known").unpark();
+        }
+        if !self.injector.is_empty() || self.seats.iter().any(|seat| !seat.stealer.is_empty()) {
+            self.call_helper(true);
+        }
+    }
+}
+
+// %% [markdown]
+// ## Which task is next
+//
+// A task that is **woken** by another goes to the LIFO slot: whatever the two exchange is still in the cache. That is
+// tokio's invention, and so is the limit: after three from the slot it is the others' turn. A task that is
+// **spawned** goes to the back of the deque, unlike in tokio. Two tasks that spawn their successors for ever would
+// otherwise keep everybody else waiting for three polls out of four.
+//
+// The injector holds what comes from outside. tokio looks there after some number of tasks, which it chooses so that
+// it happens every 200 µs or so; nio has no such queue and gives each outside task to a worker at once. Here the
+// worker looks after every task whether there is anything, which costs two loads, and takes its share to the
+// *back* of its deque. Nobody overtakes, and nobody waits.
+
+// %%
+/// Tasks from the LIFO slot, before it is the others' turn.
+const STREAK: u32 = 3;
+/// Tasks between two looks at the timers, as in tokio and nio.
+const TIMERS: u32 = 61;
+
+impl Core {
+    /// The next task, if there is one in the deque or in the injector.
+    fn next(&self) -> Option<Task> {
+        let pool = &self.home.pool;
+        self.tick.set(self.tick.get().wrapping_add(1));
+        if self.tick.get().is_multiple_of(TIMERS) {
+            self.timers().fire();
+        }
+        let fed = !pool.injector.is_empty();
+        if fed {
+            // Somebody else was faster, if it fails: there is another time.
+            let _ = pool.injector.steal_batch(&self.deque);
+            pool.call_helper(false);
+        }
+        match self.next.take() {
+            Some((task, turn)) if self.streak.get() < STREAK && !(fed && turn == Turn::Last) => {
+                self.streak.set(self.streak.get() + 1);
+                return Some(task);
+            }
+            Some((task, _)) => self.deque.push(task),
+            None => {}
+        }
+        self.streak.set(0);
+        self.deque.pop().or_else(|| {
+            self.timers().fire();
+            self.next.take().map(|(task, _)| task).or_else(|| self.deque.pop())
+        })
+    }
+
+    fn timers(&self) -> &Timers {
+        &self.home.pool.seats[self.home.seat].timers
+    }
+}
+
+// %%
+impl Core {
+    /// Puts a task where it will be run, and calls a helper if more tasks wait than one.
+    fn push(&self, task: Task, turn: Turn) {
+        let first = self.next_is_empty() && self.deque.is_empty();
+        let behind = match turn {
+            _ if !self.home.pool.settings.lifo => Some(task),
+            Turn::Next => self.next.replace(Some((task, turn))).map(|(former, _)| former),
+            // Alone, it overtakes nobody in the slot, which is cheaper than the deque.
+            Turn::Last if first => self.next.replace(Some((task, turn))).map(|(former, _)| former),
+            Turn::Last => Some(task),
+        };
+        if let Some(task) = behind {
+            self.deque.push(task);
+            if !first {
+                self.home.pool.call_helper(false);
+            }
+        }
+    }
+
+    fn next_is_empty(&self) -> bool {
+        let next = self.next.take();
+        self.next.set(next);
+        next.is_none()
+    }
+}
+
+// %% [markdown]
+// ## Where am I?
+//
+// `spawn` and wakers want to know whether they are called by a worker of the right runtime.
+
+// %%
+/// Where a thread is while it runs tasks.
+struct Place<'a> {
+    home: &'a Arc<Home>,
+    /// Its seat, if it has one.
+    core: Option<&'a Core>,
+}
+
+/// Calls `work` with the thread's pointer to its place; null where it has none.
+fn with_place<R>(work: impl FnOnce(&Cell<*const Place<'static>>) -> R) -> R {
+    #[cfg(not(under_loom))]
+    thread_local! {
+        static PLACE: Cell<*const Place<'static>> = const { Cell::new(ptr::null()) };
+    }
+    #[cfg(under_loom)]
+    loom::thread_local! {
+        static PLACE: Cell<*const Place<'static>> = Cell::new(ptr::null());
+    }
+    PLACE.with(work)
+}
+
+impl Place<'_> {
+    /// Calls `work` with this as the thread's place.
+    fn enter<R>(&self, work: impl FnOnce() -> R) -> R {
+        /// Puts the former place back, also when the root panics.
+        struct Leave(*const Place<'static>);
+        impl Drop for Leave {
+            fn drop(&mut self) {
+                with_place(|place| place.set(self.0));
+            }
+        }
+        let _leave = Leave(with_place(|place| place.replace(ptr::from_ref(self).cast())));
+        work()
+    }
+
+    /// Calls `work` with the thread's place, if it has one.
+    fn here<R>(work: impl FnOnce(Option<&Place<'_>>) -> R) -> R {
+        // SAFETY: `enter` borrows what it sets until it has put the former one back.
+        with_place(|place| work(unsafe { place.get().as_ref() }))
+    }
+}
+
+// %%
+impl Task {
+    fn header(&self) -> &Header {
+        // SAFETY: the executor's reference keeps it alive.
+        unsafe { self.0.as_ref() }
+    }
+
+    /// Its allocation, as its code and its wakers know it.
+    fn cell(&self) -> *const () {
+        self.0.as_ptr().cast_const().cast()
+    }
+
+    /// Whether the task slept, and is now the caller's to put in a queue.
+    fn claim(&self) -> bool {
+        let before = self.header().state.fetch_or(SCHEDULED, Ordering::AcqRel);
+        before & (SCHEDULED | RUNNING | DONE) == 0
+    }
+
+    /// Puts it in a queue. For whoever has spawned or claimed it, or polled it last.
+    fn schedule(self, turn: Turn) {
+        Place::here(|place| {
+            let pool = ptr::from_ref(&*self.header().home.pool);
+            match place.and_then(|place| place.core) {
+                Some(core) if ptr::eq(&*core.home.pool, pool) => core.push(self, turn),
+                _ => {
+                    // Once it is in the queue the task may end, and take the last reference to the pool with it.
+                    let home = Arc::clone(&self.header().home);
+                    home.pool.injector.push(self);
+                    home.pool.call_helper(true);
+                }
+            }
+        });
+    }
+}
+
+// %% [markdown]
+// ## Wakers
+//
+// A wake sets *scheduled*. Whoever finds that the task slept has to put it in a queue, and has the executor's
+// reference for it.
+
+// %%
+/// Gives a reference back.
+fn release(task: NonNull<Header>) {
+    // SAFETY: the caller's reference keeps it alive.
+    let header = unsafe { task.as_ref() };
+    if header.state.fetch_sub(REFERENCE, Ordering::Release) / REFERENCE == 1 {
+        // What others did with the task comes before its end. (A load, where a fence would do: loom and sanitizers
+        // see it.)
+        header.state.load(Ordering::Acquire);
+        // SAFETY: it was the last one.
+        unsafe { (header.code.free)(task.as_ptr().cast()) };
+    }
+}
+
+const WAKER: RawWakerVTable = RawWakerVTable::new(clone_waker, wake, wake_by_ref, drop_waker);
+
+/// # Safety
+/// All four want the pointer of a waker of [`Task::run`].
+unsafe fn clone_waker(task: *const ()) -> RawWaker {
+    // SAFETY: the waker keeps it alive.
+    unsafe { &*task.cast::<Header>() }.state.fetch_add(REFERENCE, Ordering::Relaxed);
+    RawWaker::new(task, &WAKER)
+}
+
+unsafe fn wake(task: *const ()) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        wake_by_ref(task);
+        drop_waker(task);
+    }
+}
+
+unsafe fn wake_by_ref(task: *const ()) {
+    // SAFETY: a waker's pointer is not null.
+    let task = Task(unsafe { NonNull::new_unchecked(task.cast_mut().cast()) });
+    if task.claim() {
+        task.schedule(Turn::Next);
+    }
+}
+
+unsafe fn drop_waker(task: *const ()) {
+    // SAFETY: as above.
+    release(unsafe { NonNull::new_unchecked(task.cast_mut().cast()) });
+}
+
+// %% [markdown]
+// ## Future and output
+//
+// They lie in one place behind the header, one after the other.
+
+// %%
+/// The allocation of a task.
+#[repr(C)]
+struct TaskCell<F: Future> {
+    header: Header,
+    stage: Shared<Stage<F>>,
+}
+
+enum Stage<F: Future> {
+    Future(F),
+    Output(Result<F::Output, JoinError>),
+    Taken,
+}
+
+// %% [markdown]
+// A panic ends its task and nothing else: it is caught here, and travels to the join handle. The destructor of a
+// future may panic as well.
+
+// %%
+impl<F: Future> TaskCell<F> {
+    /// # Safety
+    /// The pointer is to such a cell, which outlives the reference.
+    unsafe fn of<'a>(cell: *const ()) -> &'a Self {
+        // SAFETY: the caller's promise.
+        unsafe { &*cell.cast() }
+    }
+
+    /// # Safety
+    /// As [`Self::of`], and nobody else polls, cancels or takes.
+    unsafe fn poll(cell: *const (), context: &mut Context<'_>) -> bool {
+        // SAFETY: the caller's promise.
+        let cell = unsafe { Self::of(cell) };
+        let polled = cell.stage.with_mut(|stage| {
+            // SAFETY: nobody else is there.
+            let Stage::Future(future) = (unsafe { &mut *stage }) else {
+                unreachable!("a task is polled after its end")
+            };
+            // SAFETY: the cell is never moved, and the future is dropped in place.
+            catch_unwind(AssertUnwindSafe(|| unsafe { Pin::new_unchecked(future) }.poll(context)))
+        });
+        let output = match polled {
+            Ok(Poll::Pending) => return false,
+            Ok(Poll::Ready(output)) => Ok(output),
+            Err(payload) => Err(JoinError::Panicked(payload)),
+        };
+        cell.finish(output);
+        true
+    }
+
+    /// Puts an output in the place of the future. For whoever may poll.
+    fn finish(&self, output: Result<F::Output, JoinError>) {
+        self.stage.with_mut(|stage| {
+            // SAFETY: nobody else is there. The future is dropped in place.
+            let dropped = catch_unwind(AssertUnwindSafe(|| unsafe { *stage = Stage::Taken }));
+            let output = dropped.map_err(JoinError::Panicked).and(output);
+            // SAFETY: as above.
+            unsafe { *stage = Stage::Output(output) };
+        });
+    }
+}
+
+// %%
+impl<F: Future> TaskCell<F> {
+    const CODE: Code = Code { poll: Self::poll, cancel: Self::cancel, take: Self::take, free: Self::free };
+
+    /// # Safety
+    /// As for `poll`.
+    unsafe fn cancel(cell: *const ()) {
+        // SAFETY: the caller's promise.
+        unsafe { Self::of(cell) }.finish(Err(JoinError::Cancelled));
+    }
+
+    /// # Safety
+    /// The task is done, nobody else takes, and `to` points to an `Option<Result<F::Output, JoinError>>`.
+    unsafe fn take(cell: *const (), to: *mut ()) {
+        // SAFETY: the caller's promise.
+        unsafe { Self::of(cell) }.stage.with_mut(|stage| {
+            // SAFETY: as above.
+            if let Stage::Output(output) = unsafe { std::mem::replace(&mut *stage, Stage::Taken) } {
+                // SAFETY: as above. A null pointer asks to drop the output.
+                match unsafe { to.cast::<Option<Result<F::Output, JoinError>>>().as_mut() } {
+                    Some(to) => *to = Some(output),
+                    None => drop(catch_unwind(AssertUnwindSafe(|| drop(output)))),
+                }
+            }
+        });
+    }
+
+    /// # Safety
+    /// The cell was made by [`Task::new`], and this was the last reference to it.
+    unsafe fn free(cell: *const ()) {
+        // SAFETY: the caller's promise.
+        drop(unsafe { Box::from_raw(cell.cast_mut().cast::<Self>()) });
+    }
+}
+
+// %% [markdown]
+// ## The handle
+//
+// It waits by leaving its own waker in the header. It writes it while *awaited* is not set, and sets that
+// afterwards; whoever ends the task reads the waker only if *awaited* was set in time. Dropping the handle lets the
+// task run on.
+
+// %%
+/// Waits for the output of a task. The task runs on when this is dropped.
+pub struct JoinHandle<T> {
+    task: NonNull<Header>,
+    output: PhantomData<T>,
+}
+
+// SAFETY: a handle moves the output, which has to be `Send` for it; the header is made for several threads.
+unsafe impl<T: Send> Send for JoinHandle<T> {}
+// SAFETY: nothing can be done with a shared one.
+unsafe impl<T: Send> Sync for JoinHandle<T> {}
+
+impl<T> Unpin for JoinHandle<T> {}
+
+impl<T> Future for JoinHandle<T> {
+    /// The task's own, or why there is none.
+    type Output = Result<T, JoinError>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        // SAFETY: the handle's reference keeps it alive.
+        let header = unsafe { self.task.as_ref() };
+        if header.state.load(Ordering::Acquire) & DONE == 0 && header.leave(context.waker()) {
+            return Poll::Pending;
+        }
+        let mut output = None;
+        // SAFETY: it is done, only the handle takes, and this is the type of its output.
+        unsafe { (header.code.take)(self.task.as_ptr().cast(), ptr::from_mut(&mut output).cast()) };
+        Poll::Ready(output.expect("a handle that is done is not polled again"))
+    }
+}
+
+impl Header {
+    /// Leaves the waker of whoever awaits the handle; false if the task is done.
+    fn leave(&self, waker: &Waker) -> bool {
+        let mut state = self.state.load(Ordering::Acquire);
+        // SAFETY: nobody writes while it is awaited, except for the handle itself.
+        let former =
+            || self.joiner.with(|joiner| unsafe { &*joiner }.as_ref().is_some_and(|w| w.will_wake(waker)));
+        if state & AWAITED != 0 && former() {
+            return state & DONE == 0;
+        }
+        while state & (AWAITED | DONE) == AWAITED {
+            let taken = state & !AWAITED;
+            match self.state.compare_exchange_weak(state, taken, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => state = taken,
+                Err(now) => state = now,
+            }
+        }
+        if state & DONE != 0 {
+            return false;
+        }
+        // SAFETY: it is not awaited, so nobody else reads or writes.
+        self.joiner.with_mut(|joiner| unsafe { *joiner = Some(waker.clone()) });
+        self.state.fetch_or(AWAITED, Ordering::AcqRel) & DONE == 0
+    }
+}
+
+// %%
+impl<T> Drop for JoinHandle<T> {
+    fn drop(&mut self) {
+        // SAFETY: the handle's reference keeps it alive.
+        let header = unsafe { self.task.as_ref() };
+        let mut state = header.state.load(Ordering::Acquire);
+        if state & DONE == 0 {
+            state = header.state.fetch_and(!JOINED, Ordering::AcqRel);
+        }
+        if state & DONE != 0 {
+            // SAFETY: the task is done, and only the handle takes.
+            unsafe { (header.code.take)(self.task.as_ptr().cast(), ptr::null_mut()) };
+        }
+        release(self.task);
+    }
+}
+
+// %%
+impl Task {
+    /// A task that is about to be put in a queue, and its handle.
+    fn new<F: Future>(home: &Arc<Home>, future: F) -> (Self, JoinHandle<F::Output>) {
+        let header = Header {
+            state: AtomicUsize::new(SCHEDULED | JOINED | (2 * REFERENCE)),
+            code: const { &TaskCell::<F>::CODE },
+            home: Arc::clone(home),
+            note: Shared::new(None),
+            joiner: Shared::new(None),
+        };
+        let cell = Box::new(TaskCell { header, stage: Shared::new(Stage::Future(future)) });
+        let task = NonNull::from(Box::leak(cell)).cast();
+        (Self(task), JoinHandle { task, output: PhantomData })
+    }
+}
+
+// %% [markdown]
+// ## Polling
+//
+// When a poll returns `Pending` there are two cases. Either somebody has woken the task meanwhile, then it goes to
+// the back of the queue, and keeps *running* set: one atomic operation less for each yield. Or it goes to sleep.
+//
+// A sleeping task is in no queue; only its wakers know where it is, and they may be anywhere, in the task itself
+// for one. So before it sleeps for the first time, its home notes it, that it may be dropped with the runtime. A
+// task that never sleeps never gets there, which is why spawning costs no lock.
+
+// %%
+impl Task {
+    /// After a poll that was not the last.
+    fn rest(self) {
+        let header = self.header();
+        if header.state.load(Ordering::Relaxed) & SCHEDULED == 0 {
+            header.note.with_mut(|note| {
+                // SAFETY: whoever runs the task may touch its note.
+                unsafe { &mut *note }.get_or_insert_with(|| header.home.asleep.lock().unwrap().insert(self));
+            });
+            // From here on it may be woken, polled and freed by others.
+            let before = header.state.fetch_and(!RUNNING, Ordering::AcqRel);
+            if before & SCHEDULED == 0 {
+                return;
+            }
+        }
+        self.schedule(Turn::Last);
+    }
+
+    /// After the last poll, with the output in its place.
+    fn end(self) {
+        let header = self.header();
+        // SAFETY: whoever runs the task may touch its note.
+        if let Some(note) = header.note.with_mut(|note| unsafe { (*note).take() }) {
+            header.home.asleep.lock().unwrap().remove(note);
+        }
+        let mut state = header.state.load(Ordering::Relaxed);
+        // Mostly there is a handle which nobody awaits yet, and a single operation does.
+        while state & (JOINED | AWAITED) == JOINED {
+            let done = (state ^ RUNNING | DONE) - REFERENCE;
+            match header.state.compare_exchange_weak(state, done, Ordering::AcqRel, Ordering::Relaxed) {
+                Ok(_) => return,
+                Err(now) => state = now,
+            }
+        }
+        let before = header.state.fetch_xor(RUNNING | DONE, Ordering::AcqRel);
+        if before & JOINED == 0 {
+            // SAFETY: the task is done, and without a handle nobody else takes.
+            unsafe { (header.code.take)(self.cell(), ptr::null_mut()) };
+        } else if before & AWAITED != 0 {
+            // SAFETY: the handle writes no more once the task is done.
+            header.joiner.with(|joiner| unsafe { &*joiner }.as_ref().inspect(|joiner| joiner.wake_by_ref()));
+        }
+        release(self.0);
+    }
+}
+
+// %%
+impl Task {
+    /// Notes that the task is being polled, from out of a queue.
+    fn start(&self) {
+        let state = &self.header().state;
+        let running = state.load(Ordering::Relaxed) & RUNNING;
+        state.fetch_xor(SCHEDULED | (running ^ RUNNING), Ordering::AcqRel);
+    }
+
+    /// Polls it.
+    fn run(self) {
+        self.start();
+        // SAFETY: for as long as the executor has its reference, a waker more needs none of its own.
+        let waker = ManuallyDrop::new(unsafe { Waker::from_raw(RawWaker::new(self.cell(), &WAKER)) });
+        // SAFETY: it came out of a queue, so nobody else may poll it.
+        if unsafe { (self.header().code.poll)(self.cell(), &mut Context::from_waker(&waker)) } {
+            self.end();
+        } else {
+            self.rest();
+        }
+    }
+
+    /// Ends it without an output.
+    fn cancel(self) {
+        self.start();
+        // SAFETY: as for `run`.
+        unsafe { (self.header().code.cancel)(self.cell()) };
+        self.end();
+    }
+}
+
+// %% [markdown]
+// ## Looking for work
+//
+// Not more than half of the workers look around at once. Each looks at the injector and at everybody's deque, several
+// times, because work often comes in a moment, and being woken for it takes longer than that.
+
+// %%
+impl Core {
+    /// Looks for a task elsewhere until `stop` is true or it has looked often enough. `called`: as a helper, already counted.
+    fn look_around(&self, called: bool, stop: impl Fn() -> bool) -> Option<Task> {
+        let pool = &self.home.pool;
+        if !called {
+            let awake = pool.awake.load(Ordering::SeqCst);
+            if 2 * (awake % AWAKE) >= awake / AWAKE {
+                return None;
+            }
+            pool.awake.fetch_add(1, Ordering::SeqCst);
+        }
+        let mut found = None;
+        for _ in 0..pool.settings.looks.max(1) {
+            found = self.deque.pop().or_else(|| self.steal());
+            if found.is_some() || stop() {
+                break;
+            }
+            std::hint::spin_loop();
+        }
+        let last = pool.awake.fetch_sub(1, Ordering::SeqCst) % AWAKE == 1;
+        if last && found.is_some() && (!self.deque.is_empty() || !pool.injector.is_empty()) {
+            pool.call_helper(false);
+        }
+        found
+    }
+
+    /// Takes tasks from the injector, or half of what another worker has.
+    fn steal(&self) -> Option<Task> {
+        let pool = &self.home.pool;
+        let first = self.tick.get() as usize;
+        loop {
+            let mut again = false;
+            match pool.injector.steal_batch_and_pop(&self.deque) {
+                Steal::Success(task) => return Some(task),
+                Steal::Retry => again = true,
+                Steal::Empty => {}
+            }
+            for index in 0..pool.seats.len() {
+                let seat = (first + index) % pool.seats.len();
+                if seat == self.home.seat {
+                    continue;
+                }
+                match pool.seats[seat].stealer.steal_batch_and_pop(&self.deque) {
+                    Steal::Success(task) => return Some(task),
+                    Steal::Retry => again = true,
+                    Steal::Empty => {}
+                }
+            }
+            if !again {
+                return None;
+            }
+        }
+    }
+}
+
+// %% [markdown]
+// ## The worker's thread
+//
+// It sleeps until it is called, or until the first timer of its seat expires. In the second case somebody else may have
+// the seat, who will see to the timers.
+
+// %%
+impl Pool {
+    /// What the thread of this seat does.
+    fn work(&self, seat: usize) {
+        while let Some(called) = self.wait(seat) {
+            let core =
+                self.seats[seat].core.lock().unwrap().take().expect("nobody else was called to this seat");
+            Place { home: &core.home, core: Some(&core) }.enter(|| self.run_all(&core, called));
+            self.leave_seat(core);
+        }
+    }
+
+    /// Sleeps until there is something to do; whether the thread was called for it. `None` when the runtime is closed.
+    fn wait(&self, number: usize) -> Option<bool> {
+        let seat = &self.seats[number];
+        loop {
+            // First, since tasks that are left at the end are no reason to come.
+            if self.closed.load(Ordering::Acquire) {
+                return None;
+            }
+            if seat.called.swap(false, Ordering::Acquire) {
+                return Some(true);
+            }
+            match seat.timers.first().map(|first| first.saturating_duration_since(Instant::now())) {
+                Some(Duration::ZERO) if self.take_back(number) => return Some(false),
+                None | Some(Duration::ZERO) => park(),
+                Some(left) => park_timeout(left),
+            }
+        }
+    }
+
+    /// Runs tasks until there are none. `called`: as a helper, who is counted as looking around.
+    fn run_all(&self, core: &Core, mut called: bool) {
+        let closed = || self.closed.load(Ordering::Relaxed);
+        while called || !closed() {
+            let task = if called { None } else { core.next() };
+            let Some(task) = task.or_else(|| core.look_around(called, closed)) else { return };
+            called = false;
+            task.run();
+        }
+    }
+}
+
+// %% [markdown]
+// # Timers
+//
+// Each seat has a map from deadlines to wakers. A sleep takes the time when it is made, as tokio's does and nio's does
+// not, and is entered when it is first polled. A sleep that is never polled costs a look at the clock.
+
+// %%
+/// Is ready at a certain time.
+pub struct Sleep {
+    deadline: Instant,
+    /// Whose timers know it, since it was first polled.
+    known: Option<Arc<Home>>,
+}
+
+/// Ready when so much time has passed from now on, and never before.
+pub fn sleep(duration: Duration) -> Sleep {
+    Sleep { deadline: Instant::now() + duration, known: None }
+}
+
+impl Sleep {
+    /// Its number among those of the same deadline.
+    fn number(&self) -> usize {
+        // It is pinned for as long as it is known.
+        ptr::from_ref(self).addr()
+    }
+}
+
+impl Future for Sleep {
+    type Output = ();
+
+    /// # Panics
+    /// When it has to wait on a thread that belongs to no runtime.
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        if Instant::now() >= self.deadline {
+            return Poll::Ready(());
+        }
+        let kick = self.known.is_none()
+            && Place::here(|place| {
+                let place = place.expect("a sleep needs a runtime");
+                self.known = Some(Arc::clone(place.home));
+                place.core.is_none()
+            });
+        if let Some(home) = &self.known {
+            let seat = &home.pool.seats[home.seat];
+            seat.timers.set(self.deadline, self.number(), context.waker());
+            if kick {
+                seat.thread.get().expect("all threads are known").unpark();
+            }
+        }
+        Poll::Pending
+    }
+}
+
+impl Drop for Sleep {
+    fn drop(&mut self) {
+        if let Some(home) = self.known.take() {
+            home.pool.seats[home.seat].timers.remove(self.deadline, self.number());
+        }
+    }
+}
+
+// %%
+/// The output of a future, or nothing if it comes too late.
+pub struct Timeout<F> {
+    future: F,
+    duration: Duration,
+    /// From the first time on that the future was not ready.
+    sleep: Option<Sleep>,
+}
+
+/// Waits so long for a future, counted from the end of its first poll. A future that is ready then costs no look at the clock.
+pub fn timeout<F: Future>(duration: Duration, future: F) -> Timeout<F> {
+    Timeout { future, duration, sleep: None }
+}
+
+impl<F: Future> Future for Timeout<F> {
+    type Output = Option<F::Output>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<F::Output>> {
+        // SAFETY: `future` and `sleep` are pinned for as long as this is, and nothing moves them.
+        let this = unsafe { self.get_unchecked_mut() };
+        // SAFETY: as above.
+        if let Poll::Ready(output) = unsafe { Pin::new_unchecked(&mut this.future) }.poll(context) {
+            return Poll::Ready(Some(output));
+        }
+        let sleep = this.sleep.get_or_insert_with(|| sleep(this.duration));
+        // SAFETY: as above.
+        unsafe { Pin::new_unchecked(sleep) }.poll(context).map(|()| None)
+    }
+}
+
+// %% [markdown]
+// # Calls that block
+//
+// A call that blocks is a task that is done with its first poll, on a thread that is meant for it. Any of them may
+// block for ever, so each waiting call has to find a thread. But not each needs a wake: one thread is on its way at
+// a time, and when it has taken a call and leaves another behind, it sends for the next thread *before* it makes its
+// call.
+
+// %%
+/// Threads for blocking calls, at the most; as in tokio and nio.
+const MOST_BLOCKING: usize = 512;
+/// How long a thread waits for another call before it ends; as in tokio and nio.
+const KEEP: Duration = Duration::from_secs(10);
+
+impl Blocking<Task> {
+    /// Queues a call; false if the runtime is closed.
+    fn push(home: &Arc<Home>, task: Task) -> bool {
+        let mut state = home.pool.blocking.state.lock().unwrap();
+        if !state.closed {
+            state.queue.push_back(task);
+            Self::fetch(home, &mut state);
+        }
+        !state.closed
+    }
+
+    /// Sends for a thread, if calls wait and none is on its way.
+    fn fetch(home: &Arc<Home>, state: &mut BlockingState<Task>) {
+        let this = &home.pool.blocking;
+        this.waiting.store(state.queue.len(), Ordering::Relaxed);
+        if state.queue.is_empty() || state.looking > 0 {
+            return;
+        }
+        if state.idle > 0 {
+            (state.idle, state.called, state.looking) = (state.idle - 1, state.called + 1, state.looking + 1);
+            this.arrived.notify_one();
+        } else if state.threads < MOST_BLOCKING {
+            (state.threads, state.looking) = (state.threads + 1, state.looking + 1);
+            let home = Arc::clone(home);
+            std::thread::spawn(move || Place { home: &home, core: None }.enter(|| Self::work(&home)));
+        }
+    }
+}
+
+// %%
+impl Blocking<Task> {
+    /// What each of its threads does.
+    fn work(home: &Arc<Home>) {
+        let this = &home.pool.blocking;
+        let mut state = this.state.lock().unwrap();
+        loop {
+            while let Some(task) = state.queue.pop_front() {
+                state.looking -= 1;
+                Self::fetch(home, &mut state);
+                drop(state);
+                task.run();
+                state = this.state.lock().unwrap();
+                state.looking += 1;
+            }
+            drop(state);
+            let looks = home.pool.settings.looks;
+            (0..looks)
+                .take_while(|_| this.waiting.load(Ordering::Relaxed) == 0)
+                .for_each(|_| std::hint::spin_loop());
+            state = this.state.lock().unwrap();
+            if !state.queue.is_empty() {
+                continue;
+            }
+            (state.looking, state.idle) = (state.looking - 1, state.idle + 1);
+            let waits = |state: &mut BlockingState<Task>| state.called == 0 && !state.closed;
+            state = this.arrived.wait_timeout_while(state, KEEP, waits).unwrap().0;
+            if state.called == 0 {
+                (state.idle, state.threads) = (state.idle - 1, state.threads - 1);
+                // For the shutdown, which waits until all are gone.
+                return this.arrived.notify_all();
+            }
+            state.called -= 1;
+        }
+    }
+
+    /// Ends all threads, waits for calls that are under way, and hands back those that are not.
+    fn close(&self) -> VecDeque<Task> {
+        let mut state = self.state.lock().unwrap();
+        state.closed = true;
+        let queue = std::mem::take(&mut state.queue);
+        self.arrived.notify_all();
+        drop(self.arrived.wait_while(state, |state| state.threads > 0).unwrap());
+        queue
+    }
+}
+
+// %% [markdown]
+// # The runtime
+
+// %%
+/// A pool of threads that run tasks. Dropping it waits for the polls and the blocking calls that are under way, and drops
+/// all tasks that are not done.
+pub struct Runtime {
+    homes: Vec<Arc<Home>>,
+    threads: Vec<Handle<()>>,
+}
+
+impl Runtime {
+    /// Starts the worker threads.
+    ///
+    /// # Panics
+    /// If the system gives no threads.
+    pub fn new(settings: Settings) -> Self {
+        let deques: Vec<Worker<Task>> = (0..settings.workers).map(|_| Worker::new_fifo()).collect();
+        let seat = |deque: &Worker<Task>| Seat {
+            core: Mutex::new(None),
+            stealer: deque.stealer(),
+            called: AtomicBool::new(false),
+            thread: OnceLock::new(),
+            timers: Timers::default(),
+        };
+        let pool = Arc::new(Pool {
+            settings,
+            injector: Injector::new(),
+            seats: deques.iter().map(seat).collect(),
+            resting: Mutex::new((0..settings.workers).rev().collect()),
+            awake: AtomicUsize::new(0),
+            closed: AtomicBool::new(false),
+            blocking: Blocking::default(),
+        });
+        let home = |seat| Arc::new(Home { pool: Arc::clone(&pool), seat, asleep: Mutex::new(Slab::new()) });
+        let mut homes: Vec<_> = (0..settings.workers).map(home).collect();
+        for (deque, home) in deques.into_iter().zip(&homes) {
+            let (home, number) = (Arc::clone(home), home.seat);
+            let core = Core { home, deque, next: Cell::new(None), streak: Cell::new(0), tick: Cell::new(0) };
+            *pool.seats[number].core.lock().unwrap() = Some(Box::new(core));
+        }
+        // The last one is for threads without a seat.
+        homes.push(home(0));
+        let work = |seat: usize| {
+            let pool = Arc::clone(&pool);
+            start(move || pool.work(seat))
+        };
+        let (threads, known): (Vec<_>, Vec<_>) = (0..settings.workers).map(work).unzip();
+        for (seat, thread) in pool.seats.iter().zip(known) {
+            seat.thread.get_or_init(|| thread);
+        }
+        Self { homes, threads }
+    }
+
+    /// Home of what threads without a seat spawn.
+    fn outside(&self) -> &Arc<Home> {
+        &self.homes[self.threads.len()]
+    }
+}
+
+// %%
+/// Starts a task at this place; dropping the handle lets it run on.
+fn spawn_at<F>(home: &Arc<Home>, future: F) -> JoinHandle<F::Output>
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    let (task, handle) = Task::new(home, future);
+    task.schedule(Turn::Last);
+    handle
+}
+
+/// Makes a call at this place's threads for such calls.
+fn spawn_blocking_at<T: Send + 'static>(
+    home: &Arc<Home>,
+    call: impl FnOnce() -> T + Send + 'static,
+) -> JoinHandle<T> {
+    let (task, handle) = Task::new(home, async { call() });
+    if !Blocking::push(home, task) {
+        task.cancel();
+    }
+    handle
+}
+
+/// Calls `work` with the home of the thread's place.
+fn at_home<R>(work: impl FnOnce(&Arc<Home>) -> R) -> R {
+    Place::here(|place| work(place.expect("this thread belongs to no runtime").home))
+}
+
+/// Starts a task on the runtime of the calling task.
+///
+/// # Panics
+/// On a thread that belongs to no runtime.
+pub fn spawn<F>(future: F) -> JoinHandle<F::Output>
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    at_home(|home| spawn_at(home, future))
+}
+
+/// Makes a call that may block, on a thread that is meant for it.
+///
+/// # Panics
+/// On a thread that belongs to no runtime.
+pub fn spawn_blocking<T: Send + 'static>(call: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
+    at_home(|home| spawn_blocking_at(home, call))
+}
+
+// %% [markdown]
+// ## `block_on`
+//
+// The calling thread takes a seat if one is free, polls its future, and runs tasks for as long as there are any. Before
+// it goes to sleep, it gives the seat back.
+
+// %%
+/// Wakes a thread in `block_on`.
+struct Root {
+    woken: AtomicBool,
+    thread: Thread,
+}
+
+impl Wake for Root {
+    fn wake(self: std::sync::Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &std::sync::Arc<Self>) {
+        if !self.woken.swap(true, Ordering::AcqRel) {
+            self.thread.unpark();
+        }
+    }
+}
+
+/// A seat on loan; given back also when the root panics.
+struct Loan<'a>(&'a Pool, Option<Box<Core>>);
+
+impl Drop for Loan<'_> {
+    fn drop(&mut self) {
+        self.1.take().into_iter().for_each(|core| self.0.leave_seat(core));
+    }
+}
+
+impl Root {
+    /// Polls the future when it was woken, and runs tasks at this seat; nothing when there are none and the future waits.
+    fn attend<F: Future>(
+        &self,
+        mut future: Pin<&mut F>,
+        waker: &Waker,
+        core: Option<&Core>,
+    ) -> Option<F::Output> {
+        let woken = || self.woken.load(Ordering::Acquire);
+        loop {
+            if woken() {
+                self.woken.swap(false, Ordering::AcqRel);
+                if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(waker)) {
+                    return Some(output);
+                }
+            }
+            match core?.next().or_else(|| core?.look_around(false, woken)) {
+                Some(task) => task.run(),
+                None if woken() => {}
+                None => return None,
+            }
+        }
+    }
+}
+
+// %%
+impl Runtime {
+    /// Runs a future on the calling thread, and tasks meanwhile, until the future is ready.
+    pub fn block_on<F: Future>(&self, future: F) -> F::Output {
+        let pool = &self.outside().pool;
+        let root = std::sync::Arc::new(Root { woken: AtomicBool::new(true), thread: current() });
+        let waker = Waker::from(std::sync::Arc::clone(&root));
+        let mut future = pin!(future);
+        loop {
+            let loan = Loan(pool, pool.settings.seated.then(|| pool.take_seat()).flatten());
+            let core = loan.1.as_deref();
+            let home = core.map_or(self.outside(), |core| &core.home);
+            let attended = Place { home, core }.enter(|| root.attend(future.as_mut(), &waker, core));
+            if let Some(output) = attended {
+                return output;
+            }
+            drop(loan);
+            while !root.woken.load(Ordering::Acquire) {
+                park();
+            }
+        }
+    }
+
+    /// Starts a task; dropping the handle lets it run on.
+    pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        spawn_at(self.outside(), future)
+    }
+
+    /// Makes a call that may block, on a thread that is meant for it.
+    pub fn spawn_blocking<T: Send + 'static>(
+        &self,
+        call: impl FnOnce() -> T + Send + 'static,
+    ) -> JoinHandle<T> {
+        spawn_blocking_at(self.outside(), call)
+    }
+}
+
+// %% [markdown]
+// ## The end
+//
+// First all threads end, so that nobody polls any more. Then every task is in a queue, or it sleeps and its home has
+// noted it, or somebody outside has just claimed it and is about to queue it; so this is repeated until nothing is
+// left. Wakers and handles that outlive the runtime find their tasks done.
+
+// %%
+impl Drop for Runtime {
+    fn drop(&mut self) {
+        let pool = Arc::clone(&self.outside().pool);
+        pool.closed.store(true, Ordering::SeqCst);
+        pool.seats.iter().for_each(|seat| seat.thread.get().expect("all threads are known").unpark());
+        for thread in self.threads.drain(..) {
+            thread.join().expect("workers catch the panics of their tasks");
+        }
+        pool.blocking.close().into_iter().for_each(Task::cancel);
+        let cores: Vec<Box<Core>> =
+            pool.seats.iter().filter_map(|seat| seat.core.lock().unwrap().take()).collect();
+        while !self.is_empty() {
+            for core in &cores {
+                while let Some(task) = core.deque.pop() {
+                    task.cancel();
+                }
+            }
+            while let Some(task) = pool.take_injected() {
+                task.cancel();
+            }
+            for home in &self.homes {
+                let asleep: Vec<Task> = home.asleep.lock().unwrap().iter().map(|(_, task)| *task).collect();
+                asleep.into_iter().filter(Task::claim).for_each(Task::cancel);
+            }
+            yield_now();
+        }
+    }
+}
+
+impl Runtime {
+    /// Whether there are no tasks any more, once the threads have ended.
+    fn is_empty(&self) -> bool {
+        let pool = &self.outside().pool;
+        pool.injector.is_empty()
+            && pool.seats.iter().all(|seat| seat.stealer.is_empty())
+            && self.homes.iter().all(|home| home.asleep.lock().unwrap().is_empty())
+    }
+}
+
+impl Pool {
+    /// A task of the injector.
+    fn take_injected(&self) -> Option<Task> {
+        loop {
+            match self.injector.steal() {
+                Steal::Success(task) => return Some(task),
+                Steal::Retry => {}
+                Steal::Empty => return None,
+            }
+        }
+    }
+}
+
+// %% [markdown]
+// That is all of it. What is promised is tested beside the crate: a million wakes and none lost, panics that reach their
+// handles, a shutdown that drops every task once whatever state it is in, and the protocols under loom, in every order.
+//
+// # What four decisions are worth
+//
+// Now that everything is in our hands, one decision at a time can be undone:
+//
+// - `not seated`: the caller of `block_on` polls its future where it is, as in tokio, and takes no seat.
+// - `no LIFO slot`: a task that is woken goes to the back of the deque.
+// - `no looks`: a worker without work looks around once, and rests.
+// - `all awake`: as many workers are awake as there are, whatever the number of processors.
+//
+// The workloads are chosen so that each decision has one that should care, and one that should not.
+//
+// - `spawn_and_join`: the root spawns 1000 tasks and joins them. Nothing is woken but the root.
+// - `one_task`: the root spawns a single task, and waits for it: the shortest way there and back.
+// - `relay`: 100 pairs of tasks wake one another, 20 times each.
+// - `from_outside`: another thread spawns 1000 tasks, and waits for the last.
+// - `blocking`: a task makes a call on a thread for blocking calls and waits for it, 20 times.
+//
+// Two numbers of workers: as many as there are processors, and four times as many.
+
+// %%
+/// What was done in one iteration.
+#[derive(Default)]
+struct Done {
+    spawned: AtomicUsize,
+    ended: AtomicUsize,
+    woken: AtomicUsize,
+}
+
+impl Done {
+    fn add(count: &AtomicUsize) {
+        count.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// A workload: one iteration on a runtime.
+type Workload = fn(&Runtime, &Arc<Done>);
+
+/// Tasks of `spawn_and_join` and `from_outside`.
+const TASKS: usize = 1000;
+/// Pairs of `relay`, and how often each of a pair wakes the other.
+const PAIRS: usize = 100;
+const TURNS: usize = 20;
+
+/// A task that counts its end.
+async fn ending(done: Arc<Done>) {
+    Done::add(&done.ended);
+}
+
+fn spawn_and_join(runtime: &Runtime, done: &Arc<Done>) {
+    runtime.block_on(join_all(TASKS, done));
+}
+
+fn one_task(runtime: &Runtime, done: &Arc<Done>) {
+    runtime.block_on(join_all(1, done));
+}
+
+/// Spawns so many tasks, and joins them in order.
+async fn join_all(tasks: usize, done: &Arc<Done>) {
+    let mut handles = Vec::with_capacity(tasks);
+    handles.extend((0..tasks).map(|_| {
+        Done::add(&done.spawned);
+        spawn(ending(Arc::clone(done)))
+    }));
+    for handle in handles {
+        handle.await.expect("it does not panic");
+    }
+}
+
+// %%
+fn from_outside(runtime: &Runtime, done: &Arc<Done>) {
+    let (last, wait) = std::sync::mpsc::sync_channel(1);
+    let left = Arc::new(AtomicUsize::new(TASKS));
+    for _ in 0..TASKS {
+        Done::add(&done.spawned);
+        let (done, last, left) = (Arc::clone(done), last.clone(), Arc::clone(&left));
+        drop(runtime.spawn(async move {
+            ending(done).await;
+            if left.fetch_sub(1, Ordering::AcqRel) == 1 {
+                last.send(()).expect("the outside thread waits");
+            }
+        }));
+    }
+    wait.recv().expect("the last task reports");
+}
+
+fn blocking(runtime: &Runtime, done: &Arc<Done>) {
+    let done = Arc::clone(done);
+    let task = async move {
+        for _ in 0..TURNS {
+            Done::add(&done.spawned);
+            let call = Arc::clone(&done);
+            spawn_blocking(move || Done::add(&call.ended)).await.expect("it does not panic");
+        }
+    };
+    runtime.block_on(async { spawn(task).await.expect("it does not panic") });
+}
+
+// %% [markdown]
+// The pairs of `relay` pass a baton: whoever has it hands it over and waits until it is back.
+
+// %%
+/// Whose turn it is among two, and the waker of the other.
+#[derive(Default)]
+struct Baton(std::sync::Mutex<(usize, Option<Waker>)>);
+
+impl Baton {
+    /// Waits for player `mine`'s turn, and hands over.
+    async fn play(&self, mine: usize) {
+        std::future::poll_fn(|context| {
+            let mut state = self.0.lock().unwrap();
+            if state.0 % 2 != mine {
+                state.1 = Some(context.waker().clone());
+                return Poll::Pending;
+            }
+            state.0 += 1;
+            let other = state.1.take();
+            drop(state);
+            other.into_iter().for_each(Waker::wake);
+            Poll::Ready(())
+        })
+        .await;
+    }
+}
+
+fn relay(runtime: &Runtime, done: &Arc<Done>) {
+    runtime.block_on(async {
+        let mut handles = Vec::with_capacity(2 * PAIRS);
+        for _ in 0..PAIRS {
+            let baton = std::sync::Arc::new(Baton::default());
+            handles.extend([0, 1].map(|mine| {
+                Done::add(&done.spawned);
+                let (done, baton) = (Arc::clone(done), std::sync::Arc::clone(&baton));
+                spawn(async move {
+                    for _ in 0..TURNS {
+                        baton.play(mine).await;
+                        Done::add(&done.woken);
+                    }
+                    Done::add(&done.ended);
+                })
+            }));
+        }
+        for handle in handles {
+            handle.await.expect("it does not panic");
+        }
+    });
+}
+
+// %% [markdown]
+// ## Proof of equal work, and the study
+
+// %%
+/// Name, code, and what one iteration must count: spawns, ends, turns.
+const WORKLOADS: [(&str, Workload, [usize; 3]); 5] = [
+    ("spawn_and_join", spawn_and_join, [TASKS, TASKS, 0]),
+    ("one_task", one_task, [1, 1, 0]),
+    ("relay", relay, [2 * PAIRS, 2 * PAIRS, 2 * PAIRS * TURNS]),
+    ("from_outside", from_outside, [TASKS, TASKS, 0]),
+    ("blocking", blocking, [TURNS, TURNS, 0]),
+];
+
+/// All decisions, and all but one, by their names in the data.
+pub fn decisions(workers: usize) -> [(&'static str, Settings); 5] {
+    let all = Settings::new(workers);
+    [
+        (ALL, all),
+        ("not seated", Settings { seated: false, ..all }),
+        ("no LIFO slot", Settings { lifo: false, ..all }),
+        ("no looks", Settings { looks: 0, ..all }),
+        ("all awake", Settings { awake: workers, ..all }),
+    ]
+}
+
+/// The executor as it stands above.
+const ALL: &str = "ours";
+
+/// How long a trial may take before it counts as hanging.
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// The counts of one iteration of a workload, proven twice in a process of its own.
+fn prove(
+    key: &Key,
+    settings: Settings,
+    workload: Workload,
+    counts: [usize; 3],
+) -> Result<Counts, UnequalWork> {
+    let names = ["spawns", "ends", "turns"];
+    let expected: Counts = names.into_iter().zip(counts.map(|count| count as u64)).collect();
+    let seen = harness::isolated(LIMIT, || {
+        let runtime = Runtime::new(settings);
+        [(), ()].map(|()| {
+            let done = Arc::new(Done::default());
+            workload(&runtime, &done);
+            let counts =
+                [&done.spawned, &done.ended, &done.woken].map(|count| count.load(Ordering::SeqCst) as u64);
+            names.map(str::to_owned).into_iter().zip(counts).collect::<BTreeMap<String, u64>>()
+        })
+    });
+    for seen in seen.map_err(|reason| format!("{key}: {reason}"))? {
+        harness::prove(key, &expected, &seen)?;
+    }
+    Ok(expected)
+}
+
+// %%
+/// Every workload with all decisions, and with all but one. One whose proof fails is left out, and named.
+#[inline]
+pub fn study() -> Study {
+    let mut study = Study::new("runtimes-executor").baseline(ALL);
+    study = study.rounds(2, 40, 120).samples(2).isolated(LIMIT).resources().instructions(false);
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    for (workers, parameter) in [(processors, "workers=cores"), (4 * processors, "workers=4*cores")] {
+        for (bench, workload, counts) in WORKLOADS {
+            study = study.group(format!("{bench}, {parameter}"), 0.05);
+            for (variant, settings) in decisions(workers) {
+                if variant == "all awake" && workers == processors {
+                    continue;
+                }
+                let key = Key::new(bench, variant, parameter);
+                let proof = prove(&key, settings, workload, counts);
+                for (name, count) in proof.clone().unwrap_or_default() {
+                    study = study.count(key.clone(), name, count);
+                }
+                study = study.count(key.clone(), "workers", workers as u64);
+                study = study.proven(key, proof, move |bencher: &mut Bencher| {
+                    let (runtime, done) = (Runtime::new(settings), Arc::new(Done::default()));
+                    bencher.iter(&mut || workload(&runtime, &done));
+                    // The process ends with the trial, and the runtime with it.
+                    std::mem::forget(runtime);
+                });
+            }
+            study = study.control_of(Key::new(bench, ALL, parameter));
+        }
+    }
+    study
+}
+
+// %% tags=["active-ipynb"]
+// for (bench, workload, counts) in WORKLOADS {
+//     let key = Key::new(bench, ALL, "workers=2");
+//     let counts = prove(&key, Settings::new(2), workload, counts).unwrap_or_else(harness::stop);
+//     println!("{bench:<15} {counts:?}");
+// }
+
+// %% [markdown]
+// # Measurement
+
+// %% tags=["active-ipynb"]
+// let profile = harness::Profile::from_env().unwrap_or_else(harness::stop);
+// let outcome = study().measure(&profile).unwrap_or_else(harness::stop);
+// println!("{outcome}");
+
+// %% [markdown]
+// The [analysis](analysis.ipynb) reads this beside the comparison with the other runtimes.
+//
+// # What this executor does not do
+//
+// - It reads no sockets: there is no reactor, and a worker never polls the operating system.
+// - A task cannot be aborted by its handle, only by the end of the runtime.
+// - A task that blocks its thread keeps a processor's worth of workers from running, because no more are awake than there are
+//   processors. tokio with more workers than processors forgives that; here it has to go to `spawn_blocking`.
+// - A timer is seen to by whoever has its seat. Between two polls that each take a second, it may come a second late.

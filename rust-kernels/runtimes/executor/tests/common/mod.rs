@@ -1,0 +1,36 @@
+//! What several tests use.
+
+use std::future::poll_fn;
+use std::sync::Mutex;
+use std::task::{Poll, Waker};
+
+/// Receives what another thread or task has put there, and leaves its waker.
+#[derive(Default)]
+pub struct Place {
+    state: Mutex<(usize, Option<Waker>)>,
+}
+
+impl Place {
+    pub fn put(&self) {
+        let waker = {
+            let mut state = self.state.lock().unwrap();
+            state.0 += 1;
+            state.1.take()
+        };
+        waker.into_iter().for_each(Waker::wake);
+    }
+
+    /// Waits until something was put there, and takes one.
+    pub async fn take(&self) {
+        poll_fn(|context| {
+            let mut state = self.state.lock().unwrap();
+            if state.0 > 0 {
+                state.0 -= 1;
+                return Poll::Ready(());
+            }
+            state.1 = Some(context.waker().clone());
+            Poll::Pending
+        })
+        .await;
+    }
+}

@@ -1,0 +1,159 @@
+//! The executor in every order in which its threads can meet.
+//!
+//! `RUSTFLAGS="--cfg under_loom" cargo test -p runtimes-executor --test loom --release`; without `--cfg under_loom` there is nothing here.
+//! A lost wake or a task that nobody runs shows as a deadlock, because some thread sleeps for ever; a missing order shows as a race
+//! for the future, the output, or a waker; a task that is dropped twice or never shows in its count.
+#![cfg(under_loom)]
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+
+use loom::sync::atomic::{AtomicUsize, Ordering};
+use loom::sync::{Arc, Mutex};
+use loom::thread;
+use runtimes_executor::{JoinError, Runtime, Settings, spawn};
+
+/// Runs `test` in every order with at most so many preemptions, which is where loom's own advice and all known bugs of
+/// this kind lie.
+fn in_every_order(preemptions: usize, test: impl Fn() + Send + Sync + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(preemptions);
+    builder.max_branches = 20_000;
+    builder.check(test);
+}
+
+fn settings(workers: usize) -> Settings {
+    Settings { awake: workers, looks: 1, ..Settings::new(workers) }
+}
+
+/// A waker that another thread uses.
+#[derive(Default)]
+struct Bell(Mutex<(bool, Option<Waker>)>);
+
+impl Bell {
+    fn ring(&self) {
+        let waker = {
+            let mut state = self.0.lock().unwrap();
+            state.0 = true;
+            state.1.take()
+        };
+        waker.into_iter().for_each(Waker::wake);
+    }
+
+    async fn heard(&self) {
+        poll_fn(|context| {
+            let mut state = self.0.lock().unwrap();
+            if state.0 {
+                return Poll::Ready(());
+            }
+            state.1 = Some(context.waker().clone());
+            Poll::Pending
+        })
+        .await;
+    }
+}
+
+/// Counts its drops.
+struct Counted(Arc<AtomicUsize>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn a_task_from_outside_is_run_although_all_workers_go_to_rest() {
+    in_every_order(2, || {
+        let runtime = Runtime::new(settings(1));
+        let bell = Arc::new(Bell::default());
+        let ringing = Arc::clone(&bell);
+        drop(runtime.spawn(async move { ringing.ring() }));
+        runtime.block_on(async { bell.heard().await });
+    });
+}
+
+#[test]
+fn a_join_handle_hears_of_the_end() {
+    in_every_order(2, || {
+        let runtime = Runtime::new(Settings { seated: false, ..settings(1) });
+        let task = runtime.spawn(async { 7 });
+        assert_eq!(runtime.block_on(task).unwrap(), 7);
+    });
+}
+
+#[test]
+fn the_caller_and_a_worker_share_the_work() {
+    in_every_order(2, || {
+        let runtime = Runtime::new(settings(2));
+        let sum = runtime.block_on(async {
+            let tasks = [spawn(async { 1 }), spawn(async { 2 })];
+            let mut sum = 0;
+            for task in tasks {
+                sum += task.await.unwrap();
+            }
+            sum
+        });
+        assert_eq!(sum, 3);
+    });
+}
+
+#[test]
+fn a_wake_while_the_task_goes_to_sleep_is_not_lost() {
+    in_every_order(2, || {
+        let runtime = Runtime::new(settings(1));
+        let bell = Arc::new(Bell::default());
+        let hearing = Arc::clone(&bell);
+        let task = runtime.spawn(async move { hearing.heard().await });
+        bell.ring();
+        runtime.block_on(task).unwrap();
+    });
+}
+
+#[test]
+fn a_seat_that_is_given_back_with_a_task_is_taken_again() {
+    in_every_order(2, || {
+        let runtime = Runtime::new(settings(1));
+        let bell = Arc::new(Bell::default());
+        let ringing = Arc::clone(&bell);
+        // The root ends before its task has run.
+        runtime.block_on(async { drop(spawn(async move { ringing.ring() })) });
+        let waiting = Settings { seated: false, ..settings(1) };
+        let other = Runtime::new(waiting);
+        other.block_on(async { bell.heard().await });
+    });
+}
+
+#[test]
+fn a_task_is_dropped_once_whether_it_runs_sleeps_or_is_woken_at_the_end() {
+    in_every_order(2, || {
+        let drops = Arc::new(AtomicUsize::new(0));
+        let bell = Arc::new(Bell::default());
+        let runtime = Runtime::new(settings(1));
+        let (held, hearing) = (Counted(Arc::clone(&drops)), Arc::clone(&bell));
+        let mut task = runtime.spawn(async move {
+            let _held = held;
+            hearing.heard().await;
+        });
+        let ringing = thread::spawn(move || bell.ring());
+        drop(runtime);
+        ringing.join().unwrap();
+        assert_eq!(drops.load(Ordering::SeqCst), 1);
+        let ended = Pin::new(&mut task).poll(&mut Context::from_waker(Waker::noop()));
+        assert!(matches!(ended, Poll::Ready(Ok(()) | Err(JoinError::Cancelled))));
+    });
+}
+
+#[test]
+fn a_handle_may_be_dropped_while_its_task_ends() {
+    in_every_order(2, || {
+        let drops = Arc::new(AtomicUsize::new(0));
+        let runtime = Runtime::new(settings(1));
+        let output = Counted(Arc::clone(&drops));
+        let task = runtime.spawn(async move { output });
+        drop(task);
+        drop(runtime);
+        assert_eq!(drops.load(Ordering::SeqCst), 1);
+    });
+}
