@@ -306,6 +306,87 @@ def break_even(
     )
 
 
+def scaling(
+    frame: pl.DataFrame,
+    *,
+    description: str,
+    y_title: str,
+    x_title: str = "worker threads",
+    crowded_from: float | None = None,
+) -> alt.LayerChart:
+    """How a rate changes with the number of threads: line, points and interval band for each series.
+
+    Columns: threads (integers), value, low, high (in the unit of `y_title`), series. To the right of `crowded_from` there are more threads
+    than processors: a dashed line and a word say so.
+    """
+    _require(frame, ["threads", "value", "low", "high", "series"])
+    x = alt.X(
+        "threads:Q",
+        title=wrapped(x_title),
+        scale=alt.Scale(nice=False, padding=12),
+        axis=alt.Axis(grid=False, values=sorted(frame["threads"].unique().to_list()), format="d"),
+    )
+    scale = alt.Scale(zero=True)
+    series = frame["series"].unique(maintain_order=True).to_list()
+    colours = alt.Scale(domain=series, range=[PALETTE[number % len(PALETTE)] for number in range(len(series))])
+    colour = alt.Color("series:N", sort=None, scale=colours, legend=alt.Legend(columns=2))
+    base = alt.Chart(frame).encode(x=x, color=colour)
+    band = base.mark_area(opacity=0.18).encode(y=alt.Y("low:Q", title=None, scale=scale), y2="high:Q")
+    line = base.mark_line().encode(y=alt.Y("value:Q", title=None, scale=scale))
+    tooltip = ["series:N", "threads:Q", *(alt.Tooltip(f"{c}:Q", format=".3~g") for c in ("value", "low", "high"))]
+    # A second shape for series that have to share a colour.
+    shapes = ["circle" if number < len(PALETTE) else "diamond" for number in range(len(series))]
+    shape = alt.Shape("series:N", sort=None, scale=alt.Scale(domain=series, range=shapes), legend=None)
+    points = base.mark_point(filled=True, size=55, opacity=1).encode(
+        y=alt.Y("value:Q", title=None, scale=scale), shape=shape, tooltip=tooltip
+    )
+    layers = [band, line, points]
+    if crowded_from is not None and crowded_from < frame["threads"].max():
+        rule = alt.Chart(alt.Data(values=[{}])).mark_rule(strokeDash=[5, 3]).encode(x=alt.XDatum(crowded_from))
+        word = alt.Chart(alt.Data(values=[{}])).mark_text(align="left", baseline="bottom", dx=4, color=MUTED)
+        word = word.encode(x=alt.XDatum(crowded_from), y=alt.value(0), text=alt.value("oversubscribed"))
+        layers += [rule, word]
+    return alt.layer(*layers).properties(
+        width="container", height=300, description=description, title=_y_title(y_title)
+    )
+
+
+def spread(
+    frame: pl.DataFrame,
+    *,
+    description: str,
+    title: str,
+    label: str = "label",
+    what: str = "what",
+) -> alt.LayerChart:
+    """One row a thing, in it a mark for each of several values of it, on a log scale: quantiles, or quartiles and a published mean.
+
+    Columns: `label`, `what` (a colour each, at most six), value (above 0, in the unit of `title`). A line break in a label begins its next line.
+    """
+    _require(frame, [label, what, "value"])
+    kinds = frame[what].unique(maintain_order=True).to_list()
+    along_x = {
+        "title": wrapped(title),
+        "scale": alt.Scale(type="log", nice=False, padding=10),
+        "axis": _log_axis(frame["value"].to_list(), grid=False),
+    }
+    names = alt.Axis(domain=False, ticks=False, grid=False, labelLimit=0, labelExpr=r"split(datum.label, '\n')")
+    base = alt.Chart(frame).encode(y=alt.Y(f"{label}:N", sort=None, title=None, axis=names))
+    line = base.mark_rule(strokeWidth=2, opacity=0.35).encode(
+        x=alt.X("min(value):Q", **along_x), x2=alt.X2("max(value):Q")
+    )
+    colours = alt.Scale(domain=kinds, range=list(PALETTE)[: len(kinds)])
+    colour = alt.Color(f"{what}:N", sort=None, scale=colours, legend=alt.Legend(columns=2))
+    marks = base.mark_point(filled=True, size=70, opacity=1).encode(
+        x=alt.X("value:Q", **along_x),
+        color=colour,
+        tooltip=[f"{label}:N", f"{what}:N", alt.Tooltip("value:Q", format=",.3~g")],
+    )
+    lines = frame[label].str.count_matches("\n", literal=True).max() + 1
+    height = (14 + 14 * lines) * frame[label].n_unique()
+    return alt.layer(line, marks).properties(width="container", height=height, description=description)
+
+
 def drift(
     frame: pl.DataFrame,
     *,

@@ -9,6 +9,8 @@ import math
 from collections.abc import Iterable, Sequence
 from html import escape
 
+import polars as pl
+
 from async_cost import words
 from async_cost.claims import Case, Claim, Comparison
 from async_cost.replication import (
@@ -16,6 +18,7 @@ from async_cost.replication import (
     VERDICTS,
     Outcome,
     Verdict,
+    Weighed,
     departure,
     tally,
 )
@@ -65,6 +68,31 @@ def value(claim: Claim, number: float, low: float | None = None, high: float | N
     if exact:
         return f"{number:.4g}"
     return f"{words.bare_ratio(number, low, high)} ({words.INTERVAL} {_ends(number, low, high)})"
+
+
+def table(outcomes: Iterable[Outcome]) -> pl.DataFrame:
+    """Claims with the document's figure and this run's, as texts: claim, says, published, this run, clean comparison."""
+    rows = [
+        (
+            one.claim.id,
+            one.claim.statement,
+            None if one.claim.published_value is None else value(one.claim, one.claim.published_value),
+            _came_out(one.claim, one.published),
+            _came_out(one.claim, one.clean),
+        )
+        for one in outcomes
+    ]
+    names = ("claim", "says", "published", "this run", "clean comparison")
+    return pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
+
+
+def _came_out(claim: Claim, weighed: Weighed | None) -> str | None:
+    """The effect of a comparison and its verdict; None where there is no such comparison."""
+    if weighed is None:
+        return None
+    if weighed.effect is None:
+        return str(Verdict.NOT_MEASURED)
+    return f"{value(claim, weighed.effect, weighed.low, weighed.high)}: {weighed.verdict}"
 
 
 def _ends(number: float, low: float, high: float) -> str:
@@ -130,7 +158,7 @@ def _claim(outcome: Outcome) -> str:
     rows = [("published", _published(outcome))]
     if faithful.holds and faithful.holds[0] != faithful.holds[1]:
         rows.append(("holds", border(claim, faithful.holds)))
-    rows += _measured("this run", outcome, Comparison.PUBLISHED)
+    rows += _measured("counterpart in this run" if claim.counterpart else "this run", outcome, claim.faithful)
     if claim.confound:
         rows.append(("confounded", words.sentence(words.plain(claim.confound))))
     if outcome.clean:
@@ -163,7 +191,7 @@ def border(claim: Claim, holds: tuple[float, float]) -> str:
 def _measured(name: str, outcome: Outcome, comparison: Comparison) -> list[tuple[str, str]]:
     """The row of a comparison: what came out, and of what."""
     claim = outcome.claim
-    weighed = outcome.published if comparison is Comparison.PUBLISHED else outcome.clean
+    weighed = outcome.clean if comparison is Comparison.CLEAN else outcome.published
     if weighed.effect is None:
         return [(name, words.sentence(words.plain(f"not measured: {weighed.reason}")))]
     text = value(claim, weighed.effect, weighed.low, weighed.high)

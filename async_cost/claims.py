@@ -28,9 +28,11 @@ REVIEW = "Correct the row, or take it back from version control; data/README.md 
 
 
 class Comparison(StrEnum):
-    """`published` is what the document compared; `clean` differs in nothing but what the claim is about."""
+    """`published` is what the document compared; `counterpart` stands for it where that can be measured nowhere here, for it was written
+    in another language; `clean` differs in nothing but what the claim is about."""
 
     PUBLISHED = "published"
+    COUNTERPART = "counterpart"
     CLEAN = "clean"
 
 
@@ -74,9 +76,15 @@ class Claim:
     source: str
     published: tuple[Case, ...]
     clean: tuple[Case, ...]
+    counterpart: tuple[Case, ...] = ()
 
     def cases(self, comparison: Comparison) -> tuple[Case, ...]:
-        return self.published if comparison is Comparison.PUBLISHED else self.clean
+        return getattr(self, comparison.value)
+
+    @property
+    def faithful(self) -> Comparison:
+        """The comparison that comes nearest to what the document compared, of those that can be measured."""
+        return Comparison.COUNTERPART if self.counterpart else Comparison.PUBLISHED
 
     @property
     def in_ratios(self) -> bool:
@@ -111,7 +119,7 @@ def _claim(file: Path, operand_file: Path, row: dict, operands: pl.DataFrame) ->
     if cases[Comparison.CLEAN] and not row["confound"]:
         problem = f"{row['id']} has a clean comparison, but nothing says what is wrong with the published one"
         raise DataError(file, problem, REVIEW, line, "confound")
-    return Claim(**row, published=cases[Comparison.PUBLISHED], clean=cases[Comparison.CLEAN])
+    return Claim(**row, **{comparison.value: of_it for comparison, of_it in cases.items()})
 
 
 def _check_operand(file: Path, claim: dict, operand: dict) -> None:
@@ -123,7 +131,7 @@ def _check_operand(file: Path, claim: dict, operand: dict) -> None:
         raise DataError(file, problem, REVIEW, operand["line"], "counter")
     if counted and operand["plus_ns"] is not None:
         raise DataError(file, f"{claim['id']} adds a time to a count", REVIEW, operand["line"], "plus_ns")
-    if operand["comparison"] == Comparison.PUBLISHED and operand["study"] != claim["study"]:
+    if operand["comparison"] != Comparison.CLEAN and operand["study"] != claim["study"]:
         problem = f"{claim['id']} is a claim on {claim['study']}, and this operand is of {operand['study']}"
         raise DataError(file, problem, REVIEW, operand["line"], "study")
 

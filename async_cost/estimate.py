@@ -214,6 +214,26 @@ def added_time(ratios: pl.DataFrame, requests: int) -> pl.DataFrame:
     return estimates(ratios.with_columns(added_ns=pl.col("difference_ns") / requests), "added_ns")
 
 
+def paired_costs(trials: pl.DataFrame, pairs: pl.DataFrame, units: pl.DataFrame | None) -> pl.DataFrame:
+    """What the first side of each pair costs beside the second: bench, variant, parameter, ratio, low, high, q1, q3, rounds, and the time that
+    it adds to one unit: added_ns, added_low, added_high.
+
+    `pairs` as from `Run.pairs`, `units` as from `Run.units`; where there are no trials, None will do.
+    """
+    ratios = paired_ratios(trials, pairs)
+    ratios = ratios.with_columns(units=pl.lit(1)) if units is None else ratios.join(units, on=KEY)
+    added = estimates(ratios.with_columns(added_ns=pl.col("difference_ns") / pl.col("units")), "added_ns")
+    added = added.select(*KEY, "added_ns", added_low="low", added_high="high")
+    return estimates(ratios).join(added, on=KEY)
+
+
+def beside_itself(trials: pl.DataFrame, parameters: Sequence[str], other: str) -> pl.DataFrame:
+    """Every bench and variant with each of `parameters` beside itself with `other`: its trials, base_ns and ratio, paired in the round."""
+    base = trials.filter(parameter=other).select("bench", "variant", "round", base_ns="ns")
+    rows = trials.filter(pl.col("parameter").is_in(parameters)).join(base, on=["bench", "variant", "round"])
+    return rows.with_columns(ratio=pl.col("ns") / pl.col("base_ns"))
+
+
 def across_parameters(trials: pl.DataFrame, variant: str, parameter: str, other: str) -> pl.DataFrame:
     """One variant with `parameter` against itself with parameter `other`: round, ratio, difference_ns, paired in the round."""
     mine = trials.filter(pl.col("variant") == variant)

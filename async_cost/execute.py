@@ -15,8 +15,10 @@ import argparse
 import re
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from itertools import groupby
 from pathlib import Path
+from queue import Empty
 
 import nbformat
 from nbclient import NotebookClient
@@ -29,6 +31,9 @@ from async_cost.steps import die_with_parent
 CONTROL = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 #: Seconds for a kernel to start: rust-analyzer loads the standard library first, on a machine that may be busy.
 STARTUP_S = 600
+#: Seconds that are waited for words on standard error after a cell that calls something, and after the last cell: evcxr passes them on in a
+#: thread of its own, at times when it has reported the cell as done already. What comes still later is noticed with a later cell.
+LATE_S, LAST_S = 0.1, 1.0
 
 
 class CellFailed(Exception):
@@ -40,6 +45,38 @@ class EchoingClient(NotebookClient):
 
     #: Positions of cells that are sent together, by the position of the last of them.
     together: Mapping[int, list[int]] = {}
+
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        #: Cells by the request that they were sent with, and what came on standard error so far, by request.
+        self.sent: dict[str, NotebookNode] = {}
+        self.complaints: list[tuple[str, str]] = []
+
+    async def async_start_new_kernel_client(self):
+        """Connect to the kernel, and listen to standard error also between cells, which nbclient does not."""
+        connected = await super().async_start_new_kernel_client()
+        receive = connected.iopub_channel.get_msg
+
+        async def receive_and_note(*arguments, **options):
+            message = await receive(*arguments, **options)
+            if message["msg_type"] == "stream" and message["content"]["name"] == "stderr":
+                request = message["parent_header"].get("msg_id", "")
+                self.complaints.append((request, message["content"]["text"]))
+            return message
+
+        connected.iopub_channel.get_msg = receive_and_note
+        return connected
+
+    async def complaint(self, seconds: float) -> str:
+        """What was said on standard error, with the cell that it belongs to; for new words `seconds` are waited. Empty when there was nothing."""
+        with suppress(Empty):
+            while True:
+                await self.kc.iopub_channel.get_msg(timeout=seconds)
+        said, self.complaints = self.complaints, []
+        if not said:
+            return ""
+        cell = self.sent.get(said[0][0]) or list(self.sent.values())[-1]
+        return told(cell, CONTROL.sub("", "".join(text for _, text in said)))
 
     async def async_execute_cell(self, cell, cell_index, *arguments, **options):
         """Execute a cell, with the neighbours that wait for it; on a failure one by one, so that the right one is named."""
@@ -62,7 +99,8 @@ class EchoingClient(NotebookClient):
         return cell
 
     def process_message(self, message, cell, cell_index):
-        """Repeat what a cell prints; everything else is nbclient's business."""
+        """Repeat what a cell prints and note whose it was; everything else is nbclient's business."""
+        self.sent[message["parent_header"]["msg_id"]] = cell
         if message["msg_type"] == "stream":
             sys.stdout.write(message["content"]["text"])
             sys.stdout.flush()
@@ -85,17 +123,20 @@ def execute(notebook: Path, executed: Path, singly: bool = False) -> None:
         if cell_index in code:
             print(f"cell {code.index(cell_index) + 1} of {len(code)}", flush=True)
 
-    def refuse_complaint(cell, cell_index, **_):
+    async def refuse_complaint(cell, cell_index, **_):
         # evcxr goes on after a panic or an error that `?` hands it, having said so on standard error and nowhere else.
-        if rust and words_of(cell, "stream"):
-            raise CellFailed(told(cell, "stream"))
+        if rust:
+            calls = "active-ipynb" in cell.metadata.get("tags", [])
+            complaint = await client.complaint(LAST_S if cell_index == code[-1] else LATE_S if calls else 0)
+            if complaint:
+                raise CellFailed(complaint)
 
     client.on_cell_execute, client.on_cell_executed = announce, refuse_complaint
     try:
         client.execute(preexec_fn=die_with_parent)
     except CellExecutionError as error:
-        failed = next(cell for cell in content.cells if words_of(cell, "error"))
-        raise CellFailed(told(failed, "error")) from error
+        failed = next(cell for cell in content.cells if errors_of(cell))
+        raise CellFailed(told(failed, errors_of(failed))) from error
     finally:
         nbformat.write(content, executed)
 
@@ -108,20 +149,15 @@ def neighbouring_items(cells: list[NotebookNode]) -> dict[int, list[int]]:
     return {group[-1]: group for group in runs if len(group) > 1}
 
 
-def words_of(cell, kind: str) -> str:
-    """What a cell's outputs of one kind say: `stream` (printed, standard error) or `error` (with the kernel's message)."""
-    texts = []
-    for output in cell.get("outputs", []):
-        if output["output_type"] == kind == "stream" and output["name"] == "stderr":
-            texts.append(output["text"])
-        if output["output_type"] == kind == "error":
-            texts.append("\n".join([output["ename"], output["evalue"], *output["traceback"]]))
-    return CONTROL.sub("", "\n".join(texts))
+def errors_of(cell) -> str:
+    """The kernel's messages among a cell's outputs."""
+    errors = [output for output in cell.get("outputs", []) if output["output_type"] == "error"]
+    return CONTROL.sub("", "\n".join("\n".join([one["ename"], one["evalue"], *one["traceback"]]) for one in errors))
 
 
-def told(cell, kind: str) -> str:
+def told(cell, words: str) -> str:
     """The failure of a cell, for the terminal."""
-    return f"the cell that begins with `{cell.source.splitlines()[0]}` failed:\n{words_of(cell, kind)}"
+    return f"the cell that begins with `{cell.source.splitlines()[0]}` failed:\n{words}"
 
 
 def main() -> int:

@@ -8,7 +8,6 @@ of an error message, and no run is believed by the quick way that the strict one
 Only ratios with their intervals are kept of a run: memory grows with the number of runs and findings, not with their samples.
 """
 
-import gzip
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -27,7 +26,7 @@ from async_cost.load import find_runs, load_run, no_stray_tables, table_file
 from async_cost.pairs import BASE_KEY, KEY, due_controls, pairs_of
 from async_cost.places import shown
 from async_cost.run_info import LIMIT, RunInfo, StudyInfo, check_clock, read_run_info
-from async_cost.tables import COUNTER, REMEASURE, MetricRows, TimeRows
+from async_cost.tables import COUNTER, REMEASURE, MetricRows, TimeRows, unpacked
 from async_cost.verdict import verdict_column
 
 #: The types of a time.csv for the quick way. Signed, so that a negative number is seen as one.
@@ -228,7 +227,7 @@ def _quick_table(path: Path, study: str, details: StudyInfo) -> _Table | None:
     one_trial = pl.all_horizontal(pl.col(name) == pl.col(name).shift(1) for name in KEY) | (sample == 0)
     try:
         time = (
-            pl.scan_csv(source, schema=TIME)
+            pl.scan_csv(source, schema=TIME, empty_string_is_null=False)
             .select(*columns, ((pl.col("study") == study) & one_trial).alias("honest"), pl.col("iterations") > 0)
             .collect()
         )
@@ -280,7 +279,7 @@ def _quick_counts(path: Path, study: str) -> bool:
     if source is None:
         return False
     try:
-        counts = pl.read_csv(source, schema=COUNTS)
+        counts = pl.read_csv(source, schema=COUNTS, empty_string_is_null=False)
     except pl.exceptions.PolarsError:
         return False
     if counts.is_empty() or any(column.null_count() for column in counts) or counts["value"].min() < 0:
@@ -302,8 +301,8 @@ def _source(path: Path, schema: Iterable[str]) -> Path | bytes | None:
         return None
     if path.suffix == ".gz":
         try:
-            text = gzip.decompress(path.read_bytes())
-        except (EOFError, OSError, ValueError):
+            text = unpacked(path, path.read_bytes())
+        except (DataError, OSError):
             return None
         return text if text.startswith(header) and text.endswith(b"\n") else None
     with path.open("rb") as file:

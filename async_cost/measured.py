@@ -63,13 +63,16 @@ class Measured:
 
         Columns: those of `estimates`, of `pairs`, and verdict (null where the group's controls do not hold).
         """
-        estimated = estimates(paired_ratios(self.trials, self.pairs)).join(self.pairs, on=KEY)
+        return self.judged(estimates(paired_ratios(self.trials, self.pairs)).join(self.pairs, on=KEY)).sort(KEY)
+
+    def judged(self, estimated: pl.DataFrame) -> pl.DataFrame:
+        """Adds verdict to ratios (low, high) in groups (group, limit): by the limit and the controls of each row's group."""
         parts = [with_verdicts(estimated.clear(), self.trust)]
         parts += [
             with_verdicts(part, self.groups[group], pl.col("limit"))
             for (group,), part in estimated.group_by("group", maintain_order=True)
         ]
-        return pl.concat(parts).sort(KEY)
+        return pl.concat(parts)
 
     def added(self, variant: str, other: str) -> pl.DataFrame:
         """Nanoseconds that one variant adds to a request of another, for each parameter: as `added_time`."""

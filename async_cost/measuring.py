@@ -16,6 +16,7 @@ from async_cost.errors import DataError
 from async_cost.estimate import estimates, paired_ratios
 from async_cost.pairs import KEY
 from async_cost.places import repository_root
+from async_cost.tables import unpacked
 
 #: Where results are kept, below the root of the repository.
 FOLDER = Path("data/experiments")
@@ -44,14 +45,16 @@ class Experiments:
 
 
 def newest(machine: str, environ: Mapping[str, str] = os.environ, root: Path | None = None) -> Experiments:
-    """The newest result that was made on this machine, or in the folder that ASYNC_COST_EXPERIMENTS names; of no result, an empty one.
+    """The newest result that was made on this machine; without one, the newest of any machine; of no result, an empty one.
 
-    Raises `DataError` for a damaged one.
+    ASYNC_COST_EXPERIMENTS names another folder, or says `none`. Raises `DataError` for a damaged one.
     """
     root = repository_root() / FOLDER if root is None else root
-    if named := environ.get("ASYNC_COST_EXPERIMENTS"):
+    named = environ.get("ASYNC_COST_EXPERIMENTS")
+    if named and named != "none":
         return load(Path(named))
-    folders = sorted(path for path in (root / machine).glob("[!.]*") if path.is_dir())
+    folders = [path for path in root.glob("[!.]*/[!.]*") if path.is_dir() and not named]
+    folders.sort(key=lambda path: (path.parent.name == machine, path.name, path.parent.name))
     return load(folders[-1]) if folders else Experiments(None, pl.DataFrame(schema=COLUMNS))
 
 
@@ -66,7 +69,7 @@ def load(folder: Path) -> Experiments:
     if not isinstance(record, dict) or record.get("schema_version") != SCHEMA_VERSION:
         raise DataError(record_file, f"not of schema version {SCHEMA_VERSION}", remedy, column="schema_version")
     try:
-        trials = pl.read_csv(table, schema=COLUMNS)
+        trials = pl.read_csv(unpacked(table, table.read_bytes()), schema=COLUMNS)
     except (OSError, pl.exceptions.PolarsError) as error:
         raise DataError(table, f"not readable ({type(error).__name__})", remedy) from None
     bad = trials.with_row_index("row", 2).filter(~(pl.col("ns") > 0) | pl.col("ns").is_null()).head(1)

@@ -11,6 +11,8 @@ from async_cost.load import KEY
 from async_cost.places import repository_root
 from async_cost.tables import PublishedRows, read_table
 
+#: Published variants by study that are programs of another language: context that nobody measures here.
+FOREIGN = {"call-styles": ("ruby 2.4.1", "mruby 1.3.0")}
 #: Nanoseconds in each printed unit of time.
 NANOSECONDS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 

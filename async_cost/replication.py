@@ -17,6 +17,7 @@ from async_cost import estimate, words
 from async_cost.claims import Case, Claim, Comparison, Operand, load_claims
 from async_cost.load import Run
 from async_cost.pairs import BASE_KEY, KEY
+from async_cost.published import FOREIGN
 from async_cost.trust import Trust, trust
 from async_cost.verdict import EQUIVALENCE
 
@@ -140,7 +141,8 @@ class Weighed:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run says about one claim; `clean` is None where there is no clean comparison."""
+    """What a run says about one claim: by what the document compared, or by its counterpart here, and by the clean comparison, None where
+    there is none."""
 
     claim: Claim
     published: Weighed
@@ -167,7 +169,7 @@ class Outcome:
 def outcomes(run: Run, claims: Sequence[Claim] | None = None) -> list[Outcome]:
     """What `run` says about each of `claims` (all of them by default), in their order. None is left out."""
     claims = load_claims() if claims is None else claims
-    wanted = [(claim, comparison) for claim in claims for comparison in Comparison if claim.cases(comparison)]
+    wanted = [(claim, comparison) for claim in claims for comparison in (claim.faithful, Comparison.CLEAN)]
     studies: dict[str, _Study] = {}
     for claim, comparison in wanted:
         for case in claim.cases(comparison):
@@ -186,7 +188,7 @@ def outcomes(run: Run, claims: Sequence[Claim] | None = None) -> list[Outcome]:
     return [
         Outcome(
             claim,
-            _deciding(claim, by_comparison.get((claim.id, Comparison.PUBLISHED), [])),
+            _deciding(claim, by_comparison.get((claim.id, claim.faithful), [])),
             _deciding(claim, by_comparison[claim.id, Comparison.CLEAN]) if claim.clean else None,
         )
         for claim in claims
@@ -302,6 +304,9 @@ class _Effect:
 def _effect(claim: Claim, case: Case, study: _Study) -> _Effect:
     if not study.held:
         return _Effect(missing=f"this run does not hold {words.code(study.name)}")
+    if foreign := [one.variant for place in case for one in place if one.variant in FOREIGN.get(study.name, ())]:
+        named = words.listing(map(words.code, dict.fromkeys(foreign)))
+        return _Effect(missing=f"there is no counterpart here: it compares {named} with one another")
     if gaps := list(_gaps(claim, case, study)):
         return _Effect(missing=f"{words.listing(gaps)} {'was' if len(gaps) == 1 else 'were'} not measured")
     if claim.quantity == "count":

@@ -11,12 +11,11 @@ from pathlib import Path
 
 import polars as pl
 
-from async_cost.estimate import estimates, paired_ratios, per_unit, trial_values
+from async_cost.estimate import beside_itself, estimates, paired_costs, per_unit, trial_values
 from async_cost.load import Run
 from async_cost.measured import Measured
 from async_cost.pairs import BASE_KEY, KEY
 from async_cost.published import published_times
-from async_cost.verdict import with_verdicts
 
 STUDY = "spawn-apis"
 #: The published sizes of the ring; the largest is the one that the published text speaks of.
@@ -148,21 +147,12 @@ def judged(run: Run, measured: Measured, pairs: pl.DataFrame, root: Path | None 
     )
     cpu = cpu.rename({"cpu_added_low": "cpu_low", "cpu_added_high": "cpu_high"})
     found = pairs.join(wall, on=KEY).join(cpu, on=KEY, how="left").join(_reported(run, pairs, root), on=KEY, how="left")
-    parts = [with_verdicts(found.clear(), measured.trust)]
-    parts += [
-        with_verdicts(part, measured.groups[group], pl.col("limit"))
-        for (group,), part in found.group_by("group", maintain_order=True)
-    ]
-    return pl.concat(parts)
+    return measured.judged(found)
 
 
 def _costs(run: Run, trials: pl.DataFrame, pairs: pl.DataFrame, prefix: str) -> pl.DataFrame:
     """Key, ratio, low, high, q1, q3, rounds, added_ns, added_low, added_high; `prefix` before all but q1, q3 and rounds."""
-    ratios = paired_ratios(trials, pairs)
-    ratios = ratios.join(run.units(STUDY), on=KEY) if ratios.height else ratios.with_columns(units=pl.lit(1))
-    added = estimates(ratios.with_columns(added_ns=pl.col("difference_ns") / pl.col("units")), "added_ns")
-    added = added.select(*KEY, "added_ns", added_low="low", added_high="high")
-    found = estimates(ratios).join(added, on=KEY)
+    found = paired_costs(trials, pairs, run.units(STUDY) if trials.height else None)
     if not prefix:
         return found
     names = {"ratio": "cpu_ratio", "low": "cpu_ratio_low", "high": "cpu_ratio_high"}
@@ -187,9 +177,7 @@ def per_spawn(run: Run, measured: Measured, parameters: Sequence[str]) -> pl.Dat
 def beside_parameter(run: Run, measured: Measured, parameters: Sequence[str], other: str) -> pl.DataFrame:
     """The time of one spawn with each of `parameters` over that of the same layer with `other`: as `estimates` of ratios."""
     spawns = _per_spawn(run, measured, [*parameters, other])
-    base = spawns.filter(parameter=other).select("bench", "variant", "round", base_ns="ns")
-    rows = spawns.filter(pl.col("parameter").is_in(parameters)).join(base, on=["bench", "variant", "round"])
-    return estimates(rows.with_columns(ratio=pl.col("ns") / pl.col("base_ns")))
+    return estimates(beside_itself(spawns, parameters, other))
 
 
 def _per_spawn(run: Run, measured: Measured, parameters: Sequence[str]) -> pl.DataFrame:

@@ -6,7 +6,6 @@ a rule becomes a `DataError` naming its line, column and remedy.
 """
 
 import csv
-import gzip
 import io
 import zlib
 from pathlib import Path
@@ -26,6 +25,9 @@ STUDY = r"^[a-z0-9]+(-[a-z0-9]+)*$"
 COUNTER = r"^[a-z][a-z0-9_]*$"
 
 REMEASURE = "A run is never edited: restore the file from where it was measured, or measure again"
+#: Bytes from which on a compressed table is refused unread: a hundred times what a long run has, and no more than memory holds. Some kilobytes,
+#: made for it, unpack to any size.
+MOST_UNPACKED = 512 << 20
 
 
 class TimeRows(dy.Schema):
@@ -145,7 +147,7 @@ class OperandRows(dy.Schema):
 
     line = dy.UInt32(nullable=False)
     claim = dy.String(nullable=False, primary_key=True, regex=r"^[A-Z][0-9]+$")
-    comparison = dy.String(nullable=False, primary_key=True, regex=r"^(published|clean)$")
+    comparison = dy.String(nullable=False, primary_key=True, regex=r"^(published|counterpart|clean)$")
     case = dy.UInt32(nullable=False, primary_key=True, min=1)
     place = dy.UInt32(nullable=False, primary_key=True, min=1)
     study = dy.String(nullable=False, primary_key=True, regex=STUDY)
@@ -181,16 +183,28 @@ def read_table(path: Path, schema: type[dy.Schema], study: str | None = None) ->
     return good.sort("line")
 
 
+def unpacked(path: Path, data: bytes) -> bytes:
+    """The content of a `.gz` file whose bytes are `data`. Raises `DataError` when it is damaged, cut off, or would take more than `MOST_UNPACKED`."""
+    stream = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
+    try:
+        text = stream.decompress(data, MOST_UNPACKED)
+    except zlib.error:
+        raise DataError(path, "the compressed file is damaged or cut off", REMEASURE) from None
+    if stream.unconsumed_tail or len(text) == MOST_UNPACKED:
+        raise DataError(path, f"the compressed file holds {MOST_UNPACKED >> 20} MiB or more", REMEASURE)
+    if not stream.eof or stream.unused_data:
+        raise DataError(path, "the compressed file is damaged or cut off", REMEASURE)
+    return text
+
+
 def _read_text(path: Path) -> str:
     try:
         require_plain_file(path)
         data = path.read_bytes()
         if path.suffix == ".gz":
-            data = gzip.decompress(data)
+            data = unpacked(path, data)
     except FileNotFoundError:
         raise DataError(path, "the file is missing", REMEASURE) from None
-    except (EOFError, zlib.error, gzip.BadGzipFile):
-        raise DataError(path, "the compressed file is damaged or cut off", REMEASURE) from None
     except OSError as error:
         raise DataError(path, f"the file cannot be read ({type(error).__name__})", REMEASURE) from None
     try:

@@ -28,6 +28,8 @@ KERNEL = JUPYTER_PATH / "kernels" / "rust" / "kernel.json"
 #: conda-forge has evcxr prebuilt (environment.yml); everywhere else it is built once into the clone.
 CONDA_EVCXR = Path(os.environ.get("CONDA_PREFIX", "/nonexistent")) / "bin" / "evcxr_jupyter"
 EVCXR = CONDA_EVCXR if CONDA_EVCXR.exists() else TOOLS / "bin" / "evcxr_jupyter"
+#: The kernel's own work on a cell is small beside what the compiler does with it, so it is not worth minutes of optimising.
+EVCXR_PROFILE = {"CARGO_PROFILE_RELEASE_OPT_LEVEL": "1", "CARGO_PROFILE_RELEASE_DEBUG": "false"}
 #: Each kernel builds its cells in a folder of its own below this one (`async_cost.kernel`).
 KERNEL_BUILDS = ROOT / "target" / "kernel"
 VENDOR = ROOT / "target" / "vendor"
@@ -134,7 +136,9 @@ def _install_evcxr(progress: Progress) -> None:
     arguments = ["cargo", "install", "--locked", "--force", "--root", TOOLS, "--target-dir", build]
     if not _evcxr_built():
         progress.command(
-            [*arguments, "evcxr_jupyter", "--version", EVCXR_VERSION], env=CARGO_ENV, progress=cargo_progress
+            [*arguments, "evcxr_jupyter", "--version", EVCXR_VERSION],
+            env={**CARGO_ENV, **EVCXR_PROFILE},
+            progress=cargo_progress,
         )
         (TOOLS / "evcxr.stamp").write_text(EVCXR_VERSION, encoding="utf-8")
     shutil.rmtree(build, ignore_errors=True)

@@ -9,6 +9,7 @@ that they hold 1 all together in 95 % of honest runs; with one interval of 95 % 
 untrustworthy. How far a control may reach from 1 is the limit of its group: the region that counts as "the same" there.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import polars as pl
@@ -167,3 +168,23 @@ def steal_share(run: Run, study: str) -> float | None:
     if seconds <= 0:
         return None
     return (details.steal_after_ms - details.steal_before_ms) / 1000 / (seconds * cores)
+
+
+def belief(groups: Mapping[str, Trust], whole: Trust) -> tuple[str, bool | str]:
+    """What to believe of a study that was measured, by its groups of comparisons: a sentence in Markdown, and to which extent, for the page.
+
+    `whole` is the trust in the study as such, whose reasons are given where no group holds. The extent is True, "in part" or False.
+    """
+    doubted = sorted(name for name, judged in groups.items() if not judged.trusted)
+    if not doubted:
+        held = words.counted(len(groups), "group")
+        return f"**This run may be believed** as far as its controls go, in all of {held} of comparisons.", True
+    if len(doubted) < len(groups):
+        text = (
+            f"In {len(doubted)} of {len(groups)} groups of comparisons the control fails, and **nothing is concluded** from them: "
+            f"{words.listing(map(words.code, doubted))}. The others may be believed as far as their controls go."
+        )
+        return text, "in part"
+    further = len(whole.reasons) - 1
+    more = f", and for {words.counted(further, 'further reason')}" if further > 0 else ""
+    return f"**Not evidence: this run concludes nothing**, because {whole.reasons[0]}{more}.", False

@@ -44,7 +44,11 @@ MEASURED = {
     "zero-cost": Study("zero-cost/measure", quick=60, standard=120, thorough=600),
     "zero-cost-ladder": Study("zero-cost/ladder", quick=60, standard=120, thorough=600),
     "zero-cost-sockets": Study("zero-cost/sockets", quick=60, standard=300, thorough=2400),
-    "spawn-apis": Study("spawn-apis/measure", quick=150, standard=360, thorough=900),
+    "spawn-apis": Study("spawn-apis/measure", quick=150, standard=500, thorough=1500),
+    "call-styles": Study("call-styles/measure", quick=180, standard=330, thorough=900),
+    "thread-pools": Study("thread-pools/measure", quick=120, standard=300, thorough=1800),
+    "runtimes-executor": Study("runtimes/executor", quick=60, standard=90, thorough=180),
+    "runtimes": Study("runtimes/measure", quick=180, standard=600, thorough=1800),
 }
 #: Rooms whose notebook `analysis` reads a run, in the order of the published page, each with the studies of which one must be in
 #: the run for its page to say something; none: it has something to say about every run.
@@ -53,6 +57,9 @@ ANALYSED = {
     "ladder": ("zero-cost-ladder",),
     "boxing-cost": ("zero-cost-ladder", "zero-cost"),
     "spawn-apis": ("spawn-apis",),
+    "call-styles": ("call-styles",),
+    "thread-pools": ("thread-pools",),
+    "runtimes": ("runtimes",),
     "replication": (),
     "trust": (),
     "hardware": (),

@@ -1,4 +1,4 @@
-"""What several test files need: one quick run of the whole workflow, killed once on its way."""
+"""What several test files need: a folder for made-up runs, and one quick run of the whole workflow, killed once on its way."""
 
 import os
 import signal
@@ -13,6 +13,12 @@ import pytest
 from async_cost.toolchain import ROOT
 
 
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory) -> Path:
+    """A folder for the runs that a test file makes up."""
+    return tmp_path_factory.mktemp("runs")
+
+
 @dataclass
 class Workflow:
     """`make report PROFILE=quick` with its own folders for runs and pages, as a test may start, watch and kill it."""
@@ -20,10 +26,10 @@ class Workflow:
     runs: Path
     reports: Path
 
-    def start(self, execute: str = "") -> subprocess.Popen:
-        """Start it in a process group of its own; `execute` holds options for `async_cost.execute`."""
+    def start(self) -> subprocess.Popen:
+        """Start it in a process group of its own."""
         folders = {"ASYNC_COST_RUNS": str(self.runs), "ASYNC_COST_REPORTS": str(self.reports)}
-        environment = {**os.environ, **folders, "ASYNC_COST_EXECUTE": execute}
+        environment = {**os.environ, **folders}
         return subprocess.Popen(
             [sys.executable, "-m", "async_cost.workflow", "report", "--profile", "quick"],
             cwd=ROOT,
@@ -72,8 +78,7 @@ def quick_run(tmp_path_factory) -> QuickRun:
     os.killpg(first.pid, signal.SIGKILL)
     first.wait()
     lines, visible = workflow.partial_times(), workflow.visible_runs()
-    # Cell by cell, as in JupyterLab: sent together, an item cell might use what only a later cell defines.
-    second = workflow.start("--singly")
+    second = workflow.start()
     output = second.communicate()[0]
     assert second.returncode == 0, f"make report failed:\n{output}"
     runs = workflow.visible_runs()

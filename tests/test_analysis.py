@@ -13,11 +13,6 @@ tell = partial(telling.tell, "zero-cost")
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory):
-    return tmp_path_factory.mktemp("runs")
-
-
-@pytest.fixture(scope="module")
 def effect(runs) -> Told:
     return tell(make_run(runs / "effect", sockets=SOCKETS, seed=4, rounds=60, drift=2.4))
 

@@ -20,11 +20,6 @@ RUNGS = LADDER | {("slab index", ALL): 1.9, ("lean + dyn", ALL): 2.15}
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory):
-    return tmp_path_factory.mktemp("runs")
-
-
-@pytest.fixture(scope="module")
 def effect(runs) -> Told:
     return tell(
         ROOM,

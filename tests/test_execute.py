@@ -44,6 +44,13 @@ def test_an_error_handed_to_the_kernel_ends_the_notebook(rust):
         rust('fn prove() -> Result<(), String> { Err("waker_drops: 768 expected".to_owned()) }', "prove()?;")
 
 
+@pytest.mark.parametrize("more", [[], ['println!("went on");']])
+def test_words_that_come_after_the_end_of_their_cell_are_not_lost(rust, more):
+    late = 'std::thread::sleep(std::time::Duration::from_millis(300)); eprintln!("too late");'
+    with pytest.raises(CellFailed, match="too late"):
+        rust(f"std::thread::spawn(|| {{ {late} }});", *more)
+
+
 def test_of_item_cells_sent_together_the_failing_one_is_named_and_those_before_it_stay(rust):
     with pytest.raises(CellFailed, match=r"(?s)pub fn wrong.*mismatched types"):
         rust("pub fn one() -> u32 { 1 }", "pub fn wrong() -> u32 { one() as u8 }", "pub fn two() -> u32 { 2 }")

@@ -16,11 +16,6 @@ COLUMNS = ("keeps", "binding", "lookup", "waker", "queue", "storage", "handles",
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory):
-    return tmp_path_factory.mktemp("runs")
-
-
-@pytest.fixture(scope="module")
 def effect(runs) -> Told:
     return tell(ROOM, make_run(runs / "effect", {}, ladder=LADDER, rounds=60, drift=2.0))
 

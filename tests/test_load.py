@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from async_cost import tables
 from async_cost.errors import DataError
 from async_cost.load import choose_run, find_runs, load_run
 from async_cost.places import repository_root, shown
@@ -168,6 +169,19 @@ def test_a_torn_compressed_table_is_refused(run):
     (run / TIME).unlink()
     (run / f"{TIME}.gz").write_bytes(packed[:-20])
     assert "damaged" in refused(run).problem
+
+
+@pytest.mark.parametrize("more", [b"", gzip.compress(b"x")])
+def test_a_compressed_table_that_unpacks_to_too_much_or_is_followed_by_another_is_refused(run, more, monkeypatch):
+    text = (run / TIME).read_bytes()
+    (run / TIME).unlink()
+    (run / f"{TIME}.gz").write_bytes(gzip.compress(text) + more)
+    if not more:
+        monkeypatch.setattr(tables, "MOST_UNPACKED", 1 << 20)
+        load_run(run)
+        monkeypatch.setattr(tables, "MOST_UNPACKED", 1 << 10)
+    problem = refused(run).problem
+    assert ("damaged" if more else "0 MiB or more") in problem
 
 
 def test_a_table_that_is_there_twice_is_refused(run):

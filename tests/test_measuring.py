@@ -124,14 +124,19 @@ def test_results_are_written_whole_and_read_back(tmp_path):
     assert found.trials.select(KEY).equals(made.select(KEY)) and found.trials["ns"].to_numpy() == pytest.approx(
         made["ns"], abs=0.1
     )
-    assert measuring.newest("another", {}, tmp_path).record is None
+    other = experiments.write(record() | {"machine": record()["machine"] | {"name": "other"}}, made, tmp_path)
+    assert measuring.newest("made-up", {}, tmp_path).record == record(), "its own comes first"
+    assert measuring.newest("third", {}, tmp_path).record["machine"]["name"] == "other", (
+        "else any, and the page says so"
+    )
+    assert other.parent.name == "other"
     assert measuring.newest("another", {"ASYNC_COST_EXPERIMENTS": str(folder)}, tmp_path).record == record()
 
 
 def test_damaged_results_are_named(tmp_path):
     folder = experiments.write(record(), trials("precision", "reference", 0), tmp_path)
     (folder / "trials.csv.gz").write_bytes(b"torn")
-    with pytest.raises(DataError, match=r"trials\.csv\.gz: not readable"):
+    with pytest.raises(DataError, match=r"trials\.csv\.gz: the compressed file is damaged"):
         measuring.load(folder)
     (folder / "experiments.json").write_text(json.dumps(record(schema_version=2)))
     with pytest.raises(DataError, match="schema version 1"):

@@ -11,65 +11,24 @@ A test binary that cannot be run so is named in its crate's Cargo.toml, with the
     threads = "waits for a moment that comes too late at a tenth of the speed"
 """
 
-import json
 import os
 import shutil
 import subprocess
 
 import pytest
+from cargo_tests import built, packages
 
 from async_cost.toolchain import ROOT
 
 LEAKS, VALGRIND, ADDRESS_SANITIZER = "leaks", "not-under-valgrind", "not-under-address-sanitizer"
-
-
-def study_packages() -> dict[str, dict]:
-    metadata = subprocess.run(
-        ["cargo", "metadata", "--locked", "--no-deps", "--format-version", "1"],
-        cwd=ROOT,
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    packages = {package["name"]: package for package in json.loads(metadata.stdout)["packages"]}
-    return {name: packages[name] for name in sorted(packages) if name != "harness"}
-
-
-PACKAGES = study_packages()
+PACKAGES = packages()
+#: Unit and integration tests of all crates.
+ALL_TESTS = "test --workspace --lib --tests"
 
 
 def exempted(crate: str, what: str) -> dict[str, str]:
     """Test binaries of `crate` that its manifest exempts from something, with the reason."""
     return ((PACKAGES[crate]["metadata"] or {}).get("async-cost") or {}).get(what, {})
-
-
-def test_binaries(crate: str, *cargo: str, env: dict[str, str] | None = None) -> dict[str, str]:
-    """Build the tests of a crate (unit tests and integration tests); name of the test target to its executable."""
-    command = [
-        "cargo",
-        *cargo,
-        "test",
-        "--locked",
-        "-p",
-        crate,
-        "--lib",
-        "--tests",
-        "--no-run",
-        "--message-format=json",
-    ]
-    if env:
-        command += ["--target", host()]
-    built = subprocess.run(command, cwd=ROOT, env={**os.environ, **(env or {})}, capture_output=True, text=True)
-    assert built.returncode == 0, built.stderr[-3000:]
-    messages = [json.loads(line) for line in built.stdout.splitlines() if line.startswith("{")]
-    return {
-        message["target"]["name"]: message["executable"]
-        for message in messages
-        if message.get("executable") and message.get("profile", {}).get("test")
-    }
-
-
-test_binaries.__test__ = False  # a helper, whatever its name looks like
 
 
 def host() -> str:
@@ -110,8 +69,9 @@ def test_no_memory_error_under_address_sanitizer(crate):
         pytest.skip(
             "no nightly compiler is installed, and AddressSanitizer needs one: rustup toolchain install nightly"
         )
-    build = {"RUSTFLAGS": "-Zsanitizer=address", "CARGO_TARGET_DIR": str(ROOT / "target" / "asan")}
-    for name, binary in test_binaries(crate, "+nightly", env=build).items():
+    command = f"cargo +nightly {ALL_TESTS} --target {host()}"
+    settings = {"RUSTFLAGS": "-Zsanitizer=address", "CARGO_TARGET_DIR": str(ROOT / "target" / "asan")}
+    for name, binary in built(command, **settings)[crate].items():
         if name in exempted(crate, ADDRESS_SANITIZER):
             continue
         leaks = "0" if name in exempted(crate, LEAKS) else "1"
@@ -124,7 +84,7 @@ def test_no_memory_error_under_valgrind(crate):
         if os.environ.get("ASYNC_COST_REQUIRE_VALGRIND") == "1":
             pytest.fail("valgrind is required here and is not installed")
         pytest.skip("valgrind is not installed (Debian: apt-get install valgrind)")
-    for name, binary in test_binaries(crate).items():
+    for name, binary in built(f"cargo {ALL_TESTS}")[crate].items():
         if name in exempted(crate, VALGRIND):
             continue
         run(["valgrind", "-q", "--error-exitcode=9", binary, "--quiet", "--test-threads=1"], crate)

@@ -26,11 +26,6 @@ CLAIMS = load_claims()
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory) -> Path:
-    return tmp_path_factory.mktemp("runs")
-
-
-@pytest.fixture(scope="module")
 def effect_run(runs) -> Path:
     return make_run(runs / "effect", ladder=LADDER, rounds=60, noise=0.003, work=False, seed=4)
 

@@ -122,11 +122,6 @@ def made(root, study: Study | None = None, **options):
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory):
-    return tmp_path_factory.mktemp("runs")
-
-
-@pytest.fixture(scope="module")
 def effect_run(runs):
     return made(runs / "effect")
 

@@ -14,15 +14,11 @@ ROOM = "trust"
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory):
-    return tmp_path_factory.mktemp("runs")
-
-
-@pytest.fixture(scope="module")
 def honest(runs) -> Told:
-    return tell(
-        ROOM, make_run(runs / "honest", ladder=LADDER, sockets=SOCKETS, seed=5, rounds=60, noise=0.005, work=False)
-    )
+    run = make_run(runs / "honest", ladder=LADDER, sockets=SOCKETS, seed=5, rounds=60, noise=0.005, work=False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ASYNC_COST_EXPERIMENTS", "none")
+        return tell(ROOM, run)
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +115,12 @@ def test_order_and_course_are_quiet_in_an_honest_run(honest):
 
 
 def test_experiments_that_were_not_made_are_said_to_be_missing(honest):
-    assert honest.text.count("It was **not measured** on this machine; `make experiments` does that.") == 4
+    assert honest.text.count("It was **not measured**; `make experiments` does that.") == 4
+
+
+def test_experiments_of_another_machine_are_called_that(runs):
+    told = tell(ROOM, make_run(runs / "elsewhere", rounds=20, work=False))
+    assert "**another machine than that of this run**" in told.text, "the committed experiments are of a real machine"
 
 
 def test_experiments_are_told_with_what_they_found(runs):

@@ -1,0 +1,47 @@
+"""Test binaries of the crates, built for all of them at once: one by one, cargo would choose other features of what they share for each, and
+compile it again.
+"""
+
+import functools
+import json
+import os
+import subprocess
+
+from async_cost.toolchain import ROOT
+
+
+@functools.cache
+def packages() -> dict[str, dict]:
+    """The crates of the studies as `cargo metadata` tells of them, by name."""
+    metadata = subprocess.run(
+        ["cargo", "metadata", "--locked", "--no-deps", "--format-version", "1"],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    found = {package["name"]: package for package in json.loads(metadata.stdout)["packages"]}
+    return {name: found[name] for name in sorted(found) if name != "harness"}
+
+
+@functools.cache
+def built(command: str, **settings: str) -> dict[str, dict[str, str]]:
+    """Run `command`, a `cargo test`, without running the tests, in an environment with `settings`; by crate and test target the executable."""
+    done = subprocess.run(
+        [*command.split(), "--locked", "--no-run", "--message-format=json"],
+        cwd=ROOT,
+        env={**os.environ, **settings},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    messages = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    executables = [
+        (message["manifest_path"], message["target"]["name"], message["executable"])
+        for message in messages
+        if message.get("executable") and message.get("profile", {}).get("test")
+    ]
+    return {
+        name: {target: path for manifest, target, path in executables if manifest == package["manifest_path"]}
+        for name, package in packages().items()
+    }
