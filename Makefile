@@ -3,6 +3,7 @@ PYTHON ?= python3
 PROFILE ?= standard
 PYTHON_THERE = command -v $(PYTHON) >/dev/null || { echo "PYTHON=$(PYTHON) is not there: name a Python 3.11 to 3.13" >&2; exit 2; }
 CHOSEN = $(if $(STUDIES),--studies "$(STUDIES)")
+SLOW = tests/test_memory.py tests/test_loom.py
 WORKFLOW = $(PYTHON_THERE); $(PYTHON) -m async_cost.workflow
 
 .PHONY: help report measure compare contribute test lab setup format clean
@@ -49,7 +50,11 @@ test: setup
 	cargo test --workspace --locked
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
-	.venv/bin/python -m pytest
+	@# Under valgrind, sanitizers and loom the tests of the crates take as long as all others, and share nothing with them: both at once.
+	@mkdir -p target
+	.venv/bin/python -m pytest $(SLOW) > target/slow-tests.log 2>&1 & slow=$$!; \
+	.venv/bin/python -m pytest $(addprefix --ignore=,$(SLOW)); others=$$?; \
+	wait $$slow; slow=$$?; cat target/slow-tests.log; exit $$((slow + others))
 
 format:
 	cargo fmt --all
