@@ -2176,20 +2176,6 @@ impl<D: Design<Wakers = Direct>> Fibers<D> {
     pub fn event_loop(&self) -> &Rc<EventLoop<D>> {
         &self.event_loop
     }
-
-    /// A slot with a fiber that does nothing yet.
-    fn occupy(&self) -> Slot {
-        let vacant = self.vacant.borrow_mut().pop();
-        let slot = vacant.unwrap_or_else(|| {
-            let mut places = self.places.borrow_mut();
-            let slot = Slot::try_from(places.len()).expect("fewer than 2^32 slots");
-            self.event_loop.wakers.waker(slot);
-            places.push(FiberPlace { fiber: None, begin: None, waits: false, bucket: None });
-            slot
-        });
-        self.places.borrow_mut()[slot as usize].fiber.get_or_insert_with(|| self.fiber(slot));
-        slot
-    }
 }
 
 // %% [markdown]
@@ -2212,6 +2198,20 @@ impl<D: Design<Wakers = Direct>> Fibers<D> {
                 enter = yielder.suspend(Leave::Concluded(result));
             }
         })
+    }
+
+    /// A slot with a fiber that does nothing yet.
+    fn occupy(&self) -> Slot {
+        let vacant = self.vacant.borrow_mut().pop();
+        let slot = vacant.unwrap_or_else(|| {
+            let mut places = self.places.borrow_mut();
+            let slot = Slot::try_from(places.len()).expect("fewer than 2^32 slots");
+            self.event_loop.wakers.waker(slot);
+            places.push(FiberPlace { fiber: None, begin: None, waits: false, bucket: None });
+            slot
+        });
+        self.places.borrow_mut()[slot as usize].fiber.get_or_insert_with(|| self.fiber(slot));
+        slot
     }
 
     /// Enters a fiber until it waits or concludes; then its slot is vacant.
