@@ -45,7 +45,7 @@ MEASURED = {
     "zero-cost-ladder": Study("zero-cost/ladder", quick=60, standard=120, thorough=600),
     "zero-cost-sockets": Study("zero-cost/sockets", quick=60, standard=300, thorough=2400),
     "spawn-apis": Study("spawn-apis/measure", quick=150, standard=500, thorough=1500),
-    "call-styles": Study("call-styles/measure", quick=180, standard=330, thorough=900),
+    "call-styles": Study("call-styles/measure", quick=180, standard=600, thorough=1500),
     "thread-pools": Study("thread-pools/measure", quick=120, standard=300, thorough=1800),
     "runtimes-executor": Study("runtimes/executor", quick=60, standard=90, thorough=180),
     "runtimes": Study("runtimes/measure", quick=180, standard=600, thorough=1800),

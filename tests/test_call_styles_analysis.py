@@ -61,7 +61,7 @@ STEPS = (
     *call_styles.KINDS,
     *call_styles.ELSEWHERE,
 )
-LIMITS = {"calls": 0.02, "waits": 0.02, "readiness": 0.02, "waiting calls": 0.02}
+LIMITS = {"calls": 0.03, "waits": 0.05, "readiness": 0.05, "waiting calls": 0.03}
 CONTROLLED = (INVOKE[CALL], WAIT, READABLE, waiting(NONBLOCK))
 
 

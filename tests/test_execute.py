@@ -75,3 +75,22 @@ def test_two_kernels_of_a_room_build_in_two_folders_and_a_free_one_is_taken_agai
     os.close(lock)
     assert claim("room", tmp_path)[0] == first
     os.close(other)
+
+
+def test_a_new_build_folder_begins_with_the_crates_of_one_that_no_kernel_holds(tmp_path):
+    def built(room: str, name: str) -> int:
+        folder, lock = claim(room, tmp_path)
+        (folder / "target" / "deps").mkdir(parents=True, exist_ok=True)
+        (folder / "target" / "deps" / name).write_text(name)
+        return lock
+
+    held = built("held", "libheld.rlib")
+    os.close(built("free", "libserde.rlib"))
+    os.close(built("free", "libctx.so"))
+    (tmp_path / "new" / "0" / "part" / "deps").mkdir(parents=True)  # a copy that was killed
+    (tmp_path / "new" / "0" / "part" / "deps" / "torn.rlib").touch()
+    folder, lock = claim("new", tmp_path)
+    assert [path.name for path in folder.rglob("*.*")] == ["libserde.rlib"]
+    assert not (folder / "part").exists()
+    os.close(lock)
+    os.close(held)

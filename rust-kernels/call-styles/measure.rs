@@ -3625,7 +3625,8 @@ pub fn prove(subject: &Subject, limit: Duration) -> Result<Counts, UnequalWork> 
 // %% [markdown]
 // # The study
 //
-// On one thread a batch is a computation, and two measurements of the same thing should agree within 1 or 2 %.
+// On one thread a batch is a computation, and two measurements of the same thing should agree within 3 %; where the
+// system is asked for readiness or the time in every call, within 5 %. Nobody chooses a style for less.
 // Each family of subjects is a group with a control: the translated design, measured a second time.
 //
 // What is compared with what? A variant with the translated design, in the same bench under the same load; the
@@ -3636,10 +3637,10 @@ pub fn prove(subject: &Subject, limit: Duration) -> Result<Counts, UnequalWork> 
 /// The group of comparisons that a subject belongs to, and the half-width of what counts as equal there.
 fn group(subject: &Subject) -> (&'static str, f64) {
     match subject.bench {
-        WAIT => ("waits", 0.02),
-        bench if bench.starts_with("wait_methods") => ("readiness", 0.02),
-        _ if subject.load.kind == Kind::Empty => ("calls", 0.02),
-        _ => ("waiting calls", 0.02),
+        WAIT => ("waits", 0.05),
+        bench if bench.starts_with("wait_methods") => ("readiness", 0.05),
+        _ if subject.load.kind == Kind::Empty => ("calls", 0.03),
+        _ => ("waiting calls", 0.03),
     }
 }
 
@@ -3676,7 +3677,7 @@ fn baseline(subject: &Subject, keys: &[Key]) -> Option<Key> {
 pub fn study() -> Study {
     let subjects = subjects();
     let keys: Vec<Key> = subjects.iter().map(Subject::key).collect();
-    let mut study = Study::new("call-styles").rounds(6, 64, 200).samples(2).isolated(LIMIT);
+    let mut study = Study::new("call-styles").rounds(6, 120, 300).samples(2).isolated(LIMIT);
     for subject in &subjects {
         let (key, load, world) = (subject.key(), subject.load, subject.worlds[0]);
         let proof = prove(subject, LIMIT);
