@@ -3,7 +3,10 @@ PYTHON ?= python3
 PROFILE ?= standard
 PYTHON_THERE = command -v $(PYTHON) >/dev/null || { echo "PYTHON=$(PYTHON) is not there: name a Python 3.11 to 3.13" >&2; exit 2; }
 CHOSEN = $(if $(STUDIES),--studies "$(STUDIES)")
-SLOW = tests/test_memory.py tests/test_loom.py
+# Python tests that take long and share nothing with the others: the crates under valgrind, sanitizers and loom; the quick run of all notebooks.
+CHECKED = tests/test_memory.py tests/test_loom.py
+EXECUTED = tests/test_notebooks.py tests/test_pins.py
+PYTEST = .venv/bin/python -m pytest --durations=10
 WORKFLOW = $(PYTHON_THERE); $(PYTHON) -m async_cost.workflow
 
 .PHONY: help report measure compare contribute test lab setup format clean
@@ -50,11 +53,14 @@ test: setup
 	cargo test --workspace --locked
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
-	@# Under valgrind, sanitizers and loom the tests of the crates take as long as all others, and share nothing with them: both at once.
-	@mkdir -p target
-	.venv/bin/python -m pytest $(SLOW) > target/slow-tests.log 2>&1 & slow=$$!; \
-	.venv/bin/python -m pytest $(addprefix --ignore=,$(SLOW)); others=$$?; \
-	wait $$slow; slow=$$?; cat target/slow-tests.log; exit $$((slow + others))
+	@mkdir -p target/tests
+	@echo "Python tests in three processes; what two of them say comes at the end, from target/tests."
+	@$(PYTEST) $(CHECKED) > target/tests/checked.log 2>&1 & checked=$$!; \
+	$(PYTEST) $(EXECUTED) > target/tests/executed.log 2>&1 & executed=$$!; \
+	trap "kill $$checked $$executed; exit 130" INT TERM; \
+	$(PYTEST) $(addprefix --ignore=,$(CHECKED) $(EXECUTED)); others=$$?; \
+	wait $$checked; checked=$$?; wait $$executed; executed=$$?; \
+	cat target/tests/checked.log target/tests/executed.log; exit $$((checked + executed + others))
 
 format:
 	cargo fmt --all

@@ -54,7 +54,7 @@ def steps() -> list[Step]:
     """The set-up, in order."""
     return [
         Step("Python packages", _install_python, 60, _python_done),
-        Step("evcxr kernel", _install_evcxr, 690, _evcxr_done),
+        Step("evcxr kernel", _install_evcxr, 480, _evcxr_done),
         Step("crates for the cells", _vendor, 15, _vendor_done),
     ]
 

@@ -13,6 +13,13 @@ from async_cost.workflow import MEASURED, crate_of
 
 NOTEBOOKS = sorted(ROOT.glob("notebooks/*/*.ipynb"))
 MEASURING = [path for path in NOTEBOOKS if path.name != "analysis.ipynb"]
+#: Items at the left margin of a cell, after the words that may stand before them.
+ITEM = re.compile(
+    r'^(?:pub(?:\([a-z]+\))? )?(?:(?:async|const|unsafe|extern "") )*(fn|struct|enum|trait|const|static|type) (\w+)',
+    re.M,
+)
+#: Names that mean something else before the notebook defines them: an attribute, a library's type, a variant, an argument.
+ELSEWHERE = {"inline", "JoinHandle", "Remote", "AsyncStd", "serve"}
 
 
 def study(path):
@@ -68,6 +75,29 @@ def test_first_cell_compiles_cells_like_cargo_bench(notebook):
         "INCREMENTAL=false",
     ]:
         assert f":build_env CARGO_PROFILE_DEV_{setting}" in first, f"{study(notebook)}: {setting} is not set first"
+
+
+@pytest.mark.parametrize("notebook", MEASURING, ids=study)
+def test_no_cell_uses_an_item_that_only_a_later_one_defines(notebook):
+    """The workflow sends neighbouring items together and the crate is one file, but a reader runs cell after cell."""
+    cells = [cell.source for cell in nbformat.read(notebook, as_version=4).cells if cell.cell_type == "code"]
+    cells = [re.sub(r'//[^\n]*|"(?:\\.|[^"\\])*"', '""', cell) for cell in cells]
+    defined = {}
+    for number, cell in enumerate(cells):
+        for kind, name in ITEM.findall(cell):
+            defined.setdefault(name, (number, kind))
+    assert len(defined) > 20, "hardly an item was found: this test would prove nothing"
+    for name, (later, kind) in defined.items():
+        call, mention = (
+            rf"(?<![\w.:'])(?<!fn ){name}(?:::<[^>]*>)?\(",
+            rf"(?<![\w.:'])(?<!type ){name}\b(?! *[,:=](?!:)| as )",
+        )
+        used = re.compile(call if kind == "fn" else mention)
+        for cell in cells[:later]:
+            found = used.search(cell)
+            assert not found or name in ELSEWHERE, (
+                f"{study(notebook)}: {name} is defined after this cell, which uses it:\n{cell}"
+            )
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=study)
