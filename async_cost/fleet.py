@@ -9,6 +9,7 @@ Only ratios with their intervals are kept of a run: memory grows with the number
 """
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -51,6 +52,8 @@ RUNS = {
 STUDIES = {"run": pl.String, "study": pl.String, "trusted": pl.Boolean, "reason": pl.String, "rows": pl.Int64}
 RATIOS = {"run": pl.String, "machine": pl.String} | dict.fromkeys(FINDING, pl.String)
 RATIOS |= dict.fromkeys(("ratio", "low", "high", "limit"), pl.Float64) | {"rounds": pl.Int64}
+#: A parameter that says how much work of its own a request has.
+OWN_WORK = r"work=[1-9]"
 ASIDE = {"run": pl.String, "reason": pl.String}
 
 
@@ -82,9 +85,10 @@ HEADLINES = (
 class Fleet:
     """What a number of runs say.
 
-    `runs`: run, machine, cpu, cores, rustc, origin, profile, started. `studies`: run, study, trusted, reason (why it is not),
-    rows (samples read). `ratios`: run, machine, study, bench, variant, other, parameter, ratio, low, high, limit (of
-    what counts as the same), rounds, verdict (null where the run is no evidence for that study). `aside`: run, reason, both text from outside.
+    `runs`: run, machine, cpu, cores, rustc, origin, profile, started. `studies`: run, study, trusted (in one group of comparisons at
+    least), reason (why it is not, or not in all), rows (samples read). `ratios`: run, machine, study, bench, variant, other, parameter, ratio,
+    low, high, limit (of what counts as the same), rounds, verdict (null where the run is no evidence for that group). `aside`: run,
+    reason, both text from outside.
     """
 
     runs: pl.DataFrame
@@ -120,15 +124,15 @@ def read_fleet(folders: Sequence[Path]) -> Fleet:
     ratios = [
         study.ratios.with_columns(run=pl.lit(info.run_id), machine=pl.lit(info.machine.name)) for info, study in studies
     ]
-    trusted = [(info.run_id, study.name, not study.reason, study.reason, study.rows) for info, study in studies]
-    frame = pl.concat([pl.DataFrame(schema=RATIOS), *(part.select(*RATIOS) for part in ratios)])
-    evidence = pl.DataFrame(trusted, schema=STUDIES, orient="row")
-    frame = frame.join(
-        evidence.select("run", "study", "trusted"), on=["run", "study"], how="left", maintain_order="left"
-    )
+    evidence = [
+        (info.run_id, study.name, bool(study.ratios["trusted"].any()), study.reason, study.rows)
+        for info, study in studies
+    ]
+    columns = RATIOS | {"trusted": pl.Boolean}
+    frame = pl.concat([pl.DataFrame(schema=columns), *(part.select(*columns) for part in ratios)])
     return Fleet(
         runs=pl.DataFrame([_run_row(run.info) for run in runs], schema=RUNS, orient="row"),
-        studies=evidence,
+        studies=pl.DataFrame(evidence, schema=STUDIES, orient="row"),
         ratios=frame.with_columns(verdict_column(pl.col("trusted"), pl.col("limit"))).drop("trusted"),
         aside=pl.DataFrame(aside, schema=ASIDE, orient="row"),
     )
@@ -139,7 +143,7 @@ def read_fleet(folders: Sequence[Path]) -> Fleet:
 
 @dataclass(frozen=True)
 class _Study:
-    """One study of a run: its ratios, why it is no evidence (empty if it is), its samples and their time together."""
+    """One study of a run: its ratios and whether each may be believed, why not all are (else empty), its samples and their time together."""
 
     name: str
     ratios: pl.DataFrame
@@ -181,8 +185,8 @@ def _study(folder: Path, info: RunInfo, name: str) -> _Study:
     _check_elapsed(folder, name, details, table.elapsed_ns)
     plan = _Plan(tuple(table.keys), details.baseline, details.comparisons, tuple(details.groups.items()), details.controls,
                  details.failed, name, details, path)  # fmt: skip
-    ratios = _ratios(table, plan)
-    return _Study(name, ratios, _reason(info, plan, ratios), table.rows, table.elapsed_ns)
+    ratios, reason = _judged(info, plan, _ratios(table, plan))
+    return _Study(name, ratios, reason, table.rows, table.elapsed_ns)
 
 
 def _check_elapsed(folder: Path, name: str, details: StudyInfo, elapsed_ns: int) -> None:
@@ -362,13 +366,13 @@ class _Plan:
 
 @dataclass(frozen=True)
 class _Pairs:
-    """Which keys (as numbers) are divided by which, their names and limits; which rows are controls; what is wrong with these."""
+    """Which keys (as numbers) are divided by which; their names, groups and limits; which rows are controls and which are due."""
 
     ones: list[int]
     others: list[int]
     names: pl.DataFrame
     is_control: np.ndarray
-    lacking: str
+    due: pl.DataFrame
 
 
 @lru_cache(maxsize=64)
@@ -379,45 +383,45 @@ def _pairs(plan: _Plan) -> _Pairs:
     """
     failed = [(entry.bench, entry.variant, entry.parameter) for entry in plan.failed]
     keys = pl.DataFrame([*plan.keys, *failed], schema=list(KEY), orient="row").unique(maintain_order=True)
-    declared = pairs_of(plan.details, keys, plan.path)
+    declared = pairs_of(plan.details, keys, plan.path).filter(~pl.col("parameter").str.contains(OWN_WORK))
     due = due_controls(plan.details, declared)
     place = {key: number for number, key in enumerate(plan.keys)}
-    pairs = [(row[:3], row[3:6], row[7]) for row in declared.select(*KEY, *BASE_KEY, "group", "limit").rows()]
-    limits = {one: limit for one, _, limit in pairs}
+    pairs = [(row[:3], row[3:6], row[6:]) for row in declared.select(*KEY, *BASE_KEY, "group", "limit").rows()]
+    groups = {one: group for one, _, group in pairs}
     known = {(one, other) for one, other, _ in pairs}
     for entry in HEADLINES:
         if entry.study == plan.study:
             named = _named_pairs(plan.keys, entry)
-            pairs += [(one, other, limits.get(one, LIMIT)) for one, other in named if (one, other) not in known]
-    pairs = [pair for pair in pairs if pair[0] in place and pair[1] in place and "work=" not in pair[0][2]]
+            pairs += [(one, other, groups.get(one, ("", LIMIT))) for one, other in named if (one, other) not in known]
+    pairs = [pair for pair in pairs if pair[0] in place and pair[1] in place]
     controls = set(due.select(KEY).rows())
-    lacking = "the run has no control" if due.is_empty() else ""
-    if declared.join(due, on="group", how="anti").height:
-        lacking = lacking or "a group of comparisons has no control"
-    if controls - {one for one, _, _ in pairs}:
-        lacking = lacking or "a control is missing"
     names = pl.DataFrame(
         [
-            (plan.study, *one[:2], other[1] if other[1] != one[1] else " ".join(other), one[2], limit)
-            for one, other, limit in pairs
+            (plan.study, *one[:2], other[1] if other[1] != one[1] else " ".join(other), one[2], *group)
+            for one, other, group in pairs
         ],
-        schema=dict.fromkeys(FINDING, pl.String) | {"limit": pl.Float64},
+        schema=dict.fromkeys((*FINDING, "group"), pl.String) | {"limit": pl.Float64},
         orient="row",
     )
     sides = ([place[pair[side]] for pair in pairs] for side in (0, 1))
-    return _Pairs(*sides, names, np.array([one in controls for one, _, _ in pairs], dtype=bool), lacking)
+    return _Pairs(*sides, names, np.array([one in controls for one, _, _ in pairs], dtype=bool), due)
 
 
 def _ratios(table: _Table, plan: _Plan) -> pl.DataFrame:
-    """Columns of `Fleet.ratios` from study to rounds."""
+    """Columns of `Fleet.ratios` from study to rounds, and the group."""
     pairs = _pairs(plan)
     if not pairs.ones:
-        return pl.DataFrame(schema={name: kind for name, kind in RATIOS.items() if name not in ("run", "machine")})
+        kinds = RATIOS | {"group": pl.String}
+        return pl.DataFrame(schema={name: kind for name, kind in kinds.items() if name not in ("run", "machine")})
     ratio = np.sort(table.ns[pairs.ones] / table.ns[pairs.others], axis=1)
     rounds = ratio.shape[1]
-    together = 1 - (1 - CONFIDENCE) / max(1, pairs.is_control.sum())  # as in `trust`: the controls hold 1 all together
-    ranks = np.where(pairs.is_control[:, None], interval_ranks(rounds, together), interval_ranks(rounds))
-    low, high = np.take_along_axis(ratio, ranks, axis=1).T
+    # As in `trust`: the controls of a group hold 1 all together.
+    controls = Counter(pairs.names["group"].filter(pairs.is_control))
+    ranks = [
+        interval_ranks(rounds, 1 - (1 - CONFIDENCE) / controls[group] if control else CONFIDENCE)
+        for control, group in zip(pairs.is_control, pairs.names["group"], strict=True)
+    ]
+    low, high = np.take_along_axis(ratio, np.array(ranks), axis=1).T
     return pairs.names.with_columns(
         pl.Series("ratio", np.median(ratio, axis=1)),
         pl.Series("low", low),
@@ -431,17 +435,37 @@ def _named_pairs(keys: Sequence[tuple], entry: Headline) -> list[tuple[tuple, tu
     return [(sides[0][0], sides[1][0])] if all(len(side) == 1 for side in sides) else []
 
 
-def _reason(info: RunInfo, plan: _Plan, ratios: pl.DataFrame) -> str:
-    """Why this study of this run is no evidence, by the rules of `trust`; empty when it is."""
+def _judged(info: RunInfo, plan: _Plan, ratios: pl.DataFrame) -> tuple[pl.DataFrame, str]:
+    """`ratios` with a column `trusted`, by the rules of `trust` for each group; and why not all are, empty when they are."""
     pairs = _pairs(plan)
+    controls = ratios.filter(pairs.is_control)
+    doubts = {
+        group: _doubt(pairs.due.filter(group=group), controls.filter(group=group))
+        for group, _ in plan.groups
+        if group in pairs.names["group"]
+    }
     if info.profile == "quick":
-        return "quick profile"
-    if pairs.lacking:
-        return pairs.lacking
-    controls = ratios.filter(pairs.is_control).select("parameter", "low", "high", "limit").rows()
-    if away := [parameter for parameter, low, high, _ in controls if not low <= 1 <= high]:
+        doubts = dict.fromkeys(doubts, "quick profile")
+    trusted = [group for group, doubt in doubts.items() if not doubt]
+    reasons = list(dict.fromkeys(doubt for doubt in doubts.values() if doubt))
+    # What is alike about dozens of groups is said once, without the places.
+    kinds = list(dict.fromkeys(reason.split(" (")[0] for reason in reasons))
+    reason = ", ".join(reasons if len(reasons) == 1 else kinds)
+    if reason and len(doubts) > 1:
+        reason += f" in {len(doubts) - len(trusted)} of {len(doubts)} groups"
+    return ratios.with_columns(pl.col("group").is_in(trusted).alias("trusted")), reason
+
+
+def _doubt(due: pl.DataFrame, controls: pl.DataFrame) -> str:
+    """Why a group of comparisons is no evidence, by its `controls` and those that were `due`; empty when it is."""
+    if due.is_empty():
+        return "the run has no control"
+    if controls.height < due.height:
+        return "a control is missing"
+    rows = controls.select("parameter", "low", "high", "limit").rows()
+    if away := [parameter for parameter, low, high, _ in rows if not low <= 1 <= high]:
         return f"control differs from its twin ({', '.join(away)})"
-    wide = [parameter for parameter, low, high, limit in controls if max(1 - low, high - 1) > limit]
+    wide = [parameter for parameter, low, high, limit in rows if max(1 - low, high - 1) > limit]
     return f"control too uncertain ({', '.join(wide)})" if wide else ""
 
 

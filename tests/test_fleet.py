@@ -13,7 +13,7 @@ from async_cost import fleet, synthetic
 from async_cost.estimate import CONFIDENCE, estimates, paired_ratios, trial_times
 from async_cost.fleet import interval_ranks, read_fleet
 from async_cost.load import find_runs, load_run
-from async_cost.synthetic import LADDER, OFF, SOCKETS, ZERO_COST, make_run, reversed_truth
+from async_cost.synthetic import LADDER, OFF, SOCKETS, ZERO_COST, Study, make_run, reversed_truth
 
 #: Enough that every kind of damage comes some twenty times, at other places each time.
 HOSTILE = 1000
@@ -68,6 +68,29 @@ def test_the_quick_way_reads_what_the_harness_writes(honest, monkeypatch):
     monkeypatch.setattr(fleet, "_strict_table", refuse)
     assert read_fleet([folder for folder in find_runs(honest) if folder.parent.name != "gamma"]).runs.height == 2
     assert read_fleet(find_runs()).runs.height >= 1, "nor may the committed run"
+
+
+def test_a_group_of_comparisons_votes_by_its_own_control(tmp_path):
+    alone, crowd = ("spawn", "tokio", ""), ("spawn", "tokio", "threads=2 work=0")
+    slow = [("spawn", "smol", parameter) for *_, parameter in (alone, crowd)]
+    twins = [("spawn", "tokio (A/A)", parameter) for *_, parameter in (alone, crowd)]
+    study = Study(
+        times={alone: 1e5, crowd: 4e5, slow[0]: 2e5, slow[1]: 8e5, twins[0]: 1e5, twins[1]: 5e5},
+        comparisons=[
+            (slow[0], alone, ""),
+            (twins[0], alone, ""),
+            (slow[1], crowd, "threads"),
+            (twins[1], crowd, "threads"),
+        ],
+        groups={"": 0.01, "threads": 0.05},
+        controls=["tokio (A/A)"],
+    )
+    make_run(tmp_path, None, others={"runtimes": study}, rounds=60, noise=0.004)
+    together = read_fleet(find_runs(tmp_path))
+    ((trusted, reason),) = together.studies.select("trusted", "reason").rows()
+    assert trusted and reason == "control differs from its twin (threads=2 work=0) in 1 of 2 groups"
+    found = dict(together.ratios.filter(variant="smol").select("parameter", "verdict").rows())
+    assert found == {"": "slower", "threads=2 work=0": None}
 
 
 def test_an_interval_of_ranks_holds_the_median_as_often_as_it_says():
