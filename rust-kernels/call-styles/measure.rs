@@ -1908,6 +1908,76 @@ impl<D: Design> Executor<D> {
 }
 
 // %% [markdown]
+// What the loop needs of the executor: how a slot is resumed, how a call is cancelled, and how the root waits.
+
+// %%
+impl<D: Design> Executor<D> {
+    /// Polls whoever lives in `slot`.
+    fn resume(&self, slot: Slot) {
+        let (mut occupied, mut future) = {
+            let mut places = self.places.borrow_mut();
+            let place = &mut places[slot as usize];
+            // Nobody: it has ended since it was woken.
+            let Some(future) = place.future.take() else { return };
+            let task = Task { slot, tenant: place.tenant };
+            (Occupied { executor: self, task, fixtures: place.fixtures.take() }, future)
+        };
+        self.event_loop.wakers.begin(slot);
+        match occupied.poll(|context| future.as_mut().poll(context)) {
+            Poll::Ready(()) => D::Boxes::end(&mut occupied.fixtures().memory, future),
+            Poll::Pending => occupied.settle(future),
+        }
+    }
+
+    /// Ends a call that is not over: drops it where it waits, or after its poll if it is the one that cancels
+    /// itself. Whether it was not over.
+    pub fn cancel<T>(&self, evaluation: &Evaluation<T, D>) -> bool {
+        let Evaluation(of) = evaluation;
+        let Task { slot, tenant } = of.task;
+        let mut places = self.places.borrow_mut();
+        let place = &mut places[slot as usize];
+        if place.tenant != tenant || place.cancelled || evaluation.is_concluded() {
+            return false;
+        }
+        if let Some(future) = place.future.take() {
+            let fixtures = place.fixtures.take();
+            drop(places);
+            let mut occupied = Occupied { executor: self, task: of.task, fixtures };
+            D::Boxes::end(&mut occupied.fixtures().memory, future);
+        } else {
+            place.cancelled = true;
+            drop(places);
+        }
+        of.conclude(Err(Cancelled));
+        true
+    }
+}
+
+// %%
+impl<D: Design> Executor<D> {
+    /// Polls `future` as the root, and runs the loop for as long as it waits. It runs no loop if it does not wait.
+    ///
+    /// # Panics
+    /// If the loop is running already, or if nothing could ever happen again.
+    pub fn block_on<F: Future>(&self, future: F) -> F::Output {
+        self.event_loop.block_on(future, |slot| self.resume(slot))
+    }
+}
+
+impl<D: Design> Drop for Executor<D> {
+    fn drop(&mut self) {
+        // One after the other, with nothing borrowed: destructors may call and cancel.
+        for slot in 1.. {
+            let mut places = self.places.borrow_mut();
+            let Some(place) = places.get_mut(slot) else { break };
+            let future = place.future.take();
+            drop(places);
+            drop(future);
+        }
+    }
+}
+
+// %% [markdown]
 // # The four styles
 //
 // And now the subject itself, in a few lines each.
@@ -1993,76 +2063,6 @@ impl<D: Design> Executor<D> {
             Poll::Pending => occupied.settle(called),
         }
         Evaluation(conclusion)
-    }
-}
-
-// %% [markdown]
-// The rest of the executor: how the loop resumes a slot, how a call is cancelled, and how the root waits.
-
-// %%
-impl<D: Design> Executor<D> {
-    /// Polls whoever lives in `slot`.
-    fn resume(&self, slot: Slot) {
-        let (mut occupied, mut future) = {
-            let mut places = self.places.borrow_mut();
-            let place = &mut places[slot as usize];
-            // Nobody: it has ended since it was woken.
-            let Some(future) = place.future.take() else { return };
-            let task = Task { slot, tenant: place.tenant };
-            (Occupied { executor: self, task, fixtures: place.fixtures.take() }, future)
-        };
-        self.event_loop.wakers.begin(slot);
-        match occupied.poll(|context| future.as_mut().poll(context)) {
-            Poll::Ready(()) => D::Boxes::end(&mut occupied.fixtures().memory, future),
-            Poll::Pending => occupied.settle(future),
-        }
-    }
-
-    /// Ends a call that is not over: drops it where it waits, or after its poll if it is the one that cancels
-    /// itself. Whether it was not over.
-    pub fn cancel<T>(&self, evaluation: &Evaluation<T, D>) -> bool {
-        let Evaluation(of) = evaluation;
-        let Task { slot, tenant } = of.task;
-        let mut places = self.places.borrow_mut();
-        let place = &mut places[slot as usize];
-        if place.tenant != tenant || place.cancelled || evaluation.is_concluded() {
-            return false;
-        }
-        if let Some(future) = place.future.take() {
-            let fixtures = place.fixtures.take();
-            drop(places);
-            let mut occupied = Occupied { executor: self, task: of.task, fixtures };
-            D::Boxes::end(&mut occupied.fixtures().memory, future);
-        } else {
-            place.cancelled = true;
-            drop(places);
-        }
-        of.conclude(Err(Cancelled));
-        true
-    }
-}
-
-// %%
-impl<D: Design> Executor<D> {
-    /// Polls `future` as the root, and runs the loop for as long as it waits. It runs no loop if it does not wait.
-    ///
-    /// # Panics
-    /// If the loop is running already, or if nothing could ever happen again.
-    pub fn block_on<F: Future>(&self, future: F) -> F::Output {
-        self.event_loop.block_on(future, |slot| self.resume(slot))
-    }
-}
-
-impl<D: Design> Drop for Executor<D> {
-    fn drop(&mut self) {
-        // One after the other, with nothing borrowed: destructors may call and cancel.
-        for slot in 1.. {
-            let mut places = self.places.borrow_mut();
-            let Some(place) = places.get_mut(slot) else { break };
-            let future = place.future.take();
-            drop(places);
-            drop(future);
-        }
     }
 }
 
@@ -2240,6 +2240,39 @@ impl<D: Design<Wakers = Direct>> Fibers<D> {
 }
 
 // %% [markdown]
+// How a fiber is begun later, how it is resumed, and how the root waits.
+
+// %%
+impl<D: Design<Wakers = Direct>> Fibers<D> {
+    fn begin_later(&self, procedure: &FiberProc<D>, argument: u64) -> Slot {
+        let slot = self.occupy();
+        self.places.borrow_mut()[slot as usize].begin = Some((Rc::clone(procedure), argument));
+        self.event_loop.schedule(slot);
+        slot
+    }
+
+    fn resume(&self, slot: Slot) {
+        self.event_loop.wakers.begin(slot);
+        let mut places = self.places.borrow_mut();
+        let place = &mut places[slot as usize];
+        let enter = match place.begin.take() {
+            Some((procedure, argument)) => Enter::Begin(procedure, argument),
+            None if place.waits => Enter::GoOn,
+            None => return,
+        };
+        drop(places);
+        let Some(result) = self.enter(slot, enter) else { return };
+        let bucket = self.places.borrow_mut()[slot as usize].bucket.take();
+        bucket.into_iter().for_each(|of| of.conclude(Ok(result)));
+    }
+
+    /// Polls `future` as the root, and runs the loop for as long as it waits.
+    pub fn block_on<F: Future>(&self, future: F) -> F::Output {
+        self.event_loop.block_on(future, |slot| self.resume(slot))
+    }
+}
+
+// %% [markdown]
 // The four styles are as above, line for line.
 
 // %%
@@ -2276,36 +2309,6 @@ impl<D: Design<Wakers = Direct>> Fibers<D> {
     /// Begins in the next pass of the loop, and has no use for the result.
     pub fn call_and_forget(&self, procedure: &FiberProc<D>, argument: u64) {
         self.begin_later(procedure, argument);
-    }
-}
-
-// %%
-impl<D: Design<Wakers = Direct>> Fibers<D> {
-    fn begin_later(&self, procedure: &FiberProc<D>, argument: u64) -> Slot {
-        let slot = self.occupy();
-        self.places.borrow_mut()[slot as usize].begin = Some((Rc::clone(procedure), argument));
-        self.event_loop.schedule(slot);
-        slot
-    }
-
-    fn resume(&self, slot: Slot) {
-        self.event_loop.wakers.begin(slot);
-        let mut places = self.places.borrow_mut();
-        let place = &mut places[slot as usize];
-        let enter = match place.begin.take() {
-            Some((procedure, argument)) => Enter::Begin(procedure, argument),
-            None if place.waits => Enter::GoOn,
-            None => return,
-        };
-        drop(places);
-        let Some(result) = self.enter(slot, enter) else { return };
-        let bucket = self.places.borrow_mut()[slot as usize].bucket.take();
-        bucket.into_iter().for_each(|of| of.conclude(Ok(result)));
-    }
-
-    /// Polls `future` as the root, and runs the loop for as long as it waits.
-    pub fn block_on<F: Future>(&self, future: F) -> F::Output {
-        self.event_loop.block_on(future, |slot| self.resume(slot))
     }
 }
 
