@@ -451,7 +451,7 @@ def _judged(info: RunInfo, plan: _Plan, ratios: pl.DataFrame) -> tuple[pl.DataFr
     # What is alike about dozens of groups is said once, without the places.
     kinds = list(dict.fromkeys(reason.split(" (")[0] for reason in reasons))
     reason = ", ".join(reasons if len(reasons) == 1 else kinds)
-    if reason and len(doubts) > 1:
+    if reason and trusted:
         reason += f" in {len(doubts) - len(trusted)} of {len(doubts)} groups"
     return ratios.with_columns(pl.col("group").is_in(trusted).alias("trusted")), reason
 
