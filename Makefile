@@ -7,7 +7,7 @@ CHOSEN = $(if $(STUDIES),--studies "$(STUDIES)")
 CHECKED = tests/test_memory.py tests/test_loom.py
 EXECUTED = tests/test_notebooks.py tests/test_pins.py
 PYTEST = .venv/bin/python -m pytest --durations=10
-WORKFLOW = $(PYTHON_THERE); $(PYTHON) -m async_cost.workflow
+WORKFLOW = $(PYTHON_THERE); $(PYTHON) -m async_cost.workflow.commands
 
 .PHONY: help report measure compare contribute test lab setup format clean
 
@@ -39,7 +39,7 @@ contribute:
 	@$(WORKFLOW) contribute "$(RUN)"
 
 experiments: setup
-	.venv/bin/python -m async_cost.experiments
+	.venv/bin/python -m async_cost.experiments.measure
 
 lab:
 	@$(WORKFLOW) lab

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from async_cost.places import shown
+from async_cost.paths import shown
 
 
 class DataError(Exception):

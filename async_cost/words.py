@@ -13,7 +13,7 @@ from datetime import datetime
 
 import polars as pl
 
-from async_cost.pairs import CONTROL
+from async_cost.runs.comparisons import CONTROL
 
 #: From this ratio on "3.6 times the time" reads better than "260 % more time".
 TIMES_FROM = 1.5

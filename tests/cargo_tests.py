@@ -7,7 +7,7 @@ import json
 import os
 import subprocess
 
-from async_cost.toolchain import ROOT
+from async_cost.workflow.toolchain import ROOT
 
 
 @functools.cache

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from async_cost.toolchain import ROOT
+from async_cost.workflow.toolchain import ROOT
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ class Workflow:
         folders = {"ASYNC_COST_RUNS": str(self.runs), "ASYNC_COST_REPORTS": str(self.reports)}
         environment = {**os.environ, **folders}
         return subprocess.Popen(
-            [sys.executable, "-m", "async_cost.workflow", "report", "--profile", "quick"],
+            [sys.executable, "-m", "async_cost.workflow.commands", "report", "--profile", "quick"],
             cwd=ROOT,
             env=environment,
             stdout=subprocess.PIPE,

@@ -7,8 +7,8 @@ import nbformat
 import polars as pl
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from async_cost import charts
-from async_cost.publish import publish
+from async_cost.report import charts
+from async_cost.report.publish import publish
 
 HOSTILE = "<script>alert('mine')</script><img src=x onerror=alert(1)>"
 ANSWER = "Plain async takes 2.61 times as long as the hand-written loop."

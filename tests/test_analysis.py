@@ -7,7 +7,7 @@ import pytest
 import told as telling
 from told import Told, check_form, read
 
-from async_cost.synthetic import ALL, FEW, FLOOR, OFF, ON, SOCKETS, ZERO_COST, make_run, reversed_truth
+from async_cost.testing.made_up_runs import ALL, FEW, FLOOR, OFF, ON, SOCKETS, ZERO_COST, make_run, reversed_truth
 
 tell = partial(telling.tell, "zero-cost")
 

@@ -7,11 +7,12 @@ import pytest
 from test_spawn_apis_analysis import rings
 from told import VERDICTS, Told, check_alts, check_form, read, tell
 
-from async_cost import boxing, ladder
-from async_cost.load import load_run
-from async_cost.measured import Measured
-from async_cost.spawn_apis import JOINED, ONE_THREAD, STUDY
-from async_cost.synthetic import ALL, FEW, LADDER, OFF, ON, SOCKETS, ZERO_COST, make_run, reversed_truth
+from async_cost.runs.run import load_run
+from async_cost.statistics.measured import Measured
+from async_cost.studies import boxing_cost as boxing
+from async_cost.studies import ladder
+from async_cost.studies.spawn_apis import JOINED, ONE_THREAD, STUDY
+from async_cost.testing.made_up_runs import ALL, FEW, LADDER, OFF, ON, SOCKETS, ZERO_COST, make_run, reversed_truth
 
 ROOM = "boxing-cost"
 #: The two studies with clean pairs beside system calls and in a crowd, which runs made before there were any do not have.

@@ -5,8 +5,10 @@ import re
 import pytest
 from told import VERDICTS, Told, check_alts, check_form, read, tell
 
-from async_cost import call_styles
-from async_cost.call_styles import (
+from async_cost.runs.run import load_run
+from async_cost.statistics.measured import Measured
+from async_cost.studies import call_styles
+from async_cost.studies.call_styles import (
     BATCH,
     CALL,
     CELLS,
@@ -30,9 +32,7 @@ from async_cost.call_styles import (
     calls,
     waiting,
 )
-from async_cost.load import load_run
-from async_cost.measured import Measured
-from async_cost.synthetic import Study, make_run
+from async_cost.testing.made_up_runs import Study, make_run
 
 ROOM = "call-styles"
 #: Nanoseconds of one call by each style on the translated loop, when the callee does not wait and when it waits: as the document has it.

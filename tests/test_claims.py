@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from async_cost import boxing, ladder
-from async_cost.claims import Claim, Comparison, Operand, load_claims
 from async_cost.errors import DataError
-from async_cost.headline import reference_run
-from async_cost.places import repository_root
-from async_cost.published import NANOSECONDS, load_published
-from async_cost.replication import UNITS
+from async_cost.literature.claims import Claim, Comparison, Operand, load_claims
+from async_cost.literature.published import NANOSECONDS, load_published
+from async_cost.literature.replication import UNITS
+from async_cost.paths import repository_root
+from async_cost.report.headline import reference_run
+from async_cost.studies import boxing_cost as boxing
+from async_cost.studies import ladder
 
 CLAIMS = load_claims()
 BY_ID = {claim.id: claim for claim in CLAIMS}

@@ -8,12 +8,13 @@ import sys
 
 import pytest
 
-from async_cost import contribute as contribute_module
-from async_cost import toolchain, workflow
-from async_cost.contribute import COMMON_NAMES, contribute, packed_size
 from async_cost.errors import DataError
-from async_cost.load import load_run
-from async_cost.synthetic import OFF, ON, make_run
+from async_cost.runs.run import load_run
+from async_cost.testing.made_up_runs import OFF, ON, make_run
+from async_cost.workflow import commands as workflow
+from async_cost.workflow import contribute as contribute_module
+from async_cost.workflow import toolchain
+from async_cost.workflow.contribute import COMMON_NAMES, contribute, packed_size
 
 QUIET = {"rounds": 60, "noise": 0.005, "work": False}
 

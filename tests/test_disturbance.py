@@ -4,11 +4,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from async_cost import disturbance, order, sequential
-from async_cost.estimate import estimates, paired_ratios, trial_times
-from async_cost.load import load_run
-from async_cost.pairs import BASE_KEY, KEY
-from async_cost.synthetic import Study, make_run
+from async_cost.runs.comparisons import BASE_KEY, KEY
+from async_cost.runs.run import load_run
+from async_cost.statistics import disturbance, order, sequential
+from async_cost.statistics.estimate import estimates, paired_ratios, trial_times
+from async_cost.testing.made_up_runs import Study, make_run
 
 KEYS = ["manual", "manual (A/A)", "nonbox", "box", "large", "callerbox"]
 TRUTH = {"manual": 1.0, "manual (A/A)": 1.0, "nonbox": 2.5, "box": 3.0, "large": 5.0, "callerbox": 2.6}

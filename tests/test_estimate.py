@@ -6,13 +6,24 @@ import numpy as np
 import polars as pl
 import pytest
 
-from async_cost import estimate
-from async_cost import trust as trust_module
-from async_cost.estimate import between, estimates, paired_ratios, trial_times
-from async_cost.load import KEY, load_run
-from async_cost.synthetic import ALL, FLOOR, OFF, ON, REQUESTS, STEP_NS, WORK_STEPS, ZERO_COST, make_run, reversed_truth
-from async_cost.trust import trust
-from async_cost.verdict import Verdict, verdict, with_verdicts
+from async_cost.runs.run import KEY, load_run
+from async_cost.statistics import estimate
+from async_cost.statistics import trust as trust_module
+from async_cost.statistics.estimate import between, estimates, paired_ratios, trial_times
+from async_cost.statistics.trust import trust
+from async_cost.statistics.verdict import Verdict, verdict, with_verdicts
+from async_cost.testing.made_up_runs import (
+    ALL,
+    FLOOR,
+    OFF,
+    ON,
+    REQUESTS,
+    STEP_NS,
+    WORK_STEPS,
+    ZERO_COST,
+    make_run,
+    reversed_truth,
+)
 from async_cost.words import PERCENT
 
 STUDY = "zero-cost"

@@ -5,9 +5,9 @@ import os
 import nbformat
 import pytest
 
-from async_cost.execute import CellFailed, execute, neighbouring_items
-from async_cost.kernel import claim
-from async_cost.toolchain import ENV
+from async_cost.workflow.execute import CellFailed, execute, neighbouring_items
+from async_cost.workflow.kernel import claim
+from async_cost.workflow.toolchain import ENV
 
 
 @pytest.fixture

@@ -9,11 +9,12 @@ import polars as pl
 import pytest
 from hostile_runs import DAMAGES, hostile_copies
 
-from async_cost import fleet, synthetic
-from async_cost.estimate import CONFIDENCE, estimates, paired_ratios, trial_times
-from async_cost.fleet import interval_ranks, read_fleet
-from async_cost.load import find_runs, load_run
-from async_cost.synthetic import LADDER, OFF, SOCKETS, ZERO_COST, Study, make_run, reversed_truth
+from async_cost.fleet import fleet
+from async_cost.fleet.fleet import interval_ranks, read_fleet
+from async_cost.runs.run import find_runs, load_run
+from async_cost.statistics.estimate import CONFIDENCE, estimates, paired_ratios, trial_times
+from async_cost.testing import made_up_runs as synthetic
+from async_cost.testing.made_up_runs import LADDER, OFF, SOCKETS, ZERO_COST, Study, make_run, reversed_truth
 
 #: Enough that every kind of damage comes some twenty times, at other places each time.
 HOSTILE = 1000

@@ -7,10 +7,10 @@ import pytest
 from hostile_runs import hostile_copies
 from told import Told, check_alts, check_form, read, tell
 
-from async_cost import hardware
-from async_cost.fleet import read_fleet
-from async_cost.load import find_runs
-from async_cost.synthetic import LADDER, OFF, ON, SOCKETS, ZERO_COST, make_run, reversed_truth
+from async_cost.fleet import hardware
+from async_cost.fleet.fleet import read_fleet
+from async_cost.runs.run import find_runs
+from async_cost.testing.made_up_runs import LADDER, OFF, ON, SOCKETS, ZERO_COST, make_run, reversed_truth
 
 ROOM = "hardware"
 QUIET = {"rounds": 60, "noise": 0.005, "work": False}

@@ -4,10 +4,10 @@ import pytest
 from hostile_runs import MARKUP, hostile_copies
 from test_page import DESKTOP, Visit, browser  # noqa: F401 - a fixture
 
-from async_cost.execute import execute
-from async_cost.places import repository_root
-from async_cost.publish import publish_alone
-from async_cost.synthetic import make_run
+from async_cost.paths import repository_root
+from async_cost.report.publish import publish_alone
+from async_cost.testing.made_up_runs import make_run
+from async_cost.workflow.execute import execute
 
 HOSTILE = 1000
 

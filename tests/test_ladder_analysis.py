@@ -5,9 +5,9 @@ import re
 import pytest
 from told import VERDICTS, Told, check_alts, check_form, read, tell
 
-from async_cost import ladder
-from async_cost.places import repository_root
-from async_cost.synthetic import FEW, LADDER, OFF, ON, make_run, reversed_truth
+from async_cost.paths import repository_root
+from async_cost.studies import ladder
+from async_cost.testing.made_up_runs import FEW, LADDER, OFF, ON, make_run, reversed_truth
 
 ROOM = "ladder"
 SOURCE = (repository_root() / "rust-kernels" / "zero-cost" / "ladder.rs").read_text(encoding="utf-8")

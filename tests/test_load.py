@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from async_cost import tables
 from async_cost.errors import DataError
-from async_cost.load import choose_run, find_runs, load_run
-from async_cost.places import repository_root, shown
-from async_cost.published import load_published, published_ratios
-from async_cost.synthetic import OFF, ZERO_COST, make_run
+from async_cost.literature.published import load_published, published_ratios
+from async_cost.paths import repository_root, shown
+from async_cost.runs import tables
+from async_cost.runs.run import choose_run, find_runs, load_run
+from async_cost.testing.made_up_runs import OFF, ZERO_COST, make_run
 
 STUDY = "zero-cost"
 TIME, COUNTS, INFO = "zero-cost.time.csv", "zero-cost.counts.csv", "run.json"

@@ -6,7 +6,7 @@ import subprocess
 import pytest
 from cargo_tests import built
 
-from async_cost.toolchain import ROOT
+from async_cost.workflow.toolchain import ROOT
 
 CRATES = ("zero-cost-ladder", "runtimes-executor", "call-styles", "thread-pools")
 #: The same for all crates, so that what they depend on is compiled once. (`loom` itself would change dependencies, too.)

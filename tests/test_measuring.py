@@ -6,10 +6,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from async_cost import experiments, measuring
 from async_cost.errors import DataError
-from async_cost.measuring import COLUMNS
-from async_cost.pairs import KEY
+from async_cost.experiments import measure as experiments
+from async_cost.experiments import results as measuring
+from async_cost.experiments.results import COLUMNS
+from async_cost.runs.comparisons import KEY
 
 TRUTH = {"manual": 1.0, "nonbox": 2.5, "box": 3.0}
 

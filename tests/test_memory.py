@@ -18,7 +18,7 @@ import subprocess
 import pytest
 from cargo_tests import built, packages
 
-from async_cost.toolchain import ROOT
+from async_cost.workflow.toolchain import ROOT
 
 LEAKS, VALGRIND, ADDRESS_SANITIZER = "leaks", "not-under-valgrind", "not-under-address-sanitizer"
 PACKAGES = packages()

@@ -5,13 +5,13 @@ import json
 import polars as pl
 import pytest
 
-from async_cost.claims import Comparison, load_claims
-from async_cost.estimate import paired_ratios, trial_times
-from async_cost.load import load_run
-from async_cost.published import FOREIGN, load_published
-from async_cost.toolchain import ROOT
-from async_cost.trust import trust
-from async_cost.workflow import MEASURED
+from async_cost.literature.claims import Comparison, load_claims
+from async_cost.literature.published import FOREIGN, load_published
+from async_cost.runs.run import load_run
+from async_cost.statistics.estimate import paired_ratios, trial_times
+from async_cost.statistics.trust import trust
+from async_cost.workflow.commands import MEASURED
+from async_cost.workflow.toolchain import ROOT
 
 KEY = ["bench", "variant", "parameter"]
 

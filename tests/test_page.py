@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from example_report import publish_example
 
-from async_cost.paper import CHROMIUM_ARGUMENTS, find_chromium
+from async_cost.report.pdf import CHROMIUM_ARGUMENTS, find_chromium
 
 DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 375, "height": 740}
 LOCAL = ("file:", "data:", "blob:")

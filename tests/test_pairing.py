@@ -7,9 +7,9 @@ import jupytext
 import nbformat
 import pytest
 
-from async_cost.pairing import is_paired, source_of
-from async_cost.toolchain import ROOT
-from async_cost.workflow import MEASURED, crate_of
+from async_cost.workflow.commands import MEASURED, crate_of
+from async_cost.workflow.in_step import is_paired, source_of
+from async_cost.workflow.toolchain import ROOT
 
 NOTEBOOKS = sorted(ROOT.glob("notebooks/*/*.ipynb"))
 MEASURING = [path for path in NOTEBOOKS if path.name != "analysis.ipynb"]

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from async_cost.errors import DataError
-from async_cost.load import load_run
-from async_cost.pairs import BASE_KEY, KEY
-from async_cost.synthetic import OFF, ON, make_run
+from async_cost.runs.comparisons import BASE_KEY, KEY
+from async_cost.runs.run import load_run
+from async_cost.testing.made_up_runs import OFF, ON, make_run
 
 STUDY = "zero-cost"
 

@@ -7,8 +7,8 @@ import tomllib
 
 import pytest
 
-from async_cost.toolchain import EVCXR_VERSION, ROOT
-from async_cost.workflow import MEASURED
+from async_cost.workflow.commands import MEASURED
+from async_cost.workflow.toolchain import EVCXR_VERSION, ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 REQUIREMENTS = (ROOT / "requirements.txt").read_text(encoding="utf-8")

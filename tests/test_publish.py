@@ -10,8 +10,8 @@ import pytest
 from example_report import ANSWER, FINDING, publish_example, run_info, write_notebook, write_run
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
-from async_cost import charts, markup, publish
-from async_cost.publish import PublishError
+from async_cost.report import charts, markup, publish
+from async_cost.report.publish import PublishError
 
 LIMIT_BYTES = 3_000_000
 

@@ -6,11 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from async_cost import estimate
-from async_cost.claims import Claim, Comparison, load_claims
-from async_cost.headline import reference_run
-from async_cost.load import load_run
-from async_cost.replication import (
+from async_cost.literature.claims import Claim, Comparison, load_claims
+from async_cost.literature.replication import (
     Outcome,
     Verdict,
     departure,
@@ -22,7 +19,10 @@ from async_cost.replication import (
     told_score,
     verdict,
 )
-from async_cost.synthetic import LADDER, OFF, ON, ZERO_COST, bench_of, make_run, reversed_truth
+from async_cost.report.headline import reference_run
+from async_cost.runs.run import load_run
+from async_cost.statistics import estimate
+from async_cost.testing.made_up_runs import LADDER, OFF, ON, ZERO_COST, bench_of, make_run, reversed_truth
 
 CLAIMS = load_claims()
 BY_ID = {claim.id: claim for claim in CLAIMS}

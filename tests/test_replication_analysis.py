@@ -13,13 +13,13 @@ from example_report import HOSTILE, run_info, write_run
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from told import Told, check_alts, check_form, read, tell
 
-from async_cost import claim_cards
-from async_cost.claims import load_claims
-from async_cost.load import load_run
-from async_cost.paper import CHROMIUM_ARGUMENTS, find_chromium
-from async_cost.publish import publish
-from async_cost.replication import Verdict, outcomes, tally
-from async_cost.synthetic import LADDER, OFF, ON, make_run, reversed_truth
+from async_cost.literature.claims import load_claims
+from async_cost.literature.replication import Verdict, outcomes, tally
+from async_cost.report import claim_cards
+from async_cost.report.pdf import CHROMIUM_ARGUMENTS, find_chromium
+from async_cost.report.publish import publish
+from async_cost.runs.run import load_run
+from async_cost.testing.made_up_runs import LADDER, OFF, ON, make_run, reversed_truth
 
 ROOM = "replication"
 CLAIMS = load_claims()

@@ -6,10 +6,10 @@ from collections import Counter
 
 import pytest
 
-from async_cost import headline
-from async_cost.places import runs_root
-from async_cost.toolchain import ROOT
-from async_cost.trust import trust
+from async_cost.paths import runs_root
+from async_cost.report import headline
+from async_cost.statistics.trust import trust
+from async_cost.workflow.toolchain import ROOT
 
 TRACKED = subprocess.run(["git", "ls-files"], cwd=ROOT, check=True, capture_output=True, text=True).stdout.split("\n")[
     :-1
@@ -22,7 +22,7 @@ RUN_LIMIT = 4_000_000
 def test_the_readmes_first_lines_and_picture_come_from_the_reference_run(monkeypatch):
     monkeypatch.chdir(ROOT)
     monkeypatch.setattr("sys.argv", ["headline", "--check"])
-    assert headline.main() == 0, "run `python -m async_cost.headline` and commit what it writes"
+    assert headline.main() == 0, "run `python -m async_cost.report.headline` and commit what it writes"
 
 
 #: Studies whose controls must hold in the reference run. In the others each group is judged by its own, and one that fails

@@ -6,12 +6,12 @@ import polars as pl
 import pytest
 from told import VERDICTS, Told, check_alts, check_form, read, tell
 
-from async_cost import runtimes
-from async_cost.load import load_run
-from async_cost.measured import Measured
-from async_cost.published import published_times
-from async_cost.runtimes import BUSY, BY_TASK, HONEST, NIO, OURS, STUDY, TABLES, TOKIO
-from async_cost.synthetic import Study, make_run
+from async_cost.literature.published import published_times
+from async_cost.runs.run import load_run
+from async_cost.statistics.measured import Measured
+from async_cost.studies import runtimes
+from async_cost.studies.runtimes import BUSY, BY_TASK, HONEST, NIO, OURS, STUDY, TABLES, TOKIO
+from async_cost.testing.made_up_runs import Study, make_run
 
 ROOM = "runtimes"
 #: Rows that are driven by a task as well, and in which nio's gap is gone then; and one in which it stays.

@@ -4,13 +4,13 @@ import json
 
 import pytest
 
-from async_cost import estimate
 from async_cost.errors import DataError
-from async_cost.estimate import estimates, paired_ratios, per_unit, trial_times, trial_values
-from async_cost.load import KEY, choose_run, load_run
-from async_cost.measured import Measured
-from async_cost.synthetic import Key, Study, make_run
-from async_cost.trust import trust
+from async_cost.runs.run import KEY, choose_run, load_run
+from async_cost.statistics import estimate
+from async_cost.statistics.estimate import estimates, paired_ratios, per_unit, trial_times, trial_values
+from async_cost.statistics.measured import Measured
+from async_cost.statistics.trust import trust
+from async_cost.testing.made_up_runs import Key, Study, make_run
 
 STUDY = "runtimes"
 #: One task on one thread, and the same task on several, whose times nobody knows within 1 %.

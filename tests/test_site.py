@@ -8,8 +8,9 @@ import pytest
 from example_report import HOSTILE, publish_example, run_info, write_notebook, write_run
 from test_page import DESKTOP, PHONE, Visit, browser  # noqa: F401 - a fixture
 
-from async_cost import paper, site
-from async_cost.publish import publish, publish_alone
+from async_cost.report import pdf as paper
+from async_cost.report import site
+from async_cost.report.publish import publish, publish_alone
 
 AXE = Path(__file__).parent / "assets" / "axe.min.js"
 #: How bad axe may find nothing. Below are hints, such as two landmarks of one name.

@@ -6,11 +6,23 @@ import polars as pl
 import pytest
 from told import VERDICTS, Told, check_alts, check_form, read, tell
 
-from async_cost import boxing, charts, spawn_apis
-from async_cost.load import load_run
-from async_cost.measured import Measured
-from async_cost.spawn_apis import DROPPED, JOINED, LOOP, LOOP_DROPPED, ONE_THREAD, ONE_WORKER, SIZES, STUDY, THREADS
-from async_cost.synthetic import Study, make_run
+from async_cost.report import charts
+from async_cost.runs.run import load_run
+from async_cost.statistics.measured import Measured
+from async_cost.studies import boxing_cost as boxing
+from async_cost.studies import spawn_apis
+from async_cost.studies.spawn_apis import (
+    DROPPED,
+    JOINED,
+    LOOP,
+    LOOP_DROPPED,
+    ONE_THREAD,
+    ONE_WORKER,
+    SIZES,
+    STUDY,
+    THREADS,
+)
+from async_cost.testing.made_up_runs import Study, make_run
 
 ROOM = "spawn-apis"
 CROWDED = "N=200 workers=4 oversubscribed"

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from async_cost.steps import Seen, Step, StepFailed, cargo_progress, minutes, notebook_progress, run_steps
+from async_cost.workflow.steps import Seen, Step, StepFailed, cargo_progress, minutes, notebook_progress, run_steps
 
 
 def python_step(name, code, **keywords):

@@ -6,11 +6,10 @@ import polars as pl
 import pytest
 from told import VERDICTS, Told, check_alts, check_form, read, tell
 
-from async_cost import thread_pools
-from async_cost.load import load_run
-from async_cost.measured import Measured
-from async_cost.synthetic import Study, make_run
-from async_cost.thread_pools import (
+from async_cost.runs.run import load_run
+from async_cost.statistics.measured import Measured
+from async_cost.studies import thread_pools
+from async_cost.studies.thread_pools import (
     CBCP,
     CBWP,
     COUNTING,
@@ -25,6 +24,7 @@ from async_cost.thread_pools import (
     STUDY,
     TP,
 )
+from async_cost.testing.made_up_runs import Study, make_run
 
 ROOM = "thread-pools"
 #: Nanoseconds of an empty job of our pools, with one worker; and the original of each.

@@ -7,8 +7,8 @@ import pytest
 from test_measuring import record, sequential, trials
 from told import VERDICTS, Told, check_alts, check_form, read, tell
 
-from async_cost import experiments
-from async_cost.synthetic import LADDER, OFF, ON, SOCKETS, Study, make_run
+from async_cost.experiments import measure as experiments
+from async_cost.testing.made_up_runs import LADDER, OFF, ON, SOCKETS, Study, make_run
 
 ROOM = "trust"
 

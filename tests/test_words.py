@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from async_cost import words
-from async_cost.markup import safe_markdown, safe_output_markdown
+from async_cost.report.markup import safe_markdown, safe_output_markdown
 
 
 def blanks(text: str) -> str:

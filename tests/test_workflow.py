@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
-from async_cost import workflow
-from async_cost.toolchain import ROOT
-from async_cost.workflow import ANALYSED, MEASURED, Plan, chosen_studies, measured_files, rooms_of
+from async_cost.workflow import commands as workflow
+from async_cost.workflow.commands import ANALYSED, MEASURED, Plan, chosen_studies, measured_files, rooms_of
+from async_cost.workflow.toolchain import ROOT
 
 
 def run_with(folder, *studies):
@@ -42,7 +42,7 @@ def test_studies_are_chosen_by_name_and_measured_in_their_own_order():
     ],
 )
 def test_a_choice_that_makes_no_sense_is_refused_with_what_does(options, says):
-    command = [sys.executable, "-m", "async_cost.workflow", *options]
+    command = [sys.executable, "-m", "async_cost.workflow.commands", *options]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 2 and says in done.stderr, done.stderr
 

@@ -10,7 +10,7 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from async_cost.places import repository_root
+from async_cost.paths import repository_root
 from async_cost.words import NBSP
 
 #: A number with what would make it a result: a unit, a percentage, "times".

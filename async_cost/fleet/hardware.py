@@ -1,0 +1,149 @@
+"""What changes from machine to machine: findings of several runs side by side, and two runs against each other.
+
+A finding is the ratio of one variant to another. It travels when every machine gives it the same verdict.
+"""
+
+from collections.abc import Sequence
+from enum import StrEnum
+
+import numpy as np
+import polars as pl
+
+from async_cost.fleet.fleet import FINDING, HEADLINES, Fleet
+from async_cost.runs.comparisons import CONTROL
+from async_cost.statistics.verdict import verdict_column
+
+
+class Travels(StrEnum):
+    """How far a finding reaches."""
+
+    EVERYWHERE = "travels"
+    REVERSED = "turns round"
+    PARTLY = "depends on the machine"
+    ALONE = "one machine"
+
+
+def one_of_each(fleet: Fleet, each: str = "machine") -> pl.DataFrame:
+    """The ratios of one run for each machine and study: the newest that is evidence, else the newest.
+
+    With `each` = "run", all runs stand for themselves. Columns as `Fleet.ratios`, and `unit`, the name of what is compared.
+    """
+    ratios = fleet.ratios.with_columns(unit=pl.col(each))
+    if each == "run" or ratios.is_empty():
+        return ratios
+    order = fleet.studies.join(fleet.runs.select("run", "machine", "started"), on="run").sort(
+        "trusted", "started", "run"
+    )
+    best = order.group_by("machine", "study").agg(pl.col("run").last())
+    return ratios.join(best, on=["machine", "study", "run"], how="semi", maintain_order="left")
+
+
+def without_controls(ratios: pl.DataFrame) -> pl.DataFrame:
+    """The findings alone: that a baseline is as fast as itself is none."""
+    return ratios.filter(~pl.col("variant").str.ends_with(CONTROL))
+
+
+def headlines(ratios: pl.DataFrame) -> pl.DataFrame:
+    """The findings that are known by a name, in the order of `HEADLINES`, with that name in column `label`."""
+    names = pl.DataFrame(
+        [
+            (entry.study, entry.variant, entry.other, entry.parameter, entry.label, place)
+            for place, entry in enumerate(HEADLINES)
+        ],
+        schema=["study", "variant", "other", "parameter", "label", "place"],
+        orient="row",
+    )
+    named = ratios.join(names, on=["study", "variant", "other", "parameter"], how="inner")
+    return named.sort("place", "unit").drop("place")
+
+
+def travelling(ratios: pl.DataFrame) -> pl.DataFrame:
+    """One row for each finding of rows of `one_of_each`: columns FINDING, units, slower, faster, same, undecided, least, most, travels.
+
+    Only what is evidence counts. `least` and `most` are the ends of the ratios; `travels` is a word of `Travels`. Where a verdict is
+    undecided on one machine and decided on another, the finding depends on the machine, or on the patience of who measured.
+    """
+    verdicts = ("slower", "faster", "same", "undecided")
+    counted = (
+        ratios.drop_nulls("verdict")
+        .group_by(FINDING, maintain_order=True)
+        .agg(
+            pl.len().alias("units"),
+            *((pl.col("verdict") == word).sum().alias(word) for word in verdicts),
+            pl.col("ratio").min().alias("least"),
+            pl.col("ratio").max().alias("most"),
+        )
+    )
+    word = (
+        pl.when(pl.col("units") == 1)
+        .then(pl.lit(Travels.ALONE.value))
+        .when((pl.col("slower") > 0) & (pl.col("faster") > 0))
+        .then(pl.lit(Travels.REVERSED.value))
+        .when(pl.max_horizontal("slower", "faster", "same") == pl.col("units"))
+        .then(pl.lit(Travels.EVERYWHERE.value))
+        .otherwise(pl.lit(Travels.PARTLY.value))
+    )
+    return counted.with_columns(word.alias("travels"))
+
+
+def change(ratios: pl.DataFrame, before: str, after: str) -> pl.DataFrame:
+    """How each finding changes from run `before` to run `after`: FINDING, ratio (after / before), low, high, verdict.
+
+    The two runs share no round, so nothing is paired: on a log scale, the half-widths of the two intervals are added as squares. Like
+    these, the interval covers the noise of two runs and nothing else. The verdict is null where one of the two is no evidence.
+    """
+    half = (pl.col("high").log() - pl.col("low").log()) / 2
+    sides = [
+        ratios.filter(run=run).select(*FINDING, pl.col("ratio").log().alias(f"log_{side}"), half.alias(f"half_{side}"),
+                                      pl.col("verdict").is_not_null().alias(f"evident_{side}"))
+        for side, run in (("before", before), ("after", after))
+    ]  # fmt: skip
+    both = sides[0].join(sides[1], on=FINDING, maintain_order="left")
+    middle = pl.col("log_after") - pl.col("log_before")
+    reach = (pl.col("half_before") ** 2 + pl.col("half_after") ** 2).sqrt()
+    return both.select(
+        *FINDING,
+        middle.exp().alias("ratio"),
+        (middle - reach).exp().alias("low"),
+        (middle + reach).exp().alias("high"),
+        (pl.col("evident_before") & pl.col("evident_after")).alias("evident"),
+    ).with_columns(verdict_column(pl.col("evident")))
+
+
+def typical_change(changes: pl.DataFrame) -> tuple[float, float]:
+    """Half and nine tenths of the findings changed by no more than these factors (1.02: by 2 %). Of rows of `change`, not empty."""
+    distance = np.exp(np.abs(np.log(changes["ratio"].to_numpy())))
+    return float(np.quantile(distance, 0.5)), float(np.quantile(distance, 0.9))
+
+
+def repeats(fleet: Fleet) -> list[tuple[str, str, str]]:
+    """Machines that were measured twice with one compiler: machine, older run, newer run; the two newest of each."""
+    return _pairs(fleet, same_compiler=True)
+
+
+def upgrades(fleet: Fleet) -> list[tuple[str, str, str]]:
+    """Machines that were measured with two compilers: machine, the newest run of the older one, the newest run of the newer."""
+    return _pairs(fleet, same_compiler=False)
+
+
+def _pairs(fleet: Fleet, same_compiler: bool) -> list[tuple[str, str, str]]:
+    runs = fleet.runs.filter(pl.col("profile") != "quick", pl.col("rustc").is_not_null()).sort("started", "run")
+    pairs = []
+    for (machine,), mine in runs.group_by("machine", maintain_order=True):
+        *older, newest = mine.select("run", "rustc").rows()
+        fitting = [run for run, rustc in older if (rustc == newest[1]) == same_compiler]
+        if fitting:
+            pairs.append((machine, fitting[-1], newest[0]))
+    return sorted(pairs)
+
+
+def finding_label(row: dict) -> str:
+    """A finding in a few words: `nonbox / manual (syscalls=off)`."""
+    parameter = f" ({row['parameter']})" if row["parameter"] else ""
+    return f"{row['variant']} / {row['other']}{parameter}"
+
+
+def spread(rows: Sequence[dict]) -> dict | None:
+    """The finding whose size differs most between machines, of rows of `travelling`; None without one."""
+    several = [row for row in rows if row["units"] > 1]
+    return max(several, key=lambda row: row["most"] / row["least"], default=None)

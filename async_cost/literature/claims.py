@@ -1,0 +1,161 @@
+"""What five documents claim, in a form that a program can weigh against a run.
+
+data/claims.csv says of every claim in which region of effects it is true, data/claims-operands.csv which keys of the tidy data
+make up that effect; both are described in data/README.md. Here they are read and checked. `replication` weighs them.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+import polars as pl
+
+from async_cost.errors import DataError, quoted
+from async_cost.paths import repository_root
+from async_cost.runs.tables import ClaimRows, OperandRows, read_table
+
+#: How many places the operands of an operation take. Operands of the same place are added up.
+PLACES = {
+    "value": 1,
+    "relative standard error": 1,
+    "ratio": 2,
+    "difference": 2,
+    "ratio of ratios": 4,
+    "difference of differences": 4,
+}
+REVIEW = "Correct the row, or take it back from version control; data/README.md says what each column means"
+
+
+class Comparison(StrEnum):
+    """`published` is what the document compared; `counterpart` stands for it where that can be measured nowhere here, for it was written
+    in another language; `clean` differs in nothing but what the claim is about."""
+
+    PUBLISHED = "published"
+    COUNTERPART = "counterpart"
+    CLEAN = "clean"
+
+
+@dataclass(frozen=True)
+class Operand:
+    """One measured thing: a key, and for exact counts the counter. `plus_ns` is added to its time on paper."""
+
+    study: str
+    bench: str
+    variant: str
+    parameter: str
+    counter: str
+    plus_ns: float
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        return self.bench, self.variant, self.parameter
+
+
+#: One instance of a comparison: the operands of each place, in order.
+Case = tuple[tuple[Operand, ...], ...]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A row of data/claims.csv with its operands. A claim on several cases asserts all of them."""
+
+    id: str
+    study: str
+    basis: str
+    operation: str
+    quantity: str
+    per: str | None
+    relation: str
+    least: float | None
+    most: float | None
+    published_value: float | None
+    unit: str
+    statement: str
+    confound: str | None
+    source: str
+    published: tuple[Case, ...]
+    clean: tuple[Case, ...]
+    counterpart: tuple[Case, ...] = ()
+
+    def cases(self, comparison: Comparison) -> tuple[Case, ...]:
+        return getattr(self, comparison.value)
+
+    @property
+    def faithful(self) -> Comparison:
+        """The comparison that comes nearest to what the document compared, of those that can be measured."""
+        return Comparison.COUNTERPART if self.counterpart else Comparison.PUBLISHED
+
+    @property
+    def in_ratios(self) -> bool:
+        """Whether the effect is a ratio, so that 1 is no effect and distances are factors."""
+        return self.operation in ("ratio", "ratio of ratios")
+
+
+def load_claims(root: Path | None = None) -> tuple[Claim, ...]:
+    """All claims in the order of the file.
+
+    Raises `DataError`, naming file, row, column and remedy, for a row that breaks a rule of its table, for operands of no claim,
+    and for claims whose operands do not fill the places of their operation.
+    """
+    folder = (repository_root() if root is None else root) / "data"
+    file, operand_file = folder / "claims.csv", folder / "claims-operands.csv"
+    rows, operands = read_table(file, ClaimRows), read_table(operand_file, OperandRows)
+    orphan = operands.join(rows, left_on="claim", right_on="id", how="anti").sort("line").head(1)
+    for row in orphan.iter_rows(named=True):
+        raise DataError(operand_file, f"there is no claim {quoted(row['claim'])}", REVIEW, row["line"], "claim")
+    by_claim = operands.partition_by("claim", as_dict=True)
+    return tuple(
+        _claim(file, operand_file, row, by_claim.get((row["id"],), operands.clear()))
+        for row in rows.iter_rows(named=True)
+    )
+
+
+def _claim(file: Path, operand_file: Path, row: dict, operands: pl.DataFrame) -> Claim:
+    line = row.pop("line")
+    for operand in operands.iter_rows(named=True):
+        _check_operand(operand_file, row, operand)
+    cases = {comparison: tuple(_cases(operand_file, row, operands, comparison)) for comparison in Comparison}
+    if cases[Comparison.CLEAN] and not row["confound"]:
+        problem = f"{row['id']} has a clean comparison, but nothing says what is wrong with the published one"
+        raise DataError(file, problem, REVIEW, line, "confound")
+    return Claim(**row, **{comparison.value: of_it for comparison, of_it in cases.items()})
+
+
+def _check_operand(file: Path, claim: dict, operand: dict) -> None:
+    counted = claim["quantity"] == "count"
+    if counted != bool(operand["counter"]):
+        problem = (
+            f"{claim['id']} is on {'counts' if counted else 'times'}, and the counter is {quoted(operand['counter'])}"
+        )
+        raise DataError(file, problem, REVIEW, operand["line"], "counter")
+    if counted and operand["plus_ns"] is not None:
+        raise DataError(file, f"{claim['id']} adds a time to a count", REVIEW, operand["line"], "plus_ns")
+    if operand["comparison"] != Comparison.CLEAN and operand["study"] != claim["study"]:
+        problem = f"{claim['id']} is a claim on {claim['study']}, and this operand is of {operand['study']}"
+        raise DataError(file, problem, REVIEW, operand["line"], "study")
+
+
+def _cases(file: Path, claim: dict, operands: pl.DataFrame, comparison: Comparison) -> Iterator[Case]:
+    """The cases of one comparison, each with all the places that the operation needs, from one study."""
+    wanted = list(range(1, PLACES[claim["operation"]] + 1))
+    for (number,), case in operands.filter(comparison=comparison.value).group_by("case", maintain_order=True):
+        line = case["line"][0]
+        places = sorted(case["place"].unique())
+        if places != wanted:
+            problem = (
+                f"case {number} of {claim['id']} has the places {places}, and a {claim['operation']} needs {wanted}"
+            )
+            raise DataError(file, problem, REVIEW, line, "place")
+        if case["study"].n_unique() > 1:
+            problem = f"case {number} of {claim['id']} compares two studies, which are not measured in the same rounds"
+            raise DataError(file, problem, REVIEW, line, "study")
+        yield tuple(
+            tuple(
+                Operand(*row[:-1], plus_ns=row[-1] or 0.0)
+                for row in case.filter(place=place)
+                .select("study", "bench", "variant", "parameter", "counter", "plus_ns")
+                .iter_rows()
+            )
+            for place in wanted
+        )

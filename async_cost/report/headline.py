@@ -1,0 +1,124 @@
+"""The first lines of the README: one answer and one picture, made from the committed reference run.
+
+    python -m async_cost.report.headline          # write them
+    python -m async_cost.report.headline --check  # exit with 1 when they are not what the run says
+
+The reference run is the one that data/runs/REFERENCE names.
+"""
+
+import argparse
+import re
+import sys
+from pathlib import Path
+
+import polars as pl
+import vl_convert
+
+from async_cost import words
+from async_cost.literature import published, replication
+from async_cost.paths import repository_root, runs_root
+from async_cost.report import charts
+from async_cost.runs.run import Run, load_run
+from async_cost.statistics import estimate
+from async_cost.statistics.trust import trust
+from async_cost.statistics.verdict import with_verdicts
+
+STUDY, LEAN, BEST = "zero-cost", "nonbox", "manual (best)"
+OFF, ON = "syscalls=off", "syscalls=on"
+PICTURE = Path("docs") / "headline.svg"
+#: The README's part between these two lines is generated.
+BEGIN, END = "<!-- headline: made by python -m async_cost.report.headline -->", "<!-- end of headline -->"
+
+
+def reference_run() -> Run:
+    """The committed run that data/runs/REFERENCE names."""
+    return load_run(runs_root() / (runs_root() / "REFERENCE").read_text(encoding="utf-8").strip())
+
+
+def text(run: Run) -> str:
+    """Markdown: what async costs in this run, the picture, the machine under it, and how many published claims hold."""
+    judged, baseline = trust(run, STUDY), run.study(STUDY).baseline
+    trials = estimate.trial_times(run.whole_time(STUDY))
+
+    def against(other: str, parameter: str) -> str:
+        pairs = estimate.between(trials, LEAN, other)
+        row = estimate.row(with_verdicts(estimate.estimates(pairs), judged), parameter=parameter)
+        extra = estimate.row(estimate.added_time(pairs, run.requests(STUDY)), parameter=parameter)
+        ratio = words.ratio_with_interval(row["ratio"], row["low"], row["high"])
+        return f"**{ratio}**; it {words.added(extra, row['verdict'])}"
+
+    belief = "" if judged.trusted else "**The reference run concludes nothing**: its A/A control failed.\n\n"
+    machine, details = run.info.machine, run.study(STUDY)
+    return (
+        f"{belief}The published async server that allocates nothing takes\n\n"
+        f"- against the published hand-written loop: {against(baseline, OFF)};\n"
+        f"- against the best loop we could write: {against(BEST, OFF)};\n"
+        f"- against the published loop, with a system call behind every I/O operation: {against(baseline, ON)}.\n\n"
+        f"![{words.plain(_description(run))}]({PICTURE})\n\n"
+        f"{words.escape(machine.cpu or machine.name)}, {words.counted(machine.logical_cores, 'core')}, "
+        f"{words.escape(run.info.toolchain.rustc)}, {words.counted(details.rounds, 'interleaved round')}, "
+        f"run `{run.info.run_id}`. Hollow diamonds: the figures published in 2022.\n\n"
+        f"{replication.told_score(replication.score(run))}"
+    )
+
+
+def _designs(run: Run) -> pl.DataFrame:
+    details = run.study(STUDY)
+    trials = estimate.trial_times(run.whole_time(STUDY))
+    ratios = estimate.estimates(estimate.paired_ratios(trials, details.baseline))
+    reported = published.published_ratios(STUDY, details.baseline)
+    designs = published.beside_published(with_verdicts(ratios, trust(run, STUDY)), reported)
+    return designs.filter(~pl.col("variant").is_in(details.controls), parameter=OFF).sort("ratio")
+
+
+def _description(run: Run) -> str:
+    designs = _designs(run)
+    ends = [
+        f"{row['variant']} {words.number(row['ratio'])}"
+        for row in (designs.row(0, named=True), designs.row(-1, named=True))
+    ]
+    return f"Time of each variant relative to the hand-written loop, without system calls: from {ends[0]} to {ends[1]} times."
+
+
+def picture(run: Run) -> str:
+    """The ratios of all variants to `manual` as SVG."""
+    charts.enable()
+    chart = charts.ratio_intervals(_designs(run), description=_description(run), log=True)
+    return vl_convert.vegalite_to_svg(chart.properties(width=640, background="white").to_dict())
+
+
+def readme(run: Run, current: str) -> str:
+    """The README's text with the generated part replaced."""
+    if BEGIN not in current or END not in current:
+        raise SystemExit(f"README.md: the lines `{BEGIN}` and `{END}` are missing")
+    return re.sub(
+        re.escape(BEGIN) + ".*" + re.escape(END), lambda _: f"{BEGIN}\n{text(run)}\n{END}", current, flags=re.DOTALL
+    )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "--check", action="store_true", help="write nothing; exit with 1 when README or picture are old"
+    )
+    arguments = parser.parse_args()
+    run, root = reference_run(), repository_root()
+    made = {
+        root / "README.md": readme(run, (root / "README.md").read_text(encoding="utf-8")),
+        root / PICTURE: picture(run),
+    }
+    old = [path for path, content in made.items() if not path.exists() or path.read_text(encoding="utf-8") != content]
+    if arguments.check:
+        for path in old:
+            print(
+                f"{path.relative_to(root)} is not what the reference run says: python -m async_cost.report.headline",
+                file=sys.stderr,
+            )
+        return 1 if old else 0
+    for path in old:
+        path.write_text(made[path], encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

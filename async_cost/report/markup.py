@@ -1,0 +1,182 @@
+"""What a notebook holds, as HTML that is safe to open: no scripts, nothing fetched, no styles of its own.
+
+A run may come from a stranger, and its words (a machine's name, an error message) reach the page through the
+outputs of the notebook. Tags and attributes are therefore let through by a list, and in the outputs' Markdown
+tags mean nothing at all. The page's content security policy is the second lock on the same door.
+"""
+
+import base64
+import json
+import re
+from collections.abc import Mapping
+from html import escape, unescape
+from itertools import count
+from typing import Any
+
+import bleach
+from bleach.css_sanitizer import CSSSanitizer
+from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
+
+from async_cost.report import charts
+
+TAGS = set(
+    [
+        "a",
+        "abbr",
+        "b",
+        "blockquote",
+        "br",
+        "caption",
+        "code",
+        "col",
+        "colgroup",
+        "dd",
+        "del",
+        "details",
+        "div",
+        "dl",
+        "dt",
+        "em",
+        "h1",
+        "h2",
+        "h3",
+        "h4",
+        "h5",
+        "h6",
+        "hr",
+        "i",
+        "img",
+        "kbd",
+        "li",
+        "mark",
+        "ol",
+        "p",
+        "pre",
+        "s",
+        "small",
+        "span",
+        "strong",
+        "sub",
+        "summary",
+        "sup",
+        "table",
+        "tbody",
+        "td",
+        "tfoot",
+        "th",
+        "thead",
+        "tr",
+        "ul",
+    ]
+)
+# Colours and fonts of a table's own style would not follow the reader's theme.
+STYLES = CSSSanitizer(allowed_css_properties=["text-align", "font-weight", "font-style", "white-space"])
+UNSEEN = re.compile(r"<(style|script|template)\b.*?</\1\s*>", re.IGNORECASE | re.DOTALL)
+# A notebook also links to its neighbours in the repository; on the page, which has none, that is plain text.
+LINKS = ("#", "http://", "https://", "mailto:")
+TABLE = re.compile(r"(<table\b.*?</table>)", re.DOTALL)
+
+
+class MissingDescription(ValueError):
+    """A picture without words for those who cannot see it."""
+
+
+def safe_markdown(source: str) -> str:
+    """Markdown that the notebook's author wrote; harmless HTML in it is kept."""
+    return _cleaned(_rendered(source, escape_html=False))
+
+
+def safe_output_markdown(source: str) -> str:
+    """Markdown that a cell computed, from a run's words among others; HTML in it is shown as text."""
+    return _cleaned(_rendered(source, escape_html=True))
+
+
+def safe_table(html: str) -> str:
+    """HTML that a cell showed, such as a table of great-tables or polars, in the page's own style."""
+    return _cleaned(html)
+
+
+def plain(html: str) -> str:
+    """The words of an HTML fragment; still escaped."""
+    return " ".join(bleach.clean(re.sub(r"<a class=\"anchor-link\".*?</a>", "", html), tags=[], strip=True).split())
+
+
+def words_of(html: str) -> str:
+    """The words of an HTML fragment as text, no longer escaped."""
+    return unescape(plain(html))
+
+
+class Charts:
+    """Turns chart outputs into figures; `seen` says whether the page needs the chart library."""
+
+    def __init__(self) -> None:
+        self.seen = False
+        self._numbers = count()
+
+    def chart(self, output: Mapping[str, Any]) -> str:
+        """A figure holding the static pictures (wide, and narrow for phones) and the data of the live chart."""
+        spec = output["data"].get(charts.VEGALITE_MIME)
+        if spec is None:
+            return ""
+        alt = escape(_described(spec.get("description")))
+        self.seen = True
+        pictures = "\n".join(
+            f'<div class="static {name}">{self._svg(charts.static_svg(spec, width))}</div>'
+            for name, width in (("wide", charts.WIDE), ("narrow", charts.NARROW))
+        )
+        data = json.dumps(spec, ensure_ascii=True).replace("<", "\\u003c")
+        return (
+            f'<figure class="chart">\n{pictures}\n<div class="live" role="img" aria-label="{alt}"></div>\n'
+            f'<script type="application/json">{data}</script>\n</figure>'
+        )
+
+    def picture(self, output: Mapping[str, Any], mime: str) -> str:
+        """An image that is no chart of ours, as a data URI: scripts in an SVG do not run there."""
+        data, metadata = output["data"], output.get("metadata", {}).get(mime, {})
+        alt = escape(_described(metadata.get("alt") or data.get("text/plain")))
+        content = data[mime]
+        if mime == "image/svg+xml":
+            content = base64.b64encode(content.encode()).decode()
+        return f'<figure><img src="data:{mime};base64,{"".join(content.split())}" alt="{alt}"></figure>'
+
+    def _svg(self, svg: str) -> str:
+        """The picture with names of its own: those of one SVG reach into the next on the same page."""
+        prefix = f"picture-{next(self._numbers)}-"
+        return (
+            svg.replace(' id="', f' id="{prefix}')
+            .replace("url(#", f"url(#{prefix}")
+            .replace('href="#', f'href="#{prefix}')
+        )
+
+
+def _rendered(source: str, *, escape_html: bool) -> str:
+    renderer = IPythonRenderer(escape=escape_html, allow_harmful_protocols=False)
+    return MarkdownWithMath(renderer=renderer).render(source)
+
+
+def _cleaned(html: str) -> str:
+    html = bleach.clean(
+        UNSEEN.sub("", html),
+        tags=TAGS,
+        attributes=_allowed,
+        protocols=["http", "https", "mailto", "data"],
+        css_sanitizer=STYLES,
+        strip=True,
+    )
+    # What is wider than the page scrolls in a box, which has to be in reach of the keyboard.
+    html = TABLE.sub(r'<div class="table" role="group" aria-label="Table" tabindex="0">\1</div>', html)
+    return html.replace("<pre>", '<pre tabindex="0">')
+
+
+def _allowed(tag: str, name: str, value: str) -> bool:
+    if name in ("class", "id", "style", "title", "scope", "colspan", "rowspan", "open", "aria-label", "alt"):
+        return True
+    if tag == "a" and name == "href":
+        return value.startswith(LINKS)
+    return tag == "img" and name == "src" and value.startswith("data:image/")
+
+
+def _described(text: str | None) -> str:
+    if not text or text.startswith("<"):
+        raise MissingDescription("a chart has no description; pass description= with what the chart shows")
+    return text

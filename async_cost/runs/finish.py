@@ -1,0 +1,69 @@
+"""Let a finished partial run appear under data/runs, by one rename.
+
+python -m async_cost.runs.finish data/runs/.partial/<id> data/runs outcome.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+from async_cost.errors import DataError
+from async_cost.runs.run import load_run
+
+
+def finish(partial: Path, runs: Path, outcome: Path) -> Path:
+    """Check the partial run as every reader will, and rename it to data/runs/<machine>/<utc-time>; returns that folder.
+
+    `outcome` is written before the rename, so that a kill between the two is noticed (the folder it names is not there yet).
+    Raises DataError, and leaves the partial run where it is, when a study is incomplete or a file does not hold up.
+    """
+    info_file = partial / "run.json"
+    if not info_file.exists():
+        raise DataError(
+            info_file, "nothing was measured into this run", "Look for the reason in .tools/log, then measure again"
+        )
+    info = json.loads(info_file.read_text(encoding="utf-8"))
+    if info.get("ended") is None:
+        info["ended"] = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        temporary = info_file.with_suffix(".json.tmp")
+        temporary.write_text(json.dumps(info, indent=2) + "\n", encoding="utf-8")
+        os.replace(temporary, info_file)
+    run = load_run(partial)
+    for study in run.info.studies:
+        run.time(study)
+        run.counts(study)
+    # The executed measure notebooks served the progress display; the run keeps data only.
+    for notebook in partial.glob("*.measure.ipynb"):
+        notebook.unlink()
+    target = runs / run.info.run_id
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if target.exists():
+        raise DataError(
+            target, "a run of that machine and second is there already", "Move it away and run the command again"
+        )
+    outcome.write_text(json.dumps({"run": run.info.run_id, "plan": partial.name}) + "\n", encoding="utf-8")
+    os.rename(partial, target)
+    return target
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("partial", type=Path)
+    parser.add_argument("runs", type=Path)
+    parser.add_argument("outcome", type=Path, help="JSON file that receives the name of the run")
+    arguments = parser.parse_args()
+    try:
+        finish(arguments.partial, arguments.runs, arguments.outcome)
+    except DataError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,255 @@
+"""Find runs and load them: whole and checked, or not at all."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import polars as pl
+
+from async_cost.errors import DataError, quoted
+from async_cost.paths import runs_root, shown
+from async_cost.runs.comparisons import BASE_KEY, KEY, pairs_of
+from async_cost.runs.record import RunInfo, StudyInfo, read_run_info
+from async_cost.runs.tables import REMEASURE, CountRows, MetricRows, TimeRows, read_table
+
+
+@dataclass(frozen=True)
+class Run:
+    """A loaded run. Frames and records have been checked; see data/README.md for columns and units."""
+
+    path: Path
+    info: RunInfo
+    _times: dict[str, pl.DataFrame] = field(repr=False)
+    _counts: dict[str, pl.DataFrame] = field(repr=False)
+    _pairs: dict[str, pl.DataFrame] = field(repr=False)
+    _metrics: dict[str, pl.DataFrame] = field(repr=False)
+
+    def study(self, study: str) -> StudyInfo:
+        """How `study` was measured. Raises `DataError` when the run does not hold it."""
+        self._require(study)
+        return self.info.studies[study]
+
+    def time(self, study: str) -> pl.DataFrame:
+        """Raw samples: study, bench, variant, parameter, round, position, sample, iterations, elapsed_ns."""
+        self._require(study)
+        return self._times[study]
+
+    def whole_time(self, study: str) -> pl.DataFrame:
+        """`time` without the variants that failed: their rounds so far are kept, but nothing is estimated from them."""
+        return self.time(study).join(_failed(self.study(study)), on=KEY, how="anti")
+
+    def pairs(self, study: str) -> pl.DataFrame:
+        """What is compared with what: bench, variant, parameter, baseline_bench, baseline_variant, baseline_parameter, group, limit.
+
+        `limit` is the half-width of the region of practical equivalence of the group. Keys that failed are among them.
+        """
+        self._require(study)
+        return self._pairs[study]
+
+    def metrics(self, study: str) -> pl.DataFrame:
+        """What else was noted about a sample: study, bench, variant, parameter, round, position, sample, metric, value.
+
+        Empty where the study notes nothing but times.
+        """
+        self._require(study)
+        return self._metrics[study]
+
+    def counts(self, study: str) -> pl.DataFrame:
+        """Exact counts for one iteration: study, bench, variant, parameter, counter, value."""
+        self._require(study)
+        return self._counts[study]
+
+    def count(self, study: str, counter: str, variant: str, parameter: str) -> int | None:
+        """One exact count for one iteration; None where it was not counted."""
+        found = self.counts(study).filter(counter=counter, variant=variant, parameter=parameter)["value"]
+        return found[0] if found.len() else None
+
+    def units(self, study: str) -> pl.DataFrame:
+        """What one iteration does, as often as the study counts it (spawns, jobs, calls, requests): bench, variant, parameter, units.
+
+        It is the counter `units`, in zero-cost `transactions`. Keys for which neither was counted are not there.
+        """
+        counted = self.counts(study).filter(pl.col("counter").is_in(["units", "transactions"]), pl.col("value") > 0)
+        return counted.sort("counter").group_by(KEY).agg(units=pl.col("value").last()).sort(KEY)
+
+    def requests(self, study: str) -> int:
+        """How many requests one iteration serves. Raises `DataError` when that was not counted, or differs by variant."""
+        served = self.counts(study).filter(counter="transactions")["value"].unique()
+        if served.len() != 1:
+            problem = f"{served.len()} different counts of transactions in an iteration of {study}"
+            raise DataError(
+                self.path, problem, "Count the study anew; times for one request need exactly one", column="counter"
+            )
+        return served[0]
+
+    def _require(self, study: str) -> None:
+        if study not in self._times:
+            held = ", ".join(self._times)
+            raise DataError(
+                self.path, f"study {quoted(study)} was not measured (there is {held})", "Choose another run"
+            )
+
+
+def find_runs(root: Path | None = None) -> list[Path]:
+    """The folders `<machine>/<utc-time>` under `root` (default data/runs), newest first. Nothing is opened.
+
+    Folders whose name starts with a dot hold unfinished runs and are left out.
+    """
+    root = runs_root() if root is None else Path(root)
+    folders = [
+        run
+        for machine in (root.iterdir() if root.is_dir() else ())
+        if machine.is_dir() and not machine.name.startswith(".")
+        for run in machine.iterdir()
+        if run.is_dir() and not run.name.startswith(".")
+    ]
+    return sorted(folders, key=lambda run: (run.name, run.parent.name), reverse=True)
+
+
+def choose_run(
+    study: str | None = None,
+    environ: Mapping[str, str] = os.environ,
+    root: Path | None = None,
+    instead: str | None = None,
+) -> Run:
+    """The run that the environment variable ASYNC_COST_RUN names, else the newest one that holds `study`; any run where that is None.
+
+    A notebook that has something to say without `study` names another one `instead` that will do where `study` is missing. Raises
+    `DataError` when there is no run, or when the one to be read is damaged: an older run never stands in silently.
+    """
+    wanted = [study] if instead is None else [study, instead]
+    if named := environ.get("ASYNC_COST_RUN"):
+        run = load_run(Path(named))
+        if study is not None:
+            run.study(next((held for held in wanted if held in run.info.studies), study))
+        return run
+    for name in wanted:
+        for path in find_runs(root):
+            run = load_run(path)
+            if name is None or name in run.info.studies:
+                return run
+    searched = runs_root() if root is None else root
+    sought = "no run" if study is None else f"no run of {study}"
+    raise DataError(searched, f"{sought} is here", "Measure one with `make report`, or set ASYNC_COST_RUN")
+
+
+def load_run(path: Path) -> Run:
+    """The run in folder `path`, every file read and checked.
+
+    Raises `DataError`, naming file, row, column and remedy, for anything that is torn, foreign, doubled, missing or
+    not finished. A run is loaded with all its rows or not at all.
+    """
+    path = Path(path)
+    if not path.is_dir():
+        raise DataError(path, "there is no such run", f"Runs are the folders {shown(runs_root())}/<machine>/<utc-time>")
+    info = read_run_info(path / "run.json")
+    no_stray_tables(path, info)
+    times, counts, pairs, metrics = {}, {}, {}, {}
+    for study, details in info.studies.items():
+        times[study], pairs[study] = _load_time(table_file(path, f"{study}.time.csv"), study, details)
+        counts[study] = read_table(table_file(path, f"{study}.counts.csv"), CountRows, study).drop("line")
+        metrics[study] = _load_metrics(table_file(path, f"{study}.metrics.csv"), study, times[study])
+    return Run(path, info, times, counts, pairs, metrics)
+
+
+def table_file(folder: Path, name: str) -> Path:
+    """Where table `name` of a run lies, plain or compressed. Raises `DataError` when it is there in both forms."""
+    plain, packed = folder / name, folder / f"{name}.gz"
+    if plain.exists() and packed.exists():
+        raise DataError(plain, "the table is there twice, plain and compressed", "Keep the one that was measured")
+    return packed if packed.exists() else plain
+
+
+def no_stray_tables(folder: Path, info: RunInfo) -> None:
+    """Raises `DataError` for a table in the folder of a run that its run.json does not speak of."""
+    lenses = ("time", "counts", "metrics")
+    known = {f"{study}.{lens}.csv{end}" for study in info.studies for lens in lenses for end in ("", ".gz")}
+    for file in sorted(folder.iterdir()):
+        if file.name.endswith((".csv", ".csv.gz")) and file.name not in known:
+            raise DataError(
+                file, "run.json knows no study of this name", "Move the table to the run that it belongs to"
+            )
+
+
+def _failed(details: StudyInfo) -> pl.DataFrame:
+    """The keys that failed: bench, variant, parameter."""
+    rows = [(entry.bench, entry.variant, entry.parameter) for entry in details.failed]
+    return pl.DataFrame(rows, schema=dict.fromkeys(KEY, pl.String), orient="row")
+
+
+def _load_time(path: Path, study: str, details: StudyInfo) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The samples of a study and its comparisons, which have to agree with each other."""
+    time = read_table(path, TimeRows, study)
+    if time.is_empty():
+        raise DataError(path, "no samples: the run is empty", REMEASURE, row=1)
+    pairs = pairs_of(details, pl.concat([time.select(KEY), _failed(details)]).unique(maintain_order=True), path)
+    _check_baselines(path, time, pairs, details)
+    _check_rounds(path, time, details)
+    _check_samples(path, time, details)
+    return time.drop("line"), pairs
+
+
+def _check_baselines(path: Path, time: pl.DataFrame, pairs: pl.DataFrame, details: StudyInfo) -> None:
+    """Ratios are taken within a round, so each of them needs its baseline there, unless that failed."""
+    needed = pairs.join(_failed(details), left_on=BASE_KEY, right_on=KEY, how="anti")
+    orphan = (
+        time.join(needed, on=KEY)
+        .join(time, left_on=(*BASE_KEY, "round"), right_on=(*KEY, "round"), how="anti")
+        .sort("line")
+        .head(1)
+    )
+    for row in orphan.iter_rows(named=True):
+        baseline, parameter = quoted(row["baseline_variant"]), quoted(row["baseline_parameter"])
+        problem = f"round {row['round']} has no baseline {baseline} for parameter {parameter}"
+        raise DataError(path, problem, REMEASURE, row["line"], "variant")
+
+
+def _check_rounds(path: Path, time: pl.DataFrame, details: StudyInfo) -> None:
+    """Every variant that did not fail was measured in every round that run.json announces."""
+    beyond = time.filter(pl.col("round") >= details.rounds).sort("line").head(1)
+    for row in beyond.iter_rows(named=True):
+        problem = f"round {row['round']} in a run of {details.rounds} rounds (counted from 0)"
+        raise DataError(path, problem, REMEASURE, row["line"], "round")
+    failed = {(entry.bench, entry.variant, entry.parameter) for entry in details.failed}
+    for *key, rounds in time.group_by(KEY, maintain_order=True).agg(pl.col("round").unique().sort()).iter_rows():
+        if len(rounds) < details.rounds and tuple(key) not in failed:
+            missing = next((place for place, found in enumerate(rounds) if found != place), len(rounds))
+            problem = f"{quoted(' / '.join(key))} was not measured in round {missing} and did not fail"
+            raise DataError(path, problem, REMEASURE, column="round")
+
+
+def _check_samples(path: Path, time: pl.DataFrame, details: StudyInfo) -> None:
+    """A trial has as many samples as every other of its key, at most those of the study, taken at one position of its round."""
+    trials = time.group_by(*KEY, "round", maintain_order=True).agg(
+        pl.len().alias("samples"), pl.col("position").n_unique().alias("positions"), pl.col("line").min()
+    )
+    trials = trials.with_columns(pl.col("samples").max().over(KEY).alias("usual"))
+    for row in trials.filter(pl.col("samples") != pl.col("usual")).sort("line").head(1).iter_rows(named=True):
+        problem = f"the trial that starts here has {row['samples']} samples instead of {row['usual']}"
+        raise DataError(path, problem, REMEASURE, row["line"], "sample")
+    for row in trials.filter(pl.col("samples") > details.samples).sort("line").head(1).iter_rows(named=True):
+        problem = (
+            f"the trial that starts here has {row['samples']} samples, more than the {details.samples} of the study"
+        )
+        raise DataError(path, problem, REMEASURE, row["line"], "sample")
+    for row in trials.filter(pl.col("positions") != 1).sort("line").head(1).iter_rows(named=True):
+        raise DataError(path, "the trial that starts here has two positions", REMEASURE, row["line"], "position")
+
+
+def _load_metrics(path: Path, study: str, time: pl.DataFrame) -> pl.DataFrame:
+    """A metric belongs to a sample of the table of times, and a key that has it has it for all of its samples."""
+    if not path.exists():
+        return MetricRows.create_empty().drop("line")
+    metrics = read_table(path, MetricRows, study)
+    sample = [*KEY, "round", "position", "sample"]
+    for row in metrics.join(time, on=sample, how="anti").sort("line").head(1).iter_rows(named=True):
+        problem = f"{row['metric']} of a sample that has no time"
+        raise DataError(path, problem, REMEASURE, row["line"], "sample")
+    samples = time.group_by(KEY).agg(pl.len().alias("samples"))
+    found = metrics.group_by(*KEY, "metric").agg(pl.len().alias("found"), pl.col("line").max()).join(samples, on=KEY)
+    for row in found.filter(pl.col("found") != pl.col("samples")).sort("line").head(1).iter_rows(named=True):
+        key = quoted(" / ".join(row[name] for name in KEY))
+        problem = f"{row['metric']} of {key} is there for {row['found']} of its {row['samples']} samples"
+        raise DataError(path, problem, REMEASURE, column="metric")
+    return metrics.drop("line")

@@ -1,0 +1,92 @@
+"""What disturbed a measurement: the machine's speed, its load, and whether the ratios held from beginning to end.
+
+None of this decides whether a run is evidence; the A/A controls do (`async_cost.statistics.trust`). It says what they had to stand.
+"""
+
+import polars as pl
+from scipy import stats
+
+from async_cost import words
+from async_cost.runs.run import KEY, Run
+from async_cost.statistics.estimate import CONFIDENCE
+from async_cost.statistics.trust import steal_share
+
+#: The columns of `conditions`.
+CONDITIONS = {
+    "study": pl.String,
+    "rounds": pl.Int64,
+    "keys": pl.Int64,
+    "seconds": pl.Float64,
+    "load_before": pl.Float64,
+    "load_after": pl.Float64,
+    "steal": pl.Float64,
+    "interruptions": pl.Float64,
+    "resumed": pl.Int64,
+    "failed": pl.Int64,
+}
+
+
+def speed(trials: pl.DataFrame) -> pl.DataFrame:
+    """How slow the machine was in each round, over all that was measured: round, relative (1 is the middle, 2 half as fast).
+
+    Takes `trial_times`. Each key is divided by its own median over rounds, so that long and short workloads weigh the same; the
+    median over keys then is what they have in common.
+    """
+    relative = pl.col("ns") / pl.col("ns").median().over(KEY)
+    return trials.with_columns(relative=relative).group_by("round").agg(pl.col("relative").median()).sort("round")
+
+
+def conditions(run: Run) -> pl.DataFrame:
+    """One row for each study, in the order of measuring; what is not known is null.
+
+    Columns: study, rounds, keys (how many were measured), seconds, load_before and load_after (average over a minute), steal (share
+    of the processors' time), interruptions (how often in a second of measured time a thread lost its core against its will, to whichever other
+    thread; null where the study does not note it), resumed (how often), failed (keys). Seconds and steal of a resumed study hold its break: unknown.
+    """
+    rows = []
+    for study, details in sorted(run.info.studies.items(), key=lambda entry: entry[1].started):
+        whole = details.ended and not details.resumed
+        rows.append(
+            {
+                "study": study,
+                "rounds": details.rounds,
+                "keys": run.time(study).select(KEY).n_unique(),
+                "seconds": words.seconds_between(details.started, details.ended) if whole else None,
+                "load_before": details.load_before[0] if details.load_before else None,
+                "load_after": details.load_after[0] if details.load_after else None,
+                "steal": steal_share(run, study),
+                "interruptions": _interruptions(run, study),
+                "resumed": details.resumed,
+                "failed": len(details.failed),
+            }
+        )
+    return pl.DataFrame(rows, schema=CONDITIONS)
+
+
+def _interruptions(run: Run, study: str) -> float | None:
+    noted = run.metrics(study).filter(metric="involuntary_switches")
+    seconds = noted.join(run.time(study), on=[*KEY, "round", "sample"])["elapsed_ns"].sum() / 1e9
+    return noted["value"].sum() / seconds if seconds else None
+
+
+def halves(ratios: pl.DataFrame) -> pl.DataFrame:
+    """Whether each ratio is the same in the second half of the rounds: bench, variant, parameter, first, second, change, moved.
+
+    Takes rows of `paired_ratios`. `first` and `second` are medians, `change` is second / first. `moved` says that the two halves differ
+    by the test of Mann and Whitney, so strictly (Bonferroni) that in 95 % of honest runs none of the ratios is called moved. A ratio that
+    moved is no constant: something warmed up, filled up or throttled, and the median over rounds hides it.
+    """
+    count = ratios.select(KEY).n_unique()
+    rows = []
+    for key, rounds in ratios.group_by(KEY, maintain_order=True):
+        middle = rounds["round"].median()
+        early, late = (rounds.filter(part)["ratio"] for part in (pl.col("round") <= middle, pl.col("round") > middle))
+        if early.is_empty() or late.is_empty():
+            continue
+        chance = stats.mannwhitneyu(early.to_numpy(), late.to_numpy()).pvalue
+        rows.append((*key, early.median(), late.median(), bool(chance * count < 1 - CONFIDENCE)))
+    names = dict.fromkeys(KEY, pl.String) | dict.fromkeys(("first", "second"), pl.Float64) | {"moved": pl.Boolean}
+    found = pl.DataFrame(rows, schema=names, orient="row")
+    return found.with_columns(change=pl.col("second") / pl.col("first")).select(
+        *KEY, "first", "second", "change", "moved"
+    )

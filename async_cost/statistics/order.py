@@ -1,0 +1,72 @@
+"""Does it matter when in a round a trial ran, and after what?
+
+Rounds are shuffled so that such effects fall on all variants alike. They still widen the intervals, and in few rounds they need not
+cancel. Here they are made visible: what is left of a trial's time after its own median and the speed of its round are divided out.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+from scipy import stats
+
+from async_cost.runs.run import KEY
+from async_cost.statistics.disturbance import speed
+from async_cost.statistics.estimate import CONFIDENCE
+
+#: The key that ran before, in columns of its own.
+BEFORE = ("before_bench", "before_variant", "before_parameter")
+
+
+def rest(trials: pl.DataFrame) -> pl.DataFrame:
+    """`trials` (of `trial_times`) with what is unexplained: adds rest (1 is nothing) and the columns of `BEFORE`.
+
+    The first trial of a round has nothing before it, nor has one whose neighbour failed: null.
+    """
+    named = dict(zip(KEY, BEFORE, strict=True))
+    before = trials.select("round", pl.col("position") + 1, *(pl.col(name).alias(new) for name, new in named.items()))
+    return (
+        trials.join(speed(trials), on="round")
+        .join(before, on=["round", "position"], how="left")
+        .with_columns(rest=pl.col("ns") / pl.col("ns").median().over(KEY) / pl.col("relative"))
+        .drop("relative")
+        .sort("round", "position")
+    )
+
+
+def effects(rests: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
+    """The median of rest for each group: by..., rest, low, high, rounds.
+
+    `by` is ["position"] or `BEFORE`. The intervals are exact for a median (order statistics), and so wide (Bonferroni) that in 95 % of
+    runs in which order does not matter all of them hold 1. With too few rounds for that an interval is 0 to infinity.
+    """
+    groups = rests.drop_nulls(by).group_by(by).agg(pl.col("rest").sort(), pl.len().alias("rounds"))
+    chance = (1 - CONFIDENCE) / max(1, groups.height)
+    ends = [_median_bounds(values.to_numpy(), chance) for values in groups["rest"]]
+    return groups.with_columns(
+        pl.Series("low", [low for low, _ in ends], pl.Float64),
+        pl.Series("high", [high for _, high in ends], pl.Float64),
+        pl.col("rest").list.median(),
+    ).sort(*by)
+
+
+def matters(found: pl.DataFrame) -> pl.DataFrame:
+    """The rows of `effects` whose interval misses 1, the largest effect first."""
+    missed = found.filter((pl.col("low") > 1) | (pl.col("high") < 1))
+    return missed.sort(pl.col("rest").log().abs(), descending=True)
+
+
+def taken_out(rests: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
+    """The trials as if order by `by` had no effect: each time divided by the median rest of its group."""
+    effect = pl.col("rest").median().over(by)
+    unknown = pl.any_horizontal(pl.col(name).is_null() for name in by)
+    return rests.with_columns(ns=pl.when(unknown).then("ns").otherwise(pl.col("ns") / effect))
+
+
+def _median_bounds(values: np.ndarray, chance: float) -> tuple[float, float]:
+    """Ends of an interval that misses the median with probability `chance` at most; `values` are sorted."""
+    # The median lies below the k-th smallest value when fewer than k of all values fall below the median.
+    k = int(stats.binom.ppf(chance / 2, len(values), 0.5))
+    if k < 1 or stats.binom.cdf(k - 1, len(values), 0.5) > chance / 2:
+        return 0.0, float("inf")
+    return float(values[k - 1]), float(values[len(values) - k])

@@ -1,0 +1,48 @@
+"""What would the same samples have said, had the variants been measured one after the other?
+
+A run is cut into stretches of rounds. Within rounds, a stretch gives one paired ratio. One after the other, the variant is taken from
+one stretch and its baseline from another, as a benchmark does that finishes one before it begins the next. Both readings use the same
+number of samples; the whole run, paired, is what they are held against.
+"""
+
+import numpy as np
+import polars as pl
+
+from async_cost.runs.comparisons import BASE_KEY, KEY
+
+#: Stretches that a run is cut into: enough for 90 readings one after the other, few enough that each keeps a dozen standard rounds.
+PARTS = 10
+READINGS = ("paired", "sequential")
+
+
+def errors(trials: pl.DataFrame, pairs: pl.DataFrame, parts: int = PARTS) -> pl.DataFrame:
+    """Relative errors of both readings: bench, variant, parameter, reading, typical, worst.
+
+    `trials` as of `trial_times`, `pairs` as of `Run.pairs`. `reading` is paired or
+    sequential, `typical` the median over all readings of that kind, `worst` the largest. No rounds enough for two stretches: no rows.
+
+    The whole run that serves as truth holds each paired reading as a tenth of itself, which flatters those by some 5 %.
+    """
+    found = []
+    for pair in pairs.iter_rows(named=True):
+        mine = trials.filter(**{name: pair[name] for name in KEY})
+        base = trials.filter(**{name: pair[column] for name, column in zip(KEY, BASE_KEY, strict=True)})
+        both = mine.select("round", "ns").join(base.select("round", base_ns="ns"), on="round").sort("round")
+        stretches = [part for part in np.array_split(both.select("ns", "base_ns").to_numpy(), parts) if len(part)]
+        if len(stretches) < 2:
+            continue
+        whole = np.median(both["ns"].to_numpy() / both["base_ns"].to_numpy())
+        paired = np.array([np.median(part[:, 0] / part[:, 1]) for part in stretches])
+        times = np.array([np.median(part, axis=0) for part in stretches])
+        apart = times[:, 0][:, None] / times[:, 1][None, :]
+        sequential = apart[~np.eye(len(stretches), dtype=bool)]
+        for reading, ratios in zip(READINGS, (paired, sequential), strict=True):
+            off = np.abs(ratios / whole - 1)
+            found.append((*(pair[name] for name in KEY), reading, float(np.median(off)), float(off.max())))
+    names = dict.fromkeys((*KEY, "reading"), pl.String) | dict.fromkeys(("typical", "worst"), pl.Float64)
+    return pl.DataFrame(found, schema=names, orient="row")
+
+
+def summary(found: pl.DataFrame) -> pl.DataFrame:
+    """One row for each reading: reading, typical (the median over comparisons), worst (the largest of all)."""
+    return found.group_by("reading").agg(pl.col("typical").median(), pl.col("worst").max()).sort("reading")

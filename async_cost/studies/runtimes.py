@@ -1,0 +1,203 @@
+"""Runtimes on micro-benchmarks: which of their gaps are queues, which are policy, and which are what `block_on` means.
+
+A row is a test under one parameter. Beside the published rows stand controls, whose parameters say what they change: `driver=task` runs the root
+of an iteration as a task on all runtimes, `workers=cores` has as many workers as there are processors.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from async_cost.literature.published import published_times
+from async_cost.runs.comparisons import BASE_KEY, KEY
+from async_cost.runs.run import Run
+from async_cost.statistics.estimate import estimates, paired_ratios, trial_values
+from async_cost.statistics.measured import Measured
+from async_cost.statistics.verdict import with_verdicts
+
+STUDY, EXECUTOR = "runtimes", "runtimes-executor"
+TOKIO, NIO, OURS = "tokio", "nio", "ours"
+AS_PUBLISHED, BY_TASK, HONEST = "", "driver=task", "workers=cores"
+#: The tables of sync_notify, by nio's setting; its default comes first.
+TABLES = ("table: min_tasks_per_worker=3", "table: min_tasks_per_worker=10")
+PUBLISHED = (AS_PUBLISHED, *TABLES)
+#: The published suites in the order of the document, with the one that was announced and left out.
+SUITES = (
+    "rt_current_thread",
+    "rt_multi_threaded",
+    "spawn_blocking",
+    "spawn",
+    "sync_broadcast",
+    "sync_mpsc_oneshot",
+    "sync_mpsc",
+    "sync_notify",
+    "sync_semaphore",
+    "sync_watch",
+    "timer",
+)
+#: The test in which two policies for tasks from outside meet a stall.
+BUSY = "rt_multi_threaded/spawn_many_remote_busy2"
+CPU, SWITCHES = "cpu_ns", "voluntary_switches"
+
+
+def test_of(bench: str) -> str:
+    """The test without its suite, where it is not named alike."""
+    suite, _, test = bench.partition("/")
+    return test.removeprefix(f"{suite}/")
+
+
+def label(row: dict) -> str:
+    """A row's test, the published table where there are two, and the runtime, in lines that fit beside a chart."""
+    table = (
+        f" ({row['parameter'].removeprefix('table: min_tasks_per_worker=')} a worker)"
+        if row["parameter"] in TABLES
+        else ""
+    )
+    return f"{test_of(row['bench'])}{table}\n{row['variant']}"
+
+
+def labelled(frame: pl.DataFrame) -> pl.DataFrame:
+    """The frame with a column `label`."""
+    labels = [label(row) for row in frame.iter_rows(named=True)]
+    return frame.with_columns(pl.Series("label", labels, pl.String))
+
+
+def published(root: Path | None = None) -> pl.DataFrame:
+    """The reported ratios of nio to tokio, row by row: bench, variant, parameter, published."""
+    times = published_times(STUDY, root).select(*KEY, "ns")
+    base = times.filter(variant=TOKIO).select("bench", "parameter", base="ns")
+    rows = times.filter(variant=NIO).join(base, on=["bench", "parameter"])
+    return rows.select(*KEY, published=pl.col("ns") / pl.col("base"))
+
+
+def beside_tokio(run: Run, measured: Measured, root: Path | None = None) -> pl.DataFrame:
+    """Every runtime beside tokio in every row, without controls: the columns of `Measured.compared`, suite, published and label."""
+    rows = measured.compared().filter(pl.col("baseline_variant") == TOKIO, ~pl.col("variant").str.ends_with("(A/A)"))
+    same = rows.filter(pl.col("baseline_parameter") == pl.col("parameter"))
+    named = same.with_columns(suite=pl.col("bench").str.split("/").list.first())
+    return labelled(named.join(published(root), on=KEY, how="left"))
+
+
+def of_suite(rows: pl.DataFrame, suite: str) -> pl.DataFrame:
+    """The published rows of a suite, in the order of the tests: by table, test and number, nio first."""
+    number = pl.col("bench").str.extract(r"(\d+)$").cast(pl.Int64).fill_null(0)
+    test = pl.col("bench").str.replace(r"\d+$", "")
+    turn = pl.col("variant").replace_strict({NIO: 0, OURS: 1}, default=2, return_dtype=pl.Int64)
+    chosen = rows.filter(pl.col("parameter").is_in(PUBLISHED), suite=suite)
+    return chosen.sort(pl.col("parameter").str.len_chars(), test, number, turn, "variant")
+
+
+@dataclass(frozen=True)
+class Pair:
+    """What one key is compared with, beyond what the study declares."""
+
+    key: tuple[str, str, str]
+    other: tuple[str, str, str]
+
+
+def compare(measured: Measured, pairs: list[Pair], trials: pl.DataFrame | None = None) -> pl.DataFrame:
+    """The ratio of each pair's first to its second, judged by the group of the first; pairs that were not measured are left out.
+
+    `trials` are times unless another quantity is given, as from `trial_times`. A key may be the first of one pair only.
+    """
+    schema = dict.fromkeys((*KEY, *BASE_KEY), pl.String)
+    frame = pl.DataFrame([(*pair.key, *pair.other) for pair in pairs], schema=schema, orient="row")
+    groups = pl.concat(
+        [
+            measured.pairs.select(*KEY, "group", "limit"),
+            measured.pairs.select(
+                *(pl.col(base).alias(name) for name, base in zip(KEY, BASE_KEY, strict=True)), "group", "limit"
+            ),
+        ]
+    ).unique(KEY)
+    frame = frame.join(groups, on=KEY)
+    found = estimates(paired_ratios(measured.trials if trials is None else trials, frame)).join(frame, on=KEY)
+    parts = [with_verdicts(found.clear(), measured.trust)]
+    parts += [
+        with_verdicts(part, measured.groups[group], pl.col("limit"))
+        for (group,), part in found.group_by("group", maintain_order=True)
+    ]
+    return pl.concat(parts).sort(KEY)
+
+
+def beside_the_better(measured: Measured, parameters: tuple[str, ...] = PUBLISHED) -> pl.DataFrame:
+    """Our executor beside the better of tokio and nio, which is the one with the smaller median time: columns as of `compare`, suite, label."""
+    medians = (
+        measured.trials.filter(pl.col("variant").is_in([TOKIO, NIO]), pl.col("parameter").is_in(parameters))
+        .group_by(KEY)
+        .agg(pl.col("ns").median())
+        .sort("ns", *KEY)
+        .unique(["bench", "parameter"], keep="first", maintain_order=True)
+    )
+    pairs = [
+        Pair((row["bench"], OURS, row["parameter"]), (row["bench"], row["variant"], row["parameter"]))
+        for row in medians.iter_rows(named=True)
+    ]
+    rows = compare(measured, pairs).with_columns(suite=pl.col("bench").str.split("/").list.first())
+    labels = [label({**row, "variant": f"beside {row['baseline_variant']}"}) for row in rows.iter_rows(named=True)]
+    return rows.with_columns(pl.Series("label", labels, pl.String)).sort("ratio")
+
+
+def at_least_as_fast(rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows of `beside_the_better` in which ours is not shown to be slower and takes no longer in the middle, by more than the limit of its group."""
+    return rows.filter(pl.col("ratio") <= 1 + pl.col("limit"), pl.col("low") <= 1 + pl.col("limit"))
+
+
+def both_ways(measured: Measured, parameter: str) -> pl.DataFrame:
+    """nio beside tokio as published and under `parameter`, where both were measured: columns as of `compare`, unit, label."""
+    benches = sorted(set(measured.trials.filter(parameter=parameter, variant=NIO)["bench"])) if measured else []
+    pairs = []
+    for bench in benches:
+        known = measured.trials.filter(bench=bench, variant=NIO)["parameter"].unique()
+        usual = next((name for name in PUBLISHED if name in known), AS_PUBLISHED)
+        pairs += [Pair((bench, NIO, name), (bench, TOKIO, name)) for name in (usual, parameter)]
+    found = compare(measured, pairs)
+    unit = pl.when(pl.col("parameter") == parameter).then(pl.lit(parameter)).otherwise(pl.lit("as published"))
+    return found.with_columns(unit=unit, label=pl.col("bench")).sort("label", "unit")
+
+
+def changed(twice: pl.DataFrame) -> pl.DataFrame:
+    """The benches of `both_ways` whose two intervals lie apart: bench, ratio, low, high as published, and the same with `_other`."""
+    usual, other = (twice.filter(pl.col("unit") == "as published"), twice.filter(pl.col("unit") != "as published"))
+    paired = usual.join(other.select("bench", "ratio", "low", "high", "verdict"), on="bench", suffix="_other")
+    return paired.filter((pl.col("high") < pl.col("low_other")) | (pl.col("low") > pl.col("high_other")))
+
+
+def per_iteration(run: Run, metric: str) -> pl.DataFrame:
+    """Median of what the process used in one iteration, by row: bench, variant, parameter, value."""
+    if STUDY not in run.info.studies:
+        return pl.DataFrame(schema=dict.fromkeys(KEY, pl.String) | {"value": pl.Float64})
+    return trial_values(run, STUDY, metric).group_by(KEY).agg(pl.col("value").median()).sort(KEY)
+
+
+def used(run: Run, measured: Measured) -> pl.DataFrame:
+    """Suite by suite: of the published rows, the median ratio of each runtime to tokio in wall time and in processor time, and the voluntary
+    context switches of one iteration: suite, variant, wall, cpu, switches, tokio_switches."""
+    values = {name: per_iteration(run, name) for name in (CPU, SWITCHES)}
+    times = measured.trials.group_by(KEY).agg(value=pl.col("ns").median())
+    base = lambda frame: frame.filter(variant=TOKIO).select("bench", "parameter", base="value")  # noqa: E731
+    side = lambda frame: frame.join(base(frame), on=["bench", "parameter"])  # noqa: E731
+    rows = side(times).select(*KEY, wall=pl.col("value") / pl.col("base"))
+    rows = rows.join(side(values[CPU]).select(*KEY, cpu=pl.col("value") / pl.col("base")), on=KEY)
+    rows = rows.join(side(values[SWITCHES]).select(*KEY, switches="value", tokio_switches="base"), on=KEY)
+    rows = rows.filter(pl.col("variant").is_in([NIO, OURS]), pl.col("parameter").is_in(PUBLISHED))
+    rows = rows.with_columns(suite=pl.col("bench").str.split("/").list.first())
+    columns = ("wall", "cpu", "switches", "tokio_switches")
+    return rows.group_by("suite", "variant").agg(pl.col(columns).median()).sort("suite", "variant")
+
+
+def oversubscribed(run: Run) -> pl.DataFrame:
+    """Published rows with more workers than this machine has processors: bench, parameter, workers."""
+    if STUDY not in run.info.studies:
+        return pl.DataFrame(schema={"bench": pl.String, "parameter": pl.String, "workers": pl.Int64})
+    workers = run.counts(STUDY).filter(counter="workers", variant=TOKIO)
+    more = workers.filter(pl.col("value") > (run.info.machine.logical_cores or 1), pl.col("parameter").is_in(PUBLISHED))
+    return more.select("bench", "parameter", workers="value").sort("bench", "parameter")
+
+
+def decisions(run: Run) -> tuple[Measured, pl.DataFrame]:
+    """What our executor is without one of its decisions, beside itself: the columns of `Measured.compared`, label."""
+    measured = Measured.of(run, EXECUTOR)
+    rows = measured.compared().filter(~pl.col("variant").str.ends_with("(A/A)"))
+    return measured, rows.with_columns(label=pl.format("{}\n{}", "bench", "variant"))

@@ -1,0 +1,169 @@
+"""Check a run before it is offered to others, pack its tables, and show what the offer says.
+
+    python -m async_cost.workflow.contribute data/runs/<machine>/<utc-time>
+
+Packing replaces `<study>.time.csv` by `<study>.time.csv.gz` and so on, with nothing of this machine in it: neither the time of packing nor
+the name of the file. A run that is packed already stays as it is. Nothing is changed unless all checks pass.
+"""
+
+import argparse
+import getpass
+import gzip
+import os
+import re
+import socket
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from async_cost import words
+from async_cost.errors import DataError
+from async_cost.fleet.fleet import read_fleet
+from async_cost.fleet.hardware import headlines, one_of_each
+from async_cost.paths import runs_root, shown
+from async_cost.runs.record import check_clock
+from async_cost.runs.run import Run, find_runs, load_run
+from async_cost.statistics.trust import origin, trust
+
+#: Bytes that a contributed run may take. The repository keeps every run for ever.
+LIMIT_BYTES = 3_000_000
+TABLES = (".csv", ".csv.gz")
+#: What looks like a folder of somebody's machine.
+FOLDER = re.compile(
+    r"(?<![\w.])(?:/(?:home|root|Users|mnt|media|tmp|var|opt)/[^\s\"',;]*|[A-Za-z]:\\+[^\s\"',;]*|~/[^\s\"',;]*)"
+)
+#: Names shorter than this, and those that every machine has, tell nobody who measured.
+SHORTEST_NAME = 3
+COMMON_NAMES = {"root", "user", "admin", "ubuntu", "debian", "runner", "localhost", "linux"}
+
+
+def objections(run: Run, runs: Path) -> list[str]:
+    """Why `run` cannot be contributed, as sentences; empty when it can."""
+    return [*_place(run, runs), *_evidence(run), *_strangers(run), *_personal(run), *_twins(run, runs)]
+
+
+def _place(run: Run, runs: Path) -> Iterator[str]:
+    if run.path.resolve() != (runs / run.info.run_id).resolve():
+        yield f"the run lies in {shown(run.path)}; move it to {shown(runs / run.info.run_id)}"
+
+
+def _evidence(run: Run) -> Iterator[str]:
+    for study in run.info.studies:
+        for reason in trust(run, study).reasons:
+            yield f"{study} is no evidence: {words.plain(reason)}; measure again on a quieter machine"
+
+
+def _strangers(run: Run) -> Iterator[str]:
+    for file in sorted(run.path.iterdir()):
+        if file.name != "run.json" and not file.name.endswith(TABLES):
+            yield f"{file.name} is no part of a run; take it away"
+
+
+def _personal(run: Run) -> Iterator[str]:
+    """Whatever names a folder, a user or a host. The tables hold words of the study and numbers; run.json holds the rest."""
+    text = (run.path / "run.json").read_text(encoding="utf-8")
+    for found in sorted(set(FOLDER.findall(text))):
+        yield f"run.json names the folder {found!r}; blank it out"
+    for name in sorted(_names() - COMMON_NAMES):
+        if re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", text):
+            yield f"run.json names {name!r}, which is the name of a user or of a host here; blank it out"
+
+
+def _names() -> set[str]:
+    """The user and the host of this machine, as far as they are known."""
+    names = {socket.gethostname(), socket.gethostname().split(".")[0], Path.home().name}
+    with suppress(KeyError, OSError):  # a user without an entry, as in containers
+        names.add(getpass.getuser())
+    return {name for name in names if len(name) >= SHORTEST_NAME}
+
+
+def _twins(run: Run, runs: Path) -> Iterator[str]:
+    """The same check as the hardware page makes, with the other runs first: it is the newcomer that has to be new."""
+    mine = run.path.resolve()
+    others = [folder for folder in find_runs(runs) if folder.resolve() != mine]
+    for _, reason in read_fleet([*others, mine]).aside.filter(run="/".join(mine.parts[-2:])).rows():
+        yield reason
+
+
+def pack(run: Path) -> list[Path]:
+    """Compress the tables of a run in place, one after the other; returns all its files."""
+    for table in sorted(run.glob("*.csv")):
+        packed, partial = table.with_name(f"{table.name}.gz"), table.with_name(f".{table.name}.gz.partial")
+        partial.write_bytes(packed_bytes(table))
+        os.replace(partial, packed)
+        table.unlink()
+    return sorted(path for path in run.iterdir() if path.name == "run.json" or path.name.endswith(".csv.gz"))
+
+
+def packed_bytes(table: Path) -> bytes:
+    """A table compressed as `gzip -9n` does: the same bytes for the same table, anywhere and any time."""
+    return gzip.compress(table.read_bytes(), compresslevel=9, mtime=0)
+
+
+def packed_size(run: Path) -> int:
+    """Bytes of the run once its tables are packed."""
+    return sum(
+        len(packed_bytes(file)) if file.name.endswith(".csv") else file.stat().st_size
+        for file in run.iterdir()
+        if file.is_file()
+    )
+
+
+def preview(run: Run, files: list[Path]) -> str:
+    """What the pull request says: machine, trust, the findings with a name, files. Markdown."""
+    ratios = headlines(one_of_each(read_fleet([run.path])))
+    found = [
+        f"{row['label']}: {words.ratio_with_interval(row['ratio'], row['low'], row['high'])}"
+        for row in ratios.iter_rows(named=True)
+    ]
+    studies = [
+        f"{words.code(study)}: {words.counted(run.study(study).rounds, 'round')}, controls hold. "
+        + " ".join(trust(run, study).remarks)
+        for study in run.info.studies
+    ]
+    listed = [f"{words.code(file.name)}, {file.stat().st_size / 1000:,.0f} kB" for file in files]
+    return (
+        f"# Run {run.info.run_id}\n\n{origin(run, next(iter(run.info.studies)))}\n\n{words.bullets(studies)}\n\n"
+        f"## What it says\n\n{words.bullets(found) or 'None of the findings with a name.'}\n\n## Files\n\n{words.bullets(listed)}\n"
+    )
+
+
+def contribute(folder: Path, runs: Path) -> str:
+    """Check and pack the run in `folder`; returns the preview. Raises `DataError` with all objections, having changed nothing."""
+    run = load_run(folder)
+    check_clock(folder / "run.json", run.info)
+    against = objections(run, runs)
+    if (size := packed_size(folder)) > LIMIT_BYTES:
+        against.append(
+            f"it takes {size:,} bytes packed, more than {LIMIT_BYTES:,}; measure with fewer rounds or studies"
+        )
+    if against:
+        raise DataError(folder, "this run cannot be contributed:\n" + "\n".join(f"  - {text}" for text in against), "")
+    files = pack(folder)
+    load_run(folder)  # as every reader will find it
+    return preview(run, files)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m async_cost.workflow.contribute", description=__doc__.splitlines()[0]
+    )
+    parser.add_argument("run", type=Path, help="folder of the run")
+    parser.add_argument("--runs", type=Path, default=runs_root(), help="folder of all runs")
+    arguments = parser.parse_args()
+    try:
+        text = contribute(arguments.run, arguments.runs)
+    except DataError as error:
+        print(str(error).rstrip(". \n"), file=sys.stderr)
+        return 1
+    run = shown(arguments.run)
+    print(text)
+    print(f"The run is checked and packed. To offer it:\n\n  git switch -c run-{arguments.run.resolve().parent.name}")
+    print(f"  git add {run}\n  git commit -m 'data: a run on {arguments.run.resolve().parent.name}'\n")
+    print("Then push the branch and open a pull request with the text above.")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,182 @@
+"""Execute one notebook in a fresh kernel and show on the terminal what it prints.
+
+    python -m async_cost.workflow.execute notebooks/zero-cost/measure.ipynb executed.ipynb
+
+The notebook runs in its own folder, as it does in JupyterLab. The executed copy is written even when a cell fails.
+
+evcxr compiles and links one library for every cell, and compiles all earlier items anew each time: hundreds of item cells take
+a minute that way. So item cells that follow one another are sent as one, which compiles what the crate compiles; `--singly` sends them
+one by one, as a person in JupyterLab does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from itertools import groupby
+from pathlib import Path
+from queue import Empty
+
+import nbformat
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError, DeadKernelError
+from nbformat import NotebookNode
+
+from async_cost.workflow.steps import die_with_parent
+
+#: Colours and other terminal control in a kernel's messages.
+CONTROL = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+#: Seconds for a kernel to start: rust-analyzer loads the standard library first, on a machine that may be busy.
+STARTUP_S = 600
+#: Seconds that are waited for words on standard error after a cell that calls something, and after the last cell: evcxr passes them on in a
+#: thread of its own, at times when it has reported the cell as done already. What comes still later is noticed with a later cell.
+LATE_S, LAST_S = 0.1, 1.0
+
+
+class CellFailed(Exception):
+    """A cell did not do what it should; the message holds the cell's first line and the kernel's own words."""
+
+
+class EchoingClient(NotebookClient):
+    """Runs a notebook, repeating its printed lines on standard output; neighbouring item cells go to the kernel as one."""
+
+    #: Positions of cells that are sent together, by the position of the last of them.
+    together: Mapping[int, list[int]] = {}
+
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        #: Cells by the request that they were sent with, and what came on standard error so far, by request.
+        self.sent: dict[str, NotebookNode] = {}
+        self.complaints: list[tuple[str, str]] = []
+
+    async def async_start_new_kernel_client(self):
+        """Connect to the kernel, and listen to standard error also between cells, which nbclient does not."""
+        connected = await super().async_start_new_kernel_client()
+        receive = connected.iopub_channel.get_msg
+
+        async def receive_and_note(*arguments, **options):
+            message = await receive(*arguments, **options)
+            if message["msg_type"] == "stream" and message["content"]["name"] == "stderr":
+                request = message["parent_header"].get("msg_id", "")
+                self.complaints.append((request, message["content"]["text"]))
+            return message
+
+        connected.iopub_channel.get_msg = receive_and_note
+        return connected
+
+    async def complaint(self, seconds: float) -> str:
+        """What was said on standard error, with the cell that it belongs to; for new words `seconds` are waited. Empty when there was nothing."""
+        with suppress(Empty):
+            while True:
+                await self.kc.iopub_channel.get_msg(timeout=seconds)
+        said, self.complaints = self.complaints, []
+        if not said:
+            return ""
+        cell = self.sent.get(said[0][0]) or list(self.sent.values())[-1]
+        return told(cell, CONTROL.sub("", "".join(text for _, text in said)))
+
+    async def async_execute_cell(self, cell, cell_index, *arguments, **options):
+        """Execute a cell, with the neighbours that wait for it; on a failure one by one, so that the right one is named."""
+        group = self.together.get(cell_index)
+        if group is None:
+            if any(cell_index in others for others in self.together.values()):
+                return cell  # sent with the last of its group
+            return await super().async_execute_cell(cell, cell_index, *arguments, **options)
+        members = [self.nb.cells[index] for index in group]
+        joined = NotebookNode({**cell, "source": "\n".join(member.source for member in members)})
+        try:
+            await super().async_execute_cell(joined, cell_index, *arguments, **options)
+        except (CellExecutionError, CellFailed):
+            for index, member in zip(group, members, strict=True):
+                await super().async_execute_cell(member, index, *arguments, **options)
+            return cell
+        for member in members:
+            member.execution_count = joined.execution_count
+        cell.outputs = joined.outputs
+        return cell
+
+    def process_message(self, message, cell, cell_index):
+        """Repeat what a cell prints and note whose it was; everything else is nbclient's business."""
+        self.sent[message["parent_header"]["msg_id"]] = cell
+        if message["msg_type"] == "stream":
+            sys.stdout.write(message["content"]["text"])
+            sys.stdout.flush()
+        return super().process_message(message, cell, cell_index)
+
+
+def execute(notebook: Path, executed: Path, singly: bool = False) -> None:
+    """Run `notebook` from top to bottom and write the result to `executed`; `singly` sends every cell on its own.
+
+    Raises CellFailed for an error in a cell (in Rust also a panic, or anything on standard error), DeadKernelError or RuntimeError when there is no living kernel.
+    """
+    content = nbformat.read(notebook, as_version=4)
+    resources = {"metadata": {"path": str(notebook.parent)}}
+    client = EchoingClient(content, timeout=None, startup_timeout=STARTUP_S, resources=resources)
+    rust = content.metadata.kernelspec.language == "rust"
+    client.together = {} if singly or not rust else neighbouring_items(content.cells)
+    code = [index for index, cell in enumerate(content.cells) if cell.cell_type == "code"]
+
+    def announce(cell, cell_index, **_):
+        if cell_index in code:
+            print(f"cell {code.index(cell_index) + 1} of {len(code)}", flush=True)
+
+    async def refuse_complaint(cell, cell_index, **_):
+        # evcxr goes on after a panic or an error that `?` hands it, having said so on standard error and nowhere else.
+        if rust:
+            calls = "active-ipynb" in cell.metadata.get("tags", [])
+            complaint = await client.complaint(LAST_S if cell_index == code[-1] else LATE_S if calls else 0)
+            if complaint:
+                raise CellFailed(complaint)
+
+    client.on_cell_execute, client.on_cell_executed = announce, refuse_complaint
+    try:
+        client.execute(preexec_fn=die_with_parent)
+    except CellExecutionError as error:
+        failed = next(cell for cell in content.cells if errors_of(cell))
+        raise CellFailed(told(failed, errors_of(failed))) from error
+    finally:
+        nbformat.write(content, executed)
+
+
+def neighbouring_items(cells: list[NotebookNode]) -> dict[int, list[int]]:
+    """Groups of two or more item cells with nothing but prose between them: positions, by the position of the last."""
+    code = [index for index, cell in enumerate(cells) if cell.cell_type == "code"]
+    groups = groupby(code, key=lambda index: "active-ipynb" in cells[index].metadata.get("tags", []))
+    runs = [list(group) for is_call, group in groups if not is_call]
+    return {group[-1]: group for group in runs if len(group) > 1}
+
+
+def errors_of(cell) -> str:
+    """The kernel's messages among a cell's outputs."""
+    errors = [output for output in cell.get("outputs", []) if output["output_type"] == "error"]
+    return CONTROL.sub("", "\n".join("\n".join([one["ename"], one["evalue"], *one["traceback"]]) for one in errors))
+
+
+def told(cell, words: str) -> str:
+    """The failure of a cell, for the terminal."""
+    return f"the cell that begins with `{cell.source.splitlines()[0]}` failed:\n{words}"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("notebook", type=Path)
+    parser.add_argument("executed", type=Path)
+    parser.add_argument("--singly", action="store_true", help="send every cell on its own, as JupyterLab does")
+    arguments = parser.parse_args()
+    try:
+        execute(arguments.notebook.resolve(), arguments.executed.resolve(), arguments.singly)
+    except CellFailed as error:
+        print(f"{arguments.notebook}: {error}", file=sys.stderr)
+        return 1
+    except (DeadKernelError, RuntimeError) as error:
+        # A kernel that does not even start is a RuntimeError in jupyter_client; its own words stand above.
+        print(f"{arguments.notebook}: no living kernel ({error})", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

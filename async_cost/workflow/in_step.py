@@ -1,0 +1,35 @@
+"""A measure notebook and its crate are one thing: is what will be timed (the notebook) what was counted and tested (the crate)?
+
+python -m async_cost.workflow.in_step notebooks/zero-cost/measure.ipynb ...
+"""
+
+import sys
+from pathlib import Path
+
+import jupytext
+
+from async_cost.workflow.toolchain import ROOT
+
+
+def source_of(notebook: Path) -> Path:
+    """The crate root that is the notebook: the same room and name under rust-kernels."""
+    return ROOT / "rust-kernels" / notebook.parent.name / f"{notebook.stem}.rs"
+
+
+def is_paired(notebook: Path) -> bool:
+    """True when the notebook, written as Rust, is its crate root to the letter."""
+    return jupytext.writes(jupytext.read(notebook), fmt="rs:percent") == source_of(notebook).read_text(encoding="utf-8")
+
+
+def main() -> int:
+    apart = [name for name in sys.argv[1:] if not is_paired(Path(name).resolve())]
+    for name in apart:
+        print(
+            f"{name} and {source_of(Path(name).resolve())} differ: run `make format`, the newer one wins",
+            file=sys.stderr,
+        )
+    return 1 if apart else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

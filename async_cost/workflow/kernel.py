@@ -1,0 +1,64 @@
+"""Start the Rust kernel with a build folder of its own.
+
+    python -m async_cost.workflow.kernel <evcxr_jupyter> <connection file>
+
+evcxr rewrites one source file for every cell, so two kernels in one folder break each other; in an empty folder, a kernel builds all
+crates anew, which takes a minute. So the folders are numbered and kept, a kernel takes the first that no other kernel
+holds, and a new one begins with a copy of what was built in another. The lock on it is passed on to evcxr, and ends when that does.
+"""
+
+import fcntl
+import itertools
+import os
+import shutil
+import sys
+from pathlib import Path
+
+from async_cost.workflow.toolchain import KERNEL_BUILDS
+
+
+def claim(room: str, builds: Path = KERNEL_BUILDS) -> tuple[Path, int]:
+    """The first free folder `<builds>/<room>/<number>` and the descriptor whose lock keeps it."""
+    for number in itertools.count():
+        folder = builds / room / str(number)
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(lock)
+            continue
+        if not (folder / "target").exists():
+            _begin_with_a_copy(folder, builds)
+        return folder, lock
+
+
+def _begin_with_a_copy(folder: Path, builds: Path) -> None:
+    """Give `folder` the crates that were built in the oldest other folder that no kernel holds: what all rooms depend on.
+
+    Cargo sees for itself which of them are what it needs. What belongs to cells (evcxr calls it ctx and code) stays behind.
+    """
+    there = [place for place in builds.glob("*/*/target") if place.parent != folder]
+    for target in sorted(there, key=lambda place: place.parent.joinpath("lock").stat().st_ctime_ns):
+        with (target.parent / "lock").open() as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except OSError:
+                continue
+            part = folder / "part"  # a copy that was killed is begun again
+            shutil.rmtree(part, ignore_errors=True)
+            shutil.copytree(target, part, symlinks=True, ignore=shutil.ignore_patterns("*ctx*", "libcode_*"))
+            part.rename(folder / "target")
+            return
+
+
+def main() -> None:
+    evcxr, connection = sys.argv[1:]
+    folder, lock = claim(Path.cwd().name)
+    os.set_inheritable(lock, True)
+    os.environ["EVCXR_TMPDIR"] = str(folder)
+    os.execv(evcxr, [evcxr, "--control_file", connection])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,176 @@
+"""Set up everything inside the clone: Python packages, the evcxr kernel, and the crates that its cells are built from.
+
+Nothing outside the clone is changed (Cargo and pip fill their own download caches). Every step knows when it is done, so that
+a second start costs nothing; `make clean` removes it all.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from async_cost.workflow.steps import CARGO_ENV, Progress, Seen, Step, StepFailed, cargo_progress
+
+EVCXR_VERSION = "0.22.0"
+
+ROOT = Path(__file__).resolve().parents[2]
+VENV = ROOT / ".venv"
+TOOLS = ROOT / ".tools"
+PYTHON = VENV / "bin" / "python"
+JUPYTER_PATH = TOOLS / "jupyter"
+KERNEL = JUPYTER_PATH / "kernels" / "rust" / "kernel.json"
+#: conda-forge has evcxr prebuilt (environment.yml); everywhere else it is built once into the clone.
+CONDA_EVCXR = Path(os.environ.get("CONDA_PREFIX", "/nonexistent")) / "bin" / "evcxr_jupyter"
+EVCXR = CONDA_EVCXR if CONDA_EVCXR.exists() else TOOLS / "bin" / "evcxr_jupyter"
+#: The kernel's own work on a cell is small beside what the compiler does with it, so it is not worth minutes of optimising.
+EVCXR_PROFILE = {"CARGO_PROFILE_RELEASE_OPT_LEVEL": "1", "CARGO_PROFILE_RELEASE_DEBUG": "false"}
+#: Each kernel builds its cells in a folder of its own below this one (`async_cost.workflow.kernel`).
+KERNEL_BUILDS = ROOT / "target" / "kernel"
+VENDOR = ROOT / "target" / "vendor"
+
+#: The kernelspec's command: evcxr, given a build folder of its own.
+KERNEL_COMMAND = [str(PYTHON), "-m", "async_cost.workflow.kernel", str(EVCXR), "{connection_file}"]
+
+#: Keeps Jupyter, IPython and evcxr from reading or writing the user's own settings. evcxr_jupyter updates a kernelspec named
+#: `rust` that it finds at start; with JUPYTER_PATH pointing here it can only find ours.
+ENV = {
+    "JUPYTER_PATH": str(JUPYTER_PATH),
+    "JUPYTER_DATA_DIR": str(TOOLS / "jupyter-data"),
+    "JUPYTER_CONFIG_DIR": str(TOOLS / "jupyter-config"),
+    "JUPYTER_RUNTIME_DIR": str(TOOLS / "jupyter-runtime"),
+    "IPYTHONDIR": str(TOOLS / "ipython"),
+    "EVCXR_CONFIG_DIR": str(TOOLS / "evcxr-config"),
+    "PATH": os.pathsep.join([str(VENV / "bin"), os.environ.get("PATH", "")]),
+}
+
+
+def steps() -> list[Step]:
+    """The set-up, in order."""
+    return [
+        Step("Python packages", _install_python, 60, _python_done),
+        Step("evcxr kernel", _install_evcxr, 480, _evcxr_done),
+        Step("crates for the cells", _vendor, 15, _vendor_done),
+    ]
+
+
+def missing_programs() -> list[str]:
+    """What a person must install before anything can work, each with the remedy."""
+    missing = []
+    if not (3, 11) <= sys.version_info < (3, 14):
+        missing.append(f"Python 3.11, 3.12 or 3.13 (this is {sys.version.split()[0]}): make PYTHON=python3.11 ...")
+    if shutil.which("git") is None:
+        missing.append("git: every run names the revision that was measured")
+    if shutil.which("cargo") is None:
+        missing.append("Rust: install rustup; it fetches the compiler that rust-toolchain.toml names")
+    if shutil.which("cc") is None:
+        missing.append("a C compiler named cc (Debian: apt-get install gcc)")
+    if re.search(r"\s", str(ROOT)):
+        missing.append(f"a clone in a folder without spaces: evcxr cannot load its cells from {ROOT}")
+    return missing
+
+
+def _digest(*paths: Path) -> str:
+    return hashlib.sha256(b"\0".join(path.read_bytes() if path.exists() else b"" for path in paths)).hexdigest()
+
+
+def _stamp(path: Path) -> str | None:
+    return path.read_text(encoding="utf-8") if path.exists() else None
+
+
+# Python packages: exact versions with hashes from requirements.txt, then this package itself, editable.
+
+
+def _python_inputs() -> str:
+    # The folder is part of it: the scripts of a virtual environment hold its absolute path, so a moved clone needs a new one.
+    return f"{_digest(ROOT / 'requirements.txt', ROOT / 'pyproject.toml')} {ROOT}"
+
+
+def _python_done() -> bool:
+    return PYTHON.exists() and _stamp(VENV / "async-cost.stamp") == _python_inputs()
+
+
+def _install_python(progress: Progress) -> None:
+    if VENV.exists():
+        shutil.rmtree(VENV)
+    progress("virtual environment")
+    progress.command([sys.executable, "-m", "venv", VENV])
+    wanted = len(re.findall(r"^\S+==", (ROOT / "requirements.txt").read_text(encoding="utf-8"), re.MULTILINE))
+    seen = 0
+
+    def count(line: str) -> Seen | None:
+        nonlocal seen
+        if line.startswith("Collecting "):
+            seen += 1
+            return Seen(f"{seen} of {wanted} packages found", fraction=0.6 * seen / wanted)
+        if line.startswith("Installing collected"):
+            return Seen(f"installing {wanted} packages", fraction=0.6)
+        return None
+
+    pip = [PYTHON, "-m", "pip", "--disable-pip-version-check", "install"]
+    progress.command([*pip, "--require-hashes", "-r", "requirements.txt"], progress=count)
+    progress.command([*pip, "--no-deps", "--no-build-isolation", "--no-index", "-e", "."])
+    (VENV / "async-cost.stamp").write_text(_python_inputs(), encoding="utf-8")
+
+
+# The Rust kernel.
+
+
+def _evcxr_done() -> bool:
+    if not (EVCXR.exists() and KERNEL.exists()):
+        return False
+    return _evcxr_built() and json.loads(KERNEL.read_text(encoding="utf-8"))["argv"] == KERNEL_COMMAND
+
+
+def _evcxr_built() -> bool:
+    return EVCXR.exists() and (EVCXR == CONDA_EVCXR or _stamp(TOOLS / "evcxr.stamp") == EVCXR_VERSION)
+
+
+def _install_evcxr(progress: Progress) -> None:
+    build = TOOLS / "build"  # kept until it succeeds, so that a killed build goes on where it was
+    arguments = ["cargo", "install", "--locked", "--force", "--root", TOOLS, "--target-dir", build]
+    if not _evcxr_built():
+        progress.command(
+            [*arguments, "evcxr_jupyter", "--version", EVCXR_VERSION],
+            env={**CARGO_ENV, **EVCXR_PROFILE},
+            progress=cargo_progress,
+        )
+        (TOOLS / "evcxr.stamp").write_text(EVCXR_VERSION, encoding="utf-8")
+    shutil.rmtree(build, ignore_errors=True)
+    progress.command([EVCXR, "--install"])
+    spec = json.loads(KERNEL.read_text(encoding="utf-8"))
+    KERNEL.write_text(json.dumps({**spec, "argv": KERNEL_COMMAND}, indent=1) + "\n", encoding="utf-8")
+
+
+# One lock for all: evcxr resolves the dependencies of its cells anew, without the workspace's Cargo.lock. It can only choose what
+# it finds, so the crates of the lock, and no others, are laid out in a folder that replaces the registry for those builds.
+
+
+def _vendor_done() -> bool:
+    return _stamp(KERNEL_BUILDS / "lock.stamp") == _digest(ROOT / "Cargo.lock")
+
+
+def _vendor(progress: Progress) -> None:
+    if not (ROOT / "Cargo.lock").exists():
+        raise StepFailed("Cargo.lock is missing; it belongs to the repository: git checkout Cargo.lock")
+    progress("copying the sources that Cargo.lock names")
+    progress.command(["cargo", "vendor", "--locked", "--quiet", VENDOR])
+    # Builds made from other versions would be mixed with these.
+    shutil.rmtree(KERNEL_BUILDS, ignore_errors=True)
+    config = KERNEL_BUILDS / ".cargo" / "config.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text(
+        '[source.crates-io]\nreplace-with = "locked"\n\n[source.locked]\ndirectory = "../vendor"\n',
+        encoding="utf-8",
+    )
+    (KERNEL_BUILDS / "lock.stamp").write_text(_digest(ROOT / "Cargo.lock"), encoding="utf-8")
+
+
+def rustc_version() -> str:
+    """`rustc 1.95.0 (…)`, the compiler that rust-toolchain.toml selects here."""
+    return subprocess.run(["rustc", "-V"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
