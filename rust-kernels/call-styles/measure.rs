@@ -3704,7 +3704,8 @@ pub fn study() -> Study {
             }
         }
         if let Some(baseline) = baseline(subject, &keys) {
-            study = study.compare(key.clone(), baseline);
+            let change = format!("`{key}` instead of `{baseline}`");
+            study = study.compare(key.clone(), baseline, change);
         }
         if subject.variant == EVENT_LOOP
             && subject.parameter == format!("batch={BATCH}")

@@ -1941,7 +1941,8 @@ pub fn study() -> Study {
             if row.worlds.len() == 1 {
                 let parameter =
                     if row.suite() == "sync_notify" { "table: min_tasks_per_worker=3" } else { "" };
-                study = study.compare(key, Key::new(&row.bench, *variant, parameter));
+                let change = format!("`{}` instead of the setting of the published row", row.parameter);
+                study = study.compare(key, Key::new(&row.bench, *variant, parameter), change);
             }
         }
         if CONTROLS.contains(&(&row.bench, &row.parameter)) {

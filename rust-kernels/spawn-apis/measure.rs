@@ -1527,8 +1527,8 @@ impl Host for Nio {
 // # All subjects
 //
 // The names are those of the published table, as far as it has them: the executor's row, and the way to spawn.
-// Each subject also names what it is compared with. That is the native row of its executor; and native rows are
-// compared with tokio's, not to crown a runtime, but because the published text does so.
+// Each subject also names what it is compared with, and what changes from there. That is the native row of its executor; and
+// native rows are compared with tokio's, not to crown a runtime, but because the published text does so.
 //
 // The functions that list them are marked `inline`. So they are compiled where they are called, and a cell that
 // calls none of them does not have to compile all these executors once more.
@@ -1554,6 +1554,8 @@ pub struct Subject {
     pub variant: &'static str,
     /// Bench and variant that it is compared with.
     pub native: Row,
+    /// What changes from there.
+    pub change: &'static str,
     /// Which threads run its tasks.
     pub threads: Threads,
     /// What it does.
@@ -1568,10 +1570,24 @@ fn rows<const N: usize>(
     threads: Threads,
     bench: &'static str,
     native: Row,
-    all: [(&'static str, Code); N],
+    all: [(&'static str, &'static str, Code); N],
 ) -> Vec<Subject> {
-    all.map(|(variant, code)| Subject { bench, variant, native, threads, code }).to_vec()
+    all.map(|(variant, change, code)| Subject { bench, variant, native, change, threads, code }).to_vec()
 }
+
+/// What changes in more than one place.
+const BOX: &str = "a box";
+const ABORTABLE: &str = "a handle by `Abortable`";
+const BOXED_ABORTABLE: &str = "a handle by `Abortable`, and a box";
+const ABORT: &str = "a handle by the runtime's own abort";
+const REMOTE: &str = "a handle by `remote_handle`";
+const BOXED_REMOTE: &str = "a handle by `remote_handle`, and a box";
+/// On what is boxed already.
+const SECOND: &str = "a second box";
+const SECOND_REMOTE: &str = "a handle by `remote_handle`, and a second box";
+const TWICE_BOXED_REMOTE: &str = "a handle by `remote_handle`, and two boxes";
+const BOX_TODAY: &str = "a box, by `async_executors` 0.7";
+const TODAY: &str = "a handle by `async_executors` 0.7";
 
 // %%
 const BASIC: Row = ("tokio::Runtime (basic_scheduler)", "native");
@@ -1583,20 +1599,20 @@ const LOCAL_POOL: Row = ("LocalPool", "LocalSpawn");
 pub fn on_one_thread() -> Vec<Subject> {
     type Ct = async_executors::TokioCt;
     let pool = [
-        ("LocalSpawn", without_handles_locally::<LocalPool, Detached<_>>()),
-        ("LocalSpawnHandle", with_handles_locally::<LocalPool, Handled<_>>()),
-        ("LocalSpawnHandleOs", with_handles_locally::<LocalPool, Boxed<_>>()),
-        ("LocalSpawnHandle 0.7", with_handles_locally::<LocalPool, Today<_>>()),
+        ("LocalSpawn", "", without_handles_locally::<LocalPool, Detached<_>>()),
+        ("LocalSpawnHandle", REMOTE, with_handles_locally::<LocalPool, Handled<_>>()),
+        ("LocalSpawnHandleOs", SECOND_REMOTE, with_handles_locally::<LocalPool, Boxed<_>>()),
+        ("LocalSpawnHandle 0.7", TODAY, with_handles_locally::<LocalPool, Today<_>>()),
     ];
     let tokio = [
-        ("LocalSpawn", without_handles_locally::<TokioLocal, Detached<_>>()),
-        ("LocalSpawnHandle", with_handles_locally::<TokioLocal, Handled<_>>()),
-        ("LocalSpawnHandleOs", with_handles_locally::<TokioLocal, Boxed<_>>()),
-        ("LocalSpawnHandle, native abort", with_handles_locally::<TokioLocal, NativeAbort<_>>()),
-        ("LocalSpawn 0.7", without_handles_locally::<Ct, Detached<_>>()),
-        ("LocalSpawnHandle 0.7", with_handles_locally::<Ct, Today<_>>()),
+        ("LocalSpawn", BOX, without_handles_locally::<TokioLocal, Detached<_>>()),
+        ("LocalSpawnHandle", BOXED_REMOTE, with_handles_locally::<TokioLocal, Handled<_>>()),
+        ("LocalSpawnHandleOs", TWICE_BOXED_REMOTE, with_handles_locally::<TokioLocal, Boxed<_>>()),
+        ("LocalSpawnHandle, native abort", ABORT, with_handles_locally::<TokioLocal, NativeAbort<_>>()),
+        ("LocalSpawn 0.7", BOX_TODAY, without_handles_locally::<Ct, Detached<_>>()),
+        ("LocalSpawnHandle 0.7", TODAY, with_handles_locally::<Ct, Today<_>>()),
     ];
-    let native = |code| [("native", code)];
+    let native = |change, code| [("native", change, code)];
     let caller = Threads::Caller;
     [
         rows(caller, "LocalPool", LOCAL_POOL, pool),
@@ -1604,11 +1620,21 @@ pub fn on_one_thread() -> Vec<Subject> {
             caller,
             "tokio::Runtime (basic_scheduler)",
             BASIC,
-            native(with_handles::<TokioOneThread, TokioTp>()),
+            native("", with_handles::<TokioOneThread, TokioTp>()),
         ),
-        rows(caller, "tokio::LocalSet", BASIC, native(with_handles_locally::<TokioLocal, TokioCt>())),
+        rows(
+            caller,
+            "tokio::LocalSet",
+            BASIC,
+            native("a `LocalSet` on the runtime", with_handles_locally::<TokioLocal, TokioCt>()),
+        ),
         rows(caller, "TokioCt", LOCAL_SET, tokio),
-        rows(caller, "smol::LocalExecutor", BASIC, native(with_handles_locally::<SmolLocal, SmolLocal>())),
+        rows(
+            caller,
+            "smol::LocalExecutor",
+            BASIC,
+            native("smol instead of tokio", with_handles_locally::<SmolLocal, SmolLocal>()),
+        ),
     ]
     .concat()
 }
@@ -1624,15 +1650,15 @@ const THREAD_POOL: Row = ("ThreadPool", "Spawn");
 fn on_tokio() -> Vec<Subject> {
     type Tp = async_executors::TokioTp;
     let apis = [
-        ("Spawn", without_handles::<TokioThreads, Detached<_>>()),
-        ("SpawnHandle", with_handles::<TokioThreads, Handled<_>>()),
-        ("SpawnHandleOs", with_handles::<TokioThreads, Boxed<_>>()),
-        ("SpawnHandle, native abort", with_handles::<TokioThreads, NativeAbort<_>>()),
-        ("Spawn with remote_handle", with_handles::<TokioThreads, Remote<_>>()),
-        ("Spawn 0.7", without_handles::<Tp, Detached<_>>()),
-        ("SpawnHandle 0.7", with_handles::<Tp, Today<_>>()),
+        ("Spawn", BOX, without_handles::<TokioThreads, Detached<_>>()),
+        ("SpawnHandle", ABORTABLE, with_handles::<TokioThreads, Handled<_>>()),
+        ("SpawnHandleOs", BOXED_ABORTABLE, with_handles::<TokioThreads, Boxed<_>>()),
+        ("SpawnHandle, native abort", ABORT, with_handles::<TokioThreads, NativeAbort<_>>()),
+        ("Spawn with remote_handle", BOXED_REMOTE, with_handles::<TokioThreads, Remote<_>>()),
+        ("Spawn 0.7", BOX_TODAY, without_handles::<Tp, Detached<_>>()),
+        ("SpawnHandle 0.7", TODAY, with_handles::<Tp, Today<_>>()),
     ];
-    let native = [("native", with_handles::<TokioThreads, TokioTp>())];
+    let native = [("native", "", with_handles::<TokioThreads, TokioTp>())];
     let workers = Threads::Workers;
     [rows(workers, "tokio::Runtime", TOKIO, native), rows(workers, "TokioTp", TOKIO, apis)].concat()
 }
@@ -1642,29 +1668,52 @@ fn on_tokio() -> Vec<Subject> {
 #[inline]
 fn on_others() -> Vec<Subject> {
     let pool = [
-        ("Spawn", without_handles::<ThreadPool, Detached<_>>()),
-        ("SpawnHandle", with_handles::<ThreadPool, Handled<_>>()),
-        ("SpawnHandleOs", with_handles::<ThreadPool, Boxed<_>>()),
-        ("SpawnHandle 0.7", with_handles::<ThreadPool, Today<_>>()),
+        ("Spawn", "", without_handles::<ThreadPool, Detached<_>>()),
+        ("SpawnHandle", REMOTE, with_handles::<ThreadPool, Handled<_>>()),
+        ("SpawnHandleOs", SECOND_REMOTE, with_handles::<ThreadPool, Boxed<_>>()),
+        ("SpawnHandle 0.7", TODAY, with_handles::<ThreadPool, Today<_>>()),
     ];
     let async_std = [
-        ("Spawn", without_handles::<AsyncStd, Detached<_>>()),
-        ("SpawnHandle", with_handles::<AsyncStd, Handled<_>>()),
-        ("SpawnHandleOs", with_handles::<AsyncStd, Boxed<_>>()),
-        ("SpawnHandle 0.7", with_handles::<async_executors::AsyncStd, Today<_>>()),
+        ("Spawn", BOX, without_handles::<AsyncStd, Detached<_>>()),
+        ("SpawnHandle", ABORTABLE, with_handles::<AsyncStd, Handled<_>>()),
+        ("SpawnHandleOs", BOXED_ABORTABLE, with_handles::<AsyncStd, Boxed<_>>()),
+        ("SpawnHandle 0.7", TODAY, with_handles::<async_executors::AsyncStd, Today<_>>()),
     ];
-    let global = [("SpawnHandle 0.7", with_handles::<async_executors::AsyncGlobal, Today<_>>())];
-    let native = |code| [("native", code)];
+    let global = [("SpawnHandle 0.7", TODAY, with_handles::<async_executors::AsyncGlobal, Today<_>>())];
+    let native = |change, code| [("native", change, code)];
     let workers = Threads::Workers;
     [
         rows(workers, "ThreadPool", THREAD_POOL, pool),
-        rows(workers, "async_std::task", TOKIO, native(with_handles::<AsyncStd, AsyncStd>())),
+        rows(
+            workers,
+            "async_std::task",
+            TOKIO,
+            native("async-std instead of tokio", with_handles::<AsyncStd, AsyncStd>()),
+        ),
         rows(workers, "AsyncStd", ASYNC_STD, async_std),
-        rows(workers, "async_global_executor", ASYNC_STD, native(with_handles::<Global, Global>())),
+        rows(
+            workers,
+            "async_global_executor",
+            ASYNC_STD,
+            native("the executor of async-std without its tasks", with_handles::<Global, Global>()),
+        ),
         rows(workers, "AsyncGlobal", GLOBAL, global),
-        rows(workers, "smol::Executor", TOKIO, native(with_handles::<SmolThreads, Smol>())),
-        rows(Threads::OneWorker, "smol::spawn", TOKIO, native(with_handles::<SmolGlobal, SmolGlobal>())),
-        rows(workers, "nio", TOKIO, native(with_handles::<Nio, NioSpawner>())),
+        rows(
+            workers,
+            "smol::Executor",
+            TOKIO,
+            native("smol instead of tokio", with_handles::<SmolThreads, Smol>()),
+        ),
+        rows(
+            Threads::OneWorker,
+            "smol::spawn",
+            TOKIO,
+            native(
+                "smol's executor for the whole process instead of tokio",
+                with_handles::<SmolGlobal, SmolGlobal>(),
+            ),
+        ),
+        rows(workers, "nio", TOKIO, native("nio instead of tokio", with_handles::<Nio, NioSpawner>())),
     ]
     .concat()
 }
@@ -1740,6 +1789,11 @@ impl Subject {
             }
         }
         loads
+    }
+
+    /// The executor's row in the published table, and the way to spawn.
+    fn row(&self) -> Row {
+        (self.bench, self.variant)
     }
 
     /// How this subject is called under the load of this parameter.
@@ -1862,14 +1916,87 @@ fn samples(work: Work) -> u32 {
     }
 }
 
-/// What a subject is compared with under a load: the native row of its executor, where that can have this load; else, in
-/// the loop of joined tasks, its own layer without a box.
-fn baseline(subject: &Subject, parameter: &str, keys: &[Key]) -> Option<Key> {
-    let (bench, variant) = subject.native;
-    let unboxed = if subject.threads == Threads::Caller { "LocalSpawnHandle" } else { "SpawnHandle" };
-    let candidates = [Key::new(bench, variant, parameter), Key::new(subject.bench, unboxed, parameter)];
-    let itself = subject.key(parameter);
-    candidates.into_iter().find(|key| keys.contains(key)).filter(|key| *key != itself)
+// %% [markdown]
+// What is compared with what? Everything with the native row of its executor, under the same load; then ways to spawn that
+// differ in one thing, and executors that the published text compares. Where one of two joins its tasks and the other has
+// no handles, these are two programs.
+//
+// And a ring with itself: with fewer nodes, for one way to spawn on each executor, and with other numbers of workers.
+
+// %%
+/// Ways to spawn that are compared with each other, under which loads, and what changes.
+const STEPS: [(Row, Row, &[&str], &str); 11] = [
+    (("TokioTp", "SpawnHandleOs"), ("TokioTp", "SpawnHandle"), &["N=100", "N=200", "N=200 workers=1"], BOX),
+    (("AsyncStd", "SpawnHandleOs"), ("AsyncStd", "SpawnHandle"), &["N=200", "N=200 workers=1"], BOX),
+    (
+        ("ThreadPool", "SpawnHandleOs"),
+        ("ThreadPool", "SpawnHandle"),
+        &["N=200", "M=1000", "N=200 workers=1"],
+        SECOND,
+    ),
+    (("LocalPool", "LocalSpawnHandleOs"), ("LocalPool", "LocalSpawnHandle"), &["N=200", "M=1000"], SECOND),
+    (("TokioCt", "LocalSpawnHandleOs"), ("TokioCt", "LocalSpawnHandle"), &["N=200"], SECOND),
+    (("TokioCt", "LocalSpawnHandle"), ("TokioCt", "LocalSpawn"), &["N=200", "N=200 handles=dropped"], REMOTE),
+    (("TokioTp", "Spawn with remote_handle"), ("TokioTp", "Spawn"), &["N=200 handles=dropped"], REMOTE),
+    (("ThreadPool", "SpawnHandle 0.7"), ("ThreadPool", "SpawnHandle"), &["M=1000"], TODAY),
+    (("LocalPool", "LocalSpawnHandle 0.7"), ("LocalPool", "LocalSpawnHandle"), &["M=1000"], TODAY),
+    (("TokioTp", "SpawnHandle"), ("AsyncStd", "SpawnHandle"), &["N=200"], "tokio instead of async-std"),
+    (("TokioCt", "LocalSpawn"), LOCAL_POOL, &["N=200"], "a `LocalSet` of tokio instead of a `LocalPool`"),
+];
+
+/// Who is compared with itself in a larger ring.
+const IN_SMALL_RINGS: [Row; 8] = [
+    TOKIO,
+    LOCAL_SET,
+    LOCAL_POOL,
+    THREAD_POOL,
+    ASYNC_STD,
+    ("nio", "native"),
+    ("smol::Executor", "native"),
+    ("smol::LocalExecutor", "native"),
+];
+
+// %%
+/// Everything that is compared: the first, what it is compared with, and what changes.
+fn comparisons(subjects: &[Subject], processors: usize) -> Vec<(Key, Key, String)> {
+    let measured = |subject: &Subject| subject.loads(processors).into_iter().map(|(_, parameter)| parameter);
+    let keys: Vec<Key> = subjects
+        .iter()
+        .flat_map(|subject| measured(subject).map(|parameter| subject.key(&parameter)))
+        .collect();
+    let mut all = vec![];
+    let mut beside = |one: Row, other: Row, parameter: &str, change: &str| {
+        let subject = |row| subjects.iter().find(|subject| subject.row() == row).expect("a subject");
+        let (one, other) = (subject(one), subject(other));
+        let handles_differ = one.code.has_handles != other.code.has_handles;
+        let two_programs = handles_differ && !parameter.ends_with("handles=dropped");
+        let programs = if two_programs { "; two programs, as published" } else { "" };
+        all.push((one.key(parameter), other.key(parameter), format!("{change}{programs}")));
+    };
+    for subject in subjects {
+        for parameter in measured(subject) {
+            beside(subject.row(), subject.native, &parameter, subject.change);
+        }
+    }
+    for (one, other, parameters, change) in STEPS {
+        parameters.iter().for_each(|parameter| beside(one, other, parameter, change));
+    }
+    for subject in subjects {
+        for (load, parameter) in subject.loads(processors) {
+            let change = match load.work {
+                Work::Ring(LARGEST) if load.workers != processors => {
+                    format!("{} workers instead of one for each processor", load.workers)
+                }
+                Work::Ring(nodes) if nodes < LARGEST && IN_SMALL_RINGS.contains(&subject.row()) => {
+                    format!("{nodes} nodes instead of {LARGEST}")
+                }
+                _ => continue,
+            };
+            all.push((subject.key(&parameter), subject.key(&format!("N={LARGEST}")), change));
+        }
+    }
+    all.retain(|(one, other, _)| one != other && keys.contains(one) && keys.contains(other));
+    all
 }
 
 // %%
@@ -1877,15 +2004,10 @@ fn baseline(subject: &Subject, parameter: &str, keys: &[Key]) -> Option<Key> {
 #[inline]
 pub fn study() -> Study {
     let subjects = subjects();
-    let loads = |subject: &Subject| subject.loads(processors());
-    let named = subjects
-        .iter()
-        .flat_map(|subject| loads(subject).into_iter().map(|(_, parameter)| subject.key(&parameter)));
-    let keys: Vec<Key> = named.collect();
-    let mut study =
-        Study::new("spawn-apis").rounds(3, 60, 240).isolated(LIMIT).resources().instructions(false);
+    let mut study = Study::new("spawn-apis").unit("spawn").rounds(3, 60, 240);
+    study = study.isolated(LIMIT).resources().instructions(false);
     for subject in &subjects {
-        for (load, parameter) in loads(subject) {
+        for (load, parameter) in subject.loads(processors()) {
             let (key, world) = (subject.key(&parameter), subject.code.world);
             let proof = prove(&key, world, load, LIMIT);
             let counts = expected(load.work);
@@ -1901,13 +2023,13 @@ pub fn study() -> Study {
             if subject.threads != Threads::Caller {
                 study = study.count(key.clone(), "workers", load.workers as u64);
             }
-            if let Some(baseline) = baseline(subject, &parameter, &keys) {
-                study = study.compare(key.clone(), baseline);
-            }
-            if [BASIC, TOKIO].contains(&(subject.bench, subject.variant)) {
+            if [BASIC, TOKIO].contains(&subject.row()) {
                 study = study.control_of(key);
             }
         }
+    }
+    for (one, other, change) in comparisons(&subjects, processors()) {
+        study = study.compare(one, other, change);
     }
     study
 }

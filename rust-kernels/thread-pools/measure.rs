@@ -2121,7 +2121,8 @@ pub fn study_of(scale: Scale) -> Study {
         }
         study = study.proven(key.clone(), proof, move |bencher: &mut Bencher| cell.trial(scale, bencher));
         if let Some(other) = other {
-            study = study.compare(key.clone(), other);
+            let change = format!("`{}` instead of `{}`", key.variant, other.variant);
+            study = study.compare(key.clone(), other, change);
         }
         if control {
             study = study.control_of(key);

@@ -16,7 +16,7 @@ use crate::study::Comparison;
 use crate::{Error, Key, Profile, kernel, rounds};
 
 /// Version of the fields below. Readers refuse others.
-const SCHEMA_VERSION: u32 = 1;
+const SCHEMA_VERSION: u32 = 2;
 
 /// The whole of run.json.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -96,6 +96,10 @@ struct ComparisonEntry {
     baseline_variant: String,
     baseline_parameter: String,
     group: String,
+    /// What changes from the baseline to the key.
+    change: String,
+    /// The unit of work in which time is told.
+    unit: String,
 }
 
 impl From<&Comparison> for ComparisonEntry {
@@ -109,6 +113,8 @@ impl From<&Comparison> for ComparisonEntry {
             baseline_variant: baseline.variant,
             baseline_parameter: baseline.parameter,
             group: comparison.group.clone(),
+            change: comparison.change.clone(),
+            unit: comparison.unit.clone(),
         }
     }
 }
@@ -256,8 +262,8 @@ impl StudyInfo {
         self.failed.iter().map(failure).collect()
     }
 
-    /// The block of each key in every round, by what is compared with what.
-    pub(crate) fn blocks(&self, keys: &[Key]) -> Vec<usize> {
+    /// What each key is compared with, for the order of each round.
+    pub(crate) fn neighbours(&self, keys: &[Key]) -> Vec<Vec<usize>> {
         let indices: HashMap<&Key, usize> = keys.iter().zip(0..).collect();
         let index = |bench: &str, variant: &str, parameter: &str| {
             indices.get(&Key::new(bench, variant, parameter)).copied()
@@ -267,7 +273,7 @@ impl StudyInfo {
             let other = index(&entry.baseline_bench, &entry.baseline_variant, &entry.baseline_parameter)?;
             Some((one, other))
         };
-        rounds::blocks(keys.len(), self.comparisons.iter().filter_map(pair))
+        rounds::neighbours(keys.len(), self.comparisons.iter().filter_map(pair))
     }
 
     pub(crate) fn complete(&mut self) {

@@ -51,7 +51,7 @@ impl fmt::Display for Key {
     }
 }
 
-/// Longest word accepted in a key, in bytes: far above any real one, and short enough for a table cell.
+/// Longest word accepted in a key, in characters: far above any real one, and short enough for a table cell.
 const LONGEST_WORD: usize = 200;
 
 /// Says what is wrong with a word of a key or with the name of a counter.
@@ -62,11 +62,17 @@ pub(crate) fn validate_word(text: &str) -> Result<(), &'static str> {
         Err("it holds a control character, a line break or an invisible one")
     } else if text.trim() != text {
         Err("it begins or ends with a space")
-    } else if text.len() > LONGEST_WORD {
-        Err("it is longer than 200 bytes")
+    } else if text.chars().count() > LONGEST_WORD {
+        Err("it is longer than 200 characters")
     } else {
         Ok(())
     }
+}
+
+/// Says what is wrong with a text that tells what changes between two keys: it becomes part of a page.
+pub(crate) fn validate_change(text: &str) -> Result<(), &'static str> {
+    validate_word(text)?;
+    if text.contains(['<', '>', '&']) { Err("it holds <, > or &") } else { Ok(()) }
 }
 
 /// Control characters, and those that change how other text is shown or are not shown themselves: separators

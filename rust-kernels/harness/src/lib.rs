@@ -76,4 +76,4 @@ pub use key::Key;
 pub use outcome::{Failure, Line, Outcome};
 pub use profile::Profile;
 pub use proof::{Counts, UnequalWork, prove, stop};
-pub use study::Study;
+pub use study::{Comparison, Study};

@@ -101,13 +101,13 @@ impl Measurement<'_> {
         let failures = section.failures();
         let mut failed: Vec<bool> =
             keys.iter().map(|key| failures.iter().any(|failure| failure.key == *key)).collect();
-        let (seed, blocks) = (section.seed, section.blocks(&keys));
+        let (seed, neighbours) = (section.seed, section.neighbours(&keys));
         let plan = Plan {
             study: self.study.name(),
             keys: &keys,
             samples: self.variants.iter().map(|variant| variant.samples).collect(),
             seed,
-            blocks: blocks.clone(),
+            neighbours: neighbours.clone(),
             rounds: self.profile.rounds,
             failed: failed.clone(),
         };
@@ -119,7 +119,7 @@ impl Measurement<'_> {
         progress.begin(first, self.variants.len());
         for round in first..self.profile.rounds {
             let (mut rows, mut metric_rows) = (Vec::new(), Vec::new());
-            for (position, index) in rounds::order(seed, round, &blocks).into_iter().enumerate() {
+            for (position, index) in rounds::order(seed, round, &neighbours).into_iter().enumerate() {
                 if waiting.is_over() {
                     return Err(Error::Abandoned);
                 }

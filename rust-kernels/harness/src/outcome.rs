@@ -206,7 +206,8 @@ mod tests {
     }
 
     fn against(variant: &str, baseline: &str) -> Comparison {
-        Comparison { key: key(variant), baseline: key(baseline), group: String::new() }
+        let [group, change, unit] = [const { String::new() }; 3];
+        Comparison { key: key(variant), baseline: key(baseline), group, change, unit }
     }
 
     #[test]

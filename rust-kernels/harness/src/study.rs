@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 
 use crate::bencher::{self, Mode, Trouble};
 use crate::info::Settings;
-use crate::key::validate_word;
+use crate::key::{validate_change, validate_word};
 use crate::outcome::Outcome;
 use crate::profile::SAMPLES;
 use crate::{Bencher, Error, Key, Profile, UnequalWork, isolation};
@@ -27,10 +27,27 @@ pub(crate) struct Count {
 
 /// Two keys of which a ratio is taken, in each round.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Comparison {
-    pub(crate) key: Key,
-    pub(crate) baseline: Key,
-    pub(crate) group: String,
+#[non_exhaustive]
+pub struct Comparison {
+    /// The variant that is compared.
+    pub key: Key,
+    /// What it is compared with.
+    pub baseline: Key,
+    /// Name of the group that it is judged with.
+    pub group: String,
+    /// What changes from the baseline to the key: one line of Markdown.
+    pub change: String,
+    /// The unit of work in which the time of both is told, such as `request`.
+    pub unit: String,
+}
+
+/// A comparison as a study declares it.
+struct Declared {
+    key: Key,
+    baseline: Key,
+    change: String,
+    /// Whether the comparison of the default rule is made as well.
+    beside_default: bool,
 }
 
 /// A variant as it was added.
@@ -38,6 +55,7 @@ struct Bench {
     key: Key,
     function: Function,
     group: Group,
+    unit: String,
     samples: usize,
     resources: bool,
 }
@@ -81,10 +99,12 @@ pub struct Study {
     pub(crate) counts: Vec<Count>,
     benches: Vec<Bench>,
     controls: Vec<Control>,
-    /// Keys that are compared with another key than the default rule says, and that other key.
-    compared: Vec<(Key, Key)>,
+    /// Comparisons that the default rule does not make.
+    compared: Vec<Declared>,
     /// The group of the keys that are added next.
     group: Group,
+    /// The unit of work of the keys that are added next.
+    unit: String,
     /// Samples of a trial of the keys that are added next.
     samples: usize,
     /// Rounds of the built-in profiles, where the study does not take theirs.
@@ -118,6 +138,7 @@ impl Study {
             controls: Vec::new(),
             compared: Vec::new(),
             group: Group { name: String::new(), limit: LIMIT },
+            unit: "iteration".to_owned(),
             samples: SAMPLES,
             rounds: None,
             isolated: None,
@@ -141,6 +162,7 @@ impl Study {
             key,
             function: Rc::new(function),
             group: self.group.clone(),
+            unit: self.unit.clone(),
             samples: self.samples,
             resources: self.resources,
         });
@@ -163,9 +185,21 @@ impl Study {
     }
 
     /// Compares `key` with `baseline` instead of the baseline that the default rule gives it. Both are among the
-    /// variants, added before or afterwards; their parameters may differ.
-    pub fn compare(mut self, key: Key, baseline: Key) -> Self {
-        self.compared.push((key, baseline));
+    /// variants, added before or afterwards; their parameters may differ. A key may be compared with several others.
+    ///
+    /// `change` says in a few words what differs from the baseline to the key, as in "`Arc` handles instead of `Rc`": one
+    /// line of Markdown of at most 200 characters, without `<`, `>` and `&`.
+    pub fn compare(self, key: Key, baseline: Key, change: impl Into<String>) -> Self {
+        self.declare(key, baseline, change.into(), false)
+    }
+
+    /// As [`compare`](Self::compare), but beside the comparison that the default rule makes.
+    pub fn also_compare(self, key: Key, baseline: Key, change: impl Into<String>) -> Self {
+        self.declare(key, baseline, change.into(), true)
+    }
+
+    fn declare(mut self, key: Key, baseline: Key, change: String, beside_default: bool) -> Self {
+        self.compared.push(Declared { key, baseline, change, beside_default });
         self
     }
 
@@ -174,6 +208,14 @@ impl Study {
     /// as well. A study begins in the group `""` with 0.01.
     pub fn group(mut self, name: impl Into<String>, limit: f64) -> Self {
         self.group = Group { name: name.into(), limit };
+        self
+    }
+
+    /// Tells the time of the variants that are added from here on per `unit`: `request`, `spawn`, `call`; lower-case words,
+    /// in the singular. A study begins with `iteration`. How many of them one iteration does is said by the exact count
+    /// `units` (or `transactions`) of each variant; see [`count`](Self::count). What is compared has the same unit.
+    pub fn unit(mut self, unit: impl Into<String>) -> Self {
+        self.unit = unit.into();
         self
     }
 
@@ -254,6 +296,15 @@ impl Study {
         let benches = self.benches.iter().map(|bench| bench.key.clone());
         let controls = self.controls.iter().filter_map(|control| self.controlled(control).ok());
         benches.chain(controls.map(|bench| control_key(&bench.key))).collect()
+    }
+
+    /// Everything that is compared with something, in the order of the keys; the controls come last.
+    ///
+    /// # Errors
+    /// [`Error::Key`] and [`Error::Study`] for mistakes in the study.
+    pub fn comparisons(&self) -> Result<Vec<Comparison>, Error> {
+        self.variants()?;
+        self.compared()
     }
 
     /// The name given to [`new`](Self::new).
@@ -355,10 +406,14 @@ impl Study {
             }
         }
         self.check_baseline()?;
-        self.check_compared()?;
+        self.compared()?;
         self.groups()?;
         if let Some(bench) = self.benches.iter().find(|bench| !(1..=SAMPLES).contains(&bench.samples)) {
             let reason = format!("{} has {} samples; 1 to {SAMPLES} are possible", bench.key, bench.samples);
+            return Err(self.wrong(reason));
+        }
+        if let Some(bench) = self.benches.iter().find(|bench| !is_unit(&bench.unit)) {
+            let reason = format!("the unit {:?} of {} is not lower-case words", bench.unit, bench.key);
             return Err(self.wrong(reason));
         }
         self.check_counts(&seen)?;
@@ -366,8 +421,7 @@ impl Study {
     }
 
     fn check_name(&self) -> Result<(), Error> {
-        let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
-        if self.name.split('-').any(|word| word.is_empty() || !word.chars().all(plain)) {
+        if !self.name.split('-').all(is_plain_word) {
             return Err(self.wrong("the name of a study is lower-case words joined by hyphens".to_owned()));
         }
         Ok(())
@@ -377,26 +431,17 @@ impl Study {
     pub(crate) fn settings(&self) -> Result<Settings, Error> {
         if self.baseline.is_none() && self.compared.is_empty() {
             return Err(self.wrong(
-                "nothing is compared; name a baseline with baseline(variant), or pairs with compare(key, baseline)"
+                "nothing is compared; name a baseline with baseline(variant), or pairs with compare(key, baseline, change)"
                     .to_owned(),
             ));
         }
-        let mut comparisons = Vec::new();
-        for bench in &self.benches {
-            comparisons.extend(self.comparison(bench)?);
-        }
+        let comparisons = self.compared()?;
         let mut controls = Vec::new();
         for control in &self.controls {
-            let bench = self.controlled(control)?;
-            let key = control_key(&bench.key);
-            if !controls.contains(&key.variant) {
-                controls.push(key.variant.clone());
+            let variant = control_key(&self.controlled(control)?.key).variant;
+            if !controls.contains(&variant) {
+                controls.push(variant);
             }
-            comparisons.push(Comparison {
-                key,
-                baseline: bench.key.clone(),
-                group: bench.group.name.clone(),
-            });
         }
         let mut groups = self.groups()?;
         groups.retain(|name, _| comparisons.iter().any(|comparison| comparison.group == *name));
@@ -405,23 +450,84 @@ impl Study {
         Ok(Settings { baseline, controls, comparisons, groups, samples })
     }
 
-    /// What this variant is compared with; `None` for the baseline itself and where its parameter has none.
-    fn comparison(&self, bench: &Bench) -> Result<Option<Comparison>, Error> {
-        let named = self.compared.iter().find(|(key, _)| *key == bench.key).map(|(_, baseline)| baseline);
-        let baseline = match named {
-            Some(baseline) => Some(baseline),
-            None if self.baseline.as_ref() == Some(&bench.key.variant) => None,
-            None => self.default_baseline(&bench.key)?,
-        };
-        Ok(baseline.map(|baseline| Comparison {
-            key: bench.key.clone(),
-            baseline: baseline.clone(),
-            group: bench.group.name.clone(),
-        }))
+    /// All comparisons, checked.
+    fn compared(&self) -> Result<Vec<Comparison>, Error> {
+        let named = |key: &Key| self.benches.iter().any(|bench| bench.key == *key);
+        if let Some(key) =
+            self.compared.iter().flat_map(|pair| [&pair.key, &pair.baseline]).find(|key| !named(key))
+        {
+            return Err(self.wrong(format!("compare() names {key}, which is not among its variants")));
+        }
+        let mut found = Vec::new();
+        for bench in &self.benches {
+            let comparison = |key: &Key, baseline: &Key, change: String| Comparison {
+                key: key.clone(),
+                baseline: baseline.clone(),
+                group: bench.group.name.clone(),
+                change,
+                unit: bench.unit.clone(),
+            };
+            let declared: Vec<&Declared> =
+                self.compared.iter().filter(|declared| declared.key == bench.key).collect();
+            if declared.iter().all(|declared| declared.beside_default)
+                && let Some(baseline) = self.default_baseline(&bench.key)?
+            {
+                let change = format!("`{}` instead of `{}`", bench.key.variant, baseline.variant);
+                found.push(comparison(&bench.key, baseline, change));
+            }
+            found.extend(
+                declared
+                    .iter()
+                    .map(|Declared { key, baseline, change, .. }| comparison(key, baseline, change.clone())),
+            );
+        }
+        for control in &self.controls {
+            let bench = self.controlled(control)?;
+            found.push(Comparison {
+                key: control_key(&bench.key),
+                baseline: bench.key.clone(),
+                group: bench.group.name.clone(),
+                change: "the same, measured twice".to_owned(),
+                unit: bench.unit.clone(),
+            });
+        }
+        self.check_comparisons(&found)?;
+        Ok(found)
     }
 
-    /// The baseline of the same bench and parameter, else the only one of the same parameter.
+    fn check_comparisons(&self, comparisons: &[Comparison]) -> Result<(), Error> {
+        let mut seen = HashSet::new();
+        for Comparison { key, baseline, change, unit, .. } in comparisons {
+            if key == baseline {
+                return Err(self.wrong(format!("{key} is compared with itself; control_of(key) does that")));
+            }
+            if !seen.insert([key, baseline]) || seen.contains(&[baseline, key]) {
+                return Err(self.wrong(format!("{key} and {baseline} are compared twice; once is enough")));
+            }
+            validate_change(change).map_err(|reason| {
+                self.wrong(format!(
+                    "what changes from {baseline} to {key} cannot be said by {change:?}: {reason}; say it in other words with \
+                     compare(key, baseline, change)"
+                ))
+            })?;
+            if let Some(other) =
+                self.benches.iter().find(|bench| bench.key == *baseline && bench.unit != *unit)
+            {
+                return Err(self.wrong(format!(
+                    "the time of {key} is told per {unit:?} and that of {baseline} per {:?}; what is compared has one unit",
+                    other.unit
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// The baseline of the same bench and parameter, else the only one of the same parameter; `None` for the baseline itself
+    /// and where its parameter has none.
     fn default_baseline(&self, key: &Key) -> Result<Option<&Key>, Error> {
+        if self.baseline.as_ref() == Some(&key.variant) {
+            return Ok(None);
+        }
         let candidates = self.baselines(&key.parameter);
         let same_bench = candidates.iter().find(|bench| bench.key.bench == key.bench);
         match (same_bench, candidates.as_slice()) {
@@ -429,7 +535,7 @@ impl Study {
             (None, []) => Ok(None),
             (None, [bench]) => Ok(Some(&bench.key)),
             (None, [first, second, ..]) => Err(self.wrong(format!(
-                "{key} could be compared with {} or {}; say which with compare(key, baseline)",
+                "{key} could be compared with {} or {}; say which with compare(key, baseline, change)",
                 first.key, second.key
             ))),
         }
@@ -460,26 +566,6 @@ impl Study {
             }
         }
         Ok(groups)
-    }
-
-    fn check_compared(&self) -> Result<(), Error> {
-        let mut seen = HashSet::new();
-        for (key, baseline) in &self.compared {
-            for word in [key, baseline] {
-                if !self.benches.iter().any(|bench| bench.key == *word) {
-                    return Err(
-                        self.wrong(format!("compare() names {word}, which is not among its variants"))
-                    );
-                }
-            }
-            if key == baseline {
-                return Err(self.wrong(format!("{key} is compared with itself; control_of(key) does that")));
-            }
-            if !seen.insert(key) {
-                return Err(self.wrong(format!("{key} is compared with two others; one is possible")));
-            }
-        }
-        Ok(())
     }
 
     fn check_baseline(&self) -> Result<(), Error> {
@@ -534,6 +620,15 @@ impl Study {
     fn wrong(&self, reason: String) -> Error {
         Error::Study { study: self.name.clone(), reason }
     }
+}
+
+fn is_plain_word(word: &str) -> bool {
+    !word.is_empty() && word.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit())
+}
+
+/// Lower-case words that are joined by spaces or hyphens.
+fn is_unit(text: &str) -> bool {
+    text.split([' ', '-']).all(is_plain_word)
 }
 
 /// The key under which a variant is measured a second time.
@@ -599,7 +694,7 @@ mod tests {
 
     fn pairs(study: &Study) -> Vec<String> {
         let pair = |c: &Comparison| format!("{} : {} [{}]", c.key, c.baseline, c.group);
-        study.settings().expect("a sound study").comparisons.iter().map(pair).collect()
+        study.comparisons().expect("a sound study").iter().map(pair).collect()
     }
 
     #[test]
@@ -618,19 +713,19 @@ mod tests {
         assert_eq!(pairs(&study), expected);
         let third = study.bench(Key::new("third", "nio", ""), nothing);
         let message = third.settings().err().expect("which baseline?").to_string();
-        assert!(message.contains("compare(key, baseline)"), "{message}");
+        assert!(message.contains("compare(key, baseline, change)"), "{message}");
     }
 
     #[test]
     fn comparisons_controls_and_groups_are_what_was_asked_for() {
         let key = |variant| Key::new("b", variant, "");
         let study = Study::new("s")
-            .compare(key("c"), key("b"))
+            .compare(key("c"), key("b"), "c for b")
             .bench(key("a"), nothing)
             .group("threads", 0.05)
             .bench(key("b"), nothing)
             .bench(key("c"), nothing)
-            .compare(key("b"), key("a"))
+            .compare(key("b"), key("a"), "b for a")
             .control_of(key("c"));
         study.variants().expect("a sound study");
         assert_eq!(
@@ -642,6 +737,72 @@ mod tests {
         assert_eq!(settings.controls, ["c (A/A)"]);
         // Nothing is compared in the group that the study began with.
         assert_eq!(settings.groups, BTreeMap::from([("threads".to_owned(), 0.05)]));
+    }
+
+    #[test]
+    fn a_key_may_be_compared_with_several_and_the_default_is_made_unless_replaced() {
+        let key = |variant| Key::new("b", variant, "");
+        let all = || {
+            ["a", "b", "c", "d"]
+                .into_iter()
+                .fold(Study::new("s").baseline("a"), |s, v| s.bench(key(v), nothing))
+        };
+        let study = all()
+            .also_compare(key("c"), key("b"), "a box less")
+            .compare(key("d"), key("b"), "a wake less")
+            .compare(key("d"), key("c"), "both: *box* and `wake`")
+            .control("");
+        let told = study.comparisons().expect("a sound study");
+        let told: Vec<String> = told
+            .iter()
+            .map(|c| format!("{} : {}: {}", c.key.variant, c.baseline.variant, c.change))
+            .collect();
+        let expected = [
+            "b : a: `b` instead of `a`",
+            "c : a: `c` instead of `a`",
+            "c : b: a box less",
+            "d : b: a wake less",
+            "d : c: both: *box* and `wake`",
+            "a (A/A) : a: the same, measured twice",
+        ];
+        assert_eq!(told, expected);
+        for (one, other) in [("c", "a"), ("a", "c")] {
+            let twice = all().also_compare(key(one), key(other), "again");
+            assert!(refusal(twice).contains("compared twice"), "{one} and {other}, beside the default");
+        }
+    }
+
+    #[test]
+    fn a_unit_holds_for_the_variants_that_follow_and_for_both_sides() {
+        let key = |variant| Key::new("b", variant, "");
+        let study = |unit: &str| {
+            let study = Study::new("s").bench(key("a"), nothing).bench(key("b"), nothing).unit(unit);
+            study.bench(key("c"), nothing).bench(key("d"), nothing).compare(key("b"), key("a"), "x")
+        };
+        let sound = study("blocking call").compare(key("d"), key("c"), "x").control_of(key("c"));
+        let units: Vec<String> = sound.comparisons().expect("sound").into_iter().map(|c| c.unit).collect();
+        assert_eq!(units, ["iteration", "blocking call", "blocking call"]);
+        assert!(refusal(study("call").compare(key("d"), key("a"), "x")).contains("one unit"));
+        for unit in ["", "Call", "a  b", "a_b", " a", "µs"] {
+            assert!(refusal(study(unit)).contains("unit"), "{unit:?}");
+        }
+    }
+
+    #[test]
+    fn a_change_is_one_printable_line_without_markup_of_pages() {
+        let key = |variant| Key::new("b", variant, "");
+        let study = |change: &str| {
+            let study = Study::new("s").bench(key("a"), nothing).bench(key("b"), nothing);
+            study.compare(key("b"), key("a"), change)
+        };
+        for change in ["`Arc` handles instead of `Rc`", "2 × 3 µs → *less*", &"µ".repeat(200)] {
+            study(change).variants().unwrap_or_else(|error| panic!("{error}"));
+        }
+        for change in
+            ["", " ", "a\nb", "a\u{1b}[31m", "a\u{202e}b", "a <b>", "a > b", "a &amp; b", &"x".repeat(201)]
+        {
+            assert!(refusal(study(change)).contains("b/b"), "{change:?}");
+        }
     }
 
     #[test]
@@ -697,10 +858,11 @@ mod tests {
     fn comparisons_and_groups_that_make_no_sense_are_refused() {
         let key = |variant| Key::new("b", variant, "");
         let study = || Study::new("s").bench(key("a"), nothing).bench(key("b"), nothing);
-        assert!(refusal(study().compare(key("x"), key("a"))).contains("b/x"));
-        assert!(refusal(study().compare(key("a"), key("x"))).contains("b/x"));
-        assert!(refusal(study().compare(key("a"), key("a"))).contains("itself"));
-        assert!(refusal(study().compare(key("a"), key("b")).compare(key("a"), key("b"))).contains("two"));
+        let compare = |study: Study, one, other| study.compare(key(one), key(other), "x");
+        assert!(refusal(compare(study(), "x", "a")).contains("b/x"));
+        assert!(refusal(compare(study(), "a", "x")).contains("b/x"));
+        assert!(refusal(compare(study(), "a", "a")).contains("itself"));
+        assert!(refusal(compare(compare(study(), "a", "b"), "a", "b")).contains("twice"));
         assert!(refusal(study().control_of(key("x"))).contains("b/x"));
         for limit in [0.0, -0.1, 1.0, f64::NAN, f64::INFINITY] {
             assert!(refusal(study().group("g", limit).bench(key("c"), nothing)).contains("limit"), "{limit}");

@@ -39,8 +39,8 @@ pub(crate) struct Plan<'a> {
     /// Samples of a trial of each key.
     pub(crate) samples: Vec<usize>,
     pub(crate) seed: u64,
-    /// The block of each key: see [`rounds::order`].
-    pub(crate) blocks: Vec<usize>,
+    /// What each key is compared with: see [`rounds::order`].
+    pub(crate) neighbours: Vec<Vec<usize>>,
     pub(crate) rounds: u32,
     /// `failed[index]`: this key is left out from some round on.
     pub(crate) failed: Vec<bool>,
@@ -133,7 +133,7 @@ impl Plan<'_> {
     /// Compares the rows at the beginning of `rows` with those that this round must have.
     fn round(&self, round: u32, rows: &[(Row, usize)]) -> Round {
         let mut next = 0;
-        for (position, index) in rounds::order(self.seed, round, &self.blocks).into_iter().enumerate() {
+        for (position, index) in rounds::order(self.seed, round, &self.neighbours).into_iter().enumerate() {
             let is_row = |sample: usize| {
                 let (row, _) = rows.get(next + sample)?;
                 Some(self.is_row(row, &self.keys[index], round, position, sample))
@@ -249,7 +249,6 @@ mod tests {
     use super::*;
 
     const SEED: u64 = 5;
-    const BLOCKS: [usize; 3] = [0, 1, 0];
 
     /// Samples of the three keys: unequal.
     const SAMPLES: [usize; 3] = [10, 1, 3];
@@ -258,13 +257,18 @@ mod tests {
         ["a", "b, with a comma", "c"].map(|variant| Key::new("bench", variant, "p=1")).to_vec()
     }
 
+    /// The first is compared with the last.
+    fn neighbours() -> Vec<Vec<usize>> {
+        rounds::neighbours(3, [(0, 2)])
+    }
+
     fn plan(keys: &[Key], failed: [bool; 3]) -> Plan<'_> {
         Plan {
             study: "s",
             keys,
             samples: SAMPLES.to_vec(),
             seed: SEED,
-            blocks: BLOCKS.to_vec(),
+            neighbours: neighbours(),
             rounds: 3,
             failed: failed.to_vec(),
         }
@@ -293,8 +297,10 @@ mod tests {
 
     fn round_rows(keys: &[Key], round: u32, failed: [bool; 3]) -> Vec<Row> {
         let samples = |count| vec![Sample::new(7, Duration::from_nanos(9)); count];
-        let order =
-            rounds::order(SEED, round, &BLOCKS).into_iter().enumerate().filter(|(_, index)| !failed[*index]);
+        let order = rounds::order(SEED, round, &neighbours())
+            .into_iter()
+            .enumerate()
+            .filter(|(_, index)| !failed[*index]);
         order
             .flat_map(|(position, index)| rows("s", &keys[index], round, position, &samples(SAMPLES[index])))
             .collect()

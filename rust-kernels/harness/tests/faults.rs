@@ -105,6 +105,7 @@ fn run_json_says_what_is_compared_with_what() {
     let control = serde_json::json!({
         "bench": "sum", "variant": "loop (A/A)", "parameter": "items=100",
         "baseline_bench": "sum", "baseline_variant": "loop", "baseline_parameter": "items=100", "group": "",
+        "change": "the same, measured twice", "unit": "iteration",
     });
     assert_eq!(comparisons[VARIANTS - 2], control);
     assert_eq!(study["groups"], serde_json::json!({ "": 0.01 }));
