@@ -1,7 +1,6 @@
-//! The notebook's measurement without the notebook: `cargo bench -p call-styles --bench measure`.
+//! The notebook's measurement without the notebook: `cargo bench -p call-styles --bench measure`. After `-- --comparisons` it
+//! only says what is compared with what.
 
 fn main() -> Result<(), harness::Error> {
-    let outcome = call_styles::study().measure(&harness::Profile::from_env()?)?;
-    println!("{outcome}");
-    Ok(())
+    harness::main(call_styles::study())
 }

@@ -41,6 +41,13 @@ pub struct Comparison {
     pub unit: String,
 }
 
+impl Comparison {
+    /// Whether it is one of a variant with itself, measured a second time.
+    pub(crate) fn is_control(&self) -> bool {
+        self.key == control_key(&self.baseline)
+    }
+}
+
 /// A comparison as a study declares it.
 struct Declared {
     key: Key,

@@ -1,8 +1,6 @@
-//! The notebook's measurement without the notebook: `cargo bench -p thread-pools --bench measure`.
+//! The notebook's measurement without the notebook: `cargo bench -p thread-pools --bench measure`. After `-- --comparisons` it
+//! only says what is compared with what.
 
 fn main() -> Result<(), harness::Error> {
-    let study = thread_pools::study().unwrap_or_else(harness::stop);
-    let outcome = study.measure(&harness::Profile::from_env()?)?;
-    println!("{outcome}");
-    Ok(())
+    harness::main(thread_pools::study()?)
 }

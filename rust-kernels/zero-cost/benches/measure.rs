@@ -1,9 +1,8 @@
-//! The notebook's measurement without the notebook: `cargo bench -p zero-cost --bench measure`.
+//! The notebook's measurement without the notebook: `cargo bench -p zero-cost --bench measure`. After `-- --comparisons` it
+//! only says what is compared with what.
 
 use std::error::Error;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let outcome = zero_cost::study()?.measure(&harness::Profile::from_env()?)?;
-    println!("{outcome}");
-    Ok(())
+    Ok(harness::main(zero_cost::study()?)?)
 }

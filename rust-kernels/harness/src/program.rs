@@ -1,0 +1,77 @@
+//! A study as a program: `cargo bench -p <study> --bench measure`.
+
+use std::io::{self, Write};
+
+use crate::{Comparison, Error, Profile, Study};
+
+/// Columns of what `--comparisons` prints.
+const COLUMNS: [&str; 10] = [
+    "study",
+    "bench",
+    "variant",
+    "parameter",
+    "baseline_bench",
+    "baseline_variant",
+    "baseline_parameter",
+    "group",
+    "change",
+    "unit",
+];
+
+/// Measures the study in the profile of the environment, and prints a first look. With the argument `--comparisons` it
+/// measures nothing and prints, as CSV, what the study compares with what, in the order of [`Study::comparisons`] and without
+/// the controls. Other arguments are cargo's and mean nothing.
+///
+/// # Errors
+/// Those of [`Study::measure`].
+pub fn main(study: Study) -> Result<(), Error> {
+    if std::env::args().any(|argument| argument == "--comparisons") {
+        return print(&study, io::stdout().lock());
+    }
+    let outcome = study.measure(&Profile::from_env()?)?;
+    println!("{outcome}");
+    Ok(())
+}
+
+fn print(study: &Study, to: impl Write) -> Result<(), Error> {
+    let comparisons = study.comparisons()?;
+    let mut table = csv::Writer::from_writer(to);
+    let rows = comparisons.iter().filter(|comparison| !comparison.is_control());
+    let mut rows = std::iter::once(COLUMNS).chain(rows.map(|comparison| record(study.name(), comparison)));
+    let written = rows.try_for_each(|row| table.write_record(row)).map_err(io::Error::from);
+    let written = written.and_then(|()| table.flush());
+    written.map_err(|source| Error::Io { action: "print the comparisons".to_owned(), source })
+}
+
+fn record<'a>(study: &'a str, comparison: &'a Comparison) -> [&'a str; 10] {
+    let Comparison { key: k, baseline: b, group, change, unit } = comparison;
+    [study, &k.bench, &k.variant, &k.parameter, &b.bench, &b.variant, &b.parameter, group, change, unit]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Bencher, Key};
+
+    #[test]
+    fn what_is_compared_is_printed_without_controls_and_quoted_where_needed() {
+        let nothing = |bencher: &mut Bencher| bencher.iter(&mut || ());
+        let key = |variant| Key::new("b", variant, "n=1");
+        let study = ["a", "b", "c, with a comma"]
+            .into_iter()
+            .fold(Study::new("s").baseline("a").unit("call"), |study, variant| {
+                study.bench(key(variant), nothing)
+            })
+            .also_compare(key("c, with a comma"), key("b"), "a box, and more")
+            .control("n=1");
+        let mut text = vec![];
+        print(&study, &mut text).expect("a vector takes everything");
+        let text = String::from_utf8(text).expect("it is UTF-8");
+        let expected = "\
+            study,bench,variant,parameter,baseline_bench,baseline_variant,baseline_parameter,group,change,unit\n\
+            s,b,b,n=1,b,a,n=1,,`b` instead of `a`,call\n\
+            s,b,\"c, with a comma\",n=1,b,a,n=1,,\"`c, with a comma` instead of `a`\",call\n\
+            s,b,\"c, with a comma\",n=1,b,b,n=1,,\"a box, and more\",call\n";
+        assert_eq!(text, expected);
+    }
+}
