@@ -2796,15 +2796,52 @@ impl Variant {
     }
 }
 
+// %% [markdown]
+// Every variant is compared with the published loop under its load. Some are also compared with each other, because the published
+// text does, or because the two differ in little. What changes from the second to the first is said here, in a few words,
+// and nowhere else: the analysis picks its pairs from this list.
+
+// %%
+/// Under what a pair is compared: without system calls, and with them, too.
+const BARE: &[Load] = PUBLISHED.split_at(1).0;
+const BOTH: &[Load] = &PUBLISHED;
+/// What the published pairs of a boxed and an unboxed executor differ in, and the same but for the box.
+const BUNDLE: &str =
+    "a box, `Rc` handles, calls through `dyn`, no enum of two kinds of task, and another spawner";
+const REST: &str = "all but the box: `Rc` handles, `dyn`, no enum of two kinds of task, and another spawner";
+
+/// Pairs besides those with the published loop: the first, what it is compared with, under what, and what changes.
+const PAIRS: [(&str, &str, &[Load], &str); 11] = [
+    ("nonbox", "manual (best)", BOTH, "async without boxes instead of the best loop"),
+    ("callerbox", "nonbox", BOTH, "a box, made by the caller"),
+    ("large+nonbox", "nonbox", BARE, "a buffer of 16 KiB instead of 128 bytes"),
+    ("box", "nonbox", BOTH, BUNDLE),
+    ("large+box", "large+nonbox", BARE, BUNDLE),
+    ("box", "callerbox", BARE, REST),
+    ("box+callerbox", "box", BARE, "the caller makes the box"),
+    ("box+rc", "box", BOTH, "wakers behind an `Rc` instead of embedded ones, and another spawner"),
+    ("box+chkrc", "box+rc", BOTH, "an `Rc` that checks its thread"),
+    ("box+arc", "box+rc", BOTH, "an `Arc` instead of an `Rc`"),
+    ("box+arc", "box+chkrc", BOTH, "an `Arc` instead of an `Rc` that checks its thread"),
+];
+
+// %%
 /// All variants under all their loads, proven to do equal work.
 ///
 /// # Errors
 /// If one of them does not.
 pub fn study() -> Result<Study, UnequalWork> {
-    let mut study = Study::new("zero-cost").baseline("manual");
-    for variant in variants() {
+    let mut study = Study::new("zero-cost").baseline("manual").unit("request");
+    let all = variants();
+    for variant in &all {
         for &load in variant.loads {
             study = variant.enrol(load, study)?;
+        }
+    }
+    let named = |name| all.iter().find(|variant| variant.name == name).expect("a variant of the study");
+    for (one, other, loads, change) in PAIRS {
+        for &load in loads {
+            study = study.also_compare(named(one).key(load), named(other).key(load), change);
         }
     }
     Ok(study.control("syscalls=off").control("syscalls=on"))
