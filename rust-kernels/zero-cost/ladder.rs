@@ -3171,8 +3171,8 @@ mod rungs {
 // %% [markdown]
 // # All variants
 //
-// A variant has a name, its switches, the variant it is to be compared with, and its code: once timed, once
-// counting.
+// A variant has a name, the variant that it is built on and what it changes there, its switches, and its code: once
+// timed, once counting. What it changes is said in a few words, which the analysis repeats.
 
 // %%
 /// One way to serve.
@@ -3182,6 +3182,8 @@ pub struct Variant {
     pub name: &'static str,
     /// The variant from which it differs in one switch; `None` for the loop.
     pub base: Option<&'static str>,
+    /// What changes from there, in a few words.
+    pub change: &'static str,
     pub switches: Switches,
     /// Its timed code.
     pub timed: World,
@@ -3190,9 +3192,13 @@ pub struct Variant {
 }
 
 impl Variant {
-    const fn new(name: &'static str, base: &'static str, switches: Switches, code: [World; 2]) -> Self {
-        let [timed, counted] = code;
-        Self { name, base: Some(base), switches, timed, counted }
+    const fn new(
+        name: &'static str,
+        (base, change): (&'static str, &'static str),
+        switches: Switches,
+        [timed, counted]: [World; 2],
+    ) -> Self {
+        Self { name, base: Some(base), change, switches, timed, counted }
     }
 
     /// Whether it has tasks.
@@ -3202,13 +3208,9 @@ impl Variant {
 }
 
 /// The variant that is a rung.
-fn on_rung<R: rungs::Twin>(name: &'static str, base: &'static str) -> Variant {
-    Variant::new(
-        name,
-        base,
-        R::Counted::switches(),
-        [rung::<R::Timed, Pipeline>, rung::<R::Counted, Pipeline>],
-    )
+fn on_rung<R: rungs::Twin>(name: &'static str, base: &'static str, change: &'static str) -> Variant {
+    let code: [World; 2] = [rung::<R::Timed, Pipeline>, rung::<R::Counted, Pipeline>];
+    Variant::new(name, (base, change), R::Counted::switches(), code)
 }
 
 /// Names of the variants that more than one function mentions.
@@ -3251,44 +3253,56 @@ pub fn ladder() -> Vec<Variant> {
     let by_hand: [World; 2] = [by_hand::<Pipeline, No, ForLoop>, by_hand::<Pipeline, No, Counted>];
     let new = Variant::new;
     vec![
-        Variant { base: None, ..new(MANUAL, "", manual, by_hand) },
+        Variant { base: None, ..new(MANUAL, ("", ""), manual, by_hand) },
         new(
             "split",
-            MANUAL,
+            (MANUAL, "futures, reactor and executor instead of one loop"),
             split,
             [frontier_by_hand::<Pipeline, No, ForSplit>, frontier_by_hand::<Pipeline, No, Counted>],
         ),
         new(
             FRONTIER,
-            "split",
+            ("split", "`async fn` instead of futures by hand"),
             frontier_switches,
             [frontier::<Pipeline, No, ForFrontier>, frontier::<Pipeline, No, Counted>],
         ),
         new(
             "ready queue",
-            FRONTIER,
+            (FRONTIER, "events wake, tasks are polled from a queue"),
             queued,
             [frontier_queued::<Pipeline, No, ForQueue>, frontier_queued::<Pipeline, No, Counted>],
         ),
         new(
             "stream in future",
-            "ready queue",
+            ("ready queue", "a stream lives in its future, not in the reactor's table"),
             owning,
             [frontier_owning::<Pipeline, No, ForOwning>, frontier_owning::<Pipeline, No, Counted>],
         ),
-        on_rung::<GenericRuntime>("generic runtime", "stream in future"),
-        on_rung::<SlabIndex>("slab index", "generic runtime"),
-        on_rung::<ClonedWaker>("cloned waker", "slab index"),
-        on_rung::<PerOperation>("bound per operation", "cloned waker"),
-        on_rung::<EmbeddedWaker>("embedded waker", "bound per operation"),
-        on_rung::<RcWaker>("Rc waker", "embedded waker"),
-        on_rung::<ArcWaker>("Arc waker", "Rc waker"),
-        on_rung::<AtomicQueue>("atomic queue", "Arc waker"),
-        on_rung::<ArcPerTask>("Arc per task", "atomic queue"),
-        on_rung::<BoxedDyn>("boxed dyn", "Arc per task"),
-        on_rung::<RcHandles>("Rc handles", "boxed dyn"),
-        on_rung::<CheckedCells>("checked cells", "Rc handles"),
-        on_rung::<MutexQueue>("mutex queue", "checked cells"),
+        on_rung::<GenericRuntime>(
+            "generic runtime",
+            "stream in future",
+            "the runtime of the rungs below, which trusts its tasks",
+        ),
+        on_rung::<SlabIndex>("slab index", "generic runtime", "objects and tasks found by index in slabs"),
+        on_rung::<ClonedWaker>("cloned waker", "slab index", "the reactor keeps a `Waker`, no number"),
+        on_rung::<PerOperation>(
+            "bound per operation",
+            "cloned waker",
+            "each operation binds and unbinds its waker",
+        ),
+        on_rung::<EmbeddedWaker>(
+            "embedded waker",
+            "bound per operation",
+            "a waker in its task that counts its owners",
+        ),
+        on_rung::<RcWaker>("Rc waker", "embedded waker", "wakers behind an `Rc`"),
+        on_rung::<ArcWaker>("Arc waker", "Rc waker", "wakers behind an `Arc`: atomic counting"),
+        on_rung::<AtomicQueue>("atomic queue", "Arc waker", "a ready queue of atomic flags"),
+        on_rung::<ArcPerTask>("Arc per task", "atomic queue", "an `Arc` allocated for each task"),
+        on_rung::<BoxedDyn>("boxed dyn", "Arc per task", "futures in a `Box` of `dyn Future`"),
+        on_rung::<RcHandles>("Rc handles", "boxed dyn", "`Rc` handles to reactor and ledger"),
+        on_rung::<CheckedCells>("checked cells", "Rc handles", "`RefCell` around shared state"),
+        on_rung::<MutexQueue>("mutex queue", "checked cells", "a ready queue behind a `Mutex`"),
     ]
 }
 
@@ -3299,23 +3313,31 @@ pub fn branches() -> Vec<Variant> {
     const LEAN: &str = "slab index";
     const BOUND: &str = "bound per operation";
     vec![
-        on_rung::<LeanRcHandles>("lean + Rc handles", LEAN),
-        on_rung::<LeanChecked>("lean + checked cells", LEAN),
-        on_rung::<LeanAtomic>("lean + atomic queue", LEAN),
-        on_rung::<LeanMutex>("lean + mutex queue", LEAN),
-        on_rung::<LeanBox>("lean + box", LEAN),
-        on_rung::<LeanDyn>("lean + dyn", LEAN),
-        on_rung::<LeanCallerDyn>("lean + dyn by caller", "lean + dyn"),
-        on_rung::<LeanDynInPlace>("lean + dyn in place", "lean + dyn"),
-        on_rung::<LargeZeroed>("16 KiB zeroed", LEAN),
-        on_rung::<LargeUnzeroed>("16 KiB uninitialised", LEAN),
-        on_rung::<LargeDyn>("16 KiB uninitialised + dyn", "16 KiB uninitialised"),
-        on_rung::<LargeDynInPlace>("16 KiB uninitialised + dyn in place", "16 KiB uninitialised + dyn"),
-        on_rung::<NoopWaker>("noop waker", BOUND),
-        on_rung::<CachedCheck>("Rc waker, cached check", "Rc waker"),
-        on_rung::<AskedCheck>("Rc waker, asked check", "Rc waker"),
-        on_rung::<AddressCheck>("Rc waker, address check", "Rc waker"),
-        on_rung::<ArcKept>("Arc waker, kept", "Arc waker"),
+        on_rung::<LeanRcHandles>("lean + Rc handles", LEAN, "`Rc` handles to reactor and ledger"),
+        on_rung::<LeanChecked>("lean + checked cells", LEAN, "`RefCell` around shared state"),
+        on_rung::<LeanAtomic>("lean + atomic queue", LEAN, "a ready queue of atomic flags"),
+        on_rung::<LeanMutex>("lean + mutex queue", LEAN, "a ready queue behind a `Mutex`"),
+        on_rung::<LeanBox>("lean + box", LEAN, "futures in a `Box` of their own type"),
+        on_rung::<LeanDyn>("lean + dyn", LEAN, "futures in a `Box` of `dyn Future`"),
+        on_rung::<LeanCallerDyn>("lean + dyn by caller", "lean + dyn", "the caller makes the box"),
+        on_rung::<LeanDynInPlace>("lean + dyn in place", "lean + dyn", "the future is built in its box"),
+        on_rung::<LargeZeroed>("16 KiB zeroed", LEAN, "a large buffer, set to zero"),
+        on_rung::<LargeUnzeroed>("16 KiB uninitialised", LEAN, "a large buffer, left as it is"),
+        on_rung::<LargeDyn>(
+            "16 KiB uninitialised + dyn",
+            "16 KiB uninitialised",
+            "a large future in a `Box` of `dyn Future`",
+        ),
+        on_rung::<LargeDynInPlace>(
+            "16 KiB uninitialised + dyn in place",
+            "16 KiB uninitialised + dyn",
+            "the large future is built in its box",
+        ),
+        on_rung::<NoopWaker>("noop waker", BOUND, "a waker that does nothing"),
+        on_rung::<CachedCheck>("Rc waker, cached check", "Rc waker", "thread checked by a cached id"),
+        on_rung::<AskedCheck>("Rc waker, asked check", "Rc waker", "thread asked of the standard library"),
+        on_rung::<AddressCheck>("Rc waker, address check", "Rc waker", "thread checked by an address"),
+        on_rung::<ArcKept>("Arc waker, kept", "Arc waker", "bound when pending, and kept"),
     ]
 }
 
@@ -3497,14 +3519,48 @@ fn measured() -> Vec<Measured> {
     all
 }
 
+// %% [markdown]
+// What is compared with what? Every variant with the loop, and with the variant that it is built on. A few pairs more do not
+// lie on the ladder: what a `dyn` adds to a box, what a box costs that a future is built in, and whether a counter may be
+// cheaper than a check.
+
+// %%
+/// Further pairs, under the published load: the first, what it is compared with, and what changes.
+const PAIRS: [(&str, &str, &str); 6] = [
+    ("lean + dyn", "lean + box", "`dyn Future` instead of the future's own type"),
+    ("lean + dyn in place", "slab index", "futures built in a `Box` of `dyn Future`"),
+    (
+        "16 KiB uninitialised + dyn in place",
+        "16 KiB uninitialised",
+        "a large future built in a `Box` of `dyn Future`",
+    ),
+    ("Arc waker", "Rc waker, cached check", "atomic counting instead of a check by a cached id"),
+    ("Arc waker", "Rc waker, asked check", "atomic counting instead of asking the standard library"),
+    ("Arc waker", "Rc waker, address check", "atomic counting instead of a check by an address"),
+];
+
+/// Compares a variant with the one that it is built on, where that is measured under the same load.
+fn beside_its_base(study: Study, measured: &Measured, keys: &[Key]) -> Study {
+    let Variant { base: Some(base), change, .. } = measured.variant else { return study };
+    let base = Key::new(base, base, &measured.parameter);
+    match measured.key() {
+        _ if !keys.contains(&base) => study,
+        // The loop is what all are compared with, so this replaces that comparison.
+        key if base.variant == MANUAL => study.compare(key, base, change),
+        key => study.also_compare(key, base, change),
+    }
+}
+
 // %%
 /// All variants under all their loads, proven to do the work that they should.
 ///
 /// # Errors
 /// If one of them does not.
 pub fn study() -> Result<Study, UnequalWork> {
-    let mut study = Study::new("zero-cost-ladder").baseline(MANUAL);
-    for measured in measured() {
+    let mut study = Study::new("zero-cost-ladder").baseline(MANUAL).unit("request");
+    let all = measured();
+    let keys: Vec<Key> = all.iter().map(Measured::key).collect();
+    for measured in all {
         let (key, load, timed) = (measured.key(), measured.load, measured.variant.timed);
         study = study
             .bench(key.clone(), move |bencher: &mut Bencher| timed(load, &mut |_, run| bencher.iter(run)));
@@ -3512,6 +3568,11 @@ pub fn study() -> Result<Study, UnequalWork> {
         for (counter, value) in prove(measured.variant.name, measured.variant.counted, load, &expected)? {
             study = study.count(key.clone(), counter, value);
         }
+        study = beside_its_base(study, &measured, &keys);
+    }
+    for (one, other, change) in PAIRS {
+        let [one, other] = [one, other].map(|name| Key::new(name, name, "live=3"));
+        study = study.also_compare(one, other, change);
     }
     Ok(study.control("live=3").control("live=256"))
 }
