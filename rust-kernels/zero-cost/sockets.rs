@@ -1392,6 +1392,9 @@ pub fn prove(variant: &Variant, load: Load) -> Result<Counts, UnequalWork> {
 // requests together, on the near side of the kernel, a few nanoseconds each.
 //
 // # The study
+//
+// Every variant is compared with the loop written by hand under its load, and the boxed server with the other one. What changes is
+// said here, and the analysis repeats it.
 
 // %%
 /// All variants under all their loads, proven to do equal work.
@@ -1400,8 +1403,9 @@ pub fn prove(variant: &Variant, load: Load) -> Result<Counts, UnequalWork> {
 /// If one of them does not.
 pub fn study() -> Result<Study, UnequalWork> {
     // The system calls of the two sides vary from round to round several times as much as the simulated ones.
-    let mut study = Study::new("zero-cost-sockets").baseline("manual").more_rounds(3);
-    for variant in variants() {
+    let mut study = Study::new("zero-cost-sockets").baseline("manual").unit("request").more_rounds(3);
+    let all = variants();
+    for variant in all {
         for &load in variant.loads {
             let key = variant.key(load);
             study = study.bench(key.clone(), move |bencher: &mut Bencher| {
@@ -1415,6 +1419,11 @@ pub fn study() -> Result<Study, UnequalWork> {
                 study = study.count(key.clone(), counter, value);
             }
         }
+    }
+    let [_, unboxed, boxed, ..] = all;
+    for load in BARE {
+        let change = "boxed futures, their executor, and wakers counted with atomics";
+        study = study.also_compare(boxed.key(load), unboxed.key(load), change);
     }
     Ok(study.control("live=3").control("live=256"))
 }
