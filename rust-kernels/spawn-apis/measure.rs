@@ -1985,7 +1985,7 @@ fn comparisons(subjects: &[Subject], processors: usize) -> Vec<(Key, Key, String
         for (load, parameter) in subject.loads(processors) {
             let change = match load.work {
                 Work::Ring(LARGEST) if load.workers != processors => {
-                    format!("{} workers instead of one for each processor", load.workers)
+                    format!("`workers={}` instead of one for each processor", load.workers)
                 }
                 Work::Ring(nodes) if nodes < LARGEST && IN_SMALL_RINGS.contains(&subject.row()) => {
                     format!("{nodes} nodes instead of {LARGEST}")
