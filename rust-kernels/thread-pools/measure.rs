@@ -1749,14 +1749,13 @@ const FUTURES: Variant = variant::<Futures>("futures ThreadPool");
 const BLOCKING: Variant = variant::<Blocking>("tokio spawn_blocking");
 const NO_POOL: Variant = variant::<NoPool>("no pool");
 
-/// What this one is compared with: its original, or our work stealing.
-fn rival(of: &str) -> Option<&'static str> {
+/// The original of one of ours.
+fn original(of: &str) -> Option<&'static str> {
     match of {
         "CBCP" => Some(X_CBCP.name),
         "CBWP" | "CBWP (default-features)" => Some(X_CBWP.name),
         "CBWP (ws-no-park)" => Some(X_NEVER_PARK.name),
         "CBWP (no ws-timed-fairness)" => Some(X_COUNTING.name),
-        "rayon spawn" | "futures ThreadPool" | "tokio spawn_blocking" => Some(CBWP.name),
         _ => None,
     }
 }
@@ -1835,10 +1834,14 @@ pub enum Kind {
 }
 
 // %%
+/// The published benches of throughput: half of the jobs come from outside, or nearly all from workers.
+const LOW: &str = "throughput/low-amplification";
+const HIGH: &str = "throughput/high-amplification";
+
 /// The published throughput: one to nine threads, two submit.
 fn published_throughput(scale: Scale) -> Vec<Row> {
-    let low = ("throughput/low-amplification", 5_000 * scale.messages, 1);
-    let high = ("throughput/high-amplification", 50 * scale.messages, 500);
+    let low = (LOW, 5_000 * scale.messages, 1);
+    let high = (HIGH, 50 * scale.messages, 500);
     let variants = [TP, CBCP, DEFAULT, NEVER_PARK, COUNTING, X_CBCP, X_CBWP, X_NEVER_PARK, X_COUNTING];
     let mut cells = vec![];
     for (bench, messages, amplification) in [low, high] {
@@ -2070,23 +2073,118 @@ fn is_control(cell: &Row) -> bool {
     }
 }
 
-/// What a cell is compared with: its rival, where that is measured under the same load; a neighbour of a pool with one of none.
-fn baseline(cell: &Row, keys: &[Key]) -> Option<Key> {
-    let key = &cell.key;
-    let wanted = match cell.kind {
-        Kind::Idle => None,
-        Kind::Neighbour => Some(NO_POOL.name),
-        _ => rival(&key.variant),
+/// What one iteration is.
+fn unit(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Published | Kind::All(_) => "job",
+        Kind::LastOfBurst(_) | Kind::WholeBurst(_) => "burst",
+        Kind::Idle | Kind::Neighbour => "iteration",
+    }
+}
+
+// %% [markdown]
+// What is compared with what? Ours with their originals, under every load. Where all jobs are awaited and do nothing, and in small bursts, every
+// pool with our work stealing; where they work, with no pool at all, and so is the neighbour. In bursts of all sizes, pools that differ in
+// one thing.
+
+// %%
+/// With what a pool is compared under its load.
+fn rivals(cell: &Row) -> Vec<&'static str> {
+    let name = cell.variant.name;
+    let of_the_field = [RAYON, FUTURES, BLOCKING].iter().any(|variant| variant.name == name);
+    let in_one_thing = match name {
+        "CBCP" => vec![TP.name, CBWP.name],
+        "CBWP (ws-no-park)" => vec![CBWP.name],
+        _ if of_the_field => vec![CBWP.name],
+        _ => vec![],
     };
-    let other = Key::new(&key.bench, wanted?, &key.parameter);
-    (other != *key && keys.contains(&other)).then_some(other)
+    let others = match cell.kind {
+        Kind::Idle => return vec![],
+        Kind::Neighbour => return vec![NO_POOL.name],
+        Kind::Published => vec![],
+        Kind::All(0) => vec![CBWP.name],
+        Kind::All(_) if of_the_field => vec![CBWP.name, NO_POOL.name],
+        Kind::All(_) => vec![NO_POOL.name],
+        Kind::WholeBurst(_) if cell.load.amplification == 1 && name != CBCP.name => vec![CBWP.name],
+        Kind::LastOfBurst(_) | Kind::WholeBurst(_) => in_one_thing,
+    };
+    original(name).into_iter().chain(others).collect()
+}
+
+/// What changes from one pool to another.
+fn change(one: &str, other: &str) -> String {
+    let told = match (one, other) {
+        (_, "no pool") => "a pool instead of none",
+        ("CBWP (ws-no-park)", "CBWP" | "CBWP (default-features)") => "workers that never park",
+        ("CBWP (no ws-timed-fairness)", "CBWP (default-features)") => {
+            "counting jobs instead of reading the clock"
+        }
+        ("CBWP (default-features)", "CBCP") => "work stealing instead of one channel for all",
+        ("CBCP", "CBWP") => "one channel for all instead of work stealing",
+        ("CBCP", "TP") => "a channel instead of a queue behind a mutex",
+        ("TP", "CBWP") => "a queue behind a mutex instead of work stealing",
+        _ if original(one) == Some(other) => "ours instead of the original",
+        _ => return format!("`{one}` instead of `{other}`"),
+    };
+    told.to_owned()
+}
+
+// %% [markdown]
+// Last come the cells of the published tables that the text compares: pools with each other, and with themselves on other numbers of threads.
+
+// %%
+/// A pool with so many threads.
+type OfThreads = (Variant, u32);
+
+/// Cells of the published tables: the bench, the cell, and the one that it is compared with.
+const PUBLISHED: [(&str, OfThreads, OfThreads); 17] = [
+    (HIGH, (DEFAULT, 8), (CBCP, 8)),
+    (HIGH, (DEFAULT, 1), (CBCP, 1)),
+    (LOW, (DEFAULT, 8), (CBCP, 8)),
+    (LOW, (DEFAULT, 6), (CBCP, 6)),
+    (LOW, (DEFAULT, 4), (CBCP, 4)),
+    (LOW, (CBCP, 4), (TP, 4)),
+    (HIGH, (CBCP, 8), (TP, 8)),
+    (LOW, (TP, 8), (TP, 1)),
+    (HIGH, (TP, 8), (TP, 1)),
+    (HIGH, (DEFAULT, 2), (DEFAULT, 1)),
+    (HIGH, (DEFAULT, 8), (DEFAULT, 1)),
+    (LOW, (DEFAULT, 9), (DEFAULT, 4)),
+    (LOW, (NEVER_PARK, 9), (NEVER_PARK, 4)),
+    (LOW, (NEVER_PARK, 8), (DEFAULT, 8)),
+    (HIGH, (NEVER_PARK, 8), (DEFAULT, 8)),
+    (HIGH, (COUNTING, 8), (DEFAULT, 8)),
+    (LOW, (COUNTING, 4), (DEFAULT, 4)),
+];
+
+/// Everything that is compared: the first, what it is compared with, and what changes.
+fn comparisons(cells: &[Row]) -> Vec<(Key, Key, String)> {
+    let mut all = vec![];
+    for cell in cells {
+        let name = cell.variant.name;
+        let beside = |other: &&str| *other != name && original(other) != Some(name);
+        for other in rivals(cell).into_iter().filter(beside) {
+            let rival = Key { variant: other.to_owned(), ..cell.key.clone() };
+            all.push((cell.key.clone(), rival, change(name, other)));
+        }
+    }
+    for (bench, (one, threads), (other, other_threads)) in PUBLISHED {
+        let key = |variant: Variant, threads| Key::new(bench, variant.name, format!("threads={threads}"));
+        let told = match one.name == other.name {
+            true => format!("threads={threads} instead of {other_threads}"),
+            false => change(one.name, other.name),
+        };
+        all.push((key(one, threads), key(other, other_threads), told));
+    }
+    all.retain(|(_, other, _)| cells.iter().any(|cell| cell.key == *other));
+    all
 }
 
 // %%
 /// Everything, proven, as large as that. A cell whose proof fails is left out, and named.
 pub fn study_of(scale: Scale) -> Study {
     let cells = cells(scale);
-    let keys: Vec<Key> = cells.iter().map(|cell| cell.key.clone()).collect();
+    let comparisons = comparisons(&cells);
     let mut study = Study::new("thread-pools").rounds(2, 24, 60).isolated(LIMIT).instructions(false);
     let mut proofs = std::collections::HashMap::new();
     for cell in cells {
@@ -2100,12 +2198,12 @@ pub fn study_of(scale: Scale) -> Study {
         } else {
             Ok(())
         };
-        let (other, control) = (baseline(&cell, &keys), is_control(&cell));
+        let control = is_control(&cell);
         let limit = if cell.kind == Kind::Neighbour { 0.05 } else { 0.1 };
-        study = study.group(format!("{}, {}", key.bench, key.parameter), limit).samples(1);
-        let bursts = matches!(cell.kind, Kind::LastOfBurst(_) | Kind::WholeBurst(_));
+        study =
+            study.group(format!("{}, {}", key.bench, key.parameter), limit).unit(unit(cell.kind)).samples(1);
         let exact = [
-            ("units", if bursts { load.jobs() } else { 1 }),
+            ("units", 1),
             ("workers", load.workers as u64),
             ("producers", load.producers),
             ("burst_messages", load.chains()),
@@ -2120,13 +2218,12 @@ pub fn study_of(scale: Scale) -> Study {
             study = study.resources();
         }
         study = study.proven(key.clone(), proof, move |bencher: &mut Bencher| cell.trial(scale, bencher));
-        if let Some(other) = other {
-            let change = format!("`{}` instead of `{}`", key.variant, other.variant);
-            study = study.compare(key.clone(), other, change);
-        }
         if control {
             study = study.control_of(key);
         }
+    }
+    for (one, other, change) in comparisons {
+        study = study.compare(one, other, change);
     }
     study
 }
@@ -2226,11 +2323,16 @@ mod tests_of_the_program {
     #[test]
     fn every_pool_of_the_table_has_its_original_in_each_of_its_cells() {
         let rows = cells(Scale::of("standard"));
-        let keys: Vec<Key> = rows.iter().map(|row| row.key.clone()).collect();
+        let compared = comparisons(&rows);
+        let beside_its_original = |row: &Row| {
+            let of = |(key, other): (&Key, &Key)| {
+                *key == row.key && original(&key.variant) == Some(&other.variant)
+            };
+            compared.iter().any(|(key, other, _)| of((key, other)))
+        };
         let ours = rows.iter().filter(|row| row.key.variant.starts_with("CB"));
-        let compared = ours.filter(|row| row.kind != Kind::Idle && row.kind != Kind::Neighbour);
-        let missing: Vec<&Key> =
-            compared.filter(|row| baseline(row, &keys).is_none()).map(|row| &row.key).collect();
+        let ours = ours.filter(|row| row.kind != Kind::Idle && row.kind != Kind::Neighbour);
+        let missing: Vec<&Key> = ours.filter(|row| !beside_its_original(row)).map(|row| &row.key).collect();
         assert!(missing.iter().all(|key| key.variant == NEVER_PARK.name && key.bench.starts_with("jobs/")));
     }
 }
