@@ -1918,15 +1918,57 @@ const CONTROLS: [(&str, &str); 13] = [
     ("spawn_from/spawn_1000", "from=worker workers=cores"),
 ];
 
+// %% [markdown]
+// What is compared with what? Every runtime with tokio in each of its rows; and our executor with nio, too, for the better of
+// those two is not the same everywhere. A setting that only one runtime has is compared with its default, and the two
+// tables of one suite with each other. Last comes nio beside a tokio that looks at its shared queue after every task.
+
+// %%
+/// The tables of `sync_notify`, by nio's setting; its default comes first.
+const TABLES: [&str; 2] = ["table: min_tasks_per_worker=3", "table: min_tasks_per_worker=10"];
+/// Rows in which the two are compared.
+const IN_BOTH_TABLES: [&str; 4] = [
+    "sync_notify/notify_one/10",
+    "sync_notify/notify_one/500",
+    "sync_notify/notify_waiters/10",
+    "sync_notify/notify_waiters/500",
+];
+
+/// What is compared beside every runtime with tokio: the first, what it is compared with, and what changes.
+fn comparisons(rows: &[Row]) -> Vec<(Key, Key, String)> {
+    let mut all = vec![];
+    for row in rows {
+        let runs = |name| row.worlds.iter().any(|(variant, _)| *variant == name);
+        if runs(OURS) && runs(NIO) {
+            all.push((row.key(OURS), row.key(NIO), "`ours` instead of `nio`".to_owned()));
+        }
+        if let [(variant, _)] = row.worlds[..] {
+            let published = if row.suite() == "sync_notify" { TABLES[0] } else { "" };
+            let change = format!("`{}` instead of the default", row.parameter);
+            all.push((row.key(variant), Key::new(&row.bench, variant, published), change));
+        }
+    }
+    for bench in IN_BOTH_TABLES {
+        let [few, many] = TABLES.map(|table| Key::new(bench, NIO, table));
+        all.push((many, few, "ten tasks for each worker instead of three".to_owned()));
+    }
+    let busy = |variant, parameter| Key::new("rt_multi_threaded/spawn_many_remote_busy2", variant, parameter);
+    let change = "nio instead of a tokio that looks at its shared queue after every task";
+    all.push((busy(NIO, ""), busy(TOKIO, "global_queue_interval=1"), change.to_owned()));
+    all
+}
+
+// %%
 /// All rows on all their runtimes, proven. One whose proof fails is left out, and named.
 #[inline]
 pub fn study() -> Study {
     let mut study = Study::new("runtimes").baseline(TOKIO);
     study = study.rounds(2, 24, 80).samples(1).isolated(LIMIT).resources().instructions(false);
-    for row in rows() {
+    let rows = rows();
+    for row in &rows {
         study = study.group(row.suite(), limit(row.suite()));
         for (variant, world) in &row.worlds {
-            let proof = prove(&row, variant, *world, LIMIT);
+            let proof = prove(row, variant, *world, LIMIT);
             let (key, load, world) = (row.key(variant), row.load, *world);
             study = study.proven(key.clone(), proof, move |bencher: &mut Bencher| {
                 world(load, &mut |iterate| bencher.iter_custom(iterate));
@@ -1937,17 +1979,13 @@ pub fn study() -> Study {
                     study = study.count(key.clone(), *name, *count);
                 }
             }
-            // A setting that only one runtime has is compared with its published row.
-            if row.worlds.len() == 1 {
-                let parameter =
-                    if row.suite() == "sync_notify" { "table: min_tasks_per_worker=3" } else { "" };
-                let change = format!("`{}` instead of the setting of the published row", row.parameter);
-                study = study.compare(key, Key::new(&row.bench, *variant, parameter), change);
-            }
         }
         if CONTROLS.contains(&(&row.bench, &row.parameter)) {
             study = study.control_of(row.key(TOKIO));
         }
+    }
+    for (one, other, change) in comparisons(&rows) {
+        study = study.also_compare(one, other, change);
     }
     study
 }
