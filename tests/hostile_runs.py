@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import random
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -118,7 +119,7 @@ def a_field_is_beyond_measure(info, rng):
 
 @_in_info
 def another_schema_version(info, rng):
-    info["schema_version"] = rng.choice([0, 2, 99, "1", None, True, -1, 1.5, [1], rng.choice(MARKUP)])
+    info["schema_version"] = rng.choice([0, 3, 99, "1", None, True, -1, 1.5, [1], rng.choice(MARKUP)])
 
 
 @_in_info
@@ -198,12 +199,9 @@ def torn_run_json(folder, rng):
 
 
 def a_number_without_end(folder, rng):
-    text = (
-        (folder / INFO)
-        .read_text()
-        .replace('"schema_version": 1', f'"schema_version": {"1" * rng.randrange(4301, 9999)}')
-    )
-    (folder / INFO).write_text(text)
+    text = (folder / INFO).read_text()
+    endless = '"schema_version": ' + "1" * rng.randrange(4301, 9999)
+    (folder / INFO).write_text(re.sub(r'"schema_version": \d+', endless, text))
 
 
 def nested_without_end(folder, rng):

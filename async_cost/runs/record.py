@@ -1,22 +1,23 @@
 """run.json: what is known about a run besides its numbers, as typed records.
 
 A record knows its fields and nothing else: an unknown field, a missing one or one of another type is a `DataError`,
-since a reader that skips what it does not know cannot promise to have understood the rest. Fields with a default came later: runs from
-before may lack them. Facts that the measuring machine could not tell are None.
+since a reader that skips what it does not know cannot promise to have understood the rest. Facts that the measuring machine could
+not tell are None. Whoever wants to know something about a run asks `read_run_info`; nobody else opens a run.json.
 """
 
-import json
 import re
-import types
-import typing
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from datetime import UTC, datetime, timedelta
-from math import isfinite
 from pathlib import Path
+from typing import Annotated
 
-from async_cost.errors import DataError, quoted, require_plain_file
+import msgspec
+from msgspec import Meta
 
-SCHEMA_VERSION = 1
+from async_cost.errors import DataError, quoted
+from async_cost.runs.decode import RESTORE, missing, read_json, typed
+
+#: What version 2 added: a comparison says what it changes, and the unit of a difference.
+SCHEMA_VERSIONS = (1, 2)
 PROFILES = ("quick", "standard", "thorough")
 ORIGINS = ("notebook", "native")
 
@@ -25,8 +26,6 @@ UTC_NAME = re.compile(r"\d{8}T\d{6}Z")
 #: How far the A/A control of a group of comparisons may reach from 1, unless the study says otherwise.
 LIMIT = 0.01
 UTC_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z")
-#: Whole numbers beyond this fit no column of a table.
-LARGEST = 2**63 - 1
 #: Rounds and samples of a trial beyond this are no measurement: at 1 ms for a trial, these rounds would take a variant 16 minutes.
 MOST_ROUNDS = 1_000_000
 #: No run is older than the first stable Rust.
@@ -34,35 +33,41 @@ EARLIEST = datetime(2015, 5, 15, tzinfo=UTC)
 #: How far the clock of another machine may be ahead of ours.
 CLOCK_AHEAD = timedelta(days=1)
 
+#: Numbers beyond this fit no column of a table.
+LARGEST = 2**63 - 1
+Count = Annotated[int, Meta(ge=0, le=LARGEST)]
+Number = Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
 
-@dataclass(frozen=True)
-class Cache:
+
+class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What all records of a run.json have in common."""
+
+
+class Cache(Record):
     """One cache of the processor."""
 
-    level: int
+    level: Count
     kind: str
-    bytes: int
+    bytes: Count
 
 
-@dataclass(frozen=True)
-class Machine:
+class Machine(Record):
     """The machine, without anything that names its owner."""
 
     name: str
     cpu: str | None
     architecture: str | None
-    logical_cores: int | None
-    physical_cores: int | None
+    logical_cores: Count | None
+    physical_cores: Count | None
     caches: tuple[Cache, ...] | None
-    memory_bytes: int | None
+    memory_bytes: Count | None
     virtualisation: str | None
     governor: str | None
     kernel: str | None
     os: str | None
 
 
-@dataclass(frozen=True)
-class Toolchain:
+class Toolchain(Record):
     """Compiler and, for a run from a notebook, kernel."""
 
     rustc: str | None
@@ -70,31 +75,28 @@ class Toolchain:
     evcxr: str | None
 
 
-@dataclass(frozen=True)
-class Codegen:
+class Codegen(Record):
     """How the measured code was compiled."""
 
     profile: str | None
-    opt_level: int | str | None
+    opt_level: Count | str | None
     debug_assertions: bool
     overflow_checks: bool
-    codegen_units: int | None
+    codegen_units: Count | None
     incremental: bool | None
     lto: str | bool | None
     prefer_dynamic: bool | None
     rustflags: str | tuple[str, ...] | None
 
 
-@dataclass(frozen=True)
-class Git:
+class Git(Record):
     """The revision that was measured."""
 
     revision: str | None
     clean: bool | None
 
 
-@dataclass(frozen=True)
-class FailedVariant:
+class FailedVariant(Record):
     """A variant that ended with an error or a panic; the others went on."""
 
     bench: str
@@ -103,9 +105,11 @@ class FailedVariant:
     error: str
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """One measured key beside the key that it is compared with, and the group whose limit holds for the two."""
+class Comparison(Record):
+    """One measured key beside a baseline, and the group whose limit holds for the two.
+
+    `change` says what differs, `unit` in what a difference is told; runs of version 1 do not know them.
+    """
 
     bench: str
     variant: str
@@ -114,6 +118,8 @@ class Comparison:
     baseline_variant: str
     baseline_parameter: str
     group: str
+    change: str = ""
+    unit: str = ""
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -124,39 +130,37 @@ class Comparison:
         return self.baseline_bench, self.baseline_variant, self.baseline_parameter
 
 
-@dataclass(frozen=True)
-class StudyInfo:
+class StudyInfo(Record):
     """How one study was measured. Loads are averages over 1, 5 and 15 minutes; steal is in ms since boot, all CPUs.
 
     `groups` maps the name of each group of comparisons to the half-width of its region of practical equivalence, which is also what
-    its A/A controls have to keep. `comparisons` is None in runs that declared none; `async_cost.runs.comparisons` knows what holds then.
+    its A/A controls have to keep.
     """
 
     state: str
     baseline: str
     controls: tuple[str, ...]
-    seed: int
-    rounds: int
-    samples: int
-    warm_up_ns: int
-    trial_ns: int
+    comparisons: tuple[Comparison, ...]
+    groups: dict[str, Number]
+    seed: Count
+    rounds: Count
+    samples: Count
+    warm_up_ns: Count
+    trial_ns: Count
     started: str
     ended: str | None
-    resumed: int
-    load_before: tuple[float, ...] | None
-    load_after: tuple[float, ...] | None
-    steal_before_ms: float | None
-    steal_after_ms: float | None
+    resumed: Count
+    load_before: tuple[Number, ...] | None
+    load_after: tuple[Number, ...] | None
+    steal_before_ms: Number | None
+    steal_after_ms: Number | None
     failed: tuple[FailedVariant, ...]
-    comparisons: tuple[Comparison, ...] | None = None
-    groups: dict[str, float] = field(default_factory=lambda: {"": LIMIT})
 
 
-@dataclass(frozen=True)
-class RunInfo:
+class RunInfo(Record):
     """The whole of run.json."""
 
-    schema_version: int
+    schema_version: Count
     run_id: str
     origin: str
     profile: str
@@ -177,9 +181,7 @@ def read_run_info(path: Path) -> RunInfo:
     Raises `DataError` for torn JSON, another schema version, unknown, missing or ill-typed fields, names that could
     leave their folder or a page, an unfinished study, and code that was not compiled for measuring.
     """
-    document = _read_json(path)
-    _check_version(path, document)
-    info = _record(path, RunInfo, document, "")
+    info = read_record(path)
     _check_names(path, info)
     _check_complete(path, info)
     for study, details in info.studies.items():
@@ -188,117 +190,20 @@ def read_run_info(path: Path) -> RunInfo:
     return info
 
 
-def _read_json(path: Path) -> dict:
-    def no_duplicates(pairs: list) -> dict:
-        seen = dict(pairs)
-        if len(seen) != len(pairs):
-            raise DataError(path, "a field appears twice", "Restore the file from where it was measured")
-        return seen
-
-    def no_constant(name: str) -> None:
-        raise DataError(path, f"{name} is not a number", "An unknown fact is null")
-
-    try:
-        require_plain_file(path)
-        text = path.read_text(encoding="utf-8")
-        document = json.loads(text, object_pairs_hook=no_duplicates, parse_constant=no_constant)
-    except FileNotFoundError:
-        raise DataError(
-            path, "the file is missing", "A run's folder appears whole: restore it, or measure again"
-        ) from None
-    except OSError as error:
-        problem = f"the file cannot be read ({type(error).__name__})"
-        raise DataError(path, problem, "Restore the file from where it was measured") from None
-    except json.JSONDecodeError as error:
-        problem = "torn or invalid JSON"
-        raise DataError(path, problem, "Restore the file from where it was measured", row=error.lineno) from None
-    except (ValueError, RecursionError):  # not UTF-8, a number of thousands of digits, or thousands of brackets
-        raise DataError(path, "not JSON text", "Restore the file from where it was measured") from None
-    if not isinstance(document, dict):
-        raise DataError(path, "not a JSON object", "Restore the file from where it was measured")
-    return document
-
-
-def _check_version(path: Path, document: dict) -> None:
+def read_record(path: Path) -> RunInfo:
+    """The records of a run.json in a known version, whatever they say: of a trial run, say, that no reader of runs would take."""
+    document = read_json(path)
     version = document.get("schema_version")
-    if version != SCHEMA_VERSION or isinstance(version, bool):
-        problem = f"schema version {quoted(version)}, this package reads version {SCHEMA_VERSION}"
+    if version not in SCHEMA_VERSIONS or isinstance(version, bool):
+        known = " and ".join(map(str, SCHEMA_VERSIONS))
+        problem = f"schema version {quoted(version)}, this package reads {known}"
         raise DataError(path, problem, "Use the revision of async-cost that made the run", column="schema_version")
-
-
-def _record(path: Path, kind: object, value: object, field: str) -> object:
-    """`value` as the type `kind` (a dataclass, tuple, dict, union or plain type); `field` is its dotted name."""
-    origin = typing.get_origin(kind)
-    if origin in (types.UnionType, typing.Union):
-        return _one_of(path, typing.get_args(kind), value, field)
-    if origin is tuple:
-        if isinstance(value, list):
-            item = typing.get_args(kind)[0]
-            return tuple(_record(path, item, entry, f"{field}[{place}]") for place, entry in enumerate(value))
-    elif origin is dict:
-        if isinstance(value, dict):
-            item = typing.get_args(kind)[1]
-            return {
-                _text(path, name, field): _record(path, item, entry, f"{field}.{name}") for name, entry in value.items()
-            }
-    elif is_dataclass(kind):
-        if isinstance(value, dict):
-            return _fields(path, kind, value, field)
-    elif kind is str:
-        if isinstance(value, str):
-            return _text(path, value, field)
-    elif kind is float:
-        if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= LARGEST and isfinite(value):
-            return float(value)
-    elif type(value) is kind:
-        if kind is int and not 0 <= value <= LARGEST:
-            problem = f"{quoted(value)} is {'negative' if value < 0 else 'beyond all measure'}"
-            raise DataError(path, problem, "Restore the file from where it was measured", column=field)
-        return value
-    problem = f"{quoted(value)} is not {_kind_name(kind)}"
-    raise DataError(path, problem, "See run.json in data/README.md", column=field)
-
-
-def _one_of(path: Path, kinds: tuple, value: object, field: str) -> object:
-    if value is None and type(None) in kinds:
-        return None
-    kinds = [kind for kind in kinds if kind is not type(None)]
-    for kind in kinds[:-1]:
-        try:
-            return _record(path, kind, value, field)
-        except DataError:
-            continue
-    return _record(path, kinds[-1], value, field)
-
-
-def _fields(path: Path, kind: type, value: dict, field: str) -> object:
-    hints = typing.get_type_hints(kind)
-    names = [entry.name for entry in fields(kind)]
-    required = {entry.name for entry in fields(kind) if entry.default is entry.default_factory is MISSING}
-    prefix = f"{field}." if field else ""
-    for name in value:
-        if name not in names:
-            remedy = "Nothing is dropped silently: use the revision of async-cost that made the run"
-            raise DataError(path, f"unknown field {quoted(name)}", remedy, column=f"{prefix}{quoted(name)}")
-    for name in names:
-        if name in required and name not in value:
-            raise DataError(path, "the field is missing", "An unknown fact is null, not left out", column=prefix + name)
-    return kind(**{name: _record(path, hints[name], value[name], prefix + name) for name in names if name in value})
-
-
-def _text(path: Path, value: str, field: str) -> str:
-    if not value.isprintable() and any(not c.isprintable() for c in value):
-        problem = f"{quoted(value)} holds control characters"
-        raise DataError(path, problem, "Write plain text in one line", column=field)
-    return value
-
-
-def _kind_name(kind: object) -> str:
-    if is_dataclass(kind) or typing.get_origin(kind) is dict:
-        return "an object"
-    if typing.get_origin(kind) is tuple:
-        return "a list"
-    return {str: "text", int: "a whole number", float: "a number", bool: "true or false"}.get(kind, str(kind))
+    info = typed(path, RunInfo, document)
+    for study, details in document["studies"].items() if version > 1 else ():
+        for place, entry in enumerate(details["comparisons"]):
+            for name in sorted({"change", "unit"} - entry.keys()):
+                raise missing(path, f"studies.{study}.comparisons[{place}].{name}")
+    return info
 
 
 def _check_names(path: Path, info: RunInfo) -> None:
@@ -357,29 +262,24 @@ def _check_complete(path: Path, info: RunInfo) -> None:
 
 
 def _check_comparisons(path: Path, details: StudyInfo, field: str) -> None:
-    """A key is compared once, with another key, in a group that has a limit."""
-    remedy = "Restore the file from where it was measured"
+    """Two different keys are compared once, in a group that has a limit."""
     for name, limit in details.groups.items():
         if not 0 < limit < 1:
             problem = f"the limit {limit} of group {quoted(name)} is no share between 0 and 1"
-            raise DataError(path, problem, remedy, column=f"{field}.groups")
-    if details.comparisons is None and "" not in details.groups:
-        raise DataError(
-            path, "no comparison is declared, and there is no group '' for all", remedy, column=f"{field}.groups"
-        )
+            raise DataError(path, problem, RESTORE, column=f"{field}.groups")
     seen = set()
-    for entry in details.comparisons or ():
-        key = quoted(" / ".join(entry.key))
+    for entry in details.comparisons:
+        key, pair = quoted(" / ".join(entry.key)), (entry.key, entry.baseline)
         if entry.group not in details.groups:
             problem = f"{key} is compared in group {quoted(entry.group)}, which has no limit"
         elif entry.key == entry.baseline:
             problem = f"{key} is compared with itself"
-        elif entry.key in seen:
-            problem = f"{key} is compared twice"
+        elif pair in seen:
+            problem = f"{key} is compared twice with the same baseline"
         else:
-            seen.add(entry.key)
+            seen.add(pair)
             continue
-        raise DataError(path, problem, remedy, column=f"{field}.comparisons")
+        raise DataError(path, problem, RESTORE, column=f"{field}.comparisons")
 
 
 def _check_codegen(path: Path, codegen: Codegen) -> None:

@@ -1,0 +1,132 @@
+"""JSON files as typed records (`msgspec.Struct`): whole and of the right types, or a `DataError` that names the field."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NoReturn, TypeVar
+
+import msgspec
+
+from async_cost.errors import DataError, quoted, require_plain_file
+
+RESTORE = "Restore the file from where it was measured"
+#: What msgspec calls the types of JSON, in our words.
+TYPES = {
+    "int": "a whole number",
+    "float": "a number",
+    "str": "text",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "an object",
+}
+Kind = TypeVar("Kind")
+
+
+def read_json(path: Path) -> dict:
+    """The JSON object in a file, all of whose words are plain text. (msgspec itself lets doubled fields pass.)"""
+
+    def plain_fields(pairs: list) -> dict:
+        seen = dict(pairs)
+        if len(seen) != len(pairs):
+            raise DataError(path, "a field appears twice", RESTORE)
+        if any("`" in name for name in seen):  # it would be taken for the end of the name in messages of msgspec
+            raise DataError(path, "the name of a field holds a backquote", RESTORE)
+        return seen
+
+    def no_constant(name: str) -> NoReturn:
+        raise DataError(path, f"{name} is not a number", "An unknown fact is null")
+
+    try:
+        require_plain_file(path)
+        text = path.read_text(encoding="utf-8")
+        document = json.loads(text, object_pairs_hook=plain_fields, parse_constant=no_constant)
+        unprintable = [(field, word) for field, word in _words(document) if not word.isprintable()]
+    except FileNotFoundError:
+        remedy = "A run's folder appears whole: restore it, or measure again"
+        raise DataError(path, "the file is missing", remedy) from None
+    except OSError as error:
+        raise DataError(path, f"the file cannot be read ({type(error).__name__})", RESTORE) from None
+    except json.JSONDecodeError as error:
+        raise DataError(path, "torn or invalid JSON", RESTORE, row=error.lineno) from None
+    except (ValueError, RecursionError):  # not UTF-8, a number of thousands of digits, or thousands of brackets
+        raise DataError(path, "not JSON text", RESTORE) from None
+    if not isinstance(document, dict):
+        raise DataError(path, "not a JSON object", RESTORE)
+    for field, word in unprintable[:1]:
+        problem = f"{quoted(word)} holds control characters"
+        raise DataError(path, problem, "Write plain text in one line", column=field)
+    return document
+
+
+def _words(value: object, field: str = "") -> Iterator[tuple[str, str]]:
+    """All texts in a JSON value, names of fields included, each with the dotted name of its field."""
+    if isinstance(value, str):
+        yield field, value
+    elif isinstance(value, list):
+        for place, entry in enumerate(value):
+            yield from _words(entry, f"{field}[{place}]")
+    elif isinstance(value, dict):
+        for name, entry in value.items():
+            yield field, name
+            yield from _words(entry, _dotted(field, name))
+
+
+def typed(path: Path, kind: type[Kind], document: dict) -> Kind:
+    """`document`, which was read from `path`, as a record. What msgspec says against it is said in our words."""
+    try:
+        return msgspec.convert(document, kind)
+    except msgspec.ValidationError as error:
+        message = str(error)
+    said, _, place = message.removesuffix("`").partition(" - at `$")
+    field, value = _find(kind, document, place, message)
+    what, _, name = said.removesuffix("`").partition(" field `")
+    if what == "Object missing required":
+        raise missing(path, _dotted(field, name))
+    if what == "Object contains unknown":
+        remedy = "Nothing is dropped silently: use the revision of async-cost that made the run"
+        raise DataError(path, f"unknown field {quoted(name)}", remedy, column=_dotted(field, quoted(name)))
+    if ", got " not in said:
+        raise DataError(path, f"{quoted(value)} is out of range", RESTORE, column=field)
+    wanted = " or ".join(TYPES.get(word, word) for word in re.findall(r"\w+", said.split("`")[1]))
+    problem, remedy = f"{quoted(value)} is not {wanted}", "See data/README.md, or measure again"
+    raise DataError(path, problem, remedy, column=field)
+
+
+def missing(path: Path, field: str) -> DataError:
+    """The refusal of a record that lacks `field`."""
+    remedy = "An unknown fact is null, not left out; a run from before there was such a field has to be measured again"
+    return DataError(path, "the field is missing", remedy, column=field)
+
+
+def _find(kind: type, document: dict, place: str, message: str) -> tuple[str, object]:
+    """The dotted name of what msgspec calls `place`, and its value.
+
+    For an entry of a mapping msgspec says `[...]`: it is the one that `message` is about even when the mapping holds nothing else.
+    """
+    field, value = "", document
+    for step in re.findall(r"\w+|\.\.\.", place):
+        if isinstance(value, list):
+            field, value = f"{field}[{step}]", value[int(step)]
+            continue
+        if step == "...":
+            step = next(
+                name for name, entry in dict(value).items() if _alone(kind, document, value, name, entry) == message
+            )
+        field, value = _dotted(field, step), value[step]
+    return field, value
+
+
+def _alone(kind: type, document: dict, mapping: dict, name: str, entry: object) -> str:
+    """What msgspec says of `document` when `mapping`, a part of it, holds this entry and nothing else."""
+    mapping.clear()
+    mapping[name] = entry
+    try:
+        msgspec.convert(document, kind)
+    except msgspec.ValidationError as error:
+        return str(error)
+    return ""
+
+
+def _dotted(field: str, name: str) -> str:
+    return f"{field}.{name}" if field else name

@@ -1,0 +1,129 @@
+"""run.json is read by one decoder: what it refuses, it refuses in our words, with the field and a remedy."""
+
+import json
+
+import pytest
+
+from async_cost.errors import DataError
+from async_cost.paths import repository_root, runs_root
+from async_cost.runs.record import read_record, read_run_info
+from async_cost.runs.run import find_runs
+
+PAIR = {"baseline_bench": "b", "baseline_variant": "v", "baseline_parameter": "", "group": ""}
+KEY = {"bench": "b", "variant": "w", "parameter": ""}
+WORDS = {"change": "a box", "unit": "request"}
+
+
+@pytest.fixture
+def document() -> dict:
+    """A run.json of version 2 with two studies."""
+    (newest, *_) = (
+        json.loads((run / "run.json").read_text()) for run in find_runs(repository_root() / "data" / "runs")
+    )
+    study = next(iter(newest["studies"].values())) | {"groups": {"": 0.01}, "comparisons": [KEY | PAIR | WORDS]}
+    return newest | {"schema_version": 2, "studies": {name: json.loads(json.dumps(study)) for name in ("one", "two")}}
+
+
+@pytest.fixture
+def refused(document, tmp_path):
+    """What is said of the document, changed at a place."""
+
+    def refusal(*place, value) -> DataError:
+        part = document
+        for step in place[:-1]:
+            part = part[step]
+        part[place[-1]] = value
+        with pytest.raises(DataError) as caught:
+            read(document, tmp_path)
+        return caught.value
+
+    return refusal
+
+
+def read(document, folder):
+    folder = folder / document["run_id"]
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "run.json").write_text(json.dumps(document))
+    return read_run_info(folder / "run.json")
+
+
+def test_all_committed_runs_are_read():
+    for run in find_runs(runs_root()):
+        info = read_run_info(run / "run.json")
+        assert all(details.comparisons and details.groups for details in info.studies.values())
+
+
+def test_a_run_of_version_1_has_no_words_about_its_comparisons(document, tmp_path):
+    (comparison,) = read(document, tmp_path).studies["one"].comparisons
+    assert (comparison.change, comparison.unit) == ("a box", "request")
+    assert (comparison.key, comparison.baseline) == (("b", "w", ""), ("b", "v", ""))
+    for details in document["studies"].values():
+        details["comparisons"] = [KEY | PAIR]
+    info = read(document | {"schema_version": 1}, tmp_path)
+    assert info.schema_version == 1 and info.studies["one"].comparisons[0].change == ""
+    with pytest.raises(DataError, match=r"studies\.one\.comparisons\[0\]\.change: the field is missing"):
+        read(document, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "field", "problem"),
+    [
+        (("machine", "logical_cores"), "two", "machine.logical_cores", "'two' is not a whole number or null"),
+        (("machine", "logical_cores"), True, "machine.logical_cores", "True is not a whole number or null"),
+        (("machine", "logical_cores"), -1, "machine.logical_cores", "-1 is out of range"),
+        (("machine", "caches", 1, "bytes"), 2**63, "machine.caches[1].bytes", f"{2**63} is out of range"),
+        (("machine", "caches"), {}, "machine.caches", "{} is not a list or null"),
+        (("machine", "owner"), "me", "machine.'owner'", "unknown field 'owner'"),
+        (("owner - at $.x",), "me", "'owner - at $.x'", "unknown field 'owner - at $.x'"),
+        (("crates", "slab"), 4, "crates.slab", "4 is not text or a list"),
+        (("git",), [], "git", "[] is not an object or null"),
+        (("studies", "two", "rounds"), 1.5, "studies.two.rounds", "1.5 is not a whole number"),
+        (("studies", "two", "groups", ""), "1 %", "studies.two.groups.", "'1 %' is not a number"),
+        (("studies", "two", "load_after"), [1, 10**400], "studies.two.load_after[1]", "is out of range"),
+        (("studies", "two", "comparisons"), None, "studies.two.comparisons", "None is not a list"),
+        (("studies", "two", "failed"), [{"bench": ""}], "studies.two.failed[0].variant", "the field is missing"),
+        (("studies", "two", "controls"), ["a\nb"], "studies.two.controls[0]", "holds control characters"),
+        (("machine", "a\tb"), 1, "machine", "holds control characters"),
+        (("a`b",), 1, None, "the name of a field holds a backquote"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_field(refused, place, value, field, problem):
+    error = refused(*place, value=value)
+    assert error.column == field
+    assert problem in error.problem
+
+
+@pytest.mark.parametrize("field", ["comparisons", "groups"])
+def test_a_run_that_does_not_say_what_it_compares_is_to_be_measured_again(document, tmp_path, field):
+    del document["studies"]["one"][field]
+    with pytest.raises(DataError, match=rf"studies\.one\.{field}: the field is missing.*measured again"):
+        read(document, tmp_path)
+
+
+def test_a_key_may_be_compared_with_several_baselines_but_with_each_once(document, refused):
+    other = KEY | PAIR | WORDS | {"baseline_variant": "another"}
+    several = [KEY | PAIR | WORDS, other]
+    assert "compared twice" in refused("studies", "one", "comparisons", value=[*several, other]).problem
+    itself = other | {"baseline_variant": "w"}
+    assert "with itself" in refused("studies", "one", "comparisons", value=[*several, itself]).problem
+    stranger = other | {"group": "none"}
+    assert "has no limit" in refused("studies", "one", "comparisons", value=[stranger]).problem
+
+
+def test_several_baselines_are_read(document, tmp_path):
+    document["studies"]["one"]["comparisons"].append(KEY | PAIR | WORDS | {"baseline_variant": "another"})
+    assert len(read(document, tmp_path).studies["one"].comparisons) == 2
+
+
+def test_the_line_where_json_is_torn_is_named(tmp_path):
+    (tmp_path / "run.json").write_text('{"schema_version": 2,\n"run_id":\n')
+    with pytest.raises(DataError, match=r"run\.json, line 3: torn or invalid JSON"):
+        read_record(tmp_path / "run.json")
+
+
+def test_a_record_is_no_run_yet(document, tmp_path):
+    """What experiments measure has a profile of its own and may be compiled for debugging."""
+    document["profile"], document["codegen"]["opt_level"] = "test", 0
+    with pytest.raises(DataError, match="profile"):
+        read(document, tmp_path)
+    assert read_record(tmp_path / document["run_id"] / "run.json").codegen.opt_level == 0
