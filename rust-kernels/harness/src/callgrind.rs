@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crate::bencher::{self, Mode};
+use crate::bencher;
 use crate::progress::Progress;
 use crate::study::Variant;
 use crate::{Error, Study};
@@ -53,8 +53,8 @@ pub(crate) fn run_variants(study: &Study) -> Result<bool, Error> {
     for (done, index) in (0..).zip(indices) {
         let Variant { key, function, .. } = &variants[index];
         // In this process, isolated or not: callgrind would number the files of every child anew.
-        let mode = Mode::Counted { around: counted_iteration, times: 1 };
-        bencher::call(&**function, mode).map_err(|trouble| study.trouble(key, trouble))?;
+        bencher::call(&**function, &mut |workload| workload.counted(counted_iteration, 1))
+            .map_err(|trouble| study.trouble(key, trouble))?;
         progress.trial(done);
     }
     progress.finish();

@@ -27,7 +27,7 @@ use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use crate::bencher::{self, Mode};
+use crate::bencher;
 use crate::callgrind;
 use crate::codegen::Codegen;
 use crate::measure::counts_file;
@@ -177,11 +177,10 @@ fn require_allocator() -> Result<(), Error> {
 }
 
 fn allocations(study: &Study, variant: &Variant) -> Result<Vec<Count>, Error> {
-    let mode = Mode::Counted { around, times: 2 };
     // The numbers are taken where the variant runs, which may be another process.
     let count = || {
         take_counted();
-        bencher::call(&*variant.function, mode)?;
+        bencher::call(&*variant.function, &mut |workload| workload.counted(around, 2))?;
         Ok(take_counted())
     };
     let counted = study.shielded(count).map_err(|trouble| study.trouble(&variant.key, trouble))?;

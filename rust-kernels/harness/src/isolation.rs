@@ -4,7 +4,7 @@
 //! thread only. Hence a process that starts threads of its own must not fork any more: the copy would wait for
 //! threads that it does not have, and a pool that this process has started would be a pool without workers there.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::{panics, silence};
+use crate::panics;
 
 /// Runs `work` in a forked child process and returns its result.
 ///
@@ -38,7 +38,7 @@ pub fn isolated<T: Serialize + DeserializeOwned>(
         Ok(None) => {
             drop(reader);
             die_with(parent);
-            silence::for_good();
+            detach();
             let result = catch_unwind(AssertUnwindSafe(work));
             send(writer, result.map_err(|payload| panics::message(payload.as_ref())))
         }
@@ -135,6 +135,18 @@ fn die_with(parent: u32) {
     // The parent may have ended before that.
     if std::os::unix::process::parent_id() != parent {
         leave();
+    }
+}
+
+/// Closes the standard streams of the child: they belong to the parent, which may talk to a notebook kernel through them.
+fn detach() {
+    // Where there is no /dev/null, the child prints beside its parent.
+    let Ok(nowhere) = OpenOptions::new().read(true).write(true).open("/dev/null") else {
+        return;
+    };
+    for stream in [libc::STDIN_FILENO, libc::STDOUT_FILENO, libc::STDERR_FILENO] {
+        // SAFETY: `nowhere` is open; dup2 replaces `stream` in one step and touches no memory.
+        unsafe { libc::dup2(nowhere.as_raw_fd(), stream) };
     }
 }
 

@@ -6,9 +6,9 @@
 //! crate keeps every sample.
 //!
 //! # What is measured
-//! One trial of [`Bencher::iter`] or [`Bencher::iter_custom`] is one Criterion benchmark of ten samples with
-//! equal numbers of iterations (flat sampling), after a warm-up whose calls are not recorded. [`Profile`]
-//! sets the times. [`Study::samples`] asks for fewer samples, which a loop of our own takes in the same way.
+//! One trial of [`Bencher::iter`] or [`Bencher::iter_custom`] is ten samples with equal numbers of iterations, after a
+//! warm-up that doubles its iterations from call to call and is not recorded. [`Profile`] sets the times,
+//! [`Study::samples`] another number of samples.
 //! [`Study::isolated`] gives each trial a process of its own, so that a hang or a crash fails its variant only.
 //!
 //! # Where a run goes
@@ -34,7 +34,7 @@
 //! A dev build, which all cells of a notebook are, is only measured when it was told to compile like `cargo
 //! bench`; [`Error::Gate`] says how to tell it.
 //!
-//! Reading order of the source: `study`, `bencher`, `measure`, then `engine` (one trial), `rounds` (the
+//! Reading order of the source: `study`, `bencher`, `measure`, then `trial`, `rounds` (the
 //! order), `isolation`, `timings`, `metrics` and `counts` (the files), `run` and `info` (the folder and run.json), `machine`,
 //! `codegen`, `kernel` and `repository` (provenance). `proof` and `counting` stand apart.
 
@@ -46,7 +46,6 @@ mod clock;
 mod codegen;
 pub mod counting;
 mod counts;
-mod engine;
 mod error;
 mod gate;
 mod info;
@@ -66,11 +65,12 @@ mod repository;
 mod resources;
 mod rounds;
 mod run;
-mod silence;
+mod sample;
 mod study;
 mod timings;
+mod trial;
 
-pub use bencher::{Bencher, Sample};
+pub use bencher::Bencher;
 pub use error::Error;
 pub use isolation::isolated;
 pub use key::Key;
@@ -78,4 +78,5 @@ pub use outcome::{Failure, Line, Outcome};
 pub use profile::Profile;
 pub use program::main;
 pub use proof::{Counts, UnequalWork, prove, stop};
+pub use sample::Sample;
 pub use study::{Comparison, Study};

@@ -1,18 +1,18 @@
 //! From a study to a run: rounds of trials, each round written as a whole.
 
-use std::rc::Rc;
 use std::time::Instant;
 
-use crate::bencher::{self, Mode, Sample, Trouble};
+use crate::bencher::Trouble;
 use crate::codegen::Codegen;
-use crate::engine::{Engine, Trial};
 use crate::info::{Settings, State, StudyInfo};
 use crate::metrics::{self, Metrics};
 use crate::outcome::Outcome;
 use crate::progress::Progress;
 use crate::run::Run;
+use crate::sample::Sample;
 use crate::study::Variant;
 use crate::timings::{self, Plan, Timings};
+use crate::trial::Trial;
 use crate::{Error, Key, Profile, Study, counts, gate, kernel, repository, rounds};
 
 /// Measures a study. See [`Study::measure`].
@@ -113,7 +113,6 @@ impl Measurement<'_> {
         };
         let (mut times, mut metrics, first) = self.open(plan)?;
 
-        let engine = Rc::new(Engine::new(self.profile.warm_up, self.profile.trial));
         let waiting = kernel::Waiting::begin();
         let mut progress = self.progress();
         progress.begin(first, self.variants.len());
@@ -124,7 +123,7 @@ impl Measurement<'_> {
                     return Err(Error::Abandoned);
                 }
                 if !failed[index] {
-                    match self.trial(&engine, &mut metrics, index)? {
+                    match self.trial(&mut metrics, index)? {
                         Some(samples) => {
                             let (study, key) = (self.study.name(), &keys[index]);
                             rows.extend(timings::rows(study, key, round, position, &samples));
@@ -167,15 +166,11 @@ impl Measurement<'_> {
 
     /// Measures one trial. A failure is written to run.json before the round, so that no round seems whole
     /// without reason.
-    fn trial(
-        &mut self,
-        engine: &Rc<Engine>,
-        metrics: &mut Metrics,
-        index: usize,
-    ) -> Result<Option<Vec<Sample>>, Error> {
+    fn trial(&mut self, metrics: &mut Metrics, index: usize) -> Result<Option<Vec<Sample>>, Error> {
         let Variant { key, function, samples, resources } = &self.variants[index];
-        let trial = Trial { engine: Rc::clone(engine), samples: *samples, resources: *resources };
-        let outcome = self.study.shielded(|| bencher::call(&**function, Mode::Trial(Rc::new(trial))));
+        let &Profile { warm_up, trial: time, .. } = self.profile;
+        let trial = Trial { warm_up, time, samples: *samples, resources: *resources };
+        let outcome = self.study.shielded(|| trial.run(&**function));
         let accepted = outcome.and_then(|samples| match metrics.accept(key, &samples) {
             Ok(()) => Ok(samples),
             Err(change) => Err(Trouble::Failed(change)),

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::bencher::Sample;
+use crate::sample::Sample;
 use crate::timings::complete_rows;
 use crate::{Error, Key};
 

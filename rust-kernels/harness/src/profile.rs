@@ -4,13 +4,16 @@ use std::time::Duration;
 
 use crate::Error;
 
-/// Samples of one trial, unless a study wants fewer: the least that Criterion accepts. More rounds tell more than more samples, because
-/// the machine drifts between rounds and hardly within one.
-pub const SAMPLES: usize = 10;
+/// Samples of one trial, unless a study says otherwise. More rounds tell more than more samples, because the machine drifts
+/// between rounds and hardly within one.
+pub(crate) const SAMPLES: usize = 10;
+
+/// As many samples of one trial as a study may ask for.
+pub(crate) const MOST_SAMPLES: usize = 100;
 
 /// How many rounds to measure and how long each trial lasts.
 ///
-/// A round takes about `variants x (warm_up + trial)`; Criterion's doubling warm-up may take up to twice
+/// A round takes about `variants x (warm_up + trial)`; the warm-up, which doubles its iterations, may take up to twice
 /// `warm_up`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Profile {

@@ -7,15 +7,12 @@ use std::time::Duration;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::bencher::{self, Mode, Trouble};
+use crate::bencher::{self, Function, Trouble};
 use crate::info::Settings;
 use crate::key::{validate_change, validate_word};
 use crate::outcome::Outcome;
-use crate::profile::SAMPLES;
+use crate::profile::{MOST_SAMPLES, SAMPLES};
 use crate::{Bencher, Error, Key, Profile, UnequalWork, isolation};
-
-/// Sets a variant up and hands its workload to the bencher.
-pub(crate) type Function = Rc<dyn Fn(&mut Bencher)>;
 
 /// An exact count of one variant, per iteration.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,7 +57,7 @@ struct Declared {
 /// A variant as it was added.
 struct Bench {
     key: Key,
-    function: Function,
+    function: Rc<Function<'static>>,
     group: Group,
     unit: String,
     samples: usize,
@@ -127,7 +124,7 @@ pub struct Study {
 /// A variant ready to be run.
 pub(crate) struct Variant {
     pub(crate) key: Key,
-    pub(crate) function: Function,
+    pub(crate) function: Rc<Function<'static>>,
     pub(crate) samples: usize,
     /// Whether its samples say what the process used meanwhile.
     pub(crate) resources: bool,
@@ -253,9 +250,8 @@ impl Study {
         self.rounds(quick, standard, thorough)
     }
 
-    /// Takes so many samples in each trial of the variants that are added from here on, 1 to 10; 10 at the beginning.
-    /// For workloads of which one iteration lasts about as long as a trial. Below 10, Criterion's least, the harness's own
-    /// loop takes them: it warms up and chooses iterations as Criterion does.
+    /// Takes so many samples in each trial of the variants that are added from here on, 1 to 100; 10 at the beginning.
+    /// Fewer are for workloads of which one iteration lasts about as long as a trial.
     pub fn samples(mut self, samples: u32) -> Self {
         self.samples = samples as usize;
         self
@@ -328,7 +324,7 @@ impl Study {
         let variants = self.variants()?;
         let variant = variants.iter().find(|variant| variant.key == *key);
         let variant = variant.ok_or_else(|| self.wrong(format!("there is no variant {key}")))?;
-        self.shielded(|| bencher::call(&*variant.function, Mode::Once).map(drop))
+        self.shielded(|| bencher::call(&*variant.function, &mut |workload| workload.single(|run| run())))
             .map_err(|trouble| self.trouble(key, trouble))
     }
 
@@ -415,8 +411,9 @@ impl Study {
         self.check_baseline()?;
         self.compared()?;
         self.groups()?;
-        if let Some(bench) = self.benches.iter().find(|bench| !(1..=SAMPLES).contains(&bench.samples)) {
-            let reason = format!("{} has {} samples; 1 to {SAMPLES} are possible", bench.key, bench.samples);
+        if let Some(bench) = self.benches.iter().find(|bench| !(1..=MOST_SAMPLES).contains(&bench.samples)) {
+            let reason =
+                format!("{} has {} samples; 1 to {MOST_SAMPLES} are possible", bench.key, bench.samples);
             return Err(self.wrong(reason));
         }
         if let Some(bench) = self.benches.iter().find(|bench| !is_unit(&bench.unit)) {
@@ -816,10 +813,12 @@ mod tests {
     fn rounds_and_samples_are_those_of_the_study() {
         let key = Key::new("b", "a", "");
         let study = |samples| Study::new("s").samples(samples).bench(key.clone(), nothing);
-        for samples in [0, 11] {
+        for samples in [0, 101] {
             assert!(refusal(study(samples)).contains("samples"));
         }
-        assert_eq!(study(1).variants().expect("sound")[0].samples, 1);
+        for samples in [1, 100] {
+            assert_eq!(study(samples).variants().expect("sound")[0].samples, samples as usize);
+        }
         let rounds = |study: &Study| {
             [Profile::quick(), Profile::standard(), Profile::thorough()].map(|p| study.profile(&p).rounds)
         };

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::bencher::Sample;
+use crate::sample::Sample;
 use crate::{Error, Key, rounds};
 
 /// First line of the file.

@@ -24,7 +24,7 @@ fn rows(repository: &Repository) -> Vec<String> {
 fn a_panic_is_recorded_and_the_others_go_on() {
     let repository = Repository::new();
     let done = output(&repository, &["measure", "3", "panic"]);
-    assert_eq!(String::from_utf8_lossy(&done.stderr), "", "panics and Criterion are silent");
+    assert_eq!(String::from_utf8_lossy(&done.stderr), "", "panics are silent");
     let text = succeed(done);
     assert!(text.contains("left out: sum/faulty@items=100"), "{text}");
     let failed = &info(&repository)["studies"]["fixture"]["failed"];
