@@ -3329,6 +3329,8 @@ fn expected_of_root(wait: RootWait, calls: u64, n: usize) -> Option<Counts> {
 const BATCH: usize = 100;
 /// The translated design, with which all others are compared.
 const EVENT_LOOP: &str = "event loop";
+/// A regular procedure.
+const PROCEDURE: &str = "call_methods/proc.call";
 /// Styles of the first table.
 const INVOCATIONS: [(&str, Style); 4] = [
     ("call_methods/conproc.call", Style::Call),
@@ -3395,7 +3397,7 @@ fn invocations() -> Vec<Subject> {
         ("closure", [closure::<Timed> as World, closure::<Counted>]),
         ("boxed closure", [boxed_closure::<Timed>, boxed_closure::<Counted>]),
     ] {
-        all.push(unlike(subject("call_methods/proc.call", variant, call, worlds), nothing.clone()));
+        all.push(unlike(subject(PROCEDURE, variant, call, worlds), nothing.clone()));
     }
     all
 }
@@ -3631,10 +3633,6 @@ pub fn prove(subject: &Subject, limit: Duration) -> Result<Counts, UnequalWork> 
 // On one thread a batch is a computation, and two measurements of the same thing should agree within 3 %; where the
 // system is asked for readiness or the time in every call, within 5 %. Nobody chooses a style for less.
 // Each family of subjects is a group with a control: the translated design, measured a second time.
-//
-// What is compared with what? A variant with the translated design, in the same bench under the same load; the
-// styles of that design with `call` in the first table and with `call_nonblock` in the third; kinds of waits with the
-// wait for a time; and waiting among others with waiting alone.
 
 // %%
 /// The group of comparisons that a subject belongs to, and the half-width of what counts as equal there.
@@ -3650,28 +3648,147 @@ fn group(subject: &Subject) -> (&'static str, f64) {
 /// The subjects that are measured a second time, one for each group.
 const CONTROLLED: [&str; 4] = [INVOCATIONS[0].0, WAIT, READINESS[0].0, CALLS[1].1];
 
-/// What a subject is compared with: nothing where there is none of these, or where batches differ.
-fn baseline(subject: &Subject, keys: &[Key]) -> Option<Key> {
-    let of_table = match subject.bench {
-        bench if bench.starts_with("call_methods/") => INVOCATIONS[0].0,
-        bench if bench.starts_with("wait_methods/") => WAIT,
-        _ if subject.load.kind == Kind::Empty => CALLS[1].0,
-        _ => CALLS[1].1,
+// %% [markdown]
+// What is compared with what? First each variant with the translated design, in the same bench under the same load. Fibers differ
+// from it in their wakers, too, so they are also compared with the design that has none.
+
+// %%
+/// The first, what it is compared with, and what changes.
+type Compared = (Key, Key, String);
+
+/// What a variant changes in the translated design.
+fn change(variant: &str) -> String {
+    let told = match variant {
+        "event loop + fresh boxes" => "a fresh box in the place of a pooled slot",
+        "event loop + index wakers" => "index wakers",
+        "event loop + no wakers" => "no wakers",
+        "event loop + inline" => "no slot: the future is polled where it stands",
+        "event loop + eager handles" => "an eager handle in the place of a lazy one",
+        "event loop + heap" => "a heap in the place of a sorted vector",
+        "event loop + tree" => "a tree in the place of a sorted vector",
+        "event loop + kept" => "registrations that are kept",
+        "event loop + epoll" => "plain epoll",
+        "event loop + epoll + kept" => "plain epoll, registrations that are kept",
+        "fibers" => "fibers without wakers in the place of futures",
+        "fibers + fresh stacks" => "fibers without wakers, on fresh stacks, in the place of futures",
+        "closure" => "a regular procedure that the compiler knows",
+        "boxed closure" => "a regular procedure behind a pointer",
+        other => return format!("{other} in the place of the translated loop"),
     };
-    let ours = |bench, parameter: &str| Key::new(bench, EVENT_LOOP, parameter);
-    let (bench, parameter) = (subject.bench, subject.parameter.as_str());
-    let alone = format!("batch={BATCH}");
-    let candidates = if subject.variant != EVENT_LOOP {
-        vec![ours(bench, parameter), ours(of_table, parameter)]
-    } else if subject.load.batch != BATCH {
-        vec![ours(of_table, parameter)]
-    } else if subject.load.beside > 0 {
-        vec![ours(bench, &alone)]
-    } else {
-        vec![ours(of_table, parameter), ours(bench, &alone)]
+    told.to_owned()
+}
+
+/// A variant beside the design, or beside another that is nearer to it.
+fn beside_the_design(subject: &Subject) -> Vec<Compared> {
+    // A regular procedure is in a bench of its own.
+    let bench = if subject.bench == PROCEDURE { INVOCATIONS[0].0 } else { subject.bench };
+    let beside = |variant: &str, change: &str| {
+        (subject.key(), Key::new(bench, variant, subject.parameter.as_str()), change.to_owned())
     };
-    let itself = subject.key();
-    candidates.into_iter().find(|key| keys.contains(key) && *key != itself)
+    let mut all = vec![beside(EVENT_LOOP, &change(subject.variant))];
+    all.extend(match subject.variant {
+        "fibers" => Some(beside("event loop + no wakers", "a fiber in the place of a boxed future")),
+        "fibers + fresh stacks" => Some(beside("fibers", "a fresh stack in the place of a pooled fiber")),
+        "boxed closure" => Some(beside("fibers", "a regular procedure behind a pointer")),
+        _ => None,
+    });
+    all
+}
+
+// %% [markdown]
+// Then style with style. The published tables have a style that the others are told by: `call` in the first, `call_nonblock` in the third. Advice
+// needs every style beside every other, for a callee that waits once and for one that does not, on every executor.
+
+// %%
+/// The styles of a table, the one first that others are told by.
+const TABLES: [[&str; 4]; 3] = [
+    [INVOCATIONS[0].0, INVOCATIONS[1].0, INVOCATIONS[2].0, INVOCATIONS[3].0],
+    [CALLS[1].0, CALLS[0].0, CALLS[2].0, CALLS[3].0],
+    [CALLS[1].1, CALLS[0].1, CALLS[2].1, CALLS[3].1],
+];
+
+/// A style beside others of its table, with the same executor under the same load.
+fn beside_other_styles(subject: &Subject) -> Vec<Compared> {
+    let place_in = |table: &[&str; 4]| table.iter().position(|bench| *bench == subject.bench);
+    let Some((number, place)) =
+        TABLES.iter().enumerate().find_map(|(number, table)| Some((number, place_in(table)?)))
+    else {
+        return vec![];
+    };
+    let Load { kind, batch, waits, .. } = subject.load;
+    let to_choose = batch == BATCH && waits <= 1 && kind != Kind::Readable;
+    let others = match subject.variant {
+        variant if variant.contains(" + ") => 0,
+        _ if number > 0 && to_choose => place,
+        EVENT_LOOP => place.min(1),
+        "fibers" if number == 0 => place.min(1),
+        _ => 0,
+    };
+    let style = |bench: &'static str| bench.rsplit(['/', '.', ' ']).next().unwrap_or(bench);
+    let beside = |other: &'static str| {
+        let told = format!("`{}` instead of `{}`", style(subject.bench), style(other));
+        (subject.key(), Key::new(other, subject.variant, subject.parameter.as_str()), told)
+    };
+    TABLES[number][..others].iter().copied().map(beside).collect()
+}
+
+// %% [markdown]
+// And load with load: kinds of waits with the wait for a time, waiting among others with waiting alone, batches of other sizes with the
+// published one, a callee that waits ten times with one that waits once.
+
+// %%
+/// A load beside the published one, or a wait beside the wait for a time.
+fn beside_the_published_load(subject: &Subject) -> Option<Compared> {
+    let Subject { bench, variant, load, .. } = subject;
+    let published = format!("batch={BATCH}");
+    let itself = |told: String| Some((subject.key(), Key::new(*bench, *variant, published.as_str()), told));
+    let ours = *variant == EVENT_LOOP;
+    match load.root {
+        _ if load.beside > 0 => itself(format!("among {} others", load.beside)),
+        RootWait::Yield => itself("a bare yield instead of a timer".to_owned()),
+        RootWait::Ready(_) | RootWait::Kept(_) => {
+            let way = variant.strip_prefix("event loop + ").map_or(String::new(), |way| format!(", {way}"));
+            let kind = bench.trim_start_matches("wait_methods/");
+            let told = format!("`{kind}`{way} instead of a timer");
+            Some((subject.key(), Key::new(WAIT, EVENT_LOOP, published.as_str()), told))
+        }
+        RootWait::Due if load.waits > 1 => itself(format!("{} waits instead of one", load.waits)),
+        RootWait::Due if ours && load.batch != BATCH => {
+            itself(format!("batches of {} instead of {BATCH}", load.batch))
+        }
+        RootWait::Due if ours && *bench == CALLS[1].1 && load.kind != Kind::Due => {
+            let kind = if load.kind == Kind::Yield { "a yield" } else { "a descriptor that is ready" };
+            itself(format!("{kind} instead of a timer"))
+        }
+        RootWait::Due => None,
+    }
+}
+
+// %% [markdown]
+// A few claims compare something else.
+
+// %%
+/// Benches of the translated design that the document compares with each other, besides.
+const CLAIMED: [(&str, &str, &str); 4] = [
+    (INVOCATIONS[3].0, INVOCATIONS[2].0, "`call_and_forget` instead of `call_detached`"),
+    (INVOCATIONS[3].0, INVOCATIONS[1].0, "`call_and_forget` instead of `call_nonblock`"),
+    (READINESS[0].0, READINESS[1].0, "`await_readable` instead of `await_writable`"),
+    (CALLS[1].1, CALLS[1].0, "a callee that waits"),
+];
+
+/// Everything that is compared.
+fn comparisons(subjects: &[Subject]) -> Vec<Compared> {
+    let mut all = vec![];
+    for subject in subjects {
+        all.extend(beside_the_design(subject));
+        all.extend(beside_other_styles(subject));
+        all.extend(beside_the_published_load(subject));
+    }
+    let published = |bench| Key::new(bench, EVENT_LOOP, format!("batch={BATCH}"));
+    all.extend(CLAIMED.map(|(one, other, told)| (published(one), published(other), told.to_owned())));
+    let keys: Vec<Key> = subjects.iter().map(Subject::key).collect();
+    all.retain(|(one, other, _)| one != other && keys.contains(other));
+    all
 }
 
 // %%
@@ -3679,20 +3796,21 @@ fn baseline(subject: &Subject, keys: &[Key]) -> Option<Key> {
 #[inline]
 pub fn study() -> Study {
     let subjects = subjects();
-    let keys: Vec<Key> = subjects.iter().map(Subject::key).collect();
     let mut study = Study::new("call-styles").rounds(6, 120, 300).samples(2).isolated(LIMIT);
     for subject in &subjects {
         let (key, load, world) = (subject.key(), subject.load, subject.worlds[0]);
         let proof = prove(subject, LIMIT);
         let counts = proof.clone().unwrap_or_default();
         let (group, limit) = group(subject);
-        study = study.group(group, limit).proven(key.clone(), proof, move |bencher: &mut Bencher| {
-            world(load, &mut |iterate| {
-                bencher.iter(&mut || {
-                    black_box(iterate());
+        let unit = if subject.bench.starts_with("wait_methods") { "wait" } else { "call" };
+        study =
+            study.group(group, limit).unit(unit).proven(key.clone(), proof, move |bencher: &mut Bencher| {
+                world(load, &mut |iterate| {
+                    bencher.iter(&mut || {
+                        black_box(iterate());
+                    });
                 });
             });
-        });
         study = study.count(key.clone(), "units", load.batch as u64);
         for (counter, value) in counts {
             // The executors of others are silent about everything but the procedures.
@@ -3703,16 +3821,15 @@ pub fn study() -> Study {
                 study = study.count(key.clone(), counter, value);
             }
         }
-        if let Some(baseline) = baseline(subject, &keys) {
-            let change = format!("`{key}` instead of `{baseline}`");
-            study = study.compare(key.clone(), baseline, change);
-        }
         if subject.variant == EVENT_LOOP
             && subject.parameter == format!("batch={BATCH}")
             && CONTROLLED.contains(&subject.bench)
         {
             study = study.control_of(key);
         }
+    }
+    for (one, other, change) in comparisons(&subjects) {
+        study = study.compare(one, other, change);
     }
     study
 }
