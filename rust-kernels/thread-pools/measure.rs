@@ -2083,32 +2083,34 @@ fn unit(kind: Kind) -> &'static str {
 }
 
 // %% [markdown]
-// What is compared with what? Ours with their originals, under every load. Where all jobs are awaited and do nothing, and in small bursts, every
-// pool with our work stealing; where they work, with no pool at all, and so is the neighbour. In bursts of all sizes, pools that differ in
-// one thing.
+// What is compared with what? Ours with their originals, under every load. Every pool with our work stealing where all jobs are
+// awaited and do nothing, and in small bursts; with no pool at all where jobs work, and so is the neighbour. In larger bursts, pools
+// that differ in one thing.
 
 // %%
 /// With what a pool is compared under its load.
 fn rivals(cell: &Row) -> Vec<&'static str> {
     let name = cell.variant.name;
     let of_the_field = [RAYON, FUTURES, BLOCKING].iter().any(|variant| variant.name == name);
-    let in_one_thing = match name {
-        "CBCP" => vec![TP.name, CBWP.name],
-        "CBWP (ws-no-park)" => vec![CBWP.name],
-        _ if of_the_field => vec![CBWP.name],
-        _ => vec![],
-    };
-    let others = match cell.kind {
+    let (stealing, nothing) = match cell.kind {
         Kind::Idle => return vec![],
         Kind::Neighbour => return vec![NO_POOL.name],
-        Kind::Published => vec![],
-        Kind::All(0) => vec![CBWP.name],
-        Kind::All(_) if of_the_field => vec![CBWP.name, NO_POOL.name],
-        Kind::All(_) => vec![NO_POOL.name],
-        Kind::WholeBurst(_) if cell.load.amplification == 1 && name != CBCP.name => vec![CBWP.name],
-        Kind::LastOfBurst(_) | Kind::WholeBurst(_) => in_one_thing,
+        Kind::Published => (false, false),
+        Kind::All(steps) => (steps == 0 || of_the_field, steps > 0),
+        Kind::WholeBurst(_) if cell.load.amplification == 1 => (true, false),
+        Kind::LastOfBurst(_) | Kind::WholeBurst(_) => {
+            ([CBCP.name, NEVER_PARK.name].contains(&name) || of_the_field, false)
+        }
     };
-    original(name).into_iter().chain(others).collect()
+    let burst = matches!(cell.kind, Kind::LastOfBurst(_) | Kind::WholeBurst(_));
+    let rivals = [
+        original(name),
+        (burst && name == CBCP.name).then_some(TP.name),
+        stealing.then_some(CBWP.name),
+        nothing.then_some(NO_POOL.name),
+    ];
+    // Not with itself, and not twice with its original.
+    rivals.into_iter().flatten().filter(|other| *other != name && original(other) != Some(name)).collect()
 }
 
 /// What changes from one pool to another.
@@ -2130,7 +2132,8 @@ fn change(one: &str, other: &str) -> String {
 }
 
 // %% [markdown]
-// Last come the cells of the published tables that the text compares: pools with each other, and with themselves on other numbers of threads.
+// Last come the cells of the published tables that the text compares: pools with each other, and with themselves on other
+// numbers of threads.
 
 // %%
 /// A pool with so many threads.
@@ -2161,17 +2164,15 @@ const PUBLISHED: [(&str, OfThreads, OfThreads); 17] = [
 fn comparisons(cells: &[Row]) -> Vec<(Key, Key, String)> {
     let mut all = vec![];
     for cell in cells {
-        let name = cell.variant.name;
-        let beside = |other: &&str| *other != name && original(other) != Some(name);
-        for other in rivals(cell).into_iter().filter(beside) {
+        for other in rivals(cell) {
             let rival = Key { variant: other.to_owned(), ..cell.key.clone() };
-            all.push((cell.key.clone(), rival, change(name, other)));
+            all.push((cell.key.clone(), rival, change(cell.variant.name, other)));
         }
     }
     for (bench, (one, threads), (other, other_threads)) in PUBLISHED {
         let key = |variant: Variant, threads| Key::new(bench, variant.name, format!("threads={threads}"));
         let told = match one.name == other.name {
-            true => format!("threads={threads} instead of {other_threads}"),
+            true => format!("{threads} threads instead of {other_threads}"),
             false => change(one.name, other.name),
         };
         all.push((key(one, threads), key(other, other_threads), told));
