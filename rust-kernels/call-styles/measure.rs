@@ -3660,15 +3660,15 @@ type Compared = (Key, Key, String);
 fn change(variant: &str) -> String {
     let told = match variant {
         "event loop + fresh boxes" => "a fresh box in the place of a pooled slot",
-        "event loop + index wakers" => "index wakers",
-        "event loop + no wakers" => "no wakers",
+        "event loop + index wakers" => "index wakers in the place of `Arc` wakers",
+        "event loop + no wakers" => "no wakers in the place of `Arc` wakers",
         "event loop + inline" => "no slot: the future is polled where it stands",
         "event loop + eager handles" => "an eager handle in the place of a lazy one",
         "event loop + heap" => "a heap in the place of a sorted vector",
         "event loop + tree" => "a tree in the place of a sorted vector",
         "event loop + kept" => "registrations that are kept",
-        "event loop + epoll" => "plain epoll",
-        "event loop + epoll + kept" => "plain epoll, registrations that are kept",
+        "event loop + epoll" => "plain epoll in the place of the `polling` crate",
+        "event loop + epoll + kept" => "plain epoll, and registrations that are kept",
         "fibers" => "fibers without wakers in the place of futures",
         "fibers + fresh stacks" => "fibers without wakers, on fresh stacks, in the place of futures",
         "closure" => "a regular procedure that the compiler knows",
@@ -3696,8 +3696,9 @@ fn beside_the_design(subject: &Subject) -> Vec<Compared> {
 }
 
 // %% [markdown]
-// Then style with style. The published tables have a style that the others are told by: `call` in the first, `call_nonblock` in the third. Advice
-// needs every style beside every other, for a callee that waits once and for one that does not, on every executor.
+// Then style with style. The others of a published table are told by one of its styles, `call` in the first and `call_nonblock` in
+// the third. Advice needs every style beside every other, for a callee that waits once and for one that does not, on
+// every executor.
 
 // %%
 /// The styles of a table, the one first that others are told by.
@@ -3733,8 +3734,8 @@ fn beside_other_styles(subject: &Subject) -> Vec<Compared> {
 }
 
 // %% [markdown]
-// And load with load: kinds of waits with the wait for a time, waiting among others with waiting alone, batches of other sizes with the
-// published one, a callee that waits ten times with one that waits once.
+// And load with load: kinds of waits with the wait for a time, waiting among others with waiting alone, batches of other sizes
+// with the published one, a callee that waits ten times with one that waits once.
 
 // %%
 /// A load beside the published one, or a wait beside the wait for a time.
@@ -3744,15 +3745,16 @@ fn beside_the_published_load(subject: &Subject) -> Option<Compared> {
     let itself = |told: String| Some((subject.key(), Key::new(*bench, *variant, published.as_str()), told));
     let ours = *variant == EVENT_LOOP;
     match load.root {
-        _ if load.beside > 0 => itself(format!("among {} others", load.beside)),
+        RootWait::Due if load.beside > 0 => itself(format!("among {} other timers", load.beside)),
+        _ if load.beside > 0 => itself(format!("among {} other descriptors", load.beside)),
         RootWait::Yield => itself("a bare yield instead of a timer".to_owned()),
         RootWait::Ready(_) | RootWait::Kept(_) => {
-            let way = variant.strip_prefix("event loop + ").map_or(String::new(), |way| format!(", {way}"));
+            let way = variant.strip_prefix("event loop + ").map_or(String::new(), |way| format!(" ({way})"));
             let kind = bench.trim_start_matches("wait_methods/");
             let told = format!("`{kind}`{way} instead of a timer");
             Some((subject.key(), Key::new(WAIT, EVENT_LOOP, published.as_str()), told))
         }
-        RootWait::Due if load.waits > 1 => itself(format!("{} waits instead of one", load.waits)),
+        RootWait::Due if load.waits > 1 => itself(format!("{} waits instead of 1", load.waits)),
         RootWait::Due if ours && load.batch != BATCH => {
             itself(format!("batches of {} instead of {BATCH}", load.batch))
         }
