@@ -1708,15 +1708,15 @@ const WORKLOADS: [(&str, Workload, [usize; 3]); 5] = [
     ("blocking", blocking, [TURNS, TURNS, 0]),
 ];
 
-/// All decisions, and all but one, by their names in the data.
-pub fn decisions(workers: usize) -> [(&'static str, Settings); 5] {
+/// All decisions, and all but one, by their names in the data. What changes without it is said in a few words.
+pub fn decisions(workers: usize) -> [(&'static str, &'static str, Settings); 5] {
     let all = Settings::new(workers);
     [
-        (ALL, all),
-        ("not seated", Settings { seated: false, ..all }),
-        ("no LIFO slot", Settings { lifo: false, ..all }),
-        ("no looks", Settings { looks: 0, ..all }),
-        ("all awake", Settings { awake: workers, ..all }),
+        (ALL, "", all),
+        ("not seated", "who calls `block_on` polls its future there", Settings { seated: false, ..all }),
+        ("no LIFO slot", "a woken task goes to the back of the deque", Settings { lifo: false, ..all }),
+        ("no looks", "a worker without work looks around once", Settings { looks: 0, ..all }),
+        ("all awake", "all workers are awake", Settings { awake: workers, ..all }),
     ]
 }
 
@@ -1752,7 +1752,8 @@ fn prove(
 }
 
 // %%
-/// Every workload with all decisions, and with all but one. One whose proof fails is left out, and named.
+/// Every workload with all decisions, and with all but one, which is compared with all. One whose proof fails is left out, and
+/// named.
 #[inline]
 pub fn study() -> Study {
     let mut study = Study::new("runtimes-executor").baseline(ALL);
@@ -1761,7 +1762,7 @@ pub fn study() -> Study {
     for (workers, parameter) in [(processors, "workers=cores"), (4 * processors, "workers=4*cores")] {
         for (bench, workload, counts) in WORKLOADS {
             study = study.group(format!("{bench}, {parameter}"), 0.05);
-            for (variant, settings) in decisions(workers) {
+            for (variant, change, settings) in decisions(workers) {
                 if variant == "all awake" && workers == processors {
                     continue;
                 }
@@ -1771,6 +1772,9 @@ pub fn study() -> Study {
                     study = study.count(key.clone(), name, count);
                 }
                 study = study.count(key.clone(), "workers", workers as u64);
+                if variant != ALL {
+                    study = study.compare(key.clone(), Key::new(bench, ALL, parameter), change);
+                }
                 study = study.proven(key, proof, move |bencher: &mut Bencher| {
                     let (runtime, done) = (Runtime::new(settings), Arc::new(Done::default()));
                     bencher.iter(&mut || workload(&runtime, &done));
