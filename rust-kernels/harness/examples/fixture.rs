@@ -1,6 +1,7 @@
 //! A small synthetic study that the integration tests measure, kill and resume. Not an example to follow.
 //!
-//! Arguments: `measure <rounds> [fault]` measures in the current folder's repository; `count [fault]` counts. Faults:
+//! Arguments: `measure <rounds> [fault]` measures in the current folder's repository; `count [fault]` counts. With a fault, or
+//! nothing, in `FIXTURE_UNDER_CRITERION`, the arguments are Criterion's. Faults:
 //! `panic` (one variant panics in every trial), `late` (it panics from its third trial on), `lazy` (one never
 //! calls the bencher), `baseline` (the baseline gives up at its third trial), `varies` (it allocates another number of times in each iteration); and in an isolated study `hang`, `abort`,
 //! `resources` (nothing is wrong, samples say what they used), `leak` (it leaves a thread behind that would keep on changing a static) and `thread` (the measuring process starts one
@@ -26,6 +27,9 @@ static LEAKED: AtomicBool = AtomicBool::new(false);
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let argument = |index: usize| arguments.get(index).map_or("", String::as_str);
+    if let Ok(fault) = std::env::var("FIXTURE_UNDER_CRITERION") {
+        return harness::criterion::main(study(&fault));
+    }
     match argument(0) {
         "measure" => measure(argument(1).parse().expect("a number of rounds"), argument(2)),
         // Under callgrind the program is started without arguments, and has this variable.
@@ -118,6 +122,7 @@ fn study(fault: &str) -> Study {
         })
         .control("items=100")
         .count(key("loop"), "polls", 0)
+        .count(key("loop"), "units", 100)
 }
 
 fn drop_value(value: u64) {

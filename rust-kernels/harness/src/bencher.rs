@@ -44,7 +44,7 @@ pub(crate) enum Workload<'a> {
 
 impl Workload<'_> {
     /// Hands out the least that can be done, one iteration or one sample, untimed.
-    pub(crate) fn single(self, user: impl FnOnce(&mut dyn FnMut())) {
+    pub(crate) fn single(&mut self, user: impl FnOnce(&mut dyn FnMut())) {
         match self {
             Workload::Repeated(run) => user(run),
             Workload::Clocked(run) => user(&mut || _ = run(1)),
@@ -53,7 +53,7 @@ impl Workload<'_> {
     }
 
     /// Does it once to warm up, and then so many times inside `around`.
-    pub(crate) fn counted(self, around: fn(&mut dyn FnMut()), times: u32) {
+    pub(crate) fn counted(&mut self, around: fn(&mut dyn FnMut()), times: u32) {
         self.single(|run| {
             run();
             (0..times).for_each(|_| around(run));
@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     fn once(function: impl Fn(&mut Bencher)) -> Result<(), Trouble> {
-        call(&function, &mut |workload| workload.single(|run| run()))
+        call(&function, &mut |mut workload| workload.single(|run| run()))
     }
 
     #[test]
@@ -190,7 +190,7 @@ mod tests {
             },
         ];
         for kind in kinds {
-            call(kind, &mut |workload| workload.counted(around, 2)).expect("a countable variant");
+            call(kind, &mut |mut workload| workload.counted(around, 2)).expect("a countable variant");
         }
         assert_eq!((runs.get(), INSIDE.load(Ordering::Relaxed)), (9, 6));
     }

@@ -53,7 +53,7 @@ pub(crate) fn run_variants(study: &Study) -> Result<bool, Error> {
     for (done, index) in (0..).zip(indices) {
         let Variant { key, function, .. } = &variants[index];
         // In this process, isolated or not: callgrind would number the files of every child anew.
-        bencher::call(&**function, &mut |workload| workload.counted(counted_iteration, 1))
+        bencher::call(&**function, &mut |mut workload| workload.counted(counted_iteration, 1))
             .map_err(|trouble| study.trouble(key, trouble))?;
         progress.trial(done);
     }

@@ -180,7 +180,7 @@ fn allocations(study: &Study, variant: &Variant) -> Result<Vec<Count>, Error> {
     // The numbers are taken where the variant runs, which may be another process.
     let count = || {
         take_counted();
-        bencher::call(&*variant.function, &mut |workload| workload.counted(around, 2))?;
+        bencher::call(&*variant.function, &mut |mut workload| workload.counted(around, 2))?;
         Ok(take_counted())
     };
     let counted = study.shielded(count).map_err(|trouble| study.trouble(&variant.key, trouble))?;

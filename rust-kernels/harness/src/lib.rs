@@ -46,6 +46,7 @@ mod clock;
 mod codegen;
 pub mod counting;
 mod counts;
+pub mod criterion;
 mod error;
 mod gate;
 mod info;

@@ -167,7 +167,7 @@ impl Measurement<'_> {
     /// Measures one trial. A failure is written to run.json before the round, so that no round seems whole
     /// without reason.
     fn trial(&mut self, metrics: &mut Metrics, index: usize) -> Result<Option<Vec<Sample>>, Error> {
-        let Variant { key, function, samples, resources } = &self.variants[index];
+        let Variant { key, function, samples, resources, .. } = &self.variants[index];
         let &Profile { warm_up, trial: time, .. } = self.profile;
         let trial = Trial { warm_up, time, samples: *samples, resources: *resources };
         let outcome = self.study.shielded(|| trial.run(&**function));

@@ -128,6 +128,8 @@ pub(crate) struct Variant {
     pub(crate) samples: usize,
     /// Whether its samples say what the process used meanwhile.
     pub(crate) resources: bool,
+    /// Units of work of an iteration; 1 where no counter says so.
+    pub(crate) units: u64,
 }
 
 impl Study {
@@ -324,7 +326,7 @@ impl Study {
         let variants = self.variants()?;
         let variant = variants.iter().find(|variant| variant.key == *key);
         let variant = variant.ok_or_else(|| self.wrong(format!("there is no variant {key}")))?;
-        self.shielded(|| bencher::call(&*variant.function, &mut |workload| workload.single(|run| run())))
+        self.shielded(|| bencher::call(&*variant.function, &mut |mut workload| workload.single(|run| run())))
             .map_err(|trouble| self.trouble(key, trouble))
     }
 
@@ -350,6 +352,11 @@ impl Study {
             None => work(),
             Some(limit) => isolation::isolated(limit, work).unwrap_or_else(|end| Err(Trouble::Failed(end))),
         }
+    }
+
+    /// Whether each trial has a process of its own.
+    pub(crate) fn is_isolated(&self) -> bool {
+        self.isolated.is_some()
     }
 
     /// The error for a variant that failed where that is not tolerated.
@@ -391,6 +398,7 @@ impl Study {
             function: Rc::clone(&bench.function),
             samples: bench.samples,
             resources: bench.resources,
+            units: self.units(&bench.key),
         };
         let mut variants: Vec<Variant> =
             self.benches.iter().map(|bench| variant(bench.key.clone(), bench)).collect();
@@ -422,6 +430,11 @@ impl Study {
         }
         self.check_counts(&seen)?;
         Ok(variants)
+    }
+
+    fn units(&self, key: &Key) -> u64 {
+        let of = |counter| self.counts.iter().find(|count| count.key == *key && count.counter == counter);
+        ["units", "transactions"].into_iter().find_map(of).map_or(1, |count| count.value)
     }
 
     fn check_name(&self) -> Result<(), Error> {

@@ -3,7 +3,7 @@
 //! ```text
 //! experiments whole ROUNDS                         the whole study, in interleaved rounds
 //! experiments interleaved ROUNDS                   five of its variants, in interleaved rounds
-//! experiments sequential WARM_UP_MS TIME_MS        the same five, one after the other, by Criterion as it comes
+//! experiments sequential WARM_UP_MS TIME_MS        the same five, one after the other, by `harness::criterion`
 //! ```
 //!
 //! The first two write a run into the folder that `ASYNC_COST_PARTIAL` names, with the profile `test`, so that nobody takes it for a
@@ -16,8 +16,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use criterion::Criterion;
-use harness::{Bencher, Profile, Study};
-use zero_cost::{PUBLISHED, Variant, variants};
+use harness::{Bencher, Key, Profile, Study};
+use zero_cost::{PUBLISHED, variants};
 
 /// The baseline, the leanest async, and three that differ from it in a box, an executor and a waker.
 const FEW: [&str; 5] = ["manual", "nonbox", "callerbox", "box", "box+arc"];
@@ -28,7 +28,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments[..] {
         ["whole", rounds] => zero_cost::study()?.measure(&profile(rounds.parse()?)).map(drop)?,
-        ["interleaved", rounds] => few_interleaved().measure(&profile(rounds.parse()?)).map(drop)?,
+        ["interleaved", rounds] => few().measure(&profile(rounds.parse()?)).map(drop)?,
         ["sequential", warm_up, time] => {
             sequential(Duration::from_millis(warm_up.parse()?), Duration::from_millis(time.parse()?))?
         }
@@ -45,15 +45,11 @@ fn profile(rounds: u32) -> Profile {
 }
 
 /// Variants that [`zero_cost::study`] proves to do equal work; its proof is not repeated here.
-fn few() -> Vec<Variant> {
-    variants()
+fn few() -> Study {
+    let few = variants()
         .into_iter()
-        .filter(|variant| FEW.contains(&variant.name) && variant.loads[0] == PUBLISHED[0])
-        .collect()
-}
-
-fn few_interleaved() -> Study {
-    few().into_iter().fold(Study::new("zero-cost").baseline("manual"), |study, variant| {
+        .filter(|variant| FEW.contains(&variant.name) && variant.loads[0] == PUBLISHED[0]);
+    few.fold(Study::new("zero-cost").baseline("manual"), |study, variant| {
         study.bench(variant.key(PUBLISHED[0]), move |bencher: &mut Bencher| {
             (variant.timed)(PUBLISHED[0], &mut |_, run| bencher.iter(run));
         })
@@ -63,18 +59,18 @@ fn few_interleaved() -> Study {
 /// Criterion with its own defaults, but for the times and the bootstrap, which its point estimate does not need.
 fn sequential(warm_up: Duration, time: Duration) -> Result<(), Box<dyn Error>> {
     let folder = env::temp_dir().join(format!("async-cost-sequential-{}", std::process::id()));
-    let mut criterion = Criterion::default()
+    let criterion = Criterion::default()
         .without_plots()
         .output_directory(&folder)
         .nresamples(1_001)
         .warm_up_time(warm_up)
         .measurement_time(time);
-    for (number, variant) in few().into_iter().enumerate() {
-        // A name without signs, because Criterion makes a folder of it.
-        criterion.bench_function(&number.to_string(), |bencher| {
-            (variant.timed)(PUBLISHED[0], &mut |_, mut run| bencher.iter(&mut run));
-        });
-        println!("{}\t{}", variant.name, estimate(&folder.join(number.to_string()))?);
+    let study = few();
+    if let [failure, ..] = harness::criterion::bench(&study, criterion)?.as_slice() {
+        return Err(format!("{}: {}", failure.key, failure.error).into());
+    }
+    for Key { variant, parameter, .. } in study.keys() {
+        println!("{variant}\t{}", estimate(&folder.join(study.name()).join(&variant).join(parameter))?);
     }
     fs::remove_dir_all(&folder)?;
     Ok(())
