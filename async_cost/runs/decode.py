@@ -69,64 +69,28 @@ def _words(value: object, field: str = "") -> Iterator[tuple[str, str]]:
     elif isinstance(value, dict):
         for name, entry in value.items():
             yield field, name
-            yield from _words(entry, _dotted(field, name))
+            yield from _words(entry, f"{field}.{name}".lstrip("."))
 
 
-def typed(path: Path, kind: type[Kind], document: dict) -> Kind:
-    """`document`, which was read from `path`, as a record. What msgspec says against it is said in our words."""
+def typed(path: Path, kind: type[Kind], document: dict, field: str = "") -> Kind:
+    """`document`, which is what `path` holds in `field`, as a record. What msgspec says against it is said in our words."""
     try:
         return msgspec.convert(document, kind)
     except msgspec.ValidationError as error:
-        message = str(error)
-    said, _, place = message.removesuffix("`").partition(" - at `$")
-    field, value = _find(kind, document, place, message)
-    what, _, name = said.removesuffix("`").partition(" field `")
+        problem, _, place = str(error).removesuffix("`").partition(" - at `$")
+    # For an entry of a mapping msgspec says `[...]`.
+    field = (field + place.replace("[...]", "")).lstrip(".")
+    what, _, name = problem.removesuffix("`").partition(" field `")
     if what == "Object missing required":
-        raise missing(path, _dotted(field, name))
+        raise missing(path, f"{field}.{name}".lstrip("."))
     if what == "Object contains unknown":
         remedy = "Nothing is dropped silently: use the revision of async-cost that made the run"
-        raise DataError(path, f"unknown field {quoted(name)}", remedy, column=_dotted(field, quoted(name)))
-    if ", got " not in said:
-        raise DataError(path, f"{quoted(value)} is out of range", RESTORE, column=field)
-    wanted = " or ".join(TYPES.get(word, word) for word in re.findall(r"\w+", said.split("`")[1]))
-    problem, remedy = f"{quoted(value)} is not {wanted}", "See data/README.md, or measure again"
-    raise DataError(path, problem, remedy, column=field)
+        raise DataError(path, f"unknown field {quoted(name)}", remedy, column=f"{field}.{quoted(name)}".lstrip("."))
+    problem = re.sub(r"\w+", lambda word: TYPES.get(word[0], word[0]), problem.replace("`", "").replace(" |", " or"))
+    raise DataError(path, problem, "See data/README.md, or measure again", column=field)
 
 
 def missing(path: Path, field: str) -> DataError:
     """The refusal of a record that lacks `field`."""
     remedy = "An unknown fact is null, not left out; a run from before there was such a field has to be measured again"
     return DataError(path, "the field is missing", remedy, column=field)
-
-
-def _find(kind: type, document: dict, place: str, message: str) -> tuple[str, object]:
-    """The dotted name of what msgspec calls `place`, and its value.
-
-    For an entry of a mapping msgspec says `[...]`: it is the one that `message` is about even when the mapping holds nothing else.
-    """
-    field, value = "", document
-    for step in re.findall(r"\w+|\.\.\.", place):
-        if isinstance(value, list):
-            field, value = f"{field}[{step}]", value[int(step)]
-            continue
-        if step == "...":
-            step = next(
-                name for name, entry in dict(value).items() if _alone(kind, document, value, name, entry) == message
-            )
-        field, value = _dotted(field, step), value[step]
-    return field, value
-
-
-def _alone(kind: type, document: dict, mapping: dict, name: str, entry: object) -> str:
-    """What msgspec says of `document` when `mapping`, a part of it, holds this entry and nothing else."""
-    mapping.clear()
-    mapping[name] = entry
-    try:
-        msgspec.convert(document, kind)
-    except msgspec.ValidationError as error:
-        return str(error)
-    return ""
-
-
-def _dotted(field: str, name: str) -> str:
-    return f"{field}.{name}" if field else name

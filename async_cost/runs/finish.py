@@ -12,6 +12,8 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
+import msgspec
+
 from async_cost.errors import DataError
 from async_cost.runs.run import load_run
 
@@ -27,26 +29,22 @@ def finish(partial: Path, runs: Path, outcome: Path) -> Path:
         raise DataError(
             info_file, "nothing was measured into this run", "Look for the reason in .tools/log, then measure again"
         )
-    info = json.loads(info_file.read_text(encoding="utf-8"))
-    if info.get("ended") is None:
-        info["ended"] = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    info = load_run(partial).info
+    if info.ended is None:
+        ended = msgspec.structs.replace(info, ended=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}")
         temporary = info_file.with_suffix(".json.tmp")
-        temporary.write_text(json.dumps(info, indent=2) + "\n", encoding="utf-8")
+        temporary.write_bytes(msgspec.json.format(msgspec.json.encode(ended), indent=2) + b"\n")
         os.replace(temporary, info_file)
-    run = load_run(partial)
-    for study in run.info.studies:
-        run.time(study)
-        run.counts(study)
     # The executed measure notebooks served the progress display; the run keeps data only.
     for notebook in partial.glob("*.measure.ipynb"):
         notebook.unlink()
-    target = runs / run.info.run_id
+    target = runs / info.run_id
     target.parent.mkdir(parents=True, exist_ok=True)
     if target.exists():
         raise DataError(
             target, "a run of that machine and second is there already", "Move it away and run the command again"
         )
-    outcome.write_text(json.dumps({"run": run.info.run_id, "plan": partial.name}) + "\n", encoding="utf-8")
+    outcome.write_text(json.dumps({"run": info.run_id, "plan": partial.name}) + "\n", encoding="utf-8")
     os.rename(partial, target)
     return target
 
