@@ -57,6 +57,9 @@ def run_info(**changes: object) -> dict[str, object]:
     study = {
         "state": "complete",
         "baseline": "manual",
+        "controls": [],
+        "comparisons": [],
+        "groups": {"": 0.01},
         "seed": 7,
         "rounds": 60,
         "samples": 10,
@@ -72,7 +75,7 @@ def run_info(**changes: object) -> dict[str, object]:
         "failed": [],
     }
     info = {
-        "schema_version": 1,
+        "schema_version": 2,
         "run_id": "toy-2c/20261120T190102Z",
         "origin": "notebook",
         "profile": "standard",
@@ -80,7 +83,7 @@ def run_info(**changes: object) -> dict[str, object]:
         "started": "2026-11-20T19:01:02Z",
         "ended": "2026-11-20T19:04:02Z",
         "machine": {
-            "name": HOSTILE,
+            "name": "toy-2c",
             "cpu": "Toy CPU 3000 with a rather long name @ 2.40 GHz",
             "architecture": "x86_64",
             "logical_cores": 2,
@@ -90,10 +93,20 @@ def run_info(**changes: object) -> dict[str, object]:
             "virtualisation": "kvm",
             "governor": None,
             "kernel": "6.1",
-            "os": "Toy OS 1",
+            "os": f"Toy OS {HOSTILE}",
         },
         "toolchain": {"rustc": "rustc 1.95.0", "target": "x86_64-unknown-linux-gnu", "evcxr": "0.22.0"},
-        "codegen": {"profile": "dev", "opt_level": 3, "debug_assertions": False, "rustflags": None},
+        "codegen": {
+            "profile": "dev",
+            "opt_level": 3,
+            "debug_assertions": False,
+            "overflow_checks": False,
+            "codegen_units": 1,
+            "incremental": False,
+            "lto": None,
+            "prefer_dynamic": True,
+            "rustflags": None,
+        },
         "crates": {"criterion": "0.8.2", "slab": "0.4.11"},
         "git": {"revision": "0123456789abcdef0123456789abcdef01234567", "clean": True},
         "studies": {"zero-cost": study},
@@ -101,7 +114,9 @@ def run_info(**changes: object) -> dict[str, object]:
     return {**info, **changes}
 
 
-def write_run(folder: Path, info: dict[str, object]) -> Path:
+def write_run(root: Path, info: dict[str, object]) -> Path:
+    """Writes a run below `root` and returns its folder."""
+    folder = root / str(info["run_id"])
     folder.mkdir(parents=True)
     (folder / "run.json").write_text(json.dumps(info), encoding="utf-8")
     (folder / "zero-cost.time.csv").write_text("study,bench\n", encoding="utf-8")

@@ -10,8 +10,10 @@ import pytest
 from example_report import ANSWER, FINDING, publish_example, run_info, write_notebook, write_run
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
-from async_cost.report import charts, markup, publish
-from async_cost.report.publish import PublishError
+from async_cost.errors import DataError
+from async_cost.report import charts, markup, provenance, publish
+from async_cost.report.notebook import PublishError
+from async_cost.runs.record import read_run_info
 
 LIMIT_BYTES = 3_000_000
 
@@ -139,13 +141,11 @@ def test_a_trusted_standard_run_carries_no_warning(tmp_path):
 
 def test_failed_variants_and_uncommitted_changes_are_said(tmp_path):
     info = run_info(git={"revision": "abc", "clean": False})
-    info["studies"]["zero-cost"] |= {
-        "state": "measuring",
-        "failed": [{"variant": "box", "parameter": "syscalls=on", "error": "<b>lost a wake</b>"}],
-    }
+    failed = {"bench": "box", "variant": "box", "parameter": "syscalls=on", "error": "<b>lost a wake</b>"}
+    info["studies"]["zero-cost"]["failed"] = [failed]
     report = publish_example(tmp_path, git=info["git"], studies=info["studies"])
     html = (report / "index.html").read_text(encoding="utf-8")
-    for words in ("Uncommitted changes", "incomplete", "1 variant failed", "box syscalls=on: &lt;b&gt;lost a wake"):
+    for words in ("Uncommitted changes", "1 variant failed", "box syscalls=on: &lt;b&gt;lost a wake"):
         assert words in html, f"{words} is missing"
 
 
@@ -233,14 +233,33 @@ def test_a_run_that_cannot_be_read_is_named(tmp_path, text):
     (tmp_path / "run").mkdir()
     if text is not None:
         (tmp_path / "run" / "run.json").write_text(text, encoding="utf-8")
-    with pytest.raises(PublishError, match=r"run\.json"):
+    with pytest.raises(DataError, match=r"run\.json"):
         publish.publish(tmp_path / "run", [notebook], tmp_path / "report", pdf=False)
 
 
-def test_a_run_that_knows_nothing_is_published(tmp_path):
-    run = write_run(tmp_path / "run", {})
-    pages = publish.publish(run, [write_notebook(tmp_path / "zero-cost.ipynb")], tmp_path / "report", pdf=False)
-    assert "unknown" in pages[0].read_text(encoding="utf-8")
+def test_a_run_that_is_not_whole_is_not_published(tmp_path):
+    info = run_info()
+    info["studies"]["zero-cost"]["state"] = "measuring"
+    run, notebook = write_run(tmp_path / "run", info), write_notebook(tmp_path / "zero-cost.ipynb")
+    with pytest.raises(DataError, match="not complete"):
+        publish.publish(run, [notebook], tmp_path / "report", pdf=False)
+
+
+def test_facts_that_no_machine_could_tell_are_unknown(tmp_path):
+    info = run_info(command=None, ended=None, git=None, crates={})
+    info["machine"] = dict.fromkeys(info["machine"]) | {"name": "toy-2c"}
+    info["toolchain"] = dict.fromkeys(info["toolchain"])
+    unknown = ("ended", "load_before", "load_after", "steal_before_ms", "steal_after_ms")
+    info["studies"]["zero-cost"] |= dict.fromkeys(unknown)
+    told = {
+        (row, fact)
+        for group in provenance.facts(read_run_info(write_run(tmp_path, info) / "run.json")).groups
+        for row, fact in group.rows
+    }
+    for row in ("Command", "Ended", "Revision", "Caches", "Memory", "Criterion", "Crates", "Time stolen by the host"):
+        assert (row, "unknown") in told, row
+    assert ("Load before, after", "unknown; unknown") in told and ("CPU", "unknown (unknown)") in told
+    assert not [fact for _, fact in told if "None" in fact]
 
 
 def test_stored_charts_carry_both_forms_and_the_words():

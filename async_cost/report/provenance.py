@@ -3,10 +3,13 @@
 Everything is plain text from run.json; the template escapes it. What run.json does not know is "unknown".
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+
+from msgspec.structs import asdict
+
+from async_cost.runs.record import Codegen, Git, Machine, RunInfo, StudyInfo
 
 UNKNOWN = "unknown"
 
@@ -34,35 +37,29 @@ class Notice:
     text: str
 
 
-def facts(info: Mapping[str, Any]) -> Facts:
-    machine, toolchain = info.get("machine") or {}, info.get("toolchain") or {}
-    cpu, profile = _text(machine.get("cpu")), _text(info.get("profile"))
-    cores = _count(machine.get("logical_cores"), "core")
-    when = _moment(info.get("started"))
+def facts(info: RunInfo) -> Facts:
+    machine = f"{_text(info.machine.cpu)}, {_count(info.machine.logical_cores, 'core')}"
+    when = _moment(info.started)
     groups = [
         Group("Run", list(_run_rows(info))),
-        Group("Machine", list(_machine_rows(machine))),
-        Group("Compiled by", list(_build_rows(toolchain, info))),
-        *(Group(f"Study {name}", list(_study_rows(study))) for name, study in _studies(info)),
+        Group("Machine", list(_machine_rows(info.machine))),
+        Group("Compiled by", list(_build_rows(info))),
+        *(Group(f"Study {name}", list(_study_rows(study))) for name, study in info.studies.items()),
     ]
-    headline = f"{cpu}, {cores} · {_text(toolchain.get('rustc'))} · {profile} profile · {when}"
-    return Facts(_text(info.get("run_id")), f"{cpu}, {cores}", when, headline, groups)
+    headline = f"{machine} · {_text(info.toolchain.rustc)} · {info.profile} profile · {when}"
+    return Facts(info.run_id, machine, when, headline, groups)
 
 
-def notices(info: Mapping[str, Any], *, profile: bool = True) -> Iterator[Notice]:
+def notices(info: RunInfo, *, profile: bool = True) -> Iterator[Notice]:
     """What limits the run, most severe first; without `profile`, what is said elsewhere about a quick one is left out."""
-    if profile and info.get("profile") == "quick":
+    if profile and info.profile == "quick":
         text = "This run shows that everything works; it is too short to conclude anything from."
         yield Notice("Quick profile: not evidence.", text)
-    for name, study in _studies(info):
-        if study.get("state") != "complete":
-            yield Notice(f"{name} is incomplete.", "The measurement was stopped; its rounds so far are shown.")
-        failed = study.get("failed") or []
-        if failed:
-            which = "; ".join(f"{_key(entry)}: {_text(entry.get('error'))}" for entry in failed)
-            yield Notice(f"{name}: {_count(len(failed), 'variant')} failed.", which)
-    git = info.get("git")
-    if git and git.get("clean") is False:
+    for name, study in info.studies.items():
+        if study.failed:
+            which = "; ".join(f"{one.variant} {_text(one.parameter)}: {one.error}" for one in study.failed)
+            yield Notice(f"{name}: {_count(len(study.failed), 'variant')} failed.", which)
+    if info.git and info.git.clean is False:
         text = "The code that was measured is not exactly that of the revision named below."
         yield Notice("Uncommitted changes.", text)
 
@@ -70,101 +67,86 @@ def notices(info: Mapping[str, Any], *, profile: bool = True) -> Iterator[Notice
 # -- rows ---------------------------------------------------------------------------------------
 
 
-def _run_rows(info: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    yield "Run", _text(info.get("run_id"))
-    yield "Profile", _text(info.get("profile"))
-    yield "Measured by", _text(info.get("origin"))
-    yield "Command", _text(info.get("command"))
-    yield "Started", _moment(info.get("started"))
-    yield "Ended", _moment(info.get("ended"))
-    yield "Revision", _revision(info.get("git"))
+def _run_rows(info: RunInfo) -> Iterator[tuple[str, str]]:
+    yield "Run", info.run_id
+    yield "Profile", info.profile
+    yield "Measured by", info.origin
+    yield "Command", _text(info.command)
+    yield "Started", _moment(info.started)
+    yield "Ended", _moment(info.ended)
+    yield "Revision", _revision(info.git)
 
 
-def _machine_rows(machine: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    yield "Name", _text(machine.get("name"))
-    yield "CPU", f"{_text(machine.get('cpu'))} ({_text(machine.get('architecture'))})"
-    logical, physical = machine.get("logical_cores"), machine.get("physical_cores")
-    yield "Cores", f"{_text(logical)} logical, {_text(physical)} physical"
-    caches = machine.get("caches") or []
-    sizes = (f"L{_text(c.get('level'))} {_text(c.get('kind'))} {_size(c.get('bytes'))}" for c in caches)
-    yield "Caches", ", ".join(sizes) or UNKNOWN
-    yield "Memory", _size(machine.get("memory_bytes"))
-    yield "Virtualisation", _text(machine.get("virtualisation"))
-    yield "Frequency governor", _text(machine.get("governor"))
-    yield "System", f"{_text(machine.get('os'))}, kernel {_text(machine.get('kernel'))}"
+def _machine_rows(machine: Machine) -> Iterator[tuple[str, str]]:
+    yield "Name", machine.name
+    yield "CPU", f"{_text(machine.cpu)} ({_text(machine.architecture)})"
+    yield "Cores", f"{_text(machine.logical_cores)} logical, {_text(machine.physical_cores)} physical"
+    caches = (f"L{cache.level} {cache.kind} {_size(cache.bytes)}" for cache in machine.caches or ())
+    yield "Caches", ", ".join(caches) or UNKNOWN
+    yield "Memory", _size(machine.memory_bytes)
+    yield "Virtualisation", _text(machine.virtualisation)
+    yield "Frequency governor", _text(machine.governor)
+    yield "System", f"{_text(machine.os)}, kernel {_text(machine.kernel)}"
 
 
-def _build_rows(toolchain: Mapping[str, Any], info: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    yield "Compiler", f"{_text(toolchain.get('rustc'))}, {_text(toolchain.get('target'))}"
-    if toolchain.get("evcxr"):
-        yield "Kernel", f"evcxr {_text(toolchain['evcxr'])}"
-    codegen = info.get("codegen") or {}
-    flags = (f"{name.replace('_', ' ')} {_text(value)}" for name, value in codegen.items())
-    yield "Code generation", ", ".join(flags) or UNKNOWN
-    crates = info.get("crates") or {}
-    yield "Criterion", _text(crates.get("criterion"))
-    yield "Crates", f"{len(crates)}, with their versions in run.json" if crates else UNKNOWN
+def _build_rows(info: RunInfo) -> Iterator[tuple[str, str]]:
+    yield "Compiler", f"{_text(info.toolchain.rustc)}, {_text(info.toolchain.target)}"
+    if info.toolchain.evcxr:
+        yield "Kernel", f"evcxr {info.toolchain.evcxr}"
+    yield "Code generation", _flags(info.codegen)
+    yield "Criterion", _text(info.crates.get("criterion"))
+    yield "Crates", f"{len(info.crates)}, with their versions in run.json" if info.crates else UNKNOWN
 
 
-def _study_rows(study: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    yield "Rounds", f"{_text(study.get('rounds'))} of {_text(study.get('samples'))} samples each"
-    yield "Each trial", f"{_time(study.get('warm_up_ns'))} warm-up, {_time(study.get('trial_ns'))} measured"
-    yield "Seed of the shuffle", _text(study.get("seed"))
-    yield "Started, ended", f"{_moment(study.get('started'))}, {_moment(study.get('ended'))}"
-    yield "Load before, after", f"{_load(study.get('load_before'))}; {_load(study.get('load_after'))}"
-    before, after = study.get("steal_before_ms"), study.get("steal_after_ms")
-    known = isinstance(before, int | float) and isinstance(after, int | float)
-    yield "Time stolen by the host", f"{after - before:.0f} ms" if known else UNKNOWN
-    yield "Interrupted and resumed", _count(study.get("resumed"), "time")
+def _study_rows(study: StudyInfo) -> Iterator[tuple[str, str]]:
+    yield "Rounds", f"{study.rounds} of {study.samples} samples each"
+    yield "Each trial", f"{study.warm_up_ns / 1e6:g} ms warm-up, {study.trial_ns / 1e6:g} ms measured"
+    yield "Seed of the shuffle", str(study.seed)
+    yield "Started, ended", f"{_moment(study.started)}, {_moment(study.ended)}"
+    yield "Load before, after", f"{_load(study.load_before)}; {_load(study.load_after)}"
+    before, after = study.steal_before_ms, study.steal_after_ms
+    yield "Time stolen by the host", UNKNOWN if before is None or after is None else f"{after - before} ms"
+    yield "Interrupted and resumed", _count(study.resumed, "time")
 
 
 # -- words --------------------------------------------------------------------------------------
 
 
-def _studies(info: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
-    return list((info.get("studies") or {}).items())
+def _text(fact: object) -> str:
+    if isinstance(fact, bool):
+        return "yes" if fact else "no"
+    if isinstance(fact, tuple):
+        return " ".join(map(str, fact)) or UNKNOWN
+    return UNKNOWN if fact is None or fact == "" else str(fact)
 
 
-def _key(entry: Mapping[str, Any]) -> str:
-    return " ".join(_text(entry.get(part)) for part in ("variant", "parameter"))
+def _count(number: int | None, noun: str) -> str:
+    return f"{_text(number)} {noun}{'' if number == 1 else 's'}"
 
 
-def _text(value: Any) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return UNKNOWN if value is None or value == "" else str(value)
+def _moment(text: str | None) -> str:
+    return UNKNOWN if text is None else f"{datetime.fromisoformat(text):%Y-%m-%d %H:%M:%S} UTC"
 
 
-def _count(value: Any, noun: str) -> str:
-    return f"{_text(value)} {noun}{'' if value == 1 else 's'}"
-
-
-def _moment(text: Any) -> str:
-    try:
-        return f"{datetime.fromisoformat(text):%Y-%m-%d %H:%M:%S} UTC"
-    except (TypeError, ValueError):
-        return _text(text)
-
-
-def _size(value: Any) -> str:
-    if not isinstance(value, int | float):
+def _size(number: int | None) -> str:
+    if number is None:
         return UNKNOWN
     for unit, bytes_in_unit in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
-        if value >= bytes_in_unit:
-            return f"{value / bytes_in_unit:.3g} {unit}"
-    return f"{value} bytes"
+        if number >= bytes_in_unit:
+            return f"{number / bytes_in_unit:.3g} {unit}"
+    return f"{number} bytes"
 
 
-def _time(nanoseconds: Any) -> str:
-    return f"{nanoseconds / 1e6:g} ms" if isinstance(nanoseconds, int | float) else UNKNOWN
+def _load(averages: tuple[float, ...] | None) -> str:
+    return " ".join(map(str, averages)) if averages else UNKNOWN
 
 
-def _load(values: Any) -> str:
-    return " ".join(_text(value) for value in values) if values else UNKNOWN
+def _flags(codegen: Codegen) -> str:
+    return ", ".join(f"{name.replace('_', ' ')} {_text(value)}" for name, value in asdict(codegen).items())
 
 
-def _revision(git: Mapping[str, Any] | None) -> str:
-    if not git:
+def _revision(git: Git | None) -> str:
+    if git is None:
         return UNKNOWN
-    state = {True: "clean", False: "with uncommitted changes"}.get(git.get("clean"), UNKNOWN)
-    return f"{_text(git.get('revision'))} ({state})"
+    state = {True: "clean", False: "with uncommitted changes", None: UNKNOWN}[git.clean]
+    return f"{_text(git.revision)} ({state})"

@@ -1,0 +1,79 @@
+"""What every page holds: its template, style, icon and scripts, in the file itself."""
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from urllib.parse import quote
+
+import jinja2
+import vl_convert
+from markupsafe import Markup
+from pygments.formatters import HtmlFormatter
+
+from async_cost.report import charts, site
+
+TEMPLATE = Path(__file__).parent / "template" / "async-cost"
+ICON = (
+    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><rect width="16" height="16" rx="3" fill="#0072b2"/>'
+    '<path d="M3 5h10M3 11h6" stroke="#fff" stroke-width="2.4"/></svg>'
+)
+
+
+def write_page(path: Path, template: str, scripts: Sequence[str] = (), **values: object) -> Path:
+    """Write one page, with everything that it shows, runs or looks like; returns its path."""
+    html = (
+        _environment()
+        .get_template(template)
+        .render(
+            **values,
+            css=_css(),
+            icon=Markup(f"data:image/svg+xml,{quote(ICON)}"),
+            scripts=[Markup(script) for script in scripts],
+            policy=_policy(scripts),
+        )
+    )
+    site.replace(path, html)
+    return path
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    return jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATE),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+    )
+
+
+def _policy(scripts: Sequence[str]) -> str:
+    """Nothing is fetched, and no script runs but these: not even one that a run's words smuggled in."""
+    hashes = (base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts)
+    allowed = " ".join(f"'sha256-{digest}'" for digest in hashes) or "'none'"
+    return f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data: blob:"
+
+
+@cache
+def _css() -> Markup:
+    # Of the styles at hand, the one all of whose colours stand out from the page's tint as WCAG asks, 4.5 to 1.
+    light = HtmlFormatter(style="xcode").get_style_defs(".highlight")
+    dark = HtmlFormatter(style="github-dark").get_style_defs(".highlight")
+    recoloured = charts.dark_css("figure.chart")
+    page = (TEMPLATE / "page.css").read_text(encoding="utf-8")
+    return Markup(
+        f"{light}\n@media screen and (prefers-color-scheme: dark) {{\n{dark}\n{recoloured}\n}}\n{page}"
+        ".highlight, .highlight pre { background: var(--tint); }\n"
+    )
+
+
+@cache
+def chart_library() -> str:
+    library = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", charts.VEGALITE_VERSION)
+    return library.replace("</script", "<\\/script")
+
+
+@cache
+def script(name: str) -> str:
+    return (TEMPLATE / name).read_text(encoding="utf-8")

@@ -1,0 +1,201 @@
+"""An executed analysis notebook becomes the parts of a page.
+
+Two cells are lifted from each notebook by their tags: `answer`, whose Markdown output says what was found and opens the
+page and its card on the front page, and `trust`, whose Markdown output says how far the run can be believed. When that
+output's metadata holds `"trusted": False`, it becomes the page's warning, and is not repeated below:
+`display(Markdown(sentence), metadata={"trusted": trusted, "studies": {"zero-cost": trusted}})`. The verdict on each of the `studies` that the
+page reads stands at its top, below the title.
+"""
+
+import re
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import nbformat
+from markupsafe import Markup
+from nbconvert import HTMLExporter
+from traitlets.config import Config
+
+from async_cost.report import charts, markup, site
+from async_cost.report.assets import TEMPLATE
+
+OUTPUT_ORDER = [
+    charts.VEGALITE_MIME,
+    "text/html",
+    "text/markdown",
+    "image/svg+xml",
+    "image/png",
+    "image/jpeg",
+    "text/plain",
+]
+#: What may be said of a study, for those who read a page: as its words, and as a class of the style.
+IN_PART = "in part"
+BELIEFS = {"yes": "may be believed", IN_PART: "may be believed in part", "no": "is not evidence"}
+
+
+class PublishError(Exception):
+    """A notebook cannot be published; the message names the file and what is wrong with it."""
+
+
+@dataclass
+class Page:
+    """One analysis, rendered; what is `Markup` is safe HTML, what is `str` is text."""
+
+    study: str
+    heading: Markup
+    body: Markup
+    answer: Markup | None
+    trust: Markup | None
+    trusted: bool
+    #: The studies that the page reads, and whether each may be believed.
+    verdicts: dict[str, str]
+    has_charts: bool
+    has_claims: bool
+    pdf: str | None = None
+    href: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.href = f"{self.study}.html"
+
+    @property
+    def short_answer(self) -> Markup | None:
+        """The first paragraph of the answer, which says it in one sentence; all of it where it has no paragraphs."""
+        paragraph = re.match(r"\s*<p>.*?</p>", self.answer or "", re.DOTALL)
+        return Markup(paragraph[0]) if paragraph else self.answer
+
+    @cached_property
+    def sections(self) -> list[site.Section]:
+        return site.sections(self.body)
+
+
+def _read(notebook: Path) -> nbformat.NotebookNode:
+    try:
+        return nbformat.read(notebook, as_version=4)
+    except (OSError, ValueError) as error:
+        raise PublishError(f"{notebook}: not a readable notebook ({error})") from error
+
+
+def page_of(notebook: Path) -> Page:
+    content = _read(notebook)
+    _require_executed(content, notebook)
+    heading = _take_heading(content, notebook)
+    answer, trust = _tagged(content, "answer"), _tagged(content, "trust")
+    _lift(content, {"answer"} if trust is None or trust.trusted else {"answer", "trust"})
+    _join_code(content)
+    figures = markup.Charts()
+    exporter = HTMLExporter(
+        config=Config({"NbConvertBase": {"display_data_priority": OUTPUT_ORDER}}),
+        template_name=TEMPLATE.name,
+        extra_template_basedirs=[str(TEMPLATE.parent)],
+        filters={
+            "safe_markdown": markup.safe_markdown,
+            "safe_output_markdown": markup.safe_output_markdown,
+            "safe_table": markup.safe_table,
+            "chart": figures.chart,
+            "picture": figures.picture,
+        },
+    )
+    try:
+        body, _ = exporter.from_notebook_node(content)
+    except markup.MissingDescription as error:
+        raise PublishError(f"{notebook}: {error}") from error
+    return Page(
+        study=notebook.stem,
+        heading=heading,
+        body=Markup(body),
+        answer=answer and Markup(markup.safe_output_markdown(answer.text)),
+        trust=trust and Markup(markup.safe_output_markdown(trust.text)),
+        trusted=trust is None or trust.trusted,
+        verdicts=_verdicts(notebook, trust),
+        has_charts=figures.seen,
+        has_claims='<div class="claims">' in body,
+    )
+
+
+def heading_of(notebook: Path) -> Markup:
+    """The heading of a notebook, which need not be executed."""
+    return _take_heading(_read(notebook), notebook)
+
+
+def _require_executed(content: nbformat.NotebookNode, notebook: Path) -> None:
+    """A page with holes would look like a page without findings."""
+    for number, cell in enumerate(content.cells, start=1):
+        if cell.cell_type != "code" or not cell.source.strip():
+            continue
+        if any(output.output_type == "error" for output in cell.outputs):
+            raise PublishError(f"{notebook}: cell {number} failed; execute the notebook again")
+        if cell.execution_count is None:
+            raise PublishError(f"{notebook}: cell {number} was not executed")
+
+
+def _take_heading(content: nbformat.NotebookNode, notebook: Path) -> Markup:
+    """Cut the first `# heading` out of the notebook: on the page, warnings and origin come right below it."""
+    for cell in content.cells:
+        found = re.search(r"^# +(.+?)\s*$", cell.source, re.MULTILINE) if cell.cell_type == "markdown" else None
+        if found:
+            cell.source = (cell.source[: found.start()] + cell.source[found.end() :]).strip()
+            return Markup(markup.plain(markup.safe_markdown(f"# {found[1]}")))
+    return Markup.escape(notebook.stem)
+
+
+def _lift(content: nbformat.NotebookNode, tags: set[str]) -> None:
+    """Take what cells with these tags said, and a heading `The answer`, out of the body: the page's head shows them."""
+    for cell in content.cells:
+        if tags & set(cell.metadata.get("tags", [])):
+            cell.outputs = [output for output in cell.outputs if "text/markdown" not in output.get("data", {})]
+        if cell.cell_type == "markdown" and "answer" in tags:
+            cell.source = re.sub(r"^#+ +The answer\s*$", "", cell.source, count=1, flags=re.MULTILINE).strip()
+
+
+def _join_code(content: nbformat.NotebookNode) -> None:
+    """Make neighbouring code cells one, so that a page folds their code together, below all that they show."""
+    joined: list[nbformat.NotebookNode] = []
+    for cell in content.cells:
+        if not cell.source.strip() and not cell.get("outputs"):
+            continue
+        before = joined[-1] if joined else None
+        if before and before.cell_type == cell.cell_type == "code":
+            before.source = "\n\n\n".join(filter(None, (before.source.strip(), cell.source.strip())))
+            before.outputs += cell.outputs
+            before.metadata["tags"] = [*before.metadata.get("tags", []), *cell.metadata.get("tags", [])]
+        else:
+            joined.append(cell)
+    content.cells = joined
+
+
+@dataclass(frozen=True)
+class Said:
+    text: str
+    trusted: bool
+    studies: dict[str, str] | None
+
+
+def _tagged(content: nbformat.NotebookNode, tag: str) -> Said | None:
+    """What the cell with that tag says in Markdown; None when there is no such cell or it says nothing."""
+    outputs = [
+        output
+        for cell in content.cells
+        if tag in cell.metadata.get("tags", [])
+        for output in cell.get("outputs", [])
+        if "text/markdown" in output.get("data", {})
+    ]
+    if not outputs:
+        return None
+    text = "\n\n".join(output.data["text/markdown"] for output in outputs)
+    metadata = [output.get("metadata", {}) for output in outputs]
+    named = [one["studies"] for one in metadata if "studies" in one]
+    studies = {study: _belief(trusted) for some in named for study, trusted in some.items()} if named else None
+    return Said(text, all(one.get("trusted", True) for one in metadata), studies)
+
+
+def _belief(trusted: object) -> str:
+    """What a notebook says of a study, true, false or "in part" (some groups of its comparisons hold), as an entry of BELIEFS."""
+    return IN_PART if trusted == IN_PART else "yes" if trusted else "no"
+
+
+def _verdicts(notebook: Path, trust: Said | None) -> dict[str, str]:
+    """The verdict on each study that a page reads; the page's own name stands for them where it names none."""
+    if trust is None:
+        return {}
+    return {notebook.stem: _belief(trust.trusted)} if trust.studies is None else trust.studies
