@@ -10,7 +10,7 @@ from async_cost.literature.published import FOREIGN, load_published
 from async_cost.runs.run import load_run
 from async_cost.statistics.estimate import paired_ratios, trial_times
 from async_cost.statistics.trust import trust
-from async_cost.workflow.commands import MEASURED
+from async_cost.workflow.studies import MEASURED
 from async_cost.workflow.toolchain import ROOT
 
 KEY = ["bench", "variant", "parameter"]

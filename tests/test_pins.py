@@ -7,7 +7,7 @@ import tomllib
 
 import pytest
 
-from async_cost.workflow.commands import MEASURED
+from async_cost.workflow.studies import MEASURED
 from async_cost.workflow.toolchain import EVCXR_VERSION, ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]

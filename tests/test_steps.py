@@ -1,10 +1,12 @@
 """The steps of a workflow: order, progress, failure, and what is remembered between two commands."""
 
+import json
 import sys
 
 import pytest
 
-from async_cost.workflow.steps import Seen, Step, StepFailed, cargo_progress, minutes, notebook_progress, run_steps
+from async_cost.workflow.steps import Seen, Step, StepFailed, cargo_progress, minutes, run_steps, tell, told_progress
+from async_cost.workflow.toolchain import ROOT
 
 
 def python_step(name, code, **keywords):
@@ -56,13 +58,34 @@ def test_the_next_command_expects_what_the_last_one_took(tmp_path):
 
 
 def test_harness_and_cargo_progress_are_understood():
-    line = "[########------------]  40 % · zero-cost · round 24 of 60 · about 1 min 12 s left"
-    assert notebook_progress(line) == Seen("round 24 of 60", left_s=72)
-    assert notebook_progress(line.replace("1 min 12 s", "9 s")) == Seen("round 24 of 60", left_s=9)
-    assert notebook_progress("cell 3 of 66") == Seen("cell 3 of 66")
-    assert notebook_progress("anything else") is None
+    told = {"study": "zero-cost", "unit": "round", "round": 24, "rounds": 60, "done": 240, "trials": 600}
+    assert told_progress(json.dumps({**told, "seconds_left": 72.0})) == Seen("round 24 of 60", left_s=72)
+    assert told_progress(json.dumps(told)) == Seen("round 24 of 60", fraction=0.4)
+    for line in ("anything else", "{}", "{torn", '{"unit": "round"}', "cell 3 of 66"):
+        assert told_progress(line) is None, line
     assert cargo_progress("    Building [=====>      ] 45/180: tokio, serde") == Seen("45 of 180 crates", fraction=0.25)
     assert cargo_progress("   Compiling serde v1.0.0") is None
+
+
+def test_a_program_tells_a_person_in_words_and_the_workflow_what_it_understands(monkeypatch, capsys):
+    monkeypatch.delenv("ASYNC_COST_PROGRESS", raising=False)
+    tell("cell", 3, 66)
+    assert capsys.readouterr().out == "cell 3 of 66\n"
+    monkeypatch.setenv("ASYNC_COST_PROGRESS", "json")
+    tell("cell", 3, 66)
+    assert told_progress(capsys.readouterr().out) == Seen("cell 3 of 66")
+
+
+def test_what_a_command_tells_is_shown_and_everything_is_in_the_log(tmp_path, capsys):
+    code = "from async_cost.workflow.steps import tell; print('loading'); tell('cell', 3, 66)"
+
+    def step(progress):
+        progress.report.__self__.printed = -1000  # as if the last line were long ago
+        progress.command([sys.executable, "-c", code])
+
+    run_steps("make all", [Step("measure", step, 1)], tmp_path, {"PYTHONPATH": str(ROOT)})
+    assert "left in all · cell 3 of 66" in capsys.readouterr().out
+    assert "loading\n{" in (tmp_path / ".tools" / "log" / "measure.log").read_text()
 
 
 @pytest.mark.parametrize(

@@ -1,19 +1,19 @@
 """What `make measure` and `make report` decide before anything runs: studies, what they depend on, and which rooms have a page."""
 
-import json
 import subprocess
 import sys
 
 import pytest
+from msgspec.structs import replace
 
-from async_cost.workflow import commands as workflow
-from async_cost.workflow.commands import ANALYSED, MEASURED, Plan, chosen_studies, measured_files, rooms_of
+from async_cost.runs.record import read_run_info
+from async_cost.testing.made_up_runs import make_run
+from async_cost.workflow import publishing
+from async_cost.workflow.commands import chosen_studies
+from async_cost.workflow.plan import Plan, measured_files
+from async_cost.workflow.publishing import rooms_of
+from async_cost.workflow.studies import ANALYSED, MEASURED
 from async_cost.workflow.toolchain import ROOT
-
-
-def run_with(folder, *studies):
-    (folder / "run.json").write_text(json.dumps({"studies": {study: {} for study in studies}}))
-    return folder
 
 
 def test_every_analysis_is_a_room_and_reads_studies_that_are_measured():
@@ -21,11 +21,13 @@ def test_every_analysis_is_a_room_and_reads_studies_that_are_measured():
     assert {study for needed in ANALYSED.values() for study in needed} <= set(MEASURED)
 
 
-def test_a_room_has_a_page_when_the_run_holds_one_of_its_studies(tmp_path, monkeypatch):
-    monkeypatch.setattr(workflow, "ANALYSED", {"one": ("a",), "either": ("a", "b"), "always": ()})
-    assert rooms_of(run_with(tmp_path, "a")) == ["one", "either", "always"]
-    assert rooms_of(run_with(tmp_path, "b")) == ["either", "always"]
-    assert rooms_of(run_with(tmp_path, "c")) == ["always"]
+@pytest.mark.parametrize(
+    ("held", "rooms"), [("a", ["one", "either", "always"]), ("b", ["either", "always"]), ("c", ["always"])]
+)
+def test_a_room_has_a_page_when_the_run_holds_one_of_its_studies(tmp_path, monkeypatch, held, rooms):
+    monkeypatch.setattr(publishing, "ANALYSED", {"one": ("a",), "either": ("a", "b"), "always": ()})
+    info = read_run_info(make_run(tmp_path, {}, rounds=2, work=False) / "run.json")
+    assert rooms_of(replace(info, studies={held: info.studies["zero-cost"]})) == rooms
 
 
 def test_studies_are_chosen_by_name_and_measured_in_their_own_order():
@@ -49,7 +51,7 @@ def test_a_choice_that_makes_no_sense_is_refused_with_what_does(options, says):
 
 def test_a_plan_measures_the_chosen_studies_alone():
     plan = Plan("measure", "standard", ("zero-cost-ladder",))
-    steps = {step.name: step.expected_s for step in plan.measuring()}
+    steps = {step.name: step.expected_s for step in plan.steps()}
     assert [name for name in steps if name.startswith("count")] == ["count zero-cost-ladder"]
     assert steps["measure zero-cost-ladder (standard)"] == MEASURED["zero-cost-ladder"].standard
     assert plan.command == 'make measure PROFILE=standard STUDIES="zero-cost-ladder"'

@@ -10,71 +10,21 @@ from __future__ import annotations
 
 import argparse
 import fcntl
-import hashlib
-import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 from async_cost.workflow import toolchain
-from async_cost.workflow.steps import (
-    CARGO_ENV,
-    Progress,
-    Step,
-    StepFailed,
-    cargo_progress,
-    notebook_progress,
-    run_steps,
-)
+from async_cost.workflow.plan import RUNS, Plan
+from async_cost.workflow.steps import Progress, Step, StepFailed, run_steps
+from async_cost.workflow.studies import MEASURED
 from async_cost.workflow.toolchain import ENV, PYTHON, ROOT
 
 PROFILES = ("quick", "standard", "thorough")
-
-
-class Study(NamedTuple):
-    """A study that measures: its notebook under notebooks/, and the seconds that it takes in each profile, with compiling its
-    cells, on two slow cores; they serve the time left until a duration was measured here."""
-
-    notebook: str
-    quick: int
-    standard: int
-    thorough: int
-
-
-#: Studies that measure, in order. A study's name is that of its crate and its files.
-MEASURED = {
-    "zero-cost": Study("zero-cost/measure", quick=60, standard=120, thorough=600),
-    "zero-cost-ladder": Study("zero-cost/ladder", quick=60, standard=120, thorough=600),
-    "zero-cost-sockets": Study("zero-cost/sockets", quick=60, standard=300, thorough=2400),
-    "spawn-apis": Study("spawn-apis/measure", quick=150, standard=500, thorough=1500),
-    "call-styles": Study("call-styles/measure", quick=180, standard=600, thorough=1500),
-    "thread-pools": Study("thread-pools/measure", quick=120, standard=300, thorough=1800),
-    "runtimes-executor": Study("runtimes/executor", quick=60, standard=90, thorough=180),
-    "runtimes": Study("runtimes/measure", quick=180, standard=600, thorough=1800),
-}
-#: Rooms whose notebook `analysis` reads a run, in the order of the published page, each with the studies of which one must be in
-#: the run for its page to say something; none: it has something to say about every run.
-ANALYSED = {
-    "zero-cost": ("zero-cost",),
-    "ladder": ("zero-cost-ladder",),
-    "boxing-cost": ("zero-cost-ladder", "zero-cost"),
-    "spawn-apis": ("spawn-apis",),
-    "call-styles": ("call-styles",),
-    "thread-pools": ("thread-pools",),
-    "runtimes": ("runtimes",),
-    "replication": (),
-    "trust": (),
-    "hardware": (),
-}
-
-#: Where runs and pages go; the variables serve tests and machines that keep data elsewhere.
-RUNS = Path(os.environ.get("ASYNC_COST_RUNS", ROOT / "data" / "runs")).resolve()
+#: Where pages go; the variable serves tests and machines that keep them elsewhere.
 REPORTS = Path(os.environ.get("ASYNC_COST_REPORTS", ROOT / "reports")).resolve()
 
 
@@ -115,7 +65,7 @@ def main() -> int:
         print(error, file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("\nInterrupted. What was finished stays: the same command goes on from here.", file=sys.stderr)
+        print("\nInterrupted. Completed steps are kept: run the same command again to continue.", file=sys.stderr)
         return 130
 
 
@@ -155,7 +105,7 @@ def setup(arguments: argparse.Namespace) -> int:
 @one_at_a_time()
 def measure(arguments: argparse.Namespace) -> int:
     plan = Plan("measure", arguments.profile, arguments.studies)
-    run_steps("make measure", [*toolchain.steps(), *plan.measuring()], ROOT, ENV)
+    run_steps("make measure", [*toolchain.steps(), *plan.steps()], ROOT, ENV)
     plan.close()
     print(f"The run is in {os.path.relpath(plan.run())}")
     return 0
@@ -165,44 +115,22 @@ def measure(arguments: argparse.Namespace) -> int:
 def report(arguments: argparse.Namespace) -> int:
     if arguments.run:
         run = existing_run(arguments.run)
-        run_steps(f"make report RUN={arguments.run}", [*toolchain.steps(), *publishing(lambda: run)], ROOT, ENV)
+        title, steps = f"make report RUN={arguments.run}", [publishing(lambda: [run])]
+        run_steps(title, [*toolchain.steps(), *steps], ROOT, ENV)
     else:
-        run = measured_report(arguments.profile, arguments.studies)
-    page = report_folder(run) / "index.html"
-    print(f"The page: {os.path.relpath(page)}\n  {page.as_uri()}")
-    return 0
-
-
-def existing_run(folder: Path) -> Path:
-    """The folder as an absolute path. Raises StepFailed when it is no run at all; whether it is a sound one is for `load` to say."""
-    if not (folder / "run.json").exists():
-        raise StepFailed(
-            f"{folder} is not a run: it holds no run.json. Runs are the folders data/runs/<machine>/<utc-time>"
-        )
-    return folder.resolve()
+        plan = Plan("report", arguments.profile, arguments.studies)
+        steps = [*plan.steps(), publishing(lambda: [plan.run()])]
+        run_steps("make report", [*toolchain.steps(), *steps], ROOT, ENV)
+        plan.close()
+        run = plan.run()
+    return tell_page(report_of([run]))
 
 
 @one_at_a_time()
 def compare(arguments: argparse.Namespace) -> int:
     runs = [existing_run(folder) for folder in arguments.runs]
-    report = REPORTS / "compare" / "--".join(f"{run.parent.name}-{run.name}" for run in runs)
-    executed = report / ".notebooks" / "hardware.ipynb"
-    env = {"ASYNC_COST_COMPARE": os.pathsep.join(map(str, runs)), "ASYNC_COST_RUN": ""}
-
-    def analyse(progress: Progress) -> None:
-        executed.parent.mkdir(parents=True, exist_ok=True)
-        _execute(progress, _analysis("hardware"), executed, env, told=False)
-
-    def publish(progress: Progress) -> None:
-        progress.command(
-            [PYTHON, "-m", "async_cost.report.publish", f"--site={REPORTS}", "--alone", runs[1], report, executed]
-        )
-
-    steps = [Step("compare", analyse, 10), Step("publish the comparison", publish, 10)]
-    run_steps("make compare", [*toolchain.steps(), *steps], ROOT, ENV)
-    page = report / "index.html"
-    print(f"The page: {os.path.relpath(page)}\n  {page.as_uri()}")
-    return 0
+    run_steps("make compare", [*toolchain.steps(), publishing(lambda: runs)], ROOT, ENV)
+    return tell_page(report_of(runs))
 
 
 @one_at_a_time()
@@ -213,221 +141,45 @@ def contribute(arguments: argparse.Namespace) -> int:
     return subprocess.run(command, cwd=ROOT, env={**os.environ, **ENV}).returncode
 
 
-def measured_report(profile: str, studies: Sequence[str] | None = None) -> Path:
-    """Measure a new run (or go on with the one that was stopped), publish it, and return its folder."""
-    plan = Plan("report", profile, studies)
-    run_steps("make report", [*toolchain.steps(), *plan.measuring(), *publishing(plan.run)], ROOT, ENV)
-    plan.close()
-    return plan.run()
-
-
 def lab(arguments: argparse.Namespace) -> int:
     setup(arguments)
-    command = [
-        PYTHON,
-        "-m",
-        "jupyterlab",
-        "--ServerApp.root_dir=.",
-        *os.environ.get("LAB_OPTIONS", "").split(),
-    ]
+    options = ["--ServerApp.root_dir=.", *os.environ.get("LAB_OPTIONS", "").split()]
     try:
-        return subprocess.run(command, cwd=ROOT, env={**os.environ, **ENV}).returncode
+        return subprocess.run([PYTHON, "-m", "jupyterlab", *options], cwd=ROOT, env={**os.environ, **ENV}).returncode
     except KeyboardInterrupt:  # the usual way to leave JupyterLab
         return 0
 
 
-class Plan:
-    """What one `make measure` does: measure the studies into a partial run, then let the run appear by one rename.
-
-    The partial run's folder is named after everything that its numbers depend on. So the same command after a kill finds it and
-    goes on at the next round, and a changed source, compiler, profile or choice of studies begins anew instead of mixing two programs.
-    """
-
-    def __init__(self, goal: str, profile: str, studies: Sequence[str] | None = None) -> None:
-        self.profile, self.studies = profile, tuple(studies or MEASURED)
-        #: The command that makes such a run, for whoever reads the run.
-        self.command = f"make {goal} PROFILE={profile}"
-        if self.studies != tuple(MEASURED):
-            self.command += f' STUDIES="{" ".join(self.studies)}"'
-        #: Load averages before anything of ours ran: afterwards they tell of the compiler that compiled the cells.
-        self.load_before = " ".join(f"{load:.2f}" for load in os.getloadavg())
-        self.partial = RUNS / ".partial" / f"{profile}-{_fingerprint(profile, self.studies)}"
-        #: Where `finish` says which run came out of this plan; `close` removes nothing but this plan's claim on it.
-        self.outcome = RUNS / ".partial" / "last-run.json"
-
-    def measuring(self) -> list[Step]:
-        steps = [Step("compare notebooks and crates", self._compare, 2, self._finished)]
-        for study in self.studies:
-            count, measure = partial(self._count, study=study), partial(self._measure, study=study)
-            steps.append(Step(f"count {study}", count, 90, partial(self._counted, study)))
-            expected_s = getattr(MEASURED[study], self.profile)
-            steps.append(Step(f"measure {study} ({self.profile})", measure, expected_s, self._finished))
-        return [*steps, Step("complete the run", self._finish, 3, self._finished)]
-
-    def run(self) -> Path:
-        """The folder of the completed run."""
-        return RUNS / self._outcome()["run"]
-
-    def close(self) -> None:
-        """Note that the run was delivered, so that the next command measures a new one."""
-        self.outcome.write_text(json.dumps({**self._outcome(), "plan": None}) + "\n", encoding="utf-8")
-
-    def _outcome(self) -> dict[str, str | None]:
-        try:
-            return json.loads(self.outcome.read_text(encoding="utf-8"))
-        except OSError:
-            return {}
-
-    def _finished(self) -> bool:
-        """The run is complete but was not delivered: the command before this one was stopped after measuring."""
-        outcome = self._outcome()
-        return outcome.get("plan") == self.partial.name and (RUNS / outcome["run"]).exists()
-
-    def _counted(self, study: str) -> bool:
-        return self._finished() or (self.partial / f"{study}.counts.csv").exists()
-
-    def _env(self) -> dict[str, str]:
-        return {
-            "ASYNC_COST_PARTIAL": str(self.partial),
-            "ASYNC_COST_PROFILE": self.profile,
-            "ASYNC_COST_COMMAND": self.command,
-            "ASYNC_COST_LOAD_BEFORE": self.load_before,
-        }
-
-    def _compare(self, progress: Progress) -> None:
-        # Else the counts of one program would stand beside the times of another.
-        notebooks = [_notebook(study) for study in self.studies]
-        progress.command([PYTHON, "-m", "async_cost.workflow.in_step", *notebooks])
-
-    def _count(self, progress: Progress, study: str) -> None:
-        self.partial.mkdir(parents=True, exist_ok=True)
-        counts = ["cargo", "bench", "--locked", "-p", study, "--bench", "counts"]
-        progress.command(counts, env={**CARGO_ENV, **self._env()}, progress=cargo_progress)
-
-    def _measure(self, progress: Progress, study: str) -> None:
-        executed = self.partial / f"{study}.measure.ipynb"
-        _execute(progress, _notebook(study), executed, self._env())
-
-    def _finish(self, progress: Progress) -> None:
-        progress.command([PYTHON, "-m", "async_cost.runs.finish", self.partial, RUNS, self.outcome])
+def existing_run(folder: Path) -> Path:
+    """The folder as an absolute path. Raises StepFailed when it is no run at all; whether it is a sound one is for its readers to say."""
+    if not (folder / "run.json").exists():
+        raise StepFailed(
+            f"{folder} is not a run: it holds no run.json. Runs are the folders data/runs/<machine>/<utc-time>"
+        )
+    return folder.resolve()
 
 
-def publishing(run: Callable[[], Path]) -> list[Step]:
-    """Execute the analysis notebooks that have something to say about the run that `run()` names, then publish them."""
-
-    def analyse(progress: Progress) -> None:
-        folder = report_folder(run()) / ".notebooks"
-        folder.mkdir(parents=True, exist_ok=True)
-        env = {"ASYNC_COST_RUN": str(run())}
-
-        def one(room: str) -> str:
-            _execute(progress, _analysis(room), folder / f"{room}.ipynb", env, told=False)
-            return room
-
-        rooms = rooms_of(run())
-        # They are independent of one another, and starting Python takes as long as reading the run: one for each core.
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
-            for done, room in enumerate(pool.map(one, rooms), start=1):
-                progress(room, done / len(rooms))
+def publishing(runs: Callable[[], list[Path]]) -> Step:
+    """Execute the analyses of a run, or of several side by side, and publish them; `runs` is called when the step begins."""
 
     def publish(progress: Progress) -> None:
-        rooms = rooms_of(run())
-        executed = [report_folder(run()) / ".notebooks" / f"{room}.ipynb" for room in rooms]
-        absent = [f"--not-measured={_analysis(room)}" for room in ANALYSED if room not in rooms]
-        progress.command(
-            [
-                PYTHON,
-                "-m",
-                "async_cost.report.publish",
-                f"--site={REPORTS}",
-                *absent,
-                run(),
-                report_folder(run()),
-                *executed,
-            ]
-        )
+        command = [PYTHON, "-m", "async_cost.workflow.publishing", REPORTS, report_of(runs()), *runs()]
+        progress.command(command)
 
-    return [Step("analyse", analyse, 10 * len(ANALYSED)), Step("publish", publish, 20)]
+    return Step("analyse and publish", publish, 120)
 
 
-def rooms_of(run: Path) -> list[str]:
-    """The analyses that have something to say about `run`: those that need no study, or one that it holds."""
-    held = json.loads((run / "run.json").read_text(encoding="utf-8"))["studies"]
-    return [room for room, needed in ANALYSED.items() if not needed or any(study in held for study in needed)]
+def report_of(runs: list[Path]) -> Path:
+    """The folder of the pages: reports/<machine>/<utc-time> for a run, one below reports/compare for several."""
+    if len(runs) == 1:
+        return REPORTS / runs[0].parent.name / runs[0].name
+    return REPORTS / "compare" / "--".join(f"{run.parent.name}-{run.name}" for run in runs)
 
 
-def report_folder(run: Path) -> Path:
-    """reports/<machine>/<utc-time>, the page of data/runs/<machine>/<utc-time>."""
-    return REPORTS / run.parent.name / run.name
-
-
-def _execute(progress: Progress, notebook: Path, executed: Path, env: dict[str, str], told: bool = True) -> None:
-    """Execute a notebook; `told` shows its cells and rounds as the step's progress."""
-    command = [PYTHON, "-m", "async_cost.workflow.execute", notebook, executed]
-    # What the environment asks for (one cell at a time, say) is for a test of the notebooks themselves.
-    command += os.environ.get("ASYNC_COST_EXECUTE", "").split()
-    progress.command(command, env=env, progress=notebook_progress if told else lambda line: None)
-
-
-def _notebook(study: str) -> Path:
-    """The notebook that measures `study`."""
-    return ROOT / "notebooks" / f"{MEASURED[study].notebook}.ipynb"
-
-
-def _analysis(room: str) -> Path:
-    """The notebook that reads a run for `room`."""
-    return ROOT / "notebooks" / room / "analysis.ipynb"
-
-
-def crate_of(notebook: Path) -> Path:
-    """The folder of the crate that a measuring notebook is: the room's for `measure`, one of its own in the room for any other."""
-    room = ROOT / "rust-kernels" / notebook.parent.name
-    return room if notebook.stem == "measure" else room / notebook.stem
-
-
-def _fingerprint(profile: str, studies: Sequence[str]) -> str:
-    """Hash of all that a measurement of `studies` depends on: sources, lock, compiler, CPU, revision, profile."""
-    digest = hashlib.sha256()
-    for path in measured_files(studies):
-        digest.update(str(path.relative_to(ROOT)).encode() + b"\0" + path.read_bytes() + b"\0")
-    digest.update("\0".join([profile, *studies, toolchain.rustc_version(), _cpu(), _revision()]).encode())
-    return digest.hexdigest()[:16]
-
-
-def measured_files(studies: Iterable[str]) -> list[Path]:
-    """The files that the numbers of `studies` depend on: their notebooks, their crates and those that these use, and the lock."""
-    import tomllib  # an older Python lacks it, and is told so by `missing_programs` before this is called
-
-    files = {ROOT / "Cargo.lock", ROOT / "Cargo.toml", ROOT / "rust-toolchain.toml"}
-    files |= {_notebook(study) for study in studies}
-    waiting, seen = [crate_of(_notebook(study)) for study in studies], set()
-    while waiting:
-        crate = waiting.pop()
-        if crate in seen:
-            continue
-        seen.add(crate)
-        manifest = tomllib.loads((crate / "Cargo.toml").read_text(encoding="utf-8"))
-        files |= {path for path in crate.rglob("*") if path.is_file()}
-        files.add((crate / manifest.get("lib", {}).get("path", "src/lib.rs")).resolve())
-        for kind in ("dependencies", "build-dependencies", "dev-dependencies"):
-            ours = (
-                used["path"] for used in manifest.get(kind, {}).values() if isinstance(used, dict) and "path" in used
-            )
-            waiting += [(crate / path).resolve() for path in ours]
-    return sorted(files)
-
-
-def _cpu() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return os.uname().machine
-    return "\n".join(line for line in lines if line.startswith(("model name", "cpu cores", "Hardware")))
-
-
-def _revision() -> str:
-    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True)
-    return head.stdout.strip()
+def tell_page(report: Path) -> int:
+    page = report / "index.html"
+    print(f"The page: {os.path.relpath(page)}\n  {page.as_uri()}")
+    return 0
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, DeadKernelError
 from nbformat import NotebookNode
 
-from async_cost.workflow.steps import die_with_parent
+from async_cost.workflow.steps import die_with_parent, tell
 
 #: Colours and other terminal control in a kernel's messages.
 CONTROL = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
@@ -121,7 +121,7 @@ def execute(notebook: Path, executed: Path, singly: bool = False) -> None:
 
     def announce(cell, cell_index, **_):
         if cell_index in code:
-            print(f"cell {code.index(cell_index) + 1} of {len(code)}", flush=True)
+            tell("cell", code.index(cell_index) + 1, len(code))
 
     async def refuse_complaint(cell, cell_index, **_):
         # evcxr goes on after a panic or an error that `?` hands it, having said so on standard error and nowhere else.

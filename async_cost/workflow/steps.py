@@ -23,10 +23,6 @@ from pathlib import Path
 TAIL_LINES = 30
 #: Seconds between two progress lines where the output is not a terminal.
 QUIET_SECONDS = 10
-#: The harness's own progress line: `[###---]  40 % · zero-cost · round 24 of 60 · about 1 min 12 s left`.
-MEASURING = re.compile(
-    r"^\[[#-]+\] +\d+ % · [^·]+ · (?P<where>[^·]+) · about (?:(?P<min>\d+) min ?)?(?:(?P<s>\d+) s )?left$"
-)
 #: Cargo's progress line: `Building [==> ] 45/273: tokio`.
 CARGO_COUNT = re.compile(r"\] (\d+)/(\d+)")
 
@@ -78,7 +74,7 @@ class Progress:
         progress: Callable[[str], Seen | None] = lambda line: None,
         cwd: Path | None = None,
     ) -> None:
-        """Run a command to its end; `progress` reads a line of its output.
+        """Run a command to its end. What it tells as JSON is shown; `progress` reads the other lines of its output.
 
         Raises StepFailed with the last lines of the output when the command does not exit with 0.
         """
@@ -89,7 +85,7 @@ class Progress:
             process = subprocess.Popen(
                 arguments,
                 cwd=cwd or self.root,
-                env={**os.environ, **self.env, **(env or {})},
+                env={**os.environ, **self.env, **(env or {}), "ASYNC_COST_PROGRESS": "json"},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
@@ -103,7 +99,7 @@ class Progress:
                     log.write(line + "\n")
                     log.flush()
                     tail = [*tail, line][-TAIL_LINES:]
-                    if seen := progress(line):
+                    if seen := told_progress(line) or progress(line):
                         self.report(seen)
             except BaseException:
                 process.terminate()
@@ -158,11 +154,26 @@ def cargo_progress(line: str) -> Seen | None:
     return None
 
 
-def notebook_progress(line: str) -> Seen | None:
-    """Read what `async_cost.workflow.execute` and the harness print: cells first, then rounds with their own time left."""
-    if found := MEASURING.match(line):
-        return Seen(found["where"], left_s=60 * int(found["min"] or 0) + int(found["s"] or 0))
-    return Seen(line) if line.startswith("cell ") else None
+def tell(unit: str, number: int, of: int, **more: float) -> None:
+    """Say how far this program is, `unit` `number` of so many: to the workflow as it wants to be told, to a person in words."""
+    if os.environ.get("ASYNC_COST_PROGRESS") == "json":
+        print(json.dumps({"unit": unit, "round": number, "rounds": of, **more}), flush=True)
+    else:
+        print(f"{unit} {number} of {of}", flush=True)
+
+
+def told_progress(line: str) -> Seen | None:
+    """Read what `tell` and the harness print where ASYNC_COST_PROGRESS is `json`: one object a line."""
+    if not line.startswith("{"):
+        return None
+    try:
+        told = json.loads(line)
+        text = f"{told['unit']} {told['round']} of {told['rounds']}"
+    except (ValueError, KeyError):
+        return None
+    if "seconds_left" in told:
+        return Seen(text, left_s=told["seconds_left"])
+    return Seen(text, told["done"] / told["trials"] if "done" in told else None)
 
 
 #: Makes cargo print the bar that `cargo_progress` reads although its output is not a terminal.
@@ -195,7 +206,7 @@ def run_steps(title: str, steps: list[Step], root: Path, env: Mapping[str, str])
             display.end("failed")
             raise StepFailed(
                 f"step {head} failed: {error}\n  whole output: {log.relative_to(root)}\n"
-                "  what was finished stays: the same command goes on from here"
+                "  completed steps are kept: run the same command again to continue"
             ) from error
         display.end("done")
         memory.learn(step, display.elapsed())

@@ -1,0 +1,146 @@
+"""What one measurement consists of, and the name under which it is continued after a kill."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+from collections.abc import Iterable, Sequence
+from functools import partial
+from pathlib import Path
+
+from async_cost.workflow import toolchain
+from async_cost.workflow.steps import CARGO_ENV, Progress, Step, cargo_progress
+from async_cost.workflow.studies import MEASURED, crate_of, measuring
+from async_cost.workflow.toolchain import PYTHON, ROOT
+
+#: Where runs go; the variable serves tests and machines that keep data elsewhere.
+RUNS = Path(os.environ.get("ASYNC_COST_RUNS", ROOT / "data" / "runs")).resolve()
+
+
+class Plan:
+    """What one `make measure` does: measure the studies into a partial run, then let the run appear by one rename.
+
+    The partial run's folder is named after everything that its numbers depend on. So the same command after a kill finds it and
+    goes on at the next round, and a changed source, compiler, profile or choice of studies begins anew instead of mixing two programs.
+    """
+
+    def __init__(self, goal: str, profile: str, studies: Sequence[str] | None = None) -> None:
+        self.profile, self.studies = profile, tuple(studies or MEASURED)
+        #: The command that makes such a run, for whoever reads the run.
+        self.command = f"make {goal} PROFILE={profile}"
+        if self.studies != tuple(MEASURED):
+            self.command += f' STUDIES="{" ".join(self.studies)}"'
+        #: Load averages before anything of ours ran: afterwards they tell of the compiler that compiled the cells.
+        self.load_before = " ".join(f"{load:.2f}" for load in os.getloadavg())
+        self.partial = RUNS / ".partial" / f"{profile}-{_fingerprint(profile, self.studies)}"
+        #: Where `finish` says which run came out of this plan; `close` removes nothing but this plan's claim on it.
+        self.outcome = RUNS / ".partial" / "last-run.json"
+
+    def steps(self) -> list[Step]:
+        steps = [Step("compare notebooks and crates", self._compare, 2, self._finished)]
+        for study in self.studies:
+            count, measure = partial(self._count, study=study), partial(self._measure, study=study)
+            steps.append(Step(f"count {study}", count, 90, partial(self._counted, study)))
+            expected_s = getattr(MEASURED[study], self.profile)
+            steps.append(Step(f"measure {study} ({self.profile})", measure, expected_s, self._finished))
+        return [*steps, Step("complete the run", self._finish, 3, self._finished)]
+
+    def run(self) -> Path:
+        """The folder of the completed run."""
+        return RUNS / self._outcome()["run"]
+
+    def close(self) -> None:
+        """Note that the run was delivered, so that the next command measures a new one."""
+        self.outcome.write_text(json.dumps({**self._outcome(), "plan": None}) + "\n", encoding="utf-8")
+
+    def _outcome(self) -> dict[str, str | None]:
+        try:
+            return json.loads(self.outcome.read_text(encoding="utf-8"))
+        except OSError:
+            return {}
+
+    def _finished(self) -> bool:
+        """The run is complete but was not delivered: the command before this one was stopped after measuring."""
+        outcome = self._outcome()
+        return outcome.get("plan") == self.partial.name and (RUNS / outcome["run"]).exists()
+
+    def _counted(self, study: str) -> bool:
+        return self._finished() or (self.partial / f"{study}.counts.csv").exists()
+
+    def _env(self) -> dict[str, str]:
+        return {
+            "ASYNC_COST_PARTIAL": str(self.partial),
+            "ASYNC_COST_PROFILE": self.profile,
+            "ASYNC_COST_COMMAND": self.command,
+            "ASYNC_COST_LOAD_BEFORE": self.load_before,
+        }
+
+    def _compare(self, progress: Progress) -> None:
+        # Else the counts of one program would stand beside the times of another.
+        progress.command([PYTHON, "-m", "async_cost.workflow.in_step", *map(measuring, self.studies)])
+
+    def _count(self, progress: Progress, study: str) -> None:
+        self.partial.mkdir(parents=True, exist_ok=True)
+        counts = ["cargo", "bench", "--locked", "-p", study, "--bench", "counts"]
+        progress.command(counts, env={**CARGO_ENV, **self._env()}, progress=cargo_progress)
+
+    def _measure(self, progress: Progress, study: str) -> None:
+        command = [
+            PYTHON,
+            "-m",
+            "async_cost.workflow.execute",
+            measuring(study),
+            self.partial / f"{study}.measure.ipynb",
+        ]
+        # What the environment asks for (one cell at a time, say) is for a test of the notebooks themselves.
+        progress.command([*command, *os.environ.get("ASYNC_COST_EXECUTE", "").split()], env=self._env())
+
+    def _finish(self, progress: Progress) -> None:
+        progress.command([PYTHON, "-m", "async_cost.runs.finish", self.partial, RUNS, self.outcome])
+
+
+def _fingerprint(profile: str, studies: Sequence[str]) -> str:
+    """Hash of all that a measurement of `studies` depends on: sources, lock, compiler, CPU, revision, profile."""
+    digest = hashlib.sha256()
+    for path in measured_files(studies):
+        digest.update(str(path.relative_to(ROOT)).encode() + b"\0" + path.read_bytes() + b"\0")
+    digest.update("\0".join([profile, *studies, toolchain.rustc_version(), _cpu(), _revision()]).encode())
+    return digest.hexdigest()[:16]
+
+
+def measured_files(studies: Iterable[str]) -> list[Path]:
+    """The files that the numbers of `studies` depend on: their notebooks, their crates and those that these use, and the lock."""
+    import tomllib  # an older Python lacks it, and is told so by `missing_programs` before this is called
+
+    notebooks = [measuring(study) for study in studies]
+    files = {ROOT / "Cargo.lock", ROOT / "Cargo.toml", ROOT / "rust-toolchain.toml", *notebooks}
+    waiting, seen = [crate_of(notebook) for notebook in notebooks], set()
+    while waiting:
+        crate = waiting.pop()
+        if crate in seen:
+            continue
+        seen.add(crate)
+        manifest = tomllib.loads((crate / "Cargo.toml").read_text(encoding="utf-8"))
+        files |= {path for path in crate.rglob("*") if path.is_file()}
+        files.add((crate / manifest.get("lib", {}).get("path", "src/lib.rs")).resolve())
+        for kind in ("dependencies", "build-dependencies", "dev-dependencies"):
+            ours = (
+                used["path"] for used in manifest.get(kind, {}).values() if isinstance(used, dict) and "path" in used
+            )
+            waiting += [(crate / path).resolve() for path in ours]
+    return sorted(files)
+
+
+def _cpu() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return os.uname().machine
+    return "\n".join(line for line in lines if line.startswith(("model name", "cpu cores", "Hardware")))
+
+
+def _revision() -> str:
+    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True)
+    return head.stdout.strip()

@@ -1,0 +1,61 @@
+"""The studies that measure and the rooms that read them: where a new one is entered."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from async_cost.workflow.toolchain import ROOT
+
+
+class Study(NamedTuple):
+    """A study that measures: its notebook under notebooks/, and the seconds that it takes in each profile, with compiling its
+    cells, on two slow cores; they serve the time left until a duration was measured here."""
+
+    notebook: str
+    quick: int
+    standard: int
+    thorough: int
+
+
+#: Studies that measure, in order. A study's name is that of its crate and its files.
+MEASURED = {
+    "zero-cost": Study("zero-cost/measure", quick=60, standard=120, thorough=600),
+    "zero-cost-ladder": Study("zero-cost/ladder", quick=60, standard=120, thorough=600),
+    "zero-cost-sockets": Study("zero-cost/sockets", quick=60, standard=300, thorough=2400),
+    "spawn-apis": Study("spawn-apis/measure", quick=150, standard=500, thorough=1500),
+    "call-styles": Study("call-styles/measure", quick=180, standard=600, thorough=1500),
+    "thread-pools": Study("thread-pools/measure", quick=120, standard=300, thorough=1800),
+    "runtimes-executor": Study("runtimes/executor", quick=60, standard=90, thorough=180),
+    "runtimes": Study("runtimes/measure", quick=180, standard=600, thorough=1800),
+}
+#: Rooms whose notebook `analysis` reads a run, in the order of the published page, each with the studies of which one must be in
+#: the run for its page to say something; none: it has something to say about every run.
+ANALYSED = {
+    "zero-cost": ("zero-cost",),
+    "ladder": ("zero-cost-ladder",),
+    "boxing-cost": ("zero-cost-ladder", "zero-cost"),
+    "spawn-apis": ("spawn-apis",),
+    "call-styles": ("call-styles",),
+    "thread-pools": ("thread-pools",),
+    "runtimes": ("runtimes",),
+    "replication": (),
+    "trust": (),
+    "hardware": (),
+}
+
+
+def measuring(study: str) -> Path:
+    """The notebook that measures `study`."""
+    return ROOT / "notebooks" / f"{MEASURED[study].notebook}.ipynb"
+
+
+def analysis(room: str) -> Path:
+    """The notebook that reads a run for `room`."""
+    return ROOT / "notebooks" / room / "analysis.ipynb"
+
+
+def crate_of(notebook: Path) -> Path:
+    """The folder of the crate that a measuring notebook is: the room's for `measure`, one of its own in the room for any other."""
+    room = ROOT / "rust-kernels" / notebook.parent.name
+    return room if notebook.stem == "measure" else room / notebook.stem
