@@ -42,7 +42,7 @@ def finish(partial: Path, runs: Path, outcome: Path) -> Path:
     target.parent.mkdir(parents=True, exist_ok=True)
     if target.exists():
         raise DataError(
-            target, "a run of that machine and second is there already", "Move it away and run the command again"
+            target, "a run of this machine and time exists already", "Move it away and run the command again"
         )
     outcome.write_text(json.dumps({"run": info.run_id, "plan": partial.name}) + "\n", encoding="utf-8")
     os.rename(partial, target)

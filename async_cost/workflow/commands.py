@@ -88,7 +88,7 @@ def one_at_a_time() -> Iterator[None]:
         except OSError as error:
             file.seek(0)
             raise StepFailed(
-                f"another make is at work in this clone (process {file.read().strip()}): wait for it or stop it"
+                f"another make command is running in this clone (process {file.read().strip()}): wait for it or stop it"
             ) from error
         file.truncate(0)
         file.write(f"{os.getpid()}\n")

@@ -173,7 +173,7 @@ def main() -> int:
         return 1
     except (DeadKernelError, RuntimeError) as error:
         # A kernel that does not even start is a RuntimeError in jupyter_client; its own words stand above.
-        print(f"{arguments.notebook}: no living kernel ({error})", file=sys.stderr)
+        print(f"{arguments.notebook}: the kernel died or did not start ({error})", file=sys.stderr)
         return 1
     return 0
 
