@@ -34,50 +34,37 @@
 //! A dev build, which all cells of a notebook are, is only measured when it was told to compile like `cargo
 //! bench`; [`Error::Gate`] says how to tell it.
 //!
-//! Reading order of the source: `study`, `bencher`, `measure`, then `trial`, `rounds` (the
-//! order), `isolation`, `timings`, `metrics` and `counts` (the files), `run` and `info` (the folder and run.json), `machine`,
-//! `codegen`, `kernel` and `repository` (provenance). `proof` and `counting` stand apart.
+//! The source is built in layers, each of which uses itself and those before it, file by file without circles:
+//!
+//! | layer | files |
+//! |---|---|
+//! | `base` | errors, keys, samples, profiles, proofs; `allocator` counts, `declared` is what layers hand to each other |
+//! | `provenance` | what a run was made from: `machine`, `codegen`, `kernel`, `repository`; `gate` refuses other builds |
+//! | `trial` | one trial: `bencher`, `sampling`, `isolation`, `resources` |
+//! | `store` | the run: `run` (its folder), `info` (run.json), `timings`, `metrics` and `counts` (its tables), `rounds` (the order) |
+//! | `study` | `builder`, `checks` (what it amounts to), `running` (its variants) |
+//! | `measure` | `measurement`, `outcome` and `progress`; `counting` with `callgrind`; `criterion`; `program` |
+//!
+//! Read `study::builder`, `trial::bencher`, `measure::measurement` and `trial::sampling` first, then `store`.
 
 #![warn(missing_docs)]
 
-mod bencher;
-mod callgrind;
-mod clock;
-mod codegen;
-pub mod counting;
-mod counts;
-pub mod criterion;
-mod error;
-mod gate;
-mod info;
-mod isolation;
-mod kernel;
-mod key;
-mod machine;
+mod base;
 mod measure;
-mod metrics;
-mod outcome;
-mod panics;
-mod profile;
-mod program;
-mod progress;
-mod proof;
-mod repository;
-mod resources;
-mod rounds;
-mod run;
-mod sample;
+mod provenance;
+mod store;
 mod study;
-mod timings;
 mod trial;
 
-pub use bencher::Bencher;
-pub use error::Error;
-pub use isolation::isolated;
-pub use key::Key;
-pub use outcome::{Failure, Line, Outcome};
-pub use profile::Profile;
-pub use program::main;
-pub use proof::{Counts, UnequalWork, prove, stop};
-pub use sample::Sample;
-pub use study::{Comparison, Study};
+pub use base::declared::{Comparison, Failure};
+pub use base::error::Error;
+pub use base::key::{InvalidKey, Key};
+pub use base::profile::Profile;
+pub use base::proof::{Counts, UnequalWork, prove, stop};
+pub use base::sample::Sample;
+pub use measure::outcome::{Line, Outcome};
+pub use measure::program::main;
+pub use measure::{counting, criterion};
+pub use study::builder::Study;
+pub use trial::bencher::Bencher;
+pub use trial::isolation::isolated;

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::panics;
+use crate::base::panics;
 
 /// Runs `work` in a forked child process and returns its result.
 ///

@@ -19,11 +19,19 @@ use std::time::{Duration, Instant};
 use ::criterion::measurement::{Measurement, ValueFormatter, WallTime};
 use ::criterion::{BenchmarkGroup, BenchmarkId, Criterion, Throughput};
 
-use crate::bencher::{self, Trouble, Workload};
-use crate::codegen::Codegen;
-use crate::study::Variant;
-use crate::trial::timed;
-use crate::{Error, Failure, Key, Profile, Study, gate, kernel, panics, repository};
+use crate::base::declared::Failure;
+use crate::base::error::Error;
+use crate::base::key::Key;
+use crate::base::panics;
+use crate::base::profile::Profile;
+use crate::provenance::codegen::Codegen;
+use crate::provenance::gate;
+use crate::provenance::kernel;
+use crate::provenance::repository;
+use crate::study::builder::Study;
+use crate::study::checks::Variant;
+use crate::trial::bencher::{self, Trouble, Workload};
+use crate::trial::sampling::timed;
 
 /// Runs a study with the arguments of the command line, which are Criterion's: the whole of `benches/criterion.rs`. An argument
 /// that stands in the name of a benchmark as it is, such as `box+arc`, is no regular expression. Ends the process with
@@ -203,7 +211,8 @@ impl Measurement for Nanoseconds {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Bencher, Sample};
+    use crate::base::sample::Sample;
+    use crate::trial::bencher::Bencher;
 
     #[test]
     fn benchmarks_are_called_by_their_keys() {

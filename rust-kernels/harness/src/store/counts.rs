@@ -6,8 +6,9 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::study::Count;
-use crate::{Error, info};
+use crate::base::declared::Count;
+use crate::base::error::Error;
+use crate::base::file;
 
 /// One row.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,7 +40,7 @@ pub(crate) fn upsert(path: &Path, study: &str, counts: &[Count]) -> Result<(), E
         writer.serialize(row).map_err(|error| unreadable(path, &error.to_string()))?;
     }
     let content = writer.into_inner().map_err(|error| unreadable(path, &error.to_string()))?;
-    info::replace(path, &content)
+    file::replace(path, &content)
 }
 
 fn read(path: &Path) -> Result<Vec<Row>, Error> {
@@ -68,14 +69,13 @@ fn same(a: &Row, b: &Row) -> bool {
 }
 
 fn unreadable(path: &Path, problem: &str) -> Error {
-    let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    Error::Resume { file, reason: format!("{problem}; remove it and count again") }
+    Error::Resume { file: file::name(path), reason: format!("{problem}; remove it and count again") }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Key;
+    use crate::base::key::Key;
 
     fn count(variant: &str, counter: &str, value: u64) -> Count {
         Count { key: Key::new("b", variant, "p=1"), counter: counter.to_owned(), value }

@@ -10,9 +10,11 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::sample::Sample;
-use crate::timings::complete_rows;
-use crate::{Error, Key};
+use crate::base::error::Error;
+use crate::base::file;
+use crate::base::key::Key;
+use crate::base::sample::Sample;
+use crate::store::timings::complete_rows;
 
 /// First line of the file.
 const HEADER: &str = "study,bench,variant,parameter,round,position,sample,metric,value\n";
@@ -133,7 +135,7 @@ impl Metrics {
             return Ok(());
         }
         let mut writer = csv::WriterBuilder::new().has_headers(false).from_writer(Vec::new());
-        let broken = |error: String| Error::Resume { file: name(&self.path), reason: error };
+        let broken = |error: String| Error::Resume { file: file::name(&self.path), reason: error };
         for row in rows {
             writer.serialize(row).map_err(|error| broken(error.to_string()))?;
         }
@@ -179,11 +181,7 @@ fn foreign(path: &Path, line: usize) -> Error {
     let reason = format!(
         "line {line} is not of this study, so the study or the file was changed; remove the partial run's folder and measure again"
     );
-    Error::Resume { file: name(path), reason }
-}
-
-fn name(path: &Path) -> String {
-    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    Error::Resume { file: file::name(path), reason }
 }
 
 #[cfg(test)]

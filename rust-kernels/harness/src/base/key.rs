@@ -2,8 +2,6 @@
 
 use std::fmt;
 
-use crate::Error;
-
 /// Names one row of a study in the words of its published table.
 ///
 /// A key is data: it is written to CSV and JSON as it is and joined with published and claimed figures.
@@ -30,19 +28,44 @@ impl Key {
     /// characters (line breaks included) and ones with spaces at either end.
     ///
     /// # Errors
-    /// [`Error::Key`] with the part that is wrong and why.
-    pub fn validate(&self) -> Result<(), Error> {
+    /// The part that is wrong and why.
+    pub fn validate(&self) -> Result<(), InvalidKey> {
         for (part, text) in
             [("bench", &self.bench), ("variant", &self.variant), ("parameter", &self.parameter)]
         {
             if part == "parameter" && text.is_empty() {
                 continue;
             }
-            validate_word(text).map_err(|reason| Error::Key { key: self.clone(), part, reason })?;
+            validate_word(text).map_err(|reason| InvalidKey { key: self.clone(), part, reason })?;
         }
         Ok(())
     }
+
+    /// The key under which this variant is measured a second time.
+    pub(crate) fn again(&self) -> Self {
+        Self { variant: format!("{} (A/A)", self.variant), ..self.clone() }
+    }
 }
+
+/// A key that cannot be written to a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InvalidKey {
+    /// The key as given.
+    pub key: Key,
+    /// `bench`, `variant` or `parameter`.
+    pub part: &'static str,
+    /// What is wrong with that part.
+    pub reason: &'static str,
+}
+
+impl fmt::Display for InvalidKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // `{:?}` keeps control characters of a hostile key away from the terminal.
+        write!(f, "the {} of the key {:?} cannot be used: {}", self.part, self.key.to_string(), self.reason)
+    }
+}
+
+impl std::error::Error for InvalidKey {}
 
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,6 +1,6 @@
 //! What the process used while a sample was taken, as the operating system counts it.
 
-use crate::Sample;
+use crate::base::sample::Sample;
 
 /// What the operating system has counted for this process so far.
 struct Usage {

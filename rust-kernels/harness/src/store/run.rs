@@ -4,8 +4,10 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::info::RunInfo;
-use crate::{Error, Profile, repository};
+use crate::base::error::Error;
+use crate::base::profile::Profile;
+use crate::provenance::repository;
+use crate::store::info::RunInfo;
 
 /// Names the folder into which an outer program collects several studies.
 pub(crate) const PARTIAL: &str = "ASYNC_COST_PARTIAL";

@@ -4,20 +4,13 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::Key;
+use crate::base::key::{InvalidKey, Key};
 
 /// Why a study was not measured or counted. Its text says what to do about it.
 #[derive(Debug)]
 pub enum Error {
     /// A key that cannot be written to a table.
-    Key {
-        /// The key as given.
-        key: Key,
-        /// `bench`, `variant` or `parameter`.
-        part: &'static str,
-        /// What is wrong with that part.
-        reason: &'static str,
-    },
+    Key(InvalidKey),
     /// A study that contradicts itself: no variants, a key twice, a control without its baseline.
     Study {
         /// The name of the study.
@@ -72,10 +65,7 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Error::Key { key, part, reason } => {
-                // `{:?}` keeps control characters of a hostile key away from the terminal.
-                write!(f, "the {part} of the key {:?} cannot be used: {reason}", key.to_string())
-            }
+            Error::Key(invalid) => write!(f, "{invalid}"),
             Error::Study { study, reason } => write!(f, "study {study:?}: {reason}"),
             Error::Gate(text) => f.write_str(text),
             Error::Setting { name, reason } => write!(f, "{name}: {reason}"),

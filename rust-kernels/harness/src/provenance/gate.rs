@@ -1,7 +1,8 @@
 //! Refuses to measure what was not compiled like `cargo bench`.
 
-use crate::codegen::Codegen;
-use crate::{Error, Profile};
+use crate::base::error::Error;
+use crate::base::profile::Profile;
+use crate::provenance::codegen::Codegen;
 
 /// A setting, the value it must have, and whether it has it.
 struct Rule {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::counting;
+use crate::base::allocator::uncounted;
 
 /// One raw observation: so many iterations took so long.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,7 +32,7 @@ impl Sample {
     pub fn with(mut self, metric: impl Into<Cow<'static, str>>, value: u64) -> Self {
         let metric = metric.into();
         self.metrics.retain(|(name, _)| *name != metric);
-        counting::uncounted(|| self.metrics.push((metric, value)));
+        uncounted(|| self.metrics.push((metric, value)));
         self
     }
 

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use serde::{Deserialize, Serialize};
 
-use crate::Error;
+use crate::base::error::Error;
 
 /// The revision that is measured.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

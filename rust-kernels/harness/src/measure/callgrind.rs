@@ -12,17 +12,18 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crate::bencher;
-use crate::progress::Progress;
-use crate::study::Variant;
-use crate::{Error, Study};
+use crate::base::error::Error;
+use crate::measure::progress::Progress;
+use crate::study::builder::Study;
+use crate::study::checks::Variant;
+use crate::trial::bencher;
 
 /// Tells a process that it runs under callgrind, and which variants it is to run: indices joined by commas.
 const VARIANTS: &str = "ASYNC_COST_COUNTED_VARIANTS";
 
 /// How callgrind, which knows functions by their demangled names, finds [`counted_iteration`]. Spelled out,
 /// since with wildcards it switches the counting but writes no files.
-const FUNCTION: &str = "harness::callgrind::counted_iteration";
+const FUNCTION: &str = "harness::measure::callgrind::counted_iteration";
 
 /// Guess for the time of one variant under valgrind, until one has been measured.
 const PLANNED: Duration = Duration::from_millis(50);

@@ -1,19 +1,22 @@
 //! run.json: what is known about a run besides its numbers.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs::{self, File};
-use std::io::Write;
+use std::fs;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::clock::Utc;
-use crate::codegen::{Codegen, Toolchain};
-use crate::machine::{self, Machine};
-use crate::outcome::Failure;
-use crate::repository::{self, Git, Versions};
-use crate::study::Comparison;
-use crate::{Error, Key, Profile, kernel, rounds};
+use crate::base::clock::Utc;
+use crate::base::declared::{Comparison, Failure, Settings};
+use crate::base::error::Error;
+use crate::base::file;
+use crate::base::key::Key;
+use crate::base::profile::Profile;
+use crate::provenance::codegen::{Codegen, Toolchain};
+use crate::provenance::kernel;
+use crate::provenance::machine::{self, Machine};
+use crate::provenance::repository::{self, Git, Versions};
+use crate::store::rounds;
 
 /// Version of the fields below. Readers refuse others.
 const SCHEMA_VERSION: u32 = 2;
@@ -119,17 +122,6 @@ impl From<&Comparison> for ComparisonEntry {
     }
 }
 
-/// What a study asks for: the part of its section that must not change between an interruption and its resumption.
-pub(crate) struct Settings {
-    /// Empty when every comparison names its own baseline.
-    pub(crate) baseline: String,
-    pub(crate) controls: Vec<String>,
-    pub(crate) comparisons: Vec<Comparison>,
-    pub(crate) groups: BTreeMap<String, f64>,
-    /// The largest number of samples of a trial.
-    pub(crate) samples: usize,
-}
-
 impl RunInfo {
     /// A run that begins now, on this machine, with this program.
     pub(crate) fn new(root: &Path, profile: &Profile) -> Self {
@@ -175,7 +167,7 @@ impl RunInfo {
     pub(crate) fn write(&self, path: &Path) -> Result<(), Error> {
         let mut text = serde_json::to_vec_pretty(self).map_err(|error| resume_error(error.to_string()))?;
         text.push(b'\n');
-        replace(path, &text)
+        file::replace(path, &text)
     }
 
     /// Refuses to go on with a run that another machine, program or profile has begun.
@@ -282,18 +274,6 @@ impl StudyInfo {
         self.load_after = machine::load();
         self.steal_after_ms = machine::steal_ms();
     }
-}
-
-/// Replaces a file in one step that survives a crash.
-pub(crate) fn replace(path: &Path, content: &[u8]) -> Result<(), Error> {
-    let temporary = path.with_extension("tmp");
-    let write = || {
-        let mut file = File::create(&temporary)?;
-        file.write_all(content)?;
-        file.sync_all()?;
-        fs::rename(&temporary, path)
-    };
-    write().map_err(Error::io("write", path))
 }
 
 fn nanoseconds(duration: std::time::Duration) -> u64 {

@@ -8,8 +8,11 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::sample::Sample;
-use crate::{Error, Key, rounds};
+use crate::base::error::Error;
+use crate::base::file;
+use crate::base::key::Key;
+use crate::base::sample::Sample;
+use crate::store::rounds;
 
 /// First line of the file.
 const HEADER: &str = "study,bench,variant,parameter,round,position,sample,iterations,elapsed_ns\n";
@@ -101,7 +104,14 @@ impl Timings {
     }
 
     fn broken(&self, reason: String) -> Error {
-        Error::Resume { file: name(&self.path), reason }
+        Error::Resume { file: file::name(&self.path), reason }
+    }
+}
+
+impl Drop for Timings {
+    fn drop(&mut self) {
+        // A process that was forked meanwhile has the file open as well, and the lock with it. Not having had one is no loss.
+        let _ = self.file.unlock();
     }
 }
 
@@ -165,7 +175,7 @@ impl Plan<'_> {
             "line {line} is not what this study and its seed lead to, so the study or the file was changed; remove the partial \
              run's folder and measure again"
         );
-        Error::Resume { file: name(path), reason }
+        Error::Resume { file: file::name(path), reason }
     }
 }
 
@@ -232,16 +242,12 @@ fn nanoseconds(elapsed: Duration) -> u64 {
 fn lock(file: &File, path: &Path) -> Result<(), Error> {
     match file.try_lock() {
         Err(TryLockError::WouldBlock) => Err(Error::Resume {
-            file: name(path),
+            file: file::name(path),
             reason: "another process is measuring into it; wait for it or stop it".to_owned(),
         }),
         // Some network file systems cannot lock; measuring there is still better than not measuring.
         Ok(()) | Err(TryLockError::Error(_)) => Ok(()),
     }
-}
-
-fn name(path: &Path) -> String {
-    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 #[cfg(test)]

@@ -21,89 +21,24 @@
 //! counted. Where they differ, the smaller number is the count, and their difference is a count of its own,
 //! named `<counter>_varies`; without that row, the two were equal.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-use std::hint::black_box;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+pub use crate::base::allocator::CountingAllocator;
+use crate::measure::callgrind;
+use crate::measure::measurement::counts_file;
+use crate::provenance::codegen::Codegen;
+use crate::trial::bencher;
 
-use crate::bencher;
-use crate::callgrind;
-use crate::codegen::Codegen;
-use crate::measure::counts_file;
-use crate::study::{Count, Variant};
-use crate::{Error, Key, Study, counts, repository, run};
-
-/// The system's allocator, which also counts while an iteration is counted.
-///
-/// A reallocation counts as one allocation of its new size; freeing is not counted.
-pub struct CountingAllocator;
-
-/// True while an iteration is counted.
-static COUNTING: AtomicBool = AtomicBool::new(false);
-/// Allocations since the beginning of the counted iteration.
-static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
-/// Bytes asked for by these allocations.
-static BYTES: AtomicU64 = AtomicU64::new(0);
-/// Allocations and bytes of each iteration that was counted to its end.
-static COUNTED: Mutex<Vec<[u64; 2]>> = Mutex::new(Vec::new());
-
-thread_local! {
-    /// True while this thread allocates for the harness, within an iteration. Made at compile time, so that it can be
-    /// read by an allocator.
-    static OURS: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Does something for the harness whose allocations are not the variant's.
-pub(crate) fn uncounted<T>(work: impl FnOnce() -> T) -> T {
-    let before = OURS.replace(true);
-    let result = work();
-    OURS.set(before);
-    result
-}
+use crate::base::allocator;
+use crate::base::declared::Count;
+use crate::base::error::Error;
+use crate::base::key::Key;
+use crate::provenance::repository;
+use crate::store::counts;
+use crate::store::run;
+use crate::study::builder::Study;
+use crate::study::checks::Variant;
 
 /// Names of the two.
 const COUNTERS: [&str; 2] = ["allocations", "allocated_bytes"];
-
-impl CountingAllocator {
-    fn note(bytes: usize) {
-        // Relaxed is enough: the counts are read after the workload has returned, on the thread that called
-        // it.
-        if COUNTING.load(Ordering::Relaxed) && !OURS.get() {
-            ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-            BYTES.fetch_add(bytes as u64, Ordering::Relaxed);
-        }
-    }
-}
-
-// SAFETY: every request is passed on unchanged to `System`, which keeps the promises of an allocator; noting
-// a request touches atomics only, so it neither allocates nor unwinds.
-unsafe impl GlobalAlloc for CountingAllocator {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        Self::note(layout.size());
-        // SAFETY: the caller promises a layout of non-zero size, which is what `System` asks for.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        Self::note(layout.size());
-        // SAFETY: as for `alloc`.
-        unsafe { System.alloc_zeroed(layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        Self::note(new_size);
-        // SAFETY: the caller promises that `pointer` came from this allocator with this layout, hence from
-        // `System`, and that `new_size` is valid.
-        unsafe { System.realloc(pointer, layout, new_size) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller promises that `pointer` came from this allocator with this layout, hence from
-        // `System`.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
 
 /// Counts every variant of a study and writes the counts into the run that `ASYNC_COST_PARTIAL` names, or
 /// prints them when it names none. A variant that fails is named with its message, and the others are
@@ -161,15 +96,14 @@ fn count(study: &Study) -> Result<bool, Error> {
 /// If the program does not use it.
 pub fn count_allocations(run: &mut dyn FnMut()) -> u64 {
     require_allocator().unwrap_or_else(|error| panic!("{error}"));
-    take_counted();
-    (0..3).for_each(|_| around(run));
-    take_counted().iter().map(|[allocations, _]| *allocations).min().unwrap_or(0)
+    allocator::take_counted();
+    (0..3).for_each(|_| allocator::around(run));
+    allocator::take_counted().iter().map(|[allocations, _]| *allocations).min().unwrap_or(0)
 }
 
 /// Without its allocator, a program would report zero allocations for everything.
 fn require_allocator() -> Result<(), Error> {
-    around(&mut || drop(black_box(Box::new(1_u8))));
-    if ALLOCATIONS.load(Ordering::Relaxed) > 0 {
+    if allocator::is_used() {
         return Ok(());
     }
     let reason = "this program does not use it; add `#[global_allocator] static A: CountingAllocator = CountingAllocator;`";
@@ -179,9 +113,9 @@ fn require_allocator() -> Result<(), Error> {
 fn allocations(study: &Study, variant: &Variant) -> Result<Vec<Count>, Error> {
     // The numbers are taken where the variant runs, which may be another process.
     let count = || {
-        take_counted();
-        bencher::call(&*variant.function, &mut |mut workload| workload.counted(around, 2))?;
-        Ok(take_counted())
+        allocator::take_counted();
+        bencher::call(&*variant.function, &mut |mut workload| workload.counted(allocator::around, 2))?;
+        Ok(allocator::take_counted())
     };
     let counted = study.shielded(count).map_err(|trouble| study.trouble(&variant.key, trouble))?;
     let counters = COUNTERS.iter().enumerate();
@@ -193,10 +127,6 @@ fn allocations(study: &Study, variant: &Variant) -> Result<Vec<Count>, Error> {
         .collect())
 }
 
-fn take_counted() -> Vec<[u64; 2]> {
-    std::mem::take(&mut *COUNTED.lock().unwrap_or_else(PoisonError::into_inner))
-}
-
 /// The count that these iterations have in common; where they differ, the smallest, and by how much they do.
 fn counts_of(key: &Key, counter: &str, values: &[u64]) -> Vec<Count> {
     let (Some(least), Some(most)) = (values.iter().min(), values.iter().max()) else {
@@ -205,25 +135,6 @@ fn counts_of(key: &Key, counter: &str, values: &[u64]) -> Vec<Count> {
     let count = |counter: String, value| Count { key: key.clone(), counter, value };
     let varies = (most > least).then(|| count(format!("{counter}_varies"), most - least));
     [count(counter.to_owned(), *least)].into_iter().chain(varies).collect()
-}
-
-/// Runs one iteration with the allocator counting from zero.
-fn around(run: &mut dyn FnMut()) {
-    /// Stops counting even if the iteration panics.
-    struct Stop;
-    impl Drop for Stop {
-        fn drop(&mut self) {
-            COUNTING.store(false, Ordering::SeqCst);
-        }
-    }
-    ALLOCATIONS.store(0, Ordering::SeqCst);
-    BYTES.store(0, Ordering::SeqCst);
-    let stop = Stop;
-    COUNTING.store(true, Ordering::SeqCst);
-    run();
-    drop(stop);
-    let counts = [&ALLOCATIONS, &BYTES].map(|count| count.load(Ordering::SeqCst));
-    COUNTED.lock().unwrap_or_else(PoisonError::into_inner).push(counts);
 }
 
 fn instructions(

@@ -5,7 +5,8 @@ use std::panic::catch_unwind;
 
 use serde::{Deserialize, Serialize};
 
-use crate::panics;
+use crate::base::panics;
+use crate::provenance::kernel;
 
 /// The settings that change what compiled code does. What is not known is `None`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,7 +65,7 @@ impl Toolchain {
         Self {
             rustc: known(env!("HARNESS_RUSTC")),
             target: known(env!("HARNESS_TARGET")),
-            evcxr: crate::kernel::version(),
+            evcxr: kernel::version(),
         }
     }
 }

@@ -1,125 +1,14 @@
-//! A study: its variants, its baseline, its controls and its exact counts.
+//! What a study amounts to: its variants and comparisons, once it is known to make sense.
 
 use std::collections::{BTreeMap, HashSet};
 use std::rc::Rc;
-use std::time::Duration;
 
-use serde::Serialize;
-use serde::de::DeserializeOwned;
-
-use crate::bencher::{self, Function, Trouble};
-use crate::info::Settings;
-use crate::key::{validate_change, validate_word};
-use crate::outcome::Outcome;
-use crate::profile::{MOST_SAMPLES, SAMPLES};
-use crate::{Bencher, Error, Key, Profile, UnequalWork, isolation};
-
-/// An exact count of one variant, per iteration.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Count {
-    pub(crate) key: Key,
-    pub(crate) counter: String,
-    pub(crate) value: u64,
-}
-
-/// Two keys of which a ratio is taken, in each round.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Comparison {
-    /// The variant that is compared.
-    pub key: Key,
-    /// What it is compared with.
-    pub baseline: Key,
-    /// Name of the group that it is judged with.
-    pub group: String,
-    /// What changes from the baseline to the key: one line of Markdown.
-    pub change: String,
-    /// The unit of work in which the time of both is told, such as `request`.
-    pub unit: String,
-}
-
-impl Comparison {
-    /// Whether it is one of a variant with itself, measured a second time.
-    pub(crate) fn is_control(&self) -> bool {
-        self.key == control_key(&self.baseline)
-    }
-}
-
-/// A comparison as a study declares it.
-struct Declared {
-    key: Key,
-    baseline: Key,
-    change: String,
-    /// Whether the comparison of the default rule is made as well.
-    beside_default: bool,
-}
-
-/// A variant as it was added.
-struct Bench {
-    key: Key,
-    function: Rc<Function<'static>>,
-    group: Group,
-    unit: String,
-    samples: usize,
-    resources: bool,
-}
-
-/// Comparisons that are judged alike.
-#[derive(Clone)]
-struct Group {
-    name: String,
-    /// Half-width of the region of practical equivalence.
-    limit: f64,
-}
-
-/// What is to be measured a second time.
-enum Control {
-    /// The baseline of this parameter.
-    OfBaseline(String),
-    OfKey(Key),
-}
-
-/// Half-width of the region of practical equivalence where a study does not say otherwise: 1 %.
-const LIMIT: f64 = 0.01;
-
-/// Variants that are measured together, round by round.
-///
-/// Built step by step; mistakes in it are reported by [`measure`](Self::measure), before anything is
-/// measured:
-/// ```
-/// # use harness::{Bencher, Key, Study};
-/// let sum = |bencher: &mut Bencher| bencher.iter(&mut || drop(std::hint::black_box((0..10).sum::<u32>())));
-/// let study = Study::new("sums")
-///     .baseline("range")
-///     .bench(Key::new("sum", "range", "items=10"), sum)
-///     .control("items=10")
-///     .count(Key::new("sum", "range", "items=10"), "allocations", 0);
-/// assert_eq!(study.keys()[1].variant, "range (A/A)");
-/// ```
-#[must_use]
-pub struct Study {
-    pub(crate) name: String,
-    pub(crate) baseline: Option<String>,
-    pub(crate) counts: Vec<Count>,
-    benches: Vec<Bench>,
-    controls: Vec<Control>,
-    /// Comparisons that the default rule does not make.
-    compared: Vec<Declared>,
-    /// The group of the keys that are added next.
-    group: Group,
-    /// The unit of work of the keys that are added next.
-    unit: String,
-    /// Samples of a trial of the keys that are added next.
-    samples: usize,
-    /// Rounds of the built-in profiles, where the study does not take theirs.
-    rounds: Option<[u32; 3]>,
-    /// Limit of each call of a variant, when each has a process of its own.
-    isolated: Option<Duration>,
-    /// Whether samples of the keys that are added next say what the process used meanwhile.
-    resources: bool,
-    /// Whether callgrind can count this study.
-    pub(crate) instructions: bool,
-}
+use crate::base::declared::{Comparison, Count, Settings};
+use crate::base::error::Error;
+use crate::base::key::{Key, validate_change, validate_word};
+use crate::base::profile::{MOST_SAMPLES, SAMPLES};
+use crate::study::builder::{Bench, Control, Declared, Group, Study};
+use crate::trial::bencher::Function;
 
 /// A variant ready to be run.
 pub(crate) struct Variant {
@@ -133,176 +22,6 @@ pub(crate) struct Variant {
 }
 
 impl Study {
-    /// An empty study of this name, the first word of its rows and of its files (`<name>.time.csv`).
-    /// Lower-case words joined by hyphens.
-    pub fn new(name: impl Into<String>) -> Self {
-        Self {
-            name: name.into(),
-            baseline: None,
-            counts: Vec::new(),
-            benches: Vec::new(),
-            controls: Vec::new(),
-            compared: Vec::new(),
-            group: Group { name: String::new(), limit: LIMIT },
-            unit: "iteration".to_owned(),
-            samples: SAMPLES,
-            rounds: None,
-            isolated: None,
-            resources: false,
-            instructions: true,
-        }
-    }
-
-    /// The variant that all others of the same parameter are compared with: the one of the same bench where there is
-    /// one, else the only one of that parameter. Not needed where every comparison is made with
-    /// [`compare`](Self::compare).
-    pub fn baseline(mut self, variant: impl Into<String>) -> Self {
-        self.baseline = Some(variant.into());
-        self
-    }
-
-    /// Adds a variant. `function` is called anew for each trial; what it does before it calls the bencher is
-    /// not timed.
-    pub fn bench(mut self, key: Key, function: impl Fn(&mut Bencher) + 'static) -> Self {
-        self.benches.push(Bench {
-            key,
-            function: Rc::new(function),
-            group: self.group.clone(),
-            unit: self.unit.clone(),
-            samples: self.samples,
-            resources: self.resources,
-        });
-        self
-    }
-
-    /// Adds a variant whose proof of equal work came out like this. If that failed, because the counts are wrong or because the
-    /// variant hung or crashed in its process, it is never run: it is listed as failed, with what the proof says, and the
-    /// others are measured.
-    pub fn proven<T>(
-        self,
-        key: Key,
-        proof: Result<T, UnequalWork>,
-        function: impl Fn(&mut Bencher) + 'static,
-    ) -> Self {
-        match proof {
-            Ok(_) => self.bench(key, function),
-            Err(wrong) => self.bench(key, move |bencher: &mut Bencher| bencher.fail(wrong.to_string())),
-        }
-    }
-
-    /// Compares `key` with `baseline` instead of the baseline that the default rule gives it. Both are among the
-    /// variants, added before or afterwards; their parameters may differ. A key may be compared with several others.
-    ///
-    /// `change` says in a few words what differs from the baseline to the key, as in "`Arc` handles instead of `Rc`": one
-    /// line of Markdown of at most 200 characters, without `<`, `>` and `&`.
-    pub fn compare(self, key: Key, baseline: Key, change: impl Into<String>) -> Self {
-        self.declare(key, baseline, change.into(), false)
-    }
-
-    /// As [`compare`](Self::compare), but beside the comparison that the default rule makes.
-    pub fn also_compare(self, key: Key, baseline: Key, change: impl Into<String>) -> Self {
-        self.declare(key, baseline, change.into(), true)
-    }
-
-    fn declare(mut self, key: Key, baseline: Key, change: String, beside_default: bool) -> Self {
-        self.compared.push(Declared { key, baseline, change, beside_default });
-        self
-    }
-
-    /// Puts the variants that are added from here on into a group of this name. The comparisons of a group are judged
-    /// alike: differences below `limit` (0.01 is 1 %) do not matter, and the group's A/A control has to keep within it
-    /// as well. A study begins in the group `""` with 0.01.
-    pub fn group(mut self, name: impl Into<String>, limit: f64) -> Self {
-        self.group = Group { name: name.into(), limit };
-        self
-    }
-
-    /// Tells the time of the variants that are added from here on per `unit`: `request`, `spawn`, `call`; lower-case words,
-    /// in the singular. A study begins with `iteration`. How many of them one iteration does is said by the exact count
-    /// `units` (or `transactions`) of each variant; see [`count`](Self::count). What is compared has the same unit.
-    pub fn unit(mut self, unit: impl Into<String>) -> Self {
-        self.unit = unit.into();
-        self
-    }
-
-    /// Adds the baseline of this parameter a second time: [`control_of`](Self::control_of) its key.
-    pub fn control(mut self, parameter: impl Into<String>) -> Self {
-        self.controls.push(Control::OfBaseline(parameter.into()));
-        self
-    }
-
-    /// Adds this variant a second time, under the variant name `<variant> (A/A)`, compared with the first and in its
-    /// group. The ratio is 1 by construction, so what is measured for it is the error of the measurement.
-    pub fn control_of(mut self, key: Key) -> Self {
-        self.controls.push(Control::OfKey(key));
-        self
-    }
-
-    /// Measures so many rounds in the three profiles instead of the profile's own number: more for workloads whose rounds
-    /// differ more than those of a computation (an interval shrinks with the square root), fewer for long trials.
-    pub fn rounds(mut self, quick: u32, standard: u32, thorough: u32) -> Self {
-        self.rounds = Some([quick, standard, thorough]);
-        self
-    }
-
-    /// [`rounds`](Self::rounds) with the profiles' own numbers times `factor`.
-    pub fn more_rounds(self, factor: u32) -> Self {
-        let [quick, standard, thorough] =
-            Profile::BUILT_IN_ROUNDS.map(|rounds| rounds.saturating_mul(factor));
-        self.rounds(quick, standard, thorough)
-    }
-
-    /// Takes so many samples in each trial of the variants that are added from here on, 1 to 100; 10 at the beginning.
-    /// Fewer are for workloads of which one iteration lasts about as long as a trial.
-    pub fn samples(mut self, samples: u32) -> Self {
-        self.samples = samples as usize;
-        self
-    }
-
-    /// Calls every variant in a process of its own, a fork of this one, for each trial, for
-    /// [`run_once`](Self::run_once) and for counting. For variants that start threads, or that may hang or crash: a call
-    /// that does not end within `limit` is killed, and the variant fails with a message that says so; an abort or a
-    /// signal fails it, too. Pools and threads end with the process, so that no variant runs beside the leftovers of
-    /// another.
-    ///
-    /// Two rules follow. The measuring process starts no threads itself; whatever a proof has to start, it starts
-    /// within [`isolated`](crate::isolated()). And no trial sees what an earlier one has changed.
-    pub fn isolated(mut self, limit: Duration) -> Self {
-        self.isolated = Some(limit);
-        self
-    }
-
-    /// Adds to each sample of the variants that are added from here on what the process used while it was taken: `cpu_ns`
-    /// (user and system time of all threads), `voluntary_switches` and `involuntary_switches`. They go to
-    /// `<study>.metrics.csv`. Best with [`isolated`](Self::isolated), so that nothing else runs in the process.
-    pub fn resources(mut self) -> Self {
-        self.resources = true;
-        self
-    }
-
-    /// Whether callgrind counts instructions, which it does unless told otherwise. It counts those of the calling thread
-    /// and runs one thread at a time: say `false` for work that several threads do.
-    pub fn instructions(mut self, counted: bool) -> Self {
-        self.instructions = counted;
-        self
-    }
-
-    /// Records an exact count per iteration, written to `<study>.counts.csv` when the study is measured. A
-    /// second value for the same key and counter replaces the first.
-    pub fn count(mut self, key: Key, counter: impl Into<String>, value: u64) -> Self {
-        let counter = counter.into();
-        self.counts.retain(|count| !(count.key == key && count.counter == counter));
-        self.counts.push(Count { key, counter, value });
-        self
-    }
-
-    /// All keys in the order in which they were added, followed by the controls.
-    pub fn keys(&self) -> Vec<Key> {
-        let benches = self.benches.iter().map(|bench| bench.key.clone());
-        let controls = self.controls.iter().filter_map(|control| self.controlled(control).ok());
-        benches.chain(controls.map(|bench| control_key(&bench.key))).collect()
-    }
-
     /// Everything that is compared with something, in the order of the keys; the controls come last.
     ///
     /// # Errors
@@ -310,84 +29,6 @@ impl Study {
     pub fn comparisons(&self) -> Result<Vec<Comparison>, Error> {
         self.variants()?;
         self.compared()
-    }
-
-    /// The name given to [`new`](Self::new).
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Runs one variant for one iteration, untimed: what a test wants.
-    ///
-    /// # Errors
-    /// [`Error::Study`] when there is no such key or its function misuses the bencher; [`Error::Variant`]
-    /// when it fails or panics.
-    pub fn run_once(&self, key: &Key) -> Result<(), Error> {
-        let variants = self.variants()?;
-        let variant = variants.iter().find(|variant| variant.key == *key);
-        let variant = variant.ok_or_else(|| self.wrong(format!("there is no variant {key}")))?;
-        self.shielded(|| bencher::call(&*variant.function, &mut |mut workload| workload.single(|run| run())))
-            .map_err(|trouble| self.trouble(key, trouble))
-    }
-
-    /// Measures all variants in interleaved rounds and exports the raw samples with their provenance.
-    ///
-    /// Where the run goes and how an interrupted one is resumed is described in the crate's documentation.
-    ///
-    /// # Errors
-    /// [`Error::Gate`] when this build must not be measured, [`Error::Key`] and [`Error::Study`] for mistakes
-    /// in the study, [`Error::Resume`] when the partial run given by `ASYNC_COST_PARTIAL` is not a beginning
-    /// of this one, [`Error::Setting`] and [`Error::Io`]. A variant that fails is not an error: see
-    /// [`Outcome::failed`].
-    pub fn measure(&self, profile: &Profile) -> Result<Outcome, Error> {
-        crate::measure::measure(self, profile)
-    }
-
-    /// Does work that calls a variant: in a process of its own when the study is isolated.
-    pub(crate) fn shielded<T: Serialize + DeserializeOwned>(
-        &self,
-        work: impl FnOnce() -> Result<T, Trouble>,
-    ) -> Result<T, Trouble> {
-        match self.isolated {
-            None => work(),
-            Some(limit) => isolation::isolated(limit, work).unwrap_or_else(|end| Err(Trouble::Failed(end))),
-        }
-    }
-
-    /// Whether each trial has a process of its own.
-    pub(crate) fn is_isolated(&self) -> bool {
-        self.isolated.is_some()
-    }
-
-    /// The error for a variant that failed where that is not tolerated.
-    pub(crate) fn trouble(&self, key: &Key, trouble: Trouble) -> Error {
-        match trouble {
-            Trouble::Failed(message) => Error::Variant { key: key.clone(), message },
-            Trouble::Misused(reason) => self.misused(key, &reason),
-        }
-    }
-
-    /// Refuses to fork a process that has threads: a fork has only one of them.
-    pub(crate) fn check_threads(&self) -> Result<(), Error> {
-        match isolation::threads() {
-            Some(threads) if threads > 1 && self.isolated.is_some() => Err(self.wrong(format!(
-                "it is isolated, and this process has {} threads besides its main one; start them within \
-                 harness::isolated(limit, work), and restart the kernel",
-                threads - 1
-            ))),
-            _ => Ok(()),
-        }
-    }
-
-    /// The profile with the rounds of this study.
-    pub(crate) fn profile(&self, profile: &Profile) -> Profile {
-        let rounds = self.rounds.and_then(|rounds| profile.choose(rounds)).unwrap_or(profile.rounds);
-        Profile { rounds, ..profile.clone() }
-    }
-
-    /// The error for a study function that does not keep to the rules of [`Bencher`].
-    pub(crate) fn misused(&self, key: &Key, reason: &str) -> Error {
-        self.wrong(format!("{key} cannot be measured: {reason}; see harness::Bencher"))
     }
 
     /// All variants, controls included, after the whole study was checked.
@@ -404,14 +45,14 @@ impl Study {
             self.benches.iter().map(|bench| variant(bench.key.clone(), bench)).collect();
         for control in &self.controls {
             let bench = self.controlled(control)?;
-            variants.push(variant(control_key(&bench.key), bench));
+            variants.push(variant(bench.key.again(), bench));
         }
         if variants.is_empty() {
             return Err(self.wrong("it has no variants; add some with bench(key, function)".to_owned()));
         }
         let mut seen = HashSet::new();
         for Variant { key, .. } in &variants {
-            key.validate()?;
+            key.validate().map_err(Error::Key)?;
             if !seen.insert(key) {
                 return Err(self.wrong(format!("{key} was added twice")));
             }
@@ -455,7 +96,7 @@ impl Study {
         let comparisons = self.compared()?;
         let mut controls = Vec::new();
         for control in &self.controls {
-            let variant = control_key(&self.controlled(control)?.key).variant;
+            let variant = self.controlled(control)?.key.again().variant;
             if !controls.contains(&variant) {
                 controls.push(variant);
             }
@@ -501,7 +142,7 @@ impl Study {
         for control in &self.controls {
             let bench = self.controlled(control)?;
             found.push(Comparison {
-                key: control_key(&bench.key),
+                key: bench.key.again(),
                 baseline: bench.key.clone(),
                 group: bench.group.name.clone(),
                 change: "the same, measured twice".to_owned(),
@@ -608,7 +249,7 @@ impl Study {
     }
 
     /// The variant that a control repeats.
-    fn controlled(&self, control: &Control) -> Result<&Bench, Error> {
+    pub(super) fn controlled(&self, control: &Control) -> Result<&Bench, Error> {
         let parameter = match control {
             Control::OfKey(key) => {
                 let bench = self.benches.iter().find(|bench| bench.key == *key);
@@ -634,7 +275,7 @@ impl Study {
         }
     }
 
-    fn wrong(&self, reason: String) -> Error {
+    pub(super) fn wrong(&self, reason: String) -> Error {
         Error::Study { study: self.name.clone(), reason }
     }
 }
@@ -648,14 +289,11 @@ fn is_unit(text: &str) -> bool {
     text.split([' ', '-']).all(is_plain_word)
 }
 
-/// The key under which a variant is measured a second time.
-fn control_key(key: &Key) -> Key {
-    Key { variant: format!("{} (A/A)", key.variant), ..key.clone() }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::profile::Profile;
+    use crate::trial::bencher::Bencher;
 
     fn nothing(bencher: &mut Bencher) {
         bencher.iter(&mut || ());
@@ -663,6 +301,11 @@ mod tests {
 
     fn refusal(study: Study) -> String {
         study.variants().err().expect("the study must be refused").to_string()
+    }
+
+    fn pairs(study: &Study) -> Vec<String> {
+        let pair = |c: &Comparison| format!("{} : {} [{}]", c.key, c.baseline, c.group);
+        study.comparisons().expect("a sound study").iter().map(pair).collect()
     }
 
     #[test]
@@ -699,19 +342,6 @@ mod tests {
         assert!(study().count(key.clone(), "polls", 1).variants().is_ok());
         assert!(refusal(study().count(Key::new("b", "nonbox", "p=1"), "polls", 1)).contains("nonbox"));
         assert!(refusal(study().count(key.clone(), "a\nb", 1)).contains("counter"));
-    }
-
-    #[test]
-    fn a_control_is_the_baseline_under_another_variant_name() {
-        let study =
-            Study::new("s").baseline("manual").bench(Key::new("b", "manual", "p=1"), nothing).control("p=1");
-        assert_eq!(study.keys()[1], Key::new("b", "manual (A/A)", "p=1"));
-        study.run_once(&study.keys()[1]).expect("the control runs");
-    }
-
-    fn pairs(study: &Study) -> Vec<String> {
-        let pair = |c: &Comparison| format!("{} : {} [{}]", c.key, c.baseline, c.group);
-        study.comparisons().expect("a sound study").iter().map(pair).collect()
     }
 
     #[test]
@@ -823,57 +453,6 @@ mod tests {
     }
 
     #[test]
-    fn rounds_and_samples_are_those_of_the_study() {
-        let key = Key::new("b", "a", "");
-        let study = |samples| Study::new("s").samples(samples).bench(key.clone(), nothing);
-        for samples in [0, 101] {
-            assert!(refusal(study(samples)).contains("samples"));
-        }
-        for samples in [1, 100] {
-            assert_eq!(study(samples).variants().expect("sound")[0].samples, samples as usize);
-        }
-        let rounds = |study: &Study| {
-            [Profile::quick(), Profile::standard(), Profile::thorough()].map(|p| study.profile(&p).rounds)
-        };
-        assert_eq!(rounds(&study(1)), Profile::BUILT_IN_ROUNDS);
-        assert_eq!(rounds(&study(1).rounds(1, 2, 3)), [1, 2, 3]);
-        assert_eq!(rounds(&study(1).more_rounds(3)), Profile::BUILT_IN_ROUNDS.map(|rounds| 3 * rounds));
-        let test = Profile { name: "test".to_owned(), rounds: 7, ..Profile::quick() };
-        assert_eq!(study(1).rounds(1, 2, 3).profile(&test).rounds, 7, "a test says itself how much");
-    }
-
-    #[test]
-    fn a_variant_whose_proof_failed_is_never_run_and_says_why() {
-        let key = |variant| Key::new("b", variant, "");
-        let lost = isolation::isolated(Duration::from_millis(100), std::thread::park);
-        let lost = lost.map_err(|end| UnequalWork::from(format!("{}: {end}", key("lost"))));
-        let study = Study::new("s")
-            .baseline("good")
-            .proven(key("good"), Ok(()), nothing)
-            .proven(key("lost"), lost, |_: &mut Bencher| panic!("it is run"))
-            .control_of(key("lost"));
-        study.run_once(&key("good")).expect("its proof was right");
-        for key in &study.keys()[1..] {
-            let message = study.run_once(key).unwrap_err().to_string();
-            assert!(message.contains("b/lost: did not end within 100ms"), "{message}");
-        }
-    }
-
-    #[test]
-    fn a_single_run_of_an_isolated_variant_ends_with_its_process() {
-        let study = Study::new("s").isolated(Duration::from_millis(100));
-        let key = |variant| Key::new("b", variant, "");
-        let study = study
-            .bench(key("abort"), |_: &mut Bencher| std::process::abort())
-            .bench(key("hang"), |bencher: &mut Bencher| bencher.iter(&mut || std::thread::park()))
-            .bench(key("good"), nothing);
-        let message = |variant| study.run_once(&key(variant)).unwrap_err().to_string();
-        assert!(message("abort").contains("b/abort failed: was ended by signal 6"), "{}", message("abort"));
-        assert!(message("hang").contains("b/hang failed: did not end within 100ms"), "{}", message("hang"));
-        study.run_once(&key("good")).expect("it works");
-    }
-
-    #[test]
     fn comparisons_and_groups_that_make_no_sense_are_refused() {
         let key = |variant| Key::new("b", variant, "");
         let study = || Study::new("s").bench(key("a"), nothing).bench(key("b"), nothing);
@@ -892,9 +471,22 @@ mod tests {
     }
 
     #[test]
-    fn misuse_names_the_variant() {
-        let study = Study::new("s").bench(Key::new("b", "lazy", "p=1"), |_: &mut Bencher| ());
-        let message = study.run_once(&study.keys()[0]).unwrap_err().to_string();
-        assert!(message.contains("b/lazy@p=1"), "{message}");
+    fn rounds_and_samples_are_those_of_the_study() {
+        let key = Key::new("b", "a", "");
+        let study = |samples| Study::new("s").samples(samples).bench(key.clone(), nothing);
+        for samples in [0, 101] {
+            assert!(refusal(study(samples)).contains("samples"));
+        }
+        for samples in [1, 100] {
+            assert_eq!(study(samples).variants().expect("sound")[0].samples, samples as usize);
+        }
+        let rounds = |study: &Study| {
+            [Profile::quick(), Profile::standard(), Profile::thorough()].map(|p| study.profile(&p).rounds)
+        };
+        assert_eq!(rounds(&study(1)), Profile::BUILT_IN_ROUNDS);
+        assert_eq!(rounds(&study(1).rounds(1, 2, 3)), [1, 2, 3]);
+        assert_eq!(rounds(&study(1).more_rounds(3)), Profile::BUILT_IN_ROUNDS.map(|rounds| 3 * rounds));
+        let test = Profile { name: "test".to_owned(), rounds: 7, ..Profile::quick() };
+        assert_eq!(study(1).rounds(1, 2, 3).profile(&test).rounds, 7, "a test says itself how much");
     }
 }

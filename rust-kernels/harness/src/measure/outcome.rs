@@ -5,20 +5,11 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::Key;
-use crate::info::StudyInfo;
-use crate::progress::duration;
-use crate::study::Comparison;
-use crate::timings::Row;
-
-/// A variant that was given up, and why.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
-    /// The variant.
-    pub key: Key,
-    /// Its message, on one line.
-    pub error: String,
-}
+use crate::base::declared::{Comparison, Failure};
+use crate::base::key::Key;
+use crate::measure::progress::duration;
+use crate::store::info::StudyInfo;
+use crate::store::timings::Row;
 
 /// One line of the first look at a measurement.
 #[derive(Clone, Debug, PartialEq)]

@@ -2,37 +2,56 @@
 
 use std::time::Instant;
 
-use crate::bencher::Trouble;
-use crate::codegen::Codegen;
-use crate::info::{Settings, State, StudyInfo};
-use crate::metrics::{self, Metrics};
-use crate::outcome::Outcome;
-use crate::progress::Progress;
-use crate::run::Run;
-use crate::sample::Sample;
-use crate::study::Variant;
-use crate::timings::{self, Plan, Timings};
-use crate::trial::Trial;
-use crate::{Error, Key, Profile, Study, counts, gate, kernel, repository, rounds};
+use crate::base::declared::Settings;
+use crate::base::error::Error;
+use crate::base::key::Key;
+use crate::base::profile::Profile;
+use crate::base::sample::Sample;
+use crate::measure::outcome::Outcome;
+use crate::measure::progress::Progress;
+use crate::provenance::codegen::Codegen;
+use crate::provenance::gate;
+use crate::provenance::kernel;
+use crate::provenance::repository;
+use crate::store::counts;
+use crate::store::info::{State, StudyInfo};
+use crate::store::metrics::{self, Metrics};
+use crate::store::rounds;
+use crate::store::run::Run;
+use crate::store::timings::{self, Plan, Timings};
+use crate::study::builder::Study;
+use crate::study::checks::Variant;
+use crate::trial::bencher::Trouble;
+use crate::trial::sampling::Trial;
 
-/// Measures a study. See [`Study::measure`].
-pub(crate) fn measure(study: &Study, profile: &Profile) -> Result<Outcome, Error> {
-    let started = Instant::now();
-    let variants = study.variants()?;
-    let settings = study.settings()?;
-    let profile = &study.profile(profile);
-    profile.validate()?;
-    study.check_threads()?;
-    gate::check(&Codegen::of_this_build(), profile, kernel::is_here())?;
-    let mut run = Run::open(profile)?;
-    begin(study, &settings, profile, &mut run)?;
-    if run.info.studies[study.name()].state == State::Measuring {
-        Measurement { study, profile, variants: &variants, run: &mut run }.rounds()?;
-        complete(study, profile, &mut run)?;
+impl Study {
+    /// Measures all variants in interleaved rounds and exports the raw samples with their provenance.
+    ///
+    /// Where the run goes and how an interrupted one is resumed is described in the crate's documentation.
+    ///
+    /// # Errors
+    /// [`Error::Gate`] when this build must not be measured, [`Error::Key`] and [`Error::Study`] for mistakes
+    /// in the study, [`Error::Resume`] when the partial run given by `ASYNC_COST_PARTIAL` is not a beginning
+    /// of this one, [`Error::Setting`] and [`Error::Io`]. A variant that fails is not an error: see
+    /// [`Outcome::failed`].
+    pub fn measure(&self, profile: &Profile) -> Result<Outcome, Error> {
+        let started = Instant::now();
+        let variants = self.variants()?;
+        let settings = self.settings()?;
+        let profile = &self.profile(profile);
+        profile.validate()?;
+        self.check_threads()?;
+        gate::check(&Codegen::of_this_build(), profile, kernel::is_here())?;
+        let mut run = Run::open(profile)?;
+        begin(self, &settings, profile, &mut run)?;
+        if run.info.studies[self.name()].state == State::Measuring {
+            Measurement { study: self, profile, variants: &variants, run: &mut run }.rounds()?;
+            complete(self, profile, &mut run)?;
+        }
+        let rows = timings::read(&run.file(&time_file(self)))?;
+        let section = &run.info.studies[self.name()];
+        Ok(Outcome::new(run.relative_folder(), section, &settings.comparisons, &rows, started.elapsed()))
     }
-    let rows = timings::read(&run.file(&time_file(study)))?;
-    let section = &run.info.studies[study.name()];
-    Ok(Outcome::new(run.relative_folder(), section, &settings.comparisons, &rows, started.elapsed()))
 }
 
 /// Enters the study into run.json, or checks that the entry there is of the same measurement.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::Error;
+use crate::base::error::Error;
 
 /// Samples of one trial, unless a study says otherwise. More rounds tell more than more samples, because the machine drifts
 /// between rounds and hardly within one.

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::panics;
-use crate::sample::Sample;
+use crate::base::panics;
+use crate::base::sample::Sample;
 
 /// Calls back into a study function's workload. A study function sets up what it needs, on its own stack if
 /// it likes, and then calls exactly one of [`iter`](Self::iter), [`iter_custom`](Self::iter_custom) and

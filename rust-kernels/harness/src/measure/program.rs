@@ -2,7 +2,10 @@
 
 use std::io::{self, Write};
 
-use crate::{Comparison, Error, Profile, Study};
+use crate::base::declared::Comparison;
+use crate::base::error::Error;
+use crate::base::profile::Profile;
+use crate::study::builder::Study;
 
 /// Columns of what `--comparisons` prints.
 const COLUMNS: [&str; 10] = [
@@ -51,7 +54,8 @@ fn record<'a>(study: &'a str, comparison: &'a Comparison) -> [&'a str; 10] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Bencher, Key};
+    use crate::base::key::Key;
+    use crate::trial::bencher::Bencher;
 
     #[test]
     fn what_is_compared_is_printed_without_controls_and_quoted_where_needed() {

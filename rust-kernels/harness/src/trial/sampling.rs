@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use crate::bencher::{self, Function, Trouble, Workload};
-use crate::resources;
-use crate::sample::Sample;
+use crate::base::sample::Sample;
+use crate::trial::bencher::{self, Function, Trouble, Workload};
+use crate::trial::resources;
 
 /// How a variant is tried.
 pub(crate) struct Trial {
@@ -97,8 +97,8 @@ fn is_metric(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Bencher;
-    use crate::profile::SAMPLES;
+    use crate::base::profile::SAMPLES;
+    use crate::trial::bencher::Bencher;
 
     fn trial(samples: usize) -> Trial {
         let (warm_up, time) = (Duration::from_micros(100), Duration::from_micros(300));

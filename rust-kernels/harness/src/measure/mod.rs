@@ -1,0 +1,9 @@
+//! Measuring a study, counting it, running it under Criterion; and what of that is shown.
+
+pub(crate) mod callgrind;
+pub mod counting;
+pub mod criterion;
+pub(crate) mod measurement;
+pub(crate) mod outcome;
+pub(crate) mod program;
+pub(crate) mod progress;

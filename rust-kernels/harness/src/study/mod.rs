@@ -1,0 +1,5 @@
+//! What is measured: variants and comparisons.
+
+pub(crate) mod builder;
+pub(crate) mod checks;
+pub(crate) mod running;

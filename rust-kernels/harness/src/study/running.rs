@@ -1,0 +1,137 @@
+//! What running the variants of a study takes.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::base::error::Error;
+use crate::base::key::Key;
+use crate::base::profile::Profile;
+use crate::study::builder::Study;
+use crate::trial::bencher::{self, Trouble};
+use crate::trial::isolation;
+
+impl Study {
+    /// Runs one variant for one iteration, untimed: what a test wants.
+    ///
+    /// # Errors
+    /// [`Error::Study`] when there is no such key or its function misuses the bencher; [`Error::Variant`]
+    /// when it fails or panics.
+    pub fn run_once(&self, key: &Key) -> Result<(), Error> {
+        let variants = self.variants()?;
+        let variant = variants.iter().find(|variant| variant.key == *key);
+        let variant = variant.ok_or_else(|| self.wrong(format!("there is no variant {key}")))?;
+        self.shielded(|| bencher::call(&*variant.function, &mut |mut workload| workload.single(|run| run())))
+            .map_err(|trouble| self.trouble(key, trouble))
+    }
+
+    /// Does work that calls a variant: in a process of its own when the study is isolated.
+    pub(crate) fn shielded<T: Serialize + DeserializeOwned>(
+        &self,
+        work: impl FnOnce() -> Result<T, Trouble>,
+    ) -> Result<T, Trouble> {
+        match self.isolated {
+            None => work(),
+            Some(limit) => isolation::isolated(limit, work).unwrap_or_else(|end| Err(Trouble::Failed(end))),
+        }
+    }
+
+    /// Whether each trial has a process of its own.
+    pub(crate) fn is_isolated(&self) -> bool {
+        self.isolated.is_some()
+    }
+
+    /// The error for a variant that failed where that is not tolerated.
+    pub(crate) fn trouble(&self, key: &Key, trouble: Trouble) -> Error {
+        match trouble {
+            Trouble::Failed(message) => Error::Variant { key: key.clone(), message },
+            Trouble::Misused(reason) => self.misused(key, &reason),
+        }
+    }
+
+    /// Refuses to fork a process that has threads: a fork has only one of them.
+    pub(crate) fn check_threads(&self) -> Result<(), Error> {
+        match isolation::threads() {
+            Some(threads) if threads > 1 && self.isolated.is_some() => Err(self.wrong(format!(
+                "it is isolated, and this process has {} threads besides its main one; start them within \
+                 harness::isolated(limit, work), and restart the kernel",
+                threads - 1
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// The profile with the rounds of this study.
+    pub(crate) fn profile(&self, profile: &Profile) -> Profile {
+        let rounds = self.rounds.and_then(|rounds| profile.choose(rounds)).unwrap_or(profile.rounds);
+        Profile { rounds, ..profile.clone() }
+    }
+
+    /// The error for a study function that does not keep to the rules of [`Bencher`].
+    pub(crate) fn misused(&self, key: &Key, reason: &str) -> Error {
+        self.wrong(format!("{key} cannot be measured: {reason}; see harness::Bencher"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::base::proof::UnequalWork;
+    use crate::trial::bencher::Bencher;
+
+    fn nothing(bencher: &mut Bencher) {
+        bencher.iter(&mut || ());
+    }
+
+    #[test]
+    fn a_variant_whose_proof_failed_is_never_run_and_says_why() {
+        let key = |variant| Key::new("b", variant, "");
+        let lost = isolation::isolated(Duration::from_millis(100), std::thread::park);
+        let lost = lost.map_err(|end| UnequalWork::from(format!("{}: {end}", key("lost"))));
+        let study = Study::new("s")
+            .baseline("good")
+            .proven(key("good"), Ok(()), nothing)
+            .proven(key("lost"), lost, |_: &mut Bencher| panic!("it is run"))
+            .control_of(key("lost"));
+        study.run_once(&key("good")).expect("its proof was right");
+        for key in &study.keys()[1..] {
+            let message = study.run_once(key).unwrap_err().to_string();
+            assert!(message.contains("b/lost: did not end within 100ms"), "{message}");
+        }
+    }
+
+    #[test]
+    fn a_single_run_of_an_isolated_variant_ends_with_its_process() {
+        let key = |variant| Key::new("b", variant, "");
+        let study = |limit| {
+            Study::new("s")
+                .isolated(limit)
+                .bench(key("abort"), |_: &mut Bencher| std::process::abort())
+                .bench(key("hang"), |bencher: &mut Bencher| bencher.iter(&mut || std::thread::park()))
+                .bench(key("good"), nothing)
+        };
+        let run = |variant, limit| study(limit).run_once(&key(variant));
+        let (soon, never) = (Duration::from_millis(100), Duration::from_secs(60));
+        let abort = run("abort", never).unwrap_err().to_string();
+        assert!(abort.contains("b/abort failed: was ended by signal 6"), "{abort}");
+        let hang = run("hang", soon).unwrap_err().to_string();
+        assert!(hang.contains("b/hang failed: did not end within 100ms"), "{hang}");
+        run("good", never).expect("it works");
+    }
+
+    #[test]
+    fn misuse_names_the_variant() {
+        let study = Study::new("s").bench(Key::new("b", "lazy", "p=1"), |_: &mut Bencher| ());
+        let message = study.run_once(&study.keys()[0]).unwrap_err().to_string();
+        assert!(message.contains("b/lazy@p=1"), "{message}");
+    }
+
+    #[test]
+    fn a_control_is_the_baseline_under_another_variant_name() {
+        let study =
+            Study::new("s").baseline("manual").bench(Key::new("b", "manual", "p=1"), nothing).control("p=1");
+        assert_eq!(study.keys()[1], Key::new("b", "manual (A/A)", "p=1"));
+        study.run_once(&study.keys()[1]).expect("the control runs");
+    }
+}

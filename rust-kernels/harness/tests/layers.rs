@@ -1,0 +1,84 @@
+//! The source is built in layers, and no two files need each other.
+//!
+//! What would make this fail: `use crate::study::builder::Study;` in `store/run.rs`, since a study is a later layer than the
+//! store; `use crate::base::error::Error;` in `base/key.rs`, since `error` uses `key`; and `use crate::Key;` anywhere, since that
+//! does not say where a key comes from.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+/// A layer uses itself and those before it.
+const LAYERS: [&str; 6] = ["base", "provenance", "trial", "store", "study", "measure"];
+
+/// Each file of the source as `layer::file`, with its text.
+fn files() -> BTreeMap<String, String> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = BTreeMap::new();
+    for layer in LAYERS {
+        for entry in fs::read_dir(source.join(layer)).expect("a folder for each layer") {
+            let path = entry.expect("readable").path();
+            let file = path.file_stem().expect("a name").to_string_lossy().into_owned();
+            files.insert(format!("{layer}::{file}"), fs::read_to_string(&path).expect("readable"));
+        }
+    }
+    files
+}
+
+/// The lines that are no comments.
+fn code(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().map(str::trim).filter(|line| !line.starts_with("//"))
+}
+
+/// The files that each file uses, as `layer::file`.
+fn uses(files: &BTreeMap<String, String>) -> BTreeMap<&str, BTreeSet<&str>> {
+    let mut uses = BTreeMap::new();
+    for (user, text) in files {
+        let used: &mut BTreeSet<&str> = uses.entry(user.as_str()).or_default();
+        for line in code(text) {
+            for path in line.split("crate::").skip(1) {
+                let named = files.keys().find(|file| {
+                    let rest = path.strip_prefix(file.as_str());
+                    rest.is_some_and(|rest| rest.starts_with("::") || rest.starts_with(';'))
+                });
+                used.insert(named.unwrap_or_else(|| panic!("{user}: name the file in `{line}`")));
+            }
+            assert!(!line.replace("super::*", "").contains("super::"), "{user}: name the file in `{line}`");
+        }
+    }
+    uses
+}
+
+fn layer(file: &str) -> usize {
+    let name = file.split("::").next();
+    LAYERS.iter().position(|layer| Some(*layer) == name).expect("a layer")
+}
+
+#[test]
+fn no_layer_uses_a_later_one() {
+    let files = files();
+    for (user, used) in uses(&files) {
+        let later: Vec<_> = used.iter().filter(|used| layer(used) > layer(user)).collect();
+        assert!(later.is_empty(), "{user} is in an earlier layer than {later:?}");
+    }
+}
+
+#[test]
+fn no_file_uses_itself_by_way_of_others() {
+    let files = files();
+    let mut left = uses(&files);
+    // Whoever uses nothing that is left is no part of a circle.
+    while let Some(free) = left.iter().find(|(_, used)| used.iter().all(|file| !left.contains_key(file))) {
+        let free = *free.0;
+        left.remove(free);
+    }
+    assert!(left.is_empty(), "in circles, or on the way to one: {:?}", left.keys());
+}
+
+#[test]
+fn the_file_of_a_layer_only_declares() {
+    for (name, text) in files().iter().filter(|(name, _)| name.ends_with("::mod")) {
+        let mut others = code(text).filter(|line| !line.is_empty() && !line.contains("mod "));
+        assert_eq!(others.next(), None, "{name}");
+    }
+}
