@@ -87,7 +87,7 @@ def test_a_run_that_names_its_owner_is_refused(tmp_path, monkeypatch, whose):
 
 
 def test_a_name_inside_another_word_is_no_owner(tmp_path, monkeypatch):
-    monkeypatch.setattr(getpass, "getuser", lambda: "made")
+    monkeypatch.setattr(getpass, "getuser", lambda: "process")
     monkeypatch.setattr(socket, "gethostname", lambda: sorted(COMMON_NAMES)[0])
     contribute(make_run(tmp_path, machine="alpha", **QUIET), tmp_path)
 
