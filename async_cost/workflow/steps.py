@@ -8,14 +8,13 @@ from __future__ import annotations
 import ctypes
 import json
 import os
-import queue
 import re
+import select
 import signal
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -119,32 +118,18 @@ def die_with_parent() -> None:
         ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
 
 
-def _lines(process: subprocess.Popen[bytes]) -> Iterable[str | None]:
+def _lines(process: subprocess.Popen[bytes]) -> Iterator[str | None]:
     """Lines of a process's output as they come (a carriage return ends one, too); None for each silent second."""
-    lines: queue.Queue[str | None] = queue.Queue()
-    end = object()
-
-    def read() -> None:
-        buffer = b""
-        while chunk := os.read(process.stdout.fileno(), 65536):
-            *whole, buffer = re.split(rb"[\r\n]+", buffer + chunk)
-            for line in whole:
-                lines.put(line.decode("utf-8", "replace"))
-        if buffer:
-            lines.put(buffer.decode("utf-8", "replace"))
-        lines.put(end)
-
-    threading.Thread(target=read, daemon=True).start()
+    buffer = b""
     while True:
-        try:
-            line = lines.get(timeout=1)
-        except queue.Empty:
+        if not select.select([process.stdout], [], [], 1)[0]:
             yield None
             continue
-        if line is end:
+        chunk = os.read(process.stdout.fileno(), 65536)
+        *whole, buffer = re.split(rb"[\r\n]+", buffer + chunk if chunk else buffer + b"\n")
+        yield from (line.decode("utf-8", "replace") for line in whole if line)
+        if not chunk:
             return
-        if line:
-            yield line
 
 
 def cargo_progress(line: str) -> Seen | None:
