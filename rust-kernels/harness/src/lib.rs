@@ -29,6 +29,7 @@
 //!   that was interrupted there goes on at its first round that is not whole, in the order it would have had;
 //!   a complete one is not measured again.
 //! - `ASYNC_COST_COMMAND`: noted in run.json as the command that made the run.
+//! - `ASYNC_COST_PROGRESS`: `json` prints progress as one JSON object a line, for a program; `measure::progress` says which.
 //!
 //! # What is refused
 //! A dev build, which all cells of a notebook are, is only measured when it was told to compile like `cargo
@@ -62,7 +63,7 @@ pub use base::key::{InvalidKey, Key};
 pub use base::profile::Profile;
 pub use base::proof::{Counts, UnequalWork, prove, stop};
 pub use base::sample::Sample;
-pub use measure::outcome::{Line, Outcome};
+pub use measure::outcome::Outcome;
 pub use measure::program::main;
 pub use measure::{counting, criterion};
 pub use study::builder::Study;

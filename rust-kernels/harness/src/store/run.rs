@@ -59,6 +59,11 @@ impl Run {
         self.folder.strip_prefix(&self.root).unwrap_or(&self.folder).to_path_buf()
     }
 
+    /// Whether it is whole and in its final place.
+    pub(crate) fn has_appeared(&self) -> bool {
+        !self.given && self.folder.ends_with(&self.info.run_id)
+    }
+
     /// Lets a run of our own appear under its name, by one rename. A given folder stays where it is.
     pub(crate) fn appear(&mut self, profile: &Profile) -> Result<(), Error> {
         if self.given {

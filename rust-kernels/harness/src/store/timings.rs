@@ -208,15 +208,6 @@ fn whole_lines(content: &[u8]) -> &[u8] {
     &content[..end]
 }
 
-/// All rows of a finished file.
-pub(crate) fn read(path: &Path) -> Result<Vec<Row>, Error> {
-    let content = fs::read(path).map_err(Error::io("read", path))?;
-    Ok(complete_rows(content.strip_prefix(HEADER.as_bytes()).unwrap_or_default())
-        .into_iter()
-        .map(|(row, _)| row)
-        .collect())
-}
-
 /// The rows of one trial.
 pub(crate) fn rows(study: &str, key: &Key, round: u32, position: usize, samples: &[Sample]) -> Vec<Row> {
     let row = |(sample, taken): (usize, &Sample)| Row {
