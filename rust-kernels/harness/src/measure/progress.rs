@@ -1,7 +1,28 @@
 //! One line that says how far the measurement is and how long it will take.
+//!
+//! People read `[########------------]  40 % · zero-cost · round 24 of 60 · about 1 min 12 s left`. A program that sets
+//! `ASYNC_COST_PROGRESS=json` reads one JSON object a line:
+//! ```text
+//! {"study":"zero-cost","unit":"round","round":24,"rounds":60,"done":240,"trials":600,"seconds_left":72.0}
+//! ```
+//!
+//! | field | meaning |
+//! |---|---|
+//! | `study` | name of the study |
+//! | `unit` | what `round` and `rounds` count: `round`, or `variant` while instructions are counted |
+//! | `round` | the one in progress, from 1; in the first line, how many are whole |
+//! | `rounds` | how many there are |
+//! | `done` | trials done, those of earlier processes and of variants that failed included |
+//! | `trials` | how many there are |
+//! | `seconds_left` | estimate, to a tenth; 0 in the last line |
 
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+/// Asks for JSON instead of a line for people.
+const FORM: &str = "ASYNC_COST_PROGRESS";
 
 /// Least time between two lines: a log of a long run stays readable.
 const PAUSE: Duration = Duration::from_secs(2);
@@ -12,7 +33,6 @@ const WIDTH: u64 = 20;
 /// Prints progress to standard output; on a terminal the line is redrawn in place.
 pub(crate) struct Progress {
     study: String,
-    /// What is counted in the line: `round` or `variant`.
     unit: &'static str,
     rounds: u32,
     /// Trials of the whole study, and those done, in earlier processes included.
@@ -24,7 +44,28 @@ pub(crate) struct Progress {
     planned_trial: Duration,
     started: Instant,
     printed: Option<Instant>,
-    terminal: bool,
+    form: Form,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Form {
+    /// Lines for people.
+    Lines,
+    /// One line for people, redrawn in place.
+    Terminal,
+    Json,
+}
+
+/// What is known at one moment: see the head of this file.
+#[derive(Serialize)]
+struct State<'a> {
+    study: &'a str,
+    unit: &'a str,
+    round: u32,
+    rounds: u32,
+    done: u64,
+    trials: u64,
+    seconds_left: f64,
 }
 
 impl Progress {
@@ -46,15 +87,18 @@ impl Progress {
             planned_trial,
             started: Instant::now(),
             printed: None,
-            terminal: std::io::stdout().is_terminal(),
+            form: match std::env::var_os(FORM) {
+                Some(form) if form == "json" => Form::Json,
+                _ if std::io::stdout().is_terminal() => Form::Terminal,
+                _ => Form::Lines,
+            },
         }
     }
 
     /// Prints the first line, with the trials of an earlier process counted as done.
     pub(crate) fn begin(&mut self, round: u32, variants: usize) {
         self.done = u64::from(round) * variants as u64;
-        let text = self.line(round, self.time_left());
-        self.print(&text);
+        self.print(round);
     }
 
     /// Counts a trial of this round (from 0) and prints a line when the last one is old enough.
@@ -62,43 +106,54 @@ impl Progress {
         self.done += 1;
         self.done_here += 1;
         if self.printed.is_none_or(|printed| printed.elapsed() >= PAUSE) {
-            let text = self.line(round + 1, self.time_left());
-            self.print(&text);
+            self.print(round + 1);
         }
     }
 
     /// Prints the last line.
     pub(crate) fn finish(&mut self) {
         self.done = self.trials;
-        let text = self.line(self.rounds, format!("done in {}", duration(self.started.elapsed())));
-        self.print(&text);
-        if self.terminal {
+        self.print(self.rounds);
+        if self.form == Form::Terminal {
             println!();
         }
     }
 
-    fn time_left(&self) -> String {
+    fn state(&self, round: u32) -> State<'_> {
         let trial = match u32::try_from(self.done_here) {
             Ok(done) if done > 0 => self.started.elapsed() / done,
             _ => self.planned_trial,
         };
         let left = trial.as_secs_f64() * self.trials.saturating_sub(self.done) as f64;
-        format!("about {} left", duration(Duration::from_secs_f64(left)))
+        let seconds_left = (10.0 * left).round() / 10.0;
+        let Self { rounds, done, trials, .. } = *self;
+        State { study: &self.study, unit: self.unit, round, rounds, done, trials, seconds_left }
     }
 
-    fn line(&self, round: u32, rest: String) -> String {
-        let of = |whole: u64| (self.done * whole).checked_div(self.trials).unwrap_or(whole).min(whole);
+    fn line(&self, state: &State<'_>) -> String {
+        let State { study, unit, round, rounds, done, trials, seconds_left } = state;
+        let of = |whole: u64| (done * whole).checked_div(*trials).unwrap_or(whole).min(whole);
         let (percent, full) = (of(100), of(WIDTH) as usize);
         let bar = format!("{}{}", "#".repeat(full), "-".repeat(WIDTH as usize - full));
-        format!("[{bar}] {percent:>3} % · {} · {} {round} of {} · {rest}", self.study, self.unit, self.rounds)
+        let time = if done < trials {
+            format!("about {} left", duration(Duration::from_secs_f64(*seconds_left)))
+        } else {
+            format!("done in {}", duration(self.started.elapsed()))
+        };
+        format!("[{bar}] {percent:>3} % · {study} · {unit} {round} of {rounds} · {time}")
     }
 
-    fn print(&mut self, text: &str) {
-        self.printed = Some(Instant::now());
+    fn print(&mut self, round: u32) {
+        let state = self.state(round);
         let mut out = std::io::stdout().lock();
         // Progress that nobody can read any more must not end a measurement.
-        let _ = if self.terminal { write!(out, "\r{text}\x1b[K") } else { writeln!(out, "{text}") };
+        let _ = match self.form {
+            Form::Lines => writeln!(out, "{}", self.line(&state)),
+            Form::Terminal => write!(out, "\r{}\x1b[K", self.line(&state)),
+            Form::Json => writeln!(out, "{}", serde_json::to_string(&state).unwrap_or_default()),
+        };
         let _ = out.flush();
+        self.printed = Some(Instant::now());
     }
 }
 
@@ -120,36 +175,43 @@ mod tests {
         Progress::new("zero-cost", "round", 60, 10, Duration::from_millis(120))
     }
 
-    #[test]
-    fn a_line_has_the_form_that_programs_read() {
+    /// Both forms after so many trials, all of an earlier process.
+    fn forms(done: u64, round: u32) -> (String, String) {
         let mut progress = progress();
-        progress.done = 240;
-        let line = progress.line(24, "about 1 min 12 s left".to_owned());
-        assert_eq!(line, "[########------------]  40 % · zero-cost · round 24 of 60 · about 1 min 12 s left");
+        progress.done = done;
+        let state = progress.state(round);
+        (progress.line(&state), serde_json::to_string(&state).expect("plain data"))
     }
 
     #[test]
-    fn the_plan_is_used_until_a_trial_was_measured() {
-        assert_eq!(progress().time_left(), "about 1 min 12 s left");
+    fn people_and_programs_are_told_the_same() {
+        let (line, json) = forms(240, 24);
+        assert_eq!(line, "[########------------]  40 % · zero-cost · round 24 of 60 · about 43 s left");
+        let expected = r#"{"study":"zero-cost","unit":"round","round":24,"rounds":60,"done":240,"trials":600,"seconds_left":43.2}"#;
+        assert_eq!(json, expected);
     }
 
     #[test]
-    fn a_resumed_run_does_not_count_earlier_trials_as_its_own_speed() {
-        let mut progress = progress();
-        progress.done = 300;
-        assert_eq!(progress.time_left(), "about 36 s left");
+    fn the_plan_is_used_until_a_trial_was_measured_and_earlier_ones_do_not_count_as_that() {
+        assert!(forms(0, 0).0.ends_with("about 1 min 12 s left"));
+        assert!(forms(300, 30).0.ends_with("about 36 s left"));
+    }
+
+    #[test]
+    fn nothing_is_left_in_the_end_and_the_bar_never_overflows() {
+        for done in [600, 10_000] {
+            let (line, json) = forms(done, 60);
+            assert!(
+                line.starts_with("[####################] 100 %") && line.ends_with("done in 0 s"),
+                "{line}"
+            );
+            assert!(json.ends_with("\"seconds_left\":0.0}"), "{json}");
+        }
     }
 
     #[test]
     fn durations_are_short() {
         let texts = [0, 59, 60, 3_599, 7_500].map(|seconds| duration(Duration::from_secs(seconds)));
         assert_eq!(texts, ["0 s", "59 s", "1 min 0 s", "59 min 59 s", "2 h 5 min"]);
-    }
-
-    #[test]
-    fn the_bar_never_overflows() {
-        let mut progress = progress();
-        progress.done = 10_000;
-        assert!(progress.line(60, String::new()).starts_with("[####################] 100 %"));
     }
 }

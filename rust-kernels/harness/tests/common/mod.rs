@@ -42,6 +42,7 @@ impl Repository {
         command
             .env_remove("ASYNC_COST_PARTIAL")
             .env_remove("ASYNC_COST_PROFILE")
+            .env_remove("ASYNC_COST_PROGRESS")
             .env_remove("ASYNC_COST_COMMAND");
         if let Some(partial) = partial {
             command.env("ASYNC_COST_PARTIAL", partial);
