@@ -2093,8 +2093,8 @@ fn rivals(cell: &Row) -> Vec<&'static str> {
     let name = cell.variant.name;
     let of_the_field = [RAYON, FUTURES, BLOCKING].iter().any(|variant| variant.name == name);
     let (stealing, nothing) = match cell.kind {
-        Kind::Idle => return vec![],
-        Kind::Neighbour => return vec![NO_POOL.name],
+        Kind::Neighbour if name != NO_POOL.name => return vec![NO_POOL.name],
+        Kind::Idle | Kind::Neighbour => return vec![],
         Kind::Published => (false, false),
         Kind::All(steps) => (steps == 0 || of_the_field, steps > 0),
         Kind::WholeBurst(_) if cell.load.amplification == 1 => (true, false),
@@ -2319,6 +2319,11 @@ mod tests_of_the_program {
         let folded = time(&|| Folded(100_000_000).half());
         let opaque = time(&|| Opaque(20_000).half());
         assert!(cfg!(debug_assertions) || folded < opaque, "{folded:?} for a sum, {opaque:?} for steps");
+    }
+
+    #[test]
+    fn its_comparisons_make_sense() {
+        study_of(Scale::of("standard")).comparisons().unwrap();
     }
 
     #[test]
