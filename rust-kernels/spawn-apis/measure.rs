@@ -2061,6 +2061,22 @@ mod tests {
     }
 
     #[test]
+    fn whatever_the_number_of_processors_no_two_are_compared_twice() {
+        for processors in [1, 2, 3, 8] {
+            let mut pairs = comparisons(&subjects(), processors);
+            pairs.iter_mut().for_each(|(one, other, _)| {
+                if one > other {
+                    std::mem::swap(one, other);
+                }
+            });
+            pairs.sort();
+            let all = pairs.len();
+            pairs.dedup_by(|a, b| (&a.0, &a.1) == (&b.0, &b.1));
+            assert_eq!(pairs.len(), all, "with {processors} processors");
+        }
+    }
+
+    #[test]
     fn a_sweep_leaves_out_what_is_measured_anyway_and_labels_too_many() {
         let numbers =
             |processors| sweep(processors).into_iter().map(|(_, parameter)| parameter).collect::<Vec<_>>();
