@@ -3863,8 +3863,7 @@ mod tests {
 // println!("{outcome}");
 
 // %% [markdown]
-// That is a first look. The [analysis](analysis.ipynb) derives the table of advice anew from this run, and puts the
-// published claims beside it. Before you read a ratio, look at the control of its group, `event loop (A/A)`.
+// The [analysis](analysis.ipynb) derives the table of advice anew from this run, and puts the published claims beside it. Before you read a ratio, look at the control of its group, `event loop (A/A)`.
 //
 // # What this does not say
 //

@@ -2006,8 +2006,8 @@ pub fn study() -> Study {
 // println!("{outcome}");
 
 // %% [markdown]
-// That is a first look: the median ratio to tokio in the same round. The [analysis](analysis.ipynb) puts the published
-// ratios and claims beside it, and says which of the gaps stay when the root is driven in the same way everywhere.
+// The [analysis](analysis.ipynb) takes ratios to tokio in the same round, puts the published ratios and claims beside
+// them, and says which of the gaps stay when the root is driven in the same way everywhere.
 //
 // # What this does not say
 //

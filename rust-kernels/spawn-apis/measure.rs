@@ -2101,9 +2101,8 @@ mod tests {
 // println!("{outcome}");
 
 // %% [markdown]
-// That is a first look: the median ratio to the native row, in the same round and under the same load. The
-// [analysis](analysis.ipynb) divides differences by the number of spawns, puts the published claims beside
-// them, and looks at processor time. Before you read a ratio, look at the controls of its load,
+// The [analysis](analysis.ipynb) takes ratios in the same round and under the same load, divides differences by
+// the number of spawns, puts the published claims beside them, and looks at processor time. Before you read a ratio, look at the controls of its load,
 // `native (A/A)`. A difference that is not clearly larger than theirs has not been seen.
 //
 // # What this does not say

@@ -2357,9 +2357,8 @@ mod tests_of_the_program {
 // println!("{outcome}");
 
 // %% [markdown]
-// That is a first look: the median ratio to the original, in the same round and under the same load; below 1, ours is
-// faster. The [analysis](analysis.ipynb) puts the published tables beside it, marks where there were more threads than processors,
-// and weighs the claims.
+// The [analysis](analysis.ipynb) takes ratios to the original, in the same round and under the same load: below 1, ours is faster.
+// It puts the published tables beside them, marks where there were more threads than processors, and weighs the claims.
 //
 // # What this does not say
 //

@@ -2895,8 +2895,8 @@ mod tests {
 // println!("{outcome}");
 
 // %% [markdown]
-// That table is a first look: the median ratio of each variant to the published loop, in the same round.
-// Before you believe it, check the row `manual (A/A)`. The further it is from 1, the less the small
+// What came out is told by the [analysis](analysis.ipynb): ratios of each variant to the published loop, in the
+// same round. Before you believe one, check the control `manual (A/A)`. The further it is from 1, the less the small
 // differences mean.
 //
 // # What is not as published

@@ -1464,8 +1464,8 @@ mod tests {
 // println!("{outcome}");
 
 // %% [markdown]
-// That is a first look: the median ratio to the loop written by hand, in the same round and under the same
-// load. Check `manual (A/A)` before anything else. Its true ratio is 1, so a difference that is not clearly
+// What came out is told by the [analysis](analysis.ipynb): ratios to the loop written by hand, in the same round and
+// under the same load. Check `manual (A/A)` before anything else. Its true ratio is 1, so a difference that is not clearly
 // larger than its own has not been seen: "disappears" means no more and no less than that. Then look at
 // `client`: what it lacks to 1 is the part that a server can influence at all. To judge servers alone, take
 // the floor off both sides: (async − client) / (manual − client).
