@@ -42,7 +42,7 @@
 //! | `base` | errors, keys, samples, profiles, proofs; `allocator` counts, `declared` is what layers hand to each other |
 //! | `provenance` | what a run was made from: `machine`, `codegen`, `kernel`, `repository`; `gate` refuses other builds |
 //! | `trial` | one trial: `bencher`, `sampling`, `isolation`, `resources` |
-//! | `store` | the run: `run` (its folder), `info` (run.json), `timings`, `metrics` and `counts` (its tables), `rounds` (the order) |
+//! | `store` | the run: `run` (its folder), `info` (run.json), `timings`, `metrics` and `counts` (its tables), `table`, `rounds` (the order) |
 //! | `study` | `builder`, `checks` (what it amounts to), `running` (its variants) |
 //! | `measure` | `measurement`, `outcome` and `progress`; `counting` with `callgrind`; `criterion`; `program` |
 //!

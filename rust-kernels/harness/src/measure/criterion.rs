@@ -147,7 +147,7 @@ fn one(study: &Study, variant: &Variant, group: &mut BenchmarkGroup<'_, Nanoseco
 fn time(workload: &mut Workload<'_>, iterations: u64) -> f64 {
     let nanoseconds = |time: Duration| time.as_nanos() as f64;
     match workload {
-        Workload::Repeated(run) => nanoseconds(timed(run, iterations)),
+        Workload::Repeated(run) => nanoseconds(timed(*run, iterations)),
         Workload::Clocked(run) => nanoseconds(run(iterations)),
         Workload::Fixed(run) => {
             let samples = (0..iterations).map(|_| run());

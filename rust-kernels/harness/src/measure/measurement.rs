@@ -18,6 +18,7 @@ use crate::store::info::{State, StudyInfo};
 use crate::store::metrics::{self, Metrics};
 use crate::store::rounds;
 use crate::store::run::Run;
+use crate::store::table::Place;
 use crate::store::timings::{self, Plan, Timings};
 use crate::study::builder::Study;
 use crate::study::checks::Variant;
@@ -152,9 +153,9 @@ impl Measurement<'_> {
                 if !failed[index] {
                     match self.trial(&mut metrics, index)? {
                         Some(samples) => {
-                            let (study, key) = (self.study.name(), &keys[index]);
-                            rows.extend(timings::rows(study, key, round, position, &samples));
-                            metric_rows.extend(metrics::rows(study, key, round, position, &samples));
+                            let trial = Place::of_trial(self.study.name(), &keys[index], round, position);
+                            rows.extend(timings::rows(&trial, &samples));
+                            metric_rows.extend(metrics::rows(&trial, &samples));
                         }
                         None => failed[index] = true,
                     }

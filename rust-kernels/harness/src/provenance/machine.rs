@@ -87,20 +87,13 @@ fn steal_ticks(text: &str) -> Option<u64> {
     text.lines().find(|line| line.starts_with("cpu "))?.split_whitespace().nth(8)?.parse().ok()
 }
 
-#[cfg(unix)]
 fn ticks_per_second() -> Option<u64> {
     // SAFETY: sysconf takes a number, returns a number and touches no memory of ours.
     let ticks = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
     u64::try_from(ticks).ok()
 }
 
-#[cfg(not(unix))]
-fn ticks_per_second() -> Option<u64> {
-    None
-}
-
 /// System and release; the node name that uname knows as well is left where it is.
-#[cfg(unix)]
 fn kernel() -> Option<String> {
     use std::ffi::CStr;
     use std::mem::MaybeUninit;
@@ -119,11 +112,6 @@ fn kernel() -> Option<String> {
         text.to_string_lossy().into_owned()
     };
     Some(plain(&format!("{} {}", text(&names.sysname), text(&names.release))))
-}
-
-#[cfg(not(unix))]
-fn kernel() -> Option<String> {
-    None
 }
 
 /// Processors that this process may use at most.

@@ -30,7 +30,7 @@ pub(crate) fn upsert(path: &Path, study: &str, counts: &[Count]) -> Result<(), E
     let mut rows = read(path)?;
     for count in counts {
         let new = row(study, count);
-        match rows.iter_mut().find(|row| same(row, &new)) {
+        match rows.iter_mut().find(|row| new == Row { value: new.value, ..(*row).clone() }) {
             Some(old) => *old = new,
             None => rows.push(new),
         }
@@ -61,11 +61,6 @@ fn row(study: &str, count: &Count) -> Row {
         counter: count.counter.clone(),
         value: count.value,
     }
-}
-
-fn same(a: &Row, b: &Row) -> bool {
-    (&a.study, &a.bench, &a.variant, &a.parameter, &a.counter)
-        == (&b.study, &b.bench, &b.variant, &b.parameter, &b.counter)
 }
 
 fn unreadable(path: &Path, problem: &str) -> Error {

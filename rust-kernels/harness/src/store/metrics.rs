@@ -3,7 +3,8 @@
 //! A round is written here before its times are, so that a round of which the times are whole has its metrics as
 //! well. The file comes to be with the first metric.
 
-use std::collections::{HashMap, HashSet};
+use std::borrow::Cow;
+use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -11,24 +12,19 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::base::error::Error;
-use crate::base::file;
 use crate::base::key::Key;
 use crate::base::sample::Sample;
-use crate::store::timings::complete_rows;
+use crate::store::table::{self, Place};
 
 /// First line of the file.
 const HEADER: &str = "study,bench,variant,parameter,round,position,sample,metric,value\n";
 
 /// One row: one metric of one sample.
+pub(crate) type Row = (Place, Metric);
+
+/// The last columns of a row.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Row {
-    study: String,
-    bench: String,
-    variant: String,
-    parameter: String,
-    round: u32,
-    position: usize,
-    sample: usize,
+pub(crate) struct Metric {
     metric: String,
     value: u64,
 }
@@ -53,20 +49,14 @@ impl Metrics {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
             content => content.map_err(Error::io("read", path))?,
         };
-        let rest = match content.strip_prefix(HEADER.as_bytes()) {
-            Some(rest) => rest,
-            None if HEADER.as_bytes().starts_with(&content) => &[],
-            None => return Err(foreign(path, 1)),
-        };
-        let rows: Vec<(Row, usize)> = complete_rows(rest);
-        let keys: HashSet<&Key> = keys.iter().collect();
-        for (index, (row, _)) in rows.iter().enumerate() {
-            let goes_on = index == 0 || rows[index - 1].0.round <= row.round;
-            if row.study != study || !keys.contains(&row.key()) || !goes_on {
-                return Err(foreign(path, index + 2));
+        let rows: Vec<(Row, usize)> = table::rows(&content, HEADER, path)?;
+        for (index, ((place, _), _)) in rows.iter().enumerate() {
+            let goes_on = index == 0 || rows[index - 1].0.0.round <= place.round;
+            if !place.is_of(study, keys) || !goes_on {
+                return Err(table::foreign(path, index + 2));
             }
         }
-        let torn = rest.len() > rows.last().map_or(0, |(_, end)| *end);
+        let torn = content.len() > rows.last().map_or(HEADER.len(), |(_, end)| *end);
         Ok(Self { path: path.to_path_buf(), names: HashMap::new(), rows, torn })
     }
 
@@ -76,11 +66,11 @@ impl Metrics {
     /// that failed are not asked. `expected` says that every sample has some.
     pub(crate) fn whole_rounds(&self, rounds: u32, failed: &[Key], expected: bool) -> u32 {
         let mut shapes: Vec<Vec<(Key, usize, &str)>> = vec![Vec::new(); rounds as usize];
-        for (row, _) in &self.rows {
-            if let Some(shape) = shapes.get_mut(row.round as usize)
-                && !failed.contains(&row.key())
+        for ((place, Metric { metric, .. }), _) in &self.rows {
+            if let Some(shape) = shapes.get_mut(place.round as usize)
+                && !failed.contains(&place.key())
             {
-                shape.push((row.key(), row.sample, &row.metric));
+                shape.push((place.key(), place.sample, metric));
             }
         }
         // The order of the keys differs from round to round.
@@ -94,13 +84,15 @@ impl Metrics {
 
     /// Cuts off everything from this round on, and learns from the rest which metrics each of these keys has.
     pub(crate) fn cut(&mut self, round: u32, keys: &[Key]) -> Result<(), Error> {
-        self.rows.retain(|(row, _)| row.round < round);
+        self.rows.retain(|((place, _), _)| place.round < round);
         self.torn = false;
         if round > 0 {
             self.names.extend(keys.iter().map(|key| (key.clone(), Vec::new())));
         }
-        for (row, _) in self.rows.iter().filter(|(row, _)| row.round == 0 && row.sample == 0) {
-            self.names.entry(row.key()).or_default().push(row.metric.clone());
+        for ((place, Metric { metric, .. }), _) in &self.rows {
+            if place.round == 0 && place.sample == 0 {
+                self.names.entry(place.key()).or_default().push(metric.clone());
+            }
         }
         if !self.path.exists() {
             return Ok(());
@@ -111,7 +103,7 @@ impl Metrics {
         }
         let cut = || {
             let file = OpenOptions::new().write(true).open(&self.path)?;
-            file.set_len((HEADER.len() + end) as u64)?;
+            file.set_len(end as u64)?;
             file.sync_all()
         };
         cut().map_err(Error::io("cut", &self.path))
@@ -134,54 +126,25 @@ impl Metrics {
         if rows.is_empty() {
             return Ok(());
         }
-        let mut writer = csv::WriterBuilder::new().has_headers(false).from_writer(Vec::new());
-        let broken = |error: String| Error::Resume { file: file::name(&self.path), reason: error };
-        for row in rows {
-            writer.serialize(row).map_err(|error| broken(error.to_string()))?;
-        }
-        let bytes = writer.into_inner().map_err(|error| broken(error.to_string()))?;
         let write = || {
             let mut file = OpenOptions::new().append(true).create(true).open(&self.path)?;
             if file.metadata()?.len() == 0 {
                 file.write_all(HEADER.as_bytes())?;
             }
-            file.write_all(&bytes)?;
+            file.write_all(&table::bytes(rows)?)?;
             File::sync_data(&file)
         };
         write().map_err(Error::io("write", &self.path))
     }
 }
 
-impl Row {
-    fn key(&self) -> Key {
-        Key::new(&self.bench, &self.variant, &self.parameter)
-    }
-}
-
 /// The rows of one trial.
-pub(crate) fn rows(study: &str, key: &Key, round: u32, position: usize, samples: &[Sample]) -> Vec<Row> {
-    let of_sample = |(sample, taken): (usize, &Sample)| {
-        let row = move |(metric, value): &(std::borrow::Cow<'static, str>, u64)| Row {
-            study: study.to_owned(),
-            bench: key.bench.clone(),
-            variant: key.variant.clone(),
-            parameter: key.parameter.clone(),
-            round,
-            position,
-            sample,
-            metric: metric.to_string(),
-            value: *value,
-        };
-        taken.metrics.iter().map(row).collect::<Vec<_>>()
+pub(crate) fn rows(trial: &Place, samples: &[Sample]) -> Vec<Row> {
+    let row = |sample, (name, value): &(Cow<'static, str>, u64)| {
+        (trial.of_sample(sample), Metric { metric: name.to_string(), value: *value })
     };
-    samples.iter().enumerate().flat_map(of_sample).collect()
-}
-
-fn foreign(path: &Path, line: usize) -> Error {
-    let reason = format!(
-        "line {line} is not of this study, so the study or the file was changed; remove the partial run's folder and measure again"
-    );
-    Error::Resume { file: file::name(path), reason }
+    let samples = samples.iter().enumerate();
+    samples.flat_map(|(sample, taken)| taken.metrics.iter().map(move |metric| row(sample, metric))).collect()
 }
 
 #[cfg(test)]
@@ -209,8 +172,9 @@ mod tests {
     /// Rounds of the first two keys alternate in their order.
     fn round_rows(round: u32) -> Vec<Row> {
         let order = if round.is_multiple_of(2) { [0, 1, 2] } else { [1, 2, 0] };
-        let trial =
-            |(position, index): (usize, usize)| rows("s", &keys()[index], round, position, &samples(index));
+        let trial = |(position, index): (usize, usize)| {
+            rows(&Place::of_trial("s", &keys()[index], round, position), &samples(index))
+        };
         order.into_iter().enumerate().flat_map(trial).collect()
     }
 
@@ -254,7 +218,7 @@ mod tests {
         let path = scratch("failed");
         let mut metrics = open(&path);
         metrics.append_round(&round_rows(0)).expect("written");
-        metrics.append_round(&rows("s", &keys()[1], 1, 0, &samples(1))).expect("written");
+        metrics.append_round(&rows(&Place::of_trial("s", &keys()[1], 1, 0), &samples(1))).expect("written");
         let metrics = open(&path);
         assert_eq!(metrics.whole_rounds(2, &keys()[..1], true), 2);
         assert_eq!(metrics.whole_rounds(2, &[], true), 0);

@@ -5,4 +5,5 @@ pub(crate) mod info;
 pub(crate) mod metrics;
 pub(crate) mod rounds;
 pub(crate) mod run;
+pub(crate) mod table;
 pub(crate) mod timings;

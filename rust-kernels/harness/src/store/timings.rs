@@ -5,7 +5,6 @@ use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::base::error::Error;
@@ -13,26 +12,20 @@ use crate::base::file;
 use crate::base::key::Key;
 use crate::base::sample::Sample;
 use crate::store::rounds;
+use crate::store::table::{self, Place};
 
 /// First line of the file.
 const HEADER: &str = "study,bench,variant,parameter,round,position,sample,iterations,elapsed_ns\n";
 
 /// One row: one sample.
+pub(crate) type Row = (Place, Time);
+
+/// The last columns of a row.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Row {
-    pub(crate) study: String,
-    pub(crate) bench: String,
-    pub(crate) variant: String,
-    pub(crate) parameter: String,
-    /// From 0.
-    pub(crate) round: u32,
-    /// Place of the variant in the order of its round, from 0.
-    pub(crate) position: usize,
-    /// From 0.
-    pub(crate) sample: usize,
-    pub(crate) iterations: u64,
-    /// Time of all iterations together.
-    pub(crate) elapsed_ns: u64,
+pub(crate) struct Time {
+    iterations: u64,
+    /// Of all iterations together.
+    elapsed_ns: u64,
 }
 
 /// What a time.csv must hold, given where its rows come from.
@@ -79,11 +72,7 @@ impl Timings {
 
     /// Appends the rows of one round and waits until they are on the disk.
     pub(crate) fn append_round(&mut self, rows: &[Row]) -> Result<(), Error> {
-        let mut writer = csv::WriterBuilder::new().has_headers(false).from_writer(Vec::new());
-        for row in rows {
-            writer.serialize(row).map_err(|error| self.broken(error.to_string()))?;
-        }
-        let bytes = writer.into_inner().map_err(|error| self.broken(error.to_string()))?;
+        let bytes = table::bytes(rows).map_err(Error::io("write", &self.path))?;
         self.append(&bytes)
     }
 
@@ -102,10 +91,6 @@ impl Timings {
         };
         cut().map(drop).map_err(Error::io("cut", &self.path))
     }
-
-    fn broken(&self, reason: String) -> Error {
-        Error::Resume { file: file::name(&self.path), reason }
-    }
 }
 
 impl Drop for Timings {
@@ -118,24 +103,19 @@ impl Drop for Timings {
 impl Plan<'_> {
     /// The number of whole rounds at the beginning of the file, and the bytes that they and the header take.
     fn whole_rounds(&self, content: &[u8], path: &Path) -> Result<(u32, u64), Error> {
-        let Some(rest) = content.strip_prefix(HEADER.as_bytes()) else {
-            // A header that was cut short by a kill is begun anew; anything else is not ours to overwrite.
-            return if HEADER.as_bytes().starts_with(content) {
-                Ok((0, 0))
-            } else {
-                Err(self.foreign(path, 1))
-            };
-        };
-        let rows = complete_rows(rest);
+        let rows = table::rows(content, HEADER, path)?;
+        if content.len() < HEADER.len() {
+            return Ok((0, 0));
+        }
         let mut next = 0;
         let mut whole = HEADER.len();
         for round in 0..self.rounds {
             match self.round(round, &rows[next..]) {
                 Round::Whole(length) => next += length,
                 Round::Torn => return Ok((round, whole as u64)),
-                Round::Foreign(offset) => return Err(self.foreign(path, next + offset + 2)),
+                Round::Foreign(offset) => return Err(table::foreign(path, next + offset + 2)),
             }
-            whole = HEADER.len() + rows[..next].last().map_or(0, |(_, end)| *end);
+            whole = rows[..next].last().map_or(whole, |(_, end)| *end);
         }
         Ok((self.rounds, whole as u64))
     }
@@ -144,9 +124,10 @@ impl Plan<'_> {
     fn round(&self, round: u32, rows: &[(Row, usize)]) -> Round {
         let mut next = 0;
         for (position, index) in rounds::order(self.seed, round, &self.neighbours).into_iter().enumerate() {
+            let trial = Place::of_trial(self.study, &self.keys[index], round, position);
             let is_row = |sample: usize| {
-                let (row, _) = rows.get(next + sample)?;
-                Some(self.is_row(row, &self.keys[index], round, position, sample))
+                let ((place, _), _) = rows.get(next + sample)?;
+                Some(*place == trial.of_sample(sample))
             };
             // A variant that failed has rows up to the round before its failure.
             if self.failed[index] && is_row(0) != Some(true) {
@@ -163,20 +144,6 @@ impl Plan<'_> {
         }
         Round::Whole(next)
     }
-
-    fn is_row(&self, row: &Row, key: &Key, round: u32, position: usize, sample: usize) -> bool {
-        row.study == self.study
-            && (&row.bench, &row.variant, &row.parameter) == (&key.bench, &key.variant, &key.parameter)
-            && (row.round, row.position, row.sample) == (round, position, sample)
-    }
-
-    fn foreign(&self, path: &Path, line: usize) -> Error {
-        let reason = format!(
-            "line {line} is not what this study and its seed lead to, so the study or the file was changed; remove the partial \
-             run's folder and measure again"
-        );
-        Error::Resume { file: file::name(path), reason }
-    }
 }
 
 /// How the rows of a round look.
@@ -189,39 +156,10 @@ enum Round {
     Foreign(usize),
 }
 
-/// The rows before the first one that is torn, each with the offset of its end.
-pub(crate) fn complete_rows<T: DeserializeOwned>(content: &[u8]) -> Vec<(T, usize)> {
-    let mut reader =
-        csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(whole_lines(content));
-    let mut record = csv::StringRecord::new();
-    let mut rows = Vec::new();
-    while let Ok(true) = reader.read_record(&mut record) {
-        let Ok(row) = record.deserialize(None) else { break };
-        rows.push((row, reader.position().byte() as usize));
-    }
-    rows
-}
-
-/// Everything up to the last line break.
-fn whole_lines(content: &[u8]) -> &[u8] {
-    let end = content.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-    &content[..end]
-}
-
 /// The rows of one trial.
-pub(crate) fn rows(study: &str, key: &Key, round: u32, position: usize, samples: &[Sample]) -> Vec<Row> {
-    let row = |(sample, taken): (usize, &Sample)| Row {
-        study: study.to_owned(),
-        bench: key.bench.clone(),
-        variant: key.variant.clone(),
-        parameter: key.parameter.clone(),
-        round,
-        position,
-        sample,
-        iterations: taken.iterations,
-        elapsed_ns: nanoseconds(taken.elapsed),
-    };
-    samples.iter().enumerate().map(row).collect()
+pub(crate) fn rows(trial: &Place, samples: &[Sample]) -> Vec<Row> {
+    let time = |taken: &Sample| Time { iterations: taken.iterations, elapsed_ns: nanoseconds(taken.elapsed) };
+    samples.iter().enumerate().map(|(sample, taken)| (trial.of_sample(sample), time(taken))).collect()
 }
 
 fn nanoseconds(elapsed: Duration) -> u64 {
@@ -299,7 +237,9 @@ mod tests {
             .enumerate()
             .filter(|(_, index)| !failed[*index]);
         order
-            .flat_map(|(position, index)| rows("s", &keys[index], round, position, &samples(SAMPLES[index])))
+            .flat_map(|(position, index)| {
+                rows(&Place::of_trial("s", &keys[index], round, position), &samples(SAMPLES[index]))
+            })
             .collect()
     }
 

@@ -46,7 +46,8 @@ impl Workload<'_> {
     /// Hands out the least that can be done, one iteration or one sample, untimed.
     pub(crate) fn single(&mut self, user: impl FnOnce(&mut dyn FnMut())) {
         match self {
-            Workload::Repeated(run) => user(run),
+            // As it is: a reference to it would be one more indirect call.
+            Workload::Repeated(run) => user(*run),
             Workload::Clocked(run) => user(&mut || _ = run(1)),
             Workload::Fixed(run) => user(&mut || drop(run())),
         }
