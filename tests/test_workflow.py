@@ -3,6 +3,7 @@
 import subprocess
 import sys
 
+import nbformat
 import pytest
 from msgspec.structs import replace
 
@@ -28,6 +29,19 @@ def test_a_room_has_a_page_when_the_run_holds_one_of_its_studies(tmp_path, monke
     monkeypatch.setattr(publishing, "ANALYSED", {"one": ("a",), "either": ("a", "b"), "always": ()})
     info = read_run_info(make_run(tmp_path, {}, rounds=2, work=False) / "run.json")
     assert rooms_of(replace(info, studies={held: info.studies["zero-cost"]})) == rooms
+
+
+def test_an_analysis_that_fails_has_the_last_word(tmp_path, monkeypatch, capfd):
+    for room, source in {"good": "print('fine')", "bad": "raise ValueError('the reason')"}.items():
+        spec = {"name": "python3", "display_name": "Python", "language": "python"}
+        notebook = nbformat.v4.new_notebook(metadata={"kernelspec": spec}, cells=[nbformat.v4.new_code_cell(source)])
+        nbformat.write(notebook, tmp_path / f"{room}.ipynb")
+    monkeypatch.setattr(publishing, "ANALYSED", {"bad": (), "good": ()})
+    monkeypatch.setattr(publishing, "analysis", lambda room: tmp_path / f"{room}.ipynb")
+    run = make_run(tmp_path, {}, rounds=2, work=False)
+    monkeypatch.setattr(sys, "argv", ["publishing", str(tmp_path), str(tmp_path / "report"), str(run)])
+    assert publishing.main() == 1
+    assert "the reason" in capfd.readouterr().err.strip().splitlines()[-1]
 
 
 def test_studies_are_chosen_by_name_and_measured_in_their_own_order():

@@ -44,21 +44,21 @@ def execute(rooms: Sequence[str], folder: Path, env: Mapping[str, str]) -> list[
     """Execute the analyses of `rooms`; returns the executed notebooks in `folder`, in that order."""
     folder.mkdir(parents=True, exist_ok=True)
 
-    def one(room: str) -> Path:
-        executed = folder / f"{room}.ipynb"
-        command = [sys.executable, "-m", "async_cost.workflow.execute", analysis(room), executed]
-        # The cells of several notebooks at once would be no progress that anyone can read.
-        silent = {**os.environ, **env, "ASYNC_COST_PROGRESS": ""}
-        subprocess.run(command, env=silent, check=True, preexec_fn=die_with_parent)
-        return executed
+    executed = [folder / f"{room}.ipynb" for room in rooms]
 
-    notebooks = []
+    def one(room: str, notebook: Path) -> str:
+        command = [sys.executable, "-m", "async_cost.workflow.execute", analysis(room), notebook]
+        # What several notebooks say at once, nobody could read.
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+        silent = {**os.environ, **env, "ASYNC_COST_PROGRESS": ""}
+        return subprocess.run(command, env=silent, check=True, preexec_fn=die_with_parent, **pipes).stdout
+
     # They are independent of one another, and starting Python takes as long as reading the run: one for each core.
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for executed in pool.map(one, rooms):
-            notebooks.append(executed)
-            tell("analysis", len(notebooks), len(rooms), done=len(notebooks), trials=len(rooms))
-    return notebooks
+        for number, said in enumerate(pool.map(one, rooms, executed), start=1):
+            print(said, end="")
+            tell("analysis", number, len(rooms), done=number, trials=len(rooms))
+    return executed
 
 
 def main() -> int:
@@ -79,7 +79,8 @@ def main() -> int:
     except (DataError, PublishError) as error:
         print(error, file=sys.stderr)
         return 1
-    except subprocess.CalledProcessError:  # the notebook has said itself why
+    except subprocess.CalledProcessError as error:  # a notebook that failed says itself why
+        print(error.stdout, file=sys.stderr)
         return 1
     print(*pages, sep="\n")
     return 0
