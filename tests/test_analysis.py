@@ -14,12 +14,12 @@ tell = partial(telling.tell, "zero-cost")
 
 @pytest.fixture(scope="module")
 def effect(runs) -> Told:
-    return tell(make_run(runs / "effect", sockets=SOCKETS, seed=4, rounds=60, drift=2.4))
+    return tell(make_run(runs / "effect", sockets=SOCKETS, seed=4, rounds=120, drift=2.4))
 
 
 @pytest.fixture(scope="module")
 def reverse(runs) -> Told:
-    return tell(make_run(runs / "reverse", reversed_truth(), sockets=reversed_truth(SOCKETS), seed=4, rounds=60))
+    return tell(make_run(runs / "reverse", reversed_truth(), sockets=reversed_truth(SOCKETS), seed=4, rounds=120))
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def nothing(runs) -> Told:
 @pytest.fixture(scope="module")
 def untrusted(runs) -> Told:
     controls = {OFF: 1.04, ON: 1.0, ALL: 1.05}
-    return tell(make_run(runs / "untrusted", sockets=SOCKETS, seed=4, rounds=60, controls=controls))
+    return tell(make_run(runs / "untrusted", sockets=SOCKETS, seed=4, rounds=120, controls=controls))
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +104,7 @@ def test_unequal_work_is_said_to_be_unequal(effect, runs):
 
 def test_a_failed_variant_is_missing_and_said_to_be(runs):
     failed = [("manual (best)", OFF), ("box+arc", OFF), ("nonbox", f"{OFF} work=300")]
-    told = tell(make_run(runs / "failed", seed=4, rounds=60, failed=failed))
+    told = tell(make_run(runs / "failed", seed=4, rounds=120, failed=failed))
     assert "**not measured**" in told.answer
     assert told.text.count("failed and is missing or incomplete") == 3
 
@@ -174,7 +174,7 @@ def test_a_study_that_was_not_measured_is_said_not_to_be(nothing, effect):
 
 
 def test_sockets_without_a_good_control_conclude_nothing(runs):
-    run = make_run(runs / "sockets", sockets=SOCKETS, seed=4, rounds=60, controls={OFF: 1.0, ON: 1.0, FEW: 1.06})
+    run = make_run(runs / "sockets", sockets=SOCKETS, seed=4, rounds=120, controls={OFF: 1.0, ON: 1.0, FEW: 1.06})
     told = tell(run)
     assert told.trusted, "the other study has controls of its own"
     assert "**Nothing is concluded on real sockets**" in told.text

@@ -2,6 +2,7 @@
 
 import re
 
+import ladder_source
 import polars as pl
 import pytest
 from test_spawn_apis_analysis import rings
@@ -10,7 +11,6 @@ from told import VERDICTS, Told, check_alts, check_form, read, tell
 from async_cost.runs.run import load_run
 from async_cost.statistics.measured import Measured
 from async_cost.studies import boxing_cost as boxing
-from async_cost.studies import ladder
 from async_cost.studies.spawn_apis import JOINED, ONE_THREAD, STUDY
 from async_cost.testing.made_up_runs import ALL, FEW, LADDER, OFF, ON, SOCKETS, ZERO_COST, make_run, reversed_truth
 
@@ -52,9 +52,10 @@ def test_clean_pairs_of_the_ladder_differ_in_how_futures_are_stored():
 
     def unboxed(variant: str) -> str:
         """The rung below all steps that only change the storage."""
-        step = next((step for step in ladder.STEPS if step.variant == variant), None)
-        return unboxed(step.base) if step and step.switch == "storage" else variant
+        base, switch = steps.get(variant, ("", ""))
+        return unboxed(base) if switch == "storage" else variant
 
+    steps = ladder_source.steps()
     clean = [pair for pair in boxing.PAIRS if pair.study == boxing.LADDER]
     assert clean and not any(pair.also for pair in clean)
     for pair in clean:
@@ -64,14 +65,14 @@ def test_clean_pairs_of_the_ladder_differ_in_how_futures_are_stored():
 def test_one_function_reads_pairs_of_any_study(runs):
     run = load_run(make_run(runs / "pairs", sockets=SOCKETS, rounds=30, work=False))
     studies = {study: Measured.of(run, study) for study in (boxing.LADDER, boxing.ZERO_COST, boxing.SOCKETS)}
-    found = boxing.compare(run, studies)
+    found = boxing.compare(studies)
     assert set(found["study"]) == {boxing.ZERO_COST, boxing.SOCKETS}, "a study that is absent has no rows"
     row = found.row(by_predicate=(pl.col("one") == "callerbox"), named=True)
     assert row["clean"] and row["ratio"] == pytest.approx(3.65 / 3.6, rel=0.005)
     assert row["low"] <= row["ratio"] <= row["high"] and row["allocations"] == pytest.approx(257 / 256)
     assert row["published"] > 0 and row["bytes"] is None
     mine = boxing.Pair(boxing.ZERO_COST, "box+arc", "box+rc", OFF, benches=("box+arc", "box+rc"))
-    assert boxing.compare(run, studies, [mine])["ratio"].item() == pytest.approx(4.2 / 3.9, rel=0.01)
+    assert boxing.compare(studies, [mine])["ratio"].item() == pytest.approx(4.2 / 3.9, rel=0.01)
 
 
 # -- the text follows the run ------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ import re
 import pytest
 from told import VERDICTS, Told, check_alts, check_form, read, tell
 
+from async_cost.runs.comparisons import BASE_KEY, KEY, of_today
 from async_cost.runs.run import load_run
 from async_cost.statistics.measured import Measured
 from async_cost.studies import call_styles
@@ -21,15 +22,12 @@ from async_cost.studies.call_styles import (
     NONBLOCK,
     OTHERS,
     PLAIN,
-    PROCEDURE,
     READABLE,
-    SIZES,
     STUDY,
     STYLES,
     WAIT,
     YIELD,
     Agreement,
-    calls,
     waiting,
 )
 from async_cost.testing.made_up_runs import Study, make_run
@@ -51,31 +49,15 @@ FACTORS = {
 }
 #: Nanoseconds of one wait of the root.
 ROOT = {WAIT: 40.0, READABLE: 900.0, call_styles.WRITABLE: 900.0}
-STEPS = (
-    *call_styles.STACKFUL,
-    *call_styles.SLOTS,
-    *call_styles.HANDLES,
-    *call_styles.WAKERS,
-    *call_styles.QUEUES,
-    *call_styles.SELECTORS,
-    *call_styles.KINDS,
-    *call_styles.ELSEWHERE,
-)
+#: What call-styles declares.
+DECLARED = of_today().filter(study="call-styles")
 LIMITS = {"calls": 0.03, "waits": 0.05, "readiness": 0.05, "waiting calls": 0.03}
 CONTROLLED = (INVOKE[CALL], WAIT, READABLE, waiting(NONBLOCK))
 
 
 def keys() -> set[call_styles.Key]:
-    """All that the analysis asks for."""
-    found = {key for step in STEPS for key in (step.one, step.other)}
-    found |= {
-        (bench(style), variant, BATCH) for style in STYLES for bench in (calls, waiting) for variant in (LOOP, FIBERS)
-    }
-    found |= {(waiting(style), variant, YIELD) for style in STYLES for variant in (LOOP, FIBERS)}
-    found |= {(bench(style), LOOP, size) for style in STYLES for bench in (calls, waiting) for size in SIZES}
-    found |= {(waiting(style), LOOP, f"{BATCH} waits=10") for style in STYLES}
-    found |= {(READABLE, LOOP, parameter) for parameter in call_styles.REGISTERED}
-    found.add((PLAIN, PROCEDURE, BATCH))
+    """All that the study measures and compares, but for one that this made-up run lacks."""
+    found = set(DECLARED.select(KEY).rows()) | set(DECLARED.select(BASE_KEY).rows())
     return found - {(waiting(NONBLOCK), FRONTIER, YIELD)}
 
 
@@ -157,7 +139,7 @@ def untrusted(runs) -> Told:
 def advice(folder, variant: str = LOOP, parameter: str = BATCH) -> list[call_styles.Advice]:
     run = load_run(folder)
     measured = Measured.of(run, STUDY)
-    return [call_styles.advise(run, measured, variant, cell, parameter) for cell in CELLS]
+    return [call_styles.advise(measured, variant, cell, parameter) for cell in CELLS]
 
 
 def test_advice_names_the_cheapest_style_and_all_that_are_not_told_from_it(published_run):
@@ -195,7 +177,7 @@ def test_an_executor_without_a_style_has_advice_on_the_others(published_run):
 
 def test_the_turning_point_is_where_both_mixtures_cost_the_same(published_run):
     run = load_run(published_run)
-    found = call_styles.turning_point(run, Measured.of(run, STUDY), LOOP)
+    found = call_styles.turning_point(Measured.of(run, STUDY), LOOP)
     assert found["share"] == pytest.approx(6 / 16, abs=0.01) and found["low"] < found["share"] < found["high"]
 
 
@@ -203,7 +185,7 @@ def test_there_is_no_turning_point_where_one_style_always_wins(runs):
     study = styles()
     study.times[waiting(FORGET), LOOP, BATCH] *= 2
     run = load_run(made(runs / "always", study, rounds=12))
-    assert call_styles.turning_point(run, Measured.of(run, STUDY), LOOP) is None
+    assert call_styles.turning_point(Measured.of(run, STUDY), LOOP) is None
 
 
 # -- costs ---------------------------------------------------------------------------------------------------
@@ -211,25 +193,27 @@ def test_there_is_no_turning_point_where_one_style_always_wins(runs):
 
 def test_every_step_is_found_with_its_cost_for_one_call(published_run):
     run = load_run(published_run)
-    found = call_styles.compare(run, Measured.of(run, STUDY), call_styles.STACKFUL)
-    assert found["label"].to_list() == [step.label for step in call_styles.STACKFUL]
+    found = call_styles.stackful(Measured.of(run, STUDY))
+    assert found["label"].to_list()[0] == f"{CALL}\n{FIBERS}" and found.height == 2 * len(STYLES)
     first = found.row(0, named=True)
     assert first["ratio"] == pytest.approx(2 / 0.8, rel=0.01) and first["verdict"] == "slower"
     assert first["added_ns"] == pytest.approx(11 * 1.2, rel=0.03)
 
 
-def test_steps_differ_in_one_respect_and_name_benches_of_the_document():
-    benches = {bench for bench, *_ in call_styles.published_ratios().iter_rows()}
-    for step in STEPS:
-        assert {step.one[0], step.other[0]} <= benches, step.label
-        if step not in call_styles.KINDS:
-            assert step.one[0] == step.other[0] and step.one[2] == step.other[2], step.label
-    assert len({step.one + step.other for step in STEPS}) >= len(STEPS) - len(call_styles.SELECTORS)
+def test_every_section_shows_what_the_study_declares(published_run):
+    measured = Measured.of(load_run(published_run), STUDY)
+    sections = ("stackful", "slots", "handles", "wakers", "queues", "selectors", "kinds", "elsewhere")
+    found = {name: getattr(call_styles, name)(measured) for name in sections}
+    heights = {name: rows.height for name, rows in found.items()}
+    expected = {"stackful": 8, "slots": 14, "handles": 2, "wakers": 12, "queues": 12, "selectors": 6, "kinds": 9}
+    assert heights == expected | {"elsewhere": 31}, "one of 32 was not measured"
+    for name, rows in found.items():
+        assert not rows["label"].is_duplicated().any() and (rows["change"] != "").all(), name
 
 
 def test_published_ratios_stand_beside_those_of_the_run(published_run):
     run = load_run(published_run)
-    found = call_styles.beside_published(run, Measured.of(run, STUDY), [PLAIN, INVOKE[FORGET]], INVOKE[CALL])
+    found = call_styles.beside_published(Measured.of(run, STUDY), [PLAIN, INVOKE[FORGET]], INVOKE[CALL])
     ruby = found.filter(label=INVOKE[FORGET], unit="ruby 2.4.1, published").row(0, named=True)
     assert ruby["ratio"] == pytest.approx((1.0001 / 721_800) / (1.0000 / 734_000))
     futures = found.filter(label=PLAIN, unit="futures, this run").row(0, named=True)
@@ -238,10 +222,8 @@ def test_published_ratios_stand_beside_those_of_the_run(published_run):
 
 def test_batches_of_other_sizes_are_compared_for_one_call(published_run):
     run = load_run(published_run)
-    trials = call_styles.one_call(run, Measured.of(run, STUDY))
-    found = call_styles.beside_batch(trials, ["batch=1"])
+    found = call_styles.beside_batch(Measured.of(run, STUDY), ["batch=1"]).filter(variant=LOOP)
     assert found["ratio"].to_list() == pytest.approx([1.0] * found.height, abs=0.01) and found.height == 8
-    assert not trials["variant"].str.contains("A/A").any()
 
 
 # -- the text follows the run --------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ import csv
 import shutil
 from pathlib import Path
 
+import ladder_source
 import pytest
 
 from async_cost.errors import DataError
@@ -122,14 +123,14 @@ def test_clean_comparisons_of_boxing_are_clean_pairs_of_the_boxing_room():
 
 def test_clean_comparisons_on_the_ladder_differ_in_one_switch():
     """Both sides meet on the ladder by steps that turn one and the same switch."""
-    by_variant = {step.variant: step for step in ladder.STEPS}
+    steps = ladder_source.steps()
 
     def way_down(variant: str) -> dict[str, set[str]]:
         """Each rung below, with the switches turned on the way to it."""
         way, switches = {variant: set()}, set()
-        while variant in by_variant:
-            switches = switches | {by_variant[variant].switch}
-            variant = by_variant[variant].base
+        while variant in steps:
+            variant, switch = steps[variant]
+            switches = switches | {switch}
             way[variant] = switches
         return way
 

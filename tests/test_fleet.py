@@ -10,9 +10,10 @@ import pytest
 from hostile_runs import DAMAGES, hostile_copies
 
 from async_cost.fleet import fleet
-from async_cost.fleet.fleet import interval_ranks, read_fleet
+from async_cost.fleet.fleet import read_fleet
 from async_cost.runs.run import find_runs, load_run
-from async_cost.statistics.estimate import CONFIDENCE, estimates, paired_ratios, trial_times
+from async_cost.statistics.interval import CONFIDENCE, ranks
+from async_cost.statistics.measured import Measured
 from async_cost.testing import made_up_runs as synthetic
 from async_cost.testing.made_up_runs import LADDER, OFF, SOCKETS, ZERO_COST, Study, make_run, reversed_truth
 
@@ -36,39 +37,12 @@ def test_many_runs_say_what_each_says_alone(honest):
     assert together.aside.is_empty() and together.runs.height == 3
     for folder in folders:
         run = load_run(folder)
-        for study, details in run.info.studies.items():
-            alone = estimates(paired_ratios(trial_times(run.whole_time(study)), details.baseline))
-            alone = alone.filter(~pl.col("parameter").str.contains("work="), ~pl.col("variant").is_in(details.controls))
-            found = together.ratios.filter(run=run.info.run_id, study=study, other=details.baseline)
-            both = alone.join(found, on=["bench", "variant", "parameter"], suffix="_found")
-            assert both.height == alone.height > 0
-            assert np.allclose(both["ratio"], both["ratio_found"], rtol=1e-12)
-            width = both["high"] - both["low"]
-            for end in ("low", "high"):
-                assert ((both[end] - both[f"{end}_found"]).abs() <= 0.35 * width).all(), (
-                    "the two intervals are one rank apart"
-                )
-
-
-def test_the_quick_way_and_the_strict_one_read_the_same(honest, monkeypatch):
-    folders = find_runs(honest)
-    quick = read_fleet(folders)
-    monkeypatch.setattr(fleet, "_quick_table", lambda *_: None)
-    strict = read_fleet(folders)
-    key = ["run", *fleet.FINDING]
-    assert quick.ratios.sort(key).equals(strict.ratios.sort(key))
-    assert quick.studies.equals(strict.studies)
-
-
-def test_the_quick_way_reads_what_the_harness_writes(honest, monkeypatch):
-    """Otherwise hundreds of runs would take the way that takes minutes, and no test would notice."""
-
-    def refuse(*_):
-        raise AssertionError("an honest run took the strict way")
-
-    monkeypatch.setattr(fleet, "_strict_table", refuse)
-    assert read_fleet([folder for folder in find_runs(honest) if folder.parent.name != "gamma"]).runs.height == 2
-    assert read_fleet(find_runs()).runs.height >= 1, "nor may the committed run"
+        for study in run.info.studies:
+            alone = Measured.of(run, study).comparisons
+            found = together.ratios.filter(~pl.col("control"), run=run.info.run_id, study=study)
+            assert found.height == alone.height > 0
+            for column in ("variant", "ratio", "low", "high", "verdict"):
+                assert found[column].equals(alone[column]), column
 
 
 def test_a_group_of_comparisons_votes_by_its_own_control(tmp_path):
@@ -89,7 +63,7 @@ def test_a_group_of_comparisons_votes_by_its_own_control(tmp_path):
     make_run(tmp_path, None, others={"runtimes": study}, rounds=60, noise=0.004)
     together = read_fleet(find_runs(tmp_path))
     ((trusted, reason),) = together.studies.select("trusted", "reason").rows()
-    assert trusted and reason == "control differs from its twin (threads=2 work=0) in 1 of 2 groups"
+    assert trusted and reason == "a control differs from its twin in 1 of 2 groups"
     found = dict(together.ratios.filter(variant="smol").select("parameter", "verdict").rows())
     assert found == {"": "slower", "threads=2 work=0": None}
 
@@ -98,10 +72,10 @@ def test_an_interval_of_ranks_holds_the_median_as_often_as_it_says():
     rng = np.random.default_rng(1)
     for rounds in (6, 25, 60, 121):
         samples = np.sort(rng.normal(size=(20_000, rounds)), axis=1)
-        low, high = interval_ranks(rounds)
+        low, high = ranks(rounds)
         held = ((samples[:, low] <= 0) & (samples[:, high] >= 0)).mean()
         assert CONFIDENCE - 0.005 <= held < 0.985, f"{rounds} rounds: {held}"
-    assert interval_ranks(3) == (0, 2)
+    assert ranks(3) == (0, 2)
 
 
 def test_a_hundred_machines_are_read_whole(tmp_path):

@@ -1,83 +1,50 @@
-"""The analysis of the ladder says what its run says; its list of steps is the one of the Rust source."""
+"""The analysis of the ladder says what its run says; its steps are those that the study declares."""
 
 import re
 
+import ladder_source
 import pytest
 from told import VERDICTS, Told, check_alts, check_form, read, tell
 
-from async_cost.paths import repository_root
+from async_cost.runs.comparisons import of_today
+from async_cost.runs.run import load_run
+from async_cost.statistics.measured import Measured
 from async_cost.studies import ladder
 from async_cost.testing.made_up_runs import FEW, LADDER, OFF, ON, make_run, reversed_truth
 
 ROOM = "ladder"
-SOURCE = (repository_root() / "rust-kernels" / "zero-cost" / "ladder.rs").read_text(encoding="utf-8")
-#: The columns of the table of rungs in ladder.rs, by the switch that they set.
-COLUMNS = ("keeps", "binding", "lookup", "waker", "queue", "storage", "handles", "cells", "buffer")
 
 
 @pytest.fixture(scope="module")
 def effect(runs) -> Told:
-    return tell(ROOM, make_run(runs / "effect", {}, ladder=LADDER, rounds=60, drift=2.0))
+    return tell(ROOM, make_run(runs / "effect", {}, ladder=LADDER, rounds=120, drift=2.0))
 
 
 @pytest.fixture(scope="module")
 def reverse(runs) -> Told:
-    return tell(ROOM, make_run(runs / "reverse", {}, ladder=reversed_truth(LADDER), rounds=60))
+    return tell(ROOM, make_run(runs / "reverse", {}, ladder=reversed_truth(LADDER), rounds=120))
 
 
 @pytest.fixture(scope="module")
 def untrusted(runs) -> Told:
     controls = {OFF: 1.0, ON: 1.0, FEW: 1.05}
-    return tell(ROOM, make_run(runs / "untrusted", {}, ladder=LADDER, rounds=60, controls=controls))
+    return tell(ROOM, make_run(runs / "untrusted", {}, ladder=LADDER, rounds=120, controls=controls))
 
 
-# -- the list of steps is that of ladder.rs ------------------------------------------------------------------
+# -- the steps are those that the study declares -----------------------------------------------------------------
 
 
-def constants() -> dict[str, str]:
-    return dict(re.findall(r'const (\w+): &str = "([^"]+)";', SOURCE))
+def test_each_variant_is_compared_with_the_one_that_it_is_built_on():
+    declared = ladder.built_on(of_today().filter(study=ladder.STUDY, parameter=FEW))
+    built_on = {variant: base for variant, (base, _) in ladder_source.steps().items()}
+    assert dict(declared.select("variant", "baseline_variant").rows()) == built_on
+    assert len(built_on) > 30 and (declared["change"].str.len_chars() > 5).all()
 
 
-def declared() -> list[tuple[str, str, str]]:
-    """Variant, base and rung type ("" above the rungs) of every `new` and `on_rung` in `ladder()` and `branches()`."""
-    bodies = SOURCE[SOURCE.index("pub fn ladder()") : SOURCE.index("pub fn expected(")]
-    name = r'("[^"]+"|[A-Z]+)'
-    calls = re.findall(rf"(?:\bnew\(|on_rung::<(\w+)>\()\s*{name},\s*{name}", bodies)
-    known = constants()
-    plain = [
-        (known.get(variant, variant.strip('"')), known.get(base, base.strip('"')), rung)
-        for rung, variant, base in calls
-    ]
-    return [step for step in plain if step[1]]
-
-
-def test_the_steps_are_those_of_the_source():
-    listed = [(step.variant, step.base) for step in ladder.STEPS]
-    assert listed == [(variant, base) for variant, base, _ in declared()], "async_cost/ladder.py and ladder.rs differ"
-
-
-def test_branches_are_what_stands_in_branches():
-    branches = SOURCE[SOURCE.index("pub fn branches()") : SOURCE.index("pub fn expected(")]
-    for step in ladder.STEPS:
-        assert step.branch == (f'("{step.variant}"' in branches), step.variant
-
-
-def test_each_step_names_the_switch_that_it_turns():
-    words = r"(true|false)\s+(true|false)\s+" + r",\s*".join([r"([\w<>]+)"] * 7)
-    table = {rung: switches for rung, *switches in re.findall(rf"(\w+):\s+{words};", SOURCE)}
-    rungs = {variant: table[rung] for variant, _, rung in declared() if rung}
-    for step in ladder.STEPS:
-        if step.base in rungs:
-            pairs = zip(COLUMNS, rungs[step.variant], rungs[step.base], strict=True)
-            turned = [column for column, mine, other in pairs if mine != other]
-            assert turned == [step.switch], f"{step.variant} against {step.base}"
-
-
-def test_the_rungs_above_are_declared_with_their_switch():
-    above = {"structure": "loop", "task": "by hand", "dispatch": "at once", "placement": "entry", "runtime": "frontier"}
-    for switch, value in above.items():
-        assert f'{switch}: "{value}", ..' in SOURCE
-    assert [step.switch for step in ladder.STEPS[: len(above)]] == list(above)
+def test_branches_are_what_stands_in_branches(runs):
+    found = ladder.steps(Measured.of(load_run(make_run(runs / "steps", {}, ladder=LADDER, rounds=6)), ladder.STUDY))
+    assert found.height == len(ladder_source.steps())
+    assert set(found.filter("branch")["variant"]) == set(ladder_source.branches())
 
 
 # -- the text follows the run ------------------------------------------------------------------------------

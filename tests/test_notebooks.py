@@ -1,15 +1,13 @@
 """All notebooks, executed by the same workflow as `make report PROFILE=quick`, killed once and resumed."""
 
-import json
-
 import polars as pl
 import pytest
+from async_cost.statistics.estimate import paired_ratios, trial_times
+from async_cost.statistics.trust import trust
 
 from async_cost.literature.claims import Comparison, load_claims
 from async_cost.literature.published import FOREIGN, load_published
 from async_cost.runs.run import load_run
-from async_cost.statistics.estimate import paired_ratios, trial_times
-from async_cost.statistics.trust import trust
 from async_cost.workflow.studies import MEASURED
 from async_cost.workflow.toolchain import ROOT
 
@@ -31,8 +29,8 @@ def test_no_complete_round_is_lost_by_a_kill(quick_run):
 
 
 def test_the_run_says_that_it_was_resumed(quick_run):
-    studies = json.loads((quick_run.run / "run.json").read_text())["studies"]
-    assert sum(study["resumed"] for study in studies.values()) >= 1
+    studies = load_run(quick_run.run).info.studies
+    assert sum(study.resumed for study in studies.values()) >= 1
 
 
 def test_the_workflow_tells_steps_progress_and_where_the_page_is(quick_run):

@@ -8,7 +8,7 @@ import pytest
 
 from async_cost.paths import runs_root
 from async_cost.report import headline
-from async_cost.statistics.trust import trust
+from async_cost.statistics.measured import Measured
 from async_cost.workflow.toolchain import ROOT
 
 TRACKED = subprocess.run(["git", "ls-files"], cwd=ROOT, check=True, capture_output=True, text=True).stdout.split("\n")[
@@ -35,7 +35,7 @@ def test_the_reference_run_is_evidence():
     assert run.info.profile != "quick"
     assert run.info.git.clean, "the reference run was measured with changes that are in no revision"
     for study in EVIDENCE:
-        judged = trust(run, study)
+        judged = Measured.of(run, study).trust
         assert judged.trusted, f"{study}: {judged.reasons}"
 
 

@@ -30,12 +30,15 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+import msgspec
 import nbformat
 import polars as pl
 
 from async_cost.experiments.results import COLUMNS, FOLDER
-from async_cost.runs.tables import TimeRows, read_table
-from async_cost.statistics.estimate import trial_times
+from async_cost.runs.reader import read_table
+from async_cost.runs.record import Codegen, read_record
+from async_cost.runs.schemas import TimeRows
+from async_cost.statistics.trials import trial_times
 from async_cost.workflow import toolchain
 from async_cost.workflow.steps import CARGO_ENV
 from async_cost.workflow.toolchain import ROOT
@@ -88,13 +91,13 @@ class Table:
         self.parts: list[pl.DataFrame] = []
         self.facts: dict[str, object] = {}
         #: How each setting was compiled, by `<experiment> <setting>`.
-        self.codegen: dict[str, object] = {}
+        self.codegen: dict[str, Codegen] = {}
 
     def add_run(self, experiment: str, setting: str, repeat: int, folder: Path) -> None:
         """The trials of a run that the harness wrote into `folder`."""
-        info = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-        self.facts = {name: info[name] for name in SHARED}
-        self.codegen[f"{experiment} {setting}"] = info["codegen"]
+        info = read_record(folder / "run.json")
+        self.facts = {name: getattr(info, name) for name in SHARED}
+        self.codegen[f"{experiment} {setting}"] = info.codegen
         trials = trial_times(read_table(folder / f"{STUDY}.time.csv", TimeRows, STUDY))
         self._add(experiment, setting, repeat, trials)
 
@@ -142,7 +145,7 @@ def measure(sizes: Sizes, only: tuple[str, ...], say: Callable[[str], None] = pr
         "codegen": table.codegen,
         **table.facts,
     }
-    return write(record, pl.concat(table.parts), ROOT / FOLDER)
+    return write(msgspec.to_builtins(record), pl.concat(table.parts), ROOT / FOLDER)
 
 
 def public(message: str) -> str:

@@ -15,8 +15,9 @@ import polars as pl
 from async_cost.errors import DataError
 from async_cost.paths import repository_root
 from async_cost.runs.comparisons import KEY
-from async_cost.runs.tables import unpacked
-from async_cost.statistics.estimate import estimates, paired_ratios
+from async_cost.runs.reader import unpacked
+from async_cost.statistics.interval import estimates
+from async_cost.statistics.ratios import paired
 
 #: Where results are kept, below the root of the repository.
 FOLDER = Path("data/experiments")
@@ -168,13 +169,20 @@ def baseline_times(trials: pl.DataFrame) -> pl.DataFrame:
 def _ratios(trials: pl.DataFrame) -> pl.DataFrame:
     """Ratios to the baseline within each round of each setting and repeat."""
     parts = [
-        paired_ratios(part.select(*KEY, "round", "ns"), BASELINE).with_columns(
+        _beside_baseline(part.select(*KEY, "round", "ns")).with_columns(
             setting=pl.lit(setting), repeat=pl.lit(repeat, pl.Int64)
         )
         for (setting, repeat), part in trials.group_by("setting", "repeat", maintain_order=True)
     ]
     empty = trials.select("setting", "repeat", *KEY, "round", ratio="ns").clear()
     return pl.concat([empty, *(part.select(empty.columns) for part in parts)])
+
+
+def _beside_baseline(trials: pl.DataFrame) -> pl.DataFrame:
+    """Every variant beside the baseline of its parameter."""
+    keys = trials.select(KEY).unique()
+    base = keys.filter(variant=BASELINE).select("parameter", *(pl.col(name).alias(f"baseline_{name}") for name in KEY))
+    return paired(trials, keys.filter(pl.col("variant") != BASELINE).join(base, on="parameter"))
 
 
 def _estimated(trials: pl.DataFrame, by: tuple[str, ...]) -> pl.DataFrame:

@@ -10,8 +10,7 @@ import numpy as np
 import polars as pl
 
 from async_cost.fleet.fleet import FINDING, HEADLINES, Fleet
-from async_cost.runs.comparisons import CONTROL
-from async_cost.statistics.verdict import verdict_column
+from async_cost.statistics.judge import verdict_column
 
 
 class Travels(StrEnum):
@@ -40,7 +39,7 @@ def one_of_each(fleet: Fleet, each: str = "machine") -> pl.DataFrame:
 
 def without_controls(ratios: pl.DataFrame) -> pl.DataFrame:
     """The findings alone: that a baseline is as fast as itself is none."""
-    return ratios.filter(~pl.col("variant").str.ends_with(CONTROL))
+    return ratios.filter(~pl.col("control"))
 
 
 def headlines(ratios: pl.DataFrame) -> pl.DataFrame:

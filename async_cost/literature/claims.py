@@ -13,7 +13,8 @@ import polars as pl
 
 from async_cost.errors import DataError, quoted
 from async_cost.paths import repository_root
-from async_cost.runs.tables import ClaimRows, OperandRows, read_table
+from async_cost.runs.reader import read_table
+from async_cost.runs.schemas import ClaimRows, OperandRows
 
 #: How many places the operands of an operation take. Operands of the same place are added up.
 PLACES = {

@@ -8,8 +8,9 @@ from pathlib import Path
 import polars as pl
 
 from async_cost.paths import repository_root
-from async_cost.runs.run import KEY
-from async_cost.runs.tables import PublishedRows, read_table
+from async_cost.runs.comparisons import KEY
+from async_cost.runs.reader import read_table
+from async_cost.runs.schemas import PublishedRows
 
 #: Published variants by study that are programs of another language: context that nobody measures here.
 FOREIGN = {"call-styles": ("ruby 2.4.1", "mruby 1.3.0")}

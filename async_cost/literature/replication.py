@@ -10,22 +10,23 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 
-import numpy as np
 import polars as pl
 
 from async_cost import words
-from async_cost.literature.claims import Case, Claim, Comparison, Operand, load_claims
+from async_cost.literature.claims import Case, Claim, Comparison, load_claims
 from async_cost.literature.published import FOREIGN
 from async_cost.runs.comparisons import BASE_KEY, KEY
 from async_cost.runs.run import Run
-from async_cost.statistics import estimate
-from async_cost.statistics.trust import Trust, trust
-from async_cost.statistics.verdict import EQUIVALENCE
+from async_cost.statistics.interval import estimates, relative_standard_error
+from async_cost.statistics.judge import EQUIVALENCE
+from async_cost.statistics.measured import Measured, both_ways
 
 #: How far an effect may be from a stated size and still be "about" that: a share of the stated effect.
 ABOUT = 0.25
 #: Nanoseconds in the unit of a claim.
 UNITS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
+#: bench, variant, parameter.
+Key = tuple[str, str, str]
 
 
 class Verdict(StrEnum):
@@ -170,28 +171,17 @@ class Outcome:
 def outcomes(run: Run, claims: Sequence[Claim] | None = None) -> list[Outcome]:
     """What `run` says about each of `claims` (all of them by default), in their order. None is left out."""
     claims = load_claims() if claims is None else claims
-    wanted = [(claim, comparison) for claim in claims for comparison in (claim.faithful, Comparison.CLEAN)]
     studies: dict[str, _Study] = {}
-    for claim, comparison in wanted:
+
+    def weighed(claim: Claim, comparison: Comparison) -> Weighed:
+        found = []
         for case in claim.cases(comparison):
-            studies.setdefault(_study_of(case), _Study(run, _study_of(case)))
-    found = [
-        (claim, comparison, number, _effect(claim, case, studies[_study_of(case)]))
-        for claim, comparison in wanted
-        for number, case in enumerate(claim.cases(comparison))
-    ]
-    intervals = _intervals([effect for *_, effect in found])
-    by_comparison: dict[tuple[str, Comparison], list[Weighed]] = {}
-    for (claim, comparison, number, effect), interval in zip(found, intervals, strict=True):
-        case = claim.cases(comparison)[number]
-        weighed = _weigh(claim, case, effect, interval, studies[_study_of(case)])
-        by_comparison.setdefault((claim.id, comparison), []).append(weighed)
+            name = case[0][0].study
+            found.append(_weigh(claim, case, studies.setdefault(name, _Study(run, name))))
+        return _deciding(found)
+
     return [
-        Outcome(
-            claim,
-            _deciding(claim, by_comparison.get((claim.id, claim.faithful), [])),
-            _deciding(claim, by_comparison[claim.id, Comparison.CLEAN]) if claim.clean else None,
-        )
+        Outcome(claim, weighed(claim, claim.faithful), weighed(claim, Comparison.CLEAN) if claim.clean else None)
         for claim in claims
     ]
 
@@ -251,55 +241,55 @@ class _Study:
     """One study of a run, or its absence."""
 
     def __init__(self, run: Run, name: str) -> None:
-        self.name, self._run = name, run
-        self.held = name in run.info.studies
-        self._trusts: dict[str, Trust] = {}
-
-    def judged(self, case: Case) -> tuple[bool, float]:
-        """Whether the groups of comparisons that `case` is among are evidence, and the widest of their limits."""
-        pairs = self._run.pairs(self.name)
-        keys = {operand.key for place in case for operand in place}
-
-        def groups(names: Sequence[str]) -> dict[str, float]:
-            """Group and limit of the comparisons in which the key with these column names is one of ours."""
-            rows = pairs.iter_rows(named=True)
-            return {row["group"]: row["limit"] for row in rows if tuple(row[name] for name in names) in keys}
-
-        # Much is compared with a baseline, so its groups count only where no other operand says which of them it is.
-        found = groups(KEY) or groups(BASE_KEY) or self._run.study(self.name).groups
-        return all(self._trust(group).trusted for group in found), max(found.values())
-
-    def _trust(self, group: str) -> Trust:
-        if group not in self._trusts:
-            self._trusts[group] = trust(self._run, self.name, group=group)
-        return self._trusts[group]
+        self.name, self.held = name, name in run.info.studies
+        self.measured = Measured.of(run, name)
 
     @cached_property
-    def times(self) -> dict[tuple[str, ...], pl.DataFrame]:
+    def comparisons(self) -> dict[tuple[Key, Key], dict]:
+        """The rows of the table of comparisons by key and baseline, as they were declared and turned round."""
+        rows = both_ways(self.measured.comparisons).iter_rows(named=True)
+        return {(tuple(row[name] for name in KEY), tuple(row[name] for name in BASE_KEY)): row for row in rows}
+
+    @cached_property
+    def times(self) -> dict[Key, pl.DataFrame]:
         """round and ns of each key."""
-        trials = estimate.trial_times(self._run.whole_time(self.name))
-        return {
-            key: rows.select("round", "ns").sort("round")
-            for key, rows in trials.partition_by("bench", "variant", "parameter", as_dict=True).items()
-        }
+        parts = self.measured.trials.partition_by(*KEY, as_dict=True)
+        return {key: rows.select("round", "ns").sort("round") for key, rows in parts.items()}
 
     @cached_property
     def counts(self) -> dict[tuple[str, ...], int]:
         """Exact counts by bench, variant, parameter, counter."""
-        columns = self._run.counts(self.name).select("bench", "variant", "parameter", "counter", "value")
+        columns = self.measured.run.counts(self.name).select(*KEY, "counter", "value")
         return {row[:-1]: row[-1] for row in columns.iter_rows()}
+
+    @cached_property
+    def units(self) -> dict[Key, int]:
+        """Units of work of one iteration, by key."""
+        return {row[:-1]: row[-1] for row in self.measured.run.units(self.name).iter_rows()}
+
+    def behind(self, case: Case) -> list[dict]:
+        """The comparisons that a case is made of: of its first place with the second, of its third with the fourth; else those of its keys."""
+        keys = [place[0].key for place in case]
+        pairs = [
+            self.comparisons[pair] for pair in zip(keys[::2], keys[1::2], strict=False) if pair in self.comparisons
+        ]
+        return pairs or [row for (key, _), row in self.comparisons.items() if key in keys]
 
 
 @dataclass(frozen=True)
 class _Effect:
-    """What was measured of one case: an exact number, or a value for each round. `missing` says why there is neither."""
+    """What was measured of one case, with its interval. `missing` says why there is nothing; `doubt` why nothing is concluded from it.
 
-    exact: float | None = None
-    rounds: np.ndarray | None = None
+    `base` is the time of what is subtracted, in the unit of the claim; `nothing` the share below which a difference counts as none.
+    """
+
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
     base: float = 0.0
+    nothing: float = EQUIVALENCE
+    doubt: str | None = None
     missing: str | None = None
-    #: The relative standard error is a statement on all rounds together, the others are a median over rounds.
-    of_all: bool = False
 
 
 def _effect(claim: Claim, case: Case, study: _Study) -> _Effect:
@@ -311,30 +301,68 @@ def _effect(claim: Claim, case: Case, study: _Study) -> _Effect:
     if gaps := list(_gaps(claim, case, study)):
         return _Effect(missing=f"{words.listing(gaps)} {'was' if len(gaps) == 1 else 'were'} not measured")
     if claim.quantity == "count":
-        counts = [sum(study.counts[*operand.key, operand.counter] for operand in place) for place in case]
-        if claim.operation == "value":
-            return _Effect(exact=float(counts[0]))
-        return _Effect(exact=counts[0] / counts[1]) if counts[1] else _Effect(missing="it divides by a count of zero")
-    places = _aligned(case, study)
+        return _count(claim, case, study)
+    paper = any(operand.plus_ns for place in case for operand in place)
+    if claim.operation in ("ratio", "difference") and not paper:
+        return _declared(claim, case, study)
+    return _derived(claim, case, study)
+
+
+def _count(claim: Claim, case: Case, study: _Study) -> _Effect:
+    """An exact number, which no control of times can cast a doubt on."""
+    counts = [sum(study.counts[*operand.key, operand.counter] for operand in place) for place in case]
+    if claim.operation == "ratio" and not counts[1]:
+        return _Effect(missing="it divides by a count of zero")
+    value = counts[0] / counts[1] if claim.operation == "ratio" else float(counts[0])
+    return _Effect(value, value, value)
+
+
+def _declared(claim: Claim, case: Case, study: _Study) -> _Effect:
+    """A row of the table of comparisons, in the unit of the claim. Times there are those of a unit of work, here of an iteration."""
+    one, other = (place[0].key for place in case)
+    row = study.comparisons.get((other, one) if claim.quantity == "rate" else (one, other))
+    if row is None:
+        return _Effect(missing="this run has both sides of it and does not compare them")
+    units = {key: study.units.get(key, 1) if one in study.units and other in study.units else 1 for key in (one, other)}
+    about = {"nothing": row["limit"], "doubt": row["doubt"]}
+    if claim.operation == "ratio":
+        scale = units[one] / units[other] if claim.quantity == "time" else units[other] / units[one]
+        return _Effect(*(row[name] * scale for name in ("ratio", "low", "high")), **about)
+    unit = _unit(claim, case, study)
+    base = study.times[other]["ns"].median() / unit
+    scale = units[one] / unit
+    return _Effect(*(row[name] * scale for name in ("added_ns", "added_low", "added_high")), base, **about)
+
+
+def _derived(claim: Claim, case: Case, study: _Study) -> _Effect:
+    """What is made of more than one comparison, round by round, or of times with something added on paper."""
+    places = [f"place{number}" for number in range(len(case))]
+    rounds = _aligned(case, study)
     if claim.quantity == "rate":
-        places = [1 / ns for ns in places]
-    unit = UNITS.get(claim.unit, 1.0) * (study.counts[*case[0][0].key, claim.per] if claim.per else 1)
-    match claim.operation:
-        case "relative standard error":
-            return _Effect(rounds=places[0], of_all=True)
-        case "ratio":
-            return _Effect(rounds=places[0] / places[1])
-        case "ratio of ratios":
-            return _Effect(rounds=(places[0] / places[1]) / (places[2] / places[3]))
-        case "difference":
-            return _Effect(rounds=(places[0] - places[1]) / unit, base=float(np.median(places[1])) / unit)
-        case _:
-            differences = (places[0] - places[1]) - (places[2] - places[3])
-            return _Effect(rounds=differences / unit, base=float(np.median(places[3])) / unit)
+        rounds = rounds.with_columns(1 / pl.col(places))
+    rows = study.behind(case)
+    about = {
+        "nothing": max((row["limit"] for row in rows), default=EQUIVALENCE),
+        "doubt": next((row["doubt"] for row in rows if row["doubt"]), None),
+    }
+    if claim.operation == "relative standard error":
+        return _Effect(*relative_standard_error(rounds["place0"].to_numpy()), **about)
+    sides = [pl.col(name) for name in places]
+    unit = _unit(claim, case, study)
+    value = {
+        "ratio": lambda: sides[0] / sides[1],
+        "ratio of ratios": lambda: (sides[0] / sides[1]) / (sides[2] / sides[3]),
+        "difference": lambda: (sides[0] - sides[1]) / unit,
+        "difference of differences": lambda: ((sides[0] - sides[1]) - (sides[2] - sides[3])) / unit,
+    }[claim.operation]()
+    found = estimates(rounds.with_columns(effect=value, of=pl.lit("")), "effect", by=("of",)).row(0, named=True)
+    base = 0.0 if claim.in_ratios else rounds[places[-1]].median() / unit
+    return _Effect(found["effect"], found["low"], found["high"], base, **about)
 
 
-def _study_of(case: Case) -> str:
-    return case[0][0].study
+def _unit(claim: Claim, case: Case, study: _Study) -> float:
+    """Nanoseconds of one iteration in one unit of the claim."""
+    return UNITS.get(claim.unit, 1.0) * (study.counts[*case[0][0].key, claim.per] if claim.per else 1)
 
 
 def _gaps(claim: Claim, case: Case, study: _Study) -> Iterator[str]:
@@ -350,59 +378,33 @@ def _gaps(claim: Claim, case: Case, study: _Study) -> Iterator[str]:
         yield f"{words.code(claim.per)} of {words.code(case[0][0].variant)}"
 
 
-def _aligned(case: Case, study: _Study) -> list[np.ndarray]:
-    """Nanoseconds of each place, round by round; only rounds that all operands have."""
-
-    def place_ns(place: tuple[Operand, ...], name: str) -> pl.DataFrame:
-        parts = [study.times[operand.key].with_columns(pl.col("ns") + operand.plus_ns) for operand in place]
-        return pl.concat(parts).group_by("round").agg(pl.col("ns").sum().alias(name), pl.len().alias("parts"))
-
+def _aligned(case: Case, study: _Study) -> pl.DataFrame:
+    """round, place0, place1, ...: nanoseconds of each place, round by round; only rounds that all operands have."""
     joined = None
     for number, place in enumerate(case):
-        mine = place_ns(place, f"place{number}").filter(pl.col("parts") == len(place)).drop("parts")
+        parts = [study.times[operand.key].with_columns(pl.col("ns") + operand.plus_ns) for operand in place]
+        mine = pl.concat(parts).group_by("round").agg(pl.col("ns").sum().alias(f"place{number}"), parts=pl.len())
+        mine = mine.filter(pl.col("parts") == len(place)).drop("parts")
         joined = mine if joined is None else joined.join(mine, on="round")
-    joined = joined.sort("round")
-    return [joined[f"place{number}"].to_numpy() for number in range(len(case))]
-
-
-def _intervals(effects: Sequence[_Effect]) -> list[tuple[float, float, float] | None]:
-    """Effect, low and high of each; None where nothing was measured."""
-    medians = [
-        pl.DataFrame({"number": number, "round": np.arange(len(effect.rounds)), "effect": effect.rounds})
-        for number, effect in enumerate(effects)
-        if effect.rounds is not None and not effect.of_all
-    ]
-    found: dict[int, tuple[float, float, float]] = {}
-    if medians:
-        estimated = estimate.estimates(pl.concat(medians), "effect", by=("number",))
-        found = {row[0]: row[1:] for row in estimated.select("number", "effect", "low", "high").iter_rows()}
-    for number, effect in enumerate(effects):
-        if effect.exact is not None:
-            found[number] = (effect.exact,) * 3
-        elif effect.of_all:
-            found[number] = estimate.relative_standard_error(effect.rounds)
-    return [found.get(number) for number in range(len(effects))]
+    return joined.sort("round")
 
 
 # -- verdicts ------------------------------------------------------------------------------------------------
 
 
-def _weigh(
-    claim: Claim, case: Case, effect: _Effect, interval: tuple[float, float, float] | None, study: _Study
-) -> Weighed:
-    """One case of a comparison. A group of comparisons that is no evidence decides nothing, counts included."""
-    if interval is None:
+def _weigh(claim: Claim, case: Case, study: _Study) -> Weighed:
+    """One case of a comparison. A group of comparisons that is no evidence decides nothing."""
+    effect = _effect(claim, case, study)
+    if effect.missing:
         return Weighed(Verdict.NOT_MEASURED, reason=effect.missing, case=case)
-    value, low, high = interval
-    trusted, nothing = study.judged(case)
-    holds = region(claim, effect.base, nothing)
-    if not trusted:
-        reason = f"{words.code(study.name)} is no evidence in this run"
-        return Weighed(Verdict.UNDECIDED, value, low, high, reason, case, holds, nothing)
-    return Weighed(verdict(claim, low, high, effect.base, nothing), value, low, high, None, case, holds, nothing)
+    word, reason = verdict(claim, effect.low, effect.high, effect.base, effect.nothing), None
+    if effect.doubt:
+        word, reason = Verdict.UNDECIDED, f"{words.code(study.name)} is no evidence in this run"
+    holds = region(claim, effect.base, effect.nothing)
+    return Weighed(word, effect.value, effect.low, effect.high, reason, case, holds, effect.nothing)
 
 
-def _deciding(claim: Claim, cases: Sequence[Weighed]) -> Weighed:
+def _deciding(cases: Sequence[Weighed]) -> Weighed:
     """The verdict of all cases together, with the numbers of the one that is least on the claim's side."""
     if not cases:
         return Weighed(Verdict.NOT_MEASURED, reason="no count and no time of these studies tells it")

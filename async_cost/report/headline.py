@@ -18,10 +18,9 @@ from async_cost import words
 from async_cost.literature import published, replication
 from async_cost.paths import repository_root, runs_root
 from async_cost.report import charts
-from async_cost.runs.run import Run, load_run
-from async_cost.statistics import estimate
-from async_cost.statistics.trust import trust
-from async_cost.statistics.verdict import with_verdicts
+from async_cost.runs.run import Run, open_run
+from async_cost.statistics import interval
+from async_cost.statistics.measured import Measured
 
 STUDY, LEAN, BEST = "zero-cost", "nonbox", "manual (best)"
 OFF, ON = "syscalls=off", "syscalls=on"
@@ -32,18 +31,17 @@ BEGIN, END = "<!-- headline: made by python -m async_cost.report.headline -->", 
 
 def reference_run() -> Run:
     """The committed run that data/runs/REFERENCE names."""
-    return load_run(runs_root() / (runs_root() / "REFERENCE").read_text(encoding="utf-8").strip())
+    return open_run(runs_root() / (runs_root() / "REFERENCE").read_text(encoding="utf-8").strip())
 
 
 def text(run: Run) -> str:
     """Markdown: what async costs in this run, the picture, the machine under it, and how many published claims hold."""
-    judged, baseline = trust(run, STUDY), run.study(STUDY).baseline
-    trials = estimate.trial_times(run.whole_time(STUDY))
+    measured, baseline = Measured.of(run, STUDY), run.study(STUDY).baseline
+    judged = measured.trust
 
     def against(other: str, parameter: str) -> str:
-        pairs = estimate.between(trials, LEAN, other)
-        row = estimate.row(with_verdicts(estimate.estimates(pairs), judged), parameter=parameter)
-        extra = estimate.row(estimate.added_time(pairs, run.requests(STUDY)), parameter=parameter)
+        row = interval.row(measured.compare(LEAN, other), parameter=parameter)
+        extra = interval.row(measured.added(LEAN, other), parameter=parameter)
         ratio = words.ratio_with_interval(row["ratio"], row["low"], row["high"])
         return f"**{ratio}**; it {words.added(extra, row['verdict'])}"
 
@@ -63,12 +61,9 @@ def text(run: Run) -> str:
 
 
 def _designs(run: Run) -> pl.DataFrame:
-    details = run.study(STUDY)
-    trials = estimate.trial_times(run.whole_time(STUDY))
-    ratios = estimate.estimates(estimate.paired_ratios(trials, details.baseline))
-    reported = published.published_ratios(STUDY, details.baseline)
-    designs = published.beside_published(with_verdicts(ratios, trust(run, STUDY)), reported)
-    return designs.filter(~pl.col("variant").is_in(details.controls), parameter=OFF).sort("ratio")
+    baseline = run.study(STUDY).baseline
+    ratios = Measured.of(run, STUDY).comparisons.filter(baseline_variant=baseline, parameter=OFF)
+    return published.beside_published(ratios, published.published_ratios(STUDY, baseline)).sort("ratio")
 
 
 def _description(run: Run) -> str:

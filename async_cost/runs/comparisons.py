@@ -1,81 +1,84 @@
-"""What is compared with what in a study: each key with one other, in a group whose limit says how small a difference matters.
+"""What is compared with what in a study: each a key beside a baseline, in a group whose limit says how small a difference matters.
 
-The measuring program writes its comparisons into run.json. Runs from before it did compare every variant with the study's
-baseline at the same parameter.
+The study declares it, in Rust, and the run says it in its run.json. Runs of schema version 1 said only what each key is compared with
+first; what their studies compare besides is in data/comparisons.csv, which is what the studies declare today.
 """
 
+from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 
 import polars as pl
 
 from async_cost.errors import DataError, quoted
+from async_cost.paths import repository_root
+from async_cost.runs.reader import read_table
 from async_cost.runs.record import StudyInfo
+from async_cost.runs.schemas import ComparisonRows
 
 #: What names one measured thing. A study's files, the published figures and the claims use the same words.
 KEY = ("bench", "variant", "parameter")
 #: The same for what it is compared with.
 BASE_KEY = tuple(f"baseline_{name}" for name in KEY)
+PAIR = (*KEY, *BASE_KEY)
 #: Appended to the name of a variant that is measured a second time.
 CONTROL = " (A/A)"
+#: `limit` is half the width of the region of practical equivalence of the group; `control` says that key and baseline are the same code.
+SCHEMA = dict.fromkeys((*PAIR, "group", "change", "unit"), pl.String) | {"limit": pl.Float64, "control": pl.Boolean}
 
-SCHEMA = dict.fromkeys((*KEY, *BASE_KEY, "group"), pl.String) | {"limit": pl.Float64}
 
+def declared(study: str, details: StudyInfo, version: int, keys: pl.DataFrame) -> pl.DataFrame:
+    """The comparisons of a study in the order of declaration: the columns of `SCHEMA`.
 
-def pairs_of(details: StudyInfo, keys: pl.DataFrame, path: Path) -> pl.DataFrame:
-    """The comparisons of a study: bench, variant, parameter, baseline_bench, baseline_variant, baseline_parameter, group, limit.
-
-    `keys` (bench, variant, parameter) are those that were to be measured; `limit` is that of the group. Raises `DataError` for a
-    comparison of what is not among them, and, where the study declared none, for a variant whose baseline is missing or ambiguous.
-    `path` is the file that errors name.
+    `details` is the study's part of a run.json of that schema `version`; `keys` (bench, variant, parameter) were measured or failed.
     """
-    if details.comparisons is None:
-        return _by_default(details, keys, path)
     rows = [
-        (*(getattr(entry, name) for name in (*KEY, *BASE_KEY, "group")), details.groups[entry.group])
+        (*entry.key, *entry.baseline, entry.group, entry.change, entry.unit, details.groups[entry.group], entry.variant in details.controls)
         for entry in details.comparisons
-    ]
-    pairs = pl.DataFrame(rows, schema=SCHEMA, orient="row")
+    ]  # fmt: skip
+    own = pl.DataFrame(rows, schema=SCHEMA, orient="row")
+    return own if version > 1 else with_later(own, study, details.groups, keys)
+
+
+def turned(frame: pl.DataFrame) -> pl.DataFrame:
+    """The same comparisons seen from the other side: key and baseline change places."""
+    return frame.rename(dict(zip(PAIR, (*BASE_KEY, *KEY), strict=True))).select(frame.columns)
+
+
+def require_known(pairs: pl.DataFrame, keys: pl.DataFrame, path: Path) -> None:
+    """Raises `DataError` for a comparison of a key that is not among `keys`; `path` is the file that the message names."""
     for names in (KEY, BASE_KEY):
-        unknown = pairs.join(keys, left_on=names, right_on=KEY, how="anti").head(1)
-        for row in unknown.iter_rows(named=True):
+        for row in pairs.join(keys, left_on=names, right_on=KEY, how="anti").head(1).iter_rows(named=True):
             problem = f"run.json compares {quoted(' / '.join(row[name] for name in names))}, which was neither measured nor failed"
             raise DataError(
                 path, problem, "Restore run.json and the tables from where they were measured", column="bench"
             )
-    return pairs
 
 
-def _by_default(details: StudyInfo, keys: pl.DataFrame, path: Path) -> pl.DataFrame:
-    """Every variant with the study's baseline at the same parameter."""
-    base = keys.filter(variant=details.baseline)
-    for row in base.filter(pl.col("parameter").is_duplicated()).head(1).iter_rows(named=True):
-        problem = f"several benches have a baseline {quoted(details.baseline)} for parameter {quoted(row['parameter'])}"
-        raise DataError(path, problem, "Measure again with a harness that writes comparisons", column="bench")
-    pairs = keys.filter(pl.col("variant") != details.baseline).join(
-        base.select("parameter", *(pl.col(name).alias(f"baseline_{name}") for name in KEY)), on="parameter", how="left"
-    )
-    for row in pairs.filter(pl.col("baseline_variant").is_null()).head(1).iter_rows(named=True):
-        problem = f"there is no baseline {quoted(details.baseline)} for parameter {quoted(row['parameter'])}"
-        raise DataError(
-            path, problem, "Restore the table from where it was measured, or measure again", column="variant"
-        )
-    return pairs.select(*KEY, *BASE_KEY, pl.lit("").alias("group"), pl.lit(details.groups[""]).alias("limit")).sort(KEY)
+def with_later(own: pl.DataFrame, study: str, groups: Mapping[str, float], keys: pl.DataFrame) -> pl.DataFrame:
+    """The comparisons of a run of version 1 with those of `keys` that its study has declared since, in the order of today.
 
-
-def due_controls(details: StudyInfo, pairs: pl.DataFrame) -> pl.DataFrame:
-    """The comparisons whose ratio is 1 by construction: the rows of `pairs` in which a key is compared with itself.
-
-    Where the study declared no comparisons, every control name is due at every parameter of the baseline. Levels of own work
-    (`work=`) have none: they differ from others in the work alone.
+    They are in the group that the run gave to their key or its baseline, else in that of today if the run has it.
     """
-    if details.comparisons is not None:
-        return pairs.filter(pl.col("variant").is_in(details.controls))
-    parameters = (
-        pairs.filter(~pl.col("parameter").str.contains("work=", literal=True)).unique(BASE_KEY).sort("parameter")
-    )
-    names = pl.DataFrame({"control": details.controls}, schema={"control": pl.String})
-    return (
-        parameters.join(names, how="cross")
-        .with_columns(variant=pl.col("control"), bench=pl.col("baseline_bench"))
-        .select(*SCHEMA)
-    )
+    later = of_today().filter(study=study)
+    base = own.select(*(pl.col(base).alias(name) for name, base in zip(KEY, BASE_KEY, strict=True)), "group")
+    given = pl.concat([own.select(*KEY, "group"), base]).unique(KEY, keep="first", maintain_order=True)
+    known = pl.concat([own.select(PAIR), turned(own.select(PAIR))])
+    new = later.join(known, on=PAIR, how="anti")
+    for names in (KEY, BASE_KEY):
+        new = new.join(keys, left_on=names, right_on=KEY, how="semi")
+    new = new.join(given, on=KEY, how="left", suffix="_of_key")
+    new = new.join(given, left_on=BASE_KEY, right_on=KEY, how="left", suffix="_of_base")
+    new = new.with_columns(group=pl.coalesce("group_of_key", "group_of_base", "group"))
+    limits = pl.DataFrame({"group": list(groups), "limit": list(groups.values())})
+    new = new.join(limits, on="group").with_columns(control=pl.lit(False)).select(*SCHEMA)
+    told = own.drop("change", "unit").join(later.select(*PAIR, "change", "unit"), on=PAIR, how="left")
+    order = later.select(PAIR).with_row_index("place")
+    both = pl.concat([told.with_columns(pl.col("change", "unit").fill_null("")).select(*SCHEMA), new])
+    return both.join(order, on=PAIR, how="left").sort("place", nulls_last=True, maintain_order=True).drop("place")
+
+
+@lru_cache(maxsize=1)
+def of_today() -> pl.DataFrame:
+    """data/comparisons.csv."""
+    return read_table(repository_root() / "data" / "comparisons.csv", ComparisonRows)

@@ -1,7 +1,7 @@
-"""Find runs and load them: whole and checked, or not at all."""
+"""Find runs and read them: a table is whole and checked, or it is a `DataError`. Only what is asked for is opened."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -9,56 +9,56 @@ import polars as pl
 
 from async_cost.errors import DataError, quoted
 from async_cost.paths import runs_root, shown
-from async_cost.runs.comparisons import BASE_KEY, KEY, pairs_of
+from async_cost.runs import comparisons
+from async_cost.runs.comparisons import BASE_KEY, KEY
+from async_cost.runs.reader import REMEASURE, read_table
 from async_cost.runs.record import RunInfo, StudyInfo, read_run_info
-from async_cost.runs.tables import REMEASURE, CountRows, MetricRows, TimeRows, read_table
+from async_cost.runs.schemas import CountRows, MetricRows, TimeRows
 
 
 @dataclass(frozen=True)
 class Run:
-    """A loaded run. Frames and records have been checked; see data/README.md for columns and units."""
+    """A run. The tables of a study are read and checked when they are first asked for; see data/README.md for columns and units.
+
+    Whatever asks for a study that the run does not hold, or for a table that is torn, foreign, doubled or missing, raises `DataError`, which
+    names file, row, column and remedy.
+    """
 
     path: Path
     info: RunInfo
-    _times: dict[str, pl.DataFrame] = field(repr=False)
-    _counts: dict[str, pl.DataFrame] = field(repr=False)
-    _pairs: dict[str, pl.DataFrame] = field(repr=False)
-    _metrics: dict[str, pl.DataFrame] = field(repr=False)
+    _read: dict[tuple[str, str], pl.DataFrame] = field(default_factory=dict, repr=False, compare=False)
 
     def study(self, study: str) -> StudyInfo:
-        """How `study` was measured. Raises `DataError` when the run does not hold it."""
-        self._require(study)
+        """How `study` was measured."""
+        if study not in self.info.studies:
+            held = ", ".join(self.info.studies)
+            raise DataError(
+                self.path, f"study {quoted(study)} was not measured (there is {held})", "Choose another run"
+            )
         return self.info.studies[study]
 
     def time(self, study: str) -> pl.DataFrame:
         """Raw samples: study, bench, variant, parameter, round, position, sample, iterations, elapsed_ns."""
-        self._require(study)
-        return self._times[study]
+        return self._once("time", study, lambda path: _load_time(path, study, self))
 
     def whole_time(self, study: str) -> pl.DataFrame:
         """`time` without the variants that failed: their rounds so far are kept, but nothing is estimated from them."""
         return self.time(study).join(_failed(self.study(study)), on=KEY, how="anti")
 
-    def pairs(self, study: str) -> pl.DataFrame:
-        """What is compared with what: bench, variant, parameter, baseline_bench, baseline_variant, baseline_parameter, group, limit.
-
-        `limit` is the half-width of the region of practical equivalence of the group. Keys that failed are among them.
-        """
-        self._require(study)
-        return self._pairs[study]
+    def comparisons(self, study: str) -> pl.DataFrame:
+        """What is compared with what, in the order of declaration: the columns of `comparisons.SCHEMA`. Keys that failed are among them."""
+        return _declared(self, study, self.time(study))
 
     def metrics(self, study: str) -> pl.DataFrame:
         """What else was noted about a sample: study, bench, variant, parameter, round, position, sample, metric, value.
 
         Empty where the study notes nothing but times.
         """
-        self._require(study)
-        return self._metrics[study]
+        return self._once("metrics", study, lambda path: _load_metrics(path, study, self.time(study)))
 
     def counts(self, study: str) -> pl.DataFrame:
         """Exact counts for one iteration: study, bench, variant, parameter, counter, value."""
-        self._require(study)
-        return self._counts[study]
+        return self._once("counts", study, lambda path: read_table(path, CountRows, study).drop("line"))
 
     def count(self, study: str, counter: str, variant: str, parameter: str) -> int | None:
         """One exact count for one iteration; None where it was not counted."""
@@ -83,12 +83,18 @@ class Run:
             )
         return served[0]
 
-    def _require(self, study: str) -> None:
-        if study not in self._times:
-            held = ", ".join(self._times)
-            raise DataError(
-                self.path, f"study {quoted(study)} was not measured (there is {held})", "Choose another run"
-            )
+    def checked(self) -> "Run":
+        """This run, after every table of every study was read. Raises `DataError` for whatever is wrong with one of them."""
+        for study in self.info.studies:
+            for table in (self.time, self.counts, self.metrics):
+                table(study)
+        return self
+
+    def _once(self, lens: str, study: str, load: Callable[[Path], pl.DataFrame]) -> pl.DataFrame:
+        self.study(study)
+        if (lens, study) not in self._read:
+            self._read[lens, study] = load(table_file(self.path, f"{study}.{lens}.csv"))
+        return self._read[lens, study]
 
 
 def find_runs(root: Path | None = None) -> list[Path]:
@@ -120,13 +126,13 @@ def choose_run(
     """
     wanted = [study] if instead is None else [study, instead]
     if named := environ.get("ASYNC_COST_RUN"):
-        run = load_run(Path(named))
+        run = open_run(Path(named))
         if study is not None:
             run.study(next((held for held in wanted if held in run.info.studies), study))
         return run
     for name in wanted:
         for path in find_runs(root):
-            run = load_run(path)
+            run = open_run(path)
             if name is None or name in run.info.studies:
                 return run
     searched = runs_root() if root is None else root
@@ -134,23 +140,19 @@ def choose_run(
     raise DataError(searched, f"{sought} is here", "Measure one with `make report`, or set ASYNC_COST_RUN")
 
 
-def load_run(path: Path) -> Run:
-    """The run in folder `path`, every file read and checked.
-
-    Raises `DataError`, naming file, row, column and remedy, for anything that is torn, foreign, doubled, missing or
-    not finished. A run is loaded with all its rows or not at all.
-    """
+def open_run(path: Path) -> Run:
+    """The run in folder `path`, of which run.json was read and checked. Raises `DataError` when that is damaged or not finished."""
     path = Path(path)
     if not path.is_dir():
         raise DataError(path, "there is no such run", f"Runs are the folders {shown(runs_root())}/<machine>/<utc-time>")
     info = read_run_info(path / "run.json")
     no_stray_tables(path, info)
-    times, counts, pairs, metrics = {}, {}, {}, {}
-    for study, details in info.studies.items():
-        times[study], pairs[study] = _load_time(table_file(path, f"{study}.time.csv"), study, details)
-        counts[study] = read_table(table_file(path, f"{study}.counts.csv"), CountRows, study).drop("line")
-        metrics[study] = _load_metrics(table_file(path, f"{study}.metrics.csv"), study, times[study])
-    return Run(path, info, times, counts, pairs, metrics)
+    return Run(path, info)
+
+
+def load_run(path: Path) -> Run:
+    """`open_run`, with every table read and checked: what a run has to stand that is finished, contributed or set beside others."""
+    return open_run(path).checked()
 
 
 def table_file(folder: Path, name: str) -> Path:
@@ -178,16 +180,27 @@ def _failed(details: StudyInfo) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=dict.fromkeys(KEY, pl.String), orient="row")
 
 
-def _load_time(path: Path, study: str, details: StudyInfo) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The samples of a study and its comparisons, which have to agree with each other."""
-    time = read_table(path, TimeRows, study)
+def _load_time(path: Path, study: str, run: Run) -> pl.DataFrame:
+    """The samples of a study, which have to agree with its comparisons and with run.json."""
+    time, details = read_table(path, TimeRows, study), run.study(study)
     if time.is_empty():
         raise DataError(path, "no samples: the run is empty", REMEASURE, row=1)
-    pairs = pairs_of(details, pl.concat([time.select(KEY), _failed(details)]).unique(maintain_order=True), path)
+    pairs = _declared(run, study, time)
+    comparisons.require_known(pairs, _keys(time, details), path)
     _check_baselines(path, time, pairs, details)
     _check_rounds(path, time, details)
     _check_samples(path, time, details)
-    return time.drop("line"), pairs
+    return time.drop("line")
+
+
+def _declared(run: Run, study: str, time: pl.DataFrame) -> pl.DataFrame:
+    details = run.study(study)
+    return comparisons.declared(study, details, run.info.schema_version, _keys(time, details))
+
+
+def _keys(time: pl.DataFrame, details: StudyInfo) -> pl.DataFrame:
+    """What was measured or failed: bench, variant, parameter."""
+    return pl.concat([time.select(KEY), _failed(details)]).unique()
 
 
 def _check_baselines(path: Path, time: pl.DataFrame, pairs: pl.DataFrame, details: StudyInfo) -> None:

@@ -1,15 +1,15 @@
 """What disturbed a measurement: the machine's speed, its load, and whether the ratios held from beginning to end.
 
-None of this decides whether a run is evidence; the A/A controls do (`async_cost.statistics.trust`). It says what they had to stand.
+None of this decides whether a run is evidence; the A/A controls do (`judge`). It says what they had to stand.
 """
 
 import polars as pl
 from scipy import stats
 
 from async_cost import words
-from async_cost.runs.run import KEY, Run
-from async_cost.statistics.estimate import CONFIDENCE
-from async_cost.statistics.trust import steal_share
+from async_cost.runs.comparisons import KEY, PAIR
+from async_cost.runs.run import Run
+from async_cost.statistics.interval import CONFIDENCE
 
 #: The columns of `conditions`.
 CONDITIONS = {
@@ -34,6 +34,16 @@ def speed(trials: pl.DataFrame) -> pl.DataFrame:
     """
     relative = pl.col("ns") / pl.col("ns").median().over(KEY)
     return trials.with_columns(relative=relative).group_by("round").agg(pl.col("relative").median()).sort("round")
+
+
+def drift(trials: pl.DataFrame, baseline: str) -> pl.DataFrame:
+    """How fast the machine was in each round: parameter, round, ns, relative (ns / its median over rounds)."""
+    return (
+        trials.filter(pl.col("variant") == baseline)
+        .with_columns((pl.col("ns") / pl.col("ns").median().over("parameter")).alias("relative"))
+        .select("parameter", "round", "ns", "relative")
+        .sort("parameter", "round")
+    )
 
 
 def conditions(run: Run) -> pl.DataFrame:
@@ -69,24 +79,39 @@ def _interruptions(run: Run, study: str) -> float | None:
     return noted["value"].sum() / seconds if seconds else None
 
 
-def halves(ratios: pl.DataFrame) -> pl.DataFrame:
-    """Whether each ratio is the same in the second half of the rounds: bench, variant, parameter, first, second, change, moved.
+def steal_share(run: Run, study: str) -> float | None:
+    """Share of all processor time between start and end that the host gave to others; None where unknown.
 
-    Takes rows of `paired_ratios`. `first` and `second` are medians, `change` is second / first. `moved` says that the two halves differ
+    Of a resumed measurement it is unknown: the break lies between the two readings, perhaps with a restart of the machine.
+    """
+    details = run.study(study)
+    if details.resumed:
+        return None
+    cores = run.info.machine.logical_cores
+    if None in (details.steal_before_ms, details.steal_after_ms, details.ended, cores):
+        return None
+    seconds = words.seconds_between(details.started, details.ended)
+    if seconds <= 0:
+        return None
+    return (details.steal_after_ms - details.steal_before_ms) / 1000 / (seconds * cores)
+
+
+def halves(ratios: pl.DataFrame) -> pl.DataFrame:
+    """Whether each ratio is the same in the second half of the rounds: the columns of a pair, first, second, change, moved.
+
+    Takes rows of `ratios.paired`. `first` and `second` are medians, `change` is second / first. `moved` says that the two halves differ
     by the test of Mann and Whitney, so strictly (Bonferroni) that in 95 % of honest runs none of the ratios is called moved. A ratio that
     moved is no constant: something warmed up, filled up or throttled, and the median over rounds hides it.
     """
-    count = ratios.select(KEY).n_unique()
+    count = ratios.select(PAIR).n_unique()
     rows = []
-    for key, rounds in ratios.group_by(KEY, maintain_order=True):
+    for pair, rounds in ratios.group_by(PAIR, maintain_order=True):
         middle = rounds["round"].median()
         early, late = (rounds.filter(part)["ratio"] for part in (pl.col("round") <= middle, pl.col("round") > middle))
         if early.is_empty() or late.is_empty():
             continue
         chance = stats.mannwhitneyu(early.to_numpy(), late.to_numpy()).pvalue
-        rows.append((*key, early.median(), late.median(), bool(chance * count < 1 - CONFIDENCE)))
-    names = dict.fromkeys(KEY, pl.String) | dict.fromkeys(("first", "second"), pl.Float64) | {"moved": pl.Boolean}
-    found = pl.DataFrame(rows, schema=names, orient="row")
-    return found.with_columns(change=pl.col("second") / pl.col("first")).select(
-        *KEY, "first", "second", "change", "moved"
-    )
+        moved = bool(chance * count < 1 - CONFIDENCE)
+        rows.append((*pair, early.median(), late.median(), late.median() / early.median(), moved))
+    names = dict.fromkeys(PAIR, pl.String) | dict.fromkeys(("first", "second", "change"), pl.Float64)
+    return pl.DataFrame(rows, schema=names | {"moved": pl.Boolean}, orient="row")

@@ -1,79 +1,113 @@
 """One study of a run, ready to be asked how two of its variants compare.
 
-A run may lack a study that a notebook also reads. That one has no trials and no trust: every question to it gets an empty
-frame, which the words call not measured.
+A run may lack a study that a notebook also reads. That one has no comparisons and no trust: every question to it gets an empty frame,
+which the words call not measured.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Self
 
 import polars as pl
 
-from async_cost.runs.comparisons import SCHEMA
-from async_cost.runs.run import KEY, Run
-from async_cost.statistics.estimate import added_time, between, estimates, paired_ratios, trial_times
-from async_cost.statistics.trust import Trust, trust
-from async_cost.statistics.verdict import EQUIVALENCE, with_verdicts
+from async_cost.runs.comparisons import BASE_KEY, KEY, PAIR, turned
+from async_cost.runs.run import Run
+from async_cost.statistics.judge import VERDICTS, Trust, trust
+from async_cost.statistics.table import COLUMNS, comparisons
+from async_cost.statistics.trials import NO_TRIALS, trial_times
 
-NO_TRIALS = pl.DataFrame(
-    schema=dict.fromkeys(KEY, pl.String) | {"round": pl.Int64, "position": pl.Int64, "ns": pl.Float64}
-)
-NO_PAIRS = pl.DataFrame(schema=SCHEMA)
+_OPPOSITE = {"slower": "faster", "faster": "slower"}
 
 
 @dataclass(frozen=True)
 class Measured:
-    """`trials` as from `trial_times`; `trust` in this study, by its own controls; `requests` served by one iteration (1 where the study
-    serves none); `pairs` as from `Run.pairs`; `groups`, the trust in each group of comparisons by itself."""
+    """`declared`: the table of comparisons (`table.Comparisons.frame`) of `study` in `run`; empty where the run lacks the study."""
 
-    trials: pl.DataFrame
-    trust: Trust
-    requests: int
-    pairs: pl.DataFrame = field(default_factory=NO_PAIRS.clone)
-    groups: Mapping[str, Trust] = field(default_factory=dict)
+    run: Run
+    study: str
+    declared: pl.DataFrame
 
     @classmethod
     def of(cls, run: Run, study: str) -> Self:
         """`study` as measured by `run`, or nothing."""
-        if study not in run.info.studies:
-            return cls(NO_TRIALS, Trust(False, ("it was not measured",), (), NO_TRIALS.clear()), 1)
-        trials, pairs, judged = trial_times(run.whole_time(study)), run.pairs(study), trust(run, study)
-        names = pairs["group"].unique().sort()
-        # Most studies have one group, and what holds for all holds for it.
-        groups = {name: judged if names.len() == 1 else trust(run, study, group=name) for name in names}
-        serves = run.counts(study).filter(counter="transactions").height
-        return cls(trials, judged, run.requests(study) if serves else 1, pairs, groups)
+        held = study in run.info.studies
+        return cls(run, study, comparisons(run, study).frame if held else pl.DataFrame(schema=COLUMNS))
 
     def __bool__(self) -> bool:
-        return not self.trials.is_empty()
+        return self.study in self.run.info.studies
+
+    @cached_property
+    def comparisons(self) -> pl.DataFrame:
+        """The rows of the table that were measured, controls left out."""
+        return self.declared.filter(~pl.col("control")).drop_nulls("ratio")
+
+    @cached_property
+    def trials(self) -> pl.DataFrame:
+        """As from `trial_times`, controls included: for what is no comparison."""
+        return trial_times(self.run.whole_time(self.study)) if self else NO_TRIALS
+
+    @cached_property
+    def trust(self) -> Trust:
+        """The trust in the study as a whole."""
+        if not self:
+            return Trust(False, ("it was not measured",), self.declared)
+        return trust(self.declared, self.run.info.profile)
+
+    @cached_property
+    def groups(self) -> dict[str, Trust]:
+        """The trust in each group of comparisons by itself."""
+        parts = self.declared.partition_by("group", as_dict=True)
+        return {group: trust(rows, self.run.info.profile) for (group,), rows in sorted(parts.items())}
+
+    @cached_property
+    def requests(self) -> int:
+        """Requests served by one iteration; 1 where the study serves none."""
+        serves = self and self.run.counts(self.study).filter(counter="transactions").height
+        return self.run.requests(self.study) if serves else 1
 
     def compare(self, variant: str, other: str) -> pl.DataFrame:
-        """Ratio and verdict of one variant against another, for each parameter: as `estimates`, and verdict.
+        """The comparisons of one variant with another under the same parameter, in either direction in which they were declared.
 
-        A difference matters from the wider limit of the groups on in which the two are compared.
+        Raises LookupError when both were measured under one parameter and the study compares them nowhere.
         """
-        theirs = self.pairs.filter(pl.col("variant").is_in([variant, other])).group_by("parameter")
-        limits = theirs.agg(pl.col("limit").max())
-        estimated = estimates(between(self.trials, variant, other)).join(limits, on="parameter", how="left")
-        return with_verdicts(estimated, self.trust, pl.col("limit").fill_null(EQUIVALENCE)).drop("limit")
-
-    def compared(self) -> pl.DataFrame:
-        """Every comparison that the study declared and the run measured, judged by its group's limit and controls.
-
-        Columns: those of `estimates`, of `pairs`, and verdict (null where the group's controls do not hold).
-        """
-        return self.judged(estimates(paired_ratios(self.trials, self.pairs)).join(self.pairs, on=KEY)).sort(KEY)
-
-    def judged(self, estimated: pl.DataFrame) -> pl.DataFrame:
-        """Adds verdict to ratios (low, high) in groups (group, limit): by the limit and the controls of each row's group."""
-        parts = [with_verdicts(estimated.clear(), self.trust)]
-        parts += [
-            with_verdicts(part, self.groups[group], pl.col("limit"))
-            for (group,), part in estimated.group_by("group", maintain_order=True)
-        ]
-        return pl.concat(parts)
+        found = both_ways(self.comparisons).filter(
+            pl.col("parameter") == pl.col("baseline_parameter"), variant=variant, baseline_variant=other
+        )
+        if found.is_empty() and self:
+            mine, theirs = (set(self.trials.filter(variant=name)["parameter"]) for name in (variant, other))
+            if mine & theirs:
+                raise LookupError(
+                    f"{self.study} does not compare {variant!r} with {other!r}: declare it in its study()"
+                )
+        return found
 
     def added(self, variant: str, other: str) -> pl.DataFrame:
-        """Nanoseconds that one variant adds to a request of another, for each parameter: as `added_time`."""
-        return added_time(between(self.trials, variant, other), self.requests)
+        """Nanoseconds that one variant adds to a unit of work of another, for each parameter: KEY, added_ns, low, high."""
+        return self.compare(variant, other).select(*KEY, "added_ns", low="added_low", high="added_high")
+
+    def pick(self, pairs: pl.DataFrame) -> pl.DataFrame:
+        """The measured comparisons that `pairs` names (the six columns of a pair), with its other columns, in its order."""
+        known = both_ways(self.comparisons)
+        return pairs.join(known, on=PAIR, maintain_order="left")
+
+
+def both_ways(found: pl.DataFrame) -> pl.DataFrame:
+    """Every comparison as it was declared and turned round: one over the ratio, minus the added time, the opposite word."""
+    back = turned(found).with_columns(
+        ratio=1 / pl.col("ratio"),
+        low=1 / pl.col("high"),
+        high=1 / pl.col("low"),
+        q1=1 / pl.col("q3"),
+        q3=1 / pl.col("q1"),
+        added_ns=-pl.col("added_ns"),
+        added_low=-pl.col("added_high"),
+        added_high=-pl.col("added_low"),
+        verdict=pl.col("verdict").cast(pl.String).replace(_OPPOSITE).cast(VERDICTS),
+    )
+    return pl.concat([found, back.select(found.columns)])
+
+
+def pairs_frame(pairs: list[tuple[tuple[str, str, str], tuple[str, str, str]]]) -> pl.DataFrame:
+    """Pairs of keys as a frame for `Measured.pick`."""
+    rows = [(*key, *baseline) for key, baseline in pairs]
+    return pl.DataFrame(rows, schema=dict.fromkeys((*KEY, *BASE_KEY), pl.String), orient="row")

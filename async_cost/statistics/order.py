@@ -6,13 +6,11 @@ cancel. Here they are made visible: what is left of a trial's time after its own
 
 from collections.abc import Sequence
 
-import numpy as np
 import polars as pl
-from scipy import stats
 
-from async_cost.runs.run import KEY
+from async_cost.runs.comparisons import KEY
 from async_cost.statistics.disturbance import speed
-from async_cost.statistics.estimate import CONFIDENCE
+from async_cost.statistics.interval import CONFIDENCE, enough, ranks
 
 #: The key that ran before, in columns of its own.
 BEFORE = ("before_bench", "before_variant", "before_parameter")
@@ -41,13 +39,17 @@ def effects(rests: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
     runs in which order does not matter all of them hold 1. With too few rounds for that an interval is 0 to infinity.
     """
     groups = rests.drop_nulls(by).group_by(by).agg(pl.col("rest").sort(), pl.len().alias("rounds"))
-    chance = (1 - CONFIDENCE) / max(1, groups.height)
-    ends = [_median_bounds(values.to_numpy(), chance) for values in groups["rest"]]
-    return groups.with_columns(
-        pl.Series("low", [low for low, _ in ends], pl.Float64),
-        pl.Series("high", [high for _, high in ends], pl.Float64),
-        pl.col("rest").list.median(),
-    ).sort(*by)
+    confidence = 1 - (1 - CONFIDENCE) / max(1, groups.height)
+
+    def ends(values: pl.Series) -> tuple[float, float]:
+        if not enough(values.len(), confidence):
+            return 0.0, float("inf")
+        low, high = ranks(values.len(), confidence)
+        return values[low], values[high]
+
+    low, high = zip(*map(ends, groups["rest"]), strict=True) if groups.height else ((), ())
+    bounds = {"low": pl.Series(low, dtype=pl.Float64), "high": pl.Series(high, dtype=pl.Float64)}
+    return groups.with_columns(pl.col("rest").list.median(), **bounds).sort(*by)
 
 
 def matters(found: pl.DataFrame) -> pl.DataFrame:
@@ -61,12 +63,3 @@ def taken_out(rests: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
     effect = pl.col("rest").median().over(by)
     unknown = pl.any_horizontal(pl.col(name).is_null() for name in by)
     return rests.with_columns(ns=pl.when(unknown).then("ns").otherwise(pl.col("ns") / effect))
-
-
-def _median_bounds(values: np.ndarray, chance: float) -> tuple[float, float]:
-    """Ends of an interval that misses the median with probability `chance` at most; `values` are sorted."""
-    # The median lies below the k-th smallest value when fewer than k of all values fall below the median.
-    k = int(stats.binom.ppf(chance / 2, len(values), 0.5))
-    if k < 1 or stats.binom.cdf(k - 1, len(values), 0.5) > chance / 2:
-        return 0.0, float("inf")
-    return float(values[k - 1]), float(values[len(values) - k])

@@ -46,3 +46,22 @@ def errors(trials: pl.DataFrame, pairs: pl.DataFrame, parts: int = PARTS) -> pl.
 def summary(found: pl.DataFrame) -> pl.DataFrame:
     """One row for each reading: reading, typical (the median over comparisons), worst (the largest of all)."""
     return found.group_by("reading").agg(pl.col("typical").median(), pl.col("worst").max()).sort("reading")
+
+
+def unpaired_range(
+    trials: pl.DataFrame, variant: str, other: str, parameter: str, parts: int = 10
+) -> tuple[float, float] | None:
+    """The least and greatest ratio to be had by measuring one after the other: each in another of `parts` stretches of the run.
+
+    None where one of the two was not measured. It shows what pairing is good for; nothing is concluded from it.
+    """
+
+    def stretches(name: str) -> pl.Series:
+        rows = trials.filter(pl.col("variant") == name, pl.col("parameter") == parameter)
+        part = pl.col("round") * parts // (pl.col("round").max() + 1)
+        return rows.group_by(part.alias("part")).agg(pl.col("ns").median())["ns"]
+
+    mine, base = stretches(variant), stretches(other)
+    if mine.is_empty() or base.is_empty():
+        return None
+    return mine.min() / base.max(), mine.max() / base.min()

@@ -1,8 +1,7 @@
-"""Pairs of variants that tell what a box costs, from whichever study measured them.
+"""Comparisons that tell what a box costs, from whichever study declares them.
 
-A pair is one line below. Another study adds its own; `compare` reads them all. A pair is clean when nothing but the question
-differs between its two sides; what else differs is said in `also`, and such a pair is shown beside the clean ones, never
-among them.
+A line below says under which load a comparison asks about which kind of box. It is clean when nothing but the question differs
+between its two sides; what else differs is said in `also`, and such a pair is shown beside the clean ones, never among them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,11 +10,8 @@ from dataclasses import dataclass
 import polars as pl
 
 from async_cost.literature.published import published_between
-from async_cost.runs.run import Run
-from async_cost.statistics.estimate import added_time, between, estimates
+from async_cost.runs.comparisons import BASE_KEY, KEY, PAIR
 from async_cost.statistics.measured import Measured
-from async_cost.statistics.trust import Trust
-from async_cost.statistics.verdict import EQUIVALENCE, VERDICTS, with_verdicts
 from async_cost.studies import spawn_apis
 from async_cost.studies.spawn_apis import DROPPED, JOINED, LOOP_DROPPED, ONE_WORKER
 
@@ -28,6 +24,12 @@ RING, LOOP, WORKER = "a ring of spawns, one thread", "a loop of spawns, one thre
 LOADS = (BARE, CROWD, CALLS, FEW, ALL, RING, LOOP, WORKER)
 #: Questions that a pair may ask.
 BOX, DYN, PLACE, REST = "a box or none", "dyn or its own type", "built in its box or moved there", "all but the box"
+
+
+#: bench, variant, parameter.
+Key = tuple[str, str, str]
+#: What is said of a pair besides its keys.
+TEXTS = ("study", "one", "other", "future", "load", "asks", "also")
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,27 @@ class Pair:
     asks: str = BOX
     also: str = ""
     benches: tuple[str, str] | None = None
+
+    @property
+    def key(self) -> Key:
+        return self._side(0), self.one, self.parameter
+
+    @property
+    def baseline(self) -> Key:
+        return self._side(1), self.other, self.parameter
+
+    def _side(self, side: int) -> str:
+        """The bench of one side. Where none is given it is the variant's own name, in zero-cost with its system calls."""
+        calls = "+syscalls" if self.study == ZERO_COST and self.parameter == "syscalls=on" else ""
+        return self.benches[side] if self.benches else (self.one, self.other)[side] + calls
+
+    @property
+    def published(self) -> float | None:
+        """The reported ratio, None where there is none."""
+        if self.study != ZERO_COST:
+            return None
+        reported = published_between(self.study, self.one, self.other).filter(parameter=self.parameter)["published"]
+        return reported[0] if reported.len() else None
 
     @property
     def label(self) -> str:
@@ -85,70 +108,37 @@ PAIRS = (
 )
 
 
-def compare(run: Run, studies: Mapping[str, Measured], pairs: Sequence[Pair] = PAIRS) -> pl.DataFrame:
-    """One row for each pair of `studies` that `run` measured, in the order of `pairs`.
+def compare(studies: Mapping[str, Measured], pairs: Sequence[Pair] = PAIRS) -> pl.DataFrame:
+    """One row for each pair of `studies` that was measured, in the order of `pairs`.
 
-    Columns: label, study, one, other, parameter, future, load, asks, also, clean; ratio, low, high, q1, q3, rounds,
-    verdict (null where the study is no evidence) of the times; published (the reported ratio); added_ns, added_low, added_high,
-    allocations and bytes, all for a task, `one` beside `other`; future_bytes of `one`. Counts are null where not made.
+    Columns: those of the table of comparisons; label, one, other, future, load, asks, also, clean; published (the reported ratio);
+    allocations and bytes, for a task, `one` beside `other`; future_bytes of `one`. Counts are null where not made.
     """
-    rows = [row for pair in pairs if pair.study in studies and (row := _row(run, studies[pair.study], pair))]
-    if not rows:
-        texts = ("label", "study", "one", "other", "parameter", "future", "load", "asks", "also")
-        numbers = ("ratio", "low", "high", "q1", "q3", "published", "added_ns", "added_low", "added_high")
-        schema = dict.fromkeys(texts, pl.String) | {"clean": pl.Boolean} | dict.fromkeys(numbers, pl.Float64)
-        counts = dict.fromkeys(("allocations", "bytes", "future_bytes"), pl.Float64)
-        return pl.DataFrame(schema=schema | counts | {"rounds": pl.Int64, "verdict": VERDICTS})
-    return pl.DataFrame(rows, infer_schema_length=None).with_columns(pl.col("verdict").cast(VERDICTS))
+    named = pl.DataFrame(
+        [(*pair.key, *pair.baseline, pair.label, *(getattr(pair, name) for name in TEXTS), not pair.also, pair.published) for pair in pairs],
+        schema=dict.fromkeys((*PAIR, "label", *TEXTS), pl.String) | {"clean": pl.Boolean, "published": pl.Float64},
+        orient="row",
+    )  # fmt: skip
+    found = [
+        _counted(measured, measured.pick(named.filter(study=study).drop("study")))
+        for study, measured in studies.items()
+    ]
+    order = named.select("study", *PAIR).with_row_index("place")
+    return pl.concat(found).join(order, on=["study", *PAIR]).sort("place").drop("place")
 
 
-def _row(run: Run, measured: Measured, pair: Pair) -> dict | None:
-    trials = measured.trials
-    if pair.benches:
-        trials = trials.filter(pl.col("bench").is_in(pair.benches))
-    paired = between(trials, pair.one, pair.other).filter(parameter=pair.parameter)
-    if paired.is_empty():
-        return None
-    judged, limit = _judged(measured, pair)
-    time = with_verdicts(estimates(paired), judged, limit).row(0, named=True)
-    tasks = _of(run.units(pair.study), pair, 0)["units"][0]
-    added = added_time(paired, tasks).row(0, named=True)
-    counts = {name: _counted(run, pair, name) for name in ("allocations", "allocated_bytes", "future_bytes")}
-    more = {name: None if None in both else (both[0] - both[1]) / tasks for name, both in counts.items()}
-    texts = ("label", "study", "one", "other", "parameter", "future", "load", "asks", "also")
-    return {
-        **{name: getattr(pair, name) for name in texts},
-        "clean": not pair.also,
-        **{name: time[name] for name in ("ratio", "low", "high", "q1", "q3", "rounds", "verdict")},
-        "published": _published(pair),
-        **{"added_ns": added["added_ns"], "added_low": added["low"], "added_high": added["high"]},
-        "allocations": more["allocations"],
-        "bytes": more["allocated_bytes"],
-        "future_bytes": None if counts["future_bytes"][0] is None else float(counts["future_bytes"][0]),
-    }
+def _counted(measured: Measured, rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows with what one side allocates beside the other, for a task, and the size of its future."""
+    empty = pl.DataFrame(schema=dict.fromkeys(KEY, pl.String) | {"counter": pl.String, "value": pl.Int64})
+    counts = measured.run.counts(measured.study) if measured else empty
+    units = measured.run.units(measured.study) if measured else empty.select(*KEY, units="value")
 
+    def side(frame: pl.DataFrame, keys: Sequence[str], counter: str, name: str) -> pl.DataFrame:
+        mine = counts.filter(counter=counter).select(*KEY, pl.col("value").cast(pl.Float64).alias(name))
+        return frame.join(mine, left_on=keys, right_on=KEY, how="left", maintain_order="left")
 
-def _of(frame: pl.DataFrame, pair: Pair, side: int) -> pl.DataFrame:
-    """The rows of a frame with key columns that are of one side of a pair."""
-    mine = frame.filter(variant=(pair.one, pair.other)[side], parameter=pair.parameter)
-    return mine.filter(bench=pair.benches[side]) if pair.benches else mine
-
-
-def _judged(measured: Measured, pair: Pair) -> tuple[Trust, float]:
-    """Trust in the group of comparisons that the pair's first side is among, and its limit."""
-    declared = _of(measured.pairs, pair, 0)
-    if declared.is_empty():
-        return measured.trust, EQUIVALENCE
-    return measured.groups[declared["group"][0]], declared["limit"][0]
-
-
-def _counted(run: Run, pair: Pair, counter: str) -> tuple[int | None, int | None]:
-    sides = (_of(run.counts(pair.study).filter(counter=counter), pair, side)["value"] for side in (0, 1))
-    return tuple(values[0] if values.len() else None for values in sides)
-
-
-def _published(pair: Pair) -> float | None:
-    if pair.study != ZERO_COST:
-        return None
-    reported = published_between(pair.study, pair.one, pair.other).filter(parameter=pair.parameter)["published"]
-    return reported[0] if reported.len() else None
+    rows = rows.join(units, on=KEY, how="left", maintain_order="left")
+    for name, counter in (("allocations", "allocations"), ("bytes", "allocated_bytes")):
+        rows = side(side(rows, KEY, counter, name), BASE_KEY, counter, "base")
+        rows = rows.with_columns(((pl.col(name) - pl.col("base")) / pl.col("units")).alias(name)).drop("base")
+    return side(rows, KEY, "future_bytes", "future_bytes").drop("units")

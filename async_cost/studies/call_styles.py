@@ -4,7 +4,7 @@ A *style* is how a procedure is called. A *batch* is one iteration: so many call
 one wait of the root where nothing is called.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -12,10 +12,11 @@ from pathlib import Path
 import polars as pl
 
 from async_cost.literature.published import FOREIGN, load_published
-from async_cost.runs.comparisons import BASE_KEY, KEY
+from async_cost.runs.comparisons import KEY
 from async_cost.runs.run import Run
-from async_cost.statistics.estimate import beside_itself, estimates, paired_costs, per_unit
-from async_cost.statistics.measured import Measured
+from async_cost.statistics.interval import estimates
+from async_cost.statistics.measured import Measured, both_ways
+from async_cost.statistics.trials import per_unit
 
 STUDY = "call-styles"
 #: The document's design, translated; the same with fibers; and the leanest executor that we have.
@@ -52,140 +53,89 @@ def waiting(style: str) -> str:
 
 Key = tuple[str, str, str]
 
-
-@dataclass(frozen=True)
-class Step:
-    """`one` beside `other`; `label` names it in a chart, `what` says in which respect they differ."""
-
-    one: Key
-    other: Key
-    label: str
-    what: str
-
-
-def _turned(what: str, variant: str, base: str, benches: dict[str, str], parameter: str = BATCH) -> tuple[Step, ...]:
-    """One switch, in several benches."""
-    return tuple(
-        Step(
-            (bench, variant, parameter), (bench, base, parameter), f"{name}\n{variant.removeprefix(f'{LOOP} + ')}", what
-        )
-        for bench, name in benches.items()
-    )
-
-
-_EMPTY = {INVOKE[style]: style for style in STYLES}
-_WAITING = {waiting(style): f"waiting {style}" for style in STYLES}
-#: The same loop without wakers, with futures and with fibers: what is left between them is the fiber.
-STACKFUL = _turned("a fiber in the place of a boxed future", FIBERS, DIRECT, _EMPTY | _WAITING)
-#: One switch of the translated design each.
-SLOTS = (
-    *_turned("a fresh box in the place of a pooled slot", FRESH, LOOP, _EMPTY | _WAITING),
-    *_turned(
-        "no slot: the future is polled where it stands",
-        INLINE,
-        LOOP,
-        {INVOKE[CALL]: CALL, waiting(CALL): "waiting call"},
-    ),
-    *_turned("a fresh stack in the place of a pooled fiber", STACKS, FIBERS, _EMPTY),
-)
-HANDLES = _turned(
-    "an eager handle in the place of a lazy one",
-    EAGER,
-    LOOP,
-    {INVOKE[NONBLOCK]: NONBLOCK, waiting(NONBLOCK): "waiting call_nonblock"},
-)
-WAKERS = (
-    *_turned("index wakers", INDEX, LOOP, {INVOKE[CALL]: CALL, WAIT: "wait"} | _WAITING),
-    *_turned("no wakers", DIRECT, LOOP, {INVOKE[CALL]: CALL, WAIT: "wait"} | _WAITING),
-)
+#: Benches with their names in a chart.
+EMPTY = {INVOKE[style]: style for style in STYLES}
+WAITING = {waiting(style): f"waiting {style}" for style in STYLES}
+READY = {READABLE: "await_readable", WRITABLE: "await_writable"}
 MANY_TIMERS = f"{BATCH} pending=10000"
-QUEUES = (
-    *_turned("a heap", HEAP, LOOP, {WAIT: "wait"} | _WAITING),
-    *_turned("a tree", TREE, LOOP, {WAIT: "wait"} | _WAITING),
-    *_turned("a heap among 10,000 timers", HEAP, LOOP, {WAIT: "wait among many timers"}, MANY_TIMERS),
-    *_turned("a tree among 10,000 timers", TREE, LOOP, {WAIT: "wait among many timers"}, MANY_TIMERS),
-)
-_READY = {READABLE: "await_readable", WRITABLE: "await_writable"}
-SELECTORS = (
-    *_turned("plain epoll", EPOLL, LOOP, _READY),
-    *_turned("registrations that are kept", KEPT, LOOP, _READY),
-    *_turned("plain epoll, registrations that are kept", EPOLL_KEPT, LOOP, _READY),
-)
-#: Kinds of waits of the root, beside a timer that is due.
-KINDS = (
-    Step((WAIT, LOOP, YIELD), (WAIT, LOOP, BATCH), "yield", "a bare yield"),
-    *(
-        Step(
-            (bench, variant, BATCH),
-            (WAIT, LOOP, BATCH),
-            f"{name}\n{variant.removeprefix(LOOP).removeprefix(' + ') or 'polling crate'}",
-            name,
-        )
-        for bench, name in _READY.items()
-        for variant in (LOOP, KEPT, EPOLL, EPOLL_KEPT)
-    ),
-)
 #: Registered descriptors, of which one is awaited.
 REGISTERED = (f"{BATCH} registered=100", f"{BATCH} registered=10000")
 
 
-#: Executors of others, and the frontier, beside the translated loop: calls that do not wait, and calls that yield.
-ELSEWHERE = tuple(
-    Step(
-        (bench, variant, parameter),
-        (bench, LOOP, parameter),
-        f"{name}\n{variant}",
-        f"{variant} in the place of the translated loop",
+def turned(
+    measured: Measured, variants: Collection[str], base: str, benches: Mapping[str, str], parameter: str = BATCH
+) -> pl.DataFrame:
+    """Variants beside the one in which a switch is turned back, in `benches`: the table of comparisons, and `label` for a chart."""
+    rows = measured.comparisons.filter(
+        pl.col("variant").is_in(variants),
+        pl.col("bench").is_in(list(benches)),
+        pl.col("bench") == pl.col("baseline_bench"),
+        pl.col("parameter") == pl.col("baseline_parameter"),
+        baseline_variant=base,
+        parameter=parameter,
     )
-    for variant in (*OTHERS, FRONTIER)
-    for style in STYLES
-    for bench, name, parameter in ((calls(style), style, BATCH), (waiting(style), f"waiting {style}", YIELD))
-)
+    return rows.with_columns(label=_label(benches))
 
 
-def pairs(measured: Measured, steps: Sequence[Step]) -> pl.DataFrame:
-    """Steps as `Run.pairs`, with `label`, `what` and `number`; those that were not measured are left out."""
-    rows = [(number, *step.one, *step.other, step.label, step.what) for number, step in enumerate(steps)]
-    texts = dict.fromkeys((*KEY, *BASE_KEY, "label", "what"), pl.String)
-    found = pl.DataFrame(rows, schema={"number": pl.Int64} | texts, orient="row")
-    known = groups(measured)
-    # A difference matters from the limit of the group on to which the first of the two belongs.
-    return found.join(known, on=KEY).join(
-        known.select(*(pl.col(name).alias(f"baseline_{name}") for name in KEY)), on=BASE_KEY
-    )
+def _label(benches: Mapping[str, str]) -> pl.Expr:
+    """The bench by its name, and below it the variant without what all have in common."""
+    name = pl.col("bench").replace_strict(benches, default="", return_dtype=pl.String)
+    return pl.format("{}\n{}", name, pl.col("variant").str.strip_prefix(f"{LOOP} + "))
 
 
-def groups(measured: Measured) -> pl.DataFrame:
-    """Every key with its group and the group's limit; a key that is only compared *with* has the group of a key of its bench."""
-    mine = measured.pairs.select(*KEY, "group", "limit")
-    bases = measured.pairs.select(*BASE_KEY, "group", "limit").rename(dict(zip(BASE_KEY, KEY, strict=True)))
-    same_bench = bases.join(measured.pairs.select("bench", "group").unique(), on=["bench", "group"], how="semi")
-    return pl.concat([mine, same_bench.join(mine, on=KEY, how="anti")]).unique(KEY, keep="first", maintain_order=True)
+def stackful(measured: Measured) -> pl.DataFrame:
+    """The same loop without wakers, with fibers and with futures: what is left between them is the fiber."""
+    return turned(measured, [FIBERS], DIRECT, EMPTY | WAITING)
 
 
-def compare(run: Run, measured: Measured, steps: Sequence[Step]) -> pl.DataFrame:
-    """One row for each of `steps` that was measured, in their order.
-
-    Columns: those of `pairs`; ratio, low, high, q1, q3, rounds and verdict (null where the group's controls do not hold); added_ns, added_low,
-    added_high, the time that the first side adds to one call or wait of the second.
-    """
-    wanted = pairs(measured, steps)
-    # One key may be compared with several others, so each kind of difference is asked for by itself.
-    parts = [
-        part.join(paired_costs(measured.trials, part, run.units(STUDY)), on=KEY)
-        for _, part in wanted.group_by("what", maintain_order=True)
-    ]
-    empty = paired_costs(measured.trials.clear(), wanted.clear(), None)
-    found = pl.concat([wanted.clear().join(empty, on=KEY), *parts])
-    return measured.judged(found).sort("number").drop("number")
+def slots(measured: Measured) -> pl.DataFrame:
+    """Fresh boxes, no slot at all, and fresh stacks, in the place of pooled ones."""
+    bare = {INVOKE[CALL]: CALL, waiting(CALL): "waiting call"}
+    fresh, inline = turned(measured, [FRESH], LOOP, EMPTY | WAITING), turned(measured, [INLINE], LOOP, bare)
+    return pl.concat([fresh, inline, turned(measured, [STACKS], FIBERS, EMPTY)])
 
 
-def one_call(run: Run, measured: Measured) -> pl.DataFrame:
-    """Every trial with the time of one call, or wait, in `ns`; controls are left out."""
-    if not measured:
-        return measured.trials
-    trials = measured.trials.filter(~pl.col("variant").is_in(run.study(STUDY).controls))
-    return per_unit(trials, run.units(STUDY))
+def handles(measured: Measured) -> pl.DataFrame:
+    """An eager handle in the place of a lazy one."""
+    benches = {INVOKE[NONBLOCK]: NONBLOCK, waiting(NONBLOCK): "waiting call_nonblock"}
+    return turned(measured, [EAGER], LOOP, benches)
+
+
+def wakers(measured: Measured) -> pl.DataFrame:
+    """Index wakers, and none."""
+    return turned(measured, [INDEX, DIRECT], LOOP, {INVOKE[CALL]: CALL, WAIT: "wait"} | WAITING)
+
+
+def queues(measured: Measured) -> pl.DataFrame:
+    """Timers in a heap and in a tree, few of them and many."""
+    few = turned(measured, [HEAP, TREE], LOOP, {WAIT: "wait"} | WAITING)
+    return pl.concat([few, turned(measured, [HEAP, TREE], LOOP, {WAIT: "wait among many timers"}, MANY_TIMERS)])
+
+
+def selectors(measured: Measured) -> pl.DataFrame:
+    """Plain epoll in the place of the polling crate, and registrations that are kept."""
+    return turned(measured, [EPOLL, KEPT, EPOLL_KEPT], LOOP, READY)
+
+
+def kinds(measured: Measured) -> pl.DataFrame:
+    """Kinds of waits of the root, beside a timer that is due."""
+    rows = measured.comparisons.filter(baseline_bench=WAIT, baseline_variant=LOOP, baseline_parameter=BATCH)
+    ready = rows.filter(pl.col("bench").is_in(list(READY)), parameter=BATCH)
+    ready = ready.with_columns(label=_label(READY).str.replace(f"\n{LOOP}", "\npolling crate", literal=True))
+    bare = rows.filter(bench=WAIT, variant=LOOP, parameter=YIELD).with_columns(label=pl.lit("yield"))
+    return pl.concat([bare, ready])
+
+
+def elsewhere(measured: Measured) -> pl.DataFrame:
+    """Executors of others, and the frontier, beside the translated loop: calls that do not wait, and calls that yield."""
+    there = (*OTHERS, FRONTIER)
+    straight = turned(measured, there, LOOP, {calls(style): style for style in STYLES})
+    return pl.concat([straight, turned(measured, there, LOOP, WAITING, YIELD)])
+
+
+def one_call(measured: Measured) -> pl.DataFrame:
+    """Every trial with the time of one call, or wait, in `ns`."""
+    return per_unit(measured.trials, measured.run.units(STUDY)) if measured else measured.trials
 
 
 def costs(trials: pl.DataFrame, keys: Sequence[Key]) -> pl.DataFrame:
@@ -194,9 +144,14 @@ def costs(trials: pl.DataFrame, keys: Sequence[Key]) -> pl.DataFrame:
     return wanted.join(estimates(trials.join(wanted, on=KEY, how="semi"), "ns"), on=KEY).sort("number").drop("number")
 
 
-def beside_batch(trials: pl.DataFrame, sizes: Sequence[str]) -> pl.DataFrame:
-    """One call in batches of other `sizes` over one in the published batch: as `estimates` of ratios."""
-    return estimates(beside_itself(trials, sizes, BATCH))
+def beside_batch(measured: Measured, sizes: Sequence[str]) -> pl.DataFrame:
+    """One call in batches of other `sizes` beside one in the published batch: rows of the table of comparisons."""
+    return measured.comparisons.filter(
+        pl.col("parameter").is_in(sizes),
+        pl.col("bench") == pl.col("baseline_bench"),
+        pl.col("variant") == pl.col("baseline_variant"),
+        baseline_parameter=BATCH,
+    )
 
 
 # -- which style when ----------------------------------------------------------------------------------------
@@ -256,27 +211,29 @@ class Advice:
     agreement: Agreement | None
 
 
-def advise(run: Run, measured: Measured, variant: str, cell: Cell, parameter: str = BATCH) -> Advice | None:
+def advise(measured: Measured, variant: str, cell: Cell, parameter: str = BATCH) -> Advice | None:
     """The advice of this run for one cell; None where `variant` was not measured in more than one of its styles.
 
     The cheapest style is the one with the least median. Every other is compared with it, in the same rounds.
     """
     bench = waiting if cell.waits else calls
     parameter = parameter if cell.waits else BATCH
-    costing = costs(one_call(run, measured), [(bench(style), variant, parameter) for style in cell.styles])
+    costing = costs(one_call(measured), [(bench(style), variant, parameter) for style in cell.styles])
     if costing.height < 2:
         return None
     cheapest = costing.sort("ns").row(0, named=True)
-    least: Key = tuple(cheapest[name] for name in KEY)
-    steps = [
-        Step((row[0], variant, parameter), least, row[0], row[0]) for row in costing.iter_rows() if row[0] != least[0]
-    ]
-    compared = compare(run, measured, steps)
-    words = {row["bench"]: row["verdict"] for row in compared.iter_rows(named=True)} | {least[0]: "same"}
+    least = cheapest["bench"]
+    beside = both_ways(measured.comparisons).filter(
+        pl.col("bench").is_in(costing["bench"].implode()),
+        baseline_bench=least,
+        **dict.fromkeys(("variant", "baseline_variant"), variant),
+        **dict.fromkeys(("parameter", "baseline_parameter"), parameter),
+    )
+    words = dict(beside.select("bench", "verdict").iter_rows()) | {least: "same"}
     figures = cheapest["ns"], cheapest["low"], cheapest["high"]
     styles = {bench(style): style for style in cell.styles}
     if None in words.values():
-        return Advice(cell, variant, (styles[least[0]],), *figures, None)
+        return Advice(cell, variant, (styles[least],), *figures, None)
     best = tuple(style for name, style in styles.items() if words.get(name) in ("same", "undecided"))
     advised = [words[bench(style)] for style in cell.advised if bench(style) in words]
     return Advice(cell, variant, best, *figures, _agreement(advised))
@@ -292,7 +249,7 @@ def _agreement(verdicts: Sequence[str]) -> Agreement:
     return Agreement.IN_PART if good else Agreement.DISAGREES
 
 
-def turning_point(run: Run, measured: Measured, variant: str, parameter: str = BATCH) -> dict | None:
+def turning_point(measured: Measured, variant: str, parameter: str = BATCH) -> dict | None:
     """From which share of waiting calls on `call_and_forget` is cheaper than `call_nonblock`: a row with share, low and high.
 
     A mixture of calls costs the mixture of their costs, which is a calculation and not a measurement. None where one of the four was not
@@ -304,7 +261,7 @@ def turning_point(run: Run, measured: Measured, variant: str, parameter: str = B
         "wn": (waiting(NONBLOCK), parameter),
         "wf": (waiting(FORGET), parameter),
     }
-    trials = one_call(run, measured).filter(variant=variant)
+    trials = one_call(measured).filter(variant=variant)
     joined = None
     for name, (bench, load) in keys.items():
         part = trials.filter(bench=bench, parameter=load).select("round", pl.col("ns").alias(name))
@@ -326,27 +283,20 @@ def published_ratios(root: Path | None = None) -> pl.DataFrame:
     return wide.select("bench", "variant", ns=1e9 * pl.col("elapsed") / pl.col("executions"))
 
 
-def beside_published(
-    run: Run, measured: Measured, benches: Sequence[str], base: str, root: Path | None = None
-) -> pl.DataFrame:
+def beside_published(measured: Measured, benches: Sequence[str], base: str, root: Path | None = None) -> pl.DataFrame:
     """Time of one execution of each of `benches` over that of `base`, in this run with futures and with fibers and as published.
 
     Columns: label (the bench), unit (who), ratio, low, high; for the document, which gives no spread, both ends are the ratio.
     """
-    trials = one_call(run, measured).filter(parameter=BATCH)
+    found = both_ways(measured.comparisons).filter(
+        pl.col("bench").is_in(benches), baseline_bench=base, parameter=BATCH, baseline_parameter=BATCH
+    )
     parts = []
-    for variant in (LOOP, FIBERS):
-        plain = {PLAIN: PROCEDURE}
-        mine = trials.filter(
-            pl.col("variant") == pl.col("bench").replace_strict(plain, default=variant, return_dtype=pl.String)
-        )
-        under = mine.filter(bench=base).select("round", base_ns="ns")
-        rows = mine.filter(pl.col("bench").is_in(benches)).join(under, on="round")
-        found = estimates(rows.with_columns(ratio=pl.col("ns") / pl.col("base_ns")), by=("bench",))
-        who = "futures" if variant == LOOP else "fibers"
-        parts.append(
-            found.select(label="bench", unit=pl.lit(f"{who}, this run"), ratio="ratio", low="low", high="high")
-        )
+    for variant, who in ((LOOP, "futures"), (FIBERS, "fibers")):
+        of = {side: pl.when(pl.col(side.replace("variant", "bench")) == PLAIN).then(pl.lit(PROCEDURE)).otherwise(pl.lit(variant))
+              for side in ("variant", "baseline_variant")}  # fmt: skip
+        mine = found.filter(pl.col(side) == wanted for side, wanted in of.items())
+        parts.append(mine.select(label="bench", unit=pl.lit(f"{who}, this run"), ratio="ratio", low="low", high="high"))
     printed = published_ratios(root)
     for interpreter in FOREIGN[STUDY]:
         mine = printed.filter(variant=interpreter)

@@ -1,17 +1,12 @@
-"""The ladder of zero-cost: which rung is compared with which, what the step changes, and what it costs by either lens.
+"""The ladder: what each step costs by either lens.
 
-The list says in words what ladder.rs says in code. A test reads that source and compares: names, order, bases and the one
-switch in which a variant differs from its base.
+Which rung is built on which, and what the step changes, is declared by the study; those of the main ladder come first.
 """
-
-from dataclasses import dataclass
 
 import polars as pl
 
 from async_cost.runs.run import Run
-from async_cost.statistics.estimate import added_time, between, estimates
 from async_cost.statistics.measured import Measured
-from async_cost.statistics.verdict import with_verdicts
 
 STUDY = "zero-cost-ladder"
 MANUAL, FRONTIER, LEAN = "manual (best)", "frontier", "slab index"
@@ -21,87 +16,43 @@ FEW, ALL = "live=3", "live=256"
 LAYOUT = 30
 
 
-@dataclass(frozen=True)
-class Step:
-    """`variant` differs from `base` in one `switch` of ladder.rs; `change` says how. Branches are off the main ladder."""
-
-    variant: str
-    base: str
-    switch: str
-    change: str
-    branch: bool = False
-
-
-STEPS = (
-    Step("split", MANUAL, "structure", "futures, reactor and executor instead of one loop"),
-    Step(FRONTIER, "split", "task", "`async fn` instead of futures by hand"),
-    Step("ready queue", FRONTIER, "dispatch", "events wake, tasks are polled from a queue"),
-    Step("stream in future", "ready queue", "placement", "a stream lives in its future, not in the reactor's table"),
-    Step("generic runtime", "stream in future", "runtime", "the runtime of the rungs below, which trusts its tasks"),
-    Step(LEAN, "generic runtime", "lookup", "objects and tasks found by index in slabs"),
-    Step("cloned waker", LEAN, "keeps", "the reactor keeps a `Waker`, no number"),
-    Step("bound per operation", "cloned waker", "binding", "each operation binds and unbinds its waker"),
-    Step("embedded waker", "bound per operation", "waker", "a waker in its task that counts its owners"),
-    Step("Rc waker", "embedded waker", "waker", "wakers behind an `Rc`"),
-    Step("Arc waker", "Rc waker", "waker", "wakers behind an `Arc`: atomic counting"),
-    Step("atomic queue", "Arc waker", "queue", "a ready queue of atomic flags"),
-    Step("Arc per task", "atomic queue", "waker", "an `Arc` allocated for each task"),
-    Step("boxed dyn", "Arc per task", "storage", "futures in a `Box<dyn Future>`"),
-    Step("Rc handles", "boxed dyn", "handles", "`Rc` handles to reactor and ledger"),
-    Step("checked cells", "Rc handles", "cells", "`RefCell` around shared state"),
-    Step("mutex queue", "checked cells", "queue", "a ready queue behind a `Mutex`"),
-    Step("lean + Rc handles", LEAN, "handles", "`Rc` handles to reactor and ledger", True),
-    Step("lean + checked cells", LEAN, "cells", "`RefCell` around shared state", True),
-    Step("lean + atomic queue", LEAN, "queue", "a ready queue of atomic flags", True),
-    Step("lean + mutex queue", LEAN, "queue", "a ready queue behind a `Mutex`", True),
-    Step("lean + box", LEAN, "storage", "futures in a `Box` of their own type", True),
-    Step("lean + dyn", LEAN, "storage", "futures in a `Box<dyn Future>`", True),
-    Step("lean + dyn by caller", "lean + dyn", "storage", "the caller makes the box", True),
-    Step("lean + dyn in place", "lean + dyn", "storage", "the future is built in its box", True),
-    Step("16 KiB zeroed", LEAN, "buffer", "a large buffer, set to zero", True),
-    Step("16 KiB uninitialised", LEAN, "buffer", "a large buffer, left as it is", True),
-    Step(
-        "16 KiB uninitialised + dyn", "16 KiB uninitialised", "storage", "a large future in a `Box<dyn Future>`", True
-    ),
-    Step(
-        "16 KiB uninitialised + dyn in place",
-        "16 KiB uninitialised + dyn",
-        "storage",
-        "the large future is built in its box",
-        True,
-    ),
-    Step("noop waker", "bound per operation", "waker", "a waker that does nothing", True),
-    Step("Rc waker, cached check", "Rc waker", "waker", "thread checked by a cached id", True),
-    Step("Rc waker, asked check", "Rc waker", "waker", "thread asked of the standard library", True),
-    Step("Rc waker, address check", "Rc waker", "waker", "thread checked by an address", True),
-    Step("Arc waker, kept", "Arc waker", "binding", "bound when pending, and kept", True),
-)
-
-
-def steps(measured: Measured, run: Run, parameter: str = FEW) -> pl.DataFrame:
+def steps(measured: Measured, parameter: str = FEW) -> pl.DataFrame:
     """One row a step, in the order of the ladder: what the variant costs beside its base.
 
-    Columns: variant, base, switch, change, branch; ratio, low, high, q1, q3, rounds, verdict of the times; added_ns,
-    added_low, added_high for a request; instructions of the variant and step_instructions beside its base, for a request,
-    and instruction_ratio (null where not counted). Steps of which a side was not measured are left out.
+    Columns: those of the table of comparisons; base, branch (off the main ladder); instructions of the variant and step_instructions beside its
+    base, for a request, and instruction_ratio (null where not counted). Steps of which a side was not measured are left out.
     """
-    named = pl.DataFrame([vars(step) for step in STEPS]).with_row_index("place")
-    pairs = pl.concat(between(measured.trials, step.variant, step.base) for step in STEPS).filter(parameter=parameter)
-    ratios = with_verdicts(estimates(pairs), measured.trust).drop("bench", "parameter")
-    times = added_time(pairs, measured.requests).select("variant", "added_ns", added_low="low", added_high="high")
-    counted = per_request(run, "instructions", parameter)
+    declared = built_on(measured.declared.filter(~pl.col("control"), parameter=parameter))
+    counted = per_request(measured.run, "instructions", parameter)
     return (
-        named.join(ratios, on="variant")
-        .join(times, on="variant")
-        .join(counted.rename({"value": "instructions"}), on="variant", how="left")
-        .join(counted.rename({"variant": "base", "value": "base_instructions"}), on="base", how="left")
+        declared.with_columns(base="baseline_variant", branch=~pl.col("variant").is_in(_main(declared)))
+        .drop_nulls("ratio")
+        .join(counted.rename({"value": "instructions"}), on="variant", how="left", maintain_order="left")
+        .join(counted.rename({"variant": "base", "value": "under"}), on="base", how="left", maintain_order="left")
         .with_columns(
-            step_instructions=pl.col("instructions") - pl.col("base_instructions"),
-            instruction_ratio=pl.col("instructions") / pl.col("base_instructions"),
+            step_instructions=pl.col("instructions") - pl.col("under"),
+            instruction_ratio=pl.col("instructions") / pl.col("under"),
         )
-        .sort("place")
-        .drop("place", "base_instructions")
+        .drop("under")
     )
+
+
+def built_on(declared: pl.DataFrame) -> pl.DataFrame:
+    """Of declared comparisons, that of each variant with the one that it is built on.
+
+    It is the first that is not with the loop, with which all are compared; only the first rung is built on the loop itself.
+    """
+    first = declared.with_row_index("place").sort(pl.col("baseline_variant") == MANUAL, "place")
+    return first.unique("variant", keep="first").sort("place").drop("place")
+
+
+def _main(declared: pl.DataFrame) -> list[str]:
+    """The variants of the main ladder, from the loop down: what is declared first on top of a rung is the next one."""
+    above, rungs = dict(declared.select("baseline_variant", "variant").reverse().iter_rows()), []
+    here = MANUAL
+    while (here := above.pop(here, None)) is not None:
+        rungs.append(here)
+    return rungs
 
 
 def per_request(run: Run, counter: str, parameter: str = FEW) -> pl.DataFrame:
@@ -117,16 +68,14 @@ def totals(measured: Measured, parameter: str = FEW) -> pl.DataFrame:
 
     Each addition is a paired one, so that a drift of the machine is in none of them.
     """
+    rungs = steps(measured, parameter).filter(~pl.col("branch")).select("variant")
     loop = measured.trials.filter(variant=MANUAL, parameter=parameter)["ns"].median()
-    rungs = [step.variant for step in STEPS if not step.branch]
-    pairs = pl.concat(between(measured.trials, rung, MANUAL) for rung in rungs).filter(parameter=parameter)
-    added = added_time(pairs, measured.requests)
-    order = pl.DataFrame({"variant": [MANUAL, *rungs]})
     if loop is None:
-        return order.clear().with_columns(value=pl.lit(None, pl.Float64))
-    found = added.select("variant", value=pl.col("added_ns") + loop / measured.requests)
-    first = pl.DataFrame({"variant": [MANUAL], "value": [loop / measured.requests]})
-    return order.join(pl.concat([first, found]), on="variant", maintain_order="left")
+        return rungs.with_columns(value=pl.lit(None, pl.Float64))
+    loop /= measured.requests
+    above = measured.comparisons.filter(baseline_variant=MANUAL, parameter=parameter)
+    rest = rungs.join(above.select("variant", value=pl.col("added_ns") + loop), on="variant", maintain_order="left")
+    return pl.concat([pl.DataFrame({"variant": [MANUAL], "value": [loop]}), rest])
 
 
 def fall(totals: pl.DataFrame) -> pl.DataFrame:

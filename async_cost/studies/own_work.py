@@ -6,8 +6,10 @@ long they take is measured too, as what they add to the baseline, paired in the 
 
 import polars as pl
 
-from async_cost.runs.run import KEY
-from async_cost.statistics.estimate import across_parameters, added_time, estimates, paired_ratios
+from async_cost.runs.comparisons import KEY
+from async_cost.statistics.interval import estimates
+from async_cost.statistics.measured import Measured
+from async_cost.statistics.ratios import across_parameters
 
 
 def work_parameters(trials: pl.DataFrame, parameter: str) -> list[str]:
@@ -17,21 +19,19 @@ def work_parameters(trials: pl.DataFrame, parameter: str) -> list[str]:
     return sorted(mine, key=lambda level: int(level.rpartition("=")[2]))
 
 
-def overhead_by_work(trials: pl.DataFrame, variant: str, baseline: str, parameter: str, requests: int) -> pl.DataFrame:
+def overhead_by_work(measured: Measured, variant: str, baseline: str, parameter: str) -> pl.DataFrame:
     """What `variant` costs against `baseline` at every level of own work, least work first.
 
-    Columns: bench, variant, parameter, work_ns (own work of one request), work_low, work_high, ratio, low, high, rounds.
-    Empty when no level was measured.
+    Columns: those of the table of comparisons, work_ns (own work of one request), work_low, work_high. Empty when no level was measured.
     """
-    levels = work_parameters(trials, parameter)
-    at_levels = trials.filter(pl.col("parameter").is_in(levels), pl.col("variant").is_in([variant, baseline]))
-    if at_levels["variant"].n_unique() < 2:
-        names = ("work_ns", "work_low", "work_high", "ratio", "low", "high", "rounds")
-        return pl.DataFrame(schema=dict.fromkeys(KEY, pl.String) | dict.fromkeys(names, pl.Float64))
-    extra = pl.concat([across_parameters(trials, baseline, level, parameter) for level in levels])
-    work = added_time(extra, requests).select("parameter", work_ns="added_ns", work_low="low", work_high="high")
-    ratios = estimates(paired_ratios(at_levels, baseline)).select(*KEY, "ratio", "low", "high", "rounds")
-    return ratios.join(work, on="parameter").sort("work_ns")
+    levels = work_parameters(measured.trials, parameter)
+    extra = [across_parameters(measured.trials, baseline, level, parameter) for level in levels]
+    names = ("work_ns", "work_low", "work_high")
+    work = pl.DataFrame(schema={"parameter": pl.String} | dict.fromkeys(names, pl.Float64))
+    if extra:
+        found = estimates(pl.concat(extra).with_columns(pl.col("added_ns") / measured.requests), "added_ns")
+        work = found.select("parameter", work_ns="added_ns", work_low="low", work_high="high")
+    return measured.compare(variant, baseline).join(work, on="parameter").sort("work_ns")
 
 
 def covered_from(levels: pl.DataFrame, share: float) -> dict | None:
@@ -53,17 +53,13 @@ def against_paper(trials: pl.DataFrame, variant: str, baseline: str, parameter: 
     """
 
     def ns(name: str, of: str, column: str) -> pl.DataFrame:
-        rows = trials.filter(pl.col("variant") == name, pl.col("parameter") == of)
-        return rows.select("round", pl.col("ns").alias(column))
+        return trials.filter(variant=name, parameter=of).select("round", pl.col("ns").alias(column))
 
+    predicted = pl.col("bare") + pl.col("base_with_work") - pl.col("base")
     return (
-        trials.filter(pl.col("variant") == variant, pl.col("parameter") == level)
+        trials.filter(variant=variant, parameter=level)
         .join(ns(variant, parameter, "bare"), on="round")
         .join(ns(baseline, parameter, "base"), on="round")
         .join(ns(baseline, level, "base_with_work"), on="round")
-        .select(
-            *KEY,
-            "round",
-            (pl.col("ns") / (pl.col("bare") + pl.col("base_with_work") - pl.col("base"))).alias("ratio"),
-        )
+        .select(*KEY, "round", ratio=pl.col("ns") / predicted)
     )

@@ -4,17 +4,15 @@ A row is a test under one parameter. Beside the published rows stand controls, w
 of an iteration as a task on all runtimes, `workers=cores` has as many workers as there are processors.
 """
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
 
 from async_cost.literature.published import published_times
-from async_cost.runs.comparisons import BASE_KEY, KEY
+from async_cost.runs.comparisons import KEY
 from async_cost.runs.run import Run
-from async_cost.statistics.estimate import estimates, paired_ratios, trial_values
 from async_cost.statistics.measured import Measured
-from async_cost.statistics.verdict import with_verdicts
+from async_cost.statistics.trials import trial_values
 
 STUDY, EXECUTOR = "runtimes", "runtimes-executor"
 TOKIO, NIO, OURS = "tokio", "nio", "ours"
@@ -71,12 +69,18 @@ def published(root: Path | None = None) -> pl.DataFrame:
     return rows.select(*KEY, published=pl.col("ns") / pl.col("base"))
 
 
-def beside_tokio(run: Run, measured: Measured, root: Path | None = None) -> pl.DataFrame:
-    """Every runtime beside tokio in every row, without controls: the columns of `Measured.compared`, suite, published and label."""
-    rows = measured.compared().filter(pl.col("baseline_variant") == TOKIO, ~pl.col("variant").str.ends_with("(A/A)"))
-    same = rows.filter(pl.col("baseline_parameter") == pl.col("parameter"))
-    named = same.with_columns(suite=pl.col("bench").str.split("/").list.first())
-    return labelled(named.join(published(root), on=KEY, how="left"))
+def beside_tokio(measured: Measured, root: Path | None = None) -> pl.DataFrame:
+    """Every runtime beside tokio in every row: the table of comparisons, suite, published and label."""
+    rows = _same_row(measured).filter(pl.col("baseline_variant") == TOKIO, pl.col("variant") != TOKIO)
+    return labelled(rows.join(published(root), on=KEY, how="left"))
+
+
+def _same_row(measured: Measured) -> pl.DataFrame:
+    """The comparisons within one row (bench and parameter), with its suite."""
+    rows = measured.comparisons.filter(
+        pl.col("baseline_parameter") == pl.col("parameter"), pl.col("baseline_bench") == pl.col("bench")
+    )
+    return rows.with_columns(suite=pl.col("bench").str.split("/").list.first())
 
 
 def of_suite(rows: pl.DataFrame, suite: str) -> pl.DataFrame:
@@ -88,53 +92,20 @@ def of_suite(rows: pl.DataFrame, suite: str) -> pl.DataFrame:
     return chosen.sort(pl.col("parameter").str.len_chars(), test, number, turn, "variant")
 
 
-@dataclass(frozen=True)
-class Pair:
-    """What one key is compared with, beyond what the study declares."""
-
-    key: tuple[str, str, str]
-    other: tuple[str, str, str]
-
-
-def compare(measured: Measured, pairs: list[Pair], trials: pl.DataFrame | None = None) -> pl.DataFrame:
-    """The ratio of each pair's first to its second, judged by the group of the first; pairs that were not measured are left out.
-
-    `trials` are times unless another quantity is given, as from `trial_times`. A key may be the first of one pair only.
-    """
-    schema = dict.fromkeys((*KEY, *BASE_KEY), pl.String)
-    frame = pl.DataFrame([(*pair.key, *pair.other) for pair in pairs], schema=schema, orient="row")
-    groups = pl.concat(
-        [
-            measured.pairs.select(*KEY, "group", "limit"),
-            measured.pairs.select(
-                *(pl.col(base).alias(name) for name, base in zip(KEY, BASE_KEY, strict=True)), "group", "limit"
-            ),
-        ]
-    ).unique(KEY)
-    frame = frame.join(groups, on=KEY)
-    found = estimates(paired_ratios(measured.trials if trials is None else trials, frame)).join(frame, on=KEY)
-    parts = [with_verdicts(found.clear(), measured.trust)]
-    parts += [
-        with_verdicts(part, measured.groups[group], pl.col("limit"))
-        for (group,), part in found.group_by("group", maintain_order=True)
-    ]
-    return pl.concat(parts).sort(KEY)
+def settings(measured: Measured, bench: str, variant: str) -> pl.DataFrame:
+    """One runtime with a setting of its own beside itself as published, in one bench: rows of the table of comparisons."""
+    return measured.comparisons.filter(
+        pl.col("parameter") != pl.col("baseline_parameter"), bench=bench, variant=variant, baseline_variant=variant
+    )
 
 
 def beside_the_better(measured: Measured, parameters: tuple[str, ...] = PUBLISHED) -> pl.DataFrame:
-    """Our executor beside the better of tokio and nio, which is the one with the smaller median time: columns as of `compare`, suite, label."""
-    medians = (
-        measured.trials.filter(pl.col("variant").is_in([TOKIO, NIO]), pl.col("parameter").is_in(parameters))
-        .group_by(KEY)
-        .agg(pl.col("ns").median())
-        .sort("ns", *KEY)
-        .unique(["bench", "parameter"], keep="first", maintain_order=True)
+    """Our executor beside the better of tokio and nio, which is the one with the smaller median time: the table of comparisons, suite, label."""
+    rows = _same_row(measured).filter(
+        pl.col("baseline_variant").is_in([TOKIO, NIO]), pl.col("parameter").is_in(parameters), variant=OURS
     )
-    pairs = [
-        Pair((row["bench"], OURS, row["parameter"]), (row["bench"], row["variant"], row["parameter"]))
-        for row in medians.iter_rows(named=True)
-    ]
-    rows = compare(measured, pairs).with_columns(suite=pl.col("bench").str.split("/").list.first())
+    # Beside the better of the two, ours takes the larger ratio.
+    rows = rows.sort("ratio", descending=True).unique(["bench", "parameter"], keep="first", maintain_order=True)
     labels = [label({**row, "variant": f"beside {row['baseline_variant']}"}) for row in rows.iter_rows(named=True)]
     return rows.with_columns(pl.Series("label", labels, pl.String)).sort("ratio")
 
@@ -145,16 +116,13 @@ def at_least_as_fast(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def both_ways(measured: Measured, parameter: str) -> pl.DataFrame:
-    """nio beside tokio as published and under `parameter`, where both were measured: columns as of `compare`, unit, label."""
-    benches = sorted(set(measured.trials.filter(parameter=parameter, variant=NIO)["bench"])) if measured else []
-    pairs = []
-    for bench in benches:
-        known = measured.trials.filter(bench=bench, variant=NIO)["parameter"].unique()
-        usual = next((name for name in PUBLISHED if name in known), AS_PUBLISHED)
-        pairs += [Pair((bench, NIO, name), (bench, TOKIO, name)) for name in (usual, parameter)]
-    found = compare(measured, pairs)
-    unit = pl.when(pl.col("parameter") == parameter).then(pl.lit(parameter)).otherwise(pl.lit("as published"))
-    return found.with_columns(unit=unit, label=pl.col("bench")).sort("label", "unit")
+    """nio beside tokio as published and under `parameter`, where both were measured: the table of comparisons, unit, label."""
+    rows = _same_row(measured).filter(variant=NIO, baseline_variant=TOKIO)
+    other = rows.filter(parameter=parameter).with_columns(unit=pl.lit(parameter))
+    usual = rows.filter(pl.col("parameter").is_in(PUBLISHED)).join(other, on="bench", how="semi")
+    usual = usual.sort("parameter").unique("bench", keep="first", maintain_order=True)
+    usual = usual.with_columns(unit=pl.lit("as published"))
+    return pl.concat([usual, other]).with_columns(label="bench").sort("label", "unit")
 
 
 def changed(twice: pl.DataFrame) -> pl.DataFrame:
@@ -197,7 +165,6 @@ def oversubscribed(run: Run) -> pl.DataFrame:
 
 
 def decisions(run: Run) -> tuple[Measured, pl.DataFrame]:
-    """What our executor is without one of its decisions, beside itself: the columns of `Measured.compared`, label."""
+    """What our executor is without one of its decisions, beside itself: the table of comparisons, label."""
     measured = Measured.of(run, EXECUTOR)
-    rows = measured.compared().filter(~pl.col("variant").str.ends_with("(A/A)"))
-    return measured, rows.with_columns(label=pl.format("{}\n{}", "bench", "variant"))
+    return measured, measured.comparisons.with_columns(label=pl.format("{}\n{}", "bench", "variant"))

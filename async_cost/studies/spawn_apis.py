@@ -6,16 +6,17 @@ without handles is the dropped one; under `DROPPED` all layers run the same.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
 
 from async_cost.literature.published import published_times
-from async_cost.runs.comparisons import BASE_KEY, KEY
+from async_cost.runs.comparisons import BASE_KEY, CONTROL, KEY, PAIR
 from async_cost.runs.run import Run
-from async_cost.statistics.estimate import beside_itself, estimates, paired_costs, per_unit, trial_values
-from async_cost.statistics.measured import Measured
+from async_cost.statistics.interval import estimates
+from async_cost.statistics.measured import Measured, pairs_frame
+from async_cost.statistics.ratios import paired
+from async_cost.statistics.trials import per_unit, trial_values
 
 STUDY = "spawn-apis"
 #: The published sizes of the ring; the largest is the one that the published text speaks of.
@@ -26,6 +27,8 @@ LOOP, LOOP_DROPPED = "M=1000", "M=1000 handles=dropped"
 ONE_THREAD, THREADS = "one thread", "threads"
 CPU = "cpu_ns"
 NATIVE = "native"
+#: The pools of futures have no way of their own beside the layer: their plainest stands for it.
+POOLS, PLAIN = ("LocalPool", "ThreadPool"), ("LocalSpawn", "Spawn")
 
 
 def lines(bench: str, variant: str) -> str:
@@ -38,53 +41,44 @@ Row = tuple[str, str]
 TOKIO, LOCAL_SET, ASYNC_STD = ("tokio::Runtime", NATIVE), ("tokio::LocalSet", NATIVE), ("async_std::task", NATIVE)
 
 
-@dataclass(frozen=True)
-class Step:
-    """`one` beside `other` under one load; `what` says in which respect they differ."""
-
-    one: Row
-    other: Row
-    parameter: str
-    what: str
-
-    @property
-    def label(self) -> str:
-        """Executor, way to spawn, and the way beside it, in lines that fit beside a chart."""
-        return f"{lines(*self.one)}\n/ {self.other[1]}"
-
-
-#: The two sides differ in one box: the first of a task, or one more around what is boxed already.
-BOX, SECOND = "a box", "a second box"
-BOXES = (
-    Step(("TokioCt", "LocalSpawn"), LOCAL_SET, DROPPED, BOX),
-    Step(("TokioTp", "Spawn"), TOKIO, DROPPED, BOX),
-    Step(("AsyncStd", "Spawn"), ASYNC_STD, DROPPED, BOX),
-    Step(("TokioTp", "SpawnHandleOs"), ("TokioTp", "SpawnHandle"), JOINED, BOX),
-    Step(("AsyncStd", "SpawnHandleOs"), ("AsyncStd", "SpawnHandle"), JOINED, BOX),
-    Step(("LocalPool", "LocalSpawnHandleOs"), ("LocalPool", "LocalSpawnHandle"), JOINED, SECOND),
-    Step(("TokioCt", "LocalSpawnHandleOs"), ("TokioCt", "LocalSpawnHandle"), JOINED, SECOND),
-    Step(("ThreadPool", "SpawnHandleOs"), ("ThreadPool", "SpawnHandle"), JOINED, SECOND),
-)
+#: Benches and ways to spawn, two by two: the first of the two sides has one box more, of a task, or around what is boxed already.
+BOXES = {
+    DROPPED: (
+        (("TokioCt", "LocalSpawn"), LOCAL_SET),
+        (("TokioTp", "Spawn"), TOKIO),
+        (("AsyncStd", "Spawn"), ASYNC_STD),
+    ),
+    JOINED: (
+        (("TokioTp", "SpawnHandleOs"), ("TokioTp", "SpawnHandle")),
+        (("AsyncStd", "SpawnHandleOs"), ("AsyncStd", "SpawnHandle")),
+        (("LocalPool", "LocalSpawnHandleOs"), ("LocalPool", "LocalSpawnHandle")),
+        (("TokioCt", "LocalSpawnHandleOs"), ("TokioCt", "LocalSpawnHandle")),
+        (("ThreadPool", "SpawnHandleOs"), ("ThreadPool", "SpawnHandle")),
+    ),
+}
 #: They differ in how a handle is made.
-ABORTABLE, ABORT, REMOTE = "Abortable", "the runtime's own abort", "remote_handle"
-HANDLES = (
-    Step(("TokioTp", "SpawnHandle"), TOKIO, JOINED, ABORTABLE),
-    Step(("AsyncStd", "SpawnHandle"), ASYNC_STD, JOINED, ABORTABLE),
-    Step(("TokioTp", "SpawnHandle, native abort"), TOKIO, JOINED, ABORT),
-    Step(("TokioCt", "LocalSpawnHandle, native abort"), LOCAL_SET, JOINED, ABORT),
-    Step(("LocalPool", "LocalSpawnHandle"), ("LocalPool", "LocalSpawn"), DROPPED, REMOTE),
-    Step(("TokioCt", "LocalSpawnHandle"), ("TokioCt", "LocalSpawn"), DROPPED, REMOTE),
-    Step(("ThreadPool", "SpawnHandle"), ("ThreadPool", "Spawn"), DROPPED, REMOTE),
-    Step(("TokioTp", "Spawn with remote_handle"), ("TokioTp", "Spawn"), DROPPED, REMOTE),
-)
+HANDLES = {
+    JOINED: (
+        (("TokioTp", "SpawnHandle"), TOKIO),
+        (("AsyncStd", "SpawnHandle"), ASYNC_STD),
+        (("TokioTp", "SpawnHandle, native abort"), TOKIO),
+        (("TokioCt", "LocalSpawnHandle, native abort"), LOCAL_SET),
+    ),
+    DROPPED: (
+        (("LocalPool", "LocalSpawnHandle"), ("LocalPool", "LocalSpawn")),
+        (("TokioCt", "LocalSpawnHandle"), ("TokioCt", "LocalSpawn")),
+        (("ThreadPool", "SpawnHandle"), ("ThreadPool", "Spawn")),
+        (("TokioTp", "Spawn with remote_handle"), ("TokioTp", "Spawn")),
+    ),
+}
 #: On one worker, where wall time is processor time.
-ALONE = (
-    Step(("TokioTp", "SpawnHandle"), TOKIO, ONE_WORKER, ABORTABLE),
-    Step(("AsyncStd", "SpawnHandle"), ASYNC_STD, ONE_WORKER, ABORTABLE),
-    Step(("TokioTp", "SpawnHandleOs"), ("TokioTp", "SpawnHandle"), ONE_WORKER, BOX),
-    Step(("AsyncStd", "SpawnHandleOs"), ("AsyncStd", "SpawnHandle"), ONE_WORKER, BOX),
-    Step(("ThreadPool", "SpawnHandleOs"), ("ThreadPool", "SpawnHandle"), ONE_WORKER, SECOND),
-)
+ALONE = {
+    ONE_WORKER: (
+        (("TokioTp", "SpawnHandle"), TOKIO),
+        (("AsyncStd", "SpawnHandle"), ASYNC_STD),
+        *((pool, base) for pool, base in BOXES[JOINED] if pool[0] in ("TokioTp", "AsyncStd", "ThreadPool")),
+    )
+}
 #: What the document compared: two programs under `JOINED`, one and the same under `DROPPED`.
 MIXED = (
     (("TokioTp", "Spawn"), TOKIO),
@@ -94,99 +88,88 @@ MIXED = (
     (("TokioCt", "LocalSpawnHandle"), ("TokioCt", "LocalSpawn")),
 )
 AS_PUBLISHED, ONE_PROGRAM = "two programs, as published", "one program"
-PROGRAMS = {
-    AS_PUBLISHED: tuple(Step(one, other, JOINED, AS_PUBLISHED) for one, other in MIXED),
-    ONE_PROGRAM: tuple(Step(one, other, DROPPED, ONE_PROGRAM) for one, other in MIXED),
-}
+PROGRAMS = {AS_PUBLISHED: {JOINED: MIXED}, ONE_PROGRAM: {DROPPED: MIXED}}
+#: Ways to spawn by load (the parameter), two by two.
+Chosen = dict[str, tuple[tuple[Row, Row], ...]]
 
 
-def compare(run: Run, measured: Measured, steps: Sequence[Step], root: Path | None = None) -> pl.DataFrame:
-    """One row for each of `steps` that was measured, in their order, with `label` and `what`; further columns as of `judged`."""
-    rows = [(number, *s.one, s.parameter, *s.other, s.parameter, s.label, s.what) for number, s in enumerate(steps)]
-    texts = dict.fromkeys((*KEY, *BASE_KEY, "label", "what"), pl.String)
-    pairs = pl.DataFrame(rows, schema={"number": pl.Int64} | texts, orient="row")
-    # A difference matters from the limit of the group on to which the first of the two belongs.
-    pairs = pairs.join(measured.pairs.select(*KEY, "group", "limit"), on=KEY)
-    return judged(run, measured, pairs, root).sort("number").drop("number")
+def compare(measured: Measured, chosen: Chosen, root: Path | None = None) -> pl.DataFrame:
+    """The `chosen` comparisons that were measured, in their order: columns as of `noted`, and `label` for a chart."""
+    pairs = [((*one, load), (*other, load)) for load, rows in chosen.items() for one, other in rows]
+    rows = measured.pick(pairs_frame(pairs))
+    label = [
+        f"{lines(*row[:2])}\n/ {row[2]}" for row in rows.select("bench", "variant", "baseline_variant").iter_rows()
+    ]
+    return noted(measured, rows.with_columns(pl.Series("label", label, pl.String)), root)
 
 
-def over_native(run: Run, measured: Measured, parameter: str, threads: str, root: Path | None = None) -> pl.DataFrame:
-    """Every layer beside the native row of its executor, the cheapest first; columns as of `judged`, and `label`.
+def over_native(measured: Measured, parameter: str, threads: str, root: Path | None = None) -> pl.DataFrame:
+    """Every layer beside the native row of its executor, the cheapest first; columns as of `noted`, and `label`.
 
     `threads` is where tasks run: `ONE_THREAD` or `THREADS`.
     """
-    layers = measured.pairs.filter(
-        ~pl.col("variant").str.starts_with(NATIVE), pl.col("group").str.starts_with(threads), parameter=parameter
+    layers = measured.comparisons.filter(
+        ~pl.col("variant").str.starts_with(NATIVE),
+        (pl.col("baseline_variant") == NATIVE) | pl.col("baseline_variant").is_in(PLAIN) & pl.col("bench").is_in(POOLS),
+        pl.col("group").str.starts_with(threads),
+        parameter=parameter,
+        baseline_parameter=parameter,
     )
     names = [lines(*row) for row in layers.select("bench", "variant").iter_rows()]
-    return judged(run, measured, layers.with_columns(pl.Series("label", names, pl.String)), root).sort("ratio")
+    return noted(measured, layers.with_columns(pl.Series("label", names, pl.String)), root).sort("ratio")
 
 
-def runtimes(run: Run, measured: Measured, parameter: str, root: Path | None = None) -> pl.DataFrame:
-    """Native rows of other executors beside the one they are compared with; columns as of `judged`, and `label`."""
-    rows = measured.pairs.filter(parameter=parameter, variant=NATIVE)
+def runtimes(measured: Measured, parameter: str, root: Path | None = None) -> pl.DataFrame:
+    """Native rows of other executors beside the one they are compared with; columns as of `noted`, and `label`."""
+    rows = measured.comparisons.filter(parameter=parameter, variant=NATIVE, baseline_parameter=parameter)
     label = pl.format("{}\n/ {}", "bench", "baseline_bench").str.replace(
         "tokio::Runtime (basic_scheduler)", "tokio", literal=True
     )
-    return judged(
-        run, measured, rows.with_columns(label=label.str.replace(r"/ tokio::Runtime$", "/ tokio")), root
-    ).sort("ratio")
+    return noted(measured, rows.with_columns(label=label.str.replace(r"/ tokio::Runtime$", "/ tokio")), root).sort(
+        "ratio"
+    )
 
 
-def judged(run: Run, measured: Measured, pairs: pl.DataFrame, root: Path | None = None) -> pl.DataFrame:
-    """What the first side of each pair costs beside the second.
+def noted(measured: Measured, rows: pl.DataFrame, root: Path | None = None) -> pl.DataFrame:
+    """Rows of the table of comparisons with what else was noted of the two sides.
 
-    `pairs` as from `Run.pairs`; further columns of it are kept. Added: ratio, low, high, q1, q3, rounds and verdict (null where the group's
-    controls do not hold) of the wall time; added_ns, added_low, added_high, the wall time added to one spawn; cpu_ratio, cpu_ratio_low,
-    cpu_ratio_high, cpu_ns, cpu_low, cpu_high, the same in processor time of all threads, null where it was not noted; published and published_ns,
-    the reported ratio and time added to one spawn, null where one of the two was not reported.
+    Added: cpu_ratio, cpu_ratio_low, cpu_ratio_high, cpu_ns, cpu_low, cpu_high, ratio and added time of one spawn in processor time of all
+    threads, null where it was not noted; published and published_ns, the reported ratio and time added to one spawn, null where one of the
+    two was not reported.
     """
-    wall = _costs(run, measured.trials, pairs, "")
-    cpu = (
-        _costs(run, _noted(run, measured), pairs, "cpu_").drop("q1", "q3", "rounds").rename({"cpu_added_ns": "cpu_ns"})
-    )
-    cpu = cpu.rename({"cpu_added_low": "cpu_low", "cpu_added_high": "cpu_high"})
-    found = pairs.join(wall, on=KEY).join(cpu, on=KEY, how="left").join(_reported(run, pairs, root), on=KEY, how="left")
-    return measured.judged(found)
+    units = measured.run.units(STUDY) if measured else None
+    cpu = paired(_processor_time(measured), rows.select(PAIR), units)
+    ratio = estimates(cpu, "ratio", PAIR).select(*PAIR, cpu_ratio="ratio", cpu_ratio_low="low", cpu_ratio_high="high")
+    added = estimates(cpu, "added_ns", PAIR).select(*PAIR, cpu_ns="added_ns", cpu_low="low", cpu_high="high")
+    for more in (ratio, added, _reported(measured, rows, root)):
+        rows = rows.join(more, on=PAIR, how="left", maintain_order="left")
+    return rows
 
 
-def _costs(run: Run, trials: pl.DataFrame, pairs: pl.DataFrame, prefix: str) -> pl.DataFrame:
-    """Key, ratio, low, high, q1, q3, rounds, added_ns, added_low, added_high; `prefix` before all but q1, q3 and rounds."""
-    found = paired_costs(trials, pairs, run.units(STUDY) if trials.height else None)
-    if not prefix:
-        return found
-    names = {"ratio": "cpu_ratio", "low": "cpu_ratio_low", "high": "cpu_ratio_high"}
-    return found.rename(names | {name: f"{prefix}{name}" for name in ("added_ns", "added_low", "added_high")})
-
-
-def _reported(run: Run, pairs: pl.DataFrame, root: Path | None) -> pl.DataFrame:
-    """Key, published, published_ns of the pairs whose two sides are in the published table."""
+def _reported(measured: Measured, rows: pl.DataFrame, root: Path | None) -> pl.DataFrame:
+    """The six columns of a pair, published, published_ns where the two sides are in the published table."""
     times = published_times(STUDY, root).select(*KEY, "ns")
-    base = times.select(*(pl.col(name).alias(f"baseline_{name}") for name in KEY), base_ns="ns")
-    both = pairs.select(*KEY, *BASE_KEY).join(times, on=KEY).join(base, on=BASE_KEY)
-    units = run.units(STUDY) if STUDY in run.info.studies else both.select(*KEY, units=pl.lit(1))
+    base = times.select(*(pl.col(name).alias(base) for name, base in zip(KEY, BASE_KEY, strict=True)), base_ns="ns")
+    both = rows.select(PAIR).join(times, on=KEY).join(base, on=BASE_KEY)
+    units = measured.run.units(STUDY) if measured else both.select(*KEY, units=pl.lit(1))
     difference = (pl.col("ns") - pl.col("base_ns")) / pl.col("units")
-    return both.join(units, on=KEY).select(*KEY, published=pl.col("ns") / pl.col("base_ns"), published_ns=difference)
+    return both.join(units, on=KEY).select(*PAIR, published=pl.col("ns") / pl.col("base_ns"), published_ns=difference)
 
 
-def per_spawn(run: Run, measured: Measured, parameters: Sequence[str]) -> pl.DataFrame:
+def per_spawn(measured: Measured, parameters: Sequence[str]) -> pl.DataFrame:
     """Wall time of one spawn with all that belongs to it: key, ns, low, high, q1, q3, rounds; controls are left out."""
-    return estimates(_per_spawn(run, measured, parameters), "ns")
+    trials = measured.trials.filter(pl.col("parameter").is_in(parameters), ~pl.col("variant").str.ends_with(CONTROL))
+    return estimates(per_unit(trials, measured.run.units(STUDY)) if measured else trials, "ns")
 
 
-def beside_parameter(run: Run, measured: Measured, parameters: Sequence[str], other: str) -> pl.DataFrame:
-    """The time of one spawn with each of `parameters` over that of the same layer with `other`: as `estimates` of ratios."""
-    spawns = _per_spawn(run, measured, [*parameters, other])
-    return estimates(beside_itself(spawns, parameters, other))
-
-
-def _per_spawn(run: Run, measured: Measured, parameters: Sequence[str]) -> pl.DataFrame:
-    if not measured:
-        return measured.trials
-    trials = measured.trials.filter(
-        pl.col("parameter").is_in(parameters), ~pl.col("variant").is_in(run.study(STUDY).controls)
+def beside_parameter(measured: Measured, parameters: Sequence[str], other: str) -> pl.DataFrame:
+    """One spawn with each of `parameters` beside one of the same layer with `other`: rows of the table of comparisons."""
+    return measured.comparisons.filter(
+        pl.col("parameter").is_in(parameters),
+        pl.col("bench") == pl.col("baseline_bench"),
+        pl.col("variant") == pl.col("baseline_variant"),
+        baseline_parameter=other,
     )
-    return per_unit(trials, run.units(STUDY))
 
 
 def allocations(run: Run, parameter: str) -> pl.DataFrame:
@@ -196,16 +179,14 @@ def allocations(run: Run, parameter: str) -> pl.DataFrame:
     return mine.select(*KEY, value=pl.col("value") / pl.col("units")).sort("value", *KEY)
 
 
-def processors_in_use(run: Run, measured: Measured, parameter: str) -> pl.DataFrame:
+def processors_in_use(measured: Measured, parameter: str) -> pl.DataFrame:
     """Processor time over wall time of native rows with worker threads: key, value, low, high, q1, q3, rounds."""
-    threaded = run.counts(STUDY).filter(counter="workers") if measured else measured.trials
+    threaded = measured.run.counts(STUDY).filter(counter="workers") if measured else measured.trials
     wall = measured.trials.filter(variant=NATIVE, parameter=parameter).join(threaded.select(KEY), on=KEY, how="semi")
-    rows = wall.join(_noted(run, measured).select(*KEY, "round", cpu_ns="ns"), on=[*KEY, "round"])
+    rows = wall.join(_processor_time(measured).select(*KEY, "round", cpu_ns="ns"), on=[*KEY, "round"])
     return estimates(rows.with_columns(value=pl.col("cpu_ns") / pl.col("ns")), "value")
 
 
-def _noted(run: Run, measured: Measured) -> pl.DataFrame:
+def _processor_time(measured: Measured) -> pl.DataFrame:
     """Trials of processor time instead of wall time, in `ns`."""
-    if not measured:
-        return measured.trials
-    return trial_values(run, STUDY, CPU).rename({"value": "ns"})
+    return trial_values(measured.run, STUDY, CPU).rename({"value": "ns"}) if measured else measured.trials

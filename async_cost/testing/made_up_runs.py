@@ -18,8 +18,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from async_cost.runs.comparisons import BASE_KEY, KEY
-from async_cost.statistics.estimate import TOTALS
+from async_cost.runs.comparisons import KEY, SCHEMA, with_later
+from async_cost.statistics.trials import TOTALS
 
 OFF, ON = "syscalls=off", "syscalls=on"
 BASELINE = "manual"
@@ -119,9 +119,9 @@ Key = tuple[str, str, str]
 class Study:
     """The truth of a study with any name, by key (bench, variant, parameter).
 
-    `times` are nanoseconds for one iteration. `comparisons` are (key, baseline, group); None declares none, and then every key is compared
-    with `baseline` at its parameter. `metrics` are the true values of a metric, for one iteration where it is one of
-    `estimate.TOTALS`. `samples` are those of keys that have fewer than the others; `failed` are the rounds for which a failed key lasted.
+    `times` are nanoseconds for one iteration. `comparisons` are (key, baseline, group); without any, every key is compared with `baseline` at its
+    parameter. What a real study of that name declares is compared as well, where both keys are there. `metrics` are the true values of a metric, for one iteration where it is one of
+    `trials.TOTALS`. `samples` are those of keys that have fewer than the others; `failed` are the rounds for which a failed key lasted.
     """
 
     times: Mapping[Key, float]
@@ -197,7 +197,7 @@ def make_run(
         _write(folder / f"{study}.counts.csv", _rows(study, made.counts), compress)
         if made.metrics:
             _write(folder / f"{study}.metrics.csv", _metrics(time, made.metrics, noise, rng), compress)
-        info["studies"][study] = _study_info(rounds, samples, seed + number, made)
+        info["studies"][study] = _study_info(study, rounds, samples, seed + number, made)
     for field_name, value in (changes or {}).items():
         _replace(info, field_name.split("."), value)
     (folder / "run.json").write_text(json.dumps(info, indent=2) + "\n", encoding="utf-8")
@@ -355,7 +355,7 @@ def _ladder_counts(times: Iterable[tuple[str, str]]) -> dict[tuple[str, str], di
 def _info(machine: str, name: str, profile: str, seed: int) -> dict:
     """run.json of a machine that does not exist, without its studies."""
     return {
-        "schema_version": 1,
+        "schema_version": 2,
         "run_id": f"{machine}/{name}",
         "origin": "notebook",
         "profile": profile,
@@ -393,12 +393,8 @@ def _info(machine: str, name: str, profile: str, seed: int) -> dict:
     }
 
 
-def _study_info(rounds: int, samples: int, seed: int, made: Study) -> dict:
+def _study_info(study: str, rounds: int, samples: int, seed: int, made: Study) -> dict:
     """One study in run.json: complete, and on a quiet machine."""
-    declared = [
-        dict(zip((*KEY, *BASE_KEY, "group"), (*key, *baseline, group), strict=True))
-        for key, baseline, group in made.comparisons or ()
-    ]
     return {
         "state": "complete",
         "baseline": made.baseline,
@@ -416,7 +412,21 @@ def _study_info(rounds: int, samples: int, seed: int, made: Study) -> dict:
         "steal_before_ms": 0,
         "steal_after_ms": 0,
         "failed": [dict(zip(KEY, key, strict=True)) | {"error": "made-up failure"} for key in made.failed],
-    } | ({} if made.comparisons is None else {"comparisons": declared, "groups": dict(made.groups)})
+        "comparisons": _declared(study, made).drop("limit", "control").to_dicts(),
+        "groups": dict(made.groups),
+    }
+
+
+def _declared(study: str, made: Study) -> pl.DataFrame:
+    """The comparisons of a made-up study, as from `runs.comparisons.declared`."""
+    base = {key[2]: key for key in made.times if key[1] == made.baseline}
+    default = [(key, base[key[2]], "") for key in made.times if key[1] != made.baseline and key[2] in base]
+    rows = [
+        (*key, *baseline, group, "made up", "iteration", made.groups[group], key[1] in made.controls)
+        for key, baseline, group in (default if made.comparisons is None else made.comparisons)
+    ]
+    keys = pl.DataFrame(list(made.times), schema=dict.fromkeys(KEY, pl.String), orient="row")
+    return with_later(pl.DataFrame(rows, schema=SCHEMA, orient="row"), study, made.groups, keys)
 
 
 def _replace(document: dict, names: list[str], value: object) -> None:

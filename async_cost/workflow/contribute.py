@@ -22,9 +22,10 @@ from async_cost.errors import DataError
 from async_cost.fleet.fleet import read_fleet
 from async_cost.fleet.hardware import headlines, one_of_each
 from async_cost.paths import runs_root, shown
+from async_cost.report.belief import origin, remarks
 from async_cost.runs.record import check_clock
 from async_cost.runs.run import Run, find_runs, load_run
-from async_cost.statistics.trust import origin, trust
+from async_cost.statistics.measured import Measured
 
 #: Bytes that a contributed run may take. The repository keeps every run for ever.
 LIMIT_BYTES = 3_000_000
@@ -50,7 +51,7 @@ def _place(run: Run, runs: Path) -> Iterator[str]:
 
 def _evidence(run: Run) -> Iterator[str]:
     for study in run.info.studies:
-        for reason in trust(run, study).reasons:
+        for reason in Measured.of(run, study).trust.reasons:
             yield f"{study} is no evidence: {words.plain(reason)}; measure again on a quieter machine"
 
 
@@ -119,7 +120,7 @@ def preview(run: Run, files: list[Path]) -> str:
     ]
     studies = [
         f"{words.code(study)}: {words.counted(run.study(study).rounds, 'round')}, controls hold. "
-        + " ".join(trust(run, study).remarks)
+        + " ".join(remarks(run, study))
         for study in run.info.studies
     ]
     listed = [f"{words.code(file.name)}, {file.stat().st_size / 1000:,.0f} kB" for file in files]

@@ -1,17 +1,21 @@
-"""The estimates find the truth of made-up runs: under drift, reversed, absent; and intervals hold it as often as they say."""
+"""The statistics find the truth of made-up runs: under drift, reversed, absent; and intervals hold it as often as they say."""
 
 import time
 
 import numpy as np
 import polars as pl
 import pytest
+from scipy import stats
 
-from async_cost.runs.run import KEY, load_run
-from async_cost.statistics import estimate
-from async_cost.statistics import trust as trust_module
-from async_cost.statistics.estimate import between, estimates, paired_ratios, trial_times
-from async_cost.statistics.trust import trust
-from async_cost.statistics.verdict import Verdict, verdict, with_verdicts
+from async_cost.report.belief import remarks
+from async_cost.runs.comparisons import BASE_KEY, KEY
+from async_cost.runs.run import load_run
+from async_cost.statistics import disturbance, interval, judge, ratios, sequential
+from async_cost.statistics.interval import estimates, ranks
+from async_cost.statistics.judge import Trust, Verdict, verdict_column
+from async_cost.statistics.measured import Measured
+from async_cost.statistics.ratios import between, paired
+from async_cost.statistics.trials import above_floor, trial_times
 from async_cost.testing.made_up_runs import (
     ALL,
     FLOOR,
@@ -33,9 +37,15 @@ def trials_of(run) -> pl.DataFrame:
     return trial_times(load_run(run).time(STUDY))
 
 
+def beside(trials: pl.DataFrame, baseline: str) -> pl.DataFrame:
+    """Every variant beside `baseline`, as `paired`."""
+    others = [name for name in trials["variant"].unique().sort() if name != baseline]
+    return pl.concat(between(trials, name, baseline) for name in others)
+
+
 def measured(run) -> dict[tuple[str, str], dict]:
-    """Estimate of each variant and parameter, as rows."""
-    rows = estimates(paired_ratios(trials_of(run), "manual")).iter_rows(named=True)
+    """The comparisons with `manual` by variant and parameter, as rows of the table."""
+    rows = Measured.of(load_run(run), STUDY).comparisons.filter(baseline_variant="manual").iter_rows(named=True)
     return {(row["variant"], row["parameter"]): row for row in rows}
 
 
@@ -56,8 +66,8 @@ def test_times_from_different_moments_would_miss_it(tmp_path):
     """Why ratios are paired: without pairing, the same drifting run is many times as uncertain."""
     trials = trials_of(make_run(tmp_path, drift=2.4, rounds=60, work=False))
     unpaired = trials.filter(variant="nonbox", parameter=OFF)["ns"]
-    paired = paired_ratios(trials, "manual").filter(variant="nonbox", parameter=OFF)["ratio"]
-    assert unpaired.std() / unpaired.mean() > 5 * paired.std() / paired.mean()
+    together = between(trials, "nonbox", "manual").filter(parameter=OFF)["ratio"]
+    assert unpaired.std() / unpaired.mean() > 5 * together.std() / together.mean()
 
 
 def test_intervals_hold_the_truth_about_as_often_as_they_say():
@@ -75,6 +85,28 @@ def test_intervals_hold_the_truth_about_as_often_as_they_say():
     assert 0.91 <= share <= 0.98, f"{share:.1%} of the intervals hold the truth"
 
 
+@pytest.mark.parametrize("confidence", [0.5, 0.9, 0.95, 0.999])
+def test_the_ranks_of_an_interval_are_the_narrowest_that_hold_the_median_often_enough(confidence):
+    def held(low: int, high: int, rounds: int) -> float:
+        below = stats.binom(rounds, 0.5)
+        return below.cdf(high) - below.cdf(low)
+
+    for rounds in (12, 40, 121):
+        low, high = ranks(rounds, confidence)
+        assert low == rounds - 1 - high, "as far from both ends"
+        assert held(low, high, rounds) >= confidence
+        assert held(low + 1, high - 1, rounds) < confidence
+
+
+def test_the_interval_of_a_ratio_turned_round_is_the_interval_turned_round():
+    trials = simple_trials(a=[10, 11, 12, 13, 14, 15, 16], b=[20, 25, 23, 22, 21, 26, 24])
+    one, other = (
+        estimates(between(trials, *pair), "log_ratio").row(0, named=True) for pair in (("a", "b"), ("b", "a"))
+    )
+    turned = [-other[name] for name in ("log_ratio", "high", "low")]
+    assert [one[name] for name in ("log_ratio", "low", "high")] == pytest.approx(turned, rel=1e-12)
+
+
 def test_a_thorough_run_is_estimated_in_seconds():
     rng = np.random.default_rng(1)
     ratios = pl.DataFrame({"variant": np.repeat(np.arange(35), 400), "round": np.tile(np.arange(400), 35)})
@@ -86,9 +118,9 @@ def test_a_thorough_run_is_estimated_in_seconds():
 
 def test_measuring_one_after_the_other_may_say_anything(tmp_path):
     trials = trials_of(make_run(tmp_path, drift=2.4, rounds=60, work=False))
-    low, high = estimate.unpaired_range(trials, "nonbox", "manual", OFF)
+    low, high = sequential.unpaired_range(trials, "nonbox", "manual", OFF)
     assert low < 0.6 * ZERO_COST["nonbox", OFF] < 1.7 * ZERO_COST["nonbox", OFF] < high
-    assert estimate.unpaired_range(trials, "nonbox", "absent", OFF) is None
+    assert sequential.unpaired_range(trials, "nonbox", "absent", OFF) is None
 
 
 # -- the steps on the way --------------------------------------------------------------------------------
@@ -109,9 +141,10 @@ def simple_trials(**ns: list[float]) -> pl.DataFrame:
 
 
 def test_a_ratio_is_taken_within_its_round():
-    ratios = paired_ratios(simple_trials(manual=[10, 100], nonbox=[20, 200]), "manual")
-    assert ratios["ratio"].to_list() == [2.0, 2.0]
-    assert ratios["difference_ns"].to_list() == [10.0, 100.0]
+    found = beside(simple_trials(manual=[10, 100], nonbox=[20, 200]), "manual")
+    assert found["ratio"].to_list() == [2.0, 2.0]
+    assert found["log_ratio"].to_list() == pytest.approx([np.log(2), np.log(2)])
+    assert found["added_ns"].to_list() == [10.0, 100.0]
 
 
 def test_any_two_variants_can_be_compared():
@@ -129,66 +162,80 @@ def test_parameters_are_never_mixed(tmp_path):
 def test_an_ambiguous_baseline_is_refused():
     trials = simple_trials(manual=[10, 10], nonbox=[20, 20])
     doubled = pl.concat([trials, trials.with_columns(bench=pl.lit("other"))])
-    with pytest.raises(ValueError, match="ambiguous"):
-        paired_ratios(doubled, "manual")
-    by_task = trials.with_columns(bench=pl.lit("task"))
-    two_tasks = pl.concat([by_task, by_task.with_columns(bench=pl.lit("other task"))])
-    assert paired_ratios(two_tasks, "manual", within=["bench", "parameter"]).height == 4
+    with pytest.raises(ValueError, match="several benches"):
+        between(doubled, "nonbox", "manual")
 
 
-def test_a_missing_baseline_is_refused():
-    with pytest.raises(ValueError, match="no trial of the baseline"):
-        paired_ratios(simple_trials(nonbox=[1, 2]), "manual")
+def test_a_key_may_be_compared_with_several_others_and_each_pair_is_by_itself():
+    trials = simple_trials(a=[10, 10], b=[20, 20], c=[40, 40])
+    pairs = pl.DataFrame(
+        [("c", "c", "p", "a", "a", "p"), ("c", "c", "p", "b", "b", "p")], schema=[*KEY, *BASE_KEY], orient="row"
+    )
+    found = paired(trials, pairs)
+    assert found.filter(baseline_variant="a")["ratio"].to_list() == [4.0, 4.0]
+    assert found.filter(baseline_variant="b")["ratio"].to_list() == [2.0, 2.0]
+
+
+def test_times_are_those_of_a_unit_of_work_where_both_sides_count_it():
+    trials = simple_trials(few=[10, 10], many=[100, 100])
+    pairs = pl.DataFrame([("many", "many", "p", "few", "few", "p")], schema=[*KEY, *BASE_KEY], orient="row")
+    units = pl.DataFrame({"bench": ["few", "many"], "variant": ["few", "many"], "parameter": "p", "units": [1, 20]})
+    found = paired(trials, pairs, units)
+    assert (found["ratio"][0], found["added_ns"][0]) == (0.5, -5.0)
+    assert paired(trials, pairs, units.head(1))["ratio"][0] == 10.0, "one side alone does not say what a unit is"
+
+
+def test_a_missing_side_gives_no_comparison():
+    assert between(simple_trials(nonbox=[1, 2]), "nonbox", "manual").is_empty()
 
 
 def test_one_round_has_no_interval():
     with pytest.raises(ValueError, match="two rounds"):
-        estimates(paired_ratios(simple_trials(manual=[1], nonbox=[2]), "manual"))
+        estimates(beside(simple_trials(manual=[1], nonbox=[2]), "manual"))
 
 
 def test_an_interval_does_not_depend_on_what_else_is_asked_or_in_which_order(tmp_path):
-    ratios = paired_ratios(trials_of(make_run(tmp_path, rounds=30, work=False)), "manual")
-    shuffled = ratios.sample(fraction=1, shuffle=True, seed=1)
+    found = beside(trials_of(make_run(tmp_path, rounds=30, work=False)), "manual")
+    shuffled = found.sample(fraction=1, shuffle=True, seed=1)
     alone = estimates(shuffled.filter(variant="box", parameter=OFF))
-    assert alone.equals(estimates(ratios).filter(variant="box", parameter=OFF))
+    assert alone.equals(estimates(found).filter(variant="box", parameter=OFF))
 
 
 def test_variants_with_fewer_rounds_are_estimated_from_theirs():
-    ratios = paired_ratios(simple_trials(manual=[10, 10, 10], nonbox=[20, 20, 20], box=[30, 30]), "manual")
-    assert dict(estimates(ratios).select("variant", "rounds").rows()) == {"nonbox": 3, "box": 2}
+    found = beside(simple_trials(manual=[10, 10, 10], nonbox=[20, 20, 20], box=[30, 30]), "manual")
+    assert dict(estimates(found).select("variant", "rounds").rows()) == {"nonbox": 3, "box": 2}
 
 
 def test_quartiles_enclose_the_middle_half():
-    row = estimates(paired_ratios(simple_trials(manual=[1] * 5, x=[1, 2, 3, 4, 5]), "manual")).row(0, named=True)
+    row = estimates(beside(simple_trials(manual=[1] * 5, x=[1, 2, 3, 4, 5]), "manual")).row(0, named=True)
     assert (row["q1"], row["ratio"], row["q3"]) == (2, 3, 4)
 
 
 def test_added_time_is_for_one_request(tmp_path):
-    ratios = paired_ratios(trials_of(make_run(tmp_path, {("nonbox", OFF): 3.0}, rounds=60, work=False)), "manual")
-    row = estimate.added_time(ratios, REQUESTS).filter(variant="nonbox").row(0, named=True)
-    assert row["low"] < 2 * 26_000 / REQUESTS < row["high"]
+    row = measured(make_run(tmp_path, {("nonbox", OFF): 3.0}, rounds=60, work=False))["nonbox", OFF]
+    assert row["added_low"] < 2 * 26_000 / REQUESTS < row["added_high"]
 
 
 def test_a_floor_is_taken_off_within_its_round(tmp_path):
     truth = {("async", ALL): 1.1, (FLOOR, ALL): 0.8}
     folder = make_run(tmp_path, sockets=truth, drift=2.4, rounds=60, work=False, noise=0.005)
-    trials = estimate.trial_times(load_run(folder).time("zero-cost-sockets"))
-    above = estimate.above_floor(trials, FLOOR)
+    trials = trial_times(load_run(folder).time("zero-cost-sockets"))
+    above = above_floor(trials, FLOOR)
     assert set(above["parameter"]) == {ALL} and FLOOR not in above["variant"]
-    row = estimates(estimate.between(above, "async", "manual")).row(0, named=True)
+    row = estimates(between(above, "async", "manual")).row(0, named=True)
     assert row["low"] < 0.3 / 0.2 < row["high"]
 
 
 def test_own_work_is_found_from_the_difference_that_it_makes(tmp_path):
     trials = trials_of(make_run(tmp_path, rounds=60, noise=0.005))
     for steps in WORK_STEPS[1:]:
-        extra = estimate.across_parameters(trials, "manual", f"{OFF} work={steps}", OFF)
-        row = estimate.added_time(extra, REQUESTS).row(0, named=True)
+        extra = ratios.across_parameters(trials, "manual", f"{OFF} work={steps}", OFF)
+        row = interval.added_time(extra, REQUESTS).row(0, named=True)
         assert row["added_ns"] == pytest.approx(steps * STEP_NS, rel=0.03)
 
 
 def test_drift_is_shown_for_each_round(tmp_path):
-    rows = estimate.drift(trials_of(make_run(tmp_path, drift=2.4, rounds=60, work=False)), "manual")
+    rows = disturbance.drift(trials_of(make_run(tmp_path, drift=2.4, rounds=60, work=False)), "manual")
     off = rows.filter(parameter=OFF)
     assert off.height == 60
     assert off["relative"].max() / off["relative"].min() == pytest.approx(2.4, rel=0.1)
@@ -209,26 +256,23 @@ def test_drift_is_shown_for_each_round(tmp_path):
         (0.5, 2.0, Verdict.UNDECIDED),
     ],
 )
-def test_the_interval_decides_the_word(tmp_path, low, high, word):
-    assert verdict(low, high) == word
-    judged = trust(load_run(make_run(tmp_path, {}, controls={OFF: 1}, rounds=60, work=False, noise=0.005)), STUDY)
-    assert judged.trusted
-    frame = with_verdicts(pl.DataFrame({"low": [low], "high": [high]}), judged)
-    assert frame["verdict"].to_list() == [word.value]
+def test_the_interval_decides_the_word(low, high, word):
+    frame = pl.DataFrame({"low": [low], "high": [high]})
+    assert frame.select(verdict_column(True))["verdict"].to_list() == [word.value]
+    assert frame.select(verdict_column(False))["verdict"].to_list() == [None]
 
 
 @pytest.mark.parametrize(("ratio", "word"), [(1.05, "slower"), (0.95, "faster"), (1.0, "same"), (1.01, "undecided")])
 def test_a_made_up_truth_provokes_its_verdict(tmp_path, ratio, word):
     run = make_run(tmp_path, {("nonbox", OFF): ratio}, controls={OFF: 1}, rounds=120, noise=0.01, work=False)
-    frame = with_verdicts(estimates(paired_ratios(trials_of(run), "manual")), trust(load_run(run), STUDY))
-    assert frame.filter(variant="nonbox")["verdict"].to_list() == [word]
+    assert measured(run)["nonbox", OFF]["verdict"] == word
 
 
 # -- trust ------------------------------------------------------------------------------------------------
 
 
-def judged(tmp_path, **how):
-    return trust(load_run(make_run(tmp_path, {("nonbox", OFF): 3.0}, work=False, **how)), STUDY)
+def judged(tmp_path, **how) -> Trust:
+    return Measured.of(load_run(make_run(tmp_path, {("nonbox", OFF): 3.0}, work=False, **how)), STUDY).trust
 
 
 def test_an_honest_run_is_trusted(tmp_path):
@@ -246,9 +290,10 @@ def test_a_control_that_misses_1_ends_all_trust(tmp_path):
 
 
 def test_a_control_that_reaches_too_far_to_one_side_ends_all_trust():
-    control = {"variant": "manual (A/A)", "parameter": "syscalls=off", "low": 0.985, "high": 1.004}
-    assert trust_module._control_reasons(control, limit=0.01)
-    assert not trust_module._control_reasons(control | {"low": 0.995}, limit=0.01)
+    control = {"bench": "b", "variant": "manual (A/A)", "parameter": OFF, "group": "", "limit": 0.01, "control": True}
+    for low, trusted in ((0.985, False), (0.995, True)):
+        rows = pl.DataFrame([control | {"ratio": 1.0, "low": low, "high": 1.004}])
+        assert judge.judged(rows, "standard")["doubt"].is_null()[0] == trusted
 
 
 def test_a_control_that_is_too_wide_ends_all_trust(tmp_path):
@@ -264,18 +309,19 @@ def test_a_quick_run_is_never_evidence(tmp_path):
 
 
 def test_a_run_without_control_is_not_trusted(tmp_path):
-    found = judged(tmp_path, controls={}, changes={"studies.zero-cost.controls": []})
+    found = judged(tmp_path, controls={})
     assert found.reasons == ("the run has no A/A control",)
 
 
 def test_a_control_that_was_not_measured_is_not_trusted(tmp_path):
-    found = judged(tmp_path, controls={})
+    found = judged(tmp_path, failed=[("manual (A/A)", ON)])
     assert "was not measured" in found.reasons[0]
 
 
 def test_without_trust_there_is_no_verdict(tmp_path):
     run = make_run(tmp_path, controls={OFF: 1.05, ON: 1.05}, work=False)
-    frame = with_verdicts(estimates(paired_ratios(trials_of(run), "manual")), trust(load_run(run), STUDY))
+    frame = Measured.of(load_run(run), STUDY).comparisons
+    assert frame.height > 10
     assert frame["verdict"].null_count() == frame.height
 
 
@@ -287,9 +333,9 @@ def test_disturbances_are_remarked_but_do_not_end_trust(tmp_path):
         "machine.virtualisation": "kvm <b>",
         "git": {"revision": "0123abc", "clean": False},
     }
-    found = judged(tmp_path, changes=changes, failed=[("nonbox", OFF)])
-    text = " ".join(found.remarks)
-    assert found.trusted
+    run = load_run(make_run(tmp_path, {("nonbox", OFF): 3.0}, work=False, changes=changes, failed=[("nonbox", OFF)]))
+    text = " ".join(remarks(run, STUDY))
+    assert Measured.of(run, STUDY).trust.trusted
     for word in (f"10.0{PERCENT}", "load 1.90", "kvm", "in no revision", "made-up failure"):
         assert word in text
     assert "<b>" not in text
@@ -298,12 +344,12 @@ def test_disturbances_are_remarked_but_do_not_end_trust(tmp_path):
 def test_the_break_of_a_resumed_run_is_not_taken_for_measuring_or_steal(tmp_path):
     changes = {"studies.zero-cost.resumed": 1, "studies.zero-cost.steal_after_ms": 120_000}
     run = make_run(tmp_path, {("nonbox", OFF): 3.0}, work=False, changes=changes)
-    remarks = " ".join(trust(load_run(run), STUDY).remarks)
-    assert "resumed once" in remarks
-    assert "steal" not in remarks
+    told = " ".join(remarks(load_run(run), STUDY))
+    assert "resumed once" in told
+    assert "steal" not in told
 
 
 def test_key_columns_lead_every_frame(tmp_path):
     trials = trials_of(make_run(tmp_path, rounds=3, work=False))
-    for frame in (trials, paired_ratios(trials, "manual"), estimates(paired_ratios(trials, "manual"))):
+    for frame in (trials, beside(trials, "manual"), estimates(beside(trials, "manual"))):
         assert tuple(frame.columns[:3]) == KEY

@@ -1,13 +1,14 @@
-"""What is compared with what: as run.json declares it, or, in runs that declare nothing, everything with the study's baseline."""
+"""What is compared with what: as run.json declares it, and, in runs of version 1, what their studies declare besides."""
 
 import json
 import shutil
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from async_cost.errors import DataError
-from async_cost.runs.comparisons import BASE_KEY, KEY
+from async_cost.runs.comparisons import KEY, PAIR, of_today
 from async_cost.runs.run import load_run
 from async_cost.testing.made_up_runs import OFF, ON, make_run
 
@@ -20,7 +21,11 @@ def key(variant: str, parameter: str = OFF) -> dict[str, str]:
 
 
 def comparison(one: dict[str, str], other: dict[str, str], group: str = "") -> dict[str, str]:
-    return one | {f"baseline_{name}": value for name, value in other.items()} | {"group": group}
+    return (
+        one
+        | {f"baseline_{name}": value for name, value in other.items()}
+        | {"group": group, "change": "made up", "unit": "request"}
+    )
 
 
 #: A control, and a variant that is compared with itself under another load.
@@ -56,19 +61,28 @@ def refused(run: Path) -> DataError:
     return caught.value
 
 
-def test_without_declared_comparisons_every_variant_is_compared_with_the_baseline_at_its_parameter(run):
-    pairs = load_run(run).pairs(STUDY)
-    assert set(pairs.select("variant", "parameter").rows()) == {
-        (variant, parameter) for variant in ("manual (A/A)", "nonbox") for parameter in (OFF, ON)
-    }
-    assert pairs["baseline_variant"].unique().to_list() == ["manual"]
-    assert pairs["parameter"].equals(pairs["baseline_parameter"])
-    assert pairs.select("group", "limit").unique().rows() == [("", 0.01)]
+def test_a_run_of_version_1_is_compared_as_its_study_declares_today(whole, run):
+    document = json.loads((run / "run.json").read_text())
+    document["schema_version"] = 1
+    own = [row | {"group": "loads"} for row in DECLARED[:1]]
+    short = [{name: row[name] for name in (*PAIR, "group")} for row in own]
+    document["studies"][STUDY] |= {"comparisons": short, "groups": GROUPS}
+    (run / "run.json").write_text(json.dumps(document))
+    pairs = load_run(run).comparisons(STUDY)
+    here = of_today().filter(study=STUDY).join(load_run(run).time(STUDY).select(KEY).unique(), on=KEY, how="semi")
+    here = here.filter(pl.col("baseline_variant").is_in(["manual", "nonbox"]))
+    added = pairs.filter(~pl.col("control"))
+    assert added.select(*PAIR, "change", "unit").rows() == here.select(*PAIR, "change", "unit").rows() != []
+    of_manual = added.filter(baseline_variant="manual", parameter=OFF)
+    assert of_manual["group"].unique().to_list() == ["loads"], "the group that the run gave to the baseline"
+    assert added.filter(parameter=ON)["group"].unique().to_list() == [""], "the group of today"
+    assert pairs.filter("control")["group"].to_list() == ["loads"]
 
 
 def test_declared_comparisons_are_read_as_they_are(run):
-    pairs = load_run(declare(run, DECLARED)).pairs(STUDY)
-    assert pairs.select(*KEY, *BASE_KEY, "group").to_dicts() == DECLARED
+    pairs = load_run(declare(run, DECLARED)).comparisons(STUDY)
+    assert pairs.select(*PAIR, "group", "change", "unit").to_dicts() == DECLARED
+    assert pairs["control"].to_list() == [True, False, True]
     assert pairs["limit"].to_list() == [0.01, 0.05, 0.05]
 
 
@@ -81,7 +95,7 @@ def test_declared_comparisons_are_read_as_they_are(run):
         ([comparison(key("box"), key("manual"))], None, "'box / box / syscalls=off', which was neither"),
         ([comparison(key("nonbox"), key("other"))], None, "'other / other / syscalls=off', which was neither"),
         (DECLARED, GROUPS | {"loads": 0}, "no share between 0 and 1"),
-        (None, {"loads": 0.05}, "no group ''"),
+        (None, {"loads": 0.05}, "Expected a list, got null"),
     ],
 )
 def test_comparisons_that_cannot_be_are_refused(run, comparisons, groups, says):
@@ -95,24 +109,9 @@ def test_a_round_without_the_declared_baseline_is_refused(run):
     assert refused(declare(run, DECLARED)).problem == f"round 1 has no baseline 'nonbox' for parameter '{OFF}'"
 
 
-def test_a_baseline_of_two_benches_must_be_declared(run):
-    time = run / f"{STUDY}.time.csv"
-    lines = time.read_text().splitlines()
-    time.write_text(
-        "\n".join(
-            [
-                *lines,
-                *(
-                    line.replace(",manual,manual,", ",other,manual,")
-                    for line in lines[1:]
-                    if f",manual,manual,{OFF}," in line
-                ),
-            ]
-        )
-        + "\n"
-    )
-    assert "several benches" in refused(run).problem
-    assert load_run(declare(run, DECLARED)).pairs(STUDY).height == 3
+def test_a_key_may_be_compared_with_several_others(run):
+    both = [*DECLARED, comparison(key("nonbox", ON), key("manual", ON), "loads")]
+    assert load_run(declare(run, both)).comparisons(STUDY).height == len(both)
 
 
 def test_samples_may_differ_by_key_but_not_within_one(run):

@@ -1,0 +1,72 @@
+"""What a page says of the run that it reads: which one it is, how far it may be believed, and what disturbed it. Markdown, words of the run escaped."""
+
+from collections.abc import Mapping
+
+from async_cost import words
+from async_cost.runs.run import Run
+from async_cost.statistics.disturbance import steal_share
+from async_cost.statistics.judge import Trust
+
+#: Share of the machine's time taken by other guests from which on it is worth a remark.
+STEAL_SHARE = 0.01
+#: Processes waiting for a core before the run began, for each core, from which on it is worth a remark.
+BUSY_LOAD = 0.5
+
+
+def origin(run: Run, study: str) -> str:
+    """Which run this is: id, profile, rounds, machine and compiler, as one sentence in Markdown."""
+    details, machine = run.study(study), run.info.machine
+    cores = "cores" if machine.logical_cores is None else words.counted(machine.logical_cores, "logical core")
+    how = {"notebook": "measured from the notebook", "native": "measured by cargo bench"}[run.info.origin]
+    measured = words.counted(details.rounds, "round")
+    # The time between start and end of a resumed measurement includes the break.
+    if details.ended and not details.resumed:
+        measured += f" in {words.duration(words.seconds_between(details.started, details.ended))}"
+    return (
+        f"Run {words.code(run.info.run_id)}, profile {run.info.profile}, {how}: {measured}, "
+        f"on {words.escape(machine.cpu or 'an unknown processor')}, {cores}, "
+        f"{words.escape(machine.kernel or 'unknown kernel')}, {words.escape(run.info.toolchain.rustc or 'unknown compiler')}."
+    )
+
+
+def remarks(run: Run, study: str) -> list[str]:
+    """What the records say about disturbances, failures and gaps, as sentences."""
+    details, machine = run.study(study), run.info.machine
+    found = []
+    if (share := steal_share(run, study)) is not None and share >= STEAL_SHARE:
+        found.append(f"Other guests of the host took {words.percent(share)} of the processor time (steal).")
+    if details.load_before and machine.logical_cores and details.load_before[0] / machine.logical_cores > BUSY_LOAD:
+        found.append(f"The machine was not idle before the run: load {words.number(details.load_before[0])}.")
+    if details.resumed:
+        times = "once" if details.resumed == 1 else words.counted(details.resumed, "time")
+        found.append(f"The measurement was interrupted and resumed {times}.")
+    if machine.virtualisation not in (None, "none"):
+        found.append(f"The machine is virtual ({words.escape(machine.virtualisation)}).")
+    if run.info.git is None or run.info.git.clean is None:
+        found.append("It is not known which revision was measured.")
+    elif not run.info.git.clean:
+        found.append("The measured code had changes that are in no revision.")
+    for entry in details.failed:
+        name = words.key({"bench": entry.bench, "variant": entry.variant, "parameter": entry.parameter})
+        found.append(f"{name} failed and is missing or incomplete: {words.escape(entry.error)}.")
+    return found
+
+
+def belief(groups: Mapping[str, Trust], whole: Trust) -> tuple[str, bool | str]:
+    """What to believe of a study that was measured, by its groups of comparisons: a sentence in Markdown, and to which extent, for the page.
+
+    `whole` is the trust in the study as such, whose reasons are given where no group holds. The extent is True, "in part" or False.
+    """
+    doubted = sorted(name for name, judged in groups.items() if not judged.trusted)
+    if not doubted:
+        held = words.counted(len(groups), "group")
+        return f"**This run may be believed** as far as its controls go, in all of {held} of comparisons.", True
+    if len(doubted) < len(groups):
+        text = (
+            f"In {len(doubted)} of {len(groups)} groups of comparisons the control fails, and **nothing is concluded** from them: "
+            f"{words.listing(map(words.code, doubted))}. The others may be believed as far as their controls go."
+        )
+        return text, "in part"
+    further = len(whole.reasons) - 1
+    more = f", and for {words.counted(further, 'further reason')}" if further > 0 else ""
+    return f"**Not evidence: this run concludes nothing**, because {whole.reasons[0]}{more}.", False

@@ -1,0 +1,174 @@
+"""The one reader of tables: a file is read whole or not at all.
+
+The first row that breaks a rule of its schema becomes a `DataError` that names its line, column and remedy.
+"""
+
+import csv
+import io
+import zlib
+from pathlib import Path
+
+import dataframely as dy
+import polars as pl
+
+from async_cost.errors import DataError, quoted, require_plain_file
+
+REMEASURE = "A run is never edited: restore the file from where it was measured, or measure again"
+#: Bytes from which on a compressed table is refused unread: a hundred times what a long run has, and no more than memory holds. Some kilobytes,
+#: made for it, unpack to any size.
+MOST_UNPACKED = 512 << 20
+
+
+def read_table(path: Path, schema: type[dy.Schema], study: str | None = None) -> pl.DataFrame:
+    """All rows of a `.csv` or `.csv.gz` file, typed as `schema` says, with each row's line number in column `line`.
+
+    `study`, where given, is the study that every row has to belong to. Raises `DataError` for a torn or foreign file,
+    unknown or missing columns, and the first row that breaks a rule of the schema.
+    """
+    text = _read_text(path)
+    columns = [name for name in schema.column_names() if name != "line"]
+    optional = [name for name, column in schema.columns().items() if column.nullable]
+    for parse in (_parsed, _split):
+        raw = parse(path, text, columns)
+        if raw is None:
+            continue
+        good, failed = schema.filter(raw.with_columns(pl.col(optional).replace("", None)), cast=True)
+        if good.height == raw.height:
+            break
+    else:
+        raise _first_failure(path, schema, failed.details())
+    if study is not None:
+        _all_of_study(path, good, study)
+    return good.sort("line")
+
+
+def unpacked(path: Path, data: bytes) -> bytes:
+    """The content of a `.gz` file whose bytes are `data`. Raises `DataError` when it is damaged, cut off, or would take more than `MOST_UNPACKED`."""
+    stream = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
+    try:
+        text = stream.decompress(data, MOST_UNPACKED)
+    except zlib.error:
+        raise DataError(path, "the compressed file is damaged or cut off", REMEASURE) from None
+    if stream.unconsumed_tail or len(text) == MOST_UNPACKED:
+        raise DataError(path, f"the compressed file holds {MOST_UNPACKED >> 20} MiB or more", REMEASURE)
+    if not stream.eof or stream.unused_data:
+        raise DataError(path, "the compressed file is damaged or cut off", REMEASURE)
+    return text
+
+
+def _read_text(path: Path) -> str:
+    try:
+        require_plain_file(path)
+        data = path.read_bytes()
+        if path.suffix == ".gz":
+            data = unpacked(path, data)
+    except FileNotFoundError:
+        raise DataError(path, "the file is missing", REMEASURE) from None
+    except OSError as error:
+        raise DataError(path, f"the file cannot be read ({type(error).__name__})", REMEASURE) from None
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        row = data.count(b"\n", 0, error.start) + 1
+        raise DataError(path, "the text is not UTF-8", REMEASURE, row=row) from None
+    if not text:
+        raise DataError(path, "the file is empty, not even a header is there", REMEASURE, row=1)
+    # A checkout on another system may have changed line ends; that changes no value.
+    text = text.replace("\r\n", "\n")
+    if not text.endswith("\n"):
+        raise DataError(path, "the last line is cut off", REMEASURE, row=text.count("\n") + 1)
+    return text
+
+
+def _parsed(path: Path, text: str, columns: list[str]) -> pl.DataFrame | None:
+    """The cells as polars splits them, which takes a tenth of the time; None where there is anything that it may see otherwise than `_split`."""
+    if text.partition("\n")[0] != ",".join(columns) or "\r" in text:
+        return None
+    try:
+        raw = pl.read_csv(io.BytesIO(text.encode()), infer_schema=False)
+    except pl.exceptions.PolarsError:
+        return None
+    # A row that is too short ends in nulls; so does one whose last cell is empty.
+    if raw.is_empty() or raw[columns[-1]].null_count():
+        return None
+    raw = raw.select(pl.int_range(2, raw.height + 2, dtype=pl.UInt32).alias("line"), pl.col(columns).fill_null(""))
+    return raw if raw.height == text.count("\n") - 1 else None
+
+
+def _split(path: Path, text: str, columns: list[str]) -> pl.DataFrame:
+    """The cells of every row as texts in the order of `columns`, and in `line` the line that each row stands on."""
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    rows = []
+    try:
+        header = next(reader)
+        _check_header(path, header, columns)
+        order = [header.index(name) for name in columns]
+        for row in reader:
+            if len(row) != len(header):
+                problem = f"{len(row)} cells in this row where the header names {len(header)}"
+                raise DataError(path, problem, REMEASURE, row=reader.line_num)
+            rows.append((reader.line_num, *(row[place] for place in order)))
+    except csv.Error as error:
+        raise DataError(path, f"not a CSV row ({error})", REMEASURE, row=reader.line_num) from None
+    return pl.DataFrame(rows, schema={"line": pl.UInt32} | dict.fromkeys(columns, pl.String), orient="row")
+
+
+def _check_header(path: Path, header: list[str], columns: list[str]) -> None:
+    unknown = [name for name in header if name not in columns]
+    for name in unknown:
+        if name.startswith("elapsed_"):
+            remedy = "Times are kept in nanoseconds: export elapsed_ns, as whole numbers"
+            raise DataError(path, f"wrong unit: {quoted(name)} instead of elapsed_ns", remedy, 1, quoted(name))
+    for name in columns:
+        if name not in header:
+            remedy = f"The columns are {','.join(columns)}"
+            raise DataError(path, f"column {name} is missing", remedy, row=1, column=name)
+    for name in unknown:
+        remedy = f"The columns are {','.join(columns)}; nothing is dropped silently"
+        raise DataError(path, f"unknown column {quoted(name)}", remedy, row=1, column=quoted(name))
+    if len(header) != len(columns):
+        raise DataError(path, "a column appears twice", f"The columns are {','.join(columns)}", row=1)
+
+
+def _first_failure(path: Path, schema: type[dy.Schema], details: pl.DataFrame) -> DataError:
+    """The error for the first row that broke a rule, with the value as it stands in the file."""
+    row = details.sort("line").row(0, named=True)
+    # Values are looked at before rules for rows, and these before keys: a duplicate whose number is also wrong is first of all wrong.
+    rules = [name for name, state in row.items() if name not in schema.column_names() and state == "invalid"]
+    rule = min(rules, key=lambda name: ("|dtype" not in name, "|" not in name, name == "primary_key"))
+    if rule == "primary_key":
+        return _duplicate(path, schema, details)
+    column, _, kind = rule.partition("|")
+    if not kind:
+        problem = f"the rule '{rule.replace('_', ' ')}' does not hold"
+        return DataError(path, problem, "Compare the row with its source", row["line"])
+    value = row[column]
+    number = schema.columns()[column].dtype.is_numeric()
+    if kind in ("dtype", "nan", "inf") or (kind == "nullability" and number):
+        whole = schema.columns()[column].dtype.is_integer()
+        problem = f"{quoted(value)} is not a {'whole ' if whole else ''}number that fits this column"
+        return DataError(path, problem, REMEASURE, row["line"], column)
+    if kind == "min":
+        least = schema.columns()[column].min
+        return DataError(path, f"{value} is below {least}", REMEASURE, row["line"], column)
+    problem = f"{quoted(value)} is not a name or value that may stand here (control characters, markup, blanks?)"
+    return DataError(path, problem, "Rename it where it is declared and measure again", row["line"], column)
+
+
+def _duplicate(path: Path, schema: type[dy.Schema], details: pl.DataFrame) -> DataError:
+    """The error for a key that stands on two lines: names the second, and where the first is."""
+    key = schema.primary_key()
+    first, second = (
+        details.filter(pl.col("primary_key") == "invalid")
+        .filter(pl.struct(key) == pl.struct(key).sort_by("line").first())
+        .sort("line")["line"][:2]
+    )
+    problem = f"the same {', '.join(key)} stands already on line {first}"
+    return DataError(path, problem, REMEASURE, second, "/".join(key))
+
+
+def _all_of_study(path: Path, table: pl.DataFrame, study: str) -> None:
+    foreign = table.filter(pl.col("study") != study).sort("line").head(1)
+    for row in foreign.iter_rows(named=True):
+        problem = f"a row of study {quoted(row['study'])} in a file of study {study}"
+        raise DataError(path, problem, "Put each study's rows into its own file", row["line"], "study")

@@ -1,0 +1,164 @@
+"""The tables of a run and of the literature as schemas.
+
+Every column is declared once, here, with its bounds (`line`, which is in no file, is the line a row stands on, for messages). What the
+columns mean, and their units, is in data/README.md. `reader` reads them.
+"""
+
+import dataframely as dy
+import polars as pl
+
+#: Words that name a bench, variant, parameter or counter. They are shown in pages and terminals, and compared between
+#: files, hence: no control or invisible characters, nothing that a page could take for markup, no outer spaces.
+#: (No length in the expression: a bounded repetition of such classes made reading fifty times slower.)
+WORD = r"^[^\p{C}\p{Z}<>&\"`\\|]([^\p{C}\p{Zl}\p{Zp}<>&\"`\\|]*[^\p{C}\p{Z}<>&\"`\\|])?$"
+WORD_OR_NOTHING = f"^$|{WORD}"
+#: Characters that such a word has at most.
+LONGEST = 200
+#: Free text from outside (a CPU name, a source): one line, no control characters. Shown only after `words.escape`.
+LINE = r"^[^\p{Cc}\p{Zl}\p{Zp}]*$"
+STUDY = r"^[a-z0-9]+(-[a-z0-9]+)*$"
+COUNTER = r"^[a-z][a-z0-9_]*$"
+
+
+class TimeRows(dy.Schema):
+    """`<study>.time.csv`: one row for each sample, as it was taken."""
+
+    line = dy.UInt32(nullable=False)
+    study = dy.String(nullable=False, regex=STUDY)
+    bench = dy.String(nullable=False, primary_key=True, regex=WORD, max_length=LONGEST)
+    variant = dy.String(nullable=False, primary_key=True, regex=WORD, max_length=LONGEST)
+    parameter = dy.String(nullable=False, primary_key=True, regex=WORD_OR_NOTHING, max_length=LONGEST)
+    round = dy.UInt32(nullable=False, primary_key=True)
+    position = dy.UInt32(nullable=False)
+    sample = dy.UInt32(nullable=False, primary_key=True)
+    iterations = dy.UInt64(nullable=False, min=1)
+    elapsed_ns = dy.Int64(nullable=False, min=1)
+
+
+class MetricRows(dy.Schema):
+    """`<study>.metrics.csv`: what else was noted about a sample, besides its time."""
+
+    line = dy.UInt32(nullable=False)
+    study = dy.String(nullable=False, regex=STUDY)
+    bench = dy.String(nullable=False, primary_key=True, regex=WORD, max_length=LONGEST)
+    variant = dy.String(nullable=False, primary_key=True, regex=WORD, max_length=LONGEST)
+    parameter = dy.String(nullable=False, primary_key=True, regex=WORD_OR_NOTHING, max_length=LONGEST)
+    round = dy.UInt32(nullable=False, primary_key=True)
+    position = dy.UInt32(nullable=False)
+    sample = dy.UInt32(nullable=False, primary_key=True)
+    metric = dy.String(nullable=False, primary_key=True, regex=COUNTER)
+    value = dy.Int64(nullable=False, min=0)
+
+
+class CountRows(dy.Schema):
+    """`<study>.counts.csv`: exact counts for one iteration."""
+
+    line = dy.UInt32(nullable=False)
+    study = dy.String(nullable=False, regex=STUDY)
+    bench = dy.String(nullable=False, primary_key=True, regex=WORD, max_length=LONGEST)
+    variant = dy.String(nullable=False, primary_key=True, regex=WORD, max_length=LONGEST)
+    parameter = dy.String(nullable=False, primary_key=True, regex=WORD_OR_NOTHING, max_length=LONGEST)
+    counter = dy.String(nullable=False, primary_key=True, regex=COUNTER)
+    value = dy.Int64(nullable=False, min=0)
+
+
+class PublishedRows(dy.Schema):
+    """`data/published/<study>.csv`: a figure that somebody else reported, in the unit in which it was printed."""
+
+    line = dy.UInt32(nullable=False)
+    study = dy.String(nullable=False, regex=STUDY)
+    bench = dy.String(nullable=False, primary_key=True, regex=WORD, max_length=LONGEST)
+    variant = dy.String(nullable=False, primary_key=True, regex=WORD, max_length=LONGEST)
+    parameter = dy.String(nullable=False, primary_key=True, regex=WORD_OR_NOTHING, max_length=LONGEST)
+    metric = dy.String(nullable=False, primary_key=True, regex=COUNTER)
+    unit = dy.String(nullable=False, regex=r"^(ns|us|ms|s|count|mtasks/s)$")
+    value = dy.Float64(nullable=False, min=0)
+    low = dy.Float64(nullable=True, min=0)
+    high = dy.Float64(nullable=True, min=0)
+    machine = dy.String(nullable=False, regex=LINE)
+    source = dy.String(nullable=False, regex=r"^[^\p{Cc}]+$")
+
+    @dy.rule()
+    def low_value_high_ascend(cls) -> pl.Expr:
+        return (pl.col("low") <= pl.col("value")) & (pl.col("value") <= pl.col("high"))
+
+
+class ClaimRows(dy.Schema):
+    """`data/claims.csv`: a sentence that a published document asserts, and the region of effects in which it is true."""
+
+    line = dy.UInt32(nullable=False)
+    id = dy.String(nullable=False, primary_key=True, regex=r"^[A-Z][0-9]+$")
+    study = dy.String(nullable=False, regex=STUDY)
+    basis = dy.String(nullable=False, regex=r"^(prose|figures)$")
+    operation = dy.String(
+        nullable=False,
+        regex=r"^(value|ratio|ratio of ratios|difference|difference of differences|relative standard error)$",
+    )
+    quantity = dy.String(nullable=False, regex=r"^(time|rate|count)$")
+    per = dy.String(nullable=True, regex=COUNTER)
+    relation = dy.String(nullable=False, regex=r"^(greater|less|at most|about|same|between|equal)$")
+    least = dy.Float64(nullable=True)
+    most = dy.Float64(nullable=True)
+    published_value = dy.Float64(nullable=True)
+    unit = dy.String(nullable=False, regex=r"^(count|ratio|fraction|ns|us|ms|s)$")
+    statement = dy.String(nullable=False, regex=LINE)
+    confound = dy.String(nullable=True, regex=LINE)
+    source = dy.String(nullable=False, regex=LINE)
+
+    @dy.rule()
+    def greater_has_only_least_less_and_at_most_only_most_the_others_both(cls) -> pl.Expr:
+        needs_least = pl.col("relation").is_in(["greater", "about", "same", "between", "equal"])
+        needs_most = pl.col("relation") != "greater"
+        return (pl.col("least").is_not_null() == needs_least) & (pl.col("most").is_not_null() == needs_most)
+
+    @dy.rule()
+    def least_and_most_agree_unless_the_relation_is_between(cls) -> pl.Expr:
+        ordered = pl.col("least") <= pl.col("most")
+        return pl.when(pl.col("relation") == "between").then(ordered).otherwise(pl.col("least") == pl.col("most"))
+
+    @dy.rule()
+    def only_a_difference_has_a_unit_of_time_or_is_per_something(cls) -> pl.Expr:
+        difference = pl.col("operation").str.starts_with("difference")
+        in_time = pl.col("unit").is_in(["ns", "us", "ms", "s"])
+        return (difference == in_time) & (difference | pl.col("per").is_null())
+
+    @dy.rule()
+    def counts_are_values_or_ratios_and_values_are_counts(cls) -> pl.Expr:
+        counted = pl.col("quantity") == "count"
+        return (
+            pl.when(counted)
+            .then(pl.col("operation").is_in(["value", "ratio"]))
+            .otherwise(pl.col("operation") != "value")
+        )
+
+
+class OperandRows(dy.Schema):
+    """`data/claims-operands.csv`: one key of the tidy data that a claim compares."""
+
+    line = dy.UInt32(nullable=False)
+    claim = dy.String(nullable=False, primary_key=True, regex=r"^[A-Z][0-9]+$")
+    comparison = dy.String(nullable=False, primary_key=True, regex=r"^(published|counterpart|clean)$")
+    case = dy.UInt32(nullable=False, primary_key=True, min=1)
+    place = dy.UInt32(nullable=False, primary_key=True, min=1)
+    study = dy.String(nullable=False, primary_key=True, regex=STUDY)
+    bench = dy.String(nullable=False, primary_key=True, regex=WORD, max_length=LONGEST)
+    variant = dy.String(nullable=False, primary_key=True, regex=WORD, max_length=LONGEST)
+    parameter = dy.String(nullable=False, primary_key=True, regex=WORD_OR_NOTHING, max_length=LONGEST)
+    counter = dy.String(nullable=False, primary_key=True, regex=rf"^$|{COUNTER}")
+    plus_ns = dy.Float64(nullable=True, min=0)
+
+
+class ComparisonRows(dy.Schema):
+    """`data/comparisons.csv`: what the studies declare that they compare, as run.json says it since schema version 2."""
+
+    line = dy.UInt32(nullable=False)
+    study = dy.String(nullable=False, primary_key=True, regex=STUDY)
+    bench = dy.String(nullable=False, primary_key=True, regex=WORD, max_length=LONGEST)
+    variant = dy.String(nullable=False, primary_key=True, regex=WORD, max_length=LONGEST)
+    parameter = dy.String(nullable=False, primary_key=True, regex=WORD_OR_NOTHING, max_length=LONGEST)
+    baseline_bench = dy.String(nullable=False, primary_key=True, regex=WORD, max_length=LONGEST)
+    baseline_variant = dy.String(nullable=False, primary_key=True, regex=WORD, max_length=LONGEST)
+    baseline_parameter = dy.String(nullable=False, primary_key=True, regex=WORD_OR_NOTHING, max_length=LONGEST)
+    group = dy.String(nullable=False, regex=WORD_OR_NOTHING, max_length=LONGEST)
+    change = dy.String(nullable=False, regex=LINE)
+    unit = dy.String(nullable=False, regex=LINE)

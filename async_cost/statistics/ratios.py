@@ -1,0 +1,84 @@
+"""From trials to comparisons: two times of the same round, as a ratio and as a difference.
+
+A shared machine may halve its speed within a minute. So no two times from different moments are ever compared: each round measures
+every variant once, a ratio is taken within a round, and the rounds are the sample.
+"""
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from async_cost.runs.comparisons import BASE_KEY, KEY, PAIR
+
+
+def paired(trials: pl.DataFrame, pairs: pl.DataFrame, units: pl.DataFrame | None = None) -> pl.DataFrame:
+    """Key beside baseline in each round: the six columns of a pair, round, ratio, log_ratio (natural), added_ns.
+
+    `pairs` holds the six columns; a round that lacks one of the two sides is left out. Times are those of one unit of work (`units` as from
+    `Run.units`) where both sides count units, else of one iteration: `ratio` is ns / ns of the baseline, `added_ns` the difference.
+    """
+    if units is not None:
+        counted = pairs.join(units, on=KEY).join(units, left_on=BASE_KEY, right_on=KEY, suffix="_base")
+        counted = counted.select(*PAIR, "units", "units_base")
+        pairs = pairs.join(counted, on=PAIR, how="left", maintain_order="left")
+    else:
+        pairs = pairs.with_columns(units=1, units_base=1)
+    base = trials.select(
+        *(pl.col(name).alias(base) for name, base in zip(KEY, BASE_KEY, strict=True)), "round", base="ns"
+    )
+    both = pairs.select(*PAIR, "units", "units_base").join(trials.select(*KEY, "round", "ns"), on=KEY)
+    mine, other = pl.col("ns") / pl.col("units").fill_null(1), pl.col("base") / pl.col("units_base").fill_null(1)
+    return (
+        both.join(base, on=[*BASE_KEY, "round"])
+        .with_columns(ratio=mine / other, added_ns=mine - other)
+        .with_columns(log_ratio=pl.col("ratio").log())
+        .select(*PAIR, "round", "ratio", "log_ratio", "added_ns")
+        .sort(*PAIR, "round")
+    )
+
+
+def between(trials: pl.DataFrame, variant: str, other: str) -> pl.DataFrame:
+    """One variant beside another under each parameter that both have, as `paired`: for what a study cannot declare, made of its trials.
+
+    Empty where one of the two was not measured. Raises ValueError when a parameter has several benches of one of them.
+    """
+    mine = trials.filter(variant=variant).select(KEY).unique()
+    theirs = trials.filter(variant=other).select(KEY).unique()
+    if mine["parameter"].is_duplicated().any() or theirs["parameter"].is_duplicated().any():
+        raise ValueError(f"{variant!r} or {other!r} is in several benches under one parameter")
+    theirs = theirs.select(*(pl.col(name).alias(base) for name, base in zip(KEY, BASE_KEY, strict=True)), "parameter")
+    return paired(trials, mine.join(theirs, on="parameter"))
+
+
+def across_parameters(trials: pl.DataFrame, variant: str, parameter: str, other: str) -> pl.DataFrame:
+    """One variant with `parameter` beside itself with parameter `other`, as `paired`."""
+    mine = trials.filter(variant=variant).with_columns(
+        variant=pl.col("parameter"), parameter=pl.lit(""), bench=pl.lit(variant)
+    )
+    return between(mine, parameter, other).with_columns(
+        bench=pl.lit(variant), variant=pl.lit(variant), parameter=pl.lit(parameter)
+    )
+
+
+def change(ratios: pl.DataFrame, parameter: str, other: str) -> pl.DataFrame:
+    """How a ratio and a difference change from parameter `other` to `parameter`, within the round.
+
+    Takes rows of `paired` of one pair of variants; returns bench, variant, parameter, round, ratio (ratio / ratio) and added_ns
+    (difference - difference).
+    """
+    before = ratios.filter(parameter=other).select("variant", "round", ratio_before="ratio", added_before="added_ns")
+    return (
+        ratios.filter(parameter=parameter)
+        .join(before, on=["variant", "round"])
+        .select(
+            *KEY,
+            "round",
+            ratio=pl.col("ratio") / pl.col("ratio_before"),
+            added_ns=pl.col("added_ns") - pl.col("added_before"),
+        )
+    )
+
+
+def of_each(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
+    """`frame` with the median over its rounds of each of `names`: for what is shown without an interval."""
+    return frame.group_by(KEY, maintain_order=True).agg(pl.col(names).median())
