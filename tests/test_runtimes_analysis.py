@@ -102,7 +102,7 @@ def reverse(runs) -> Told:
 
 def test_every_runtime_stands_beside_tokio_with_the_published_ratio(effect_run):
     run = load_run(effect_run)
-    found = runtimes.beside_tokio(run, Measured.of(run, STUDY)).filter(pl.col("parameter").is_in(runtimes.PUBLISHED))
+    found = runtimes.beside_tokio(Measured.of(run, STUDY)).filter(pl.col("parameter").is_in(runtimes.PUBLISHED))
     nio = found.filter(variant=NIO)
     assert nio.height == 59 and not nio["published"].null_count()
     assert nio["ratio"].to_list() == pytest.approx(nio["published"].to_list(), rel=0.01)
@@ -112,7 +112,7 @@ def test_every_runtime_stands_beside_tokio_with_the_published_ratio(effect_run):
 
 def test_a_suite_is_in_the_order_of_its_numbers(effect_run):
     run = load_run(effect_run)
-    found = runtimes.of_suite(runtimes.beside_tokio(run, Measured.of(run, STUDY)), "spawn_blocking")
+    found = runtimes.of_suite(runtimes.beside_tokio(Measured.of(run, STUDY)), "spawn_blocking")
     assert found["label"].to_list()[:4] == [
         "concurrency/1\nnio",
         "concurrency/1\nours",

@@ -7,6 +7,7 @@ import pytest
 from told import VERDICTS, Told, check_alts, check_form, read, tell
 
 from async_cost.report import charts
+from async_cost.runs.comparisons import PAIR, of_today
 from async_cost.runs.run import load_run
 from async_cost.statistics.measured import Measured
 from async_cost.studies import boxing_cost as boxing
@@ -160,8 +161,10 @@ def untrusted(runs) -> Told:
 def test_costs_are_for_one_spawn_in_wall_time_and_in_processor_time(effect_run):
     run = load_run(effect_run)
     measured = Measured.of(run, STUDY)
-    found = spawn_apis.compare(run, measured, spawn_apis.BOXES)
-    assert found["label"].to_list() == [step.label for step in spawn_apis.BOXES]
+    found = spawn_apis.compare(measured, spawn_apis.BOXES)
+    sides = found.select("bench", "variant", "baseline_bench", "baseline_variant", "parameter").rows()
+    wanted = [(*one, *other, load) for load, rows in spawn_apis.BOXES.items() for one, other in rows]
+    assert sides == wanted and found["label"].n_unique() == len(wanted)
     for row in found.iter_rows(named=True):
         layers = LAYERS[row["group"].partition(",")[0]]
         base = layers.get((row["baseline_bench"], row["baseline_variant"]), (None, 0, 0))[1]
@@ -175,7 +178,7 @@ def test_costs_are_for_one_spawn_in_wall_time_and_in_processor_time(effect_run):
 
 def test_layers_stand_beside_the_native_row_of_their_own_executor(effect_run):
     run = load_run(effect_run)
-    found = spawn_apis.over_native(run, Measured.of(run, STUDY), DROPPED, THREADS)
+    found = spawn_apis.over_native(Measured.of(run, STUDY), DROPPED, THREADS)
     assert set(found.select("bench", "variant").rows()) == set(LAYERS[THREADS])
     assert found["ratio"].is_sorted()
     remote = found.row(by_predicate=pl.col("variant") == "Spawn with remote_handle", named=True)
@@ -184,7 +187,7 @@ def test_layers_stand_beside_the_native_row_of_their_own_executor(effect_run):
 
 def test_a_spawn_is_compared_with_itself_under_another_load(effect_run):
     run = load_run(effect_run)
-    found = spawn_apis.beside_parameter(run, Measured.of(run, STUDY), SIZES[:1], JOINED)
+    found = spawn_apis.beside_parameter(Measured.of(run, STUDY), SIZES[:1], JOINED)
     row = found.row(by_predicate=pl.col("bench") == "nio", named=True)
     assert row["ratio"] == pytest.approx(1.2, rel=0.01)
     assert not found["variant"].str.contains("A/A").any()
@@ -192,7 +195,7 @@ def test_a_spawn_is_compared_with_itself_under_another_load(effect_run):
 
 def test_processors_in_use_are_processor_time_over_wall_time(effect_run):
     run = load_run(effect_run)
-    found = spawn_apis.processors_in_use(run, Measured.of(run, STUDY), DROPPED)
+    found = spawn_apis.processors_in_use(Measured.of(run, STUDY), DROPPED)
     assert set(found["bench"]) == {
         "tokio::Runtime",
         "async_std::task",
@@ -205,22 +208,26 @@ def test_processors_in_use_are_processor_time_over_wall_time(effect_run):
 
 def test_a_run_without_processor_time_still_has_costs(runs):
     run = load_run(made(runs / "clock", rings(metrics={}), rounds=12))
-    found = spawn_apis.compare(run, Measured.of(run, STUDY), spawn_apis.BOXES)
-    assert found.height == len(spawn_apis.BOXES) and found["cpu_ns"].null_count() == found.height
+    found = spawn_apis.compare(Measured.of(run, STUDY), spawn_apis.BOXES)
+    assert found.height == sum(map(len, spawn_apis.BOXES.values())) and found["cpu_ns"].null_count() == found.height
 
 
 def test_a_layer_that_failed_leaves_only_its_own_rows_out(runs):
     failed = {("TokioTp", "Spawn", DROPPED): 3}
     run = load_run(made(runs / "failed", rings(failed=failed), rounds=12))
-    found = spawn_apis.compare(run, Measured.of(run, STUDY), spawn_apis.BOXES)
-    assert found.height == len(spawn_apis.BOXES) - 1
+    found = spawn_apis.compare(Measured.of(run, STUDY), spawn_apis.BOXES)
+    assert found.height == sum(map(len, spawn_apis.BOXES.values())) - 1
     assert found.filter(bench="TokioTp")["variant"].to_list() == ["SpawnHandleOs"]
 
 
-def test_steps_name_rows_that_differ_in_one_respect():
-    for step in (*spawn_apis.BOXES, *spawn_apis.HANDLES):
-        detached = {row[1] in DETACHED for row in (step.one, step.other)}
-        assert step.parameter == (DROPPED if True in detached else JOINED), step.label
+def test_what_is_chosen_runs_one_program_and_is_declared():
+    declared = set(of_today().filter(study=STUDY).select(PAIR).rows())
+    for chosen in (spawn_apis.BOXES, spawn_apis.HANDLES, spawn_apis.ALONE, *spawn_apis.PROGRAMS.values()):
+        for load, rows in chosen.items():
+            for one, other in rows:
+                assert (*one, load, *other, load) in declared, (one, other, load)
+                if chosen in (spawn_apis.BOXES, spawn_apis.HANDLES):
+                    assert load == (DROPPED if {one[1], other[1]} & set(DETACHED) else JOINED), (one, other)
 
 
 # -- the text follows the run --------------------------------------------------------------------------------
@@ -325,7 +332,7 @@ def test_a_run_without_rings_says_so_once(runs):
 def test_boxes_of_spawns_are_read_with_all_other_boxes(effect_run):
     run = load_run(effect_run)
     studies = {pair.study: Measured.of(run, pair.study) for pair in boxing.PAIRS}
-    found = boxing.compare(run, studies)
+    found = boxing.compare(studies)
     assert set(found["study"]) == {STUDY} and found["clean"].all()
     first = found.row(by_predicate=(pl.col("one") == "LocalSpawn") & (pl.col("parameter") == DROPPED), named=True)
     assert first["added_ns"] == pytest.approx(20, abs=3), "for one spawn"

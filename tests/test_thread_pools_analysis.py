@@ -152,7 +152,7 @@ def test_ours_stand_beside_their_originals_in_every_published_cell(effect_run):
 def test_the_published_count_leaves_the_first_job_of_a_message_out(effect_run):
     run = load_run(effect_run)
     measured = Measured.of(run, STUDY)
-    counted, all_jobs = (thread_pools.rates(run, measured, [LOW], as_published=flag) for flag in (True, False))
+    counted, all_jobs = (thread_pools.rates(measured, [LOW], as_published=flag) for flag in (True, False))
     both = counted.join(all_jobs, on=["bench", "variant", "parameter"])
     assert (both["value"] / both["value_right"]).to_list() == pytest.approx([0.5] * both.height)
     row = all_jobs.row(by_predicate=(pl.col("variant") == CBCP) & (pl.col("threads") == 2), named=True)
@@ -164,21 +164,22 @@ def test_a_published_figure_is_there_for_every_measured_cell_of_the_tables(effec
     run = load_run(effect_run)
     measured = Measured.of(run, STUDY)
     keys = ["bench", "variant", "parameter"]
-    assert thread_pools.published_rates().join(thread_pools.rates(run, measured, [LOW, HIGH]), on=keys).height == 90
-    assert thread_pools.published_bursts().join(thread_pools.bursts(run, measured, "latency"), on=keys).height == 12
+    assert thread_pools.published_rates().join(thread_pools.rates(measured, [LOW, HIGH]), on=keys).height == 90
+    assert thread_pools.published_bursts().join(thread_pools.bursts(measured, "latency"), on=keys).height == 12
 
 
-def test_the_fastest_pool_comes_first_and_others_stand_behind_it(effect_run):
-    run = load_run(effect_run)
-    found = thread_pools.fastest(run, Measured.of(run, STUDY), INTERNAL, "threads=2 work=0")
-    assert found["variant"][0] == CBWP and found["behind"][0] == 1
-    behind = dict(found.select("variant", "behind").rows())
-    assert behind["rayon spawn"] == pytest.approx(180 / 150, rel=0.02)
+def test_the_fastest_pool_comes_first_and_others_stand_beside_ours(effect_run):
+    measured = Measured.of(load_run(effect_run), STUDY)
+    load = INTERNAL, "threads=2 work=0"
+    assert thread_pools.ranked(measured, *load)["variant"][0] == CBWP
+    beside = dict(thread_pools.beside_ours(measured, *load).select("variant", "ratio").rows())
+    assert beside["rayon spawn"] == pytest.approx(180 / 150, rel=0.02)
+    assert CBWP not in beside and len(beside) > 3
 
 
 def test_work_is_taken_without_a_pool(effect_run):
     run = load_run(effect_run)
-    found = thread_pools.beside_no_pool(run, Measured.of(run, STUDY), INTERNAL)
+    found = thread_pools.beside_no_pool(Measured.of(run, STUDY), INTERNAL)
     row = found.row(by_predicate=(pl.col("variant") == CBCP) & (pl.col("work") == 1000), named=True)
     assert row["own_ns"] == pytest.approx(1000 * STEP_NS, rel=0.02)
     assert row["ratio"] == pytest.approx((200 + 500 * STEP_NS) / (1000 * STEP_NS), rel=0.02)
