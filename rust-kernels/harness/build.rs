@@ -12,12 +12,12 @@ fn main() {
     for name in ["PROFILE", "OPT_LEVEL", "TARGET"] {
         record(name, &env::var(name).unwrap_or_default());
     }
-    for profile in ["DEV", "RELEASE", "BENCH"] {
-        for setting in ["CODEGEN_UNITS", "INCREMENTAL", "LTO"] {
-            record_environment(&format!("CARGO_PROFILE_{profile}_{setting}"));
-        }
-    }
-    record_environment("CARGO_INCREMENTAL");
+    let settings = ["CODEGEN_UNITS", "INCREMENTAL", "LTO"];
+    let names = ["DEV", "RELEASE", "BENCH"]
+        .map(|profile| settings.map(|name| format!("CARGO_PROFILE_{profile}_{name}")));
+    let told = names.as_flattened().iter().map(|name| format!("{name}={}", environment(name)));
+    record("CARGO_PROFILES", &told.collect::<Vec<_>>().join(" "));
+    record("CARGO_INCREMENTAL", &environment("CARGO_INCREMENTAL"));
     record("RUSTFLAGS", &rust_flags());
     record("RUSTC", &compiler());
     copy_workspace_manifest();
@@ -28,15 +28,14 @@ fn record(name: &str, value: &str) {
     println!("cargo::rustc-env=HARNESS_{name}={value}");
 }
 
-fn record_environment(name: &str) {
+fn environment(name: &str) -> String {
     println!("cargo::rerun-if-env-changed={name}");
-    record(name, &env::var(name).unwrap_or_default());
+    env::var(name).unwrap_or_default()
 }
 
 /// The compiler's flags, those that hold a path left out: they may name a person.
 fn rust_flags() -> String {
-    println!("cargo::rerun-if-env-changed=CARGO_ENCODED_RUSTFLAGS");
-    let flags = env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
+    let flags = environment("CARGO_ENCODED_RUSTFLAGS");
     let plain = flags.split('\u{1f}').filter(|flag| !flag.contains(['/', '\\', '\n']));
     plain.collect::<Vec<_>>().join(" ")
 }

@@ -1,4 +1,4 @@
-//! Measures the measuring, for the page on trust. `python -m async_cost.experiments` starts it, in one of three modes:
+//! Measures the measuring, for the page on trust. `python -m async_cost.experiments.measure` starts it, in one of three modes:
 //!
 //! ```text
 //! experiments whole ROUNDS                         the whole study, in interleaved rounds
@@ -33,7 +33,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             sequential(Duration::from_millis(warm_up.parse()?), Duration::from_millis(time.parse()?))?
         }
         // `cargo bench` without arguments runs all targets.
-        [] => println!("started by `python -m async_cost.experiments`; see the head of this file"),
+        [] => println!("started by `python -m async_cost.experiments.measure`; see the head of this file"),
         _ => return Err("one of: whole ROUNDS, interleaved ROUNDS, sequential WARM_UP_MS TIME_MS".into()),
     }
     Ok(())

@@ -13,6 +13,7 @@
 //! [isolated](Study::isolated), each sample has a process of its own, is set up there and warmed up by one iteration. Of a
 //! workload of fixed size, one call counts as one iteration, and the time is that of one job.
 
+use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::{Duration, Instant};
 
@@ -79,12 +80,9 @@ pub fn bench(study: &Study, criterion: Criterion) -> Result<Vec<Failure>, Error>
     study.check_threads()?;
     let mut criterion = criterion.with_measurement(Nanoseconds);
     let mut failed = Vec::new();
-    let mut names: Vec<String> = Vec::new();
-    for name in variants.iter().map(|variant| group_name(study, &variant.key)) {
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
+    let mut names: Vec<String> = variants.iter().map(|variant| group_name(study, &variant.key)).collect();
+    let mut seen = HashSet::new();
+    names.retain(|name| seen.insert(name.clone()));
     for name in names {
         let mut group = criterion.benchmark_group(&name);
         for variant in variants.iter().filter(|variant| group_name(study, &variant.key) == name) {

@@ -46,7 +46,7 @@ impl Study {
         let mut run = Run::open(profile)?;
         begin(self, &settings, profile, &mut run)?;
         if run.info.studies[self.name()].state == State::Measuring {
-            Measurement { study: self, profile, variants: &variants, run: &mut run }.rounds()?;
+            Measurement { study: self, profile, variants: &variants, run: &mut run }.rounds(&settings)?;
             complete(self, profile, &mut run)?;
         }
         let section = &run.info.studies[self.name()];
@@ -123,13 +123,16 @@ struct Measurement<'a> {
 
 impl Measurement<'_> {
     /// Measures the rounds that are missing.
-    fn rounds(&mut self) -> Result<(), Error> {
+    fn rounds(&mut self, settings: &Settings) -> Result<(), Error> {
         let keys: Vec<Key> = self.variants.iter().map(|variant| variant.key.clone()).collect();
+        let index = |key: &Key| keys.iter().position(|other| other == key).expect("checked by the study");
+        let pairs = settings.comparisons.iter().map(|pair| (index(&pair.key), index(&pair.baseline)));
+        let neighbours = rounds::neighbours(keys.len(), pairs);
         let section = self.section();
         let failures = section.failures();
         let mut failed: Vec<bool> =
             keys.iter().map(|key| failures.iter().any(|failure| failure.key == *key)).collect();
-        let (seed, neighbours) = (section.seed, section.neighbours(&keys));
+        let seed = section.seed;
         let plan = Plan {
             study: self.study.name(),
             keys: &keys,

@@ -110,20 +110,10 @@ impl Told<'_> {
     }
 }
 
-/// A variable that the build script recorded.
+/// A variable `CARGO_PROFILE_...` as the build script found it.
 fn environment(variable: &str) -> Option<String> {
-    known(match variable {
-        "CARGO_PROFILE_DEV_CODEGEN_UNITS" => env!("HARNESS_CARGO_PROFILE_DEV_CODEGEN_UNITS"),
-        "CARGO_PROFILE_DEV_INCREMENTAL" => env!("HARNESS_CARGO_PROFILE_DEV_INCREMENTAL"),
-        "CARGO_PROFILE_DEV_LTO" => env!("HARNESS_CARGO_PROFILE_DEV_LTO"),
-        "CARGO_PROFILE_RELEASE_CODEGEN_UNITS" => env!("HARNESS_CARGO_PROFILE_RELEASE_CODEGEN_UNITS"),
-        "CARGO_PROFILE_RELEASE_INCREMENTAL" => env!("HARNESS_CARGO_PROFILE_RELEASE_INCREMENTAL"),
-        "CARGO_PROFILE_RELEASE_LTO" => env!("HARNESS_CARGO_PROFILE_RELEASE_LTO"),
-        "CARGO_PROFILE_BENCH_CODEGEN_UNITS" => env!("HARNESS_CARGO_PROFILE_BENCH_CODEGEN_UNITS"),
-        "CARGO_PROFILE_BENCH_INCREMENTAL" => env!("HARNESS_CARGO_PROFILE_BENCH_INCREMENTAL"),
-        "CARGO_PROFILE_BENCH_LTO" => env!("HARNESS_CARGO_PROFILE_BENCH_LTO"),
-        _ => "",
-    })
+    let mut told = env!("HARNESS_CARGO_PROFILES").split(' ');
+    known(told.find_map(|setting| setting.strip_prefix(variable)?.strip_prefix('='))?)
 }
 
 fn known(text: &str) -> Option<String> {

@@ -1,6 +1,6 @@
 //! run.json: what is known about a run besides its numbers.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
@@ -16,7 +16,6 @@ use crate::provenance::codegen::{Codegen, Toolchain};
 use crate::provenance::kernel;
 use crate::provenance::machine::{self, Machine};
 use crate::provenance::repository::{self, Git, Versions};
-use crate::store::rounds;
 
 /// Version of the fields below. Readers refuse others.
 const SCHEMA_VERSION: u32 = 2;
@@ -252,20 +251,6 @@ impl StudyInfo {
             error: failed.error.clone(),
         };
         self.failed.iter().map(failure).collect()
-    }
-
-    /// What each key is compared with, for the order of each round.
-    pub(crate) fn neighbours(&self, keys: &[Key]) -> Vec<Vec<usize>> {
-        let indices: HashMap<&Key, usize> = keys.iter().zip(0..).collect();
-        let index = |bench: &str, variant: &str, parameter: &str| {
-            indices.get(&Key::new(bench, variant, parameter)).copied()
-        };
-        let pair = |entry: &ComparisonEntry| {
-            let one = index(&entry.bench, &entry.variant, &entry.parameter)?;
-            let other = index(&entry.baseline_bench, &entry.baseline_variant, &entry.baseline_parameter)?;
-            Some((one, other))
-        };
-        rounds::neighbours(keys.len(), self.comparisons.iter().filter_map(pair))
     }
 
     pub(crate) fn complete(&mut self) {
