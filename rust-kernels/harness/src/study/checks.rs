@@ -118,36 +118,20 @@ impl Study {
         }
         let mut found = Vec::new();
         for bench in &self.benches {
-            let comparison = |key: &Key, baseline: &Key, change: String| Comparison {
-                key: key.clone(),
-                baseline: baseline.clone(),
-                group: bench.group.name.clone(),
-                change,
-                unit: bench.unit.clone(),
-            };
             let declared: Vec<&Declared> =
                 self.compared.iter().filter(|declared| declared.key == bench.key).collect();
             if declared.iter().all(|declared| declared.beside_default)
                 && let Some(baseline) = self.default_baseline(&bench.key)?
             {
                 let change = format!("`{}` instead of `{}`", bench.key.variant, baseline.variant);
-                found.push(comparison(&bench.key, baseline, change));
+                found.push(bench.comparison(&bench.key, baseline, &change));
             }
-            found.extend(
-                declared
-                    .iter()
-                    .map(|Declared { key, baseline, change, .. }| comparison(key, baseline, change.clone())),
-            );
+            let declared = declared.iter();
+            found.extend(declared.map(|pair| bench.comparison(&pair.key, &pair.baseline, &pair.change)));
         }
         for control in &self.controls {
             let bench = self.controlled(control)?;
-            found.push(Comparison {
-                key: bench.key.again(),
-                baseline: bench.key.clone(),
-                group: bench.group.name.clone(),
-                change: "the same, measured twice".to_owned(),
-                unit: bench.unit.clone(),
-            });
+            found.push(bench.comparison(&bench.key.again(), &bench.key, "the same, measured twice"));
         }
         self.check_comparisons(&found)?;
         Ok(found)
@@ -277,6 +261,19 @@ impl Study {
 
     pub(super) fn wrong(&self, reason: String) -> Error {
         Error::Study { study: self.name.clone(), reason }
+    }
+}
+
+impl Bench {
+    /// A comparison in the group and the unit of this variant.
+    fn comparison(&self, key: &Key, baseline: &Key, change: &str) -> Comparison {
+        Comparison {
+            key: key.clone(),
+            baseline: baseline.clone(),
+            group: self.group.name.clone(),
+            change: change.to_owned(),
+            unit: self.unit.clone(),
+        }
     }
 }
 
