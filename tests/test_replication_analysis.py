@@ -87,11 +87,12 @@ def test_a_confounded_claim_is_said_to_differ_from_its_clean_comparison(runs, ef
     assert not re.search(r"The clean comparison says another word on [^.]*`Z19`", effect.answer)
 
 
-def test_a_run_that_is_no_evidence_replicates_and_contradicts_nothing(untrusted):
+def test_a_run_that_is_no_evidence_replicates_and_contradicts_nothing_but_counts(untrusted, effect_run):
     assert not untrusted.trusted and "differs from its twin" in untrusted.trust
     assert untrusted.answer.startswith("**Not all of `zero-cost` is evidence, and what is not concludes nothing.**")
+    counted = tally(one for one in outcomes(load_run(effect_run)) if one.claim.quantity == "count")
     score = stated(untrusted)
-    assert score["replicated"] == score["contradicted"] == 0
+    assert (score["replicated"], score["contradicted"]) == (counted[Verdict.REPLICATED], 0)
     assert "*In this run, which is no evidence:*" in untrusted.text
 
 

@@ -5,11 +5,14 @@ import json
 import pytest
 
 from async_cost.errors import DataError
-from async_cost.runs.run import KEY, choose_run, load_run
-from async_cost.statistics import estimate
-from async_cost.statistics.estimate import estimates, paired_ratios, per_unit, trial_times, trial_values
+from async_cost.report.belief import remarks
+from async_cost.runs.comparisons import KEY
+from async_cost.runs.run import choose_run, load_run
+from async_cost.statistics.interval import estimates, row
+from async_cost.statistics.judge import Trust
 from async_cost.statistics.measured import Measured
-from async_cost.statistics.trust import trust
+from async_cost.statistics.ratios import paired
+from async_cost.statistics.trials import per_unit, trial_times, trial_values
 from async_cost.testing.made_up_runs import Key, Study, make_run
 
 STUDY = "runtimes"
@@ -53,7 +56,14 @@ def made(tmp_path, rounds=60, noise=0.01, **how):
 
 
 def verdicts(run) -> dict[Key, str | None]:
-    return {row[:3]: row[3] for row in Measured.of(run, STUDY).compared().select(*KEY, "verdict").iter_rows()}
+    """The words by key, those of controls included."""
+    found = Measured.of(run, STUDY).declared.drop_nulls("ratio")
+    return {row[:3]: row[3] for row in found.select(*KEY, "verdict").iter_rows()}
+
+
+def trust(run, group: str | None = None) -> Trust:
+    measured = Measured.of(run, STUDY)
+    return measured.trust if group is None else measured.groups[group]
 
 
 # -- groups --------------------------------------------------------------------------------------------------
@@ -68,44 +78,35 @@ def test_what_a_difference_means_depends_on_its_group(tmp_path):
 
 def test_two_variants_of_a_group_are_compared_within_its_limit(tmp_path):
     threads = {NIOS: 4.1e5, SMOLS: 4.0e5, TOKIOS: 4e5, TWINS: 4e5}
-    compared = [pair for pair in COMPARED if pair[2]]
+    compared = [*(pair for pair in COMPARED if pair[2]), (NIOS, SMOLS, "threads")]
     run = made(tmp_path, rounds=120, times=threads, comparisons=compared)
     assert Measured.of(run, STUDY).compare("nio", "smol")["verdict"].to_list() == ["same"]
 
 
 def test_a_group_that_cannot_be_trusted_takes_the_verdict_from_its_own_comparisons_and_trust_from_the_study(tmp_path):
     run = made(tmp_path, times=TIMES | {TWINS: 4.4e5})
-    judged = trust(run, STUDY)
+    judged = trust(run)
     assert not judged.trusted
     assert ["`tokio (A/A)` in `multi_thread/spawn` differs" in reason for reason in judged.reasons] == [True]
-    assert trust(run, STUDY, group="").trusted and not trust(run, STUDY, group="threads").trusted
-    assert trust(run, STUDY).extent == "in part"
+    assert trust(run, "").trusted and not trust(run, "threads").trusted
+    assert trust(run).extent == "in part"
     found = verdicts(run)
     assert found[SMOL] == "slower" and found[SMOLS] is None
 
 
 def test_a_control_keeps_the_limit_of_its_group(tmp_path):
-    run = made(
-        tmp_path,
-        noise=0.03,
-        times={name: ns for name, ns in TIMES.items() if name[0] == CROWD},
-        comparisons=COMPARED[3:],
-    )
-    assert trust(run, STUDY).trusted
-    strict = trust(run, STUDY, limit=0.01)
-    assert "reaches beyond" in strict.reasons[0]
-    assert trust(run, STUDY).controls.select("group", "limit").rows() == [("threads", 0.05)]
+    crowd = {"times": {name: ns for name, ns in TIMES.items() if name[0] == CROWD}, "comparisons": COMPARED[3:]}
+    run = made(tmp_path / "wide", noise=0.03, **crowd)
+    assert trust(run).trusted
+    strict = made(tmp_path / "strict", noise=0.03, **crowd, groups={"threads": 0.01})
+    assert "reaches beyond" in trust(strict).reasons[0]
+    assert trust(run).controls.select("group", "limit").rows() == [("threads", 0.05)]
 
 
 def test_a_group_without_a_control_is_not_trusted(tmp_path):
     run = made(tmp_path, comparisons=[pair for pair in COMPARED if pair[0] != TWINS])
-    assert trust(run, STUDY).reasons == ("the comparisons of group `threads` have no A/A control",)
-    assert trust(run, STUDY, group="").trusted
-
-
-def test_a_group_that_does_not_exist_is_not_judged(tmp_path):
-    with pytest.raises(ValueError, match="no group 'thread'"):
-        trust(made(tmp_path, rounds=3), STUDY, group="thread")
+    assert trust(run).reasons == ("the comparisons of group `threads` have no A/A control",)
+    assert trust(run, "").trusted
 
 
 def test_a_quick_run_of_several_groups_concludes_nothing(tmp_path):
@@ -117,18 +118,11 @@ def test_a_quick_run_of_several_groups_concludes_nothing(tmp_path):
 
 def test_a_key_is_compared_with_the_baseline_that_is_declared_for_it(tmp_path):
     run = made(tmp_path)
-    ratios = estimates(paired_ratios(trial_times(run.whole_time(STUDY)), run.pairs(STUDY)))
-    found = {row[:3]: row[3] for row in ratios.select(*KEY, "ratio").iter_rows()}
+    table = Measured.of(run, STUDY).declared
+    found = {row[:3]: row[3] for row in table.select(*KEY, "ratio").iter_rows()}
     assert set(found) == {one for one, _, _ in COMPARED}
     assert found[SMOLS] == pytest.approx(2, rel=0.02), "to tokio on several threads, not on one"
     assert found[NIO] == pytest.approx(0.6, rel=0.02)
-
-
-def test_a_key_with_two_baselines_is_no_frame_of_pairs(tmp_path):
-    run = made(tmp_path, rounds=3)
-    pairs = run.pairs(STUDY)
-    with pytest.raises(ValueError, match="more than one baseline"):
-        paired_ratios(trial_times(run.time(STUDY)), pairs.vstack(pairs))
 
 
 # -- failures ------------------------------------------------------------------------------------------------
@@ -139,25 +133,25 @@ def test_what_was_to_be_compared_with_a_failed_baseline_is_kept_without_a_ratio(
     assert run.time(STUDY).filter(bench=CROWD, variant="tokio")["round"].max() == 4
     assert run.time(STUDY).filter(bench=CROWD, variant="nio")["round"].n_unique() == 12
     assert NIOS not in verdicts(run) and SMOL in verdicts(run)
-    judged = trust(run, STUDY)
+    judged = trust(run)
     assert "`tokio (A/A)` in `multi_thread/spawn` was not measured" in " ".join(judged.reasons)
-    assert "`tokio` in `multi_thread/spawn` failed" in " ".join(judged.remarks), "and no empty brackets"
-    assert not any("was not measured" in reason for reason in trust(run, STUDY, group="").reasons)
+    assert "`tokio` in `multi_thread/spawn` failed" in " ".join(remarks(run, STUDY)), "and no empty brackets"
+    assert not any("was not measured" in reason for reason in trust(run, "").reasons)
 
 
 def test_a_baseline_that_failed_at_once_has_no_row_and_the_run_still_loads(tmp_path):
     run = made(tmp_path, rounds=12, failed={TOKIO: 0, TOKIOS: 0})
     assert "tokio" not in run.time(STUDY)["variant"]
-    assert Measured.of(run, STUDY).compared().is_empty()
-    assert not trust(run, STUDY).trusted
+    assert not verdicts(run)
+    assert not trust(run).trusted
 
 
 def test_a_default_baseline_that_failed_leaves_no_ratio_either(tmp_path):
     times = {key("a", "a"): 1e5, key("b", "b"): 2e5, key("a", "a (A/A)"): 1e5}
     how = {"times": times, "comparisons": None, "baseline": "a", "controls": ["a (A/A)"], "counts": {}}
     run = made(tmp_path, rounds=6, failed={key("a", "a"): 0}, **how)
-    assert run.pairs(STUDY).height == 2
-    assert trust(run, STUDY).reasons == ("the A/A control `a (A/A)` was not measured",)
+    assert run.comparisons(STUDY).height == 2
+    assert trust(run).reasons == ("the A/A control `a (A/A)` was not measured",)
 
 
 # -- units and metrics ------------------------------------------------------------------------------------------
@@ -196,7 +190,7 @@ def test_what_adds_up_over_a_sample_is_told_for_one_iteration_and_a_quantile_as_
 def test_metrics_are_compared_like_times(tmp_path):
     run = noted(tmp_path)
     trials = trial_values(run, STUDY, "cpu_ns").rename({"value": "ns"})
-    found = estimates(paired_ratios(trials, run.pairs(STUDY)))
+    found = estimates(paired(trials, run.comparisons(STUDY)))
     assert found["ratio"].to_list() == pytest.approx([0.5], rel=0.02)
 
 
@@ -261,4 +255,4 @@ def test_a_made_up_study_declares_what_its_truth_says(tmp_path):
     assert (written["baseline"], written["groups"]) == ("", {"": 0.01, "threads": 0.05})
     assert len(written["comparisons"]) == len(COMPARED)
     assert set(run.time(STUDY)["parameter"]) == {""}
-    assert estimate.row(run.units(STUDY), bench=ALONE, variant="tokio") is not None
+    assert row(run.units(STUDY), bench=ALONE, variant="tokio") is not None

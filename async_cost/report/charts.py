@@ -62,6 +62,7 @@ NUMBERS = {"decimal": ".", "thousands": "\u202f", "grouping": [3], "currency": [
 # What the renderer says of single marks. The whole chart is one picture with a description; its marks, which have none, are
 # nothing that a screen reader should stop at.
 OF_MARKS = re.compile(r' (?:role="graphics-[a-z]+"|aria-[a-z]+="[^"]*")')
+_INTERVAL = ("ratio", "low", "high")
 TITLE_CHARACTERS = 40  # an axis title of 13 px breaks here, so that it still fits on a phone
 
 
@@ -169,7 +170,7 @@ def ratio_intervals(
     """
     _require(frame, [label, "ratio", "low", "high"])
     shown = [words.bare_ratio(*row) for row in frame.select("ratio", "low", "high").iter_rows()]
-    frame = frame.with_columns(pl.Series("shown", shown))
+    frame = _drawn(frame.with_columns(pl.Series("shown", shown)), [label, *_INTERVAL, "verdict", "published", "shown"])
     if _has_values(frame, "verdict"):
         frame = frame.with_columns(pl.col("verdict").cast(pl.String).fill_null(NO_EVIDENCE))
     published = _has_values(frame, "published")
@@ -232,7 +233,7 @@ def side_by_side(
         "axis": alt.Axis(grid=False),
     }
     names = alt.Axis(domain=False, ticks=False, grid=False, labelLimit=0, labelExpr=r"split(datum.label, '\n')")
-    frame = frame.with_columns(
+    frame = _drawn(frame, [label, unit, *_INTERVAL]).with_columns(
         pl.col(label).map_elements(lambda text: "\n".join(textwrap.wrap(text, 20, break_long_words=False)), pl.String)
     )
     base = alt.Chart(frame).encode(
@@ -510,6 +511,11 @@ def _require(frame: pl.DataFrame, columns: Sequence[str]) -> None:
         raise ValueError(f"chart needs column {', '.join(missing)}; the frame has {', '.join(frame.columns)}")
     if frame.is_empty():
         raise ValueError("chart of an empty frame: say in words that nothing was measured instead")
+
+
+def _drawn(frame: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
+    """The columns that a chart draws, of those that are there: every other one would only make the page larger."""
+    return frame.select(name for name in dict.fromkeys(columns) if name in frame.columns)
 
 
 def _has_values(frame: pl.DataFrame, column: str) -> bool:
