@@ -14,7 +14,7 @@ WORKFLOW = $(PYTHON_THERE); $(PYTHON) -m async_cost.workflow.commands
 help:
 	@echo "make report [PROFILE=quick|standard|thorough] [RUN=data/runs/...]   measure, analyse, publish under reports/"
 	@echo "make measure [PROFILE=...]   only measure, into data/runs/"
-	@echo "             STUDIES=\"zero-cost zero-cost-ladder\" with either measures these studies alone"
+	@echo "             STUDIES=\"zero-cost ladder\" with either measures these studies alone"
 	@echo "make compare A=data/runs/... B=data/runs/...   set two runs side by side"
 	@echo "make contribute RUN=data/runs/...   check a run, pack it, show what a pull request with it would say"
 	@echo "make experiments  measure the measuring, for the page on trust: nine minutes, into data/experiments/"

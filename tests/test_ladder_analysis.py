@@ -96,7 +96,7 @@ def test_own_work_hides_only_what_is_there(effect):
 
 def test_counts_that_were_not_made_are_not_spoken_of(runs):
     run = make_run(runs / "uncounted", {}, ladder=LADDER, rounds=20)
-    counts = run / "zero-cost-ladder.counts.csv"
+    counts = run / "ladder.counts.csv"
     kept = [row for row in counts.read_text().splitlines() if not re.search(r",(instructions|zeroed_bytes),", row)]
     counts.write_text("\n".join(kept) + "\n")
     assert "Instructions were not counted" in tell(ROOM, run).text

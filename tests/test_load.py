@@ -10,6 +10,7 @@ import pytest
 from async_cost.errors import DataError
 from async_cost.literature.published import load_published, published_ratios
 from async_cost.paths import repository_root, shown
+from async_cost.report.headline import reference_run
 from async_cost.runs import reader
 from async_cost.runs.run import choose_run, find_runs, load_run, open_run
 from async_cost.testing.made_up_runs import OFF, ZERO_COST, make_run
@@ -141,6 +142,13 @@ def test_only_what_is_asked_for_is_opened(tmp_path):
         open_run(run).time("zero-cost-sockets")
     with pytest.raises(DataError, match="cut off"):
         load_run(run)
+
+
+def test_a_study_has_todays_name_in_a_run_that_was_made_under_another():
+    run = reference_run()
+    assert (run.path / "zero-cost-ladder.time.csv.gz").exists() and "ladder" in run.info.studies
+    for table in (run.time("ladder"), run.counts("ladder")):
+        assert table["study"].unique().to_list() == ["ladder"]
 
 
 def test_an_honest_table_is_split_the_quick_way(tmp_path, monkeypatch):

@@ -208,7 +208,7 @@ def test_turning_one_effect_changes_exactly_the_claims_that_rest_on_it(tmp_path,
 def test_turning_a_rung_of_the_ladder_changes_clean_comparisons_alone(tmp_path, usual):
     turned = numbers(weighed(made(tmp_path, ladder=LADDER | {("lean + dyn", "live=3"): 1.0})))
     changed = {name for name in usual if turned[name] != usual[name]}
-    assert changed == {claim.id for claim in HERE if ("lean + dyn", "live=3") in times_of(claim, "zero-cost-ladder")}
+    assert changed == {claim.id for claim in HERE if ("lean + dyn", "live=3") in times_of(claim, "ladder")}
     assert changed == {"Z19"}
     assert turned["Z19"][0] == usual["Z19"][0]
     assert (usual["Z19"][1].verdict, turned["Z19"][1].verdict) == (REPLICATED, CONTRADICTED)

@@ -41,7 +41,7 @@ def troubled(runs) -> Told:
 def test_every_study_has_its_verdict_first(honest):
     assert honest.trusted
     assert honest.answer.startswith("All three studies of this run may be believed.")
-    for study in ("zero-cost", "zero-cost-ladder", "zero-cost-sockets"):
+    for study in ("zero-cost", "ladder", "zero-cost-sockets"):
         assert f"- `{study}` **may be believed**: its two controls lie within 0." in honest.answer
 
 
@@ -109,7 +109,7 @@ def test_disturbances_on_record_are_told(honest, troubled):
 
 
 def test_order_and_course_are_quiet_in_an_honest_run(honest):
-    for study in ("zero-cost", "zero-cost-ladder", "zero-cost-sockets"):
+    for study in ("zero-cost", "ladder", "zero-cost-sockets"):
         for found in (r"place[s]?, none is shown to matter", r"ratios, none is shown to have moved"):
             assert re.search(rf"`{study}`: of \d+ {found}", honest.text)
 

@@ -64,11 +64,11 @@ def test_a_choice_that_makes_no_sense_is_refused_with_what_does(options, says):
 
 
 def test_a_plan_measures_the_chosen_studies_alone():
-    plan = Plan("measure", "standard", ("zero-cost-ladder",))
+    plan = Plan("measure", "standard", ("ladder",))
     steps = {step.name: step.expected_s for step in plan.steps()}
-    assert [name for name in steps if name.startswith("count")] == ["count zero-cost-ladder"]
-    assert steps["measure zero-cost-ladder (standard)"] == MEASURED["zero-cost-ladder"].standard
-    assert plan.command == 'make measure PROFILE=standard STUDIES="zero-cost-ladder"'
+    assert [name for name in steps if name.startswith("count")] == ["count ladder"]
+    assert steps["measure ladder (standard)"] == MEASURED["ladder"].standard
+    assert plan.command == 'make measure PROFILE=standard STUDIES="ladder"'
     assert Plan("report", "quick").command == "make report PROFILE=quick"
 
 
@@ -85,8 +85,8 @@ def test_a_study_depends_on_its_notebook_its_crate_and_the_crates_that_this_uses
         return {str(path.relative_to(ROOT)) for path in measured_files([study])}
 
     shared = {"Cargo.lock", "rust-kernels/harness/Cargo.toml", "rust-kernels/zero-cost/measure.rs"}
-    ladder = {"notebooks/zero-cost/ladder.ipynb", "rust-kernels/zero-cost/ladder.rs"}
-    assert shared | ladder <= names("zero-cost-ladder")
-    assert "notebooks/zero-cost/ladder.ipynb" not in names("zero-cost")
+    ladder = {"notebooks/ladder/measure.ipynb", "rust-kernels/ladder/measure.rs"}
+    assert shared | ladder <= names("ladder")
+    assert "notebooks/ladder/measure.ipynb" not in names("zero-cost")
     for study in MEASURED:
         assert f"notebooks/{MEASURED[study].notebook}.ipynb" in names(study)

@@ -18,6 +18,8 @@ from async_cost.runs.decode import RESTORE, missing, read_json, typed
 
 #: What version 2 added: a comparison says what it changes, and the unit of a difference.
 SCHEMA_VERSIONS = (1, 2)
+#: What studies are called in runs of version 1 that have another name today.
+FORMER_NAMES = {"ladder": "zero-cost-ladder"}
 PROFILES = ("quick", "standard", "thorough")
 ORIGINS = ("notebook", "native")
 
@@ -187,7 +189,8 @@ def read_run_info(path: Path) -> RunInfo:
     for study, details in info.studies.items():
         _check_comparisons(path, details, f"studies.{study}")
     _check_codegen(path, info.codegen)
-    return info
+    today = {former: name for name, former in FORMER_NAMES.items()} if info.schema_version == 1 else {}
+    return msgspec.structs.replace(info, studies={today.get(name, name): one for name, one in info.studies.items()})
 
 
 def read_record(path: Path) -> RunInfo:

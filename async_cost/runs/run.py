@@ -12,7 +12,7 @@ from async_cost.paths import runs_root, shown
 from async_cost.runs import comparisons
 from async_cost.runs.comparisons import BASE_KEY, KEY
 from async_cost.runs.reader import REMEASURE, read_table
-from async_cost.runs.record import RunInfo, StudyInfo, read_run_info
+from async_cost.runs.record import FORMER_NAMES, RunInfo, StudyInfo, read_run_info
 from async_cost.runs.schemas import CountRows, MetricRows, TimeRows
 
 
@@ -39,7 +39,7 @@ class Run:
 
     def time(self, study: str) -> pl.DataFrame:
         """Raw samples: study, bench, variant, parameter, round, position, sample, iterations, elapsed_ns."""
-        return self._once("time", study, lambda path: _load_time(path, study, self))
+        return self._once("time", study, _load_time)
 
     def whole_time(self, study: str) -> pl.DataFrame:
         """`time` without the variants that failed: their rounds so far are kept, but nothing is estimated from them."""
@@ -54,11 +54,11 @@ class Run:
 
         Empty where the study notes nothing but times.
         """
-        return self._once("metrics", study, lambda path: _load_metrics(path, study, self.time(study)))
+        return self._once("metrics", study, _load_metrics)
 
     def counts(self, study: str) -> pl.DataFrame:
         """Exact counts for one iteration: study, bench, variant, parameter, counter, value."""
-        return self._once("counts", study, lambda path: read_table(path, CountRows, study).drop("line"))
+        return self._once("counts", study, _load_counts)
 
     def count(self, study: str, counter: str, variant: str, parameter: str) -> int | None:
         """One exact count for one iteration; None where it was not counted."""
@@ -90,10 +90,15 @@ class Run:
                 table(study)
         return self
 
-    def _once(self, lens: str, study: str, load: Callable[[Path], pl.DataFrame]) -> pl.DataFrame:
+    def file(self, study: str, lens: str) -> Path:
+        """Where a table of `study` lies, plain or compressed: its `time`, `counts` or `metrics`."""
+        return _table_file(self.path, f"{_name_in_files(study, self.info)}.{lens}.csv")
+
+    def _once(self, lens: str, study: str, load: Callable[["Run", str, Path], pl.DataFrame]) -> pl.DataFrame:
         self.study(study)
         if (lens, study) not in self._read:
-            self._read[lens, study] = load(table_file(self.path, f"{study}.{lens}.csv"))
+            table = load(self, study, self.file(study, lens))
+            self._read[lens, study] = table.drop("line").with_columns(study=pl.lit(study))
         return self._read[lens, study]
 
 
@@ -155,7 +160,7 @@ def load_run(path: Path) -> Run:
     return open_run(path).checked()
 
 
-def table_file(folder: Path, name: str) -> Path:
+def _table_file(folder: Path, name: str) -> Path:
     """Where table `name` of a run lies, plain or compressed. Raises `DataError` when it is there in both forms."""
     plain, packed = folder / name, folder / f"{name}.gz"
     if plain.exists() and packed.exists():
@@ -166,12 +171,17 @@ def table_file(folder: Path, name: str) -> Path:
 def no_stray_tables(folder: Path, info: RunInfo) -> None:
     """Raises `DataError` for a table in the folder of a run that its run.json does not speak of."""
     lenses = ("time", "counts", "metrics")
-    known = {f"{study}.{lens}.csv{end}" for study in info.studies for lens in lenses for end in ("", ".gz")}
+    names = [_name_in_files(study, info) for study in info.studies]
+    known = {f"{name}.{lens}.csv{end}" for name in names for lens in lenses for end in ("", ".gz")}
     for file in sorted(folder.iterdir()):
         if file.name.endswith((".csv", ".csv.gz")) and file.name not in known:
             raise DataError(
                 file, "run.json knows no study of this name", "Move the table to the run that it belongs to"
             )
+
+
+def _name_in_files(study: str, info: RunInfo) -> str:
+    return FORMER_NAMES.get(study, study) if info.schema_version == 1 else study
 
 
 def _failed(details: StudyInfo) -> pl.DataFrame:
@@ -180,9 +190,13 @@ def _failed(details: StudyInfo) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=dict.fromkeys(KEY, pl.String), orient="row")
 
 
-def _load_time(path: Path, study: str, run: Run) -> pl.DataFrame:
+def _load_counts(run: Run, study: str, path: Path) -> pl.DataFrame:
+    return read_table(path, CountRows, _name_in_files(study, run.info))
+
+
+def _load_time(run: Run, study: str, path: Path) -> pl.DataFrame:
     """The samples of a study, which have to agree with its comparisons and with run.json."""
-    time, details = read_table(path, TimeRows, study), run.study(study)
+    time, details = read_table(path, TimeRows, _name_in_files(study, run.info)), run.study(study)
     if time.is_empty():
         raise DataError(path, "no samples: the run is empty", REMEASURE, row=1)
     pairs = _declared(run, study, time)
@@ -190,7 +204,7 @@ def _load_time(path: Path, study: str, run: Run) -> pl.DataFrame:
     _check_baselines(path, time, pairs, details)
     _check_rounds(path, time, details)
     _check_samples(path, time, details)
-    return time.drop("line")
+    return time
 
 
 def _declared(run: Run, study: str, time: pl.DataFrame) -> pl.DataFrame:
@@ -250,11 +264,11 @@ def _check_samples(path: Path, time: pl.DataFrame, details: StudyInfo) -> None:
         raise DataError(path, "the trial that starts here has two positions", REMEASURE, row["line"], "position")
 
 
-def _load_metrics(path: Path, study: str, time: pl.DataFrame) -> pl.DataFrame:
+def _load_metrics(run: Run, study: str, path: Path) -> pl.DataFrame:
     """A metric belongs to a sample of the table of times, and a key that has it has it for all of its samples."""
     if not path.exists():
-        return MetricRows.create_empty().drop("line")
-    metrics = read_table(path, MetricRows, study)
+        return MetricRows.create_empty()
+    metrics, time = read_table(path, MetricRows, _name_in_files(study, run.info)), run.time(study)
     sample = [*KEY, "round", "position", "sample"]
     for row in metrics.join(time, on=sample, how="anti").sort("line").head(1).iter_rows(named=True):
         problem = f"{row['metric']} of a sample that has no time"
@@ -265,4 +279,4 @@ def _load_metrics(path: Path, study: str, time: pl.DataFrame) -> pl.DataFrame:
         key = quoted(" / ".join(row[name] for name in KEY))
         problem = f"{row['metric']} of {key} is there for {row['found']} of its {row['samples']} samples"
         raise DataError(path, problem, REMEASURE, column="metric")
-    return metrics.drop("line")
+    return metrics

@@ -15,7 +15,7 @@ import polars as pl
 
 from async_cost.paths import repository_root, runs_root
 from async_cost.runs.comparisons import PAIR, SCHEMA
-from async_cost.runs.run import Run, table_file
+from async_cost.runs.run import Run
 from async_cost.statistics.interval import CONFIDENCE, estimates
 from async_cost.statistics.judge import VERDICTS, judged
 from async_cost.statistics.ratios import paired
@@ -111,7 +111,7 @@ def _file(run: Run, study: str) -> Path | None:
 def _key(run: Run, study: str) -> str:
     """Hash of the run's record, the tables of the study, what studies declare today, and the code between them and the table."""
     digest = hashlib.sha256(_code().encode())
-    tables = (table_file(run.path, f"{study}.{lens}.csv") for lens in ("time", "counts"))
+    tables = (run.file(study, lens) for lens in ("time", "counts"))
     for path in (run.path / "run.json", *tables, repository_root() / "data" / "comparisons.csv"):
         digest.update(path.read_bytes() if path.is_file() else b"")
         digest.update(b"\0")

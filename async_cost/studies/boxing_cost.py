@@ -15,7 +15,7 @@ from async_cost.statistics.measured import Measured
 from async_cost.studies import spawn_apis
 from async_cost.studies.spawn_apis import DROPPED, JOINED, LOOP_DROPPED, ONE_WORKER
 
-LADDER, ZERO_COST, SOCKETS, SPAWNS = "zero-cost-ladder", "zero-cost", "zero-cost-sockets", spawn_apis.STUDY
+LADDER, ZERO_COST, SOCKETS, SPAWNS = "ladder", "zero-cost", "zero-cost-sockets", spawn_apis.STUDY
 #: What is behind the I/O, and how many connections live at a time.
 BARE, CROWD, CALLS = "no system calls, few live", "no system calls, 256 live", "system calls, few live"
 FEW, ALL = "sockets, few live", "sockets, 256 live"

@@ -8,7 +8,7 @@ import polars as pl
 from async_cost.runs.run import Run
 from async_cost.statistics.measured import Measured
 
-STUDY = "zero-cost-ladder"
+STUDY = "ladder"
 MANUAL, FRONTIER, LEAN = "manual (best)", "frontier", "slab index"
 FEW, ALL = "live=3", "live=256"
 #: Instructions for a request below which a difference is code layout: what inlining moved between prototypes of the ladder

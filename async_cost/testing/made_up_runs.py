@@ -27,7 +27,7 @@ BASELINE = "manual"
 FEW, ALL = "live=3", "live=256"
 #: Its null subject: what remains of the time when there is no server to speak of.
 FLOOR = "client"
-#: The baseline of zero-cost-ladder.
+#: The baseline of ladder.
 BEST = "manual (best)"
 #: Requests served by one iteration of any study.
 REQUESTS = 256
@@ -69,7 +69,7 @@ SOCKETS: dict[tuple[str, str], float] = {
     (FLOOR, FEW): 0.7,
     (FLOOR, ALL): 0.8,
 }
-#: The same for zero-cost-ladder, whose ratios are those to `manual (best)`, with instructions and allocations for a request.
+#: The same for ladder, whose ratios are those to `manual (best)`, with instructions and allocations for a request.
 RUNGS: dict[str, tuple[float, int, int]] = {
     "split": (1.2, 720, 0),
     "frontier": (1.4, 750, 0),
@@ -162,7 +162,7 @@ def make_run(
     changes: Mapping[str, object] | None = None,
 ) -> Path:
     """Writes a run below `root` and returns its folder. It holds zero-cost (unless `truth` is None), zero-cost-sockets and
-    zero-cost-ladder if `sockets` and `ladder` have their truth, and whatever studies `others` names.
+    ladder if `sockets` and `ladder` have their truth, and whatever studies `others` names.
 
     `truth`, `sockets`, `ladder` and `failed` are keyed by (variant, parameter). `controls` are the true ratios of the A/A control by parameter
     (1 in an honest run; the loads of the other studies may be left out). `noise` is the relative standard deviation of a trial. `drift` is by
@@ -185,7 +185,7 @@ def make_run(
         levels = [(FEW, steps) for steps in WORK_STEPS if steps in (1000, 10_000)]
         best_ns = dict.fromkeys((FEW, ALL), BEST_NS)
         times = _true_times(ladder, honest, levels if work else [], "frontier", BEST, best_ns)
-        studies["zero-cost-ladder"] = _zero_cost("zero-cost-ladder", times, BEST, failed)
+        studies["ladder"] = _zero_cost("ladder", times, BEST, failed)
     studies |= others or {}
     folder = Path(root) / machine / name
     folder.mkdir(parents=True)
@@ -235,7 +235,7 @@ def _zero_cost(
 ) -> Study:
     """A study of the family of zero-cost, whose times are keyed by (variant, parameter); what failed did so after a round."""
     key = {(variant, parameter): (bench_of(variant, parameter), variant, parameter) for variant, parameter in times}
-    counts = _ladder_counts(times) if study == "zero-cost-ladder" else _counts(study, times)
+    counts = _ladder_counts(times) if study == "ladder" else _counts(study, times)
     return Study(
         {key[name]: ns for name, ns in times.items()},
         controls=[f"{baseline} (A/A)"],

@@ -21,7 +21,7 @@ class Study(NamedTuple):
 #: Studies that measure, in order. A study's name is that of its crate and its files.
 MEASURED = {
     "zero-cost": Study("zero-cost/measure", quick=60, standard=120, thorough=600),
-    "zero-cost-ladder": Study("zero-cost/ladder", quick=60, standard=120, thorough=600),
+    "ladder": Study("ladder/measure", quick=60, standard=120, thorough=600),
     "zero-cost-sockets": Study("zero-cost/sockets", quick=60, standard=300, thorough=2400),
     "spawn-apis": Study("spawn-apis/measure", quick=150, standard=500, thorough=1500),
     "call-styles": Study("call-styles/measure", quick=180, standard=600, thorough=1500),
@@ -33,8 +33,8 @@ MEASURED = {
 #: the run for its page to say something; none: it has something to say about every run.
 ANALYSED = {
     "zero-cost": ("zero-cost",),
-    "ladder": ("zero-cost-ladder",),
-    "boxing-cost": ("zero-cost-ladder", "zero-cost"),
+    "ladder": ("ladder",),
+    "boxing-cost": ("ladder", "zero-cost"),
     "spawn-apis": ("spawn-apis",),
     "call-styles": ("call-styles",),
     "thread-pools": ("thread-pools",),

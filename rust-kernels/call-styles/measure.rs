@@ -56,7 +56,7 @@
 // :dep slab = "=0.4.12"
 // :dep tokio = { version = "=1.54.1", features = ["rt"] }
 // :dep zero-cost = { path = "../../rust-kernels/zero-cost" }
-// :dep zero-cost-ladder = { path = "../../rust-kernels/zero-cost/ladder" }
+// :dep ladder = { path = "../../rust-kernels/ladder" }
 
 // %%
 use std::alloc::{self, Layout};
@@ -83,6 +83,7 @@ use futures::FutureExt;
 use futures::executor::{LocalPool, LocalSpawner};
 use futures::task::LocalSpawnExt;
 use harness::{Bencher, Counts, Key, Study, UnequalWork};
+use ladder::{Frontier, Reactor};
 use pin_project_lite::pin_project;
 use polling::{Event, Poller};
 use rustix::event::epoll;
@@ -90,7 +91,6 @@ use rustix::event::{EventfdFlags, Timespec, eventfd};
 use slab::Slab;
 use tokio::runtime::{Builder, Runtime};
 use zero_cost::Stats;
-use zero_cost_ladder::{Frontier, Reactor};
 
 // %% [markdown]
 // # A probe for everything that the document counts
@@ -917,7 +917,7 @@ impl Wakers for ArcWakers {
 // **Index.** A waker holds one word. If that word is not an address but two numbers, *which loop* and *which
 // slot*, there is nothing to count: clone and drop do nothing. A wake looks whether that loop is one of this
 // thread's, and if so appends to a plain queue. If not, it looks the loop up in a table of all of them, and the
-// mutex is back. [The ladder](../zero-cost/ladder.ipynb) has the same idea with an address, and prices some
+// mutex is back. [The ladder](../ladder/measure.ipynb) has the same idea with an address, and prices some
 // more kinds of wakers, `Rc` among them.
 
 // %%
@@ -3033,7 +3033,7 @@ impl Opponent for Pool {
 // %% [markdown]
 // # The frontier
 //
-// And what does a call that may wait cost at best? [The ladder](../zero-cost/ladder.ipynb) has built the leanest
+// And what does a call that may wait cost at best? [The ladder](../ladder/measure.ipynb) has built the leanest
 // executor that we know how to write with real wakers. Its tasks are all of one type and live by value in slots
 // that were allocated once. We take it from there as it is.
 //

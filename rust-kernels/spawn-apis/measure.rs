@@ -1518,7 +1518,7 @@ impl Host for Nio {
 // %% [markdown]
 // ## Who is not here
 //
-// The executor that [the ladder](../zero-cost/ladder.ipynb) arrives at, which needs a fraction of what these
+// The executor that [the ladder](../ladder/measure.ipynb) arrives at, which needs a fraction of what these
 // need for a task, cannot run this program. It keeps the futures of its pool in 256 slots, all of *one* type,
 // and lends itself to the root future only. In the ring, nodes spawn; so its type would have to contain a
 // reference to an executor of that very type, and 200 nodes with their deliveries need more slots. Untying

@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, JoinHandle};
 
+use ladder::{Frontier, Reactor};
 use zero_cost::{Stats, Timed};
-use zero_cost_ladder::{Frontier, Reactor};
 
 /// Tasks of a program; the first three are there from the beginning.
 const TASKS: usize = 24;

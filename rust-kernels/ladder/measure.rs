@@ -17,7 +17,7 @@
 // %% [markdown]
 // # Which part of async costs what?
 //
-// [The first notebook of this room](measure.ipynb) compares bundles. Its `box` differs from its `nonbox` in
+// [The first notebook of zero-cost](../zero-cost/measure.ipynb) compares bundles. Its `box` differs from its `nonbox` in
 // five things at once, and its leanest async server takes about three times the instructions of the best loop
 // without telling us where they go. This notebook takes the bundle apart. It has two parts:
 //
@@ -3557,7 +3557,7 @@ fn beside_its_base(study: Study, measured: &Measured, keys: &[Key]) -> Study {
 /// # Errors
 /// If one of them does not.
 pub fn study() -> Result<Study, UnequalWork> {
-    let mut study = Study::new("zero-cost-ladder").baseline(MANUAL).unit("request");
+    let mut study = Study::new("ladder").baseline(MANUAL).unit("request");
     let all = measured();
     let keys: Vec<Key> = all.iter().map(Measured::key).collect();
     for measured in all {
@@ -3642,7 +3642,7 @@ mod tests {
 //
 // # From here
 //
-// - `cargo bench -p zero-cost-ladder --bench counts` counts instructions and allocations. Look at both
+// - `cargo bench -p ladder --bench counts` counts instructions and allocations. Look at both
 //   lenses. Instructions see no difference between `Rc` and `Arc`, and clearing 16 KiB with one string
 //   instruction counts once per byte; time sees both.
 // - Small differences are code layout; the analysis says which are that small. Do not build on them.

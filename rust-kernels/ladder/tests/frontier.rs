@@ -11,8 +11,8 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 use std::time::Duration;
 
+use ladder::{Frontier, Full, Listener, Reactor, Small, Stream, accept_all, echo};
 use zero_cost::{Counted, Counter, FakeListener, NoWork, Operation, Probe, Stats, Timed};
-use zero_cost_ladder::{Frontier, Full, Listener, Reactor, Small, Stream, accept_all, echo};
 
 type Task<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 

@@ -1,9 +1,9 @@
-//! What one run allocates and how many instructions it takes: `cargo bench -p zero-cost-ladder --bench counts`.
+//! What one run allocates and how many instructions it takes: `cargo bench -p ladder --bench counts`.
 
 #[global_allocator]
 static ALLOCATOR: harness::counting::CountingAllocator = harness::counting::CountingAllocator;
 
 fn main() -> Result<(), harness::UnequalWork> {
-    harness::counting::main(zero_cost_ladder::study()?);
+    harness::counting::main(ladder::study()?);
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! The frontier's executor, with its real wakers, in every order in which threads can meet.
 //!
-//! `RUSTFLAGS="--cfg under_loom" cargo test -p zero-cost-ladder --test loom --release`; without `--cfg under_loom` there is nothing here.
+//! `RUSTFLAGS="--cfg under_loom" cargo test -p ladder --test loom --release`; without `--cfg under_loom` there is nothing here.
 //! A lost wake shows as a deadlock, because the executor sleeps for ever; a missing order shows as a race for the cells.
 #![cfg(under_loom)]
 
@@ -10,11 +10,11 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Poll, Waker};
 
+use ladder::{Frontier, Reactor};
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::thread::{self, JoinHandle};
 use zero_cost::{Stats, Timed};
-use zero_cost_ladder::{Frontier, Reactor};
 
 type Task<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 

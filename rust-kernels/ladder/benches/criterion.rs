@@ -1,0 +1,6 @@
+//! The variants one after the other, by Criterion with its arguments: `cargo bench -p ladder --bench criterion`.
+
+fn main() -> Result<(), harness::UnequalWork> {
+    harness::criterion::main(ladder::study()?);
+    Ok(())
+}

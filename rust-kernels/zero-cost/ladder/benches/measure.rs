@@ -1,8 +1,0 @@
-//! The notebook's measurement without the notebook: `cargo bench -p zero-cost-ladder --bench measure`. After `-- --comparisons` it
-//! only says what is compared with what.
-
-use std::error::Error;
-
-fn main() -> Result<(), Box<dyn Error>> {
-    Ok(harness::main(zero_cost_ladder::study()?)?)
-}
