@@ -9,7 +9,7 @@ EXECUTED = tests/test_notebooks.py tests/test_pins.py
 PYTEST = .venv/bin/python -m pytest --durations=10
 WORKFLOW = $(PYTHON_THERE); $(PYTHON) -m async_cost.workflow.commands
 
-.PHONY: help report measure compare contribute test lab setup format clean
+.PHONY: help report measure compare contribute comparisons experiments test lab setup format clean
 
 help:
 	@echo "make report [PROFILE=quick|standard|thorough] [RUN=data/runs/...]   measure, analyse, publish under reports/"
@@ -17,6 +17,7 @@ help:
 	@echo "             STUDIES=\"zero-cost ladder\" with either measures these studies alone"
 	@echo "make compare A=data/runs/... B=data/runs/...   set two runs side by side"
 	@echo "make contribute RUN=data/runs/...   check a run, pack it, show what a pull request with it would say"
+	@echo "make comparisons  write data/comparisons.csv, what the studies declare that they compare"
 	@echo "make experiments  measure the measuring, for the page on trust: nine minutes, into data/experiments/"
 	@echo "make lab      open JupyterLab with both kernels"
 	@echo "make test     run all tests (Rust, Python, notebooks in quick profile)"
@@ -37,6 +38,9 @@ compare:
 contribute:
 	$(if $(RUN),,$(error make contribute needs a run: make contribute RUN=data/runs/...))
 	@$(WORKFLOW) contribute "$(RUN)"
+
+comparisons: setup
+	.venv/bin/python -m async_cost.workflow.declared
 
 experiments: setup
 	.venv/bin/python -m async_cost.experiments.measure

@@ -18,8 +18,25 @@ def repository_root() -> Path:
 
 
 def runs_root() -> Path:
-    """The folder of all measured runs."""
-    return repository_root() / "data" / "runs"
+    """The folder of all measured runs: data/runs, or the one in ASYNC_COST_RUNS."""
+    return _folder("ASYNC_COST_RUNS", Path("data") / "runs")
+
+
+def reports_root() -> Path:
+    """The folder of all reports: reports, or the one in ASYNC_COST_REPORTS."""
+    return _folder("ASYNC_COST_REPORTS", Path("reports"))
+
+
+def report_folder(run: Path) -> Path | None:
+    """`<machine>/<utc-time>` among the reports for the run of that name; None for a run that lies elsewhere than the others, and has no report."""
+    run = run.resolve()
+    # Whoever keeps runs elsewhere and does not say where their reports are wants nothing among ours.
+    apart = ("ASYNC_COST_RUNS" in os.environ) != ("ASYNC_COST_REPORTS" in os.environ)
+    return None if apart or run.parents[1] != runs_root() else reports_root() / run.parent.name / run.name
+
+
+def _folder(variable: str, usual: Path) -> Path:
+    return Path(os.environ.get(variable) or repository_root() / usual).resolve()
 
 
 def shown(path: Path) -> str:

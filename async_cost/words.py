@@ -13,8 +13,8 @@ from datetime import datetime
 
 import polars as pl
 
-from async_cost.runs.comparisons import CONTROL
-
+#: Appended to the name of a variant that is measured a second time.
+CONTROL = " (A/A)"
 #: From this ratio on "3.6 times the time" reads better than "260 % more time".
 TIMES_FROM = 1.5
 #: Digits when no interval says how many are known.

@@ -9,10 +9,11 @@ import pytest
 
 from async_cost.errors import DataError
 from async_cost.literature.claims import Claim, Comparison, Operand, load_claims
-from async_cost.literature.published import NANOSECONDS, load_published
+from async_cost.literature.published import FOREIGN, NANOSECONDS, load_published
 from async_cost.literature.replication import UNITS
 from async_cost.paths import repository_root
 from async_cost.report.headline import reference_run
+from async_cost.runs.comparisons import PAIR, of_today
 from async_cost.studies import boxing_cost as boxing
 from async_cost.studies import ladder
 
@@ -112,6 +113,20 @@ def test_published_values_follow_from_the_printed_tables(study):
             assert effect == pytest.approx(claim.published_value, rel=rounded.get(claim.id, 0.006)), claim.id
             checked += 1
     assert checked > 10
+
+
+def test_whatever_a_claim_compares_is_declared_by_its_study():
+    declared = {(row[0], *sorted([row[1:4], row[4:]])) for row in of_today().select("study", *PAIR).rows()}
+    checked = 0
+    for claim in CLAIMS:
+        for case in (*claim.cases(claim.faithful), *claim.clean):
+            keys = [place[0].key for place in case if place[0].variant not in FOREIGN.get(claim.study, ())]
+            if claim.quantity == "count" or len(keys) != len(case):
+                continue
+            for pair in zip(keys[::2], keys[1::2], strict=False):
+                assert (case[0][0].study, *sorted(pair)) in declared, f"{claim.id}: {pair}"
+                checked += 1
+    assert checked > 100
 
 
 def test_clean_comparisons_of_boxing_are_clean_pairs_of_the_boxing_room():

@@ -2,12 +2,12 @@
 
 import polars as pl
 import pytest
-from async_cost.statistics.estimate import paired_ratios, trial_times
-from async_cost.statistics.trust import trust
 
 from async_cost.literature.claims import Comparison, load_claims
 from async_cost.literature.published import FOREIGN, load_published
+from async_cost.runs.comparisons import PAIR, of_today
 from async_cost.runs.run import load_run
+from async_cost.statistics.measured import Measured
 from async_cost.workflow.studies import MEASURED
 from async_cost.workflow.toolchain import ROOT
 
@@ -86,12 +86,26 @@ def test_every_variant_that_did_not_fail_is_measured_in_every_round(quick_run, s
 
 @pytest.mark.parametrize("study", MEASURED)
 def test_something_is_compared_and_controlled_in_every_group(quick_run, study):
-    run = load_run(quick_run.run)
-    judged = trust(run, study)
-    compared = paired_ratios(trial_times(run.whole_time(study)), run.pairs(study)).select(KEY).unique()
-    groups = set(run.pairs(study).join(compared, on=KEY)["group"])
-    assert groups == set(run.pairs(study)["group"]), "a group in which everything failed"
-    assert set(judged.controls["group"]) == groups, f"a group without a control: {judged.reasons}"
+    declared = Measured.of(load_run(quick_run.run), study).declared
+    groups = set(declared["group"])
+    measured = declared.drop_nulls("ratio")
+    assert set(measured.filter(~pl.col("control"))["group"]) == groups, "a group in which everything failed"
+    assert set(measured.filter("control")["group"]) == groups, "a group without a control"
+
+
+#: Loads with as many workers as the machine has processors, or twice as many: other words on another machine.
+OF_THE_MACHINE = pl.col("parameter").str.contains("workers=")
+
+
+@pytest.mark.parametrize("study", MEASURED)
+def test_the_committed_comparisons_are_those_that_the_study_declares(quick_run, study):
+    columns = [*PAIR, "group", "change", "unit"]
+    declared = load_run(quick_run.run).comparisons(study).filter(~pl.col("control"), ~OF_THE_MACHINE)
+    committed = of_today().filter(~OF_THE_MACHINE, study=study)
+    assert declared.height > 5
+    assert declared.select(columns).rows() == committed.select(columns).rows(), (
+        "run `make comparisons` and commit what it writes"
+    )
 
 
 @pytest.mark.parametrize("study", MEASURED)

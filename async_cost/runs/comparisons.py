@@ -21,8 +21,6 @@ KEY = ("bench", "variant", "parameter")
 #: The same for what it is compared with.
 BASE_KEY = tuple(f"baseline_{name}" for name in KEY)
 PAIR = (*KEY, *BASE_KEY)
-#: Appended to the name of a variant that is measured a second time.
-CONTROL = " (A/A)"
 #: `limit` is half the width of the region of practical equivalence of the group; `control` says that key and baseline are the same code.
 SCHEMA = dict.fromkeys((*PAIR, "group", "change", "unit"), pl.String) | {"limit": pl.Float64, "control": pl.Boolean}
 

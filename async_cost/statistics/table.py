@@ -13,7 +13,7 @@ from pathlib import Path
 
 import polars as pl
 
-from async_cost.paths import repository_root, runs_root
+from async_cost.paths import report_folder, repository_root
 from async_cost.runs.comparisons import PAIR, SCHEMA
 from async_cost.runs.run import Run
 from async_cost.statistics.interval import CONFIDENCE, estimates
@@ -95,17 +95,10 @@ def make(run: Run, study: str) -> Comparisons:
     return Comparisons(judged(frame, run.info.profile).select(*COLUMNS), time.height, time["elapsed_ns"].sum())
 
 
-def report_folder(run: Path) -> Path:
-    """reports/<machine>/<utc-time>, the report of data/runs/<machine>/<utc-time>."""
-    return repository_root() / "reports" / run.parent.name / run.name
-
-
 def _file(run: Run, study: str) -> Path | None:
-    """Where the table is kept; None for a run that lies elsewhere than data/runs, which has no report of its own."""
-    path = run.path.resolve()
-    return (
-        report_folder(path) / "comparisons" / f"{study}.parquet" if path.parents[1] == runs_root().resolve() else None
-    )
+    """Where the table is kept; None for a run without a report."""
+    report = report_folder(run.path)
+    return report and report / "comparisons" / f"{study}.parquet"
 
 
 def _key(run: Run, study: str) -> str:

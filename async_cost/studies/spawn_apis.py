@@ -11,12 +11,13 @@ from pathlib import Path
 import polars as pl
 
 from async_cost.literature.published import published_times
-from async_cost.runs.comparisons import BASE_KEY, CONTROL, KEY, PAIR
+from async_cost.runs.comparisons import BASE_KEY, KEY, PAIR
 from async_cost.runs.run import Run
 from async_cost.statistics.interval import estimates
 from async_cost.statistics.measured import Measured, pairs_frame
 from async_cost.statistics.ratios import paired
 from async_cost.statistics.trials import per_unit, trial_values
+from async_cost.words import CONTROL
 
 STUDY = "spawn-apis"
 #: The published sizes of the ring; the largest is the one that the published text speaks of.

@@ -10,11 +10,12 @@ from pathlib import Path
 import polars as pl
 
 from async_cost.literature.published import NANOSECONDS, load_published
-from async_cost.runs.comparisons import CONTROL, KEY
+from async_cost.runs.comparisons import KEY
 from async_cost.runs.run import Run
 from async_cost.statistics.interval import estimates
 from async_cost.statistics.measured import Measured, both_ways
 from async_cost.statistics.trials import trial_values
+from async_cost.words import CONTROL
 
 STUDY = "thread-pools"
 LOW, HIGH = "throughput/low-amplification", "throughput/high-amplification"

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from async_cost.paths import reports_root
 from async_cost.workflow import toolchain
 from async_cost.workflow.plan import RUNS, Plan
 from async_cost.workflow.steps import Progress, Step, StepFailed, run_steps
@@ -24,8 +25,8 @@ from async_cost.workflow.studies import MEASURED
 from async_cost.workflow.toolchain import ENV, PYTHON, ROOT
 
 PROFILES = ("quick", "standard", "thorough")
-#: Where pages go; the variable serves tests and machines that keep them elsewhere.
-REPORTS = Path(os.environ.get("ASYNC_COST_REPORTS", ROOT / "reports")).resolve()
+#: Where pages go.
+REPORTS = reports_root()
 
 
 def main() -> int:

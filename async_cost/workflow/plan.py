@@ -10,13 +10,14 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 
+from async_cost.paths import runs_root
 from async_cost.workflow import toolchain
 from async_cost.workflow.steps import CARGO_ENV, Progress, Step, cargo_progress
 from async_cost.workflow.studies import MEASURED, crate_of, measuring
 from async_cost.workflow.toolchain import PYTHON, ROOT
 
-#: Where runs go; the variable serves tests and machines that keep data elsewhere.
-RUNS = Path(os.environ.get("ASYNC_COST_RUNS", ROOT / "data" / "runs")).resolve()
+#: Where runs go.
+RUNS = runs_root()
 
 
 class Plan:

@@ -1,0 +1,27 @@
+"""Write data/comparisons.csv: what every study declares that it compares, as its native program lists it.
+
+python -m async_cost.workflow.declared
+"""
+
+import subprocess
+import sys
+
+from async_cost.paths import repository_root
+from async_cost.workflow.studies import MEASURED
+
+
+def main() -> int:
+    header, rows = "", []
+    for study in MEASURED:
+        command = ["cargo", "bench", "--locked", "-p", study, "--bench", "measure", "--", "--comparisons"]
+        listed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        # Cargo may say something of its own before the program does.
+        header, body = listed[listed.index("study,bench,") :].split("\n", 1)
+        rows.append(body)
+    file = repository_root() / "data" / "comparisons.csv"
+    file.write_text(f"{header}\n{''.join(rows)}", encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

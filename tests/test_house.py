@@ -1,0 +1,47 @@
+"""The package is a house with rooms in the order of the flow: nothing goes back, and nothing in a circle."""
+
+import ast
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+from async_cost.paths import repository_root
+
+PACKAGE = repository_root() / "async_cost"
+#: A room uses itself and those before it; what all rooms use lies beside them.
+ROOMS = ("runs", "statistics", "literature", "studies", "fleet", "report", "workflow", "experiments", "testing")
+
+
+def imports(file: Path, modules: set[str]) -> set[str]:
+    """The modules of the package that a file imports anywhere, as `room.file`."""
+    found = set()
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("async_cost"):
+            base = node.module.removeprefix("async_cost").removeprefix(".")
+            names = {f"{base}.{name.name}".removeprefix(".") for name in node.names}
+            found |= {name if name in modules else base for name in names}
+    return found
+
+
+@pytest.fixture(scope="module")
+def house() -> dict[str, set[str]]:
+    files = {file: ".".join(file.relative_to(PACKAGE).with_suffix("").parts) for file in PACKAGE.rglob("*.py")}
+    return {name: imports(file, set(files.values())) for file, name in files.items() if file.name != "__init__.py"}
+
+
+def test_no_module_imports_one_of_a_later_room(house):
+    def place(module: str) -> int:
+        room = module.partition(".")[0]
+        return ROOMS.index(room) if room in ROOMS else -1
+
+    assert {module.partition(".")[0] for module in house if "." in module} == set(ROOMS)
+    back = [(module, used) for module, all_used in house.items() for used in all_used if place(used) > place(module)]
+    assert not back, f"against the flow: {back}"
+
+
+def test_no_modules_import_each_other_in_a_circle(house):
+    try:
+        TopologicalSorter(house).prepare()
+    except CycleError as error:
+        pytest.fail(f"a circle: {' -> '.join(error.args[1])}")
