@@ -4,8 +4,6 @@ A shared machine may halve its speed within a minute. So no two times from diffe
 every variant once, a ratio is taken within a round, and the rounds are the sample.
 """
 
-from collections.abc import Sequence
-
 import polars as pl
 
 from async_cost.runs.comparisons import BASE_KEY, KEY, PAIR
@@ -77,8 +75,3 @@ def change(ratios: pl.DataFrame, parameter: str, other: str) -> pl.DataFrame:
             added_ns=pl.col("added_ns") - pl.col("added_before"),
         )
     )
-
-
-def of_each(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
-    """`frame` with the median over its rounds of each of `names`: for what is shown without an interval."""
-    return frame.group_by(KEY, maintain_order=True).agg(pl.col(names).median())

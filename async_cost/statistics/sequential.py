@@ -18,7 +18,7 @@ READINGS = ("paired", "sequential")
 def errors(trials: pl.DataFrame, pairs: pl.DataFrame, parts: int = PARTS) -> pl.DataFrame:
     """Relative errors of both readings: bench, variant, parameter, reading, typical, worst.
 
-    `trials` as of `trial_times`, `pairs` as of `Run.pairs`. `reading` is paired or
+    `trials` as of `trial_times`, `pairs` as of `Run.comparisons`. `reading` is paired or
     sequential, `typical` the median over all readings of that kind, `worst` the largest. No rounds enough for two stretches: no rows.
 
     The whole run that serves as truth holds each paired reading as a tenth of itself, which flatters those by some 5 %.
