@@ -1,8 +1,9 @@
 """async-cost: from the raw samples of a run to sentences with error bars.
 
-Read in this order: `load` (a run, or an error that says what to repair), `estimate` (ratios within a round, intervals),
-`trust` and `verdict` (what may be concluded), `published` (what others reported), `words` (numbers as prose).
-`synthetic` makes runs whose truth is known. Files and columns are explained in data/README.md.
+Rooms, in the order of the flow, of which none uses a later one: `runs` (a run, or an error that says what to repair), `statistics` (from samples to
+the table of comparisons, and what may be concluded), `literature` (what others reported and claimed), `studies` (what a page picks from the
+table), `fleet` (many runs), `report` (charts, words about a run, pages). `workflow` is what `make` starts, `experiments` measures the measuring,
+`testing` makes runs whose truth is known. Beside them lies what all use: `words` (numbers as prose), `errors`, `paths`.
 
 Nothing is imported here: `workflow` runs before any package is installed.
 """

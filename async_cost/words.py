@@ -152,14 +152,14 @@ def ratio_with_interval(value: float, low: float, high: float, what: str = "time
     return f"{ratio(value, low, high, what)} ({interval(low, high, around=value)})"
 
 
-def comparison(name: str, other: str, row: dict | None, equivalence: float = 0.01) -> str:
-    """A sentence on `name` against `other` from a row with ratio, low, high and verdict. Names are already safe text.
+def comparison(name: str, other: str, row: dict | None) -> str:
+    """A sentence on `name` against `other` from a row with ratio, low, high, verdict and the limit of its group. Names are already safe text.
 
     A row of None says that it was not measured. A verdict of None gives the numbers and nothing else.
     """
     if row is None:
         return f"{name} was **not measured** against {other} in this run."
-    measured = ratio_with_interval(row["ratio"], row["low"], row["high"])
+    measured, equivalence = ratio_with_interval(row["ratio"], row["low"], row["high"]), row.get("limit", 0.01)
     match str(row["verdict"]):
         case "slower" | "faster" as word:
             return f"{name} is **{word}** than {other}: it takes {measured}."

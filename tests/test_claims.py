@@ -10,7 +10,6 @@ import pytest
 from async_cost.errors import DataError
 from async_cost.literature.claims import Claim, Comparison, Operand, load_claims
 from async_cost.literature.published import FOREIGN, NANOSECONDS, load_published
-from async_cost.literature.replication import UNITS
 from async_cost.paths import repository_root
 from async_cost.report.headline import reference_run
 from async_cost.runs.comparisons import PAIR, of_today
@@ -106,7 +105,7 @@ def test_published_values_follow_from_the_printed_tables(study):
                 effect = place[0] / place[1] / (place[2] / place[3] if len(place) == 4 else 1)
             else:
                 effect = place[0] - place[1] - (place[2] - place[3] if len(place) == 4 else 0)
-                effect /= UNITS[claim.unit] * PRINTED_PER.get(claim.per, 1)
+                effect /= NANOSECONDS[claim.unit] * PRINTED_PER.get(claim.per, 1)
             if len(claim.published) > 1:  # Z11 gives the figure of the closest case
                 assert effect >= claim.published_value * 0.999
                 continue

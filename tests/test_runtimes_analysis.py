@@ -149,7 +149,7 @@ def test_rows_with_too_many_workers_are_known(effect_run):
 
 def test_what_is_used_is_told_by_suite(effect_run):
     run = load_run(effect_run)
-    found = runtimes.used(run, Measured.of(run, STUDY))
+    found = runtimes.used(Measured.of(run, STUDY))
     assert found.height == 2 * 10 and found["switches"].to_list() == pytest.approx([3] * 20, rel=0.05)
     assert found["cpu"].to_list() == pytest.approx(found["wall"].to_list(), rel=0.05)
 

@@ -34,9 +34,12 @@ RUNS = {
     "started": pl.String,
 }
 STUDIES = {"run": pl.String, "study": pl.String, "trusted": pl.Boolean, "reason": pl.String, "rows": pl.Int64}
-RATIOS = {"run": pl.String, "machine": pl.String} | dict.fromkeys(FINDING, pl.String)
-RATIOS |= dict.fromkeys(("ratio", "low", "high", "limit"), pl.Float64) | {"rounds": pl.Int64, "control": pl.Boolean}
-RATIOS |= {"verdict": VERDICTS}
+NUMBERS = dict.fromkeys(("ratio", "low", "high", "limit"), pl.Float64) | {
+    "rounds": pl.Int64,
+    "control": pl.Boolean,
+    "verdict": VERDICTS,
+}
+RATIOS = {"run": pl.String, "machine": pl.String} | dict.fromkeys(FINDING, pl.String) | NUMBERS
 ASIDE = {"run": pl.String, "reason": pl.String}
 
 
@@ -105,9 +108,11 @@ def read_fleet(folders: Sequence[Path]) -> Fleet:
     runs, aside = _without_twins(outcomes)
     studies = [(run.info, name, table) for run in runs for name, table in run.studies.items()]
     ratios = [
-        _findings(table.measured).select(pl.lit(info.run_id).alias("run"), pl.lit(info.machine.name).alias("machine"), *FINDING, *list(RATIOS)[7:])
+        _findings(table.measured)
+        .with_columns(run=pl.lit(info.run_id), machine=pl.lit(info.machine.name))
+        .select(*RATIOS)
         for info, _, table in studies
-    ]  # fmt: skip
+    ]
     evidence = [
         (info.run_id, name, table.frame["doubt"].is_null().any(), _reason(table.frame), table.rows)
         for info, name, table in studies

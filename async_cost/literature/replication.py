@@ -14,7 +14,7 @@ import polars as pl
 
 from async_cost import words
 from async_cost.literature.claims import Case, Claim, Comparison, load_claims
-from async_cost.literature.published import FOREIGN
+from async_cost.literature.published import FOREIGN, NANOSECONDS
 from async_cost.runs.comparisons import BASE_KEY, KEY
 from async_cost.runs.run import Run
 from async_cost.statistics.interval import estimates, relative_standard_error
@@ -23,8 +23,6 @@ from async_cost.statistics.measured import Measured, both_ways
 
 #: How far an effect may be from a stated size and still be "about" that: a share of the stated effect.
 ABOUT = 0.25
-#: Nanoseconds in the unit of a claim.
-UNITS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 #: bench, variant, parameter.
 Key = tuple[str, str, str]
 
@@ -199,6 +197,18 @@ def tally(found: Iterable[Outcome]) -> dict[Verdict, int]:
     return counts
 
 
+def told_tally(counts: Mapping[Verdict, int]) -> str:
+    """How often each word was given: `3 contradicted, 1 undecided and 9 replicated`."""
+    return words.listing(f"{counts[word]} {word}" for word in VERDICTS if counts[word])
+
+
+def told(found: Sequence[Outcome]) -> str:
+    """How many of one document's claims hold, and on which the clean comparison says another word."""
+    other = [words.code(one.claim.id) for one in found if one.clean_disagrees]
+    more = f"; the clean comparison says another word on {words.listing(other)}" if other else ""
+    return f"of the document's {len(found)} claims: {told_tally(tally(found))}{more}"
+
+
 def told_score(counts: Mapping[Verdict, int]) -> str:
     """The score as a sentence in Markdown: `Of 141 published claims this run replicates 13, …`."""
     measured = sum(counts.values()) - counts[Verdict.NOT_MEASURED]
@@ -362,7 +372,7 @@ def _derived(claim: Claim, case: Case, study: _Study) -> _Effect:
 
 def _unit(claim: Claim, case: Case, study: _Study) -> float:
     """Nanoseconds of one iteration in one unit of the claim."""
-    return UNITS.get(claim.unit, 1.0) * (study.counts[*case[0][0].key, claim.per] if claim.per else 1)
+    return NANOSECONDS.get(claim.unit, 1.0) * (study.counts[*case[0][0].key, claim.per] if claim.per else 1)
 
 
 def _gaps(claim: Claim, case: Case, study: _Study) -> Iterator[str]:

@@ -1,11 +1,9 @@
 """What a page says of the run that it reads: which one it is, how far it may be believed, and what disturbed it. Markdown, words of the run escaped."""
 
-from collections.abc import Mapping
-
 from async_cost import words
 from async_cost.runs.run import Run
 from async_cost.statistics.disturbance import steal_share
-from async_cost.statistics.judge import Trust
+from async_cost.statistics.measured import Measured
 
 #: Share of the machine's time taken by other guests from which on it is worth a remark.
 STEAL_SHARE = 0.01
@@ -52,21 +50,22 @@ def remarks(run: Run, study: str) -> list[str]:
     return found
 
 
-def belief(groups: Mapping[str, Trust], whole: Trust) -> tuple[str, bool | str]:
-    """What to believe of a study that was measured, by its groups of comparisons: a sentence in Markdown, and to which extent, for the page.
-
-    `whole` is the trust in the study as such, whose reasons are given where no group holds. The extent is True, "in part" or False.
-    """
+def belief(measured: Measured) -> tuple[str, dict[str, bool | str]]:
+    """What to believe of a study, by its groups of comparisons: a sentence in Markdown, and the study with its extent, for the page."""
+    if not measured:
+        return "There is nothing to believe or to doubt.", {}
+    groups, whole = measured.groups, measured.trust
     doubted = sorted(name for name, judged in groups.items() if not judged.trusted)
     if not doubted:
         held = words.counted(len(groups), "group")
-        return f"**This run may be believed** as far as its controls go, in all of {held} of comparisons.", True
-    if len(doubted) < len(groups):
+        text = f"**This run may be believed** as far as its controls go, in all of {held} of comparisons."
+    elif len(doubted) < len(groups):
         text = (
             f"In {len(doubted)} of {len(groups)} groups of comparisons the control fails, and **nothing is concluded** from them: "
             f"{words.listing(map(words.code, doubted))}. The others may be believed as far as their controls go."
         )
-        return text, "in part"
-    further = len(whole.reasons) - 1
-    more = f", and for {words.counted(further, 'further reason')}" if further > 0 else ""
-    return f"**Not evidence: this run concludes nothing**, because {whole.reasons[0]}{more}.", False
+    else:
+        further = len(whole.reasons) - 1
+        more = f", and for {words.counted(further, 'further reason')}" if further > 0 else ""
+        text = f"**Not evidence: this run concludes nothing**, because {whole.reasons[0]}{more}."
+    return text, {measured.study: whole.extent}

@@ -13,14 +13,15 @@ import polars as pl
 
 from async_cost import words
 from async_cost.literature.claims import Case, Claim, Comparison
+from async_cost.literature.published import NANOSECONDS
 from async_cost.literature.replication import (
-    UNITS,
     VERDICTS,
     Outcome,
     Verdict,
     Weighed,
     departure,
     tally,
+    told_tally,
 )
 
 #: What a reader sees of a basis.
@@ -54,8 +55,8 @@ def cards(outcomes: Sequence[Outcome]) -> str:
 def value(claim: Claim, number: float, low: float | None = None, high: float | None = None) -> str:
     """A number in the unit of a claim, with its interval where there is one: `0.27`, `258 ns`, `512`, as plain text."""
     exact = low is None or high is None or low == high
-    if claim.unit in UNITS:
-        scaled = [UNITS[claim.unit] * one for one in (number, low or 0.0, high or 0.0)]
+    if claim.unit in NANOSECONDS:
+        scaled = [NANOSECONDS[claim.unit] * one for one in (number, low or 0.0, high or 0.0)]
         return words.time(scaled[0]) if exact else words.time_with_interval(*scaled)
     if claim.quantity == "count" and claim.operation == "value":
         return f"{number:,.0f}"
@@ -105,7 +106,7 @@ def operands(claim: Claim, case: Case) -> str:
     """What a case compares, as plain text: `nonbox / manual, syscalls=off`."""
     counters = [operand.counter for place in case for operand in place if operand.counter]
     parameters = list(dict.fromkeys(operand.parameter for place in case for operand in place))
-    names = [_name([operand.variant for operand in place], claim, place[0].bench) for place in case]
+    names = [_name([operand.variant for operand in place], place[0].bench) for place in case]
     if len(parameters) > 1:
         names = [f"{name} ({place[0].parameter})" for name, place in zip(names, case, strict=True)]
     text = names[0]
@@ -120,7 +121,7 @@ def operands(claim: Claim, case: Case) -> str:
     return text
 
 
-def _name(variants: list[str], claim: Claim, bench: str) -> str:
+def _name(variants: list[str], bench: str) -> str:
     """The variant, with the bench where that is no spelling of it: `nonbox`, but `TokioTp/SpawnHandle`."""
     variant = variants[0]
     return variant if bench.startswith(variant) else f"{bench}/{variant}"
@@ -133,7 +134,7 @@ def _card(study: str, outcomes: list[Outcome]) -> str:
         key=lambda one: (VERDICTS.index(one.published.verdict), _SURPRISES.index(departure(one.claim, one.published))),
     )
     rest = [one for one in outcomes if one.published.verdict is Verdict.NOT_MEASURED]
-    told = words.listing(f"{counts[word]} {word}" for word in VERDICTS if counts[word])
+    told = told_tally(counts)
     parts = [
         f'<h3 id="claims-{escape(study)}">{escape(study)}</h3>',
         f"<p>{words.counted(len(outcomes), 'claim')} of {escape(_sources(outcomes))}: {told}.</p>",

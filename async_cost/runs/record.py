@@ -25,8 +25,6 @@ ORIGINS = ("notebook", "native")
 
 SLUG = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 UTC_NAME = re.compile(r"\d{8}T\d{6}Z")
-#: How far the A/A control of a group of comparisons may reach from 1, unless the study says otherwise.
-LIMIT = 0.01
 UTC_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z")
 #: No run is older than the first stable Rust.
 EARLIEST = datetime(2015, 5, 15, tzinfo=UTC)

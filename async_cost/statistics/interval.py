@@ -41,27 +41,25 @@ def estimates(
 
     q1 and q3 are the quartiles over rounds, for charts. No rows give no estimates; less than two rounds raise ValueError.
     """
-    groups = frame.sort("round").group_by(by, maintain_order=True).agg(pl.col(value), pl.len().alias("rounds"))
-    if groups.is_empty():
-        columns = dict.fromkeys((value, "low", "high", "q1", "q3"), pl.Float64) | {"rounds": pl.Int64}
-        return groups.select(*by).with_columns(pl.lit(None, kind).alias(name) for name, kind in columns.items())
-    if groups["rounds"].min() < 2:
+    values = pl.col(value)
+    found = frame.group_by(by).agg(
+        values.median(),
+        values.sort().alias("sorted"),
+        values.quantile(0.25, "linear").alias("q1"),
+        values.quantile(0.75, "linear").alias("q3"),
+        pl.len().cast(pl.Int64).alias("rounds"),
+    )
+    counts = found["rounds"].unique()
+    if counts.len() and counts.min() < 2:
         raise ValueError("an interval needs at least two rounds")
-    parts = []
-    for (rounds,), part in groups.group_by("rounds", maintain_order=True):
-        samples = np.sort(np.stack(part[value].to_list()).reshape(part.height, rounds), axis=1)
-        low, high = ranks(rounds, confidence)
-        columns = {"low": samples[:, low], "high": samples[:, high]}
-        columns |= {name: np.quantile(samples, share, axis=1) for name, share in (("q1", 0.25), ("q3", 0.75))}
-        parts.append(
-            part.select(
-                *by,
-                pl.Series(value, np.median(samples, axis=1)),
-                *(pl.Series(name, ends) for name, ends in columns.items()),
-                pl.col("rounds").cast(pl.Int64),
-            )
-        )
-    return pl.concat(parts).sort(*by)
+    ends = [(rounds, *ranks(rounds, confidence)) for rounds in counts]
+    ends = pl.DataFrame(ends, schema=dict.fromkeys(("rounds", "first", "last"), pl.Int64), orient="row")
+    return (
+        found.join(ends, on="rounds")
+        .with_columns(low=pl.col("sorted").list.get(pl.col("first")), high=pl.col("sorted").list.get(pl.col("last")))
+        .select(*by, value, "low", "high", "q1", "q3", "rounds")
+        .sort(*by)
+    )
 
 
 def relative_standard_error(values: np.ndarray) -> tuple[float, float, float]:

@@ -17,10 +17,9 @@ import polars as pl
 
 from async_cost import words
 from async_cost.runs.comparisons import KEY
-from async_cost.runs.record import LIMIT
 
 #: Half the width of the region of practical equivalence around 1, unless a group of comparisons declares another.
-EQUIVALENCE = LIMIT
+EQUIVALENCE = 0.01
 
 
 class Verdict(StrEnum):

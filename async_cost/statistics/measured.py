@@ -86,13 +86,23 @@ class Measured:
         return self.compare(variant, other).select(*KEY, "added_ns", low="added_low", high="added_high")
 
     def pick(self, pairs: pl.DataFrame) -> pl.DataFrame:
-        """The measured comparisons that `pairs` names (the six columns of a pair), with its other columns, in its order."""
-        known = both_ways(self.comparisons)
-        return pairs.join(known, on=PAIR, maintain_order="left")
+        """The measured comparisons that `pairs` names (the six columns of a pair), with its other columns, in its order.
+
+        Raises LookupError for a pair of which both sides were measured and which the study does not declare.
+        """
+        lost = pairs.join(both_ways(self.declared), on=PAIR, how="anti")
+        for names in (KEY, BASE_KEY):
+            lost = lost.join(self.trials, left_on=names, right_on=KEY, how="semi")
+        for row in lost.select(PAIR).iter_rows():
+            raise LookupError(f"{self.study} does not compare {row[:3]} with {row[3:]}: declare it in its study()")
+        return pairs.join(both_ways(self.comparisons), on=PAIR, maintain_order="left")
 
 
 def both_ways(found: pl.DataFrame) -> pl.DataFrame:
-    """Every comparison as it was declared and turned round: one over the ratio, minus the added time, the opposite word."""
+    """Every comparison as it was declared and turned round: one over the ratio, minus the added time, the opposite word.
+
+    What is said to change is said of the declared direction only: turned round it is null. So is `smallest`.
+    """
     back = turned(found).with_columns(
         ratio=1 / pl.col("ratio"),
         low=1 / pl.col("high"),
@@ -103,6 +113,8 @@ def both_ways(found: pl.DataFrame) -> pl.DataFrame:
         added_low=-pl.col("added_high"),
         added_high=-pl.col("added_low"),
         verdict=pl.col("verdict").cast(pl.String).replace(_OPPOSITE).cast(VERDICTS),
+        change=pl.lit(None, pl.String),
+        smallest=pl.lit(None, pl.Float64),
     )
     return pl.concat([found, back.select(found.columns)])
 

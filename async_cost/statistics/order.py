@@ -10,7 +10,7 @@ import polars as pl
 
 from async_cost.runs.comparisons import KEY
 from async_cost.statistics.disturbance import speed
-from async_cost.statistics.interval import CONFIDENCE, enough, ranks
+from async_cost.statistics.interval import CONFIDENCE, enough, estimates
 
 #: The key that ran before, in columns of its own.
 BEFORE = ("before_bench", "before_variant", "before_parameter")
@@ -38,18 +38,18 @@ def effects(rests: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
     `by` is ["position"] or `BEFORE`. The intervals are exact for a median (order statistics), and so wide (Bonferroni) that in 95 % of
     runs in which order does not matter all of them hold 1. With too few rounds for that an interval is 0 to infinity.
     """
-    groups = rests.drop_nulls(by).group_by(by).agg(pl.col("rest").sort(), pl.len().alias("rounds"))
+    known = rests.drop_nulls(by)
+    groups = known.group_by(by).agg(pl.len().alias("rounds"))
     confidence = 1 - (1 - CONFIDENCE) / max(1, groups.height)
-
-    def ends(values: pl.Series) -> tuple[float, float]:
-        if not enough(values.len(), confidence):
-            return 0.0, float("inf")
-        low, high = ranks(values.len(), confidence)
-        return values[low], values[high]
-
-    low, high = zip(*map(ends, groups["rest"]), strict=True) if groups.height else ((), ())
-    bounds = {"low": pl.Series(low, dtype=pl.Float64), "high": pl.Series(high, dtype=pl.Float64)}
-    return groups.with_columns(pl.col("rest").list.median(), **bounds).sort(*by)
+    sure = groups.filter(pl.col("rounds").map_elements(lambda rounds: enough(rounds, confidence), pl.Boolean))
+    found = estimates(known.join(sure, on=by, how="semi"), "rest", by, confidence).drop("q1", "q3")
+    middle = (
+        known.join(sure, on=by, how="anti")
+        .group_by(by)
+        .agg(pl.col("rest").median(), pl.len().cast(pl.Int64).alias("rounds"))
+    )
+    unsure = middle.with_columns(low=pl.lit(0.0), high=pl.lit(float("inf"))).select(found.columns)
+    return pl.concat([found, unsure]).sort(*by)
 
 
 def matters(found: pl.DataFrame) -> pl.DataFrame:

@@ -21,8 +21,8 @@ from async_cost.statistics.trials import per_unit
 STUDY = "call-styles"
 #: The document's design, translated; the same with fibers; and the leanest executor that we have.
 LOOP, FIBERS, FRONTIER = "event loop", "fibers", "frontier"
-#: The floors: a function behind a pointer, and one that the compiler knows.
-PROCEDURE, CLOSURE = "boxed closure", "closure"
+#: The floor: a function behind a pointer.
+PROCEDURE = "boxed closure"
 #: One change to the translated design each.
 INLINE, FRESH, EAGER = f"{LOOP} + inline", f"{LOOP} + fresh boxes", f"{LOOP} + eager handles"
 INDEX, DIRECT = f"{LOOP} + index wakers", f"{LOOP} + no wakers"

@@ -9,9 +9,11 @@ from pathlib import Path
 import polars as pl
 
 from async_cost.literature.published import published_times
-from async_cost.runs.comparisons import KEY
+from async_cost.runs.comparisons import BASE_KEY, KEY, PAIR
 from async_cost.runs.run import Run
+from async_cost.statistics.interval import estimates
 from async_cost.statistics.measured import Measured
+from async_cost.statistics.ratios import paired
 from async_cost.statistics.trials import trial_values
 
 STUDY, EXECUTOR = "runtimes", "runtimes-executor"
@@ -132,25 +134,19 @@ def changed(twice: pl.DataFrame) -> pl.DataFrame:
     return paired.filter((pl.col("high") < pl.col("low_other")) | (pl.col("low") > pl.col("high_other")))
 
 
-def per_iteration(run: Run, metric: str) -> pl.DataFrame:
-    """Median of what the process used in one iteration, by row: bench, variant, parameter, value."""
-    if STUDY not in run.info.studies:
-        return pl.DataFrame(schema=dict.fromkeys(KEY, pl.String) | {"value": pl.Float64})
-    return trial_values(run, STUDY, metric).group_by(KEY).agg(pl.col("value").median()).sort(KEY)
-
-
-def used(run: Run, measured: Measured) -> pl.DataFrame:
+def used(measured: Measured) -> pl.DataFrame:
     """Suite by suite: of the published rows, the median ratio of each runtime to tokio in wall time and in processor time, and the voluntary
     context switches of one iteration: suite, variant, wall, cpu, switches, tokio_switches."""
-    values = {name: per_iteration(run, name) for name in (CPU, SWITCHES)}
-    times = measured.trials.group_by(KEY).agg(value=pl.col("ns").median())
-    base = lambda frame: frame.filter(variant=TOKIO).select("bench", "parameter", base="value")  # noqa: E731
-    side = lambda frame: frame.join(base(frame), on=["bench", "parameter"])  # noqa: E731
-    rows = side(times).select(*KEY, wall=pl.col("value") / pl.col("base"))
-    rows = rows.join(side(values[CPU]).select(*KEY, cpu=pl.col("value") / pl.col("base")), on=KEY)
-    rows = rows.join(side(values[SWITCHES]).select(*KEY, switches="value", tokio_switches="base"), on=KEY)
-    rows = rows.filter(pl.col("variant").is_in([NIO, OURS]), pl.col("parameter").is_in(PUBLISHED))
-    rows = rows.with_columns(suite=pl.col("bench").str.split("/").list.first())
+    rows = _same_row(measured).filter(
+        pl.col("variant").is_in([NIO, OURS]), pl.col("parameter").is_in(PUBLISHED), baseline_variant=TOKIO
+    )
+    if rows.is_empty():
+        return rows
+    cpu = paired(trial_values(measured.run, STUDY, CPU).rename({"value": "ns"}), rows.select(PAIR))
+    switches = trial_values(measured.run, STUDY, SWITCHES).group_by(KEY).agg(switches=pl.col("value").median())
+    rows = rows.rename({"ratio": "wall"}).join(estimates(cpu, "ratio", PAIR).select(*PAIR, cpu="ratio"), on=PAIR)
+    rows = rows.join(switches, on=KEY)
+    rows = rows.join(switches.rename({"switches": "tokio_switches"}), left_on=BASE_KEY, right_on=KEY)
     columns = ("wall", "cpu", "switches", "tokio_switches")
     return rows.group_by("suite", "variant").agg(pl.col(columns).median()).sort("suite", "variant")
 

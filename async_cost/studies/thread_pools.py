@@ -46,11 +46,6 @@ def processors(run: Run) -> int:
     return run.info.machine.logical_cores or 1
 
 
-def crowded(run: Run) -> pl.Expr:
-    """Whether a pool with `threads` has more of them than the machine has processors."""
-    return pl.col("threads") > processors(run)
-
-
 def rates(measured: Measured, benches: Sequence[str], as_published: bool = False) -> pl.DataFrame:
     """Million jobs a second: key, value, low, high, q1, q3, rounds, threads; controls are left out.
 
