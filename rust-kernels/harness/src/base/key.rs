@@ -77,8 +77,25 @@ impl fmt::Display for Key {
 /// Longest word accepted in a key, in characters: far above any real one, and short enough for a table cell.
 const LONGEST_WORD: usize = 200;
 
-/// Says what is wrong with a word of a key or with the name of a counter.
+/// Says what is wrong with a word of a key: it becomes a name in tables and pages.
 pub(crate) fn validate_word(text: &str) -> Result<(), &'static str> {
+    validate_line(text)?;
+    if text.contains(MARKUP) { Err("it holds one of < > & \" ` | \\") } else { Ok(()) }
+}
+
+/// What a page could take for markup, or a table for its end. Readers refuse words that hold any of it.
+const MARKUP: [char; 7] = ['<', '>', '&', '"', '`', '|', '\\'];
+
+/// Whether this may name a counter or a metric: lower-case letters, digits and `_`, a letter first.
+pub(crate) fn is_counter(name: &str) -> bool {
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    name.starts_with(|c: char| c.is_ascii_lowercase())
+        && name.chars().all(plain)
+        && name.len() <= LONGEST_WORD
+}
+
+/// Says what is wrong with a text of one line.
+fn validate_line(text: &str) -> Result<(), &'static str> {
     if text.is_empty() {
         Err("it is empty")
     } else if text.chars().any(is_invisible) {
@@ -94,7 +111,7 @@ pub(crate) fn validate_word(text: &str) -> Result<(), &'static str> {
 
 /// Says what is wrong with a text that tells what changes between two keys: it becomes part of a page.
 pub(crate) fn validate_change(text: &str) -> Result<(), &'static str> {
-    validate_word(text)?;
+    validate_line(text)?;
     if text.contains(['<', '>', '&']) { Err("it holds <, > or &") } else { Ok(()) }
 }
 
@@ -132,6 +149,12 @@ mod tests {
             "a\u{85}b",
             "a\u{202e}b",
             "a\u{2028}b",
+            "a<b",
+            "a&b",
+            "a\"b",
+            "a`b",
+            "a|b",
+            "a\\b",
             &"x".repeat(201),
         ] {
             for key in [Key::new(word, "v", "p"), Key::new("b", word, "p"), Key::new("b", "v", word)] {

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use crate::base::declared::{Comparison, Count, Settings};
 use crate::base::error::Error;
-use crate::base::key::{Key, validate_change, validate_word};
+use crate::base::key::{Key, is_counter, validate_change, validate_word};
 use crate::base::profile::{MOST_SAMPLES, SAMPLES};
 use crate::study::builder::{Bench, Control, Declared, Group, Study};
 use crate::trial::bencher::Function;
@@ -221,8 +221,10 @@ impl Study {
 
     fn check_counts(&self, keys: &HashSet<&Key>) -> Result<(), Error> {
         for Count { key, counter, .. } in &self.counts {
-            validate_word(counter)
-                .map_err(|reason| self.wrong(format!("the counter {counter:?} cannot be used: {reason}")))?;
+            if !is_counter(counter) {
+                let rule = "lower-case letters, digits and _, a letter first";
+                return Err(self.wrong(format!("the counter {counter:?} cannot be used: {rule}")));
+            }
             if !keys.contains(key) {
                 return Err(
                     self.wrong(format!("{counter} is given for {key}, which is not among its variants"))

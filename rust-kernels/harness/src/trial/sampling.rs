@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use crate::base::key::is_counter;
 use crate::base::sample::Sample;
 use crate::trial::bencher::{self, Function, Trouble, Workload};
 use crate::trial::resources;
@@ -78,8 +79,8 @@ fn check(samples: &[Sample]) -> Result<(), Trouble> {
         if sample.iterations == 0 || sample.elapsed.is_zero() {
             return Err(Trouble::Failed("a sample has no iterations or took no time".to_owned()));
         }
-        if let Some(name) = sample.names().find(|name| !is_metric(name)) {
-            let rule = "the name of a metric is lower-case words joined by _";
+        if let Some(name) = sample.names().find(|name| !is_counter(name)) {
+            let rule = "the name of a metric is lower-case letters, digits and _, a letter first";
             return Err(Trouble::Misused(format!("it delivered the metric {name:?}; {rule}")));
         }
         if !sample.names().eq(samples[0].names()) {
@@ -87,11 +88,6 @@ fn check(samples: &[Sample]) -> Result<(), Trouble> {
         }
     }
     Ok(())
-}
-
-fn is_metric(name: &str) -> bool {
-    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
-    name.len() <= 200 && name.split('_').all(|word| !word.is_empty() && word.chars().all(plain))
 }
 
 #[cfg(test)]
