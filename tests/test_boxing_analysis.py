@@ -57,7 +57,7 @@ def test_clean_pairs_of_the_ladder_differ_in_how_futures_are_stored():
 
     steps = ladder_source.steps()
     clean = [pair for pair in boxing.PAIRS if pair.study == boxing.LADDER]
-    assert clean and not any(pair.also for pair in clean)
+    assert clean and all(pair.clean for pair in clean)
     for pair in clean:
         assert unboxed(pair.one) == unboxed(pair.other), pair.label
 

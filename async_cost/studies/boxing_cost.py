@@ -1,7 +1,7 @@
 """Comparisons that tell what a box costs, from whichever study declares them.
 
 A line below says under which load a comparison asks about which kind of box. It is clean when nothing but the question differs
-between its two sides; what else differs is said in `also`, and such a pair is shown beside the clean ones, never among them.
+between its two sides; what differs in others is said by the study, as `change`, and they are shown beside the clean ones, never among them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,14 +29,14 @@ BOX, DYN, PLACE, REST = "a box or none", "dyn or its own type", "built in its bo
 #: bench, variant, parameter.
 Key = tuple[str, str, str]
 #: What is said of a pair besides its keys.
-TEXTS = ("study", "one", "other", "future", "load", "asks", "also")
+TEXTS = ("study", "one", "other", "future", "load", "asks")
 
 
 @dataclass(frozen=True)
 class Pair:
     """`one` against `other`, variants of `study` with `parameter`. `future` is small or large.
 
-    `also` names what differs besides the question `asks`; nothing for a clean pair. `benches` of the two are given where a
+    `clean` says that nothing differs besides what the pair `asks`. `benches` of the two are given where a
     variant occurs in several benches.
     """
 
@@ -47,7 +47,7 @@ class Pair:
     future: str = "small"
     load: str = BARE
     asks: str = BOX
-    also: str = ""
+    clean: bool = True
     benches: tuple[str, str] | None = None
 
     @property
@@ -79,9 +79,6 @@ class Pair:
         return f"{self.one}{gap}/ {self.other}" + (f",{gap}{load}" if load else "")
 
 
-_IN_BUNDLE = "`Rc` handles, calls through `dyn`, no enum of two kinds of task, and another spawner"
-_ON_SOCKETS = "the executor, and wakers counted with atomics"
-
 PAIRS = (
     Pair(LADDER, "lean + box", "slab index", "live=3"),
     Pair(LADDER, "lean + dyn", "slab index", "live=3"),
@@ -95,12 +92,12 @@ PAIRS = (
     Pair(LADDER, "lean + dyn", "lean + box", "live=3", asks=DYN),
     Pair(LADDER, "lean + dyn in place", "lean + dyn", "live=3", asks=PLACE),
     Pair(LADDER, "16 KiB uninitialised + dyn in place", "16 KiB uninitialised + dyn", "live=3", "large", asks=PLACE),
-    Pair(ZERO_COST, "box", "nonbox", "syscalls=off", also=_IN_BUNDLE),
-    Pair(ZERO_COST, "box", "nonbox", "syscalls=on", load=CALLS, also=_IN_BUNDLE),
-    Pair(ZERO_COST, "large+box", "large+nonbox", "syscalls=off", "large", also=_IN_BUNDLE),
+    Pair(ZERO_COST, "box", "nonbox", "syscalls=off", clean=False),
+    Pair(ZERO_COST, "box", "nonbox", "syscalls=on", load=CALLS, clean=False),
+    Pair(ZERO_COST, "large+box", "large+nonbox", "syscalls=off", "large", clean=False),
     Pair(ZERO_COST, "box", "callerbox", "syscalls=off", asks=REST),
-    Pair(SOCKETS, "async+box", "async", "live=3", load=FEW, also=_ON_SOCKETS),
-    Pair(SOCKETS, "async+box", "async", "live=256", load=ALL, also=_ON_SOCKETS),
+    Pair(SOCKETS, "async+box", "async", "live=3", load=FEW, clean=False),
+    Pair(SOCKETS, "async+box", "async", "live=256", load=ALL, clean=False),
     Pair(SPAWNS, "LocalSpawn", "native", DROPPED, load=RING, benches=("TokioCt", "tokio::LocalSet")),
     Pair(SPAWNS, "LocalSpawnHandleOs", "LocalSpawnHandle", JOINED, load=RING, benches=("LocalPool", "LocalPool")),
     Pair(SPAWNS, "LocalSpawn", "native", LOOP_DROPPED, load=LOOP, benches=("TokioCt", "tokio::LocalSet")),
@@ -111,11 +108,11 @@ PAIRS = (
 def compare(studies: Mapping[str, Measured], pairs: Sequence[Pair] = PAIRS) -> pl.DataFrame:
     """One row for each pair of `studies` that was measured, in the order of `pairs`.
 
-    Columns: those of the table of comparisons; label, one, other, future, load, asks, also, clean; published (the reported ratio);
+    Columns: those of the table of comparisons; label, one, other, future, load, asks, clean; published (the reported ratio);
     allocations and bytes, for a task, `one` beside `other`; future_bytes of `one`. Counts are null where not made.
     """
     named = pl.DataFrame(
-        [(*pair.key, *pair.baseline, pair.label, *(getattr(pair, name) for name in TEXTS), not pair.also, pair.published) for pair in pairs],
+        [(*pair.key, *pair.baseline, pair.label, *(getattr(pair, name) for name in TEXTS), pair.clean, pair.published) for pair in pairs],
         schema=dict.fromkeys((*PAIR, "label", *TEXTS), pl.String) | {"clean": pl.Boolean, "published": pl.Float64},
         orient="row",
     )  # fmt: skip

@@ -7,7 +7,6 @@ one wait of the root where nothing is called.
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
 
 import polars as pl
 
@@ -276,14 +275,14 @@ def turning_point(measured: Measured, variant: str, parameter: str = BATCH) -> d
 # -- beside the document -------------------------------------------------------------------------------------
 
 
-def published_ratios(root: Path | None = None) -> pl.DataFrame:
+def published_ratios() -> pl.DataFrame:
     """The document's rates as times of one execution, by interpreter: bench, variant, ns."""
-    rows = load_published(STUDY, root)
+    rows = load_published(STUDY)
     wide = rows.pivot(on="metric", index=["bench", "variant"], values="value")
     return wide.select("bench", "variant", ns=1e9 * pl.col("elapsed") / pl.col("executions"))
 
 
-def beside_published(measured: Measured, benches: Sequence[str], base: str, root: Path | None = None) -> pl.DataFrame:
+def beside_published(measured: Measured, benches: Sequence[str], base: str) -> pl.DataFrame:
     """Time of one execution of each of `benches` over that of `base`, in this run with futures and with fibers and as published.
 
     Columns: label (the bench), unit (who), ratio, low, high; for the document, which gives no spread, both ends are the ratio.
@@ -297,7 +296,7 @@ def beside_published(measured: Measured, benches: Sequence[str], base: str, root
               for side in ("variant", "baseline_variant")}  # fmt: skip
         mine = found.filter(pl.col(side) == wanted for side, wanted in of.items())
         parts.append(mine.select(label="bench", unit=pl.lit(f"{who}, this run"), ratio="ratio", low="low", high="high"))
-    printed = published_ratios(root)
+    printed = published_ratios()
     for interpreter in FOREIGN[STUDY]:
         mine = printed.filter(variant=interpreter)
         ratio = pl.col("ns") / mine.filter(bench=base)["ns"].item()

@@ -4,8 +4,6 @@ A row is a test under one parameter. Beside the published rows stand controls, w
 of an iteration as a task on all runtimes, `workers=cores` has as many workers as there are processors.
 """
 
-from pathlib import Path
-
 import polars as pl
 
 from async_cost.literature.published import published_times
@@ -63,18 +61,18 @@ def labelled(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(pl.Series("label", labels, pl.String))
 
 
-def published(root: Path | None = None) -> pl.DataFrame:
+def published() -> pl.DataFrame:
     """The reported ratios of nio to tokio, row by row: bench, variant, parameter, published."""
-    times = published_times(STUDY, root).select(*KEY, "ns")
+    times = published_times(STUDY).select(*KEY, "ns")
     base = times.filter(variant=TOKIO).select("bench", "parameter", base="ns")
     rows = times.filter(variant=NIO).join(base, on=["bench", "parameter"])
     return rows.select(*KEY, published=pl.col("ns") / pl.col("base"))
 
 
-def beside_tokio(measured: Measured, root: Path | None = None) -> pl.DataFrame:
+def beside_tokio(measured: Measured) -> pl.DataFrame:
     """Every runtime beside tokio in every row: the table of comparisons, suite, published and label."""
     rows = _same_row(measured).filter(pl.col("baseline_variant") == TOKIO, pl.col("variant") != TOKIO)
-    return labelled(rows.join(published(root), on=KEY, how="left"))
+    return labelled(rows.join(published(), on=KEY, how="left"))
 
 
 def _same_row(measured: Measured) -> pl.DataFrame:

@@ -6,7 +6,6 @@ without handles is the dropped one; under `DROPPED` all layers run the same.
 """
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import polars as pl
 
@@ -94,17 +93,17 @@ PROGRAMS = {AS_PUBLISHED: {JOINED: MIXED}, ONE_PROGRAM: {DROPPED: MIXED}}
 Chosen = dict[str, tuple[tuple[Row, Row], ...]]
 
 
-def compare(measured: Measured, chosen: Chosen, root: Path | None = None) -> pl.DataFrame:
+def compare(measured: Measured, chosen: Chosen) -> pl.DataFrame:
     """The `chosen` comparisons that were measured, in their order: columns as of `noted`, and `label` for a chart."""
     pairs = [((*one, load), (*other, load)) for load, rows in chosen.items() for one, other in rows]
     rows = measured.pick(pairs_frame(pairs))
     label = [
         f"{lines(*row[:2])}\n/ {row[2]}" for row in rows.select("bench", "variant", "baseline_variant").iter_rows()
     ]
-    return noted(measured, rows.with_columns(pl.Series("label", label, pl.String)), root)
+    return noted(measured, rows.with_columns(pl.Series("label", label, pl.String)))
 
 
-def over_native(measured: Measured, parameter: str, threads: str, root: Path | None = None) -> pl.DataFrame:
+def over_native(measured: Measured, parameter: str, threads: str) -> pl.DataFrame:
     """Every layer beside the native row of its executor, the cheapest first; columns as of `noted`, and `label`.
 
     `threads` is where tasks run: `ONE_THREAD` or `THREADS`.
@@ -117,21 +116,19 @@ def over_native(measured: Measured, parameter: str, threads: str, root: Path | N
         baseline_parameter=parameter,
     )
     names = [lines(*row) for row in layers.select("bench", "variant").iter_rows()]
-    return noted(measured, layers.with_columns(pl.Series("label", names, pl.String)), root).sort("ratio")
+    return noted(measured, layers.with_columns(pl.Series("label", names, pl.String))).sort("ratio")
 
 
-def runtimes(measured: Measured, parameter: str, root: Path | None = None) -> pl.DataFrame:
+def runtimes(measured: Measured, parameter: str) -> pl.DataFrame:
     """Native rows of other executors beside the one they are compared with; columns as of `noted`, and `label`."""
     rows = measured.comparisons.filter(parameter=parameter, variant=NATIVE, baseline_parameter=parameter)
     label = pl.format("{}\n/ {}", "bench", "baseline_bench").str.replace(
         "tokio::Runtime (basic_scheduler)", "tokio", literal=True
     )
-    return noted(measured, rows.with_columns(label=label.str.replace(r"/ tokio::Runtime$", "/ tokio")), root).sort(
-        "ratio"
-    )
+    return noted(measured, rows.with_columns(label=label.str.replace(r"/ tokio::Runtime$", "/ tokio"))).sort("ratio")
 
 
-def noted(measured: Measured, rows: pl.DataFrame, root: Path | None = None) -> pl.DataFrame:
+def noted(measured: Measured, rows: pl.DataFrame) -> pl.DataFrame:
     """Rows of the table of comparisons with what else was noted of the two sides.
 
     Added: cpu_ratio, cpu_ratio_low, cpu_ratio_high, cpu_ns, cpu_low, cpu_high, ratio and added time of one spawn in processor time of all
@@ -142,14 +139,14 @@ def noted(measured: Measured, rows: pl.DataFrame, root: Path | None = None) -> p
     cpu = paired(_processor_time(measured), rows.select(PAIR), units)
     ratio = estimates(cpu, "ratio", PAIR).select(*PAIR, cpu_ratio="ratio", cpu_ratio_low="low", cpu_ratio_high="high")
     added = estimates(cpu, "added_ns", PAIR).select(*PAIR, cpu_ns="added_ns", cpu_low="low", cpu_high="high")
-    for more in (ratio, added, _reported(measured, rows, root)):
+    for more in (ratio, added, _reported(measured, rows)):
         rows = rows.join(more, on=PAIR, how="left", maintain_order="left")
     return rows
 
 
-def _reported(measured: Measured, rows: pl.DataFrame, root: Path | None) -> pl.DataFrame:
+def _reported(measured: Measured, rows: pl.DataFrame) -> pl.DataFrame:
     """The six columns of a pair, published, published_ns where the two sides are in the published table."""
-    times = published_times(STUDY, root).select(*KEY, "ns")
+    times = published_times(STUDY).select(*KEY, "ns")
     base = times.select(*(pl.col(name).alias(base) for name, base in zip(KEY, BASE_KEY, strict=True)), base_ns="ns")
     both = rows.select(PAIR).join(times, on=KEY).join(base, on=BASE_KEY)
     units = measured.run.units(STUDY) if measured else both.select(*KEY, units=pl.lit(1))

@@ -5,7 +5,6 @@ In the benches `throughput/...` and `latency/...` the published program runs, wh
 """
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import polars as pl
 
@@ -60,15 +59,15 @@ def rates(measured: Measured, benches: Sequence[str], as_published: bool = False
     return with_threads(estimates(rows.with_columns(value=MILLIONS / pl.col("ns") * share), "value"))
 
 
-def published_rates(root: Path | None = None) -> pl.DataFrame:
+def published_rates() -> pl.DataFrame:
     """The published throughput, in million schedulings a second: key, value, threads."""
-    table = load_published(STUDY, root).filter(metric="throughput")
+    table = load_published(STUDY).filter(metric="throughput")
     return with_threads(table.select(*KEY, "value"))
 
 
-def published_bursts(root: Path | None = None) -> pl.DataFrame:
+def published_bursts() -> pl.DataFrame:
     """The published latency in nanoseconds: key, mean, bound (the largest deviation of one run from it)."""
-    table = load_published(STUDY, root).with_columns(
+    table = load_published(STUDY).with_columns(
         ns=pl.col("value") * pl.col("unit").replace_strict(NANOSECONDS, default=None)
     )
     mean = table.filter(metric="latency_mean").select(*KEY, mean="ns")
