@@ -292,7 +292,10 @@ fn foreign_wakers_are_kept_called_and_dropped() {
         })
     }));
     drop(executor);
-    assert_eq!(Counted::value(Counter::WakerClones), 512);
+    // Blocks are used again, and tests run side by side: a waker that outlived the executor of another test may poll a task
+    // of this one in vain, which then waits once more.
+    let (clones, in_vain) = (Counted::value(Counter::WakerClones), Counted::value(Counter::NotReadyPolls));
+    assert!((512..=512 + in_vain).contains(&clones), "{clones} clones, {in_vain} polls in vain");
     let forwards = forwards.take();
     assert_eq!(forwards.iter().map(|forward| forward.wakes.load(Ordering::Relaxed)).sum::<usize>(), 512);
     assert!(forwards.iter().all(|forward| Arc::strong_count(forward) == 1), "the reactor has let go of them");
