@@ -9,7 +9,9 @@ import pytest
 
 from async_cost.errors import DataError
 from async_cost.runs.comparisons import KEY, PAIR, of_today
-from async_cost.runs.run import load_run
+from async_cost.runs.run import load_run, open_run
+from async_cost.statistics import table
+from async_cost.statistics.table import COLUMNS, make
 from async_cost.testing.made_up_runs import OFF, ON, make_run
 
 STUDY = "zero-cost"
@@ -107,6 +109,93 @@ def test_a_round_without_the_declared_baseline_is_refused(run):
     rows = [line for line in time.read_text().splitlines() if f",nonbox,nonbox,{OFF},1," not in line]
     time.write_text("\n".join(rows) + "\n")
     assert refused(declare(run, DECLARED)).problem == f"round 1 has no baseline 'nonbox' for parameter '{OFF}'"
+
+
+def test_the_same_two_are_compared_once_whichever_comes_first(run):
+    turned = comparison(key("manual"), key("manual (A/A)"))
+    assert "compared twice with 'manual / manual (A/A)" in refused(declare(run, [*DECLARED, turned])).problem
+
+
+def test_a_study_without_comparisons_has_an_empty_table(run):
+    table = make(load_run(declare(run, [])), STUDY)
+    assert table.frame.schema == COLUMNS and table.frame.is_empty() and table.rows > 0
+
+
+def test_one_round_has_rows_without_numbers(run):
+    time = run / f"{STUDY}.time.csv"
+    rows = [line for line in time.read_text().splitlines() if line.split(",")[4] in ("round", "0")]
+    time.write_text("\n".join(rows) + "\n")
+    document = json.loads((run / "run.json").read_text())
+    document["studies"][STUDY]["rounds"] = 1
+    (run / "run.json").write_text(json.dumps(document))
+    frame = make(load_run(declare(run, DECLARED)), STUDY).frame
+    assert frame["ratio"].null_count() == frame["verdict"].null_count() == len(DECLARED)
+
+
+@pytest.fixture
+def kept(run, tmp_path, monkeypatch):
+    """Reads the table of the run beside whose report one is kept, and the number of times that one was made."""
+    made = []
+    monkeypatch.setattr(table, "report_folder", lambda _: tmp_path / "report")
+    monkeypatch.setattr(table, "make", lambda *of: made.append(of) or make(*of))
+
+    def read() -> tuple[pl.DataFrame, int]:
+        return table.comparisons(open_run(run), STUDY).frame, len(made)
+
+    return read
+
+
+def test_a_kept_table_is_read_again_and_is_the_one_that_was_made(run, kept):
+    first, made = kept()
+    again, then = kept()
+    assert (made, then) == (1, 1)
+    assert first.equals(again) and first.equals(make(load_run(run), STUDY).frame)
+
+
+def more(file: Path, old: str, new: str) -> None:
+    text = file.read_text()
+    assert old in text
+    file.write_text(text.replace(old, new, 1))
+
+
+@pytest.mark.parametrize("changed", ["record", "times", "counts", "code", "torn", "foreign"])
+def test_a_kept_table_is_made_again_when_anything_behind_it_changed(run, kept, tmp_path, monkeypatch, changed):
+    kept()
+    file = tmp_path / "report" / "comparisons" / f"{STUDY}.parquet"
+    match changed:
+        case "record":
+            more(run / "run.json", '"standard"', '"thorough"')
+        case "times":
+            time = run / f"{STUDY}.time.csv"
+            line = time.read_text().splitlines()[1]
+            more(time, line, f"{line}0")
+        case "counts":
+            counts = run / f"{STUDY}.counts.csv"
+            more(counts, ",transactions,", ",transactions,1")
+        case "code":
+            monkeypatch.setattr(table, "CODE", "another")
+        case "torn":
+            file.write_bytes(file.read_bytes()[:-20])
+        case "foreign":
+            frame = pl.read_parquet(file).drop("verdict")
+            frame.write_parquet(file, metadata=pl.read_parquet_metadata(file))
+    found, made = kept()
+    assert made == 2 and found.equals(make(load_run(run), STUDY).frame)
+    assert kept()[1] == 2
+
+
+def test_times_that_were_read_before_the_file_changed_are_not_kept(run, kept):
+    old = open_run(run)
+    old.time(STUDY)
+    time = run / f"{STUDY}.time.csv"
+    line = time.read_text().splitlines()[1]
+    more(time, line, f"{line}0")
+    assert table.comparisons(old, STUDY).frame.equals(kept()[0]) and kept()[1] == 1
+
+
+def test_a_table_that_cannot_be_kept_is_still_told(run, kept, tmp_path):
+    (tmp_path / "report").write_text("in the way")
+    assert kept()[0].equals(make(load_run(run), STUDY).frame)
 
 
 def test_a_key_may_be_compared_with_several_others(run):

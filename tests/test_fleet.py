@@ -45,6 +45,17 @@ def test_many_runs_say_what_each_says_alone(honest):
                 assert found[column].equals(alone[column]), column
 
 
+def test_a_run_without_comparisons_stands_beside_the_others(tmp_path):
+    make_run(tmp_path, machine="alpha", rounds=6, work=False)
+    empty = make_run(tmp_path, machine="beta", rounds=6, seed=9, work=False)
+    document = json.loads((empty / "run.json").read_text())
+    document["studies"]["zero-cost"]["comparisons"] = []
+    (empty / "run.json").write_text(json.dumps(document))
+    found = read_fleet(find_runs(tmp_path))
+    assert found.aside.is_empty() and found.ratios["machine"].unique().to_list() == ["alpha"]
+    assert found.studies.filter(run=document["run_id"]).row(0)[2:4] == (False, "no comparisons")
+
+
 def test_a_group_of_comparisons_votes_by_its_own_control(tmp_path):
     alone, crowd = ("spawn", "tokio", ""), ("spawn", "tokio", "threads=2 work=0")
     slow = [("spawn", "smol", parameter) for *_, parameter in (alone, crowd)]

@@ -17,7 +17,13 @@ def imports(file: Path, modules: set[str]) -> set[str]:
     """The modules of the package that a file imports anywhere, as `room.file`."""
     found = set()
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("async_cost"):
+        if isinstance(node, ast.Import):
+            found |= {
+                name.name.removeprefix("async_cost.") for name in node.names if name.name.startswith("async_cost.")
+            }
+        elif isinstance(node, ast.ImportFrom) and node.level:
+            pytest.fail(f"{file.name}, line {node.lineno}: import by the full name, `from async_cost.` and so on")
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("async_cost"):
             base = node.module.removeprefix("async_cost").removeprefix(".")
             names = {f"{base}.{name.name}".removeprefix(".") for name in node.names}
             found |= {name if name in modules else base for name in names}

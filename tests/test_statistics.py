@@ -13,7 +13,7 @@ from async_cost.runs.run import load_run
 from async_cost.statistics import disturbance, interval, judge, ratios, sequential
 from async_cost.statistics.interval import estimates, ranks
 from async_cost.statistics.judge import Trust, Verdict, verdict_column
-from async_cost.statistics.measured import Measured
+from async_cost.statistics.measured import Measured, both_ways
 from async_cost.statistics.ratios import between, paired
 from async_cost.statistics.trials import above_floor, trial_times
 from async_cost.testing.made_up_runs import (
@@ -271,6 +271,14 @@ def test_a_made_up_truth_provokes_its_verdict(tmp_path, ratio, word):
 # -- trust ------------------------------------------------------------------------------------------------
 
 
+def compared(variant: str, baseline: str, *, parameter: str = OFF, group: str = "", **values) -> dict:
+    """A row as the judge takes it: measured over 20 rounds, and the same unless `values` say otherwise."""
+    names = {"bench": "b", "variant": variant, "parameter": parameter}
+    base = {"baseline_bench": "b", "baseline_variant": baseline, "baseline_parameter": parameter}
+    about = {"group": group, "limit": 0.01, "control": variant.endswith(" (A/A)")}
+    return names | base | about | {"ratio": 1.0, "low": 0.995, "high": 1.004, "rounds": 20} | values
+
+
 def judged(tmp_path, **how) -> Trust:
     return Measured.of(load_run(make_run(tmp_path, {("nonbox", OFF): 3.0}, work=False, **how)), STUDY).trust
 
@@ -290,10 +298,56 @@ def test_a_control_that_misses_1_ends_all_trust(tmp_path):
 
 
 def test_a_control_that_reaches_too_far_to_one_side_ends_all_trust():
-    control = {"bench": "b", "variant": "manual (A/A)", "parameter": OFF, "group": "", "limit": 0.01, "control": True}
     for low, trusted in ((0.985, False), (0.995, True)):
-        rows = pl.DataFrame([control | {"ratio": 1.0, "low": low, "high": 1.004}])
+        rows = pl.DataFrame([compared("manual (A/A)", "manual", low=low)])
         assert judge.judged(rows, "standard")["doubt"].is_null()[0] == trusted
+
+
+def test_two_loads_are_compared_where_the_controls_of_both_hold():
+    rows = [
+        compared("manual (A/A)", "manual", group="few"),
+        compared("manual (A/A)", "manual", parameter=ON, group="many", low=0.9),
+        compared("box", "manual", group="few"),
+        compared("box", "manual", parameter=ON, group="many"),
+        compared("box", "box", baseline_parameter=ON, group="few"),
+        compared("nonbox", "nonbox", baseline_parameter="elsewhere", group="few"),
+    ]
+    found = judge.judged(pl.DataFrame(rows), "standard")
+    uncertain = "a control is too uncertain"
+    assert found["doubt"].to_list() == [None, uncertain, None, uncertain, uncertain, None]
+    assert found["verdict"].to_list() == ["same", None, "same", None, None, "same"]
+
+
+def test_too_few_rounds_for_an_interval_have_no_word():
+    for rounds, doubt in ((5, "too few rounds"), (6, None)):
+        rows = pl.DataFrame([compared("manual (A/A)", "manual"), compared("box", "manual", rounds=rounds)])
+        found = judge.judged(rows, "standard")
+        assert found["doubt"].to_list() == [doubt] * 2
+        assert found["verdict"].is_null().all() == bool(doubt)
+
+
+def test_a_comparison_turned_round_is_its_mirror_image():
+    row = compared("box", "manual", ratio=2.0, low=1.6, high=2.5) | {
+        "q1": 1.8, "q3": 2.2222, "added_ns": 40.0, "added_low": 30.0, "added_high": 60.0, "change": "boxed", "smallest": 0.2,
+        "verdict": "slower",
+    }  # fmt: skip
+    back = both_ways(pl.DataFrame([row]).with_columns(pl.col("verdict").cast(judge.VERDICTS))).row(1, named=True)
+    assert [back[name] for name in ("variant", "baseline_variant", "verdict")] == ["manual", "box", "faster"]
+    assert [back[name] for name in ("ratio", "low", "high")] == [0.5, 0.4, 0.625]
+    assert [back[name] for name in ("q1", "q3")] == pytest.approx([0.45, 1 / 1.8], rel=1e-4)
+    assert [back[name] for name in ("added_ns", "added_low", "added_high")] == [-40.0, -60.0, -30.0]
+    assert back["change"] is back["smallest"] is None
+
+
+def test_the_controls_of_a_group_share_the_chance_to_miss(tmp_path):
+    """Of 40 rounds, ranks 14 and 27 hold the median in 95 %; of two controls that do so together, each in 97.5 %, ranks 13 and 28."""
+    run = load_run(make_run(tmp_path, {("nonbox", OFF): 3.0}, rounds=40, work=False))
+    table = Measured.of(run, STUDY).declared.filter(parameter=OFF)
+    rounds = paired(trial_times(run.time(STUDY)), table)
+    for variant, (first, last) in {"nonbox": (13, 26), "manual (A/A)": (12, 27)}.items():
+        ordered = rounds.filter(variant=variant)["ratio"].sort()
+        row = table.row(by_predicate=pl.col("variant") == variant, named=True)
+        assert [row["low"], row["high"]] == pytest.approx([ordered[first], ordered[last]], rel=1e-12)
 
 
 def test_a_control_that_is_too_wide_ends_all_trust(tmp_path):

@@ -169,7 +169,11 @@ def _findings(table: pl.DataFrame) -> pl.DataFrame:
 
 def _reason(table: pl.DataFrame) -> str:
     """Why not all groups of a study are evidence; empty when they are."""
-    groups = table.unique("group", maintain_order=True)
+    if table.is_empty():
+        return "no comparisons"
+    groups = table.sort(pl.col("doubt").is_not_null(), maintain_order=True).unique(
+        "group", keep="first", maintain_order=True
+    )
     doubts = groups["doubt"].drop_nulls()
     told = ", ".join(doubts.unique(maintain_order=True))
     return f"{told} in {doubts.len()} of {groups.height} groups" if 0 < doubts.len() < groups.height else told

@@ -312,10 +312,15 @@ def _effect(claim: Claim, case: Case, study: _Study) -> _Effect:
         return _Effect(missing=f"{words.listing(gaps)} {'was' if len(gaps) == 1 else 'were'} not measured")
     if claim.quantity == "count":
         return _count(claim, case, study)
-    paper = any(operand.plus_ns for place in case for operand in place)
-    if claim.operation in ("ratio", "difference") and not paper:
+    single = all(len(place) == 1 and not place[0].plus_ns for place in case)
+    if single and (claim.operation == "ratio" or (claim.operation == "difference" and _same_units(case, study))):
         return _declared(claim, case, study)
     return _derived(claim, case, study)
+
+
+def _same_units(case: Case, study: _Study) -> bool:
+    """Whether one iteration does as many units of work on all sides: then a difference in one of them is one for each of the other."""
+    return len({study.units.get(place[0].key) for place in case}) == 1
 
 
 def _count(claim: Claim, case: Case, study: _Study) -> _Effect:

@@ -15,6 +15,7 @@ from async_cost.paths import repository_root
 from async_cost.runs.reader import read_table
 from async_cost.runs.record import StudyInfo
 from async_cost.runs.schemas import ComparisonRows
+from async_cost.words import CONTROL
 
 #: What names one measured thing. A study's files, the published figures and the claims use the same words.
 KEY = ("bench", "variant", "parameter")
@@ -30,10 +31,12 @@ def declared(study: str, details: StudyInfo, version: int, keys: pl.DataFrame) -
 
     `details` is the study's part of a run.json of that schema `version`; `keys` (bench, variant, parameter) were measured or failed.
     """
-    rows = [
-        (*entry.key, *entry.baseline, entry.group, entry.change, entry.unit, details.groups[entry.group], entry.variant in details.controls)
-        for entry in details.comparisons
-    ]  # fmt: skip
+    rows = []
+    for entry in details.comparisons:
+        twin = (entry.variant, entry.parameter) == (entry.baseline_variant + CONTROL, entry.baseline_parameter)
+        control = twin and entry.variant in details.controls
+        limit = details.groups[entry.group]
+        rows.append((*entry.key, *entry.baseline, entry.group, entry.change, entry.unit, limit, control))
     own = pl.DataFrame(rows, schema=SCHEMA, orient="row")
     return own if version > 1 else with_later(own, study, details.groups, keys)
 

@@ -188,6 +188,10 @@ def read_run_info(path: Path) -> RunInfo:
         _check_comparisons(path, details, f"studies.{study}")
     _check_codegen(path, info.codegen)
     today = {former: name for name, former in FORMER_NAMES.items()} if info.schema_version == 1 else {}
+    for former, name in today.items():
+        if {former, name} <= info.studies.keys():
+            problem = f"{quoted(former)} is the former name of {quoted(name)}, and the run holds both"
+            raise DataError(path, problem, RESTORE, column="studies")
     return msgspec.structs.replace(info, studies={today.get(name, name): one for name, one in info.studies.items()})
 
 
@@ -272,8 +276,8 @@ def _check_comparisons(path: Path, details: StudyInfo, field: str) -> None:
             problem = f"{key} is compared in group {quoted(entry.group)}, which has no limit"
         elif entry.key == entry.baseline:
             problem = f"{key} is compared with itself"
-        elif pair in seen:
-            problem = f"{key} is compared twice with the same baseline"
+        elif pair in seen or pair[::-1] in seen:
+            problem = f"{key} is compared twice with {quoted(' / '.join(entry.baseline))}"
         else:
             seen.add(pair)
             continue

@@ -6,7 +6,8 @@ region says slower, entirely below faster, entirely inside same; one that reache
 
 A control is a key measured a second time under another name. Its true ratio is 1, so whatever the run says about it is what the run says
 about nothing. When the interval of one misses 1, or reaches beyond the limit of its group, nothing is concluded from that group. The
-controls of a group have intervals so wide (Bonferroni) that they hold 1 all together in 95 % of honest runs.
+controls of a group have intervals so wide (Bonferroni) that they hold 1 all together in 95 % of honest runs. A comparison of
+two loads needs the controls of both: nothing is concluded from it either when a group in which one of its sides is compared is in doubt.
 """
 
 from collections.abc import Iterator
@@ -16,7 +17,8 @@ from enum import StrEnum
 import polars as pl
 
 from async_cost import words
-from async_cost.runs.comparisons import KEY
+from async_cost.runs.comparisons import BASE_KEY, KEY
+from async_cost.statistics.interval import CONFIDENCE, enough
 
 #: Half the width of the region of practical equivalence around 1, unless a group of comparisons declares another.
 EQUIVALENCE = 0.01
@@ -57,22 +59,37 @@ def verdict_column(trusted: bool | pl.Expr, limit: float | pl.Expr = EQUIVALENCE
 
 
 def judged(comparisons: pl.DataFrame, profile: str) -> pl.DataFrame:
-    """Adds bias, doubt and verdict to comparisons (key, group, limit, control, ratio, low, high; null where they were not measured).
+    """Adds bias, doubt and verdict to comparisons (pair, group, limit, control, ratio, low, high, rounds; null where they were not measured).
 
     `bias` is the largest share by which a control of the group was off, null without one; `doubt` says in a few words of plain text why nothing
-    is concluded from the group, null where there is no reason; `verdict` is null where there is one.
+    is concluded from the row, null where there is no reason; `verdict` is null where there is one.
     """
-    doubts = [
-        (group, "; ".join(dict.fromkeys(kind for kind, _ in _reasons(rows, profile))) or None)
+    reasons = {
+        group: [kind for kind, _ in _reasons(rows, profile)]
         for (group,), rows in comparisons.group_by("group", maintain_order=True)
+    }
+    doubts = [
+        "; ".join(dict.fromkeys(kind for group in groups for kind in reasons[group])) or None
+        for groups in _groups_behind(comparisons)
     ]
-    found = pl.DataFrame(doubts, schema={"group": pl.String, "doubt": pl.String}, orient="row")
     off = pl.when("control").then(pl.col("ratio").log().abs().exp() - 1).max().over("group")
-    return (
-        comparisons.with_columns(bias=off)
-        .join(found, on="group", how="left", maintain_order="left")
-        .with_columns(verdict_column(pl.col("doubt").is_null(), pl.col("limit")))
-    )
+    told = comparisons.with_columns(pl.Series("doubt", doubts, pl.String), bias=off)
+    return told.with_columns(verdict_column(pl.col("doubt").is_null(), pl.col("limit")))
+
+
+def _groups_behind(comparisons: pl.DataFrame) -> Iterator[list[str]]:
+    """For each row its own group; for one of two loads also the groups in which its sides are compared under their own."""
+    held: dict[tuple[str, ...], list[str]] = {}
+    one_load = pl.col("parameter") == pl.col("baseline_parameter")
+    for row in comparisons.filter(one_load).iter_rows(named=True):
+        for names in (KEY, BASE_KEY):
+            held.setdefault(tuple(row[name] for name in names), []).append(row["group"])
+    for row in comparisons.iter_rows(named=True):
+        groups = [row["group"]]
+        if row["parameter"] != row["baseline_parameter"]:
+            for names in (KEY, BASE_KEY):
+                groups += held.get(tuple(row[name] for name in names), ())
+        yield list(dict.fromkeys(groups))
 
 
 @dataclass(frozen=True)
@@ -110,6 +127,10 @@ def _reasons(rows: pl.DataFrame, profile: str) -> Iterator[tuple[str, str]]:
     if profile == "quick":
         yield "quick profile", "the profile is quick, which shows that everything works and is never evidence"
     controls = rows.filter("control").sort("parameter", "variant", "bench")
+    least = rows["rounds"].min()
+    if least is not None and not enough(least, 1 - (1 - CONFIDENCE) / max(controls.height, 1)):
+        rounds = words.counted(least, "round")
+        yield "too few rounds", f"no interval over {rounds} holds the truth as often as it says"
     if controls.is_empty():
         yield "no control", "the run has no A/A control"
     else:
@@ -119,7 +140,7 @@ def _reasons(rows: pl.DataFrame, profile: str) -> Iterator[tuple[str, str]]:
     for row in controls.iter_rows(named=True):
         what = f"the A/A control {words.key(row)}"
         if row["ratio"] is None:
-            yield "a control is missing", f"{what} was not measured"
+            yield "a control is missing", f"{what} was not measured, or in one round only"
         elif not row["low"] <= 1 <= row["high"]:
             interval = words.interval(row["low"], row["high"])
             yield (

@@ -4,18 +4,18 @@ It is derived, so it is never committed; it is kept beside the run's report, one
 that it follows from. Pages, claims, fleets and the headline are joins on it.
 """
 
+import contextlib
 import hashlib
 import json
 import os
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 
 import polars as pl
 
 from async_cost.paths import report_folder, repository_root
 from async_cost.runs.comparisons import PAIR, SCHEMA
-from async_cost.runs.run import Run
+from async_cost.runs.run import Run, open_run
 from async_cost.statistics.interval import CONFIDENCE, estimates
 from async_cost.statistics.judge import VERDICTS, judged
 from async_cost.statistics.ratios import paired
@@ -31,8 +31,18 @@ COLUMNS = (
     | dict.fromkeys(("added_ns", "added_low", "added_high", "smallest", "bias"), pl.Float64)
     | {"doubt": pl.String, "verdict": VERDICTS}
 )
-#: A table follows from the code of these rooms, too.
-ROOMS = ("runs", "statistics")
+#: What `estimates` finds of each pair, by way of logarithms.
+NUMBERS = (
+    dict.fromkeys(PAIR, pl.String)
+    | dict.fromkeys(("log_ratio", "low", "high", "q1", "q3"), pl.Float64)
+    | {"rounds": pl.Int64}
+    | dict.fromkeys(("added_ns", "added_low", "added_high"), pl.Float64)
+)
+#: A table follows from the code of these rooms, too: as it was imported, for a page may outlive an edit.
+CODE = hashlib.sha256(
+    b"\0".join(path.read_bytes() for room in ("runs", "statistics") for path in sorted((PACKAGE / room).glob("*.py")))
+    + pl.__version__.encode()
+).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -57,17 +67,15 @@ class Comparisons:
 
 def comparisons(run: Run, study: str) -> Comparisons:
     """The table of `study`: read if it was made before of the very same run by the same code, else made, and kept."""
-    key, file = _key(run, study), _file(run, study)
-    try:
-        kept = json.loads(pl.read_parquet_metadata(file).get("async-cost", "{}")) if file and file.exists() else {}
-        if kept.get("key") == key:
-            return Comparisons(pl.read_parquet(file), kept["rows"], kept["elapsed_ns"])
-    except (OSError, ValueError, pl.exceptions.PolarsError):
-        pass  # it is only a copy: what cannot be read is made again
-    made = make(run, study)
-    if file:
-        about = {"key": key, "rows": made.rows, "elapsed_ns": made.elapsed_ns}
-        _keep(made.frame, file, {"async-cost": json.dumps(about)})
+    key, report = _key(run, study), report_folder(run.path)
+    if report is None:
+        return make(run, study)
+    file = report / "comparisons" / f"{study}.parquet"
+    if kept := _kept(file, key):
+        return kept
+    made = make(open_run(run.path), study)  # of the files as they are now, whatever `run` has read of them before
+    if _key(run, study) == key:
+        _keep(made, file, key)
     return made
 
 
@@ -75,10 +83,11 @@ def make(run: Run, study: str) -> Comparisons:
     """The table, computed from the raw samples."""
     time, declared = run.time(study), run.comparisons(study)
     rounds = paired(trial_times(run.whole_time(study)), declared, run.units(study))
+    rounds = rounds.filter(pl.len().over(PAIR) > 1)  # one round has no interval
     of_group = declared.select(
         *PAIR, together=pl.when("control").then(pl.col("control").sum().over("group")).otherwise(1)
     )
-    parts = []
+    parts = [pl.DataFrame(schema=NUMBERS)]
     for (number,), pairs in of_group.group_by("together", maintain_order=True):
         here = rounds.join(pairs, on=PAIR, how="semi")
         ratios = estimates(here, "log_ratio", PAIR, confidence=1 - (1 - CONFIDENCE) / number)
@@ -95,15 +104,9 @@ def make(run: Run, study: str) -> Comparisons:
     return Comparisons(judged(frame, run.info.profile).select(*COLUMNS), time.height, time["elapsed_ns"].sum())
 
 
-def _file(run: Run, study: str) -> Path | None:
-    """Where the table is kept; None for a run without a report."""
-    report = report_folder(run.path)
-    return report and report / "comparisons" / f"{study}.parquet"
-
-
 def _key(run: Run, study: str) -> str:
     """Hash of the run's record, the tables of the study, what studies declare today, and the code between them and the table."""
-    digest = hashlib.sha256(_code().encode())
+    digest = hashlib.sha256(CODE.encode())
     tables = (run.file(study, lens) for lens in ("time", "counts"))
     for path in (run.path / "run.json", *tables, repository_root() / "data" / "comparisons.csv"):
         digest.update(path.read_bytes() if path.is_file() else b"")
@@ -111,15 +114,26 @@ def _key(run: Run, study: str) -> str:
     return digest.hexdigest()
 
 
-@lru_cache(maxsize=1)
-def _code() -> str:
-    files = sorted(path for room in ROOMS for path in (PACKAGE / room).glob("*.py"))
-    return hashlib.sha256(b"\0".join(path.read_bytes() for path in files)).hexdigest()
+def _kept(file: Path, key: str) -> Comparisons | None:
+    """The table that was kept under `key`; None without one. It is only a copy: what cannot be read is made again."""
+    try:
+        about = json.loads(pl.read_parquet_metadata(file)["async-cost"])
+        if about["key"] == key:
+            frame = pl.read_parquet(file)
+            return Comparisons(frame, about["rows"], about["elapsed_ns"]) if frame.schema == COLUMNS else None
+    except (OSError, ValueError, KeyError, TypeError, pl.exceptions.PolarsError):
+        pass
+    return None
 
 
-def _keep(frame: pl.DataFrame, file: Path, metadata: dict[str, str]) -> None:
-    """Writes the file at once or not at all; pages that are made side by side may make the same one."""
-    file.parent.mkdir(parents=True, exist_ok=True)
+def _keep(made: Comparisons, file: Path, key: str) -> None:
+    """Writes the file at once or not at all, on a full disk, say; pages that are made side by side may make the same one."""
+    about = {"key": key, "rows": made.rows, "elapsed_ns": made.elapsed_ns}
     partial = file.with_suffix(f".{os.getpid()}.partial")
-    frame.write_parquet(partial, metadata=metadata)
-    os.replace(partial, file)
+    with contextlib.suppress(OSError):
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            made.frame.write_parquet(partial, metadata={"async-cost": json.dumps(about)})
+            os.replace(partial, file)
+        finally:
+            partial.unlink(missing_ok=True)
