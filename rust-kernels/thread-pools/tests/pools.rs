@@ -220,7 +220,14 @@ fn shut_down<Q: Queue>(settings: Settings) {
 fn deadline<Q: Queue>(settings: Settings) {
     let pool = Pool::<Q>::start(settings);
     let busy = [occupy(&pool), occupy(&pool)];
-    assert_eq!(pool.shutdown(Duration::from_millis(50)), Err(Busy(2)));
+    let start = Instant::now();
+    loop {
+        match pool.shutdown(Duration::from_millis(50)) {
+            Err(Busy(2)) => break,
+            Err(Busy(3)) if start.elapsed() < WATCHDOG => {} // the idle worker has yet to be given time to end
+            other => panic!("{other:?}"),
+        }
+    }
     let [one, other] = busy;
     drop(one);
     drop(other);
