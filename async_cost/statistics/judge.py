@@ -140,7 +140,7 @@ def _reasons(rows: pl.DataFrame, profile: str) -> Iterator[tuple[str, str]]:
     for row in controls.iter_rows(named=True):
         what = f"the A/A control {words.key(row)}"
         if row["ratio"] is None:
-            yield "a control is missing", f"{what} was not measured, or in one round only"
+            yield "a control is missing", f"{what} was not measured"
         elif not row["low"] <= 1 <= row["high"]:
             interval = words.interval(row["low"], row["high"])
             yield (
