@@ -93,8 +93,8 @@ def test_something_is_compared_and_controlled_in_every_group(quick_run, study):
     assert set(measured.filter("control")["group"]) == groups, "a group without a control"
 
 
-#: Loads with as many workers as the machine has processors, or twice as many: other words on another machine.
-OF_THE_MACHINE = pl.col("parameter").str.contains("workers=")
+#: Loads with a number of workers that follows from the processors of the machine: other words on another machine.
+OF_THE_MACHINE = pl.col("parameter").str.contains(r"workers=\d+( |$)")
 
 
 @pytest.mark.parametrize("study", MEASURED)
