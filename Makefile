@@ -2,7 +2,7 @@
 PYTHON ?= python3
 PROFILE ?= standard
 PYTHON_THERE = command -v $(PYTHON) >/dev/null || { echo "PYTHON=$(PYTHON) is not there: name a Python 3.11 to 3.13" >&2; exit 2; }
-CHOSEN = $(if $(STUDIES),--studies "$(STUDIES)")
+CHOSEN = $(if $(STUDIES),--studies "$(STUDIES)") $(if $(NATIVE),--native)
 # Python tests that take long and share nothing with the others: the crates under valgrind, sanitizers and loom; the quick run of all notebooks.
 CHECKED = tests/test_memory.py tests/test_loom.py
 EXECUTED = tests/test_notebooks.py tests/test_pins.py
@@ -15,6 +15,7 @@ help:
 	@echo "make report [PROFILE=quick|standard|thorough] [RUN=data/runs/...]   measure, analyse, publish under reports/"
 	@echo "make measure [PROFILE=...]   only measure, into data/runs/"
 	@echo "             STUDIES=\"zero-cost ladder\" with either measures these studies alone"
+	@echo "             NATIVE=1 with either measures programs instead of cells, and builds no Rust kernel"
 	@echo "make compare A=data/runs/... B=data/runs/...   set two runs side by side"
 	@echo "make contribute RUN=data/runs/...   check a run, pack it, show what a pull request with it would say"
 	@echo "make comparisons  write data/comparisons.csv, what the studies declare that they compare"

@@ -48,6 +48,7 @@ def main() -> int:
             command.add_argument(
                 "--studies", type=chosen_studies, help="only these, in one word with blanks between them"
             )
+            command.add_argument("--native", action="store_true", help="measure programs instead of cells: no Rust kernel is needed")
         if name == "report":
             command.add_argument("--run", type=Path, help="render this run and measure nothing")
         if name == "contribute":
@@ -105,8 +106,8 @@ def setup(arguments: argparse.Namespace) -> int:
 
 @one_at_a_time()
 def measure(arguments: argparse.Namespace) -> int:
-    plan = Plan("measure", arguments.profile, arguments.studies)
-    run_steps("make measure", [*toolchain.steps(), *plan.steps()], ROOT, ENV)
+    plan = Plan("measure", arguments.profile, arguments.studies, arguments.native)
+    run_steps("make measure", [*toolchain.steps(arguments.native), *plan.steps()], ROOT, ENV)
     plan.close()
     print(f"The run is in {os.path.relpath(plan.run())}")
     return 0
@@ -119,9 +120,9 @@ def report(arguments: argparse.Namespace) -> int:
         title, steps = f"make report RUN={arguments.run}", [publishing(lambda: [run])]
         run_steps(title, [*toolchain.steps(), *steps], ROOT, ENV)
     else:
-        plan = Plan("report", arguments.profile, arguments.studies)
+        plan = Plan("report", arguments.profile, arguments.studies, arguments.native)
         steps = [*plan.steps(), publishing(lambda: [plan.run()])]
-        run_steps("make report", [*toolchain.steps(), *steps], ROOT, ENV)
+        run_steps("make report", [*toolchain.steps(arguments.native), *steps], ROOT, ENV)
         plan.close()
         run = plan.run()
     return tell_page(report_of([run]))

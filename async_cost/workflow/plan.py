@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from async_cost.paths import runs_root
-from async_cost.workflow import toolchain
+from async_cost.workflow import episodes, toolchain
 from async_cost.workflow.steps import CARGO_ENV, Progress, Step, cargo_progress
 from async_cost.workflow.studies import MEASURED, crate_of, measuring
 from async_cost.workflow.toolchain import PYTHON, ROOT
@@ -27,26 +27,28 @@ class Plan:
     goes on at the next round, and a changed source, compiler, profile or choice of studies begins anew instead of mixing two programs.
     """
 
-    def __init__(self, goal: str, profile: str, studies: Sequence[str] | None = None) -> None:
-        self.profile, self.studies = profile, tuple(studies or MEASURED)
+    def __init__(self, goal: str, profile: str, studies: Sequence[str] | None = None, native: bool = False) -> None:
+        self.profile, self.studies, self.native = profile, tuple(studies or MEASURED), native
         #: The command that makes such a run, for whoever reads the run.
         self.command = f"make {goal} PROFILE={profile}"
         if self.studies != tuple(MEASURED):
             self.command += f' STUDIES="{" ".join(self.studies)}"'
+        if native:
+            self.command += " NATIVE=1"
         #: Load averages before anything of ours ran: afterwards they tell of the compiler that compiled the cells.
         self.load_before = " ".join(f"{load:.2f}" for load in os.getloadavg())
-        self.partial = RUNS / ".partial" / f"{profile}-{_fingerprint(profile, self.studies)}"
+        self.partial = RUNS / ".partial" / f"{profile}-{_fingerprint(self.command, self.studies)}"
         #: Where `finish` says which run came out of this plan; `close` removes nothing but this plan's claim on it.
         self.outcome = RUNS / ".partial" / "last-run.json"
 
     def steps(self) -> list[Step]:
         steps = [Step("compare notebooks and crates", self._compare, 2, self._finished)]
         for study in self.studies:
-            count, measure = partial(self._count, study=study), partial(self._measure, study=study)
+            count, prepare = partial(self._count, study=study), partial(self._prepare, study=study)
             steps.append(Step(f"count {study}", count, 90, partial(self._counted, study)))
-            expected_s = getattr(MEASURED[study], self.profile)
-            steps.append(Step(f"measure {study} ({self.profile})", measure, expected_s, self._finished))
-        return [*steps, Step("complete the run", self._finish, 3, self._finished)]
+            steps.append(Step(f"{self._way} {study}", prepare, 60, partial(self._prepared, study)))
+        measure = Step(f"measure in turns ({self.profile})", self._measure, sum(self._seconds().values()), self._finished)
+        return [*steps, measure, Step("complete the run", self._finish, 3, self._finished)]
 
     def run(self) -> Path:
         """The folder of the completed run."""
@@ -70,6 +72,16 @@ class Plan:
     def _counted(self, study: str) -> bool:
         return self._finished() or (self.partial / f"{study}.counts.csv").exists()
 
+    def _prepared(self, study: str) -> bool:
+        return self._finished() or episodes.Start.read(self.partial, study) is not None
+
+    @property
+    def _way(self) -> str:
+        return "build" if self.native else "run the cells of"
+
+    def _seconds(self) -> dict[str, float]:
+        return {study: getattr(MEASURED[study], self.profile) for study in self.studies}
+
     def _env(self) -> dict[str, str]:
         return {
             "ASYNC_COST_PARTIAL": str(self.partial),
@@ -87,7 +99,13 @@ class Plan:
         counts = ["cargo", "bench", "--locked", "-p", study, "--bench", "counts"]
         progress.command(counts, env={**CARGO_ENV, **self._env()}, progress=cargo_progress)
 
-    def _measure(self, progress: Progress, study: str) -> None:
+    def _prepare(self, progress: Progress, study: str) -> None:
+        """Compile what measures `study`, prove its variants, and note how its episodes are started."""
+        env = {**self._env(), "ASYNC_COST_EPISODE": "prepare"}
+        if self.native:
+            program = ["cargo", "bench", "--locked", "-p", study, "--bench", "measure"]
+            progress.command(program, env={**CARGO_ENV, **env}, progress=cargo_progress)
+            return
         command = [
             PYTHON,
             "-m",
@@ -96,18 +114,21 @@ class Plan:
             self.partial / f"{study}.measure.ipynb",
         ]
         # What the environment asks for (one cell at a time, say) is for a test of the notebooks themselves.
-        progress.command([*command, *os.environ.get("ASYNC_COST_EXECUTE", "").split()], env=self._env())
+        progress.command([*command, *os.environ.get("ASYNC_COST_EXECUTE", "").split()], env=env)
+
+    def _measure(self, progress: Progress) -> None:
+        episodes.measure(self.partial, self._seconds(), self._env(), progress)
 
     def _finish(self, progress: Progress) -> None:
         progress.command([PYTHON, "-m", "async_cost.runs.finish", self.partial, RUNS, self.outcome])
 
 
-def _fingerprint(profile: str, studies: Sequence[str]) -> str:
-    """Hash of all that a measurement of `studies` depends on: sources, lock, compiler, CPU, revision, profile."""
+def _fingerprint(command: str, studies: Sequence[str]) -> str:
+    """Hash of all that a measurement of `studies` depends on: sources, lock, compiler, CPU, revision, command."""
     digest = hashlib.sha256()
     for path in measured_files(studies):
         digest.update(str(path.relative_to(ROOT)).encode() + b"\0" + path.read_bytes() + b"\0")
-    digest.update("\0".join([profile, *studies, toolchain.rustc_version(), _cpu(), _revision()]).encode())
+    digest.update("\0".join([command, toolchain.rustc_version(), _cpu(), _revision()]).encode())
     return digest.hexdigest()[:16]
 
 

@@ -5,6 +5,7 @@ Only the standard library is used: the first steps make the virtual environment 
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import json
 import os
@@ -28,6 +29,14 @@ CARGO_COUNT = re.compile(r"\] (\d+)/(\d+)")
 
 class StepFailed(Exception):
     """A step did not succeed; the message says which one, where its log is and what to do."""
+
+
+class CommandFailed(StepFailed):
+    """A command ended with another exit status (`status`) than it should; the message holds its last lines."""
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 @dataclass
@@ -72,10 +81,12 @@ class Progress:
         env: Mapping[str, str] | None = None,
         progress: Callable[[str], Seen | None] = lambda line: None,
         cwd: Path | None = None,
+        typed: str = "",
+        status: int = 0,
     ) -> None:
-        """Run a command to its end. What it tells as JSON is shown; `progress` reads the other lines of its output.
+        """Run a command to its end, with `typed` on its standard input. What it tells as JSON is shown; `progress` reads the other lines.
 
-        Raises StepFailed with the last lines of the output when the command does not exit with 0.
+        Raises CommandFailed with the last lines of the output when the command does not exit with `status`.
         """
         arguments = [str(argument) for argument in arguments]
         tail: list[str] = []
@@ -85,12 +96,14 @@ class Progress:
                 arguments,
                 cwd=cwd or self.root,
                 env={**os.environ, **self.env, **(env or {}), "ASYNC_COST_PROGRESS": "json"},
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 preexec_fn=die_with_parent,
             )
             try:
+                with contextlib.suppress(BrokenPipeError), process.stdin as stdin:
+                    stdin.write(typed.encode())
                 for line in _lines(process):
                     if line is None:  # a second without output: the clock still moves
                         self.report(Seen())
@@ -103,9 +116,10 @@ class Progress:
             except BaseException:
                 process.terminate()
                 raise
-            if process.wait() != 0:
+            if process.wait() != status:
                 shown = "\n    ".join(tail)
-                raise StepFailed(f"`{' '.join(arguments)}` exited with {process.returncode}:\n    {shown}")
+                message = f"`{' '.join(arguments)}` exited with {process.returncode}:\n    {shown}"
+                raise CommandFailed(message, process.returncode)
 
 
 def die_with_parent() -> None:

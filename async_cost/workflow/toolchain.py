@@ -50,10 +50,13 @@ ENV = {
 }
 
 
-def steps() -> list[Step]:
-    """The set-up, in order."""
+def steps(native: bool = False) -> list[Step]:
+    """The set-up, in order; `native` leaves out what only the Rust kernel needs."""
+    python = Step("Python packages", _install_python, 60, _python_done)
+    if native:
+        return [python]
     return [
-        Step("Python packages", _install_python, 60, _python_done),
+        python,
         Step("evcxr kernel", _install_evcxr, 480, _evcxr_done),
         Step("crates for the cells", _vendor, 15, _vendor_done),
     ]

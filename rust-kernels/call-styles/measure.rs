@@ -3858,9 +3858,11 @@ mod tests {
 // environment variable `ASYNC_COST_PROFILE` to `standard` or `thorough` before you start the kernel.
 
 // %% tags=["active-ipynb"]
-// let profile = harness::Profile::from_env().unwrap_or_else(harness::stop);
-// let outcome = study().measure(&profile).unwrap_or_else(harness::stop);
-// println!("{outcome}");
+// {
+//     let profile = harness::Profile::from_env().unwrap_or_else(harness::stop);
+//     let outcome = study().measure(&profile).unwrap_or_else(harness::stop);
+//     println!("{outcome}");
+// }
 
 // %% [markdown]
 // The [analysis](analysis.ipynb) derives the table of advice anew from this run, and puts the published claims beside it. Before you read a ratio, look at the control of its group, `event loop (A/A)`.

@@ -3623,9 +3623,11 @@ mod tests {
 // for a first look; what the figures mean is said by the analysis, not here.
 
 // %% tags=["active-ipynb"]
-// let profile = harness::Profile::from_env().unwrap_or_else(harness::stop);
-// let outcome = study().unwrap_or_else(harness::stop).measure(&profile).unwrap_or_else(harness::stop);
-// println!("{outcome}");
+// {
+//     let profile = harness::Profile::from_env().unwrap_or_else(harness::stop);
+//     let outcome = study().unwrap_or_else(harness::stop).measure(&profile).unwrap_or_else(harness::stop);
+//     println!("{outcome}");
+// }
 
 // %% [markdown]
 // # What limits the frontier

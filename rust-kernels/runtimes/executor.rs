@@ -1799,9 +1799,11 @@ pub fn study() -> Study {
 // # Measurement
 
 // %% tags=["active-ipynb"]
-// let profile = harness::Profile::from_env().unwrap_or_else(harness::stop);
-// let outcome = study().measure(&profile).unwrap_or_else(harness::stop);
-// println!("{outcome}");
+// {
+//     let profile = harness::Profile::from_env().unwrap_or_else(harness::stop);
+//     let outcome = study().measure(&profile).unwrap_or_else(harness::stop);
+//     println!("{outcome}");
+// }
 
 // %% [markdown]
 // The [analysis](analysis.ipynb) reads this beside the comparison with the other runtimes.

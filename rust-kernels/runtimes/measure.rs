@@ -2001,9 +2001,11 @@ pub fn study() -> Study {
 // environment variable `ASYNC_COST_PROFILE` to `standard` or `thorough` before you start the kernel.
 
 // %% tags=["active-ipynb"]
-// let profile = harness::Profile::from_env().unwrap_or_else(harness::stop);
-// let outcome = study().measure(&profile).unwrap_or_else(harness::stop);
-// println!("{outcome}");
+// {
+//     let profile = harness::Profile::from_env().unwrap_or_else(harness::stop);
+//     let outcome = study().measure(&profile).unwrap_or_else(harness::stop);
+//     println!("{outcome}");
+// }
 
 // %% [markdown]
 // The [analysis](analysis.ipynb) takes ratios to tokio in the same round, puts the published ratios and claims beside

@@ -1459,9 +1459,11 @@ mod tests {
 // environment variable `ASYNC_COST_PROFILE` to `standard` or `thorough` before you start the kernel.
 
 // %% tags=["active-ipynb"]
-// let profile = harness::Profile::from_env().unwrap_or_else(harness::stop);
-// let outcome = study().unwrap_or_else(harness::stop).measure(&profile).unwrap_or_else(harness::stop);
-// println!("{outcome}");
+// {
+//     let profile = harness::Profile::from_env().unwrap_or_else(harness::stop);
+//     let outcome = study().unwrap_or_else(harness::stop).measure(&profile).unwrap_or_else(harness::stop);
+//     println!("{outcome}");
+// }
 
 // %% [markdown]
 // What came out is told by the [analysis](analysis.ipynb): ratios to the loop written by hand, in the same round and

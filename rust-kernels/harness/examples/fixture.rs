@@ -1,6 +1,6 @@
 //! A small synthetic study that the integration tests measure, kill and resume. Not an example to follow.
 //!
-//! Arguments: `measure <rounds> [fault]` measures in the current folder's repository; `count [fault]` counts. With a fault, or
+//! Arguments: `measure <rounds>[/<episodes>] [fault]` measures in the current folder's repository; `count [fault]` counts. With a fault, or
 //! nothing, in `FIXTURE_UNDER_CRITERION`, the arguments are Criterion's. Faults:
 //! `panic` (one variant panics in every trial), `late` (it panics from its third trial on), `lazy` (one never
 //! calls the bencher), `baseline` (the baseline gives up at its third trial), `varies` (it allocates another number of times in each iteration); and in an isolated study `hang`, `abort`,
@@ -31,19 +31,22 @@ fn main() {
         return harness::criterion::main(study(&fault));
     }
     match argument(0) {
-        "measure" => measure(argument(1).parse().expect("a number of rounds"), argument(2)),
+        "measure" => measure(argument(1), argument(2)),
         // Under callgrind the program is started without arguments, and has this variable.
         "" if std::env::var_os("FIXTURE_FAILS_UNDER_CALLGRIND").is_some() => counting::main(study("panic")),
         _ => counting::main(study(argument(1))),
     }
 }
 
-fn measure(rounds: u32, fault: &str) {
+fn measure(rounds: &str, fault: &str) {
     if fault == "thread" {
         std::thread::spawn(|| std::thread::sleep(WATCHDOG));
     }
     let times = (Duration::from_micros(200), Duration::from_micros(1_000));
-    let profile = Profile { name: "test".to_owned(), rounds, warm_up: times.0, trial: times.1 };
+    let (rounds, episodes) = rounds.split_once('/').unwrap_or((rounds, "1"));
+    let number = |text: &str| text.parse().expect("numbers of rounds and of episodes");
+    let (rounds, episodes) = (number(rounds), number(episodes));
+    let profile = Profile { name: "test".to_owned(), rounds, episodes, warm_up: times.0, trial: times.1 };
     match study(fault).measure(&profile) {
         Ok(outcome) => println!("{outcome}"),
         Err(error) => {

@@ -26,6 +26,11 @@ fn rounds() -> u32 {
     ROUNDS_PER_KILL * kills()
 }
 
+/// What the fixture measures: its rounds, in two episodes for each kill.
+fn wanted() -> String {
+    format!("{}/{}", rounds(), 2 * kills())
+}
+
 /// The part of a time.csv up to the end of its last whole round, found by counting rows.
 fn whole_rounds(text: &str) -> &str {
     let mut end = text.find('\n').map_or(0, |at| at + 1);
@@ -44,7 +49,7 @@ fn whole_rounds(text: &str) -> &str {
 
 /// Starts the fixture and kills it after a random time, unless it ends before.
 fn measure_and_kill(repository: &Repository, partial: Option<&Path>) {
-    let rounds = rounds().to_string();
+    let rounds = wanted();
     let mut command = repository.fixture(&["measure", &rounds], partial);
     let mut fixture = command.stdout(std::process::Stdio::null()).spawn().expect("the fixture starts");
     std::thread::sleep(LONGEST.mul_f64(random_fraction()));
@@ -79,7 +84,7 @@ fn a_killed_run_goes_on_where_it_was_and_appears_to_nobody() {
         assert!(now.starts_with(&kept), "whole rounds were changed");
         kept = whole_rounds(&now).to_owned();
     }
-    let rounds = rounds().to_string();
+    let rounds = wanted();
     succeed(repository.fixture(&["measure", &rounds], Some(&partial)).output().expect("the fixture starts"));
     let text = read(&partial, "fixture.time.csv");
     assert!(text.starts_with(&kept), "whole rounds were changed");
@@ -148,7 +153,7 @@ fn check_order(repository: &Repository, partial: &Path, text: &str) {
     let mut info = info(partial);
     info["studies"]["fixture"]["state"] = "measuring".into();
     fs::write(again.join("run.json"), info.to_string()).expect("a temporary file");
-    let rounds = rounds().to_string();
+    let rounds = wanted();
     succeed(repository.fixture(&["measure", &rounds], Some(&again)).output().expect("the fixture starts"));
     let order =
         |text: &str| text.lines().skip(1).map(columns).map(|row| row.map(str::to_owned)).collect::<Vec<_>>();

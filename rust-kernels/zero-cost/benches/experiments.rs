@@ -41,7 +41,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 /// Trials as in a standard run.
 fn profile(rounds: u32) -> Profile {
-    Profile { name: "test".to_owned(), rounds, ..Profile::standard() }
+    Profile { name: "test".to_owned(), rounds, episodes: 1, ..Profile::standard() }
 }
 
 /// Variants that [`zero_cost::study`] proves to do equal work; its proof is not repeated here.

@@ -42,6 +42,8 @@ pub(crate) struct Settings {
     pub(crate) controls: Vec<String>,
     pub(crate) comparisons: Vec<Comparison>,
     pub(crate) groups: BTreeMap<String, f64>,
+    /// What the trials of each group are like: their measurements err alike.
+    pub(crate) kinds: BTreeMap<String, &'static str>,
     /// The largest number of samples of a trial.
     pub(crate) samples: usize,
 }

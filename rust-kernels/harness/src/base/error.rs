@@ -41,6 +41,13 @@ pub enum Error {
         /// Its message.
         message: String,
     },
+    /// A process that was to measure an episode did not.
+    Episode {
+        /// The name of the study.
+        study: String,
+        /// What became of it and how to go on.
+        reason: String,
+    },
     /// The notebook's kernel died while the measurement ran; complete rounds are kept.
     Abandoned,
     /// A file operation that failed.
@@ -71,6 +78,7 @@ impl fmt::Display for Error {
             Error::Setting { name, reason } => write!(f, "{name}: {reason}"),
             Error::Resume { file, reason } => write!(f, "cannot resume from {file}: {reason}"),
             Error::Variant { key, message } => write!(f, "{key} failed: {message}"),
+            Error::Episode { study, reason } => write!(f, "an episode of {study} was not measured: {reason}"),
             Error::Abandoned => f.write_str("the kernel died; measure again to go on at the next round"),
             Error::Io { action, source } => write!(f, "could not {action}: {source}"),
         }

@@ -11,7 +11,7 @@ pub(crate) const SAMPLES: usize = 10;
 /// As many samples of one trial as a study may ask for.
 pub(crate) const MOST_SAMPLES: usize = 100;
 
-/// How many rounds to measure and how long each trial lasts.
+/// How many rounds to measure, in how many processes, and how long each trial lasts.
 ///
 /// A round takes about `variants x (warm_up + trial)`; the warm-up, which doubles its iterations, may take up to twice
 /// `warm_up`.
@@ -23,17 +23,23 @@ pub struct Profile {
     pub name: String,
     /// Rounds; every round runs each variant once.
     pub rounds: u32,
+    /// Processes that measure them, one after the other: a fresh process draws the addresses of code, heap and stack anew.
+    /// With one, the rounds are measured in the process that calls [`measure`](crate::Study::measure).
+    pub episodes: u32,
     /// Least time that a trial runs untimed before its samples.
     pub warm_up: Duration,
     /// Time that the samples of a trial take together.
     pub trial: Duration,
 }
 
-/// Name, rounds, warm-up in microseconds, trial in microseconds. The warm-up is long enough to refill the
-/// caches and the branch predictor after the preceding variant; the number of rounds sets the width of the
+/// Name, rounds, episodes, warm-up in microseconds, trial in microseconds. The warm-up is long enough to refill the
+/// caches and the branch predictor after the preceding variant; rounds and episodes set the width of the
 /// intervals.
-const PROFILES: [(&str, u32, u64, u64); 3] =
-    [("quick", 12, 1_000, 3_000), ("standard", 120, 2_000, 6_000), ("thorough", 400, 3_000, 10_000)];
+const PROFILES: [(&str, u32, u32, u64, u64); 3] = [
+    ("quick", 12, 2, 1_000, 3_000),
+    ("standard", 120, 8, 2_000, 6_000),
+    ("thorough", 400, 16, 3_000, 10_000),
+];
 
 /// Name of the profile that only tests use.
 const TEST: &str = "test";
@@ -79,11 +85,21 @@ impl Profile {
         Some(values[index])
     }
 
+    /// The rounds at which its episodes end, as even as they can be; the last one is the number of rounds.
+    pub(crate) fn episode_ends(&self) -> Vec<u32> {
+        let end = |episode| u64::from(self.rounds) * u64::from(episode) / u64::from(self.episodes);
+        let mut ends: Vec<u32> = (1..=self.episodes).map(|episode| end(episode) as u32).collect();
+        // Fewer rounds than episodes: each has one.
+        ends.dedup();
+        ends.retain(|end| *end > 0);
+        ends
+    }
+
     /// Refuses a profile that measures nothing or that borrows a built-in name for other numbers.
     pub(crate) fn validate(&self) -> Result<(), Error> {
         let refuse = |reason: String| Err(Error::Setting { name: "profile", reason });
-        if self.rounds == 0 || self.trial.is_zero() || self.warm_up.is_zero() {
-            return refuse("rounds, warm-up and trial must be more than zero".to_owned());
+        if self.rounds == 0 || self.episodes == 0 || self.trial.is_zero() || self.warm_up.is_zero() {
+            return refuse("rounds, episodes, warm-up and trial must be more than zero".to_owned());
         }
         if !self.is_test() {
             Self::named(&self.name)?;
@@ -92,10 +108,11 @@ impl Profile {
     }
 
     fn built_in(index: usize) -> Self {
-        let (name, rounds, warm_up, trial) = PROFILES[index];
+        let (name, rounds, episodes, warm_up, trial) = PROFILES[index];
         Self {
             name: name.to_owned(),
             rounds,
+            episodes,
             warm_up: Duration::from_micros(warm_up),
             trial: Duration::from_micros(trial),
         }
@@ -133,8 +150,18 @@ mod tests {
     }
 
     #[test]
+    fn episodes_share_the_rounds() {
+        let ends = |rounds, episodes| Profile { rounds, episodes, ..Profile::quick() }.episode_ends();
+        assert_eq!(ends(120, 8), [15, 30, 45, 60, 75, 90, 105, 120]);
+        assert_eq!(ends(7, 3), [2, 4, 7]);
+        assert_eq!(ends(2, 8), [1, 2]);
+        assert_eq!(ends(5, 1), [5]);
+    }
+
+    #[test]
     fn empty_profiles_are_refused() {
         let empty = Profile { rounds: 0, ..Profile::quick() };
         assert!(empty.validate().is_err());
+        assert!(Profile { episodes: 0, ..Profile::quick() }.validate().is_err());
     }
 }

@@ -48,8 +48,8 @@ pub(crate) fn run_variants(study: &Study) -> Result<bool, Error> {
     let variants = study.variants()?;
     let named = env::var(VARIANTS).unwrap_or_default();
     let indices: Vec<usize> = named.split(',').filter_map(|index| index.parse().ok()).collect();
-    let mut progress =
-        Progress::new(study.name(), "variant", u32::try_from(indices.len()).unwrap_or(u32::MAX), 1, PLANNED);
+    let number = u32::try_from(indices.len()).unwrap_or(u32::MAX);
+    let mut progress = Progress::new(study.name(), "variant", number, 1, PLANNED);
     progress.begin(0, 1);
     for (done, index) in (0..).zip(indices) {
         let Variant { key, function, .. } = &variants[index];
@@ -58,7 +58,7 @@ pub(crate) fn run_variants(study: &Study) -> Result<bool, Error> {
             .map_err(|trouble| study.trouble(key, trouble))?;
         progress.trial(done);
     }
-    progress.finish();
+    progress.finish(number);
     Ok(true)
 }
 

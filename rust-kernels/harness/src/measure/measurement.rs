@@ -7,6 +7,7 @@ use crate::base::error::Error;
 use crate::base::key::Key;
 use crate::base::profile::Profile;
 use crate::base::sample::Sample;
+use crate::measure::episode::{self, Role, Start};
 use crate::measure::outcome::Outcome;
 use crate::measure::progress::Progress;
 use crate::provenance::codegen::Codegen;
@@ -14,7 +15,7 @@ use crate::provenance::gate;
 use crate::provenance::kernel;
 use crate::provenance::repository;
 use crate::store::counts;
-use crate::store::info::{State, StudyInfo};
+use crate::store::info::{Keys, State, StudyInfo};
 use crate::store::metrics::{self, Metrics};
 use crate::store::rounds;
 use crate::store::run::Run;
@@ -28,14 +29,22 @@ use crate::trial::sampling::Trial;
 impl Study {
     /// Measures all variants in interleaved rounds and exports the raw samples with their provenance.
     ///
+    /// Each episode of the profile is a fresh process: the cell, or the program, is run again up to this call, which there
+    /// measures its rounds and ends the process. So it comes last, and uses no variable of another cell.
+    ///
     /// Where the run goes and how an interrupted one is resumed is described in the crate's documentation.
     ///
     /// # Errors
     /// [`Error::Gate`] when this build must not be measured, [`Error::Key`] and [`Error::Study`] for mistakes
     /// in the study, [`Error::Resume`] when the partial run given by `ASYNC_COST_PARTIAL` is not a beginning
-    /// of this one, [`Error::Setting`] and [`Error::Io`]. A variant that fails is not an error: see
+    /// of this one, [`Error::Episode`] when the process of one could not measure, [`Error::Setting`] and [`Error::Io`]. A variant that fails is not an error: see
     /// [`Outcome::failed`].
     pub fn measure(&self, profile: &Profile) -> Result<Outcome, Error> {
+        let outcome = self.measured(profile);
+        if episode::is_child() { episode::end(outcome.map(drop)) } else { outcome }
+    }
+
+    fn measured(&self, profile: &Profile) -> Result<Outcome, Error> {
         let started = Instant::now();
         let variants = self.variants()?;
         let settings = self.settings()?;
@@ -45,9 +54,23 @@ impl Study {
         gate::check(&Codegen::of_this_build(), profile, kernel::is_here())?;
         let mut run = Run::open(profile)?;
         begin(self, &settings, profile, &mut run)?;
-        if run.info.studies[self.name()].state == State::Measuring {
-            Measurement { study: self, profile, variants: &variants, run: &mut run }.rounds(&settings)?;
-            complete(self, profile, &mut run)?;
+        match Role::of_this_process(profile)? {
+            Role::Prepares => Start::of_this_process(self.name(), profile)?.save(self.name(), &run)?,
+            Role::Measures { until, only } => {
+                episode::draw_heap();
+                let mut measurement =
+                    Measurement { study: self, profile, variants: &variants, run: &mut run };
+                measurement.rounds(&settings, until, only)?;
+            }
+            Role::Starts => {
+                if run.info.studies[self.name()].state == State::Measuring {
+                    Start::of_this_process(self.name(), profile)?.run(self.name(), &run)?;
+                    run.read_again()?;
+                }
+            }
+        }
+        if run.info.studies[self.name()].state == State::Complete {
+            run.appear(profile)?;
         }
         let section = &run.info.studies[self.name()];
         Ok(Outcome {
@@ -70,9 +93,8 @@ fn begin(study: &Study, settings: &Settings, profile: &Profile, run: &mut Run) -
             section.agrees_with(settings, profile)?;
             if section.state == State::Complete {
                 println!("{} is measured already, in {}", study.name(), run.relative_folder().display());
-                return Ok(());
             }
-            section.resumed += 1;
+            return Ok(());
         }
         None => {
             refuse_orphan(study, run)?;
@@ -96,14 +118,6 @@ fn refuse_orphan(study: &Study, run: &Run) -> Result<(), Error> {
     Ok(())
 }
 
-fn complete(study: &Study, profile: &Profile, run: &mut Run) -> Result<(), Error> {
-    if let Some(section) = run.info.studies.get_mut(study.name()) {
-        section.complete();
-    }
-    run.save()?;
-    run.appear(profile)
-}
-
 fn time_file(study: &Study) -> String {
     format!("{}.time.csv", study.name())
 }
@@ -122,45 +136,50 @@ struct Measurement<'a> {
 }
 
 impl Measurement<'_> {
-    /// Measures the rounds that are missing.
-    fn rounds(&mut self, settings: &Settings) -> Result<(), Error> {
+    /// Measures the rounds that are missing up to `until`: with these keys only, where they are named.
+    fn rounds(&mut self, settings: &Settings, until: u32, only: Option<Keys>) -> Result<(), Error> {
         let keys: Vec<Key> = self.variants.iter().map(|variant| variant.key.clone()).collect();
         let index = |key: &Key| keys.iter().position(|other| other == key).expect("checked by the study");
         let pairs = settings.comparisons.iter().map(|pair| (index(&pair.key), index(&pair.baseline)));
-        let neighbours = rounds::neighbours(keys.len(), pairs);
         let section = self.section();
+        section.rounds = section.rounds.max(until);
         let failures = section.failures();
-        let mut failed: Vec<bool> =
-            keys.iter().map(|key| failures.iter().any(|failure| failure.key == *key)).collect();
-        let seed = section.seed;
-        let plan = Plan {
+        let mut plan = Plan {
             study: self.study.name(),
             keys: &keys,
             samples: self.variants.iter().map(|variant| variant.samples).collect(),
-            seed,
-            neighbours: neighbours.clone(),
-            rounds: self.profile.rounds,
-            failed: failed.clone(),
+            seed: self.section().seed,
+            neighbours: rounds::neighbours(keys.len(), pairs),
+            rounds: self.section().rounds,
+            episodes: self.section().episodes.clone(),
+            failed: keys.iter().map(|key| failures.iter().any(|failure| failure.key == *key)).collect(),
         };
-        let (mut times, mut metrics, first) = self.open(plan)?;
+        let (mut times, mut metrics, first) = self.open(&plan)?;
+        if first >= until {
+            return Ok(());
+        }
+        let profile = self.profile;
+        self.section().begin_episode(first, profile, only);
+        self.run.save()?;
+        plan.episodes = self.section().episodes.clone();
 
-        let waiting = kernel::Waiting::begin();
+        let waiting = kernel::Waiting::begin(episode::is_child());
         let mut progress = self.progress();
         progress.begin(first, self.variants.len());
-        for round in first..self.profile.rounds {
+        for round in first..until {
             let (mut rows, mut metric_rows) = (Vec::new(), Vec::new());
-            for (position, index) in rounds::order(seed, round, &neighbours).into_iter().enumerate() {
+            for (position, index) in plan.order(round).into_iter().enumerate() {
                 if waiting.is_over() {
                     return Err(Error::Abandoned);
                 }
-                if !failed[index] {
+                if !plan.failed[index] {
                     match self.trial(&mut metrics, index)? {
                         Some(samples) => {
                             let trial = Place::of_trial(self.study.name(), &keys[index], round, position);
                             rows.extend(timings::rows(&trial, &samples));
                             metric_rows.extend(metrics::rows(&trial, &samples));
                         }
-                        None => failed[index] = true,
+                        None => plan.failed[index] = true,
                     }
                 }
                 progress.trial(round);
@@ -169,29 +188,33 @@ impl Measurement<'_> {
             metrics.append_round(&metric_rows)?;
             times.append_round(&rows)?;
         }
-        progress.finish();
-        Ok(())
+        progress.finish(until);
+        let section = self.section();
+        if until == section.rounds {
+            section.complete();
+        }
+        self.run.save()
     }
 
     /// Opens both files, cut to the rounds that are whole in both, and returns how many these are.
-    fn open(&mut self, plan: Plan<'_>) -> Result<(Timings, Metrics, u32), Error> {
+    fn open(&mut self, plan: &Plan<'_>) -> Result<(Timings, Metrics, u32), Error> {
         let path = self.run.file(&time_file(self.study));
-        let (times, first) = Timings::open(&path, &plan)?;
+        let (times, first) = Timings::open(&path, plan)?;
         let metrics_path = self.run.file(&format!("{}.metrics.csv", self.study.name()));
         let mut metrics = Metrics::open(&metrics_path, plan.study, plan.keys)?;
-        let (failed, left): (Vec<usize>, Vec<usize>) =
-            (0..plan.keys.len()).partition(|index| plan.failed[*index]);
-        let keys = |indices: Vec<usize>| indices.into_iter().map(|index| plan.keys[index].clone());
-        let (failed, left): (Vec<Key>, Vec<Key>) = (keys(failed).collect(), keys(left).collect());
+        let left = |index: &usize| !plan.failed[*index];
+        let keys: Vec<Key> =
+            (0..plan.keys.len()).filter(left).map(|index| plan.keys[index].clone()).collect();
         let noted = |key: &Key| self.variants.iter().any(|variant| variant.key == *key && variant.resources);
-        let expected = left.iter().any(noted);
-        let whole = metrics.whole_rounds(first, &failed, expected);
-        metrics.cut(whole, &left)?;
+        let expected = keys.iter().any(noted);
+        let measured = |round, key: &Key| keys.contains(key) && plan.measures(round, key);
+        let whole = metrics.whole_rounds(first, measured, expected);
+        metrics.cut(whole, &keys)?;
         if whole == first {
             return Ok((times, metrics, first));
         }
         drop(times);
-        let (times, _) = Timings::open(&path, &Plan { rounds: whole, ..plan })?;
+        let (times, _) = Timings::open(&path, &Plan { rounds: whole, ..plan.clone() })?;
         Ok((times, metrics, whole))
     }
 

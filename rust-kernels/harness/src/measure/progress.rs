@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 /// Asks for JSON instead of a line for people.
-const FORM: &str = "ASYNC_COST_PROGRESS";
+pub(crate) const FORM: &str = "ASYNC_COST_PROGRESS";
 
 /// Least time between two lines: a log of a long run stays readable.
 const PAUSE: Duration = Duration::from_secs(2);
@@ -48,12 +48,33 @@ pub(crate) struct Progress {
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Form {
+pub(crate) enum Form {
     /// Lines for people.
     Lines,
     /// One line for people, redrawn in place.
     Terminal,
     Json,
+}
+
+impl Form {
+    /// What the environment asks for, else what suits standard output.
+    pub(crate) fn here() -> Self {
+        match std::env::var(FORM).as_deref() {
+            Ok("json") => Self::Json,
+            Ok("terminal") => Self::Terminal,
+            _ if std::io::stdout().is_terminal() => Self::Terminal,
+            _ => Self::Lines,
+        }
+    }
+
+    /// What asks for it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Lines => "lines",
+            Self::Terminal => "terminal",
+            Self::Json => "json",
+        }
+    }
 }
 
 /// What is known at one moment: see the head of this file.
@@ -87,11 +108,7 @@ impl Progress {
             planned_trial,
             started: Instant::now(),
             printed: None,
-            form: match std::env::var_os(FORM) {
-                Some(form) if form == "json" => Form::Json,
-                _ if std::io::stdout().is_terminal() => Form::Terminal,
-                _ => Form::Lines,
-            },
+            form: Form::here(),
         }
     }
 
@@ -110,10 +127,12 @@ impl Progress {
         }
     }
 
-    /// Prints the last line.
-    pub(crate) fn finish(&mut self) {
-        self.done = self.trials;
-        self.print(self.rounds);
+    /// Prints the last line, when so many rounds are whole.
+    pub(crate) fn finish(&mut self, rounds: u32) {
+        if rounds == self.rounds {
+            self.done = self.trials;
+        }
+        self.print(rounds);
         if self.form == Form::Terminal {
             println!();
         }

@@ -11,24 +11,24 @@ pub(crate) fn is_here() -> bool {
     std::env::var_os(KERNEL).is_some()
 }
 
-/// The kernel that waits for this measurement, if there is one.
+/// The process that waits for this measurement, if there is one: a kernel, or what has started this episode.
 ///
 /// A kernel that is killed leaves the process with the cells behind, and that one would measure on, unseen, into a run
 /// which the next command resumes.
 pub(crate) struct Waiting {
-    /// Process id of the kernel; None outside of a notebook.
-    kernel: Option<u32>,
+    /// Its process id.
+    parent: Option<u32>,
 }
 
 impl Waiting {
-    /// Notes the kernel of this process.
-    pub(crate) fn begin() -> Self {
-        Self { kernel: is_here().then(std::os::unix::process::parent_id) }
+    /// Notes the parent of this process, in a notebook or where it is the `child` of a measurement.
+    pub(crate) fn begin(child: bool) -> Self {
+        Self { parent: (child || is_here()).then(std::os::unix::process::parent_id) }
     }
 
-    /// True once the kernel has died: an orphan gets another parent.
+    /// True once that has died: an orphan gets another parent.
     pub(crate) fn is_over(&self) -> bool {
-        self.kernel.is_some_and(|kernel| kernel != std::os::unix::process::parent_id())
+        self.parent.is_some_and(|parent| parent != std::os::unix::process::parent_id())
     }
 }
 
@@ -68,7 +68,7 @@ mod tests {
     #[test]
     fn only_a_kernel_that_died_ends_the_wait() {
         let parent = std::os::unix::process::parent_id();
-        let waiting = |kernel| Waiting { kernel }.is_over();
+        let waiting = |parent| Waiting { parent }.is_over();
         assert!(waiting(Some(parent + 1)), "another parent: the kernel is dead");
         assert!(!waiting(Some(parent)));
         assert!(!waiting(None), "outside of a notebook nobody waits");

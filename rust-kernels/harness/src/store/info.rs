@@ -18,7 +18,7 @@ use crate::provenance::machine::{self, Machine};
 use crate::provenance::repository::{self, Git, Versions};
 
 /// Version of the fields below. Readers refuse others.
-const SCHEMA_VERSION: u32 = 2;
+const SCHEMA_VERSION: u32 = 3;
 
 /// The whole of run.json.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -27,7 +27,7 @@ pub(crate) struct RunInfo {
     schema_version: u32,
     /// The moment in `run_id`; only the process that began a run names it.
     #[serde(skip, default = "Utc::now")]
-    began: Utc,
+    pub(crate) began: Utc,
     /// `<machine>/<utc-time>`: the folder that the run gets when it is whole.
     pub(crate) run_id: String,
     origin: String,
@@ -54,6 +54,10 @@ pub(crate) struct StudyInfo {
     comparisons: Vec<ComparisonEntry>,
     /// Half-width of the region of practical equivalence of each group of comparisons.
     groups: BTreeMap<String, f64>,
+    /// What the trials of each group are like: their measurements err alike.
+    kinds: BTreeMap<String, String>,
+    /// The processes that measured, in order.
+    pub(crate) episodes: Vec<Episode>,
     pub(crate) seed: u64,
     pub(crate) rounds: u32,
     pub(crate) samples: usize,
@@ -68,6 +72,28 @@ pub(crate) struct StudyInfo {
     steal_before_ms: Option<u64>,
     steal_after_ms: Option<u64>,
     failed: Vec<FailedVariant>,
+}
+
+/// A process that measured some of the rounds, up to the first one of the next.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Episode {
+    pub(crate) first_round: u32,
+    started: String,
+    /// The keys that it measured; null: all of them.
+    pub(crate) only: Option<Keys>,
+}
+
+/// Bench, variant and parameter of some keys.
+pub(crate) type Keys = Vec<[String; 3]>;
+
+impl Episode {
+    /// Whether it measures this key.
+    pub(crate) fn measures(&self, key: &Key) -> bool {
+        let named =
+            |only: &Keys| only.iter().any(|parts| *parts == [&*key.bench, &*key.variant, &*key.parameter]);
+        self.only.as_ref().is_none_or(named)
+    }
 }
 
 /// Whether all rounds are there.
@@ -205,6 +231,8 @@ impl StudyInfo {
             controls: settings.controls.clone(),
             comparisons: settings.comparisons.iter().map(ComparisonEntry::from).collect(),
             groups: settings.groups.clone(),
+            kinds: owned(&settings.kinds),
+            episodes: Vec::new(),
             seed,
             rounds: profile.rounds,
             samples: settings.samples,
@@ -229,7 +257,8 @@ impl StudyInfo {
             ("controls", self.controls == settings.controls),
             ("comparisons", self.comparisons.iter().cloned().eq(comparisons)),
             ("groups", self.groups == settings.groups),
-            ("rounds", self.rounds == profile.rounds),
+            ("kinds", self.kinds == owned(&settings.kinds)),
+            ("rounds", self.common_rounds() == profile.rounds),
             ("samples", self.samples == settings.samples),
             ("warm_up_ns", self.warm_up_ns == nanoseconds(profile.warm_up)),
             ("trial_ns", self.trial_ns == nanoseconds(profile.trial)),
@@ -238,6 +267,25 @@ impl StudyInfo {
             Some((fact, _)) => Err(resume_error(format!("it was begun with other {fact}"))),
             None => Ok(()),
         }
+    }
+
+    /// Rounds of all keys; those of episodes with some of them come later.
+    fn common_rounds(&self) -> u32 {
+        let first = self.episodes.iter().find(|episode| episode.only.is_some());
+        first.map_or(self.rounds, |episode| episode.first_round)
+    }
+
+    /// Notes that this process measures from this round on. Where no episode should begin, or where one began that came to no
+    /// round, an earlier process was interrupted.
+    pub(crate) fn begin_episode(&mut self, first_round: u32, profile: &Profile, only: Option<Keys>) {
+        let mut begins = profile.episode_ends();
+        begins.insert(0, 0);
+        let fruitless = self.episodes.pop_if(|last| last.first_round >= first_round).is_some();
+        let planned = begins.contains(&first_round) || only.is_some();
+        if fruitless || !planned {
+            self.resumed += 1;
+        }
+        self.episodes.push(Episode { first_round, started: Utc::now().text(), only });
     }
 
     pub(crate) fn fail(&mut self, key: &Key, error: String) {
@@ -259,6 +307,10 @@ impl StudyInfo {
         self.load_after = machine::load();
         self.steal_after_ms = machine::steal_ms();
     }
+}
+
+fn owned(kinds: &BTreeMap<String, &'static str>) -> BTreeMap<String, String> {
+    kinds.iter().map(|(group, kind)| (group.clone(), (*kind).to_owned())).collect()
 }
 
 fn nanoseconds(duration: std::time::Duration) -> u64 {

@@ -49,6 +49,20 @@ impl Run {
         self.info.write(&self.file("run.json"))
     }
 
+    /// Reads run.json again, which other processes have written meanwhile.
+    pub(crate) fn read_again(&mut self) -> Result<(), Error> {
+        if let Some(mut info) = RunInfo::read(&self.file("run.json"))? {
+            info.began = self.info.began;
+            self.info = info;
+        }
+        Ok(())
+    }
+
+    /// Where its files are now.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// The root of the repository.
     pub(crate) fn root(&self) -> &Path {
         &self.root

@@ -11,6 +11,7 @@ use crate::base::error::Error;
 use crate::base::file;
 use crate::base::key::Key;
 use crate::base::sample::Sample;
+use crate::store::info::Episode;
 use crate::store::rounds;
 use crate::store::table::{self, Place};
 
@@ -29,6 +30,7 @@ pub(crate) struct Time {
 }
 
 /// What a time.csv must hold, given where its rows come from.
+#[derive(Clone)]
 pub(crate) struct Plan<'a> {
     pub(crate) study: &'a str,
     pub(crate) keys: &'a [Key],
@@ -38,6 +40,8 @@ pub(crate) struct Plan<'a> {
     /// What each key is compared with: see [`rounds::order`].
     pub(crate) neighbours: Vec<Vec<usize>>,
     pub(crate) rounds: u32,
+    /// The processes that measured so far.
+    pub(crate) episodes: Vec<Episode>,
     /// `failed[index]`: this key is left out from some round on.
     pub(crate) failed: Vec<bool>,
 }
@@ -101,6 +105,18 @@ impl Drop for Timings {
 }
 
 impl Plan<'_> {
+    /// The keys of a round as indices, in the order in which it runs them.
+    pub(crate) fn order(&self, round: u32) -> Vec<usize> {
+        let measured = |index: &usize| self.measures(round, &self.keys[*index]);
+        rounds::order(self.seed, round, &self.neighbours).into_iter().filter(measured).collect()
+    }
+
+    /// Whether this key is measured in a round.
+    pub(crate) fn measures(&self, round: u32, key: &Key) -> bool {
+        let episode = self.episodes.iter().rfind(|episode| episode.first_round <= round);
+        episode.is_none_or(|episode| episode.measures(key))
+    }
+
     /// The number of whole rounds at the beginning of the file, and the bytes that they and the header take.
     fn whole_rounds(&self, content: &[u8], path: &Path) -> Result<(u32, u64), Error> {
         let rows = table::rows(content, HEADER, path)?;
@@ -123,7 +139,7 @@ impl Plan<'_> {
     /// Compares the rows at the beginning of `rows` with those that this round must have.
     fn round(&self, round: u32, rows: &[(Row, usize)]) -> Round {
         let mut next = 0;
-        for (position, index) in rounds::order(self.seed, round, &self.neighbours).into_iter().enumerate() {
+        for (position, index) in self.order(round).into_iter().enumerate() {
             let trial = Place::of_trial(self.study, &self.keys[index], round, position);
             let is_row = |sample: usize| {
                 let ((place, _), _) = rows.get(next + sample)?;
@@ -205,6 +221,7 @@ mod tests {
             seed: SEED,
             neighbours: neighbours(),
             rounds: 3,
+            episodes: vec![],
             failed: failed.to_vec(),
         }
     }

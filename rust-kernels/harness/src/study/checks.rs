@@ -103,9 +103,21 @@ impl Study {
         }
         let mut groups = self.groups()?;
         groups.retain(|name, _| comparisons.iter().any(|comparison| comparison.group == *name));
+        let kinds = groups.keys().map(|group| (group.clone(), self.kind(group))).collect();
         let baseline = self.baseline.clone().unwrap_or_default();
         let samples = self.benches.iter().map(|bench| bench.samples).max().unwrap_or(SAMPLES);
-        Ok(Settings { baseline, controls, comparisons, groups, samples })
+        Ok(Settings { baseline, controls, comparisons, groups, kinds, samples })
+    }
+
+    /// What the trials of a group are like. What disturbs a computation of microseconds is not what disturbs threads that wake
+    /// each other, or a burst that is one long sample; so the controls of one kind say nothing about another.
+    fn kind(&self, group: &str) -> &'static str {
+        let long = |bench: &Bench| bench.group.name == group && bench.samples == 1;
+        match (self.benches.iter().any(long), self.instructions) {
+            (true, _) => "long trials",
+            (false, false) => "many threads",
+            (false, true) => "one thread",
+        }
     }
 
     /// All comparisons, checked.

@@ -198,7 +198,7 @@ fn fill(reader: &mut File, mut rest: &mut [u8], deadline: Instant) -> Result<(),
 }
 
 /// Waits until there is something to read, or the other end is closed; false at the deadline.
-fn readable(reader: &File, deadline: Instant) -> bool {
+pub(crate) fn readable(reader: &File, deadline: Instant) -> bool {
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
         // Rounded up, so that the last millisecond is not spent in a loop.

@@ -1,0 +1,136 @@
+"""Measure the studies in turns, an episode each: every episode is a fresh process that measures some rounds of one study.
+
+A machine changes within minutes. Studies that take turns are spread over the whole measuring time, so that their intervals know of these
+changes. How a process is started was written down by the study's own program, or cell (`rust-kernels/harness/src/measure/episode.rs`).
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from itertools import zip_longest
+from pathlib import Path
+
+from async_cost.workflow.steps import CommandFailed, Progress, Seen, StepFailed
+from async_cost.workflow.toolchain import ROOT
+
+#: Processes that may die of one episode before the measurement gives up.
+ATTEMPTS = 2
+
+
+@dataclass(frozen=True)
+class Start:
+    """How a process of a study is started: its program with arguments, what is typed into it, and the library that goes with that.
+
+    `until` are the rounds at which episodes end; `measured` and `refused` the exit statuses of a process that has measured its episode and of one
+    that would be refused again.
+    """
+
+    command: tuple[str, ...]
+    library: Path | None
+    entry: str
+    until: tuple[int, ...]
+    measured: int
+    refused: int
+
+    @classmethod
+    def read(cls, partial: Path, study: str) -> Start | None:
+        """What `study` has written into the partial run; None where it did not, or where its program is gone."""
+        try:
+            told = json.loads(start_file(partial, study).read_text(encoding="utf-8"))
+        except OSError:
+            return None
+        library = told["library"] or {"path": None, "entry": ""}
+        path = library["path"] and Path(library["path"])
+        if not Path(told["program"]).exists() or (path and not path.exists()):
+            return None
+        command = (told["program"], *told["arguments"])
+        return cls(command, path, library["entry"], tuple(told["until"]), told["measured"], told["refused"])
+
+    def run(self, study: str, until: int, env: Mapping[str, str], progress: Progress) -> None:
+        """Measure `study` up to the round `until`. Raises StepFailed when a process is refused, or when two die of it."""
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                with self._typed() as typed:
+                    padding = {"ASYNC_COST_EPISODE": str(until), "ASYNC_COST_PADDING": "x" * random.randrange(4096)}
+                    # A kernel's program runs cells when it has this variable.
+                    kernel = {"EVCXR_IS_RUNTIME": "1"} if typed else {}
+                    progress.command(
+                        self.command, {**env, **padding, **kernel}, typed=typed, status=self.measured, cwd=ROOT
+                    )
+                    return
+            except CommandFailed as error:
+                if error.status == 0:
+                    problem = "its cell never came to measure: it must not depend on variables of other cells"
+                    raise StepFailed(f"an episode of {study} was not measured: {problem}") from error
+                if error.status == self.refused or attempt == ATTEMPTS:
+                    raise
+
+    @contextmanager
+    def _typed(self) -> Iterator[str]:
+        """What makes the kernel's program run the cell: from a copy of its library, since pages of one file would keep their places in memory."""
+        if self.library is None:
+            yield ""
+            return
+        copy = self.library.with_stem(self.library.stem.replace("measures", "episode-of"))
+        shutil.copyfile(self.library, copy)
+        try:
+            yield f"LOAD_AND_RUN {copy} {self.entry}\n"
+        finally:
+            copy.unlink(missing_ok=True)
+
+
+def start_file(partial: Path, study: str) -> Path:
+    """Where `study` says how its episodes are started."""
+    return partial / f"{study}.episode.json"
+
+
+def done_file(partial: Path) -> Path:
+    """The episodes that were measured, as a list of study and round."""
+    return partial / "episodes.json"
+
+
+def measure(
+    partial: Path, studies: Mapping[str, float], env: Mapping[str, str], progress: Progress
+) -> None:
+    """Measure all episodes that are missing in `partial`; `studies` with the seconds that each takes on two slow cores.
+
+    Raises StepFailed for the first episode that cannot be measured; all others up to there are kept.
+    """
+    starts = {study: Start.read(partial, study) for study in studies}
+    done = _done(partial)
+    turns = list(_turns({study: start.until for study, start in starts.items()}))
+    left = dict(studies)
+    for number, (study, until) in enumerate(turns, start=1):
+        if [study, until] in done:
+            left[study] = studies[study] * (1 - until / starts[study].until[-1])
+            continue
+
+        def told(seen: Seen, study: str = study, number: int = number) -> None:
+            if seen.left_s is not None:
+                left[study] = seen.left_s
+            text = f"episode {number} of {len(turns)}: {study}" + (f", {seen.text}" if seen.text else "")
+            progress.report(Seen(text, left_s=sum(left.values()) if seen.text else None))
+
+        starts[study].run(study, until, env, replace(progress, report=told))
+        done.append([study, until])
+        partial_file = done_file(partial).with_suffix(".partial")
+        partial_file.write_text(json.dumps(done), encoding="utf-8")
+        partial_file.replace(done_file(partial))
+
+
+def _done(partial: Path) -> list[list]:
+    try:
+        return json.loads(done_file(partial).read_text(encoding="utf-8"))
+    except OSError:
+        return []
+
+
+def _turns(untils: Mapping[str, Sequence[int]]) -> Iterator[tuple[str, int]]:
+    """Every episode of every study: the first of each, then the second of each, and so on."""
+    for turn in zip_longest(*([(study, until) for until in ends] for study, ends in untils.items())):
+        yield from filter(None, turn)

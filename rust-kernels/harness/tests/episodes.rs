@@ -1,0 +1,127 @@
+//! A run is measured by several processes, each of which measures some of its rounds.
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+
+use common::{Repository, SAMPLES, VARIANTS, fail, succeed};
+
+fn measure(
+    repository: &Repository,
+    partial: &Path,
+    rounds: &str,
+    episode: &[(&str, &str)],
+) -> std::process::Output {
+    let mut command = repository.fixture(&["measure", rounds], Some(partial));
+    command.envs(episode.iter().copied()).output().expect("the fixture starts")
+}
+
+fn info(partial: &Path) -> serde_json::Value {
+    let text = fs::read_to_string(partial.join("run.json")).expect("written");
+    serde_json::from_str(&text).expect("run.json is JSON")
+}
+
+fn study(partial: &Path) -> serde_json::Value {
+    info(partial)["studies"]["fixture"].clone()
+}
+
+fn first_rounds(partial: &Path) -> Vec<u64> {
+    let episodes = study(partial)["episodes"].as_array().expect("a list").clone();
+    episodes.iter().map(|episode| episode["first_round"].as_u64().expect("a number")).collect()
+}
+
+fn rows(partial: &Path) -> Vec<String> {
+    let text = fs::read_to_string(partial.join("fixture.time.csv")).expect("written");
+    text.lines().skip(1).map(str::to_owned).collect()
+}
+
+#[test]
+fn each_episode_is_a_process_of_its_own() {
+    let repository = Repository::new();
+    let partial = repository.partial("episodes");
+    let text = succeed(measure(&repository, &partial, "7/3", &[]));
+    assert!(text.contains("7 rounds") && text.contains("round 7 of 7"), "{text}");
+    assert_eq!(first_rounds(&partial), [0, 2, 4]);
+    assert_eq!(rows(&partial).len(), 7 * VARIANTS * SAMPLES);
+    let study = study(&partial);
+    assert_eq!((&study["state"], &study["resumed"]), (&"complete".into(), &0.into()));
+    assert_eq!(study["kinds"][""], "one thread");
+    // A variant that gives up at the third trial of its process never comes to it.
+    let calm = repository.partial("calm");
+    let mut command = repository.fixture(&["measure", "6/3", "late"], Some(&calm));
+    succeed(command.output().expect("the fixture starts"));
+    assert_eq!(info(&calm)["studies"]["fixture"]["failed"].as_array().map(Vec::len), Some(0));
+}
+
+#[test]
+fn a_run_of_its_own_appears_when_its_last_episode_is_over() {
+    let repository = Repository::new();
+    let output = repository.fixture(&["measure", "4/2"], None).output().expect("the fixture starts");
+    succeed(output);
+    let finished = repository.finished();
+    assert_eq!(finished.len(), 1);
+    assert_eq!(first_rounds(&finished[0]), [0, 2]);
+}
+
+#[test]
+fn an_outer_program_is_told_how_to_start_episodes_and_starts_them() {
+    let repository = Repository::new();
+    let partial = repository.partial("outer");
+    succeed(measure(&repository, &partial, "6/3", &[("ASYNC_COST_EPISODE", "prepare")]));
+    let text = fs::read_to_string(partial.join("fixture.episode.json")).expect("it was told");
+    let start: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(start["until"], serde_json::json!([2, 4, 6]));
+    assert_eq!((&start["library"], &start["arguments"][1]), (&serde_json::Value::Null, &"6/3".into()));
+    assert_eq!(study(&partial)["state"], "measuring");
+    for until in ["2", "4", "4", "6"] {
+        let output = measure(&repository, &partial, "6/3", &[("ASYNC_COST_EPISODE", until)]);
+        assert_eq!(output.status.code().map(i64::from), start["measured"].as_i64());
+    }
+    // The second process for the same rounds had nothing to do.
+    assert_eq!(first_rounds(&partial), [0, 2, 4]);
+    assert_eq!(study(&partial)["state"], "complete");
+}
+
+#[test]
+fn a_later_episode_may_measure_some_keys_only_and_is_resumed_like_any_other() {
+    let repository = Repository::new();
+    let partial = repository.partial("some");
+    succeed(measure(&repository, &partial, "4/2", &[]));
+    let only = partial.join("only.json");
+    let keys = r#"[["sum", "loop", "items=100"], ["sum", "custom", "items=100"]]"#;
+    fs::write(&only, keys).expect("a temporary file");
+    let only = only.to_str().expect("plain").to_owned();
+    let more = || {
+        let episode = [("ASYNC_COST_EPISODE", "7"), ("ASYNC_COST_ONLY", only.as_str())];
+        measure(&repository, &partial, "4/2", &episode).status.code()
+    };
+    assert_eq!(more(), Some(40));
+    let all = rows(&partial);
+    assert_eq!(all.len(), (4 * VARIANTS + 3 * 2) * SAMPLES);
+    assert_eq!(first_rounds(&partial), [0, 2, 4]);
+    assert_eq!(study(&partial)["rounds"], 7);
+    // The last round is torn: it alone is measured again, by another process.
+    let kept = all[..all.len() - 3].join("\n");
+    let header = "study,bench,variant,parameter,round,position,sample,iterations,elapsed_ns";
+    fs::write(partial.join("fixture.time.csv"), format!("{header}\n{kept}\n")).expect("torn on purpose");
+    assert_eq!(more(), Some(40));
+    let again = rows(&partial);
+    assert_eq!(again.len(), all.len());
+    assert_eq!(again[..all.len() - 2 * SAMPLES], all[..all.len() - 2 * SAMPLES]);
+    assert_eq!(first_rounds(&partial), [0, 2, 4, 6]);
+    // The common rounds are what they were.
+    assert!(succeed(measure(&repository, &partial, "4/2", &[])).contains("measured already"));
+}
+
+#[test]
+fn a_process_that_is_refused_ends_the_measurement_and_says_why() {
+    let repository = Repository::new();
+    let partial = repository.partial("refused");
+    let mut command = repository.fixture(&["measure", "4/2", "lazy"], Some(&partial));
+    let message = fail(command.output().expect("the fixture starts"));
+    assert!(message.contains("never called") || message.contains("bencher"), "{message}");
+    assert!(message.contains("an episode of fixture was not measured"), "{message}");
+    let output = measure(&repository, &partial, "4/2", &[("ASYNC_COST_EPISODE", "soon")]);
+    assert!(fail(output).contains("neither a number of rounds nor"));
+}
