@@ -3862,7 +3862,7 @@ mod tests {
 //     let profile = harness::Profile::from_env().unwrap_or_else(harness::stop);
 //     let outcome = study().measure(&profile).unwrap_or_else(harness::stop);
 //     println!("{outcome}");
-// }
+// };
 
 // %% [markdown]
 // The [analysis](analysis.ipynb) derives the table of advice anew from this run, and puts the published claims beside it. Before you read a ratio, look at the control of its group, `event loop (A/A)`.

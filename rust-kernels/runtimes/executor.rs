@@ -1803,7 +1803,7 @@ pub fn study() -> Study {
 //     let profile = harness::Profile::from_env().unwrap_or_else(harness::stop);
 //     let outcome = study().measure(&profile).unwrap_or_else(harness::stop);
 //     println!("{outcome}");
-// }
+// };
 
 // %% [markdown]
 // The [analysis](analysis.ipynb) reads this beside the comparison with the other runtimes.

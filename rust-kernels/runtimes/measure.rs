@@ -2005,7 +2005,7 @@ pub fn study() -> Study {
 //     let profile = harness::Profile::from_env().unwrap_or_else(harness::stop);
 //     let outcome = study().measure(&profile).unwrap_or_else(harness::stop);
 //     println!("{outcome}");
-// }
+// };
 
 // %% [markdown]
 // The [analysis](analysis.ipynb) takes ratios to tokio in the same round, puts the published ratios and claims beside

@@ -2100,7 +2100,7 @@ mod tests {
 //     let profile = harness::Profile::from_env().unwrap_or_else(harness::stop);
 //     let outcome = study().measure(&profile).unwrap_or_else(harness::stop);
 //     println!("{outcome}");
-// }
+// };
 
 // %% [markdown]
 // The [analysis](analysis.ipynb) takes ratios in the same round and under the same load, divides differences by

@@ -2356,7 +2356,7 @@ mod tests_of_the_program {
 //     let profile = harness::Profile::from_env().unwrap_or_else(harness::stop);
 //     let outcome = study().unwrap_or_else(harness::stop).measure(&profile).unwrap_or_else(harness::stop);
 //     println!("{outcome}");
-// }
+// };
 
 // %% [markdown]
 // The [analysis](analysis.ipynb) takes ratios to the original, in the same round and under the same load: below 1, ours is faster.

@@ -2894,7 +2894,7 @@ mod tests {
 //     let profile = harness::Profile::from_env().unwrap_or_else(harness::stop);
 //     let outcome = study().unwrap_or_else(harness::stop).measure(&profile).unwrap_or_else(harness::stop);
 //     println!("{outcome}");
-// }
+// };
 
 // %% [markdown]
 // What came out is told by the [analysis](analysis.ipynb): ratios of each variant to the published loop, in the
