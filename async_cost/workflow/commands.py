@@ -48,7 +48,9 @@ def main() -> int:
             command.add_argument(
                 "--studies", type=chosen_studies, help="only these, in one word with blanks between them"
             )
-            command.add_argument("--native", action="store_true", help="measure programs instead of cells: no Rust kernel is needed")
+            command.add_argument(
+                "--native", action="store_true", help="measure programs instead of cells: no Rust kernel is needed"
+            )
         if name == "report":
             command.add_argument("--run", type=Path, help="render this run and measure nothing")
         if name == "contribute":

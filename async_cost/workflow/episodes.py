@@ -94,9 +94,7 @@ def done_file(partial: Path) -> Path:
     return partial / "episodes.json"
 
 
-def measure(
-    partial: Path, studies: Mapping[str, float], env: Mapping[str, str], progress: Progress
-) -> None:
+def measure(partial: Path, studies: Mapping[str, float], env: Mapping[str, str], progress: Progress) -> None:
     """Measure all episodes that are missing in `partial`; `studies` with the seconds that each takes on two slow cores.
 
     Raises StepFailed for the first episode that cannot be measured; all others up to there are kept.

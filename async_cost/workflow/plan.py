@@ -47,7 +47,9 @@ class Plan:
             count, prepare = partial(self._count, study=study), partial(self._prepare, study=study)
             steps.append(Step(f"count {study}", count, 90, partial(self._counted, study)))
             steps.append(Step(f"{self._way} {study}", prepare, 60, partial(self._prepared, study)))
-        measure = Step(f"measure in turns ({self.profile})", self._measure, sum(self._seconds().values()), self._finished)
+        measure = Step(
+            f"measure in turns ({self.profile})", self._measure, sum(self._seconds().values()), self._finished
+        )
         return [*steps, measure, Step("complete the run", self._finish, 3, self._finished)]
 
     def run(self) -> Path:

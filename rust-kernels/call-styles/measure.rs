@@ -3630,18 +3630,16 @@ pub fn prove(subject: &Subject, limit: Duration) -> Result<Counts, UnequalWork> 
 // %% [markdown]
 // # The study
 //
-// On one thread a batch is a computation, and two measurements of the same thing should agree within 3 %; where the
-// system is asked for readiness or the time in every call, within 5 %. Nobody chooses a style for less.
-// Each family of subjects is a group with a control: the translated design, measured a second time.
+// Differences of less than 2 % do not matter: nobody chooses a style for them. Each family of subjects is a group with a control: the translated design, measured a second time.
 
 // %%
-/// The group of comparisons that a subject belongs to, and the half-width of what counts as equal there.
-fn group(subject: &Subject) -> (&'static str, f64) {
+/// The group of comparisons that a subject belongs to.
+fn group(subject: &Subject) -> &'static str {
     match subject.bench {
-        WAIT => ("waits", 0.05),
-        bench if bench.starts_with("wait_methods") => ("readiness", 0.05),
-        _ if subject.load.kind == Kind::Empty => ("calls", 0.03),
-        _ => ("waiting calls", 0.03),
+        WAIT => "waits",
+        bench if bench.starts_with("wait_methods") => "readiness",
+        _ if subject.load.kind == Kind::Empty => "calls",
+        _ => "waiting calls",
     }
 }
 
@@ -3803,16 +3801,18 @@ pub fn study() -> Study {
         let (key, load, world) = (subject.key(), subject.load, subject.worlds[0]);
         let proof = prove(subject, LIMIT);
         let counts = proof.clone().unwrap_or_default();
-        let (group, limit) = group(subject);
         let unit = if subject.bench.starts_with("wait_methods") { "wait" } else { "call" };
-        study =
-            study.group(group, limit).unit(unit).proven(key.clone(), proof, move |bencher: &mut Bencher| {
+        study = study.group(group(subject), harness::limit::CALLS).unit(unit).proven(
+            key.clone(),
+            proof,
+            move |bencher: &mut Bencher| {
                 world(load, &mut |iterate| {
                     bencher.iter(&mut || {
                         black_box(iterate());
                     });
                 });
-            });
+            },
+        );
         study = study.count(key.clone(), "units", load.batch as u64);
         for (counter, value) in counts {
             // The executors of others are silent about everything but the procedures.

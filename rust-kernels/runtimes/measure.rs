@@ -1889,7 +1889,7 @@ pub fn prove(row: &Row, variant: &str, world: World, limit: Duration) -> Result<
 // # The study
 //
 // Each suite is a group with a control of its own: one of its rows on tokio, measured a second time under another name. On one
-// worker we ask for 5 %. Several threads on a machine that others use as well meet by chance, and how many of them are found
+// worker differences of 5 % count. Several threads on a machine that others use as well meet by chance, and how many of them are found
 // asleep differs from round to round; there it is 10 %. A trial is one sample, because more rounds tell more than more samples.
 //
 // Processor time and voluntary context switches are taken besides wall time. A runtime that wins by letting a worker spin shows
@@ -1898,7 +1898,11 @@ pub fn prove(row: &Row, variant: &str, world: World, limit: Duration) -> Result<
 // %%
 /// Half-width of what counts as equal in a suite.
 fn limit(suite: &str) -> f64 {
-    if ["rt_current_thread", "timer", "spawn"].contains(&suite) { 0.05 } else { 0.1 }
+    if ["rt_current_thread", "timer", "spawn"].contains(&suite) {
+        harness::limit::THREADS
+    } else {
+        harness::limit::CROWDS
+    }
 }
 
 /// The rows of which tokio is measured twice, one for each suite at least.

@@ -74,7 +74,7 @@ use futures::future::{AbortHandle, Abortable, Aborted, RemoteHandle};
 use futures::stream::StreamExt;
 use futures::task::{FutureObj, LocalFutureObj, LocalSpawn, LocalSpawnExt, Spawn, SpawnExt};
 use futures::{FutureExt, SinkExt};
-use harness::{Bencher, Counts, Key, Study, UnequalWork};
+use harness::{Bencher, Counts, Key, Study, UnequalWork, limit};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::LocalSet;
 
@@ -1887,12 +1887,10 @@ pub fn prove(key: &Key, world: World, load: Load, limit: Duration) -> Result<Cou
 // %% [markdown]
 // # The study
 //
-// Which differences are large enough to matter, and how well must the control agree with itself? On one thread
-// a ring is a computation, with an allocation or three for each spawn; 2 % is what we ask for. Several
-// threads meet by chance. How many wake-ups find the other thread asleep depends on what the operating system
-// does at that moment, and it does something else in each round: from one trial to the next the same ring
-// differs by 10 to 30 %. There we ask for 10 %. And each load has a noise of its own, a small ring on several
-// threads most. So each load is a group with a control of its own, and a noisy one does not spoil the others.
+// Which differences are large enough to matter? On one thread a ring is a computation, with an allocation or three for
+// each spawn; there 2 % count. Several threads meet by chance. How many wake-ups find the other thread asleep depends on
+// what the operating system does at that moment, and it does something else in each round: from one trial to the next
+// the same ring differs by 10 to 30 %. There we ask for 5 %. Each load is a group with a control of its own.
 //
 // Trials differ from each other by far more than samples of one trial, for each trial has a runtime of its
 // own. So a trial has one sample or two where others have ten, and there is time for more rounds. Processor time
@@ -1902,8 +1900,11 @@ pub fn prove(key: &Key, world: World, load: Load, limit: Duration) -> Result<Cou
 // %%
 /// The group of comparisons under this load, and the half-width of what counts as equal there.
 fn group(subject: &Subject, parameter: &str) -> (String, f64) {
-    let (threads, limit) =
-        if subject.threads == Threads::Caller { ("one thread", 0.02) } else { ("threads", 0.1) };
+    let (threads, limit) = if subject.threads == Threads::Caller {
+        ("one thread", limit::CALLS)
+    } else {
+        ("threads", limit::THREADS)
+    };
     (format!("{threads}, {parameter}"), limit)
 }
 

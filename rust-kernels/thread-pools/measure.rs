@@ -94,7 +94,7 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, Sender};
 use crossbeam_deque::{Injector, Steal, Stealer, Worker};
 use crossbeam_utils::CachePadded;
-use harness::{Bencher, Counts, Key, Sample, Study, UnequalWork};
+use harness::{Bencher, Counts, Key, Sample, Study, UnequalWork, limit};
 use hdrhistogram::Histogram;
 
 use self::shared::{Arc, AtomicBool, AtomicUsize, Condvar, Mutex, MutexGuard, Thread, fence, thread};
@@ -2200,7 +2200,7 @@ pub fn study_of(scale: Scale) -> Study {
             Ok(())
         };
         let control = is_control(&cell);
-        let limit = if cell.kind == Kind::Neighbour { 0.05 } else { 0.1 };
+        let limit = if cell.kind == Kind::Neighbour { limit::THREADS } else { limit::CROWDS };
         study =
             study.group(format!("{}, {}", key.bench, key.parameter), limit).unit(unit(cell.kind)).samples(1);
         let exact = [

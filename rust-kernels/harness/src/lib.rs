@@ -60,6 +60,7 @@ mod trial;
 pub use base::declared::{Comparison, Failure};
 pub use base::error::Error;
 pub use base::key::{InvalidKey, Key};
+pub use base::limit;
 pub use base::profile::Profile;
 pub use base::proof::{Counts, UnequalWork, prove, stop};
 pub use base::sample::Sample;

@@ -6,6 +6,7 @@ pub(crate) mod declared;
 pub(crate) mod error;
 pub(crate) mod file;
 pub(crate) mod key;
+pub mod limit;
 pub(crate) mod panics;
 pub(crate) mod profile;
 pub(crate) mod proof;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::base::declared::Count;
 use crate::base::key::Key;
+use crate::base::limit;
 use crate::base::profile::{Profile, SAMPLES};
 use crate::base::proof::UnequalWork;
 use crate::trial::bencher::{Bencher, Function};
@@ -42,9 +43,6 @@ pub(super) enum Control {
     OfBaseline(String),
     OfKey(Key),
 }
-
-/// Half-width of the region of practical equivalence where a study does not say otherwise: 1 %.
-const LIMIT: f64 = 0.01;
 
 /// Variants that are measured together, round by round.
 ///
@@ -96,7 +94,7 @@ impl Study {
             benches: Vec::new(),
             controls: Vec::new(),
             compared: Vec::new(),
-            group: Group { name: String::new(), limit: LIMIT },
+            group: Group { name: String::new(), limit: limit::COMPUTATION },
             unit: "iteration".to_owned(),
             samples: SAMPLES,
             rounds: None,
@@ -163,8 +161,8 @@ impl Study {
     }
 
     /// Puts the variants that are added from here on into a group of this name. The comparisons of a group are judged
-    /// alike: differences below `limit` (0.01 is 1 %) do not matter, and the group's A/A control has to keep within it
-    /// as well. A study begins in the group `""` with 0.01.
+    /// alike: differences below `limit`, one of [`limit`], do not matter. A study begins in the group `""` with
+    /// [`limit::COMPUTATION`]. Each group has an A/A control.
     pub fn group(mut self, name: impl Into<String>, limit: f64) -> Self {
         self.group = Group { name: name.into(), limit };
         self
