@@ -67,16 +67,21 @@ def test_a_plan_measures_the_chosen_studies_alone():
     plan = Plan("measure", "standard", ("ladder",))
     steps = {step.name: step.expected_s for step in plan.steps()}
     assert [name for name in steps if name.startswith("count")] == ["count ladder"]
-    assert steps["measure ladder (standard)"] == MEASURED["ladder"].standard
+    assert steps["measure in turns (standard)"] == MEASURED["ladder"].standard
+    assert steps.keys() >= {"run the cells of ladder"}
     assert plan.command == 'make measure PROFILE=standard STUDIES="ladder"'
     assert Plan("report", "quick").command == "make report PROFILE=quick"
+    native = Plan("measure", "quick", ("ladder",), native=True)
+    assert native.command == 'make measure PROFILE=quick STUDIES="ladder" NATIVE=1'
+    assert "build ladder" in {step.name for step in native.steps()}
 
 
 def test_plans_that_would_measure_different_things_do_not_share_a_partial_run():
     plans = [
         Plan("measure", profile, studies) for profile in ("quick", "standard") for studies in (None, ("zero-cost",))
     ]
-    assert len({plan.partial for plan in plans}) == 4
+    plans.append(Plan("measure", "quick", native=True))
+    assert len({plan.partial for plan in plans}) == 5
     assert Plan("measure", "quick").partial == Plan("report", "quick").partial, "one continues the other"
 
 

@@ -50,9 +50,9 @@ def _place(run: Run, runs: Path) -> Iterator[str]:
 
 
 def _evidence(run: Run) -> Iterator[str]:
-    for study in run.info.studies:
-        for reason in Measured.of(run, study).trust.reasons:
-            yield f"{study} is no evidence: {words.plain(reason)}; measure again on a quieter machine"
+    """A sound run is welcome, whatever its controls say: where they find fault, its own pages conclude nothing, and other runs gain by knowing."""
+    if run.info.profile == "quick":
+        yield "the profile is quick, which is never evidence; measure in the standard profile"
 
 
 def _strangers(run: Run) -> Iterator[str]:
@@ -119,8 +119,14 @@ def preview(run: Run, files: list[Path]) -> str:
         for row in ratios.iter_rows(named=True)
     ]
     studies = [
-        f"{words.code(study)}: {words.counted(run.study(study).rounds, 'round')}, controls hold. "
-        + " ".join(remarks(run, study))
+        " ".join(
+            [
+                f"{words.code(study)}: {words.counted(run.study(study).rounds, 'round')}"
+                f" in {words.counted(len(run.study(study).episodes), 'process', 'processes')}.",
+                _silent(Measured.of(run, study)),
+                *remarks(run, study),
+            ]
+        )
         for study in run.info.studies
     ]
     listed = [f"{words.code(file.name)}, {file.stat().st_size / 1000:,.0f} kB" for file in files]
@@ -128,6 +134,18 @@ def preview(run: Run, files: list[Path]) -> str:
         f"# Run {run.info.run_id}\n\n{origin(run, next(iter(run.info.studies)))}\n\n{words.bullets(studies)}\n\n"
         f"## What it says\n\n{words.bullets(found) or 'None of the findings with a name.'}\n\n## Files\n\n{words.bullets(listed)}\n"
     )
+
+
+def _silent(measured: Measured) -> str:
+    """Which groups of comparisons of a study say nothing, and why. Markdown."""
+    silent = {name: judged.reasons for name, judged in measured.groups.items() if not judged.trusted}
+    if not silent:
+        return "Its controls refuse none of its comparisons."
+    told = (
+        f"{f'in group {words.code(name)}' if name else 'in its unnamed group'}, because {words.listing(reasons)}"
+        for name, reasons in silent.items()
+    )
+    return f"**Nothing is concluded** {'; '.join(told)}."
 
 
 def contribute(folder: Path, runs: Path) -> str:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import random
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import zip_longest
@@ -90,22 +91,62 @@ def start_file(partial: Path, study: str) -> Path:
 
 
 def done_file(partial: Path) -> Path:
-    """The episodes that were measured, as a list of study and round."""
+    """The episodes that were measured: a list of study, until (a round) and seconds."""
     return partial / "episodes.json"
 
 
+def further_file(partial: Path) -> Path:
+    """What is measured after the episodes that everything gets: `async_cost.workflow.further`."""
+    return partial / "further.json"
+
+
+def measured(partial: Path) -> list[dict]:
+    """The entries of `done_file`."""
+    try:
+        return json.loads(done_file(partial).read_text(encoding="utf-8"))
+    except OSError:
+        return []
+
+
 def measure(partial: Path, studies: Mapping[str, float], env: Mapping[str, str], progress: Progress) -> None:
-    """Measure all episodes that are missing in `partial`; `studies` with the seconds that each takes on two slow cores.
+    """Measure the episodes that everything gets, as far as they are missing; `studies` with the seconds that each takes on two slow cores.
 
     Raises StepFailed for the first episode that cannot be measured; all others up to there are kept.
     """
-    starts = {study: Start.read(partial, study) for study in studies}
-    done = _done(partial)
-    turns = list(_turns({study: start.until for study, start in starts.items()}))
-    left = dict(studies)
-    for number, (study, until) in enumerate(turns, start=1):
-        if [study, until] in done:
-            left[study] = studies[study] * (1 - until / starts[study].until[-1])
+    until = {study: Start.read(partial, study).until for study in studies}
+    _in_turns(partial, until, studies, lambda study: env, progress)
+
+
+def measure_further(partial: Path, env: Mapping[str, str], progress: Progress) -> None:
+    """Measure what `further_file` names: by study until (rounds at which its episodes end), only (keys), seconds. Raises as `measure`."""
+    chosen = json.loads(further_file(partial).read_text(encoding="utf-8"))
+    for study, more in chosen.items():
+        _only_file(partial, study).write_text(json.dumps(more["only"]), encoding="utf-8")
+    until = {study: more["until"] for study, more in chosen.items()}
+    seconds = {study: more["seconds"] for study, more in chosen.items()}
+    _in_turns(
+        partial, until, seconds, lambda study: {**env, "ASYNC_COST_ONLY": str(_only_file(partial, study))}, progress
+    )
+
+
+def _only_file(partial: Path, study: str) -> Path:
+    return partial / f"{study}.only.json"
+
+
+def _in_turns(
+    partial: Path,
+    until: Mapping[str, Sequence[int]],
+    seconds: Mapping[str, float],
+    env: Callable[[str], Mapping[str, str]],
+    progress: Progress,
+) -> None:
+    done = measured(partial)
+    known = {(entry["study"], entry["until"]) for entry in done}
+    turns = list(_turns(until))
+    left = dict(seconds)
+    for number, (study, end) in enumerate(turns, start=1):
+        if (study, end) in known:
+            left[study] = seconds[study] * (1 - (until[study].index(end) + 1) / len(until[study]))
             continue
 
         def told(seen: Seen, study: str = study, number: int = number) -> None:
@@ -114,18 +155,12 @@ def measure(partial: Path, studies: Mapping[str, float], env: Mapping[str, str],
             text = f"episode {number} of {len(turns)}: {study}" + (f", {seen.text}" if seen.text else "")
             progress.report(Seen(text, left_s=sum(left.values()) if seen.text else None))
 
-        starts[study].run(study, until, env, replace(progress, report=told))
-        done.append([study, until])
-        partial_file = done_file(partial).with_suffix(".partial")
-        partial_file.write_text(json.dumps(done), encoding="utf-8")
-        partial_file.replace(done_file(partial))
-
-
-def _done(partial: Path) -> list[list]:
-    try:
-        return json.loads(done_file(partial).read_text(encoding="utf-8"))
-    except OSError:
-        return []
+        began = time.monotonic()
+        Start.read(partial, study).run(study, end, env(study), replace(progress, report=told))
+        done.append({"study": study, "until": end, "seconds": round(time.monotonic() - began, 1)})
+        temporary = done_file(partial).with_suffix(".tmp")
+        temporary.write_text(json.dumps(done), encoding="utf-8")
+        temporary.replace(done_file(partial))
 
 
 def _turns(untils: Mapping[str, Sequence[int]]) -> Iterator[tuple[str, int]]:

@@ -37,7 +37,7 @@ class Plan:
             self.command += " NATIVE=1"
         #: Load averages before anything of ours ran: afterwards they tell of the compiler that compiled the cells.
         self.load_before = " ".join(f"{load:.2f}" for load in os.getloadavg())
-        self.partial = RUNS / ".partial" / f"{profile}-{_fingerprint(self.command, self.studies)}"
+        self.partial = RUNS / ".partial" / f"{profile}-{_fingerprint(profile, self.studies, native)}"
         #: Where `finish` says which run came out of this plan; `close` removes nothing but this plan's claim on it.
         self.outcome = RUNS / ".partial" / "last-run.json"
 
@@ -125,12 +125,12 @@ class Plan:
         progress.command([PYTHON, "-m", "async_cost.runs.finish", self.partial, RUNS, self.outcome])
 
 
-def _fingerprint(command: str, studies: Sequence[str]) -> str:
-    """Hash of all that a measurement of `studies` depends on: sources, lock, compiler, CPU, revision, command."""
+def _fingerprint(profile: str, studies: Sequence[str], native: bool) -> str:
+    """Hash of all that a measurement of `studies` depends on: sources, lock, compiler, CPU, revision, profile, and whether it is native."""
     digest = hashlib.sha256()
     for path in measured_files(studies):
         digest.update(str(path.relative_to(ROOT)).encode() + b"\0" + path.read_bytes() + b"\0")
-    digest.update("\0".join([command, toolchain.rustc_version(), _cpu(), _revision()]).encode())
+    digest.update("\0".join([profile, *studies, str(native), toolchain.rustc_version(), _cpu(), _revision()]).encode())
     return digest.hexdigest()[:16]
 
 

@@ -1,0 +1,97 @@
+"""Studies take turns, an episode each; what was measured is not measured again, and a process that dies costs its episode alone."""
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from async_cost.workflow.episodes import Start, done_file, measure, start_file
+from async_cost.workflow.steps import Progress, Seen, StepFailed
+
+#: Stands for a study's program: notes that it was called and with what, and ends as the file `ends` beside it says, one status a line.
+PROGRAM = """
+import os, pathlib, sys
+folder = pathlib.Path(sys.argv[1])
+with (folder / "calls").open("a") as calls:
+    print(folder.name, os.environ["ASYNC_COST_EPISODE"], sys.stdin.read().strip(), file=calls)
+ends = (folder / "ends").read_text().split()
+(folder / "ends").write_text(" ".join(ends[1:]))
+sys.exit(int(ends[0]) if ends else 40)
+"""
+
+
+@pytest.fixture
+def partial(tmp_path):
+    """A partial run with two studies of two and three episodes."""
+    (tmp_path / "program.py").write_text(PROGRAM)
+    for study, until in (("a", [2, 4]), ("b", [1, 2, 3])):
+        (tmp_path / study).mkdir()
+        (tmp_path / study / "ends").write_text("")
+        told = {"program": sys.executable, "arguments": [str(tmp_path / "program.py"), str(tmp_path / study)]}
+        told |= {"library": None, "until": until, "measured": 40, "refused": 1}
+        start_file(tmp_path, study).write_text(json.dumps(told))
+    return tmp_path
+
+
+def run(partial: Path) -> list[Seen]:
+    seen: list[Seen] = []
+    measure(partial, {"a": 10.0, "b": 20.0}, {}, Progress(seen.append, partial / "log", partial))
+    return seen
+
+
+def calls(partial: Path, study: str) -> list[str]:
+    file = partial / study / "calls"
+    return [line.split()[1] for line in file.read_text().splitlines()] if file.exists() else []
+
+
+def done(partial: Path) -> list[tuple[str, int]]:
+    return [(entry["study"], entry["until"]) for entry in json.loads(done_file(partial).read_text())]
+
+
+def test_studies_take_turns(partial):
+    run(partial)
+    assert done(partial) == [("a", 2), ("b", 1), ("a", 4), ("b", 2), ("b", 3)]
+
+
+def test_a_process_that_dies_is_started_again_once(partial):
+    (partial / "a" / "ends").write_text("40 7")
+    run(partial)
+    assert calls(partial, "a") == ["2", "4", "4"] and calls(partial, "b") == ["1", "2", "3"]
+
+
+def test_two_deaths_end_it_and_what_was_measured_is_not_measured_again(partial):
+    (partial / "a" / "ends").write_text("40 7 7")
+    with pytest.raises(StepFailed, match="exited with 7"):
+        run(partial)
+    assert done(partial) == [("a", 2), ("b", 1)]
+    run(partial)
+    assert calls(partial, "a") == ["2", "4", "4", "4"] and calls(partial, "b") == ["1", "2", "3"]
+
+
+@pytest.mark.parametrize(("status", "says"), [("1", "exited with 1"), ("0", "never came to measure")])
+def test_a_process_that_would_be_refused_again_is_not_started_again(partial, status, says):
+    (partial / "a" / "ends").write_text(status)
+    with pytest.raises(StepFailed, match=says):
+        run(partial)
+    assert calls(partial, "a") == ["2"]
+
+
+def test_a_cell_runs_from_a_copy_of_its_library_that_goes_with_its_process(partial):
+    library = partial / "measures-a.so"
+    library.write_bytes(b"code")
+    start = replace(Start.read(partial, "a"), library=library, entry="run_user_code_3")
+    start.run("a", 2, {}, Progress(lambda seen: None, partial / "log", partial))
+    typed = (partial / "a" / "calls").read_text().split()[2:]
+    assert typed == ["LOAD_AND_RUN", str(partial / "episode-of-a.so"), "run_user_code_3"]
+    assert library.exists() and not (partial / "episode-of-a.so").exists()
+
+
+def test_a_study_whose_program_is_gone_has_to_be_prepared_again(partial):
+    told = json.loads(start_file(partial, "a").read_text())
+    assert Start.read(partial, "a") is not None and Start.read(partial, "c") is None
+    start_file(partial, "a").write_text(json.dumps(told | {"library": {"path": "/nowhere/x.so", "entry": "e"}}))
+    assert Start.read(partial, "a") is None
+    start_file(partial, "a").write_text(json.dumps(told | {"program": "/nowhere/program"}))
+    assert Start.read(partial, "a") is None
