@@ -52,7 +52,7 @@ def done(partial: Path) -> list[tuple[str, int]]:
 
 def test_studies_take_turns(partial):
     run(partial)
-    assert done(partial) == [("a", 2), ("b", 1), ("a", 4), ("b", 2), ("b", 3)]
+    assert done(partial) == [("b", 1), ("a", 2), ("b", 2), ("a", 4), ("b", 3)]
 
 
 def test_a_process_that_dies_is_started_again_once(partial):
@@ -65,7 +65,7 @@ def test_two_deaths_end_it_and_what_was_measured_is_not_measured_again(partial):
     (partial / "a" / "ends").write_text("40 7 7")
     with pytest.raises(StepFailed, match="exited with 7"):
         run(partial)
-    assert done(partial) == [("a", 2), ("b", 1)]
+    assert done(partial) == [("b", 1), ("a", 2), ("b", 2)]
     run(partial)
     assert calls(partial, "a") == ["2", "4", "4", "4"] and calls(partial, "b") == ["1", "2", "3"]
 

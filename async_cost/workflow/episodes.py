@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import zip_longest
 from pathlib import Path
 
 from async_cost.workflow.steps import CommandFailed, Progress, Seen, StepFailed
@@ -142,7 +141,7 @@ def _in_turns(
 ) -> None:
     done = measured(partial)
     known = {(entry["study"], entry["until"]) for entry in done}
-    turns = list(_turns(until))
+    turns = _turns(until)
     left = dict(seconds)
     for number, (study, end) in enumerate(turns, start=1):
         if (study, end) in known:
@@ -163,7 +162,9 @@ def _in_turns(
         temporary.replace(done_file(partial))
 
 
-def _turns(untils: Mapping[str, Sequence[int]]) -> Iterator[tuple[str, int]]:
-    """Every episode of every study: the first of each, then the second of each, and so on."""
-    for turn in zip_longest(*([(study, until) for until in ends] for study, ends in untils.items())):
-        yield from filter(None, turn)
+def _turns(until: Mapping[str, Sequence[int]]) -> list[tuple[str, int]]:
+    """Every episode of every study, those of each spread evenly over the whole."""
+    placed = [
+        ((place + 0.5) / len(ends), study, end) for study, ends in until.items() for place, end in enumerate(ends)
+    ]
+    return [(study, end) for _, study, end in sorted(placed, key=lambda one: one[0])]

@@ -16,6 +16,8 @@ from async_cost.workflow.steps import CARGO_ENV, Progress, Step, cargo_progress
 from async_cost.workflow.studies import MEASURED, crate_of, measuring
 from async_cost.workflow.toolchain import PYTHON, ROOT
 
+#: What is measured further at most, as a share of the measuring time of what everything gets: for claims and headlines that are still open.
+FURTHER = {"quick": 0.0, "standard": 0.4, "thorough": 1.0}
 #: Where runs go.
 RUNS = runs_root()
 
@@ -47,10 +49,14 @@ class Plan:
             count, prepare = partial(self._count, study=study), partial(self._prepare, study=study)
             steps.append(Step(f"count {study}", count, 90, partial(self._counted, study)))
             steps.append(Step(f"{self._way} {study}", prepare, 60, partial(self._prepared, study)))
-        measure = Step(
-            f"measure in turns ({self.profile})", self._measure, sum(self._seconds().values()), self._finished
-        )
-        return [*steps, measure, Step("complete the run", self._finish, 3, self._finished)]
+        seconds = sum(self._seconds().values())
+        return [
+            *steps,
+            Step(f"measure in turns ({self.profile})", self._measure, seconds, self._finished),
+            Step("choose what else to measure", self._choose, 10, self._chosen),
+            Step("measure what is still open", self._further, FURTHER[self.profile] * seconds, self._finished),
+            Step("complete the run", self._finish, 3, self._finished),
+        ]
 
     def run(self) -> Path:
         """The folder of the completed run."""
@@ -120,6 +126,16 @@ class Plan:
 
     def _measure(self, progress: Progress) -> None:
         episodes.measure(self.partial, self._seconds(), self._env(), progress)
+
+    def _chosen(self) -> bool:
+        return self._finished() or episodes.further_file(self.partial).exists()
+
+    def _choose(self, progress: Progress) -> None:
+        share = str(FURTHER[self.profile])
+        progress.command([PYTHON, "-m", "async_cost.workflow.further", self.partial, share])
+
+    def _further(self, progress: Progress) -> None:
+        episodes.measure_further(self.partial, self._env(), progress)
 
     def _finish(self, progress: Progress) -> None:
         progress.command([PYTHON, "-m", "async_cost.runs.finish", self.partial, RUNS, self.outcome])

@@ -2005,7 +2005,7 @@ fn comparisons(subjects: &[Subject], processors: usize) -> Vec<(Key, Key, String
 #[inline]
 pub fn study() -> Study {
     let subjects = subjects();
-    let mut study = Study::new("spawn-apis").unit("spawn").rounds(3, 60, 240);
+    let mut study = Study::new("spawn-apis").unit("spawn").rounds(3, 60, 240).episodes(2, 12, 24);
     study = study.isolated(LIMIT).resources().instructions(false);
     for subject in &subjects {
         for (load, parameter) in subject.loads(processors()) {

@@ -1402,8 +1402,7 @@ pub fn prove(variant: &Variant, load: Load) -> Result<Counts, UnequalWork> {
 /// # Errors
 /// If one of them does not.
 pub fn study() -> Result<Study, UnequalWork> {
-    // The system calls of the two sides vary from round to round several times as much as the simulated ones.
-    let mut study = Study::new("zero-cost-sockets").baseline("manual").unit("request").more_rounds(3);
+    let mut study = Study::new("zero-cost-sockets").baseline("manual").unit("request");
     let all = variants();
     for variant in all {
         for &load in variant.loads {

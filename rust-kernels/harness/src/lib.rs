@@ -6,7 +6,7 @@
 //! crate keeps every sample.
 //!
 //! # What is measured
-//! One trial of [`Bencher::iter`] or [`Bencher::iter_custom`] is ten samples with equal numbers of iterations, after a
+//! One trial of [`Bencher::iter`] or [`Bencher::iter_custom`] is two samples with equal numbers of iterations, after a
 //! warm-up that doubles its iterations from call to call and is not recorded. [`Profile`] sets the times,
 //! [`Study::samples`] another number of samples.
 //! [`Study::isolated`] gives each trial a process of its own, so that a hang or a crash fails its variant only.

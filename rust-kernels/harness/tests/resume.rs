@@ -136,7 +136,7 @@ fn metrics_that_end_early_take_the_times_of_these_rounds_with_them() {
     assert_ne!(again.1, times, "the third round was measured anew with its metrics");
 }
 
-/// Every round holds each variant once, with ten samples.
+/// Every round holds each variant once, with all its samples.
 fn check_complete(text: &str) {
     let mut samples: HashMap<String, Vec<usize>> = HashMap::new();
     for columns in text.lines().skip(1).map(columns) {

@@ -1,13 +1,14 @@
-//! Measures the measuring, for the page on trust. `python -m async_cost.experiments.measure` starts it, in one of three modes:
+//! Measures the measuring, for the page on trust. `python -m async_cost.experiments.measure` starts it, in one of four modes:
 //!
 //! ```text
-//! experiments whole ROUNDS                         the whole study, in interleaved rounds
-//! experiments interleaved ROUNDS                   five of its variants, in interleaved rounds
-//! experiments sequential WARM_UP_MS TIME_MS        the same five, one after the other, by `harness::criterion`
+//! experiments whole ROUNDS                                     the whole study, in interleaved rounds and eight episodes
+//! experiments interleaved ROUNDS                               five of its variants, in interleaved rounds
+//! experiments trials ROUNDS WARM_UP_US TRIAL_US SAMPLES        the same with trials of this length
+//! experiments sequential WARM_UP_MS TIME_MS                    the same five, one after the other, by `harness::criterion`
 //! ```
 //!
-//! The first two write a run into the folder that `ASYNC_COST_PARTIAL` names, with the profile `test`, so that nobody takes it for a
-//! run of the study. The third prints one line for each variant: its name, a tab, and the nanoseconds that Criterion estimates.
+//! The first three write a run into the folder that `ASYNC_COST_PARTIAL` names, with the profile `test`, so that nobody takes it for a
+//! run of the study. The last one prints one line for each variant: its name, a tab, and the nanoseconds that Criterion estimates.
 
 use std::env;
 use std::error::Error;
@@ -27,14 +28,25 @@ fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = env::args().skip(1).filter(|argument| argument != "--bench").collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments[..] {
-        ["whole", rounds] => zero_cost::study()?.measure(&profile(rounds.parse()?)).map(drop)?,
-        ["interleaved", rounds] => few().measure(&profile(rounds.parse()?)).map(drop)?,
+        ["whole", rounds] => {
+            let profile = Profile { episodes: 8, ..profile(rounds.parse()?) };
+            zero_cost::study()?.measure(&profile).map(drop)?
+        }
+        ["interleaved", rounds] => {
+            few(Study::new("zero-cost")).measure(&profile(rounds.parse()?)).map(drop)?
+        }
+        ["trials", rounds, warm_up, trial, samples] => {
+            let (warm_up, trial) =
+                (Duration::from_micros(warm_up.parse()?), Duration::from_micros(trial.parse()?));
+            let profile = Profile { warm_up, trial, ..profile(rounds.parse()?) };
+            few(Study::new("zero-cost").samples(samples.parse()?)).measure(&profile).map(drop)?
+        }
         ["sequential", warm_up, time] => {
             sequential(Duration::from_millis(warm_up.parse()?), Duration::from_millis(time.parse()?))?
         }
         // `cargo bench` without arguments runs all targets.
         [] => println!("started by `python -m async_cost.experiments.measure`; see the head of this file"),
-        _ => return Err("one of: whole ROUNDS, interleaved ROUNDS, sequential WARM_UP_MS TIME_MS".into()),
+        _ => return Err("not one of the modes: see the head of benches/experiments.rs".into()),
     }
     Ok(())
 }
@@ -45,15 +57,16 @@ fn profile(rounds: u32) -> Profile {
 }
 
 /// Variants that [`zero_cost::study`] proves to do equal work; its proof is not repeated here.
-fn few() -> Study {
+fn few(study: Study) -> Study {
     let few = variants()
         .into_iter()
         .filter(|variant| FEW.contains(&variant.name) && variant.loads[0] == PUBLISHED[0]);
-    few.fold(Study::new("zero-cost").baseline("manual"), |study, variant| {
+    let study = few.fold(study.baseline("manual"), |study, variant| {
         study.bench(variant.key(PUBLISHED[0]), move |bencher: &mut Bencher| {
             (variant.timed)(PUBLISHED[0], &mut |_, run| bencher.iter(run));
         })
-    })
+    });
+    study.control("syscalls=off")
 }
 
 /// Criterion with its own defaults, but for the times and the bootstrap, which its point estimate does not need.
@@ -65,7 +78,7 @@ fn sequential(warm_up: Duration, time: Duration) -> Result<(), Box<dyn Error>> {
         .nresamples(1_001)
         .warm_up_time(warm_up)
         .measurement_time(time);
-    let study = few();
+    let study = few(Study::new("zero-cost"));
     if let [failure, ..] = harness::criterion::bench(&study, criterion)?.as_slice() {
         return Err(format!("{}: {}", failure.key, failure.error).into());
     }

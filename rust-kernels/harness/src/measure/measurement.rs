@@ -164,8 +164,9 @@ impl Measurement<'_> {
         plan.episodes = self.section().episodes.clone();
 
         let waiting = kernel::Waiting::begin(episode::is_child());
-        let mut progress = self.progress();
-        progress.begin(first, self.variants.len());
+        let variants = plan.order(first).len();
+        let mut progress = self.progress(variants);
+        progress.begin(first, variants);
         for round in first..until {
             let (mut rows, mut metric_rows) = (Vec::new(), Vec::new());
             for (position, index) in plan.order(round).into_iter().enumerate() {
@@ -246,9 +247,10 @@ impl Measurement<'_> {
         self.run.info.studies.get_mut(name).expect("begin() has entered this study")
     }
 
-    fn progress(&self) -> Progress {
+    fn progress(&self, variants: usize) -> Progress {
+        let rounds = self.run.info.studies[self.study.name()].rounds;
         // Warm-up doubles its calls until it is over, so it lasts one and a half times as long on average.
         let trial = self.profile.warm_up.mul_f64(1.5) + self.profile.trial;
-        Progress::new(self.study.name(), "round", self.profile.rounds, self.variants.len(), trial)
+        Progress::new(self.study.name(), "round", rounds, variants, trial)
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::base::declared::Count;
 use crate::base::key::Key;
 use crate::base::limit;
-use crate::base::profile::{Profile, SAMPLES};
+use crate::base::profile::SAMPLES;
 use crate::base::proof::UnequalWork;
 use crate::trial::bencher::{Bencher, Function};
 
@@ -75,6 +75,8 @@ pub struct Study {
     pub(super) samples: usize,
     /// Rounds of the built-in profiles, where the study does not take theirs.
     pub(super) rounds: Option<[u32; 3]>,
+    /// The same of episodes.
+    pub(super) episodes: Option<[u32; 3]>,
     /// Limit of each call of a variant, when each has a process of its own.
     pub(super) isolated: Option<Duration>,
     /// Whether samples of the keys that are added next say what the process used meanwhile.
@@ -98,6 +100,7 @@ impl Study {
             unit: "iteration".to_owned(),
             samples: SAMPLES,
             rounds: None,
+            episodes: None,
             isolated: None,
             resources: false,
             instructions: true,
@@ -196,14 +199,14 @@ impl Study {
         self
     }
 
-    /// [`rounds`](Self::rounds) with the profiles' own numbers times `factor`.
-    pub fn more_rounds(self, factor: u32) -> Self {
-        let [quick, standard, thorough] =
-            Profile::BUILT_IN_ROUNDS.map(|rounds| rounds.saturating_mul(factor));
-        self.rounds(quick, standard, thorough)
+    /// Measures in so many processes in the three profiles instead of the profile's own number. More are better where a process
+    /// starts soon: the same program differs more from process to process than rounds of one process let it seem.
+    pub fn episodes(mut self, quick: u32, standard: u32, thorough: u32) -> Self {
+        self.episodes = Some([quick, standard, thorough]);
+        self
     }
 
-    /// Takes so many samples in each trial of the variants that are added from here on, 1 to 100; 10 at the beginning.
+    /// Takes so many samples in each trial of the variants that are added from here on, 1 to 100; 2 at the beginning.
     /// Fewer are for workloads of which one iteration lasts about as long as a trial.
     pub fn samples(mut self, samples: u32) -> Self {
         self.samples = samples as usize;
@@ -216,7 +219,7 @@ impl Study {
     /// signal fails it, too. Pools and threads end with the process, so that no variant runs beside the leftovers of
     /// another.
     ///
-    /// Two rules follow. The measuring process starts no threads itself; whatever a proof has to start, it starts
+    /// A trial lasts six times as long as the profile says, because its process has to come into its stride first. Two rules follow. The measuring process starts no threads itself; whatever a proof has to start, it starts
     /// within [`isolated`](crate::isolated()). And no trial sees what an earlier one has changed.
     pub fn isolated(mut self, limit: Duration) -> Self {
         self.isolated = Some(limit);

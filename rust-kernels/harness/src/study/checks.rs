@@ -494,9 +494,11 @@ mod tests {
         let rounds = |study: &Study| {
             [Profile::quick(), Profile::standard(), Profile::thorough()].map(|p| study.profile(&p).rounds)
         };
-        assert_eq!(rounds(&study(1)), Profile::BUILT_IN_ROUNDS);
+        assert_eq!(study(1).profile(&Profile::standard()), Profile::standard());
         assert_eq!(rounds(&study(1).rounds(1, 2, 3)), [1, 2, 3]);
-        assert_eq!(rounds(&study(1).more_rounds(3)), Profile::BUILT_IN_ROUNDS.map(|rounds| 3 * rounds));
+        assert_eq!(study(1).episodes(1, 2, 3).profile(&Profile::standard()).episodes, 2);
+        let of_a_process = study(1).isolated(std::time::Duration::from_secs(1)).profile(&Profile::standard());
+        assert_eq!(of_a_process.trial, 6 * Profile::standard().trial);
         let test = Profile { name: "test".to_owned(), rounds: 7, ..Profile::quick() };
         assert_eq!(study(1).rounds(1, 2, 3).profile(&test).rounds, 7, "a test says itself how much");
     }

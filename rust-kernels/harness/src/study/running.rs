@@ -10,6 +10,9 @@ use crate::study::builder::Study;
 use crate::trial::bencher::{self, Trouble};
 use crate::trial::isolation;
 
+/// How many times as long a trial in a process of its own lasts: memory is copied when it is first written.
+const OF_A_PROCESS: u32 = 6;
+
 impl Study {
     /// Runs one variant for one iteration, untimed: what a test wants.
     ///
@@ -60,10 +63,14 @@ impl Study {
         }
     }
 
-    /// The profile with the rounds of this study.
+    /// The profile with what this study sets itself. In a test a trial is as long as the test says.
     pub(crate) fn profile(&self, profile: &Profile) -> Profile {
         let rounds = self.rounds.and_then(|rounds| profile.choose(rounds)).unwrap_or(profile.rounds);
-        Profile { rounds, ..profile.clone() }
+        let episodes =
+            self.episodes.and_then(|episodes| profile.choose(episodes)).unwrap_or(profile.episodes);
+        let longer = if self.is_isolated() && !profile.is_test() { OF_A_PROCESS } else { 1 };
+        let (warm_up, trial) = (profile.warm_up * longer, profile.trial * longer);
+        Profile { rounds, episodes, warm_up, trial, ..profile.clone() }
     }
 
     /// The error for a study function that does not keep to the rules of [`Bencher`].

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 pub const VARIANTS: usize = 6;
 
 /// Samples of one trial.
-pub const SAMPLES: usize = 10;
+pub const SAMPLES: usize = 2;
 
 /// An empty repository in a temporary folder, removed with this value.
 pub struct Repository(pub PathBuf);

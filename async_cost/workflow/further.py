@@ -1,0 +1,187 @@
+"""Choose what else a run measures, after the episodes that everything gets: what a claim or a headline needs and what is still open.
+
+    python -m async_cost.workflow.further data/runs/.partial/<id> <share>
+
+The run is judged once before and once after (`Comparisons` there: looks = 2), so what it measures further cannot make it surer than it says. Every
+chosen key gets as many further episodes as it had, so that the second look is one of a fixed size; with more rounds in each where the rounds
+of one process differ more than the processes do. The cheapest come first, until the measuring time is used up; what would stay open even then
+is left out. Writes `further.json` into the partial run (see `async_cost.workflow.episodes`) and says what it chose.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from async_cost.errors import DataError
+from async_cost.fleet.fleet import HEADLINES
+from async_cost.literature.replication import Verdict, outcomes
+from async_cost.runs.comparisons import BASE_KEY, KEY, PAIR
+from async_cost.runs.run import Run, open_run
+from async_cost.statistics.closing import of_comparison_closing
+from async_cost.statistics.interval import LEAST_EPISODES, quantile
+from async_cost.statistics.measured import Measured
+from async_cost.statistics.ratios import paired
+from async_cost.workflow.episodes import further_file, measured
+
+#: How many times the rounds of an episode a further one may have.
+MORE_ROUNDS = (1, 2, 4)
+#: The variance of a median over that of a mean, for values that are about normal: pi / 2.
+OF_MEDIAN = math.pi / 2
+
+Key = tuple[str, str, str]
+
+
+@dataclass(frozen=True)
+class Open:
+    """A question that a run leaves open: its name, the keys that it is about, and how many times the measuring it takes in all to close it."""
+
+    name: str
+    study: str
+    keys: tuple[Key, ...]
+    times: float
+
+
+@dataclass
+class Chosen:
+    """What is measured further of a study: these keys, in episodes of so many times the usual rounds."""
+
+    keys: set[Key]
+    more: int
+
+
+def open_questions(run: Run) -> Iterator[Open]:
+    """The claims and headlines that are undecided in `run` and that more time would decide, as far as can be foreseen."""
+    for outcome in outcomes(run):
+        weighed, claim = outcome.published, outcome.claim
+        if weighed.verdict is Verdict.UNDECIDED and weighed.closing and math.isfinite(weighed.closing.times):
+            operands = [operand for case in claim.cases(claim.faithful) for place in case for operand in place]
+            keys = tuple(dict.fromkeys(operand.key for operand in operands))
+            yield Open(claim.id, operands[0].study, keys, weighed.closing.times)
+    for headline in HEADLINES:
+        rows = Measured.of(run, headline.study).comparisons.filter(
+            variant=headline.variant, baseline_variant=headline.other, parameter=headline.parameter
+        )
+        for row in rows.iter_rows(named=True):
+            found = of_comparison_closing(row, None)
+            if found and math.isfinite(found.times):
+                keys = tuple(tuple(row[name] for name in names) for names in (KEY, BASE_KEY))
+                yield Open(headline.label, headline.study, keys, found.times)
+
+
+class Costs:
+    """Seconds that a study takes: `start` for an episode before its first trial, `trial` for each key."""
+
+    def __init__(self, run: Run, study: str, seconds: list[float]) -> None:
+        details = run.study(study)
+        warm_up = 1.5 * details.warm_up_ns  # it doubles its iterations until it is over
+        trials = run.time(study).group_by(*KEY, "round").agg(pl.col("elapsed_ns").sum())
+        trials = trials.group_by(KEY).agg((pl.col("elapsed_ns").median() + warm_up) / 1e9)
+        self.trial: dict[Key, float] = {tuple(row[:-1]): row[-1] for row in trials.iter_rows()}
+        self.episodes, self.rounds = len(details.episodes), details.rounds
+        measuring = sum(self.trial.values()) * self.rounds
+        self.start = max(sum(seconds) - measuring, 0.0) / max(len(seconds), 1)
+
+    @property
+    def usual(self) -> int:
+        """Rounds of an episode."""
+        return max(1, round(self.rounds / self.episodes))
+
+    def seconds(self, chosen: Chosen) -> float:
+        """What all further episodes of `chosen` take."""
+        trials = sum(self.trial.get(key, 0.0) for key in chosen.keys)
+        return self.episodes * (self.start + trials * self.usual * chosen.more)
+
+
+def share_within(run: Run, question: Open) -> float:
+    """The share of the variance of an episode's value that is due to its rounds, from 0 to 1; 1 where it cannot be told."""
+    one, other = question.keys[0], question.keys[1]
+    pair = pl.DataFrame([(*one, *other)], schema=dict.fromkeys(PAIR, pl.String), orient="row")
+    rounds = paired(Measured.of(run, question.study).trials, pair)
+    episodes = rounds.group_by("episode").agg(
+        pl.col("log_ratio").median(), within=pl.col("log_ratio").var(), number=pl.len()
+    )
+    between = episodes["log_ratio"].var()
+    within = episodes.select((pl.col("within") * OF_MEDIAN / pl.col("number")).mean()).item()
+    return min(1.0, within / between) if between and within is not None else 1.0
+
+
+def gain(within: float, more: int, episodes: int) -> float:
+    """How many times the measuring it is worth to have as many episodes again, with `more` times the rounds: by the variance of their mean.
+
+    A t interval over more episodes is shorter besides, since their spread is known better.
+    """
+    variance = 4 / (1 + (1 - within) + within / more)
+    return variance * (quantile(episodes) / quantile(2 * episodes)) ** 2
+
+
+def choose(run: Run, seconds: dict[str, list[float]], share: float) -> tuple[dict[str, Chosen], dict[str, float]]:
+    """What to measure further of each study, and the seconds that it takes: at most `share` of those that were measured so far.
+
+    `seconds` are those of the episodes of each study.
+    """
+    costs = {study: Costs(run, study, seconds[study]) for study in run.info.studies if seconds.get(study)}
+    budget = share * sum(map(sum, seconds.values()))
+    wanted = []
+    for question in open_questions(run):
+        cost = costs.get(question.study)
+        if cost is None or cost.episodes < LEAST_EPISODES or len(question.keys) < 2:
+            continue
+        within = share_within(run, question)
+        enough = (more for more in MORE_ROUNDS if gain(within, more, cost.episodes) >= question.times)
+        if more := next(enough, None):
+            wanted.append((cost.seconds(Chosen(set(question.keys), more)), question, more))
+    chosen: dict[str, Chosen] = {}
+    for _, question, more in sorted(wanted, key=lambda one: one[0]):
+        before = chosen.get(question.study, Chosen(set(), 1))
+        after = Chosen(before.keys | set(question.keys), max(before.more, more))
+        taken = {**chosen, question.study: after}
+        if sum(costs[study].seconds(one) for study, one in taken.items()) <= budget:
+            chosen = taken
+    return chosen, {study: costs[study].seconds(one) for study, one in chosen.items()}
+
+
+def plan(run: Run, chosen: dict[str, Chosen], seconds: dict[str, float]) -> dict[str, dict]:
+    """`chosen` as `further.json` holds it: by study `only` (keys), `until` (the rounds at which the further episodes end), `seconds`."""
+    told = {}
+    for study, one in chosen.items():
+        details = run.study(study)
+        episodes = len(details.episodes)
+        rounds = max(1, round(details.rounds / episodes)) * one.more
+        until = [details.rounds + rounds * number for number in range(1, episodes + 1)]
+        told[study] = {"only": sorted(one.keys), "until": until, "seconds": seconds[study]}
+    return told
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("partial", type=Path)
+    parser.add_argument("share", type=float, help="of the measuring time so far")
+    arguments = parser.parse_args()
+    try:
+        told = {}
+        if arguments.share:
+            run, seconds = open_run(arguments.partial), {}
+            for entry in measured(arguments.partial):
+                seconds.setdefault(entry["study"], []).append(entry["seconds"])
+            told = plan(run, *choose(run, seconds, arguments.share))
+    except DataError as error:
+        print(error, file=sys.stderr)
+        return 1
+    for study, one in told.items():
+        print(f"{study}: {len(one['only'])} keys, {len(one['until'])} episodes, about {one['seconds']:.0f} s")
+    temporary = further_file(arguments.partial).with_suffix(".tmp")
+    temporary.write_text(json.dumps(told), encoding="utf-8")
+    temporary.replace(further_file(arguments.partial))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
