@@ -110,6 +110,14 @@ fn a_later_episode_may_measure_some_keys_only_and_is_resumed_like_any_other() {
     assert_eq!(again.len(), all.len());
     assert_eq!(again[..all.len() - 2 * SAMPLES], all[..all.len() - 2 * SAMPLES]);
     assert_eq!(first_rounds(&partial), [0, 2, 4, 6]);
+    // From the first round on, too.
+    let some = repository.partial("from the first");
+    for until in ["2", "4"] {
+        let episode = [("ASYNC_COST_EPISODE", until), ("ASYNC_COST_ONLY", only.as_str())];
+        assert_eq!(measure(&repository, &some, "4/2", &episode).status.code(), Some(40));
+    }
+    assert_eq!(rows(&some).len(), 4 * 2 * SAMPLES);
+    assert_eq!(study(&some)["state"], "complete");
     // The common rounds are what they were.
     assert!(succeed(measure(&repository, &partial, "4/2", &[])).contains("measured already"));
 }

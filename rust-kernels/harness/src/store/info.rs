@@ -258,7 +258,7 @@ impl StudyInfo {
             ("comparisons", self.comparisons.iter().cloned().eq(comparisons)),
             ("groups", self.groups == settings.groups),
             ("kinds", self.kinds == owned(&settings.kinds)),
-            ("rounds", self.common_rounds() == profile.rounds),
+            ("rounds", self.common_rounds(profile) == profile.rounds),
             ("samples", self.samples == settings.samples),
             ("warm_up_ns", self.warm_up_ns == nanoseconds(profile.warm_up)),
             ("trial_ns", self.trial_ns == nanoseconds(profile.trial)),
@@ -269,10 +269,10 @@ impl StudyInfo {
         }
     }
 
-    /// Rounds of all keys; those of episodes with some of them come later.
-    fn common_rounds(&self) -> u32 {
-        let first = self.episodes.iter().find(|episode| episode.only.is_some());
-        first.map_or(self.rounds, |episode| episode.first_round)
+    /// Rounds that were planned from the beginning. Episodes that measure some keys further come after them.
+    fn common_rounds(&self, profile: &Profile) -> u32 {
+        let further = |episode: &&Episode| episode.only.is_some() && episode.first_round >= profile.rounds;
+        self.episodes.iter().find(further).map_or(self.rounds, |episode| episode.first_round)
     }
 
     /// Notes that this process measures from this round on. Where no episode should begin, or where one began that came to no
