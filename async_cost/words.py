@@ -174,7 +174,7 @@ def comparison(name: str, other: str, row: dict | None) -> str:
                 f"Whether {name} is slower or faster than {other} is **undecided**: "
                 f"{ratio(row['ratio'], row['low'], row['high'])} ({reach}), "
                 f"which reaches across the border of ±{exact_percent(equivalence)}."
-            )
+            ) + (f" To decide it: {escape(row['to_decide'])}." if row.get("to_decide") else "")
         case _:
             return f"beside {other}, {name} takes {measured}."
 

@@ -1,4 +1,4 @@
-"""A run that is offered to others is sound, evidence, small, and names nobody; packing changes none of its numbers."""
+"""A run that is offered to others is sound, no quick one, small, and names nobody; packing changes none of its numbers."""
 
 import getpass
 import json
@@ -46,8 +46,20 @@ def test_a_good_run_is_packed_and_says_the_same(tmp_path):
     ]
     assert after.time("zero-cost").equals(before.time("zero-cost"))
     assert sum(path.stat().st_size for path in run.iterdir()) == size
-    assert "# Run alpha/20260101T000000Z" in text and "controls hold" in text
+    assert "# Run alpha/20260101T000000Z" in text and "Its controls refuse none of its comparisons." in text
     assert "async / published loop: 3.6" in text.lower() and "zero-cost.time.csv.gz" in text
+
+
+def test_a_run_whose_controls_find_fault_is_welcome_and_says_what_it_does_not_conclude(tmp_path):
+    run = make_run(tmp_path, machine="alpha", controls={OFF: 1.05, ON: 1.0}, **QUIET)
+    text = contribute(run, tmp_path)
+    assert "**Nothing is concluded** in its unnamed group" in text and "differs from its twin" in text
+    assert (run / "zero-cost.time.csv.gz").exists()
+
+
+def test_a_run_whose_controls_are_known_imprecisely_is_welcome(tmp_path):
+    run = make_run(tmp_path, machine="alpha", **QUIET | {"noise": 0.2}, episodes=6)
+    assert "60 rounds in 6 processes. Its controls refuse none of its comparisons." in contribute(run, tmp_path)
 
 
 def test_packing_leaves_no_trace_and_is_done_once(tmp_path):
@@ -64,7 +76,6 @@ def test_packing_leaves_no_trace_and_is_done_once(tmp_path):
     ("made", "reason"),
     [
         ({"profile": "quick"}, "the profile is quick"),
-        ({"controls": {OFF: 1.05, ON: 1.0}}, "differs from its twin"),
         (
             {"changes": {"machine.kernel": "Linux built in /mnt/elsewhere/linux"}},
             "names the folder '/mnt/elsewhere/linux'",

@@ -32,9 +32,9 @@ def made_up(
             ns = 1000 * TRUTH[name] * weather((number + position / len(KEYS)) / rounds) * np.exp(rng.normal(0, noise))
             ns *= first if position == 0 else (after or {}).get(before, 1.0)
             ns *= grows if name == "nonbox" and number >= rounds / 2 else 1.0
-            rows.append(("b", str(name), "p", number, position, ns))
+            rows.append(("b", str(name), "p", number, 0, position, ns))
             before = name
-    return pl.DataFrame(rows, schema=[*KEY, "round", "position", "ns"], orient="row")
+    return pl.DataFrame(rows, schema=[*KEY, "round", "episode", "position", "ns"], orient="row")
 
 
 def test_speed_is_what_all_variants_have_in_common():

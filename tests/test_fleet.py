@@ -74,7 +74,9 @@ def test_a_group_of_comparisons_votes_by_its_own_control(tmp_path):
     make_run(tmp_path, None, others={"runtimes": study}, rounds=60, noise=0.004)
     together = read_fleet(find_runs(tmp_path))
     ((trusted, reason),) = together.studies.select("trusted", "reason").rows()
-    assert trusted and reason == "a control differs from its twin in 1 of 2 groups"
+    assert (
+        trusted and reason == "in 1 of 2 groups: control tokio (A/A) in spawn (threads=2 work=0) differs from its twin"
+    )
     found = dict(together.ratios.filter(variant="smol").select("parameter", "verdict").rows())
     assert found == {"": "slower", "threads=2 work=0": None}
 
@@ -135,7 +137,7 @@ def test_honest_runs_say_the_same_in_bad_company(crowd):
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"schema_version": 3}, "schema version 3"),
+        ({"schema_version": 4}, "schema version 4"),
         ({"ended": "2025-01-01T00:00:00Z"}, "the end lies before the start"),
         ({"started": "1999-01-01T00:00:00Z"}, "1999-01-01 cannot be the day of a run"),
         ({"studies.zero-cost.ended": "9999-01-01T00:00:00Z"}, "9999-01-01 cannot be the day of a run"),

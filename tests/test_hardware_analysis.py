@@ -119,7 +119,7 @@ def test_only_evidence_votes(tmp_path, monkeypatch):
     told = told_of(tmp_path, monkeypatch)
     assert not told.trusted
     assert told.answer == "**No machine here is evidence yet, so nothing can be said about others.**"
-    assert "quick profile" in told.text and "control differs from its twin" in told.text
+    assert "quick profile" in told.text and "differs from its twin" in told.text
     assert not re.search(r"\*\*(slower|faster|the same)\*\*", told.text)
 
 

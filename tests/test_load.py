@@ -74,7 +74,7 @@ def refused(run: Path) -> DataError:
 def test_a_whole_run_loads_with_every_row(run):
     loaded = load_run(run)
     assert loaded.time(STUDY).height == 3 * 3 * 2, "3 variants, 3 rounds, 2 samples"
-    assert loaded.time(STUDY).columns[-1] == "elapsed_ns"
+    assert loaded.time(STUDY).columns[-2:] == ["elapsed_ns", "episode"]
     assert loaded.counts(STUDY)["value"].min() == 0
     assert loaded.info.machine.logical_cores == 2
     assert loaded.study(STUDY).controls == ("manual (A/A)",)
@@ -427,7 +427,7 @@ def test_control_characters_in_a_machine_fact_are_refused(run, cpu):
 # -- run.json --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("version", [3, 0, "1", None, True])
+@pytest.mark.parametrize("version", [4, 0, "1", None, True])
 def test_another_schema_version_is_refused(run, version):
     set_info(run, schema_version=version)
     assert refused(run).column == "schema_version"

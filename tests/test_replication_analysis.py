@@ -51,11 +51,12 @@ def untrusted(runs) -> Told:
 def stated(told: Told) -> dict[str, int]:
     """The score as the answer states it."""
     found = re.search(
-        r"Of (\d+) .*?\*\*(\d+) replicated\*\*, \*\*(\d+) contra.*?\*\*(\d+) und.* other (\d+) are", told.answer
+        r"decides (\d+) of (\d+) .*?\*\*(\d+) replicated\*\*, \*\*(\d+) contradicted\*\*; (\d+) stays? open, (\d+) (?:is|are) not",
+        told.answer,
     )
-    return dict(
-        zip(("all", "replicated", "contradicted", "undecided", "not measured"), map(int, found.groups()), strict=True)
-    )
+    decided, *score = map(int, found.groups())
+    assert decided == score[1] + score[2]
+    return dict(zip(("all", "replicated", "contradicted", "undecided", "not measured"), score, strict=True))
 
 
 # -- the text follows the run --------------------------------------------------------------------------------

@@ -77,6 +77,7 @@ def test_intervals_hold_the_truth_about_as_often_as_they_say():
         {
             "variant": np.repeat(np.arange(runs), rounds),
             "round": np.tile(np.arange(rounds), runs),
+            "episode": 0,
             "ratio": 1.1 * np.exp(rng.normal(0, 0.03, runs * rounds)),
         }
     )
@@ -110,7 +111,7 @@ def test_the_interval_of_a_ratio_turned_round_is_the_interval_turned_round():
 def test_a_thorough_run_is_estimated_in_seconds():
     rng = np.random.default_rng(1)
     ratios = pl.DataFrame({"variant": np.repeat(np.arange(35), 400), "round": np.tile(np.arange(400), 35)})
-    ratios = ratios.with_columns(ratio=pl.Series(rng.normal(1, 0.1, ratios.height)))
+    ratios = ratios.with_columns(episode=pl.col("round") // 20, ratio=pl.Series(rng.normal(1, 0.1, ratios.height)))
     start = time.monotonic()
     estimates(ratios, by=["variant"])
     assert time.monotonic() - start < 10
@@ -127,14 +128,14 @@ def test_measuring_one_after_the_other_may_say_anything(tmp_path):
 
 
 def test_a_trial_is_the_median_of_its_samples():
-    key = {"study": STUDY, "bench": "b", "variant": "v", "parameter": "p", "round": 0, "position": 0}
+    key = {"study": STUDY, "bench": "b", "variant": "v", "parameter": "p", "round": 0, "episode": 0, "position": 0}
     rows = [{**key, "sample": i, "iterations": 10, "elapsed_ns": ns} for i, ns in enumerate([100, 110, 9000])]
     assert trial_times(pl.DataFrame(rows))["ns"].to_list() == [11.0]
 
 
 def simple_trials(**ns: list[float]) -> pl.DataFrame:
     frames = [
-        pl.DataFrame({"bench": name, "variant": name, "parameter": "p", "round": range(len(v)), "ns": v})
+        pl.DataFrame({"bench": name, "variant": name, "parameter": "p", "round": range(len(v)), "episode": 0, "ns": v})
         for name, v in ns.items()
     ]
     return pl.concat(frames).with_columns(pl.col("ns").cast(pl.Float64))
@@ -273,10 +274,13 @@ def test_a_made_up_truth_provokes_its_verdict(tmp_path, ratio, word):
 
 def compared(variant: str, baseline: str, *, parameter: str = OFF, group: str = "", **values) -> dict:
     """A row as the judge takes it: measured over 20 rounds, and the same unless `values` say otherwise."""
-    names = {"bench": "b", "variant": variant, "parameter": parameter}
+    names = {"study": STUDY, "bench": "b", "variant": variant, "parameter": parameter}
     base = {"baseline_bench": "b", "baseline_variant": baseline, "baseline_parameter": parameter}
-    about = {"group": group, "limit": 0.01, "control": variant.endswith(" (A/A)")}
-    return names | base | about | {"ratio": 1.0, "low": 0.995, "high": 1.004, "rounds": 20} | values
+    control = variant.endswith(" (A/A)")
+    about = {"group": group, "kind": STUDY, "limit": 0.01, "control": control, "chance": 0.5 if control else None}
+    numbers = {"ratio": 1.0, "low": 0.995, "high": 1.004, "rounds": 20, "episodes": 1}
+    added = {"unit_ns": 100.0, "added_ns": 0.0, "added_low": -0.5, "added_high": 0.4}
+    return names | base | about | numbers | added | values
 
 
 def judged(tmp_path, **how) -> Trust:
@@ -297,24 +301,24 @@ def test_a_control_that_misses_1_ends_all_trust(tmp_path):
     assert "identical" in found.reasons[0]
 
 
-def test_a_control_that_reaches_too_far_to_one_side_ends_all_trust():
-    for low, trusted in ((0.985, False), (0.995, True)):
-        rows = pl.DataFrame([compared("manual (A/A)", "manual", low=low)])
-        assert judge.judged(rows, "standard")["doubt"].is_null()[0] == trusted
+def test_a_control_that_is_known_imprecisely_refuses_nothing(tmp_path):
+    rows = pl.DataFrame([compared("manual (A/A)", "manual", low=0.9, high=1.2), compared("box", "manual")])
+    assert judge.judged(rows, "standard")["verdict"].to_list() == ["undecided", "same"]
+    assert judged(tmp_path, noise=0.2, rounds=40, seed=3).trusted
 
 
 def test_two_loads_are_compared_where_the_controls_of_both_hold():
     rows = [
         compared("manual (A/A)", "manual", group="few"),
-        compared("manual (A/A)", "manual", parameter=ON, group="many", low=0.9),
+        compared("manual (A/A)", "manual", parameter=ON, group="many", chance=1e-6),
         compared("box", "manual", group="few"),
         compared("box", "manual", parameter=ON, group="many"),
         compared("box", "box", baseline_parameter=ON, group="few"),
         compared("nonbox", "nonbox", baseline_parameter="elsewhere", group="few"),
     ]
     found = judge.judged(pl.DataFrame(rows), "standard")
-    uncertain = "a control is too uncertain"
-    assert found["doubt"].to_list() == [None, uncertain, None, uncertain, uncertain, None]
+    differs = "control manual (A/A) in b (syscalls=on) differs from its twin"
+    assert found["doubt"].to_list() == [None, differs, None, differs, differs, None]
     assert found["verdict"].to_list() == ["same", None, "same", None, None, "same"]
 
 
@@ -337,23 +341,6 @@ def test_a_comparison_turned_round_is_its_mirror_image():
     assert [back[name] for name in ("q1", "q3")] == pytest.approx([0.45, 1 / 1.8], rel=1e-4)
     assert [back[name] for name in ("added_ns", "added_low", "added_high")] == [-40.0, -60.0, -30.0]
     assert back["change"] is back["smallest"] is None
-
-
-def test_the_controls_of_a_group_share_the_chance_to_miss(tmp_path):
-    """Of 40 rounds, ranks 14 and 27 hold the median in 95 %; of two controls that do so together, each in 97.5 %, ranks 13 and 28."""
-    run = load_run(make_run(tmp_path, {("nonbox", OFF): 3.0}, rounds=40, work=False))
-    table = Measured.of(run, STUDY).declared.filter(parameter=OFF)
-    rounds = paired(trial_times(run.time(STUDY)), table)
-    for variant, (first, last) in {"nonbox": (13, 26), "manual (A/A)": (12, 27)}.items():
-        ordered = rounds.filter(variant=variant)["ratio"].sort()
-        row = table.row(by_predicate=pl.col("variant") == variant, named=True)
-        assert [row["low"], row["high"]] == pytest.approx([ordered[first], ordered[last]], rel=1e-12)
-
-
-def test_a_control_that_is_too_wide_ends_all_trust(tmp_path):
-    found = judged(tmp_path, noise=0.2, rounds=40, seed=3)
-    assert not found.trusted
-    assert any(f"reaches beyond ±1{PERCENT}" in reason for reason in found.reasons)
 
 
 def test_a_quick_run_is_never_evidence(tmp_path):

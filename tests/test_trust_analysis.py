@@ -79,7 +79,7 @@ def test_a_study_of_runtimes_is_told_group_by_group(runs):
     told = tell(ROOM, make_run(runs / "runtimes", None, others={"runtimes": runtimes}, rounds=60, noise=0.004))
     assert told.answer.startswith("The one study of this run may be believed.")
     assert re.search(
-        r"within 0\.\d+ % of equality, where 1 % is allowed and within .* where 5 % is allowed \(`threads`\)",
+        r"within 0\.\d+ % of equality and within 0\.\d+ % of equality \(`threads`\); identical code differs by",
         told.answer,
     )
     assert "Something failed in `runtimes`; the other variants went on." in told.text

@@ -40,6 +40,8 @@ NUMBERS = dict.fromkeys(("ratio", "low", "high", "limit"), pl.Float64) | {
     "verdict": VERDICTS,
 }
 RATIOS = {"run": pl.String, "machine": pl.String} | dict.fromkeys(FINDING, pl.String) | NUMBERS
+#: Reasons that are told of one study of a run, of which each control has its own.
+MOST_REASONS = 2
 ASIDE = {"run": pl.String, "reason": pl.String}
 
 
@@ -106,16 +108,17 @@ def read_fleet(folders: Sequence[Path]) -> Fleet:
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         outcomes = list(zip(folders, pool.map(_read_or_reason, folders), strict=True))
     runs, aside = _without_twins(outcomes)
-    studies = [(run.info, name, table) for run in runs for name, table in run.studies.items()]
     ratios = [
-        _findings(table.measured)
-        .with_columns(run=pl.lit(info.run_id), machine=pl.lit(info.machine.name))
+        _findings(run.table.frame.drop_nulls("ratio"))
+        .with_columns(run=pl.lit(run.info.run_id), machine=pl.lit(run.info.machine.name))
         .select(*RATIOS)
-        for info, _, table in studies
+        for run in runs
     ]
     evidence = [
-        (info.run_id, name, table.frame["doubt"].is_null().any(), _reason(table.frame), table.rows)
-        for info, name, table in studies
+        (run.info.run_id, name, frame["doubt"].is_null().any(), _reason(frame), rows)
+        for run in runs
+        for name, rows in run.table.rows.items()
+        for frame in [run.table.of(name)]
     ]
     return Fleet(
         runs=pl.DataFrame([_run_row(run.info) for run in runs], schema=RUNS, orient="row"),
@@ -128,17 +131,17 @@ def read_fleet(folders: Sequence[Path]) -> Fleet:
 @dataclass(frozen=True)
 class _Read:
     info: RunInfo
-    studies: dict[str, Comparisons]
+    table: Comparisons
 
 
 def _read_or_reason(folder: Path) -> _Read | str:
     try:
         run = open_run(folder)
         check_clock(folder / "run.json", run.info)
-        tables = {name: comparisons(run, name) for name in run.info.studies}
-        for name, table in tables.items():
-            _check_elapsed(folder, name, run.info.studies[name], table.elapsed_ns)
-        return _Read(run.info, tables)
+        table = comparisons(run)
+        for name, elapsed_ns in table.elapsed_ns.items():
+            _check_elapsed(folder, name, run.info.studies[name], elapsed_ns)
+        return _Read(run.info, table)
     except DataError as error:
         return str(error)
     except (OSError, pl.exceptions.PolarsError) as error:
@@ -175,8 +178,10 @@ def _reason(table: pl.DataFrame) -> str:
         "group", keep="first", maintain_order=True
     )
     doubts = groups["doubt"].drop_nulls()
-    told = ", ".join(doubts.unique(maintain_order=True))
-    return f"{told} in {doubts.len()} of {groups.height} groups" if 0 < doubts.len() < groups.height else told
+    kinds = doubts.unique(maintain_order=True).to_list()
+    more = [words.counted(len(kinds) - MOST_REASONS, "other reason")] if len(kinds) > MOST_REASONS else []
+    told = ", ".join([*kinds[:MOST_REASONS], *more])
+    return f"in {doubts.len()} of {groups.height} groups: {told}" if 0 < doubts.len() < groups.height else told
 
 
 def _without_twins(outcomes: Sequence[tuple[Path, "_Read | str"]]) -> tuple[list[_Read], list[tuple[str, str]]]:
@@ -187,7 +192,8 @@ def _without_twins(outcomes: Sequence[tuple[Path, "_Read | str"]]) -> tuple[list
         if isinstance(outcome, str):
             aside.append((name, outcome))
             continue
-        twins = {(name, table.rows, table.elapsed_ns): outcome.info.run_id for name, table in outcome.studies.items()}
+        table = outcome.table
+        twins = {(name, rows, table.elapsed_ns[name]): outcome.info.run_id for name, rows in table.rows.items()}
         original = next((samples[key] for key in twins if key in samples), None)
         if outcome.info.run_id in ids:
             aside.append(

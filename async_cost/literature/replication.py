@@ -17,7 +17,8 @@ from async_cost.literature.claims import Case, Claim, Comparison, load_claims
 from async_cost.literature.published import FOREIGN, NANOSECONDS
 from async_cost.runs.comparisons import BASE_KEY, KEY
 from async_cost.runs.run import Run
-from async_cost.statistics.interval import estimates, relative_standard_error
+from async_cost.statistics.closing import NEAR, Closing, closing
+from async_cost.statistics.interval import estimates, quantile, relative_standard_error, widened
 from async_cost.statistics.judge import EQUIVALENCE
 from async_cost.statistics.measured import Measured, both_ways
 
@@ -126,7 +127,8 @@ class Weighed:
 
     `effect`, `low` and `high` are in the unit of the claim, null where nothing was measured; of several cases they are those of the one that
     decides, `case`. `holds` is the region in which the claim is true, `nothing` the share below which a difference counts as none.
-    `reason`, Markdown with words of the data escaped, says why there is no effect or no conclusion.
+    `reason`, Markdown with words of the data escaped, says why there is no effect or no conclusion. `closing` says what would decide it, where the
+    interval reaches across a border.
     """
 
     verdict: Verdict
@@ -137,6 +139,7 @@ class Weighed:
     case: Case | None = None
     holds: tuple[float, float] | None = None
     nothing: float = EQUIVALENCE
+    closing: Closing | None = None
 
 
 @dataclass(frozen=True)
@@ -210,12 +213,12 @@ def told(found: Sequence[Outcome]) -> str:
 
 
 def told_score(counts: Mapping[Verdict, int]) -> str:
-    """The score as a sentence in Markdown: `Of 141 published claims this run replicates 13, …`."""
-    measured = sum(counts.values()) - counts[Verdict.NOT_MEASURED]
+    """The score as a sentence in Markdown: `This run decides 106 of 141 published claims: …`."""
+    decided = counts[Verdict.REPLICATED] + counts[Verdict.CONTRADICTED]
     return (
-        f"Of {sum(counts.values())} published claims this run measures {measured}: **{counts[Verdict.REPLICATED]} replicated**, "
-        f"**{counts[Verdict.CONTRADICTED]} contradicted**, **{counts[Verdict.UNDECIDED]} undecided**. "
-        f"The other {counts[Verdict.NOT_MEASURED]} are not measured."
+        f"This run decides {decided} of {sum(counts.values())} published claims: **{counts[Verdict.REPLICATED]} replicated**, "
+        f"**{counts[Verdict.CONTRADICTED]} contradicted**; {counts[Verdict.UNDECIDED]} {'stays' if counts[Verdict.UNDECIDED] == 1 else 'stay'} open, "
+        f"{counts[Verdict.NOT_MEASURED]} {'is' if counts[Verdict.NOT_MEASURED] == 1 else 'are'} not measured."
     )
 
 
@@ -262,9 +265,9 @@ class _Study:
 
     @cached_property
     def times(self) -> dict[Key, pl.DataFrame]:
-        """round and ns of each key."""
+        """round, episode and ns of each key."""
         parts = self.measured.trials.partition_by(*KEY, as_dict=True)
-        return {key: rows.select("round", "ns").sort("round") for key, rows in parts.items()}
+        return {key: rows.select("round", "episode", "ns").sort("round") for key, rows in parts.items()}
 
     @cached_property
     def counts(self) -> dict[tuple[str, ...], int]:
@@ -290,7 +293,8 @@ class _Study:
 class _Effect:
     """What was measured of one case, with its interval. `missing` says why there is nothing; `doubt` why nothing is concluded from it.
 
-    `base` is the time of what is subtracted, in the unit of the claim; `nothing` the share below which a difference counts as none.
+    `base` is the time of what is subtracted, in the unit of the claim; `nothing` the share below which a difference counts as none; `fixed` the
+    half width that the controls add to the interval: of a ratio on the scale of logarithms, else in the unit of the claim.
     """
 
     value: float | None = None
@@ -298,6 +302,7 @@ class _Effect:
     high: float | None = None
     base: float = 0.0
     nothing: float = EQUIVALENCE
+    fixed: float = 0.0
     doubt: str | None = None
     missing: str | None = None
 
@@ -339,12 +344,15 @@ def _declared(claim: Claim, case: Case, study: _Study) -> _Effect:
     if row is None:
         return _Effect(missing="this run has both sides of it and does not compare them")
     units = {key: study.units.get(key, 1) if one in study.units and other in study.units else 1 for key in (one, other)}
-    about = {"nothing": row["limit"], "doubt": row["doubt"]}
+    fixed = quantile(row["episodes"]) * (row["bias"] or 0.0)
+    about = {"nothing": row["limit"], "doubt": row["doubt"], "fixed": fixed}
     if claim.operation == "ratio":
         scale = units[one] / units[other] if claim.quantity == "time" else units[other] / units[one]
         return _Effect(*(row[name] * scale for name in ("ratio", "low", "high")), **about)
     unit = _unit(claim, case, study)
-    base = study.times[other]["ns"].median() / unit
+    base, about["fixed"] = (
+        study.times[key]["ns"].median() * share / unit for key, share in ((other, 1.0), (one, fixed))
+    )
     scale = units[one] / unit
     return _Effect(*(row[name] * scale for name in ("added_ns", "added_low", "added_high")), base, **about)
 
@@ -364,15 +372,22 @@ def _derived(claim: Claim, case: Case, study: _Study) -> _Effect:
         return _Effect(*relative_standard_error(rounds["place0"].to_numpy()), **about)
     sides = [pl.col(name) for name in places]
     unit = _unit(claim, case, study)
+    # Ratios are estimated as logarithms, as those of the table are.
     value = {
-        "ratio": lambda: sides[0] / sides[1],
-        "ratio of ratios": lambda: (sides[0] / sides[1]) / (sides[2] / sides[3]),
+        "ratio": lambda: (sides[0] / sides[1]).log(),
+        "ratio of ratios": lambda: ((sides[0] / sides[1]) / (sides[2] / sides[3])).log(),
         "difference": lambda: (sides[0] - sides[1]) / unit,
         "difference of differences": lambda: ((sides[0] - sides[1]) - (sides[2] - sides[3])) / unit,
     }[claim.operation]()
     found = estimates(rounds.with_columns(effect=value, of=pl.lit("")), "effect", by=("of",)).row(0, named=True)
-    base = 0.0 if claim.in_ratios else rounds[places[-1]].median() / unit
-    return _Effect(found["effect"], found["low"], found["high"], base, **about)
+    # Each of the comparisons behind the effect has the bias of its kind: of a ratio as it is, of a difference times what is subtracted from.
+    bias = max((row["bias"] or 0.0 for row in rows), default=0.0)
+    shares = [1.0 if claim.in_ratios else rounds[name].median() / unit for name in places[::2]]
+    about["fixed"] = quantile(found["episodes"]) * bias * math.hypot(*shares)
+    low, high = widened(found["effect"], found["low"], found["high"], about["fixed"])
+    if claim.in_ratios:
+        return _Effect(*(math.exp(one) for one in (found["effect"], low, high)), **about)
+    return _Effect(found["effect"], low, high, rounds[places[-1]].median() / unit, **about)
 
 
 def _unit(claim: Claim, case: Case, study: _Study) -> float:
@@ -394,13 +409,14 @@ def _gaps(claim: Claim, case: Case, study: _Study) -> Iterator[str]:
 
 
 def _aligned(case: Case, study: _Study) -> pl.DataFrame:
-    """round, place0, place1, ...: nanoseconds of each place, round by round; only rounds that all operands have."""
+    """round, episode, place0, place1, ...: nanoseconds of each place, round by round; only rounds that all operands have."""
     joined = None
     for number, place in enumerate(case):
         parts = [study.times[operand.key].with_columns(pl.col("ns") + operand.plus_ns) for operand in place]
-        mine = pl.concat(parts).group_by("round").agg(pl.col("ns").sum().alias(f"place{number}"), parts=pl.len())
+        mine = pl.concat(parts).group_by("round", "episode")
+        mine = mine.agg(pl.col("ns").sum().alias(f"place{number}"), parts=pl.len())
         mine = mine.filter(pl.col("parts") == len(place)).drop("parts")
-        joined = mine if joined is None else joined.join(mine, on="round")
+        joined = mine if joined is None else joined.join(mine, on=["round", "episode"])
     return joined.sort("round")
 
 
@@ -412,11 +428,24 @@ def _weigh(claim: Claim, case: Case, study: _Study) -> Weighed:
     effect = _effect(claim, case, study)
     if effect.missing:
         return Weighed(Verdict.NOT_MEASURED, reason=effect.missing, case=case)
-    word, reason = verdict(claim, effect.low, effect.high, effect.base, effect.nothing), None
-    if effect.doubt:
-        word, reason = Verdict.UNDECIDED, f"{words.code(study.name)} is no evidence in this run"
+    word, reason, closes = verdict(claim, effect.low, effect.high, effect.base, effect.nothing), None, None
     holds = region(claim, effect.base, effect.nothing)
-    return Weighed(word, effect.value, effect.low, effect.high, reason, case, holds, effect.nothing)
+    if effect.doubt:
+        word, reason = Verdict.UNDECIDED, f"no evidence in this run: {words.escape(effect.doubt)}"
+    elif word is Verdict.UNDECIDED:
+        closes = _closing(claim, effect, holds, study.measured.run.seconds(study.name))
+    return Weighed(word, effect.value, effect.low, effect.high, reason, case, holds, effect.nothing, closes)
+
+
+def _closing(claim: Claim, effect: _Effect, holds: tuple[float, float], seconds: float | None) -> Closing:
+    """What would decide on which side of a border of `holds` the effect lies."""
+    near = NEAR * effect.nothing
+    if claim.in_ratios:
+        numbers = [math.log(number) for number in (effect.value, effect.low, effect.high)]
+        borders = [math.log(end) for end in holds if 0 < end < math.inf]
+        return closing(*numbers, borders, math.log1p(near), effect.nothing, effect.fixed, seconds)
+    scale = abs(effect.base) if claim.unit in NANOSECONDS else abs(effect.value)
+    return closing(effect.value, effect.low, effect.high, holds, near * scale, effect.nothing, effect.fixed, seconds)
 
 
 def _deciding(cases: Sequence[Weighed]) -> Weighed:
@@ -437,4 +466,6 @@ def _deciding(cases: Sequence[Weighed]) -> Weighed:
     reason = shown.reason
     if word is Verdict.UNDECIDED and gaps and reason is None:
         reason = words.listing(dict.fromkeys(gaps))
-    return replace(shown, verdict=word, reason=reason)
+    # Of several cases that are open, the claim is as long open as the one that takes longest.
+    open_ones = [weighed.closing for weighed in cases if weighed.closing] if word is Verdict.UNDECIDED else []
+    return replace(shown, verdict=word, reason=reason, closing=max(open_ones, key=lambda one: one.times, default=None))

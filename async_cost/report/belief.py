@@ -1,5 +1,9 @@
 """What a page says of the run that it reads: which one it is, how far it may be believed, and what disturbed it. Markdown, words of the run escaped."""
 
+import math
+
+import polars as pl
+
 from async_cost import words
 from async_cost.runs.run import Run
 from async_cost.statistics.disturbance import steal_share
@@ -17,9 +21,10 @@ def origin(run: Run, study: str) -> str:
     cores = "cores" if machine.logical_cores is None else words.counted(machine.logical_cores, "logical core")
     how = {"notebook": "measured from the notebook", "native": "measured by cargo bench"}[run.info.origin]
     measured = words.counted(details.rounds, "round")
-    # The time between start and end of a resumed measurement includes the break.
-    if details.ended and not details.resumed:
-        measured += f" in {words.duration(words.seconds_between(details.started, details.ended))}"
+    if len(details.episodes) > 1:
+        measured += f" by {words.counted(len(details.episodes), 'process', 'processes')}"
+    if (seconds := run.seconds(study)) is not None:
+        measured += f" in {words.duration(seconds)}"
     return (
         f"Run {words.code(run.info.run_id)}, profile {run.info.profile}, {how}: {measured}, "
         f"on {words.escape(machine.cpu or 'an unknown processor')}, {cores}, "
@@ -58,14 +63,25 @@ def belief(measured: Measured) -> tuple[str, dict[str, bool | str]]:
     doubted = sorted(name for name, judged in groups.items() if not judged.trusted)
     if not doubted:
         held = words.counted(len(groups), "group")
-        text = f"**This run may be believed** as far as its controls go, in all of {held} of comparisons."
+        text = f"**This run may be believed**, in all of {held} of comparisons: {correction(measured)}."
     elif len(doubted) < len(groups):
         text = (
-            f"In {len(doubted)} of {len(groups)} groups of comparisons the control fails, and **nothing is concluded** from them: "
-            f"{words.listing(map(words.code, doubted))}. The others may be believed as far as their controls go."
+            f"**Nothing is concluded** from {len(doubted)} of {len(groups)} groups of comparisons, {words.listing(map(words.code, doubted))}, "
+            f"because {words.listing(whole.reasons)}. The others may be believed: {correction(measured)}."
         )
     else:
         further = len(whole.reasons) - 1
         more = f", and for {words.counted(further, 'further reason')}" if further > 0 else ""
         text = f"**Not evidence: this run concludes nothing**, because {whole.reasons[0]}{more}."
     return text, {measured.study: whole.extent}
+
+
+def correction(measured: Measured) -> str:
+    """What the controls of a study's kinds add to its intervals, as half a sentence in Markdown."""
+    shown = measured.declared.drop_nulls("bias").select("kind", "bias").unique().filter(pl.col("bias") > 0).sort("kind")
+    if shown.is_empty():
+        return "identical code differs by no more than its intervals explain"
+    errors = (
+        f"{words.percent(math.expm1(row['bias']))} ({words.escape(row['kind'])})" for row in shown.iter_rows(named=True)
+    )
+    return f"identical code differs by {words.listing(errors)} more than its intervals explain, and every interval of that kind is wider by that"

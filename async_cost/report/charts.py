@@ -602,7 +602,8 @@ def _ratio_tooltip(frame: pl.DataFrame, label: str) -> list[alt.Tooltip]:
     if _has_values(frame, "published"):
         numbers.append(alt.Tooltip("published:Q", format=".3f"))
     verdict = [alt.Tooltip("verdict:N")] if _has_values(frame, "verdict") else []
-    return [alt.Tooltip(f"{label}:N"), *numbers, *verdict]
+    open_ones = [alt.Tooltip("to_decide:N", title="to decide it")] if _has_values(frame, "to_decide") else []
+    return [alt.Tooltip(f"{label}:N"), *numbers, *verdict, *open_ones]
 
 
 def _rule_y(value: float) -> alt.Chart:

@@ -200,6 +200,8 @@ def _measured(name: str, outcome: Outcome, comparison: Comparison) -> list[tuple
         text += f", {how}"
     if weighed.reason:
         text += f"; {words.plain(weighed.reason)}"
+    if weighed.closing:
+        text += f"; to decide it: {weighed.closing.text}"
     cases = len(claim.cases(comparison))
     which = f"nearest to the border of {words.numeral(cases)} cases, " if cases > 1 else ""
     verdict = f"{weighed.verdict}; " if comparison is Comparison.CLEAN else ""

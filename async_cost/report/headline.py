@@ -45,8 +45,11 @@ def text(run: Run) -> str:
         ratio = words.ratio_with_interval(row["ratio"], row["low"], row["high"])
         return f"**{ratio}**; it {words.added(extra, row['verdict'])}"
 
-    belief = "" if judged.trusted else "**The reference run concludes nothing**: its A/A control failed.\n\n"
+    belief = (
+        "" if judged.trusted else "**The reference run concludes nothing**: its A/A control differs from its twin.\n\n"
+    )
     machine, details = run.info.machine, run.study(STUDY)
+    processes = f" in {len(details.episodes)} processes" if len(details.episodes) > 1 else ""
     return (
         f"{belief}The published async server that allocates nothing takes\n\n"
         f"- against the published hand-written loop: {against(baseline, OFF)};\n"
@@ -54,7 +57,7 @@ def text(run: Run) -> str:
         f"- against the published loop, with a system call behind every I/O operation: {against(baseline, ON)}.\n\n"
         f"![{words.plain(_description(run))}]({PICTURE})\n\n"
         f"{words.escape(machine.cpu or machine.name)}, {words.counted(machine.logical_cores, 'core')}, "
-        f"{words.escape(run.info.toolchain.rustc)}, {words.counted(details.rounds, 'interleaved round')}, "
+        f"{words.escape(run.info.toolchain.rustc)}, {words.counted(details.rounds, 'interleaved round')}{processes}, "
         f"run `{run.info.run_id}`. Hollow diamonds: the figures published in 2022.\n\n"
         f"{replication.told_score(replication.score(run))}"
     )

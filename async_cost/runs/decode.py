@@ -84,8 +84,7 @@ def typed(path: Path, kind: type[Kind], document: dict, field: str = "") -> Kind
     if what == "Object missing required":
         raise missing(path, f"{field}.{name}".lstrip("."))
     if what == "Object contains unknown":
-        remedy = "Nothing is dropped silently: use the revision of async-cost that made the run"
-        raise DataError(path, f"unknown field {quoted(name)}", remedy, column=f"{field}.{quoted(name)}".lstrip("."))
+        raise unknown(path, f"{field}.{quoted(name)}".lstrip("."), name)
     problem = re.sub(r"\w+", lambda word: TYPES.get(word[0], word[0]), problem.replace("`", "").replace(" |", " or"))
     raise DataError(path, problem, "See data/README.md, or measure again", column=field)
 
@@ -94,3 +93,9 @@ def missing(path: Path, field: str) -> DataError:
     """The refusal of a record that lacks `field`."""
     remedy = "An unknown fact is null, not left out; a run from before there was such a field has to be measured again"
     return DataError(path, "the field is missing", remedy, column=field)
+
+
+def unknown(path: Path, field: str, name: str) -> DataError:
+    """The refusal of a record that has a field `name` which its schema version does not know."""
+    remedy = "Nothing is dropped silently: use the revision of async-cost that made the run"
+    return DataError(path, f"unknown field {quoted(name)}", remedy, column=field)

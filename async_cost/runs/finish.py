@@ -15,6 +15,7 @@ from pathlib import Path
 import msgspec
 
 from async_cost.errors import DataError
+from async_cost.runs.record import read_record
 from async_cost.runs.run import load_run
 
 
@@ -29,15 +30,17 @@ def finish(partial: Path, runs: Path, outcome: Path) -> Path:
         raise DataError(
             info_file, "nothing was measured into this run", "Look for the reason in .tools/log, then measure again"
         )
-    info = load_run(partial).info
+    load_run(partial)
+    info = read_record(info_file)  # as it stands in the file: nothing is written that was only made of it for readers
     if info.ended is None:
         ended = msgspec.structs.replace(info, ended=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}")
         temporary = info_file.with_suffix(".json.tmp")
         temporary.write_bytes(msgspec.json.format(msgspec.json.encode(ended), indent=2) + b"\n")
         os.replace(temporary, info_file)
     # The executed measure notebooks served the progress display; the run keeps data only.
-    for notebook in partial.glob("*.measure.ipynb"):
-        notebook.unlink()
+    for pattern in ("*.measure.ipynb", "*.episode.json", "*.only.json", "episodes.json", "further.json"):
+        for file in partial.glob(pattern):
+            file.unlink()
     target = runs / info.run_id
     target.parent.mkdir(parents=True, exist_ok=True)
     if target.exists():

@@ -14,14 +14,16 @@ import msgspec
 from msgspec import Meta
 
 from async_cost.errors import DataError, quoted
-from async_cost.runs.decode import RESTORE, missing, read_json, typed
+from async_cost.runs.decode import RESTORE, missing, read_json, typed, unknown
 
-#: What version 2 added: a comparison says what it changes, and the unit of a difference.
-SCHEMA_VERSIONS = (1, 2)
+#: Version 2 added what a comparison changes and the unit of a difference; version 3 the episodes of a study and the kinds of its groups.
+SCHEMA_VERSIONS = (1, 2, 3)
 #: What studies are called in runs of version 1 that have another name today.
 FORMER_NAMES = {"ladder": "zero-cost-ladder"}
 PROFILES = ("quick", "standard", "thorough")
 ORIGINS = ("notebook", "native")
+#: What a group of comparisons may be of. Controls of one kind, in all studies of a run, tell one systematic error.
+KINDS = ("one thread", "many threads", "long trials")
 
 SLUG = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 UTC_NAME = re.compile(r"\d{8}T\d{6}Z")
@@ -130,11 +132,22 @@ class Comparison(Record):
         return self.baseline_bench, self.baseline_variant, self.baseline_parameter
 
 
-class StudyInfo(Record):
+class Episode(Record):
+    """One of the processes that measured a study: from `first_round` to the next one's, or to the end.
+
+    `only` are the keys (bench, variant, parameter) that were measured in its rounds; null says all of them.
+    """
+
+    first_round: Count
+    started: str
+    only: tuple[tuple[str, str, str], ...] | None
+
+
+class StudyInfo(Record, omit_defaults=True):
     """How one study was measured. Loads are averages over 1, 5 and 15 minutes; steal is in ms since boot, all CPUs.
 
-    `groups` maps the name of each group of comparisons to the half-width of its region of practical equivalence, which is also what
-    its A/A controls have to keep.
+    `groups` maps the name of each group of comparisons to the half-width of its region of practical equivalence, `kinds` to its kind.
+    Runs before version 3 say neither kinds nor episodes (what is not in the file is not written back either); `read_run_info` says what they amount to.
     """
 
     state: str
@@ -155,6 +168,8 @@ class StudyInfo(Record):
     steal_before_ms: Count | None
     steal_after_ms: Count | None
     failed: tuple[FailedVariant, ...]
+    episodes: tuple[Episode, ...] = ()
+    kinds: dict[str, str] = {}
 
 
 class RunInfo(Record):
@@ -176,7 +191,7 @@ class RunInfo(Record):
 
 
 def read_run_info(path: Path) -> RunInfo:
-    """The records of a run.json.
+    """The records of a run.json. A study of a version before 3 has one episode, and each of its groups the name of the study for a kind.
 
     Raises `DataError` for torn JSON, another schema version, unknown, missing or ill-typed fields, names that could
     leave their folder or a page, an unfinished study, and code that was not compiled for measuring.
@@ -186,13 +201,25 @@ def read_run_info(path: Path) -> RunInfo:
     _check_complete(path, info)
     for study, details in info.studies.items():
         _check_comparisons(path, details, f"studies.{study}")
+        if info.schema_version > 2:
+            _check_episodes(path, details, f"studies.{study}")
+            _check_kinds(path, details, f"studies.{study}")
     _check_codegen(path, info.codegen)
     today = {former: name for name, former in FORMER_NAMES.items()} if info.schema_version == 1 else {}
     for former, name in today.items():
         if {former, name} <= info.studies.keys():
             problem = f"{quoted(former)} is the former name of {quoted(name)}, and the run holds both"
             raise DataError(path, problem, RESTORE, column="studies")
-    return msgspec.structs.replace(info, studies={today.get(name, name): one for name, one in info.studies.items()})
+    studies = {today.get(name, name): one for name, one in info.studies.items()}
+    if info.schema_version < 3:
+        studies = {name: _in_one_episode(name, one) for name, one in studies.items()}
+    return msgspec.structs.replace(info, studies=studies)
+
+
+def _in_one_episode(study: str, details: StudyInfo) -> StudyInfo:
+    """What version 3 would say of a study that was measured before there were episodes. No kind is known across studies."""
+    episodes = (Episode(0, details.started, None),)
+    return msgspec.structs.replace(details, episodes=episodes, kinds=dict.fromkeys(details.groups, study))
 
 
 def read_record(path: Path) -> RunInfo:
@@ -210,6 +237,11 @@ def read_record(path: Path) -> RunInfo:
         for place, entry in enumerate(details["comparisons"]) if version > 1 else ():
             for name in sorted({"change", "unit"} - entry.keys()):
                 raise missing(path, f"{field}.comparisons[{place}].{name}")
+        for name in sorted({"episodes", "kinds"}):
+            if version > 2 and name not in details:
+                raise missing(path, f"{field}.{name}")
+            if version < 3 and name in details:
+                raise unknown(path, f"{field}.{quoted(name)}", name)
     return typed(path, RunInfo, document)
 
 
@@ -234,6 +266,8 @@ def _check_names(path: Path, info: RunInfo) -> None:
             raise DataError(path, f"{quoted(study)} is not a study", "Lower case words with hyphens", column="studies")
         for name, value in (("started", details.started), ("ended", details.ended)):
             _check_time(path, value, f"studies.{study}.{name}")
+        for place, episode in enumerate(details.episodes):
+            _check_time(path, episode.started, f"studies.{study}.episodes[{place}].started")
     _check_time(path, info.started, "started")
     _check_time(path, info.ended, "ended")
     for name, value, known in (("profile", info.profile, PROFILES), ("origin", info.origin, ORIGINS)):
@@ -282,6 +316,36 @@ def _check_comparisons(path: Path, details: StudyInfo, field: str) -> None:
             seen.add(pair)
             continue
         raise DataError(path, problem, RESTORE, column=f"{field}.comparisons")
+
+
+def _check_episodes(path: Path, details: StudyInfo, field: str) -> None:
+    """Episodes begin at round 0, follow one another, and each of them measured something."""
+    rounds, firsts = details.rounds, [episode.first_round for episode in details.episodes]
+    if not firsts:
+        raise DataError(path, "no episode: some process must have measured", RESTORE, column=f"{field}.episodes")
+    for place, (first, episode) in enumerate(zip(firsts, details.episodes, strict=True)):
+        if place == 0 and first != 0:
+            problem = f"the first episode begins with round {first} instead of 0"
+        elif place and first <= firsts[place - 1]:
+            problem = f"an episode begins with round {first}, the one before it with {firsts[place - 1]}"
+        elif first >= rounds:
+            problem = f"an episode begins with round {first} in a study of {rounds} rounds (counted from 0)"
+        elif episode.only is not None and not episode.only:
+            raise DataError(path, "an episode that measured no key", RESTORE, column=f"{field}.episodes[{place}].only")
+        else:
+            continue
+        raise DataError(path, problem, RESTORE, column=f"{field}.episodes[{place}].first_round")
+
+
+def _check_kinds(path: Path, details: StudyInfo, field: str) -> None:
+    """Every group has one of the known kinds, and nothing else has."""
+    for name in sorted(details.groups.keys() ^ details.kinds.keys()):
+        problem = f"group {quoted(name)} has {'no kind' if name in details.groups else 'a kind and no limit'}"
+        raise DataError(path, problem, RESTORE, column=f"{field}.kinds")
+    for name, kind in details.kinds.items():
+        if kind not in KINDS:
+            problem = f"the kind {quoted(kind)} of group {quoted(name)} is none of {', '.join(KINDS)}"
+            raise DataError(path, problem, RESTORE, column=f"{field}.kinds")
 
 
 def _check_codegen(path: Path, codegen: Codegen) -> None:

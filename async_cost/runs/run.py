@@ -1,18 +1,20 @@
 """Find runs and read them: a table is whole and checked, or it is a `DataError`. Only what is asked for is opened."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 
+from async_cost import words
 from async_cost.errors import DataError, quoted
 from async_cost.paths import runs_root, shown
 from async_cost.runs import comparisons
 from async_cost.runs.comparisons import BASE_KEY, KEY
 from async_cost.runs.reader import REMEASURE, read_table
-from async_cost.runs.record import FORMER_NAMES, RunInfo, StudyInfo, read_run_info
+from async_cost.runs.record import FORMER_NAMES, Episode, RunInfo, StudyInfo, read_run_info
 from async_cost.runs.schemas import CountRows, MetricRows, TimeRows
 
 
@@ -38,12 +40,28 @@ class Run:
         return self.info.studies[study]
 
     def time(self, study: str) -> pl.DataFrame:
-        """Raw samples: study, bench, variant, parameter, round, position, sample, iterations, elapsed_ns."""
+        """Raw samples: study, bench, variant, parameter, round, position, sample, iterations, elapsed_ns, episode.
+
+        `episode` is the number, from 0, of the process that measured the round; run.json says so, not the file.
+        """
         return self._once("time", study, _load_time)
 
     def whole_time(self, study: str) -> pl.DataFrame:
         """`time` without the variants that failed: their rounds so far are kept, but nothing is estimated from them."""
         return self.time(study).join(_failed(self.study(study)), on=KEY, how="anti")
+
+    def seconds(self, study: str) -> float | None:
+        """How long `study` was measured: each of its episodes until the next one of whichever study, or its own end.
+
+        None of a study that was resumed, which may have lain still for any time.
+        """
+        details = self.study(study)
+        if details.resumed or details.ended is None:
+            return None
+        starts = sorted(episode.started for other in self.info.studies.values() for episode in other.episodes)
+        mine = [episode.started for episode in details.episodes]
+        ends = (next((start for start in starts if start > begun), details.ended) for begun in mine)
+        return sum(max(0.0, words.seconds_between(*span)) for span in zip(mine, ends, strict=True))
 
     def comparisons(self, study: str) -> pl.DataFrame:
         """What is compared with what, in the order of declaration: the columns of `comparisons.SCHEMA`. Keys that failed are among them."""
@@ -204,7 +222,8 @@ def _load_time(run: Run, study: str, path: Path) -> pl.DataFrame:
     _check_baselines(path, time, pairs, details)
     _check_rounds(path, time, details)
     _check_samples(path, time, details)
-    return time
+    firsts = pl.Series([episode.first_round for episode in details.episodes], dtype=pl.UInt32)
+    return time.with_columns(episode=firsts.search_sorted(time["round"], side="right") - 1)
 
 
 def _declared(run: Run, study: str, time: pl.DataFrame) -> pl.DataFrame:
@@ -218,10 +237,13 @@ def _keys(time: pl.DataFrame, details: StudyInfo) -> pl.DataFrame:
 
 
 def _check_baselines(path: Path, time: pl.DataFrame, pairs: pl.DataFrame, details: StudyInfo) -> None:
-    """Ratios are taken within a round, so each of them needs its baseline there, unless that failed."""
+    """Ratios are taken within a round, so each of them needs its baseline there, unless that failed, or the episode left it out."""
     needed = pairs.join(_failed(details), left_on=BASE_KEY, right_on=KEY, how="anti")
+    whole = [(first, end) for episode, first, end in _spans(details) if episode.only is None]
+    within = [pl.col("round").is_between(first, end, closed="left") for first, end in whole]
     orphan = (
-        time.join(needed, on=KEY)
+        time.filter(pl.any_horizontal(False, *within))
+        .join(needed, on=KEY)
         .join(time, left_on=(*BASE_KEY, "round"), right_on=(*KEY, "round"), how="anti")
         .sort("line")
         .head(1)
@@ -233,17 +255,41 @@ def _check_baselines(path: Path, time: pl.DataFrame, pairs: pl.DataFrame, detail
 
 
 def _check_rounds(path: Path, time: pl.DataFrame, details: StudyInfo) -> None:
-    """Every variant that did not fail was measured in every round that run.json announces."""
+    """Every variant that did not fail was measured in every round that run.json announces for it, and in no other."""
     beyond = time.filter(pl.col("round") >= details.rounds).sort("line").head(1)
     for row in beyond.iter_rows(named=True):
         problem = f"round {row['round']} in a run of {details.rounds} rounds (counted from 0)"
         raise DataError(path, problem, REMEASURE, row["line"], "round")
     failed = {(entry.bench, entry.variant, entry.parameter) for entry in details.failed}
-    for *key, rounds in time.group_by(KEY, maintain_order=True).agg(pl.col("round").unique().sort()).iter_rows():
-        if len(rounds) < details.rounds and tuple(key) not in failed:
-            missing = next((place for place, found in enumerate(rounds) if found != place), len(rounds))
-            problem = f"{quoted(' / '.join(key))} was not measured in round {missing} and did not fail"
+    measured = {
+        tuple(key): np.array(rounds)
+        for *key, rounds in time.group_by(KEY, maintain_order=True).agg(pl.col("round").unique().sort()).iter_rows()
+    }
+    chosen = {key for episode in details.episodes for key in episode.only or ()}
+    spans = [
+        (None if episode.only is None else set(episode.only), first, end) for episode, first, end in _spans(details)
+    ]
+    rounds_of: dict[tuple, np.ndarray] = {}
+    for key in dict.fromkeys([*measured, *sorted(chosen)]):
+        rounds = measured.get(key, np.array([], dtype=int))
+        held = tuple((first, end) for only, first, end in spans if only is None or key in only)
+        if held not in rounds_of:  # most keys have the same
+            rounds_of[held] = np.concatenate([np.array([], dtype=int), *(np.arange(*span) for span in held)])
+        announced = rounds_of[held]
+        for number in np.setdiff1d(rounds, announced)[:1]:
+            problem = (
+                f"{quoted(' / '.join(key))} was measured in round {number}, for which run.json names other keys only"
+            )
             raise DataError(path, problem, REMEASURE, column="round")
+        for number in np.setdiff1d(announced, rounds)[:1] if key not in failed else ():
+            problem = f"{quoted(' / '.join(key))} was not measured in round {number} and did not fail"
+            raise DataError(path, problem, REMEASURE, column="round")
+
+
+def _spans(details: StudyInfo) -> Iterator[tuple[Episode, int, int]]:
+    """The episodes of a study, each with its first round and the first round after it."""
+    firsts = [episode.first_round for episode in details.episodes]
+    yield from zip(details.episodes, firsts, [*firsts[1:], details.rounds], strict=True)
 
 
 def _check_samples(path: Path, time: pl.DataFrame, details: StudyInfo) -> None:

@@ -55,13 +55,12 @@ def conditions(run: Run) -> pl.DataFrame:
     """
     rows = []
     for study, details in sorted(run.info.studies.items(), key=lambda entry: entry[1].started):
-        whole = details.ended and not details.resumed
         rows.append(
             {
                 "study": study,
                 "rounds": details.rounds,
                 "keys": run.time(study).select(KEY).n_unique(),
-                "seconds": words.seconds_between(details.started, details.ended) if whole else None,
+                "seconds": run.seconds(study),
                 "load_before": details.load_before[0] if details.load_before else None,
                 "load_after": details.load_after[0] if details.load_after else None,
                 "steal": steal_share(run, study),

@@ -1,12 +1,18 @@
-"""The one interval: of a median over rounds, by order statistics.
+"""The one interval: of what a ratio, or a time, is in the middle, over the processes and rounds of a run.
 
-How many of n values lie below their true median is binomial, whatever their distribution. So two of the sorted values, by their ranks
-alone, hold the median with a known probability (David and Nagaraja, Order Statistics, 2003, section 7.1). Nothing is drawn by lot, the interval
-of a ratio turned round is the interval turned round, and hundreds of runs cost no more than sorting.
+A process has its own memory layout, and so its own speed, which more rounds in it do not average out. So within an episode (a process) the
+value is the median over its rounds, and over episodes the mean of these medians, with a t interval: that of the random-effects model of a
+balanced one-way layout, which holds the variance within processes and between them (Kalibera and Jones 2013; Searle, Casella, McCulloch,
+Variance Components, 1992, chapter 3).
+
+With fewer than `LEAST_EPISODES` it is the median over all rounds, bounded by order statistics. How many of n values lie below their true
+median is binomial, whatever their distribution. So two of the sorted values, by their ranks alone, hold the median with a known
+probability (David and Nagaraja, Order Statistics, 2003, section 7.1). Of the variance between processes that knows nothing.
 """
 
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import TypeVar
 
 import numpy as np
 import polars as pl
@@ -14,8 +20,12 @@ from scipy import stats
 
 from async_cost.runs.comparisons import KEY
 
+#: A number, or a column of them.
+Number = TypeVar("Number", float, pl.Expr)
 #: Share of intervals that are to hold the truth.
 CONFIDENCE = 0.95
+#: Episodes from which on their spread is used. Of three, the quantile of t is above 4 and their standard deviation hardly known.
+LEAST_EPISODES = 4
 
 
 @lru_cache(maxsize=256)
@@ -29,22 +39,60 @@ def ranks(rounds: int, confidence: float = CONFIDENCE) -> tuple[int, int]:
     return low, rounds - 1 - low
 
 
-def enough(rounds: int, confidence: float = CONFIDENCE) -> bool:
-    """Whether the smallest and the largest of `rounds` values hold their median with `confidence`."""
-    return 2 * 0.5**rounds <= 1 - confidence
+@lru_cache(maxsize=256)
+def quantile(episodes: int, confidence: float = CONFIDENCE) -> float:
+    """Half the width of an interval over `episodes`, in standard errors: of t with one degree of freedom less, or normal for order statistics."""
+    share = (1 + confidence) / 2
+    return float(stats.t.ppf(share, episodes - 1) if episodes >= LEAST_EPISODES else stats.norm.ppf(share))
+
+
+def quantiles(episodes: pl.Series, confidence: float = CONFIDENCE) -> pl.Expr:
+    """`quantile` for each row of a frame whose column `episodes` has these values; null stays null."""
+    known = {count: quantile(count, confidence) for count in episodes.drop_nulls().unique()}
+    return pl.col("episodes").replace_strict(known, default=None, return_dtype=pl.Float64)
+
+
+def enough(rounds: int, episodes: int = 1, confidence: float = CONFIDENCE) -> bool:
+    """Whether an interval over so many rounds and episodes can hold the truth with `confidence`."""
+    return episodes >= LEAST_EPISODES or 2 * 0.5**rounds <= 1 - confidence
 
 
 def estimates(
     frame: pl.DataFrame, value: str = "ratio", by: Sequence[str] = KEY, confidence: float = CONFIDENCE
 ) -> pl.DataFrame:
-    """The median of `value` over rounds, with its interval (95 % by default): by..., value, low, high, q1, q3, rounds.
+    """`value` over episodes and rounds (columns of `frame`), with its interval (95 % by default): by..., value, low, high, q1, q3, rounds, episodes.
 
-    q1 and q3 are the quartiles over rounds, for charts. No rows give no estimates; less than two rounds raise ValueError.
+    q1 and q3 are the quartiles over all rounds, for charts. An episode that lacks a value does not count for it. No rows give no
+    estimates; less than two rounds raise ValueError.
+    """
+    within = frame.group_by(*by, "episode").agg(pl.col(value).median())
+    over = within.group_by(by).agg(
+        pl.col(value).mean().alias("mean"),
+        (pl.col(value).std() / pl.len().sqrt()).alias("error"),
+        pl.len().cast(pl.Int64).alias("episodes"),
+    )
+    found = medians(frame, value, by, confidence).join(over, on=by)
+    several, half = pl.col("episodes") >= LEAST_EPISODES, quantiles(found["episodes"], confidence) * pl.col("error")
+    return (
+        found.with_columns(
+            pl.when(several).then("mean").otherwise(value).alias(value),
+            low=pl.when(several).then(pl.col("mean") - half).otherwise("low"),
+            high=pl.when(several).then(pl.col("mean") + half).otherwise("high"),
+        )
+        .select(*by, value, "low", "high", "q1", "q3", "rounds", "episodes")
+        .sort(*by)
+    )
+
+
+def medians(frame: pl.DataFrame, value: str, by: Sequence[str] = KEY, confidence: float = CONFIDENCE) -> pl.DataFrame:
+    """The median of `value` over rounds, bounded by order statistics, whichever process measured them: by..., value, low, high, q1, q3, rounds.
+
+    For what is too sparse to have a value in every episode. Otherwise as `estimates`.
     """
     values = pl.col(value)
     found = frame.group_by(by).agg(
-        values.median(),
-        values.sort().alias("sorted"),
+        values.median().cast(pl.Float64),
+        values.sort().cast(pl.Float64).alias("sorted"),
         values.quantile(0.25, "linear").alias("q1"),
         values.quantile(0.75, "linear").alias("q3"),
         pl.len().cast(pl.Int64).alias("rounds"),
@@ -60,6 +108,38 @@ def estimates(
         .select(*by, value, "low", "high", "q1", "q3", "rounds")
         .sort(*by)
     )
+
+
+def chances(frame: pl.DataFrame, value: str, by: Sequence[str] = KEY) -> pl.DataFrame:
+    """How likely a `value` whose truth is 0 would be as far off, to either side: by..., chance (a p-value).
+
+    The tests that go with the intervals of `estimates`: of t over episodes; with too few of them the exact sign test over rounds, in which
+    a value of exactly 0 counts for neither side.
+    """
+    within = frame.group_by(*by, "episode").agg(
+        pl.col(value).median(), above=(pl.col(value) > 0).sum(), below=(pl.col(value) < 0).sum()
+    )
+    over = within.group_by(by).agg(
+        pl.col(value).mean().alias("mean"),
+        (pl.col(value).std() / pl.len().sqrt()).alias("error"),
+        pl.len().alias("episodes"),
+        pl.col("above", "below").sum(),
+    )
+    mean, error, episodes, above, below = (
+        over[name].cast(pl.Float64).fill_null(0.0).to_numpy()
+        for name in ("mean", "error", "episodes", "above", "below")
+    )
+    with np.errstate(divide="ignore", invalid="ignore"):
+        far = np.where((mean == 0) & (error == 0), 0.0, np.abs(mean) / error)
+    of_t = 2 * stats.t.sf(far, np.maximum(episodes - 1, 1))
+    of_signs = np.minimum(1.0, 2 * stats.binom.cdf(np.minimum(above, below), above + below, 0.5))
+    chance = np.where(episodes >= LEAST_EPISODES, of_t, of_signs)
+    return over.select(by).with_columns(chance=pl.Series(chance, dtype=pl.Float64)).sort(*by)
+
+
+def widened(value: Number, low: Number, high: Number, more: Number) -> tuple[Number, Number]:
+    """Both ends of an interval to which an independent error of half width `more` was added: as squares, each side for itself."""
+    return value - ((value - low) ** 2 + more**2) ** 0.5, value + ((high - value) ** 2 + more**2) ** 0.5
 
 
 def relative_standard_error(values: np.ndarray) -> tuple[float, float, float]:
@@ -86,7 +166,7 @@ def relative_standard_error(values: np.ndarray) -> tuple[float, float, float]:
 
 
 def added_time(ratios: pl.DataFrame, units: int, by: Sequence[str] = KEY) -> pl.DataFrame:
-    """What is added to one of the `units` of work of an iteration, of rows with added_ns: by..., added_ns, low, high, q1, q3, rounds."""
+    """What is added to one of the `units` of work of an iteration, of rows with added_ns: by..., added_ns, low, high, q1, q3, rounds, episodes."""
     return estimates(ratios.with_columns(pl.col("added_ns") / units), "added_ns", by)
 
 

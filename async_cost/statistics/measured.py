@@ -4,6 +4,7 @@ A run may lack a study that a notebook also reads. That one has no comparisons a
 which the words call not measured.
 """
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
@@ -12,7 +13,8 @@ import polars as pl
 
 from async_cost.runs.comparisons import BASE_KEY, KEY, PAIR, turned
 from async_cost.runs.run import Run
-from async_cost.statistics.judge import VERDICTS, Trust, trust
+from async_cost.statistics.interval import estimates, quantiles, widened
+from async_cost.statistics.judge import VERDICTS, Trust, trust, verdict_column
 from async_cost.statistics.table import COLUMNS, comparisons
 from async_cost.statistics.trials import NO_TRIALS, trial_times
 
@@ -21,7 +23,7 @@ _OPPOSITE = {"slower": "faster", "faster": "slower"}
 
 @dataclass(frozen=True)
 class Measured:
-    """`declared`: the table of comparisons (`table.Comparisons.frame`) of `study` in `run`; empty where the run lacks the study."""
+    """`declared`: the table of comparisons (`table.Comparisons.of`) of `study` in `run`; empty where the run lacks the study."""
 
     run: Run
     study: str
@@ -31,7 +33,7 @@ class Measured:
     def of(cls, run: Run, study: str) -> Self:
         """`study` as measured by `run`, or nothing."""
         held = study in run.info.studies
-        return cls(run, study, comparisons(run, study).frame if held else pl.DataFrame(schema=COLUMNS))
+        return cls(run, study, comparisons(run).of(study) if held else pl.DataFrame(schema=COLUMNS))
 
     def __bool__(self) -> bool:
         return self.study in self.run.info.studies
@@ -84,6 +86,17 @@ class Measured:
     def added(self, variant: str, other: str) -> pl.DataFrame:
         """Nanoseconds that one variant adds to a unit of work of another, for each parameter: KEY, added_ns, low, high."""
         return self.compare(variant, other).select(*KEY, "added_ns", low="added_low", high="added_high")
+
+    def concluded(self, rounds: pl.DataFrame) -> pl.DataFrame:
+        """What is made of two comparisons of this study, round by round (KEY, round, episode, ratio): estimates, as its controls correct them, and verdict.
+
+        Each of the two has the largest bias of the study's kinds.
+        """
+        logs = estimates(rounds.with_columns(pl.col("ratio").log()))
+        more = quantiles(logs["episodes"]) * math.sqrt(2) * (self.declared["bias"].max() or 0.0)
+        low, high = widened(pl.col("ratio"), pl.col("low"), pl.col("high"), more)
+        found = logs.with_columns(low=low, high=high).with_columns(pl.col("ratio", "low", "high", "q1", "q3").exp())
+        return found.with_columns(verdict_column(self.trust.trusted))
 
     def pick(self, pairs: pl.DataFrame) -> pl.DataFrame:
         """The measured comparisons that `pairs` names (the six columns of a pair), with its other columns, in its order.

@@ -10,7 +10,7 @@ import polars as pl
 
 from async_cost.runs.comparisons import KEY
 from async_cost.statistics.disturbance import speed
-from async_cost.statistics.interval import CONFIDENCE, enough, estimates
+from async_cost.statistics.interval import CONFIDENCE, enough, medians
 
 #: The key that ran before, in columns of its own.
 BEFORE = ("before_bench", "before_variant", "before_parameter")
@@ -41,8 +41,10 @@ def effects(rests: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
     known = rests.drop_nulls(by)
     groups = known.group_by(by).agg(pl.len().alias("rounds"))
     confidence = 1 - (1 - CONFIDENCE) / max(1, groups.height)
-    sure = groups.filter(pl.col("rounds").map_elements(lambda rounds: enough(rounds, confidence), pl.Boolean))
-    found = estimates(known.join(sure, on=by, how="semi"), "rest", by, confidence).drop("q1", "q3")
+    sure = groups.filter(
+        pl.col("rounds").map_elements(lambda rounds: enough(rounds, confidence=confidence), pl.Boolean)
+    )
+    found = medians(known.join(sure, on=by, how="semi"), "rest", by, confidence).drop("q1", "q3")
     middle = (
         known.join(sure, on=by, how="anti")
         .group_by(by)

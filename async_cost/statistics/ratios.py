@@ -10,10 +10,10 @@ from async_cost.runs.comparisons import BASE_KEY, KEY, PAIR
 
 
 def paired(trials: pl.DataFrame, pairs: pl.DataFrame, units: pl.DataFrame | None = None) -> pl.DataFrame:
-    """Key beside baseline in each round: the six columns of a pair, round, ratio, log_ratio (natural), added_ns.
+    """Key beside baseline in each round: the six columns of a pair, round, episode, ns, ratio, log_ratio (natural), added_ns.
 
     `pairs` holds the six columns; a round that lacks one of the two sides is left out. Times are those of one unit of work (`units` as from
-    `Run.units`) where both sides count units, else of one iteration: `ratio` is ns / ns of the baseline, `added_ns` the difference.
+    `Run.units`) where both sides count units, else of one iteration: `ns` is that of the key, `ratio` ns / ns of the baseline, `added_ns` the difference.
     """
     if units is not None:
         counted = pairs.join(units, on=KEY).join(units, left_on=BASE_KEY, right_on=KEY, suffix="_base")
@@ -24,13 +24,13 @@ def paired(trials: pl.DataFrame, pairs: pl.DataFrame, units: pl.DataFrame | None
     base = trials.select(
         *(pl.col(name).alias(base) for name, base in zip(KEY, BASE_KEY, strict=True)), "round", base="ns"
     )
-    both = pairs.select(*PAIR, "units", "units_base").join(trials.select(*KEY, "round", "ns"), on=KEY)
+    both = pairs.select(*PAIR, "units", "units_base").join(trials.select(*KEY, "round", "episode", "ns"), on=KEY)
     mine, other = pl.col("ns") / pl.col("units").fill_null(1), pl.col("base") / pl.col("units_base").fill_null(1)
     return (
         both.join(base, on=[*BASE_KEY, "round"])
-        .with_columns(ratio=mine / other, added_ns=mine - other)
+        .with_columns(ns=mine, ratio=mine / other, added_ns=mine - other)
         .with_columns(log_ratio=pl.col("ratio").log())
-        .select(*PAIR, "round", "ratio", "log_ratio", "added_ns")
+        .select(*PAIR, "round", "episode", "ns", "ratio", "log_ratio", "added_ns")
         .sort(*PAIR, "round")
     )
 
@@ -61,7 +61,7 @@ def across_parameters(trials: pl.DataFrame, variant: str, parameter: str, other:
 def change(ratios: pl.DataFrame, parameter: str, other: str) -> pl.DataFrame:
     """How a ratio and a difference change from parameter `other` to `parameter`, within the round.
 
-    Takes rows of `paired` of one pair of variants; returns bench, variant, parameter, round, ratio (ratio / ratio) and added_ns
+    Takes rows of `paired` of one pair of variants; returns bench, variant, parameter, round, episode, ratio (ratio / ratio) and added_ns
     (difference - difference).
     """
     before = ratios.filter(parameter=other).select("variant", "round", ratio_before="ratio", added_before="added_ns")
@@ -71,6 +71,7 @@ def change(ratios: pl.DataFrame, parameter: str, other: str) -> pl.DataFrame:
         .select(
             *KEY,
             "round",
+            "episode",
             ratio=pl.col("ratio") / pl.col("ratio_before"),
             added_ns=pl.col("added_ns") - pl.col("added_before"),
         )

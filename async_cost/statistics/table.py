@@ -1,14 +1,17 @@
 """The one table of comparisons: a row for each, from the raw samples of a run to a word.
 
-It is derived, so it is never committed; it is kept beside the run's report, one Parquet file a study, under a key made of everything
-that it follows from. Pages, claims, fleets and the headline are joins on it.
+It is one of the whole run, since the controls of all its studies correct and are tested together. It is derived, so it is never
+committed; it is kept beside the run's report, one Parquet file, under a key made of everything that it follows from. Pages, claims, fleets
+and the headline are joins on it.
 """
 
 import contextlib
 import hashlib
 import json
 import os
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 
 import polars as pl
@@ -16,7 +19,8 @@ import polars as pl
 from async_cost.paths import report_folder, repository_root
 from async_cost.runs.comparisons import PAIR, SCHEMA
 from async_cost.runs.run import Run, open_run
-from async_cost.statistics.interval import CONFIDENCE, estimates
+from async_cost.statistics.closing import to_decide
+from async_cost.statistics.interval import chances, estimates
 from async_cost.statistics.judge import VERDICTS, judged
 from async_cost.statistics.ratios import paired
 from async_cost.statistics.trials import trial_times
@@ -26,17 +30,18 @@ PACKAGE = Path(__file__).parents[1]
 COLUMNS = (
     {"study": pl.String}
     | SCHEMA
+    | {"kind": pl.String}
     | dict.fromkeys(("ratio", "low", "high", "q1", "q3"), pl.Float64)
     | dict.fromkeys(("rounds", "episodes"), pl.Int64)
-    | dict.fromkeys(("added_ns", "added_low", "added_high", "smallest", "bias"), pl.Float64)
-    | {"doubt": pl.String, "verdict": VERDICTS}
+    | dict.fromkeys(("added_ns", "added_low", "added_high", "smallest", "chance", "bias"), pl.Float64)
+    | {"doubt": pl.String, "verdict": VERDICTS, "to_decide": pl.String}
 )
-#: What `estimates` finds of each pair, by way of logarithms.
+#: What is found of each pair, by way of logarithms.
 NUMBERS = (
     dict.fromkeys(PAIR, pl.String)
     | dict.fromkeys(("log_ratio", "low", "high", "q1", "q3"), pl.Float64)
-    | {"rounds": pl.Int64}
-    | dict.fromkeys(("added_ns", "added_low", "added_high"), pl.Float64)
+    | dict.fromkeys(("rounds", "episodes"), pl.Int64)
+    | dict.fromkeys(("added_ns", "added_low", "added_high", "unit_ns", "chance"), pl.Float64)
 )
 #: A table follows from the code of these rooms, too: as it was imported, for a page may outlive an edit.
 CODE = hashlib.sha256(
@@ -47,67 +52,82 @@ CODE = hashlib.sha256(
 
 @dataclass(frozen=True)
 class Comparisons:
-    """The table of one study, and of how many samples (`rows`) it is made, which took `elapsed_ns` together.
+    """The table of a run, and by study of how many samples (`rows`) it is made, which took `elapsed_ns` together.
 
-    Columns of `frame`, in the order of declaration: study; those of `runs.comparisons.SCHEMA`; ratio (time of the key over that of its baseline,
-    median over rounds), low, high (its interval), q1, q3 (quartiles over rounds); rounds, episodes (processes that measured them);
-    added_ns, added_low, added_high (what it adds to one unit of work); smallest (the least share by which it would have had to be slower
-    to be called so); bias, doubt, verdict (`judge.judged`). What failed has a row without numbers.
+    Columns of `frame`, study by study in the order of declaration: study; those of `runs.comparisons.SCHEMA`; kind (of the group); ratio (time
+    of the key over that of its baseline), low, high (its interval: `interval.estimates`, as the controls correct it), q1, q3 (quartiles over rounds);
+    rounds, episodes (processes that measured them); added_ns, added_low, added_high (what it adds to one unit of work); smallest (the least
+    share by which it would have had to be slower to be called so); chance, bias, doubt, verdict (`judge.judged`); to_decide (what would decide it, null where it is decided). What failed has a row
+    without numbers.
     """
 
     frame: pl.DataFrame
-    rows: int
-    elapsed_ns: int
+    rows: Mapping[str, int]
+    elapsed_ns: Mapping[str, int]
 
-    @property
-    def measured(self) -> pl.DataFrame:
-        """The rows with numbers."""
-        return self.frame.drop_nulls("ratio")
+    def of(self, study: str) -> pl.DataFrame:
+        """The rows of one study."""
+        return self.frame.filter(study=study)
 
 
-def comparisons(run: Run, study: str) -> Comparisons:
-    """The table of `study`: read if it was made before of the very same run by the same code, else made, and kept."""
-    key, report = _key(run, study), report_folder(run.path)
-    if report is None:
-        return make(run, study)
-    file = report / "comparisons" / f"{study}.parquet"
-    if kept := _kept(file, key):
+def comparisons(run: Run) -> Comparisons:
+    """The table of `run`: read if it was made before of the very same run by the same code, else made, and kept."""
+    return _of_files(run.path, _key(run))
+
+
+@lru_cache(maxsize=8)
+def _of_files(folder: Path, key: str) -> Comparisons:
+    """The table of the run in `folder`, whose files have that `key`: each page asks for it study by study."""
+    report = report_folder(folder)
+    file = None if report is None else report / "comparisons.parquet"
+    if file and (kept := _kept(file, key)):
         return kept
-    made = make(open_run(run.path), study)  # of the files as they are now, whatever `run` has read of them before
-    if _key(run, study) == key:
+    run = open_run(folder)  # the files as they are now, whatever was read of them before
+    made = make(run)
+    if file and _key(run) == key:
         _keep(made, file, key)
     return made
 
 
-def make(run: Run, study: str) -> Comparisons:
+def make(run: Run) -> Comparisons:
     """The table, computed from the raw samples."""
-    time, declared = run.time(study), run.comparisons(study)
+    parts, rows, elapsed_ns = [], {}, {}
+    for study in run.info.studies:
+        alone = replace(
+            run, _read=dict(run._read)
+        )  # the samples of one study are let go before those of the next are read
+        time = alone.time(study)
+        rows[study], elapsed_ns[study] = time.height, time["elapsed_ns"].sum()
+        parts.append(_estimated(alone, study))
+    half = (pl.col("high") / pl.col("low")).sqrt()
+    frame = judged(pl.concat(parts), run.info.profile).with_columns(smallest=half * (1 + pl.col("limit")) - 1)
+    frame = frame.with_columns(to_decide(frame, {study: run.seconds(study) for study in run.info.studies}))
+    return Comparisons(frame.select(*COLUMNS), rows, elapsed_ns)
+
+
+def _estimated(run: Run, study: str) -> pl.DataFrame:
+    """The comparisons of a study with their numbers, before any control has a say: what `judge.judged` takes."""
+    declared = run.comparisons(study)
     rounds = paired(trial_times(run.whole_time(study)), declared, run.units(study))
     rounds = rounds.filter(pl.len().over(PAIR) > 1)  # one round has no interval
-    of_group = declared.select(
-        *PAIR, together=pl.when("control").then(pl.col("control").sum().over("group")).otherwise(1)
+    found = estimates(rounds, "log_ratio", PAIR)
+    added = estimates(rounds, "added_ns", PAIR).select(*PAIR, "added_ns", added_low="low", added_high="high")
+    time = rounds.group_by(PAIR).agg(unit_ns=pl.col("ns").median())
+    controls = declared.filter("control").select(PAIR)
+    chance = chances(rounds.join(controls, on=PAIR, how="semi"), "log_ratio", PAIR)
+    for more in (added, time, chance):
+        found = found.join(more, on=PAIR, how="left")
+    found = pl.concat([pl.DataFrame(schema=NUMBERS), found.select(*NUMBERS)])
+    found = found.with_columns(pl.col("log_ratio", "low", "high", "q1", "q3").exp()).rename({"log_ratio": "ratio"})
+    return declared.join(found, on=PAIR, how="left", maintain_order="left").with_columns(
+        study=pl.lit(study), kind=pl.col("group").replace_strict(run.study(study).kinds, return_dtype=pl.String)
     )
-    parts = [pl.DataFrame(schema=NUMBERS)]
-    for (number,), pairs in of_group.group_by("together", maintain_order=True):
-        here = rounds.join(pairs, on=PAIR, how="semi")
-        ratios = estimates(here, "log_ratio", PAIR, confidence=1 - (1 - CONFIDENCE) / number)
-        added = estimates(here, "added_ns", PAIR).select(*PAIR, "added_ns", added_low="low", added_high="high")
-        parts.append(ratios.join(added, on=PAIR))
-    log = ("log_ratio", "low", "high", "q1", "q3")
-    found = pl.concat(parts).with_columns(pl.col(log).exp()).rename({"log_ratio": "ratio"})
-    half = (pl.col("high") / pl.col("low")).sqrt()
-    frame = declared.join(found, on=PAIR, how="left", maintain_order="left").with_columns(
-        study=pl.lit(study),
-        episodes=pl.when(pl.col("rounds").is_not_null()).then(pl.lit(1, pl.Int64)),
-        smallest=half * (1 + pl.col("limit")) - 1,
-    )
-    return Comparisons(judged(frame, run.info.profile).select(*COLUMNS), time.height, time["elapsed_ns"].sum())
 
 
-def _key(run: Run, study: str) -> str:
-    """Hash of the run's record, the tables of the study, what studies declare today, and the code between them and the table."""
+def _key(run: Run) -> str:
+    """Hash of the run's record and tables, what studies declare today, and the code between them and the table."""
     digest = hashlib.sha256(CODE.encode())
-    tables = (run.file(study, lens) for lens in ("time", "counts"))
+    tables = (run.file(study, lens) for study in run.info.studies for lens in ("time", "counts"))
     for path in (run.path / "run.json", *tables, repository_root() / "data" / "comparisons.csv"):
         digest.update(path.read_bytes() if path.is_file() else b"")
         digest.update(b"\0")

@@ -11,19 +11,21 @@ from async_cost.runs.run import Run
 #: Metrics that add up over the iterations of a sample: processor time, and how often the scheduler took the processor away.
 TOTALS = ("cpu_ns", "voluntary_switches", "involuntary_switches")
 NO_TRIALS = pl.DataFrame(
-    schema=dict.fromkeys(KEY, pl.String) | {"round": pl.UInt32, "position": pl.UInt32, "ns": pl.Float64}
+    schema=dict.fromkeys(KEY, pl.String)
+    | dict.fromkeys(("round", "episode", "position"), pl.UInt32)
+    | {"ns": pl.Float64}
 )
 
 
 def trial_times(time: pl.DataFrame) -> pl.DataFrame:
-    """One row for each trial: bench, variant, parameter, round, position, ns.
+    """One row for each trial: bench, variant, parameter, round, episode, position, ns.
 
     `ns` is the median over the trial's samples of elapsed_ns / iterations: one interrupted sample does not move it.
     """
     return (
         time.group_by(*KEY, "round")
         .agg(
-            pl.col("position").first(),
+            pl.col("episode", "position").first(),
             (pl.col("elapsed_ns") / pl.col("iterations")).median().alias("ns"),
         )
         .sort(*KEY, "round")
@@ -31,7 +33,7 @@ def trial_times(time: pl.DataFrame) -> pl.DataFrame:
 
 
 def trial_values(run: Run, study: str, metric: str, per_iteration: bool | None = None) -> pl.DataFrame:
-    """One row for each trial: bench, variant, parameter, round, position, value; variants that failed are left out.
+    """One row for each trial: bench, variant, parameter, round, episode, position, value; variants that failed are left out.
 
     `value` is the median over the trial's samples. What adds up over a sample is divided by the sample's iterations, which is to
     say the metrics in `TOTALS` unless `per_iteration` says otherwise; a quantile stands for its sample as it is. Empty where the
@@ -42,7 +44,9 @@ def trial_values(run: Run, study: str, metric: str, per_iteration: bool | None =
     divided = metric in TOTALS if per_iteration is None else per_iteration
     value = pl.col("value") / pl.col("iterations") if divided else pl.col("value").cast(pl.Float64)
     return (
-        rows.group_by(*KEY, "round").agg(pl.col("position").first(), value.median().alias("value")).sort(*KEY, "round")
+        rows.group_by(*KEY, "round")
+        .agg(pl.col("episode", "position").first(), value.median().alias("value"))
+        .sort(*KEY, "round")
     )
 
 

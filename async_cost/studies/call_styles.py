@@ -263,8 +263,8 @@ def turning_point(measured: Measured, variant: str, parameter: str = BATCH) -> d
     trials = one_call(measured).filter(variant=variant)
     joined = None
     for name, (bench, load) in keys.items():
-        part = trials.filter(bench=bench, parameter=load).select("round", pl.col("ns").alias(name))
-        joined = part if joined is None else joined.join(part, on="round")
+        part = trials.filter(bench=bench, parameter=load).select("round", "episode", pl.col("ns").alias(name))
+        joined = part if joined is None else joined.join(part, on=["round", "episode"])
     before, after = pl.col("f") - pl.col("n"), pl.col("wn") - pl.col("wf")
     joined = joined.with_columns(before=before, after=after, share=before / (before + after))
     if joined.height < 2 or joined["before"].median() <= 0 or joined["after"].median() <= 0:

@@ -46,7 +46,7 @@ def covered_from(levels: pl.DataFrame, share: float) -> dict | None:
 
 
 def against_paper(trials: pl.DataFrame, variant: str, baseline: str, parameter: str, level: str) -> pl.DataFrame:
-    """Time measured with work over the time that addition predicts: bench, variant, parameter, round, ratio.
+    """Time measured with work over the time that addition predicts: bench, variant, parameter, round, episode, ratio.
 
     The prediction for a round is `variant` without work, plus what the work adds to `baseline`. A ratio of 1 means that
     the overhead stays what it was when there is work beside it.
@@ -61,5 +61,5 @@ def against_paper(trials: pl.DataFrame, variant: str, baseline: str, parameter: 
         .join(ns(variant, parameter, "bare"), on="round")
         .join(ns(baseline, parameter, "base"), on="round")
         .join(ns(baseline, level, "base_with_work"), on="round")
-        .select(*KEY, "round", ratio=pl.col("ns") / predicted)
+        .select(*KEY, "round", "episode", ratio=pl.col("ns") / predicted)
     )

@@ -19,6 +19,7 @@ import numpy as np
 import polars as pl
 
 from async_cost.runs.comparisons import KEY, SCHEMA, with_later
+from async_cost.runs.record import KINDS
 from async_cost.statistics.trials import TOTALS
 
 OFF, ON = "syscalls=off", "syscalls=on"
@@ -122,6 +123,7 @@ class Study:
     `times` are nanoseconds for one iteration. `comparisons` are (key, baseline, group); without any, every key is compared with `baseline` at its
     parameter. What a real study of that name declares is compared as well, where both keys are there. `metrics` are the true values of a metric, for one iteration where it is one of
     `trials.TOTALS`. `samples` are those of keys that have fewer than the others; `failed` are the rounds for which a failed key lasted.
+    `kinds` are those of groups that are not of one thread.
     """
 
     times: Mapping[Key, float]
@@ -133,6 +135,7 @@ class Study:
     metrics: Mapping[Key, Mapping[str, float]] = field(default_factory=dict)
     samples: Mapping[Key, int] = field(default_factory=dict)
     failed: Mapping[Key, int] = field(default_factory=dict)
+    kinds: Mapping[str, str] = field(default_factory=dict)
 
 
 def reversed_truth(truth: Mapping[tuple[str, str], float] = ZERO_COST) -> dict[tuple[str, str], float]:
@@ -159,6 +162,9 @@ def make_run(
     machine: str = "made-up",
     compress: bool = False,
     failed: Sequence[tuple[str, str]] = (),
+    episodes: int | None = None,
+    between: float = 0.0,
+    only: Mapping[int, Sequence[Key]] | None = None,
     changes: Mapping[str, object] | None = None,
 ) -> Path:
     """Writes a run below `root` and returns its folder. It holds zero-cost (unless `truth` is None), zero-cost-sockets and
@@ -167,7 +173,9 @@ def make_run(
     `truth`, `sockets`, `ladder` and `failed` are keyed by (variant, parameter). `controls` are the true ratios of the A/A control by parameter
     (1 in an honest run; the loads of the other studies may be left out). `noise` is the relative standard deviation of a trial. `drift` is by
     what factor the machine slows down and recovers in the course of the run. `work` adds the levels of own work, in which async adds to
-    each request what it adds without. `changes` are replaced fields of run.json, by dotted name.
+    each request what it adds without. With `episodes` it is a run of schema version 3 whose rounds so many processes share, in each of which
+    a key is off by a factor with the relative standard deviation `between`; `only` are the keys that an episode measured, by its number, if
+    not all; without, a run of version 2. `changes` are replaced fields of run.json, by dotted name.
     """
     controls = {OFF: 1.0, ON: 1.0} if controls is None else controls
     studies: dict[str, Study] = {}
@@ -189,15 +197,19 @@ def make_run(
     studies |= others or {}
     folder = Path(root) / machine / name
     folder.mkdir(parents=True)
-    info = _info(machine, name, profile, seed)
+    info = _info(machine, name, profile, seed) | {"schema_version": 2 if episodes is None else 3}
+    firsts = [number * rounds // (episodes or 1) for number in range(episodes or 1)]
     for number, (study, made) in enumerate(studies.items()):
         rng = np.random.default_rng(seed + number)
-        time = _as_it_failed(_sampled(study, made.times, rounds, samples, noise, drift, rng), made)
+        time = _sampled(study, made.times, rounds, samples, noise, drift, between, firsts, rng)
+        time = _as_chosen(_as_it_failed(time, made), firsts, only or {})
         _write(folder / f"{study}.time.csv", time, compress)
         _write(folder / f"{study}.counts.csv", _rows(study, made.counts), compress)
         if made.metrics:
             _write(folder / f"{study}.metrics.csv", _metrics(time, made.metrics, noise, rng), compress)
         info["studies"][study] = _study_info(study, rounds, samples, seed + number, made)
+        if episodes is not None:
+            info["studies"][study] |= {"episodes": _episodes(firsts, only or {}), "kinds": _kinds(made)}
     for field_name, value in (changes or {}).items():
         _replace(info, field_name.split("."), value)
     (folder / "run.json").write_text(json.dumps(info, indent=2) + "\n", encoding="utf-8")
@@ -252,9 +264,11 @@ def _sampled(
     samples: int,
     noise: float,
     drift: float,
+    between: float,
+    firsts: Sequence[int],
     rng: np.random.Generator,
 ) -> pl.DataFrame:
-    """Rows of time.csv: every key once a round in shuffled order, on a machine that slows down and recovers."""
+    """Rows of time.csv: every key once a round in shuffled order, on a machine that slows down and recovers, by processes that begin at `firsts`."""
     keys = list(times)
     count = len(keys)
     order = np.argsort(rng.random((rounds, count)), axis=1)  # order[round, position] is a key
@@ -262,6 +276,10 @@ def _sampled(
     speed = drift ** np.sin(np.pi * moment)
     true = np.array([times[key] for key in keys])
     trial = true[order] * speed * np.exp(rng.normal(0, noise, (rounds, count)))
+    if between:
+        layout = np.exp(rng.normal(0, between, (len(firsts), count)))
+        episode = np.searchsorted(firsts, np.arange(rounds), side="right") - 1
+        trial *= layout[episode[:, None], order]
     sample = trial[:, :, None] * np.exp(rng.normal(0, noise / 4, (rounds, count, samples)))
     iterations = np.maximum(1, np.round(1e6 / sample)).astype(np.int64)
     shape = sample.shape
@@ -289,6 +307,33 @@ def _as_it_failed(time: pl.DataFrame, made: Study) -> pl.DataFrame:
             this = pl.all_horizontal(pl.col(name) == word for name, word in zip(KEY, key, strict=True))
             time = time.filter(~(this & (pl.col(column) >= least)))
     return time
+
+
+def _as_chosen(time: pl.DataFrame, firsts: Sequence[int], only: Mapping[int, Sequence[Key]]) -> pl.DataFrame:
+    """Without the keys that an episode left out."""
+    episode = pl.Series(firsts).search_sorted(time["round"], side="right") - 1
+    for number, keys in only.items():
+        chosen = pl.DataFrame(list(keys), schema=dict.fromkeys(KEY, pl.String), orient="row").with_columns(chosen=True)
+        mine = time.join(chosen, on=KEY, how="left", maintain_order="left")["chosen"].fill_null(False)
+        kept = (episode != number) | mine
+        time, episode = time.filter(kept), episode.filter(kept)
+    return time
+
+
+def _episodes(firsts: Sequence[int], only: Mapping[int, Sequence[Key]]) -> list[dict]:
+    """The processes that measured, in run.json, spread over ten minutes."""
+    return [
+        {
+            "first_round": first,
+            "started": f"2026-01-01T00:{number * 10 // len(firsts):02}:00Z",
+            "only": [list(key) for key in only[number]] if number in only else None,
+        }
+        for number, first in enumerate(firsts)
+    ]
+
+
+def _kinds(made: Study) -> dict[str, str]:
+    return dict.fromkeys(made.groups, KINDS[0]) | dict(made.kinds)
 
 
 def _rows(study: str, counts: Mapping[Key, Mapping[str, int]]) -> pl.DataFrame:

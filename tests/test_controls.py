@@ -1,0 +1,237 @@
+"""Controls correct the intervals of their kind, and refuse a group only when one differs from its twin by more than chance explains."""
+
+from itertools import chain
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy import stats
+
+from async_cost.literature import replication
+from async_cost.literature.claims import load_claims
+from async_cost.report.belief import belief
+from async_cost.runs.record import KINDS
+from async_cost.runs.run import load_run
+from async_cost.statistics.interval import estimates, quantile
+from async_cost.statistics.judge import judged
+from async_cost.statistics.measured import Measured
+from async_cost.statistics.ratios import between, change
+from async_cost.testing.made_up_runs import OFF, ON, ZERO_COST, Study, make_run
+
+ONE, MANY, LONG = KINDS
+RNG_RUNS = 400
+
+
+def rows(
+    errors: list[float], standard_error: float = 0.01, episodes: int = 10, kind: str = ONE, study: str = "s"
+) -> list[dict]:
+    """For each error of a control a group: the control that is so many of its standard errors off, and a comparison that is 10 % slower."""
+    found = []
+    for place, error in enumerate(errors):
+        half = quantile(episodes) * standard_error
+        for variant, log in (("a (A/A)", error * standard_error), ("b", np.log(1.1))):
+            control = variant == "a (A/A)"
+            chance = float(2 * stats.t.sf(abs(error), episodes - 1)) if control else None
+            numbers = {"ratio": np.exp(log), "low": np.exp(log - half), "high": np.exp(log + half)}
+            added = {"unit_ns": 110.0, "added_ns": 10.0, "added_low": 9.0, "added_high": 12.0}
+            names = {"study": study, "bench": "x", "variant": variant, "parameter": ""}
+            base = {"baseline_bench": "x", "baseline_variant": "a", "baseline_parameter": ""}
+            about = {"group": f"{kind} {place}", "kind": kind, "limit": 0.01, "control": control, "chance": chance}
+            found.append(names | base | about | numbers | added | {"rounds": 60, "episodes": episodes})
+    return found
+
+
+def told(*parts: list[dict], profile: str = "standard") -> pl.DataFrame:
+    return judged(pl.DataFrame(list(chain(*parts)), infer_schema_length=None), profile)
+
+
+def widths(frame: pl.DataFrame, control: bool = False, **of) -> np.ndarray:
+    chosen = frame.filter(pl.col("control") == control, **of)
+    return (chosen["high"] / chosen["low"]).log().to_numpy() / 2
+
+
+# -- refusing ------------------------------------------------------------------------------------------------
+
+
+def test_a_control_off_by_ten_standard_errors_refuses_its_group_and_only_that():
+    found = told(rows([0.3, 10.0, -0.5, 0.1]))
+    refused = found.filter(pl.col("doubt").is_not_null())
+    assert refused["group"].unique().to_list() == [f"{ONE} 1"] and refused.height == 2
+    assert refused["doubt"].unique().to_list() == ["control a (A/A) in x differs from its twin"]
+    assert found.filter(pl.col("doubt").is_null())["verdict"].null_count() == 0
+    assert found["bias"].unique().to_list() == [0.0], "what is refused says nothing of the others"
+
+
+def test_a_chance_that_one_control_alone_would_not_have_is_usual_among_many():
+    """2.5 standard errors: p = 0.034 of one control, which is none of forty."""
+    assert told(rows([2.5]))["doubt"].null_count() == 0
+    assert told(rows([2.6], episodes=100))["doubt"].null_count() == 0
+    assert told(rows([2.6], episodes=100, kind=ONE) + rows([0.0] * 39, kind=MANY))["doubt"].null_count() == 80
+
+
+def test_holm_steps_down():
+    """Of p-values .001, .02, .03 and .04 three controls are compared with .05 / 4, / 3, / 2: only the first is small enough."""
+    frame = told(rows([0.0] * 4)).with_columns(doubt=None)
+    chances = iter((0.02, 0.001, 0.04, 0.03))
+    given = [row | {"chance": next(chances) if row["control"] else None} for row in frame.iter_rows(named=True)]
+    kept = [name for name in frame.columns if name not in ("bias", "doubt", "verdict")]
+    found = judged(pl.DataFrame(given, infer_schema_length=None).select(kept), "standard").filter("control")
+    assert found["chance"].to_list() == pytest.approx([0.06, 0.004, 0.06, 0.06])
+    assert found["doubt"].is_not_null().to_list() == [False, True, False, False]
+
+
+def test_no_more_than_one_honest_run_in_twenty_refuses_anything():
+    """40 controls each, some known by few episodes: the share of runs with a refusal, against 5 % and two standard errors."""
+    rng = np.random.default_rng(11)
+    controls = 40
+    for free in (3, 19):
+        chances = 2 * stats.t.sf(np.abs(rng.standard_t(free, (RNG_RUNS, controls))), free)
+        base = pl.DataFrame(rows([0.0] * controls, episodes=free + 1)).filter("control")
+        refused = [
+            judged(base.with_columns(chance=pl.Series(some)), "standard")["doubt"].null_count() < controls
+            for some in chances[:8]
+        ]
+        holm = (np.sort(chances) * (controls - np.arange(controls)) < 0.05)[:, 0]
+        assert refused == holm[:8].tolist(), "the judge is that procedure"
+        assert holm.mean() <= 0.05 + 2 * np.sqrt(0.05 * 0.95 / RNG_RUNS)
+
+
+def test_a_control_that_is_known_imprecisely_refuses_nothing():
+    wide = told(rows([0.5], standard_error=0.3))
+    assert wide["doubt"].null_count() == 2 and wide["verdict"].to_list() == ["undecided", "undecided"]
+
+
+def test_a_run_of_few_rounds_in_one_process_has_no_word_and_one_of_several_has():
+    few = [row | {"rounds": 5, "episodes": 1} for row in rows([0.5])]
+    assert set(told(few)["doubt"]) == {"too few rounds"}
+    assert told([row | {"rounds": 5, "episodes": 5} for row in rows([0.5])])["doubt"].null_count() == 2
+    assert set(told(rows([0.5]), profile="quick")["doubt"]) == {"quick profile"}
+
+
+def test_studies_may_have_groups_of_one_name():
+    found = told(rows([10.0], study="one"), rows([0.1], study="two"))
+    assert found.filter(pl.col("doubt").is_not_null())["study"].unique().to_list() == ["one"]
+
+
+# -- correcting ----------------------------------------------------------------------------------------------
+
+
+def test_a_bias_in_common_widens_every_interval_of_its_kind_and_no_other():
+    rng = np.random.default_rng(2)
+    planted, error, episodes = 0.02, 0.01, 30
+    off = np.clip(rng.normal(0, np.hypot(planted, error) / error, 40), -3.0, 3.0)  # none of them is refused
+    given = [
+        rows(list(off), kind=MANY, episodes=episodes),
+        rows(list(rng.normal(0, 0.7, 20)), kind=ONE, episodes=episodes),
+    ]
+    before, found = pl.DataFrame(list(chain(*given)), infer_schema_length=None), told(*given)
+    assert found["doubt"].null_count() == found.height
+    beta = found.filter(kind=MANY)["bias"].unique().item()
+    assert beta == pytest.approx(planted, rel=0.35)
+    expected = np.sqrt(widths(before, kind=MANY) ** 2 + (quantile(episodes) * beta) ** 2)
+    assert widths(found, kind=MANY) == pytest.approx(expected)
+    assert found.filter(kind=ONE)["bias"].unique().to_list() == [0.0]
+    assert (widths(found, kind=ONE) == widths(before, kind=ONE)).all()
+    assert (widths(found, control=True) == widths(before, control=True)).all(), "controls stay what was measured"
+
+
+def test_the_variance_is_that_of_dersimonian_and_laird_about_zero():
+    """Errors of 2, 1 and -2 standard errors of 0.01 over 10 episodes: 9 - 3 * 9/7 over 3 / 0.0001."""
+    found = told(rows([2.0, 1.0, -2.0]))
+    assert found["bias"].unique().item() == pytest.approx(np.sqrt((9 - 3 * 9 / 7) / 3) * 0.01)
+    one = told(rows([2.0, 1.0, -2.0], episodes=1))
+    assert one["bias"].unique().item() == pytest.approx(np.sqrt((9 - 3) / 3) * 0.01), (
+        "what is told by ranks is expected at 1"
+    )
+
+
+def test_each_side_of_an_interval_and_the_added_time_are_widened_for_themselves():
+    given = [row | ({} if row["control"] else {"low": 1.0, "high": 1.3}) for row in rows([2.0, -2.0])]
+    row = told(given).filter(~pl.col("control")).row(0, named=True)
+    more = quantile(10) * row["bias"]
+    assert row["bias"] > 0
+    assert np.log(row["ratio"] / row["low"]) == pytest.approx(np.hypot(np.log(1.1), more))
+    assert np.log(row["high"] / row["ratio"]) == pytest.approx(np.hypot(np.log(1.3 / 1.1), more))
+    assert 10 - row["added_low"] == pytest.approx(np.hypot(1, 110 * more))
+    assert row["added_high"] - 10 == pytest.approx(np.hypot(2, 110 * more))
+
+
+def test_a_kind_without_controls_has_no_bias():
+    alone = [row for row in rows([0.0], kind=LONG) if not row["control"]]
+    found = told(alone, rows([0.0]))
+    assert found.filter(kind=LONG)["bias"].to_list() == [None] and set(found.filter(kind=LONG)["doubt"]) == {
+        "no control"
+    }
+    assert told(rows([20.0]))["bias"].null_count() == 2, "refused controls are none"
+
+
+def test_controls_of_one_kind_speak_for_all_studies_of_the_run(tmp_path):
+    """Twins that are off by a little each, in two studies: both are corrected by what they show together."""
+
+    def study(kind: str, *off: float) -> Study:
+        times, comparisons = {}, []
+        for place, ratio in enumerate(off):
+            keys = [("x", name, f"p={place}") for name in ("a", "a (A/A)", "b")]
+            times |= dict(zip(keys, (1e5, ratio * 1e5, 1.5e5), strict=True))
+            comparisons += [(key, keys[0], f"g{place}") for key in keys[1:]]
+        groups = {f"g{place}": 0.01 for place in range(len(off))}
+        return Study(times, comparisons, groups, ["a (A/A)"], kinds=dict.fromkeys(groups, kind))
+
+    others = {"one": study(MANY, 1.004, 0.997, 1.003), "two": study(MANY, 0.996, 1.002), "three": study(ONE, 1.0, 1.0)}
+    run = load_run(make_run(tmp_path, None, others=others, rounds=60, episodes=10, noise=0.006, seed=2))
+    bias = {name: set(Measured.of(run, name).declared["bias"]) for name in others}
+    assert bias["one"] == bias["two"] and 0.0003 < min(bias["one"]) < 0.006
+    assert bias["three"] != bias["one"]
+
+
+# -- claims --------------------------------------------------------------------------------------------------
+
+
+def test_counts_are_never_refused(tmp_path):
+    run = load_run(make_run(tmp_path, controls={OFF: 1.1, ON: 1.1}, rounds=20, work=False))
+    outcomes = replication.outcomes(run, [claim for claim in load_claims() if claim.study == "zero-cost"])
+    words = {one.claim.quantity: set() for one in outcomes}
+    for one in outcomes:
+        if one.published.verdict is not replication.Verdict.NOT_MEASURED:
+            words[one.claim.quantity].add(one.published.verdict)
+    assert words["time"] == {replication.Verdict.UNDECIDED}
+    assert words["count"] and replication.Verdict.UNDECIDED not in words["count"]
+
+
+def test_what_is_made_of_comparisons_has_their_bias(tmp_path):
+    """The same samples, read with twins that are off together: claims on ratios of ratios become less sure, too."""
+    claims = [claim for claim in load_claims() if claim.study == "zero-cost" and claim.quantity == "time"]
+    how = {"rounds": 200, "episodes": 20, "noise": 0.02, "work": True}
+    plain, off = (
+        load_run(make_run(tmp_path / name, ZERO_COST, controls={OFF: 1 + error, ON: 1 - error}, **how))
+        for name, error in (("plain", 0.0), ("off", 0.006))
+    )
+    derived = [one for one in claims if one.operation in ("ratio of ratios", "difference of differences", "difference")]
+    assert derived
+    bias = [Measured.of(run, "zero-cost").declared["bias"][0] for run in (plain, off)]
+    assert bias[1] > 0.002 > bias[0]
+    for one, other in zip(replication.outcomes(plain, derived), replication.outcomes(off, derived), strict=True):
+        if one.published.effect is not None and one.published.low != one.published.high:
+            assert other.published.high - other.published.low > one.published.high - one.published.low, one.claim.id
+
+
+def test_a_page_says_and_uses_what_the_controls_add(tmp_path):
+    how = {"rounds": 200, "episodes": 20, "noise": 0.02, "work": False}
+    run = load_run(make_run(tmp_path, controls={OFF: 1.006, ON: 0.994}, **how))
+    measured = Measured.of(run, "zero-cost")
+    shrunk = change(between(measured.trials, "nonbox", "manual"), ON, OFF)
+    made, alone = measured.concluded(shrunk), estimates(shrunk.with_columns(pl.col("ratio").log()))
+    bias = measured.declared["bias"][0]
+    half = np.hypot((alone["high"] - alone["low"]).item() / 2, quantile(20) * np.sqrt(2) * bias)
+    assert bias > 0 and (made["high"] / made["low"]).log().item() == pytest.approx(2 * half)
+    assert made["verdict"].to_list() == ["faster"]
+    told, studies = belief(measured)
+    assert "(one thread) more than its intervals explain, and every interval of that kind is wider by that." in told
+    assert studies == {"zero-cost": True}
+
+
+def test_a_page_says_when_the_controls_add_nothing(tmp_path):
+    run = load_run(make_run(tmp_path, rounds=120, work=False, seed=3))
+    measured = Measured.of(run, "zero-cost")
+    assert measured.declared["bias"].max() == 0
+    assert belief(measured)[0].endswith("identical code differs by no more than its intervals explain.")
