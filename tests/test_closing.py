@@ -10,6 +10,7 @@ from async_cost.literature.claims import load_claims
 from async_cost.report import claim_cards
 from async_cost.runs.run import load_run
 from async_cost.statistics.closing import closing, of_comparison, of_comparison_closing
+from async_cost.statistics.interval import quantile
 from async_cost.statistics.measured import Measured
 from async_cost.testing.made_up_runs import OFF, ON, make_run
 
@@ -18,7 +19,7 @@ HOUR = 3600.0
 
 def row(ratio: float, low: float, high: float, **values) -> dict:
     """A row of the table of comparisons, undecided within a limit of 1 %."""
-    numbers = {"ratio": ratio, "low": low, "high": high, "limit": 0.01, "bias": 0.0, "episodes": 20}
+    numbers = {"ratio": ratio, "low": low, "high": high, "limit": 0.01, "bias": 0.0, "quantile": quantile(20)}
     return numbers | {"doubt": None, "verdict": "undecided"} | values
 
 

@@ -37,7 +37,14 @@ def rows(
             names = {"study": study, "bench": "x", "variant": variant, "parameter": ""}
             base = {"baseline_bench": "x", "baseline_variant": "a", "baseline_parameter": ""}
             about = {"group": f"{kind} {place}", "kind": kind, "limit": 0.01, "control": control, "chance": chance}
-            found.append(names | base | about | numbers | added | {"rounds": 60, "episodes": episodes})
+            found.append(
+                names
+                | base
+                | about
+                | numbers
+                | added
+                | {"rounds": 60, "episodes": episodes, "quantile": quantile(episodes)}
+            )
     return found
 
 

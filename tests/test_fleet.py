@@ -11,6 +11,7 @@ from hostile_runs import DAMAGES, hostile_copies
 
 from async_cost.fleet import fleet
 from async_cost.fleet.fleet import read_fleet
+from async_cost.runs.comparisons import HEADLINES
 from async_cost.runs.run import find_runs, load_run
 from async_cost.statistics.interval import CONFIDENCE, ranks
 from async_cost.statistics.measured import Measured
@@ -187,5 +188,5 @@ def test_headlines_are_of_variants_that_are_measured():
     known = {synthetic.BASELINE, synthetic.BEST} | {
         variant for truth in (ZERO_COST, SOCKETS, LADDER) for variant, _ in truth
     }
-    for entry in fleet.HEADLINES:
+    for entry in HEADLINES:
         assert {entry.variant, entry.other} <= known, entry

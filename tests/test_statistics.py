@@ -278,7 +278,7 @@ def compared(variant: str, baseline: str, *, parameter: str = OFF, group: str = 
     base = {"baseline_bench": "b", "baseline_variant": baseline, "baseline_parameter": parameter}
     control = variant.endswith(" (A/A)")
     about = {"group": group, "kind": STUDY, "limit": 0.01, "control": control, "chance": 0.5 if control else None}
-    numbers = {"ratio": 1.0, "low": 0.995, "high": 1.004, "rounds": 20, "episodes": 1}
+    numbers = {"ratio": 1.0, "low": 0.995, "high": 1.004, "rounds": 20, "episodes": 1, "quantile": 1.96}
     added = {"unit_ns": 100.0, "added_ns": 0.0, "added_low": -0.5, "added_high": 0.4}
     return names | base | about | numbers | added | values
 

@@ -46,30 +46,6 @@ ASIDE = {"run": pl.String, "reason": pl.String}
 
 
 @dataclass(frozen=True)
-class Headline:
-    """A finding that is named in words, since it is one of those that people decide by: `variant` against `other`."""
-
-    study: str
-    variant: str
-    other: str
-    parameter: str
-    label: str
-
-
-HEADLINES = (
-    Headline("zero-cost", "nonbox", "manual", "syscalls=off", "async / published loop"),
-    Headline("zero-cost", "nonbox", "manual (best)", "syscalls=off", "async / best loop"),
-    Headline("zero-cost", "nonbox", "manual", "syscalls=on", "async / loop, with system calls"),
-    Headline("zero-cost-sockets", "async", "manual", "live=256", "async / loop, on sockets"),
-    Headline("ladder", "frontier", "manual (best)", "live=3", "leanest async / best loop"),
-    Headline("ladder", "lean + box", "slab index", "live=3", "boxed / unboxed"),
-    Headline("ladder", "Arc waker", "Rc waker", "live=3", "Arc waker / Rc waker"),
-    Headline("ladder", "lean + mutex queue", "slab index", "live=3", "locked queue / plain queue"),
-    Headline("zero-cost", "large+nonbox", "nonbox", "syscalls=off", "16 KiB futures / small ones"),
-)
-
-
-@dataclass(frozen=True)
 class Fleet:
     """What a number of runs say.
 
@@ -110,7 +86,7 @@ def read_fleet(folders: Sequence[Path]) -> Fleet:
     runs, aside = _without_twins(outcomes)
     ratios = [
         _findings(run.table.frame.drop_nulls("ratio"))
-        .with_columns(run=pl.lit(run.info.run_id), machine=pl.lit(run.info.machine.name))
+        .with_columns(run=pl.lit(run.info.run_id), machine=pl.lit(_machine(run.info)))
         .select(*RATIOS)
         for run in runs
     ]
@@ -208,11 +184,16 @@ def _without_twins(outcomes: Sequence[tuple[Path, "_Read | str"]]) -> tuple[list
     return runs, aside
 
 
+def _machine(info: RunInfo) -> str:
+    """The machine, as far as runs are of one: programs and cells are compiled in two ways, so they are not taken for each other."""
+    return info.machine.name + (" (native)" if info.origin == "native" else "")
+
+
 def _run_row(info: RunInfo) -> tuple:
     machine = info.machine
     return (
         info.run_id,
-        machine.name,
+        _machine(info),
         machine.cpu,
         machine.logical_cores,
         info.toolchain.rustc,

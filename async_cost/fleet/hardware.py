@@ -9,7 +9,8 @@ from enum import StrEnum
 import numpy as np
 import polars as pl
 
-from async_cost.fleet.fleet import FINDING, HEADLINES, Fleet
+from async_cost.fleet.fleet import FINDING, Fleet
+from async_cost.runs.comparisons import HEADLINES
 from async_cost.statistics.judge import verdict_column
 
 

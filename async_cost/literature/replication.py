@@ -18,7 +18,7 @@ from async_cost.literature.published import FOREIGN, NANOSECONDS
 from async_cost.runs.comparisons import BASE_KEY, KEY
 from async_cost.runs.run import Run
 from async_cost.statistics.closing import NEAR, Closing, closing
-from async_cost.statistics.interval import estimates, quantile, relative_standard_error, widened
+from async_cost.statistics.interval import estimates, relative_standard_error, widened
 from async_cost.statistics.judge import EQUIVALENCE
 from async_cost.statistics.measured import Measured, both_ways
 
@@ -344,7 +344,7 @@ def _declared(claim: Claim, case: Case, study: _Study) -> _Effect:
     if row is None:
         return _Effect(missing="this run has both sides of it and does not compare them")
     units = {key: study.units.get(key, 1) if one in study.units and other in study.units else 1 for key in (one, other)}
-    fixed = quantile(row["episodes"]) * (row["bias"] or 0.0)
+    fixed = row["quantile"] * (row["bias"] or 0.0)
     about = {"nothing": row["limit"], "doubt": row["doubt"], "fixed": fixed}
     if claim.operation == "ratio":
         scale = units[one] / units[other] if claim.quantity == "time" else units[other] / units[one]
@@ -379,11 +379,13 @@ def _derived(claim: Claim, case: Case, study: _Study) -> _Effect:
         "difference": lambda: (sides[0] - sides[1]) / unit,
         "difference of differences": lambda: ((sides[0] - sides[1]) - (sides[2] - sides[3])) / unit,
     }[claim.operation]()
-    found = estimates(rounds.with_columns(effect=value, of=pl.lit("")), "effect", by=("of",)).row(0, named=True)
+    looks = max((row["looks"] for row in rows), default=1)
+    rounds = rounds.with_columns(effect=value, of=pl.lit(""), looks=looks)
+    found = estimates(rounds, "effect", by=("of",)).row(0, named=True)
     # Each of the comparisons behind the effect has the bias of its kind: of a ratio as it is, of a difference times what is subtracted from.
     bias = max((row["bias"] or 0.0 for row in rows), default=0.0)
     shares = [1.0 if claim.in_ratios else rounds[name].median() / unit for name in places[::2]]
-    about["fixed"] = quantile(found["episodes"]) * bias * math.hypot(*shares)
+    about["fixed"] = found["quantile"] * bias * math.hypot(*shares)
     low, high = widened(found["effect"], found["low"], found["high"], about["fixed"])
     if claim.in_ratios:
         return _Effect(*(math.exp(one) for one in (found["effect"], low, high)), **about)

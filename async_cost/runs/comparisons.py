@@ -5,6 +5,7 @@ first; what their studies compare besides is in data/comparisons.csv, which is w
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from async_cost.errors import DataError, quoted
 from async_cost.paths import repository_root
 from async_cost.runs.reader import read_table
 from async_cost.runs.record import StudyInfo
-from async_cost.runs.schemas import ComparisonRows
+from async_cost.runs.schemas import ComparisonRows, OperandRows
 from async_cost.words import CONTROL
 
 #: What names one measured thing. A study's files, the published figures and the claims use the same words.
@@ -22,8 +23,41 @@ KEY = ("bench", "variant", "parameter")
 #: The same for what it is compared with.
 BASE_KEY = tuple(f"baseline_{name}" for name in KEY)
 PAIR = (*KEY, *BASE_KEY)
-#: `limit` is half the width of the region of practical equivalence of the group; `control` says that key and baseline are the same code.
-SCHEMA = dict.fromkeys((*PAIR, "group", "change", "unit"), pl.String) | {"limit": pl.Float64, "control": pl.Boolean}
+#: `limit` is half the width of the region of practical equivalence of the group; `control` says that key and baseline are the same code;
+#: `looks` how often a run judges the comparison: twice when a claim or a headline rests on it, because it may then be measured further.
+SCHEMA = dict.fromkeys((*PAIR, "group", "change", "unit"), pl.String) | {
+    "limit": pl.Float64,
+    "control": pl.Boolean,
+    "looks": pl.Int64,
+}
+DATA = repository_root() / "data"
+OPERANDS = DATA / "claims-operands.csv"
+#: What is declared outside of a run.
+DECLARED = (DATA / "comparisons.csv", OPERANDS)
+
+
+@dataclass(frozen=True)
+class Headline:
+    """A finding that is named in words, since it is one of those that people decide by: `variant` against `other`."""
+
+    study: str
+    variant: str
+    other: str
+    parameter: str
+    label: str
+
+
+HEADLINES = (
+    Headline("zero-cost", "nonbox", "manual", "syscalls=off", "async / published loop"),
+    Headline("zero-cost", "nonbox", "manual (best)", "syscalls=off", "async / best loop"),
+    Headline("zero-cost", "nonbox", "manual", "syscalls=on", "async / loop, with system calls"),
+    Headline("zero-cost-sockets", "async", "manual", "live=256", "async / loop, on sockets"),
+    Headline("ladder", "frontier", "manual (best)", "live=3", "leanest async / best loop"),
+    Headline("ladder", "lean + box", "slab index", "live=3", "boxed / unboxed"),
+    Headline("ladder", "Arc waker", "Rc waker", "live=3", "Arc waker / Rc waker"),
+    Headline("ladder", "lean + mutex queue", "slab index", "live=3", "locked queue / plain queue"),
+    Headline("zero-cost", "large+nonbox", "nonbox", "syscalls=off", "16 KiB futures / small ones"),
+)
 
 
 def declared(study: str, details: StudyInfo, version: int, keys: pl.DataFrame) -> pl.DataFrame:
@@ -36,9 +70,11 @@ def declared(study: str, details: StudyInfo, version: int, keys: pl.DataFrame) -
         twin = (entry.variant, entry.parameter) == (entry.baseline_variant + CONTROL, entry.baseline_parameter)
         control = twin and entry.variant in details.controls
         limit = details.groups[entry.group]
-        rows.append((*entry.key, *entry.baseline, entry.group, entry.change, entry.unit, limit, control))
+        rows.append((*entry.key, *entry.baseline, entry.group, entry.change, entry.unit, limit, control, 1))
     own = pl.DataFrame(rows, schema=SCHEMA, orient="row")
-    return own if version > 1 else with_later(own, study, details.groups, keys)
+    if version == 1:
+        return with_later(own, study, details.groups, keys)
+    return own if version == 2 else _with_looks(own, study)
 
 
 def turned(frame: pl.DataFrame) -> pl.DataFrame:
@@ -72,14 +108,38 @@ def with_later(own: pl.DataFrame, study: str, groups: Mapping[str, float], keys:
     new = new.join(given, left_on=BASE_KEY, right_on=KEY, how="left", suffix="_of_base")
     new = new.with_columns(group=pl.coalesce("group_of_key", "group_of_base", "group"))
     limits = pl.DataFrame({"group": list(groups), "limit": list(groups.values())})
-    new = new.join(limits, on="group").with_columns(control=pl.lit(False)).select(*SCHEMA)
+    new = new.join(limits, on="group").with_columns(control=pl.lit(False), looks=pl.lit(1, pl.Int64)).select(*SCHEMA)
     told = own.drop("change", "unit").join(later.select(*PAIR, "change", "unit"), on=PAIR, how="left")
     order = later.select(PAIR).with_row_index("place")
     both = pl.concat([told.with_columns(pl.col("change", "unit").fill_null("")).select(*SCHEMA), new])
     return both.join(order, on=PAIR, how="left").sort("place", nulls_last=True, maintain_order=True).drop("place")
 
 
+def _with_looks(own: pl.DataFrame, study: str) -> pl.DataFrame:
+    """The comparisons with two looks at those that claims or headlines rest on, whichever way round."""
+    pairs = claimed().filter(study=study).select(PAIR)
+    for one in HEADLINES:
+        if one.study == study:
+            named = own.filter(variant=one.variant, baseline_variant=one.other, parameter=one.parameter)
+            pairs = pairs.vstack(named.select(PAIR))
+    twice = pl.concat([pairs, turned(pairs)]).unique().with_columns(twice=True)
+    own = own.join(twice, on=PAIR, how="left", maintain_order="left")
+    return own.with_columns(looks=pl.when("twice").then(2).otherwise("looks")).select(*SCHEMA)
+
+
+@lru_cache(maxsize=1)
+def claimed() -> pl.DataFrame:
+    """The pairs of keys that claims on times compare: study and the columns of `PAIR`, from data/claims-operands.csv."""
+    places = read_table(OPERANDS, OperandRows).filter(counter="")
+    case = ("claim", "comparison", "case", "place", "study")
+    other = places.select(*case[:-2], (pl.col("place") - 1).alias("place"), "study", *KEY)
+    other = other.rename(dict(zip(KEY, BASE_KEY, strict=True)))
+    # The first place with the second, the third with the fourth.
+    pairs = places.filter(pl.col("place") % 2 == 1).join(other.cast({"place": pl.UInt32}), on=case)
+    return pairs.select("study", *PAIR).unique()
+
+
 @lru_cache(maxsize=1)
 def of_today() -> pl.DataFrame:
     """data/comparisons.csv."""
-    return read_table(repository_root() / "data" / "comparisons.csv", ComparisonRows)
+    return read_table(DATA / "comparisons.csv", ComparisonRows)

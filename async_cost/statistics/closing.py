@@ -11,7 +11,6 @@ from dataclasses import dataclass
 import polars as pl
 
 from async_cost import words
-from async_cost.statistics.interval import quantile
 
 #: An estimate within this part of the limit from the border is on it: it takes a hundred times the time to tell, and then the limit is the question.
 NEAR = 0.1
@@ -81,7 +80,7 @@ def of_comparison_closing(row: dict, seconds: float | None) -> Closing | None:
     if row["ratio"] is None or row["doubt"] or row["verdict"] != "undecided":
         return None
     value, low, high = (math.log(row[name]) for name in ("ratio", "low", "high"))
-    borders, fixed = (math.log(1 - row["limit"]), math.log(1 + row["limit"])), quantile(row["episodes"])
+    borders, fixed = (math.log(1 - row["limit"]), math.log(1 + row["limit"])), row["quantile"]
     near = math.log1p(NEAR * row["limit"])
     return closing(value, low, high, borders, near, row["limit"], fixed * (row["bias"] or 0.0), seconds)
 

@@ -46,10 +46,10 @@ def quantile(episodes: int, confidence: float = CONFIDENCE) -> float:
     return float(stats.t.ppf(share, episodes - 1) if episodes >= LEAST_EPISODES else stats.norm.ppf(share))
 
 
-def quantiles(episodes: pl.Series, confidence: float = CONFIDENCE) -> pl.Expr:
-    """`quantile` for each row of a frame whose column `episodes` has these values; null stays null."""
-    known = {count: quantile(count, confidence) for count in episodes.drop_nulls().unique()}
-    return pl.col("episodes").replace_strict(known, default=None, return_dtype=pl.Float64)
+def after_looks(looks: int, confidence: float = CONFIDENCE) -> float:
+    """The confidence of each of `looks` intervals of one truth, so that all of them hold it with `confidence`: Bonferroni, which holds
+    however much was measured between the looks, and whatever that depended on (Jennison and Turnbull, Group Sequential Methods, 2000, chapter 9)."""
+    return 1 - (1 - confidence) / looks
 
 
 def enough(rounds: int, episodes: int = 1, confidence: float = CONFIDENCE) -> bool:
@@ -57,29 +57,31 @@ def enough(rounds: int, episodes: int = 1, confidence: float = CONFIDENCE) -> bo
     return episodes >= LEAST_EPISODES or 2 * 0.5**rounds <= 1 - confidence
 
 
-def estimates(
-    frame: pl.DataFrame, value: str = "ratio", by: Sequence[str] = KEY, confidence: float = CONFIDENCE
-) -> pl.DataFrame:
-    """`value` over episodes and rounds (columns of `frame`), with its interval (95 % by default): by..., value, low, high, q1, q3, rounds, episodes.
+def estimates(frame: pl.DataFrame, value: str = "ratio", by: Sequence[str] = KEY) -> pl.DataFrame:
+    """`value` over episodes and rounds (columns of `frame`), with its interval: by..., value, low, high, q1, q3, rounds, episodes, quantile.
 
-    q1 and q3 are the quartiles over all rounds, for charts. An episode that lacks a value does not count for it. No rows give no
-    estimates; less than two rounds raise ValueError.
+    q1 and q3 are the quartiles over all rounds, for charts; quantile is half the width of the interval in standard errors. An episode that lacks
+    a value does not count for it. Where `frame` has a column `looks`, how often the run was judged on the way, all intervals of one truth hold it
+    together with 95 %. No rows give no estimates; less than two rounds raise ValueError.
     """
+    looks = pl.col("looks").first() if "looks" in frame.columns else pl.lit(1).first()
     within = frame.group_by(*by, "episode").agg(pl.col(value).median())
     over = within.group_by(by).agg(
         pl.col(value).mean().alias("mean"),
         (pl.col(value).std() / pl.len().sqrt()).alias("error"),
         pl.len().cast(pl.Int64).alias("episodes"),
     )
-    found = medians(frame, value, by, confidence).join(over, on=by)
-    several, half = pl.col("episodes") >= LEAST_EPISODES, quantiles(found["episodes"], confidence) * pl.col("error")
+    found = medians(frame, value, by).join(over, on=by).join(frame.group_by(by).agg(looks=looks), on=by)
+    known = [quantile(episodes, after_looks(looks)) for episodes, looks in found.select("episodes", "looks").rows()]
+    found = found.with_columns(quantile=pl.Series(known, dtype=pl.Float64))
+    several, half = pl.col("episodes") >= LEAST_EPISODES, pl.col("quantile") * pl.col("error")
     return (
         found.with_columns(
             pl.when(several).then("mean").otherwise(value).alias(value),
             low=pl.when(several).then(pl.col("mean") - half).otherwise("low"),
             high=pl.when(several).then(pl.col("mean") + half).otherwise("high"),
         )
-        .select(*by, value, "low", "high", "q1", "q3", "rounds", "episodes")
+        .select(*by, value, "low", "high", "q1", "q3", "rounds", "episodes", "quantile")
         .sort(*by)
     )
 
@@ -166,7 +168,7 @@ def relative_standard_error(values: np.ndarray) -> tuple[float, float, float]:
 
 
 def added_time(ratios: pl.DataFrame, units: int, by: Sequence[str] = KEY) -> pl.DataFrame:
-    """What is added to one of the `units` of work of an iteration, of rows with added_ns: by..., added_ns, low, high, q1, q3, rounds, episodes."""
+    """What is added to one of the `units` of work of an iteration, of rows with added_ns: by..., added_ns, low, high, q1, q3, rounds, episodes, quantile."""
     return estimates(ratios.with_columns(pl.col("added_ns") / units), "added_ns", by)
 
 

@@ -25,7 +25,7 @@ import polars as pl
 
 from async_cost import words
 from async_cost.runs.comparisons import BASE_KEY, KEY
-from async_cost.statistics.interval import CONFIDENCE, LEAST_EPISODES, enough, quantiles, widened
+from async_cost.statistics.interval import CONFIDENCE, LEAST_EPISODES, enough, widened
 
 #: Half the width of the region of practical equivalence around 1, unless a group of comparisons declares another.
 EQUIVALENCE = 0.01
@@ -68,7 +68,7 @@ def verdict_column(trusted: bool | pl.Expr, limit: float | pl.Expr = EQUIVALENCE
 def judged(comparisons: pl.DataFrame, profile: str) -> pl.DataFrame:
     """Corrects, and adds bias, doubt and verdict to, all comparisons of a run.
 
-    Takes study, the columns of a pair, group, kind, limit, control, ratio, low, high, rounds, episodes, unit_ns (time of a unit of work of the
+    Takes study, the columns of a pair, group, kind, limit, control, ratio, low, high, rounds, episodes, quantile, unit_ns (time of a unit of work of the
     key), added_ns, added_low, added_high, and chance (of a control: the p-value of its ratio being 1); null where they were not measured. `chance`
     becomes that of Holm over the controls of the run. `bias` is the standard deviation of the error that the controls of the kind show, on
     the scale of logarithms: 0 where they show none, null where there are none to go by; low, high, added_low and added_high of what is no
@@ -111,7 +111,7 @@ def _biases(comparisons: pl.DataFrame) -> pl.DataFrame:
     episodes, several = pl.col("episodes"), pl.col("episodes") >= LEAST_EPISODES
     free = episodes - 1
     controls = comparisons.filter("control", ~misses_its_twin(), pl.col("high") > pl.col("low")).with_columns(
-        error=(pl.col("high") / pl.col("low")).log() / 2 / quantiles(comparisons["episodes"]),
+        error=(pl.col("high") / pl.col("low")).log() / 2 / pl.col("quantile"),
         expected=pl.when(several & (free > 2)).then(free / (free - 2)).otherwise(1.0),
     )
     precision = 1 / pl.col("error") ** 2
@@ -121,7 +121,7 @@ def _biases(comparisons: pl.DataFrame) -> pl.DataFrame:
 
 def _corrected(comparisons: pl.DataFrame) -> pl.DataFrame:
     """The intervals of all but the controls with the bias of their kind in them, which adds to a time what it adds to the ratio."""
-    more = quantiles(comparisons["episodes"]) * pl.col("bias")
+    more = pl.col("quantile") * pl.col("bias")
     low, high = widened(*(pl.col(name).log() for name in ("ratio", "low", "high")), more)
     added_low, added_high = widened(
         *(pl.col(name) for name in ("added_ns", "added_low", "added_high")), more * pl.col("unit_ns")

@@ -13,7 +13,7 @@ import polars as pl
 
 from async_cost.runs.comparisons import BASE_KEY, KEY, PAIR, turned
 from async_cost.runs.run import Run
-from async_cost.statistics.interval import estimates, quantiles, widened
+from async_cost.statistics.interval import estimates, widened
 from async_cost.statistics.judge import VERDICTS, Trust, trust, verdict_column
 from async_cost.statistics.table import COLUMNS, comparisons
 from async_cost.statistics.trials import NO_TRIALS, trial_times
@@ -93,7 +93,7 @@ class Measured:
         Each of the two has the largest bias of the study's kinds.
         """
         logs = estimates(rounds.with_columns(pl.col("ratio").log()))
-        more = quantiles(logs["episodes"]) * math.sqrt(2) * (self.declared["bias"].max() or 0.0)
+        more = pl.col("quantile") * math.sqrt(2) * (self.declared["bias"].max() or 0.0)
         low, high = widened(pl.col("ratio"), pl.col("low"), pl.col("high"), more)
         found = logs.with_columns(low=low, high=high).with_columns(pl.col("ratio", "low", "high", "q1", "q3").exp())
         return found.with_columns(verdict_column(self.trust.trusted))

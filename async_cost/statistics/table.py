@@ -16,8 +16,8 @@ from pathlib import Path
 
 import polars as pl
 
-from async_cost.paths import report_folder, repository_root
-from async_cost.runs.comparisons import PAIR, SCHEMA
+from async_cost.paths import report_folder
+from async_cost.runs.comparisons import DECLARED, PAIR, SCHEMA
 from async_cost.runs.run import Run, open_run
 from async_cost.statistics.closing import to_decide
 from async_cost.statistics.interval import chances, estimates
@@ -33,7 +33,7 @@ COLUMNS = (
     | {"kind": pl.String}
     | dict.fromkeys(("ratio", "low", "high", "q1", "q3"), pl.Float64)
     | dict.fromkeys(("rounds", "episodes"), pl.Int64)
-    | dict.fromkeys(("added_ns", "added_low", "added_high", "smallest", "chance", "bias"), pl.Float64)
+    | dict.fromkeys(("quantile", "added_ns", "added_low", "added_high", "smallest", "chance", "bias"), pl.Float64)
     | {"doubt": pl.String, "verdict": VERDICTS, "to_decide": pl.String}
 )
 #: What is found of each pair, by way of logarithms.
@@ -41,7 +41,7 @@ NUMBERS = (
     dict.fromkeys(PAIR, pl.String)
     | dict.fromkeys(("log_ratio", "low", "high", "q1", "q3"), pl.Float64)
     | dict.fromkeys(("rounds", "episodes"), pl.Int64)
-    | dict.fromkeys(("added_ns", "added_low", "added_high", "unit_ns", "chance"), pl.Float64)
+    | dict.fromkeys(("quantile", "added_ns", "added_low", "added_high", "unit_ns", "chance"), pl.Float64)
 )
 #: A table follows from the code of these rooms, too: as it was imported, for a page may outlive an edit.
 CODE = hashlib.sha256(
@@ -56,7 +56,7 @@ class Comparisons:
 
     Columns of `frame`, study by study in the order of declaration: study; those of `runs.comparisons.SCHEMA`; kind (of the group); ratio (time
     of the key over that of its baseline), low, high (its interval: `interval.estimates`, as the controls correct it), q1, q3 (quartiles over rounds);
-    rounds, episodes (processes that measured them); added_ns, added_low, added_high (what it adds to one unit of work); smallest (the least
+    rounds, episodes (processes that measured them); quantile (half the width of the interval in standard errors); added_ns, added_low, added_high (what it adds to one unit of work); smallest (the least
     share by which it would have had to be slower to be called so); chance, bias, doubt, verdict (`judge.judged`); to_decide (what would decide it, null where it is decided). What failed has a row
     without numbers.
     """
@@ -110,6 +110,7 @@ def _estimated(run: Run, study: str) -> pl.DataFrame:
     declared = run.comparisons(study)
     rounds = paired(trial_times(run.whole_time(study)), declared, run.units(study))
     rounds = rounds.filter(pl.len().over(PAIR) > 1)  # one round has no interval
+    rounds = rounds.join(declared.select(*PAIR, "looks"), on=PAIR)
     found = estimates(rounds, "log_ratio", PAIR)
     added = estimates(rounds, "added_ns", PAIR).select(*PAIR, "added_ns", added_low="low", added_high="high")
     time = rounds.group_by(PAIR).agg(unit_ns=pl.col("ns").median())
@@ -128,7 +129,7 @@ def _key(run: Run) -> str:
     """Hash of the run's record and tables, what studies declare today, and the code between them and the table."""
     digest = hashlib.sha256(CODE.encode())
     tables = (run.file(study, lens) for study in run.info.studies for lens in ("time", "counts"))
-    for path in (run.path / "run.json", *tables, repository_root() / "data" / "comparisons.csv"):
+    for path in (run.path / "run.json", *tables, *DECLARED):
         digest.update(path.read_bytes() if path.is_file() else b"")
         digest.update(b"\0")
     return digest.hexdigest()

@@ -457,7 +457,7 @@ def _study_info(study: str, rounds: int, samples: int, seed: int, made: Study) -
         "steal_before_ms": 0,
         "steal_after_ms": 0,
         "failed": [dict(zip(KEY, key, strict=True)) | {"error": "made-up failure"} for key in made.failed],
-        "comparisons": _declared(study, made).drop("limit", "control").to_dicts(),
+        "comparisons": _declared(study, made).drop("limit", "control", "looks").to_dicts(),
         "groups": dict(made.groups),
     }
 
@@ -467,7 +467,7 @@ def _declared(study: str, made: Study) -> pl.DataFrame:
     base = {key[2]: key for key in made.times if key[1] == made.baseline}
     default = [(key, base[key[2]], "") for key in made.times if key[1] != made.baseline and key[2] in base]
     rows = [
-        (*key, *baseline, group, "made up", "iteration", made.groups[group], key[1] in made.controls)
+        (*key, *baseline, group, "made up", "iteration", made.groups[group], key[1] in made.controls, 1)
         for key, baseline, group in (default if made.comparisons is None else made.comparisons)
     ]
     keys = pl.DataFrame(list(made.times), schema=dict.fromkeys(KEY, pl.String), orient="row")

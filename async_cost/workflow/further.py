@@ -2,7 +2,7 @@
 
     python -m async_cost.workflow.further data/runs/.partial/<id> <share>
 
-The run is judged once before and once after (`Comparisons` there: looks = 2), so what it measures further cannot make it surer than it says. Every
+The run is judged once before and once after, and the intervals of what may be chosen allow for that (`looks` of a comparison). Every
 chosen key gets as many further episodes as it had, so that the second look is one of a fixed size; with more rounds in each where the rounds
 of one process differ more than the processes do. The cheapest come first, until the measuring time is used up; what would stay open even then
 is left out. Writes `further.json` into the partial run (see `async_cost.workflow.episodes`) and says what it chose.
@@ -21,12 +21,11 @@ from pathlib import Path
 import polars as pl
 
 from async_cost.errors import DataError
-from async_cost.fleet.fleet import HEADLINES
 from async_cost.literature.replication import Verdict, outcomes
-from async_cost.runs.comparisons import BASE_KEY, KEY, PAIR
+from async_cost.runs.comparisons import BASE_KEY, HEADLINES, KEY, PAIR
 from async_cost.runs.run import Run, open_run
 from async_cost.statistics.closing import of_comparison_closing
-from async_cost.statistics.interval import LEAST_EPISODES, quantile
+from async_cost.statistics.interval import LEAST_EPISODES, after_looks, quantile
 from async_cost.statistics.measured import Measured
 from async_cost.statistics.ratios import paired
 from async_cost.workflow.episodes import further_file, measured
@@ -119,7 +118,8 @@ def gain(within: float, more: int, episodes: int) -> float:
     A t interval over more episodes is shorter besides, since their spread is known better.
     """
     variance = 4 / (1 + (1 - within) + within / more)
-    return variance * (quantile(episodes) / quantile(2 * episodes)) ** 2
+    now, then = (quantile(number, after_looks(2)) for number in (episodes, 2 * episodes))
+    return variance * (now / then) ** 2
 
 
 def choose(run: Run, seconds: dict[str, list[float]], share: float) -> tuple[dict[str, Chosen], dict[str, float]]:
