@@ -12,7 +12,7 @@ from async_cost.runs.comparisons import KEY
 from async_cost.runs.record import KINDS, Episode, read_record
 from async_cost.runs.run import load_run
 from async_cost.statistics.disturbance import conditions
-from async_cost.statistics.interval import LEAST_EPISODES, chances, estimates, quantile
+from async_cost.statistics.interval import LEAST_EPISODES, chances, estimates, quantile, trimmed
 from async_cost.statistics.measured import Measured
 from async_cost.statistics.ratios import between, change
 from async_cost.statistics.trials import trial_times, trial_values
@@ -271,9 +271,32 @@ def test_the_sign_test_leaves_out_what_is_exactly_nothing():
     assert chances(frame([[0], [0], [0], [0]]), "value", ["variant"])["chance"].item() == 1
 
 
+def test_the_least_and_the_greatest_fifth_of_the_episodes_are_left_out():
+    """Of 0, 1, 2, 3, 100 the middle three: mean 2, standard deviation of 1, 1, 2, 3, 3 is 1, so the error is sqrt(4 / (3 * 2))."""
+    found = trimmed(pl.DataFrame({"of": "a", "value": [0.0, 3.0, 100.0, 1.0, 2.0]}), "value", ["of"]).row(0, named=True)
+    assert (found["mean"], found["error"], found["episodes"]) == pytest.approx((2.0, np.sqrt(4 / 6), 5))
+    same = trimmed(pl.DataFrame({"of": "a", "value": [1.0, 3.0, 5.0, 7.0]}), "value", ["of"]).row(0, named=True)
+    assert (same["mean"], same["error"]) == pytest.approx((4.0, np.sqrt(20 / 3 / 4)))
+
+
+@pytest.mark.parametrize("outliers", [0.0, 0.15])
+def test_busy_moments_do_not_cost_the_interval_its_coverage_nor_its_width(outliers):
+    """Runs of 24 episodes, in which some meet a moment that makes them differ six times as much."""
+    rng, runs = np.random.default_rng(8), 2000
+    values = rng.normal(size=(runs, 24)) * np.where(rng.random((runs, 24)) < outliers, 6.0, 1.0)
+    rows = pl.DataFrame({"of": np.repeat(np.arange(runs), 24), "value": values.ravel()})
+    found = trimmed(rows, "value", ["of"])
+    held = (found["mean"].abs() < quantile(24) * found["error"]).mean()
+    assert abs(held - 0.95) < 3 * np.sqrt(0.95 * 0.05 / runs), f"{held:.1%}"
+    half = (quantile(24) * found["error"]).median()
+    plain = np.median(2.07 * values.std(axis=1, ddof=1) / np.sqrt(24))
+    assert half < (0.65 if outliers else 1.12) * plain
+
+
 def test_quantiles_are_those_of_t_from_four_episodes_on():
     assert quantile(1) == quantile(3) == pytest.approx(1.959964)
-    assert quantile(4) == pytest.approx(3.182446) and quantile(5) == pytest.approx(2.776445)
+    # Of four none is left out, of five one at either end, which leaves two degrees of freedom.
+    assert quantile(4) == pytest.approx(3.182446) and quantile(5) == pytest.approx(4.302653)
 
 
 def test_a_made_up_run_of_processes_that_differ_is_known_as_well_as_they_agree(tmp_path):
@@ -283,8 +306,8 @@ def test_a_made_up_run_of_processes_that_differ_is_known_as_well_as_they_agree(t
         Measured.of(one, STUDY).compare("nonbox", BASELINE).select(pl.col("high") / pl.col("low") - 1).item()
         for one in (run, one)
     )
-    # The ratio of two keys that are off by 2 % each: 2.2 * 0.02 * sqrt(2 / 12), to either side.
-    assert width == pytest.approx(2 * 2.2 * 0.02 * np.sqrt(2 / 12), rel=0.6) and narrow < width / 4
+    # The ratio of two keys that are off by 2 % each: 2.4 * 0.02 * sqrt(2 / 12), to either side, and a little more for the trimming.
+    assert width == pytest.approx(2 * 2.5 * 0.02 * np.sqrt(2 / 12), rel=0.7) and narrow < width / 4
     row = Measured.of(run, STUDY).compare("nonbox", BASELINE).row(0, named=True)
     assert row["low"] < 3 < row["high"] and row["episodes"] == 12
     assert tuple(Measured.of(run, STUDY).trials.columns[:5]) == (*KEY, "round", "episode")

@@ -180,7 +180,9 @@ def test_every_claim_has_its_figure(effect):
 
 def test_a_suite_whose_control_fails_is_doubted_alone(runs):
     told = tell(ROOM, made(runs / "half", twins={"timer": 1.2}))
-    assert told.trusted and "**Nothing is concluded** from 1 of 10 groups of comparisons, `timer`, because" in told.trust
+    assert (
+        told.trusted and "**Nothing is concluded** from 1 of 10 groups of comparisons, `timer`, because" in told.trust
+    )
     assert "**Slower**" in told.text
 
 

@@ -245,7 +245,10 @@ def test_a_run_that_is_no_evidence_gives_numbers_without_verdicts(untrusted):
 
 def test_a_load_whose_control_fails_is_doubted_alone(runs):
     told = tell(ROOM, made(runs / "half", pools(twins={f"{LOW}, threads=9": 1.5})))
-    assert told.trusted and f"**Nothing is concluded** from 1 of 37 groups of comparisons, `{LOW}, threads=9`, because" in told.trust
+    assert (
+        told.trusted
+        and f"**Nothing is concluded** from 1 of 37 groups of comparisons, `{LOW}, threads=9`, because" in told.trust
+    )
     assert "4 without evidence" in told.answer
 
 

@@ -3,7 +3,9 @@
 A process has its own memory layout, and so its own speed, which more rounds in it do not average out. So within an episode (a process) the
 value is the median over its rounds, and over episodes the mean of these medians, with a t interval: that of the random-effects model of a
 balanced one-way layout, which holds the variance within processes and between them (Kalibera and Jones 2013; Searle, Casella, McCulloch,
-Variance Components, 1992, chapter 3).
+Variance Components, 1992, chapter 3). A process that met a busy moment is far off, so the mean is trimmed: without the least and the greatest
+fifth of the episodes, with the standard error that goes with that (Tukey and McLaughlin 1963). Of normal values such an interval is 8 % wider than
+the untrimmed one; when one process in seven differs six times as much as the others, it is half as wide.
 
 With fewer than `LEAST_EPISODES` it is the median over all rounds, bounded by order statistics. How many of n values lie below their true
 median is binomial, whatever their distribution. So two of the sorted values, by their ranks alone, hold the median with a known
@@ -26,6 +28,8 @@ Number = TypeVar("Number", float, pl.Expr)
 CONFIDENCE = 0.95
 #: Episodes from which on their spread is used. Of three, the quantile of t is above 4 and their standard deviation hardly known.
 LEAST_EPISODES = 4
+#: Share of the episodes that is left out at either end.
+TRIM = 0.2
 
 
 @lru_cache(maxsize=256)
@@ -41,9 +45,29 @@ def ranks(rounds: int, confidence: float = CONFIDENCE) -> tuple[int, int]:
 
 @lru_cache(maxsize=256)
 def quantile(episodes: int, confidence: float = CONFIDENCE) -> float:
-    """Half the width of an interval over `episodes`, in standard errors: of t with one degree of freedom less, or normal for order statistics."""
+    """Half the width of an interval over `episodes`, in standard errors: of t with their degrees of freedom, or normal for order statistics."""
     share = (1 + confidence) / 2
-    return float(stats.t.ppf(share, episodes - 1) if episodes >= LEAST_EPISODES else stats.norm.ppf(share))
+    return float(stats.t.ppf(share, freedom(episodes)) if episodes >= LEAST_EPISODES else stats.norm.ppf(share))
+
+
+def freedom(episodes: int) -> int:
+    """Degrees of freedom of the standard error over so many episodes: one less than are left when the ends are trimmed."""
+    return episodes - 2 * int(TRIM * episodes) - 1
+
+
+def trimmed(within: pl.DataFrame, value: str, by: Sequence[str]) -> pl.DataFrame:
+    """The trimmed mean of `value` over the rows of each group: by..., mean, error (its standard error), episodes (rows).
+
+    The error is that of the values whose ends were moved to the first and last that are left (Winsorized).
+    """
+    values, number, cut = pl.col(value), pl.len().cast(pl.Int64), (TRIM * pl.len()).floor().cast(pl.Int64)
+    order = values.sort()
+    ends = order.get(cut), order.get(number - 1 - cut)
+    left = number - 2 * cut
+    spread = values.clip(*ends).std() * ((number - 1) / (left * (left - 1))).sqrt()
+    return within.group_by(by).agg(
+        order.slice(cut, left).mean().alias("mean"), spread.alias("error"), number.alias("episodes")
+    )
 
 
 def after_looks(looks: int, confidence: float = CONFIDENCE) -> float:
@@ -65,12 +89,7 @@ def estimates(frame: pl.DataFrame, value: str = "ratio", by: Sequence[str] = KEY
     together with 95 %. No rows give no estimates; less than two rounds raise ValueError.
     """
     looks = pl.col("looks").first() if "looks" in frame.columns else pl.lit(1).first()
-    within = frame.group_by(*by, "episode").agg(pl.col(value).median())
-    over = within.group_by(by).agg(
-        pl.col(value).mean().alias("mean"),
-        (pl.col(value).std() / pl.len().sqrt()).alias("error"),
-        pl.len().cast(pl.Int64).alias("episodes"),
-    )
+    over = trimmed(frame.group_by(*by, "episode").agg(pl.col(value).median()), value, by)
     found = medians(frame, value, by).join(over, on=by).join(frame.group_by(by).agg(looks=looks), on=by)
     known = [quantile(episodes, after_looks(looks)) for episodes, looks in found.select("episodes", "looks").rows()]
     found = found.with_columns(quantile=pl.Series(known, dtype=pl.Float64))
@@ -118,22 +137,17 @@ def chances(frame: pl.DataFrame, value: str, by: Sequence[str] = KEY) -> pl.Data
     The tests that go with the intervals of `estimates`: of t over episodes; with too few of them the exact sign test over rounds, in which
     a value of exactly 0 counts for neither side.
     """
-    within = frame.group_by(*by, "episode").agg(
-        pl.col(value).median(), above=(pl.col(value) > 0).sum(), below=(pl.col(value) < 0).sum()
-    )
-    over = within.group_by(by).agg(
-        pl.col(value).mean().alias("mean"),
-        (pl.col(value).std() / pl.len().sqrt()).alias("error"),
-        pl.len().alias("episodes"),
-        pl.col("above", "below").sum(),
-    )
+    over = trimmed(frame.group_by(*by, "episode").agg(pl.col(value).median()), value, by)
+    signs = frame.group_by(by).agg(above=(pl.col(value) > 0).sum(), below=(pl.col(value) < 0).sum())
+    over = over.join(signs, on=by)
     mean, error, episodes, above, below = (
         over[name].cast(pl.Float64).fill_null(0.0).to_numpy()
         for name in ("mean", "error", "episodes", "above", "below")
     )
     with np.errstate(divide="ignore", invalid="ignore"):
         far = np.where((mean == 0) & (error == 0), 0.0, np.abs(mean) / error)
-    of_t = 2 * stats.t.sf(far, np.maximum(episodes - 1, 1))
+    free = [max(freedom(int(number)), 1) for number in episodes]
+    of_t = 2 * stats.t.sf(far, free)
     of_signs = np.minimum(1.0, 2 * stats.binom.cdf(np.minimum(above, below), above + below, 0.5))
     chance = np.where(episodes >= LEAST_EPISODES, of_t, of_signs)
     return over.select(by).with_columns(chance=pl.Series(chance, dtype=pl.Float64)).sort(*by)

@@ -25,7 +25,7 @@ import polars as pl
 
 from async_cost import words
 from async_cost.runs.comparisons import BASE_KEY, KEY
-from async_cost.statistics.interval import CONFIDENCE, LEAST_EPISODES, enough, widened
+from async_cost.statistics.interval import CONFIDENCE, LEAST_EPISODES, enough, freedom, widened
 
 #: Half the width of the region of practical equivalence around 1, unless a group of comparisons declares another.
 EQUIVALENCE = 0.01
@@ -109,7 +109,7 @@ def _biases(comparisons: pl.DataFrame) -> pl.DataFrame:
     that their intervals know of (nu degrees of freedom of t, whose square has that mean); what is above it is the variance in common.
     """
     episodes, several = pl.col("episodes"), pl.col("episodes") >= LEAST_EPISODES
-    free = episodes - 1
+    free = episodes.map_elements(freedom, pl.Int64)
     controls = comparisons.filter("control", ~misses_its_twin(), pl.col("high") > pl.col("low")).with_columns(
         error=(pl.col("high") / pl.col("low")).log() / 2 / pl.col("quantile"),
         expected=pl.when(several & (free > 2)).then(free / (free - 2)).otherwise(1.0),

@@ -1967,8 +1967,13 @@ fn comparisons(rows: &[Row]) -> Vec<(Key, Key, String)> {
 #[inline]
 pub fn study() -> Study {
     let mut study = Study::new("runtimes").baseline(TOKIO);
-    study =
-        study.rounds(2, 24, 80).episodes(2, 8, 20).samples(1).isolated(LIMIT).resources().instructions(false);
+    study = study
+        .rounds(2, 24, 80)
+        .episodes(2, 12, 20)
+        .samples(1)
+        .isolated(LIMIT)
+        .resources()
+        .instructions(false);
     let rows = rows();
     for row in &rows {
         study = study.group(row.suite(), limit(row.suite()));
