@@ -33,6 +33,12 @@ def test_the_run_says_that_it_was_resumed(quick_run):
     assert sum(study.resumed for study in studies.values()) >= 1
 
 
+def test_every_study_was_measured_by_fresh_processes(quick_run):
+    """Which is also what fails when another version of the kernel no longer runs a cell's library again."""
+    studies = load_run(quick_run.run).info.studies
+    assert {name: len(study.episodes) >= 2 for name, study in studies.items()} == dict.fromkeys(MEASURED, True)
+
+
 def test_the_workflow_tells_steps_progress_and_where_the_page_is(quick_run):
     assert "left in all" in quick_run.output
     assert f"{quick_run.page.as_uri()}" in quick_run.output

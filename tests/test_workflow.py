@@ -55,6 +55,7 @@ def test_studies_are_chosen_by_name_and_measured_in_their_own_order():
     [
         (["measure", "--studies", "zero-cots"], f"no study 'zero-cots'; there is {', '.join(MEASURED)}"),
         (["report", "--studies", "zero-cost", "--run", "data/runs/x"], "leave one of them out"),
+        (["report", "--native", "--run", "data/runs/x"], "leave one of them out"),
     ],
 )
 def test_a_choice_that_makes_no_sense_is_refused_with_what_does(options, says):

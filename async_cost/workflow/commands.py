@@ -58,8 +58,10 @@ def main() -> int:
         if name == "compare":
             command.add_argument("runs", type=Path, nargs=2, metavar="RUN", help="folder of a run")
     arguments = parser.parse_args()
-    if getattr(arguments, "run", None) and getattr(arguments, "studies", None):
-        parser.error("--run renders what was measured, --studies chooses what to measure: leave one of them out")
+    if getattr(arguments, "run", None) and (getattr(arguments, "studies", None) or getattr(arguments, "native", False)):
+        parser.error(
+            "--run renders what was measured, --studies and --native say what to measure: leave one of them out"
+        )
     if missing := toolchain.missing_programs():
         print("Before this can work, please install:", *missing, sep="\n  - ", file=sys.stderr)
         return 2
