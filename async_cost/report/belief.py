@@ -7,6 +7,7 @@ import polars as pl
 from async_cost import words
 from async_cost.runs.run import Run
 from async_cost.statistics.disturbance import steal_share
+from async_cost.statistics.interval import LEAST_EPISODES
 from async_cost.statistics.measured import Measured
 
 #: Share of the machine's time taken by other guests from which on it is worth a remark.
@@ -36,6 +37,11 @@ def remarks(run: Run, study: str) -> list[str]:
     """What the records say about disturbances, failures and gaps, as sentences."""
     details, machine = run.study(study), run.info.machine
     found = []
+    if len(details.episodes) < LEAST_EPISODES:
+        number = words.counted(len(details.episodes), "process", "processes")
+        found.append(
+            f"It was measured by {number}, so its intervals hold nothing of what differs from process to process."
+        )
     if (share := steal_share(run, study)) is not None and share >= STEAL_SHARE:
         found.append(f"Other guests of the host took {words.percent(share)} of the processor time (steal).")
     if details.load_before and machine.logical_cores and details.load_before[0] / machine.logical_cores > BUSY_LOAD:
