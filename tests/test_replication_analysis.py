@@ -121,12 +121,12 @@ def test_the_notebook_keeps_the_house_rules():
 # -- cards ---------------------------------------------------------------------------------------------------
 
 
-def test_cards_hold_every_claim_the_surprising_ones_first(effect_run):
+def test_cards_hold_every_claim_the_decided_and_surprising_ones_first(effect_run):
     found = outcomes(load_run(effect_run))
     html = claim_cards.cards(found)
     assert sorted(re.findall(r'id="claim-(\w+)"', html)) == sorted(claim.id for claim in CLAIMS)
     verdicts = re.findall(r'class="claim (\S+) of-zero-cost', html)
-    order = ["contradicted", "undecided", "replicated", "not-measured"]
+    order = ["contradicted", "replicated", "undecided", "not-measured"]
     assert verdicts == sorted(verdicts, key=order.index) and len(set(verdicts)) > 2
 
 

@@ -37,8 +37,8 @@ class Verdict(StrEnum):
     NOT_MEASURED = "not measured"
 
 
-#: The words in the order in which a page shows them: surprises first.
-VERDICTS = (Verdict.CONTRADICTED, Verdict.UNDECIDED, Verdict.REPLICATED, Verdict.NOT_MEASURED)
+#: The words in the order in which a page shows them: what is decided first, surprises before all.
+VERDICTS = (Verdict.CONTRADICTED, Verdict.REPLICATED, Verdict.UNDECIDED, Verdict.NOT_MEASURED)
 
 
 def region(claim: Claim, base: float = 0.0, nothing: float = EQUIVALENCE) -> tuple[float, float]:
@@ -201,7 +201,7 @@ def tally(found: Iterable[Outcome]) -> dict[Verdict, int]:
 
 
 def told_tally(counts: Mapping[Verdict, int]) -> str:
-    """How often each word was given: `3 contradicted, 1 undecided and 9 replicated`."""
+    """How often each word was given: `3 contradicted, 9 replicated and 1 undecided`."""
     return words.listing(f"{counts[word]} {word}" for word in VERDICTS if counts[word])
 
 
