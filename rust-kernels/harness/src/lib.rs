@@ -28,6 +28,9 @@
 //!   stays where it is, so that an outer program can collect several studies and rename it. A measurement
 //!   that was interrupted there goes on at its first round that is not whole, in the order it would have had;
 //!   a complete one is not measured again.
+//! - `ASYNC_COST_EPISODE`: up to which round this process measures, after which it ends; `prepare` writes `<study>.episode.json`
+//!   instead, which tells an outer program how to start such a process. Without it the process starts them itself.
+//! - `ASYNC_COST_ONLY`: a file with the keys that such a process measures, as JSON: a list of bench, variant and parameter.
 //! - `ASYNC_COST_COMMAND`: noted in run.json as the command that made the run.
 //! - `ASYNC_COST_PROGRESS`: `json` prints progress as one JSON object a line, for a program; `measure::progress` says which.
 //!
@@ -39,12 +42,12 @@
 //!
 //! | layer | files |
 //! |---|---|
-//! | `base` | errors, keys, samples, profiles, proofs; `allocator` counts, `declared` is what layers hand to each other |
+//! | `base` | errors, keys, samples, profiles, proofs, limits; `allocator` counts, `declared` is what layers hand to each other |
 //! | `provenance` | what a run was made from: `machine`, `codegen`, `kernel`, `repository`; `gate` refuses other builds |
 //! | `trial` | one trial: `bencher`, `sampling`, `isolation`, `resources` |
 //! | `store` | the run: `run` (its folder), `info` (run.json), `timings`, `metrics` and `counts` (its tables), `table`, `rounds` (the order) |
 //! | `study` | `builder`, `checks` (what it amounts to), `running` (its variants) |
-//! | `measure` | `measurement`, `outcome` and `progress`; `counting` with `callgrind`; `criterion`; `program` |
+//! | `measure` | `measurement` with `episode`, `outcome` and `progress`; `counting` with `callgrind`; `criterion`; `program` |
 //!
 //! Read `study::builder`, `trial::bencher`, `measure::measurement` and `trial::sampling` first, then `store`.
 

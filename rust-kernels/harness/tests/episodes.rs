@@ -47,6 +47,9 @@ fn each_episode_is_a_process_of_its_own() {
     let study = study(&partial);
     assert_eq!((&study["state"], &study["resumed"]), (&"complete".into(), &0.into()));
     assert_eq!(study["kinds"][""], "one thread");
+    let ended =
+        study["episodes"].as_array().expect("a list").iter().all(|episode| episode["ended"].is_string());
+    assert!(ended, "every episode says when it ended");
     // A variant that gives up at the third trial of its process never comes to it.
     let calm = repository.partial("calm");
     let mut command = repository.fixture(&["measure", "6/3", "late"], Some(&calm));
@@ -120,6 +123,19 @@ fn a_later_episode_may_measure_some_keys_only_and_is_resumed_like_any_other() {
     assert_eq!(study(&some)["state"], "complete");
     // The common rounds are what they were.
     assert!(succeed(measure(&repository, &partial, "4/2", &[])).contains("measured already"));
+}
+
+#[test]
+fn a_kill_after_the_last_round_and_before_the_last_word_is_made_good() {
+    let repository = Repository::new();
+    let partial = repository.partial("last");
+    succeed(measure(&repository, &partial, "4/2", &[]));
+    let mut info = info(&partial);
+    info["studies"]["fixture"]["state"] = "measuring".into();
+    fs::write(partial.join("run.json"), info.to_string()).expect("a temporary file");
+    let output = measure(&repository, &partial, "4/2", &[("ASYNC_COST_EPISODE", "4")]);
+    assert_eq!(output.status.code(), Some(40));
+    assert_eq!(study(&partial)["state"], "complete");
 }
 
 #[test]

@@ -48,7 +48,7 @@ pub enum Error {
         /// What became of it and how to go on.
         reason: String,
     },
-    /// The notebook's kernel died while the measurement ran; complete rounds are kept.
+    /// What waits for the measurement, such as the notebook's kernel, died; complete rounds are kept.
     Abandoned,
     /// A file operation that failed.
     Io {
@@ -79,7 +79,7 @@ impl fmt::Display for Error {
             Error::Resume { file, reason } => write!(f, "cannot resume from {file}: {reason}"),
             Error::Variant { key, message } => write!(f, "{key} failed: {message}"),
             Error::Episode { study, reason } => write!(f, "an episode of {study} was not measured: {reason}"),
-            Error::Abandoned => f.write_str("the kernel died; measure again to go on at the next round"),
+            Error::Abandoned => f.write_str("what waits for this measurement, such as the kernel, has died; measure again to go on at the next round"),
             Error::Io { action, source } => write!(f, "could not {action}: {source}"),
         }
     }

@@ -180,8 +180,8 @@ impl Start {
                 Some(MEASURED) => return Ok(()),
                 Some(REFUSED) => return Err(lost("its process was refused; see above".to_owned())),
                 Some(0) => {
-                    let reason = "its process never came to measure: the cell, or program, that measures must not depend on \
-                                  variables of other cells, nor on what was typed in";
+                    let reason = "its process never came to measure: the cell panicked (see above), or it depends on variables of \
+                                  other cells; let it stand alone";
                     return Err(lost(reason.to_owned()));
                 }
                 _ => died = status.to_string(),
@@ -244,6 +244,7 @@ fn wait(mut child: Child) -> Result<std::process::ExitStatus, Error> {
         }
         let length = out.read(&mut buffer).map_err(Error::io("read", Path::new("the episode's output")))?;
         if length == 0 {
+            pass_on(&line);
             return ended(&mut child);
         }
         for byte in &buffer[..length] {

@@ -91,7 +91,7 @@ fn begin(study: &Study, settings: &Settings, profile: &Profile, run: &mut Run) -
     match run.info.studies.get_mut(study.name()) {
         Some(section) => {
             section.agrees_with(settings, profile)?;
-            if section.state == State::Complete {
+            if section.state == State::Complete && !episode::is_child() {
                 println!("{} is measured already, in {}", study.name(), run.relative_folder().display());
             }
             return Ok(());
@@ -156,7 +156,8 @@ impl Measurement<'_> {
         };
         let (mut times, mut metrics, first) = self.open(&plan)?;
         if first >= until {
-            return Ok(());
+            // A kill may have come between the last round and the word that all are there.
+            return self.complete(first);
         }
         let profile = self.profile;
         self.section().begin_episode(first, profile, only);
@@ -190,8 +191,14 @@ impl Measurement<'_> {
             times.append_round(&rows)?;
         }
         progress.finish(until);
+        self.section().end_episode();
+        self.complete(until)
+    }
+
+    /// Notes what is known when so many rounds are whole.
+    fn complete(&mut self, rounds: u32) -> Result<(), Error> {
         let section = self.section();
-        if until == section.rounds {
+        if rounds == section.rounds && section.state == State::Measuring {
             section.complete();
         }
         self.run.save()

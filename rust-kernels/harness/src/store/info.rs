@@ -80,6 +80,8 @@ pub(crate) struct StudyInfo {
 pub(crate) struct Episode {
     pub(crate) first_round: u32,
     started: String,
+    /// None as long as it measures, and where it was interrupted.
+    ended: Option<String>,
     /// The keys that it measured; null: all of them.
     pub(crate) only: Option<Keys>,
 }
@@ -280,12 +282,21 @@ impl StudyInfo {
     pub(crate) fn begin_episode(&mut self, first_round: u32, profile: &Profile, only: Option<Keys>) {
         let mut begins = profile.episode_ends();
         begins.insert(0, 0);
-        let fruitless = self.episodes.pop_if(|last| last.first_round >= first_round).is_some();
+        let known = self.episodes.len();
+        self.episodes.retain(|episode| episode.first_round < first_round);
+        let fruitless = self.episodes.len() < known;
         let planned = begins.contains(&first_round) || only.is_some();
         if fruitless || !planned {
             self.resumed += 1;
         }
-        self.episodes.push(Episode { first_round, started: Utc::now().text(), only });
+        self.episodes.push(Episode { first_round, started: Utc::now().text(), ended: None, only });
+    }
+
+    /// Notes that the last episode has measured all of its rounds.
+    pub(crate) fn end_episode(&mut self) {
+        if let Some(episode) = self.episodes.last_mut() {
+            episode.ended = Some(Utc::now().text());
+        }
     }
 
     pub(crate) fn fail(&mut self, key: &Key, error: String) {

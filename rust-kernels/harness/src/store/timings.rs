@@ -3,7 +3,7 @@
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
@@ -182,10 +182,25 @@ fn nanoseconds(elapsed: Duration) -> u64 {
     u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX)
 }
 
+/// How long the end of another process is waited for: one whose parent was killed ends after its trial.
+const PATIENCE: Duration = Duration::from_secs(5);
+
 /// Two processes that append to the same file would interleave their rows. The lock ends with the process,
 /// however it ends.
 fn lock(file: &File, path: &Path) -> Result<(), Error> {
-    match file.try_lock() {
+    let started = Instant::now();
+    loop {
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) if started.elapsed() < PATIENCE => {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            tried => return locked(tried, path),
+        }
+    }
+}
+
+fn locked(tried: Result<(), TryLockError>, path: &Path) -> Result<(), Error> {
+    match tried {
         Err(TryLockError::WouldBlock) => Err(Error::Resume {
             file: file::name(path),
             reason: "another process is measuring into it; wait for it or stop it".to_owned(),

@@ -219,7 +219,7 @@ impl Study {
     /// signal fails it, too. Pools and threads end with the process, so that no variant runs beside the leftovers of
     /// another.
     ///
-    /// A trial lasts six times as long as the profile says, because its process has to come into its stride first. Two rules follow. The measuring process starts no threads itself; whatever a proof has to start, it starts
+    /// A trial lasts six times as long as the profile says, because its process begins with memory that it has to copy. Two rules follow. The measuring process starts no threads itself; whatever a proof has to start, it starts
     /// within [`isolated`](crate::isolated()). And no trial sees what an earlier one has changed.
     pub fn isolated(mut self, limit: Duration) -> Self {
         self.isolated = Some(limit);
@@ -235,7 +235,8 @@ impl Study {
     }
 
     /// Whether callgrind counts instructions, which it does unless told otherwise. It counts those of the calling thread
-    /// and runs one thread at a time: say `false` for work that several threads do.
+    /// and runs one thread at a time: say `false` for work that several threads do. What is not counted is of the kind `many threads`
+    /// in run.json, as groups of one sample a trial are `long trials`: controls of one kind correct each other's comparisons.
     pub fn instructions(mut self, counted: bool) -> Self {
         self.instructions = counted;
         self

@@ -113,10 +113,11 @@ impl Study {
     /// each other, or a burst that is one long sample; so the controls of one kind say nothing about another.
     fn kind(&self, group: &str) -> &'static str {
         let long = |bench: &Bench| bench.group.name == group && bench.samples == 1;
-        match (self.benches.iter().any(long), self.instructions) {
-            (true, _) => "long trials",
-            (false, false) => "many threads",
-            (false, true) => "one thread",
+        match (self.benches.iter().any(long), self.instructions, self.is_isolated()) {
+            (true, ..) => "long trials",
+            (_, false, _) => "many threads",
+            (_, true, true) => "forked trials",
+            (_, true, false) => "one thread",
         }
     }
 
