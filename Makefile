@@ -19,7 +19,7 @@ help:
 	@echo "make compare A=data/runs/... B=data/runs/...   set two runs side by side"
 	@echo "make contribute RUN=data/runs/...   check a run, pack it, show what a pull request with it would say"
 	@echo "make comparisons  write data/comparisons.csv, what the studies declare that they compare"
-	@echo "make experiments  measure the measuring, for the page on trust: nine minutes, into data/experiments/"
+	@echo "make experiments  measure the measuring, for the page on trust: some twenty minutes, into data/experiments/"
 	@echo "make lab      open JupyterLab with both kernels"
 	@echo "make test     run all tests (Rust, Python, notebooks in quick profile)"
 	@echo "make format   format Rust and Python, bring notebooks and crates in step"

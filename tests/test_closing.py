@@ -104,7 +104,7 @@ def test_a_claim_says_it_about_its_own_region(tmp_path):
 
 
 def test_a_claim_on_what_is_refused_names_the_control(tmp_path):
-    run = load_run(make_run(tmp_path, controls={OFF: 1.1, ON: 1.1}, rounds=20, work=False))
+    run = load_run(make_run(tmp_path, controls={OFF: 1.1, ON: 1.0}, rounds=20, work=False))
     for one in replication.outcomes(run, [claim for claim in load_claims() if claim.study == "zero-cost"]):
         if one.published.verdict is replication.Verdict.UNDECIDED:
             assert "control manual (A/A)" in words.plain(one.published.reason) and one.published.closing is None

@@ -12,13 +12,13 @@ from async_cost.literature.claims import load_claims
 from async_cost.report.belief import belief
 from async_cost.runs.record import KINDS
 from async_cost.runs.run import load_run
-from async_cost.statistics.interval import estimates, quantile
+from async_cost.statistics.interval import after_looks, estimates, quantile
 from async_cost.statistics.judge import judged
 from async_cost.statistics.measured import Measured
 from async_cost.statistics.ratios import between, change
 from async_cost.testing.made_up_runs import OFF, ON, ZERO_COST, Study, make_run
 
-ONE, MANY, LONG = KINDS
+ONE, _, MANY, LONG = KINDS
 RNG_RUNS = 400
 
 
@@ -142,6 +142,18 @@ def test_a_bias_in_common_widens_every_interval_of_its_kind_and_no_other():
     assert (widths(found, control=True) == widths(before, control=True)).all(), "controls stay what was measured"
 
 
+def test_controls_that_are_all_off_correct_one_another_and_are_not_refused_one_by_one():
+    """Twins whose true errors are three standard errors: each is a miss by itself, and usual among the others of its kind."""
+    rng, betas, refused = np.random.default_rng(5), [], 0
+    for _ in range(20):
+        found = told(rows(list(rng.normal(0, np.hypot(3, 1), 20)), episodes=30))
+        betas.append(found["bias"][0] / 0.01)
+        refused += found["doubt"].null_count() < found.height
+    assert 2.6 < np.mean(betas) < 3.3 and refused <= 3
+    alone = told(rows([0.2, -0.4, 12.0, 0.1, 0.3], episodes=30))
+    assert alone["doubt"].is_not_null().sum() == 2, "one that is off alone is refused"
+
+
 def test_the_variance_is_that_of_dersimonian_and_laird_about_zero():
     """Errors of 2, 1 and -2 standard errors of 0.01 over 10 episodes, of which 6 are left: 9 - 3 * 5/3 over 3 / 0.0001."""
     found = told(rows([2.0, 1.0, -2.0]))
@@ -195,7 +207,7 @@ def test_controls_of_one_kind_speak_for_all_studies_of_the_run(tmp_path):
 
 
 def test_counts_are_never_refused(tmp_path):
-    run = load_run(make_run(tmp_path, controls={OFF: 1.1, ON: 1.1}, rounds=20, work=False))
+    run = load_run(make_run(tmp_path, controls={OFF: 1.1, ON: 1.0}, rounds=20, work=False))
     outcomes = replication.outcomes(run, [claim for claim in load_claims() if claim.study == "zero-cost"])
     words = {one.claim.quantity: set() for one in outcomes}
     for one in outcomes:
@@ -229,7 +241,9 @@ def test_a_page_says_and_uses_what_the_controls_add(tmp_path):
     shrunk = change(between(measured.trials, "nonbox", "manual"), ON, OFF)
     made, alone = measured.concluded(shrunk), estimates(shrunk.with_columns(pl.col("ratio").log()))
     bias = measured.declared["bias"][0]
-    half = np.hypot((alone["high"] - alone["low"]).item() / 2, quantile(20) * np.sqrt(2) * bias)
+    half = np.hypot((alone["high"] - alone["low"]).item() / 2 / quantile(20), np.sqrt(2) * bias) * quantile(
+        20, after_looks(2)
+    )
     assert bias > 0 and (made["high"] / made["low"]).log().item() == pytest.approx(2 * half)
     assert made["verdict"].to_list() == ["faster"]
     told, studies = belief(measured)

@@ -70,7 +70,8 @@ def test_a_run_from_before_there_were_episodes_is_one_and_of_no_kind_but_its_own
         del entry["change"], entry["unit"]
     (run / "run.json").write_text(json.dumps(document))
     loaded = load_run(run)
-    assert loaded.study(STUDY).episodes == (Episode(0, loaded.study(STUDY).started, None),)
+    details = loaded.study(STUDY)
+    assert details.episodes == (Episode(0, details.started, details.ended, None),)
     assert loaded.study(STUDY).kinds == {"": STUDY}
     assert loaded.time(STUDY)["episode"].unique().to_list() == [0]
     table = Measured.of(loaded, STUDY).declared
@@ -92,7 +93,7 @@ def test_version_3_says_kinds_and_episodes_and_no_other_does(tmp_path):
 
 
 def episode(first: int, started: str = "2026-01-01T00:00:00Z", only: object = None) -> dict:
-    return {"first_round": first, "started": started, "only": only}
+    return {"first_round": first, "started": started, "ended": None, "only": only}
 
 
 @pytest.mark.parametrize(
@@ -105,7 +106,7 @@ def episode(first: int, started: str = "2026-01-01T00:00:00Z", only: object = No
         ([episode(0, "yesterday")], "[0].started", "not a time in UTC"),
         ([episode(0), episode(4, only=[])], "[1].only", "measured no key"),
         ([episode(0), episode(4, only=[["nonbox", "nonbox"]])], "[1].only[0]", "of length 3"),
-        ([{"first_round": 0, "started": "2026-01-01T00:00:00Z"}], "[0].only", "missing"),
+        ([{"first_round": 0, "started": "2026-01-01T00:00:00Z", "ended": None}], "[0].only", "missing"),
     ],
 )
 def test_episodes_that_cannot_be_are_refused(tmp_path, episodes, place, problem):
@@ -120,7 +121,7 @@ def test_episodes_that_cannot_be_are_refused(tmp_path, episodes, place, problem)
     [
         ({}, "group '' has no kind"),
         ({"": KINDS[0], "threads": KINDS[1]}, "group 'threads' has a kind and no limit"),
-        ({"": "two threads"}, "is none of one thread, many threads, long trials"),
+        ({"": "two threads"}, "is none of one thread, forked trials, many threads, long trials"),
     ],
 )
 def test_kinds_that_cannot_be_are_refused(tmp_path, kinds, problem):
@@ -166,16 +167,18 @@ def test_a_study_lasted_as_long_as_its_episodes_whatever_ran_between_them(tmp_pa
     other = Study({NONBOX: 2e5, MANUAL: 1e5}, baseline=BASELINE)
     run = made(tmp_path, others={"zero-cost-sockets": other}, episodes=2)
     document = json.loads((run / "run.json").read_text())
-    starts = {STUDY: ("00:00", "05:00"), "zero-cost-sockets": ("01:00", "08:00")}
-    for study, minutes in starts.items():
+    spans = {STUDY: ("00:00", "01:00", "05:00", "08:00"), "zero-cost-sockets": ("01:00", "05:00", "08:00", "10:00")}
+    for study, minutes in spans.items():
         for place, minute in enumerate(minutes):
-            document["studies"][study]["episodes"][place]["started"] = f"2026-01-01T00:{minute}Z"
+            which = ("started", "ended")[place % 2]
+            document["studies"][study]["episodes"][place // 2][which] = f"2026-01-01T00:{minute}Z"
     (run / "run.json").write_text(json.dumps(document))
     loaded = load_run(run)
     assert loaded.seconds(STUDY) == 60 + 180 and loaded.seconds("zero-cost-sockets") == 240 + 120
     assert conditions(loaded)["seconds"].sum() == 600
-    edit(run, resumed=1)
-    assert load_run(run).seconds(STUDY) is None
+    document["studies"][STUDY]["episodes"][0]["ended"] = None
+    (run / "run.json").write_text(json.dumps(document))
+    assert load_run(run).seconds(STUDY) is None, "it was interrupted"
 
 
 @pytest.mark.parametrize("episodes", [None, 3], ids=["version 2", "version 3"])

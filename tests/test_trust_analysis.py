@@ -4,7 +4,7 @@ import re
 
 import polars as pl
 import pytest
-from test_measuring import record, sequential, trials
+from test_measuring import estimated, pairs, record, repeated, trials, twins
 from told import VERDICTS, Told, check_alts, check_form, read, tell
 
 from async_cost.experiments import measure as experiments
@@ -115,7 +115,7 @@ def test_order_and_course_are_quiet_in_an_honest_run(honest):
 
 
 def test_experiments_that_were_not_made_are_said_to_be_missing(honest):
-    assert honest.text.count("It was **not measured**; `make experiments` does that.") == 4
+    assert honest.text.count("It was **not measured**; `make experiments` does that.") == 6
 
 
 def test_experiments_of_another_machine_are_called_that(runs):
@@ -126,8 +126,8 @@ def test_experiments_of_another_machine_are_called_that(runs):
 def test_experiments_are_told_with_what_they_found(runs):
     debug = {"manual": 2.4, "nonbox": 2.0, "box": 2.0}
     parts = [
-        trials("precision", "reference", 0, rounds=200),
-        *(part for n in range(3) for part in (trials("precision", "interleaved", n), sequential(n, 1.25))),
+        repeated(),
+        *(part for n in range(3) for part in (twins("short trials", n), estimated("Criterion", n, 1.25))),
         *(trials("layout", f"order {n}", 0, factor={"box": 1.05} if n else None, seed=n) for n in range(2)),
         trials("kernel", "native", 0),
         trials("kernel", "notebook", 0, seed=1),
@@ -136,6 +136,8 @@ def test_experiments_are_told_with_what_they_found(runs):
     more = {
         "toolchain": {"rustc": "rustc <b>1</b>"},
         "git": None,
+        "comparisons": pairs().to_dicts(),
+        "skipped": {"tango-bench": "no network"},
         "codegen": {"kernel debug notebook": {"opt_level": "0"}},
     }
     folder = experiments.write(record(**more), pl.concat(parts), runs / "experiments")
@@ -144,9 +146,18 @@ def test_experiments_are_told_with_what_they_found(runs):
         patch.setenv("ASYNC_COST_EXPERIMENTS", str(folder))
         told = tell(ROOM, run)
     assert re.search(
-        r"In 3 readings of each kind, .*: typical error 20 % against 0\.\d+ %, \d+ times as much", told.text
+        r"- `zero-cost`, 20 runs: from one to another identical code departs by 0\.\d+ % .* of 570 cases .*: \*\*they hold\*\*.*; dealt out, in \d+\.\d % ",
+        told.text,
     )
-    assert "The goal of at most a fifth is **met**." in told.text
+    assert re.search(
+        r"`zero-cost`, limit 1 %, 40 cases of each effect: .* 5 % more time is found in 100 % of cases; 20 %", told.text
+    )
+    assert "the judge is wrong in 0 % of the cases of `zero-cost`" in told.text
+    assert re.search(
+        r"Criterion, one after the other: off by 25 % in the middle, .* \d+ times as much as with short trials",
+        told.text,
+    )
+    assert "tango-bench was left out. The last attempt said: no network" in told.text
     assert "Of 2 ratios in the notebook, none is shown to differ from the native one." in told.text
     assert re.search(r"In the debug build, `manual` takes 2\.\d+ times as long as natively\.", told.text)
     assert "Of 2 ratios in the debug build, two are shown to differ" in told.text

@@ -7,7 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from async_cost.workflow.episodes import Start, done_file, measure, start_file
+from async_cost.workflow.episodes import (
+    Start,
+    done_file,
+    further_file,
+    measure,
+    measure_further,
+    seal,
+    sealed,
+    start_file,
+)
 from async_cost.workflow.steps import Progress, Seen, StepFailed
 
 #: Stands for a study's program: notes that it was called and with what, and ends as the file `ends` beside it says, one status a line.
@@ -30,7 +39,7 @@ def partial(tmp_path):
         (tmp_path / study).mkdir()
         (tmp_path / study / "ends").write_text("")
         told = {"program": sys.executable, "arguments": [str(tmp_path / "program.py"), str(tmp_path / study)]}
-        told |= {"library": None, "until": until, "measured": 40, "refused": 1}
+        told |= {"library": None, "until": until, "done_status": 40, "refused_status": 1}
         start_file(tmp_path, study).write_text(json.dumps(told))
     return tmp_path
 
@@ -70,7 +79,7 @@ def test_two_deaths_end_it_and_what_was_measured_is_not_measured_again(partial):
     assert calls(partial, "a") == ["2", "4", "4", "4"] and calls(partial, "b") == ["1", "2", "3"]
 
 
-@pytest.mark.parametrize(("status", "says"), [("1", "exited with 1"), ("0", "never came to measure")])
+@pytest.mark.parametrize(("status", "says"), [("1", "exited with 1"), ("0", "let it stand alone")])
 def test_a_process_that_would_be_refused_again_is_not_started_again(partial, status, says):
     (partial / "a" / "ends").write_text(status)
     with pytest.raises(StepFailed, match=says):
@@ -95,3 +104,27 @@ def test_a_study_whose_program_is_gone_has_to_be_prepared_again(partial):
     assert Start.read(partial, "a") is None
     start_file(partial, "a").write_text(json.dumps(told | {"program": "/nowhere/program"}))
     assert Start.read(partial, "a") is None
+
+
+def test_another_build_in_the_same_place_is_not_measured_on(partial):
+    library = partial / "measures-a.so"
+    library.write_bytes(b"code")
+    told = json.loads(start_file(partial, "a").read_text())
+    start_file(partial, "a").write_text(json.dumps(told | {"library": {"path": str(library), "entry": "e"}}))
+    assert not sealed(partial, "a"), "nothing says what it was"
+    seal(partial, "a")
+    assert sealed(partial, "a")
+    library.write_bytes(b"other")
+    assert not sealed(partial, "a") and Start.read(partial, "a") is None
+    with pytest.raises(StepFailed, match="built again meanwhile"):
+        run(partial)
+
+
+def test_further_episodes_measure_the_chosen_keys_and_what_is_torn_is_measured_again(partial):
+    keys = [["x", "v", "p"]]
+    chosen = {"a": {"only": keys, "until": [6, 8], "seconds": 4.0}}
+    further_file(partial).write_text(json.dumps(chosen))
+    done_file(partial).write_text("[{")
+    measure_further(partial, {}, Progress(lambda seen: None, partial / "log", partial))
+    assert calls(partial, "a") == ["6", "8"] and done(partial) == [("a", 6), ("a", 8)]
+    assert json.loads((partial / "a.only.json").read_text()) == keys

@@ -1,14 +1,14 @@
-"""Measure the measuring: what the kernel costs, what rounds are worth, what the linker's order does.
+"""Measure the measuring: whether another run says the same, what interleaved rounds are worth, what the kernel and the linker's order do.
 
-    python -m async_cost.experiments.measure            some nine minutes on a quiet machine, into data/experiments/<machine>/<utc-time>/
+    python -m async_cost.experiments.measure            some twenty minutes on a quiet machine, into data/experiments/<machine>/<utc-time>/
     python -m async_cost.experiments.measure --tiny     the same with hardly any samples, to see that it works
 
-Three experiments, all on zero-cost and all with the harness that measures the studies:
+Four experiments:
 
-- precision: five variants as Criterion measures them one after the other, and in interleaved rounds, with the same time for both, several
-  times in turn. A long reference is measured before, between and after.
-- layout: the same object code, its functions put in another order by the linker each time.
-- kernel: the whole study natively, from the notebook, and from a notebook without the settings of its first cell.
+- repeats: complete runs of a few keys of two studies, made as the workflow makes them, many times in turn.
+- identical: one function beside itself, for the same time each by interleaved rounds, by Criterion and by tango-bench, many times in turn.
+- layout: the same object code of zero-cost, its functions put in another order by the linker each time.
+- kernel: the whole of zero-cost natively, from the notebook, and from a notebook without the settings of its first cell.
 
 The result is one table of trials and a record of its origin (data/README.md describes both); it appears by one rename. `async_cost.experiments.results`
 reads it. What a machine cannot do (no kernel, another linker) is left out, and the record says why.
@@ -34,21 +34,37 @@ import msgspec
 import nbformat
 import polars as pl
 
-from async_cost.experiments.results import COLUMNS, FOLDER
+from async_cost.experiments.results import COLUMNS, FOLDER, PAIRS, SCHEMA_VERSIONS
+from async_cost.runs.comparisons import BASE_KEY, KEY, declared
 from async_cost.runs.reader import read_table
-from async_cost.runs.record import Codegen, read_record
+from async_cost.runs.record import Codegen, StudyInfo, read_record
 from async_cost.runs.schemas import TimeRows
 from async_cost.statistics.trials import trial_times
-from async_cost.workflow import toolchain
-from async_cost.workflow.steps import CARGO_ENV
+from async_cost.words import CONTROL
+from async_cost.workflow import episodes, toolchain
+from async_cost.workflow.steps import CARGO_ENV, Progress, StepFailed
 from async_cost.workflow.toolchain import ROOT
 
 STUDY = "zero-cost"
 NOTEBOOK = ROOT / "notebooks" / STUDY / "measure.ipynb"
+TANGO = ROOT / "rust-kernels" / "tango" / "Cargo.toml"
+#: What is run again and again: a loop beside itself, a better one and async; two thread pools and the original of one of them.
+REPEATED = {
+    STUDY: [
+        (name.removesuffix(CONTROL), name, "syscalls=off")
+        for name in ("manual", f"manual{CONTROL}", "nonbox", "manual (best)", "box")
+    ],
+    "thread-pools": [
+        ("jobs/external", name, "threads=2 work=0") for name in ("CBWP", f"CBWP{CONTROL}", "executors CBWP", "CBCP")
+    ],
+}
+#: The function that is measured beside itself, and the key of both.
+TWIN = "manual"
+TWIN_KEYS = {"bench": TWIN, "parameter": "syscalls=off"}
+#: Trials of interleaved rounds beside each other: microseconds of warm-up and of samples, and samples. The first is that of the standard profile.
+TRIALS = {"short trials": (300, 1_000, 2), "long trials": (2_000, 6_000, 10)}
 #: What a sequential reading prints for each variant.
 ESTIMATE = re.compile(r"^(?P<variant>[^\t\n]+)\t(?P<ns>[\d.]+)$", re.MULTILINE)
-#: Milliseconds that a trial takes with its warm-up in the standard profile: as the harness plans them.
-TRIAL_MS = 9
 #: Facts of run.json that hold for all experiments of one machine.
 SHARED = ("machine", "toolchain", "git", "crates")
 
@@ -57,27 +73,36 @@ SHARED = ("machine", "toolchain", "git", "crates")
 class Sizes:
     """How much is measured."""
 
-    #: Milliseconds for each variant, warm-up and measurement, of one sequential reading.
-    warm_up_ms: int = 500
-    time_ms: int = 1500
-    #: Readings of each kind.
-    repeats: int = 6
-    #: How many times as long as one interleaved reading each of the three references is.
-    reference: int = 2
-    #: Orders of linking, and how often each of them is measured.
+    #: Complete runs of each study, in the profile of this name.
+    runs: int = 20
+    profile: str = "standard"
+    #: Readings of each kind of identical code, and the milliseconds of each.
+    windows: int = 64
+    window_ms: int = 1000
+    #: Orders of linking, and how often each of them is measured, by a process with so many rounds each time.
     layouts: int = 5
-    passes: int = 2
-    #: Rounds of one pass over a layout, and of the whole study in each way of compiling it.
-    layout_rounds: int = 90
-    kernel_rounds: int = 60
+    passes: int = 8
+    layout_rounds: int = 100
+    #: Rounds and processes of the whole study in each way of compiling it.
+    kernel_rounds: int = 160
+    kernel_episodes: int = 8
 
-    @property
-    def rounds(self) -> int:
-        """Rounds that take as long as a sequential reading."""
-        return max(2, (self.warm_up_ms + self.time_ms) // TRIAL_MS)
+    def rounds(self, warm_up_us: int, trial_us: int) -> int:
+        """Rounds of two variants that take as long as a window. A warm-up, which doubles its iterations, lasts half as long again on average."""
+        return max(2, round(1000 * self.window_ms / 2 / (1.5 * warm_up_us + trial_us)))
 
 
-TINY = Sizes(warm_up_ms=10, time_ms=40, repeats=2, reference=1, layouts=2, passes=1, layout_rounds=3, kernel_rounds=2)
+TINY = Sizes(
+    runs=3,
+    profile="quick",
+    windows=2,
+    window_ms=40,
+    layouts=2,
+    passes=1,
+    layout_rounds=3,
+    kernel_rounds=2,
+    kernel_episodes=2,
+)
 
 
 class Unable(Exception):
@@ -92,24 +117,39 @@ class Table:
         self.facts: dict[str, object] = {}
         #: How each setting was compiled, by `<experiment> <setting>`.
         self.codegen: dict[str, Codegen] = {}
+        #: What is compared in the runs of each study, as rows of `PAIRS`.
+        self.pairs: dict[str, pl.DataFrame] = {}
+        #: What cannot be measured here, with the reason.
+        self.skipped: dict[str, str] = {}
 
-    def add_run(self, experiment: str, setting: str, repeat: int, folder: Path) -> None:
+    def add_run(self, experiment: str, setting: str, repeat: int, folder: Path, study: str = STUDY) -> None:
         """The trials of a run that the harness wrote into `folder`."""
         info = read_record(folder / "run.json")
         self.facts = {name: getattr(info, name) for name in SHARED}
         self.codegen[f"{experiment} {setting}"] = info.codegen
-        trials = trial_times(read_table(folder / f"{STUDY}.time.csv", TimeRows, STUDY))
-        self._add(experiment, setting, repeat, trials)
+        details = info.studies[study]
+        time = read_table(folder / f"{study}.time.csv", TimeRows, study)
+        firsts = pl.Series([episode.first_round for episode in details.episodes], dtype=pl.UInt32)
+        # Of two episodes that begin with one round the later measured it.
+        time = time.with_columns(episode=firsts.search_sorted(time["round"], side="right") - 1)
+        self._add(experiment, setting, repeat, trial_times(time))
+        if experiment == "repeats":
+            self.pairs[study] = _pairs(study, details, info.schema_version, time.select(KEY).unique())
 
     def add_estimates(self, experiment: str, setting: str, repeat: int, printed: str) -> None:
         """What a sequential reading printed: one estimate for each variant, of no round."""
-        found = [(line["variant"], float(line["ns"])) for line in ESTIMATE.finditer(printed)]
+        found = {line["variant"]: float(line["ns"]) for line in ESTIMATE.finditer(printed)}
         if not found:
             raise Unable(f"no estimate in what was printed: {printed[-300:]!r}")
-        names, times = zip(*found, strict=True)
-        frame = pl.DataFrame({"bench": names, "variant": names, "ns": times})
-        frame = frame.with_columns(parameter=pl.lit("syscalls=off"), round=pl.lit(None, pl.Int64))
+        frame = pl.DataFrame({"variant": list(found), "ns": list(found.values())})
+        known = {name: pl.lit(text) for name, text in TWIN_KEYS.items()}
+        frame = frame.with_columns(**known, round=pl.lit(None, pl.Int64), episode=pl.lit(None, pl.Int64))
         self._add(experiment, setting, repeat, frame)
+
+    def skip(self, name: str, error: Exception, say: Callable[[str], None]) -> None:
+        """Leaves something out, and says why."""
+        self.skipped[name] = public(str(error))
+        say(f"{name} is left out: {error}")
 
     def _add(self, experiment: str, setting: str, repeat: int, trials: pl.DataFrame) -> None:
         origin = {"experiment": pl.lit(experiment), "setting": pl.lit(setting), "repeat": pl.lit(repeat)}
@@ -118,9 +158,15 @@ class Table:
         )
 
 
+def _pairs(study: str, details: StudyInfo, version: int, keys: pl.DataFrame) -> pl.DataFrame:
+    """What a run compares of `keys`: rows of `PAIRS`."""
+    pairs = declared(study, details, version, keys).join(keys, on=KEY, how="semi")
+    return pairs.join(keys, left_on=BASE_KEY, right_on=KEY, how="semi").with_columns(study=pl.lit(study)).select(*PAIRS)
+
+
 def measure(sizes: Sizes, only: tuple[str, ...], say: Callable[[str], None] = print) -> Path:
     """Makes the experiments and returns the folder of their results."""
-    table, started, load, skipped = Table(), _now(), os.getloadavg(), {}
+    table, started, load = Table(), _now(), os.getloadavg()
     # Inside the repository, because a kernel's harness looks for the root above its own folder.
     (ROOT / "target").mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=ROOT / "target", prefix="experiments-") as scratch:
@@ -129,19 +175,19 @@ def measure(sizes: Sizes, only: tuple[str, ...], say: Callable[[str], None] = pr
             try:
                 EXPERIMENTS[name](table, sizes, Path(scratch), say)
             except Unable as error:
-                skipped[name] = public(str(error))
-                say(f"{name} is left out: {error}")
+                table.skip(name, error, say)
     if not table.parts:
         raise SystemExit("nothing could be measured")
     record = {
-        "schema_version": 1,
+        "schema_version": SCHEMA_VERSIONS[-1],
         "command": "python -m async_cost.experiments.measure",
         "started": started,
         "ended": _now(),
         "load_before": list(load),
         "sizes": asdict(sizes),
         "tiny": sizes == TINY,
-        "skipped": skipped,
+        "skipped": table.skipped,
+        "comparisons": [row for pairs in table.pairs.values() for row in pairs.to_dicts()],
         "codegen": table.codegen,
         **table.facts,
     }
@@ -159,7 +205,7 @@ def write(record: dict, trials: pl.DataFrame, root: Path) -> Path:
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".") as hidden:
         buffer = io.BytesIO()
-        trials.write_csv(buffer, float_precision=1)
+        trials.write_csv(buffer, float_precision=3)
         folder = Path(hidden) / "whole"
         folder.mkdir()
         (folder / "trials.csv.gz").write_bytes(gzip.compress(buffer.getvalue(), mtime=0))
@@ -171,24 +217,53 @@ def write(record: dict, trials: pl.DataFrame, root: Path) -> Path:
 # -- the experiments -----------------------------------------------------------------------------------------
 
 
-def _precision(table: Table, sizes: Sizes, scratch: Path, say: Callable[[str], None]) -> None:
-    """Both readings in turn, so that they meet the same weather; the reference around them."""
-    program = _build(scratch / "precision")
-    middle = sizes.repeats // 2
+def _repeats(table: Table, sizes: Sizes, scratch: Path, say: Callable[[str], None]) -> None:
+    """The runs of the studies in turn, so that those of one are spread over the whole time."""
+    programs = {}
+    for study in REPEATED:
+        say(f"  compiling {study}")
+        programs[study] = _build(scratch / f"measure-{study}", crate=study, bench="measure")
+    for number in range(sizes.runs):
+        say(f"  runs {number + 1} of {sizes.runs}")
+        for study, program in programs.items():
+            with _partial() as folder:
+                _complete_run(study, program, sizes.profile, folder)
+                table.add_run("repeats", study, number, folder, study)
 
-    def reference(repeat: int) -> None:
-        say(f"  reference {repeat + 1} of 3")
-        _interleaved(table, "precision", "reference", repeat, program, sizes.reference * sizes.rounds)
 
-    reference(0)
-    for repeat in range(sizes.repeats):
-        if repeat == middle:
-            reference(1)
-        say(f"  readings {repeat + 1} of {sizes.repeats}")
-        printed = _run([program, "sequential", str(sizes.warm_up_ms), str(sizes.time_ms)])
-        table.add_estimates("precision", "sequential", repeat, printed)
-        _interleaved(table, "precision", "interleaved", repeat, program, sizes.rounds)
-    reference(2)
+def _complete_run(study: str, program: Path, profile: str, folder: Path) -> None:
+    """What the workflow does for a run, with the keys of `REPEATED` only: prepare, then every episode of the profile."""
+    only = folder / "only.json"
+    only.write_text(json.dumps(REPEATED[study]), encoding="utf-8")
+    env = {"ASYNC_COST_PARTIAL": str(folder), "ASYNC_COST_PROFILE": profile, "ASYNC_COST_ONLY": str(only)}
+    _run([program], ASYNC_COST_EPISODE="prepare", **env)
+    start = episodes.Start.read(folder, study)
+    progress = Progress(lambda seen: None, folder / "episodes.log", ROOT)
+    try:
+        for until in start.until:
+            start.run(study, until, env, progress)
+    except StepFailed as error:
+        raise Unable(str(error)) from error
+
+
+def _identical(table: Table, sizes: Sizes, scratch: Path, say: Callable[[str], None]) -> None:
+    """One reading by each method in turn, so that all meet the same weather, and that many times."""
+    program, tango = _build(scratch / "identical"), None
+    try:
+        tango = _build_tango()
+    except Unable as error:
+        table.skip("tango-bench", error, say)
+    # Criterion divides its time by itself; a quarter of it for the warm-up is somewhat less than its default.
+    warm_up = sizes.window_ms // 8
+    for number in range(sizes.windows):
+        say(f"  readings {number + 1} of {sizes.windows}")
+        for setting, (warm_up_us, trial_us, samples) in TRIALS.items():
+            rounds = sizes.rounds(warm_up_us, trial_us)
+            _rounds(table, "identical", setting, number, [program, "twins", rounds, warm_up_us, trial_us, samples])
+        printed = _run([program, "sequential", warm_up, sizes.window_ms // 2 - warm_up])
+        table.add_estimates("identical", "Criterion", number, printed)
+        if tango:
+            table.add_estimates("identical", "tango-bench", number, _run_tango(tango, sizes.window_ms / 1000))
 
 
 def _layout(table: Table, sizes: Sizes, scratch: Path, say: Callable[[str], None]) -> None:
@@ -204,16 +279,14 @@ def _layout(table: Table, sizes: Sizes, scratch: Path, say: Callable[[str], None
     for number in range(sizes.passes):
         say(f"  pass {number + 1} of {sizes.passes}")
         for order, program in enumerate(orders):
-            _interleaved(table, "layout", f"order {order}", number, program, sizes.layout_rounds)
+            _rounds(table, "layout", f"order {order}", number, [program, "interleaved", sizes.layout_rounds])
 
 
 def _kernel(table: Table, sizes: Sizes, scratch: Path, say: Callable[[str], None]) -> None:
     """The same study, compiled in three ways."""
     program = _build(scratch / "native")
     say("  native")
-    with _partial() as folder:
-        _run([program, "whole", str(sizes.kernel_rounds)], ASYNC_COST_PARTIAL=str(folder))
-        table.add_run("kernel", "native", 0, folder)
+    _rounds(table, "kernel", "native", 0, [program, "whole", sizes.kernel_rounds, sizes.kernel_episodes])
     if not toolchain.KERNEL.exists():
         raise Unable("there is no Rust kernel: `make setup` installs it")
     for setting, like_bench in (("notebook", True), ("debug notebook", False)):
@@ -221,24 +294,25 @@ def _kernel(table: Table, sizes: Sizes, scratch: Path, say: Callable[[str], None
         # The folder's name is that of the kernel's build folder: the real notebook's serves both its own copy and itself.
         room = scratch / (STUDY if like_bench else f"{STUDY}-debug")
         room.mkdir()
-        nbformat.write(notebook(sizes.kernel_rounds, like_bench), room / "measure.ipynb")
+        nbformat.write(notebook(sizes.kernel_rounds, sizes.kernel_episodes, like_bench), room / "measure.ipynb")
         command = [sys.executable, "-m", "async_cost.workflow.execute", room / "measure.ipynb", room / "executed.ipynb"]
         with _partial() as folder:
             _run(command, ASYNC_COST_PARTIAL=str(folder), **toolchain.ENV)
             table.add_run("kernel", setting, 0, folder)
 
 
-EXPERIMENTS = {"precision": _precision, "layout": _layout, "kernel": _kernel}
+EXPERIMENTS = {"repeats": _repeats, "identical": _identical, "layout": _layout, "kernel": _kernel}
 
 
-def notebook(rounds: int, like_bench: bool) -> nbformat.NotebookNode:
-    """The measuring notebook with this many rounds of the profile `test`, which may be measured whatever the build.
+def notebook(rounds: int, processes: int, like_bench: bool) -> nbformat.NotebookNode:
+    """The measuring notebook with this many rounds, in so many processes, of the profile `test`, which may be measured whatever the build.
 
     Without `like_bench`, its cells are compiled as a stock kernel compiles them. Raises ValueError when the notebook no longer has
     the lines that are to be replaced.
     """
     content = nbformat.read(NOTEBOOK, as_version=4)
-    profile = f'harness::Profile {{ name: "test".to_owned(), rounds: {rounds}, ..harness::Profile::standard() }}'
+    given = f'name: "test".to_owned(), rounds: {rounds}, episodes: {processes}'
+    profile = f"harness::Profile {{ {given}, ..harness::Profile::standard() }}"
     changes = [
         (r"harness::Profile::from_env\(\)\.unwrap_or_else\([\w:]+\)", profile),
         (r"\.\./\.\./rust-kernels", str(ROOT / "rust-kernels")),
@@ -259,24 +333,50 @@ def notebook(rounds: int, like_bench: bool) -> nbformat.NotebookNode:
 # -- programs ------------------------------------------------------------------------------------------------
 
 
-def _build(target: Path, options: list[str] | None = None) -> Path:
-    """Compiles the bench `experiments` with further options of rustc for its last step, and copies the program to `target`."""
-    cargo = ["cargo", "rustc", "--locked", "-p", STUDY, "--bench", "experiments", "--profile", "bench"]
+def _build(target: Path, options: list[str] | None = None, crate: str = STUDY, bench: str = "experiments") -> Path:
+    """Compiles a bench of a crate with further options of rustc for its last step, and copies the program to `target`."""
+    cargo = ["cargo", "rustc", "--locked", "-p", crate, "--bench", bench, "--profile", "bench"]
     try:
         printed = _run([*cargo, "--message-format=json", "--", *(options or [])], **CARGO_ENV)
     except Unable as error:
         if options:
             raise Unable(f"the linker does not take {options[0]}") from error
         raise
-    messages = (json.loads(line) for line in printed.splitlines() if line.startswith("{"))
-    shutil.copyfile([m["executable"] for m in messages if m.get("executable")][-1], target)
+    shutil.copyfile(_program(printed), target)
     target.chmod(0o755)
     return target
 
 
-def _interleaved(table: Table, experiment: str, setting: str, repeat: int, program: Path, rounds: int) -> None:
+def _build_tango() -> Path:
+    """Compiles the program that tango-bench compares with itself: a workspace of its own, downloaded for this experiment alone."""
+    cargo = ["cargo", "build", "--locked", "--release", "--message-format=json"]
+    return _program(_run([*cargo, "--manifest-path", TANGO, "--target-dir", ROOT / "target" / "tango"], **CARGO_ENV))
+
+
+def _program(printed: str) -> Path:
+    """The last program that cargo says it has made."""
+    messages = (json.loads(line) for line in printed.splitlines() if line.startswith("{"))
+    return Path([message["executable"] for message in messages if message.get("executable")][-1])
+
+
+def _run_tango(program: Path, seconds: float) -> str:
+    """Compares the program with itself for so long; returns the mean time of each side as a sequential reading prints it.
+
+    tango-bench tells the ratio of these two means.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        # Beyond any difference: else it exits with an error where it finds one.
+        _run([program, "compare", "--time", seconds, "--noise-threshold", 1e9, "--dump", folder])
+        names = ["base", "candidate", "iterations"]
+        samples = pl.read_csv(Path(folder) / f"{TWIN}.csv", has_header=False, new_columns=names)
+    base, candidate = (samples.select((pl.col(name) / pl.col("iterations")).mean()).item() for name in names[:2])
+    return f"{TWIN}\t{base}\n{TWIN}{CONTROL}\t{candidate}\n"
+
+
+def _rounds(table: Table, experiment: str, setting: str, repeat: int, command: list[object]) -> None:
+    """Runs a program that measures interleaved rounds, and adds what it measured."""
     with _partial() as folder:
-        _run([program, "interleaved", str(rounds)], ASYNC_COST_PARTIAL=str(folder))
+        _run(command, ASYNC_COST_PARTIAL=str(folder))
         table.add_run(experiment, setting, repeat, folder)
 
 
@@ -286,8 +386,9 @@ def _partial() -> Iterator[Path]:
         yield Path(folder)
 
 
-def _run(command: list[str | Path], **env: str) -> str:
+def _run(command: list[object], **env: str) -> str:
     """Runs a command to its end and returns what it printed. Raises `Unable` with its last words when it fails."""
+    command = [str(part) for part in command]
     done = subprocess.run(command, cwd=ROOT, env={**os.environ, **env}, capture_output=True, text=True)
     if done.returncode != 0:
         raise Unable(

@@ -10,13 +10,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import polars as pl
+from scipy import stats
 
 from async_cost.errors import DataError
 from async_cost.paths import repository_root
-from async_cost.runs.comparisons import KEY
+from async_cost.runs.comparisons import KEY, PAIR
 from async_cost.runs.reader import unpacked
-from async_cost.statistics.interval import estimates
+from async_cost.statistics.interval import CONFIDENCE, LEAST_EPISODES, estimates, freedom
+from async_cost.statistics.judge import VERDICTS, Verdict, verdict_column
 from async_cost.statistics.ratios import paired
 
 #: Where results are kept, below the root of the repository.
@@ -27,10 +30,18 @@ COLUMNS = {
     "repeat": pl.Int64,
     **dict.fromkeys(KEY, pl.String),
     "round": pl.Int64,
+    "episode": pl.Int64,
     "ns": pl.Float64,
 }
+#: What is compared in repeated runs: as in a run.json, `limit` being half the width of the region of practical equivalence.
+PAIRS = {"study": pl.String, **dict.fromkeys(PAIR, pl.String), "limit": pl.Float64, "control": pl.Boolean}
 BASELINE = "manual"
-SCHEMA_VERSION = 1
+#: Version 2 added the episode of a trial and what repeated runs compare.
+SCHEMA_VERSIONS = (1, 2)
+#: By how much code is made slower on paper, to see whether the judge finds it.
+EFFECTS = (0.0, 0.005, 0.02, 0.05, 0.2)
+#: Standard errors between which a normal variable lies in 95 % of cases.
+NORMAL = 1.96
 
 
 @dataclass(frozen=True)
@@ -43,6 +54,11 @@ class Experiments:
     def of(self, experiment: str) -> pl.DataFrame:
         """The trials of one experiment."""
         return self.trials.filter(experiment=experiment)
+
+    @property
+    def pairs(self) -> pl.DataFrame:
+        """What is compared in the experiment `repeats`: the columns of `PAIRS`."""
+        return pl.DataFrame((self.record or {}).get("comparisons", []), schema=PAIRS)
 
 
 def newest(machine: str, environ: Mapping[str, str] = os.environ, root: Path | None = None) -> Experiments:
@@ -67,43 +83,169 @@ def load(folder: Path) -> Experiments:
         record = json.loads(record_file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise DataError(record_file, f"not readable ({type(error).__name__})", remedy) from None
-    if not isinstance(record, dict) or record.get("schema_version") != SCHEMA_VERSION:
-        raise DataError(record_file, f"not of schema version {SCHEMA_VERSION}", remedy, column="schema_version")
+    version = record.get("schema_version") if isinstance(record, dict) else None
+    if version not in SCHEMA_VERSIONS:
+        known = " or ".join(map(str, SCHEMA_VERSIONS))
+        raise DataError(record_file, f"not of schema version {known}", remedy, column="schema_version")
+    columns = {name: kind for name, kind in COLUMNS.items() if version > 1 or name != "episode"}
     try:
-        trials = pl.read_csv(unpacked(table, table.read_bytes()), schema=COLUMNS)
+        trials = pl.read_csv(unpacked(table, table.read_bytes()), schema=columns)
     except (OSError, pl.exceptions.PolarsError) as error:
         raise DataError(table, f"not readable ({type(error).__name__})", remedy) from None
     bad = trials.with_row_index("row", 2).filter(~(pl.col("ns") > 0) | pl.col("ns").is_null()).head(1)
     for row in bad.iter_rows(named=True):
         raise DataError(table, "a time that is not above 0", remedy, row["row"], "ns")
-    return Experiments(record, trials)
+    if version == 1:
+        trials = trials.with_columns(episode=pl.lit(None, COLUMNS["episode"]))
+    return Experiments(record, trials.select(*COLUMNS))
 
 
-def precision(trials: pl.DataFrame) -> pl.DataFrame:
-    """How wrong each reading was: setting, repeat, variant, ratio, truth, error (|ratio / truth - 1|).
+def repeats(trials: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
+    """What each run says: study, repeat, the columns of a pair, limit, control, log_ratio, low, high, error, episodes.
 
-    Takes the trials of the experiment of that name. A sequential reading divides Criterion's two estimates, an interleaved one is the
-    median over its rounds; the truth is the median over all rounds of the reference.
+    Takes the trials of the experiment of that name and rows of `PAIRS`. `low` and `high` are the ends of the interval of `log_ratio`, as
+    the pages have it before the controls of a whole run widen it; `error` is its standard error.
     """
-    per_round = _ratios(trials.drop_nulls("round"))
-    truth = per_round.filter(setting="reference").group_by("variant").agg(truth=pl.col("ratio").median())
+    ratios = _ratios(trials, pairs.select(PAIR))
+    if ratios.is_empty():
+        return pairs.select(
+            *PAIRS, repeat=pl.lit(0), **dict.fromkeys(("log_ratio", "low", "high", "error"), "limit"), episodes=0
+        ).clear()
+    found = estimates(ratios, "log_ratio", ("setting", "repeat", *PAIR)).rename({"setting": "study"})
+    return (
+        found.with_columns(error=(pl.col("high") - pl.col("low")) / 2 / pl.col("quantile"))
+        .join(pairs, on=["study", *PAIR])
+        .select(*PAIRS, "repeat", "log_ratio", "low", "high", "error", "episodes")
+        .sort("study", *PAIR, "repeat")
+    )
+
+
+def dealt(trials: pl.DataFrame) -> pl.DataFrame:
+    """The same processes dealt out to as many runs, one of each real run in turn, so that every run is spread over the whole time: columns as given.
+
+    The workflow spreads a run of many studies like that; a run of a few keys is over before a machine changes its mood. These runs share
+    their minutes, so they agree more easily than real ones, as those that were made one after the other agree less easily.
+    """
+    runs = pl.col("repeat").n_unique().over("setting").cast(pl.Int64)
+    return trials.with_columns((pl.col("repeat") + pl.col("episode")) % runs)
+
+
+def repeatability(found: pl.DataFrame) -> pl.DataFrame:
+    """How far two runs depart: study, the columns of a pair, control, ratio (mean of the runs), runs, median, p90, p99.
+
+    Takes rows of `repeats`. The last three are quantiles, over all pairs of runs, of the larger of their two ratios / the smaller - 1.
+    """
+    by = ["study", *PAIR, "control"]
+    runs = found.group_by(by).agg(ratio=pl.col("log_ratio").mean().exp(), runs=pl.len())
+    apart = _two_runs(found).group_by(by).agg(_quantiles(pl.col("difference").abs().exp() - 1))
+    return runs.join(apart, on=by).sort("study", "control", *PAIR)
+
+
+def coverage(found: pl.DataFrame) -> pl.DataFrame:
+    """In what share of pairs of runs the two agree within their intervals: study, runs, cases, share, low, high, expected.
+
+    Takes rows of `repeats`. A case is a comparison in two runs: |difference of the log ratios| < 1.96 of its standard error, the root of the sum
+    of the squares of both runs'. Cases of one run depend on each other, so the interval of the share is a bootstrap over runs (percentiles, with a
+    fixed seed; null of fewer than four runs). `expected` is the share if the intervals are right: t, with the degrees of freedom of two runs.
+    """
+    cases = _two_runs(found).with_columns(agree=pl.col("difference").abs() < NORMAL * pl.col("difference_error"))
+    rows = []
+    for (study,), part in cases.group_by("study", maintain_order=True):
+        numbers = sorted({*part["repeat"], *part["repeat_other"]})
+        low, high = _over_runs(part, numbers)
+        episodes = part["episodes"].min()
+        right = 2 * stats.t.cdf(NORMAL, 2 * freedom(episodes)) - 1 if episodes >= LEAST_EPISODES else CONFIDENCE
+        rows.append((study, len(numbers), part.height, part["agree"].mean(), low, high, float(right)))
+    kinds = {
+        "study": pl.String,
+        "runs": pl.Int64,
+        "cases": pl.Int64,
+        **dict.fromkeys(("share", "low", "high", "expected"), pl.Float64),
+    }
+    return pl.DataFrame(rows, schema=kinds, orient="row").sort("study")
+
+
+def _over_runs(cases: pl.DataFrame, numbers: list[int]) -> tuple[float | None, float | None]:
+    """The interval of the share of `cases` that agree, if other runs had been drawn; `numbers` are those of the runs."""
+    if len(numbers) < LEAST_EPISODES:
+        return None, None
+    place = {number: index for index, number in enumerate(numbers)}
+    agree, all_cases = np.zeros((2, len(numbers), len(numbers)))
+    for one, other, agrees in cases.select("repeat", "repeat_other", "agree").iter_rows():
+        agree[place[one], place[other]] += agrees
+        all_cases[place[one], place[other]] += 1
+
+    def share(drawn: np.ndarray) -> float:
+        # A run that is drawn several times makes no pair with itself.
+        times = np.bincount(drawn.astype(int), minlength=len(numbers))
+        weight = np.outer(times, times)
+        return (weight * agree).sum() / (weight * all_cases).sum()
+
+    drawn = stats.bootstrap(
+        (np.arange(len(numbers)),),
+        share,
+        vectorized=False,
+        method="percentile",
+        confidence_level=CONFIDENCE,
+        n_resamples=2000,
+        rng=np.random.default_rng(1),
+    ).confidence_interval
+    return float(drawn.low), float(drawn.high)
+
+
+def planted(found: pl.DataFrame, effects: tuple[float, ...] = EFFECTS) -> pl.DataFrame:
+    """What the judge says of known effects: study, limit, effect, cases, slower, same, faster, undecided, found, missed, wrong (shares).
+
+    Takes rows of `repeats`. Of each comparison of differing code, and each run, the interval less the truth, which is the mean of the other runs,
+    plus the effect, goes to the judge of the pages. An effect above the limit is to be called slower, any other the same: `found`. `missed` is
+    undecided, `wrong` every other word.
+    """
+    others = pl.col("log_ratio").sum().over("study", *PAIR) - pl.col("log_ratio")
+    runs = pl.len().over("study", *PAIR)
+    less = (
+        found.filter(~pl.col("control")).with_columns(truth=others / (runs - 1), runs=runs).filter(pl.col("runs") > 1)
+    )
+    shifted = less.join(pl.DataFrame({"effect": effects}), how="cross").with_columns(
+        (pl.col(end) - pl.col("truth") + (1 + pl.col("effect")).log()).exp() for end in ("low", "high")
+    )
+    right = (
+        pl.when(pl.col("effect") > pl.col("limit"))
+        .then(pl.lit(Verdict.SLOWER.value))
+        .otherwise(pl.lit(Verdict.SAME.value))
+    )
+    word = pl.col("verdict").cast(pl.String)
+    return (
+        shifted.with_columns(verdict_column(True, pl.col("limit")))
+        .group_by("study", "limit", "effect")
+        .agg(
+            pl.len().alias("cases"),
+            *((word == verdict).mean().alias(verdict) for verdict in VERDICTS.categories),
+            found=(word == right).mean(),
+            missed=(word == Verdict.UNDECIDED.value).mean(),
+            wrong=(~word.is_in(pl.concat_list(right, pl.lit(Verdict.UNDECIDED.value)))).mean(),
+        )
+        .sort("study", "limit", "effect")
+    )
+
+
+def identical(trials: pl.DataFrame) -> pl.DataFrame:
+    """What each reading says of one function beside itself: setting, repeat, ratio, error (|ratio - 1|).
+
+    Takes the trials of the experiment of that name. Of rounds it is the median of their ratios, of other methods the ratio of their two estimates.
+    """
     estimated = trials.filter(pl.col("round").is_null())
     base = estimated.filter(variant=BASELINE).select("setting", "repeat", base_ns="ns")
-    sequential = estimated.filter(pl.col("variant") != BASELINE).join(base, on=["setting", "repeat"])
-    readings = pl.concat(
-        [
-            sequential.select("setting", "repeat", "variant", ratio=pl.col("ns") / pl.col("base_ns")),
-            per_round.filter(setting="interleaved")
-            .group_by("setting", "repeat", "variant")
-            .agg(pl.col("ratio").median())
-            .select("setting", "repeat", "variant", "ratio"),
-        ]
-    )
-    return (
-        readings.join(truth, on="variant")
-        .with_columns(error=(pl.col("ratio") / pl.col("truth") - 1).abs())
-        .sort("setting", "repeat", "variant")
-    )
+    twin = estimated.filter(pl.col("variant") != BASELINE).join(base, on=["setting", "repeat"])
+    readings = [
+        _ratios(trials).group_by("setting", "repeat").agg(pl.col("ratio").median()),
+        twin.select("setting", "repeat", ratio=pl.col("ns") / pl.col("base_ns")),
+    ]
+    return pl.concat(readings).with_columns(error=(pl.col("ratio") - 1).abs()).sort("setting", "repeat")
+
+
+def errors(found: pl.DataFrame) -> pl.DataFrame:
+    """The errors of each method: setting, readings, median, p90, p99 (quantiles), the smallest median first. Takes rows of `identical`."""
+    return found.group_by("setting").agg(pl.len().alias("readings"), *_quantiles(pl.col("error"))).sort("median")
 
 
 def layouts(trials: pl.DataFrame) -> pl.DataFrame:
@@ -166,29 +308,63 @@ def baseline_times(trials: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _ratios(trials: pl.DataFrame) -> pl.DataFrame:
-    """Ratios to the baseline within each round of each setting and repeat."""
-    parts = [
-        _beside_baseline(part.select(*KEY, "round", "ns")).with_columns(
-            setting=pl.lit(setting), repeat=pl.lit(repeat, pl.Int64)
+def _quantiles(value: pl.Expr) -> list[pl.Expr]:
+    """median, p90 and p99 of a value."""
+    shares = {"median": 0.5, "p90": 0.9, "p99": 0.99}
+    return [value.quantile(share, "linear").alias(name) for name, share in shares.items()]
+
+
+def _two_runs(found: pl.DataFrame) -> pl.DataFrame:
+    """Each comparison in each pair of runs: study, the columns of a pair, control, episodes, repeat, repeat_other, difference, difference_error.
+
+    Takes rows of `repeats`; the difference is that of the log ratios.
+    """
+    by = ["study", *PAIR, "control"]
+    return (
+        found.join(found, on=by, suffix="_other")
+        .filter(pl.col("repeat") < pl.col("repeat_other"))
+        .select(
+            *by,
+            pl.min_horizontal("episodes", "episodes_other"),
+            "repeat",
+            "repeat_other",
+            difference=pl.col("log_ratio_other") - pl.col("log_ratio"),
+            difference_error=(pl.col("error") ** 2 + pl.col("error_other") ** 2).sqrt(),
         )
-        for (setting, repeat), part in trials.group_by("setting", "repeat", maintain_order=True)
-    ]
-    empty = trials.select("setting", "repeat", *KEY, "round", ratio="ns").clear()
-    return pl.concat([empty, *(part.select(empty.columns) for part in parts)])
+    )
+
+
+def _ratios(trials: pl.DataFrame, pairs: pl.DataFrame | None = None) -> pl.DataFrame:
+    """Ratios within each round of each setting and repeat: setting, repeat, the columns of a pair, episode, ratio, log_ratio.
+
+    `pairs` are the six columns of a pair; without them every variant is compared with the baseline of its parameter.
+    """
+    # One number for a round of a setting and repeat; results of schema version 1 knew no episodes.
+    rounds = trials.drop_nulls("round").with_columns(
+        pl.struct("setting", "repeat", "round").rank("dense").alias("round"), pl.col("episode").fill_null(0)
+    )
+    whose = rounds.select("setting", "repeat", "round").unique()
+    beside = _beside_baseline(rounds) if pairs is None else pairs
+    return (
+        paired(rounds, beside)
+        .join(whose, on="round")
+        .select("setting", "repeat", *PAIR, "episode", "ratio", "log_ratio")
+    )
 
 
 def _beside_baseline(trials: pl.DataFrame) -> pl.DataFrame:
-    """Every variant beside the baseline of its parameter."""
+    """Every variant beside the baseline of its parameter: the columns of a pair."""
     keys = trials.select(KEY).unique()
     base = keys.filter(variant=BASELINE).select("parameter", *(pl.col(name).alias(f"baseline_{name}") for name in KEY))
-    return paired(trials, keys.filter(pl.col("variant") != BASELINE).join(base, on="parameter"))
+    return keys.filter(pl.col("variant") != BASELINE).join(base, on="parameter").select(PAIR)
 
 
 def _estimated(trials: pl.DataFrame, by: tuple[str, ...]) -> pl.DataFrame:
-    """Estimates over the rounds of all repeats."""
+    """Estimates over the rounds of all repeats, each of which is one process or several."""
     ratios = _ratios(trials)
     if ratios.is_empty():
-        return ratios.select(*by, "ratio", low="ratio", high="ratio", rounds="round")
-    rounds = ratios.with_columns(round=pl.struct("repeat", "round").rank("dense").cast(pl.Int64))
-    return estimates(rounds, by=by).select(*by, "ratio", "low", "high", "rounds")
+        return ratios.select(*by, "ratio", low="ratio", high="ratio", rounds=pl.lit(0)).clear()
+    processes = ratios.with_columns(episode=pl.struct("repeat", "episode").rank("dense"))
+    # An estimate needs two rounds.
+    enough = processes.filter(pl.len().over(by) > 1)
+    return estimates(enough, by=by).select(*by, "ratio", "low", "high", "rounds")

@@ -116,15 +116,23 @@ def with_later(own: pl.DataFrame, study: str, groups: Mapping[str, float], keys:
 
 
 def _with_looks(own: pl.DataFrame, study: str) -> pl.DataFrame:
-    """The comparisons with two looks at those that claims or headlines rest on, whichever way round."""
+    """The comparisons with two looks at those of which both keys may be measured further: a claim or a headline rests on them."""
     pairs = claimed().filter(study=study).select(PAIR)
     for one in HEADLINES:
         if one.study == study:
             named = own.filter(variant=one.variant, baseline_variant=one.other, parameter=one.parameter)
             pairs = pairs.vstack(named.select(PAIR))
-    twice = pl.concat([pairs, turned(pairs)]).unique().with_columns(twice=True)
-    own = own.join(twice, on=PAIR, how="left", maintain_order="left")
-    return own.with_columns(looks=pl.when("twice").then(2).otherwise("looks")).select(*SCHEMA)
+    base = pairs.select(*(pl.col(base).alias(name) for name, base in zip(KEY, BASE_KEY, strict=True)))
+    keys = pl.concat([pairs.select(KEY), base]).unique()
+    further = [
+        own.select(names)
+        .join(keys.with_columns(further=True), left_on=names, right_on=KEY, how="left", maintain_order="left")[
+            "further"
+        ]
+        .fill_null(False)
+        for names in (KEY, BASE_KEY)
+    ]
+    return own.with_columns(looks=pl.when(further[0] & further[1]).then(2).otherwise(1).cast(pl.Int64))
 
 
 @lru_cache(maxsize=1)

@@ -37,16 +37,16 @@ def finish(partial: Path, runs: Path, outcome: Path) -> Path:
         temporary = info_file.with_suffix(".json.tmp")
         temporary.write_bytes(msgspec.json.format(msgspec.json.encode(ended), indent=2) + b"\n")
         os.replace(temporary, info_file)
-    # The executed measure notebooks served the progress display; the run keeps data only.
-    for pattern in ("*.measure.ipynb", "*.episode.json", "*.only.json", "episodes.json", "further.json"):
-        for file in partial.glob(pattern):
-            file.unlink()
     target = runs / info.run_id
     target.parent.mkdir(parents=True, exist_ok=True)
     if target.exists():
         raise DataError(
             target, "a run of this machine and time exists already", "Move it away and run the command again"
         )
+    # What served the measuring; the run keeps data only. Until nothing more can fail, it serves to go on.
+    for pattern in ("*.measure.ipynb", "*.episode.json", "*.only.json", "*.tmp", "episodes.json", "further.json"):
+        for file in partial.glob(pattern):
+            file.unlink()
     outcome.write_text(json.dumps({"run": info.run_id, "plan": partial.name}) + "\n", encoding="utf-8")
     os.rename(partial, target)
     return target

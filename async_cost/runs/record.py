@@ -23,7 +23,7 @@ FORMER_NAMES = {"ladder": "zero-cost-ladder"}
 PROFILES = ("quick", "standard", "thorough")
 ORIGINS = ("notebook", "native")
 #: What a group of comparisons may be of. Controls of one kind, in all studies of a run, tell one systematic error.
-KINDS = ("one thread", "many threads", "long trials")
+KINDS = ("one thread", "forked trials", "many threads", "long trials")
 
 SLUG = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 UTC_NAME = re.compile(r"\d{8}T\d{6}Z")
@@ -135,11 +135,12 @@ class Comparison(Record):
 class Episode(Record):
     """One of the processes that measured a study: from `first_round` to the next one's, or to the end.
 
-    `only` are the keys (bench, variant, parameter) that were measured in its rounds; null says all of them.
+    `ended` is None where it was interrupted. `only` are the keys (bench, variant, parameter) that were measured in its rounds; null says all of them.
     """
 
     first_round: Count
     started: str
+    ended: str | None
     only: tuple[tuple[str, str, str], ...] | None
 
 
@@ -218,7 +219,7 @@ def read_run_info(path: Path) -> RunInfo:
 
 def _in_one_episode(study: str, details: StudyInfo) -> StudyInfo:
     """What version 3 would say of a study that was measured before there were episodes. No kind is known across studies."""
-    episodes = (Episode(0, details.started, None),)
+    episodes = (Episode(0, details.started, None if details.resumed else details.ended, None),)
     return msgspec.structs.replace(details, episodes=episodes, kinds=dict.fromkeys(details.groups, study))
 
 
@@ -267,7 +268,8 @@ def _check_names(path: Path, info: RunInfo) -> None:
         for name, value in (("started", details.started), ("ended", details.ended)):
             _check_time(path, value, f"studies.{study}.{name}")
         for place, episode in enumerate(details.episodes):
-            _check_time(path, episode.started, f"studies.{study}.episodes[{place}].started")
+            for name in ("started", "ended"):
+                _check_time(path, getattr(episode, name), f"studies.{study}.episodes[{place}].{name}")
     _check_time(path, info.started, "started")
     _check_time(path, info.ended, "ended")
     for name, value, known in (("profile", info.profile, PROFILES), ("origin", info.origin, ORIGINS)):

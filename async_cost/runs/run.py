@@ -51,17 +51,11 @@ class Run:
         return self.time(study).join(_failed(self.study(study)), on=KEY, how="anti")
 
     def seconds(self, study: str) -> float | None:
-        """How long `study` was measured: each of its episodes until the next one of whichever study, or its own end.
-
-        None of a study that was resumed, which may have lain still for any time.
-        """
-        details = self.study(study)
-        if details.resumed or details.ended is None:
+        """How long `study` was measured, by all of its episodes together; None where one of them was interrupted."""
+        spans = [(episode.started, episode.ended) for episode in self.study(study).episodes]
+        if any(ended is None for _, ended in spans):
             return None
-        starts = sorted(episode.started for other in self.info.studies.values() for episode in other.episodes)
-        mine = [episode.started for episode in details.episodes]
-        ends = (next((start for start in starts if start > begun), details.ended) for begun in mine)
-        return sum(max(0.0, words.seconds_between(*span)) for span in zip(mine, ends, strict=True))
+        return sum(max(0.0, words.seconds_between(*span)) for span in spans)
 
     def comparisons(self, study: str) -> pl.DataFrame:
         """What is compared with what, in the order of declaration: the columns of `comparisons.SCHEMA`. Keys that failed are among them."""

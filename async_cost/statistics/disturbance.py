@@ -9,7 +9,7 @@ from scipy import stats
 from async_cost import words
 from async_cost.runs.comparisons import KEY, PAIR
 from async_cost.runs.run import Run
-from async_cost.statistics.interval import CONFIDENCE
+from async_cost.statistics.interval import CONFIDENCE, LEAST_EPISODES
 
 #: The columns of `conditions`.
 CONDITIONS = {
@@ -99,12 +99,14 @@ def halves(ratios: pl.DataFrame) -> pl.DataFrame:
     """Whether each ratio is the same in the second half of the rounds: the columns of a pair, first, second, change, moved.
 
     Takes rows of `ratios.paired`. `first` and `second` are medians, `change` is second / first. `moved` says that the two halves differ
-    by the test of Mann and Whitney, so strictly (Bonferroni) that in 95 % of honest runs none of the ratios is called moved. A ratio that
+    by the test of Mann and Whitney (over episodes, where there are enough of them: the rounds of one process are not independent), so strictly (Bonferroni) that in 95 % of honest runs none of the ratios is called moved. A ratio that
     moved is no constant: something warmed up, filled up or throttled, and the median over rounds hides it.
     """
     count = ratios.select(PAIR).n_unique()
     rows = []
     for pair, rounds in ratios.group_by(PAIR, maintain_order=True):
+        if rounds["episode"].n_unique() >= LEAST_EPISODES:
+            rounds = rounds.group_by("episode").agg(pl.col("ratio").median(), pl.col("round").min())
         middle = rounds["round"].median()
         early, late = (rounds.filter(part)["ratio"] for part in (pl.col("round") <= middle, pl.col("round") > middle))
         if early.is_empty() or late.is_empty():

@@ -91,7 +91,9 @@ def estimates(frame: pl.DataFrame, value: str = "ratio", by: Sequence[str] = KEY
     looks = pl.col("looks").first() if "looks" in frame.columns else pl.lit(1).first()
     over = trimmed(frame.group_by(*by, "episode").agg(pl.col(value).median()), value, by)
     found = medians(frame, value, by).join(over, on=by).join(frame.group_by(by).agg(looks=looks), on=by)
-    known = [quantile(episodes, after_looks(looks)) for episodes, looks in found.select("episodes", "looks").rows()]
+    # Where processes are too few to tell, nothing is evidence, and the order statistics are those of one look.
+    looked = found.select("episodes", pl.when(pl.col("episodes") >= LEAST_EPISODES).then("looks").otherwise(1))
+    known = [quantile(episodes, after_looks(looks)) for episodes, looks in looked.rows()]
     found = found.with_columns(quantile=pl.Series(known, dtype=pl.Float64))
     several, half = pl.col("episodes") >= LEAST_EPISODES, pl.col("quantile") * pl.col("error")
     return (

@@ -21,7 +21,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
+import numpy as np
 import polars as pl
+from scipy import stats
 
 from async_cost import words
 from async_cost.runs.comparisons import BASE_KEY, KEY
@@ -75,7 +77,7 @@ def judged(comparisons: pl.DataFrame, profile: str) -> pl.DataFrame:
     control are widened by it. `doubt` says in a few words of plain text why nothing is concluded from the row, null where there is no reason;
     `verdict` is null where there is one.
     """
-    told = comparisons.with_columns(chance=_holm(comparisons["chance"]))
+    told = comparisons.with_columns(chance=_holm(_beside_others(comparisons)))
     told = _corrected(told.join(_biases(told), on="kind", how="left", maintain_order="left"))
     reasons = {
         of: list(dict.fromkeys(kind for kind, _ in _reasons(rows, profile)))
@@ -87,6 +89,42 @@ def judged(comparisons: pl.DataFrame, profile: str) -> pl.DataFrame:
     ]
     told = told.with_columns(pl.Series("doubt", doubts, pl.String))
     return told.with_columns(verdict_column(pl.col("doubt").is_null(), pl.col("limit")))
+
+
+def _beside_others(comparisons: pl.DataFrame) -> pl.Series:
+    """The chance of each control when it may also be off by what the other controls of its kind show: not smaller than its own.
+
+    Without that, a kind whose controls are all off by more than their intervals explain would lose the largest of them, one by one, and be corrected by the rest.
+    """
+    told = _with_squares(comparisons).with_columns(
+        surplus=pl.col("surplus").sum().over("kind") - pl.col("surplus"),
+        precision=pl.col("precision").sum().over("kind") - pl.col("precision"),
+    )
+    others = (pl.col("surplus") / pl.col("precision")).clip(lower_bound=0.0).fill_nan(0.0).fill_null(0.0)
+    far = told.select(pl.col("ratio").log().abs() / (pl.col("error") ** 2 + others).sqrt(), others.alias("others"))
+    free = told["free"].fill_null(1).to_numpy()
+    chance = 2 * np.where(
+        free > 0, stats.t.sf(far["ratio"].to_numpy(), np.maximum(free, 1)), stats.norm.sf(far["ratio"].to_numpy())
+    )
+    known = (far["others"] > 0) & told["precision"].is_not_null()
+    beside = pl.select(
+        pl.when(known).then(pl.max_horizontal(told["chance"], pl.Series(chance))).otherwise(told["chance"])
+    )
+    return beside.to_series()
+
+
+def _with_squares(comparisons: pl.DataFrame) -> pl.DataFrame:
+    """The rows with, of controls, error (the standard error of the logarithm), free (its degrees of freedom, 0 where ranks were used),
+    precision (1 / error squared) and surplus (the square of the control's own error, in its standard errors, less what is expected of it)."""
+    episodes = pl.col("episodes")
+    known = pl.col("control") & (pl.col("high") > pl.col("low"))
+    free = pl.when(episodes >= LEAST_EPISODES).then(episodes.map_elements(freedom, pl.Int64)).otherwise(0)
+    told = comparisons.with_columns(
+        error=pl.when(known).then((pl.col("high") / pl.col("low")).log() / 2 / pl.col("quantile")), free=free
+    )
+    expected = pl.when(pl.col("free") > 2).then(pl.col("free") / (pl.col("free") - 2)).otherwise(1.0)
+    precision = 1 / pl.col("error") ** 2
+    return told.with_columns(precision=precision, surplus=pl.col("ratio").log() ** 2 * precision - expected)
 
 
 def _holm(chances: pl.Series) -> pl.Series:
@@ -108,15 +146,9 @@ def _biases(comparisons: pl.DataFrame) -> pl.DataFrame:
     The squares of their errors, each in its own standard errors, add up to the sum of nu / (nu - 2) when there is nothing but the errors
     that their intervals know of (nu degrees of freedom of t, whose square has that mean); what is above it is the variance in common.
     """
-    episodes, several = pl.col("episodes"), pl.col("episodes") >= LEAST_EPISODES
-    free = episodes.map_elements(freedom, pl.Int64)
-    controls = comparisons.filter("control", ~misses_its_twin(), pl.col("high") > pl.col("low")).with_columns(
-        error=(pl.col("high") / pl.col("low")).log() / 2 / pl.col("quantile"),
-        expected=pl.when(several & (free > 2)).then(free / (free - 2)).otherwise(1.0),
-    )
-    precision = 1 / pl.col("error") ** 2
-    surplus = (pl.col("ratio").log() ** 2 * precision - pl.col("expected")).sum() / precision.sum()
-    return controls.group_by("kind").agg(bias=surplus.clip(lower_bound=0.0).sqrt())
+    controls = _with_squares(comparisons).filter("control", ~misses_its_twin())
+    surplus = pl.col("surplus").sum() / pl.col("precision").sum()
+    return controls.drop_nulls("surplus").group_by("kind").agg(bias=surplus.clip(lower_bound=0.0).sqrt())
 
 
 def _corrected(comparisons: pl.DataFrame) -> pl.DataFrame:

@@ -92,7 +92,8 @@ class Measured:
 
         Each of the two has the largest bias of the study's kinds.
         """
-        logs = estimates(rounds.with_columns(pl.col("ratio").log()))
+        looks = self.declared["looks"].max() or 1  # of whatever it is made
+        logs = estimates(rounds.with_columns(pl.col("ratio").log(), looks=looks))
         more = pl.col("quantile") * math.sqrt(2) * (self.declared["bias"].max() or 0.0)
         low, high = widened(pl.col("ratio"), pl.col("low"), pl.col("high"), more)
         found = logs.with_columns(low=low, high=high).with_columns(pl.col("ratio", "low", "high", "q1", "q3").exp())

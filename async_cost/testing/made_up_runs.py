@@ -321,11 +321,13 @@ def _as_chosen(time: pl.DataFrame, firsts: Sequence[int], only: Mapping[int, Seq
 
 
 def _episodes(firsts: Sequence[int], only: Mapping[int, Sequence[Key]]) -> list[dict]:
-    """The processes that measured, in run.json, spread over ten minutes."""
+    """The processes that measured, in run.json, one after the other for ten minutes."""
+    clock = [f"2026-01-01T00:{number * 10 // len(firsts):02}:00Z" for number in range(len(firsts) + 1)]
     return [
         {
             "first_round": first,
-            "started": f"2026-01-01T00:{number * 10 // len(firsts):02}:00Z",
+            "started": clock[number],
+            "ended": clock[number + 1],
             "only": [list(key) for key in only[number]] if number in only else None,
         }
         for number, first in enumerate(firsts)

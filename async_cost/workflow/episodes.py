@@ -6,6 +6,7 @@ changes. How a process is started was written down by the study's own program, o
 
 from __future__ import annotations
 
+import hashlib
 import json
 import random
 import shutil
@@ -26,58 +27,66 @@ ATTEMPTS = 2
 class Start:
     """How a process of a study is started: its program with arguments, what is typed into it, and the library that goes with that.
 
-    `until` are the rounds at which episodes end; `measured` and `refused` the exit statuses of a process that has measured its episode and of one
-    that would be refused again.
+    `until` are the rounds at which episodes end; `done_status` and `refused_status` the exit statuses of a process that has measured its episode and
+    of one that would be refused again.
     """
 
     command: tuple[str, ...]
     library: Path | None
     entry: str
     until: tuple[int, ...]
-    measured: int
-    refused: int
+    done_status: int
+    refused_status: int
 
     @classmethod
     def read(cls, partial: Path, study: str) -> Start | None:
-        """What `study` has written into the partial run; None where it did not, or where its program is gone."""
+        """What `study` has written into the partial run; None where it did not, or where its program is gone or another one (see `seal`)."""
         try:
             told = json.loads(start_file(partial, study).read_text(encoding="utf-8"))
-        except OSError:
+            if told.get("sha256", digest := _digest(told)) != digest:
+                return None
+        except (OSError, ValueError):
             return None
         library = told["library"] or {"path": None, "entry": ""}
         path = library["path"] and Path(library["path"])
-        if not Path(told["program"]).exists() or (path and not path.exists()):
-            return None
         command = (told["program"], *told["arguments"])
-        return cls(command, path, library["entry"], tuple(told["until"]), told["measured"], told["refused"])
+        return cls(command, path, library["entry"], tuple(told["until"]), told["done_status"], told["refused_status"])
 
     def run(self, study: str, until: int, env: Mapping[str, str], progress: Progress) -> None:
         """Measure `study` up to the round `until`. Raises StepFailed when a process is refused, or when two die of it."""
         for attempt in range(1, ATTEMPTS + 1):
             try:
-                with self._typed() as typed:
+                with self._typed(study) as typed:
                     padding = {"ASYNC_COST_EPISODE": str(until), "ASYNC_COST_PADDING": "x" * random.randrange(4096)}
                     # A kernel's program runs cells when it has this variable.
                     kernel = {"EVCXR_IS_RUNTIME": "1"} if typed else {}
                     progress.command(
-                        self.command, {**env, **padding, **kernel}, typed=typed, status=self.measured, cwd=ROOT
+                        self.command, {**env, **padding, **kernel}, typed=typed, status=self.done_status, cwd=ROOT
                     )
                     return
             except CommandFailed as error:
                 if error.status == 0:
-                    problem = "its cell never came to measure: it must not depend on variables of other cells"
-                    raise StepFailed(f"an episode of {study} was not measured: {problem}") from error
-                if error.status == self.refused or attempt == ATTEMPTS:
+                    problem = (
+                        "its cell panicked, see below, or it depends on variables of other cells; let it stand alone"
+                    )
+                    raise StepFailed(f"an episode of {study} was not measured: {problem}\n{error}") from error
+                if error.status == self.refused_status or attempt == ATTEMPTS:
                     raise
 
     @contextmanager
-    def _typed(self) -> Iterator[str]:
+    def _typed(self, study: str) -> Iterator[str]:
         """What makes the kernel's program run the cell: from a copy of its library, since pages of one file would keep their places in memory."""
         if self.library is None:
             yield ""
             return
-        copy = self.library.with_stem(self.library.stem.replace("measures", "episode-of"))
-        shutil.copyfile(self.library, copy)
+        copy = self.library.with_stem(f"episode-of-{study}")
+        copy.unlink(missing_ok=True)  # not written over: a process that is still there may be running it
+        try:
+            shutil.copyfile(self.library, copy)
+        except OSError as error:
+            raise StepFailed(
+                f"{study} cannot be started: {error}; make room, and run the same command again"
+            ) from error
         try:
             yield f"LOAD_AND_RUN {copy} {self.entry}\n"
         finally:
@@ -87,6 +96,32 @@ class Start:
 def start_file(partial: Path, study: str) -> Path:
     """Where `study` says how its episodes are started."""
     return partial / f"{study}.episode.json"
+
+
+def seal(partial: Path, study: str) -> None:
+    """Note what `study` is measured with: another build lies in the same place, and would be measured on in its stead."""
+    file = start_file(partial, study)
+    told = json.loads(file.read_text(encoding="utf-8"))
+    _write(file, told | {"sha256": _digest(told)})
+
+
+def sealed(partial: Path, study: str) -> bool:
+    """Whether `study` can be measured with what was sealed."""
+    file = start_file(partial, study)
+    return Start.read(partial, study) is not None and "sha256" in json.loads(file.read_text(encoding="utf-8"))
+
+
+def _digest(told: Mapping) -> str:
+    """Hash of the program, and of the library that goes with it. Raises OSError where one of them is gone."""
+    paths = [told["program"], *([told["library"]["path"]] if told["library"] else [])]
+    return hashlib.sha256(b"".join(hashlib.sha256(Path(path).read_bytes()).digest() for path in paths)).hexdigest()
+
+
+def _write(file: Path, content: object) -> None:
+    """Writes JSON at once or not at all."""
+    temporary = file.with_suffix(".tmp")
+    temporary.write_text(json.dumps(content), encoding="utf-8")
+    temporary.replace(file)
 
 
 def done_file(partial: Path) -> Path:
@@ -99,11 +134,11 @@ def further_file(partial: Path) -> Path:
     return partial / "further.json"
 
 
-def measured(partial: Path) -> list[dict]:
+def done_episodes(partial: Path) -> list[dict]:
     """The entries of `done_file`."""
     try:
         return json.loads(done_file(partial).read_text(encoding="utf-8"))
-    except OSError:
+    except (OSError, ValueError):
         return []
 
 
@@ -112,8 +147,14 @@ def measure(partial: Path, studies: Mapping[str, float], env: Mapping[str, str],
 
     Raises StepFailed for the first episode that cannot be measured; all others up to there are kept.
     """
-    until = {study: Start.read(partial, study).until for study in studies}
+    until = {study: _start(partial, study).until for study in studies}
     _in_turns(partial, until, studies, lambda study: env, progress)
+
+
+def _start(partial: Path, study: str) -> Start:
+    if start := Start.read(partial, study):
+        return start
+    raise StepFailed(f"what measures {study} was built again meanwhile, or is gone: run the same command again")
 
 
 def measure_further(partial: Path, env: Mapping[str, str], progress: Progress) -> None:
@@ -123,9 +164,11 @@ def measure_further(partial: Path, env: Mapping[str, str], progress: Progress) -
         _only_file(partial, study).write_text(json.dumps(more["only"]), encoding="utf-8")
     until = {study: more["until"] for study, more in chosen.items()}
     seconds = {study: more["seconds"] for study, more in chosen.items()}
-    _in_turns(
-        partial, until, seconds, lambda study: {**env, "ASYNC_COST_ONLY": str(_only_file(partial, study))}, progress
-    )
+
+    def of_study(study: str) -> dict[str, str]:
+        return {**env, "ASYNC_COST_ONLY": str(_only_file(partial, study))}
+
+    _in_turns(partial, until, seconds, of_study, progress, further=True)
 
 
 def _only_file(partial: Path, study: str) -> Path:
@@ -138,8 +181,9 @@ def _in_turns(
     seconds: Mapping[str, float],
     env: Callable[[str], Mapping[str, str]],
     progress: Progress,
+    further: bool = False,
 ) -> None:
-    done = measured(partial)
+    done = done_episodes(partial)
     known = {(entry["study"], entry["until"]) for entry in done}
     turns = _turns(until)
     left = dict(seconds)
@@ -148,18 +192,21 @@ def _in_turns(
             left[study] = seconds[study] * (1 - (until[study].index(end) + 1) / len(until[study]))
             continue
 
-        def told(seen: Seen, study: str = study, number: int = number) -> None:
+        # A study knows how long its rounds take that were planned from the beginning, and of further ones those of this episode.
+        later = (
+            (len(until[study]) - 1 - until[study].index(end)) * seconds[study] / len(until[study]) if further else 0.0
+        )
+
+        def told(seen: Seen, study: str = study, number: int = number, later: float = later) -> None:
             if seen.left_s is not None:
-                left[study] = seen.left_s
+                left[study] = seen.left_s + later
             text = f"episode {number} of {len(turns)}: {study}" + (f", {seen.text}" if seen.text else "")
             progress.report(Seen(text, left_s=sum(left.values()) if seen.text else None))
 
         began = time.monotonic()
-        Start.read(partial, study).run(study, end, env(study), replace(progress, report=told))
+        _start(partial, study).run(study, end, env(study), replace(progress, report=told))
         done.append({"study": study, "until": end, "seconds": round(time.monotonic() - began, 1)})
-        temporary = done_file(partial).with_suffix(".tmp")
-        temporary.write_text(json.dumps(done), encoding="utf-8")
-        temporary.replace(done_file(partial))
+        _write(done_file(partial), done)
 
 
 def _turns(until: Mapping[str, Sequence[int]]) -> list[tuple[str, int]]:

@@ -25,15 +25,13 @@ from async_cost.literature.replication import Verdict, outcomes
 from async_cost.runs.comparisons import BASE_KEY, HEADLINES, KEY, PAIR
 from async_cost.runs.run import Run, open_run
 from async_cost.statistics.closing import of_comparison_closing
-from async_cost.statistics.interval import LEAST_EPISODES, after_looks, quantile
+from async_cost.statistics.interval import LEAST_EPISODES, after_looks, quantile, trimmed
 from async_cost.statistics.measured import Measured
 from async_cost.statistics.ratios import paired
-from async_cost.workflow.episodes import further_file, measured
+from async_cost.workflow.episodes import done_episodes, further_file
 
 #: How many times the rounds of an episode a further one may have.
 MORE_ROUNDS = (1, 2, 4)
-#: The variance of a median over that of a mean, for values that are about normal: pi / 2.
-OF_MEDIAN = math.pi / 2
 
 Key = tuple[str, str, str]
 
@@ -75,6 +73,16 @@ def open_questions(run: Run) -> Iterator[Open]:
                 yield Open(headline.label, headline.study, keys, found.times)
 
 
+def with_controls(run: Run, question: Open) -> set[Key]:
+    """Its keys, and the controls of the groups in which they are compared: what vouches for them is measured beside them."""
+    declared = Measured.of(run, question.study).declared.filter(pl.col("ratio").is_not_null())
+    keys = pl.DataFrame(list(question.keys), schema=dict.fromkeys(KEY, pl.String), orient="row")
+    groups = declared.join(keys, on=KEY, how="semi").select("group").unique()
+    controls = declared.filter("control").join(groups, on="group", how="semi")
+    twins = {tuple(row) for names in (KEY, BASE_KEY) for row in controls.select(names).iter_rows()}
+    return {*question.keys, *twins}
+
+
 class Costs:
     """Seconds that a study takes: `start` for an episode before its first trial, `trial` for each key."""
 
@@ -100,16 +108,34 @@ class Costs:
 
 
 def share_within(run: Run, question: Open) -> float:
-    """The share of the variance of an episode's value that is due to its rounds, from 0 to 1; 1 where it cannot be told."""
+    """The share of the variance of an episode's value that is due to its rounds, from 0 to 1; 1 where it cannot be told.
+
+    The rounds of an episode are dealt into two halves in turn. Half the difference of their medians varies as the value of the episode does within
+    it. Both variances are those of values without their ends, as in the interval.
+    """
     one, other = question.keys[0], question.keys[1]
     pair = pl.DataFrame([(*one, *other)], schema=dict.fromkeys(PAIR, pl.String), orient="row")
     rounds = paired(Measured.of(run, question.study).trials, pair)
-    episodes = rounds.group_by("episode").agg(
-        pl.col("log_ratio").median(), within=pl.col("log_ratio").var(), number=pl.len()
+    turn = pl.int_range(pl.len()).over("episode") % 2
+    halves = (
+        rounds.with_columns(turn=turn)
+        .group_by("episode")
+        .agg(
+            pl.col("log_ratio").median(),
+            apart=(
+                pl.col("log_ratio").filter(pl.col("turn") == 0).median()
+                - pl.col("log_ratio").filter(pl.col("turn") == 1).median()
+            )
+            / 2,
+        )
     )
-    between = episodes["log_ratio"].var()
-    within = episodes.select((pl.col("within") * OF_MEDIAN / pl.col("number")).mean()).item()
-    return min(1.0, within / between) if between and within is not None else 1.0
+    if halves["apart"].null_count():
+        return 1.0
+    errors = {
+        name: trimmed(halves.with_columns(of=pl.lit("")), name, ["of"])["error"].item()
+        for name in ("log_ratio", "apart")
+    }
+    return min(1.0, (errors["apart"] / errors["log_ratio"]) ** 2) if errors["log_ratio"] else 1.0
 
 
 def gain(within: float, more: int, episodes: int) -> float:
@@ -137,15 +163,20 @@ def choose(run: Run, seconds: dict[str, list[float]], share: float) -> tuple[dic
         within = share_within(run, question)
         enough = (more for more in MORE_ROUNDS if gain(within, more, cost.episodes) >= question.times)
         if more := next(enough, None):
-            wanted.append((cost.seconds(Chosen(set(question.keys), more)), question, more))
+            keys = with_controls(run, question)
+            wanted.append((cost.seconds(Chosen(keys, more)), question.study, keys, more))
     chosen: dict[str, Chosen] = {}
-    for _, question, more in sorted(wanted, key=lambda one: one[0]):
-        before = chosen.get(question.study, Chosen(set(), 1))
-        after = Chosen(before.keys | set(question.keys), max(before.more, more))
-        taken = {**chosen, question.study: after}
-        if sum(costs[study].seconds(one) for study, one in taken.items()) <= budget:
+    for _, study, keys, more in sorted(wanted, key=lambda one: one[0]):
+        before = chosen.get(study, Chosen(set(), 1))
+        taken = {**chosen, study: Chosen(before.keys | keys, max(before.more, more))}
+        if sum(costs[name].seconds(one) for name, one in taken.items()) <= budget:
             chosen = taken
     return chosen, {study: costs[study].seconds(one) for study, one in chosen.items()}
+
+
+def has_more(run: Run) -> bool:
+    """Whether something was measured further already."""
+    return any(episode.only for details in run.info.studies.values() for episode in details.episodes)
 
 
 def plan(run: Run, chosen: dict[str, Chosen], seconds: dict[str, float]) -> dict[str, dict]:
@@ -167,9 +198,10 @@ def main() -> int:
     arguments = parser.parse_args()
     try:
         told = {}
-        if arguments.share:
-            run, seconds = open_run(arguments.partial), {}
-            for entry in measured(arguments.partial):
+        run, seconds = open_run(arguments.partial), {}
+        # There are two looks, so what was measured further already is all.
+        if arguments.share and not has_more(run):
+            for entry in done_episodes(arguments.partial):
                 seconds.setdefault(entry["study"], []).append(entry["seconds"])
             told = plan(run, *choose(run, seconds, arguments.share))
     except DataError as error:

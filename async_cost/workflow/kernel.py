@@ -47,7 +47,12 @@ def _begin_with_a_copy(folder: Path, builds: Path) -> None:
                 continue
             part = folder / "part"  # a copy that was killed is begun again
             shutil.rmtree(part, ignore_errors=True)
-            shutil.copytree(target, part, symlinks=True, ignore=shutil.ignore_patterns("*ctx*", "libcode_*"))
+            shutil.copytree(
+                target,
+                part,
+                symlinks=True,
+                ignore=shutil.ignore_patterns("*ctx*", "libcode_*", "measures-*", "episode-of-*"),
+            )
             part.rename(folder / "target")
             return
 

@@ -81,7 +81,9 @@ class Plan:
         return self._finished() or (self.partial / f"{study}.counts.csv").exists()
 
     def _prepared(self, study: str) -> bool:
-        return self._finished() or episodes.Start.read(self.partial, study) is not None
+        return self._finished() or (
+            episodes.start_file(self.partial, study).exists() and episodes.sealed(self.partial, study)
+        )
 
     @property
     def _way(self) -> str:
@@ -113,7 +115,7 @@ class Plan:
         if self.native:
             program = ["cargo", "bench", "--locked", "-p", study, "--bench", "measure"]
             progress.command(program, env={**CARGO_ENV, **env}, progress=cargo_progress)
-            return
+            return episodes.seal(self.partial, study)
         command = [
             PYTHON,
             "-m",
@@ -123,6 +125,7 @@ class Plan:
         ]
         # What the environment asks for (one cell at a time, say) is for a test of the notebooks themselves.
         progress.command([*command, *os.environ.get("ASYNC_COST_EXECUTE", "").split()], env=env)
+        episodes.seal(self.partial, study)
 
     def _measure(self, progress: Progress) -> None:
         episodes.measure(self.partial, self._seconds(), self._env(), progress)

@@ -79,7 +79,7 @@ fn an_outer_program_is_told_how_to_start_episodes_and_starts_them() {
     assert_eq!(study(&partial)["state"], "measuring");
     for until in ["2", "4", "4", "6"] {
         let output = measure(&repository, &partial, "6/3", &[("ASYNC_COST_EPISODE", until)]);
-        assert_eq!(output.status.code().map(i64::from), start["measured"].as_i64());
+        assert_eq!(output.status.code().map(i64::from), start["done_status"].as_i64());
     }
     // The second process for the same rounds had nothing to do.
     assert_eq!(first_rounds(&partial), [0, 2, 4]);

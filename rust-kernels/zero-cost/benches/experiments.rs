@@ -1,10 +1,10 @@
 //! Measures the measuring, for the page on trust. `python -m async_cost.experiments.measure` starts it, in one of four modes:
 //!
 //! ```text
-//! experiments whole ROUNDS                                     the whole study, in interleaved rounds and eight episodes
-//! experiments interleaved ROUNDS                               five of its variants, in interleaved rounds
-//! experiments trials ROUNDS WARM_UP_US TRIAL_US SAMPLES        the same with trials of this length
-//! experiments sequential WARM_UP_MS TIME_MS                    the same five, one after the other, by `harness::criterion`
+//! experiments whole ROUNDS EPISODES                      the whole study, in interleaved rounds and so many processes
+//! experiments interleaved ROUNDS                         five of its variants, in interleaved rounds
+//! experiments twins ROUNDS WARM_UP_US TRIAL_US SAMPLES   the baseline and itself, in interleaved rounds with trials of this length
+//! experiments sequential WARM_UP_MS TIME_MS              the baseline and itself, one after the other, by `harness::criterion`
 //! ```
 //!
 //! The first three write a run into the folder that `ASYNC_COST_PARTIAL` names, with the profile `test`, so that nobody takes it for a
@@ -22,24 +22,27 @@ use zero_cost::{PUBLISHED, variants};
 
 /// The baseline, the leanest async, and three that differ from it in a box, an executor and a waker.
 const FEW: [&str; 5] = ["manual", "nonbox", "callerbox", "box", "box+arc"];
+/// What is measured beside itself.
+const TWIN: &str = FEW[0];
 
 fn main() -> Result<(), Box<dyn Error>> {
     // Cargo adds `--bench`.
     let arguments: Vec<String> = env::args().skip(1).filter(|argument| argument != "--bench").collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments[..] {
-        ["whole", rounds] => {
-            let profile = Profile { episodes: 8, ..profile(rounds.parse()?) };
+        ["whole", rounds, episodes] => {
+            let profile = Profile { episodes: episodes.parse()?, ..profile(rounds.parse()?) };
             zero_cost::study()?.measure(&profile).map(drop)?
         }
         ["interleaved", rounds] => {
-            few(Study::new("zero-cost")).measure(&profile(rounds.parse()?)).map(drop)?
+            study_of(&FEW, Study::new("zero-cost")).measure(&profile(rounds.parse()?)).map(drop)?
         }
-        ["trials", rounds, warm_up, trial, samples] => {
+        ["twins", rounds, warm_up, trial, samples] => {
             let (warm_up, trial) =
                 (Duration::from_micros(warm_up.parse()?), Duration::from_micros(trial.parse()?));
             let profile = Profile { warm_up, trial, ..profile(rounds.parse()?) };
-            few(Study::new("zero-cost").samples(samples.parse()?)).measure(&profile).map(drop)?
+            let study = study_of(&[TWIN], Study::new("zero-cost").samples(samples.parse()?));
+            study.measure(&profile).map(drop)?
         }
         ["sequential", warm_up, time] => {
             sequential(Duration::from_millis(warm_up.parse()?), Duration::from_millis(time.parse()?))?
@@ -56,12 +59,12 @@ fn profile(rounds: u32) -> Profile {
     Profile { name: "test".to_owned(), rounds, episodes: 1, ..Profile::standard() }
 }
 
-/// Variants that [`zero_cost::study`] proves to do equal work; its proof is not repeated here.
-fn few(study: Study) -> Study {
-    let few = variants()
+/// Variants that [`zero_cost::study`] proves to do equal work, and the control of their baseline; the proof is not repeated here.
+fn study_of(names: &[&str], study: Study) -> Study {
+    let chosen = variants()
         .into_iter()
-        .filter(|variant| FEW.contains(&variant.name) && variant.loads[0] == PUBLISHED[0]);
-    let study = few.fold(study.baseline("manual"), |study, variant| {
+        .filter(|variant| names.contains(&variant.name) && variant.loads[0] == PUBLISHED[0]);
+    let study = chosen.fold(study.baseline("manual"), |study, variant| {
         study.bench(variant.key(PUBLISHED[0]), move |bencher: &mut Bencher| {
             (variant.timed)(PUBLISHED[0], &mut |_, run| bencher.iter(run));
         })
@@ -78,15 +81,21 @@ fn sequential(warm_up: Duration, time: Duration) -> Result<(), Box<dyn Error>> {
         .nresamples(1_001)
         .warm_up_time(warm_up)
         .measurement_time(time);
-    let study = few(Study::new("zero-cost"));
+    let study = study_of(&[TWIN], Study::new("zero-cost"));
     if let [failure, ..] = harness::criterion::bench(&study, criterion)?.as_slice() {
         return Err(format!("{}: {}", failure.key, failure.error).into());
     }
-    for Key { variant, parameter, .. } in study.keys() {
-        println!("{variant}\t{}", estimate(&folder.join(study.name()).join(&variant).join(parameter))?);
+    for key in study.keys() {
+        println!("{}\t{}", key.variant, estimate(&folder.join(place(&study, &key)))?);
     }
     fs::remove_dir_all(&folder)?;
     Ok(())
+}
+
+/// Where Criterion puts what it found about this key: a folder for each part of its name, in which a slash is no separator.
+fn place(study: &Study, Key { bench, variant, parameter }: &Key) -> String {
+    let group = if bench == variant { study.name().to_owned() } else { format!("{}/{bench}", study.name()) };
+    [group.as_str(), variant, parameter].map(|part| part.replace('/', "_")).join("/")
 }
 
 /// Criterion's estimate: the slope of time over iterations, or the mean where it did not vary the iterations.

@@ -119,8 +119,8 @@ pub(crate) struct Start {
     /// The rounds at which episodes end.
     until: Vec<u32>,
     /// Exit status of a process that has measured its episode, and of one that was refused and would be again.
-    measured: i32,
-    refused: i32,
+    done_status: i32,
+    refused_status: i32,
 }
 
 /// What a kernel has made of a cell.
@@ -143,7 +143,7 @@ impl Start {
             (None, std::env::args().skip(1).collect())
         };
         let until = profile.episode_ends();
-        Ok(Self { program, arguments, library, until, measured: MEASURED, refused: REFUSED })
+        Ok(Self { program, arguments, library, until, done_status: MEASURED, refused_status: REFUSED })
     }
 
     /// Writes it into the folder of the run, for an outer program. The library is copied: the next kernel writes over it.

@@ -1,0 +1,12 @@
+//! The hand-written loop of zero-cost for [tango-bench](https://docs.rs/tango-bench), which compares a program with itself in two processes
+//! that run side by side. `python -m async_cost.experiments.measure` starts it: `tango compare --time SECONDS --dump FOLDER`.
+
+use tango_bench::{benchmark_fn, tango_benchmarks};
+use zero_cost::{ManualServer, NoWork, PUBLISHED, Stats, Timed, Work, label};
+
+tango_benchmarks!([benchmark_fn("manual", |bencher| {
+    // What is measured must live as long as the program, which ends soon.
+    let stats: &'static Stats = Box::leak(Box::new(Stats::new(PUBLISHED[0].syscalls)));
+    let mut server = ManualServer::<_, Timed<label::Manual>>::new(stats, NoWork::under(PUBLISHED[0]));
+    bencher.iter(move || server.run())
+})]);
