@@ -1,6 +1,7 @@
 """Experiments on the measuring: their truth is found again, and what was not measured is said to be missing."""
 
 import json
+import tomllib
 
 import numpy as np
 import polars as pl
@@ -12,6 +13,7 @@ from async_cost.experiments import results as measuring
 from async_cost.experiments.results import COLUMNS, PAIRS
 from async_cost.runs.comparisons import BASE_KEY, KEY, of_today
 from async_cost.words import CONTROL
+from async_cost.workflow.toolchain import ROOT
 
 TRUTH = {"manual": 1.0, "nonbox": 2.5, "box": 3.0}
 
@@ -289,7 +291,11 @@ def test_what_is_repeated_is_compared_by_its_studies():
 
 
 def test_a_tiny_measurement_without_the_kernel_is_whole(tmp_path, monkeypatch):
+    def far():
+        raise experiments.Unable("350 MB of sources for one experiment")
+
     monkeypatch.setattr(experiments, "FOLDER", tmp_path)
+    monkeypatch.setattr(experiments, "_build_tango", far)
     made = measuring.load(experiments.measure(experiments.TINY, ("repeats", "identical", "layout"), lambda text: None))
     assert made.record["tiny"] and not {"repeats", "identical"} & made.record["skipped"].keys()
     runs = measuring.repeats(made.of("repeats"), made.pairs)
@@ -299,6 +305,17 @@ def test_a_tiny_measurement_without_the_kernel_is_whole(tmp_path, monkeypatch):
         "thread-pools": 0.1,
     }
     assert made.of("repeats")["episode"].unique().sort().to_list() == [0, 1]
-    # Without a network tango-bench is left out; but not because its own lock lags behind the crates of the workspace.
-    assert "lock file" not in made.record["skipped"].get("tango-bench", "")
+    assert "350 MB" in made.record["skipped"]["tango-bench"], "what cannot be built is left out, with the reason"
     assert {*experiments.TRIALS, "Criterion"} <= {*measuring.identical(made.of("identical"))["setting"]}
+
+
+def test_the_lock_of_tango_bench_names_the_crates_of_the_workspace():
+    """Else it could not be built, or would measure another program."""
+    mine, ours = (
+        tomllib.loads((folder / "Cargo.lock").read_text())["package"] for folder in (experiments.TANGO.parent, ROOT)
+    )
+    versions = {package["name"]: package["version"] for package in mine}
+    for crate in ("harness", "zero-cost"):
+        manifest = tomllib.loads((ROOT / "rust-kernels" / crate / "Cargo.toml").read_text())
+        for name in manifest["dependencies"]:
+            assert versions[name] in {package["version"] for package in ours if package["name"] == name}, name

@@ -68,7 +68,7 @@ def test_a_plan_measures_the_chosen_studies_alone():
     plan = Plan("measure", "standard", ("ladder",))
     steps = {step.name: step.expected_s for step in plan.steps()}
     assert [name for name in steps if name.startswith("count")] == ["count ladder"]
-    assert steps["measure in turns (standard)"] == MEASURED["ladder"].standard
+    assert steps["measure 1 in turns (standard)"] == MEASURED["ladder"].standard
     assert steps.keys() >= {"run the cells of ladder"}
     assert plan.command == 'make measure PROFILE=standard STUDIES="ladder"'
     assert Plan("report", "quick").command == "make report PROFILE=quick"

@@ -12,7 +12,7 @@ import polars as pl
 
 from async_cost import words
 
-#: An estimate within this part of the limit from the border is on it: it takes a hundred times the time to tell, and then the limit is the question.
+#: An estimate within this part of the limit from the border is at it: it takes a hundred times the time to tell, and then the limit is the question.
 NEAR = 0.1
 #: Nobody measures one study for longer.
 LONGEST_SECONDS = 10 * 3600

@@ -17,7 +17,7 @@ from async_cost.workflow.studies import MEASURED, crate_of, measuring
 from async_cost.workflow.toolchain import PYTHON, ROOT
 
 #: What is measured further at most, as a share of the measuring time of what everything gets: for claims and headlines that are still open.
-FURTHER = {"quick": 0.0, "standard": 0.4, "thorough": 1.0}
+FURTHER = {"quick": 0.0, "standard": 0.25, "thorough": 1.0}
 #: Where runs go.
 RUNS = runs_root()
 
@@ -52,7 +52,7 @@ class Plan:
         seconds = sum(self._seconds().values())
         return [
             *steps,
-            Step(f"measure in turns ({self.profile})", self._measure, seconds, self._finished),
+            Step(f"measure {len(self.studies)} in turns ({self.profile})", self._measure, seconds, self._finished),
             Step("choose what else to measure", self._choose, 10, self._chosen),
             Step("measure what is still open", self._further, FURTHER[self.profile] * seconds, self._finished),
             Step("complete the run", self._finish, 3, self._finished),

@@ -9,8 +9,8 @@ from async_cost.workflow.toolchain import ROOT
 
 
 class Study(NamedTuple):
-    """A study that measures: its notebook under notebooks/, and the seconds that it takes in each profile, with compiling its
-    cells, on two slow cores; they serve the time left until a duration was measured here."""
+    """A study that measures: its notebook under notebooks/, and the seconds that measuring takes in each profile on two slow
+    cores; they serve the time left until a duration was measured here."""
 
     notebook: str
     quick: int
@@ -20,14 +20,14 @@ class Study(NamedTuple):
 
 #: Studies that measure, in order. A study's name is that of its crate and its files.
 MEASURED = {
-    "zero-cost": Study("zero-cost/measure", quick=60, standard=120, thorough=600),
-    "ladder": Study("ladder/measure", quick=60, standard=120, thorough=600),
-    "zero-cost-sockets": Study("zero-cost/sockets", quick=60, standard=300, thorough=2400),
-    "spawn-apis": Study("spawn-apis/measure", quick=150, standard=500, thorough=1500),
-    "call-styles": Study("call-styles/measure", quick=180, standard=600, thorough=1500),
-    "thread-pools": Study("thread-pools/measure", quick=120, standard=300, thorough=1800),
-    "runtimes-executor": Study("runtimes/executor", quick=60, standard=90, thorough=180),
-    "runtimes": Study("runtimes/measure", quick=180, standard=600, thorough=1800),
+    "zero-cost": Study("zero-cost/measure", quick=3, standard=60, thorough=240),
+    "ladder": Study("ladder/measure", quick=3, standard=60, thorough=240),
+    "zero-cost-sockets": Study("zero-cost/sockets", quick=5, standard=100, thorough=400),
+    "spawn-apis": Study("spawn-apis/measure", quick=40, standard=600, thorough=2400),
+    "call-styles": Study("call-styles/measure", quick=20, standard=320, thorough=800),
+    "thread-pools": Study("thread-pools/measure", quick=40, standard=230, thorough=600),
+    "runtimes-executor": Study("runtimes/executor", quick=5, standard=45, thorough=135),
+    "runtimes": Study("runtimes/measure", quick=60, standard=500, thorough=1650),
 }
 #: Rooms whose notebook `analysis` reads a run, in the order of the published page, each with the studies of which one must be in
 #: the run for its page to say something; none: it has something to say about every run.
