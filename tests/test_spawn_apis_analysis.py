@@ -1,6 +1,7 @@
 """The analysis of spawns finds the truth of made-up rings, and its words turn round with it."""
 
 import re
+from dataclasses import replace
 
 import polars as pl
 import pytest
@@ -151,8 +152,7 @@ def reverse(runs) -> Told:
 
 @pytest.fixture(scope="module")
 def untrusted(runs) -> Told:
-    broken = dict.fromkeys(rings().groups, 1.1)
-    return tell(ROOM, made(runs / "untrusted", rings(twins=broken)))
+    return tell(ROOM, made(runs / "untrusted", replace(rings(), controls=())))
 
 
 # -- costs ---------------------------------------------------------------------------------------------------
@@ -295,7 +295,7 @@ def test_allocations_are_counted_beside_the_native_spawn(effect):
 def test_a_run_that_is_no_evidence_gives_numbers_without_verdicts(untrusted):
     assert not untrusted.trusted
     assert untrusted.answer.startswith("**This run is not evidence and concludes nothing.**")
-    assert "differs from its twin" in untrusted.trust
+    assert "no A/A control" in untrusted.trust
     assert not [word for word in VERDICTS if word in untrusted.text]
     assert not re.search(r"\*(slower|faster|same)\*", untrusted.text)
     assert not re.search(r" (adds|saves) ", untrusted.text)

@@ -1,6 +1,7 @@
 """The analysis of thread pools finds the truth of made-up pools, and its words turn round with it."""
 
 import re
+from dataclasses import replace
 
 import polars as pl
 import pytest
@@ -133,7 +134,7 @@ def reverse(runs) -> Told:
 
 @pytest.fixture(scope="module")
 def untrusted(runs) -> Told:
-    return tell(ROOM, made(runs / "untrusted", pools(twins=dict.fromkeys(pools().groups, 1.4))))
+    return tell(ROOM, made(runs / "untrusted", replace(pools(), controls=())))
 
 
 # -- figures -------------------------------------------------------------------------------------------------
@@ -202,8 +203,8 @@ def test_ours_beside_their_originals_turn_round(effect, reverse):
     pairs = r"ours beside their originals, over (\d+) pairs of cells: \1 "
     assert re.search(pairs + "faster", effect.answer, re.IGNORECASE)
     assert re.search(pairs + "slower", reverse.answer, re.IGNORECASE)
-    assert re.search(r"0 are in this list: in 0 the median", effect.text)
-    assert re.search(r"Of (\d+) pairs of cells, \1 are in this list: in \1 the median is under one", reverse.text)
+    assert re.search(r"0 are in this list: in 0 the estimate", effect.text)
+    assert re.search(r"Of (\d+) pairs of cells, \1 are in this list: in \1 the estimate is under one", reverse.text)
 
 
 def test_oversubscription_is_marked_in_the_table(effect):
