@@ -102,7 +102,7 @@ def seal(partial: Path, study: str) -> None:
     """Note what `study` is measured with: another build lies in the same place, and would be measured on in its stead."""
     file = start_file(partial, study)
     told = json.loads(file.read_text(encoding="utf-8"))
-    _write(file, told | {"sha256": _digest(told)})
+    write_json(file, told | {"sha256": _digest(told)})
 
 
 def sealed(partial: Path, study: str) -> bool:
@@ -117,7 +117,7 @@ def _digest(told: Mapping) -> str:
     return hashlib.sha256(b"".join(hashlib.sha256(Path(path).read_bytes()).digest() for path in paths)).hexdigest()
 
 
-def _write(file: Path, content: object) -> None:
+def write_json(file: Path, content: object) -> None:
     """Writes JSON at once or not at all."""
     temporary = file.with_suffix(".tmp")
     temporary.write_text(json.dumps(content), encoding="utf-8")
@@ -206,7 +206,7 @@ def _in_turns(
         began = time.monotonic()
         _start(partial, study).run(study, end, env(study), replace(progress, report=told))
         done.append({"study": study, "until": end, "seconds": round(time.monotonic() - began, 1)})
-        _write(done_file(partial), done)
+        write_json(done_file(partial), done)
 
 
 def _turns(until: Mapping[str, Sequence[int]]) -> list[tuple[str, int]]:

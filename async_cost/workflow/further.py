@@ -11,7 +11,6 @@ is left out. Writes `further.json` into the partial run (see `async_cost.workflo
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import sys
 from collections.abc import Iterator
@@ -28,7 +27,7 @@ from async_cost.statistics.closing import of_comparison_closing
 from async_cost.statistics.interval import LEAST_EPISODES, after_looks, quantile, trimmed
 from async_cost.statistics.measured import Measured
 from async_cost.statistics.ratios import paired
-from async_cost.workflow.episodes import done_episodes, further_file
+from async_cost.workflow.episodes import done_episodes, further_file, write_json
 
 #: How many times the rounds of an episode a further one may have.
 MORE_ROUNDS = (1, 2, 4)
@@ -209,9 +208,7 @@ def main() -> int:
         return 1
     for study, one in told.items():
         print(f"{study}: {len(one['only'])} keys, {len(one['until'])} episodes, about {one['seconds']:.0f} s")
-    temporary = further_file(arguments.partial).with_suffix(".tmp")
-    temporary.write_text(json.dumps(told), encoding="utf-8")
-    temporary.replace(further_file(arguments.partial))
+    write_json(further_file(arguments.partial), told)
     return 0
 
 
