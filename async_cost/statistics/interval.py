@@ -136,10 +136,17 @@ def medians(frame: pl.DataFrame, value: str, by: Sequence[str] = KEY, confidence
 def chances(frame: pl.DataFrame, value: str, by: Sequence[str] = KEY) -> pl.DataFrame:
     """How likely a `value` whose truth is 0 would be as far off, to either side: by..., chance (a p-value).
 
-    The tests that go with the intervals of `estimates`: of t over episodes; with too few of them the exact sign test over rounds, in which
-    a value of exactly 0 counts for neither side.
+    Student's t test of the mean over episodes, of all of them: a process that is far off makes it cautious, while the trimmed mean of
+    `estimates` has a tail a little heavier than that of t, of which Holm's procedure over 40 controls sees the far end (refused of honest runs:
+    6 to 7.5 % instead of 5). With too few episodes it is the exact sign test over rounds, in which a value of exactly 0 counts for neither side.
     """
-    over = trimmed(frame.group_by(*by, "episode").agg(pl.col(value).median()), value, by)
+    medians = pl.col(value)
+    over = (
+        frame.group_by(*by, "episode")
+        .agg(medians.median())
+        .group_by(by)
+        .agg(medians.mean().alias("mean"), (medians.std() / pl.len().sqrt()).alias("error"), pl.len().alias("episodes"))
+    )
     signs = frame.group_by(by).agg(above=(pl.col(value) > 0).sum(), below=(pl.col(value) < 0).sum())
     over = over.join(signs, on=by)
     mean, error, episodes, above, below = (
@@ -148,8 +155,7 @@ def chances(frame: pl.DataFrame, value: str, by: Sequence[str] = KEY) -> pl.Data
     )
     with np.errstate(divide="ignore", invalid="ignore"):
         far = np.where((mean == 0) & (error == 0), 0.0, np.abs(mean) / error)
-    free = [max(freedom(int(number)), 1) for number in episodes]
-    of_t = 2 * stats.t.sf(far, free)
+    of_t = 2 * stats.t.sf(far, np.maximum(episodes - 1, 1))
     of_signs = np.minimum(1.0, 2 * stats.binom.cdf(np.minimum(above, below), above + below, 0.5))
     chance = np.where(episodes >= LEAST_EPISODES, of_t, of_signs)
     return over.select(by).with_columns(chance=pl.Series(chance, dtype=pl.Float64)).sort(*by)

@@ -20,9 +20,9 @@ class Study(NamedTuple):
 
 #: Studies that measure, in order. A study's name is that of its crate and its files.
 MEASURED = {
-    "zero-cost": Study("zero-cost/measure", quick=3, standard=60, thorough=240),
-    "ladder": Study("ladder/measure", quick=3, standard=60, thorough=240),
-    "zero-cost-sockets": Study("zero-cost/sockets", quick=5, standard=100, thorough=400),
+    "zero-cost": Study("zero-cost/measure", quick=5, standard=95, thorough=380),
+    "ladder": Study("ladder/measure", quick=5, standard=95, thorough=380),
+    "zero-cost-sockets": Study("zero-cost/sockets", quick=7, standard=150, thorough=600),
     "spawn-apis": Study("spawn-apis/measure", quick=40, standard=600, thorough=2400),
     "call-styles": Study("call-styles/measure", quick=20, standard=320, thorough=800),
     "thread-pools": Study("thread-pools/measure", quick=40, standard=230, thorough=600),

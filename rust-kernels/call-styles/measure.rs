@@ -3796,7 +3796,7 @@ fn comparisons(subjects: &[Subject]) -> Vec<Compared> {
 #[inline]
 pub fn study() -> Study {
     let subjects = subjects();
-    let mut study = Study::new("call-styles").rounds(6, 120, 300).episodes(2, 24, 60).isolated(LIMIT);
+    let mut study = Study::new("call-styles").rounds(6, 96, 240).episodes(2, 24, 60).isolated(LIMIT);
     for subject in &subjects {
         let (key, load, world) = (subject.key(), subject.load, subject.worlds[0]);
         let proof = prove(subject, LIMIT);

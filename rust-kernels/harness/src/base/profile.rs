@@ -37,7 +37,7 @@ pub struct Profile {
 /// each other in time: in 64 readings of a second, nine of ten saw one loop differ from itself by less than 0.53 % with these
 /// trials, and by less than 0.89 % with 2 ms of warm-up and 6 ms (the median hardly differs). Rounds and episodes set the width of the intervals.
 const PROFILES: [(&str, u32, u32, u64, u64); 3] =
-    [("quick", 12, 2, 150, 500), ("standard", 640, 32, 300, 1_000), ("thorough", 2_560, 64, 300, 1_000)];
+    [("quick", 12, 2, 150, 500), ("standard", 480, 32, 300, 1_000), ("thorough", 1_920, 64, 300, 1_000)];
 
 /// Name of the profile that only tests use.
 const TEST: &str = "test";

@@ -25,6 +25,7 @@ use crate::study::builder::Study;
 use crate::study::checks::Variant;
 use crate::trial::bencher::Trouble;
 use crate::trial::sampling::Trial;
+use crate::trial::undisturbed;
 
 impl Study {
     /// Measures all variants in interleaved rounds and exports the raw samples with their provenance.
@@ -231,7 +232,12 @@ impl Measurement<'_> {
     fn trial(&mut self, metrics: &mut Metrics, index: usize) -> Result<Option<Vec<Sample>>, Error> {
         let Variant { key, function, samples, resources, .. } = &self.variants[index];
         let &Profile { warm_up, trial: time, .. } = self.profile;
-        let trial = Trial { warm_up, time, samples: *samples, resources: *resources };
+        let undisturbed = self.study.instructions;
+        if undisturbed {
+            // A trial in a process of its own inherits what is known of the core.
+            undisturbed::is_undisturbed();
+        }
+        let trial = Trial { warm_up, time, samples: *samples, resources: *resources, undisturbed };
         let outcome = self.study.shielded(|| trial.run(&**function));
         let accepted = outcome.and_then(|samples| match metrics.accept(key, &samples) {
             Ok(()) => Ok(samples),

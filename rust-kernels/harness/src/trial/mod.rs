@@ -4,3 +4,4 @@ pub(crate) mod bencher;
 pub(crate) mod isolation;
 pub(crate) mod resources;
 pub(crate) mod sampling;
+pub(crate) mod undisturbed;

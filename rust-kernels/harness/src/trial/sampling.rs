@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use crate::base::key::is_counter;
 use crate::base::sample::Sample;
 use crate::trial::bencher::{self, Function, Trouble, Workload};
-use crate::trial::resources;
+use crate::trial::{resources, undisturbed};
 
 /// How a variant is tried.
 pub(crate) struct Trial {
@@ -16,7 +16,12 @@ pub(crate) struct Trial {
     pub(crate) samples: usize,
     /// Whether each sample says what the process used meanwhile.
     pub(crate) resources: bool,
+    /// Whether its samples wait for a core that is undisturbed: of work on one thread.
+    pub(crate) undisturbed: bool,
 }
+
+/// How long a sample waits for that, in times of a sample, and at most.
+const PATIENCE: (f64, Duration) = (10.0, Duration::from_millis(10));
 
 impl Trial {
     /// Samples of this variant, of which ratios can be taken and whose metrics make a table.
@@ -56,7 +61,12 @@ impl Trial {
         // The cast keeps to the largest number where the quotient is beyond it.
         let iterations = ((share / one).round() as u64).max(1);
         let mut sample = || Sample::new(iterations, run(iterations));
-        (0..self.samples).map(|_| self.observed(&mut sample)).collect()
+        let patience = Duration::from_secs_f64(PATIENCE.0 * share).min(PATIENCE.1);
+        let mut taken = || match self.undisturbed {
+            true => undisturbed::sample(patience, || self.observed(&mut sample)),
+            false => self.observed(&mut sample),
+        };
+        (0..self.samples).map(|_| taken()).collect()
     }
 
     fn observed(&self, run: &mut dyn FnMut() -> Sample) -> Sample {
@@ -98,7 +108,7 @@ mod tests {
 
     fn trial(samples: usize) -> Trial {
         let (warm_up, time) = (Duration::from_micros(100), Duration::from_micros(300));
-        Trial { warm_up, time, samples, resources: false }
+        Trial { warm_up, time, samples, resources: false, undisturbed: false }
     }
 
     /// The calls of a workload in a trial of so many samples, by their iterations, and the samples.
