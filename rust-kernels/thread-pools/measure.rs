@@ -1571,11 +1571,17 @@ pub fn with_arrivals<P: Subject, W: Work>(pool: &P, load: &Load, work: W) -> (Du
     let latch = Latch::of(load.chains());
     let arrivals = kept(Arrivals { start: Instant::now(), ns, arrived: AtomicU64::new(0), latch });
     let time = burst(pool, load, work, |_| arrivals, || latch.wait());
+    (time, distribution(arrivals.ns.iter().map(|ns| ns.load(Ordering::Relaxed))))
+}
+
+/// Times in nanoseconds by how often they came, to three digits. It grows with the longest of them: one that saturates does not, and would
+/// call all of them 2 ns.
+pub fn distribution(ns: impl IntoIterator<Item = u64>) -> Histogram<u64> {
     let mut histogram = Histogram::new(3).expect("3 significant digits can be kept");
-    for ns in &arrivals.ns {
-        histogram.saturating_record(ns.load(Ordering::Relaxed).max(1));
+    for ns in ns {
+        histogram.record(ns).expect("it grows as far as it must");
     }
-    (time, histogram)
+    histogram
 }
 
 // %% [markdown]
@@ -1992,11 +1998,11 @@ const NEIGHBOUR: u32 = 2_000_000;
 
 /// Whole bursts, and when their messages have ended, in quantiles over all of them.
 fn whole_bursts(bursts: (u64, u64), pause: Duration, load: &Load, pool: &dyn Bursts) -> Sample {
-    let mut arrivals = Histogram::<u64>::new(3).expect("3 significant digits can be kept");
+    let mut arrivals = distribution([]);
     let times = by_the_rule(bursts, || {
         std::thread::sleep(pause);
         let (time, of_burst) = pool.with_arrivals(load);
-        arrivals.add(of_burst).expect("both hold what can come");
+        arrivals.add(of_burst).expect("it grows as far as it must");
         time
     });
     let quantile = |share| arrivals.value_at_quantile(share);
