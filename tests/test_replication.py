@@ -20,8 +20,10 @@ from async_cost.literature.replication import (
     told_score,
     verdict,
 )
+from async_cost.paths import repository_root
 from async_cost.report.headline import reference_run
 from async_cost.runs.comparisons import PAIR
+from async_cost.runs.record import claims_of_today
 from async_cost.runs.run import load_run
 from async_cost.statistics.interval import relative_standard_error
 from async_cost.testing.made_up_runs import LADDER, OFF, ON, ZERO_COST, bench_of, make_run, reversed_truth
@@ -302,6 +304,18 @@ def test_the_score_turns_round_with_the_effects(tmp_path):
 
 def test_documents_whose_own_table_speaks_against_them_are_named():
     assert [claim.id for claim in CLAIMS if claim.own_figure] == ["R11", "R13", "P4"]
+
+
+def test_a_run_knows_the_claims_that_it_was_made_for(tmp_path):
+    (tmp_path / "data").mkdir()
+    for name in ("claims.csv", "claims-operands.csv"):
+        (tmp_path / "data" / name).write_bytes((repository_root() / "data" / name).read_bytes())
+    assert claims_of_today(tmp_path) == claims_of_today() and len(claims_of_today()) == 64
+    with (tmp_path / "data" / "claims-operands.csv").open("a") as file:
+        file.write("\n")
+    assert claims_of_today(tmp_path) != claims_of_today()
+    info = load_run(made(tmp_path / "run", changes={"claims": claims_of_today()})).info
+    assert info.claims == claims_of_today() and load_run(made(tmp_path / "other")).info.claims is None
 
 
 def test_a_claim_about_more_processors_than_there_are_is_shown_and_not_judged(tmp_path):
