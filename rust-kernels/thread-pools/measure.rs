@@ -778,7 +778,7 @@ impl<Q: Queue> Drop for Pool<Q> {
 // submitted.
 
 // %%
-/// The pool takes no more jobs; the one that was offered has been dropped.
+/// The pool takes no more jobs. The one that was offered is dropped, unless a worker took it just before the pool was closed: then it was run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Closed;
 
@@ -859,7 +859,7 @@ impl<Q: Queue> Pool<Q> {
     /// Runs this closure once, on any worker. A job that is submitted by a job may wait until that one has ended.
     ///
     /// # Errors
-    /// `Closed` after `shutdown`; the closure has been dropped.
+    /// `Closed` after `shutdown`. Who offers the job to another pool then must be able to bear it twice.
     #[inline]
     pub fn execute(&self, closure: impl FnOnce() + Send + 'static) -> Result<(), Closed> {
         let (core, job) = (self.core(), Job::new(closure));
