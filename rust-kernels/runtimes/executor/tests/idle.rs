@@ -80,6 +80,13 @@ fn a_sleep_that_was_moved_is_forgotten_when_it_is_dropped() {
     });
 }
 
+/// So many bytes of addresses for this process.
+fn limit_memory(bytes: u64) {
+    let limit = libc::rlimit { rlim_cur: bytes, rlim_max: libc::RLIM_INFINITY };
+    // SAFETY: the call reads what it is given, and nothing else.
+    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &limit) }, 0);
+}
+
 #[derive(Default)]
 struct Count(AtomicUsize);
 
@@ -94,18 +101,12 @@ impl std::task::Wake for Count {
 fn a_call_that_gets_no_thread_is_reported_and_disturbs_nobody() {
     let outcome = harness::isolated(WATCHDOG, || {
         let runtime = Runtime::new(Settings::new(1));
-        let none = libc::rlimit { rlim_cur: 0, rlim_max: libc::RLIM_INFINITY };
-        // SAFETY: the call reads what it is given; the process is this test's own.
-        let before = unsafe {
-            let mut before = none;
-            libc::getrlimit(libc::RLIMIT_AS, &mut before);
-            // No room for the stack of another thread.
-            libc::setrlimit(libc::RLIMIT_AS, &libc::rlimit { rlim_cur: 1 << 20, ..before });
-            before
-        };
+        let pages = std::fs::read_to_string("/proc/self/statm").expect("the size of this process");
+        let pages: u64 = pages.split(' ').next().and_then(|size| size.parse().ok()).expect("a number of pages");
+        // Room for what is small, and not for the stack of another thread.
+        limit_memory(4096 * pages + (1 << 20));
         let refused = runtime.block_on(runtime.spawn_blocking(|| 1)).is_err();
-        // SAFETY: as above.
-        unsafe { libc::setrlimit(libc::RLIMIT_AS, &before) };
+        limit_memory(libc::RLIM_INFINITY);
         let after = runtime.block_on(runtime.spawn_blocking(|| 2)).ok();
         let task = runtime.block_on(runtime.spawn(async { 3 })).ok();
         (refused, after, task)
