@@ -8,6 +8,7 @@ import pytest
 
 from async_cost.literature.claims import Claim, Comparison, load_claims
 from async_cost.literature.replication import (
+    VERDICTS,
     Outcome,
     Verdict,
     departure,
@@ -19,8 +20,10 @@ from async_cost.literature.replication import (
     told_score,
     verdict,
 )
+from async_cost.paths import repository_root
 from async_cost.report.headline import reference_run
 from async_cost.runs.comparisons import PAIR
+from async_cost.runs.record import claims_of_today
 from async_cost.runs.run import load_run
 from async_cost.statistics.interval import relative_standard_error
 from async_cost.testing.made_up_runs import LADDER, OFF, ON, ZERO_COST, bench_of, make_run, reversed_truth
@@ -28,19 +31,15 @@ from async_cost.testing.made_up_runs import LADDER, OFF, ON, ZERO_COST, bench_of
 CLAIMS = load_claims()
 BY_ID = {claim.id: claim for claim in CLAIMS}
 HERE = [claim for claim in CLAIMS if claim.study == "zero-cost"]
-REPLICATED, CONTRADICTED, UNDECIDED, NOT_MEASURED = (
-    Verdict.REPLICATED,
-    Verdict.CONTRADICTED,
-    Verdict.UNDECIDED,
-    Verdict.NOT_MEASURED,
-)
+CONTRADICTED, REPLICATED, UNDECIDED, NOT_MEASURABLE, NOT_MEASURED = VERDICTS
 
 
-def ratio(relation: str, bound: float, published: float | None = None) -> Claim:
+def ratio(relation: str, least: float | None, most: float | None) -> Claim:
     """A claim on a ratio of times."""
-    least = None if relation in ("less", "at most") else bound
-    most = None if relation == "greater" else bound
-    return replace(BY_ID["Z12"], relation=relation, least=least, most=most, published_value=published or bound)
+    return replace(BY_ID["Z12"], relation=relation, least=least, most=most, published_value=least or most)
+
+
+MORE, LESS = ratio("greater", 1, None), ratio("less", None, 1)
 
 
 def weighed(run_folder, *claims: Claim) -> list[Outcome]:
@@ -59,50 +58,55 @@ def made(root, truth: dict | None = None, **options):
 @pytest.mark.parametrize(
     ("claim", "low", "high", "word"),
     [
-        (ratio("greater", 1), 1.02, 1.03, REPLICATED),
-        (ratio("greater", 1), 0.9, 0.95, CONTRADICTED),
-        (ratio("greater", 1), 0.995, 1.005, CONTRADICTED),  # less than 1 % counts as nothing
-        (ratio("greater", 1), 0.99, 1.05, UNDECIDED),
-        (ratio("less", 1), 0.5, 0.6, REPLICATED),
-        (ratio("less", 1), 1.0, 1.02, CONTRADICTED),
-        (ratio("less", 1), 0.98, 1.0, UNDECIDED),
-        (ratio("at most", 1), 0.9, 1.005, REPLICATED),
-        (ratio("at most", 1), 1.02, 1.1, CONTRADICTED),
-        (ratio("at most", 1), 0.9, 1.1, UNDECIDED),
-        (ratio("about", 2), 1.7, 2.3, REPLICATED),
-        (ratio("about", 2), 1.2, 1.6, CONTRADICTED),
-        (ratio("about", 2), 2.2, 2.5, UNDECIDED),
-        (ratio("about", 0.5), 0.43, 0.58, REPLICATED),
-        (ratio("about", 0.99), 0.981, 0.999, REPLICATED),  # never narrower than 1 %
-        (ratio("same", 1, 0.95), 0.96, 1.04, REPLICATED),  # the document calls 5 % no difference
-        (ratio("same", 1, 1.0), 0.96, 1.04, UNDECIDED),
-        (ratio("same", 1, 0.95), 1.06, 1.07, CONTRADICTED),
-        (ratio("between", 1), 1.0, 1.0, REPLICATED),
+        (MORE, 1.02, 1.03, REPLICATED),
+        (MORE, 1.001, 1.003, REPLICATED),  # small, and on the side that it says
+        (MORE, 0.9, 0.95, CONTRADICTED),
+        (MORE, 0.995, 1.005, CONTRADICTED),  # less than 1 % to either side is neither more nor less
+        (MORE, 0.985, 1.005, UNDECIDED),
+        (MORE, 0.995, 1.05, UNDECIDED),
+        (LESS, 0.5, 0.6, REPLICATED),
+        (LESS, 1.001, 1.02, CONTRADICTED),
+        (LESS, 0.98, 1.001, UNDECIDED),
+        (ratio("greater", 0.5, None), 0.498, 0.502, UNDECIDED),  # a border that is no direction
+        (ratio("at most", None, 1.1), 0.9, 1.05, REPLICATED),
+        (ratio("at most", None, 1.1), 1.12, 1.2, CONTRADICTED),
+        (ratio("at most", None, 1.1), 0.9, 1.2, UNDECIDED),
+        (ratio("about", 1.68, 2.38), 1.7, 2.3, REPLICATED),
+        (ratio("about", 1.68, 2.38), 1.2, 1.6, CONTRADICTED),
+        (ratio("about", 1.68, 2.38), 2.2, 2.5, UNDECIDED),
+        (ratio("same", 0.95, 1.053), 0.96, 1.04, REPLICATED),
+        (ratio("same", 0.95, 1.053), 1.06, 1.07, CONTRADICTED),
+        (ratio("between", 1, 2), 1.0, 1.0, REPLICATED),
         (BY_ID["Z1"], 257, 257, REPLICATED),
         (BY_ID["Z1"], 258, 258, CONTRADICTED),
+        (BY_ID["R3"], 1.2, 1.8, REPLICATED),
+        (BY_ID["R3"], 86, 271, CONTRADICTED),
+        (BY_ID["R3"], -124, 127, UNDECIDED),
         (BY_ID["R6"], 4.5, 7.5, REPLICATED),
         (BY_ID["R6"], 3, 5, UNDECIDED),
         (BY_ID["P26"], 0.05, 0.0999, REPLICATED),
         (BY_ID["P26"], 0.11, 0.12, CONTRADICTED),
+        (BY_ID["P26"], 0.0999, 0.1001, UNDECIDED),
     ],
 )
 def test_a_verdict_compares_an_interval_with_the_region_of_the_claim(claim, low, high, word):
     assert verdict(claim, low, high) is word
 
 
-def test_a_difference_counts_from_one_per_cent_of_what_is_subtracted():
-    claim = replace(BY_ID["R8"], least=0.0)
-    assert verdict(claim, 0.5, 2, base=100) is UNDECIDED
-    assert verdict(claim, 1.5, 2, base=100) is REPLICATED
-    assert verdict(claim, -3, 0.5, base=100) is CONTRADICTED
+def test_a_difference_has_a_side_and_is_none_within_one_per_cent_of_what_is_subtracted():
+    claim = BY_ID["R8"]
+    assert verdict(claim, 0.5, 2, base=100) is REPLICATED
+    assert verdict(claim, -0.5, 0.9, base=100) is CONTRADICTED
+    assert verdict(claim, -3, 0.5, base=100) is UNDECIDED
+    assert verdict(claim, -3, -0.5, base=100) is CONTRADICTED
+
+
+def test_the_region_of_a_claim_depends_on_no_measurement():
     assert region(BY_ID["Z18"]) == (0.75 * 258, 1.25 * 258)
-    assert region(BY_ID["R3"], base=1000) == (1.5 - 10, 1.5 + 10)
-
-
-def test_regions_of_a_ratio_and_of_its_inverse_are_mirror_images():
-    for relation in ("about", "same"):
-        one, other = region(ratio(relation, 2.0)), region(ratio(relation, 0.5))
-        assert one[0] == pytest.approx(1 / other[1]) and one[1] == pytest.approx(1 / other[0])
+    assert region(BY_ID["R3"]) == (1.125, 1.875)
+    assert region(BY_ID["R6"]) == region(BY_ID["R7"])
+    assert region(BY_ID["Z11"]) == (1, math.inf) and region(BY_ID["Z24"]) == (0, 1)
+    assert region(BY_ID["R8"]) == (0, math.inf)
 
 
 def test_a_claim_on_several_cases_asserts_all_of_them():
@@ -111,6 +115,7 @@ def test_a_claim_on_several_cases_asserts_all_of_them():
     assert together([REPLICATED, UNDECIDED]) is UNDECIDED
     assert together([REPLICATED, NOT_MEASURED]) is UNDECIDED
     assert together([NOT_MEASURED]) is NOT_MEASURED
+    assert together([NOT_MEASURABLE, NOT_MEASURED]) is together([NOT_MEASURABLE]) is NOT_MEASURABLE
     assert together([]) is NOT_MEASURED
 
 
@@ -298,5 +303,27 @@ def test_the_score_turns_round_with_the_effects(tmp_path):
 
 
 def test_documents_whose_own_table_speaks_against_them_are_named():
-    found = [one.claim.id for one in outcomes(reference_run()) if one.own_figure_fails]
-    assert found == ["Z26", "R7", "R11", "R13", "P4"]
+    assert [claim.id for claim in CLAIMS if claim.own_figure] == ["R11", "R13", "P4"]
+
+
+def test_a_run_knows_the_claims_that_it_was_made_for(tmp_path):
+    (tmp_path / "data").mkdir()
+    for name in ("claims.csv", "claims-operands.csv"):
+        (tmp_path / "data" / name).write_bytes((repository_root() / "data" / name).read_bytes())
+    assert claims_of_today(tmp_path) == claims_of_today() and len(claims_of_today()) == 64
+    with (tmp_path / "data" / "claims-operands.csv").open("a") as file:
+        file.write("\n")
+    assert claims_of_today(tmp_path) != claims_of_today()
+    info = load_run(made(tmp_path / "run", changes={"claims": claims_of_today()})).info
+    assert info.claims == claims_of_today() and load_run(made(tmp_path / "other")).info.claims is None
+
+
+def test_a_claim_about_more_processors_than_there_are_is_shown_and_not_judged(tmp_path):
+    claim = replace(BY_ID["Z12"], processors=4)
+    (few,) = weighed(made(tmp_path / "few"), claim)
+    (many,) = weighed(made(tmp_path / "many", changes={"machine.logical_cores": 4}), claim)
+    assert few.published.verdict is NOT_MEASURABLE and few.published.effect == many.published.effect
+    assert many.published.verdict is REPLICATED
+    assert few.published.reason == "it is about 4 processors, and this machine has two"
+    assert "1 is not measurable here; 0 are not measured." in told_score(tally([few]))
+    assert departure(claim, few.published) is None

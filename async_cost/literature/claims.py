@@ -59,7 +59,7 @@ Case = tuple[tuple[Operand, ...], ...]
 
 @dataclass(frozen=True)
 class Claim:
-    """A row of data/claims.csv with its operands. A claim on several cases asserts all of them."""
+    """A row of data/claims.csv with its operands: its columns are described in data/README.md. A claim on several cases asserts all of them."""
 
     id: str
     study: str
@@ -70,8 +70,11 @@ class Claim:
     relation: str
     least: float | None
     most: float | None
+    reason: str
     published_value: float | None
+    own_figure: str | None
     unit: str
+    processors: int
     statement: str
     confound: str | None
     source: str
@@ -86,6 +89,12 @@ class Claim:
     def faithful(self) -> Comparison:
         """The comparison that comes nearest to what the document compared, of those that can be measured."""
         return Comparison.COUNTERPART if self.counterpart else Comparison.PUBLISHED
+
+    @property
+    def is_direction(self) -> bool:
+        """Whether it says that something is more, or less, than something else: its bound is no effect at all."""
+        bound = {"greater": self.least, "less": self.most}.get(self.relation)
+        return bound == (1.0 if self.in_ratios else 0.0) and self.unit != "fraction"
 
     @property
     def in_ratios(self) -> bool:
@@ -114,6 +123,7 @@ def load_claims(root: Path | None = None) -> tuple[Claim, ...]:
 
 def _claim(file: Path, operand_file: Path, row: dict, operands: pl.DataFrame) -> Claim:
     line = row.pop("line")
+    _check_own_figure(file, row, line)
     for operand in operands.iter_rows(named=True):
         _check_operand(operand_file, row, operand)
     cases = {comparison: tuple(_cases(operand_file, row, operands, comparison)) for comparison in Comparison}
@@ -121,6 +131,16 @@ def _claim(file: Path, operand_file: Path, row: dict, operands: pl.DataFrame) ->
         problem = f"{row['id']} has a clean comparison, but nothing says what is wrong with the published one"
         raise DataError(file, problem, REVIEW, line, "confound")
     return Claim(**row, **{comparison.value: of_it for comparison, of_it in cases.items()})
+
+
+def _check_own_figure(file: Path, row: dict, line: int) -> None:
+    """The document's own figure lies in the region of its claim, or the row says why not."""
+    value, least, most = row["published_value"], row["least"], row["most"]
+    inside = value is None or (least is None or least <= value) and (most is None or value <= most)
+    if inside == bool(row["own_figure"]):
+        where = "lies in" if inside else "lies outside of"
+        problem = f"the document's figure {value} {where} the region of {row['id']}, and own_figure is {quoted(row['own_figure'])}"
+        raise DataError(file, problem, REVIEW, line, "own_figure")
 
 
 def _check_operand(file: Path, claim: dict, operand: dict) -> None:

@@ -22,8 +22,6 @@ from async_cost.statistics.interval import estimates, relative_standard_error, w
 from async_cost.statistics.judge import EQUIVALENCE
 from async_cost.statistics.measured import Measured, both_ways
 
-#: How far an effect may be from a stated size and still be "about" that: a share of the stated effect.
-ABOUT = 0.25
 #: bench, variant, parameter.
 Key = tuple[str, str, str]
 
@@ -34,79 +32,47 @@ class Verdict(StrEnum):
     REPLICATED = "replicated"
     CONTRADICTED = "contradicted"
     UNDECIDED = "undecided"
+    #: The machine has fewer processors than the statement is about.
+    NOT_MEASURABLE = "not measurable here"
     NOT_MEASURED = "not measured"
 
 
 #: The words in the order in which a page shows them: what is decided first, surprises before all.
-VERDICTS = (Verdict.CONTRADICTED, Verdict.REPLICATED, Verdict.UNDECIDED, Verdict.NOT_MEASURED)
+VERDICTS = (
+    Verdict.CONTRADICTED,
+    Verdict.REPLICATED,
+    Verdict.UNDECIDED,
+    Verdict.NOT_MEASURABLE,
+    Verdict.NOT_MEASURED,
+)
 
 
-def region(claim: Claim, base: float = 0.0, nothing: float = EQUIVALENCE) -> tuple[float, float]:
-    """The effects in which `claim` is true, from the least to the greatest.
-
-    `nothing` is the share below which a difference counts as none: 1 %, unless the study declares another one for the group of
-    comparisons. A ratio is greater than 1 when it is so by more than that; a difference is greater than 0 when it exceeds that share
-    of `base`, the time of what is subtracted, in the unit of the claim. With 1 %:
-
-    - greater, less: beyond the bound by more than 1 %; at most: no more than 1 % above it;
-    - about: within a quarter of the stated effect, and never narrower than ±1 %. The effect of a ratio is its distance from 1 on a
-      logarithmic scale: about 2 reaches from 1.68 to 2.38, about 0.99 from 0.98 to 1;
-    - same: as near to 1 as the document's own figure, which it calls no difference, and never narrower than ±1 %;
-    - between, and any bound of a relative standard error: as they are stated; equal: exactly that number.
-    """
-    least, most = claim.least, claim.most
-    if claim.relation in ("between", "equal"):
-        return least, most
-    least, most = -math.inf if least is None else least, math.inf if most is None else most
-    if claim.operation == "relative standard error":
-        return least, most
-    if claim.in_ratios:
-        return _ratio_region(claim, least, most, nothing)
-    return _difference_region(claim, least, most, nothing * abs(base))
+def region(claim: Claim) -> tuple[float, float]:
+    """The effects in which `claim` is true, from the least to the greatest, as data/claims.csv states them."""
+    least = (0.0 if claim.in_ratios else -math.inf) if claim.least is None else claim.least
+    return least, math.inf if claim.most is None else claim.most
 
 
-def _ratio_region(claim: Claim, least: float, most: float, nothing: float) -> tuple[float, float]:
-    more, less = 1 + nothing, 1 - nothing
-    match claim.relation:
-        case "greater":
-            return least * more, math.inf
-        case "less":
-            return 0.0, most * less
-        case "at most":
-            return 0.0, most * more
-        case "same":
-            reach = max(more, math.exp(abs(math.log(claim.published_value or 1.0))))
-            return least / reach, least * reach
-        case _:
-            ends = least ** (1 - ABOUT), least ** (1 + ABOUT)
-            return min(*ends, least * less), max(*ends, least * more)
-
-
-def _difference_region(claim: Claim, least: float, most: float, nothing: float) -> tuple[float, float]:
-    match claim.relation:
-        case "greater":
-            return least + nothing, math.inf
-        case "less":
-            return -math.inf, most - nothing
-        case "at most":
-            return -math.inf, most + nothing
-        case "same":
-            return least - nothing, least + nothing
-        case _:
-            reach = max(ABOUT * abs(least), nothing)
-            return least - reach, least + reach
+def counts_for_nothing(claim: Claim, base: float = 0.0, nothing: float = EQUIVALENCE) -> tuple[float, float]:
+    """The effects that are none to speak of: of a ratio those nearer to 1 than the share `nothing`, of a difference those of less than that
+    share of `base`, the time of what is subtracted, in the unit of the claim."""
+    return (1 - nothing, 1 + nothing) if claim.in_ratios else (-nothing * abs(base), nothing * abs(base))
 
 
 def verdict(claim: Claim, low: float, high: float, base: float = 0.0, nothing: float = EQUIVALENCE) -> Verdict:
-    """The word for `claim` when its effect has the interval [low, high]; `base` and `nothing` as for `region`.
+    """The word for `claim` when its effect has the interval [low, high]; `base` and `nothing` as for `counts_for_nothing`.
 
     Replicated when the whole interval lies in the region in which the claim is true, contradicted when all of it lies outside, on
-    one side, and undecided when it reaches across a border. An exact count is an interval of one point and is never undecided.
+    one side, and undecided when it reaches across a border. Whether something is more or less than something else is
+    contradicted, too, when the interval shows that it is neither to speak of. An exact count is an interval of one point and is never undecided.
     """
-    lowest, highest = region(claim, base, nothing)
+    lowest, highest = region(claim)
     if lowest <= low and high <= highest:
         return Verdict.REPLICATED
     if high < lowest or low > highest:
+        return Verdict.CONTRADICTED
+    none = counts_for_nothing(claim, base, nothing)
+    if claim.is_direction and none[0] <= low and high <= none[1]:
         return Verdict.CONTRADICTED
     return Verdict.UNDECIDED
 
@@ -114,8 +80,8 @@ def verdict(claim: Claim, low: float, high: float, base: float = 0.0, nothing: f
 def together(verdicts: Iterable[Verdict]) -> Verdict:
     """The word for a claim on several cases, which asserts all of them: one that is contradicted is enough."""
     found = set(verdicts)
-    if not found - {Verdict.NOT_MEASURED}:
-        return Verdict.NOT_MEASURED
+    if not found - {Verdict.NOT_MEASURED, Verdict.NOT_MEASURABLE}:
+        return Verdict.NOT_MEASURABLE if Verdict.NOT_MEASURABLE in found else Verdict.NOT_MEASURED
     if Verdict.CONTRADICTED in found:
         return Verdict.CONTRADICTED
     return Verdict.REPLICATED if found == {Verdict.REPLICATED} else Verdict.UNDECIDED
@@ -126,7 +92,7 @@ class Weighed:
     """One comparison of a claim in one run.
 
     `effect`, `low` and `high` are in the unit of the claim, null where nothing was measured; of several cases they are those of the one that
-    decides, `case`. `holds` is the region in which the claim is true, `nothing` the share below which a difference counts as none.
+    decides, `case`. `holds` is the region in which the claim is true, `none` the effects that count for nothing.
     `reason`, Markdown with words of the data escaped, says why there is no effect or no conclusion. `closing` says what would decide it, where the
     interval reaches across a border.
     """
@@ -138,8 +104,13 @@ class Weighed:
     reason: str | None = None
     case: Case | None = None
     holds: tuple[float, float] | None = None
-    nothing: float = EQUIVALENCE
+    none: tuple[float, float] | None = None
     closing: Closing | None = None
+
+    @property
+    def counts_for_nothing(self) -> bool:
+        """Whether all of the interval lies where an effect is none to speak of."""
+        return self.effect is not None and self.none[0] <= self.low and self.high <= self.none[1]
 
 
 @dataclass(frozen=True)
@@ -152,21 +123,10 @@ class Outcome:
     clean: Weighed | None
 
     @property
-    def own_figure_fails(self) -> bool:
-        """Whether the document's own figure lies outside the region of its claim."""
-        value = self.claim.published_value
-        if value is None:
-            return False
-        lowest, highest = region(self.claim)
-        # A claim of "same" reaches to exactly this figure, up to rounding.
-        return not (lowest <= value <= highest or math.isclose(value, lowest) or math.isclose(value, highest))
-
-    @property
     def clean_disagrees(self) -> bool:
         """Whether both comparisons were measured and say different words."""
-        if self.clean is None or Verdict.NOT_MEASURED in (self.published.verdict, self.clean.verdict):
-            return False
-        return self.clean.verdict != self.published.verdict
+        words_of_both = {self.published.verdict, self.clean.verdict} if self.clean else set()
+        return len(words_of_both) == 2 and not words_of_both & {Verdict.NOT_MEASURED, Verdict.NOT_MEASURABLE}
 
 
 def outcomes(run: Run, claims: Sequence[Claim] | None = None) -> list[Outcome]:
@@ -218,7 +178,11 @@ def told_score(counts: Mapping[Verdict, int]) -> str:
     return (
         f"This run decides {decided} of {sum(counts.values())} published claims: **{counts[Verdict.REPLICATED]} replicated**, "
         f"**{counts[Verdict.CONTRADICTED]} contradicted**; {counts[Verdict.UNDECIDED]} {'stays' if counts[Verdict.UNDECIDED] == 1 else 'stay'} open, "
-        f"{counts[Verdict.NOT_MEASURED]} {'is' if counts[Verdict.NOT_MEASURED] == 1 else 'are'} not measured."
+        + "".join(
+            f"{counts[word]} {'is' if counts[word] == 1 else 'are'} {word}{end}"
+            for word, end in ((Verdict.NOT_MEASURABLE, "; "), (Verdict.NOT_MEASURED, "."))
+            if counts[word] or word is Verdict.NOT_MEASURED
+        )
     )
 
 
@@ -233,15 +197,12 @@ def departure(claim: Claim, weighed: Weighed) -> str | None:
         return "another number"
     if claim.relation == "same":
         return "a difference that counts"
-    if not claim.in_ratios:
-        found, stated = weighed.effect, claim.least if claim.relation == "about" else claim.published_value
-        nothing = weighed.low <= 0 <= weighed.high
-    else:
-        found = math.log(weighed.effect)
-        stated = math.log(claim.least if claim.relation == "about" else claim.published_value or 1.0)
-        nothing = abs(found) <= math.log1p(weighed.nothing)
+    nothing = weighed.none[0] <= weighed.effect <= weighed.none[1] if claim.in_ratios else weighed.low <= 0 <= weighed.high
     if nothing:
         return "no effect that counts"
+    found, stated = weighed.effect, claim.published_value
+    if claim.in_ratios:
+        found, stated = math.log(found), math.log(stated or 1.0)
     if not stated or (found > 0) != (stated > 0):
         return "the reverse"
     return "a smaller effect" if abs(found) < abs(stated) else "a larger effect"
@@ -431,17 +392,27 @@ def _weigh(claim: Claim, case: Case, study: _Study) -> Weighed:
     if effect.missing:
         return Weighed(Verdict.NOT_MEASURED, reason=effect.missing, case=case)
     word, reason, closes = verdict(claim, effect.low, effect.high, effect.base, effect.nothing), None, None
-    holds = region(claim, effect.base, effect.nothing)
-    if effect.doubt:
+    holds, none = region(claim), counts_for_nothing(claim, effect.base, effect.nothing)
+    cores = study.measured.run.info.machine.logical_cores
+    if cores is not None and cores < claim.processors:
+        word = Verdict.NOT_MEASURABLE
+        reason = f"it is about {words.counted(claim.processors, 'processor')}, and this machine has {words.numeral(cores)}"
+    elif effect.doubt:
         word, reason = Verdict.UNDECIDED, f"no evidence in this run: {words.escape(effect.doubt)}"
     elif word is Verdict.UNDECIDED:
         closes = _closing(claim, effect, holds, study.measured.run.seconds(study.name))
-    return Weighed(word, effect.value, effect.low, effect.high, reason, case, holds, effect.nothing, closes)
+    return Weighed(word, effect.value, effect.low, effect.high, reason, case, holds, none, closes)
 
 
 def _closing(claim: Claim, effect: _Effect, holds: tuple[float, float], seconds: float | None) -> Closing:
-    """What would decide on which side of a border of `holds` the effect lies."""
+    """What would decide on which side of a border of `holds` the effect lies; of a direction also whether it is none to speak of, where that is
+    decided sooner."""
     near = NEAR * effect.nothing
+    if claim.is_direction:
+        none = counts_for_nothing(claim, effect.base, effect.nothing)
+        bound = 1.0 if claim.in_ratios else 0.0
+        if min(effect.value - none[0], none[1] - effect.value) > abs(effect.value - bound):
+            holds = none
     if claim.in_ratios:
         numbers = [math.log(number) for number in (effect.value, effect.low, effect.high)]
         borders = [math.log(end) for end in holds if 0 < end < math.inf]

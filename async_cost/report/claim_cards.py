@@ -158,7 +158,7 @@ def _claim(outcome: Outcome) -> str:
         classes.append("confounded")
     rows = [("published", _published(outcome))]
     if faithful.holds and faithful.holds[0] != faithful.holds[1]:
-        rows.append(("holds", border(claim, faithful.holds)))
+        rows.append(("holds", f"{border(claim, faithful.holds)}: {words.plain(claim.reason)}"))
     rows += _measured("counterpart in this run" if claim.counterpart else "this run", outcome, claim.faithful)
     if claim.confound:
         rows.append(("confounded", words.sentence(words.plain(claim.confound))))
@@ -175,7 +175,7 @@ def _claim(outcome: Outcome) -> str:
 def _published(outcome: Outcome) -> str:
     claim = outcome.claim
     figure = "no figure" if claim.published_value is None else value(claim, claim.published_value)
-    own = "; the document's own figure does not bear it out" if outcome.own_figure_fails else ""
+    own = f"; its own figure does not bear it out: {words.plain(claim.own_figure)}" if claim.own_figure else ""
     return f"{figure}, {BASIS[claim.basis]}{own}"
 
 
@@ -198,6 +198,8 @@ def _measured(name: str, outcome: Outcome, comparison: Comparison) -> list[tuple
     text = value(claim, weighed.effect, weighed.low, weighed.high)
     if how := departure(claim, weighed):
         text += f", {how}"
+    elif weighed.verdict is Verdict.REPLICATED and claim.is_direction and weighed.counts_for_nothing:
+        text += ", by less than what counts"
     if weighed.reason:
         text += f"; {words.plain(weighed.reason)}"
     if weighed.closing:

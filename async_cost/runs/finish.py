@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from async_cost.errors import DataError
-from async_cost.runs.record import read_record
+from async_cost.runs.record import claims_of_today, read_record
 from async_cost.runs.run import load_run
 
 
@@ -33,7 +33,8 @@ def finish(partial: Path, runs: Path, outcome: Path) -> Path:
     load_run(partial)
     info = read_record(info_file)  # as it stands in the file: nothing is written that was only made of it for readers
     if info.ended is None:
-        ended = msgspec.structs.replace(info, ended=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}")
+        ended = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+        ended = msgspec.structs.replace(info, ended=ended, claims=claims_of_today())
         temporary = info_file.with_suffix(".json.tmp")
         temporary.write_bytes(msgspec.json.format(msgspec.json.encode(ended), indent=2) + b"\n")
         os.replace(temporary, info_file)

@@ -7,6 +7,7 @@ not tell are None. Whoever wants to know something about a run asks `read_run_in
 
 import re
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from pathlib import Path
 from typing import Annotated
 
@@ -14,6 +15,7 @@ import msgspec
 from msgspec import Meta
 
 from async_cost.errors import DataError, quoted
+from async_cost.paths import repository_root
 from async_cost.runs.decode import RESTORE, missing, read_json, typed, unknown
 
 #: Version 2 added what a comparison changes and the unit of a difference; version 3 the episodes of a study and the kinds of its groups.
@@ -174,7 +176,7 @@ class StudyInfo(Record, omit_defaults=True):
 
 
 class RunInfo(Record):
-    """The whole of run.json."""
+    """The whole of run.json. `claims` is the `claims_of_today` of the day on which the run was finished; older runs have none."""
 
     schema_version: Count
     run_id: str
@@ -189,6 +191,13 @@ class RunInfo(Record):
     crates: dict[str, str | tuple[str, ...]]
     git: Git | None
     studies: dict[str, StudyInfo]
+    claims: str | None = None
+
+
+def claims_of_today(root: Path | None = None) -> str:
+    """The SHA-256 of the claims with their regions and operands as they stand now: of data/claims.csv and data/claims-operands.csv in turn."""
+    folder = (repository_root() if root is None else root) / "data"
+    return sha256(b"".join((folder / name).read_bytes() for name in ("claims.csv", "claims-operands.csv"))).hexdigest()
 
 
 def read_run_info(path: Path) -> RunInfo:

@@ -99,8 +99,11 @@ class ClaimRows(dy.Schema):
     relation = dy.String(nullable=False, regex=r"^(greater|less|at most|about|same|between|equal)$")
     least = dy.Float64(nullable=True)
     most = dy.Float64(nullable=True)
+    reason = dy.String(nullable=False, regex=LINE)
     published_value = dy.Float64(nullable=True)
+    own_figure = dy.String(nullable=True, regex=LINE)
     unit = dy.String(nullable=False, regex=r"^(count|ratio|fraction|ns|us|ms|s)$")
+    processors = dy.UInt32(nullable=False, min=1)
     statement = dy.String(nullable=False, regex=LINE)
     confound = dy.String(nullable=True, regex=LINE)
     source = dy.String(nullable=False, regex=LINE)
@@ -112,9 +115,9 @@ class ClaimRows(dy.Schema):
         return (pl.col("least").is_not_null() == needs_least) & (pl.col("most").is_not_null() == needs_most)
 
     @dy.rule()
-    def least_and_most_agree_unless_the_relation_is_between(cls) -> pl.Expr:
-        ordered = pl.col("least") <= pl.col("most")
-        return pl.when(pl.col("relation") == "between").then(ordered).otherwise(pl.col("least") == pl.col("most"))
+    def least_is_below_most_and_equal_to_it_where_the_relation_is_equal(cls) -> pl.Expr:
+        least, most = pl.col("least"), pl.col("most")
+        return pl.when(pl.col("relation") == "equal").then(least == most).otherwise(least < most)
 
     @dy.rule()
     def only_a_difference_has_a_unit_of_time_or_is_per_something(cls) -> pl.Expr:

@@ -29,6 +29,8 @@ HEAP, TREE = f"{LOOP} + heap", f"{LOOP} + tree"
 EPOLL, KEPT, EPOLL_KEPT = f"{LOOP} + epoll", f"{LOOP} + kept", f"{LOOP} + epoll + kept"
 STACKS = f"{FIBERS} + fresh stacks"
 OTHERS = ("tokio", "smol", "LocalPool")
+#: A call there is a task that is awaited; so it is written, without a task.
+AWAITED = tuple(f"{name} + await" for name in OTHERS)
 #: The published load, and the one in which everybody waits by yielding: what executors without our timers can do.
 BATCH, YIELD = "batch=100", "batch=100 wait=yield"
 SIZES = ("batch=1", "batch=10", BATCH, "batch=1000")
@@ -127,7 +129,7 @@ def kinds(measured: Measured) -> pl.DataFrame:
 
 def elsewhere(measured: Measured) -> pl.DataFrame:
     """Executors of others, and the frontier, beside the translated loop: calls that do not wait, and calls that yield."""
-    there = (*OTHERS, FRONTIER)
+    there = (*OTHERS, *AWAITED, FRONTIER)
     straight = turned(measured, there, LOOP, {calls(style): style for style in STYLES})
     return pl.concat([straight, turned(measured, there, LOOP, WAITING, YIELD)])
 

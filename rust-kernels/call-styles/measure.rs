@@ -2830,7 +2830,8 @@ fn root_waits_with_kept<D: Design>(
 // Nobody needs our loop in order to call something. The same four styles can be had from tokio on one thread, from
 // smol's executor, and from the `LocalPool` of the futures crate, in the way in which their users would write them.
 //
-// - `call` is a spawn that is awaited at once.
+// - `call` is a spawn that is awaited at once; and, since nobody would write that where an `.await` does, the same without a
+//   task: `tokio + await` and so on.
 // - `call_nonblock` boxes the future and polls it once in place. If it is pending, the box is spawned.
 // - `call_detached` is a spawn; `call_and_forget` one whose handle is let go.
 //
@@ -2914,6 +2915,28 @@ fn elsewhere_called<O: Opponent, P: Probe>(load: Load, drive: &mut dyn FnMut(&mu
     match load.kind {
         Kind::Empty => drive(&mut || batch_of_others(&on, empty::<P>, load)),
         Kind::Yield => drive(&mut || batch_of_others(&on, |n| yielding::<P>(load.waits, n), load)),
+        Kind::Due | Kind::Readable => unimplemented!("measured on our loop only"),
+    }
+}
+
+/// `call` without a task: the callee becomes a part of the root.
+fn awaited<O: Opponent, F: Future<Output = u64>>(on: &O, make: impl Fn(u64) -> F, load: Load) -> u64 {
+    let arguments = 0..black_box(load.batch) as u64;
+    on.run(async {
+        let mut sum = 0;
+        for argument in arguments {
+            sum += make(argument).await;
+        }
+        sum
+    })
+}
+
+/// The same under a load.
+fn elsewhere_awaited<O: Opponent, P: Probe>(load: Load, drive: &mut dyn FnMut(&mut dyn FnMut() -> u64)) {
+    let on = O::new();
+    match load.kind {
+        Kind::Empty => drive(&mut || awaited(&on, empty::<P>, load)),
+        Kind::Yield => drive(&mut || awaited(&on, |n| yielding::<P>(load.waits, n), load)),
         Kind::Due | Kind::Readable => unimplemented!("measured on our loop only"),
     }
 }
@@ -3254,6 +3277,10 @@ fn tasks_of<O: Opponent>() -> [World; 2] {
     [elsewhere_called::<O, Timed>, elsewhere_called::<O, Counted>]
 }
 
+fn awaits_of<O: Opponent>() -> [World; 2] {
+    [elsewhere_awaited::<O, Timed>, elsewhere_awaited::<O, Counted>]
+}
+
 // %% [markdown]
 // ## What each must count
 //
@@ -3522,6 +3549,13 @@ fn others(bench: &'static str, load: Load) -> Vec<Subject> {
         subject(bench, "smol", load, tasks_of::<Smol>()),
         subject(bench, "LocalPool", load, tasks_of::<Pool>()),
     ];
+    if load.style == Style::Call {
+        all.extend([
+            subject(bench, "tokio + await", load, awaits_of::<Tokio>()),
+            subject(bench, "smol + await", load, awaits_of::<Smol>()),
+            subject(bench, "LocalPool + await", load, awaits_of::<Pool>()),
+        ]);
+    }
     all.extend(frontier_has.then_some(frontier));
     all.into_iter().map(|subject| unlike(subject, None)).collect()
 }
@@ -3688,7 +3722,9 @@ fn beside_the_design(subject: &Subject) -> Vec<Compared> {
         "fibers" => Some(beside("event loop + no wakers", "a fiber in the place of a boxed future")),
         "fibers + fresh stacks" => Some(beside("fibers", "a fresh stack in the place of a pooled fiber")),
         "boxed closure" => Some(beside("fibers", "a regular procedure behind a pointer")),
-        _ => None,
+        variant => {
+            variant.strip_suffix(" + await").map(|executor| beside(executor, "an `.await` in the place of a task"))
+        }
     });
     all
 }
@@ -3768,12 +3804,13 @@ fn beside_the_published_load(subject: &Subject) -> Option<Compared> {
 // A few claims compare something else.
 
 // %%
-/// Benches of the translated design that the document compares with each other, besides.
-const CLAIMED: [(&str, &str, &str); 4] = [
-    (INVOCATIONS[3].0, INVOCATIONS[2].0, "`call_and_forget` instead of `call_detached`"),
-    (INVOCATIONS[3].0, INVOCATIONS[1].0, "`call_and_forget` instead of `call_nonblock`"),
-    (READINESS[0].0, READINESS[1].0, "`await_readable` instead of `await_writable`"),
-    (CALLS[1].1, CALLS[1].0, "a callee that waits"),
+/// Variant, benches that the document compares with each other, besides, and what changes.
+const CLAIMED: [(&str, &str, &str, &str); 5] = [
+    (EVENT_LOOP, INVOCATIONS[3].0, INVOCATIONS[2].0, "`call_and_forget` instead of `call_detached`"),
+    (EVENT_LOOP, INVOCATIONS[3].0, INVOCATIONS[1].0, "`call_and_forget` instead of `call_nonblock`"),
+    (EVENT_LOOP, READINESS[0].0, READINESS[1].0, "`await_readable` instead of `await_writable`"),
+    ("event loop + epoll", READINESS[0].0, READINESS[1].0, "`await_readable` instead of `await_writable` (epoll)"),
+    (EVENT_LOOP, CALLS[1].1, CALLS[1].0, "a callee that waits"),
 ];
 
 /// Everything that is compared.
@@ -3784,8 +3821,10 @@ fn comparisons(subjects: &[Subject]) -> Vec<Compared> {
         all.extend(beside_other_styles(subject));
         all.extend(beside_the_published_load(subject));
     }
-    let published = |bench| Key::new(bench, EVENT_LOOP, format!("batch={BATCH}"));
-    all.extend(CLAIMED.map(|(one, other, told)| (published(one), published(other), told.to_owned())));
+    all.extend(CLAIMED.map(|(variant, one, other, told)| {
+        let published = |bench| Key::new(bench, variant, format!("batch={BATCH}"));
+        (published(one), published(other), told.to_owned())
+    }));
     let keys: Vec<Key> = subjects.iter().map(Subject::key).collect();
     all.retain(|(one, other, _)| one != other && keys.contains(other));
     all

@@ -135,6 +135,8 @@ struct Timers {
     armed: std::sync::atomic::AtomicUsize,
     /// By deadline, and by a number that tells those of one deadline apart.
     entries: std::sync::Mutex<BTreeMap<(Instant, usize), Waker>>,
+    /// The next of these numbers.
+    next: std::sync::atomic::AtomicUsize,
 }
 
 impl Timers {
@@ -150,6 +152,11 @@ impl Timers {
             std::mem::replace(&mut *entries, later).into_values().collect()
         };
         due.into_iter().for_each(Waker::wake);
+    }
+
+    /// A number that no other sleep of this seat has.
+    fn number(&self) -> usize {
+        self.next.fetch_add(1, Ordering::Relaxed)
     }
 
     /// The first deadline.
@@ -398,7 +405,8 @@ unsafe impl Send for Task {}
 //
 // Nothing may be lost over that. Someone without work first gives up the seat, **then** looks once more. Someone
 // who queues a task first puts it there, **then** looks who is awake. Whatever the order, one of them sees the other;
-// the fences are there because processors, too, may swap the two. A worker that queues for itself needs no fence: at worst
+// the fences are there because processors, too, may swap the two. The same holds for someone who was looking for work: the last who stops, because it has found
+// some or because its root was woken, looks once more at everything. A worker that queues for itself needs no fence: at worst
 // it has to run the task itself.
 
 // %%
@@ -472,13 +480,18 @@ impl Pool {
             resting.push(seat);
             self.awake.fetch_sub(AWAKE, Ordering::SeqCst);
         }
-        fence(Ordering::SeqCst);
+        self.call_for_waiting();
         if self.seats[seat].timers.first().is_some() {
             // Its thread has to know how long it may sleep.
             self.seats[seat].thread.get().expect("all threads are known").unpark();
         }
+    }
+
+    /// Calls a helper if a task waits anywhere. By whoever looked for work, or had a seat, and does no longer: while it did, those who queued tasks called nobody.
+    fn call_for_waiting(&self) {
+        fence(Ordering::SeqCst);
         if !self.injector.is_empty() || self.seats.iter().any(|seat| !seat.stealer.is_empty()) {
-            self.call_helper(true);
+            self.call_helper(false);
         }
     }
 }
@@ -1009,9 +1022,8 @@ impl Core {
             }
             std::hint::spin_loop();
         }
-        let last = pool.awake.fetch_sub(1, Ordering::SeqCst) % AWAKE == 1;
-        if last && found.is_some() && (!self.deque.is_empty() || !pool.injector.is_empty()) {
-            pool.call_helper(false);
+        if pool.awake.fetch_sub(1, Ordering::SeqCst) % AWAKE == 1 {
+            pool.call_for_waiting();
         }
         found
     }
@@ -1104,21 +1116,13 @@ impl Pool {
 /// Is ready at a certain time.
 pub struct Sleep {
     deadline: Instant,
-    /// Whose timers know it, since it was first polled.
-    known: Option<Arc<Home>>,
+    /// Whose timers know it, since it was first polled, and its number there.
+    known: Option<(Arc<Home>, usize)>,
 }
 
 /// Ready when so much time has passed from now on, and never before.
 pub fn sleep(duration: Duration) -> Sleep {
     Sleep { deadline: Instant::now() + duration, known: None }
-}
-
-impl Sleep {
-    /// Its number among those of the same deadline.
-    fn number(&self) -> usize {
-        // It is pinned for as long as it is known.
-        ptr::from_ref(self).addr()
-    }
 }
 
 impl Future for Sleep {
@@ -1133,12 +1137,13 @@ impl Future for Sleep {
         let kick = self.known.is_none()
             && Place::here(|place| {
                 let place = place.expect("a sleep needs a runtime");
-                self.known = Some(Arc::clone(place.home));
+                let number = place.home.pool.seats[place.home.seat].timers.number();
+                self.known = Some((Arc::clone(place.home), number));
                 place.core.is_none()
             });
-        if let Some(home) = &self.known {
+        if let Some((home, number)) = &self.known {
             let seat = &home.pool.seats[home.seat];
-            seat.timers.set(self.deadline, self.number(), context.waker());
+            seat.timers.set(self.deadline, *number, context.waker());
             if kick {
                 seat.thread.get().expect("all threads are known").unpark();
             }
@@ -1149,8 +1154,8 @@ impl Future for Sleep {
 
 impl Drop for Sleep {
     fn drop(&mut self) {
-        if let Some(home) = self.known.take() {
-            home.pool.seats[home.seat].timers.remove(self.deadline, self.number());
+        if let Some((home, number)) = self.known.take() {
+            home.pool.seats[home.seat].timers.remove(self.deadline, number);
         }
     }
 }
@@ -1200,14 +1205,19 @@ const MOST_BLOCKING: usize = 512;
 const KEEP: Duration = Duration::from_secs(10);
 
 impl Blocking<Task> {
-    /// Queues a call; false if the runtime is closed.
+    /// Queues a call; false if the runtime is closed. Calls for which the system has no thread, not even one, are cancelled.
     fn push(home: &Arc<Home>, task: Task) -> bool {
         let mut state = home.pool.blocking.state.lock().unwrap();
-        if !state.closed {
-            state.queue.push_back(task);
-            Self::fetch(home, &mut state);
+        if state.closed {
+            return false;
         }
-        !state.closed
+        state.queue.push_back(task);
+        Self::fetch(home, &mut state);
+        let given_up = if state.threads == 0 { std::mem::take(&mut state.queue) } else { VecDeque::new() };
+        drop(state);
+        // Without the lock: what a call holds may do anything when it is dropped.
+        given_up.into_iter().for_each(Task::cancel);
+        true
     }
 
     /// Sends for a thread, if calls wait and none is on its way.
@@ -1223,7 +1233,11 @@ impl Blocking<Task> {
         } else if state.threads < MOST_BLOCKING {
             (state.threads, state.looking) = (state.threads + 1, state.looking + 1);
             let home = Arc::clone(home);
-            std::thread::spawn(move || Place { home: &home, core: None }.enter(|| Self::work(&home)));
+            let work = move || Place { home: &home, core: None }.enter(|| Self::work(&home));
+            if std::thread::Builder::new().spawn(work).is_err() {
+                // The system has no thread: one that is busy will come to it.
+                (state.threads, state.looking) = (state.threads - 1, state.looking - 1);
+            }
         }
     }
 }

@@ -233,6 +233,8 @@ pub trait Runtime: Send + Sync + Sized + 'static {
 pub enum Timer {
     /// Wrap a future that is ready in a timeout of a second, and await it.
     Timeout,
+    /// The same with a future that is pending once, so that there is something to wait for.
+    Pending,
     /// Make a sleep of a second and drop it.
     Unpolled,
     /// Make a sleep of a second, poll it once, drop it.
@@ -281,6 +283,18 @@ async fn unpolled<C: Clock>(times: u64) {
     }
 }
 
+/// Is pending once, wakes its task, and is ready when it is polled again.
+fn pending_once() -> impl Future<Output = u32> + Send {
+    let mut polled = false;
+    poll_fn(move |context| {
+        if std::mem::replace(&mut polled, true) {
+            return Poll::Ready(black_box(1));
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+}
+
 /// Does anything else with timers.
 async fn polled<C: Clock>(timer: Timer, times: u64) {
     for _ in 0..times {
@@ -288,6 +302,7 @@ async fn polled<C: Clock>(timer: Timer, times: u64) {
         match timer {
             Timer::Unpolled => {}
             Timer::Timeout => drop(black_box(C::timeout(SECOND, ready(black_box(1))).await)),
+            Timer::Pending => drop(black_box(C::timeout(SECOND, pending_once()).await)),
             Timer::Polled => {
                 let mut sleep = pin!(C::sleep(SECOND));
                 poll_fn(|context| Poll::Ready(black_box(sleep.as_mut().poll(context).is_pending()))).await;
@@ -1240,11 +1255,11 @@ impl Suite for MpscContention {
         rooted(load, drive, runtime, move || async move {
             let (sender, mut receiver) = mpsc::unbounded::<usize>();
             for _ in 0..5 {
-                let sender = sender.clone();
+                let mut sender = sender.clone();
                 R::let_go(spawn::<R, _>(async move {
                     for number in 0..load.n / 5 {
                         note(What::Sent);
-                        sender.unbounded_send(number).expect("somebody receives");
+                        sender.send(number).await.expect("somebody receives");
                     }
                 }));
             }
@@ -1263,9 +1278,9 @@ impl Suite for MpscAlone {
     fn run<R: Runtime>(load: Load, drive: Drive<'_>) {
         let runtime = started::<R>(load.setup);
         rooted(load, drive, runtime, move || async move {
-            let (sender, mut receiver) = mpsc::unbounded::<usize>();
+            let (mut sender, mut receiver) = mpsc::unbounded::<usize>();
             for number in 0..load.n {
-                sender.unbounded_send(number).expect("somebody receives");
+                sender.send(number).await.expect("somebody receives");
                 note(What::Sent);
             }
             for _ in 0..load.n {
@@ -1717,7 +1732,8 @@ pub fn published() -> Vec<Row> {
 // - `global_queue_interval`: how often tokio's workers look at the queue that outside tasks go to.
 // - `packing`: how many tasks nio gives to one worker before it takes the next.
 // - `work`: each notified task computes for a while. `stall`: the busy tasks stall for less.
-// - `polled` timers are registered before they are dropped, and the timers of `expiry` really expire.
+// - `polled` timers are registered before they are dropped, and the timers of `expiry` really expire. A timeout under `pending` is around a future
+//   that is not ready at once: of one that is, some runtimes make no timer at all.
 
 // %%
 /// The published rows of these benches.
@@ -1823,6 +1839,9 @@ fn other_controls(published: &[Row]) -> Vec<Row> {
     let polled = |load: &mut Load| load.timer = Timer::Polled;
     rows.push(row("timer/single_thread_sleep").under("polled", polled));
     rows.push(row("timer/multi_thread_sleep-8").under("polled", polled));
+    let pending = |load: &mut Load| load.timer = Timer::Pending;
+    rows.push(row("timer/single_thread_timeout").under("pending", pending));
+    rows.push(row("timer/multi_thread_timeout-8").under("pending", pending));
     let load = Load { timer: Timer::Expires(1000), ..Load::new(processors(), 100) };
     let expiring =
         Row::new("timer/expiry", load, on_all::<Expiry>(), &[("spawns", 100), ("timers", 100), ("early", 0)]);

@@ -778,7 +778,7 @@ impl<Q: Queue> Drop for Pool<Q> {
 // submitted.
 
 // %%
-/// The pool takes no more jobs; the one that was offered has been dropped.
+/// The pool takes no more jobs. The one that was offered is dropped, unless a worker took it just before the pool was closed: then it was run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Closed;
 
@@ -859,7 +859,7 @@ impl<Q: Queue> Pool<Q> {
     /// Runs this closure once, on any worker. A job that is submitted by a job may wait until that one has ended.
     ///
     /// # Errors
-    /// `Closed` after `shutdown`; the closure has been dropped.
+    /// `Closed` after `shutdown`. Who offers the job to another pool then must be able to bear it twice.
     #[inline]
     pub fn execute(&self, closure: impl FnOnce() + Send + 'static) -> Result<(), Closed> {
         let (core, job) = (self.core(), Job::new(closure));
@@ -1571,11 +1571,17 @@ pub fn with_arrivals<P: Subject, W: Work>(pool: &P, load: &Load, work: W) -> (Du
     let latch = Latch::of(load.chains());
     let arrivals = kept(Arrivals { start: Instant::now(), ns, arrived: AtomicU64::new(0), latch });
     let time = burst(pool, load, work, |_| arrivals, || latch.wait());
+    (time, distribution(arrivals.ns.iter().map(|ns| ns.load(Ordering::Relaxed))))
+}
+
+/// Times in nanoseconds by how often they came, to three digits. It grows with the longest of them: one that saturates does not, and would
+/// call all of them 2 ns.
+pub fn distribution(ns: impl IntoIterator<Item = u64>) -> Histogram<u64> {
     let mut histogram = Histogram::new(3).expect("3 significant digits can be kept");
-    for ns in &arrivals.ns {
-        histogram.saturating_record(ns.load(Ordering::Relaxed).max(1));
+    for ns in ns {
+        histogram.record(ns).expect("it grows as far as it must");
     }
-    (time, histogram)
+    histogram
 }
 
 // %% [markdown]
@@ -1992,11 +1998,11 @@ const NEIGHBOUR: u32 = 2_000_000;
 
 /// Whole bursts, and when their messages have ended, in quantiles over all of them.
 fn whole_bursts(bursts: (u64, u64), pause: Duration, load: &Load, pool: &dyn Bursts) -> Sample {
-    let mut arrivals = Histogram::<u64>::new(3).expect("3 significant digits can be kept");
+    let mut arrivals = distribution([]);
     let times = by_the_rule(bursts, || {
         std::thread::sleep(pause);
         let (time, of_burst) = pool.with_arrivals(load);
-        arrivals.add(of_burst).expect("both hold what can come");
+        arrivals.add(of_burst).expect("it grows as far as it must");
         time
     });
     let quantile = |share| arrivals.value_at_quantile(share);

@@ -6,7 +6,7 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use thread_pools::{Busy, Closed, Fairness, Idle, Pool, Queue, Settings, SharedChannel, Stealing};
+use thread_pools::{distribution, Busy, Closed, Fairness, Idle, Pool, Queue, Settings, SharedChannel, Stealing};
 
 /// Far longer than anything here takes, but for what is lost.
 const WATCHDOG: Duration = Duration::from_secs(60);
@@ -370,4 +370,18 @@ fn fairness<Q: Queue>(settings: Settings) {
     let most = if pause.is_zero() { 101 } else { 7 };
     assert!(turns <= most, "it waited for {turns} jobs, and should for at most {most}");
     pool.shutdown(WATCHDOG).unwrap();
+}
+
+#[test]
+fn a_distribution_of_times_has_their_quantiles() {
+    const MS: u64 = 1_000_000;
+    let known = distribution((1..=1_000).map(|ms| ms * MS));
+    assert_eq!(known.len(), 1_000);
+    for (share, ms) in [(0.5, 500), (0.9, 900), (0.99, 990), (1.0, 1_000)] {
+        assert!(known.value_at_quantile(share).abs_diff(ms * MS) <= ms * MS / 1_000, "{share}");
+    }
+    assert!(known.max().abs_diff(1_000 * MS) <= MS);
+    let mut both = distribution([MS]);
+    both.add(known).expect("it grows");
+    assert_eq!(both.len(), 1_001);
 }

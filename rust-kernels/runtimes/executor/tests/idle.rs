@@ -1,0 +1,115 @@
+//! No task waits for a thread that does something else while another one is free.
+
+use std::future::poll_fn;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
+use std::thread;
+use std::time::Duration;
+
+use runtimes_executor::{Runtime, Settings, sleep};
+
+/// Far longer than anything here takes, but for what is lost.
+const WATCHDOG: Duration = Duration::from_secs(20);
+
+/// A thread outside spawns a task and then wakes the root, at a moment that differs from round to round; the root, once it is polled, blocks until that
+/// task has run. Who looked for work for the root's seat meanwhile, and stops for its wake, must not leave the task where it is.
+#[test]
+fn a_task_from_outside_does_not_wait_for_the_poll_of_the_root() {
+    const ROUNDS: usize = if cfg!(debug_assertions) { 5_000 } else { 50_000 };
+    for workers in [2, 4] {
+        let runtime = Arc::new(Runtime::new(Settings::new(workers)));
+        let root: Arc<Mutex<Option<Waker>>> = Arc::default();
+        let (begun, end) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
+        let (ran, seen) = channel();
+        let outside = thread::spawn({
+            let (runtime, root, begun, end) = (runtime.clone(), root.clone(), begun.clone(), end.clone());
+            move || {
+                let mut round = 0;
+                while !end.load(Ordering::SeqCst) {
+                    let Some(waker) = root.lock().unwrap().take() else {
+                        thread::yield_now();
+                        continue;
+                    };
+                    round += 1;
+                    (0..round * 7 % 400).for_each(|_| std::hint::spin_loop());
+                    let ran = ran.clone();
+                    drop(runtime.spawn(async move { ran.send(round).unwrap() }));
+                    begun.store(round, Ordering::SeqCst);
+                    waker.wake();
+                }
+            }
+        });
+        runtime.block_on(async {
+            for round in 1..=ROUNDS {
+                poll_fn(|context| {
+                    if begun.load(Ordering::SeqCst) < round {
+                        *root.lock().unwrap() = Some(context.waker().clone());
+                    }
+                    if begun.load(Ordering::SeqCst) < round { Poll::Pending } else { Poll::Ready(()) }
+                })
+                .await;
+                let task = seen.recv_timeout(WATCHDOG);
+                assert_eq!(task, Ok(round), "with {workers} workers the task waited for the root");
+            }
+        });
+        end.store(true, Ordering::SeqCst);
+        outside.join().unwrap();
+    }
+}
+
+/// A sleep may be moved after it was polled: it is `Unpin`.
+#[test]
+fn a_sleep_that_was_moved_is_forgotten_when_it_is_dropped() {
+    let runtime = Runtime::new(Settings::new(1));
+    runtime.block_on(async {
+        let woken = Arc::new(Count::default());
+        let waker = Waker::from(woken.clone());
+        let mut first = sleep(Duration::from_millis(20));
+        assert!(std::pin::Pin::new(&mut first).poll(&mut Context::from_waker(&waker)).is_pending());
+        let moved = Box::new(first);
+        drop(moved);
+        // The place of the first one, with another waker: what it enters is its own.
+        let mut second = sleep(Duration::from_millis(20));
+        assert!(std::pin::Pin::new(&mut second).poll(&mut Context::from_waker(&waker)).is_pending());
+        let third = second;
+        sleep(Duration::from_millis(60)).await;
+        assert_eq!(woken.0.load(Ordering::SeqCst), 1, "the first is forgotten, the second is not");
+        drop(third);
+    });
+}
+
+/// So many bytes of addresses for this process.
+fn limit_memory(bytes: u64) {
+    let limit = libc::rlimit { rlim_cur: bytes, rlim_max: libc::RLIM_INFINITY };
+    // SAFETY: the call reads what it is given, and nothing else.
+    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &limit) }, 0);
+}
+
+#[derive(Default)]
+struct Count(AtomicUsize);
+
+impl std::task::Wake for Count {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// With a limit on threads, in a process of its own: a call that gets no thread is cancelled, and the runtime goes on.
+#[test]
+fn a_call_that_gets_no_thread_is_reported_and_disturbs_nobody() {
+    let outcome = harness::isolated(WATCHDOG, || {
+        let runtime = Runtime::new(Settings::new(1));
+        let pages = std::fs::read_to_string("/proc/self/statm").expect("the size of this process");
+        let pages: u64 = pages.split(' ').next().and_then(|size| size.parse().ok()).expect("a number of pages");
+        // Room for what is small, and not for the stack of another thread.
+        limit_memory(4096 * pages + (1 << 20));
+        let refused = runtime.block_on(runtime.spawn_blocking(|| 1)).is_err();
+        limit_memory(libc::RLIM_INFINITY);
+        let after = runtime.block_on(runtime.spawn_blocking(|| 2)).ok();
+        let task = runtime.block_on(runtime.spawn(async { 3 })).ok();
+        (refused, after, task)
+    });
+    assert_eq!(outcome, Ok((true, Some(2), Some(3))));
+}
