@@ -142,7 +142,11 @@ def shifted(claim: Claim) -> Iterator[Claim]:
     if claim.least is not None and not claim.own_figure:
         yield replace(claim, least=beyond, most=claim.most and max(claim.most, beyond * 1.1))
     if claim.most is not None and not claim.own_figure:
-        yield replace(claim, least=claim.least and min(claim.least, claim.published_value * 0.8), most=claim.published_value * 0.95)
+        yield replace(
+            claim,
+            least=claim.least and min(claim.least, claim.published_value * 0.8),
+            most=claim.published_value * 0.95,
+        )
 
 
 def replaced(claim: Claim) -> Iterator[Claim]:

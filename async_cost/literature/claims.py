@@ -136,7 +136,7 @@ def _claim(file: Path, operand_file: Path, row: dict, operands: pl.DataFrame) ->
 def _check_own_figure(file: Path, row: dict, line: int) -> None:
     """The document's own figure lies in the region of its claim, or the row says why not."""
     value, least, most = row["published_value"], row["least"], row["most"]
-    inside = value is None or (least is None or least <= value) and (most is None or value <= most)
+    inside = value is None or ((least is None or least <= value) and (most is None or value <= most))
     if inside == bool(row["own_figure"]):
         where = "lies in" if inside else "lies outside of"
         problem = f"the document's figure {value} {where} the region of {row['id']}, and own_figure is {quoted(row['own_figure'])}"

@@ -197,7 +197,9 @@ def departure(claim: Claim, weighed: Weighed) -> str | None:
         return "another number"
     if claim.relation == "same":
         return "a difference that counts"
-    nothing = weighed.none[0] <= weighed.effect <= weighed.none[1] if claim.in_ratios else weighed.low <= 0 <= weighed.high
+    nothing = (
+        weighed.none[0] <= weighed.effect <= weighed.none[1] if claim.in_ratios else weighed.low <= 0 <= weighed.high
+    )
     if nothing:
         return "no effect that counts"
     found, stated = weighed.effect, claim.published_value
@@ -396,7 +398,9 @@ def _weigh(claim: Claim, case: Case, study: _Study) -> Weighed:
     cores = study.measured.run.info.machine.logical_cores
     if cores is not None and cores < claim.processors:
         word = Verdict.NOT_MEASURABLE
-        reason = f"it is about {words.counted(claim.processors, 'processor')}, and this machine has {words.numeral(cores)}"
+        reason = (
+            f"it is about {words.counted(claim.processors, 'processor')}, and this machine has {words.numeral(cores)}"
+        )
     elif effect.doubt:
         word, reason = Verdict.UNDECIDED, f"no evidence in this run: {words.escape(effect.doubt)}"
     elif word is Verdict.UNDECIDED:

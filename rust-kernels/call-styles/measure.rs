@@ -3722,9 +3722,9 @@ fn beside_the_design(subject: &Subject) -> Vec<Compared> {
         "fibers" => Some(beside("event loop + no wakers", "a fiber in the place of a boxed future")),
         "fibers + fresh stacks" => Some(beside("fibers", "a fresh stack in the place of a pooled fiber")),
         "boxed closure" => Some(beside("fibers", "a regular procedure behind a pointer")),
-        variant => {
-            variant.strip_suffix(" + await").map(|executor| beside(executor, "an `.await` in the place of a task"))
-        }
+        variant => variant
+            .strip_suffix(" + await")
+            .map(|executor| beside(executor, "an `.await` in the place of a task")),
     });
     all
 }
@@ -3809,7 +3809,12 @@ const CLAIMED: [(&str, &str, &str, &str); 5] = [
     (EVENT_LOOP, INVOCATIONS[3].0, INVOCATIONS[2].0, "`call_and_forget` instead of `call_detached`"),
     (EVENT_LOOP, INVOCATIONS[3].0, INVOCATIONS[1].0, "`call_and_forget` instead of `call_nonblock`"),
     (EVENT_LOOP, READINESS[0].0, READINESS[1].0, "`await_readable` instead of `await_writable`"),
-    ("event loop + epoll", READINESS[0].0, READINESS[1].0, "`await_readable` instead of `await_writable` (epoll)"),
+    (
+        "event loop + epoll",
+        READINESS[0].0,
+        READINESS[1].0,
+        "`await_readable` instead of `await_writable` (epoll)",
+    ),
     (EVENT_LOOP, CALLS[1].1, CALLS[1].0, "a callee that waits"),
 ];
 

@@ -2127,6 +2127,7 @@ fn change(one: &str, other: &str) -> String {
         ("CBWP (no ws-timed-fairness)", "CBWP (default-features)") => {
             "counting jobs instead of reading the clock"
         }
+        ("CBWP (default-features)", "TP") => "work stealing instead of a queue behind a mutex",
         ("CBWP (default-features)", "CBCP") => "work stealing instead of one channel for all",
         ("CBCP", "CBWP") => "one channel for all instead of work stealing",
         ("CBCP", "TP") => "a channel instead of a queue behind a mutex",
@@ -2146,7 +2147,7 @@ fn change(one: &str, other: &str) -> String {
 type OfThreads = (Variant, u32);
 
 /// Cells of the published tables: the bench, the cell, and the one that it is compared with.
-const PUBLISHED: [(&str, OfThreads, OfThreads); 17] = [
+const PUBLISHED: [(&str, OfThreads, OfThreads); 19] = [
     (HIGH, (DEFAULT, 8), (CBCP, 8)),
     (HIGH, (DEFAULT, 1), (CBCP, 1)),
     (LOW, (DEFAULT, 8), (CBCP, 8)),
@@ -2154,6 +2155,8 @@ const PUBLISHED: [(&str, OfThreads, OfThreads); 17] = [
     (LOW, (DEFAULT, 4), (CBCP, 4)),
     (LOW, (CBCP, 4), (TP, 4)),
     (HIGH, (CBCP, 8), (TP, 8)),
+    (LOW, (DEFAULT, 4), (TP, 4)),
+    (HIGH, (DEFAULT, 8), (TP, 8)),
     (LOW, (TP, 8), (TP, 1)),
     (HIGH, (TP, 8), (TP, 1)),
     (HIGH, (DEFAULT, 2), (DEFAULT, 1)),

@@ -6,7 +6,9 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use thread_pools::{distribution, Busy, Closed, Fairness, Idle, Pool, Queue, Settings, SharedChannel, Stealing};
+use thread_pools::{
+    Busy, Closed, Fairness, Idle, Pool, Queue, Settings, SharedChannel, Stealing, distribution,
+};
 
 /// Far longer than anything here takes, but for what is lost.
 const WATCHDOG: Duration = Duration::from_secs(60);

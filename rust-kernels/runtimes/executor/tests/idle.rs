@@ -102,7 +102,8 @@ fn a_call_that_gets_no_thread_is_reported_and_disturbs_nobody() {
     let outcome = harness::isolated(WATCHDOG, || {
         let runtime = Runtime::new(Settings::new(1));
         let pages = std::fs::read_to_string("/proc/self/statm").expect("the size of this process");
-        let pages: u64 = pages.split(' ').next().and_then(|size| size.parse().ok()).expect("a number of pages");
+        let pages: u64 =
+            pages.split(' ').next().and_then(|size| size.parse().ok()).expect("a number of pages");
         // Room for what is small, and not for the stack of another thread.
         limit_memory(4096 * pages + (1 << 20));
         let refused = runtime.block_on(runtime.spawn_blocking(|| 1)).is_err();
