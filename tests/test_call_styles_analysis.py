@@ -207,7 +207,7 @@ def test_every_section_shows_what_the_study_declares(published_run):
     found = {name: getattr(call_styles, name)(measured) for name in sections}
     heights = {name: rows.height for name, rows in found.items()}
     expected = {"stackful": 8, "slots": 14, "handles": 2, "wakers": 12, "queues": 12, "selectors": 6, "kinds": 9}
-    assert heights == expected | {"elsewhere": 31}, "one of 32 was not measured"
+    assert heights == expected | {"elsewhere": 37}, "one of 38 was not measured"
     for name, rows in found.items():
         assert not rows["label"].is_duplicated().any() and (rows["change"] != "").all(), name
 
@@ -247,7 +247,7 @@ def test_every_claim_has_its_figure_or_no_counterpart(published):
     (table,) = (table for table in published.tables if "C23" in table)
     for number in range(1, 24):
         assert f">C{number}<" in table
-    assert table.count("not measured") == 5, "the claims on one interpreter beside the other"
+    assert table.count("not measured") == 8, "the claims on one interpreter beside the other, or on something that only mruby does"
     assert "no counterpart here: it compares `mruby 1.3.0` and `ruby 2.4.1`" in published.text
     assert "`C7`, `C8`, `C9`, `C10` and `C11`" in published.text
 

@@ -10,7 +10,12 @@ from async_cost.workflow.toolchain import ROOT
 
 CRATES = ("ladder", "runtimes-executor", "call-styles", "thread-pools")
 #: The same for all crates, so that what they depend on is compiled once. (`loom` itself would change dependencies, too.)
-SETTINGS = {"RUSTFLAGS": "--cfg under_loom", "CARGO_TARGET_DIR": str(ROOT / "target" / "loom")}
+SETTINGS = {
+    "RUSTFLAGS": "--cfg under_loom",
+    "CARGO_TARGET_DIR": str(ROOT / "target" / "loom"),
+    # Nothing is measured with it.
+    "CARGO_PROFILE_RELEASE_CODEGEN_UNITS": "16",
+}
 
 
 @pytest.mark.parametrize("crate", CRATES)

@@ -263,7 +263,7 @@ def test_each_group_of_comparisons_has_its_own_controls_and_limit(tmp_path):
     assert {found[name][0].verdict for name in ("Z12", "Z18")} == {UNDECIDED}
     assert found["Z1"][0].verdict is REPLICATED, "a count"
     assert found["Z14"][0].verdict is REPLICATED
-    assert found["Z26"][0].verdict is CONTRADICTED and found["Z26"][0].holds == (0, 0.95)
+    assert found["Z26"][0].verdict is REPLICATED and found["Z26"][0].counts_for_nothing, "faster, by less than 5 %"
     assert found["Z15"][0].verdict is UNDECIDED, "it rests on both groups"
 
 

@@ -99,7 +99,7 @@ class ClaimRows(dy.Schema):
     relation = dy.String(nullable=False, regex=r"^(greater|less|at most|about|same|between|equal)$")
     least = dy.Float64(nullable=True)
     most = dy.Float64(nullable=True)
-    reason = dy.String(nullable=False, regex=LINE)
+    reason = dy.String(nullable=False, regex=LINE, min_length=1)
     published_value = dy.Float64(nullable=True)
     own_figure = dy.String(nullable=True, regex=LINE)
     unit = dy.String(nullable=False, regex=r"^(count|ratio|fraction|ns|us|ms|s)$")
