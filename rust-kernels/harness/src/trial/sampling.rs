@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 use crate::base::key::is_counter;
 use crate::base::sample::Sample;
 use crate::trial::bencher::{self, Function, Trouble, Workload};
-use crate::trial::{resources, undisturbed};
+use crate::trial::resources;
+use crate::trial::undisturbed;
 
 /// How a variant is tried.
 pub(crate) struct Trial {
