@@ -247,7 +247,9 @@ def test_every_claim_has_its_figure_or_no_counterpart(published):
     (table,) = (table for table in published.tables if "C23" in table)
     for number in range(1, 24):
         assert f">C{number}<" in table
-    assert table.count("not measured") == 8, "the claims on one interpreter beside the other, or on something that only mruby does"
+    assert table.count("not measured") == 8, (
+        "the claims on one interpreter beside the other, or on something that only mruby does"
+    )
     assert "no counterpart here: it compares `mruby 1.3.0` and `ruby 2.4.1`" in published.text
     assert "`C7`, `C8`, `C9`, `C10` and `C11`" in published.text
 
