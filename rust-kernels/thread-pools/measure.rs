@@ -1213,6 +1213,432 @@ impl Subject for Tp {
 }
 
 // %% [markdown]
+// # The pools as described
+//
+// The claims of the document are about its pools, and ours above are others by now. So here is what it describes, without our ideas: each
+// job in a box, a handle that counts references, a channel in which workers block, a wake for every job from outside that finds a
+// sleeper, a clock that is read after every job, thieves in an order drawn by lot. They are measured under the published names. Beside
+// them, in the same rounds, stand the original crates, and a table of the report says how near they come.
+//
+// ## CBCP as described
+//
+// One channel carries jobs and requests to stop. A worker whose job panics is replaced.
+
+// %%
+/// A closure in a box.
+type Boxed = Box<dyn FnOnce() + Send>;
+
+/// What goes through the channel of [`DescribedCbcp`].
+enum Message {
+    Run(Boxed),
+    Stop,
+}
+
+/// What its workers and handles share.
+struct Channelled {
+    sender: Sender<Message>,
+    receiver: Receiver<Message>,
+    workers: usize,
+    shut: AtomicBool,
+    living: Living,
+}
+
+/// Workers that have not ended, and a place to wait for that.
+struct Living {
+    number: Mutex<usize>,
+    changed: Condvar,
+}
+
+impl Living {
+    fn new(workers: usize) -> Self {
+        Self { number: Mutex::new(workers), changed: Condvar::new() }
+    }
+
+    fn one_less(&self) {
+        *self.number.lock().expect("nobody panics with this number") -= 1;
+        self.changed.notify_all();
+    }
+
+    /// Waits until all have ended, or for so long.
+    fn wait(&self, limit: Duration) -> bool {
+        let (deadline, mut number) =
+            (Instant::now() + limit, self.number.lock().expect("nobody panics with this number"));
+        while *number > 0 {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            number = self.changed.wait_timeout(number, left).expect("nobody panics with this number").0;
+        }
+        true
+    }
+}
+
+/// Calls `replace` when its thread panics, and `end` when it does not.
+struct Sentinel<R: FnMut(), E: FnMut()> {
+    replace: R,
+    end: E,
+}
+
+impl<R: FnMut(), E: FnMut()> Drop for Sentinel<R, E> {
+    fn drop(&mut self) {
+        if std::thread::panicking() { (self.replace)() } else { (self.end)() }
+    }
+}
+
+/// The pool with one shared crossbeam channel, as described.
+#[derive(Clone)]
+pub struct DescribedCbcp(Arc<Channelled>);
+
+impl DescribedCbcp {
+    fn start_worker(core: &Arc<Channelled>) {
+        let core = Arc::clone(core);
+        let worker = move || {
+            let _sentinel =
+                Sentinel { replace: || Self::start_worker(&core), end: || core.living.one_less() };
+            while let Ok(Message::Run(job)) = core.receiver.recv() {
+                job();
+            }
+        };
+        thread::Builder::new().spawn(worker).expect("the system has a thread");
+    }
+}
+
+impl Subject for DescribedCbcp {
+    fn make(workers: usize) -> Self {
+        let (sender, receiver) = crossbeam_channel::unbounded();
+        let living = Living::new(workers);
+        let core = Arc::new(Channelled { sender, receiver, workers, shut: AtomicBool::new(false), living });
+        (0..workers).for_each(|_| Self::start_worker(&core));
+        Self(core)
+    }
+
+    #[inline]
+    fn execute(&self, job: impl FnOnce() + Send + 'static) {
+        if !self.0.shut.load(Ordering::SeqCst) {
+            self.0.sender.send(Message::Run(Box::new(job))).expect("the receiver is beside it");
+        }
+    }
+
+    fn end(self) {
+        self.0.shut.store(true, Ordering::SeqCst);
+        (0..self.0.workers).for_each(|_| drop(self.0.sender.send(Message::Stop)));
+        assert!(self.0.living.wait(END), "jobs of the measuring program are short");
+    }
+}
+
+// %% [markdown]
+// ## How workers of CBWP park, as described
+//
+// One bit for each worker that sleeps or is about to, and a state for each behind a mutex. Who submits from outside looks at the bits, and
+// only if one is set takes the mutex. A worker that finds the mutex taken does not wait for it, and looks for work instead.
+
+// %%
+/// What a worker is doing, as the parker knows it.
+enum Parking {
+    Awake,
+    Asleep(Thread),
+    /// It is about to sleep, and should not.
+    NoSleep,
+    Waking,
+}
+
+/// How [`Parker::park`] ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Parked {
+    /// The mutex was taken: look for work, and try again.
+    Retry,
+    /// There is work.
+    Abort,
+    /// It slept, and was woken.
+    Woken,
+}
+
+/// Parks up to 64 workers.
+pub struct Parker {
+    /// Who sleeps or is about to.
+    bits: AtomicUsize,
+    states: Mutex<Vec<Parking>>,
+}
+
+impl Parker {
+    /// For so many workers, all awake.
+    ///
+    /// # Panics
+    /// If there are more of them than bits.
+    pub fn new(workers: usize) -> Self {
+        assert!(workers <= usize::BITS as usize, "{workers} workers are more than bits");
+        Self {
+            bits: AtomicUsize::new(0),
+            states: Mutex::new((0..workers).map(|_| Parking::Awake).collect()),
+        }
+    }
+
+    /// A worker says that it is about to sleep. It then looks for work once more, and calls `park` or `abort_park`.
+    pub fn prepare_park(&self, worker: usize) {
+        self.bits.fetch_or(1 << worker, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+    }
+
+    /// It has found some.
+    pub fn abort_park(&self, worker: usize) {
+        self.bits.fetch_and(!(1 << worker), Ordering::SeqCst);
+    }
+
+    /// It has not: sleeps, unless somebody has called `unpark_one` in the meantime.
+    pub fn park(&self, worker: usize) -> Parked {
+        let Ok(mut states) = self.states.try_lock() else { return Parked::Retry };
+        let slept = !matches!(states[worker], Parking::NoSleep);
+        if slept {
+            states[worker] = Parking::Asleep(thread::current());
+            loop {
+                drop(states);
+                thread::park();
+                states = self.states();
+                // A thread may wake for no reason.
+                if !matches!(states[worker], Parking::Asleep(_)) {
+                    break;
+                }
+            }
+        }
+        states[worker] = Parking::Awake;
+        self.abort_park(worker);
+        if slept { Parked::Woken } else { Parked::Abort }
+    }
+
+    /// Wakes a worker, or keeps one awake, if there is one whose bit is set. To be called after a job was queued.
+    #[inline]
+    pub fn unpark_one(&self) {
+        // On x86-64 every queue of crossbeam ends its push with an instruction that is such a fence.
+        #[cfg(any(under_loom, not(target_arch = "x86_64")))]
+        fence(Ordering::SeqCst);
+        if self.bits.load(Ordering::SeqCst) != 0 {
+            self.unpark_some(1);
+        }
+    }
+
+    /// The same for all of them.
+    pub fn unpark_all(&self) {
+        fence(Ordering::SeqCst);
+        self.unpark_some(usize::MAX);
+    }
+
+    #[cold]
+    fn unpark_some(&self, most: usize) {
+        let mut states = self.states();
+        let mut left = most;
+        for (worker, state) in states.iter_mut().enumerate() {
+            if left == 0 || self.bits.load(Ordering::SeqCst) & (1 << worker) == 0 {
+                continue;
+            }
+            match std::mem::replace(state, Parking::Waking) {
+                Parking::Awake => *state = Parking::NoSleep,
+                Parking::Asleep(thread) => thread.unpark(),
+                was => {
+                    *state = was;
+                    continue;
+                }
+            }
+            left -= 1;
+        }
+    }
+
+    fn states(&self) -> MutexGuard<'_, Vec<Parking>> {
+        self.states.lock().expect("nobody panics with the states")
+    }
+}
+
+// %% [markdown]
+// ## CBWP as described
+//
+// A worker runs what is in its own deque until that is empty or it was at it for a millisecond, by a clock that it reads after every job.
+// Then it listens to the pool, takes a batch from the injector, and steals one job from another. What a worker submits goes to its own
+// deque and wakes nobody. That is told to sleepers only when it has looked outside after a millisecond, and has more to do.
+
+// %%
+/// What the pool tells a worker.
+enum Control {
+    /// From whom to steal.
+    Others(Vec<Stealer<Boxed>>),
+    Stop,
+}
+
+/// What workers and handles of [`DescribedCbwp`] share.
+struct Spread {
+    injector: Injector<Boxed>,
+    parker: Parker,
+    shut: AtomicBool,
+    /// The deque of each worker, and how it is told something.
+    workers: Mutex<Vec<(Stealer<Boxed>, Sender<Control>)>>,
+    living: Living,
+}
+
+thread_local! {
+    /// The deque of this thread, if it is a worker of such a pool.
+    static OWN: std::cell::OnceCell<Worker<Boxed>> = const { std::cell::OnceCell::new() };
+}
+
+/// The pool with work stealing, as described.
+pub struct DescribedCbwp<const PARKS: bool = true, const TIMED: bool = true>(Arc<Spread>);
+
+impl<const PARKS: bool, const TIMED: bool> Clone for DescribedCbwp<PARKS, TIMED> {
+    #[inline]
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl Spread {
+    /// Tells every worker of the deques of the others.
+    fn introduce(&self) {
+        let workers = self.workers.lock().expect("nobody panics with the list of workers");
+        for (worker, (_, control)) in workers.iter().enumerate() {
+            let others = workers.iter().enumerate().filter(|(other, _)| *other != worker);
+            // One that has ended does not listen.
+            let _ = control.send(Control::Others(others.map(|(_, (stealer, _))| stealer.clone()).collect()));
+        }
+    }
+}
+
+/// In an order drawn by lot.
+fn shuffled(mut victims: Vec<Stealer<Boxed>>) -> Vec<Stealer<Boxed>> {
+    use std::hash::BuildHasher;
+    let lots = std::hash::RandomState::new();
+    let mut number = 0_u32;
+    victims.sort_by_cached_key(|_| {
+        number += 1;
+        lots.hash_one(number)
+    });
+    victims
+}
+
+// %%
+impl<const PARKS: bool, const TIMED: bool> DescribedCbwp<PARKS, TIMED> {
+    /// Starts this worker with a deque of its own, or starts it again after a panic.
+    fn start_worker(core: &Arc<Spread>, worker: usize) {
+        let (control, told) = crossbeam_channel::unbounded();
+        let deque = Worker::new_fifo();
+        {
+            let mut workers = core.workers.lock().expect("nobody panics with the list of workers");
+            let entry = (deque.stealer(), control);
+            if worker < workers.len() { workers[worker] = entry } else { workers.push(entry) }
+        }
+        let core = Arc::clone(core);
+        let work = move || {
+            OWN.with(|own| own.set(deque).unwrap_or_else(|_| unreachable!("the thread is new")));
+            let replace = || {
+                Self::start_worker(&core, worker);
+                core.introduce();
+            };
+            let _sentinel = Sentinel { replace, end: || core.living.one_less() };
+            Self::work(&core, worker, &told);
+        };
+        thread::Builder::new().spawn(work).expect("the system has a thread");
+    }
+
+    fn work(core: &Spread, worker: usize, told: &Receiver<Control>) {
+        const MILLISECOND: Duration = Duration::from_millis(1);
+        const JOBS: u32 = 100;
+        let own_job = || OWN.with(|own| own.get().and_then(Worker::pop));
+        let from_outside = || OWN.with(|own| own.get().map(|own| core.injector.steal_batch_and_pop(own)));
+        let mut victims: Vec<Stealer<Boxed>> = vec![];
+        let (backoff, mut prepared) = (crossbeam_utils::Backoff::new(), false);
+        loop {
+            let (start, mut jobs, mut fair) = (TIMED.then(Instant::now), 0, false);
+            while !fair && let Some(job) = own_job() {
+                job();
+                backoff.reset();
+                jobs += 1;
+                fair = start.map_or(jobs >= JOBS, |start| start.elapsed() > MILLISECOND);
+            }
+            while let Ok(message) = told.try_recv() {
+                match message {
+                    Control::Others(others) => victims = shuffled(others),
+                    Control::Stop => return,
+                }
+                if std::mem::take(&mut prepared) {
+                    core.parker.abort_park(worker);
+                }
+            }
+            let mut found = from_outside().and_then(Steal::success);
+            if found.is_none() && fair {
+                if PARKS {
+                    core.parker.unpark_one();
+                }
+                continue;
+            }
+            found = found.or_else(|| victims.iter().find_map(|victim| victim.steal().success()));
+            if let Some(job) = found {
+                if std::mem::take(&mut prepared) {
+                    core.parker.abort_park(worker);
+                }
+                job();
+                backoff.reset();
+            } else if !PARKS {
+                backoff.snooze();
+            } else if prepared {
+                if core.parker.park(worker) != Parked::Retry {
+                    prepared = false;
+                    backoff.reset();
+                }
+            } else if backoff.is_completed() {
+                core.parker.prepare_park(worker);
+                prepared = true;
+            } else {
+                backoff.snooze();
+            }
+        }
+    }
+}
+
+impl<const PARKS: bool, const TIMED: bool> Subject for DescribedCbwp<PARKS, TIMED> {
+    fn make(workers: usize) -> Self {
+        let core = Arc::new(Spread {
+            injector: Injector::new(),
+            parker: Parker::new(workers),
+            shut: AtomicBool::new(false),
+            workers: Mutex::new(vec![]),
+            living: Living::new(workers),
+        });
+        (0..workers).for_each(|worker| Self::start_worker(&core, worker));
+        core.introduce();
+        Self(core)
+    }
+
+    #[inline]
+    fn execute(&self, job: impl FnOnce() + Send + 'static) {
+        if self.0.shut.load(Ordering::Relaxed) {
+            return;
+        }
+        let job: Boxed = Box::new(job);
+        // The deque of whatever pool this thread works for: so it is described.
+        let left = OWN.with(|own| match own.get() {
+            Some(own) => {
+                own.push(job);
+                None
+            }
+            None => Some(job),
+        });
+        if let Some(job) = left {
+            self.0.injector.push(job);
+            if PARKS {
+                self.0.parker.unpark_one();
+            }
+        }
+    }
+
+    fn end(self) {
+        self.0.shut.store(true, Ordering::SeqCst);
+        for (_, control) in self.0.workers.lock().expect("nobody panics with the list of workers").iter() {
+            // One that has ended does not listen.
+            let _ = control.send(Control::Stop);
+        }
+        self.0.parker.unpark_all();
+        assert!(self.0.living.wait(END), "jobs of the measuring program are short");
+    }
+}
+
+// %% [markdown]
 // The originals, each as its documentation says; `small_pool` is the one of the published program.
 
 // %%
