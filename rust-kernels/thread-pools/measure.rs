@@ -2148,8 +2148,8 @@ pub fn prove(
 // %% [markdown]
 // # What is measured
 //
-// Under their published names, our pools; with the word `executors` before it, the original that each of them is
-// compared with.
+// Under their published names, the pools as described; with the word `executors` before it, the original that each of them is
+// compared with; with the word `lean`, what we made of it.
 
 // %%
 /// A pool under a name.
@@ -2166,12 +2166,15 @@ const fn variant<P: Subject>(name: &'static str) -> Variant {
 }
 
 const TP: Variant = variant::<Tp>("TP");
-const CBCP: Variant = variant::<Ours<SharedChannel>>("CBCP");
-const DEFAULT: Variant = variant::<Ours<Stealing>>("CBWP (default-features)");
-const NEVER_PARK: Variant = variant::<Ours<Stealing, false>>("CBWP (ws-no-park)");
-const COUNTING: Variant = variant::<Ours<Stealing, true, false>>("CBWP (no ws-timed-fairness)");
+const CBCP: Variant = variant::<DescribedCbcp>("CBCP");
+const DEFAULT: Variant = variant::<DescribedCbwp>("CBWP (default-features)");
+const NEVER_PARK: Variant = variant::<DescribedCbwp<false>>("CBWP (ws-no-park)");
+const COUNTING: Variant = variant::<DescribedCbwp<true, false>>("CBWP (no ws-timed-fairness)");
 /// The name of the default in the tables on latency.
-const CBWP: Variant = variant::<Ours<Stealing>>("CBWP");
+const CBWP: Variant = variant::<DescribedCbwp>("CBWP");
+const LEAN_CBCP: Variant = variant::<Ours<SharedChannel>>("lean CBCP");
+const LEAN_CBWP: Variant = variant::<Ours<Stealing>>("lean CBWP");
+const LEAN_NEVER_PARK: Variant = variant::<Ours<Stealing, false>>("lean CBWP (ws-no-park)");
 const X_CBCP: Variant = variant::<OriginalCbcp>("executors CBCP");
 const X_CBWP: Variant = variant::<OriginalCbwp>("executors CBWP");
 const X_NEVER_PARK: Variant = variant::<OriginalNeverParking>("executors 0.9 CBWP (ws-no-park)");
@@ -2188,6 +2191,17 @@ fn original(of: &str) -> Option<&'static str> {
         "CBWP" | "CBWP (default-features)" => Some(X_CBWP.name),
         "CBWP (ws-no-park)" => Some(X_NEVER_PARK.name),
         "CBWP (no ws-timed-fairness)" => Some(X_COUNTING.name),
+        _ => None,
+    }
+}
+
+/// The pool as described of a lean one.
+fn described(of: &str, kind: Kind) -> Option<&'static str> {
+    match of {
+        "lean CBCP" => Some(CBCP.name),
+        "lean CBWP" if kind == Kind::Published => Some(DEFAULT.name),
+        "lean CBWP" => Some(CBWP.name),
+        "lean CBWP (ws-no-park)" => Some(NEVER_PARK.name),
         _ => None,
     }
 }
@@ -2275,11 +2289,14 @@ fn published_throughput(scale: Scale) -> Vec<Row> {
     let low = (LOW, 5_000 * scale.messages, 1);
     let high = (HIGH, 50 * scale.messages, 500);
     let variants = [TP, CBCP, DEFAULT, NEVER_PARK, COUNTING, X_CBCP, X_CBWP, X_NEVER_PARK, X_COUNTING];
+    let lean = [LEAN_CBCP, LEAN_CBWP, LEAN_NEVER_PARK];
     let mut cells = vec![];
     for (bench, messages, amplification) in [low, high] {
         for workers in (1..=9).rev() {
             let load = Load { workers, producers: 2, messages, amplification };
-            for variant in variants {
+            // Enough to see where the lean ones stand.
+            let lean = if workers.is_power_of_two() { &lean[..] } else { &[] };
+            for &variant in variants.iter().chain(lean) {
                 let key = Key::new(bench, variant.name, format!("threads={workers}"));
                 cells.push(Row { key, variant, load, kind: Kind::Published });
             }
@@ -2302,11 +2319,13 @@ fn latency() -> Vec<Row> {
         }
     };
     for (size, amplification) in sizes {
-        let all = [TP, CBCP, CBWP, NEVER_PARK, X_CBCP, X_CBWP, X_NEVER_PARK];
+        let all =
+            [TP, CBCP, CBWP, NEVER_PARK, X_CBCP, X_CBWP, X_NEVER_PARK, LEAN_CBCP, LEAN_CBWP, LEAN_NEVER_PARK];
         add("latency", size, amplification, Duration::from_millis(100), &all);
     }
     for (size, amplification) in sizes {
-        let all = [TP, CBCP, CBWP, NEVER_PARK, X_CBCP, X_CBWP, X_NEVER_PARK, RAYON, FUTURES];
+        let all =
+            [TP, CBCP, CBWP, NEVER_PARK, LEAN_CBCP, LEAN_CBWP, LEAN_NEVER_PARK, RAYON, FUTURES];
         add("whole", size, amplification.min(1_000), Duration::from_millis(10), &all);
     }
     cells
@@ -2339,7 +2358,7 @@ fn corrected_throughput(scale: Scale) -> Vec<Row> {
             cells.push(Row { key, variant, load, kind: Kind::All(steps) });
         };
         for workers in [8, 4, 2, 1] {
-            for variant in [TP, CBCP, CBWP, NEVER_PARK, X_CBCP, X_CBWP, RAYON] {
+            for variant in [TP, CBCP, CBWP, LEAN_CBCP, LEAN_CBWP, LEAN_NEVER_PARK, RAYON] {
                 add(variant, workers, 0, 2, 1);
             }
             if [2, 8].contains(&workers) {
@@ -2347,7 +2366,7 @@ fn corrected_throughput(scale: Scale) -> Vec<Row> {
             }
         }
         for (steps, fewer) in WORKS {
-            for variant in [TP, CBCP, CBWP, X_CBCP, X_CBWP, RAYON] {
+            for variant in [TP, CBCP, CBWP, LEAN_CBCP, LEAN_CBWP, RAYON] {
                 add(variant, 2, steps, 2, fewer);
             }
             add(NO_POOL, 2, steps, 1, fewer);
@@ -2359,7 +2378,8 @@ fn corrected_throughput(scale: Scale) -> Vec<Row> {
 /// What a pool costs others that has nothing to do.
 fn without_work() -> Vec<Row> {
     let load = Load { workers: 6, producers: 0, messages: 0, amplification: 0 };
-    let pools = [CBCP, CBWP, NEVER_PARK, X_CBCP, X_CBWP, X_NEVER_PARK, TP, RAYON, NO_POOL];
+    let pools =
+        [CBCP, CBWP, NEVER_PARK, LEAN_CBCP, LEAN_CBWP, LEAN_NEVER_PARK, TP, RAYON, NO_POOL];
     let cell = |bench: &str, kind| {
         pools.map(|variant| Row { key: Key::new(bench, variant.name, "threads=6"), variant, load, kind })
     };
@@ -2492,7 +2512,7 @@ impl Row {
 // %% [markdown]
 // # The study
 //
-// Every bench under every parameter is a group of its own, with a control: our work stealing a second time. Threads meet by chance, and on few
+// Every bench under every parameter is a group of its own, with a control: work stealing as described a second time. Threads meet by chance, and on few
 // processors the operating system decides who meets whom. So we ask for 10 % where jobs are timed, and for 5 % of the neighbour's computation.
 
 // %%
@@ -2515,8 +2535,9 @@ fn unit(kind: Kind) -> &'static str {
 }
 
 // %% [markdown]
-// What is compared with what? Ours with their originals, under every load. Every pool with our work stealing where all jobs are
-// awaited and do nothing, and in small bursts; with no pool at all where jobs work, and so is the neighbour. In larger bursts, pools
+// What is compared with what? The pools as described with their originals, and the lean ones with the described ones, under every load that both have.
+// Every pool with lean work stealing where all jobs are
+// awaited and do nothing, and in small bursts; with no pool at all where jobs work, and so is the neighbour. In bursts, pools as described
 // that differ in one thing.
 
 // %%
@@ -2524,21 +2545,23 @@ fn unit(kind: Kind) -> &'static str {
 fn rivals(cell: &Row) -> Vec<&'static str> {
     let name = cell.variant.name;
     let of_the_field = [RAYON, FUTURES, BLOCKING].iter().any(|variant| variant.name == name);
-    let (stealing, nothing) = match cell.kind {
+    let (lean, nothing) = match cell.kind {
         Kind::Neighbour if name != NO_POOL.name => return vec![NO_POOL.name],
         Kind::Idle | Kind::Neighbour => return vec![],
         Kind::Published => (false, false),
         Kind::All(steps) => (steps == 0 || of_the_field, steps > 0),
         Kind::WholeBurst(_) if cell.load.amplification == 1 => (true, false),
         Kind::LastOfBurst(_) | Kind::WholeBurst(_) => {
-            ([CBCP.name, NEVER_PARK.name].contains(&name) || of_the_field, false)
+            ([LEAN_CBCP.name, LEAN_NEVER_PARK.name].contains(&name) || of_the_field, false)
         }
     };
     let burst = matches!(cell.kind, Kind::LastOfBurst(_) | Kind::WholeBurst(_));
     let rivals = [
         original(name),
+        described(name, cell.kind),
         (burst && name == CBCP.name).then_some(TP.name),
-        stealing.then_some(CBWP.name),
+        (burst && [CBCP.name, NEVER_PARK.name].contains(&name)).then_some(CBWP.name),
+        lean.then_some(LEAN_CBWP.name),
         nothing.then_some(NO_POOL.name),
     ];
     // Not with itself, and not twice with its original.
@@ -2557,8 +2580,11 @@ fn change(one: &str, other: &str) -> String {
         ("CBWP (default-features)", "CBCP") => "work stealing instead of one channel for all",
         ("CBCP", "CBWP") => "one channel for all instead of work stealing",
         ("CBCP", "TP") => "a channel instead of a queue behind a mutex",
-        ("TP", "CBWP") => "a queue behind a mutex instead of work stealing",
-        _ if original(one) == Some(other) => "ours instead of the original",
+        ("TP", "lean CBWP") => "a queue behind a mutex instead of lean work stealing",
+        ("lean CBWP (ws-no-park)", "lean CBWP") => "workers that never park",
+        ("lean CBCP", "lean CBWP") => "one channel for all instead of work stealing",
+        _ if original(one) == Some(other) => "as described instead of the original",
+        _ if one.strip_prefix("lean ").is_some_and(|rest| other.starts_with(rest)) => "lean instead of as described",
         _ => return format!("`{one}` instead of `{other}`"),
     };
     told.to_owned()
@@ -2688,7 +2714,10 @@ mod tests {
         Load { workers, producers, messages, amplification }
     }
 
-    const ALL: [Variant; 14] = [
+    const ALL: [Variant; 17] = [
+        LEAN_CBCP,
+        LEAN_CBWP,
+        LEAN_NEVER_PARK,
         TP,
         CBCP,
         DEFAULT,
@@ -2772,10 +2801,10 @@ mod tests_of_the_program {
             };
             compared.iter().any(|(key, other, _)| of((key, other)))
         };
-        let ours = rows.iter().filter(|row| row.key.variant.starts_with("CB"));
-        let ours = ours.filter(|row| row.kind != Kind::Idle && row.kind != Kind::Neighbour);
-        let missing: Vec<&Key> = ours.filter(|row| !beside_its_original(row)).map(|row| &row.key).collect();
-        assert!(missing.iter().all(|key| key.variant == NEVER_PARK.name && key.bench.starts_with("jobs/")));
+        let as_published = |row: &&Row| matches!(row.kind, Kind::Published | Kind::LastOfBurst(_));
+        let described = rows.iter().filter(as_published).filter(|row| row.key.variant.starts_with("CB"));
+        let missing: Vec<&Key> = described.filter(|row| !beside_its_original(row)).map(|row| &row.key).collect();
+        assert_eq!(missing, [] as [&Key; 0]);
     }
 }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::sync::{Arc, Mutex};
 use loom::thread;
-use thread_pools::{Idle, Job, Pool, Queue, Settings, Sleep, Tell};
+use thread_pools::{Idle, Job, Parked, Parker, Pool, Queue, Settings, Sleep, Tell};
 
 /// Jobs in one list behind a mutex.
 struct Plain(Mutex<VecDeque<Job>>);
@@ -176,5 +176,32 @@ fn nobody_sleeps_beside_a_job() {
         for worker in workers {
             worker.join().unwrap();
         }
+    });
+}
+
+#[test]
+fn a_worker_that_parks_as_described_sleeps_through_no_job() {
+    in_every_order(3, || {
+        let (parker, job) = (Arc::new(Parker::new(1)), Arc::new(AtomicUsize::new(0)));
+        let worker = {
+            let (parker, job) = (parker.clone(), job.clone());
+            thread::spawn(move || {
+                loop {
+                    if job.load(Ordering::Relaxed) > 0 {
+                        return;
+                    }
+                    parker.prepare_park(0);
+                    if job.load(Ordering::Relaxed) > 0 {
+                        return parker.abort_park(0);
+                    }
+                    while parker.park(0) == Parked::Retry {
+                        thread::yield_now();
+                    }
+                }
+            })
+        };
+        job.store(1, Ordering::Relaxed);
+        parker.unpark_one();
+        worker.join().unwrap();
     });
 }

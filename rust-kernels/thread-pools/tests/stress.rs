@@ -6,7 +6,7 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use thread_pools::{
-    Blocking, Futures, Idle, OriginalCbcp, OriginalCbwp, OriginalCounting, OriginalNeverParking, Ours, Pool,
+    Blocking, DescribedCbcp, DescribedCbwp, Futures, Idle, OriginalCbcp, OriginalCbwp, OriginalCounting, OriginalNeverParking, Ours, Pool,
     Queue, Rayon, Settings, SharedChannel, Stealing, Subject, Tp,
 };
 
@@ -69,14 +69,18 @@ impl<P: Subject> Link<P> {
 
 #[test]
 fn ten_million_jobs_are_each_run_once_by_the_shared_channel() {
-    each_once::<Ours<SharedChannel>>("CBCP", JOBS);
+    each_once::<Ours<SharedChannel>>("lean CBCP", JOBS);
+    each_once::<DescribedCbcp>("CBCP", JOBS / 2);
 }
 
 #[test]
 fn ten_million_jobs_are_each_run_once_by_work_stealing() {
-    each_once::<Ours<Stealing>>("CBWP", JOBS);
-    each_once::<Ours<Stealing, false>>("CBWP (ws-no-park)", JOBS);
-    each_once::<Ours<Stealing, true, false>>("CBWP (no ws-timed-fairness)", JOBS);
+    each_once::<Ours<Stealing>>("lean CBWP", JOBS);
+    each_once::<Ours<Stealing, false>>("lean CBWP (ws-no-park)", JOBS);
+    each_once::<Ours<Stealing, true, false>>("lean CBWP, counting", JOBS);
+    each_once::<DescribedCbwp>("CBWP", JOBS / 2);
+    each_once::<DescribedCbwp<false>>("CBWP (ws-no-park)", JOBS / 2);
+    each_once::<DescribedCbwp<true, false>>("CBWP (no ws-timed-fairness)", JOBS / 2);
 }
 
 #[test]
