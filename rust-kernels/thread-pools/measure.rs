@@ -1368,10 +1368,7 @@ impl Parker {
     /// If there are more of them than bits.
     pub fn new(workers: usize) -> Self {
         assert!(workers <= usize::BITS as usize, "{workers} workers are more than bits");
-        Self {
-            bits: AtomicUsize::new(0),
-            states: Mutex::new((0..workers).map(|_| Parking::Awake).collect()),
-        }
+        Self { bits: AtomicUsize::new(0), states: Mutex::new((0..workers).map(|_| Parking::Awake).collect()) }
     }
 
     /// A worker says that it is about to sleep. It then looks for work once more, and calls `park` or `abort_park`.
@@ -2324,8 +2321,7 @@ fn latency() -> Vec<Row> {
         add("latency", size, amplification, Duration::from_millis(100), &all);
     }
     for (size, amplification) in sizes {
-        let all =
-            [TP, CBCP, CBWP, NEVER_PARK, LEAN_CBCP, LEAN_CBWP, LEAN_NEVER_PARK, RAYON, FUTURES];
+        let all = [TP, CBCP, CBWP, NEVER_PARK, LEAN_CBCP, LEAN_CBWP, LEAN_NEVER_PARK, RAYON, FUTURES];
         add("whole", size, amplification.min(1_000), Duration::from_millis(10), &all);
     }
     cells
@@ -2378,8 +2374,7 @@ fn corrected_throughput(scale: Scale) -> Vec<Row> {
 /// What a pool costs others that has nothing to do.
 fn without_work() -> Vec<Row> {
     let load = Load { workers: 6, producers: 0, messages: 0, amplification: 0 };
-    let pools =
-        [CBCP, CBWP, NEVER_PARK, LEAN_CBCP, LEAN_CBWP, LEAN_NEVER_PARK, TP, RAYON, NO_POOL];
+    let pools = [CBCP, CBWP, NEVER_PARK, LEAN_CBCP, LEAN_CBWP, LEAN_NEVER_PARK, TP, RAYON, NO_POOL];
     let cell = |bench: &str, kind| {
         pools.map(|variant| Row { key: Key::new(bench, variant.name, "threads=6"), variant, load, kind })
     };
@@ -2564,8 +2559,9 @@ fn rivals(cell: &Row) -> Vec<&'static str> {
         lean.then_some(LEAN_CBWP.name),
         nothing.then_some(NO_POOL.name),
     ];
-    // Not with itself, and not twice with its original.
-    rivals.into_iter().flatten().filter(|other| *other != name && original(other) != Some(name)).collect()
+    // Not with itself, and not twice with its original or what was made of it.
+    let known = |other: &str| original(other) == Some(name) || described(other, cell.kind) == Some(name);
+    rivals.into_iter().flatten().filter(|other| *other != name && !known(other)).collect()
 }
 
 /// What changes from one pool to another.
@@ -2584,7 +2580,9 @@ fn change(one: &str, other: &str) -> String {
         ("lean CBWP (ws-no-park)", "lean CBWP") => "workers that never park",
         ("lean CBCP", "lean CBWP") => "one channel for all instead of work stealing",
         _ if original(one) == Some(other) => "as described instead of the original",
-        _ if one.strip_prefix("lean ").is_some_and(|rest| other.starts_with(rest)) => "lean instead of as described",
+        _ if one.strip_prefix("lean ").is_some_and(|rest| other.starts_with(rest)) => {
+            "lean instead of as described"
+        }
         _ => return format!("`{one}` instead of `{other}`"),
     };
     told.to_owned()
@@ -2803,7 +2801,8 @@ mod tests_of_the_program {
         };
         let as_published = |row: &&Row| matches!(row.kind, Kind::Published | Kind::LastOfBurst(_));
         let described = rows.iter().filter(as_published).filter(|row| row.key.variant.starts_with("CB"));
-        let missing: Vec<&Key> = described.filter(|row| !beside_its_original(row)).map(|row| &row.key).collect();
+        let missing: Vec<&Key> =
+            described.filter(|row| !beside_its_original(row)).map(|row| &row.key).collect();
         assert_eq!(missing, [] as [&Key; 0]);
     }
 }

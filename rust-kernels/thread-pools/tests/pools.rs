@@ -7,8 +7,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use thread_pools::{
-    Busy, Closed, DescribedCbcp, DescribedCbwp, Fairness, Idle, Pool, Queue, Settings, SharedChannel, Stealing, Subject,
-    distribution,
+    Busy, Closed, DescribedCbcp, DescribedCbwp, Fairness, Idle, Pool, Queue, Settings, SharedChannel,
+    Stealing, Subject, distribution,
 };
 
 /// Far longer than anything here takes, but for what is lost.

@@ -6,8 +6,8 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use thread_pools::{
-    Blocking, DescribedCbcp, DescribedCbwp, Futures, Idle, OriginalCbcp, OriginalCbwp, OriginalCounting, OriginalNeverParking, Ours, Pool,
-    Queue, Rayon, Settings, SharedChannel, Stealing, Subject, Tp,
+    Blocking, DescribedCbcp, DescribedCbwp, Futures, Idle, OriginalCbcp, OriginalCbwp, OriginalCounting,
+    OriginalNeverParking, Ours, Pool, Queue, Rayon, Settings, SharedChannel, Stealing, Subject, Tp,
 };
 
 /// Far longer than anything here takes, but for what is lost.
