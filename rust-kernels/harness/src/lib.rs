@@ -44,10 +44,10 @@
 //! |---|---|
 //! | `base` | errors, keys, samples, profiles, proofs, limits; `allocator` counts, `declared` is what layers hand to each other |
 //! | `provenance` | what a run was made from: `machine`, `codegen`, `kernel`, `repository`; `gate` refuses other builds |
-//! | `trial` | one trial: `bencher`, `sampling`, `isolation`, `resources` |
+//! | `trial` | one trial: `bencher`, `sampling`, `undisturbed`, `isolation`, `resources` |
 //! | `store` | the run: `run` (its folder), `info` (run.json), `timings`, `metrics` and `counts` (its tables), `table`, `rounds` (the order) |
 //! | `study` | `builder`, `checks` (what it amounts to), `running` (its variants) |
-//! | `measure` | `measurement` with `episode`, `outcome` and `progress`; `counting` with `callgrind`; `criterion`; `program` |
+//! | `measure` | `measurement` with `episode`, `outcome` and `progress`; `counting` with `callgrind`; `criterion`; `glance`; `program` |
 //!
 //! Read `study::builder`, `trial::bencher`, `measure::measurement` and `trial::sampling` first, then `store`.
 
@@ -67,6 +67,7 @@ pub use base::limit;
 pub use base::profile::Profile;
 pub use base::proof::{Counts, UnequalWork, prove, stop};
 pub use base::sample::Sample;
+pub use measure::glance::{Glance, Seen};
 pub use measure::outcome::Outcome;
 pub use measure::program::main;
 pub use measure::{counting, criterion};

@@ -4,6 +4,7 @@ pub(crate) mod callgrind;
 pub mod counting;
 pub mod criterion;
 pub(crate) mod episode;
+pub(crate) mod glance;
 pub(crate) mod measurement;
 pub(crate) mod outcome;
 pub(crate) mod program;
