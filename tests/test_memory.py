@@ -70,7 +70,7 @@ def test_no_memory_error_under_address_sanitizer(crate):
             "no nightly compiler is installed, and AddressSanitizer needs one: rustup toolchain install nightly"
         )
     command = f"cargo +nightly {ALL_TESTS} --target {host()}"
-    settings = {"RUSTFLAGS": "-Zsanitizer=address", "CARGO_TARGET_DIR": str(ROOT / "target" / "asan")}
+    settings = {"RUSTFLAGS": "-Zsanitizer=address --cfg under_asan", "CARGO_TARGET_DIR": str(ROOT / "target" / "asan")}
     for name, binary in built(command, **settings)[crate].items():
         if name in exempted(crate, ADDRESS_SANITIZER):
             continue
