@@ -47,7 +47,7 @@ def test_every_room_shows_rows_of_the_one_table(measured, table):
         spawn_apis.runtimes(ring, spawn_apis.JOINED),
         *(getattr(call_styles, name)(styles) for name in sections),
         thread_pools.against_originals(pools),
-        thread_pools.against(pools, thread_pools.CBWP, "rayon spawn", [thread_pools.INTERNAL]),
+        thread_pools.against(pools, thread_pools.LEAN_CBWP, "rayon spawn", [thread_pools.INTERNAL]),
         runtimes.beside_tokio(rows),
         runtimes.beside_the_better(rows),
         *(runtimes.both_ways(rows, parameter) for parameter in (runtimes.BY_TASK, runtimes.HONEST)),

@@ -48,14 +48,14 @@ from async_cost.workflow.toolchain import ROOT
 STUDY = "zero-cost"
 NOTEBOOK = ROOT / "notebooks" / STUDY / "measure.ipynb"
 TANGO = ROOT / "rust-kernels" / "tango" / "Cargo.toml"
-#: What is run again and again: a loop beside itself, a better one and async; two thread pools and the original of one of them.
+#: What is run again and again: a loop beside itself, a better one and async; two thread pools and what was made of one of them.
 REPEATED = {
     STUDY: [
         (name.removesuffix(CONTROL), name, "syscalls=off")
         for name in ("manual", f"manual{CONTROL}", "nonbox", "manual (best)", "box")
     ],
     "thread-pools": [
-        ("jobs/external", name, "threads=2 work=0") for name in ("CBWP", f"CBWP{CONTROL}", "executors CBWP", "CBCP")
+        ("jobs/external", name, "threads=2 work=0") for name in ("CBWP", f"CBWP{CONTROL}", "lean CBWP", "CBCP")
     ],
 }
 #: The function that is measured beside itself, and the key of both.
