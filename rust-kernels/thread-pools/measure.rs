@@ -1470,9 +1470,13 @@ struct Spread {
     living: Living,
 }
 
-thread_local! {
-    /// The deque of this thread, if it is a worker of such a pool.
-    static OWN: std::cell::OnceCell<Worker<Boxed>> = const { std::cell::OnceCell::new() };
+/// Looks at the place for the deque of this thread, which is empty unless it is a worker of such a pool.
+#[inline]
+fn own_deque<Out>(look: impl FnOnce(&std::cell::OnceCell<Worker<Boxed>>) -> Out) -> Out {
+    thread_local! {
+        static OWN: std::cell::OnceCell<Worker<Boxed>> = const { std::cell::OnceCell::new() };
+    }
+    OWN.with(look)
 }
 
 /// The pool with work stealing, as described.
@@ -1522,7 +1526,7 @@ impl<const PARKS: bool, const TIMED: bool> DescribedCbwp<PARKS, TIMED> {
         }
         let core = Arc::clone(core);
         let work = move || {
-            OWN.with(|own| own.set(deque).unwrap_or_else(|_| unreachable!("the thread is new")));
+            own_deque(|own| own.set(deque).unwrap_or_else(|_| unreachable!("the thread is new")));
             let replace = || {
                 Self::start_worker(&core, worker);
                 core.introduce();
@@ -1536,8 +1540,8 @@ impl<const PARKS: bool, const TIMED: bool> DescribedCbwp<PARKS, TIMED> {
     fn work(core: &Spread, worker: usize, told: &Receiver<Control>) {
         const MILLISECOND: Duration = Duration::from_millis(1);
         const JOBS: u32 = 100;
-        let own_job = || OWN.with(|own| own.get().and_then(Worker::pop));
-        let from_outside = || OWN.with(|own| own.get().map(|own| core.injector.steal_batch_and_pop(own)));
+        let own_job = || own_deque(|own| own.get().and_then(Worker::pop));
+        let from_outside = || own_deque(|own| own.get().map(|own| core.injector.steal_batch_and_pop(own)));
         let mut victims: Vec<Stealer<Boxed>> = vec![];
         let (backoff, mut prepared) = (crossbeam_utils::Backoff::new(), false);
         loop {
@@ -1609,7 +1613,7 @@ impl<const PARKS: bool, const TIMED: bool> Subject for DescribedCbwp<PARKS, TIME
         }
         let job: Boxed = Box::new(job);
         // The deque of whatever pool this thread works for: so it is described.
-        let left = OWN.with(|own| match own.get() {
+        let left = own_deque(|own| match own.get() {
             Some(own) => {
                 own.push(job);
                 None
