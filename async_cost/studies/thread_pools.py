@@ -87,6 +87,11 @@ def against_originals(measured: Measured) -> pl.DataFrame:
     return with_threads(_with_speed(rows)).sort("bench", "variant", "threads", "parameter")
 
 
+def by_size(measured: Measured) -> pl.DataFrame:
+    """Each size of a throughput beside the next smaller one: the table of comparisons, speed, speed_low, speed_high (rates, larger over smaller)."""
+    return _with_speed(measured.comparisons.filter(pl.col("bench").str.starts_with("size/"))).sort("bench", "variant")
+
+
 def lean(measured: Measured) -> pl.DataFrame:
     """The lean pools beside those as described, wherever both were measured: columns as of `against_originals`."""
     rows = measured.comparisons.filter(pl.col("variant").is_in(LEAN), pl.col("baseline_variant").is_in(DESCRIBED))

@@ -2239,14 +2239,17 @@ pub struct Scale {
     pub messages: u64,
     /// Fewest and most bursts of one sample of latency.
     pub bursts: (u64, u64),
+    /// Whether throughput is also measured with as many jobs as published.
+    pub published: bool,
 }
 
 impl Scale {
     /// Of this profile.
     pub fn of(profile: &str) -> Self {
         match profile {
-            "thorough" => Self { messages: 4, bursts: (3, 10) },
-            _ => Self { messages: 1, bursts: (1, 1) },
+            "thorough" => Self { messages: 4, bursts: (3, 10), published: true },
+            "standard" => Self { messages: 1, bursts: (2, 4), published: false },
+            _ => Self { messages: 1, bursts: (1, 1), published: false },
         }
     }
 }
@@ -2284,6 +2287,9 @@ pub enum Kind {
 /// The published benches of throughput: half of the jobs come from outside, or nearly all from workers.
 const LOW: &str = "throughput/low-amplification";
 const HIGH: &str = "throughput/high-amplification";
+/// The same programs, with the size in the parameter.
+const LOW_BY_SIZE: &str = "size/low-amplification";
+const HIGH_BY_SIZE: &str = "size/high-amplification";
 
 /// The published throughput: one to nine threads, two submit.
 fn published_throughput(scale: Scale) -> Vec<Row> {
@@ -2304,6 +2310,28 @@ fn published_throughput(scale: Scale) -> Vec<Row> {
         }
     }
     cells
+}
+
+/// Three cells of it in growing sizes: from when on does the rate not depend on how long a run is?
+fn sizes(scale: Scale) -> Vec<Row> {
+    let low = [5_000, 50_000, 500_000, 10_000_000].map(|messages| (messages, 1));
+    let high = [(50, 500), (50, 5_000), (500, 5_000), (1_000, 50_000)];
+    let number = if scale.published { 4 } else { 3 };
+    let (low, high) = (&low[..number], &high[..number]);
+    let mut rows = vec![];
+    for (bench, workers, sizes, variants) in
+        [(LOW_BY_SIZE, 4, low, &[CBCP, DEFAULT][..]), (HIGH_BY_SIZE, 8, high, &[DEFAULT])]
+    {
+        for &(messages, amplification) in sizes {
+            for &variant in variants {
+                let parameter = format!("threads={workers} m={messages} a={amplification}");
+                let load = Load { workers, producers: 2, messages, amplification };
+                let key = Key::new(bench, variant.name, parameter);
+                rows.push(Row { key, variant, load, kind: Kind::Published });
+            }
+        }
+    }
+    rows
 }
 
 /// The published latency, and whole bursts beside it. The largest burst is cut down where it is awaited wholly.
@@ -2388,7 +2416,8 @@ fn without_work() -> Vec<Row> {
 /// Everything that is measured.
 #[inline]
 pub fn cells(scale: Scale) -> Vec<Row> {
-    let parts = [published_throughput(scale), latency(), corrected_throughput(scale), without_work()];
+    let parts =
+        [published_throughput(scale), sizes(scale), latency(), corrected_throughput(scale), without_work()];
     parts.into_iter().flatten().collect()
 }
 
@@ -2402,7 +2431,7 @@ pub fn cells(scale: Scale) -> Vec<Row> {
 // **Latency**: a pause, then a burst, with one pool throughout; one iteration is one burst. The published program repeats this until the relative standard error
 // of the mean is small enough, or there were too many: today 1 % and 100 to 10,000 bursts, 10 % and 30 to 1000 when the
 // tables were made. A sample here obeys the same rule with 10 % and the bounds of the profile, and has its relative standard error
-// beside it. In `quick` and `standard` these bounds are one burst: rounds are the repetition there, and the analysis asks for
+// beside it. Rounds repeat it: over the 24 of the standard profile there are at least 48 bursts, and the analysis asks for
 // the error over all of them. The burst that warms a large cell up is a hundredth of its size.
 
 // %%
@@ -2506,6 +2535,22 @@ impl Row {
             }),
         }
     }
+}
+
+// %% [markdown]
+// # Your own load
+//
+// The published program takes its parameters from the command line: threads of the pool and threads that submit, messages and amplification, work in each
+// job, a pause before each burst. Here they are the arguments of a function. Below, before everything is measured, a cell calls it.
+
+// %%
+/// A glance at some pools under a load: the first is what the others are compared with. The time is that of a job, or of a burst where `kind` has a pause.
+pub fn glance(variants: &[Variant], load: Load, kind: Kind) -> harness::Seen {
+    let rows = variants.iter().map(|&variant| Row { key: Key::new("glance", variant.name, ""), variant, load, kind });
+    rows.fold(harness::Glance::at(unit(kind)), |glance, row| {
+        glance.look(row.variant.name, move |bencher| row.trial(Scale::of("quick"), bencher))
+    })
+    .show()
 }
 
 // %% [markdown]
@@ -2639,6 +2684,14 @@ fn comparisons(cells: &[Row]) -> Vec<(Key, Key, String)> {
             false => change(one.name, other.name),
         };
         all.push((key(one, threads), key(other, other_threads), told));
+    }
+    // Each size beside the one before it.
+    for (at, cell) in cells.iter().enumerate().filter(|(_, cell)| cell.key.bench.starts_with("size/")) {
+        let same = |other: &&Row| other.key.bench == cell.key.bench && other.variant.name == cell.variant.name;
+        if let Some(smaller) = cells[..at].iter().rfind(same) {
+            let change = format!("{} jobs instead of {}", cell.load.jobs(), smaller.load.jobs());
+            all.push((cell.key.clone(), smaller.key.clone(), change));
+        }
     }
     all.retain(|(_, other, _)| cells.iter().any(|cell| cell.key == *other));
     all
@@ -2803,13 +2856,24 @@ mod tests_of_the_program {
             };
             compared.iter().any(|(key, other, _)| of((key, other)))
         };
-        let as_published = |row: &&Row| matches!(row.kind, Kind::Published | Kind::LastOfBurst(_));
+        let as_published = |row: &&Row| {
+            matches!(row.kind, Kind::Published | Kind::LastOfBurst(_)) && !row.key.bench.starts_with("size/")
+        };
         let described = rows.iter().filter(as_published).filter(|row| row.key.variant.starts_with("CB"));
         let missing: Vec<&Key> =
             described.filter(|row| !beside_its_original(row)).map(|row| &row.key).collect();
         assert_eq!(missing, [] as [&Key; 0]);
     }
 }
+
+// %% [markdown]
+// # A glance
+//
+// All jobs are awaited (`Kind::All`), each does nothing (0 steps). Other kinds: `Kind::Published`, which awaits the last chains only, and `Kind::LastOfBurst` and `Kind::WholeBurst` with
+// their pause. Change the load and run the cell again.
+
+// %% tags=["active-ipynb"]
+// glance(&[TP, CBCP, CBWP, LEAN_CBWP, RAYON], Load { workers: 2, producers: 2, messages: 2_000, amplification: 1 }, Kind::All(0))
 
 // %% [markdown]
 // # Measurement
