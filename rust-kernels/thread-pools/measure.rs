@@ -531,16 +531,19 @@ impl<Q: Queue> Core<Q> {
         self.alive.lock().expect("nobody panics with this number")
     }
 
-    /// So many handles are no more. The caller does not use a handle's reference to the core after this.
-    fn release(&self, handles: usize) {
-        let this = std::ptr::from_ref(self);
-        if self.handles.fetch_sub(handles, Ordering::AcqRel) == handles {
-            self.forsaken.store(true, Ordering::SeqCst);
-            fence(Ordering::SeqCst);
-            self.sleep.wake_all();
+    /// So many handles are no more. (No reference is handed over here: it may end before this does.)
+    ///
+    /// # Safety
+    /// `this` is the pointer of an `Arc`, so many handles are counted in it, and the caller does not use them afterwards.
+    unsafe fn release(this: NonNull<Self>, handles: usize) {
+        // SAFETY: the handles keep it alive until they are counted out.
+        if unsafe { this.as_ref() }.handles.fetch_sub(handles, Ordering::AcqRel) == handles {
             // SAFETY: all handles together own one reference, which `start` has made, and only who brings their
             // number to zero gets here.
-            drop(unsafe { Arc::from_raw(this) });
+            let core = unsafe { Arc::from_raw(this.as_ptr()) };
+            core.forsaken.store(true, Ordering::SeqCst);
+            fence(Ordering::SeqCst);
+            core.sleep.wake_all();
         }
     }
 }
@@ -595,33 +598,43 @@ mod place {
 
 // %%
 impl Here {
-    /// This thread becomes a worker until `leave`. The result must stay where it is: hence a box.
-    fn enter<Q: Queue>(core: &Core<Q>, local: &Q::Local) -> Box<Self> {
-        let (core, local) = (std::ptr::from_ref(core).cast(), std::ptr::from_ref(local).cast());
-        let here = Box::new(Self { core, local, credit: Cell::new(0) });
-        place::set(&raw const *here);
+    /// This thread becomes a worker until `leave`, which frees the result.
+    fn enter<Q: Queue>(core: &Arc<Core<Q>>, local: &Q::Local) -> NonNull<Self> {
+        let (core, local) = (Arc::as_ptr(core).cast(), std::ptr::from_ref(local).cast());
+        let here = NonNull::from(Box::leak(Box::new(Self { core, local, credit: Cell::new(0) })));
+        place::set(here.as_ptr());
         here
     }
 
     /// Calls `work` with this thread's worker, if it is one of the pool with this core.
     #[inline]
-    fn with<Q, T>(core: &Core<Q>, work: impl FnOnce(Option<&Here>) -> T) -> T {
+    fn with<Q, T>(core: NonNull<Core<Q>>, work: impl FnOnce(Option<&Here>) -> T) -> T {
         let here = place::get();
-        // SAFETY: set by `enter` on this thread, and not moved or released before `leave` takes it back.
+        // SAFETY: set by `enter` on this thread, and not freed before `leave` takes it back.
         let here = unsafe { here.as_ref() };
-        work(here.filter(|here| here.core == std::ptr::from_ref(core).cast()))
+        work(here.filter(|here| here.core == core.as_ptr().cast_const().cast()))
     }
 
-    fn leave<Q: Queue>(&self, core: &Core<Q>) {
+    /// # Safety
+    /// `here` comes from `enter` with a core of this type, on this thread, and is not used afterwards.
+    unsafe fn leave<Q: Queue>(here: NonNull<Self>) {
         place::set(std::ptr::null());
-        self.settle(core);
+        // SAFETY: `enter` has made it of a box, and of such a core.
+        unsafe {
+            here.as_ref().settle::<Q>();
+            drop(Box::from_raw(here.as_ptr()));
+        }
     }
 
     /// Gives all credit back.
-    fn settle<Q: Queue>(&self, core: &Core<Q>) {
+    ///
+    /// # Safety
+    /// The core is of this type.
+    unsafe fn settle<Q: Queue>(&self) {
         let credit = self.credit.take();
-        if credit > 0 {
-            core.release(credit);
+        if let Some(core) = NonNull::new(self.core.cast::<Core<Q>>().cast_mut()).filter(|_| credit > 0) {
+            // SAFETY: `enter` had it of an `Arc`, and so many handles are counted that there are not.
+            unsafe { Core::release(core, credit) };
         }
     }
 }
@@ -652,7 +665,8 @@ impl<Q: Queue> Core<Q> {
                 turn += 1;
                 continue;
             }
-            here.settle(self);
+            // SAFETY: the caller has entered with this core.
+            unsafe { here.settle::<Q>() };
             if self.forsaken.load(Ordering::SeqCst) {
                 // What was submitted before the last handle went can be found by now.
                 let last = self.queue.find(local);
@@ -680,10 +694,12 @@ impl<Q: Queue> Core<Q> {
 // %%
 impl<Q: Queue> Core<Q> {
     /// Runs jobs until the pool ends; a thread of its own, counted as searching.
-    fn work(&self, worker: usize, local: Q::Local) {
-        let here = Here::enter(self, &local);
+    fn work(self: &Arc<Self>, worker: usize, local: Q::Local) {
+        let entered = Here::enter(self, &local);
+        // SAFETY: it is not freed before `leave`.
+        let here = unsafe { entered.as_ref() };
         let mut searching = 1;
-        while let Some(mut job) = self.search(searching, worker, &local, &here) {
+        while let Some(mut job) = self.search(searching, worker, &local, here) {
             loop {
                 self.run(job);
                 if self.sleep.closed() {
@@ -697,7 +713,8 @@ impl<Q: Queue> Core<Q> {
             searching = self.sleep.search();
         }
         self.sleep.found();
-        here.leave(self);
+        // SAFETY: it has entered above, and no job runs here any more.
+        unsafe { Here::leave::<Q>(entered) };
         if self.sleep.closed() {
             while let Some(job) = self.queue.next(&local) {
                 shielded(|| drop(job));
@@ -737,7 +754,7 @@ impl<Q: Queue> Pool<Q> {
 impl<Q: Queue> Clone for Pool<Q> {
     #[inline]
     fn clone(&self) -> Self {
-        Here::with(self.core(), |here| match here {
+        Here::with(self.core, |here| match here {
             None => {
                 self.core().handles.fetch_add(1, Ordering::Relaxed);
             }
@@ -756,13 +773,15 @@ impl<Q: Queue> Clone for Pool<Q> {
 impl<Q: Queue> Drop for Pool<Q> {
     #[inline]
     fn drop(&mut self) {
-        Here::with(self.core(), |here| match here {
-            None => self.core().release(1),
+        Here::with(self.core, |here| match here {
+            // SAFETY: it was counted, and is going.
+            None => unsafe { Core::release(self.core, 1) },
             Some(here) => {
                 here.credit.set(here.credit.get() + 1);
                 if here.credit.get() > 2 * CREDIT {
                     here.credit.set(CREDIT);
-                    self.core().release(CREDIT + 1);
+                    // SAFETY: more than that are counted here which are no more.
+                    unsafe { Core::release(self.core, CREDIT + 1) };
                 }
             }
         });
@@ -863,7 +882,7 @@ impl<Q: Queue> Pool<Q> {
     #[inline]
     pub fn execute(&self, closure: impl FnOnce() + Send + 'static) -> Result<(), Closed> {
         let (core, job) = (self.core(), Job::new(closure));
-        Here::with(core, |here| match here {
+        Here::with(self.core, |here| match here {
             // SAFETY: `Here` says that this thread is a worker of this very core, so its local is of this type, and alive.
             Some(here) => core.submit_local(unsafe { &*here.local.cast::<Q::Local>() }, job),
             None => core.submit(job),
@@ -877,7 +896,7 @@ impl<Q: Queue> Pool<Q> {
     /// `Busy` when the time is up; the workers that are left end after their job, without being waited for.
     pub fn shutdown(&self, limit: Duration) -> Result<(), Busy> {
         let core = self.core();
-        let (deadline, myself) = (Instant::now() + limit, Here::with(core, |here| here.map_or(0, |_| 1)));
+        let (deadline, myself) = (Instant::now() + limit, Here::with(self.core, |here| here.map_or(0, |_| 1)));
         core.sleep.close();
         let mut alive = core.alive();
         while *alive > myself {
