@@ -66,11 +66,17 @@
 // that to the parking of workers below.
 
 // %%
+/// loom's atomics, which a test can weaken.
+#[cfg(under_loom)]
+#[path = "../weakened.rs"]
+mod weakened;
+
 /// What threads share: of the standard library, or of loom in builds with `--cfg under_loom`.
 pub mod shared {
     #[cfg(under_loom)]
+    pub use super::weakened::{AtomicBool, AtomicUsize, fence};
+    #[cfg(under_loom)]
     pub use loom::{
-        sync::atomic::{AtomicBool, AtomicUsize, fence},
         sync::{Arc, Condvar, Mutex, MutexGuard},
         thread::{self, Thread},
     };
