@@ -1,13 +1,14 @@
 """A cell that fails ends the workflow, and the reader is told why; two kernels do not share a build folder."""
 
 import os
+import re
 
 import nbformat
 import pytest
 
 from async_cost.workflow.execute import CellFailed, execute, neighbouring_items
 from async_cost.workflow.kernel import claim
-from async_cost.workflow.toolchain import ENV
+from async_cost.workflow.toolchain import ENV, ROOT
 
 
 @pytest.fixture
@@ -94,3 +95,12 @@ def test_a_new_build_folder_begins_with_the_crates_of_one_that_no_kernel_holds(t
     assert not (folder / "part").exists()
     os.close(lock)
     os.close(held)
+
+
+def test_the_first_notebook_shows_a_number_for_each_way(rust, tmp_path):
+    execute(ROOT / "notebooks" / "start-here.ipynb", tmp_path / "executed.ipynb")
+    code = [cell for cell in nbformat.read(tmp_path / "executed.ipynb", as_version=4).cells if cell.cell_type == "code"]
+    assert len(code) == 5
+    (shown,) = (output.data["text/html"] for output in code[-1].outputs if "text/html" in output.get("data", {}))
+    times = re.findall(r"<td>([^<]+)</td><td>[0-9.]+ [nµm]s</td>", shown)
+    assert times == ["by hand", "async", "async, boxed"]

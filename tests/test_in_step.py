@@ -13,6 +13,8 @@ from async_cost.workflow.toolchain import ROOT
 
 NOTEBOOKS = sorted(ROOT.glob("notebooks/*/*.ipynb"))
 MEASURING = [path for path in NOTEBOOKS if path.name != "analysis.ipynb"]
+#: The one that only glances, and is no study.
+FIRST = ROOT / "notebooks" / "start-here.ipynb"
 #: Items at the left margin of a cell, after the words that may stand before them.
 ITEM = re.compile(
     r'^(?:pub(?:\([a-z]+\))? )?(?:(?:async|const|unsafe|extern "") )*(fn|struct|enum|trait|const|static|type) (\w+)',
@@ -63,7 +65,7 @@ def test_dep_lines_name_the_crates_dependencies(notebook):
             assert deps[name] == wanted, f"{name}: {deps[name]} in the notebook, {wanted} in Cargo.toml"
 
 
-@pytest.mark.parametrize("notebook", MEASURING, ids=study)
+@pytest.mark.parametrize("notebook", [FIRST, *MEASURING], ids=study)
 def test_first_cell_compiles_cells_like_cargo_bench(notebook):
     cells = nbformat.read(notebook, as_version=4).cells
     first = next(cell.source for cell in cells if cell.cell_type == "code")
@@ -100,7 +102,7 @@ def test_no_cell_uses_an_item_that_only_a_later_one_defines(notebook):
             )
 
 
-@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=study)
+@pytest.mark.parametrize("notebook", sorted(ROOT.glob("notebooks/**/*.ipynb")), ids=study)
 def test_notebooks_are_committed_without_outputs(notebook):
     for number, cell in enumerate(nbformat.read(notebook, as_version=4).cells, start=1):
         assert not cell.get("outputs") and not cell.get("execution_count"), (

@@ -91,6 +91,12 @@ def pools(
     for bench, amplification in ((LOW, 1), (HIGH, 1000)):
         for threads in range(1, 10):
             field(bench, f"threads={threads}", PUBLISHED, [TP], 1 + threads / 20, amplification=amplification)
+    for jobs, slower in ((1000, 1.0), (10_000, 1.0), (100_000, 1.3)):
+        parameter = f"threads=4 m={jobs} a=1"
+        add(("size/low-amplification", DEFAULT, parameter), 200 * slower, control=True)
+    for fewer, more in ((1000, 10_000), (10_000, 100_000)):
+        pair = [("size/low-amplification", DEFAULT, f"threads=4 m={jobs} a=1") for jobs in (more, fewer)]
+        comparisons.append((*pair, f"size/low-amplification, threads=4 m={more} a=1"))
     for bench in (EXTERNAL, INTERNAL):
         for threads in (1, 2, 4, 8):
             field(bench, f"threads={threads} work=0", (CBCP, CBWP), OTHERS, 1)
@@ -290,3 +296,7 @@ def test_charts_say_what_they_show(effect, reverse):
 
 def test_the_notebook_keeps_the_house_rules():
     check_form(read(ROOM))
+
+
+def test_a_rate_that_hangs_on_the_size_is_told(effect):
+    assert "Of 2 steps to more jobs: 1 same and 1 slower." in effect.text

@@ -87,6 +87,11 @@ def against_originals(measured: Measured) -> pl.DataFrame:
     return with_threads(_with_speed(rows)).sort("bench", "variant", "threads", "parameter")
 
 
+def by_size(measured: Measured) -> pl.DataFrame:
+    """Each size of a throughput beside the next smaller one: the table of comparisons, speed, speed_low, speed_high (rates, larger over smaller)."""
+    return _with_speed(measured.comparisons.filter(pl.col("bench").str.starts_with("size/"))).sort("bench", "variant")
+
+
 def lean(measured: Measured) -> pl.DataFrame:
     """The lean pools beside those as described, wherever both were measured: columns as of `against_originals`."""
     rows = measured.comparisons.filter(pl.col("variant").is_in(LEAN), pl.col("baseline_variant").is_in(DESCRIBED))
@@ -141,9 +146,14 @@ def of_metric(measured: Measured, metric: str, benches: Sequence[str]) -> pl.Dat
 
 
 def bursts(measured: Measured, kind: str) -> pl.DataFrame:
-    """Time of a burst: columns of `estimates` in ns, and size. `kind` is `latency` (last chain awaited) or `whole` (all)."""
+    """Time of a burst: columns of `estimates` in ns, size, and as in the published tables own_mean and own_bound (the largest deviation of a trial from it).
+
+    `kind` is `latency` (last chain awaited) or `whole` (all).
+    """
     rows = _trials(measured).filter(pl.col("bench").str.starts_with(f"{kind}/"))
-    found = estimates(rows.with_columns(value="ns"), "value")
+    deviation = (pl.col("ns") - pl.col("ns").mean()).abs().max()
+    own = rows.group_by(*KEY).agg(own_mean=pl.col("ns").mean(), own_bound=deviation)
+    found = estimates(rows.with_columns(value="ns"), "value").join(own, on=list(KEY))
     return found.with_columns(size=pl.col("bench").str.extract(r"/(\w+)-bursts")).sort(
         pl.col("size").replace_strict({size: number for number, size in enumerate(SIZES)}, default=None), "variant"
     )

@@ -66,11 +66,17 @@
 // that to the parking of workers below.
 
 // %%
+/// loom's atomics, which a test can weaken.
+#[cfg(under_loom)]
+#[path = "../weakened.rs"]
+mod weakened;
+
 /// What threads share: of the standard library, or of loom in builds with `--cfg under_loom`.
 pub mod shared {
     #[cfg(under_loom)]
+    pub use super::weakened::{AtomicBool, AtomicUsize, fence};
+    #[cfg(under_loom)]
     pub use loom::{
-        sync::atomic::{AtomicBool, AtomicUsize, fence},
         sync::{Arc, Condvar, Mutex, MutexGuard},
         thread::{self, Thread},
     };
@@ -531,16 +537,19 @@ impl<Q: Queue> Core<Q> {
         self.alive.lock().expect("nobody panics with this number")
     }
 
-    /// So many handles are no more. The caller does not use a handle's reference to the core after this.
-    fn release(&self, handles: usize) {
-        let this = std::ptr::from_ref(self);
-        if self.handles.fetch_sub(handles, Ordering::AcqRel) == handles {
-            self.forsaken.store(true, Ordering::SeqCst);
-            fence(Ordering::SeqCst);
-            self.sleep.wake_all();
+    /// So many handles are no more. (No reference is handed over here: it may end before this does.)
+    ///
+    /// # Safety
+    /// `this` is the pointer of an `Arc`, so many handles are counted in it, and the caller does not use them afterwards.
+    unsafe fn release(this: NonNull<Self>, handles: usize) {
+        // SAFETY: the handles keep it alive until they are counted out.
+        if unsafe { this.as_ref() }.handles.fetch_sub(handles, Ordering::AcqRel) == handles {
             // SAFETY: all handles together own one reference, which `start` has made, and only who brings their
             // number to zero gets here.
-            drop(unsafe { Arc::from_raw(this) });
+            let core = unsafe { Arc::from_raw(this.as_ptr()) };
+            core.forsaken.store(true, Ordering::SeqCst);
+            fence(Ordering::SeqCst);
+            core.sleep.wake_all();
         }
     }
 }
@@ -595,33 +604,43 @@ mod place {
 
 // %%
 impl Here {
-    /// This thread becomes a worker until `leave`. The result must stay where it is: hence a box.
-    fn enter<Q: Queue>(core: &Core<Q>, local: &Q::Local) -> Box<Self> {
-        let (core, local) = (std::ptr::from_ref(core).cast(), std::ptr::from_ref(local).cast());
-        let here = Box::new(Self { core, local, credit: Cell::new(0) });
-        place::set(&raw const *here);
+    /// This thread becomes a worker until `leave`, which frees the result.
+    fn enter<Q: Queue>(core: &Arc<Core<Q>>, local: &Q::Local) -> NonNull<Self> {
+        let (core, local) = (Arc::as_ptr(core).cast(), std::ptr::from_ref(local).cast());
+        let here = NonNull::from(Box::leak(Box::new(Self { core, local, credit: Cell::new(0) })));
+        place::set(here.as_ptr());
         here
     }
 
     /// Calls `work` with this thread's worker, if it is one of the pool with this core.
     #[inline]
-    fn with<Q, T>(core: &Core<Q>, work: impl FnOnce(Option<&Here>) -> T) -> T {
+    fn with<Q, T>(core: NonNull<Core<Q>>, work: impl FnOnce(Option<&Here>) -> T) -> T {
         let here = place::get();
-        // SAFETY: set by `enter` on this thread, and not moved or released before `leave` takes it back.
+        // SAFETY: set by `enter` on this thread, and not freed before `leave` takes it back.
         let here = unsafe { here.as_ref() };
-        work(here.filter(|here| here.core == std::ptr::from_ref(core).cast()))
+        work(here.filter(|here| here.core == core.as_ptr().cast_const().cast()))
     }
 
-    fn leave<Q: Queue>(&self, core: &Core<Q>) {
+    /// # Safety
+    /// `here` comes from `enter` with a core of this type, on this thread, and is not used afterwards.
+    unsafe fn leave<Q: Queue>(here: NonNull<Self>) {
         place::set(std::ptr::null());
-        self.settle(core);
+        // SAFETY: `enter` has made it of a box, and of such a core.
+        unsafe {
+            here.as_ref().settle::<Q>();
+            drop(Box::from_raw(here.as_ptr()));
+        }
     }
 
     /// Gives all credit back.
-    fn settle<Q: Queue>(&self, core: &Core<Q>) {
+    ///
+    /// # Safety
+    /// The core is of this type.
+    unsafe fn settle<Q: Queue>(&self) {
         let credit = self.credit.take();
-        if credit > 0 {
-            core.release(credit);
+        if let Some(core) = NonNull::new(self.core.cast::<Core<Q>>().cast_mut()).filter(|_| credit > 0) {
+            // SAFETY: `enter` had it of an `Arc`, and so many handles are counted that there are not.
+            unsafe { Core::release(core, credit) };
         }
     }
 }
@@ -652,7 +671,8 @@ impl<Q: Queue> Core<Q> {
                 turn += 1;
                 continue;
             }
-            here.settle(self);
+            // SAFETY: the caller has entered with this core.
+            unsafe { here.settle::<Q>() };
             if self.forsaken.load(Ordering::SeqCst) {
                 // What was submitted before the last handle went can be found by now.
                 let last = self.queue.find(local);
@@ -680,10 +700,12 @@ impl<Q: Queue> Core<Q> {
 // %%
 impl<Q: Queue> Core<Q> {
     /// Runs jobs until the pool ends; a thread of its own, counted as searching.
-    fn work(&self, worker: usize, local: Q::Local) {
-        let here = Here::enter(self, &local);
+    fn work(self: &Arc<Self>, worker: usize, local: Q::Local) {
+        let entered = Here::enter(self, &local);
+        // SAFETY: it is not freed before `leave`.
+        let here = unsafe { entered.as_ref() };
         let mut searching = 1;
-        while let Some(mut job) = self.search(searching, worker, &local, &here) {
+        while let Some(mut job) = self.search(searching, worker, &local, here) {
             loop {
                 self.run(job);
                 if self.sleep.closed() {
@@ -697,7 +719,8 @@ impl<Q: Queue> Core<Q> {
             searching = self.sleep.search();
         }
         self.sleep.found();
-        here.leave(self);
+        // SAFETY: it has entered above, and no job runs here any more.
+        unsafe { Here::leave::<Q>(entered) };
         if self.sleep.closed() {
             while let Some(job) = self.queue.next(&local) {
                 shielded(|| drop(job));
@@ -737,7 +760,7 @@ impl<Q: Queue> Pool<Q> {
 impl<Q: Queue> Clone for Pool<Q> {
     #[inline]
     fn clone(&self) -> Self {
-        Here::with(self.core(), |here| match here {
+        Here::with(self.core, |here| match here {
             None => {
                 self.core().handles.fetch_add(1, Ordering::Relaxed);
             }
@@ -756,13 +779,15 @@ impl<Q: Queue> Clone for Pool<Q> {
 impl<Q: Queue> Drop for Pool<Q> {
     #[inline]
     fn drop(&mut self) {
-        Here::with(self.core(), |here| match here {
-            None => self.core().release(1),
+        Here::with(self.core, |here| match here {
+            // SAFETY: it was counted, and is going.
+            None => unsafe { Core::release(self.core, 1) },
             Some(here) => {
                 here.credit.set(here.credit.get() + 1);
                 if here.credit.get() > 2 * CREDIT {
                     here.credit.set(CREDIT);
-                    self.core().release(CREDIT + 1);
+                    // SAFETY: more than that are counted here which are no more.
+                    unsafe { Core::release(self.core, CREDIT + 1) };
                 }
             }
         });
@@ -863,7 +888,7 @@ impl<Q: Queue> Pool<Q> {
     #[inline]
     pub fn execute(&self, closure: impl FnOnce() + Send + 'static) -> Result<(), Closed> {
         let (core, job) = (self.core(), Job::new(closure));
-        Here::with(core, |here| match here {
+        Here::with(self.core, |here| match here {
             // SAFETY: `Here` says that this thread is a worker of this very core, so its local is of this type, and alive.
             Some(here) => core.submit_local(unsafe { &*here.local.cast::<Q::Local>() }, job),
             None => core.submit(job),
@@ -877,7 +902,7 @@ impl<Q: Queue> Pool<Q> {
     /// `Busy` when the time is up; the workers that are left end after their job, without being waited for.
     pub fn shutdown(&self, limit: Duration) -> Result<(), Busy> {
         let core = self.core();
-        let (deadline, myself) = (Instant::now() + limit, Here::with(core, |here| here.map_or(0, |_| 1)));
+        let (deadline, myself) = (Instant::now() + limit, Here::with(self.core, |here| here.map_or(0, |_| 1)));
         core.sleep.close();
         let mut alive = core.alive();
         while *alive > myself {
@@ -2239,14 +2264,17 @@ pub struct Scale {
     pub messages: u64,
     /// Fewest and most bursts of one sample of latency.
     pub bursts: (u64, u64),
+    /// Whether throughput is also measured with as many jobs as published.
+    pub published: bool,
 }
 
 impl Scale {
     /// Of this profile.
     pub fn of(profile: &str) -> Self {
         match profile {
-            "thorough" => Self { messages: 4, bursts: (3, 10) },
-            _ => Self { messages: 1, bursts: (1, 1) },
+            "thorough" => Self { messages: 4, bursts: (3, 10), published: true },
+            "standard" => Self { messages: 1, bursts: (2, 4), published: false },
+            _ => Self { messages: 1, bursts: (1, 1), published: false },
         }
     }
 }
@@ -2284,6 +2312,9 @@ pub enum Kind {
 /// The published benches of throughput: half of the jobs come from outside, or nearly all from workers.
 const LOW: &str = "throughput/low-amplification";
 const HIGH: &str = "throughput/high-amplification";
+/// The same programs, with the size in the parameter.
+const LOW_BY_SIZE: &str = "size/low-amplification";
+const HIGH_BY_SIZE: &str = "size/high-amplification";
 
 /// The published throughput: one to nine threads, two submit.
 fn published_throughput(scale: Scale) -> Vec<Row> {
@@ -2304,6 +2335,28 @@ fn published_throughput(scale: Scale) -> Vec<Row> {
         }
     }
     cells
+}
+
+/// Three cells of it in growing sizes: from when on does the rate not depend on how long a run is?
+fn sizes(scale: Scale) -> Vec<Row> {
+    let low = [5_000, 50_000, 500_000, 10_000_000].map(|messages| (messages, 1));
+    let high = [(50, 500), (50, 5_000), (500, 5_000), (1_000, 50_000)];
+    let number = if scale.published { 4 } else { 3 };
+    let (low, high) = (&low[..number], &high[..number]);
+    let mut rows = vec![];
+    for (bench, workers, sizes, variants) in
+        [(LOW_BY_SIZE, 4, low, &[CBCP, DEFAULT][..]), (HIGH_BY_SIZE, 8, high, &[DEFAULT])]
+    {
+        for &(messages, amplification) in sizes {
+            for &variant in variants {
+                let parameter = format!("threads={workers} m={messages} a={amplification}");
+                let load = Load { workers, producers: 2, messages, amplification };
+                let key = Key::new(bench, variant.name, parameter);
+                rows.push(Row { key, variant, load, kind: Kind::Published });
+            }
+        }
+    }
+    rows
 }
 
 /// The published latency, and whole bursts beside it. The largest burst is cut down where it is awaited wholly.
@@ -2388,7 +2441,8 @@ fn without_work() -> Vec<Row> {
 /// Everything that is measured.
 #[inline]
 pub fn cells(scale: Scale) -> Vec<Row> {
-    let parts = [published_throughput(scale), latency(), corrected_throughput(scale), without_work()];
+    let parts =
+        [published_throughput(scale), sizes(scale), latency(), corrected_throughput(scale), without_work()];
     parts.into_iter().flatten().collect()
 }
 
@@ -2402,7 +2456,7 @@ pub fn cells(scale: Scale) -> Vec<Row> {
 // **Latency**: a pause, then a burst, with one pool throughout; one iteration is one burst. The published program repeats this until the relative standard error
 // of the mean is small enough, or there were too many: today 1 % and 100 to 10,000 bursts, 10 % and 30 to 1000 when the
 // tables were made. A sample here obeys the same rule with 10 % and the bounds of the profile, and has its relative standard error
-// beside it. In `quick` and `standard` these bounds are one burst: rounds are the repetition there, and the analysis asks for
+// beside it. Rounds repeat it: over the 24 of the standard profile there are at least 48 bursts, and the analysis asks for
 // the error over all of them. The burst that warms a large cell up is a hundredth of its size.
 
 // %%
@@ -2506,6 +2560,22 @@ impl Row {
             }),
         }
     }
+}
+
+// %% [markdown]
+// # Your own load
+//
+// The published program takes its parameters from the command line: threads of the pool and threads that submit, messages and amplification, work in each
+// job, a pause before each burst. Here they are the arguments of a function. Below, before everything is measured, a cell calls it.
+
+// %%
+/// A glance at some pools under a load: the first is what the others are compared with. The time is that of a job, or of a burst where `kind` has a pause.
+pub fn glance(variants: &[Variant], load: Load, kind: Kind) -> harness::Seen {
+    let rows = variants.iter().map(|&variant| Row { key: Key::new("glance", variant.name, ""), variant, load, kind });
+    rows.fold(harness::Glance::at(unit(kind)), |glance, row| {
+        glance.look(row.variant.name, move |bencher| row.trial(Scale::of("quick"), bencher))
+    })
+    .show()
 }
 
 // %% [markdown]
@@ -2639,6 +2709,14 @@ fn comparisons(cells: &[Row]) -> Vec<(Key, Key, String)> {
             false => change(one.name, other.name),
         };
         all.push((key(one, threads), key(other, other_threads), told));
+    }
+    // Each size beside the one before it.
+    for (at, cell) in cells.iter().enumerate().filter(|(_, cell)| cell.key.bench.starts_with("size/")) {
+        let same = |other: &&Row| other.key.bench == cell.key.bench && other.variant.name == cell.variant.name;
+        if let Some(smaller) = cells[..at].iter().rfind(same) {
+            let change = format!("{} jobs instead of {}", cell.load.jobs(), smaller.load.jobs());
+            all.push((cell.key.clone(), smaller.key.clone(), change));
+        }
     }
     all.retain(|(_, other, _)| cells.iter().any(|cell| cell.key == *other));
     all
@@ -2803,13 +2881,24 @@ mod tests_of_the_program {
             };
             compared.iter().any(|(key, other, _)| of((key, other)))
         };
-        let as_published = |row: &&Row| matches!(row.kind, Kind::Published | Kind::LastOfBurst(_));
+        let as_published = |row: &&Row| {
+            matches!(row.kind, Kind::Published | Kind::LastOfBurst(_)) && !row.key.bench.starts_with("size/")
+        };
         let described = rows.iter().filter(as_published).filter(|row| row.key.variant.starts_with("CB"));
         let missing: Vec<&Key> =
             described.filter(|row| !beside_its_original(row)).map(|row| &row.key).collect();
         assert_eq!(missing, [] as [&Key; 0]);
     }
 }
+
+// %% [markdown]
+// # A glance
+//
+// All jobs are awaited (`Kind::All`), each does nothing (0 steps). Other kinds: `Kind::Published`, which awaits the last chains only, and `Kind::LastOfBurst` and `Kind::WholeBurst` with
+// their pause. Change the load and run the cell again.
+
+// %% tags=["active-ipynb"]
+// glance(&[TP, CBCP, CBWP, LEAN_CBWP, RAYON], Load { workers: 2, producers: 2, messages: 2_000, amplification: 1 }, Kind::All(0))
 
 // %% [markdown]
 // # Measurement

@@ -1,11 +1,16 @@
-//! What the executor's threads share, as loom knows it. crossbeam's deques are queues under a lock here.
+//! What the executor's threads share, as loom knows it. crossbeam's deques are queues under a lock here; but whether one is empty is seen
+//! without the lock, and perhaps late: a lock would order what is left to the executor's fences.
+
+#[path = "../../weakened.rs"]
+mod weakened;
 
 use std::collections::VecDeque;
 
 pub use loom::cell::UnsafeCell as Shared;
-pub use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 pub use loom::sync::{Arc, Mutex};
 pub use loom::thread::{JoinHandle, yield_now};
+
+pub use self::weakened::{AtomicBool, AtomicUsize, Ordering, fence};
 
 /// A thread that can be woken. (loom's own `park` forgets an `unpark` that finds the thread waiting for a lock.)
 #[derive(Clone)]
@@ -62,13 +67,21 @@ pub enum Steal<T> {
     Retry,
 }
 
-pub struct Injector<T>(Arc<Mutex<VecDeque<T>>>);
+pub struct Injector<T>(Arc<Queue<T>>);
+
+struct Queue<T> {
+    items: Mutex<VecDeque<T>>,
+    /// loom's own: its orderings are not ours to weaken.
+    length: loom::sync::atomic::AtomicUsize,
+}
+
 pub type Worker<T> = Injector<T>;
 pub type Stealer<T> = Injector<T>;
 
 impl<T> Injector<T> {
     pub fn new() -> Self {
-        Self(Arc::new(Mutex::new(VecDeque::new())))
+        let (items, length) = (Mutex::new(VecDeque::new()), loom::sync::atomic::AtomicUsize::new(0));
+        Self(Arc::new(Queue { items, length }))
     }
 
     pub fn new_fifo() -> Self {
@@ -80,15 +93,23 @@ impl<T> Injector<T> {
     }
 
     pub fn push(&self, item: T) {
-        self.0.lock().unwrap().push_back(item);
+        let mut items = self.0.items.lock().unwrap();
+        items.push_back(item);
+        self.0.length.store(items.len(), Ordering::Release);
     }
 
     pub fn pop(&self) -> Option<T> {
-        self.0.lock().unwrap().pop_front()
+        if self.is_empty() {
+            return None;
+        }
+        let mut items = self.0.items.lock().unwrap();
+        let first = items.pop_front();
+        self.0.length.store(items.len(), Ordering::Release);
+        first
     }
 
     pub fn is_empty(&self) -> bool {
-        self.0.lock().unwrap().is_empty()
+        self.0.length.load(Ordering::Relaxed) == 0
     }
 
     pub fn steal(&self) -> Steal<T> {

@@ -12,18 +12,23 @@ use loom::sync::{Arc, Mutex};
 use loom::thread;
 use thread_pools::{Idle, Job, Parked, Parker, Pool, Queue, Settings, Sleep, Tell};
 
-/// Jobs in one list behind a mutex.
-struct Plain(Mutex<VecDeque<Job>>);
+/// Jobs in one list behind a mutex. Whether it is empty is seen without that, and perhaps late: the mutex would order what is left to the pools' fences.
+struct Plain {
+    jobs: Mutex<VecDeque<Job>>,
+    length: AtomicUsize,
+}
 
 impl Queue for Plain {
     type Local = ();
 
     fn new(settings: &Settings) -> (Self, Vec<()>) {
-        (Self(Mutex::new(VecDeque::new())), vec![(); settings.workers])
+        (Self { jobs: Mutex::new(VecDeque::new()), length: AtomicUsize::new(0) }, vec![(); settings.workers])
     }
 
     fn push(&self, job: Job) {
-        self.0.lock().unwrap().push_back(job);
+        let mut jobs = self.jobs.lock().unwrap();
+        jobs.push_back(job);
+        self.length.store(jobs.len(), Ordering::Release);
     }
 
     fn push_local(&self, (): &(), job: Job) -> Tell {
@@ -36,16 +41,25 @@ impl Queue for Plain {
     }
 
     fn find(&self, (): &()) -> Option<Job> {
-        self.0.lock().unwrap().pop_front()
+        if self.is_empty() {
+            return None;
+        }
+        let mut jobs = self.jobs.lock().unwrap();
+        let first = jobs.pop_front();
+        self.length.store(jobs.len(), Ordering::Release);
+        first
     }
 
     fn is_empty(&self) -> bool {
-        self.0.lock().unwrap().is_empty()
+        self.length.load(Ordering::Relaxed) == 0
     }
 
     fn clear(&self) {
-        let jobs = std::mem::take(&mut *self.0.lock().unwrap());
+        let mut jobs = self.jobs.lock().unwrap();
+        let all = std::mem::take(&mut *jobs);
+        self.length.store(0, Ordering::Release);
         drop(jobs);
+        drop(all);
     }
 }
 

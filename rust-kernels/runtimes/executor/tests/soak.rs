@@ -1,0 +1,255 @@
+//! Random programs: tasks that spawn, await, let go, wake each other, sleep, time out, block and panic, while threads outside join in and the runtime
+//! is dropped in the middle. Every task ends as it should, and its future is dropped once.
+//!
+//! For ten seconds, or `ASYNC_COST_SOAK_S` of them. A program depends on its seed alone, which a failure names; `ASYNC_COST_SOAK_SEED` begins with it.
+
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+use std::task::{Context, Poll, Waker};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use runtimes_executor::{JoinError, JoinHandle, Runtime, Settings, sleep, spawn, spawn_blocking, timeout};
+
+/// A program that takes longer hangs: it takes milliseconds, and some seconds under a sanitizer.
+const LIMIT: Duration = Duration::from_secs(60);
+/// Wakers that are kept for others to use.
+const SLOTS: usize = 8;
+
+/// Numbers by lot (SplitMix64).
+#[derive(Clone)]
+struct Lots(u64);
+
+impl Lots {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn below(&mut self, end: u64) -> u64 {
+        self.next() % end
+    }
+
+    /// Lots that do not depend on what is drawn here later.
+    fn fork(&mut self) -> Self {
+        Self(self.next())
+    }
+}
+
+/// What all tasks of a program share.
+#[derive(Default)]
+struct World {
+    begun: AtomicUsize,
+    dropped: AtomicUsize,
+    wakers: Mutex<[Option<Waker>; SLOTS]>,
+}
+
+impl World {
+    fn wake(&self, slot: u64) {
+        let waker = self.wakers.lock().unwrap()[slot as usize].take();
+        waker.into_iter().for_each(Waker::wake);
+    }
+}
+
+/// Part of each task's future.
+struct Counted(Arc<World>);
+
+impl Counted {
+    fn new(world: &Arc<World>) -> Self {
+        world.begun.fetch_add(1, Ordering::SeqCst);
+        Self(Arc::clone(world))
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.dropped.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// A task's future in a box, as tasks spawn tasks.
+type Program = Pin<Box<dyn Future<Output = u64> + Send>>;
+
+/// A task that draws what it does. Its output is its number; one with an odd number panics with it at its end.
+fn program(world: &Arc<World>, mut lots: Lots, depth: u64) -> (u64, Program) {
+    let number = lots.next();
+    let counted = Counted::new(world);
+    let future = async move {
+        let world = &counted.0;
+        for _ in 0..lots.below(6) {
+            step(world, &mut lots, depth).await;
+        }
+        if number % 2 == 1 {
+            std::panic::panic_any(number);
+        }
+        number
+    };
+    (number, Box::pin(future))
+}
+
+async fn step(world: &Arc<World>, lots: &mut Lots, depth: u64) {
+    match lots.below(8) {
+        0 | 1 if depth > 0 => {
+            let (number, child) = program(world, lots.fork(), depth - 1);
+            let handle = spawn(child);
+            match lots.below(3) {
+                0 => drop(handle),
+                _ => ended_as_it_should(number, handle.await),
+            }
+        }
+        2 => yielded().await,
+        3 => sleep(Duration::from_micros(lots.below(200))).await,
+        // A sleep that is moved after it was polled.
+        4 => {
+            let mut early = Box::new(sleep(Duration::from_micros(lots.below(200))));
+            poll_fn(|context| Poll::Ready(drop(Pin::new(&mut *early).poll(context)))).await;
+            if lots.below(2) == 0 {
+                let moved = *early;
+                moved.await;
+            }
+        }
+        // Waits for somebody's wake, or not for long.
+        5 => {
+            let (slot, mut asked) = (lots.below(SLOTS as u64) as usize, false);
+            let woken = poll_fn(|context| {
+                if std::mem::replace(&mut asked, true) {
+                    return Poll::Ready(());
+                }
+                world.wakers.lock().unwrap()[slot] = Some(context.waker().clone());
+                Poll::Pending
+            });
+            timeout(Duration::from_micros(lots.below(300)), woken).await;
+        }
+        6 => world.wake(lots.below(SLOTS as u64)),
+        _ => {
+            let (number, counted) = (lots.next(), Counted::new(world));
+            let handle = spawn_blocking(move || {
+                let _counted = counted;
+                if number % 2 == 1 {
+                    std::panic::panic_any(number);
+                }
+                number
+            });
+            match lots.below(2) {
+                0 => drop(handle),
+                _ => ended_as_it_should(number, handle.await),
+            }
+        }
+    }
+}
+
+fn yielded() -> impl Future<Output = ()> {
+    let mut yielded = false;
+    poll_fn(move |context| {
+        if std::mem::replace(&mut yielded, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+}
+
+fn ended_as_it_should(number: u64, ended: Result<u64, JoinError>) {
+    match ended {
+        Ok(output) => assert!(output == number && number % 2 == 0, "another output"),
+        Err(JoinError::Panicked(payload)) => {
+            assert!(payload.downcast_ref() == Some(&number) && number % 2 == 1, "another panic");
+        }
+        // The runtime is going.
+        Err(JoinError::Cancelled) => {}
+    }
+}
+
+/// A runtime with some programs, from inside and from threads outside; then its end, in the middle or not.
+fn round(seed: u64) {
+    let mut lots = Lots(seed);
+    let workers = 1 + lots.below(4) as usize;
+    let settings = Settings {
+        seated: lots.below(2) == 0,
+        lifo: lots.below(2) == 0,
+        looks: lots.below(3) as u32,
+        awake: 1 + lots.below(workers as u64) as usize,
+        ..Settings::new(workers)
+    };
+    let world = Arc::new(World::default());
+    let runtime = Runtime::new(settings);
+    let mut left: Vec<(u64, JoinHandle<u64>)> = vec![];
+    thread::scope(|scope| {
+        let outside: Vec<_> = (0..lots.below(3))
+            .map(|_| {
+                let (runtime, world, mut lots) = (&runtime, &world, lots.fork());
+                scope.spawn(move || {
+                    let mut handles = vec![];
+                    for _ in 0..lots.below(6) {
+                        let (number, task) = program(world, lots.fork(), 2);
+                        handles.push((number, runtime.spawn(task)));
+                        world.wake(lots.below(SLOTS as u64));
+                    }
+                    if lots.below(2) == 0 && let Some((number, handle)) = handles.pop() {
+                        ended_as_it_should(number, runtime.block_on(handle));
+                    }
+                    handles
+                })
+            })
+            .collect();
+        if lots.below(4) > 0 {
+            let (mut lots, world) = (lots.fork(), &world);
+            runtime.block_on(async {
+                for _ in 0..lots.below(6) {
+                    step(world, &mut lots, 3).await;
+                }
+            });
+        }
+        left.extend(outside.into_iter().flat_map(|thread| thread.join().expect("a thread outside")));
+    });
+    if lots.below(2) == 0 {
+        for (number, handle) in left.drain(..) {
+            ended_as_it_should(number, runtime.block_on(handle));
+        }
+    }
+    drop(runtime);
+    // Whatever has not run by now never will, and says so.
+    for (number, mut handle) in left {
+        match Pin::new(&mut handle).poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(ended) => ended_as_it_should(number, ended),
+            Poll::Pending => panic!("a handle waits for a runtime that is gone"),
+        }
+    }
+    world.wakers.lock().unwrap().fill(None);
+    let (begun, dropped) = (&world.begun, &world.dropped);
+    assert_eq!(begun.load(Ordering::SeqCst), dropped.load(Ordering::SeqCst), "futures that were begun and dropped");
+}
+
+#[test]
+fn random_programs_end_and_every_future_is_dropped_once() {
+    let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().expect(name));
+    let end = Instant::now() + Duration::from_secs(number("ASYNC_COST_SOAK_S").unwrap_or(10));
+    let since = || std::time::UNIX_EPOCH.elapsed().expect("a clock after 1970").as_nanos() as u64;
+    let mut seed = number("ASYNC_COST_SOAK_SEED").unwrap_or_else(since);
+    // Panics of tasks are expected, and there are thousands; those of the test are told with the seed.
+    std::panic::set_hook(Box::new(|panic| {
+        if !panic.payload().is::<u64>() {
+            eprintln!("{panic}");
+        }
+    }));
+    let mut rounds = 0_u64;
+    while Instant::now() < end {
+        let (done, waiting) = mpsc::channel();
+        let thread = thread::spawn(move || {
+            round(seed);
+            let _ = done.send(());
+        });
+        match waiting.recv_timeout(LIMIT) {
+            Ok(()) => thread.join().expect("it has said that it is done"),
+            Err(mpsc::RecvTimeoutError::Timeout) => panic!("seed {seed}: hangs"),
+            Err(mpsc::RecvTimeoutError::Disconnected) => panic!("seed {seed}: fails (above)"),
+        }
+        (seed, rounds) = (seed.wrapping_add(1), rounds + 1);
+    }
+    println!("{rounds} programs, the last with seed {}", seed.wrapping_sub(1));
+    assert!(rounds > 0);
+}
