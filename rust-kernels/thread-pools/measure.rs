@@ -902,7 +902,8 @@ impl<Q: Queue> Pool<Q> {
     /// `Busy` when the time is up; the workers that are left end after their job, without being waited for.
     pub fn shutdown(&self, limit: Duration) -> Result<(), Busy> {
         let core = self.core();
-        let (deadline, myself) = (Instant::now() + limit, Here::with(self.core, |here| here.map_or(0, |_| 1)));
+        let (deadline, myself) =
+            (Instant::now() + limit, Here::with(self.core, |here| here.map_or(0, |_| 1)));
         core.sleep.close();
         let mut alive = core.alive();
         while *alive > myself {
@@ -2571,7 +2572,12 @@ impl Row {
 // %%
 /// A glance at some pools under a load: the first is what the others are compared with. The time is that of a job, or of a burst where `kind` has a pause.
 pub fn glance(variants: &[Variant], load: Load, kind: Kind) -> harness::Seen {
-    let rows = variants.iter().map(|&variant| Row { key: Key::new("glance", variant.name, ""), variant, load, kind });
+    let rows = variants.iter().map(|&variant| Row {
+        key: Key::new("glance", variant.name, ""),
+        variant,
+        load,
+        kind,
+    });
     rows.fold(harness::Glance::at(unit(kind)), |glance, row| {
         glance.look(row.variant.name, move |bencher| row.trial(Scale::of("quick"), bencher))
     })
@@ -2712,7 +2718,8 @@ fn comparisons(cells: &[Row]) -> Vec<(Key, Key, String)> {
     }
     // Each size beside the one before it.
     for (at, cell) in cells.iter().enumerate().filter(|(_, cell)| cell.key.bench.starts_with("size/")) {
-        let same = |other: &&Row| other.key.bench == cell.key.bench && other.variant.name == cell.variant.name;
+        let same =
+            |other: &&Row| other.key.bench == cell.key.bench && other.variant.name == cell.variant.name;
         if let Some(smaller) = cells[..at].iter().rfind(same) {
             let change = format!("{} jobs instead of {}", cell.load.jobs(), smaller.load.jobs());
             all.push((cell.key.clone(), smaller.key.clone(), change));

@@ -106,7 +106,7 @@ async fn step(world: &Arc<World>, lots: &mut Lots, depth: u64) {
         // A sleep that is moved after it was polled.
         4 => {
             let mut early = Box::new(sleep(Duration::from_micros(lots.below(200))));
-            poll_fn(|context| Poll::Ready(drop(Pin::new(&mut *early).poll(context)))).await;
+            poll_fn(|context| Poll::Ready(Pin::new(&mut *early).poll(context).is_ready())).await;
             if lots.below(2) == 0 {
                 let moved = *early;
                 moved.await;
@@ -155,7 +155,7 @@ fn yielded() -> impl Future<Output = ()> {
 
 fn ended_as_it_should(number: u64, ended: Result<u64, JoinError>) {
     match ended {
-        Ok(output) => assert!(output == number && number % 2 == 0, "another output"),
+        Ok(output) => assert!(output == number && number.is_multiple_of(2), "another output"),
         Err(JoinError::Panicked(payload)) => {
             assert!(payload.downcast_ref() == Some(&number) && number % 2 == 1, "another panic");
         }
@@ -189,7 +189,9 @@ fn round(seed: u64) {
                         handles.push((number, runtime.spawn(task)));
                         world.wake(lots.below(SLOTS as u64));
                     }
-                    if lots.below(2) == 0 && let Some((number, handle)) = handles.pop() {
+                    if lots.below(2) == 0
+                        && let Some((number, handle)) = handles.pop()
+                    {
                         ended_as_it_should(number, runtime.block_on(handle));
                     }
                     handles
@@ -221,7 +223,11 @@ fn round(seed: u64) {
     }
     world.wakers.lock().unwrap().fill(None);
     let (begun, dropped) = (&world.begun, &world.dropped);
-    assert_eq!(begun.load(Ordering::SeqCst), dropped.load(Ordering::SeqCst), "futures that were begun and dropped");
+    assert_eq!(
+        begun.load(Ordering::SeqCst),
+        dropped.load(Ordering::SeqCst),
+        "futures that were begun and dropped"
+    );
 }
 
 #[test]
