@@ -700,36 +700,36 @@ impl<Q: Queue> Core<Q> {
 // %%
 impl<Q: Queue> Core<Q> {
     /// Runs jobs until the pool ends; a thread of its own, counted as searching.
-    fn work(self: &Arc<Self>, worker: usize, local: Q::Local) {
-        let entered = Here::enter(self, &local);
+    fn work(this: &Arc<Self>, worker: usize, local: Q::Local) {
+        let entered = Here::enter(this, &local);
         // SAFETY: it is not freed before `leave`.
         let here = unsafe { entered.as_ref() };
         let mut searching = 1;
-        while let Some(mut job) = self.search(searching, worker, &local, here) {
+        while let Some(mut job) = this.search(searching, worker, &local, here) {
             loop {
-                self.run(job);
-                if self.sleep.closed() {
+                this.run(job);
+                if this.sleep.closed() {
                     break;
                 }
-                match self.queue.next(&local).or_else(|| self.queue.find(&local)) {
+                match this.queue.next(&local).or_else(|| this.queue.find(&local)) {
                     Some(next) => job = next,
                     None => break,
                 }
             }
-            searching = self.sleep.search();
+            searching = this.sleep.search();
         }
-        self.sleep.found();
+        this.sleep.found();
         // SAFETY: it has entered above, and no job runs here any more.
         unsafe { Here::leave::<Q>(entered) };
-        if self.sleep.closed() {
-            while let Some(job) = self.queue.next(&local) {
+        if this.sleep.closed() {
+            while let Some(job) = this.queue.next(&local) {
                 shielded(|| drop(job));
             }
-            shielded(|| self.queue.clear());
+            shielded(|| this.queue.clear());
         }
         // The last thing that a worker does with the pool.
-        *self.alive() -= 1;
-        self.ended.notify_all();
+        *this.alive() -= 1;
+        this.ended.notify_all();
     }
 }
 
@@ -832,7 +832,7 @@ impl<Q: Queue> Pool<Q> {
         for (worker, local) in locals.into_iter().enumerate() {
             let core = Arc::clone(&core);
             let named = thread::Builder::new().name(format!("worker {worker}"));
-            named.spawn(move || core.work(worker, local)).expect("the system has a thread");
+            named.spawn(move || Core::work(&core, worker, local)).expect("the system has a thread");
         }
         // SAFETY: an Arc is never null.
         Self { core: unsafe { NonNull::new_unchecked(Arc::into_raw(core).cast_mut()) } }
@@ -2222,17 +2222,6 @@ fn original(of: &str) -> Option<&'static str> {
     }
 }
 
-/// The pool as described of a lean one.
-fn described(of: &str, kind: Kind) -> Option<&'static str> {
-    match of {
-        "lean CBCP" => Some(CBCP.name),
-        "lean CBWP" if kind == Kind::Published => Some(DEFAULT.name),
-        "lean CBWP" => Some(CBWP.name),
-        "lean CBWP (ws-no-park)" => Some(NEVER_PARK.name),
-        _ => None,
-    }
-}
-
 /// Runs a job where it is submitted: what the work itself takes.
 #[derive(Clone, Copy)]
 pub struct NoPool;
@@ -2564,27 +2553,6 @@ impl Row {
 }
 
 // %% [markdown]
-// # Your own load
-//
-// The published program takes its parameters from the command line: threads of the pool and threads that submit, messages and amplification, work in each
-// job, a pause before each burst. Here they are the arguments of a function. Below, before everything is measured, a cell calls it.
-
-// %%
-/// A glance at some pools under a load: the first is what the others are compared with. The time is that of a job, or of a burst where `kind` has a pause.
-pub fn glance(variants: &[Variant], load: Load, kind: Kind) -> harness::Seen {
-    let rows = variants.iter().map(|&variant| Row {
-        key: Key::new("glance", variant.name, ""),
-        variant,
-        load,
-        kind,
-    });
-    rows.fold(harness::Glance::at(unit(kind)), |glance, row| {
-        glance.look(row.variant.name, move |bencher| row.trial(Scale::of("quick"), bencher))
-    })
-    .show()
-}
-
-// %% [markdown]
 // # The study
 //
 // Every bench under every parameter is a group of its own, with a control: work stealing as described a second time. Threads meet by chance, and on few
@@ -2616,6 +2584,17 @@ fn unit(kind: Kind) -> &'static str {
 // that differ in one thing.
 
 // %%
+/// The pool as described of a lean one.
+fn described(of: &str, kind: Kind) -> Option<&'static str> {
+    match of {
+        "lean CBCP" => Some(CBCP.name),
+        "lean CBWP" if kind == Kind::Published => Some(DEFAULT.name),
+        "lean CBWP" => Some(CBWP.name),
+        "lean CBWP (ws-no-park)" => Some(NEVER_PARK.name),
+        _ => None,
+    }
+}
+
 /// With what a pool is compared under its load.
 fn rivals(cell: &Row) -> Vec<&'static str> {
     let name = cell.variant.name;
@@ -2786,6 +2765,27 @@ pub fn study_of(scale: Scale) -> Study {
 pub fn study() -> Result<Study, harness::Error> {
     let profile = harness::Profile::from_env()?;
     Ok(study_of(Scale::of(&profile.name)))
+}
+
+// %% [markdown]
+// # Your own load
+//
+// The published program takes its parameters from the command line: threads of the pool and threads that submit, messages and amplification, work in each
+// job, a pause before each burst. Here they are the arguments of a function. Below, before everything is measured, a cell calls it.
+
+// %%
+/// A glance at some pools under a load: the first is what the others are compared with. The time is that of a job, or of a burst where `kind` has a pause.
+pub fn glance(variants: &[Variant], load: Load, kind: Kind) -> harness::Seen {
+    let rows = variants.iter().map(|&variant| Row {
+        key: Key::new("glance", variant.name, ""),
+        variant,
+        load,
+        kind,
+    });
+    rows.fold(harness::Glance::at(unit(kind)), |glance, row| {
+        glance.look(row.variant.name, move |bencher| row.trial(Scale::of("quick"), bencher))
+    })
+    .show()
 }
 
 // %% [markdown]
