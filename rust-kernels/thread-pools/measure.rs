@@ -2614,7 +2614,7 @@ fn rivals(cell: &Row) -> Vec<&'static str> {
         original(name),
         described(name, cell.kind),
         (burst && name == CBCP.name).then_some(TP.name),
-        (burst && [CBCP.name, NEVER_PARK.name].contains(&name)).then_some(CBWP.name),
+        (cell.kind != Kind::Published && [CBCP.name, NEVER_PARK.name].contains(&name)).then_some(CBWP.name),
         lean.then_some(LEAN_CBWP.name),
         nothing.then_some(NO_POOL.name),
     ];
