@@ -385,8 +385,8 @@ impl Sleep {
 
     /// No more jobs are taken; everybody wakes.
     pub fn close(&self) {
+        // Whoever announces itself under the lock of `wake_all` is woken by it, or comes later and sees this.
         self.state.fetch_or(CLOSED, Ordering::SeqCst);
-        fence(Ordering::SeqCst);
         self.wake_all();
     }
 
@@ -547,8 +547,8 @@ impl<Q: Queue> Core<Q> {
             // SAFETY: all handles together own one reference, which `start` has made, and only who brings their
             // number to zero gets here.
             let core = unsafe { Arc::from_raw(this.as_ptr()) };
+            // Ordered as in `Sleep::close`.
             core.forsaken.store(true, Ordering::SeqCst);
-            fence(Ordering::SeqCst);
             core.sleep.wake_all();
         }
     }

@@ -55,6 +55,9 @@ impl Queue for Plain {
     }
 
     fn clear(&self) {
+        if self.is_empty() {
+            return;
+        }
         let mut jobs = self.jobs.lock().unwrap();
         let all = std::mem::take(&mut *jobs);
         self.length.store(0, Ordering::Release);
@@ -146,17 +149,19 @@ fn what_is_submitted_before_the_last_handle_goes_is_run() {
 
 #[test]
 fn a_job_that_races_with_the_end_is_run_or_dropped() {
-    in_every_order(3, || {
-        let pool = pool(1);
-        let (other, held) = (pool.clone(), Arc::new(()));
-        let submits = thread::spawn(move || {
-            // Holds a handle, so a job that is forgotten would keep the pool itself.
-            let (handle, held) = (other.clone(), held);
-            let _ = other.execute(move || drop((handle, held)));
+    for idle in [Idle::Park, Idle::NeverPark] {
+        in_every_order(if idle == Idle::Park { 3 } else { 2 }, move || {
+            let pool = Pool::<Plain>::start(Settings { idle, ..Settings::new(1) });
+            let (other, held) = (pool.clone(), Arc::new(()));
+            let submits = thread::spawn(move || {
+                // Holds a handle, so a job that is forgotten would keep the pool itself.
+                let (handle, held) = (other.clone(), held);
+                let _ = other.execute(move || drop((handle, held)));
+            });
+            pool.shutdown(Duration::MAX / 4).unwrap();
+            submits.join().unwrap();
         });
-        pool.shutdown(Duration::MAX / 4).unwrap();
-        submits.join().unwrap();
-    });
+    }
 }
 
 /// The protocol by itself: more searchers and sleepers than whole pools have room for.

@@ -75,6 +75,18 @@ fn a_task_from_outside_is_run_although_all_workers_go_to_rest() {
 }
 
 #[test]
+fn a_task_from_outside_is_run_although_the_root_gives_its_seat_up() {
+    in_every_order(2, || {
+        let runtime = Arc::new(Runtime::new(settings(1)));
+        let bell = Arc::new(Bell::default());
+        let (outside, ringing) = (Arc::clone(&runtime), Arc::clone(&bell));
+        let thread = thread::spawn(move || drop(outside.spawn(async move { ringing.ring() })));
+        runtime.block_on(async { bell.heard().await });
+        thread.join().unwrap();
+    });
+}
+
+#[test]
 fn a_join_handle_hears_of_the_end() {
     in_every_order(2, || {
         let runtime = Runtime::new(Settings { seated: false, ..settings(1) });
