@@ -65,8 +65,8 @@ use slab::Slab;
 // %% [markdown]
 // Threads meet in few places, and for those a run without trouble proves little. So whatever several threads touch
 // comes through one module, which can be turned over to [loom](https://docs.rs/loom): it then runs a test in every
-// order in which threads can meet. crossbeam's deques do not know loom; its stand-in has queues under a lock, for
-// what is to be proven is the executor around them.
+// order in which threads can meet. crossbeam's deques do not know loom; its stand-in has queues whose growth is seen
+// late, for what is to be proven is the executor around them. Each fence below was left out in turn, and some test failed.
 
 // %%
 /// loom's stand-in for what threads share.
