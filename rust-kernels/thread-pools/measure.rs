@@ -1262,10 +1262,8 @@ enum Message {
 
 /// What its workers and handles share.
 struct Channelled {
-    sender: Sender<Message>,
     receiver: Receiver<Message>,
     workers: usize,
-    shut: AtomicBool,
     living: Living,
 }
 
@@ -1312,9 +1310,13 @@ impl<R: FnMut(), E: FnMut()> Drop for Sentinel<R, E> {
     }
 }
 
-/// The pool with one shared crossbeam channel, as described.
+/// The pool with one shared crossbeam channel, as described. A handle counts three references, as that of the crate does.
 #[derive(Clone)]
-pub struct DescribedCbcp(Arc<Channelled>);
+pub struct DescribedCbcp {
+    core: Arc<Channelled>,
+    sender: Sender<Message>,
+    shut: Arc<AtomicBool>,
+}
 
 impl DescribedCbcp {
     fn start_worker(core: &Arc<Channelled>) {
@@ -1333,23 +1335,22 @@ impl DescribedCbcp {
 impl Subject for DescribedCbcp {
     fn make(workers: usize) -> Self {
         let (sender, receiver) = crossbeam_channel::unbounded();
-        let living = Living::new(workers);
-        let core = Arc::new(Channelled { sender, receiver, workers, shut: AtomicBool::new(false), living });
+        let core = Arc::new(Channelled { receiver, workers, living: Living::new(workers) });
         (0..workers).for_each(|_| Self::start_worker(&core));
-        Self(core)
+        Self { core, sender, shut: Arc::new(AtomicBool::new(false)) }
     }
 
     #[inline]
     fn execute(&self, job: impl FnOnce() + Send + 'static) {
-        if !self.0.shut.load(Ordering::SeqCst) {
-            self.0.sender.send(Message::Run(Box::new(job))).expect("the receiver is beside it");
+        if !self.shut.load(Ordering::SeqCst) {
+            self.sender.send(Message::Run(Box::new(job))).expect("the core holds the receiver");
         }
     }
 
     fn end(self) {
-        self.0.shut.store(true, Ordering::SeqCst);
-        (0..self.0.workers).for_each(|_| drop(self.0.sender.send(Message::Stop)));
-        assert!(self.0.living.wait(END), "jobs of the measuring program are short");
+        self.shut.store(true, Ordering::SeqCst);
+        (0..self.core.workers).for_each(|_| drop(self.sender.send(Message::Stop)));
+        assert!(self.core.living.wait(END), "jobs of the measuring program are short");
     }
 }
 
