@@ -225,7 +225,9 @@ def test_clean_comparisons_of_spawns_run_one_program_or_one_worker():
     loads = {claim.id: {one.parameter for case in claim.clean for place in case for one in place} for claim in CLAIMS}
     # What holds of every node of every ring is no matter between two of them.
     of_all = "a node here stays until its own channel ends: one wake-up more in a ring"
-    confounds = {claim.id: claim.confound.removesuffix(of_all) for claim in CLAIMS if claim.study == "spawn-apis"}
+    confounds = {
+        claim.id: (claim.confound or "").removesuffix(of_all) for claim in CLAIMS if claim.study == "spawn-apis"
+    }
     confounded = {name: confound for name, confound in confounds.items() if confound}
     for name, confound in confounded.items():
         if "await" in confound:

@@ -9,7 +9,7 @@ import pytest
 from async_cost.errors import DataError
 from async_cost.runs import finish
 from async_cost.runs.comparisons import KEY
-from async_cost.runs.record import KINDS, Episode, read_record
+from async_cost.runs.record import KINDS, Episode, claims_of_today, read_record
 from async_cost.runs.run import load_run
 from async_cost.statistics.disturbance import conditions
 from async_cost.statistics.interval import LEAST_EPISODES, chances, estimates, quantile, trimmed
@@ -192,6 +192,7 @@ def test_a_finished_run_says_what_it_said_before(tmp_path, episodes):
     folder = finish.finish(moved, tmp_path / "runs", tmp_path / "outcome.json")
     written = json.loads((folder / "run.json").read_text())
     assert written.pop("ended") and document.pop("ended")
+    assert written.pop("claims") == claims_of_today()
     assert written == document and read_record(folder / "run.json")
     load_run(folder)
 

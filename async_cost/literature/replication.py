@@ -273,9 +273,8 @@ class _Effect:
 def _effect(claim: Claim, case: Case, study: _Study) -> _Effect:
     if not study.held:
         return _Effect(missing=f"this run does not hold {words.code(study.name)}")
-    if foreign := [one.variant for place in case for one in place if one.variant in FOREIGN.get(study.name, ())]:
-        named = words.listing(map(words.code, dict.fromkeys(foreign)))
-        return _Effect(missing=f"there is no counterpart here: it compares {named} with one another")
+    if any(one.variant in FOREIGN.get(study.name, ()) for place in case for one in place):
+        return _Effect(missing="there is no counterpart here to a program in another language")
     if gaps := list(_gaps(claim, case, study)):
         return _Effect(missing=f"{words.listing(gaps)} {'was' if len(gaps) == 1 else 'were'} not measured")
     if claim.quantity == "count":
