@@ -19,31 +19,32 @@ SETTINGS = {
 }
 
 
+def binary_of(crate: str) -> str:
+    """The loom tests of a crate; all crates are built at once."""
+    all_of_them = " ".join(f"-p {name}" for name in CRATES)
+    return built(f"cargo test --release {all_of_them} --test loom", **SETTINGS)[crate]["loom"]
+
+
 @pytest.mark.parametrize("crate", CRATES)
 def test_no_wake_is_lost_in_any_order(crate):
-    chosen = " ".join(f"-p {name}" for name in CRATES)
-    binary = built(f"cargo test --release {chosen} --test loom", **SETTINGS)[crate]["loom"]
-    done = subprocess.run([binary], cwd=ROOT, capture_output=True, text=True, timeout=900)
+    done = subprocess.run([binary_of(crate)], cwd=ROOT, capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, f"{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
     assert re.search(r"test result: ok\. [1-9]\d* passed", done.stdout), "built without the cfg: nothing was tested"
 
 
 #: Sources whose atomics can be weakened one by one (rust-kernels/weakened.rs), by crate.
 WEAKENED = {"runtimes-executor": "runtimes/executor.rs", "thread-pools": "thread-pools/measure.rs"}
-#: Source lines that no test misses when they are weakened, and why they stay as they are.
-KEPT: dict[str, str] = {}
 
 
 @pytest.mark.parametrize("crate", WEAKENED)
 def test_every_fence_is_missed_by_a_test_in_some_order(crate):
     """Each fence is left out in turn, and some test must fail. With ASYNC_COST_ORDERINGS=1 also each ordering of a single access, which takes long."""
-    chosen = " ".join(f"-p {name}" for name in CRATES)
-    binary = built(f"cargo test --release {chosen} --test loom", **SETTINGS)[crate]["loom"]
+    binary = binary_of(crate)
     used = places(binary)
     lines = (ROOT / "rust-kernels" / WEAKENED[crate]).read_text(encoding="utf-8").splitlines()
     text = {place: lines[int(place.rpartition(":")[2]) - 1].strip() for place in used}
     everything = os.environ.get("ASYNC_COST_ORDERINGS") == "1"
-    chosen = [place for place in used if (everything or "fence(" in text[place]) and text[place] not in KEPT]
+    chosen = [place for place in used if everything or "fence(" in text[place]]
     assert chosen, "nothing could be weakened: this test would prove nothing"
     unseen = [f"{place}: {text[place]}" for place in chosen if not missed(binary, place, used[place])]
     assert not unseen, f"no test fails without {unseen}"

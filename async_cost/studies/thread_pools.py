@@ -88,8 +88,8 @@ def against_originals(measured: Measured) -> pl.DataFrame:
 
 
 def by_size(measured: Measured) -> pl.DataFrame:
-    """Each size of a throughput beside the next smaller one: the table of comparisons, speed, speed_low, speed_high (rates, larger over smaller)."""
-    return _with_speed(measured.comparisons.filter(pl.col("bench").str.starts_with("size/"))).sort("bench", "variant")
+    """Each size of a throughput beside the next smaller one, by time of a job: rows of the table of comparisons."""
+    return measured.comparisons.filter(pl.col("bench").str.starts_with("size/")).sort("bench", "variant")
 
 
 def lean(measured: Measured) -> pl.DataFrame:

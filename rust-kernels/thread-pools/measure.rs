@@ -53,6 +53,7 @@
 // :dep executors = "=0.10.0"
 // :dep executors-counting = { package = "executors", version = "=0.8.0", default-features = false, features = ["workstealing-exec"] }
 // :dep executors-never-parking = { package = "executors", version = "=0.9.0", features = ["ws-no-park"] }
+// :dep fastrand = "=2.5.0"
 // :dep futures = { version = "=0.3.34", features = ["thread-pool"] }
 // :dep harness = { path = "../../rust-kernels/harness" }
 // :dep hdrhistogram = { version = "=7.6.0", default-features = false }
@@ -477,6 +478,40 @@ pub enum Tell {
 // What all handles and workers of a pool refer to. A job that panics is counted, and its worker goes on; the originals replace the thread.
 
 // %%
+/// Workers that have not ended, and a place to wait for that.
+struct Living {
+    number: Mutex<usize>,
+    changed: Condvar,
+}
+
+impl Living {
+    fn new(workers: usize) -> Self {
+        Self { number: Mutex::new(workers), changed: Condvar::new() }
+    }
+
+    fn one_less(&self) {
+        *self.number() -= 1;
+        self.changed.notify_all();
+    }
+
+    /// Waits until all but so many have ended, or for so long. Says how many more are left.
+    fn wait_for_all_but(&self, few: usize, limit: Duration) -> usize {
+        let (deadline, mut number) = (Instant::now() + limit, self.number());
+        while *number > few {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            number = self.changed.wait_timeout(number, left).expect("nobody panics with this number").0;
+        }
+        number.saturating_sub(few)
+    }
+
+    fn number(&self) -> MutexGuard<'_, usize> {
+        self.number.lock().expect("nobody panics with this number")
+    }
+}
+
 /// What workers and handles of a pool share.
 struct Core<Q> {
     queue: Q,
@@ -488,10 +523,7 @@ struct Core<Q> {
     handles: CachePadded<AtomicUsize>,
     /// No handle is left, so no job will come.
     forsaken: AtomicBool,
-    /// Workers that have not ended.
-    alive: Mutex<usize>,
-    /// That number has changed.
-    ended: Condvar,
+    living: Living,
     /// Jobs that panicked.
     panics: AtomicUsize,
 }
@@ -531,10 +563,6 @@ impl<Q: Queue> Core<Q> {
         if !shielded(|| job.run()) {
             self.panics.fetch_add(1, Ordering::Relaxed);
         }
-    }
-
-    fn alive(&self) -> MutexGuard<'_, usize> {
-        self.alive.lock().expect("nobody panics with this number")
     }
 
     /// So many handles are no more. (No reference is handed over here: it may end before this does.)
@@ -728,8 +756,7 @@ impl<Q: Queue> Core<Q> {
             shielded(|| this.queue.clear());
         }
         // The last thing that a worker does with the pool.
-        *this.alive() -= 1;
-        this.ended.notify_all();
+        this.living.one_less();
     }
 }
 
@@ -825,8 +852,7 @@ impl<Q: Queue> Pool<Q> {
             searchers: settings.workers.div_ceil(2),
             handles: CachePadded::new(AtomicUsize::new(1)),
             forsaken: AtomicBool::new(false),
-            alive: Mutex::new(settings.workers),
-            ended: Condvar::new(),
+            living: Living::new(settings.workers),
             panics: AtomicUsize::new(0),
         });
         for (worker, local) in locals.into_iter().enumerate() {
@@ -902,18 +928,12 @@ impl<Q: Queue> Pool<Q> {
     /// `Busy` when the time is up; the workers that are left end after their job, without being waited for.
     pub fn shutdown(&self, limit: Duration) -> Result<(), Busy> {
         let core = self.core();
-        let (deadline, myself) =
-            (Instant::now() + limit, Here::with(self.core, |here| here.map_or(0, |_| 1)));
+        let myself = Here::with(self.core, |here| here.map_or(0, |_| 1));
         core.sleep.close();
-        let mut alive = core.alive();
-        while *alive > myself {
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Err(Busy(*alive - myself));
-            }
-            alive = core.ended.wait_timeout(alive, left).expect("nobody panics with this number").0;
+        match core.living.wait_for_all_but(myself, limit) {
+            0 => Ok(()),
+            left => Err(Busy(left)),
         }
-        Ok(())
     }
 
     /// How many workers sleep right now.
@@ -1267,37 +1287,10 @@ struct Channelled {
     living: Living,
 }
 
-/// Workers that have not ended, and a place to wait for that.
-struct Living {
-    number: Mutex<usize>,
-    changed: Condvar,
-}
+// %% [markdown]
+// A worker is told of its own panic by what it drops on the way out.
 
-impl Living {
-    fn new(workers: usize) -> Self {
-        Self { number: Mutex::new(workers), changed: Condvar::new() }
-    }
-
-    fn one_less(&self) {
-        *self.number.lock().expect("nobody panics with this number") -= 1;
-        self.changed.notify_all();
-    }
-
-    /// Waits until all have ended, or for so long.
-    fn wait(&self, limit: Duration) -> bool {
-        let (deadline, mut number) =
-            (Instant::now() + limit, self.number.lock().expect("nobody panics with this number"));
-        while *number > 0 {
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return false;
-            }
-            number = self.changed.wait_timeout(number, left).expect("nobody panics with this number").0;
-        }
-        true
-    }
-}
-
+// %%
 /// Calls `replace` when its thread panics, and `end` when it does not.
 struct Sentinel<R: FnMut(), E: FnMut()> {
     replace: R,
@@ -1310,6 +1303,7 @@ impl<R: FnMut(), E: FnMut()> Drop for Sentinel<R, E> {
     }
 }
 
+// %%
 /// The pool with one shared crossbeam channel, as described. A handle counts three references, as that of the crate does.
 #[derive(Clone)]
 pub struct DescribedCbcp {
@@ -1350,7 +1344,7 @@ impl Subject for DescribedCbcp {
     fn end(self) {
         self.shut.store(true, Ordering::SeqCst);
         (0..self.core.workers).for_each(|_| drop(self.sender.send(Message::Stop)));
-        assert!(self.core.living.wait(END), "jobs of the measuring program are short");
+        assert_eq!(self.core.living.wait_for_all_but(0, END), 0, "jobs of the measuring program are short");
     }
 }
 
@@ -1429,13 +1423,21 @@ impl Parker {
         self.abort_park(worker);
         if slept { Parked::Woken } else { Parked::Abort }
     }
+}
 
+// %% [markdown]
+// The other side: whoever has queued a job.
+
+// %%
+impl Parker {
     /// Wakes a worker, or keeps one awake, if there is one whose bit is set. To be called after a job was queued.
     #[inline]
     pub fn unpark_one(&self) {
-        // On x86-64 every queue of crossbeam ends its push with an instruction that is such a fence.
+        // On x86-64 every queue of crossbeam ends its push with an instruction that is such a fence: only the compiler has to be kept from a swap.
         #[cfg(any(under_loom, not(target_arch = "x86_64")))]
         fence(Ordering::SeqCst);
+        #[cfg(not(any(under_loom, not(target_arch = "x86_64"))))]
+        std::sync::atomic::compiler_fence(Ordering::SeqCst);
         if self.bits.load(Ordering::SeqCst) != 0 {
             self.unpark_some(1);
         }
@@ -1497,6 +1499,7 @@ struct Spread {
     living: Living,
 }
 
+// %%
 /// Looks at the place for the deque of this thread, which is empty unless it is a worker of such a pool.
 #[inline]
 fn own_deque<Out>(look: impl FnOnce(&std::cell::OnceCell<Worker<Boxed>>) -> Out) -> Out {
@@ -1528,18 +1531,6 @@ impl Spread {
     }
 }
 
-/// In an order drawn by lot.
-fn shuffled(mut victims: Vec<Stealer<Boxed>>) -> Vec<Stealer<Boxed>> {
-    use std::hash::BuildHasher;
-    let lots = std::hash::RandomState::new();
-    let mut number = 0_u32;
-    victims.sort_by_cached_key(|_| {
-        number += 1;
-        lots.hash_one(number)
-    });
-    victims
-}
-
 // %%
 impl<const PARKS: bool, const TIMED: bool> DescribedCbwp<PARKS, TIMED> {
     /// Starts this worker with a deque of its own, or starts it again after a panic.
@@ -1563,7 +1554,13 @@ impl<const PARKS: bool, const TIMED: bool> DescribedCbwp<PARKS, TIMED> {
         };
         thread::Builder::new().spawn(work).expect("the system has a thread");
     }
+}
 
+// %% [markdown]
+// The loop of a worker. That it is prepared to park says only that its bit is set; it goes round once more before it sleeps.
+
+// %%
+impl<const PARKS: bool, const TIMED: bool> DescribedCbwp<PARKS, TIMED> {
     fn work(core: &Spread, worker: usize, told: &Receiver<Control>) {
         const MILLISECOND: Duration = Duration::from_millis(1);
         const JOBS: u32 = 100;
@@ -1581,7 +1578,10 @@ impl<const PARKS: bool, const TIMED: bool> DescribedCbwp<PARKS, TIMED> {
             }
             while let Ok(message) = told.try_recv() {
                 match message {
-                    Control::Others(others) => victims = shuffled(others),
+                    Control::Others(others) => {
+                        victims = others;
+                        fastrand::shuffle(&mut victims);
+                    }
                     Control::Stop => return,
                 }
                 if std::mem::take(&mut prepared) {
@@ -1619,6 +1619,7 @@ impl<const PARKS: bool, const TIMED: bool> DescribedCbwp<PARKS, TIMED> {
     }
 }
 
+// %%
 impl<const PARKS: bool, const TIMED: bool> Subject for DescribedCbwp<PARKS, TIMED> {
     fn make(workers: usize) -> Self {
         let core = Arc::new(Spread {
@@ -1662,7 +1663,7 @@ impl<const PARKS: bool, const TIMED: bool> Subject for DescribedCbwp<PARKS, TIME
             let _ = control.send(Control::Stop);
         }
         self.0.parker.unpark_all();
-        assert!(self.0.living.wait(END), "jobs of the measuring program are short");
+        assert_eq!(self.0.living.wait_for_all_but(0, END), 0, "jobs of the measuring program are short");
     }
 }
 
@@ -2328,6 +2329,7 @@ fn published_throughput(scale: Scale) -> Vec<Row> {
     cells
 }
 
+// %%
 /// Three cells of it in growing sizes: from when on does the rate not depend on how long a run is?
 fn sizes(scale: Scale) -> Vec<Row> {
     let low = [5_000, 50_000, 500_000, 10_000_000].map(|messages| (messages, 1));
@@ -2578,12 +2580,6 @@ fn unit(kind: Kind) -> &'static str {
     }
 }
 
-// %% [markdown]
-// What is compared with what? The pools as described with their originals, and the lean ones with the described ones, under every load that both have.
-// Every pool with lean work stealing where all jobs are
-// awaited and do nothing, and in small bursts; with no pool at all where jobs work, and so is the neighbour. In bursts, pools as described
-// that differ in one thing.
-
 // %%
 /// The pool as described of a lean one.
 fn described(of: &str, kind: Kind) -> Option<&'static str> {
@@ -2596,6 +2592,13 @@ fn described(of: &str, kind: Kind) -> Option<&'static str> {
     }
 }
 
+// %% [markdown]
+// What is compared with what? The pools as described with their originals, and the lean ones with the described ones, under every load that both have.
+// Every pool with lean work stealing where all jobs are
+// awaited and do nothing, and in small bursts; with no pool at all where jobs work, and so is the neighbour. In bursts, pools as described
+// that differ in one thing.
+
+// %%
 /// With what a pool is compared under its load.
 fn rivals(cell: &Row) -> Vec<&'static str> {
     let name = cell.variant.name;
@@ -2679,6 +2682,11 @@ const PUBLISHED: [(&str, OfThreads, OfThreads); 19] = [
     (LOW, (COUNTING, 4), (DEFAULT, 4)),
 ];
 
+/// Whether the cell is one of several sizes.
+fn has_sizes(cell: &Row) -> bool {
+    [LOW_BY_SIZE, HIGH_BY_SIZE].contains(&&*cell.key.bench)
+}
+
 /// Everything that is compared: the first, what it is compared with, and what changes.
 fn comparisons(cells: &[Row]) -> Vec<(Key, Key, String)> {
     let mut all = vec![];
@@ -2697,7 +2705,7 @@ fn comparisons(cells: &[Row]) -> Vec<(Key, Key, String)> {
         all.push((key(one, threads), key(other, other_threads), told));
     }
     // Each size beside the one before it.
-    for (at, cell) in cells.iter().enumerate().filter(|(_, cell)| cell.key.bench.starts_with("size/")) {
+    for (at, cell) in cells.iter().enumerate().filter(|(_, cell)| has_sizes(cell)) {
         let same =
             |other: &&Row| other.key.bench == cell.key.bench && other.variant.name == cell.variant.name;
         if let Some(smaller) = cells[..at].iter().rfind(same) {
@@ -2889,9 +2897,8 @@ mod tests_of_the_program {
             };
             compared.iter().any(|(key, other, _)| of((key, other)))
         };
-        let as_published = |row: &&Row| {
-            matches!(row.kind, Kind::Published | Kind::LastOfBurst(_)) && !row.key.bench.starts_with("size/")
-        };
+        let as_published =
+            |row: &&Row| matches!(row.kind, Kind::Published | Kind::LastOfBurst(_)) && !has_sizes(row);
         let described = rows.iter().filter(as_published).filter(|row| row.key.variant.starts_with("CB"));
         let missing: Vec<&Key> =
             described.filter(|row| !beside_its_original(row)).map(|row| &row.key).collect();

@@ -11,6 +11,9 @@ use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 
+mod common;
+
+use common::yield_now;
 use runtimes_executor::{JoinError, JoinHandle, Runtime, Settings, sleep, spawn, spawn_blocking, timeout};
 
 /// A program that takes longer hangs: it takes milliseconds, and some seconds under a sanitizer.
@@ -101,7 +104,7 @@ async fn step(world: &Arc<World>, lots: &mut Lots, depth: u64) {
                 _ => ended_as_it_should(number, handle.await),
             }
         }
-        2 => yielded().await,
+        2 => yield_now().await,
         3 => sleep(Duration::from_micros(lots.below(200))).await,
         // A sleep that is moved after it was polled.
         4 => {
@@ -140,17 +143,6 @@ async fn step(world: &Arc<World>, lots: &mut Lots, depth: u64) {
             }
         }
     }
-}
-
-fn yielded() -> impl Future<Output = ()> {
-    let mut yielded = false;
-    poll_fn(move |context| {
-        if std::mem::replace(&mut yielded, true) {
-            return Poll::Ready(());
-        }
-        context.waker().wake_by_ref();
-        Poll::Pending
-    })
 }
 
 fn ended_as_it_should(number: u64, ended: Result<u64, JoinError>) {

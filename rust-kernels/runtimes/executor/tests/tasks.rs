@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 mod common;
 
-use common::Place;
+use common::{Place, yield_now};
 use runtimes_executor::{JoinError, Runtime, Settings, sleep, spawn, spawn_blocking, timeout};
 
 /// All combinations of what can be switched, on one worker and on several.
@@ -24,17 +24,6 @@ fn settings() -> impl Iterator<Item = Settings> {
             Settings { looks: 0, ..all },
             Settings { awake: workers, ..all },
         ]
-    })
-}
-
-fn yield_now() -> impl Future<Output = ()> {
-    let mut yielded = false;
-    poll_fn(move |context| {
-        if std::mem::replace(&mut yielded, true) {
-            return Poll::Ready(());
-        }
-        context.waker().wake_by_ref();
-        Poll::Pending
     })
 }
 

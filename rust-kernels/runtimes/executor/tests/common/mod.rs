@@ -1,6 +1,7 @@
 //! What several tests use.
+#![allow(dead_code, reason = "each of them uses some of it")]
 
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
 use std::sync::Mutex;
 use std::task::{Poll, Waker};
 
@@ -33,4 +34,16 @@ impl Place {
         })
         .await;
     }
+}
+
+/// Lets others run, once.
+pub fn yield_now() -> impl Future<Output = ()> {
+    let mut yielded = false;
+    poll_fn(move |context| {
+        if std::mem::replace(&mut yielded, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
 }
