@@ -288,7 +288,8 @@ impl fmt::Debug for JoinError {
 // woken for each call. tokio polls it where it is, on a thread that belongs to no worker: what it spawns goes
 // through the shared queue, and a worker has to be woken for it. Here **the caller takes the seat of a worker that
 // rests**. Its future spawns into a worker's own deque, and runs these tasks itself while it waits. Nobody needs to
-// be woken for anything. When it is done, or has nothing left to run, it gives the seat back.
+// be woken for anything. When it is done, or has nothing left to run, it gives the seat back. If nobody rests, the
+// caller asks: a worker that is busy hands its seat over after the task that it runs.
 
 // %%
 /// How a runtime is set up. The switches exist to be measured.
@@ -364,6 +365,9 @@ struct Pool {
     seats: Box<[Seat]>,
     /// Seats that nobody has, the last one to have been left on top.
     resting: Mutex<Vec<usize>>,
+    /// Callers of `block_on` that wait for a seat, and how many they are.
+    callers: Mutex<VecDeque<std::sync::Arc<Root>>>,
+    wanted: AtomicUsize,
     /// Seats that somebody has, times [`AWAKE`], plus workers that look for work.
     awake: AtomicUsize,
     closed: AtomicBool,
@@ -1071,7 +1075,7 @@ impl Pool {
             let core =
                 self.seats[seat].core.lock().unwrap().take().expect("nobody else was called to this seat");
             Place { home: &core.home, core: Some(&core) }.enter(|| self.run_all(&core, called));
-            self.leave_seat(core);
+            self.end_turn(core);
         }
     }
 
@@ -1094,7 +1098,7 @@ impl Pool {
         }
     }
 
-    /// Runs tasks until there are none. `called`: as a helper, who is counted as looking around.
+    /// Runs tasks until there are none or a caller wants the seat. `called`: as a helper, who is counted as looking around.
     fn run_all(&self, core: &Core, mut called: bool) {
         let closed = || self.closed.load(Ordering::Relaxed);
         while called || !closed() {
@@ -1102,6 +1106,9 @@ impl Pool {
             let Some(task) = task.or_else(|| core.look_around(called, closed)) else { return };
             called = false;
             task.run();
+            if self.is_wanted(core) {
+                return;
+            }
         }
     }
 }
@@ -1319,6 +1326,8 @@ impl Runtime {
             injector: Injector::new(),
             seats: deques.iter().map(seat).collect(),
             resting: Mutex::new((0..settings.workers).rev().collect()),
+            callers: Mutex::default(),
+            wanted: AtomicUsize::new(0),
             awake: AtomicUsize::new(0),
             closed: AtomicBool::new(false),
             blocking: Blocking::default(),
@@ -1402,12 +1411,15 @@ pub fn spawn_blocking<T: Send + 'static>(call: impl FnOnce() -> T + Send + 'stat
 // ## `block_on`
 //
 // The calling thread takes a seat if one is free, polls its future, and runs tasks for as long as there are any. Before
-// it goes to sleep, it gives the seat back.
+// it goes to sleep, it gives the seat back. Without a seat, it asks for one before it goes to sleep: otherwise a worker
+// that never rests would wake it for each task that it awaits.
 
 // %%
 /// Wakes a thread in `block_on`.
 struct Root {
     woken: AtomicBool,
+    /// The seat that it asked for.
+    given: Mutex<Option<Box<Core>>>,
     thread: Thread,
 }
 
@@ -1423,6 +1435,44 @@ impl Wake for Root {
     }
 }
 
+impl Pool {
+    /// Waits until the future is woken or a worker hands its seat over; the seat, if it does.
+    fn wait_for_seat(&self, root: &std::sync::Arc<Root>) -> Option<Box<Core>> {
+        {
+            let mut callers = self.callers.lock().unwrap();
+            callers.push_back(std::sync::Arc::clone(root));
+            self.wanted.store(callers.len(), Ordering::Relaxed);
+        }
+        root.wait();
+        let mut callers = self.callers.lock().unwrap();
+        callers.retain(|caller| !std::sync::Arc::ptr_eq(caller, root));
+        self.wanted.store(callers.len(), Ordering::Relaxed);
+        drop(callers);
+        // From here on nobody hands it anything.
+        root.given.lock().unwrap().take()
+    }
+
+    /// Whether a caller waits for a seat, and this one has tasks left for it.
+    fn is_wanted(&self, core: &Core) -> bool {
+        self.wanted.load(Ordering::Relaxed) > 0 && !(core.next_is_empty() && core.deque.is_empty())
+    }
+
+    /// Hands the seat over to the caller that has waited longest, or gives it up.
+    fn end_turn(&self, core: Box<Core>) {
+        if self.is_wanted(&core) {
+            let mut callers = self.callers.lock().unwrap();
+            if let Some(root) = callers.pop_front() {
+                self.wanted.store(callers.len(), Ordering::Relaxed);
+                *root.given.lock().unwrap() = Some(core);
+                root.thread.unpark();
+                return;
+            }
+        }
+        self.leave_seat(core);
+    }
+}
+
+// %%
 /// A seat on loan; given back also when the root panics.
 struct Loan<'a>(&'a Pool, Option<Box<Core>>);
 
@@ -1433,6 +1483,13 @@ impl Drop for Loan<'_> {
 }
 
 impl Root {
+    /// Waits until the future is woken or the root was given a seat.
+    fn wait(&self) {
+        while !self.woken.load(Ordering::Acquire) && self.given.lock().unwrap().is_none() {
+            park();
+        }
+    }
+
     /// Polls the future when it was woken, and runs tasks at this seat; nothing when there are none and the future waits.
     fn attend<F: Future>(
         &self,
@@ -1462,20 +1519,25 @@ impl Runtime {
     /// Runs a future on the calling thread, and tasks meanwhile, until the future is ready.
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         let pool = &self.outside().pool;
-        let root = std::sync::Arc::new(Root { woken: AtomicBool::new(true), thread: current() });
+        let root = Root { woken: AtomicBool::new(true), given: Mutex::new(None), thread: current() };
+        let root = std::sync::Arc::new(root);
         let waker = Waker::from(std::sync::Arc::clone(&root));
         let mut future = pin!(future);
+        let (seated, mut given) = (pool.settings.seated, None);
         loop {
-            let loan = Loan(pool, pool.settings.seated.then(|| pool.take_seat()).flatten());
+            let loan = Loan(pool, given.take().or_else(|| if seated { pool.take_seat() } else { None }));
             let core = loan.1.as_deref();
             let home = core.map_or(self.outside(), |core| &core.home);
             let attended = Place { home, core }.enter(|| root.attend(future.as_mut(), &waker, core));
             if let Some(output) = attended {
                 return output;
             }
+            let had_none = loan.1.is_none();
             drop(loan);
-            while !root.woken.load(Ordering::Acquire) {
-                park();
+            if seated && had_none {
+                given = pool.wait_for_seat(&root);
+            } else {
+                root.wait();
             }
         }
     }

@@ -1,14 +1,17 @@
 //! No task waits for a thread that does something else while another one is free.
 
+mod common;
+
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use runtimes_executor::{Runtime, Settings, sleep};
+use common::yield_now;
+use runtimes_executor::{Runtime, Settings, sleep, spawn};
 
 /// Far longer than anything here takes, but for what is lost.
 const WATCHDOG: Duration = Duration::from_secs(20);
@@ -57,6 +60,35 @@ fn a_task_from_outside_does_not_wait_for_the_poll_of_the_root() {
         end.store(true, Ordering::SeqCst);
         outside.join().unwrap();
     }
+}
+
+/// A worker whose tasks never end hands its seat, the only one, over to the caller, who from then on runs what it awaits without another thread.
+#[test]
+fn a_busy_worker_hands_its_seat_over() {
+    let runtime = Runtime::new(Settings::new(1));
+    let (begun, end) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    let busy = runtime.spawn({
+        let (begun, end) = (begun.clone(), end.clone());
+        async move {
+            while !end.load(Ordering::SeqCst) {
+                begun.store(true, Ordering::SeqCst);
+                yield_now().await;
+            }
+        }
+    });
+    while !begun.load(Ordering::SeqCst) {
+        thread::yield_now();
+    }
+    let caller = thread::current().id();
+    let since = Instant::now();
+    runtime.block_on(async {
+        while spawn(async { thread::current().id() }).await.unwrap() != caller {
+            assert!(since.elapsed() < WATCHDOG, "the worker kept its seat");
+        }
+    });
+    // And the worker takes it again when the caller has left.
+    end.store(true, Ordering::SeqCst);
+    runtime.block_on(busy).unwrap();
 }
 
 /// A sleep may be moved after it was polled: it is `Unpin`.

@@ -87,6 +87,23 @@ fn a_task_from_outside_is_run_although_the_root_gives_its_seat_up() {
 }
 
 #[test]
+fn a_caller_that_asks_for_a_seat_hears_of_its_wake_or_gets_one() {
+    in_every_order(2, || {
+        let runtime = Runtime::new(settings(1));
+        // The worker may have run both, one or none when the caller asks.
+        let tasks = [runtime.spawn(async { 1 }), runtime.spawn(async { 2 })];
+        let sum = runtime.block_on(async {
+            let mut sum = 0;
+            for task in tasks {
+                sum += task.await.unwrap();
+            }
+            sum
+        });
+        assert_eq!(sum, 3);
+    });
+}
+
+#[test]
 fn a_join_handle_hears_of_the_end() {
     in_every_order(2, || {
         let runtime = Runtime::new(Settings { seated: false, ..settings(1) });
