@@ -60,10 +60,11 @@ test: setup
 	.venv/bin/ruff format --check .
 	@mkdir -p target/tests
 	@echo "Python tests in three processes; what two of them say comes at the end, from target/tests."
-	@$(PYTEST) $(CHECKED) > target/tests/checked.log 2>&1 & checked=$$!; \
+	@# The run of all notebooks takes longest, and one processor: the others give way to it.
+	@nice $(PYTEST) $(CHECKED) > target/tests/checked.log 2>&1 & checked=$$!; \
 	$(PYTEST) $(EXECUTED) > target/tests/executed.log 2>&1 & executed=$$!; \
 	trap "kill $$checked $$executed; exit 130" INT TERM; \
-	$(PYTEST) $(addprefix --ignore=,$(CHECKED) $(EXECUTED)); others=$$?; \
+	nice $(PYTEST) $(addprefix --ignore=,$(CHECKED) $(EXECUTED)); others=$$?; \
 	wait $$checked; checked=$$?; wait $$executed; executed=$$?; \
 	cat target/tests/checked.log target/tests/executed.log; exit $$((checked + executed + others))
 

@@ -32,6 +32,7 @@ fn asked(order: Ordering) -> Ordering {
     if order != Ordering::Relaxed && weakened() { Ordering::Relaxed } else { order }
 }
 
+#[allow(dead_code, reason = "not every crate needs one")]
 #[track_caller]
 pub fn fence(order: Ordering) {
     if !weakened() {

@@ -1,13 +1,17 @@
 """What an executed analysis notebook says, for the tests of analyses; and what its prose must not hold."""
 
 import ast
+import atexit
+import functools
+import os
 import re
+import textwrap
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
 import nbformat
-import pytest
+from jupyter_client import KernelManager
 from nbclient import NotebookClient
 
 from async_cost.paths import repository_root
@@ -36,13 +40,31 @@ def read(room: str) -> nbformat.NotebookNode:
     return nbformat.read(repository_root() / "notebooks" / room / "analysis.ipynb", as_version=4)
 
 
+@functools.cache
+def kernel() -> KernelManager:
+    """A Python kernel for all notebooks of a test process: to start one and import everything takes three times as long as an analysis."""
+    manager = KernelManager(kernel_name="python3")
+    manager.start_kernel()
+    atexit.register(manager.shutdown_kernel, now=True)
+    return manager
+
+
 def tell(room: str, run: Path) -> Told:
     """Executes the analysis of `room` on `run` and collects what it says."""
     notebook = read(room)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("ASYNC_COST_RUN", str(run))
-        folder = str(repository_root() / "notebooks" / room)
-        NotebookClient(notebook, timeout=300, resources={"metadata": {"path": folder}}).execute()
+    folder = repository_root() / "notebooks" / room
+    ours = {name: value for name, value in os.environ.items() if name.startswith("ASYNC_COST_")}
+    # As in a new kernel: no variable of another notebook, this process's settings, the notebook's folder.
+    begin = f"""
+        %reset -f
+        import os
+        [os.environ.pop(name) for name in list(os.environ) if name.startswith("ASYNC_COST_")]
+        os.environ.update({ours | {"ASYNC_COST_RUN": str(run)}!r})
+        os.chdir({str(folder)!r})
+    """
+    notebook.cells.insert(0, nbformat.v4.new_code_cell(textwrap.dedent(begin)))
+    NotebookClient(notebook, km=kernel(), timeout=300).execute()
+    del notebook.cells[0]
     said = [
         (cell.metadata.get("tags", []), output)
         for cell in notebook.cells

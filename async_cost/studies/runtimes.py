@@ -34,6 +34,8 @@ SUITES = (
     "sync_watch",
     "timer",
 )
+#: The suite of programs that are in no document.
+PROGRAMS = "programs"
 #: The test in which two policies for tasks from outside meet a stall.
 BUSY = "rt_multi_threaded/spawn_many_remote_busy2"
 CPU, SWITCHES = "cpu_ns", "voluntary_switches"
@@ -133,11 +135,10 @@ def changed(twice: pl.DataFrame) -> pl.DataFrame:
 
 
 def used(measured: Measured) -> pl.DataFrame:
-    """Suite by suite: of the published rows, the median ratio of each runtime to tokio in wall time and in processor time, and the voluntary
-    context switches of one iteration: suite, variant, wall, cpu, switches, tokio_switches."""
-    rows = _same_row(measured).filter(
-        pl.col("variant").is_in([NIO, OURS]), pl.col("parameter").is_in(PUBLISHED), baseline_variant=TOKIO
-    )
+    """Suite by suite: of the published rows and of our programs, the median ratio of each runtime to tokio in wall time and in processor time,
+    and the voluntary context switches of one iteration: suite, variant, wall, cpu, switches, tokio_switches."""
+    shown = pl.col("parameter").is_in(PUBLISHED) | (pl.col("suite") == PROGRAMS)
+    rows = _same_row(measured).filter(shown, pl.col("variant").is_in([NIO, OURS]), baseline_variant=TOKIO)
     if rows.is_empty():
         return rows
     cpu = paired(trial_values(measured.run, STUDY, CPU).rename({"value": "ns"}), rows.select(PAIR))

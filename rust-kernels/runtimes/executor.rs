@@ -42,6 +42,7 @@
 // :build_env CARGO_PROFILE_DEV_INCREMENTAL=false
 // :dep crossbeam-deque = "=0.8.8"
 // :dep harness = { path = "../../rust-kernels/harness" }
+// :dep idle = { path = "../../rust-kernels/idle" }
 // :dep slab = "=0.4.12"
 
 // %%
@@ -60,6 +61,7 @@ use std::task::{Context, Poll, RawWaker, RawWakerVTable, Wake, Waker};
 use std::time::{Duration, Instant};
 
 use harness::{Bencher, Counts, Key, Study, UnequalWork};
+use idle::Idle;
 use slab::Slab;
 
 // %% [markdown]
@@ -81,7 +83,7 @@ mod threads {
     #[cfg(not(under_loom))]
     pub use crossbeam_deque::{Injector, Steal, Stealer, Worker};
     #[cfg(not(under_loom))]
-    pub use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
+    pub use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
     #[cfg(not(under_loom))]
     pub use std::sync::{Arc, Mutex};
     #[cfg(not(under_loom))]
@@ -117,7 +119,7 @@ mod threads {
 
 use self::threads::{
     Arc, AtomicBool, AtomicUsize, Injector, JoinHandle as Handle, Mutex, Ordering, Shared, Steal, Stealer,
-    Thread, Worker, current, fence, park, park_timeout, start, yield_now,
+    Thread, Worker, current, park, park_timeout, start, yield_now,
 };
 
 // %% [markdown]
@@ -363,13 +365,11 @@ struct Pool {
     /// Tasks from threads without a seat.
     injector: Injector<Task>,
     seats: Box<[Seat]>,
-    /// Seats that nobody has, the last one to have been left on top.
-    resting: Mutex<Vec<usize>>,
+    /// Seats that nobody has, and how many of the others look for work.
+    idle: Idle,
     /// Callers of `block_on` that wait for a seat, and how many they are.
     callers: Mutex<VecDeque<std::sync::Arc<Root>>>,
     wanted: AtomicUsize,
-    /// Seats that somebody has, times [`AWAKE`], plus workers that look for work.
-    awake: AtomicUsize,
     closed: AtomicBool,
     blocking: Blocking<Task>,
 }
@@ -407,71 +407,22 @@ unsafe impl Send for Task {}
 // - At most one worker looks for work on behalf of a call. When it finds some, and there is more, it calls the next.
 // - No more workers are awake than there are processors. (tokio and nio wake up to all of them.)
 //
-// Nothing may be lost over that. Someone without work first gives up the seat, **then** looks once more. Someone
-// who queues a task first puts it there, **then** looks who is awake. Whatever the order, one of them sees the other;
-// the fences are there because processors, too, may swap the two. The same holds for someone who was looking for work: the last who stops, because it has found
-// some or because its root was woken, looks once more at everything. A worker that queues for itself needs no fence: at worst
-// it has to run the task itself.
+// Nothing may be lost over that: [`idle`](../../rust-kernels/idle/idle.rs) says why nothing is, on one page, and our thread pools sleep by the same
+// rules. It knows only numbers. Here are the seats.
 
 // %%
-/// One seat that is taken, in `Pool::awake`.
-const AWAKE: usize = 1 << 16;
-
-impl Seat {
-    /// Has the seat's own thread come.
-    fn call(&self) {
-        self.called.swap(true, Ordering::AcqRel);
-        self.thread.get().expect("all threads are known before the first call").unpark();
-    }
-}
-
 impl Pool {
-    /// Calls a worker that rests, unless enough are awake or one looks for work already. `from_outside`: the caller will not
-    /// run the task itself.
-    fn call_helper(&self, from_outside: bool) {
-        if from_outside {
-            fence(Ordering::SeqCst);
-        }
-        if !self.wants_helper() {
-            return;
-        }
-        let called = {
-            let mut resting = self.resting.lock().unwrap();
-            if !self.wants_helper() {
-                return;
-            }
-            let Some(seat) = resting.pop() else { return };
-            // Whoever is called is awake and looks around from here on.
-            self.awake.fetch_add(AWAKE + 1, Ordering::SeqCst);
-            seat
-        };
-        self.seats[called].call();
-    }
-
-    fn wants_helper(&self) -> bool {
-        let awake = self.awake.load(Ordering::SeqCst);
-        awake.is_multiple_of(AWAKE) && awake / AWAKE < self.settings.awake
+    /// Has a seat's own thread come, if `idle` has named it.
+    fn call(&self, named: Option<usize>) {
+        let Some(seat) = named.map(|seat| &self.seats[seat]) else { return };
+        seat.called.swap(true, Ordering::AcqRel);
+        seat.thread.get().expect("all threads are known before the first call").unpark();
     }
 
     /// Takes a seat that nobody has.
     fn take_seat(&self) -> Option<Box<Core>> {
-        let mut resting = self.resting.lock().unwrap();
-        let seat = resting.pop()?;
-        self.awake.fetch_add(AWAKE, Ordering::SeqCst);
-        drop(resting);
+        let seat = self.idle.take()?;
         self.seats[seat].core.lock().unwrap().take()
-    }
-}
-
-// %%
-impl Pool {
-    /// Takes this seat, if nobody has it.
-    fn take_back(&self, seat: usize) -> bool {
-        let mut resting = self.resting.lock().unwrap();
-        let Some(index) = resting.iter().position(|number| *number == seat) else { return false };
-        resting.remove(index);
-        self.awake.fetch_add(AWAKE, Ordering::SeqCst);
-        true
     }
 
     /// Gives a seat up, and calls a helper if there is a task that nobody may have seen.
@@ -479,11 +430,7 @@ impl Pool {
         let seat = core.home.seat;
         core.next.take().into_iter().for_each(|(task, _)| core.deque.push(task));
         *self.seats[seat].core.lock().unwrap() = Some(core);
-        {
-            let mut resting = self.resting.lock().unwrap();
-            resting.push(seat);
-            self.awake.fetch_sub(AWAKE, Ordering::SeqCst);
-        }
+        self.idle.rest(seat);
         self.call_for_waiting();
         if self.seats[seat].timers.first().is_some() {
             // Its thread has to know how long it may sleep.
@@ -491,11 +438,11 @@ impl Pool {
         }
     }
 
-    /// Calls a helper if a task waits anywhere. By whoever looked for work, or had a seat, and does no longer: while it did, those who queued tasks called nobody.
+    /// Calls a helper if a task waits anywhere. By whoever looked for work, or had a seat, and does no longer: while it did, those who queued tasks
+    /// called nobody.
     fn call_for_waiting(&self) {
-        fence(Ordering::SeqCst);
         if !self.injector.is_empty() || self.seats.iter().any(|seat| !seat.stealer.is_empty()) {
-            self.call_helper(false);
+            self.call(self.idle.hint());
         }
     }
 }
@@ -531,7 +478,7 @@ impl Core {
         if fed {
             // Somebody else was faster, if it fails: there is another time.
             let _ = pool.injector.steal_batch(&self.deque);
-            pool.call_helper(false);
+            pool.call(pool.idle.hint());
         }
         match self.next.take() {
             Some((task, turn)) if self.streak.get() < STREAK && !(fed && turn == Turn::Last) => {
@@ -568,7 +515,7 @@ impl Core {
         if let Some(task) = behind {
             self.deque.push(task);
             if !first {
-                self.home.pool.call_helper(false);
+                self.home.pool.call(self.home.pool.idle.hint());
             }
         }
     }
@@ -655,7 +602,7 @@ impl Task {
                     // Once it is in the queue the task may end, and take the last reference to the pool with it.
                     let home = Arc::clone(&self.header().home);
                     home.pool.injector.push(self);
-                    home.pool.call_helper(true);
+                    home.pool.call(home.pool.idle.offer());
                 }
             }
         });
@@ -1012,11 +959,10 @@ impl Core {
     fn look_around(&self, called: bool, stop: impl Fn() -> bool) -> Option<Task> {
         let pool = &self.home.pool;
         if !called {
-            let awake = pool.awake.load(Ordering::SeqCst);
-            if 2 * (awake % AWAKE) >= awake / AWAKE {
+            if pool.idle.is_crowded() {
                 return None;
             }
-            pool.awake.fetch_add(1, Ordering::SeqCst);
+            pool.idle.search();
         }
         let mut found = None;
         for _ in 0..pool.settings.looks.max(1) {
@@ -1026,7 +972,7 @@ impl Core {
             }
             std::hint::spin_loop();
         }
-        if pool.awake.fetch_sub(1, Ordering::SeqCst) % AWAKE == 1 {
+        if pool.idle.found() {
             pool.call_for_waiting();
         }
         found
@@ -1091,7 +1037,7 @@ impl Pool {
                 return Some(true);
             }
             match seat.timers.first().map(|first| first.saturating_duration_since(Instant::now())) {
-                Some(Duration::ZERO) if self.take_back(number) => return Some(false),
+                Some(Duration::ZERO) if self.idle.take_back(number) => return Some(false),
                 None | Some(Duration::ZERO) => park(),
                 Some(left) => park_timeout(left),
             }
@@ -1325,10 +1271,9 @@ impl Runtime {
             settings,
             injector: Injector::new(),
             seats: deques.iter().map(seat).collect(),
-            resting: Mutex::new((0..settings.workers).rev().collect()),
+            idle: Idle::new(settings.workers, settings.awake),
             callers: Mutex::default(),
             wanted: AtomicUsize::new(0),
-            awake: AtomicUsize::new(0),
             closed: AtomicBool::new(false),
             blocking: Blocking::default(),
         });

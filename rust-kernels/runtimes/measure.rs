@@ -1510,6 +1510,99 @@ impl Suite for SpawnFrom {
 }
 
 // %% [markdown]
+// ## What we add: three programs
+//
+// Micro-benchmarks that their author has tuned against say little about the next program. So here are three that are in neither repository,
+// chosen before any of them was measured: messages through a line of tasks, a tree of tasks that wait for their halves, and tasks
+// that keep a lock while others run. The root is a task, and there are as many workers as processors, on every runtime.
+
+// %%
+/// `pipeline`: messages go from task to task through [`STAGES`] bounded channels, to the root.
+pub struct Pipeline;
+
+/// Channels of the pipeline; each but the last has a task that passes on what comes out of it.
+const STAGES: usize = 6;
+
+impl Suite for Pipeline {
+    fn run<R: Runtime>(load: Load, drive: Drive<'_>) {
+        let runtime = started::<R>(load.setup);
+        rooted(load, drive, runtime, move || async move {
+            let (mut sender, mut receiver) = mpsc::channel::<usize>(10);
+            R::let_go(spawn::<R, _>(async move {
+                for number in 0..load.n {
+                    note(What::Sent);
+                    sender.send(number).await.expect("somebody receives");
+                }
+            }));
+            for _ in 1..STAGES {
+                let (mut next, output) = mpsc::channel(10);
+                let mut input = std::mem::replace(&mut receiver, output);
+                R::let_go(spawn::<R, _>(async move {
+                    while let Some(number) = input.next().await {
+                        note(What::Sent);
+                        next.send(number).await.expect("somebody receives");
+                    }
+                }));
+            }
+            for number in 0..load.n {
+                assert_eq!(receiver.next().await, Some(number));
+                note(What::Received);
+            }
+        });
+    }
+}
+
+// %%
+/// `fork_join`: a task spawns two for its halves, down to one leaf, and waits for both.
+pub struct ForkJoin;
+
+impl Suite for ForkJoin {
+    fn run<R: Runtime>(load: Load, drive: Drive<'_>) {
+        fn branch<R: Runtime>(leaves: usize) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+            Box::pin(async move {
+                if leaves > 1 {
+                    let half = || spawn::<R, _>(branch::<R>(leaves / 2));
+                    for half in [half(), half()] {
+                        half.await;
+                    }
+                }
+                note(What::End);
+            })
+        }
+        let runtime = started::<R>(load.setup);
+        rooted(load, drive, runtime, || branch::<R>(load.n));
+    }
+}
+
+// %%
+/// `locked`: tasks take a lock ten times in turn, and yield while they have it.
+pub struct Locked;
+
+impl Suite for Locked {
+    fn run<R: Runtime>(load: Load, drive: Drive<'_>) {
+        let runtime = started::<R>(load.setup);
+        let lock: &'static Semaphore = Box::leak(Box::new(Semaphore::new(1)));
+        rooted(load, drive, runtime, move || async move {
+            let task = || {
+                spawn::<R, _>(async {
+                    for _ in 0..10 {
+                        let permit = lock.acquire().await.expect("it is never closed");
+                        note(What::Acquired);
+                        yield_now().await;
+                        drop(permit);
+                    }
+                    note(What::End);
+                })
+            };
+            let tasks: Vec<_> = (0..load.n).map(|_| task()).collect();
+            for task in tasks {
+                task.await;
+            }
+        });
+    }
+}
+
+// %% [markdown]
 // # The rows
 //
 // A row is a test with a load, on all runtimes that can have it, and with what one iteration of it must do. (What is `inline`
@@ -1849,11 +1942,38 @@ fn other_controls(published: &[Row]) -> Vec<Row> {
     rows
 }
 
+/// Programs that are in no document.
+#[inline]
+fn programs() -> Vec<Row> {
+    let row = |name: &str, n, worlds, expected: &[(&'static str, usize)]| {
+        let mut load = Load { driver: Driver::Task, ..Load::new(processors(), n) };
+        load.setup.threads = true;
+        let row = Row::new(format!("programs/{name}"), load, worlds, expected);
+        Row { parameter: "driver=task workers=cores".to_owned(), ..row }
+    };
+    vec![
+        row(
+            "pipeline",
+            1000,
+            on_all::<Pipeline>(),
+            &[("spawns", STAGES), ("sent", 1000 * STAGES), ("received", 1000)],
+        ),
+        row("fork_join", 1024, on_all::<ForkJoin>(), &[("spawns", 2046), ("ends", 2047)]),
+        row(
+            "locked",
+            100,
+            on_all::<Locked>(),
+            &[("spawns", 100), ("acquired", 1000), ("yields", 1000), ("ends", 100)],
+        ),
+    ]
+}
+
 /// All rows.
 #[inline]
 pub fn rows() -> Vec<Row> {
     let published = published();
-    let controls = [driven_by_tasks(&published), on_all_processors(&published), other_controls(&published)];
+    let controls =
+        [driven_by_tasks(&published), on_all_processors(&published), other_controls(&published), programs()];
     [published, controls.concat()].concat()
 }
 
@@ -1925,7 +2045,7 @@ fn limit(suite: &str) -> f64 {
 }
 
 /// The rows of which tokio is measured twice, one for each suite at least.
-const CONTROLS: [(&str, &str); 13] = [
+const CONTROLS: [(&str, &str); 14] = [
     ("rt_current_thread/rt_spawn_many_local", ""),
     ("rt_multi_threaded/spawn_many_remote", ""),
     ("rt_multi_threaded/yield_many", ""),
@@ -1939,6 +2059,7 @@ const CONTROLS: [(&str, &str); 13] = [
     ("sync_watch/contention_resubscribe/100", ""),
     ("timer/single_thread_timeout", ""),
     ("spawn_from/spawn_1000", "from=worker workers=cores"),
+    ("programs/fork_join", "driver=task workers=cores"),
 ];
 
 // %% [markdown]

@@ -57,6 +57,7 @@
 // :dep futures = { version = "=0.3.34", features = ["thread-pool"] }
 // :dep harness = { path = "../../rust-kernels/harness" }
 // :dep hdrhistogram = { version = "=7.6.0", default-features = false }
+// :dep idle = { path = "../../rust-kernels/idle" }
 // :dep rayon = "=1.12.0"
 // :dep threadpool = "=1.8.1"
 // :dep tokio = { version = "=1.54.1", features = ["rt-multi-thread"] }
@@ -67,6 +68,10 @@
 // that to the parking of workers below.
 
 // %%
+/// loom's threads, which can be woken while they wait for a lock.
+#[cfg(under_loom)]
+#[path = "../loom_thread.rs"]
+mod loom_thread;
 /// loom's atomics, which a test can weaken.
 #[cfg(under_loom)]
 #[path = "../weakened.rs"]
@@ -77,16 +82,22 @@ pub mod shared {
     #[cfg(under_loom)]
     pub use super::weakened::{AtomicBool, AtomicUsize, fence};
     #[cfg(under_loom)]
-    pub use loom::{
-        sync::{Arc, Condvar, Mutex, MutexGuard},
-        thread::{self, Thread},
-    };
+    pub use loom::sync::{Arc, Condvar, Mutex, MutexGuard};
     #[cfg(not(under_loom))]
     pub use std::{
         sync::atomic::{AtomicBool, AtomicUsize, fence},
         sync::{Arc, Condvar, Mutex, MutexGuard},
         thread::{self, Thread},
     };
+
+    #[cfg(under_loom)]
+    pub use self::thread::Thread;
+    #[cfg(under_loom)]
+    pub mod thread {
+        pub use loom::thread::{Builder, yield_now};
+
+        pub use super::super::loom_thread::{Thread, current, park};
+    }
 }
 
 // %%
@@ -95,6 +106,7 @@ use std::marker::PhantomData;
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -207,194 +219,124 @@ impl Drop for Job {
 // A worker without work may spin, which answers soonest and costs a processor, or park, which costs a system
 // call on both sides. The usual compromise is to spin for a moment and then park. The difficulty is the moment in
 // between. A job that is queued just after a worker has looked for the last time, and just before it sleeps,
-// must not lie there. The classical answer takes two steps on each side:
+// must not lie there. And how many should be woken? The originals wake a worker for every job from outside that finds
+// a sleeper; we wake one only if nobody is searching already.
 //
-// - who queues a job first queues it, and then looks whether anybody sleeps;
-// - who wants to sleep first says so, and then looks once more into the queue.
-//
-// With a fence between the two steps on both sides, at least one of them sees the other.
-//
-// The second question is how many to wake. The originals wake a worker for every job from outside that finds a
-// sleeper. We wake one only if **nobody is searching already**: a searcher will find the job. In return, the
-// last searcher who finds something looks whether there is more, and wakes the next. So a burst wakes
-// as many as are of use, one after the other, and a trickle keeps one awake. Schedulers of Go and tokio do the same.
+// Both is decided by [`idle`](../../rust-kernels/idle/idle.rs), one page that [our executor](../runtimes/executor.ipynb) shares. It knows only numbers;
+// what follows adds the threads, and the end.
 
 // %%
-/// Who searches and who sleeps.
+/// Who searches and who sleeps, and the threads that are to be woken.
 pub struct Sleep {
-    /// Searching workers, plus `SLEEPER` for each sleeping one, plus `CLOSED`.
-    state: CachePadded<AtomicUsize>,
-    /// Who sleeps, the latest last.
-    sleepers: Mutex<Vec<Sleeper>>,
-    /// Set for a worker that is woken.
-    woken: Box<[CachePadded<AtomicBool>]>,
+    idle: idle::Idle,
+    /// No more jobs are taken.
+    closed: AtomicBool,
+    places: Box<[CachePadded<Place>]>,
 }
 
-/// A worker that sleeps, or is about to.
-struct Sleeper {
-    worker: usize,
-    thread: Thread,
+/// A worker's thread, once that has begun, and whether it was woken.
+#[derive(Default)]
+struct Place {
+    thread: OnceLock<Thread>,
+    woken: AtomicBool,
 }
 
-/// One sleeping worker in the state; below it is room for those who search.
-const SLEEPER: usize = 1 << 16;
-/// In the state: no more jobs are taken.
-const CLOSED: usize = 1 << 40;
-
-/// What others do, as one look at the state shows it.
-#[derive(Clone, Copy)]
-struct Others(usize);
-
-impl Others {
-    /// Whether a new job is found without further ado: somebody searches, or everybody is busy.
-    fn will_find_it(self) -> bool {
-        self.0 < SLEEPER || !self.0.is_multiple_of(SLEEPER)
-    }
-
-    fn searching(self) -> usize {
-        self.0 % SLEEPER
-    }
-
-    fn sleeping(self) -> usize {
-        self.0 % CLOSED / SLEEPER
-    }
-
-    fn closed(self) -> bool {
-        self.0 >= CLOSED
-    }
-}
-
-// %%
 impl Sleep {
-    fn others(&self) -> Others {
-        Others(self.state.load(Ordering::Relaxed))
-    }
-
-    #[cold]
-    fn wake_one(&self) {
-        let mut sleepers = self.sleepers();
-        // Two may have come here for one sleeper; the first has made a searcher of it, who finds the jobs of both.
-        if !self.others().will_find_it() {
-            let sleeper = sleepers.pop();
-            self.wake(sleeper, sleepers);
-        }
-    }
-
-    /// Wakes everybody.
-    fn wake_all(&self) {
-        loop {
-            let mut sleepers = self.sleepers();
-            let Some(sleeper) = sleepers.pop() else { break };
-            self.wake(Some(sleeper), sleepers);
-        }
-    }
-
-    /// Wakes one who was taken off the list; it wakes as a searcher.
-    fn wake(&self, sleeper: Option<Sleeper>, sleepers: MutexGuard<'_, Vec<Sleeper>>) {
-        let Some(Sleeper { worker, thread }) = sleeper else { return };
-        self.state.fetch_sub(SLEEPER - 1, Ordering::SeqCst);
-        drop(sleepers);
-        self.woken[worker].swap(true, Ordering::Release);
-        thread.unpark();
-    }
-
-    fn sleepers(&self) -> MutexGuard<'_, Vec<Sleeper>> {
-        self.sleepers.lock().expect("nobody panics with the list of sleepers")
-    }
-}
-
-// %% [markdown]
-// Below is the side of those who have a job to offer. `offer` is called after the job was queued.
-
-// %%
-impl Sleep {
-    /// For so many workers, who all begin as searching.
+    /// For so many workers, which are at rest until they `begin`.
     pub fn new(workers: usize) -> Self {
-        assert!((1..SLEEPER).contains(&workers), "a pool has at least one worker, and less than {SLEEPER}");
         Self {
-            state: CachePadded::new(AtomicUsize::new(workers)),
-            sleepers: Mutex::new(Vec::with_capacity(workers)),
-            woken: (0..workers).map(|_| CachePadded::new(AtomicBool::new(false))).collect(),
+            idle: idle::Idle::new(workers, workers),
+            closed: AtomicBool::new(false),
+            places: (0..workers).map(|_| CachePadded::default()).collect(),
         }
     }
 
     /// Sees to it that a job that was queued just now is found. Says whether the pool takes jobs.
     #[inline]
     pub fn offer(&self) -> bool {
-        // Before it, the job is queued; after it, we look who sleeps. `announce` has its counterpart.
-        fence(Ordering::SeqCst);
-        self.hint()
+        self.wake(self.idle.offer());
+        !self.closed()
     }
 
-    /// `offer` by a worker that will look into that queue again itself: nobody has to be woken, so no fence.
+    /// `offer` by a worker that will look into that queue again itself.
     #[inline]
-    pub fn hint(&self) -> bool {
-        let others = self.others();
-        if !others.will_find_it() {
-            self.wake_one();
-        }
-        !others.closed()
-    }
-}
-
-// %% [markdown]
-// And the side of a worker. It is counted as searching from `search` until `found` or `announce`.
-
-// %%
-impl Sleep {
-    /// A worker begins to search. Says how many do, with it.
-    pub fn search(&self) -> usize {
-        Others(self.state.fetch_add(1, Ordering::SeqCst)).searching() + 1
+    pub fn hint(&self) {
+        self.wake(self.idle.hint());
     }
 
-    /// A searcher has found a job. Says whether it was the last to search while others sleep: then it has to look whether there
-    /// is more, and `offer` that.
-    pub fn found(&self) -> bool {
-        let left = Others(self.state.fetch_sub(1, Ordering::SeqCst) - 1);
-        fence(Ordering::SeqCst);
-        !left.will_find_it()
-    }
-
-    /// A searcher gives up. Says so before it sleeps; after it, it has to look once more, and to `sleep` or to `stay`.
-    pub fn announce(&self, worker: usize) {
-        let mut sleepers = self.sleepers();
-        sleepers.push(Sleeper { worker, thread: thread::current() });
-        self.state.fetch_add(SLEEPER - 1, Ordering::SeqCst);
-        drop(sleepers);
-        fence(Ordering::SeqCst);
-    }
-
-    /// Sleeps until somebody wakes it; then it is searching.
-    pub fn sleep(&self, worker: usize) {
-        while !self.woken[worker].swap(false, Ordering::Acquire) {
-            thread::park();
+    /// Wakes the worker that was named.
+    #[inline]
+    fn wake(&self, named: Option<usize>) {
+        if let Some(worker) = named {
+            let place = &self.places[worker];
+            // A thread that is not known yet has not begun, and will see this.
+            place.woken.swap(true, Ordering::AcqRel);
+            place.thread.get().into_iter().for_each(Thread::unpark);
         }
     }
 
-    /// After all there is something to do: searches on instead of sleeping.
-    pub fn stay(&self, worker: usize) {
-        let mut sleepers = self.sleepers();
-        if let Some(place) = sleepers.iter().position(|sleeper| sleeper.worker == worker) {
-            sleepers.remove(place);
-            self.state.fetch_sub(SLEEPER - 1, Ordering::SeqCst);
-        } else {
-            // Somebody is waking it, and has counted it as a searcher.
-            drop(sleepers);
-            self.sleep(worker);
+    /// Wakes everybody.
+    fn wake_all(&self) {
+        while let Some(worker) = self.idle.name_any() {
+            self.wake(Some(worker));
         }
     }
 
     /// No more jobs are taken; everybody wakes.
     pub fn close(&self) {
-        // Whoever announces itself under the lock of `wake_all` is woken by it, or comes later and sees this.
-        self.state.fetch_or(CLOSED, Ordering::SeqCst);
+        // Whoever is at rest is woken, and whoever comes to rest later sees this.
+        self.closed.store(true, Ordering::SeqCst);
         self.wake_all();
     }
 
     /// Whether `close` was called.
     #[inline]
     pub fn closed(&self) -> bool {
-        self.others().closed()
+        self.closed.load(Ordering::Relaxed)
+    }
+}
+
+// %% [markdown]
+// And the side of a worker. It is counted as searching from `begin` or `search` until `found` or `announce`.
+
+// %%
+impl Sleep {
+    /// The calling thread is this worker from now on, and searches.
+    pub fn begin(&self, worker: usize) {
+        self.places[worker].thread.get_or_init(thread::current);
+        self.stay(worker);
+    }
+
+    /// A worker begins to search. Says how many do, with it.
+    pub fn search(&self) -> usize {
+        self.idle.search()
+    }
+
+    /// A searcher has found a job. Says whether it has to look whether there is more, and `offer` that.
+    pub fn found(&self) -> bool {
+        self.idle.found()
+    }
+
+    /// A searcher gives up. After it, it has to look once more, and to `sleep` or to `stay`.
+    pub fn announce(&self, worker: usize) {
+        self.idle.found();
+        self.idle.rest(worker);
+    }
+
+    /// Sleeps until somebody wakes it; then it is searching.
+    pub fn sleep(&self, worker: usize) {
+        while !self.places[worker].woken.swap(false, Ordering::AcqRel) {
+            thread::park();
+        }
+    }
+
+    /// After all there is something to do: searches on instead of sleeping.
+    pub fn stay(&self, worker: usize) {
+        if self.idle.take_back(worker) {
+            self.search();
+        } else {
+            self.sleep(worker);
+        }
     }
 }
 
@@ -732,6 +674,7 @@ impl<Q: Queue> Core<Q> {
         let entered = Here::enter(this, &local);
         // SAFETY: it is not freed before `leave`.
         let here = unsafe { entered.as_ref() };
+        this.sleep.begin(worker);
         let mut searching = 1;
         while let Some(mut job) = this.search(searching, worker, &local, here) {
             loop {
@@ -887,9 +830,7 @@ impl<Q: Queue> Core<Q> {
         match self.queue.push_local(local, job) {
             _ if !self.parks => {}
             Tell::Nobody => {}
-            Tell::Sleepers => {
-                self.sleep.hint();
-            }
+            Tell::Sleepers => self.sleep.hint(),
             Tell::All => {
                 self.sleep.offer();
             }
@@ -938,7 +879,7 @@ impl<Q: Queue> Pool<Q> {
 
     /// How many workers sleep right now.
     pub fn sleeping(&self) -> usize {
-        self.core().sleep.others().sleeping()
+        self.core().sleep.idle.resting()
     }
 
     /// How many jobs have panicked so far.

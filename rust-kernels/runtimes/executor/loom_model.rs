@@ -1,6 +1,8 @@
 //! What the executor's threads share, as loom knows it. crossbeam's deques are queues under a lock here; but whether one is empty is seen
 //! without the lock, and perhaps late: a lock would order what is left to the executor's fences.
 
+#[path = "../../loom_thread.rs"]
+mod loom_thread;
 #[path = "../../weakened.rs"]
 mod weakened;
 
@@ -10,54 +12,12 @@ pub use loom::cell::UnsafeCell as Shared;
 pub use loom::sync::{Arc, Mutex};
 pub use loom::thread::{JoinHandle, yield_now};
 
-pub use self::weakened::{AtomicBool, AtomicUsize, Ordering, fence};
-
-/// A thread that can be woken. (loom's own `park` forgets an `unpark` that finds the thread waiting for a lock.)
-#[derive(Clone)]
-pub struct Thread(Arc<(Mutex<bool>, loom::sync::Condvar)>);
-
-impl Thread {
-    fn new() -> Self {
-        Self(Arc::new((Mutex::new(false), loom::sync::Condvar::new())))
-    }
-
-    pub fn unpark(&self) {
-        *self.0.0.lock().unwrap() = true;
-        self.0.1.notify_one();
-    }
-}
-
-loom::thread_local! {
-    static CURRENT: std::cell::RefCell<Option<Thread>> = std::cell::RefCell::new(None);
-}
-
-pub fn current() -> Thread {
-    CURRENT.with(|current| current.borrow_mut().get_or_insert_with(Thread::new).clone())
-}
-
-pub fn park() {
-    let thread = current();
-    let mut unparked = thread.0.0.lock().unwrap();
-    while !*unparked {
-        unparked = thread.0.1.wait(unparked).unwrap();
-    }
-    *unparked = false;
-}
+pub use self::loom_thread::{Thread, current, park, start};
+pub use self::weakened::{AtomicBool, AtomicUsize, Ordering};
 
 /// Time stands still: a test in every order has no timers.
 pub fn park_timeout(_: std::time::Duration) {
     park();
-}
-
-/// Starts a thread; its handle, and what wakes it.
-pub fn start(work: impl FnOnce() + 'static) -> (JoinHandle<()>, Thread) {
-    let thread = Thread::new();
-    let own = thread.clone();
-    let handle = loom::thread::spawn(move || {
-        CURRENT.with(|current| *current.borrow_mut() = Some(own));
-        work();
-    });
-    (handle, thread)
 }
 
 #[allow(dead_code, reason = "queues under a lock never ask to try again")]

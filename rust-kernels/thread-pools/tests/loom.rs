@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use loom::sync::atomic::{AtomicUsize, Ordering};
-use loom::sync::{Arc, Mutex};
+use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
 use thread_pools::{Idle, Job, Parked, Parker, Pool, Queue, Settings, Sleep, Tell};
 
@@ -75,21 +75,22 @@ fn in_every_order(preemptions: usize, test: impl Fn() + Sync + Send + 'static) {
 
 /// A number of jobs that have run, and a place to wait for it.
 #[derive(Clone)]
-struct Done(Arc<(AtomicUsize, thread::Thread)>);
+struct Done(Arc<(Mutex<usize>, Condvar)>);
 
 impl Done {
     fn new() -> Self {
-        Self(Arc::new((AtomicUsize::new(0), thread::current())))
+        Self(Arc::new((Mutex::new(0), Condvar::new())))
     }
 
     fn one(&self) {
-        self.0.0.fetch_add(1, Ordering::Release);
-        self.0.1.unpark();
+        *self.0.0.lock().unwrap() += 1;
+        self.0.1.notify_one();
     }
 
     fn wait_for(&self, number: usize) {
-        while self.0.0.load(Ordering::Acquire) < number {
-            thread::park();
+        let mut ran = self.0.0.lock().unwrap();
+        while *ran < number {
+            ran = self.0.1.wait(ran).unwrap();
         }
     }
 }
@@ -173,6 +174,7 @@ fn nobody_sleeps_beside_a_job() {
             let shared = Arc::clone(&shared);
             move || {
                 let (sleep, jobs) = &*shared;
+                sleep.begin(number);
                 let take =
                     || jobs.fetch_update(Ordering::AcqRel, Ordering::Acquire, |jobs| jobs.checked_sub(1));
                 loop {

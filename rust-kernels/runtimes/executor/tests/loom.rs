@@ -10,7 +10,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
 use loom::sync::atomic::{AtomicUsize, Ordering};
-use loom::sync::{Arc, Mutex};
+use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
 use runtimes_executor::{JoinError, Runtime, Settings, spawn};
 
@@ -83,6 +83,27 @@ fn a_task_from_outside_is_run_although_the_root_gives_its_seat_up() {
         let thread = thread::spawn(move || drop(outside.spawn(async move { ringing.ring() })));
         runtime.block_on(async { bell.heard().await });
         thread.join().unwrap();
+    });
+}
+
+#[test]
+fn a_task_that_came_while_somebody_looked_does_not_wait_for_the_one_that_was_found() {
+    in_every_order(1, || {
+        let runtime = Runtime::new(settings(2));
+        let ran = Arc::new((Mutex::new(false), Condvar::new()));
+        let wait = |(ran, changed): &(Mutex<bool>, Condvar)| {
+            let mut ran = ran.lock().unwrap();
+            while !*ran {
+                ran = changed.wait(ran).unwrap();
+            }
+        };
+        let (blocked, other) = (Arc::clone(&ran), Arc::clone(&ran));
+        drop(runtime.spawn(async move { wait(&blocked) }));
+        drop(runtime.spawn(async move {
+            *other.0.lock().unwrap() = true;
+            other.1.notify_all();
+        }));
+        wait(&ran);
     });
 }
 

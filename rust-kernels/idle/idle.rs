@@ -1,0 +1,169 @@
+//! Which workers of a pool search for work, which rest, and who has to be woken. The executor and the thread pools share it.
+//!
+//! A worker without work *searches* for a while and then *rests*. Waking a thread is the most expensive thing that a scheduler does, so
+//! whoever queues a task wakes nobody if somebody searches: a searcher will find it. In return, the last searcher that finds something, or
+//! gives up, looks whether there is more, and wakes the next. So a burst wakes as many workers as are of use, one after the other, and a
+//! trickle keeps one awake. The schedulers of Go and tokio do the same.
+//!
+//! # The invariant
+//!
+//! While a task is queued and a worker rests that may be woken, somebody who is awake has still to look at that queue: a searcher, or
+//! the thread that queued the task and has not returned from [`offer`](Idle::offer) yet. It holds because each side takes two steps, with
+//! a fence in between:
+//!
+//! - who queues a task first queues it, and **then** looks who searches and who rests (`offer`);
+//! - who stops searching first says so (`found`, `rest`), and **then** looks into all queues once more.
+//!
+//! Whatever the order, one of the two sees the other. A worker that will look into the queue again itself needs no fence (`hint`).
+//!
+//! This crate knows only numbers: it names the worker to be woken, and its owner wakes that thread. Whoever is named is at rest no
+//! longer, and is counted as searching from that moment on.
+
+#[cfg(under_loom)]
+#[path = "../weakened.rs"]
+mod weakened;
+
+#[cfg(under_loom)]
+use loom::sync::{Mutex, MutexGuard};
+#[cfg(not(under_loom))]
+use std::sync::{
+    Mutex, MutexGuard,
+    atomic::{AtomicUsize, fence},
+};
+
+use std::sync::atomic::Ordering;
+
+use crossbeam_utils::CachePadded;
+#[cfg(under_loom)]
+use weakened::{AtomicUsize, fence};
+
+/// Who searches and who rests, of workers that are numbered from 0.
+pub struct Idle {
+    /// Searching workers, plus [`RESTING`] for each that rests.
+    state: CachePadded<AtomicUsize>,
+    /// Who rests, the latest last: what it used may still be in a cache.
+    resting: Mutex<Vec<usize>>,
+    workers: usize,
+    /// So many are left at rest, although there is work.
+    spared: usize,
+}
+
+/// One resting worker in the state; below it is room for those who search.
+const RESTING: usize = 1 << 16;
+
+impl Idle {
+    /// For so many workers, all at rest, worker 0 to be named first. `awake`: while so many are awake, nobody is named.
+    ///
+    /// # Panics
+    /// If there are no workers, or 65,536 and more.
+    pub fn new(workers: usize, awake: usize) -> Self {
+        assert!((1..RESTING).contains(&workers), "a pool has at least one worker, and less than {RESTING}");
+        Self {
+            state: CachePadded::new(AtomicUsize::new(workers * RESTING)),
+            resting: Mutex::new((0..workers).rev().collect()),
+            workers,
+            spared: workers.saturating_sub(awake),
+        }
+    }
+
+    /// How many workers rest.
+    pub fn resting(&self) -> usize {
+        self.state.load(Ordering::Relaxed) / RESTING
+    }
+
+    /// Whether at least half of those who are awake search.
+    pub fn is_crowded(&self) -> bool {
+        let state = self.state.load(Ordering::Relaxed);
+        2 * (state % RESTING) >= self.workers - state / RESTING
+    }
+
+    /// Whether a new task is a reason to wake somebody: nobody searches, and not all that may be awake are.
+    fn is_wanted(&self, state: usize) -> bool {
+        state.is_multiple_of(RESTING) && state / RESTING > self.spared
+    }
+
+    fn list(&self) -> MutexGuard<'_, Vec<usize>> {
+        self.resting.lock().expect("nobody panics with the list")
+    }
+}
+
+/// Those who have queued a task.
+impl Idle {
+    /// After a task was queued: names the worker to be woken, if there has to be one.
+    #[inline]
+    #[must_use = "the worker has to be woken"]
+    pub fn offer(&self) -> Option<usize> {
+        fence(Ordering::SeqCst);
+        self.hint()
+    }
+
+    /// `offer` by a worker that will look into the queue again itself, or has a fence behind it.
+    #[inline]
+    #[must_use = "the worker has to be woken"]
+    pub fn hint(&self) -> Option<usize> {
+        if self.is_wanted(self.state.load(Ordering::Relaxed)) { self.name_one() } else { None }
+    }
+
+    #[cold]
+    fn name_one(&self) -> Option<usize> {
+        let mut resting = self.list();
+        // Two may have come here for one worker; the first has made a searcher of it, who finds the tasks of both.
+        if !self.is_wanted(self.state.load(Ordering::Relaxed)) {
+            return None;
+        }
+        let worker = resting.pop()?;
+        self.state.fetch_sub(RESTING - 1, Ordering::SeqCst);
+        Some(worker)
+    }
+
+    /// Names a worker to be woken whatever there is to do; `None` when nobody rests.
+    #[must_use = "the worker has to be woken"]
+    pub fn name_any(&self) -> Option<usize> {
+        let mut resting = self.list();
+        let worker = resting.pop()?;
+        self.state.fetch_sub(RESTING - 1, Ordering::SeqCst);
+        Some(worker)
+    }
+}
+
+/// The workers.
+impl Idle {
+    /// A worker that is awake begins to search. Says how many do, with it.
+    pub fn search(&self) -> usize {
+        self.state.fetch_add(1, Ordering::SeqCst) % RESTING + 1
+    }
+
+    /// A searcher stops, because it has found a task or will rest. Says whether it was the last, and there is somebody to be woken: then it has to
+    /// look into all queues, and to `hint` at what is there.
+    pub fn found(&self) -> bool {
+        let left = self.state.fetch_sub(1, Ordering::SeqCst) - 1;
+        fence(Ordering::SeqCst);
+        self.is_wanted(left)
+    }
+
+    /// A worker that does not search is at rest from here on, and may be named. It has to look into all queues once more, and to `hint` at what is there.
+    pub fn rest(&self, worker: usize) {
+        let mut resting = self.list();
+        resting.push(worker);
+        self.state.fetch_add(RESTING, Ordering::SeqCst);
+        drop(resting);
+        fence(Ordering::SeqCst);
+    }
+
+    /// This worker is awake again, if it was still at rest; otherwise somebody has named it, and is about to wake it.
+    pub fn take_back(&self, worker: usize) -> bool {
+        let mut resting = self.list();
+        let Some(place) = resting.iter().position(|number| *number == worker) else { return false };
+        resting.remove(place);
+        self.state.fetch_sub(RESTING, Ordering::SeqCst);
+        true
+    }
+
+    /// Some worker that rested is awake, and the caller in its place; it does not search. `None` when nobody rests.
+    pub fn take(&self) -> Option<usize> {
+        let mut resting = self.list();
+        let worker = resting.pop()?;
+        self.state.fetch_sub(RESTING, Ordering::SeqCst);
+        Some(worker)
+    }
+}

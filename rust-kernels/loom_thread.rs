@@ -1,0 +1,47 @@
+//! A thread that can be woken, for tests under loom: its own `unpark` confuses a thread that it finds waiting for a lock.
+#![allow(dead_code, reason = "not every crate starts its threads here")]
+
+use loom::sync::{Arc, Condvar, Mutex};
+
+/// A thread that can be woken.
+#[derive(Clone)]
+pub struct Thread(Arc<(Mutex<bool>, Condvar)>);
+
+impl Thread {
+    fn new() -> Self {
+        Self(Arc::new((Mutex::new(false), Condvar::new())))
+    }
+
+    pub fn unpark(&self) {
+        *self.0.0.lock().unwrap() = true;
+        self.0.1.notify_one();
+    }
+}
+
+loom::thread_local! {
+    static CURRENT: std::cell::RefCell<Option<Thread>> = std::cell::RefCell::new(None);
+}
+
+pub fn current() -> Thread {
+    CURRENT.with(|current| current.borrow_mut().get_or_insert_with(Thread::new).clone())
+}
+
+pub fn park() {
+    let thread = current();
+    let mut unparked = thread.0.0.lock().unwrap();
+    while !*unparked {
+        unparked = thread.0.1.wait(unparked).unwrap();
+    }
+    *unparked = false;
+}
+
+/// Starts a thread; its handle, and what wakes it.
+pub fn start(work: impl FnOnce() + 'static) -> (loom::thread::JoinHandle<()>, Thread) {
+    let thread = Thread::new();
+    let own = thread.clone();
+    let handle = loom::thread::spawn(move || {
+        CURRENT.with(|current| *current.borrow_mut() = Some(own));
+        work();
+    });
+    (handle, thread)
+}
