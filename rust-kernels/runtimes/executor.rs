@@ -395,6 +395,13 @@ struct Core {
     tick: Cell<u32>,
 }
 
+/// A thread in `block_on`: whether its future was woken, and the seat that it has asked for and was given.
+struct Root {
+    woken: AtomicBool,
+    given: Mutex<Option<Box<Core>>>,
+    thread: Thread,
+}
+
 // SAFETY: futures and outputs that are not `Send` cannot be spawned, and the header is made for several threads.
 unsafe impl Send for Task {}
 
@@ -1360,14 +1367,6 @@ pub fn spawn_blocking<T: Send + 'static>(call: impl FnOnce() -> T + Send + 'stat
 // that never rests would wake it for each task that it awaits.
 
 // %%
-/// Wakes a thread in `block_on`.
-struct Root {
-    woken: AtomicBool,
-    /// The seat that it asked for.
-    given: Mutex<Option<Box<Core>>>,
-    thread: Thread,
-}
-
 impl Wake for Root {
     fn wake(self: std::sync::Arc<Self>) {
         self.wake_by_ref();
