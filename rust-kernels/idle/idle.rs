@@ -14,7 +14,9 @@
 //! - who queues a task first queues it, and **then** looks who searches and who rests (`offer`);
 //! - who stops searching first says so (`found`, `rest`), and **then** looks into all queues once more.
 //!
-//! Whatever the order, one of the two sees the other. A worker that will look into the queue again itself needs no fence (`hint`).
+//! Whatever the order, one of the two sees the other. A worker that will look into the queue again itself needs no fence (`hint`). Besides the
+//! fences nothing has to be ordered: the state is one number, and who rests is changed together with it under a lock. `tests/test_loom.py` leaves out
+//! each fence in turn, and some test fails.
 //!
 //! This crate knows only numbers: it names the worker to be woken, and its owner wakes that thread. Whoever is named is at rest no
 //! longer, and is counted as searching from that moment on.
@@ -42,7 +44,7 @@ pub struct Idle {
     /// Searching workers, plus [`RESTING`] for each that rests.
     state: CachePadded<AtomicUsize>,
     /// Who rests, the latest last: what it used may still be in a cache.
-    resting: Mutex<Vec<usize>>,
+    resting: CachePadded<Mutex<Vec<usize>>>,
     workers: usize,
     /// So many are left at rest, although there is work.
     spared: usize,
@@ -60,7 +62,7 @@ impl Idle {
         assert!((1..RESTING).contains(&workers), "a pool has at least one worker, and less than {RESTING}");
         Self {
             state: CachePadded::new(AtomicUsize::new(workers * RESTING)),
-            resting: Mutex::new((0..workers).rev().collect()),
+            resting: CachePadded::new(Mutex::new((0..workers).rev().collect())),
             workers,
             spared: workers.saturating_sub(awake),
         }
@@ -112,7 +114,7 @@ impl Idle {
             return None;
         }
         let worker = resting.pop()?;
-        self.state.fetch_sub(RESTING - 1, Ordering::SeqCst);
+        self.state.fetch_sub(RESTING - 1, Ordering::Relaxed);
         Some(worker)
     }
 
@@ -121,7 +123,7 @@ impl Idle {
     pub fn name_any(&self) -> Option<usize> {
         let mut resting = self.list();
         let worker = resting.pop()?;
-        self.state.fetch_sub(RESTING - 1, Ordering::SeqCst);
+        self.state.fetch_sub(RESTING - 1, Ordering::Relaxed);
         Some(worker)
     }
 }
@@ -130,13 +132,13 @@ impl Idle {
 impl Idle {
     /// A worker that is awake begins to search. Says how many do, with it.
     pub fn search(&self) -> usize {
-        self.state.fetch_add(1, Ordering::SeqCst) % RESTING + 1
+        self.state.fetch_add(1, Ordering::Relaxed) % RESTING + 1
     }
 
     /// A searcher stops, because it has found a task or will rest. Says whether it was the last, and there is somebody to be woken: then it has to
     /// look into all queues, and to `hint` at what is there.
     pub fn found(&self) -> bool {
-        let left = self.state.fetch_sub(1, Ordering::SeqCst) - 1;
+        let left = self.state.fetch_sub(1, Ordering::Relaxed) - 1;
         fence(Ordering::SeqCst);
         self.is_wanted(left)
     }
@@ -145,7 +147,7 @@ impl Idle {
     pub fn rest(&self, worker: usize) {
         let mut resting = self.list();
         resting.push(worker);
-        self.state.fetch_add(RESTING, Ordering::SeqCst);
+        self.state.fetch_add(RESTING, Ordering::Relaxed);
         drop(resting);
         fence(Ordering::SeqCst);
     }
@@ -155,7 +157,7 @@ impl Idle {
         let mut resting = self.list();
         let Some(place) = resting.iter().position(|number| *number == worker) else { return false };
         resting.remove(place);
-        self.state.fetch_sub(RESTING, Ordering::SeqCst);
+        self.state.fetch_sub(RESTING, Ordering::Relaxed);
         true
     }
 
@@ -163,7 +165,7 @@ impl Idle {
     pub fn take(&self) -> Option<usize> {
         let mut resting = self.list();
         let worker = resting.pop()?;
-        self.state.fetch_sub(RESTING, Ordering::SeqCst);
+        self.state.fetch_sub(RESTING, Ordering::Relaxed);
         Some(worker)
     }
 }
