@@ -3,8 +3,7 @@ PYTHON ?= python3
 PROFILE ?= standard
 PYTHON_THERE = command -v $(PYTHON) >/dev/null || { echo "PYTHON=$(PYTHON) is not there: name a Python 3.11 to 3.13" >&2; exit 2; }
 CHOSEN = $(if $(STUDIES),--studies "$(STUDIES)") $(if $(NATIVE),--native)
-# Python tests that take long and share nothing with the others: the crates under valgrind, sanitizers and loom; the quick run of all notebooks.
-CHECKED = tests/test_memory.py tests/test_loom.py
+# The run of all notebooks takes longest and needs one processor.
 EXECUTED = tests/test_notebooks.py tests/test_pins.py
 PYTEST = .venv/bin/python -m pytest --durations=10
 WORKFLOW = $(PYTHON_THERE); $(PYTHON) -m async_cost.workflow.commands
@@ -59,14 +58,11 @@ test: setup
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	@mkdir -p target/tests
-	@echo "Python tests in three processes; what two of them say comes at the end, from target/tests."
-	@# The run of all notebooks takes longest, and one processor: the others give way to it.
-	@nice $(PYTEST) $(CHECKED) > target/tests/checked.log 2>&1 & checked=$$!; \
-	$(PYTEST) $(EXECUTED) > target/tests/executed.log 2>&1 & executed=$$!; \
-	trap "kill $$checked $$executed; exit 130" INT TERM; \
-	nice $(PYTEST) $(addprefix --ignore=,$(CHECKED) $(EXECUTED)); others=$$?; \
-	wait $$checked; checked=$$?; wait $$executed; executed=$$?; \
-	cat target/tests/checked.log target/tests/executed.log; exit $$((checked + executed + others))
+	@echo "Python tests in two processes; what the run of all notebooks says comes at the end, from target/tests."
+	@$(PYTEST) $(EXECUTED) > target/tests/executed.log 2>&1 & executed=$$!; \
+	trap "kill $$executed; exit 130" INT TERM; \
+	$(PYTEST) $(addprefix --ignore=,$(EXECUTED)); others=$$?; \
+	wait $$executed; executed=$$?; cat target/tests/executed.log; exit $$((executed + others))
 
 format:
 	cargo fmt --all
