@@ -1,5 +1,5 @@
-"""Unsafe code under AddressSanitizer and valgrind: the tests of every study crate that has any, run once under each. (A crate that denies `unsafe_code`
-has none.)
+"""Unsafe code under AddressSanitizer and valgrind: the tests of every study crate that has any, run once under each. A crate that denies
+`unsafe_code` is left out.
 
 AddressSanitizer needs a nightly compiler and valgrind is a program of its own, so that a machine may lack them: then these tests
 skip and say so. ASYNC_COST_REQUIRE_VALGRIND=1 (set by .ci/run, which installs it) makes a missing valgrind a failure.

@@ -87,6 +87,13 @@ impl Idle {
     fn list(&self) -> MutexGuard<'_, Vec<usize>> {
         self.resting.lock().expect("nobody panics with the list")
     }
+
+    /// Who came to rest last is awake again, and counts as so many searchers.
+    fn pop(&self, mut resting: MutexGuard<'_, Vec<usize>>, searchers: usize) -> Option<usize> {
+        let worker = resting.pop()?;
+        self.state.fetch_sub(RESTING - searchers, Ordering::Relaxed);
+        Some(worker)
+    }
 }
 
 /// Those who have queued a task.
@@ -108,23 +115,15 @@ impl Idle {
 
     #[cold]
     fn name_one(&self) -> Option<usize> {
-        let mut resting = self.list();
+        let resting = self.list();
         // Two may have come here for one worker; the first has made a searcher of it, who finds the tasks of both.
-        if !self.is_wanted(self.state.load(Ordering::Relaxed)) {
-            return None;
-        }
-        let worker = resting.pop()?;
-        self.state.fetch_sub(RESTING - 1, Ordering::Relaxed);
-        Some(worker)
+        if self.is_wanted(self.state.load(Ordering::Relaxed)) { self.pop(resting, 1) } else { None }
     }
 
     /// Names a worker to be woken whatever there is to do; `None` when nobody rests.
     #[must_use = "the worker has to be woken"]
     pub fn name_any(&self) -> Option<usize> {
-        let mut resting = self.list();
-        let worker = resting.pop()?;
-        self.state.fetch_sub(RESTING - 1, Ordering::Relaxed);
-        Some(worker)
+        self.pop(self.list(), 1)
     }
 }
 
@@ -163,9 +162,6 @@ impl Idle {
 
     /// Some worker that rested is awake, and the caller in its place; it does not search. `None` when nobody rests.
     pub fn take(&self) -> Option<usize> {
-        let mut resting = self.list();
-        let worker = resting.pop()?;
-        self.state.fetch_sub(RESTING, Ordering::Relaxed);
-        Some(worker)
+        self.pop(self.list(), 0)
     }
 }

@@ -68,7 +68,7 @@ use slab::Slab;
 // Threads meet in few places, and for those a run without trouble proves little. So whatever several threads touch
 // comes through one module, which can be turned over to [loom](https://docs.rs/loom): it then runs a test in every
 // order in which threads can meet. crossbeam's deques do not know loom; its stand-in has queues whose growth is seen
-// late, for what is to be proven is the executor around them. Each fence below was left out in turn, and some test failed.
+// late, for what is to be proven is the executor around them.
 
 // %%
 /// loom's stand-in for what threads share.
@@ -385,8 +385,7 @@ struct Seat {
     timers: Timers,
 }
 
-/// What the worker has for itself: its tasks; the one to be run next, and whether it overtakes others by that; how many came from
-/// there one after the other; and how many tasks it has run.
+/// What the worker has for itself: its tasks, the one to be run next and its turn, how many in a row came from there, and how many it has run.
 struct Core {
     home: Arc<Home>,
     deque: Worker<Task>,

@@ -770,10 +770,10 @@ async fn nothing() {
     note(What::End);
 }
 
-/// Spawns so many tasks that do nothing, and waits for them in order.
-async fn spawn_and_join<R: Runtime>(n: usize) {
+/// Spawns so many tasks, and waits for them in order.
+async fn spawn_and_join<R: Runtime, F: Future<Output = ()> + Send + 'static>(n: usize, task: impl Fn() -> F) {
     let mut handles = Vec::with_capacity(n);
-    handles.extend((0..n).map(|_| spawn::<R, _>(nothing())));
+    handles.extend((0..n).map(|_| spawn::<R, _>(task())));
     for handle in handles {
         handle.await;
     }
@@ -794,7 +794,7 @@ pub struct SpawnManyOnOne;
 impl Suite for SpawnManyOnOne {
     fn run<R: Runtime>(load: Load, drive: Drive<'_>) {
         let runtime = started::<R>(load.setup);
-        rooted(load, drive, runtime, || spawn_and_join::<R>(load.n));
+        rooted(load, drive, runtime, || spawn_and_join::<R, _>(load.n, nothing));
     }
 }
 
@@ -805,7 +805,7 @@ impl Suite for SpawnManyOnOneBusy {
     fn run<R: Runtime>(load: Load, drive: Drive<'_>) {
         let runtime = started::<R>(load.setup);
         R::let_go(runtime.spawn(async { successor::<R>() }));
-        rooted(load, drive, runtime, || spawn_and_join::<R>(load.n));
+        rooted(load, drive, runtime, || spawn_and_join::<R, _>(load.n, nothing));
     }
 }
 
@@ -922,7 +922,7 @@ impl Suite for SpawnManyRemoteBusy1 {
                 }
             }));
         }
-        rooted(load, drive, runtime, || spawn_and_join::<R>(load.n));
+        rooted(load, drive, runtime, || spawn_and_join::<R, _>(load.n, nothing));
         BUSY.store(false, Ordering::Relaxed);
     }
 }
@@ -1512,8 +1512,8 @@ impl Suite for SpawnFrom {
 // %% [markdown]
 // ## What we add: three programs
 //
-// Micro-benchmarks that their author has tuned against say little about the next program. So here are three that are in neither repository,
-// chosen before any of them was measured: messages through a line of tasks, a tree of tasks that wait for their halves, and tasks
+// Whoever writes a runtime knows its benchmarks. So here are three programs that are in none of these suites, chosen before any of
+// them was measured: messages through a line of tasks, a tree of tasks that wait for their halves, and tasks
 // that keep a lock while others run. The root is a task, and there are as many workers as processors, on every runtime.
 
 // %%
@@ -1582,23 +1582,16 @@ impl Suite for Locked {
     fn run<R: Runtime>(load: Load, drive: Drive<'_>) {
         let runtime = started::<R>(load.setup);
         let lock: &'static Semaphore = Box::leak(Box::new(Semaphore::new(1)));
-        rooted(load, drive, runtime, move || async move {
-            let task = || {
-                spawn::<R, _>(async {
-                    for _ in 0..10 {
-                        let permit = lock.acquire().await.expect("it is never closed");
-                        note(What::Acquired);
-                        yield_now().await;
-                        drop(permit);
-                    }
-                    note(What::End);
-                })
-            };
-            let tasks: Vec<_> = (0..load.n).map(|_| task()).collect();
-            for task in tasks {
-                task.await;
+        let task = move || async move {
+            for _ in 0..10 {
+                let permit = lock.acquire().await.expect("it is never closed");
+                note(What::Acquired);
+                yield_now().await;
+                drop(permit);
             }
-        });
+            note(What::End);
+        };
+        rooted(load, drive, runtime, || spawn_and_join::<R, _>(load.n, task));
     }
 }
 
@@ -1942,6 +1935,7 @@ fn other_controls(published: &[Row]) -> Vec<Row> {
     rows
 }
 
+// %%
 /// Programs that are in no document.
 #[inline]
 fn programs() -> Vec<Row> {

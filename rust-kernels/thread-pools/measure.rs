@@ -222,7 +222,7 @@ impl Drop for Job {
 // must not lie there. And how many should be woken? The originals wake a worker for every job from outside that finds
 // a sleeper; we wake one only if nobody is searching already.
 //
-// Both is decided by [`idle`](../../rust-kernels/idle/idle.rs), one page that [our executor](../runtimes/executor.ipynb) shares. It knows only numbers;
+// Both are decided by [`idle`](../../rust-kernels/idle/idle.rs), one page that [our executor](../runtimes/executor.ipynb) shares. It knows only numbers;
 // what follows adds the threads, and the end.
 
 // %%
@@ -241,6 +241,10 @@ struct Place {
     woken: AtomicBool,
 }
 
+// %% [markdown]
+// First the side of those who have a job to offer. `offer` is called after the job was queued.
+
+// %%
 impl Sleep {
     /// For so many workers, which are at rest until they `begin`.
     pub fn new(workers: usize) -> Self {
@@ -454,6 +458,7 @@ impl Living {
     }
 }
 
+// %%
 /// What workers and handles of a pool share.
 struct Core<Q> {
     queue: Q,
@@ -1323,6 +1328,7 @@ pub struct Parker {
     states: Mutex<Vec<Parking>>,
 }
 
+// %%
 impl Parker {
     /// For so many workers, all awake.
     ///
