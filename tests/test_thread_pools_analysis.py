@@ -24,6 +24,7 @@ from async_cost.studies.thread_pools import (
     LOW,
     NEVER_PARK,
     NO_POOL,
+    RAYON_JOIN,
     SIZES,
     STUDY,
     TP,
@@ -108,6 +109,19 @@ def pools(
                     control=name == CBWP,
                 )
             add((bench, NO_POOL, f"threads=2 work={work}"), STEP_NS * work)
+        # Each step takes 0.9 of the time of the one before.
+        at = "threads=2 work=0"
+        for pool, last in ((CBCP, LEAN_CBCP), (CBWP, LEAN_CBWP)):
+            before, ns = pool, times[bench, pool, at]
+            for number in (1, 2):
+                ns *= 0.9
+                add((bench, f"{pool}, step {number}", at), ns, rival=before)
+                before = f"{pool}, step {number}"
+            comparisons.append(((bench, last, at), (bench, before, at), f"{bench}, {at}"))
+            add((bench, f"{pool} (pinned)", at), times[bench, pool, at] * 1.2, rival=pool)
+    for name, ns in ((RAYON_JOIN, 20), (LEAN_CBWP, 100), ("chili join", 5)):
+        rival = None if name == RAYON_JOIN else RAYON_JOIN
+        add(("tree", name, "threads=2 work=0"), ns, rival=rival, control=name == LEAN_CBWP)
     for kind, (amplifications, pause) in BURSTS.items():
         for size, a in zip(SIZES, amplifications, strict=True):
             parameter = f"threads=6 p=1 m=100 a={a} s={pause}ms"
@@ -207,6 +221,29 @@ def test_work_is_taken_without_a_pool(effect_run):
     row = found.row(by_predicate=(pl.col("variant") == CBCP) & (pl.col("work") == 1000), named=True)
     assert row["own_ns"] == pytest.approx(1000 * STEP_NS, rel=0.02)
     assert row["ratio"] == pytest.approx((300 + 500 * STEP_NS) / (1000 * STEP_NS), rel=0.02)
+
+
+def test_each_step_stands_beside_the_one_before_and_the_lean_pool_beside_the_last(effect_run):
+    found = thread_pools.steps(Measured.of(load_run(effect_run), STUDY)).filter(bench=EXTERNAL)
+    pairs = [
+        (f"{pool}{step}", f"{pool}{before}")
+        for pool in (CBCP, CBWP)
+        for step, before in ((", step 1", ""), (", step 2", ", step 1"))
+    ]
+    stepped = found.filter(~pl.col("variant").is_in([LEAN_CBCP, LEAN_CBWP]))
+    assert stepped.select("variant", "baseline_variant").rows() == pairs
+    assert stepped["ratio"].to_list() == pytest.approx([0.9] * 4, rel=0.03)
+    assert found["variant"].to_list()[2::3] == [LEAN_CBCP, LEAN_CBWP], "the last step of each"
+
+
+def test_bound_workers_and_trees_stand_beside_their_counterparts(effect_run):
+    measured = Measured.of(load_run(effect_run), STUDY)
+    assert thread_pools.pinned(measured)["ratio"].to_list() == pytest.approx([1.2] * 4, rel=0.03)
+    assert dict(thread_pools.trees(measured).select("variant", "ratio").rows()) == pytest.approx(
+        {"chili join": 0.25, LEAN_CBWP: 5.0}, rel=0.03
+    )
+    ranking = thread_pools.ranked(measured, EXTERNAL, "threads=2 work=0")["variant"]
+    assert not ranking.str.contains("step|pinned").any(), "they are no pools of the field"
 
 
 # -- the text follows the run --------------------------------------------------------------------------------

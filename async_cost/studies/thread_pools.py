@@ -24,6 +24,9 @@ SIZES = ("small", "medium", "large")
 TP, CBCP, CBWP, NEVER_PARK = "TP", "CBCP", "CBWP", "CBWP (ws-no-park)"
 DEFAULT, COUNTING = "CBWP (default-features)", "CBWP (no ws-timed-fairness)"
 NO_POOL = "no pool"
+RAYON_JOIN = "rayon join"
+#: Pools that stand beside one other pool only: steps from the described pools to the lean ones, and workers that are bound to processors.
+STEP, PINNED = ", step ", " (pinned)"
 #: The columns of the published tables, in their order.
 PUBLISHED = (TP, CBCP, DEFAULT, NEVER_PARK, COUNTING)
 #: The pools as described, each of which has an original.
@@ -48,11 +51,11 @@ def processors(run: Run) -> int:
 
 
 def rates(measured: Measured, benches: Sequence[str], as_published: bool = False) -> pl.DataFrame:
-    """Million jobs a second: key, value, low, high, q1, q3, rounds, threads; controls are left out.
+    """Million jobs a second: key, value, low, high, q1, q3, rounds, threads; without controls, steps and pools whose workers are bound.
 
     `as_published` counts what the published tables do: the jobs of a message without its first.
     """
-    rows = _trials(measured).filter(pl.col("bench").is_in(benches))
+    rows = _of_the_field(_trials(measured)).filter(pl.col("bench").is_in(benches))
     share = pl.lit(1.0)
     if as_published and rows.height:
         a = measured.run.counts(STUDY).filter(counter="amplification").select(*KEY, a="value")
@@ -98,6 +101,24 @@ def lean(measured: Measured) -> pl.DataFrame:
     return with_threads(_with_speed(rows)).sort("bench", "variant", "threads", "parameter")
 
 
+def steps(measured: Measured) -> pl.DataFrame:
+    """Each step from a pool as described to the lean one beside the step before it: rows of the table of comparisons, in the order of the steps."""
+    stepped = [pl.col(name).str.contains(STEP, literal=True) for name in ("variant", "baseline_variant")]
+    pool = pl.col("baseline_variant").str.split(",").list.first()
+    rows = measured.comparisons.filter(pl.any_horizontal(stepped))
+    return rows.sort("bench", "parameter", pool, pl.col("variant").is_in(LEAN), "variant")
+
+
+def pinned(measured: Measured) -> pl.DataFrame:
+    """Pools with workers bound to processors beside the same without: rows of the table of comparisons."""
+    return measured.comparisons.filter(pl.col("variant").str.ends_with(PINNED)).sort("variant", "bench", "parameter")
+
+
+def trees(measured: Measured) -> pl.DataFrame:
+    """What goes through a tree beside rayon's `join`: rows of the table of comparisons, the fastest first under each load."""
+    return measured.comparisons.filter(bench="tree", baseline_variant=RAYON_JOIN).sort("parameter", "ratio")
+
+
 def against(measured: Measured, variant: str, other: str, benches: Sequence[str]) -> pl.DataFrame:
     """One pool beside another under each load of `benches` that has both: columns as of `against_originals`."""
     rows = measured.compare(variant, other).filter(pl.col("bench").is_in(benches))
@@ -106,13 +127,13 @@ def against(measured: Measured, variant: str, other: str, benches: Sequence[str]
 
 def ranked(measured: Measured, bench: str, parameter: str) -> pl.DataFrame:
     """All pools under one load, the fastest first: key, value, low, high (time of an iteration)."""
-    rows = _trials(measured).filter(pl.col("variant") != NO_POOL, bench=bench, parameter=parameter)
+    rows = _of_the_field(_trials(measured)).filter(pl.col("variant") != NO_POOL, bench=bench, parameter=parameter)
     return estimates(rows.with_columns(value="ns"), "value").sort("value")
 
 
 def beside_ours(measured: Measured, bench: str, parameter: str) -> pl.DataFrame:
     """Every other pool beside `lean CBWP` under one load, the fastest first: rows of the table of comparisons."""
-    rows = both_ways(measured.comparisons).filter(
+    rows = _of_the_field(both_ways(measured.comparisons)).filter(
         pl.col("variant") != NO_POOL,
         baseline_variant=LEAN_CBWP,
         bench=bench,
@@ -139,7 +160,7 @@ def of_metric(measured: Measured, metric: str, benches: Sequence[str]) -> pl.Dat
     """A metric for one iteration (a quantile for its bursts): key, value, low, high, q1, q3, rounds; empty where it was not noted."""
     if not measured:
         return estimates(measured.trials.with_columns(value="ns"), "value")
-    rows = trial_values(measured.run, STUDY, metric).filter(
+    rows = _of_the_field(trial_values(measured.run, STUDY, metric)).filter(
         pl.col("bench").is_in(benches), ~pl.col("variant").str.ends_with(CONTROL)
     )
     return estimates(rows, "value")
@@ -156,6 +177,13 @@ def bursts(measured: Measured, kind: str) -> pl.DataFrame:
     found = estimates(rows.with_columns(value="ns"), "value").join(own, on=list(KEY))
     return found.with_columns(size=pl.col("bench").str.extract(r"/(\w+)-bursts")).sort(
         pl.col("size").replace_strict({size: number for number, size in enumerate(SIZES)}, default=None), "variant"
+    )
+
+
+def _of_the_field(rows: pl.DataFrame) -> pl.DataFrame:
+    """Without what stands beside one other pool only."""
+    return rows.filter(
+        ~pl.any_horizontal(pl.col("variant").str.contains(mark, literal=True) for mark in (STEP, PINNED))
     )
 
 

@@ -47,6 +47,8 @@
 // :build_env CARGO_PROFILE_DEV_OVERFLOW_CHECKS=false
 // :build_env CARGO_PROFILE_DEV_CODEGEN_UNITS=1
 // :build_env CARGO_PROFILE_DEV_INCREMENTAL=false
+// :dep chili = "=0.2.1"
+// :dep core_affinity = "=0.8.3"
 // :dep crossbeam-channel = "=0.5.17"
 // :dep crossbeam-deque = "=0.8.8"
 // :dep crossbeam-utils = "=0.8.23"
@@ -257,8 +259,10 @@ impl Sleep {
 
     /// Sees to it that a job that was queued just now is found. Says whether the pool takes jobs.
     #[inline]
-    pub fn offer(&self) -> bool {
-        self.wake(self.idle.offer());
+    pub fn offer(&self, wakes: Wakes) -> bool {
+        let named = self.idle.offer();
+        let also = wakes == Wakes::EveryJob && named.is_none() && self.idle.resting() > 0;
+        self.wake(if also { self.idle.name_any() } else { named });
         !self.closed()
     }
 
@@ -359,11 +363,22 @@ pub enum Idle {
     NeverPark,
 }
 
+/// Who is woken for a job from outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wakes {
+    /// A sleeper, unless somebody is searching.
+    OneAtATime,
+    /// A sleeper for every job.
+    EveryJob,
+}
+
 /// How long jobs from outside may wait for those that workers submit to themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fairness {
-    /// So long, and the job that is running then.
+    /// So long after they were seen, and the job that is running then.
     Timed(Duration),
+    /// So long, by a clock that is read after every job.
+    Clocked(Duration),
     /// So many jobs.
     Counted(u32),
 }
@@ -375,14 +390,19 @@ pub struct Settings {
     pub workers: usize,
     /// Without work.
     pub idle: Idle,
+    /// By jobs from outside.
+    pub wakes: Wakes,
     /// Of work stealing; a shared queue is always fair.
     pub fairness: Fairness,
+    /// Whether thieves go through the others in an order drawn by lot. By default they begin with the next.
+    pub shuffled: bool,
 }
 
 impl Settings {
-    /// As the originals are by default: workers park, and after a millisecond they look outside.
+    /// Workers park, and after a millisecond they look outside, as those of the originals do by default.
     pub fn new(workers: usize) -> Self {
-        Self { workers, idle: Idle::Park, fairness: Fairness::Timed(Duration::from_millis(1)) }
+        let fairness = Fairness::Timed(Duration::from_millis(1));
+        Self { workers, idle: Idle::Park, wakes: Wakes::OneAtATime, fairness, shuffled: false }
     }
 }
 
@@ -414,8 +434,6 @@ pub enum Tell {
     Nobody,
     /// A sleeper, if one is seen; the worker will come to it in any case.
     Sleepers,
-    /// Everybody can find it, and somebody has to.
-    All,
 }
 
 // %% [markdown]
@@ -464,6 +482,7 @@ struct Core<Q> {
     queue: Q,
     sleep: Sleep,
     parks: bool,
+    wakes: Wakes,
     /// More than so many need not search at a time.
     searchers: usize,
     /// Handles, and the credit that workers have taken for handles.
@@ -638,7 +657,7 @@ impl<Q: Queue> Core<Q> {
             }
             if let Some(job) = self.queue.find(local) {
                 if self.sleep.found() && !self.queue.is_empty() {
-                    self.sleep.offer();
+                    self.sleep.offer(Wakes::OneAtATime);
                 }
                 return Some(job);
             }
@@ -797,6 +816,7 @@ impl<Q: Queue> Pool<Q> {
             queue,
             sleep: Sleep::new(settings.workers),
             parks: settings.idle == Idle::Park,
+            wakes: settings.wakes,
             searchers: settings.workers.div_ceil(2),
             handles: CachePadded::new(AtomicUsize::new(1)),
             forsaken: AtomicBool::new(false),
@@ -819,7 +839,7 @@ impl<Q: Queue> Core<Q> {
     fn submit(&self, job: Job) -> Result<(), Closed> {
         self.queue.push(job);
         let open = if self.parks {
-            self.sleep.offer()
+            self.sleep.offer(self.wakes)
         } else {
             fence(Ordering::SeqCst);
             !self.sleep.closed()
@@ -836,9 +856,6 @@ impl<Q: Queue> Core<Q> {
             _ if !self.parks => {}
             Tell::Nobody => {}
             Tell::Sleepers => self.sleep.hint(),
-            Tell::All => {
-                self.sleep.offer();
-            }
         }
         Ok(())
     }
@@ -928,7 +945,7 @@ impl Queue for SharedChannel {
     #[inline]
     fn push_local(&self, (): &(), job: Job) -> Tell {
         self.push(job);
-        Tell::All
+        Tell::Sleepers
     }
 
     #[inline]
@@ -1033,6 +1050,11 @@ impl Stealing {
                 own.turns.set(own.turns.get() + 1);
                 own.turns.get() >= limit
             }
+            (Fairness::Clocked(_), Some(deadline)) => Instant::now() > deadline.moment,
+            (Fairness::Clocked(limit), None) => {
+                own.deadline.set(Some(Deadline::after(limit)));
+                false
+            }
             (Fairness::Timed(_), Some(deadline)) => {
                 let passed = deadline.passed();
                 own.deadline.set(passed.err());
@@ -1075,7 +1097,11 @@ impl Queue for Stealing {
         let deques: Vec<Worker<Job>> = (0..workers).map(|_| Worker::new_fifo()).collect();
         let stealers = deques.iter().map(Worker::stealer).collect();
         let of_worker = |(worker, jobs)| {
-            let victims = (1..workers).map(|distance| (worker + distance) % workers).collect();
+            let mut victims: Box<[usize]> =
+                (1..workers).map(|distance| (worker + distance) % workers).collect();
+            if settings.shuffled {
+                fastrand::shuffle(&mut victims);
+            }
             Deque { jobs, victims, turns: Cell::new(0), deadline: Cell::new(None) }
         };
         let locals = deques.into_iter().enumerate().map(of_worker).collect();
@@ -1146,10 +1172,10 @@ pub trait Subject: Clone + Send + 'static {
 /// How long a pool may take to end.
 const END: Duration = Duration::from_secs(5);
 
-/// One of our pools, and what it is made with.
-pub struct Ours<Q: Queue, const PARKS: bool = true, const TIMED: bool = true>(pub Pool<Q>);
+/// One of our pools, and what it is made with. `FAR`: how many of its three settings are the lean ones: who is woken, the clock, the order of victims.
+pub struct Ours<Q: Queue, const PARKS: bool = true, const TIMED: bool = true, const FAR: u8 = 3>(pub Pool<Q>);
 
-impl<Q: Queue, const PARKS: bool, const TIMED: bool> Clone for Ours<Q, PARKS, TIMED> {
+impl<Q: Queue, const PARKS: bool, const TIMED: bool, const FAR: u8> Clone for Ours<Q, PARKS, TIMED, FAR> {
     #[inline]
     fn clone(&self) -> Self {
         Self(self.0.clone())
@@ -1159,12 +1185,17 @@ impl<Q: Queue, const PARKS: bool, const TIMED: bool> Clone for Ours<Q, PARKS, TI
 /// Jobs that a worker runs before it looks outside, where that is counted; the original's number.
 const COUNTED: Fairness = Fairness::Counted(100);
 
-impl<Q: Queue, const PARKS: bool, const TIMED: bool> Subject for Ours<Q, PARKS, TIMED> {
+impl<Q: Queue, const PARKS: bool, const TIMED: bool, const FAR: u8> Subject for Ours<Q, PARKS, TIMED, FAR> {
     fn make(workers: usize) -> Self {
         let usual = Settings::new(workers);
         let idle = if PARKS { Idle::Park } else { Idle::NeverPark };
-        let fairness = if TIMED { usual.fairness } else { COUNTED };
-        Self(Pool::start(Settings { idle, fairness, ..usual }))
+        let wakes = if FAR < 1 { Wakes::EveryJob } else { usual.wakes };
+        let fairness = match usual.fairness {
+            _ if !TIMED => COUNTED,
+            Fairness::Timed(time) if FAR < 2 => Fairness::Clocked(time),
+            timed => timed,
+        };
+        Self(Pool::start(Settings { idle, wakes, fairness, shuffled: FAR < 3, ..usual }))
     }
 
     #[inline]
@@ -1214,9 +1245,19 @@ impl Subject for Tp {
 //
 // ## CBCP as described
 //
-// One channel carries jobs and requests to stop. A worker whose job panics is replaced.
+// One channel carries jobs and requests to stop. A worker whose job panics is replaced. If the user wants it, workers are bound to processors, which the crate
+// calls pinning: the operating system may not move them then, and nothing else keeps them from waiting for each other.
 
 // %%
+/// Binds the calling worker to a processor; workers go round them.
+fn pin(worker: usize) {
+    let processors = core_affinity::get_core_ids().expect("the system says on which processors this may run");
+    assert!(
+        core_affinity::set_for_current(processors[worker % processors.len()]),
+        "worker {worker} cannot be bound"
+    );
+}
+
 /// A closure in a box.
 type Boxed = Box<dyn FnOnce() + Send>;
 
@@ -1252,18 +1293,21 @@ impl<R: FnMut(), E: FnMut()> Drop for Sentinel<R, E> {
 // %%
 /// The pool with one shared crossbeam channel, as described. A handle counts three references, as that of the crate does.
 #[derive(Clone)]
-pub struct DescribedCbcp {
+pub struct DescribedCbcp<const PINS: bool = false> {
     core: Arc<Channelled>,
     sender: Sender<Message>,
     shut: Arc<AtomicBool>,
 }
 
-impl DescribedCbcp {
-    fn start_worker(core: &Arc<Channelled>) {
+impl<const PINS: bool> DescribedCbcp<PINS> {
+    fn start_worker(core: &Arc<Channelled>, number: usize) {
         let core = Arc::clone(core);
         let worker = move || {
+            if PINS {
+                pin(number);
+            }
             let _sentinel =
-                Sentinel { replace: || Self::start_worker(&core), end: || core.living.one_less() };
+                Sentinel { replace: || Self::start_worker(&core, number), end: || core.living.one_less() };
             while let Ok(Message::Run(job)) = core.receiver.recv() {
                 job();
             }
@@ -1272,11 +1316,11 @@ impl DescribedCbcp {
     }
 }
 
-impl Subject for DescribedCbcp {
+impl<const PINS: bool> Subject for DescribedCbcp<PINS> {
     fn make(workers: usize) -> Self {
         let (sender, receiver) = crossbeam_channel::unbounded();
         let core = Arc::new(Channelled { receiver, workers, living: Living::new(workers) });
-        (0..workers).for_each(|_| Self::start_worker(&core));
+        (0..workers).for_each(|number| Self::start_worker(&core, number));
         Self { core, sender, shut: Arc::new(AtomicBool::new(false)) }
     }
 
@@ -1457,9 +1501,11 @@ fn own_deque<Out>(look: impl FnOnce(&std::cell::OnceCell<Worker<Boxed>>) -> Out)
 }
 
 /// The pool with work stealing, as described.
-pub struct DescribedCbwp<const PARKS: bool = true, const TIMED: bool = true>(Arc<Spread>);
+pub struct DescribedCbwp<const PARKS: bool = true, const TIMED: bool = true, const PINS: bool = false>(
+    Arc<Spread>,
+);
 
-impl<const PARKS: bool, const TIMED: bool> Clone for DescribedCbwp<PARKS, TIMED> {
+impl<const PARKS: bool, const TIMED: bool, const PINS: bool> Clone for DescribedCbwp<PARKS, TIMED, PINS> {
     #[inline]
     fn clone(&self) -> Self {
         Self(Arc::clone(&self.0))
@@ -1479,7 +1525,7 @@ impl Spread {
 }
 
 // %%
-impl<const PARKS: bool, const TIMED: bool> DescribedCbwp<PARKS, TIMED> {
+impl<const PARKS: bool, const TIMED: bool, const PINS: bool> DescribedCbwp<PARKS, TIMED, PINS> {
     /// Starts this worker with a deque of its own, or starts it again after a panic.
     fn start_worker(core: &Arc<Spread>, worker: usize) {
         let (control, told) = crossbeam_channel::unbounded();
@@ -1491,6 +1537,9 @@ impl<const PARKS: bool, const TIMED: bool> DescribedCbwp<PARKS, TIMED> {
         }
         let core = Arc::clone(core);
         let work = move || {
+            if PINS {
+                pin(worker);
+            }
             own_deque(|own| own.set(deque).unwrap_or_else(|_| unreachable!("the thread is new")));
             let replace = || {
                 Self::start_worker(&core, worker);
@@ -1507,7 +1556,7 @@ impl<const PARKS: bool, const TIMED: bool> DescribedCbwp<PARKS, TIMED> {
 // The loop of a worker. That it is prepared to park says only that its bit is set; it goes round once more before it sleeps.
 
 // %%
-impl<const PARKS: bool, const TIMED: bool> DescribedCbwp<PARKS, TIMED> {
+impl<const PARKS: bool, const TIMED: bool, const PINS: bool> DescribedCbwp<PARKS, TIMED, PINS> {
     fn work(core: &Spread, worker: usize, told: &Receiver<Control>) {
         const MILLISECOND: Duration = Duration::from_millis(1);
         const JOBS: u32 = 100;
@@ -1567,7 +1616,7 @@ impl<const PARKS: bool, const TIMED: bool> DescribedCbwp<PARKS, TIMED> {
 }
 
 // %%
-impl<const PARKS: bool, const TIMED: bool> Subject for DescribedCbwp<PARKS, TIMED> {
+impl<const PARKS: bool, const TIMED: bool, const PINS: bool> Subject for DescribedCbwp<PARKS, TIMED, PINS> {
     fn make(workers: usize) -> Self {
         let core = Arc::new(Spread {
             injector: Injector::new(),
@@ -1611,6 +1660,52 @@ impl<const PARKS: bool, const TIMED: bool> Subject for DescribedCbwp<PARKS, TIME
         }
         self.0.parker.unpark_all();
         assert_eq!(self.0.living.wait_for_all_but(0, END), 0, "jobs of the measuring program are short");
+    }
+}
+
+// %% [markdown]
+// ## From the described pools to the lean ones
+//
+// How much is each of our ideas worth? That can be asked one at a time, from the one pool to the other. Two of them can be taken
+// back around a lean pool: its closures can be put in boxes, and its handles can be counted in one place.
+
+// %%
+/// A pool that is given boxes.
+#[derive(Clone)]
+pub struct InBoxes<P>(P);
+
+impl<P: Subject> Subject for InBoxes<P> {
+    fn make(workers: usize) -> Self {
+        Self(P::make(workers))
+    }
+
+    #[inline]
+    fn execute(&self, job: impl FnOnce() + Send + 'static) {
+        let job: Boxed = Box::new(job);
+        self.0.execute(job);
+    }
+
+    fn end(self) {
+        self.0.end();
+    }
+}
+
+/// A pool whose handles are counted in one place.
+#[derive(Clone)]
+pub struct InOnePlace<P>(std::sync::Arc<P>);
+
+impl<P: Subject + Sync> Subject for InOnePlace<P> {
+    fn make(workers: usize) -> Self {
+        Self(std::sync::Arc::new(P::make(workers)))
+    }
+
+    #[inline]
+    fn execute(&self, job: impl FnOnce() + Send + 'static) {
+        self.0.execute(job);
+    }
+
+    fn end(self) {
+        P::clone(&self.0).end();
     }
 }
 
@@ -1704,6 +1799,21 @@ impl Subject for Rayon {
     }
 }
 
+/// The same with `spawn_fifo`: jobs of a worker run in the order in which it submits them.
+#[derive(Clone, Copy)]
+pub struct RayonFifo(Rayon);
+
+impl Subject for RayonFifo {
+    fn make(workers: usize) -> Self {
+        Self(Rayon::make(workers))
+    }
+
+    #[inline]
+    fn execute(&self, job: impl FnOnce() + Send + 'static) {
+        self.0.0.spawn_fifo(job);
+    }
+}
+
 /// The thread pool of the futures crate.
 #[derive(Clone)]
 pub struct Futures(futures::executor::ThreadPool);
@@ -1760,18 +1870,25 @@ fn kept<T: Send + Sync>(thing: T) -> &'static T {
 // %%
 /// What a job does apart from submitting the next one.
 pub trait Work: Copy + Send + 'static {
-    /// Half of it.
-    fn half(self);
+    /// Before that.
+    fn before(self);
+    /// After it.
+    fn after(self);
 }
 
-/// The published work: adds up the numbers below this. One multiplication, once compiled.
+/// The published work: adds up the numbers below this, twice. One multiplication each, once compiled.
 #[derive(Clone, Copy)]
 pub struct Folded(pub u32);
 
 impl Work for Folded {
     #[inline]
-    fn half(self) {
+    fn before(self) {
         std::hint::black_box(sum_below(u64::from(self.0)));
+    }
+
+    #[inline]
+    fn after(self) {
+        self.before();
     }
 }
 
@@ -1784,17 +1901,39 @@ fn sum_below(end: u64) -> u64 {
     sum
 }
 
-/// So many steps, half of them before the next job is submitted and half after, of which each needs the one before.
-#[derive(Clone, Copy)]
-pub struct Opaque(pub u32);
+/// Steps of which each needs the one before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Opaque {
+    /// Before the next job is submitted.
+    pub before: u32,
+    /// After it.
+    pub after: u32,
+}
+
+impl Opaque {
+    /// So many, half of them before and half after.
+    pub const fn halves(steps: u32) -> Self {
+        Self { before: steps / 2, after: steps / 2 }
+    }
+}
+
+#[inline]
+fn so_many(steps: u32) {
+    let mut state = 1_u64;
+    for _ in 0..steps {
+        state = std::hint::black_box(state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1));
+    }
+}
 
 impl Work for Opaque {
     #[inline]
-    fn half(self) {
-        let mut state = 1_u64;
-        for _ in 0..self.0 / 2 {
-            state = std::hint::black_box(state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1));
-        }
+    fn before(self) {
+        so_many(self.before);
+    }
+
+    #[inline]
+    fn after(self) {
+        so_many(self.after);
     }
 }
 
@@ -1805,7 +1944,7 @@ impl Work for Opaque {
 
 // %%
 /// What becomes of a chain.
-pub trait Course: Copy + Send + 'static {
+pub trait Course: Copy + Send + Sync + 'static {
     /// A job of it has begun, after which so many are to come.
     fn begin(self, _left: u32) {}
     /// It has ended.
@@ -1865,12 +2004,12 @@ impl<P: Subject, W: Work, C: Course> Chain<P, W, C> {
     pub fn run(self) {
         let Self { pool, left, work, course } = self;
         course.begin(left);
-        work.half();
+        work.before();
         if left > 0 {
             let next = Self { pool: pool.clone(), left: left - 1, work, course };
             pool.execute(move || next.run());
         }
-        work.half();
+        work.after();
         if left == 0 {
             course.end();
         }
@@ -2019,10 +2158,10 @@ impl Ledger {
         kept(Self { begun, ended: AtomicU64::new(0), latch: Latch::of(load.chains()) })
     }
 
-    /// What has been seen so far in a burst of this load.
-    fn seen(&self, load: &Load) -> Seen {
+    /// What has been seen so far, where each place is to be seen so many times.
+    fn seen(&self, times_of: impl Fn(u32) -> u64) -> Seen {
         let begun: Vec<u64> = self.begun.iter().map(|times| times.load(Ordering::SeqCst)).collect();
-        let places = begun.iter().filter(|times| **times == load.chains()).count() as u64;
+        let places = (0..).zip(&begun).filter(|(left, times)| **times == times_of(*left)).count() as u64;
         let ended = self.ended.load(Ordering::SeqCst);
         let counts = [("jobs", begun.iter().sum()), ("places", places), ("messages", ended)];
         counts.map(|(name, count)| (name.to_owned(), count)).into()
@@ -2046,12 +2185,12 @@ pub fn expected(load: &Load) -> Counts {
 pub trait Bursts {
     /// As published: folded work, and the last messages are awaited.
     fn until_last(&self, load: &Load) -> Duration;
-    /// So many opaque steps for each job, and all messages are awaited.
-    fn until_all(&self, load: &Load, steps: u32) -> Duration;
+    /// Opaque work, and all messages are awaited.
+    fn until_all(&self, load: &Load, work: Opaque) -> Duration;
     /// All are awaited, and it is known when each of them has ended.
     fn with_arrivals(&self, load: &Load) -> (Duration, Histogram<u64>);
     /// A burst that is witnessed; what was seen when its last message had ended, and a way to look again.
-    fn witnessed(&self, load: &Load, steps: Option<u32>) -> &'static Ledger;
+    fn witnessed(&self, load: &Load, work: Option<Opaque>) -> &'static Ledger;
 }
 
 /// The work of the published experiments: 10,000 numbers, before and after.
@@ -2062,18 +2201,18 @@ impl<P: Subject> Bursts for P {
         until_last(self, load, PUBLISHED_WORK)
     }
 
-    fn until_all(&self, load: &Load, steps: u32) -> Duration {
-        until_all(self, load, Opaque(steps))
+    fn until_all(&self, load: &Load, work: Opaque) -> Duration {
+        until_all(self, load, work)
     }
 
     fn with_arrivals(&self, load: &Load) -> (Duration, Histogram<u64>) {
-        with_arrivals(self, load, Opaque(0))
+        with_arrivals(self, load, Opaque::halves(0))
     }
 
-    fn witnessed(&self, load: &Load, steps: Option<u32>) -> &'static Ledger {
+    fn witnessed(&self, load: &Load, work: Option<Opaque>) -> &'static Ledger {
         let ledger = Ledger::of(load);
-        match steps {
-            Some(steps) => burst(self, load, Opaque(steps), |_| ledger, || ledger.latch.wait()),
+        match work {
+            Some(work) => burst(self, load, work, |_| ledger, || ledger.latch.wait()),
             None => burst(self, load, PUBLISHED_WORK, |_| ledger, || ledger.latch.wait()),
         };
         ledger
@@ -2102,22 +2241,211 @@ pub fn prove(
     key: &Key,
     world: World,
     load: &Load,
-    steps: Option<u32>,
+    work: Option<Opaque>,
     limit: Duration,
 ) -> Result<Counts, UnequalWork> {
     let witnessed = harness::isolated(limit, || {
         let (mut ledger, mut seen) = (None, vec![]);
         world(load.workers, &mut |pool| {
-            let witness = ledger.insert(pool.witnessed(load, steps));
-            seen.push(witness.seen(load));
+            let witness = ledger.insert(pool.witnessed(load, work));
+            seen.push(witness.seen(|_| load.chains()));
         });
-        seen.extend(ledger.map(|ledger| ledger.seen(load)));
+        seen.extend(ledger.map(|ledger| ledger.seen(|_| load.chains())));
         seen
     });
     let counts = expected(load);
     for seen in witnessed.map_err(|reason| format!("{key}: {reason}"))? {
         harness::prove(key, &counts, &seen)?;
     }
+    Ok(counts)
+}
+
+// %% [markdown]
+// ## Fork and join
+//
+// Another load is what rayon was made for: a call that splits its work into halves and waits for both, down to leaves. With a `join`, that
+// takes no allocation, and a half that nobody steals is an ordinary call. Our pools have no `join`. There, one half is submitted, the other is run
+// at once, and the leaves are awaited by a latch. Beside rayon stands `chili`, which offers a half to others only now and then.
+
+// %%
+/// What can go through a tree.
+pub trait Forest: Sized {
+    /// With so many threads, among them the caller's, if that takes part.
+    fn make(workers: usize) -> Self;
+    /// Goes through a tree of so many levels below its root. `course` hears of every node, and of every leaf as an end.
+    fn go_through<C: Course>(&self, levels: u32, course: C);
+    /// Whether `go_through` returns before the last leaf.
+    const RETURNS_EARLY: bool = false;
+    /// Ends its threads as soon as possible.
+    fn end(self) {}
+}
+
+/// A leaf, after so many steps of work.
+#[derive(Clone, Copy)]
+struct Leaf<C>(u32, C);
+
+impl<C: Course> Course for Leaf<C> {
+    #[inline]
+    fn begin(self, left: u32) {
+        self.1.begin(left);
+    }
+
+    #[inline]
+    fn end(self) {
+        so_many(self.0);
+        self.1.end();
+    }
+}
+
+// %%
+/// A pool without `join`.
+pub struct Submitting<P>(P);
+
+impl<P: Subject> Submitting<P> {
+    fn node<C: Course>(pool: P, left: u32, course: C) {
+        course.begin(left);
+        if left == 0 {
+            return course.end();
+        }
+        let other = pool.clone();
+        pool.execute(move || Self::node(other, left - 1, course));
+        Self::node(pool, left - 1, course);
+    }
+}
+
+impl<P: Subject> Forest for Submitting<P> {
+    const RETURNS_EARLY: bool = true;
+
+    fn make(workers: usize) -> Self {
+        Self(P::make(workers))
+    }
+
+    fn go_through<C: Course>(&self, levels: u32, course: C) {
+        let pool = self.0.clone();
+        self.0.execute(move || Self::node(pool, levels, course));
+    }
+
+    fn end(self) {
+        self.0.end();
+    }
+}
+
+// %%
+/// rayon's `join`.
+pub struct RayonJoin(Rayon);
+
+impl Forest for RayonJoin {
+    fn make(workers: usize) -> Self {
+        Self(Rayon::make(workers))
+    }
+
+    fn go_through<C: Course>(&self, levels: u32, course: C) {
+        fn node<C: Course>(left: u32, course: C) {
+            course.begin(left);
+            match left {
+                0 => course.end(),
+                _ => drop(rayon::join(|| node(left - 1, course), || node(left - 1, course))),
+            }
+        }
+        self.0.0.install(|| node(levels, course));
+    }
+}
+
+/// rayon's `scope`, in which one half is spawned.
+pub struct RayonScope(Rayon);
+
+impl Forest for RayonScope {
+    fn make(workers: usize) -> Self {
+        Self(Rayon::make(workers))
+    }
+
+    fn go_through<C: Course>(&self, levels: u32, course: C) {
+        fn node<'scope, C: Course>(scope: &rayon::Scope<'scope>, left: u32, course: C) {
+            course.begin(left);
+            if left == 0 {
+                return course.end();
+            }
+            scope.spawn(move |scope| node(scope, left - 1, course));
+            node(scope, left - 1, course);
+        }
+        self.0.0.scope(|scope| node(scope, levels, course));
+    }
+}
+
+// %%
+impl Forest for chili::ThreadPool {
+    fn make(workers: usize) -> Self {
+        let thread_count = std::num::NonZero::new(workers);
+        Self::with_config(chili::Config { thread_count, ..Default::default() })
+    }
+
+    fn go_through<C: Course>(&self, levels: u32, course: C) {
+        fn node<C: Course>(scope: &mut chili::Scope<'_>, left: u32, course: C) {
+            course.begin(left);
+            match left {
+                0 => course.end(),
+                _ => drop(scope.join(|s| node(s, left - 1, course), |s| node(s, left - 1, course))),
+            }
+        }
+        node(&mut self.scope(), levels, course);
+    }
+}
+
+// %% [markdown]
+// The same for both purposes, timing and proof: a tree has one root, and each level twice as many nodes as the one above it.
+
+// %%
+/// What the program does with a tree.
+pub trait Trees {
+    /// So many steps in each leaf; the time until all leaves have ended.
+    fn time(&self, levels: u32, steps: u32) -> Duration;
+    /// A tree that is witnessed.
+    fn witness(&self, levels: u32, steps: u32) -> Seen;
+}
+
+impl<F: Forest> Trees for F {
+    fn time(&self, levels: u32, steps: u32) -> Duration {
+        let latch = F::RETURNS_EARLY.then(|| Latch::of(1 << levels));
+        let start = Instant::now();
+        self.go_through(levels, Leaf(steps, latch));
+        latch.into_iter().for_each(Latch::wait);
+        start.elapsed()
+    }
+
+    fn witness(&self, levels: u32, steps: u32) -> Seen {
+        let ledger =
+            Ledger::of(&Load { workers: 0, producers: 1, messages: 1 << levels, amplification: levels });
+        self.go_through(levels, Leaf(steps, ledger));
+        ledger.latch.wait();
+        ledger.seen(|left| 1 << (levels - left))
+    }
+}
+
+/// Makes it with so many threads, hands it over, and ends it.
+pub type Grove = fn(usize, &mut dyn FnMut(&dyn Trees));
+
+fn grove<F: Forest>(workers: usize, work: &mut dyn FnMut(&dyn Trees)) {
+    let forest = F::make(workers);
+    work(&forest);
+    forest.end();
+}
+
+/// Levels of the trees below their root.
+const LEVELS: u32 = 14;
+
+/// Proves, in a process of its own, that every node of a tree is seen once.
+///
+/// # Errors
+/// If it is not: says in whose tree, and what is wrong.
+pub fn prove_tree(key: &Key, grove: Grove, workers: usize, steps: u32) -> Result<Counts, UnequalWork> {
+    let witnessed = harness::isolated(LIMIT, || {
+        let mut seen = None;
+        grove(workers, &mut |forest| seen = Some(forest.witness(LEVELS, steps)));
+        seen.expect("the grove hands its forest over")
+    });
+    let (nodes, leaves) = (2 << LEVELS, 1 << LEVELS);
+    let counts = Counts::from([("jobs", nodes - 1), ("places", u64::from(LEVELS) + 1), ("messages", leaves)]);
+    harness::prove(key, &counts, &witnessed.map_err(|reason| format!("{key}: {reason}"))?)?;
     Ok(counts)
 }
 
@@ -2135,10 +2463,17 @@ pub struct Variant {
     pub name: &'static str,
     /// Makes it.
     pub world: World,
+    /// Makes what goes through trees.
+    pub grove: Grove,
 }
 
 const fn variant<P: Subject>(name: &'static str) -> Variant {
-    Variant { name, world: world::<P> }
+    Variant { name, world: world::<P>, grove: grove::<Submitting<P>> }
+}
+
+/// What knows no other jobs than halves.
+const fn forks<F: Forest>(name: &'static str) -> Variant {
+    Variant { name, world: world::<NoPool>, grove: grove::<F> }
 }
 
 const TP: Variant = variant::<Tp>("TP");
@@ -2155,10 +2490,60 @@ const X_CBCP: Variant = variant::<OriginalCbcp>("executors CBCP");
 const X_CBWP: Variant = variant::<OriginalCbwp>("executors CBWP");
 const X_NEVER_PARK: Variant = variant::<OriginalNeverParking>("executors 0.9 CBWP (ws-no-park)");
 const X_COUNTING: Variant = variant::<OriginalCounting>("executors 0.8 CBWP (no ws-timed-fairness)");
+const PINNED_CBCP: Variant = variant::<DescribedCbcp<true>>("CBCP (pinned)");
+const PINNED_CBWP: Variant = variant::<DescribedCbwp<true, true, true>>("CBWP (pinned)");
 const RAYON: Variant = variant::<Rayon>("rayon spawn");
+const RAYON_FIFO: Variant = variant::<RayonFifo>("rayon spawn_fifo");
+const RAYON_JOIN: Variant = forks::<RayonJoin>("rayon join");
+const RAYON_SCOPE: Variant = forks::<RayonScope>("rayon scope");
+const CHILI: Variant = forks::<chili::ThreadPool>("chili join");
 const FUTURES: Variant = variant::<Futures>("futures ThreadPool");
 const BLOCKING: Variant = variant::<Blocking>("tokio spawn_blocking");
 const NO_POOL: Variant = variant::<NoPool>("no pool");
+
+/// A step from one pool to the next, and what changes there.
+type Step = (Variant, &'static str);
+
+/// From CBCP to what we made of it.
+const TO_LEAN_CBCP: [Step; 5] = [
+    (CBCP, ""),
+    (
+        variant::<InBoxes<InOnePlace<Ours<SharedChannel, true, true, 0>>>>("CBCP, step 1"),
+        "our worker, which does not block in the channel",
+    ),
+    (
+        variant::<InOnePlace<Ours<SharedChannel, true, true, 0>>>("CBCP, step 2"),
+        "small closures without a box",
+    ),
+    (variant::<Ours<SharedChannel, true, true, 0>>("CBCP, step 3"), "handles on credit"),
+    (LEAN_CBCP, "nobody is woken while somebody searches"),
+];
+
+/// From CBWP to what we made of it.
+const TO_LEAN_CBWP: [Step; 7] = [
+    (CBWP, ""),
+    (
+        variant::<InBoxes<InOnePlace<Ours<Stealing, true, true, 0>>>>("CBWP, step 1"),
+        "our worker and our parking",
+    ),
+    (variant::<InOnePlace<Ours<Stealing, true, true, 0>>>("CBWP, step 2"), "small closures without a box"),
+    (variant::<Ours<Stealing, true, true, 0>>("CBWP, step 3"), "handles on credit"),
+    (variant::<Ours<Stealing, true, true, 1>>("CBWP, step 4"), "nobody is woken while somebody searches"),
+    (
+        variant::<Ours<Stealing, true, true, 2>>("CBWP, step 5"),
+        "a clock that is read only when jobs wait outside",
+    ),
+    (LEAN_CBWP, "victims in turn instead of by lot"),
+];
+
+/// The pool one step before this one, and what changes.
+fn step_before(to: &str) -> Option<(&'static str, &'static str)> {
+    let found = |steps: &[Step]| {
+        let pair = steps.windows(2).find(|pair| pair[1].0.name == to)?;
+        Some((pair[0].0.name, pair[1].1))
+    };
+    found(&TO_LEAN_CBCP).or_else(|| found(&TO_LEAN_CBWP))
+}
 
 /// The original of one of ours.
 fn original(of: &str) -> Option<&'static str> {
@@ -2235,15 +2620,17 @@ pub struct Row {
 pub enum Kind {
     /// Throughput as published.
     Published,
-    /// Throughput of all jobs, with so many opaque steps.
-    All(u32),
+    /// Throughput of all jobs, with opaque work.
+    All(Opaque),
     /// Latency as published, with a pause before each burst.
     LastOfBurst(Duration),
     /// Latency of whole bursts.
     WholeBurst(Duration),
+    /// A tree, with so many steps in each leaf.
+    Tree(u32),
     /// A pause.
     Idle,
-    /// Another thread computes while the pool has nothing to do.
+    /// Other threads compute, one for each processor, while the pool has nothing to do.
     Neighbour,
 }
 
@@ -2328,7 +2715,7 @@ fn latency() -> Vec<Row> {
 // ## The corrected experiment
 //
 // All jobs are awaited. `external` is a load without amplification: every job comes from outside. `internal` has
-// long chains. First with empty jobs, on one to eight threads, then with jobs of a hundred to ten thousand steps.
+// long chains. First with empty jobs, on one to eight threads, where the steps from the described pools to the lean ones stand as well; then with jobs of a hundred to ten thousand steps.
 // `no pool` runs the jobs of one thread where they are submitted: what is left when there is no pool.
 
 // %%
@@ -2348,14 +2735,28 @@ fn corrected_throughput(scale: Scale) -> Vec<Row> {
             };
             let load = Load { workers, producers, messages, amplification };
             let key = Key::new(bench, variant.name, format!("threads={workers} work={steps}"));
-            cells.push(Row { key, variant, load, kind: Kind::All(steps) });
+            cells.push(Row { key, variant, load, kind: Kind::All(Opaque::halves(steps)) });
         };
         for workers in [8, 4, 2, 1] {
-            for variant in [TP, CBCP, CBWP, LEAN_CBCP, LEAN_CBWP, LEAN_NEVER_PARK, RAYON] {
+            for variant in [
+                TP,
+                CBCP,
+                CBWP,
+                PINNED_CBCP,
+                PINNED_CBWP,
+                LEAN_CBCP,
+                LEAN_CBWP,
+                LEAN_NEVER_PARK,
+                RAYON,
+                RAYON_FIFO,
+            ] {
                 add(variant, workers, 0, 2, 1);
             }
             if [2, 8].contains(&workers) {
                 [FUTURES, BLOCKING].into_iter().for_each(|variant| add(variant, workers, 0, 2, 1));
+                for steps in [&TO_LEAN_CBCP[..], &TO_LEAN_CBWP] {
+                    steps[1..steps.len() - 1].iter().for_each(|&(variant, _)| add(variant, workers, 0, 2, 1));
+                }
             }
         }
         for (steps, fewer) in WORKS {
@@ -2364,6 +2765,20 @@ fn corrected_throughput(scale: Scale) -> Vec<Row> {
             }
             add(NO_POOL, 2, steps, 1, fewer);
         }
+    }
+    cells
+}
+
+/// Trees of 32,767 nodes.
+fn trees() -> Vec<Row> {
+    let variants = [CBCP, CBWP, LEAN_CBCP, LEAN_CBWP, RAYON, RAYON_JOIN, RAYON_SCOPE, CHILI];
+    let mut cells = vec![];
+    for (workers, steps) in [(2, 0), (2, 100), (1, 0), (1, 100)] {
+        let load = Load { workers, producers: 1, messages: 1, amplification: (2 << LEVELS) - 2 };
+        cells.extend(variants.map(|variant| {
+            let key = Key::new("tree", variant.name, format!("threads={workers} work={steps}"));
+            Row { key, variant, load, kind: Kind::Tree(steps) }
+        }));
     }
     cells
 }
@@ -2381,8 +2796,14 @@ fn without_work() -> Vec<Row> {
 /// Everything that is measured.
 #[inline]
 pub fn cells(scale: Scale) -> Vec<Row> {
-    let parts =
-        [published_throughput(scale), sizes(scale), latency(), corrected_throughput(scale), without_work()];
+    let parts = [
+        published_throughput(scale),
+        sizes(scale),
+        latency(),
+        corrected_throughput(scale),
+        trees(),
+        without_work(),
+    ];
     parts.into_iter().flatten().collect()
 }
 
@@ -2431,9 +2852,9 @@ fn of_bursts(times: &[f64]) -> Sample {
 }
 
 // %%
-/// Length of an idle pause, and steps of the neighbour's computation.
+/// Length of an idle pause, and steps of each neighbour's computation: many turns of a scheduler, which are some milliseconds each.
 const PAUSE: Duration = Duration::from_millis(10);
-const NEIGHBOUR: u32 = 2_000_000;
+const NEIGHBOUR: u32 = 20_000_000;
 
 /// Whole bursts, and when their messages have ended, in quantiles over all of them.
 fn whole_bursts(bursts: (u64, u64), pause: Duration, load: &Load, pool: &dyn Bursts) -> Sample {
@@ -2466,8 +2887,8 @@ impl Row {
                 (variant.world)(workers, &mut |pool| time = pool.until_last(&load));
                 Sample::new(load.jobs(), time)
             }),
-            Kind::All(steps) => (variant.world)(workers, &mut |pool| {
-                bencher.samples(&mut || Sample::new(load.jobs(), pool.until_all(load, steps)))
+            Kind::All(work) => (variant.world)(workers, &mut |pool| {
+                bencher.samples(&mut || Sample::new(load.jobs(), pool.until_all(load, work)))
             }),
             Kind::LastOfBurst(pause) => (variant.world)(workers, &mut |pool| {
                 bencher.samples(&mut || {
@@ -2484,6 +2905,9 @@ impl Row {
             Kind::WholeBurst(pause) => (variant.world)(workers, &mut |pool| {
                 bencher.samples(&mut || whole_bursts(scale.bursts, pause, load, pool))
             }),
+            Kind::Tree(steps) => (variant.grove)(workers, &mut |forest| {
+                bencher.samples(&mut || Sample::new(load.jobs(), forest.time(LEVELS, steps)))
+            }),
             Kind::Idle => (variant.world)(workers, &mut |_| {
                 bencher.samples(&mut || {
                     let start = Instant::now();
@@ -2493,8 +2917,11 @@ impl Row {
             }),
             Kind::Neighbour => (variant.world)(workers, &mut |_| {
                 bencher.samples(&mut || {
-                    let start = Instant::now();
-                    Opaque(NEIGHBOUR).half();
+                    let (start, processors) = (Instant::now(), std::thread::available_parallelism());
+                    std::thread::scope(|scope| {
+                        (0..processors.map_or(1, usize::from))
+                            .for_each(|_| drop(scope.spawn(|| so_many(NEIGHBOUR))));
+                    });
                     Sample::new(1, start.elapsed())
                 })
             }),
@@ -2521,7 +2948,7 @@ fn is_control(cell: &Row) -> bool {
 /// What one iteration is.
 fn unit(kind: Kind) -> &'static str {
     match kind {
-        Kind::Published | Kind::All(_) => "job",
+        Kind::Published | Kind::All(_) | Kind::Tree(_) => "job",
         Kind::LastOfBurst(_) | Kind::WholeBurst(_) => "burst",
         Kind::Idle | Kind::Neighbour => "iteration",
     }
@@ -2546,15 +2973,26 @@ fn described(of: &str, kind: Kind) -> Option<&'static str> {
 // that differ in one thing.
 
 // %%
+/// Jobs that do nothing.
+const IDLE: Opaque = Opaque::halves(0);
+
 /// With what a pool is compared under its load.
 fn rivals(cell: &Row) -> Vec<&'static str> {
     let name = cell.variant.name;
-    let of_the_field = [RAYON, FUTURES, BLOCKING].iter().any(|variant| variant.name == name);
+    let pinned = name.strip_suffix(" (pinned)");
+    let step = step_before(name).map(|(before, _)| before).filter(|_| matches!(cell.kind, Kind::All(_)));
+    let in_between = step.is_some() && !name.starts_with("lean");
+    let of_the_field = [RAYON, RAYON_FIFO, FUTURES, BLOCKING].iter().any(|variant| variant.name == name);
     let (lean, nothing) = match cell.kind {
         Kind::Neighbour if name != NO_POOL.name => return vec![NO_POOL.name],
         Kind::Idle | Kind::Neighbour => return vec![],
+        Kind::Tree(_) if name == RAYON_JOIN.name => return vec![],
+        Kind::Tree(_) => {
+            return [described(name, cell.kind), Some(RAYON_JOIN.name)].into_iter().flatten().collect();
+        }
         Kind::Published => (false, false),
-        Kind::All(steps) => (steps == 0 || of_the_field, steps > 0),
+        _ if in_between || pinned.is_some() => (false, false),
+        Kind::All(work) => (work == IDLE || of_the_field, work != IDLE),
         Kind::WholeBurst(_) if cell.load.amplification == 1 => (true, false),
         Kind::LastOfBurst(_) | Kind::WholeBurst(_) => {
             ([LEAN_CBCP.name, LEAN_NEVER_PARK.name].contains(&name) || of_the_field, false)
@@ -2564,6 +3002,8 @@ fn rivals(cell: &Row) -> Vec<&'static str> {
     let rivals = [
         original(name),
         described(name, cell.kind),
+        step,
+        pinned.map(|name| if name == CBCP.name { CBCP.name } else { CBWP.name }),
         (burst && name == CBCP.name).then_some(TP.name),
         (cell.kind != Kind::Published && [CBCP.name, NEVER_PARK.name].contains(&name)).then_some(CBWP.name),
         lean.then_some(LEAN_CBWP.name),
@@ -2577,6 +3017,10 @@ fn rivals(cell: &Row) -> Vec<&'static str> {
 /// What changes from one pool to another.
 fn change(one: &str, other: &str) -> String {
     let told = match (one, other) {
+        _ if step_before(one).is_some_and(|(before, _)| before == other) => {
+            step_before(one).map_or("", |(_, told)| told)
+        }
+        _ if one.strip_suffix(" (pinned)") == Some(other) => "workers bound to processors",
         (_, "no pool") => "a pool instead of none",
         ("CBWP (ws-no-park)", "CBWP" | "CBWP (default-features)") => "workers that never park",
         ("CBWP (no ws-timed-fairness)", "CBWP (default-features)") => {
@@ -2674,11 +3118,14 @@ pub fn study_of(scale: Scale) -> Study {
     let mut proofs = std::collections::HashMap::new();
     for cell in cells {
         let (key, load) = (cell.key.clone(), cell.load);
-        let steps = if let Kind::All(steps) = cell.kind { Some(steps) } else { None };
+        let work = if let Kind::All(work) = cell.kind { Some(work) } else { None };
         // With the most workers; the same program with fewer is tested apart from this.
         let proof = if load.jobs() > 0 {
-            let program = (key.variant.clone(), load.jobs(), load.messages, steps);
-            let prove = || prove(&key, cell.variant.world, &load, steps, LIMIT).map(drop);
+            let program = (key.variant.clone(), load.jobs(), load.messages, work.map(|work| work.before));
+            let prove = || match cell.kind {
+                Kind::Tree(steps) => prove_tree(&key, cell.variant.grove, load.workers, steps).map(drop),
+                _ => prove(&key, cell.variant.world, &load, work, LIMIT).map(drop),
+            };
             proofs.entry(program).or_insert_with(prove).clone()
         } else {
             Ok(())
@@ -2699,7 +3146,7 @@ pub fn study_of(scale: Scale) -> Study {
             study = study.count(key.clone(), counter, value);
         }
         // From the corrected experiment on; elsewhere the process does more than what is timed.
-        if matches!(cell.kind, Kind::WholeBurst(_) | Kind::All(_) | Kind::Idle) {
+        if matches!(cell.kind, Kind::WholeBurst(_) | Kind::All(_) | Kind::Tree(_) | Kind::Idle) {
             study = study.resources();
         }
         study = study.proven(key.clone(), proof, move |bencher: &mut Bencher| cell.trial(scale, bencher));
@@ -2757,7 +3204,10 @@ mod tests {
         Load { workers, producers, messages, amplification }
     }
 
-    const ALL: [Variant; 17] = [
+    const ALL: [Variant; 20] = [
+        PINNED_CBCP,
+        PINNED_CBWP,
+        RAYON_FIFO,
         LEAN_CBCP,
         LEAN_CBWP,
         LEAN_NEVER_PARK,
@@ -2782,9 +3232,18 @@ mod tests {
         for variant in ALL {
             for load in [load(1, 1, 1, 0), load(1, 2, 100, 3), load(4, 3, 50, 1), load(9, 1, 7, 100)] {
                 let key = Key::new("test", variant.name, format!("{load:?}"));
-                for steps in [None, Some(0), Some(10)] {
-                    prove(&key, variant.world, &load, steps, LIMIT).unwrap();
+                for work in [None, Some(IDLE), Some(Opaque { before: 10, after: 3 })] {
+                    prove(&key, variant.world, &load, work, LIMIT).unwrap();
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn everyone_goes_through_all_nodes_of_a_tree_once() {
+        for variant in [CBCP, CBWP, LEAN_CBCP, LEAN_CBWP, RAYON, RAYON_JOIN, RAYON_SCOPE, CHILI] {
+            for workers in [1, 3] {
+                prove_tree(&Key::new("tree", variant.name, ""), variant.grove, workers, 10).unwrap();
             }
         }
     }
@@ -2824,8 +3283,8 @@ mod tests_of_the_program {
             start.elapsed()
         };
         // Ten thousand times as much of the one takes no longer; the other does.
-        let folded = time(&|| Folded(100_000_000).half());
-        let opaque = time(&|| Opaque(20_000).half());
+        let folded = time(&|| Folded(100_000_000).before());
+        let opaque = time(&|| so_many(10_000));
         assert!(cfg!(debug_assertions) || folded < opaque, "{folded:?} for a sum, {opaque:?} for steps");
     }
 
@@ -2856,11 +3315,12 @@ mod tests_of_the_program {
 // %% [markdown]
 // # A glance
 //
-// All jobs are awaited (`Kind::All`), each does nothing (0 steps). Other kinds: `Kind::Published`, which awaits the last chains only, and `Kind::LastOfBurst` and `Kind::WholeBurst` with
+// All jobs are awaited (`Kind::All`), each does nothing. With work, for example 500 steps before it submits the next job and 100 after, write
+// `Kind::All(Opaque { before: 500, after: 100 })`. Other kinds: `Kind::Published`, which awaits the last chains only, and `Kind::LastOfBurst` and `Kind::WholeBurst` with
 // their pause. Change the load and run the cell again.
 
 // %% tags=["active-ipynb"]
-// glance(&[TP, CBCP, CBWP, LEAN_CBWP, RAYON], Load { workers: 2, producers: 2, messages: 2_000, amplification: 1 }, Kind::All(0))
+// glance(&[TP, CBCP, CBWP, LEAN_CBWP, RAYON], Load { workers: 2, producers: 2, messages: 2_000, amplification: 1 }, Kind::All(IDLE))
 
 // %% [markdown]
 // # Measurement

@@ -10,7 +10,7 @@ use std::time::Duration;
 use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
-use thread_pools::{Idle, Job, Parked, Parker, Pool, Queue, Settings, Sleep, Tell};
+use thread_pools::{Idle, Job, Parked, Parker, Pool, Queue, Settings, Sleep, Tell, Wakes};
 
 /// Jobs in one list behind a mutex. Whether it is empty is seen without that, and perhaps late: the mutex would order what is left to the pools' fences.
 struct Plain {
@@ -33,7 +33,7 @@ impl Queue for Plain {
 
     fn push_local(&self, (): &(), job: Job) -> Tell {
         self.push(job);
-        Tell::All
+        Tell::Sleepers
     }
 
     fn next(&self, (): &()) -> Option<Job> {
@@ -180,7 +180,7 @@ fn nobody_sleeps_beside_a_job() {
                 loop {
                     if take().is_ok() {
                         if sleep.found() && jobs.load(Ordering::Acquire) > 0 {
-                            sleep.offer();
+                            sleep.offer(Wakes::OneAtATime);
                         }
                         return;
                     }
@@ -192,7 +192,7 @@ fn nobody_sleeps_beside_a_job() {
         let workers = [0, 1].map(|number| thread::spawn(worker(number)));
         for _ in 0..2 {
             shared.1.fetch_add(1, Ordering::AcqRel);
-            shared.0.offer();
+            shared.0.offer(Wakes::OneAtATime);
         }
         for worker in workers {
             worker.join().unwrap();

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use thread_pools::{
     Busy, Closed, DescribedCbcp, DescribedCbwp, Fairness, Idle, Pool, Queue, Settings, SharedChannel,
-    Stealing, Subject, distribution,
+    Stealing, Subject, Wakes, distribution,
 };
 
 /// Far longer than anything here takes, but for what is lost.
@@ -17,7 +17,12 @@ const WATCHDOG: Duration = Duration::from_secs(60);
 fn all_settings(workers: usize) -> Vec<Settings> {
     let usual = Settings::new(workers);
     let counted = Settings { fairness: Fairness::Counted(100), ..usual };
-    [usual, counted].into_iter().flat_map(|one| [one, Settings { idle: Idle::NeverPark, ..one }]).collect()
+    let clocked = Fairness::Clocked(Duration::from_millis(1));
+    let as_described = Settings { wakes: Wakes::EveryJob, fairness: clocked, shuffled: true, ..usual };
+    [usual, counted, as_described]
+        .into_iter()
+        .flat_map(|one| [one, Settings { idle: Idle::NeverPark, ..one }])
+        .collect()
 }
 
 /// Calls a generic test with both queues under all settings.
@@ -348,7 +353,7 @@ fn feed<Q: Queue>(pool: Pool<Q>, turns: Arc<AtomicUsize>, end: Arc<AtomicBool>, 
 
 fn fairness<Q: Queue>(settings: Settings) {
     let pause = match settings.fairness {
-        Fairness::Timed(_) => Duration::from_micros(200),
+        Fairness::Timed(_) | Fairness::Clocked(_) => Duration::from_micros(200),
         Fairness::Counted(_) => Duration::ZERO,
     };
     let (pool, end) = (Pool::<Q>::start(settings), Arc::new(AtomicBool::new(false)));
@@ -425,4 +430,18 @@ fn pools_as_described_replace_workers_whose_job_panics() {
         assert_eq!(ran.recv_timeout(WATCHDOG), Ok(job));
     }
     pool.end();
+}
+
+#[test]
+fn pinned_workers_may_run_on_one_processor_only() {
+    fn allowed<P: Subject>() -> usize {
+        let (pool, (tell, told)) = (P::make(3), channel());
+        pool.execute(move || tell.send(core_affinity::get_core_ids().unwrap().len()).unwrap());
+        let allowed = told.recv_timeout(WATCHDOG).unwrap();
+        pool.end();
+        allowed
+    }
+    let all = core_affinity::get_core_ids().unwrap().len();
+    assert_eq!([allowed::<DescribedCbcp<true>>(), allowed::<DescribedCbwp<true, true, true>>()], [1, 1]);
+    assert_eq!([allowed::<DescribedCbcp>(), allowed::<DescribedCbwp>()], [all, all]);
 }
