@@ -53,7 +53,10 @@ def rows(turn: float, twins: dict[str, float] | None = None, **options) -> Study
         "times": times,
         "comparisons": comparisons,
         "groups": dict.fromkeys(first, LIMIT),
-        "metrics": {key: {"cpu_ns": 2 * ns, "voluntary_switches": 3} for key, ns in times.items()},
+        "metrics": {
+            key: {"cpu_ns": 2 * ns, "voluntary_switches": 3, "busy_threads": 2 if key[1] == OURS else 4}
+            for key, ns in times.items()
+        },
         "counts": {key: {"workers": 64 if "sync_notify" in key[0] else 1} for key in times},
         "controls": [f"{TOKIO} (A/A)"],
     }
@@ -145,6 +148,12 @@ def test_gaps_that_go_with_the_driver_are_told_from_those_that_stay(effect_run):
 def test_rows_with_too_many_workers_are_known(effect_run):
     found = runtimes.oversubscribed(load_run(effect_run))
     assert found.height == 20 and set(found["parameter"]) == set(TABLES)
+
+
+def test_they_say_how_many_threads_ran(effect_run):
+    found = runtimes.busy(load_run(effect_run))
+    assert found.height == 20 and set(found["workers"]) == {64}
+    assert set(found[TOKIO]) == {4.0} and set(found[OURS]) == {2.0}
 
 
 def test_what_is_used_is_told_by_suite(effect_run):

@@ -159,6 +159,22 @@ def oversubscribed(run: Run) -> pl.DataFrame:
     return more.select("bench", "parameter", workers="value").sort("bench", "parameter")
 
 
+def busy(run: Run) -> pl.DataFrame:
+    """How many threads of each runtime ran in the rows of `oversubscribed`, the caller's among them: bench, parameter, workers, and a column for each
+    runtime, the median over trials; empty in runs that did not note it."""
+    rows = oversubscribed(run)
+    if rows.is_empty():
+        return rows
+    noted = trial_values(run, STUDY, "busy_threads").join(rows, on=["bench", "parameter"])
+    medians = noted.group_by("bench", "parameter", "workers", "variant").agg(pl.col("value").median())
+    runtimes = [name for name in (TOKIO, NIO, OURS) if name in set(medians["variant"])]
+    return (
+        medians.pivot("variant", index=["bench", "parameter", "workers"], values="value")
+        .select("bench", "parameter", "workers", *runtimes)
+        .sort("bench", "parameter")
+    )
+
+
 def decisions(run: Run) -> tuple[Measured, pl.DataFrame]:
     """What our executor is without one of its decisions, beside itself: the table of comparisons, label."""
     measured = Measured.of(run, EXECUTOR)

@@ -421,7 +421,7 @@ impl Pool {
     /// Has a seat's own thread come, if `idle` has named it.
     fn call(&self, named: Option<usize>) {
         let Some(seat) = named.map(|seat| &self.seats[seat]) else { return };
-        seat.called.swap(true, Ordering::AcqRel);
+        seat.called.swap(true, Ordering::Relaxed);
         seat.thread.get().expect("all threads are known before the first call").unpark();
     }
 
@@ -1036,10 +1036,10 @@ impl Pool {
         let seat = &self.seats[number];
         loop {
             // First, since tasks that are left at the end are no reason to come.
-            if self.closed.load(Ordering::Acquire) {
+            if self.closed.load(Ordering::Relaxed) {
                 return None;
             }
-            if seat.called.swap(false, Ordering::Acquire) {
+            if seat.called.swap(false, Ordering::Relaxed) {
                 return Some(true);
             }
             match seat.timers.first().map(|first| first.saturating_duration_since(Instant::now())) {
@@ -1372,7 +1372,7 @@ impl Wake for Root {
     }
 
     fn wake_by_ref(self: &std::sync::Arc<Self>) {
-        if !self.woken.swap(true, Ordering::AcqRel) {
+        if !self.woken.swap(true, Ordering::Release) {
             self.thread.unpark();
         }
     }
@@ -1428,7 +1428,7 @@ impl Drop for Loan<'_> {
 impl Root {
     /// Waits until the future is woken or the root was given a seat.
     fn wait(&self) {
-        while !self.woken.load(Ordering::Acquire) && self.given.lock().unwrap().is_none() {
+        while !self.woken.load(Ordering::Relaxed) && self.given.lock().unwrap().is_none() {
             park();
         }
     }
@@ -1440,10 +1440,10 @@ impl Root {
         waker: &Waker,
         core: Option<&Core>,
     ) -> Option<F::Output> {
-        let woken = || self.woken.load(Ordering::Acquire);
+        let woken = || self.woken.load(Ordering::Relaxed);
         loop {
             if woken() {
-                self.woken.swap(false, Ordering::AcqRel);
+                self.woken.swap(false, Ordering::Acquire);
                 if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(waker)) {
                     return Some(output);
                 }
@@ -1514,7 +1514,7 @@ impl Runtime {
 impl Drop for Runtime {
     fn drop(&mut self) {
         let pool = Arc::clone(&self.outside().pool);
-        pool.closed.store(true, Ordering::SeqCst);
+        pool.closed.store(true, Ordering::Relaxed);
         pool.seats.iter().for_each(|seat| seat.thread.get().expect("all threads are known").unpark());
         for thread in self.threads.drain(..) {
             thread.join().expect("workers catch the panics of their tasks");

@@ -8,7 +8,7 @@ mod weakened;
 
 use std::collections::VecDeque;
 
-pub use loom::cell::UnsafeCell as Shared;
+use loom::cell::UnsafeCell;
 pub use loom::sync::{Arc, Mutex};
 pub use loom::thread::{JoinHandle, yield_now};
 
@@ -18,6 +18,29 @@ pub use self::weakened::{AtomicBool, AtomicUsize, Ordering};
 /// Time stands still: a test in every order has no timers.
 pub fn park_timeout(_: std::time::Duration) {
     park();
+}
+
+/// loom's cell, whose end counts as an access.
+pub struct Shared<T>(UnsafeCell<T>);
+
+impl<T> Shared<T> {
+    pub fn new(value: T) -> Self {
+        Self(UnsafeCell::new(value))
+    }
+
+    pub fn with<R>(&self, read: impl FnOnce(*const T) -> R) -> R {
+        self.0.with(read)
+    }
+
+    pub fn with_mut<R>(&self, write: impl FnOnce(*mut T) -> R) -> R {
+        self.0.with_mut(write)
+    }
+}
+
+impl<T> Drop for Shared<T> {
+    fn drop(&mut self) {
+        self.0.with_mut(|_| ());
+    }
 }
 
 #[allow(dead_code, reason = "queues under a lock never ask to try again")]

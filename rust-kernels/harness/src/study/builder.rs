@@ -227,8 +227,8 @@ impl Study {
     }
 
     /// Adds to each sample of the variants that are added from here on what the process used while it was taken: `cpu_ns`
-    /// (user and system time of all threads), `voluntary_switches` and `involuntary_switches`. They go to
-    /// `<study>.metrics.csv`. Best with [`isolated`](Self::isolated), so that nothing else runs in the process.
+    /// (user and system time of all threads), `voluntary_switches`, `involuntary_switches` and, on Linux, `busy_threads` (those with a hundredth
+    /// of that time or more). They go to `<study>.metrics.csv`. Best with [`isolated`](Self::isolated), so that nothing else runs in the process.
     pub fn resources(mut self) -> Self {
         self.resources = true;
         self

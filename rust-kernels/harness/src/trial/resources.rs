@@ -1,5 +1,8 @@
 //! What the process used while a sample was taken, as the operating system counts it.
 
+use std::collections::HashMap;
+use std::fs;
+
 use crate::base::sample::Sample;
 
 /// What the operating system has counted for this process so far.
@@ -15,14 +18,40 @@ struct Usage {
 /// Takes a sample and adds what this process used meanwhile: all its threads, also those that the variant did not
 /// start, and everything that the call does outside of its timed region.
 pub(crate) fn around(run: &mut dyn FnMut() -> Sample) -> Sample {
+    let threads_before = thread_times();
     let before = Usage::now();
     let sample = run();
     let after = Usage::now();
+    let busy = threads_before.zip(thread_times()).map(|(before, after)| busy_threads(&before, &after));
     // The system's counts never fall, but Linux may correct the two parts of the time against each other.
-    sample
+    let sample = sample
         .with("cpu_ns", after.cpu_ns.saturating_sub(before.cpu_ns))
         .with("voluntary_switches", after.voluntary_switches.saturating_sub(before.voluntary_switches))
-        .with("involuntary_switches", after.involuntary_switches.saturating_sub(before.involuntary_switches))
+        .with("involuntary_switches", after.involuntary_switches.saturating_sub(before.involuntary_switches));
+    match busy {
+        Some(busy) => sample.with("busy_threads", busy),
+        None => sample,
+    }
+}
+
+/// Nanoseconds that each thread of this process has run so far, by its number; `None` where the system does not say.
+fn thread_times() -> Option<HashMap<u64, u64>> {
+    let mut times = HashMap::new();
+    for thread in fs::read_dir("/proc/self/task").ok()? {
+        let path = thread.ok()?.path();
+        // A thread may end while this looks at it.
+        let Ok(text) = fs::read_to_string(path.join("schedstat")) else { continue };
+        let number = path.file_name()?.to_str()?.parse().ok()?;
+        times.insert(number, text.split(' ').next()?.parse().ok()?);
+    }
+    (!times.is_empty()).then_some(times)
+}
+
+/// Threads that had at least a hundredth of what all of them ran meanwhile; those that have ended are not known.
+fn busy_threads(before: &HashMap<u64, u64>, after: &HashMap<u64, u64>) -> u64 {
+    let ran = |(number, time): (&u64, &u64)| time.saturating_sub(*before.get(number).unwrap_or(&0));
+    let all: u64 = after.iter().map(ran).sum();
+    after.iter().map(ran).filter(|time| *time > 0 && *time >= all / 100).count() as u64
 }
 
 impl Usage {
@@ -46,13 +75,21 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn a_sleep_is_a_voluntary_switch_and_all_three_are_there() {
+    fn who_ran_a_hundredth_was_busy() {
+        let before = HashMap::from([(1, 500), (2, 10), (3, 7)]);
+        let after = HashMap::from([(1, 1_490), (2, 20), (3, 7), (4, 9)]);
+        assert_eq!(busy_threads(&before, &after), 2, "990, 10, 0 and 9 of 1009 nanoseconds");
+        assert_eq!(busy_threads(&after, &after), 0);
+    }
+
+    #[test]
+    fn a_sleep_is_a_voluntary_switch_and_all_are_there() {
         let sample = around(&mut || {
             std::thread::sleep(Duration::from_millis(1));
             Sample::new(1, Duration::from_millis(1)).with("p99_ns", 4)
         });
         let names: Vec<_> = sample.names().collect();
-        assert_eq!(names, ["p99_ns", "cpu_ns", "voluntary_switches", "involuntary_switches"]);
+        assert_eq!(names[..4], ["p99_ns", "cpu_ns", "voluntary_switches", "involuntary_switches"]);
         assert!(sample.metrics[2].1 >= 1, "{sample:?}");
     }
 }

@@ -9,6 +9,7 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
+use loom::cell::UnsafeCell;
 use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
@@ -51,6 +52,47 @@ impl Bell {
             Poll::Pending
         })
         .await;
+    }
+}
+
+/// A number that is left before a wake, and nothing but the wake orders it with the poll that reads it.
+#[derive(Default)]
+struct Letter {
+    waker: Mutex<Option<Waker>>,
+    asked: Condvar,
+    number: UnsafeCell<u32>,
+}
+
+// SAFETY: loom sees it if two threads use the number at once; that is the test.
+unsafe impl Sync for Letter {}
+
+impl Letter {
+    /// Writes the number as soon as somebody waits for it.
+    fn write(&self) {
+        let mut waker = self.waker.lock().unwrap();
+        let waker = loop {
+            match waker.take() {
+                Some(asking) => break asking,
+                None => waker = self.asked.wait(waker).unwrap(),
+            }
+        };
+        // SAFETY: who has asked reads only when it is woken.
+        self.number.with_mut(|number| unsafe { *number = 7 });
+        waker.wake();
+    }
+
+    async fn read(&self) -> u32 {
+        let mut asked = false;
+        poll_fn(|context| {
+            if std::mem::replace(&mut asked, true) {
+                // SAFETY: this is the second poll, so it was woken.
+                return Poll::Ready(self.number.with(|number| unsafe { *number }));
+            }
+            *self.waker.lock().unwrap() = Some(context.waker().clone());
+            self.asked.notify_one();
+            Poll::Pending
+        })
+        .await
     }
 }
 
@@ -158,6 +200,30 @@ fn a_wake_while_the_task_goes_to_sleep_is_not_lost() {
         let task = runtime.spawn(async move { hearing.heard().await });
         bell.ring();
         runtime.block_on(task).unwrap();
+    });
+}
+
+#[test]
+fn the_root_sees_what_was_written_before_its_wake() {
+    in_every_order(2, || {
+        let runtime = Runtime::new(settings(1));
+        let letter = Arc::new(Letter::default());
+        let writing = Arc::clone(&letter);
+        let thread = thread::spawn(move || writing.write());
+        assert_eq!(runtime.block_on(async { letter.read().await }), 7);
+        thread.join().unwrap();
+    });
+}
+
+#[test]
+fn a_task_sees_what_was_written_before_its_wake() {
+    in_every_order(2, || {
+        let runtime = Runtime::new(settings(1));
+        let letter = Arc::new(Letter::default());
+        let reading = Arc::clone(&letter);
+        let task = runtime.spawn(async move { reading.read().await });
+        letter.write();
+        assert_eq!(runtime.block_on(task).unwrap(), 7);
     });
 }
 
