@@ -312,7 +312,7 @@ def test_a_load_whose_control_fails_is_doubted_alone(runs):
     told = tell(ROOM, made(runs / "half", pools(twins={f"{LOW}, threads=9": 1.5})))
     assert (
         told.trusted
-        and f"**Nothing is concluded** from 1 of 40 groups of comparisons, `{LOW}, threads=9`, because" in told.trust
+        and f"**Nothing is concluded** from 1 of 41 groups of comparisons, `{LOW}, threads=9`, because" in told.trust
     )
     assert "4 without evidence" in told.answer
 

@@ -180,7 +180,7 @@ def make_run(
     controls = {OFF: 1.0, ON: 1.0} if controls is None else controls
     studies: dict[str, Study] = {}
     if truth is not None:
-        levels = [(OFF, steps) for steps in WORK_STEPS] + [(ON, WORK_STEPS[-1])]
+        levels = [(OFF, steps) for steps in WORK_STEPS] + [(ON, 5000)]
         theirs = {load: ratio for load, ratio in controls.items() if load in (OFF, ON)}
         times = _true_times(truth, theirs, levels if work else [], "nonbox")
         studies["zero-cost"] = _zero_cost("zero-cost", times, BASELINE, failed)

@@ -228,6 +228,15 @@ impl Drop for Job {
 // what follows adds the threads, and the end.
 
 // %%
+/// Who is woken for a job from outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wakes {
+    /// A sleeper, unless somebody is searching.
+    OneAtATime,
+    /// A sleeper for every job.
+    EveryJob,
+}
+
 /// Who searches and who sleeps, and the threads that are to be woken.
 pub struct Sleep {
     idle: idle::Idle,
@@ -361,15 +370,6 @@ pub enum Idle {
     Park,
     /// Search for ever, giving way to other threads. Submitting is cheaper, and a processor is never idle.
     NeverPark,
-}
-
-/// Who is woken for a job from outside.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wakes {
-    /// A sleeper, unless somebody is searching.
-    OneAtATime,
-    /// A sleeper for every job.
-    EveryJob,
 }
 
 /// How long jobs from outside may wait for those that workers submit to themselves.
@@ -852,10 +852,8 @@ impl<Q: Queue> Core<Q> {
         if self.sleep.closed() {
             return Err(Closed);
         }
-        match self.queue.push_local(local, job) {
-            _ if !self.parks => {}
-            Tell::Nobody => {}
-            Tell::Sleepers => self.sleep.hint(),
+        if self.queue.push_local(local, job) == Tell::Sleepers && self.parks {
+            self.sleep.hint();
         }
         Ok(())
     }
@@ -1245,17 +1243,16 @@ impl Subject for Tp {
 //
 // ## CBCP as described
 //
-// One channel carries jobs and requests to stop. A worker whose job panics is replaced. If the user wants it, workers are bound to processors, which the crate
-// calls pinning: the operating system may not move them then, and nothing else keeps them from waiting for each other.
+// One channel carries jobs and requests to stop. A worker whose job panics is replaced. If the user wants it, as many workers as there are processors are
+// bound to one each, which the crate calls pinning. The operating system may then not move such a worker to an idle processor, even if its own is busy.
 
 // %%
-/// Binds the calling worker to a processor; workers go round them.
+/// Binds the calling worker to a processor, if there is one left for it; other workers may run anywhere.
 fn pin(worker: usize) {
     let processors = core_affinity::get_core_ids().expect("the system says on which processors this may run");
-    assert!(
-        core_affinity::set_for_current(processors[worker % processors.len()]),
-        "worker {worker} cannot be bound"
-    );
+    if let Some(&processor) = processors.get(worker) {
+        assert!(core_affinity::set_for_current(processor), "worker {worker} cannot be bound");
+    }
 }
 
 /// A closure in a box.
@@ -1667,7 +1664,8 @@ impl<const PARKS: bool, const TIMED: bool, const PINS: bool> Subject for Describ
 // ## From the described pools to the lean ones
 //
 // How much is each of our ideas worth? That can be asked one at a time, from the one pool to the other. Two of them can be taken
-// back around a lean pool: its closures can be put in boxes, and its handles can be counted in one place.
+// back around a lean pool: its closures can be put in boxes, and its handles can be counted in one place. The others are settings of our pool: `wakes`,
+// `fairness` and `shuffled`.
 
 // %%
 /// A pool that is given boxes.
@@ -1783,6 +1781,14 @@ pub use self::originals::{OriginalCbcp, OriginalCbwp, OriginalCounting, Original
 // `spawn_blocking` is made for closures that block; it has a queue of its own, with a mutex.
 
 // %%
+/// Keeps a thing for ever, where those who look for leaks find it.
+fn kept<T: Send + Sync>(thing: T) -> &'static T {
+    static KEPT: std::sync::Mutex<Vec<usize>> = std::sync::Mutex::new(vec![]);
+    let kept = Box::leak(Box::new(thing));
+    KEPT.lock().expect("it only grows").push(std::ptr::from_ref(kept).addr());
+    kept
+}
+
 /// rayon's `spawn`.
 #[derive(Clone, Copy)]
 pub struct Rayon(&'static rayon::ThreadPool);
@@ -1799,6 +1805,7 @@ impl Subject for Rayon {
     }
 }
 
+// %%
 /// The same with `spawn_fifo`: jobs of a worker run in the order in which it submits them.
 #[derive(Clone, Copy)]
 pub struct RayonFifo(Rayon);
@@ -1847,14 +1854,6 @@ impl Subject for Blocking {
     }
 }
 
-/// Keeps a thing for ever, where those who look for leaks find it.
-fn kept<T: Send + Sync>(thing: T) -> &'static T {
-    static KEPT: std::sync::Mutex<Vec<usize>> = std::sync::Mutex::new(vec![]);
-    let kept = Box::leak(Box::new(thing));
-    KEPT.lock().expect("it only grows").push(std::ptr::from_ref(kept).addr());
-    kept
-}
-
 // %% [markdown]
 // # The program
 //
@@ -1901,22 +1900,23 @@ fn sum_below(end: u64) -> u64 {
     sum
 }
 
-/// Steps of which each needs the one before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Steps of which each needs the one before. (Small numbers, so that a job still has room without a box.)
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Opaque {
     /// Before the next job is submitted.
-    pub before: u32,
+    pub before: u16,
     /// After it.
-    pub after: u32,
+    pub after: u16,
 }
 
 impl Opaque {
     /// So many, half of them before and half after.
-    pub const fn halves(steps: u32) -> Self {
+    pub const fn halves(steps: u16) -> Self {
         Self { before: steps / 2, after: steps / 2 }
     }
 }
 
+// %%
 #[inline]
 fn so_many(steps: u32) {
     let mut state = 1_u64;
@@ -1928,12 +1928,12 @@ fn so_many(steps: u32) {
 impl Work for Opaque {
     #[inline]
     fn before(self) {
-        so_many(self.before);
+        so_many(self.before.into());
     }
 
     #[inline]
     fn after(self) {
-        so_many(self.after);
+        so_many(self.after.into());
     }
 }
 
@@ -2265,36 +2265,27 @@ pub fn prove(
 //
 // Another load is what rayon was made for: a call that splits its work into halves and waits for both, down to leaves. With a `join`, that
 // takes no allocation, and a half that nobody steals is an ordinary call. Our pools have no `join`. There, one half is submitted, the other is run
-// at once, and the leaves are awaited by a latch. Beside rayon stands `chili`, which offers a half to others only now and then.
+// at once, and a latch waits for the leaves. It costs each leaf an atomic operation, and queues that are first in, first out hold whole levels of the tree.
+// Beside rayon stands `chili`, which offers a half to others only now and then.
 
 // %%
 /// What can go through a tree.
-pub trait Forest: Sized {
+pub trait ForkJoin: Sized {
     /// With so many threads, among them the caller's, if that takes part.
     fn make(workers: usize) -> Self;
-    /// Goes through a tree of so many levels below its root. `course` hears of every node, and of every leaf as an end.
-    fn go_through<C: Course>(&self, levels: u32, course: C);
+    /// Goes through a tree of so many levels below its root, with so many steps of work in each leaf. `course` hears of every node, and of every
+    /// leaf as an end.
+    fn go_through<C: Course>(&self, levels: u32, steps: u32, course: C);
     /// Whether `go_through` returns before the last leaf.
     const RETURNS_EARLY: bool = false;
     /// Ends its threads as soon as possible.
     fn end(self) {}
 }
 
-/// A leaf, after so many steps of work.
-#[derive(Clone, Copy)]
-struct Leaf<C>(u32, C);
-
-impl<C: Course> Course for Leaf<C> {
-    #[inline]
-    fn begin(self, left: u32) {
-        self.1.begin(left);
-    }
-
-    #[inline]
-    fn end(self) {
-        so_many(self.0);
-        self.1.end();
-    }
+#[inline]
+fn leaf<C: Course>(steps: u32, course: C) {
+    so_many(steps);
+    course.end();
 }
 
 // %%
@@ -2302,27 +2293,27 @@ impl<C: Course> Course for Leaf<C> {
 pub struct Submitting<P>(P);
 
 impl<P: Subject> Submitting<P> {
-    fn node<C: Course>(pool: P, left: u32, course: C) {
+    fn node<C: Course>(pool: P, left: u32, steps: u32, course: C) {
         course.begin(left);
         if left == 0 {
-            return course.end();
+            return leaf(steps, course);
         }
         let other = pool.clone();
-        pool.execute(move || Self::node(other, left - 1, course));
-        Self::node(pool, left - 1, course);
+        pool.execute(move || Self::node(other, left - 1, steps, course));
+        Self::node(pool, left - 1, steps, course);
     }
 }
 
-impl<P: Subject> Forest for Submitting<P> {
+impl<P: Subject> ForkJoin for Submitting<P> {
     const RETURNS_EARLY: bool = true;
 
     fn make(workers: usize) -> Self {
         Self(P::make(workers))
     }
 
-    fn go_through<C: Course>(&self, levels: u32, course: C) {
+    fn go_through<C: Course>(&self, levels: u32, steps: u32, course: C) {
         let pool = self.0.clone();
-        self.0.execute(move || Self::node(pool, levels, course));
+        self.0.execute(move || Self::node(pool, levels, steps, course));
     }
 
     fn end(self) {
@@ -2334,60 +2325,63 @@ impl<P: Subject> Forest for Submitting<P> {
 /// rayon's `join`.
 pub struct RayonJoin(Rayon);
 
-impl Forest for RayonJoin {
+impl ForkJoin for RayonJoin {
     fn make(workers: usize) -> Self {
         Self(Rayon::make(workers))
     }
 
-    fn go_through<C: Course>(&self, levels: u32, course: C) {
-        fn node<C: Course>(left: u32, course: C) {
+    fn go_through<C: Course>(&self, levels: u32, steps: u32, course: C) {
+        fn node<C: Course>(left: u32, steps: u32, course: C) {
             course.begin(left);
             match left {
-                0 => course.end(),
-                _ => drop(rayon::join(|| node(left - 1, course), || node(left - 1, course))),
+                0 => leaf(steps, course),
+                _ => drop(rayon::join(|| node(left - 1, steps, course), || node(left - 1, steps, course))),
             }
         }
-        self.0.0.install(|| node(levels, course));
+        self.0.0.install(|| node(levels, steps, course));
     }
 }
 
 /// rayon's `scope`, in which one half is spawned.
 pub struct RayonScope(Rayon);
 
-impl Forest for RayonScope {
+impl ForkJoin for RayonScope {
     fn make(workers: usize) -> Self {
         Self(Rayon::make(workers))
     }
 
-    fn go_through<C: Course>(&self, levels: u32, course: C) {
-        fn node<'scope, C: Course>(scope: &rayon::Scope<'scope>, left: u32, course: C) {
+    fn go_through<C: Course>(&self, levels: u32, steps: u32, course: C) {
+        fn node<'scope, C: Course>(scope: &rayon::Scope<'scope>, left: u32, steps: u32, course: C) {
             course.begin(left);
             if left == 0 {
-                return course.end();
+                return leaf(steps, course);
             }
-            scope.spawn(move |scope| node(scope, left - 1, course));
-            node(scope, left - 1, course);
+            scope.spawn(move |scope| node(scope, left - 1, steps, course));
+            node(scope, left - 1, steps, course);
         }
-        self.0.0.scope(|scope| node(scope, levels, course));
+        self.0.0.scope(|scope| node(scope, levels, steps, course));
     }
 }
 
 // %%
-impl Forest for chili::ThreadPool {
+impl ForkJoin for chili::ThreadPool {
     fn make(workers: usize) -> Self {
         let thread_count = std::num::NonZero::new(workers);
         Self::with_config(chili::Config { thread_count, ..Default::default() })
     }
 
-    fn go_through<C: Course>(&self, levels: u32, course: C) {
-        fn node<C: Course>(scope: &mut chili::Scope<'_>, left: u32, course: C) {
+    fn go_through<C: Course>(&self, levels: u32, steps: u32, course: C) {
+        fn node<C: Course>(scope: &mut chili::Scope<'_>, left: u32, steps: u32, course: C) {
             course.begin(left);
             match left {
-                0 => course.end(),
-                _ => drop(scope.join(|s| node(s, left - 1, course), |s| node(s, left - 1, course))),
+                0 => leaf(steps, course),
+                _ => drop(scope.join(
+                    |one| node(one, left - 1, steps, course),
+                    |two| node(two, left - 1, steps, course),
+                )),
             }
         }
-        node(&mut self.scope(), levels, course);
+        node(&mut self.scope(), levels, steps, course);
     }
 }
 
@@ -2399,53 +2393,64 @@ impl Forest for chili::ThreadPool {
 pub trait Trees {
     /// So many steps in each leaf; the time until all leaves have ended.
     fn time(&self, levels: u32, steps: u32) -> Duration;
-    /// A tree that is witnessed.
-    fn witness(&self, levels: u32, steps: u32) -> Seen;
+    /// A tree that is witnessed, until what is timed would have ended.
+    fn witness(&self, levels: u32, steps: u32) -> &'static Ledger;
 }
 
-impl<F: Forest> Trees for F {
+impl<F: ForkJoin> Trees for F {
     fn time(&self, levels: u32, steps: u32) -> Duration {
         let latch = F::RETURNS_EARLY.then(|| Latch::of(1 << levels));
         let start = Instant::now();
-        self.go_through(levels, Leaf(steps, latch));
+        self.go_through(levels, steps, latch);
         latch.into_iter().for_each(Latch::wait);
         start.elapsed()
     }
 
-    fn witness(&self, levels: u32, steps: u32) -> Seen {
+    fn witness(&self, levels: u32, steps: u32) -> &'static Ledger {
         let ledger =
             Ledger::of(&Load { workers: 0, producers: 1, messages: 1 << levels, amplification: levels });
-        self.go_through(levels, Leaf(steps, ledger));
-        ledger.latch.wait();
-        ledger.seen(|left| 1 << (levels - left))
+        self.go_through(levels, steps, ledger);
+        if F::RETURNS_EARLY {
+            ledger.latch.wait();
+        }
+        ledger
     }
 }
 
 /// Makes it with so many threads, hands it over, and ends it.
-pub type Grove = fn(usize, &mut dyn FnMut(&dyn Trees));
+pub type TreeWorld = fn(usize, &mut dyn FnMut(&dyn Trees));
 
-fn grove<F: Forest>(workers: usize, work: &mut dyn FnMut(&dyn Trees)) {
-    let forest = F::make(workers);
-    work(&forest);
-    forest.end();
+fn tree_world<F: ForkJoin>(workers: usize, work: &mut dyn FnMut(&dyn Trees)) {
+    let made = F::make(workers);
+    work(&made);
+    made.end();
 }
 
-/// Levels of the trees below their root.
+// %%
+/// Levels of the trees below their root, and nodes of all of them.
 const LEVELS: u32 = 14;
+const NODES: u64 = (2 << LEVELS) - 1;
 
 /// Proves, in a process of its own, that every node of a tree is seen once.
 ///
 /// # Errors
 /// If it is not: says in whose tree, and what is wrong.
-pub fn prove_tree(key: &Key, grove: Grove, workers: usize, steps: u32) -> Result<Counts, UnequalWork> {
+pub fn prove_tree(key: &Key, world: TreeWorld, workers: usize, steps: u32) -> Result<Counts, UnequalWork> {
+    let of_place = |left| 1_u64 << (LEVELS - left);
     let witnessed = harness::isolated(LIMIT, || {
-        let mut seen = None;
-        grove(workers, &mut |forest| seen = Some(forest.witness(LEVELS, steps)));
-        seen.expect("the grove hands its forest over")
+        let (mut ledger, mut seen) = (None, vec![]);
+        world(workers, &mut |trees| {
+            let witness = ledger.insert(trees.witness(LEVELS, steps));
+            seen.push(witness.seen(of_place));
+        });
+        seen.extend(ledger.map(|ledger| ledger.seen(of_place)));
+        seen
     });
-    let (nodes, leaves) = (2 << LEVELS, 1 << LEVELS);
-    let counts = Counts::from([("jobs", nodes - 1), ("places", u64::from(LEVELS) + 1), ("messages", leaves)]);
-    harness::prove(key, &counts, &witnessed.map_err(|reason| format!("{key}: {reason}"))?)?;
+    let places = u64::from(LEVELS) + 1;
+    let counts = Counts::from([("jobs", NODES), ("places", places), ("messages", of_place(0))]);
+    for seen in witnessed.map_err(|reason| format!("{key}: {reason}"))? {
+        harness::prove(key, &counts, &seen)?;
+    }
     Ok(counts)
 }
 
@@ -2456,6 +2461,21 @@ pub fn prove_tree(key: &Key, grove: Grove, workers: usize, steps: u32) -> Result
 // compared with; with the word `lean`, what we made of it.
 
 // %%
+/// Runs a job where it is submitted: what the work itself takes.
+#[derive(Clone, Copy)]
+pub struct NoPool;
+
+impl Subject for NoPool {
+    fn make(_workers: usize) -> Self {
+        Self
+    }
+
+    #[inline]
+    fn execute(&self, job: impl FnOnce() + Send + 'static) {
+        job();
+    }
+}
+
 /// A pool under a name.
 #[derive(Clone, Copy)]
 pub struct Variant {
@@ -2464,16 +2484,16 @@ pub struct Variant {
     /// Makes it.
     pub world: World,
     /// Makes what goes through trees.
-    pub grove: Grove,
+    pub tree_world: TreeWorld,
 }
 
 const fn variant<P: Subject>(name: &'static str) -> Variant {
-    Variant { name, world: world::<P>, grove: grove::<Submitting<P>> }
+    Variant { name, world: world::<P>, tree_world: tree_world::<Submitting<P>> }
 }
 
 /// What knows no other jobs than halves.
-const fn forks<F: Forest>(name: &'static str) -> Variant {
-    Variant { name, world: world::<NoPool>, grove: grove::<F> }
+const fn forks<F: ForkJoin>(name: &'static str) -> Variant {
+    Variant { name, world: |_, _| panic!("this one knows only `Kind::Tree`"), tree_world: tree_world::<F> }
 }
 
 const TP: Variant = variant::<Tp>("TP");
@@ -2501,6 +2521,7 @@ const FUTURES: Variant = variant::<Futures>("futures ThreadPool");
 const BLOCKING: Variant = variant::<Blocking>("tokio spawn_blocking");
 const NO_POOL: Variant = variant::<NoPool>("no pool");
 
+// %%
 /// A step from one pool to the next, and what changes there.
 type Step = (Variant, &'static str);
 
@@ -2509,7 +2530,7 @@ const TO_LEAN_CBCP: [Step; 5] = [
     (CBCP, ""),
     (
         variant::<InBoxes<InOnePlace<Ours<SharedChannel, true, true, 0>>>>("CBCP, step 1"),
-        "our worker, which does not block in the channel",
+        "our worker, which does not block in the channel and wakes nobody for its own jobs while somebody searches; handles that count once, not three times",
     ),
     (
         variant::<InOnePlace<Ours<SharedChannel, true, true, 0>>>("CBCP, step 2"),
@@ -2524,7 +2545,7 @@ const TO_LEAN_CBWP: [Step; 7] = [
     (CBWP, ""),
     (
         variant::<InBoxes<InOnePlace<Ours<Stealing, true, true, 0>>>>("CBWP, step 1"),
-        "our worker and our parking",
+        "our worker and our parking, which tells sleepers of a worker's own jobs, too",
     ),
     (variant::<InOnePlace<Ours<Stealing, true, true, 0>>>("CBWP, step 2"), "small closures without a box"),
     (variant::<Ours<Stealing, true, true, 0>>("CBWP, step 3"), "handles on credit"),
@@ -2536,6 +2557,7 @@ const TO_LEAN_CBWP: [Step; 7] = [
     (LEAN_CBWP, "victims in turn instead of by lot"),
 ];
 
+// %%
 /// The pool one step before this one, and what changes.
 fn step_before(to: &str) -> Option<(&'static str, &'static str)> {
     let found = |steps: &[Step]| {
@@ -2553,21 +2575,6 @@ fn original(of: &str) -> Option<&'static str> {
         "CBWP (ws-no-park)" => Some(X_NEVER_PARK.name),
         "CBWP (no ws-timed-fairness)" => Some(X_COUNTING.name),
         _ => None,
-    }
-}
-
-/// Runs a job where it is submitted: what the work itself takes.
-#[derive(Clone, Copy)]
-pub struct NoPool;
-
-impl Subject for NoPool {
-    fn make(_workers: usize) -> Self {
-        Self
-    }
-
-    #[inline]
-    fn execute(&self, job: impl FnOnce() + Send + 'static) {
-        job();
     }
 }
 
@@ -2720,7 +2727,7 @@ fn latency() -> Vec<Row> {
 
 // %%
 /// Steps of work in a job, and how many times fewer jobs there are.
-const WORKS: [(u32, u64); 3] = [(100, 4), (1_000, 20), (10_000, 100)];
+const WORKS: [(u16, u64); 3] = [(100, 4), (1_000, 20), (10_000, 100)];
 
 /// Throughput of all jobs.
 fn corrected_throughput(scale: Scale) -> Vec<Row> {
@@ -2769,12 +2776,13 @@ fn corrected_throughput(scale: Scale) -> Vec<Row> {
     cells
 }
 
+// %%
 /// Trees of 32,767 nodes.
 fn trees() -> Vec<Row> {
     let variants = [CBCP, CBWP, LEAN_CBCP, LEAN_CBWP, RAYON, RAYON_JOIN, RAYON_SCOPE, CHILI];
     let mut cells = vec![];
     for (workers, steps) in [(2, 0), (2, 100), (1, 0), (1, 100)] {
-        let load = Load { workers, producers: 1, messages: 1, amplification: (2 << LEVELS) - 2 };
+        let load = Load { workers, producers: 1, messages: 1, amplification: NODES as u32 - 1 };
         cells.extend(variants.map(|variant| {
             let key = Key::new("tree", variant.name, format!("threads={workers} work={steps}"));
             Row { key, variant, load, kind: Kind::Tree(steps) }
@@ -2852,7 +2860,7 @@ fn of_bursts(times: &[f64]) -> Sample {
 }
 
 // %%
-/// Length of an idle pause, and steps of each neighbour's computation: many turns of a scheduler, which are some milliseconds each.
+/// Length of an idle pause, and steps of each neighbour's computation, whose time is that of the slowest: many turns of a scheduler, which are some milliseconds each.
 const PAUSE: Duration = Duration::from_millis(10);
 const NEIGHBOUR: u32 = 20_000_000;
 
@@ -2905,8 +2913,8 @@ impl Row {
             Kind::WholeBurst(pause) => (variant.world)(workers, &mut |pool| {
                 bencher.samples(&mut || whole_bursts(scale.bursts, pause, load, pool))
             }),
-            Kind::Tree(steps) => (variant.grove)(workers, &mut |forest| {
-                bencher.samples(&mut || Sample::new(load.jobs(), forest.time(LEVELS, steps)))
+            Kind::Tree(steps) => (variant.tree_world)(workers, &mut |trees| {
+                bencher.samples(&mut || Sample::new(NODES, trees.time(LEVELS, steps)))
             }),
             Kind::Idle => (variant.world)(workers, &mut |_| {
                 bencher.samples(&mut || {
@@ -3003,7 +3011,7 @@ fn rivals(cell: &Row) -> Vec<&'static str> {
         original(name),
         described(name, cell.kind),
         step,
-        pinned.map(|name| if name == CBCP.name { CBCP.name } else { CBWP.name }),
+        pinned,
         (burst && name == CBCP.name).then_some(TP.name),
         (cell.kind != Kind::Published && [CBCP.name, NEVER_PARK.name].contains(&name)).then_some(CBWP.name),
         lean.then_some(LEAN_CBWP.name),
@@ -3014,6 +3022,7 @@ fn rivals(cell: &Row) -> Vec<&'static str> {
     rivals.into_iter().flatten().filter(|other| *other != name && !known(other)).collect()
 }
 
+// %%
 /// What changes from one pool to another.
 fn change(one: &str, other: &str) -> String {
     let told = match (one, other) {
@@ -3121,9 +3130,9 @@ pub fn study_of(scale: Scale) -> Study {
         let work = if let Kind::All(work) = cell.kind { Some(work) } else { None };
         // With the most workers; the same program with fewer is tested apart from this.
         let proof = if load.jobs() > 0 {
-            let program = (key.variant.clone(), load.jobs(), load.messages, work.map(|work| work.before));
+            let program = (key.variant.clone(), load.jobs(), load.messages, work);
             let prove = || match cell.kind {
-                Kind::Tree(steps) => prove_tree(&key, cell.variant.grove, load.workers, steps).map(drop),
+                Kind::Tree(steps) => prove_tree(&key, cell.variant.tree_world, load.workers, steps).map(drop),
                 _ => prove(&key, cell.variant.world, &load, work, LIMIT).map(drop),
             };
             proofs.entry(program).or_insert_with(prove).clone()
@@ -3243,7 +3252,7 @@ mod tests {
     fn everyone_goes_through_all_nodes_of_a_tree_once() {
         for variant in [CBCP, CBWP, LEAN_CBCP, LEAN_CBWP, RAYON, RAYON_JOIN, RAYON_SCOPE, CHILI] {
             for workers in [1, 3] {
-                prove_tree(&Key::new("tree", variant.name, ""), variant.grove, workers, 10).unwrap();
+                prove_tree(&Key::new("tree", variant.name, ""), variant.tree_world, workers, 10).unwrap();
             }
         }
     }
@@ -3273,6 +3282,14 @@ mod tests_of_the_program {
         assert_eq!(taken((2, 7), &[1, 1_000]), 7);
         // A relative standard deviation of one half, nearly: 25 times for a tenth.
         assert_eq!(taken((2, 100), &[150, 50]), 25);
+    }
+
+    #[test]
+    fn what_our_pools_are_measured_with_fits_into_a_job_without_a_box() {
+        type Awaited = Option<&'static Latch>;
+        assert!(size_of::<Chain<Ours<Stealing>, Opaque, Awaited>>() <= size_of::<Room>());
+        // What a node of a tree submits: the pool, two numbers, and who waits.
+        assert!(size_of::<(Ours<Stealing>, u32, u32, Awaited)>() <= size_of::<Room>());
     }
 
     #[test]
@@ -3350,6 +3367,6 @@ mod tests_of_the_program {
 //
 // # What next
 //
-// - Let `push_local` return `Tell::All` in the work-stealing pool, and see what waking for every job costs.
+// - Let `push_local` always return `Tell::Sleepers` in the work-stealing pool, and see what it costs.
 // - Take `Worker::new_lifo` instead of `new_fifo`.
 // - Give `Job` more room, or none, and count: `cargo bench -p thread-pools --bench counts`.

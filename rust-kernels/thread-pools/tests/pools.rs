@@ -433,9 +433,9 @@ fn pools_as_described_replace_workers_whose_job_panics() {
 }
 
 #[test]
-fn pinned_workers_may_run_on_one_processor_only() {
+fn a_pinned_worker_may_run_on_one_processor_only() {
     fn allowed<P: Subject>() -> usize {
-        let (pool, (tell, told)) = (P::make(3), channel());
+        let (pool, (tell, told)) = (P::make(1), channel());
         pool.execute(move || tell.send(core_affinity::get_core_ids().unwrap().len()).unwrap());
         let allowed = told.recv_timeout(WATCHDOG).unwrap();
         pool.end();
