@@ -1,0 +1,36 @@
+"""What details of the published program do that are not async: each chosen otherwise, alone, on the loop and on two executors.
+
+A variant `nonbox (small error)` is `nonbox` with that choice made otherwise; `(lean)` has all of the lean ones.
+"""
+
+import polars as pl
+
+from async_cost.statistics.measured import Measured
+
+_NAME = r"^(manual|nonbox|box) \((.+)\)$"
+#: Other words in parentheses: the best loop, and controls.
+_OTHERS = ("best", "A/A")
+
+
+def is_choice() -> pl.Expr:
+    """Whether a row is about a variant with another choice."""
+    word = pl.col("variant").str.extract(_NAME, 2)
+    return word.is_not_null() & ~word.is_in(_OTHERS)
+
+
+def effects(measured: Measured) -> pl.DataFrame:
+    """What each choice does to each server, beside the same server as described: the table of comparisons, server, choice."""
+    rows = _named(measured.comparisons)
+    return rows.filter(pl.col("baseline_variant") == pl.col("server")).sort("choice", "server")
+
+
+def gaps(measured: Measured) -> pl.DataFrame:
+    """The executors beside the loop, both with the same choice: the table of comparisons, server, choice."""
+    rows = _named(measured.comparisons)
+    return rows.filter(pl.col("baseline_variant") == pl.format("manual ({})", "choice")).sort("choice", "server")
+
+
+def _named(rows: pl.DataFrame) -> pl.DataFrame:
+    return rows.filter(is_choice()).with_columns(
+        server=pl.col("variant").str.extract(_NAME, 1), choice=pl.col("variant").str.extract(_NAME, 2)
+    )
