@@ -69,8 +69,8 @@ use std::task::{Context, Poll, RawWaker, RawWakerVTable, Waker, ready};
 use harness::{Bencher, Counts, Key, Study, UnequalWork};
 use slab::Slab;
 use zero_cost::{
-    CONNECTIONS, Counted, Counter, Drive, Event, FakeListener, FakePoll, FakeStream, LARGE_BUFFER, Lean, Load,
-    NoWork, Probe, READABLE, SMALL_BUFFER, Source, Stats, Steps, TASKS, Timed, WRITABLE, Work, World,
+    CONNECTIONS, Counted, Counter, Drive, Event, FakeListener, FakePoll, FakeStream, LARGE_BUFFER, Lean,
+    Load, NoWork, Probe, READABLE, SMALL_BUFFER, Source, Stats, Steps, TASKS, Timed, WRITABLE, Work, World,
     WouldBlock, count,
 };
 
@@ -201,7 +201,9 @@ impl<'s> Peer<'s> {
     fn step<W: Work, P: Probe>(&mut self, work: W) -> bool {
         if !self.answering {
             loop {
-                let Ok(length) = self.stream.read::<Lean>(&mut self.buffer[self.filled..]) else { return false };
+                let Ok(length) = self.stream.read::<Lean>(&mut self.buffer[self.filled..]) else {
+                    return false;
+                };
                 self.filled += length;
                 if holds_line(&self.buffer[..self.filled]) {
                     break;
@@ -211,7 +213,9 @@ impl<'s> Peer<'s> {
             self.answering = true;
         }
         loop {
-            let Ok(length) = self.stream.write::<Lean>(&self.buffer[self.sent..self.filled]) else { return false };
+            let Ok(length) = self.stream.write::<Lean>(&self.buffer[self.sent..self.filled]) else {
+                return false;
+            };
             self.sent += length;
             if self.sent == self.filled {
                 P::add(Counter::Transactions, 1);
@@ -1497,7 +1501,8 @@ impl<W: Work + Unpin, P: Probe> Future for EchoByHand<'_, W, P> {
         let Self { stream, buffer, filled, sent, answering, work } = self.get_mut();
         if !*answering {
             loop {
-                *filled += ready!(stream.0.poll(context, |stream| stream.read::<Lean>(&mut buffer[*filled..])));
+                *filled +=
+                    ready!(stream.0.poll(context, |stream| stream.read::<Lean>(&mut buffer[*filled..])));
                 if holds_line(&buffer[..*filled]) {
                     break;
                 }

@@ -350,6 +350,17 @@ impl Events for Slab<Event> {
 }
 
 // %%
+/// How an operation of the fake is reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Door {
+    /// The optimiser may look into it, and make it part of its caller.
+    Open,
+    /// It is called, and opaque.
+    Closed,
+    /// It is called by one more function, which is called.
+    Deep,
+}
+
 /// Details of the program that are not async.
 pub trait Choices: 'static {
     /// What an operation that would block reports.
@@ -360,13 +371,13 @@ pub trait Choices: 'static {
     const FROM_THE_END: bool;
     /// Whether a list asks first whether a slot is linked at all.
     const ASKS_FIRST: bool;
-    /// Whether the optimiser may look into the fake.
-    const OPEN: bool;
+    /// How the operations of the fake are reached.
+    const DOOR: Door;
 }
 
 /// A set of choices.
 macro_rules! choices {
-    ($($(#[$about:meta])* $name:ident: $error:ty, $events:ty, $end:literal, $first:literal, $open:literal;)*) => {$(
+    ($($(#[$about:meta])* $name:ident: $error:ty, $events:ty, $end:literal, $first:literal, $door:ident;)*) => {$(
         $(#[$about])*
         pub enum $name {}
 
@@ -375,26 +386,28 @@ macro_rules! choices {
             type Events = $events;
             const FROM_THE_END: bool = $end;
             const ASKS_FIRST: bool = $first;
-            const OPEN: bool = $open;
+            const DOOR: Door = Door::$door;
         }
     )*};
 }
 
 choices! {
     /// The document's, but for the door.
-    AsDescribed: io::Error, Slab<Event>, false, false, false;
+    AsDescribed: io::Error, Slab<Event>, false, false, Closed;
     /// With an error that holds nothing.
-    SmallError: WouldBlock, Slab<Event>, false, false, false;
+    SmallError: WouldBlock, Slab<Event>, false, false, Closed;
     /// With events in a `Vec`.
-    EventsInVec: io::Error, Vec<Event>, false, false, false;
+    EventsInVec: io::Error, Vec<Event>, false, false, Closed;
     /// With a line's end looked for from the end.
-    FromTheEnd: io::Error, Slab<Event>, true, false, false;
+    FromTheEnd: io::Error, Slab<Event>, true, false, Closed;
     /// With a list that asks first.
-    ListAsksFirst: io::Error, Slab<Event>, false, true, false;
+    ListAsksFirst: io::Error, Slab<Event>, false, true, Closed;
     /// With an open door, as published.
-    OpenDoor: io::Error, Slab<Event>, false, false, true;
+    OpenDoor: io::Error, Slab<Event>, false, false, Open;
+    /// With one more call around each operation.
+    DeepDoor: io::Error, Slab<Event>, false, false, Deep;
     /// The leanest ones.
-    Lean: WouldBlock, Vec<Event>, true, true, false;
+    Lean: WouldBlock, Vec<Event>, true, true, Closed;
 }
 
 // %% [markdown]
@@ -420,7 +433,7 @@ fn fail_first<E: Blocked>(calls: &Cell<u32>) -> Result<(), E> {
 /// Hides a value from the optimiser, unless the door is open.
 #[inline(always)]
 fn hidden<C: Choices, T>(value: T) -> T {
-    if C::OPEN { value } else { black_box(value) }
+    if C::DOOR == Door::Open { value } else { black_box(value) }
 }
 
 #[inline(always)]
@@ -445,6 +458,12 @@ fn open_write<C: Choices>(stats: &Stats, calls: &Cell<u32>, bytes: &[u8]) -> Res
 }
 
 // %%
+/// One more call around `operation`. What it returns is hidden, or the optimiser would make the call a jump.
+#[inline(never)]
+fn deep<Out>(operation: impl FnOnce() -> Out) -> Out {
+    black_box(operation())
+}
+
 #[inline(never)]
 fn accept_call<C: Choices>(stats: &Stats, calls: &Cell<u32>) -> Result<(), C::Error> {
     open_accept::<C>(stats, calls)
@@ -491,9 +510,10 @@ impl<S: Deref<Target = Stats>> FakeStream<S> {
     /// If `buffer` is too short for the line.
     #[inline(always)]
     pub fn read<C: Choices>(&self, buffer: &mut [u8]) -> Result<usize, C::Error> {
-        match C::OPEN {
-            true => open_read::<C>(&self.stats, &self.calls, buffer),
-            false => read_call::<C>(&self.stats, &self.calls, buffer),
+        match C::DOOR {
+            Door::Open => open_read::<C>(&self.stats, &self.calls, buffer),
+            Door::Closed => read_call::<C>(&self.stats, &self.calls, buffer),
+            Door::Deep => deep(|| read_call::<C>(&self.stats, &self.calls, buffer)),
         }
     }
 
@@ -503,9 +523,10 @@ impl<S: Deref<Target = Stats>> FakeStream<S> {
     /// It would block, on every odd call, counted together with reads.
     #[inline(always)]
     pub fn write<C: Choices>(&self, bytes: &[u8]) -> Result<usize, C::Error> {
-        match C::OPEN {
-            true => open_write::<C>(&self.stats, &self.calls, bytes),
-            false => write_call::<C>(&self.stats, &self.calls, bytes),
+        match C::DOOR {
+            Door::Open => open_write::<C>(&self.stats, &self.calls, bytes),
+            Door::Closed => write_call::<C>(&self.stats, &self.calls, bytes),
+            Door::Deep => deep(|| write_call::<C>(&self.stats, &self.calls, bytes)),
         }
     }
 }
@@ -538,9 +559,10 @@ impl<S: Clone + Deref<Target = Stats>> FakeListener<S> {
     /// It would block, on every odd call.
     #[inline(always)]
     pub fn accept<C: Choices>(&self) -> Result<FakeStream<S>, C::Error> {
-        match C::OPEN {
-            true => open_accept::<C>(&self.stats, &self.calls)?,
-            false => accept_call::<C>(&self.stats, &self.calls)?,
+        match C::DOOR {
+            Door::Open => open_accept::<C>(&self.stats, &self.calls)?,
+            Door::Closed => accept_call::<C>(&self.stats, &self.calls)?,
+            Door::Deep => deep(|| accept_call::<C>(&self.stats, &self.calls))?,
         }
         Ok(FakeStream { stats: self.stats.clone(), calls: Cell::new(0), token: Cell::new(None) })
     }
@@ -1473,12 +1495,18 @@ impl<R: ReactorHandle> AsyncStream<R> {
 
     /// Reads into the start of `buffer`; the number of bytes that came.
     pub fn read<'a>(&'a self, buffer: &'a mut [u8]) -> impl Future<Output = usize> + 'a {
-        IoOperation { registration: &self.registration, call: move || self.stream.read::<ChoicesOf<R>>(buffer) }
+        IoOperation {
+            registration: &self.registration,
+            call: move || self.stream.read::<ChoicesOf<R>>(buffer),
+        }
     }
 
     /// Writes from the start of `bytes`; the number of bytes that went.
     pub fn write<'a>(&'a self, bytes: &'a [u8]) -> impl Future<Output = usize> + 'a {
-        IoOperation { registration: &self.registration, call: move || self.stream.write::<ChoicesOf<R>>(bytes) }
+        IoOperation {
+            registration: &self.registration,
+            call: move || self.stream.write::<ChoicesOf<R>>(bytes),
+        }
     }
 }
 
@@ -1623,12 +1651,14 @@ struct Task {
 // neither calls anybody else's code while the table is borrowed.
 
 // %%
-impl TaskTable {
-    fn new() -> Self {
+impl Default for TaskTable {
+    fn default() -> Self {
         let tasks = Slab::with_capacity(TASKS);
         Self { state: RefCell::new(TableState { tasks, run_list: RunList::default(), abandoned: 0 }) }
     }
+}
 
+impl TaskTable {
     /// Queues the task in `slot` unless it is queued already. A vacant slot, left by a task that has
     /// finished, is ignored.
     #[inline]
@@ -1710,9 +1740,9 @@ pub trait WakerSource {
     fn is_unshared(&self, slot: usize) -> bool;
 }
 
-/// Tasks with futures of type `F`, woken by wakers from `W`.
-pub struct Scheduler<F, W: WakerSource, P> {
-    table: Rc<TaskTable>,
+/// Tasks with futures of type `F`, woken by wakers from `W`. Holds its table by a reference or by `Rc`.
+pub struct Scheduler<T: Deref<Target = TaskTable>, F, W: WakerSource, P> {
+    table: T,
     /// The future of each task. Initialised where `table` has an unfinished task, and only there.
     slots: ManuallyDrop<Vec<UnsafeCell<MaybeUninit<F>>>>,
     wakers: W,
@@ -1734,11 +1764,12 @@ impl<Action: FnMut()> Drop for OnDrop<Action> {
 // All memory is reserved here, before any run.
 
 // %%
-impl<F: Future<Output = ()>, W: WakerSource, P: Probe> Scheduler<F, W, P> {
-    /// A scheduler with [`TASKS`] vacant slots.
-    pub fn new(wakers: impl FnOnce(&Rc<TaskTable>) -> W) -> Self {
-        let table = Rc::new(TaskTable::new());
-        let wakers = wakers(&table);
+impl<T: Deref<Target = TaskTable>, F: Future<Output = ()>, W: WakerSource, P: Probe> Scheduler<T, F, W, P> {
+    /// A scheduler for the [`TASKS`] slots of `table`.
+    ///
+    /// # Safety
+    /// `table` is new, derefs to the same table always, and serves this scheduler and its wakers only.
+    pub unsafe fn new(table: T, wakers: W) -> Self {
         let slots = (0..TASKS).map(|_| UnsafeCell::new(MaybeUninit::uninit())).collect();
         Self { table, slots: ManuallyDrop::new(slots), wakers, running: Cell::new(false), probe: PhantomData }
     }
@@ -1751,7 +1782,7 @@ impl<F: Future<Output = ()>, W: WakerSource, P: Probe> Scheduler<F, W, P> {
 // code and panic as well. Then the slot is given up: nobody knows who may still wake it.
 
 // %%
-impl<F, W: WakerSource, P> Scheduler<F, W, P> {
+impl<T: Deref<Target = TaskTable>, F, W: WakerSource, P> Scheduler<T, F, W, P> {
     /// Drops the future in `slot`, whose task is unfinished, and ends the task.
     ///
     /// # Panics
@@ -1784,7 +1815,7 @@ impl<F, W: WakerSource, P> Scheduler<F, W, P> {
     }
 }
 
-impl<F, W: WakerSource, P> Drop for Scheduler<F, W, P> {
+impl<T: Deref<Target = TaskTable>, F, W: WakerSource, P> Drop for Scheduler<T, F, W, P> {
     fn drop(&mut self) {
         for slot in self.table.unfinished() {
             self.retire(slot);
@@ -1800,7 +1831,7 @@ impl<F, W: WakerSource, P> Drop for Scheduler<F, W, P> {
 // Before the end come the polls. This is the only place where the contents of a slot are borrowed.
 
 // %%
-impl<F: Future<Output = ()>, W: WakerSource, P: Probe> Scheduler<F, W, P> {
+impl<T: Deref<Target = TaskTable>, F: Future<Output = ()>, W: WakerSource, P: Probe> Scheduler<T, F, W, P> {
     /// Polls the task in `slot`, which was just taken off the run list.
     #[inline]
     fn poll_task(&self, slot: usize) {
@@ -1822,7 +1853,7 @@ impl<F: Future<Output = ()>, W: WakerSource, P: Probe> Scheduler<F, W, P> {
 // And so to the two functions that callers see.
 
 // %%
-impl<F: Future<Output = ()>, W: WakerSource, P: Probe> Scheduler<F, W, P> {
+impl<T: Deref<Target = TaskTable>, F: Future<Output = ()>, W: WakerSource, P: Probe> Scheduler<T, F, W, P> {
     /// Writes the future that `make` returns into a vacant slot and queues it.
     ///
     /// # Errors
@@ -1885,16 +1916,16 @@ impl<F: Future<Output = ()>, W: WakerSource, P: Probe> Scheduler<F, W, P> {
 
 // %%
 /// The waker of one slot. [`Waker`]s point at it.
-struct EmbeddedWaker {
+struct EmbeddedWaker<'t> {
     /// Wakers that point here: clones, and one for the executor itself. Has 64 bits on every machine, for a
     /// clone can be forgotten without being dropped, and in 32 bits one could count until the count is 1
     /// again. In 64 bits that would take centuries.
     references: Cell<u64>,
-    table: Rc<TaskTable>,
+    table: &'t TaskTable,
     slot: usize,
 }
 
-impl EmbeddedWaker {
+impl EmbeddedWaker<'_> {
     const VTABLE: RawWakerVTable =
         RawWakerVTable::new(Self::clone_raw, Self::wake_raw, Self::wake_by_ref_raw, Self::drop_raw);
 
@@ -1938,24 +1969,25 @@ impl EmbeddedWaker {
 // %% [markdown]
 // Lending such a waker for a poll means forming a `Waker` from its address, on the stack, and never dropping
 // it. Should a clone outlive even the executor, then what it points at is leaked: a late wake finds a table
-// that has no use for it, but it does find a table.
+// that has no use for it. The table is borrowed, and no `Rc` is needed: table, executor, futures and wakers end in this order, the last first, and
+// lifetimes say so of all but the wakers, of which a caller promises it.
 
 // %%
 /// One [`EmbeddedWaker`] for each slot.
-pub struct EmbeddedWakers(Rc<[EmbeddedWaker]>);
+pub struct EmbeddedWakers<'t>(ManuallyDrop<Box<[EmbeddedWaker<'t>]>>);
 
-impl EmbeddedWakers {
+impl<'t> EmbeddedWakers<'t> {
     /// Wakers for all slots of `table`.
     ///
     /// # Safety
-    /// The wakers, and their clones, must stay on this thread.
-    pub unsafe fn new(table: &Rc<TaskTable>) -> Self {
-        let waker = |slot| EmbeddedWaker { references: Cell::new(1), table: Rc::clone(table), slot };
-        Self((0..TASKS).map(waker).collect())
+    /// The wakers, and their clones, must stay on this thread, and not be used when `table` is gone.
+    pub unsafe fn new(table: &'t TaskTable) -> Self {
+        let waker = |slot| EmbeddedWaker { references: Cell::new(1), table, slot };
+        Self(ManuallyDrop::new((0..TASKS).map(waker).collect()))
     }
 }
 
-impl WakerSource for EmbeddedWakers {
+impl WakerSource for EmbeddedWakers<'_> {
     #[inline]
     fn waker(&self, slot: usize) -> impl Deref<Target = Waker> + '_ {
         let data = ptr::from_ref(&self.0[slot]).cast();
@@ -1973,11 +2005,12 @@ impl WakerSource for EmbeddedWakers {
     }
 }
 
-impl Drop for EmbeddedWakers {
+impl Drop for EmbeddedWakers<'_> {
     /// Leaks what clones still point at; the executor has complained about them already.
     fn drop(&mut self) {
-        if !(0..TASKS).all(|slot| self.is_unshared(slot)) {
-            mem::forget(Rc::clone(&self.0));
+        if (0..TASKS).all(|slot| self.is_unshared(slot)) {
+            // SAFETY: this is the end of `self`, and no waker points at one of them.
+            unsafe { ManuallyDrop::drop(&mut self.0) };
         }
     }
 }
@@ -2068,7 +2101,7 @@ impl<A> ArgSpawner<A> {
 // %%
 /// Runs futures of one type, made by `make` from arguments of type `A`.
 pub struct ArgExecutor<'s, A, F, Make, P> {
-    scheduler: Scheduler<F, EmbeddedWakers, P>,
+    scheduler: Scheduler<&'s TaskTable, F, EmbeddedWakers<'s>, P>,
     make: Make,
     spawner: &'s ArgSpawner<A>,
 }
@@ -2077,10 +2110,11 @@ impl<'s, A, F: Future<Output = ()>, Make: Fn(A) -> F, P: Probe> ArgExecutor<'s, 
     /// An executor that `spawner` will reach while it runs.
     ///
     /// # Safety
-    /// The futures must keep their wakers, and all clones of them, on this thread.
-    pub unsafe fn new(spawner: &'s ArgSpawner<A>, make: Make) -> Self {
+    /// `table` is new, and serves this executor only. The futures must keep their wakers, and all clones of them, on this thread, and use none
+    /// when `table` is gone.
+    pub unsafe fn new(table: &'s TaskTable, spawner: &'s ArgSpawner<A>, make: Make) -> Self {
         // SAFETY: promised by the caller.
-        let scheduler = Scheduler::new(|table| unsafe { EmbeddedWakers::new(table) });
+        let scheduler = unsafe { Scheduler::new(table, EmbeddedWakers::new(table)) };
         Self { scheduler, make, spawner }
     }
 
@@ -2157,12 +2191,12 @@ pub fn manual_best<P: Probe>(load: Load, drive: Drive<'_>) {
 pub fn nonbox<W: Work, P: Probe, const BUFFER: usize>(load: Load, drive: Drive<'_>) {
     let stats = Stats::new(load.syscalls);
     let reactor = FakeReactor::<_, P>::new(&stats);
-    let spawner = ArgSpawner::default();
+    let (table, spawner) = (TaskTable::default(), ArgSpawner::default());
     let work = W::under(load);
     let make = |job| serve::<_, W, BUFFER>(job, &reactor, &spawner, work);
     // SAFETY: nothing here has a second thread, and the reactor, which keeps the wakers, cannot be sent to
     // one.
-    let executor = unsafe { ArgExecutor::<_, _, _, P>::new(&spawner, make) };
+    let executor = unsafe { ArgExecutor::<_, _, _, P>::new(&table, &spawner, make) };
     drive(&stats, &mut || {
         executor.spawn(Job::Listen).expect("a vacant slot");
         executor.run(|| reactor.poll());
@@ -2187,10 +2221,10 @@ fn boxed<P: Probe, F: Future>(future: F) -> Pin<Box<F>> {
 pub fn callerbox<P: Probe>(load: Load, drive: Drive<'_>) {
     let stats = Stats::new(load.syscalls);
     let reactor = FakeReactor::<_, P>::new(&stats);
-    let spawner = ArgSpawner::default();
+    let (table, spawner) = (TaskTable::default(), ArgSpawner::default());
     let make = |job| boxed::<P, _>(serve::<_, _, SMALL_BUFFER>(job, &reactor, &spawner, NoWork));
     // SAFETY: as for `nonbox`.
-    let executor = unsafe { ArgExecutor::<_, _, _, P>::new(&spawner, make) };
+    let executor = unsafe { ArgExecutor::<_, _, _, P>::new(&table, &spawner, make) };
     drive(&stats, &mut || {
         executor.spawn(Job::Listen).expect("a vacant slot");
         executor.run(|| reactor.poll());
@@ -2243,7 +2277,7 @@ impl<'a, P: Probe> BoxSpawner<'a, P> {
 
 /// Runs futures of any type, boxed, with embedded wakers.
 pub struct BoxExecutor<'s, 'a, P> {
-    scheduler: Scheduler<BoxedFuture<'a>, EmbeddedWakers, P>,
+    scheduler: Scheduler<&'s TaskTable, BoxedFuture<'a>, EmbeddedWakers<'s>, P>,
     spawner: &'s BoxSpawner<'a, P>,
 }
 
@@ -2252,13 +2286,13 @@ pub struct BoxExecutor<'s, 'a, P> {
 
 // %%
 impl<'s, 'a, P: Probe> BoxExecutor<'s, 'a, P> {
-    /// An executor that `spawner` will reach while it runs.
+    /// As [`ArgExecutor::new`].
     ///
     /// # Safety
-    /// The futures must keep their wakers, and all clones of them, on this thread.
-    pub unsafe fn new(spawner: &'s BoxSpawner<'a, P>) -> Self {
+    /// As there.
+    pub unsafe fn new(table: &'s TaskTable, spawner: &'s BoxSpawner<'a, P>) -> Self {
         // SAFETY: promised by the caller.
-        let scheduler = Scheduler::new(|table| unsafe { EmbeddedWakers::new(table) });
+        let scheduler = unsafe { Scheduler::new(table, EmbeddedWakers::new(table)) };
         Self { scheduler, spawner }
     }
 
@@ -2291,10 +2325,10 @@ impl<'a, P: Probe> Spawn<BoxedFuture<'a>> for BoxExecutor<'_, 'a, P> {
 pub fn boxes<P: Probe, const BUFFER: usize>(load: Load, drive: Drive<'_>) {
     let stats = Rc::new(Stats::new(load.syscalls));
     let reactor = Rc::new(FakeReactor::<_, P>::new(Rc::clone(&stats)));
-    let spawner = BoxSpawner::<P>::default();
+    let (table, spawner) = (TaskTable::default(), BoxSpawner::<P>::default());
     // SAFETY: nothing here has a second thread, and the reactor, which keeps the wakers, cannot be sent to
     // one.
-    let executor = unsafe { BoxExecutor::new(&spawner) };
+    let executor = unsafe { BoxExecutor::new(&table, &spawner) };
     let spawner = &spawner;
     drive(&stats, &mut || {
         let spawn = |stream| spawner.spawn(connection::<_, _, BUFFER>(stream, NoWork));
@@ -2307,9 +2341,9 @@ pub fn boxes<P: Probe, const BUFFER: usize>(load: Load, drive: Drive<'_>) {
 pub fn box_callerbox<P: Probe>(load: Load, drive: Drive<'_>) {
     let stats = Rc::new(Stats::new(load.syscalls));
     let reactor = Rc::new(FakeReactor::<_, P>::new(Rc::clone(&stats)));
-    let spawner = BoxSpawner::<P>::default();
+    let (table, spawner) = (TaskTable::default(), BoxSpawner::<P>::default());
     // SAFETY: as for `boxes`.
-    let executor = unsafe { BoxExecutor::new(&spawner) };
+    let executor = unsafe { BoxExecutor::new(&table, &spawner) };
     let spawner = &spawner;
     drive(&stats, &mut || {
         let spawn =
@@ -2600,7 +2634,7 @@ impl WakerKind for ArcWaker {
 // %%
 /// Runs futures of any type, boxed, with counted wakers of the kind `K`.
 pub struct BoxRcExecutor<K: WakerKind, P> {
-    scheduler: Scheduler<BoxedFuture<'static>, CountedWakers<K>, P>,
+    scheduler: Scheduler<Rc<TaskTable>, BoxedFuture<'static>, CountedWakers<K>, P>,
 }
 
 impl<K: WakerKind, P: Probe> BoxRcExecutor<K, P> {
@@ -2609,8 +2643,9 @@ impl<K: WakerKind, P: Probe> BoxRcExecutor<K, P> {
     /// # Safety
     /// Unless `K` checks threads, the futures must keep their wakers, and all clones of them, on this thread.
     pub unsafe fn new() -> Rc<Self> {
-        // SAFETY: promised by the caller.
-        let scheduler = Scheduler::new(|table| unsafe { CountedWakers::new(table) });
+        let table = Rc::default();
+        // SAFETY: the table is new and stays here; the rest is promised by the caller.
+        let scheduler = unsafe { Scheduler::new(Rc::clone(&table), CountedWakers::new(&table)) };
         Rc::new(Self { scheduler })
     }
 
@@ -2787,8 +2822,14 @@ impl Variant {
 // Of each pair, the first function is timed and the second one counts. They differ in their probe only.
 
 // %%
-/// The published variants in the published order, then ours.
+/// The published variants in the published order, ours, and those with other choices.
 pub fn variants() -> Vec<Variant> {
+    let mut all = main_variants();
+    all.extend(chosen_variants());
+    all
+}
+
+fn main_variants() -> Vec<Variant> {
     use Style::{BestLoop, Boxed, Loop, Unboxed};
     const SMALL: usize = SMALL_BUFFER;
     const LARGE: usize = LARGE_BUFFER;
@@ -2824,7 +2865,12 @@ pub fn variants() -> Vec<Variant> {
             box_counted::<Checked, Counted>,
         ),
         new("box+arc", Boxed, box_counted::<Arc, Timed<label::BoxArc>>, box_counted::<Arc, Counted>),
-        new("manual (best)", BestLoop, manual_best::<Timed<label::ManualBest, Lean>>, manual_best::<Counted<Lean>>),
+        new(
+            "manual (best)",
+            BestLoop,
+            manual_best::<Timed<label::ManualBest, Lean>>,
+            manual_best::<Counted<Lean>>,
+        ),
         new("manual", Loop, manual::<Steps, Timed<label::ManualWork>>, manual::<Steps, Counted>).working(),
         new(
             "nonbox",
@@ -2842,11 +2888,15 @@ pub fn variants() -> Vec<Variant> {
 
 // %%
 /// What is chosen otherwise, and the loop and two executors with that.
-const CHOICES: [(&str, [&str; 3]); 5] = [
+const CHOICES: [(&str, [&str; 3]); 6] = [
     ("an error that holds nothing", ["manual (small error)", "nonbox (small error)", "box (small error)"]),
     ("events in a `Vec`", ["manual (events in a Vec)", "nonbox (events in a Vec)", "box (events in a Vec)"]),
-    ("a line's end looked for from the end", ["manual (from the end)", "nonbox (from the end)", "box (from the end)"]),
+    (
+        "a line's end looked for from the end",
+        ["manual (from the end)", "nonbox (from the end)", "box (from the end)"],
+    ),
     ("operations open to the optimiser", ["manual (open)", "nonbox (open)", "box (open)"]),
+    ("one more call around each operation", ["manual (deep)", "nonbox (deep)", "box (deep)"]),
     ("all lean choices", ["manual (lean)", "nonbox (lean)", "box (lean)"]),
 ];
 /// The loop with a list that asks first whether a slot is linked.
@@ -2854,7 +2904,7 @@ const LIST: &str = "manual (list asks first)";
 
 fn with_choices<C: Choices>([loop_, unboxed, boxed]: [&'static str; 3]) -> [Variant; 3] {
     const SMALL: usize = SMALL_BUFFER;
-    let new = |name, style, timed, counted| Variant::new(name, style, timed, counted).bare();
+    let new = Variant::new;
     [
         new(loop_, Style::Loop, manual::<NoWork, Timed<label::Manual, C>>, manual::<NoWork, Counted<C>>),
         new(
@@ -2867,21 +2917,19 @@ fn with_choices<C: Choices>([loop_, unboxed, boxed]: [&'static str; 3]) -> [Vari
     ]
 }
 
-/// All variants with choices that the document does not make.
-pub fn chosen() -> Vec<Variant> {
-    let [error, events, end, open, lean] = CHOICES.map(|(_, names)| names);
+fn chosen_variants() -> impl Iterator<Item = Variant> {
+    let [error, events, end, open, deep, lean] = CHOICES.map(|(_, names)| names);
     let [list, ..] = with_choices::<ListAsksFirst>([LIST; 3]);
-    [
+    let without_calls = [
         with_choices::<SmallError>(error),
         with_choices::<EventsInVec>(events),
         with_choices::<FromTheEnd>(end),
         with_choices::<OpenDoor>(open),
         with_choices::<Lean>(lean),
-    ]
-    .into_iter()
-    .flatten()
-    .chain([list])
-    .collect()
+    ];
+    let without_calls = without_calls.into_iter().flatten().chain([list]).map(Variant::bare);
+    // What a call does to the return from the kernel shows where there is one.
+    with_choices::<DeepDoor>(deep).into_iter().chain(without_calls)
 }
 
 // %% [markdown]
@@ -3083,7 +3131,7 @@ const PAIRS: [(&str, &str, &[Load], &str); 11] = [
 /// If one of them does not.
 pub fn study() -> Result<Study, UnequalWork> {
     let mut study = Study::new("zero-cost").baseline("manual").unit("request");
-    let all: Vec<Variant> = variants().into_iter().chain(chosen()).collect();
+    let all = variants();
     for variant in &all {
         for &load in variant.loads {
             study = variant.enrol(load, study)?;
@@ -3095,14 +3143,15 @@ pub fn study() -> Result<Study, UnequalWork> {
             study = study.also_compare(named(one).key(load), named(other).key(load), change);
         }
     }
-    let bare = PUBLISHED[0];
     let mut pairs = vec![(LIST, "manual", "a list that asks first whether a slot is linked")];
     for (change, [loop_, unboxed, boxed]) in CHOICES {
         pairs.extend([(loop_, "manual", change), (unboxed, "nonbox", change), (boxed, "box", change)]);
         pairs.extend([(unboxed, loop_, "async without boxes"), (boxed, loop_, "async with boxes")]);
     }
     for (one, other, change) in pairs {
-        study = study.also_compare(named(one).key(bare), named(other).key(bare), change);
+        for &load in named(one).loads {
+            study = study.also_compare(named(one).key(load), named(other).key(load), change);
+        }
     }
     Ok(study.control("syscalls=off").control("syscalls=on"))
 }
@@ -3167,8 +3216,7 @@ mod tests {
 //
 // - The operations are out of line and opaque here, and were open to the optimiser there. What that does is measured: `manual (open)` and its like.
 // - Embedded wakers lie in an array of their own, not inside the nodes of the task table.
-// - One run loop serves all executors, and its futures lie in slots beside the table, boxed ones included. The table is held by an `Rc`, which the
-//   published executor without boxes does without.
+// - One run loop serves all executors, and its futures lie in slots beside the table, boxed ones included.
 //
 // # What next
 //

@@ -80,7 +80,7 @@ use polling::{PollMode, Poller};
 use slab::Slab;
 use zero_cost::{
     ArcWaker, ArgExecutor, ArgSpawner, BoxRcExecutor, CONNECTIONS, Counted, Counter, NoWork, Probe,
-    SMALL_BUFFER, Spawn, SpawnError, Steps, TASKS, Timed, Work,
+    SMALL_BUFFER, Spawn, SpawnError, Steps, TASKS, TaskTable, Timed, Work,
 };
 
 // %% [markdown]
@@ -1101,11 +1101,12 @@ pub fn manual<W: Work, P: Probe>(steps: u32, door: &Rc<Door>, drive: Drive<'_>) 
 /// The variant `async`.
 pub fn unboxed<W: Work, P: Probe>(steps: u32, door: &Rc<Door>, drive: Drive<'_>) {
     let reactor = Reactor::<P>::new(Rc::clone(door)).expect("a poller");
-    let (spawner, work) = (ArgSpawner::default(), work::<W>(steps));
+    let (table, spawner) = (TaskTable::default(), ArgSpawner::default());
+    let work = work::<W>(steps);
     let make = |job| serve(job, &reactor, &spawner, work);
     // SAFETY: nothing here has a second thread, and the reactor, which keeps the wakers, cannot be sent to
     // one.
-    let executor = unsafe { ArgExecutor::<_, _, _, P>::new(&spawner, make) };
+    let executor = unsafe { ArgExecutor::<_, _, _, P>::new(&table, &spawner, make) };
     drive(&mut |connections, before_wait| {
         executor.spawn(Job::Listen(connections)).expect("a vacant slot");
         executor.run(|| {

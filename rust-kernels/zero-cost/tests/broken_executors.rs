@@ -47,9 +47,9 @@ impl<const FAULT: u8> Broken<FAULT> {
         let mut tasks = self.tasks.borrow_mut();
         self.queue.lock().unwrap().push_back(tasks.len());
         tasks.push(Some(Box::pin(future)));
-        Counted::add(Counter::Spawns, 1);
+        <Counted>::add(Counter::Spawns, 1);
         self.alive.set(self.alive.get() + 1);
-        Counted::peak(Counter::PeakTasks, self.alive.get());
+        <Counted>::peak(Counter::PeakTasks, self.alive.get());
     }
 
     fn run(&self, park: impl Fn()) {
@@ -78,7 +78,7 @@ impl<const FAULT: u8> Broken<FAULT> {
         let mut future = self.tasks.borrow_mut()[slot].take().expect("an unfinished task");
         let waker = Waker::from(Arc::new(Woken(slot, Arc::clone(&self.queue))));
         for _ in 0..if FAULT == POLLS_TWICE { 2 } else { 1 } {
-            Counted::add(Counter::Polls, 1);
+            <Counted>::add(Counter::Polls, 1);
             if future.as_mut().poll(&mut Context::from_waker(&waker)).is_ready() {
                 if FAULT == LEAKS {
                     self.leaked.borrow_mut().push(future);

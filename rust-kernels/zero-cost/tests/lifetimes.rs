@@ -9,7 +9,9 @@ use std::rc::Rc;
 use std::task::Poll;
 
 use common::{Executor, Silent, WakerSlot, on_each_executor, wait_once};
-use zero_cost::{ArgExecutor, ArgSpawner, BoxExecutor, BoxSpawner, BoxedFuture, Spawn, SpawnError, TASKS};
+use zero_cost::{
+    ArgExecutor, ArgSpawner, BoxExecutor, BoxSpawner, BoxedFuture, Spawn, SpawnError, TASKS, TaskTable,
+};
 
 /// Runs, and returns the message of the panic that must come of it.
 fn message_of_run(executor: &dyn Executor) -> String {
@@ -46,10 +48,11 @@ fn a_full_table_refuses_a_task_and_takes_it_later() {
 
 #[test]
 fn a_spawner_without_a_running_executor_says_so() {
-    let spawner = ArgSpawner::default();
+    let (table, spawner) = (TaskTable::default(), ArgSpawner::default());
     // SAFETY: no wakers leave this thread.
-    let executor =
-        unsafe { ArgExecutor::<_, _, _, Silent>::new(&spawner, |future: BoxedFuture<'static>| future) };
+    let executor = unsafe {
+        ArgExecutor::<_, _, _, Silent>::new(&table, &spawner, |future: BoxedFuture<'static>| future)
+    };
     assert_eq!(spawner.spawn(Box::pin(async {})), Err(SpawnError::NoExecutor));
     executor.spawn(Box::pin(async {})).unwrap();
     executor.run(|| ());
@@ -59,9 +62,9 @@ fn a_spawner_without_a_running_executor_says_so() {
 
 #[test]
 fn a_spawner_lets_go_of_an_executor_whose_task_panicked() {
-    let spawner = BoxSpawner::<Silent>::default();
+    let (table, spawner) = (TaskTable::default(), BoxSpawner::<Silent>::default());
     // SAFETY: no wakers leave this thread.
-    let executor = unsafe { BoxExecutor::new(&spawner) };
+    let executor = unsafe { BoxExecutor::new(&table, &spawner) };
     executor.spawn(Box::pin(async { panic!("on purpose") })).unwrap();
     catch_unwind(AssertUnwindSafe(|| executor.run(|| ()))).unwrap_err();
     drop(executor);
@@ -70,9 +73,10 @@ fn a_spawner_lets_go_of_an_executor_whose_task_panicked() {
 
 #[test]
 fn a_task_can_spawn_on_its_executor() {
-    let (spawner, dropped) = (BoxSpawner::<Silent>::default(), Rc::default());
+    let (table, spawner) = (TaskTable::default(), BoxSpawner::<Silent>::default());
+    let dropped = Rc::default();
     // SAFETY: no wakers leave this thread.
-    let executor = unsafe { BoxExecutor::new(&spawner) };
+    let executor = unsafe { BoxExecutor::new(&table, &spawner) };
     let child = Noted("child", Rc::clone(&dropped));
     let spawn = async { spawner.spawn(async move { drop(child) }).unwrap() };
     executor.spawn(Box::pin(spawn)).unwrap();
@@ -140,9 +144,9 @@ fn an_executor_drops_what_it_could_not_finish_in_slot_order() {
 
 #[test]
 fn run_cannot_be_entered_from_a_task() {
-    let spawner = BoxSpawner::<Silent>::default();
+    let (table, spawner) = (Box::default(), Box::new(BoxSpawner::<Silent>::default()));
     // SAFETY: no wakers leave this thread.
-    let executor: &_ = Box::leak(Box::new(unsafe { BoxExecutor::new(Box::leak(Box::new(spawner))) }));
+    let executor: &_ = Box::leak(Box::new(unsafe { BoxExecutor::new(Box::leak(table), Box::leak(spawner)) }));
     executor.spawn(Box::pin(async { executor.run(|| ()) })).unwrap();
     assert_eq!(message_of_run(executor), "the executor is running already");
     executor.spawn(Box::pin(async {})).unwrap();

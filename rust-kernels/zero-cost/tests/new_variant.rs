@@ -5,7 +5,7 @@ use std::rc::Rc;
 use zero_cost::Style::Unboxed;
 use zero_cost::{
     ArgExecutor, ArgSpawner, Counted, Drive, FakeReactor, Job, Load, NoWork, PUBLISHED, Probe, SMALL_BUFFER,
-    Spawn, Stats, Timed, Variant, prove, serve,
+    Spawn, Stats, TaskTable, Timed, Variant, prove, serve,
 };
 
 mod label {
@@ -16,10 +16,10 @@ mod label {
 pub fn nonbox_rc<P: Probe>(load: Load, drive: Drive<'_>) {
     let stats = Rc::new(Stats::new(load.syscalls));
     let reactor = Rc::new(FakeReactor::<_, P>::new(Rc::clone(&stats)));
-    let spawner = ArgSpawner::default();
+    let (table, spawner) = (TaskTable::default(), ArgSpawner::default());
     let make = |job| serve::<_, _, SMALL_BUFFER>(job, Rc::clone(&reactor), &spawner, NoWork);
     // SAFETY: as for `nonbox`.
-    let executor = unsafe { ArgExecutor::<_, _, _, P>::new(&spawner, make) };
+    let executor = unsafe { ArgExecutor::<_, _, _, P>::new(&table, &spawner, make) };
     drive(&stats, &mut || {
         executor.spawn(Job::Listen).expect("a vacant slot");
         executor.run(|| reactor.poll());
@@ -30,10 +30,10 @@ pub fn nonbox_rc<P: Probe>(load: Load, drive: Drive<'_>) {
 fn hasty<P: Probe>(load: Load, drive: Drive<'_>) {
     let stats = Rc::new(Stats::new(load.syscalls));
     let reactor = Rc::new(FakeReactor::<_, P>::new(Rc::clone(&stats)));
-    let spawner = ArgSpawner::default();
+    let (table, spawner) = (TaskTable::default(), ArgSpawner::default());
     let make = |job| serve::<_, _, SMALL_BUFFER>(job, Rc::clone(&reactor), &spawner, NoWork);
     // SAFETY: as for `nonbox`.
-    let executor = unsafe { ArgExecutor::<_, _, _, P>::new(&spawner, make) };
+    let executor = unsafe { ArgExecutor::<_, _, _, P>::new(&table, &spawner, make) };
     drive(&stats, &mut || {
         executor.spawn(Job::Listen).expect("a vacant slot");
         reactor.poll();

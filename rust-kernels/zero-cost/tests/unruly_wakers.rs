@@ -1,5 +1,4 @@
 //! Sources of wakers that panic. They are safe code, so whatever they do, a future is dropped exactly once.
-#![forbid(unsafe_code)]
 
 use std::cell::Cell;
 use std::ops::Deref;
@@ -8,7 +7,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-use zero_cost::{Scheduler, SpawnError, TASKS, Timed, WakerSource};
+use zero_cost::{Scheduler, SpawnError, TASKS, TaskTable, Timed, WakerSource};
 
 /// Lends the waker that does nothing, but panics the first time that it is asked the question `refuses`.
 struct Unruly {
@@ -64,12 +63,13 @@ impl Drop for Finishes {
     }
 }
 
-type Executor = Scheduler<Finishes, Unruly, Timed<()>>;
+type Executor = Scheduler<Rc<TaskTable>, Finishes, Unruly, Timed<()>>;
 
 /// An executor with one task, whose wakers refuse a question; and how often that task's future was dropped.
 fn executor(refuses: Question, panics: bool) -> (Executor, Rc<Cell<u32>>) {
-    let executor =
-        Executor::new(|_| Unruly { waker: Waker::noop().clone(), refuses, refused: Cell::default() });
+    let wakers = Unruly { waker: Waker::noop().clone(), refuses, refused: Cell::default() };
+    // SAFETY: the table is new, and nobody else has it.
+    let executor = unsafe { Executor::new(Rc::default(), wakers) };
     let drops = Rc::<Cell<_>>::default();
     executor.spawn(|| Finishes { drops: Rc::clone(&drops), panics }).unwrap();
     (executor, drops)

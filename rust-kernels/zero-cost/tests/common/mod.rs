@@ -7,7 +7,7 @@ use std::task::{Poll, Waker};
 
 use zero_cost::{
     ArcWaker, ArgExecutor, ArgSpawner, BoxExecutor, BoxRcExecutor, BoxSpawner, BoxedFuture, CheckedRcWaker,
-    RcWaker, Spawn, SpawnError, Timed, WakerKind,
+    RcWaker, Spawn, SpawnError, TaskTable, Timed, WakerKind,
 };
 
 /// The probe of tests that count for themselves.
@@ -64,14 +64,15 @@ impl<K: WakerKind> Executor for BoxRcExecutor<K, Silent> {
 
 /// Runs `test` on a new executor of each kind. The executor is dropped when `test` returns.
 pub fn on_each_executor(test: impl Fn(&dyn Executor)) {
+    let table = || -> &'static TaskTable { Box::leak(Box::default()) };
     let arg_spawner = ArgSpawner::default();
-    // SAFETY: no test that comes here moves a waker to another thread; nor do those below.
+    // SAFETY: no test that comes here moves a waker to another thread; nor do those below. Some keep one for longer than its executor, so tables are leaked.
     test(&unsafe {
-        ArgExecutor::<_, _, _, Silent>::new(&arg_spawner, |future: BoxedFuture<'static>| future)
+        ArgExecutor::<_, _, _, Silent>::new(table(), &arg_spawner, |future: BoxedFuture<'static>| future)
     });
     let box_spawner = BoxSpawner::<Silent>::default();
     // SAFETY: see above.
-    test(&unsafe { BoxExecutor::new(&box_spawner) });
+    test(&unsafe { BoxExecutor::new(table(), &box_spawner) });
     // SAFETY: see above.
     test(&*unsafe { BoxRcExecutor::<RcWaker, Silent>::new() });
     test(&*BoxRcExecutor::<CheckedRcWaker, Silent>::checked());
