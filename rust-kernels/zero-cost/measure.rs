@@ -2240,6 +2240,15 @@ pub fn callerbox<P: Probe>(load: Load, drive: Drive<'_>) {
 // futures that borrow their own executor. The same spawner cuts that, too.
 
 // %%
+/// As [`boxed`], but never inlined, so that the future is made first and then copied into its box, as in the published executors. Inlined, it would be made in its
+/// place, which spares large futures most of their cost.
+#[inline(never)]
+fn moved_to_box<P: Probe, F: Future>(future: F) -> Pin<Box<F>> {
+    P::peak(Counter::FutureBytes, size_of::<F>());
+    // Copied once: `Box::pin` would copy it to the stack before.
+    Box::into_pin(Box::write(Box::new_uninit(), future))
+}
+
 /// A future of any type, which may borrow what lives for `'a`.
 pub type BoxedFuture<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 
@@ -2256,13 +2265,13 @@ impl<P> Default for BoxSpawner<'_, P> {
 }
 
 impl<'a, P: Probe> BoxSpawner<'a, P> {
-    /// Boxes `future` and starts a task with it. Not inlined: the future is made by the caller, and moves into the box, as published.
+    /// Boxes `future` and starts a task with it.
     ///
     /// # Errors
     /// As [`ArgSpawner::spawn`].
-    #[inline(never)]
+    #[inline]
     pub fn spawn(&self, future: impl Future<Output = ()> + 'a) -> Result<(), SpawnError> {
-        self.spawn_boxed(boxed::<P, _>(future))
+        self.spawn_boxed(moved_to_box::<P, _>(future))
     }
 
     /// Starts a task with a future that is boxed already.
@@ -2655,7 +2664,7 @@ impl<K: WakerKind, P: Probe> BoxRcExecutor<K, P> {
     /// [`SpawnError::Full`] if there is no vacant slot.
     #[inline]
     pub fn spawn(&self, future: impl Future<Output = ()> + 'static) -> Result<(), SpawnError> {
-        let future: BoxedFuture<'static> = boxed::<P, _>(future);
+        let future: BoxedFuture<'static> = moved_to_box::<P, _>(future);
         self.scheduler.spawn(|| future)
     }
 
@@ -2822,14 +2831,8 @@ impl Variant {
 // Of each pair, the first function is timed and the second one counts. They differ in their probe only.
 
 // %%
-/// The published variants in the published order, ours, and those with other choices.
-pub fn variants() -> Vec<Variant> {
-    let mut all = main_variants();
-    all.extend(chosen_variants());
-    all
-}
-
-fn main_variants() -> Vec<Variant> {
+/// The published variants in the published order, then ours.
+fn usual_variants() -> Vec<Variant> {
     use Style::{BestLoop, Boxed, Loop, Unboxed};
     const SMALL: usize = SMALL_BUFFER;
     const LARGE: usize = LARGE_BUFFER;
@@ -2930,6 +2933,11 @@ fn chosen_variants() -> impl Iterator<Item = Variant> {
     let without_calls = without_calls.into_iter().flatten().chain([list]).map(Variant::bare);
     // What a call does to the return from the kernel shows where there is one.
     with_choices::<DeepDoor>(deep).into_iter().chain(without_calls)
+}
+
+/// All variants.
+pub fn variants() -> Vec<Variant> {
+    usual_variants().into_iter().chain(chosen_variants()).collect()
 }
 
 // %% [markdown]
@@ -3150,7 +3158,7 @@ pub fn study() -> Result<Study, UnequalWork> {
     }
     for (one, other, change) in pairs {
         for &load in named(one).loads {
-            study = study.also_compare(named(one).key(load), named(other).key(load), change);
+            study = study.compare(named(one).key(load), named(other).key(load), change);
         }
     }
     Ok(study.control("syscalls=off").control("syscalls=on"))
