@@ -1,5 +1,6 @@
 """The analysis of zero-cost says what its run says: an effect, its reverse, or nothing at all."""
 
+import math
 import re
 from functools import partial
 
@@ -84,6 +85,29 @@ def test_system_calls_bring_a_ratio_closer_to_one_from_either_side(effect, rever
     for told in (effect, reverse):
         assert "System calls **bring** the ratio of `nonbox` to `manual` **closer to one**" in told.text
     assert "System calls **are not shown to bring** the ratio" in nothing.text
+
+
+def test_other_choices_are_told_beside_the_described_ones(effect, runs):
+    lean = {("manual (lean)", OFF): 0.8, ("nonbox (lean)", OFF): 2.0, ("box (lean)", OFF): 2.4}
+    deep = {("manual (deep)", ON): 1.0, ("nonbox (deep)", ON): 1.3}
+    told = tell(make_run(runs / "choices", seed=5, rounds=120, noise=0.002, truth=ZERO_COST | lean | deep))
+    found = re.search(
+        r"`nonbox` beside `manual`: ([\d.]+)[^:]* as described, ([\d.]+)[^:]* where both are lean", told.text
+    )
+    assert float(found[1]) == pytest.approx(3.6, rel=0.01)
+    assert float(found[2]) == pytest.approx(2.0 / 0.8, rel=0.01)
+    rows = re.findall(r"<tr>(.*?)</tr>", "".join(told.tables), re.DOTALL)
+    cells = {cell[0]: cell[1:] for cell in (re.findall(r">([^<>]*)</td>", row) for row in rows) if cell}
+    expected = {
+        "all lean choices": ("off", [0.8, 2 / 3.6, 0.6, 2.5, 3.0]),
+        "one more call around each operation": ("on", [1.0, 1.3 / 1.1, math.nan, 1.3, math.nan]),
+    }
+    for change, (calls, ratios) in expected.items():
+        told_calls, *told_ratios = cells[change]
+        assert told_calls == calls
+        numbers = [math.nan if cell == "–" else float(cell.split()[0]) for cell in told_ratios]
+        assert numbers == pytest.approx(ratios, rel=0.01, nan_ok=True)
+    assert "Other choices were not measured" in effect.text
 
 
 def test_drift_is_spoken_of_as_found(effect, reverse):

@@ -1,4 +1,4 @@
-"""What details of the published program do that are not async: each chosen otherwise, alone, on the loop and on two executors.
+"""Details of the published program that are not async: each chosen otherwise, alone, on the loop and on two executors.
 
 A variant `nonbox (small error)` is `nonbox` with that choice made otherwise; `(lean)` has all of the lean ones.
 """
@@ -20,17 +20,14 @@ def is_choice() -> pl.Expr:
 
 def effects(measured: Measured) -> pl.DataFrame:
     """What each choice does to each server, beside the same server as described: the table of comparisons, server, choice."""
-    rows = _named(measured.comparisons)
-    return rows.filter(pl.col("baseline_variant") == pl.col("server")).sort("choice", "server")
+    return _named(measured).filter(pl.col("baseline_variant") == pl.col("server"))
 
 
 def gaps(measured: Measured) -> pl.DataFrame:
     """The executors beside the loop, both with the same choice: the table of comparisons, server, choice."""
-    rows = _named(measured.comparisons)
-    return rows.filter(pl.col("baseline_variant") == pl.format("manual ({})", "choice")).sort("choice", "server")
+    return _named(measured).filter(pl.col("baseline_variant") == pl.format("manual ({})", "choice"))
 
 
-def _named(rows: pl.DataFrame) -> pl.DataFrame:
-    return rows.filter(is_choice()).with_columns(
-        server=pl.col("variant").str.extract(_NAME, 1), choice=pl.col("variant").str.extract(_NAME, 2)
-    )
+def _named(measured: Measured) -> pl.DataFrame:
+    server, choice = (pl.col("variant").str.extract(_NAME, group) for group in (1, 2))
+    return measured.comparisons.filter(is_choice()).with_columns(server=server, choice=choice)
