@@ -8,6 +8,7 @@ import pytest
 import told as telling
 from told import Told, check_form, read
 
+from async_cost import words
 from async_cost.testing.made_up_runs import ALL, FEW, FLOOR, OFF, ON, SOCKETS, ZERO_COST, make_run, reversed_truth
 
 tell = partial(telling.tell, "zero-cost")
@@ -105,7 +106,7 @@ def test_other_choices_are_told_beside_the_described_ones(effect, runs):
     for change, (calls, ratios) in expected.items():
         told_calls, *told_ratios = cells[change]
         assert told_calls == calls
-        numbers = [math.nan if cell == "–" else float(cell.split()[0]) for cell in told_ratios]
+        numbers = [math.nan if cell == words.NOTHING else float(cell.split()[0]) for cell in told_ratios]
         assert numbers == pytest.approx(ratios, rel=0.01, nan_ok=True)
     assert "Other choices were not measured" in effect.text
 

@@ -2240,8 +2240,8 @@ pub fn callerbox<P: Probe>(load: Load, drive: Drive<'_>) {
 // futures that borrow their own executor. The same spawner cuts that, too.
 
 // %%
-/// As [`boxed`], but never inlined, so that the future is made first and then copied into its box, as in the published executors. Inlined, it would be made in its
-/// place, which spares large futures most of their cost.
+/// As [`boxed`], but never inlined: the future is made first and then copied into its box, as by the published executors. Inlined, it would be made in its place, which
+/// spares a large future most of the cost of its box.
 #[inline(never)]
 fn moved_to_box<P: Probe, F: Future>(future: F) -> Pin<Box<F>> {
     P::peak(Counter::FutureBytes, size_of::<F>());
@@ -3220,11 +3220,12 @@ mod tests {
 //
 // # What is not as published
 //
-// Everything here was written anew. Three differences could matter to a result:
+// Everything here was written anew. These differences could matter to a result:
 //
-// - The operations are out of line and opaque here, and were open to the optimiser there. What that does is measured: `manual (open)` and its like.
-// - Embedded wakers lie in an array of their own, not inside the nodes of the task table.
-// - One run loop serves all executors, and its futures lie in slots beside the table, boxed ones included.
+// - The operations are out of line and opaque here, and were open to the optimiser there; with system calls, fewer calls lie here between the program and the kernel.
+//   What either does is measured (`manual (open)`, `manual (deep)` and their like), and the claims that hang on it are also weighed with those.
+// - Embedded wakers lie in an array of their own, not inside the nodes of the task table. This is not a switch.
+// - One run loop serves all executors, and its futures lie in slots beside the table, boxed ones included. Nor is this.
 //
 // # What next
 //
