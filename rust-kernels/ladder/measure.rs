@@ -69,8 +69,8 @@ use std::task::{Context, Poll, RawWaker, RawWakerVTable, Waker, ready};
 use harness::{Bencher, Counts, Key, Study, UnequalWork};
 use slab::Slab;
 use zero_cost::{
-    CONNECTIONS, Counted, Counter, Drive, Event, FakeListener, FakePoll, FakeStream, LARGE_BUFFER, Lean,
-    Load, NoWork, Probe, READABLE, SMALL_BUFFER, Source, Stats, Steps, TASKS, Timed, WRITABLE, Work, World,
+    CONNECTIONS, Counted, Counter, Drive, Event, FakeListener, FakePoll, FakeStream, LARGE_BUFFER, Load,
+    NoWork, Probe, READABLE, SMALL_BUFFER, Source, Stats, Steps, TASKS, Timed, WRITABLE, Work, World,
     WouldBlock, count,
 };
 
@@ -131,7 +131,7 @@ impl<S: Clone + Deref<Target = Stats>> Door<S> for FakeListener<S> {
 
     #[inline(always)]
     fn accept(&self) -> Result<FakeStream<S>, WouldBlock> {
-        FakeListener::accept::<Lean>(self)
+        FakeListener::accept(self)
     }
 }
 
@@ -154,7 +154,7 @@ impl<S: Clone + Deref<Target = Stats>> Door<S> for Crowd<S> {
     /// variant.
     #[inline(always)]
     fn accept(&self) -> Result<FakeStream<S>, WouldBlock> {
-        self.0.accept::<Lean>().or_else(|WouldBlock| self.0.accept::<Lean>())
+        self.0.accept().or_else(|WouldBlock| self.0.accept())
     }
 }
 
@@ -201,9 +201,7 @@ impl<'s> Peer<'s> {
     fn step<W: Work, P: Probe>(&mut self, work: W) -> bool {
         if !self.answering {
             loop {
-                let Ok(length) = self.stream.read::<Lean>(&mut self.buffer[self.filled..]) else {
-                    return false;
-                };
+                let Ok(length) = self.stream.read(&mut self.buffer[self.filled..]) else { return false };
                 self.filled += length;
                 if holds_line(&self.buffer[..self.filled]) {
                     break;
@@ -213,9 +211,7 @@ impl<'s> Peer<'s> {
             self.answering = true;
         }
         loop {
-            let Ok(length) = self.stream.write::<Lean>(&self.buffer[self.sent..self.filled]) else {
-                return false;
-            };
+            let Ok(length) = self.stream.write(&self.buffer[self.sent..self.filled]) else { return false };
             self.sent += length;
             if self.sent == self.filled {
                 P::add(Counter::Transactions, 1);
@@ -939,12 +935,12 @@ pub struct Stream<'r, P: Probe, L: Place = InEntry<'r>>(Watched<'r, L, P>);
 impl<'r, P: Probe, L: Place<Object = FakeStream<&'r Stats>>> Line for Stream<'r, P, L> {
     #[inline]
     fn read<'a>(&'a mut self, buffer: &'a mut [u8]) -> impl Future<Output = usize> + 'a {
-        Attempt { watched: &self.0, call: |stream: &FakeStream<_>| stream.read::<Lean>(buffer) }
+        Attempt { watched: &self.0, call: |stream: &FakeStream<_>| stream.read(buffer) }
     }
 
     #[inline]
     fn write<'a>(&'a mut self, bytes: &'a [u8]) -> impl Future<Output = usize> + 'a {
-        Attempt { watched: &self.0, call: |stream: &FakeStream<_>| stream.write::<Lean>(bytes) }
+        Attempt { watched: &self.0, call: |stream: &FakeStream<_>| stream.write(bytes) }
     }
 }
 
@@ -1501,8 +1497,7 @@ impl<W: Work + Unpin, P: Probe> Future for EchoByHand<'_, W, P> {
         let Self { stream, buffer, filled, sent, answering, work } = self.get_mut();
         if !*answering {
             loop {
-                *filled +=
-                    ready!(stream.0.poll(context, |stream| stream.read::<Lean>(&mut buffer[*filled..])));
+                *filled += ready!(stream.0.poll(context, |stream| stream.read(&mut buffer[*filled..])));
                 if holds_line(&buffer[..*filled]) {
                     break;
                 }
@@ -1511,7 +1506,7 @@ impl<W: Work + Unpin, P: Probe> Future for EchoByHand<'_, W, P> {
             *answering = true;
         }
         loop {
-            *sent += ready!(stream.0.poll(context, |stream| stream.write::<Lean>(&buffer[*sent..*filled])));
+            *sent += ready!(stream.0.poll(context, |stream| stream.write(&buffer[*sent..*filled])));
             if *sent == *filled {
                 P::add(Counter::Transactions, 1);
                 return Poll::Ready(());
@@ -2949,12 +2944,12 @@ struct RungStream<'r, 's, R: Rung>(RungObject<'r, 's, R, FakeStream<Handle<'s, R
 impl<R: Rung> Line for RungStream<'_, '_, R> {
     #[inline(always)]
     fn read<'a>(&'a mut self, buffer: &'a mut [u8]) -> impl Future<Output = usize> + 'a {
-        RungOperation { object: &self.0, call: |stream: &FakeStream<_>| stream.read::<Lean>(buffer) }
+        RungOperation { object: &self.0, call: |stream: &FakeStream<_>| stream.read(buffer) }
     }
 
     #[inline(always)]
     fn write<'a>(&'a mut self, bytes: &'a [u8]) -> impl Future<Output = usize> + 'a {
-        RungOperation { object: &self.0, call: |stream: &FakeStream<_>| stream.write::<Lean>(bytes) }
+        RungOperation { object: &self.0, call: |stream: &FakeStream<_>| stream.write(bytes) }
     }
 }
 

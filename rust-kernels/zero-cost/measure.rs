@@ -116,7 +116,7 @@ const LINE: &[u8; 12] = b"hello world\n";
 // **Each operation fails first.** Every odd call returns `WouldBlock`, so each variant must wait for
 // readiness and come back, just as with sockets.
 //
-// **Each variant sees the same closed door.** The operations are compiled once, out of line, and their
+// **Each variant sees the same closed door.** The operations are compiled once for each kind of error, out of line, and their
 // results pass through `black_box`. Otherwise the optimiser would look into the fake, notice that `read`
 // always yields 12 bytes, and fold half of a server away; and it would do so in the simple loop sooner than
 // in the executors.
@@ -246,13 +246,13 @@ impl Stats {
 }
 
 // %% [markdown]
-// ### What the program may look like
+// ### Details that are not async
 //
-// Some details of the published program have nothing to do with async, and still weigh on the loop and on the executors, not always in equal
-// parts: what an operation that would block reports, where the poller leaves its events, from which side the end of a line is looked for, how a list unlinks
-// what is in no list, and whether the optimiser may look into the fake. So each is a *choice*, made when the code is compiled. The published variants
-// make the choices of the document, with one exception: the door stays closed. Our own make the leanest ones. And one table of the analysis says what each of
-// them does, one at a time.
+// Some details of the published program have nothing to do with async, and may still cost the loop and the executors unequally: what an operation that would
+// block reports, where the poller leaves its events, whether a newline is searched from the front or the back, what a list does when it is asked to remove what it does
+// not hold, and whether the optimiser may look into the fake. Each of them is a *choice*, made when the code is compiled. The published variants
+// make the choices of the document, except that the fake stays opaque; `manual (best)` and the ladder make the leanest ones. A table of the analysis says what each
+// choice does.
 
 // %%
 /// What an operation that would block reports.
@@ -260,7 +260,7 @@ pub trait Blocked: fmt::Debug {
     /// It would block now.
     fn new() -> Self;
     /// Whether that is what is reported.
-    fn is_that(&self) -> bool;
+    fn would_block(&self) -> bool;
 }
 
 /// The smallest error: it holds nothing.
@@ -274,7 +274,7 @@ impl Blocked for WouldBlock {
     }
 
     #[inline(always)]
-    fn is_that(&self) -> bool {
+    fn would_block(&self) -> bool {
         true
     }
 }
@@ -287,7 +287,7 @@ impl Blocked for io::Error {
     }
 
     #[inline(always)]
-    fn is_that(&self) -> bool {
+    fn would_block(&self) -> bool {
         self.kind() == io::ErrorKind::WouldBlock
     }
 }
@@ -309,7 +309,7 @@ pub trait Events: std::ops::Index<usize, Output = Event> {
     /// Holds these instead.
     fn refill(&mut self, events: impl Iterator<Item = Event>);
     /// How many there are.
-    fn number(&self) -> usize;
+    fn len(&self) -> usize;
 }
 
 impl Events for Vec<Event> {
@@ -324,7 +324,7 @@ impl Events for Vec<Event> {
     }
 
     #[inline(always)]
-    fn number(&self) -> usize {
+    fn len(&self) -> usize {
         self.len()
     }
 }
@@ -344,21 +344,21 @@ impl Events for Slab<Event> {
     }
 
     #[inline(always)]
-    fn number(&self) -> usize {
+    fn len(&self) -> usize {
         self.len()
     }
 }
 
 // %%
-/// How an operation of the fake is reached.
+/// How the operations of the fake are called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Door {
-    /// The optimiser may look into it, and make it part of its caller.
-    Open,
-    /// It is called, and opaque.
-    Closed,
-    /// It is called by one more function, which is called.
-    Deep,
+pub enum Calls {
+    /// The optimiser may look into them, and make them part of their callers.
+    Inlined,
+    /// They are out of line and opaque.
+    Opaque,
+    /// As opaque ones, and by one more function that is out of line.
+    Nested,
 }
 
 /// Details of the program that are not async.
@@ -367,47 +367,52 @@ pub trait Choices: 'static {
     type Error: Blocked;
     /// Where the poller leaves its events.
     type Events: Events;
-    /// Whether the end of a line is looked for from the end, where it is.
-    const FROM_THE_END: bool;
-    /// Whether a list asks first whether a slot is linked at all.
-    const ASKS_FIRST: bool;
-    /// How the operations of the fake are reached.
-    const DOOR: Door;
+    /// Whether a newline is searched from the back, where it is.
+    const FROM_THE_BACK: bool;
+    /// Whether a list that is to remove what it does not hold returns early.
+    const EARLY_RETURN: bool;
+    /// How the operations of the fake are called.
+    const CALLS: Calls;
+    /// Whether a future is made first and then copied into its box. Otherwise that is up to the compiler.
+    const COPIED: bool;
 }
 
-/// A set of choices.
+/// A set of choices: error, events, newline, list, calls, box.
 macro_rules! choices {
-    ($($(#[$about:meta])* $name:ident: $error:ty, $events:ty, $end:literal, $first:literal, $door:ident;)*) => {$(
+    ($($(#[$about:meta])* $name:ident: $error:ty, $events:ty, $back:literal, $early:literal, $calls:ident, $copied:literal;)*) => {$(
         $(#[$about])*
         pub enum $name {}
 
         impl Choices for $name {
             type Error = $error;
             type Events = $events;
-            const FROM_THE_END: bool = $end;
-            const ASKS_FIRST: bool = $first;
-            const DOOR: Door = Door::$door;
+            const FROM_THE_BACK: bool = $back;
+            const EARLY_RETURN: bool = $early;
+            const CALLS: Calls = Calls::$calls;
+            const COPIED: bool = $copied;
         }
     )*};
 }
 
 choices! {
-    /// The document's, but for the door.
-    AsDescribed: io::Error, Slab<Event>, false, false, Closed;
+    /// The document's, except for opaque calls.
+    AsDescribed: io::Error, Slab<Event>, false, false, Opaque, false;
     /// With an error that holds nothing.
-    SmallError: WouldBlock, Slab<Event>, false, false, Closed;
+    SmallError: WouldBlock, Slab<Event>, false, false, Opaque, false;
     /// With events in a `Vec`.
-    EventsInVec: io::Error, Vec<Event>, false, false, Closed;
-    /// With a line's end looked for from the end.
-    FromTheEnd: io::Error, Slab<Event>, true, false, Closed;
-    /// With a list that asks first.
-    ListAsksFirst: io::Error, Slab<Event>, false, true, Closed;
-    /// With an open door, as published.
-    OpenDoor: io::Error, Slab<Event>, false, false, Open;
-    /// With one more call around each operation.
-    DeepDoor: io::Error, Slab<Event>, false, false, Deep;
+    EventsInVec: io::Error, Vec<Event>, false, false, Opaque, false;
+    /// With a search from the back.
+    FromTheBack: io::Error, Slab<Event>, true, false, Opaque, false;
+    /// With a list that returns early.
+    EarlyReturn: io::Error, Slab<Event>, false, true, Opaque, false;
+    /// The document's.
+    Inlined: io::Error, Slab<Event>, false, false, Inlined, false;
+    /// With nested calls.
+    Nested: io::Error, Slab<Event>, false, false, Nested, false;
+    /// With futures that are copied into their boxes.
+    Copied: io::Error, Slab<Event>, false, false, Opaque, true;
     /// The leanest ones.
-    Lean: WouldBlock, Vec<Event>, true, true, Closed;
+    Lean: WouldBlock, Vec<Event>, true, true, Opaque, false;
 }
 
 // %% [markdown]
@@ -416,7 +421,7 @@ choices! {
 // Both fail on odd calls and succeed on even ones. A stream counts its reads and writes with *one* counter,
 // so the life of a connection is always the same: a read fails, a read brings the line, a write fails, a
 // write takes the line. Objects come in two flavours, because the published variants do: they hold the ledger
-// by reference or by `Rc`. The part that does the work does not know which, so it exists once in the binary.
+// by reference or by `Rc`. The part that does the work does not know which.
 
 // %%
 /// Counts a call; odd calls would block.
@@ -430,53 +435,62 @@ fn fail_first<E: Blocked>(calls: &Cell<u32>) -> Result<(), E> {
     if number % 2 == 1 { Err(E::new()) } else { Ok(()) }
 }
 
-/// Hides a value from the optimiser, unless the door is open.
+/// Calls an operation of the fake as `C` wants it: its body, or the function that is out of line.
 #[inline(always)]
-fn hidden<C: Choices, T>(value: T) -> T {
-    if C::DOOR == Door::Open { value } else { black_box(value) }
+fn call<C: Choices, Of, Out>(of: Of, body: impl FnOnce(Of) -> Out, opaque: impl FnOnce(Of) -> Out) -> Out {
+    match C::CALLS {
+        Calls::Inlined => body(of),
+        Calls::Opaque => opaque(of),
+        Calls::Nested => nested(of, opaque),
+    }
 }
 
+#[inline(never)]
+fn nested<Of, Out>(of: Of, opaque: impl FnOnce(Of) -> Out) -> Out {
+    let out = opaque(of);
+    // Without something to do afterwards the call would become a jump.
+    black_box(());
+    out
+}
+
+// %% [markdown]
+// Of each operation there is a body, and the same out of line.
+
+// %%
 #[inline(always)]
-fn open_accept<C: Choices>(stats: &Stats, calls: &Cell<u32>) -> Result<(), C::Error> {
+fn accept_body<E: Blocked>((stats, calls): (&Stats, &Cell<u32>)) -> Result<(), E> {
     stats.enter(Operation::Accept);
-    fail_first(hidden::<C, _>(calls))
+    fail_first(calls)
+}
+
+#[inline(never)]
+fn accept_call<E: Blocked>((stats, calls): (&Stats, &Cell<u32>)) -> Result<(), E> {
+    accept_body((stats, black_box(calls)))
 }
 
 #[inline(always)]
-fn open_read<C: Choices>(stats: &Stats, calls: &Cell<u32>, buffer: &mut [u8]) -> Result<usize, C::Error> {
+fn read_body<E: Blocked>((stats, calls, buffer): (&Stats, &Cell<u32>, &mut [u8])) -> Result<usize, E> {
     stats.enter(Operation::Read);
     fail_first(calls)?;
     buffer[..LINE.len()].copy_from_slice(LINE);
-    Ok(hidden::<C, _>(LINE.len()))
+    Ok(LINE.len())
+}
+
+#[inline(never)]
+fn read_call<E: Blocked>(of: (&Stats, &Cell<u32>, &mut [u8])) -> Result<usize, E> {
+    read_body(of).map(black_box)
 }
 
 #[inline(always)]
-fn open_write<C: Choices>(stats: &Stats, calls: &Cell<u32>, bytes: &[u8]) -> Result<usize, C::Error> {
+fn write_body<E: Blocked>((stats, calls, bytes): (&Stats, &Cell<u32>, &[u8])) -> Result<usize, E> {
     stats.enter(Operation::Write);
     fail_first(calls)?;
-    Ok(hidden::<C, _>(bytes).len())
-}
-
-// %%
-/// One more call around `operation`. What it returns is hidden, or the optimiser would make the call a jump.
-#[inline(never)]
-fn deep<Out>(operation: impl FnOnce() -> Out) -> Out {
-    black_box(operation())
+    Ok(bytes.len())
 }
 
 #[inline(never)]
-fn accept_call<C: Choices>(stats: &Stats, calls: &Cell<u32>) -> Result<(), C::Error> {
-    open_accept::<C>(stats, calls)
-}
-
-#[inline(never)]
-fn read_call<C: Choices>(stats: &Stats, calls: &Cell<u32>, buffer: &mut [u8]) -> Result<usize, C::Error> {
-    open_read::<C>(stats, calls, buffer)
-}
-
-#[inline(never)]
-fn write_call<C: Choices>(stats: &Stats, calls: &Cell<u32>, bytes: &[u8]) -> Result<usize, C::Error> {
-    open_write::<C>(stats, calls, bytes)
+fn write_call<E: Blocked>((stats, calls, bytes): (&Stats, &Cell<u32>, &[u8])) -> Result<usize, E> {
+    write_body((stats, calls, black_box(bytes)))
 }
 
 // %% [markdown]
@@ -494,13 +508,20 @@ pub trait Source {
 }
 
 /// A client that sends [`LINE`] and takes whatever it is sent.
-pub struct FakeStream<S> {
+pub struct FakeStream<S, C = Lean> {
     stats: S,
     calls: Cell<u32>,
     token: Token,
+    choices: PhantomData<C>,
 }
 
-impl<S: Deref<Target = Stats>> FakeStream<S> {
+impl<S, C> FakeStream<S, C> {
+    fn new(stats: S) -> Self {
+        Self { stats, calls: Cell::new(0), token: Cell::new(None), choices: PhantomData }
+    }
+}
+
+impl<S: Deref<Target = Stats>, C: Choices> FakeStream<S, C> {
     /// Reads the line into the start of `buffer` and returns its length in bytes.
     ///
     /// # Errors
@@ -509,12 +530,8 @@ impl<S: Deref<Target = Stats>> FakeStream<S> {
     /// # Panics
     /// If `buffer` is too short for the line.
     #[inline(always)]
-    pub fn read<C: Choices>(&self, buffer: &mut [u8]) -> Result<usize, C::Error> {
-        match C::DOOR {
-            Door::Open => open_read::<C>(&self.stats, &self.calls, buffer),
-            Door::Closed => read_call::<C>(&self.stats, &self.calls, buffer),
-            Door::Deep => deep(|| read_call::<C>(&self.stats, &self.calls, buffer)),
-        }
+    pub fn read(&self, buffer: &mut [u8]) -> Result<usize, C::Error> {
+        call::<C, _, _>((&*self.stats, &self.calls, buffer), read_body, read_call)
     }
 
     /// Writes all of `bytes` and returns their number.
@@ -522,16 +539,12 @@ impl<S: Deref<Target = Stats>> FakeStream<S> {
     /// # Errors
     /// It would block, on every odd call, counted together with reads.
     #[inline(always)]
-    pub fn write<C: Choices>(&self, bytes: &[u8]) -> Result<usize, C::Error> {
-        match C::DOOR {
-            Door::Open => open_write::<C>(&self.stats, &self.calls, bytes),
-            Door::Closed => write_call::<C>(&self.stats, &self.calls, bytes),
-            Door::Deep => deep(|| write_call::<C>(&self.stats, &self.calls, bytes)),
-        }
+    pub fn write(&self, bytes: &[u8]) -> Result<usize, C::Error> {
+        call::<C, _, _>((&*self.stats, &self.calls, bytes), write_body, write_call)
     }
 }
 
-impl<S> Source for FakeStream<S> {
+impl<S, C> Source for FakeStream<S, C> {
     fn token(&self) -> &Token {
         &self.token
     }
@@ -542,15 +555,16 @@ impl<S> Source for FakeStream<S> {
 
 // %%
 /// A listening socket with an endless queue of clients.
-pub struct FakeListener<S> {
+pub struct FakeListener<S, C = Lean> {
     stats: S,
     calls: Cell<u32>,
     token: Token,
+    choices: PhantomData<C>,
 }
 
-impl<S: Clone + Deref<Target = Stats>> FakeListener<S> {
+impl<S: Clone + Deref<Target = Stats>, C: Choices> FakeListener<S, C> {
     pub fn new(stats: S) -> Self {
-        Self { stats, calls: Cell::new(0), token: Cell::new(None) }
+        Self { stats, calls: Cell::new(0), token: Cell::new(None), choices: PhantomData }
     }
 
     /// The next client.
@@ -558,17 +572,13 @@ impl<S: Clone + Deref<Target = Stats>> FakeListener<S> {
     /// # Errors
     /// It would block, on every odd call.
     #[inline(always)]
-    pub fn accept<C: Choices>(&self) -> Result<FakeStream<S>, C::Error> {
-        match C::DOOR {
-            Door::Open => open_accept::<C>(&self.stats, &self.calls)?,
-            Door::Closed => accept_call::<C>(&self.stats, &self.calls)?,
-            Door::Deep => deep(|| accept_call::<C>(&self.stats, &self.calls))?,
-        }
-        Ok(FakeStream { stats: self.stats.clone(), calls: Cell::new(0), token: Cell::new(None) })
+    pub fn accept(&self) -> Result<FakeStream<S, C>, C::Error> {
+        call::<C, _, _>((&*self.stats, &self.calls), accept_body, accept_call)?;
+        Ok(FakeStream::new(self.stats.clone()))
     }
 }
 
-impl<S> Source for FakeListener<S> {
+impl<S, C> Source for FakeListener<S, C> {
     fn token(&self) -> &Token {
         &self.token
     }
@@ -592,25 +602,39 @@ pub const WRITABLE: u8 = 2;
 /// Registered objects: for each, the event that every poll will report.
 type Registry = RefCell<Slab<Event>>;
 
-#[inline(never)]
-fn register_call(stats: &Stats, registry: &Registry, token: &Token, event: Event) {
+#[inline(always)]
+fn register_body((stats, registry, token, event): (&Stats, &Registry, &Token, Event)) {
     stats.enter(Operation::Register);
     assert!(token.get().is_none(), "registered twice");
     token.set(Some(registry.borrow_mut().insert(event)));
 }
 
 #[inline(never)]
-fn unregister_call(stats: &Stats, registry: &Registry, token: &Token) {
+fn register_call(of: (&Stats, &Registry, &Token, Event)) {
+    register_body(of);
+}
+
+#[inline(always)]
+fn unregister_body((stats, registry, token): (&Stats, &Registry, &Token)) {
     stats.enter(Operation::Unregister);
     let slot = token.take().expect("not registered");
     registry.borrow_mut().remove(slot);
 }
 
 #[inline(never)]
-fn poll_call<E: Events>(stats: &Stats, registry: &Registry, events: &mut E) {
+fn unregister_call(of: (&Stats, &Registry, &Token)) {
+    unregister_body(of);
+}
+
+#[inline(always)]
+fn poll_body<E: Events>((stats, registry, events): (&Stats, &Registry, &mut E)) {
     stats.enter(Operation::Poll);
     events.refill(registry.borrow().iter().map(|(_, &event)| event));
-    black_box(events);
+}
+
+#[inline(never)]
+fn poll_call<E: Events>((stats, registry, events): (&Stats, &Registry, &mut E)) {
+    poll_body((stats, registry, black_box(events)));
 }
 
 // %% [markdown]
@@ -619,40 +643,45 @@ fn poll_call<E: Events>(stats: &Stats, registry: &Registry, events: &mut E) {
 
 // %%
 /// Tells which registered objects are ready: all of them.
-pub struct FakePoll<S: Deref<Target = Stats>> {
+pub struct FakePoll<S: Deref<Target = Stats>, C: Choices = Lean> {
     stats: S,
     registry: Registry,
+    choices: PhantomData<C>,
 }
 
-impl<S: Deref<Target = Stats>> FakePoll<S> {
+impl<S: Deref<Target = Stats>, C: Choices> FakePoll<S, C> {
     /// A poller with room for `capacity` objects.
     pub fn new(stats: S, capacity: usize) -> Self {
-        Self { stats, registry: RefCell::new(Slab::with_capacity(capacity)) }
+        Self { stats, registry: RefCell::new(Slab::with_capacity(capacity)), choices: PhantomData }
     }
 
     /// Watches `source` from now on; its events carry `key`.
     ///
     /// # Panics
     /// If it is registered already.
+    #[inline(always)]
     pub fn register(&self, source: &impl Source, key: usize, interest: u8) {
-        register_call(&self.stats, &self.registry, source.token(), Event { key, ready: interest });
+        let event = Event { key, ready: interest };
+        call::<C, _, _>((&*self.stats, &self.registry, source.token(), event), register_body, register_call);
     }
 
     /// Forgets `source`.
     ///
     /// # Panics
     /// If it is not registered.
+    #[inline(always)]
     pub fn unregister(&self, source: &impl Source) {
-        unregister_call(&self.stats, &self.registry, source.token());
+        call::<C, _, _>((&*self.stats, &self.registry, source.token()), unregister_body, unregister_call);
     }
 
     /// Replaces the content of `events` by what is ready now. Does not wait.
-    pub fn poll(&self, events: &mut impl Events) {
-        poll_call(&self.stats, &self.registry, events);
+    #[inline(always)]
+    pub fn poll(&self, events: &mut C::Events) {
+        call::<C, _, _>((&*self.stats, &self.registry, events), poll_body, poll_call);
     }
 }
 
-impl<S: Deref<Target = Stats>> Drop for FakePoll<S> {
+impl<S: Deref<Target = Stats>, C: Choices> Drop for FakePoll<S, C> {
     /// # Panics
     /// If an object is still registered: some variant forgot to clean up, and its figures would be too low.
     fn drop(&mut self) {
@@ -848,7 +877,7 @@ impl Work for Steps {
 #[inline(always)]
 fn holds_line<C: Choices>(received: &[u8]) -> bool {
     let ends = |&byte: &u8| byte == b'\n';
-    if C::FROM_THE_END { received.iter().rev().any(ends) } else { received.iter().any(ends) }
+    if C::FROM_THE_BACK { received.iter().rev().any(ends) } else { received.iter().any(ends) }
 }
 
 // %% [markdown]
@@ -880,10 +909,16 @@ impl<T> Node<T> {
 ///
 /// A node must be in one list at most, and there once. Who breaks that rule gets a wrong order, a panic, or a
 /// list without an end: link the same slot in twice, and it may be its own successor. Memory is safe anyhow.
-#[derive(Default)]
-pub struct RunList {
+pub struct RunList<C> {
     head: Option<usize>,
     tail: Option<usize>,
+    choices: PhantomData<C>,
+}
+
+impl<C> Default for RunList<C> {
+    fn default() -> Self {
+        Self { head: None, tail: None, choices: PhantomData }
+    }
 }
 
 // %% [markdown]
@@ -891,7 +926,7 @@ pub struct RunList {
 // neighbour.
 
 // %%
-impl RunList {
+impl<C: Choices> RunList<C> {
     /// The slot that comes first.
     pub fn head(&self) -> Option<usize> {
         self.head
@@ -919,12 +954,12 @@ impl RunList {
         self.insert_after(nodes, self.tail, slot);
     }
 
-    /// Unlinks `slot`. Does nothing if it is not linked; `C` says whether it asks for that first.
+    /// Unlinks `slot`. Does nothing if it is not linked, in which case it may return early.
     #[inline]
-    pub fn remove<C: Choices, T>(&mut self, nodes: &mut Slab<Node<T>>, slot: usize) {
+    pub fn remove<T>(&mut self, nodes: &mut Slab<Node<T>>, slot: usize) {
         let node = &mut nodes[slot];
         let (prev, next) = (node.prev.take(), node.next.take());
-        if C::ASKS_FIRST && prev.is_none() && self.head != Some(slot) {
+        if C::EARLY_RETURN && prev.is_none() && self.head != Some(slot) {
             return;
         }
         if let Some(prev) = prev {
@@ -947,11 +982,11 @@ impl RunList {
 // here need only the first.
 
 // %%
-impl RunList {
+impl<C: Choices> RunList<C> {
     /// Unlinks the slot that comes first, and returns it.
-    pub fn pop_front<C: Choices, T>(&mut self, nodes: &mut Slab<Node<T>>) -> Option<usize> {
+    pub fn pop_front<T>(&mut self, nodes: &mut Slab<Node<T>>) -> Option<usize> {
         let slot = self.head?;
-        self.remove::<C, T>(nodes, slot);
+        self.remove(nodes, slot);
         Some(slot)
     }
 
@@ -984,8 +1019,8 @@ enum Phase {
 }
 
 /// A connection of the hand-written servers.
-pub struct Connection<'s> {
-    stream: FakeStream<&'s Stats>,
+pub struct Connection<'s, C = Lean> {
+    stream: FakeStream<&'s Stats, C>,
     /// False since a read would have blocked, until the next event.
     pub can_read: bool,
     /// False since a write would have blocked, until the next event.
@@ -1002,8 +1037,8 @@ pub struct Connection<'s> {
 // Both loops below use this `step`. It is inlined in each of them.
 
 // %%
-impl<'s> Connection<'s> {
-    fn new<P: Probe>(stream: FakeStream<&'s Stats>) -> Self {
+impl<'s, C: Choices> Connection<'s, C> {
+    fn new<P: Probe>(stream: FakeStream<&'s Stats, C>) -> Self {
         P::add(Counter::ZeroedBytes, SMALL_BUFFER);
         let buffer = [0; SMALL_BUFFER];
         Self { stream, can_read: true, can_write: true, phase: Phase::Receiving, buffer, filled: 0, sent: 0 }
@@ -1014,16 +1049,16 @@ impl<'s> Connection<'s> {
     fn step<W: Work, P: Probe>(&mut self, work: W) -> bool {
         if let Phase::Receiving = self.phase {
             loop {
-                let length = match self.stream.read::<P::Choices>(&mut self.buffer[self.filled..]) {
+                let length = match self.stream.read(&mut self.buffer[self.filled..]) {
                     Ok(length) => length,
                     Err(error) => {
-                        assert!(error.is_that(), "{error:?}");
+                        assert!(error.would_block(), "{error:?}");
                         self.can_read = false;
                         return false;
                     }
                 };
                 self.filled += length;
-                if holds_line::<P::Choices>(&self.buffer[..self.filled]) {
+                if holds_line::<C>(&self.buffer[..self.filled]) {
                     break;
                 }
             }
@@ -1031,10 +1066,10 @@ impl<'s> Connection<'s> {
             self.phase = Phase::Sending;
         }
         loop {
-            let length = match self.stream.write::<P::Choices>(&self.buffer[self.sent..self.filled]) {
+            let length = match self.stream.write(&self.buffer[self.sent..self.filled]) {
                 Ok(length) => length,
                 Err(error) => {
-                    assert!(error.is_that(), "{error:?}");
+                    assert!(error.would_block(), "{error:?}");
                     self.can_write = false;
                     return false;
                 }
@@ -1061,9 +1096,9 @@ const LISTENER: usize = 0;
 /// The published event loop.
 pub struct ManualServer<'s, W, P: Probe> {
     stats: &'s Stats,
-    poll: FakePoll<&'s Stats>,
+    poll: FakePoll<&'s Stats, P::Choices>,
     events: <P::Choices as Choices>::Events,
-    connections: Slab<Node<Connection<'s>>>,
+    connections: Slab<Node<Connection<'s, P::Choices>>>,
     work: W,
     probe: PhantomData<P>,
 }
@@ -1081,7 +1116,7 @@ impl<'s, W: Work, P: Probe> ManualServer<'s, W, P> {
     }
 
     /// Registers a stream and queues it, because it may be readable already.
-    fn open(&mut self, stream: FakeStream<&'s Stats>, ready: &mut RunList) {
+    fn open(&mut self, stream: FakeStream<&'s Stats, P::Choices>, ready: &mut RunList<P::Choices>) {
         let slot = self.connections.insert(Node::new(Connection::new::<P>(stream)));
         P::peak(Counter::PeakConnections, self.connections.len());
         P::peak(Counter::PeakRegistrations, self.connections.len() + 1);
@@ -1091,12 +1126,12 @@ impl<'s, W: Work, P: Probe> ManualServer<'s, W, P> {
     }
 
     /// Takes an event down: from now on the connection is worth a step.
-    fn note(&mut self, event: Event, ready: &mut RunList) {
+    fn note(&mut self, event: Event, ready: &mut RunList<P::Choices>) {
         let slot = event.key - 1;
         let connection = &mut self.connections[slot].value;
         connection.can_read |= event.ready & READABLE != 0;
         connection.can_write |= event.ready & WRITABLE != 0;
-        ready.remove::<P::Choices, _>(&mut self.connections, slot);
+        ready.remove(&mut self.connections, slot);
         ready.push_back(&mut self.connections, slot);
     }
 }
@@ -1116,18 +1151,18 @@ impl<W: Work, P: Probe> ManualServer<'_, W, P> {
         let mut left = CONNECTIONS;
         loop {
             while left > 0 && can_accept {
-                match listener.accept::<P::Choices>() {
+                match listener.accept() {
                     Ok(stream) => {
                         left -= 1;
                         self.open(stream, &mut ready);
                     }
                     Err(error) => {
-                        assert!(error.is_that(), "{error:?}");
+                        assert!(error.would_block(), "{error:?}");
                         can_accept = false;
                     }
                 }
             }
-            while let Some(slot) = ready.pop_front::<P::Choices, _>(&mut self.connections) {
+            while let Some(slot) = ready.pop_front(&mut self.connections) {
                 if self.connections[slot].value.step::<W, P>(self.work) {
                     self.poll.unregister(&self.connections[slot].value.stream);
                     self.connections.remove(slot);
@@ -1137,8 +1172,8 @@ impl<W: Work, P: Probe> ManualServer<'_, W, P> {
                 break;
             }
             self.poll.poll(&mut self.events);
-            P::add(Counter::Events, self.events.number());
-            for index in 0..self.events.number() {
+            P::add(Counter::Events, self.events.len());
+            for index in 0..self.events.len() {
                 match self.events[index] {
                     Event { key: LISTENER, .. } => can_accept = true,
                     event => self.note(event, &mut ready),
@@ -1197,9 +1232,9 @@ impl<'s, P: Probe> BestManualServer<'s, P> {
     /// Accepts until that would block, or all are accepted: then nobody needs to hear of the listener again.
     fn accept(&mut self, listener: &FakeListener<&'s Stats>, left: &mut usize) {
         while *left > 0 {
-            match listener.accept::<P::Choices>() {
+            match listener.accept() {
                 Ok(stream) => self.open(stream),
-                Err(_) => return,
+                Err(WouldBlock) => return,
             }
             *left -= 1;
         }
@@ -1279,7 +1314,7 @@ struct Readiness {
 /// Turns events into wakes.
 pub struct FakeReactor<S: Deref<Target = Stats>, P: Probe> {
     state: RefCell<ReactorState<<P::Choices as Choices>::Events>>,
-    poll: FakePoll<S>,
+    poll: FakePoll<S, P::Choices>,
     stats: S,
     probe: PhantomData<P>,
 }
@@ -1304,8 +1339,8 @@ impl<S: Clone + Deref<Target = Stats>, P: Probe> FakeReactor<S, P> {
     pub fn poll(&self) {
         let state = &mut *self.state.borrow_mut();
         self.poll.poll(&mut state.events);
-        P::add(Counter::Events, state.events.number());
-        for index in 0..state.events.number() {
+        P::add(Counter::Events, state.events.len());
+        for index in 0..state.events.len() {
             let object = &mut state.objects[state.events[index].key];
             object.ready = true;
             if let Some(waker) = object.waker.take() {
@@ -1457,7 +1492,7 @@ where
         match (this.call)() {
             Ok(outcome) => Poll::Ready(outcome),
             Err(error) => {
-                assert!(error.is_that(), "{error:?}");
+                assert!(error.would_block(), "{error:?}");
                 this.registration.clear_ready();
                 Poll::Pending
             }
@@ -1480,7 +1515,7 @@ impl<R: ReactorHandle, Call> Drop for IoOperation<'_, R, Call> {
 /// Reads and writes without blocking its thread, one operation at a time.
 pub struct AsyncStream<R: ReactorHandle> {
     registration: Registration<R>,
-    stream: FakeStream<R::Stats>,
+    stream: FakeStream<R::Stats, ChoicesOf<R>>,
 }
 
 impl<R: ReactorHandle> AsyncStream<R> {
@@ -1488,25 +1523,19 @@ impl<R: ReactorHandle> AsyncStream<R> {
     ///
     /// # Panics
     /// As [`Registration::new`].
-    pub fn new(reactor: R, stream: FakeStream<R::Stats>) -> Self {
+    pub fn new(reactor: R, stream: FakeStream<R::Stats, ChoicesOf<R>>) -> Self {
         let registration = Registration::new(reactor, &stream, READABLE | WRITABLE);
         Self { registration, stream }
     }
 
     /// Reads into the start of `buffer`; the number of bytes that came.
     pub fn read<'a>(&'a self, buffer: &'a mut [u8]) -> impl Future<Output = usize> + 'a {
-        IoOperation {
-            registration: &self.registration,
-            call: move || self.stream.read::<ChoicesOf<R>>(buffer),
-        }
+        IoOperation { registration: &self.registration, call: move || self.stream.read(buffer) }
     }
 
     /// Writes from the start of `bytes`; the number of bytes that went.
     pub fn write<'a>(&'a self, bytes: &'a [u8]) -> impl Future<Output = usize> + 'a {
-        IoOperation {
-            registration: &self.registration,
-            call: move || self.stream.write::<ChoicesOf<R>>(bytes),
-        }
+        IoOperation { registration: &self.registration, call: move || self.stream.write(bytes) }
     }
 }
 
@@ -1523,7 +1552,7 @@ impl<R: ReactorHandle> Drop for AsyncStream<R> {
 /// Accepts clients without blocking its thread.
 pub struct AsyncListener<R: ReactorHandle> {
     registration: Registration<R>,
-    listener: FakeListener<R::Stats>,
+    listener: FakeListener<R::Stats, ChoicesOf<R>>,
 }
 
 impl<R: ReactorHandle> AsyncListener<R> {
@@ -1543,7 +1572,7 @@ impl<R: ReactorHandle> AsyncListener<R> {
     /// As [`Registration::new`], when polled.
     pub fn accept(&self) -> impl Future<Output = AsyncStream<R>> + '_ {
         let call = || {
-            let stream = self.listener.accept::<ChoicesOf<R>>()?;
+            let stream = self.listener.accept()?;
             Ok(AsyncStream::new(self.registration.reactor.clone(), stream))
         };
         IoOperation { registration: &self.registration, call }
@@ -1628,13 +1657,13 @@ impl std::error::Error for SpawnError {}
 // %%
 /// Which slots hold a task, and which of these tasks want to be polled, in the order in which they were
 /// woken.
-pub struct TaskTable {
-    state: RefCell<TableState>,
+pub struct TaskTable<C = AsDescribed> {
+    state: RefCell<TableState<C>>,
 }
 
-struct TableState {
+struct TableState<C> {
     tasks: Slab<Node<Task>>,
-    run_list: RunList,
+    run_list: RunList<C>,
     /// Slots given up for good, because a waker may still point at them.
     abandoned: usize,
 }
@@ -1651,14 +1680,14 @@ struct Task {
 // neither calls anybody else's code while the table is borrowed.
 
 // %%
-impl Default for TaskTable {
+impl<C> Default for TaskTable<C> {
     fn default() -> Self {
         let tasks = Slab::with_capacity(TASKS);
         Self { state: RefCell::new(TableState { tasks, run_list: RunList::default(), abandoned: 0 }) }
     }
 }
 
-impl TaskTable {
+impl<C: Choices> TaskTable<C> {
     /// Queues the task in `slot` unless it is queued already. A vacant slot, left by a task that has
     /// finished, is ignored.
     #[inline]
@@ -1668,7 +1697,7 @@ impl TaskTable {
             return;
         };
         if !mem::replace(&mut task.awake, true) {
-            run_list.remove::<AsDescribed, _>(tasks, slot);
+            run_list.remove(tasks, slot);
             run_list.push_back(tasks, slot);
         }
     }
@@ -1676,7 +1705,7 @@ impl TaskTable {
     /// Takes the first task off the run list; a wake from now on queues it again.
     fn next_awake(&self) -> Option<usize> {
         let TableState { tasks, run_list, .. } = &mut *self.state.borrow_mut();
-        let slot = run_list.pop_front::<AsDescribed, _>(tasks)?;
+        let slot = run_list.pop_front(tasks)?;
         tasks[slot].value.awake = false;
         Some(slot)
     }
@@ -1694,11 +1723,11 @@ impl TaskTable {
 // panics to tell us.
 
 // %%
-impl TaskTable {
+impl<C: Choices> TaskTable<C> {
     /// Makes `slot` vacant.
     fn release(&self, slot: usize) {
         let TableState { tasks, run_list, .. } = &mut *self.state.borrow_mut();
-        run_list.remove::<AsDescribed, _>(tasks, slot);
+        run_list.remove(tasks, slot);
         tasks.remove(slot);
     }
 
@@ -1706,7 +1735,7 @@ impl TaskTable {
     /// nothing.
     fn abandon(&self, slot: usize) {
         let TableState { tasks, run_list, abandoned } = &mut *self.state.borrow_mut();
-        run_list.remove::<AsDescribed, _>(tasks, slot);
+        run_list.remove(tasks, slot);
         tasks[slot].value = Task { awake: true, abandoned: true };
         *abandoned += 1;
     }
@@ -1741,7 +1770,7 @@ pub trait WakerSource {
 }
 
 /// Tasks with futures of type `F`, woken by wakers from `W`. Holds its table by a reference or by `Rc`.
-pub struct Scheduler<T: Deref<Target = TaskTable>, F, W: WakerSource, P> {
+pub struct Scheduler<T: Deref<Target = TaskTable<P::Choices>>, F, W: WakerSource, P: Probe> {
     table: T,
     /// The future of each task. Initialised where `table` has an unfinished task, and only there.
     slots: ManuallyDrop<Vec<UnsafeCell<MaybeUninit<F>>>>,
@@ -1764,7 +1793,9 @@ impl<Action: FnMut()> Drop for OnDrop<Action> {
 // All memory is reserved here, before any run.
 
 // %%
-impl<T: Deref<Target = TaskTable>, F: Future<Output = ()>, W: WakerSource, P: Probe> Scheduler<T, F, W, P> {
+impl<T: Deref<Target = TaskTable<P::Choices>>, F: Future<Output = ()>, W: WakerSource, P: Probe>
+    Scheduler<T, F, W, P>
+{
     /// A scheduler for the [`TASKS`] slots of `table`.
     ///
     /// # Safety
@@ -1782,7 +1813,7 @@ impl<T: Deref<Target = TaskTable>, F: Future<Output = ()>, W: WakerSource, P: Pr
 // code and panic as well. Then the slot is given up: nobody knows who may still wake it.
 
 // %%
-impl<T: Deref<Target = TaskTable>, F, W: WakerSource, P> Scheduler<T, F, W, P> {
+impl<T: Deref<Target = TaskTable<P::Choices>>, F, W: WakerSource, P: Probe> Scheduler<T, F, W, P> {
     /// Drops the future in `slot`, whose task is unfinished, and ends the task.
     ///
     /// # Panics
@@ -1815,7 +1846,7 @@ impl<T: Deref<Target = TaskTable>, F, W: WakerSource, P> Scheduler<T, F, W, P> {
     }
 }
 
-impl<T: Deref<Target = TaskTable>, F, W: WakerSource, P> Drop for Scheduler<T, F, W, P> {
+impl<T: Deref<Target = TaskTable<P::Choices>>, F, W: WakerSource, P: Probe> Drop for Scheduler<T, F, W, P> {
     fn drop(&mut self) {
         for slot in self.table.unfinished() {
             self.retire(slot);
@@ -1831,7 +1862,9 @@ impl<T: Deref<Target = TaskTable>, F, W: WakerSource, P> Drop for Scheduler<T, F
 // Before the end come the polls. This is the only place where the contents of a slot are borrowed.
 
 // %%
-impl<T: Deref<Target = TaskTable>, F: Future<Output = ()>, W: WakerSource, P: Probe> Scheduler<T, F, W, P> {
+impl<T: Deref<Target = TaskTable<P::Choices>>, F: Future<Output = ()>, W: WakerSource, P: Probe>
+    Scheduler<T, F, W, P>
+{
     /// Polls the task in `slot`, which was just taken off the run list.
     #[inline]
     fn poll_task(&self, slot: usize) {
@@ -1853,7 +1886,9 @@ impl<T: Deref<Target = TaskTable>, F: Future<Output = ()>, W: WakerSource, P: Pr
 // And so to the two functions that callers see.
 
 // %%
-impl<T: Deref<Target = TaskTable>, F: Future<Output = ()>, W: WakerSource, P: Probe> Scheduler<T, F, W, P> {
+impl<T: Deref<Target = TaskTable<P::Choices>>, F: Future<Output = ()>, W: WakerSource, P: Probe>
+    Scheduler<T, F, W, P>
+{
     /// Writes the future that `make` returns into a vacant slot and queues it.
     ///
     /// # Errors
@@ -1916,16 +1951,16 @@ impl<T: Deref<Target = TaskTable>, F: Future<Output = ()>, W: WakerSource, P: Pr
 
 // %%
 /// The waker of one slot. [`Waker`]s point at it.
-struct EmbeddedWaker<'t> {
+struct EmbeddedWaker<'t, C> {
     /// Wakers that point here: clones, and one for the executor itself. Has 64 bits on every machine, for a
     /// clone can be forgotten without being dropped, and in 32 bits one could count until the count is 1
     /// again. In 64 bits that would take centuries.
     references: Cell<u64>,
-    table: &'t TaskTable,
+    table: &'t TaskTable<C>,
     slot: usize,
 }
 
-impl EmbeddedWaker<'_> {
+impl<C: Choices> EmbeddedWaker<'_, C> {
     const VTABLE: RawWakerVTable =
         RawWakerVTable::new(Self::clone_raw, Self::wake_raw, Self::wake_by_ref_raw, Self::drop_raw);
 
@@ -1968,49 +2003,56 @@ impl EmbeddedWaker<'_> {
 
 // %% [markdown]
 // Lending such a waker for a poll means forming a `Waker` from its address, on the stack, and never dropping
-// it. Should a clone outlive even the executor, then what it points at is leaked: a late wake finds a table
-// that has no use for it. The table is borrowed, and no `Rc` is needed: table, executor, futures and wakers end in this order, the last first, and
-// lifetimes say so of all but the wakers, of which a caller promises it.
+// it. If a clone outlives even the executor, what it points at is leaked, so that a late wake still reaches the table, which ignores it. The table is only
+// borrowed, and no `Rc` is needed: the compiler sees to it that the table outlives the executor, and that no waker is used after it is the caller's promise.
 
 // %%
-/// One [`EmbeddedWaker`] for each slot.
-pub struct EmbeddedWakers<'t>(ManuallyDrop<Box<[EmbeddedWaker<'t>]>>);
+/// One [`EmbeddedWaker`] for each slot. [`Waker`]s point into it, so it is not held as a `Box`, which may not be moved while they do.
+pub struct EmbeddedWakers<'t, C>(NonNull<[EmbeddedWaker<'t, C>]>);
 
-impl<'t> EmbeddedWakers<'t> {
+impl<'t, C: Choices> EmbeddedWakers<'t, C> {
     /// Wakers for all slots of `table`.
     ///
     /// # Safety
-    /// The wakers, and their clones, must stay on this thread, and not be used when `table` is gone.
-    pub unsafe fn new(table: &'t TaskTable) -> Self {
+    /// The wakers, and their clones, must stay on this thread, and not wake when `table` is gone.
+    pub unsafe fn new(table: &'t TaskTable<C>) -> Self {
         let waker = |slot| EmbeddedWaker { references: Cell::new(1), table, slot };
-        Self(ManuallyDrop::new((0..TASKS).map(waker).collect()))
+        let wakers: Box<[_]> = (0..TASKS).map(waker).collect();
+        Self(NonNull::from(Box::leak(wakers)))
+    }
+
+    fn get(&self, slot: usize) -> &EmbeddedWaker<'t, C> {
+        // SAFETY: they live until `drop`, at least, and nobody has a reference that is unique.
+        unsafe { &self.0.as_ref()[slot] }
     }
 }
 
-impl WakerSource for EmbeddedWakers<'_> {
+impl<C: Choices> WakerSource for EmbeddedWakers<'_, C> {
     #[inline]
     fn waker(&self, slot: usize) -> impl Deref<Target = Waker> + '_ {
-        let data = ptr::from_ref(&self.0[slot]).cast();
+        let data = ptr::from_ref(self.get(slot)).cast();
         // SAFETY: `data` points at a waker of this thread, which lives as long as `self`, and longer if
         // there are clones (see drop). The functions keep `Waker`'s contract as long as nobody leaves the
-        // thread, which `new` was promised, and as long as the count does not overflow, for which there is no
+        // thread or wakes without a table, which `new` was promised, and as long as the count does not overflow, for which there is no
         // time. The waker stands for the count of one that is there from the
         // beginning, hence it is never dropped.
-        ManuallyDrop::new(unsafe { Waker::new(data, &EmbeddedWaker::VTABLE) })
+        ManuallyDrop::new(unsafe { Waker::new(data, &EmbeddedWaker::<C>::VTABLE) })
     }
 
     #[inline]
     fn is_unshared(&self, slot: usize) -> bool {
-        self.0[slot].references.get() == 1
+        self.get(slot).references.get() == 1
     }
 }
 
-impl Drop for EmbeddedWakers<'_> {
+impl<C> Drop for EmbeddedWakers<'_, C> {
     /// Leaks what clones still point at; the executor has complained about them already.
     fn drop(&mut self) {
-        if (0..TASKS).all(|slot| self.is_unshared(slot)) {
-            // SAFETY: this is the end of `self`, and no waker points at one of them.
-            unsafe { ManuallyDrop::drop(&mut self.0) };
+        // SAFETY: as in `get`.
+        let shared = unsafe { self.0.as_ref() }.iter().any(|waker| waker.references.get() > 1);
+        if !shared {
+            // SAFETY: it was a box, this is its end, and no waker points into it.
+            drop(unsafe { Box::from_raw(self.0.as_ptr()) });
         }
     }
 }
@@ -2100,8 +2142,8 @@ impl<A> ArgSpawner<A> {
 
 // %%
 /// Runs futures of one type, made by `make` from arguments of type `A`.
-pub struct ArgExecutor<'s, A, F, Make, P> {
-    scheduler: Scheduler<&'s TaskTable, F, EmbeddedWakers<'s>, P>,
+pub struct ArgExecutor<'s, A, F, Make, P: Probe> {
+    scheduler: Scheduler<&'s TaskTable<P::Choices>, F, EmbeddedWakers<'s, P::Choices>, P>,
     make: Make,
     spawner: &'s ArgSpawner<A>,
 }
@@ -2112,7 +2154,7 @@ impl<'s, A, F: Future<Output = ()>, Make: Fn(A) -> F, P: Probe> ArgExecutor<'s, 
     /// # Safety
     /// `table` is new, and serves this executor only. The futures must keep their wakers, and all clones of them, on this thread, and use none
     /// when `table` is gone.
-    pub unsafe fn new(table: &'s TaskTable, spawner: &'s ArgSpawner<A>, make: Make) -> Self {
+    pub unsafe fn new(table: &'s TaskTable<P::Choices>, spawner: &'s ArgSpawner<A>, make: Make) -> Self {
         // SAFETY: promised by the caller.
         let scheduler = unsafe { Scheduler::new(table, EmbeddedWakers::new(table)) };
         Self { scheduler, make, spawner }
@@ -2190,12 +2232,12 @@ pub fn manual_best<P: Probe>(load: Load, drive: Drive<'_>) {
 /// Futures by value in the slots of the executor. With a `BUFFER` of 16 KiB this is `large+nonbox`.
 pub fn nonbox<W: Work, P: Probe, const BUFFER: usize>(load: Load, drive: Drive<'_>) {
     let stats = Stats::new(load.syscalls);
-    let reactor = FakeReactor::<_, P>::new(&stats);
     let (table, spawner) = (TaskTable::default(), ArgSpawner::default());
+    let reactor = FakeReactor::<_, P>::new(&stats);
     let work = W::under(load);
     let make = |job| serve::<_, W, BUFFER>(job, &reactor, &spawner, work);
-    // SAFETY: nothing here has a second thread, and the reactor, which keeps the wakers, cannot be sent to
-    // one.
+    // SAFETY: `table` is new and this executor's alone. It outlives the reactor, which keeps the wakers; that cannot be sent to another
+    // thread, and there is none.
     let executor = unsafe { ArgExecutor::<_, _, _, P>::new(&table, &spawner, make) };
     drive(&stats, &mut || {
         executor.spawn(Job::Listen).expect("a vacant slot");
@@ -2214,14 +2256,20 @@ pub fn nonbox<W: Work, P: Probe, const BUFFER: usize>(load: Load, drive: Drive<'
 /// Boxes a future and takes its size down.
 fn boxed<P: Probe, F: Future>(future: F) -> Pin<Box<F>> {
     P::peak(Counter::FutureBytes, size_of::<F>());
-    Box::pin(future)
+    if P::Choices::COPIED { copied(future) } else { Box::pin(future) }
+}
+
+/// Out of line, so that the future is there before its box, into which it is copied once.
+#[inline(never)]
+fn copied<F>(future: F) -> Pin<Box<F>> {
+    Box::into_pin(Box::write(Box::new_uninit(), future))
 }
 
 /// Pointers to futures of one type in the slots of the executor.
 pub fn callerbox<P: Probe>(load: Load, drive: Drive<'_>) {
     let stats = Stats::new(load.syscalls);
-    let reactor = FakeReactor::<_, P>::new(&stats);
     let (table, spawner) = (TaskTable::default(), ArgSpawner::default());
+    let reactor = FakeReactor::<_, P>::new(&stats);
     let make = |job| boxed::<P, _>(serve::<_, _, SMALL_BUFFER>(job, &reactor, &spawner, NoWork));
     // SAFETY: as for `nonbox`.
     let executor = unsafe { ArgExecutor::<_, _, _, P>::new(&table, &spawner, make) };
@@ -2240,15 +2288,6 @@ pub fn callerbox<P: Probe>(load: Load, drive: Drive<'_>) {
 // futures that borrow their own executor. The same spawner cuts that, too.
 
 // %%
-/// As [`boxed`], but never inlined: the future is made first and then copied into its box, as by the published executors. Inlined, it would be made in its place, which
-/// spares a large future most of the cost of its box.
-#[inline(never)]
-fn moved_to_box<P: Probe, F: Future>(future: F) -> Pin<Box<F>> {
-    P::peak(Counter::FutureBytes, size_of::<F>());
-    // Copied once: `Box::pin` would copy it to the stack before.
-    Box::into_pin(Box::write(Box::new_uninit(), future))
-}
-
 /// A future of any type, which may borrow what lives for `'a`.
 pub type BoxedFuture<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 
@@ -2271,7 +2310,7 @@ impl<'a, P: Probe> BoxSpawner<'a, P> {
     /// As [`ArgSpawner::spawn`].
     #[inline]
     pub fn spawn(&self, future: impl Future<Output = ()> + 'a) -> Result<(), SpawnError> {
-        self.spawn_boxed(moved_to_box::<P, _>(future))
+        self.spawn_boxed(boxed::<P, _>(future))
     }
 
     /// Starts a task with a future that is boxed already.
@@ -2285,8 +2324,8 @@ impl<'a, P: Probe> BoxSpawner<'a, P> {
 }
 
 /// Runs futures of any type, boxed, with embedded wakers.
-pub struct BoxExecutor<'s, 'a, P> {
-    scheduler: Scheduler<&'s TaskTable, BoxedFuture<'a>, EmbeddedWakers<'s>, P>,
+pub struct BoxExecutor<'s, 'a, P: Probe> {
+    scheduler: Scheduler<&'s TaskTable<P::Choices>, BoxedFuture<'a>, EmbeddedWakers<'s, P::Choices>, P>,
     spawner: &'s BoxSpawner<'a, P>,
 }
 
@@ -2299,7 +2338,7 @@ impl<'s, 'a, P: Probe> BoxExecutor<'s, 'a, P> {
     ///
     /// # Safety
     /// As there.
-    pub unsafe fn new(table: &'s TaskTable, spawner: &'s BoxSpawner<'a, P>) -> Self {
+    pub unsafe fn new(table: &'s TaskTable<P::Choices>, spawner: &'s BoxSpawner<'a, P>) -> Self {
         // SAFETY: promised by the caller.
         let scheduler = unsafe { Scheduler::new(table, EmbeddedWakers::new(table)) };
         Self { scheduler, spawner }
@@ -2333,10 +2372,9 @@ impl<'a, P: Probe> Spawn<BoxedFuture<'a>> for BoxExecutor<'_, 'a, P> {
 /// Futures in boxes, which the executor makes. With a `BUFFER` of 16 KiB this is `large+box`.
 pub fn boxes<P: Probe, const BUFFER: usize>(load: Load, drive: Drive<'_>) {
     let stats = Rc::new(Stats::new(load.syscalls));
-    let reactor = Rc::new(FakeReactor::<_, P>::new(Rc::clone(&stats)));
     let (table, spawner) = (TaskTable::default(), BoxSpawner::<P>::default());
-    // SAFETY: nothing here has a second thread, and the reactor, which keeps the wakers, cannot be sent to
-    // one.
+    let reactor = Rc::new(FakeReactor::<_, P>::new(Rc::clone(&stats)));
+    // SAFETY: as for `nonbox`.
     let executor = unsafe { BoxExecutor::new(&table, &spawner) };
     let spawner = &spawner;
     drive(&stats, &mut || {
@@ -2349,8 +2387,8 @@ pub fn boxes<P: Probe, const BUFFER: usize>(load: Load, drive: Drive<'_>) {
 /// Futures in boxes, made by whoever spawns.
 pub fn box_callerbox<P: Probe>(load: Load, drive: Drive<'_>) {
     let stats = Rc::new(Stats::new(load.syscalls));
-    let reactor = Rc::new(FakeReactor::<_, P>::new(Rc::clone(&stats)));
     let (table, spawner) = (TaskTable::default(), BoxSpawner::<P>::default());
+    let reactor = Rc::new(FakeReactor::<_, P>::new(Rc::clone(&stats)));
     // SAFETY: as for `boxes`.
     let executor = unsafe { BoxExecutor::new(&table, &spawner) };
     let spawner = &spawner;
@@ -2642,11 +2680,11 @@ impl WakerKind for ArcWaker {
 
 // %%
 /// Runs futures of any type, boxed, with counted wakers of the kind `K`.
-pub struct BoxRcExecutor<K: WakerKind, P> {
+pub struct BoxRcExecutor<K: WakerKind, P: Probe<Choices = AsDescribed>> {
     scheduler: Scheduler<Rc<TaskTable>, BoxedFuture<'static>, CountedWakers<K>, P>,
 }
 
-impl<K: WakerKind, P: Probe> BoxRcExecutor<K, P> {
+impl<K: WakerKind, P: Probe<Choices = AsDescribed>> BoxRcExecutor<K, P> {
     /// An executor whose wakers must stay on this thread.
     ///
     /// # Safety
@@ -2664,7 +2702,7 @@ impl<K: WakerKind, P: Probe> BoxRcExecutor<K, P> {
     /// [`SpawnError::Full`] if there is no vacant slot.
     #[inline]
     pub fn spawn(&self, future: impl Future<Output = ()> + 'static) -> Result<(), SpawnError> {
-        let future: BoxedFuture<'static> = moved_to_box::<P, _>(future);
+        let future: BoxedFuture<'static> = boxed::<P, _>(future);
         self.scheduler.spawn(|| future)
     }
 
@@ -2683,7 +2721,7 @@ impl<K: WakerKind, P: Probe> BoxRcExecutor<K, P> {
 // only one that safe code can make.
 
 // %%
-impl<P: Probe> BoxRcExecutor<CheckedRcWaker, P> {
+impl<P: Probe<Choices = AsDescribed>> BoxRcExecutor<CheckedRcWaker, P> {
     /// An executor that can be used without care: its wakers look after themselves.
     pub fn checked() -> Rc<Self> {
         // SAFETY: this kind checks threads.
@@ -2698,7 +2736,7 @@ impl<P: Probe> BoxRcExecutor<CheckedRcWaker, P> {
 
 // %%
 /// Futures in boxes, woken by counted wakers: `box+rc`, `box+chkrc`, `box+arc`.
-pub fn box_counted<K: WakerKind + 'static, P: Probe>(load: Load, drive: Drive<'_>) {
+pub fn box_counted<K: WakerKind + 'static, P: Probe<Choices = AsDescribed>>(load: Load, drive: Drive<'_>) {
     let stats = Rc::new(Stats::new(load.syscalls));
     let reactor = Rc::new(FakeReactor::<_, P>::new(Rc::clone(&stats)));
     // SAFETY: nothing here has a second thread, and the reactor, which keeps the wakers, cannot be sent to
@@ -2869,11 +2907,13 @@ fn usual_variants() -> Vec<Variant> {
         ),
         new("box+arc", Boxed, box_counted::<Arc, Timed<label::BoxArc>>, box_counted::<Arc, Counted>),
         new(
-            "manual (best)",
-            BestLoop,
-            manual_best::<Timed<label::ManualBest, Lean>>,
-            manual_best::<Counted<Lean>>,
-        ),
+            "large+box (copied)",
+            Boxed,
+            boxes::<Timed<label::LargeBox, Copied>, LARGE>,
+            boxes::<Counted<Copied>, LARGE>,
+        )
+        .large(),
+        new("manual (best)", BestLoop, manual_best::<Timed<label::ManualBest>>, manual_best::<Counted>),
         new("manual", Loop, manual::<Steps, Timed<label::ManualWork>>, manual::<Steps, Counted>).working(),
         new(
             "nonbox",
@@ -2886,28 +2926,25 @@ fn usual_variants() -> Vec<Variant> {
 }
 
 // %% [markdown]
-// And the choices, one at a time: the loop and two executors as described but for one detail, and with all of the lean ones. (The list of tasks that
-// an executor runs unlinks as described, always: only the loop links what may be linked already.)
+// And the choices: the loop and two executors as described but for one detail, and with all of the lean ones.
 
 // %%
-/// What is chosen otherwise, and the loop and two executors with that.
-const CHOICES: [(&str, [&str; 3]); 6] = [
-    ("an error that holds nothing", ["manual (small error)", "nonbox (small error)", "box (small error)"]),
-    ("events in a `Vec`", ["manual (events in a Vec)", "nonbox (events in a Vec)", "box (events in a Vec)"]),
-    (
-        "a line's end looked for from the end",
-        ["manual (from the end)", "nonbox (from the end)", "box (from the end)"],
-    ),
-    ("operations open to the optimiser", ["manual (open)", "nonbox (open)", "box (open)"]),
-    ("one more call around each operation", ["manual (deep)", "nonbox (deep)", "box (deep)"]),
-    ("all lean choices", ["manual (lean)", "nonbox (lean)", "box (lean)"]),
-];
-/// The loop with a list that asks first whether a slot is linked.
-const LIST: &str = "manual (list asks first)";
+/// Under what a pair is compared: without system calls, and with them, too.
+const BARE: &[Load] = PUBLISHED.split_at(1).0;
+const BOTH: &[Load] = &PUBLISHED;
 
-fn with_choices<C: Choices>([loop_, unboxed, boxed]: [&'static str; 3]) -> [Variant; 3] {
+/// The loop and two executors with other choices, and what these are.
+struct Chosen {
+    change: &'static str,
+    servers: [Variant; 3],
+}
+
+fn with_choices<C: Choices>(
+    [loop_, unboxed, boxed]: [&'static str; 3],
+    loads: &'static [Load],
+) -> [Variant; 3] {
     const SMALL: usize = SMALL_BUFFER;
-    let new = Variant::new;
+    let new = |name, style, timed, counted| Variant { loads, ..Variant::new(name, style, timed, counted) };
     [
         new(loop_, Style::Loop, manual::<NoWork, Timed<label::Manual, C>>, manual::<NoWork, Counted<C>>),
         new(
@@ -2920,24 +2957,34 @@ fn with_choices<C: Choices>([loop_, unboxed, boxed]: [&'static str; 3]) -> [Vari
     ]
 }
 
-fn chosen_variants() -> impl Iterator<Item = Variant> {
-    let [error, events, end, open, deep, lean] = CHOICES.map(|(_, names)| names);
-    let [list, ..] = with_choices::<ListAsksFirst>([LIST; 3]);
-    let without_calls = [
-        with_choices::<SmallError>(error),
-        with_choices::<EventsInVec>(events),
-        with_choices::<FromTheEnd>(end),
-        with_choices::<OpenDoor>(open),
-        with_choices::<Lean>(lean),
-    ];
-    let without_calls = without_calls.into_iter().flatten().chain([list]).map(Variant::bare);
-    // What a call does to the return from the kernel shows where there is one.
-    with_choices::<DeepDoor>(deep).into_iter().chain(without_calls)
+macro_rules! chosen {
+    ($($choices:ident, $word:literal, $change:literal, $loads:expr;)*) => {
+        [$(Chosen {
+            change: $change,
+            servers: with_choices::<$choices>(
+                [concat!("manual (", $word, ")"), concat!("nonbox (", $word, ")"), concat!("box (", $word, ")")],
+                $loads,
+            ),
+        }),*]
+    };
+}
+
+fn chosen() -> [Chosen; 8] {
+    chosen![
+        SmallError, "small error", "an error that holds nothing", BARE;
+        EventsInVec, "events in a Vec", "events in a `Vec`", BARE;
+        FromTheBack, "from the back", "a newline searched from the back", BARE;
+        EarlyReturn, "early return", "a list that returns early", BARE;
+        Inlined, "inlined", "operations that the optimiser may look into", BOTH;
+        Nested, "nested", "operations called by one more function", BOTH;
+        Copied, "copied", "futures that are copied into their boxes", BARE;
+        Lean, "lean", "all lean choices", BARE;
+    ]
 }
 
 /// All variants.
 pub fn variants() -> Vec<Variant> {
-    usual_variants().into_iter().chain(chosen_variants()).collect()
+    usual_variants().into_iter().chain(chosen().into_iter().flat_map(|chosen| chosen.servers)).collect()
 }
 
 // %% [markdown]
@@ -3069,7 +3116,7 @@ pub fn prove(variant: &Variant, load: Load) -> Result<Counts, UnequalWork> {
 // for variant in variants().iter().filter(|variant| variant.loads[0] == PUBLISHED[0]) {
 //     let counts = prove(variant, PUBLISHED[0]).unwrap_or_else(harness::stop);
 //     let [polls, clones, size] = ["polls", "waker_clones", "future_bytes"].map(|name| counts[name]);
-//     println!("{:>14}: {polls:>4} task polls, {clones:>4} clones, largest future {size:>5} bytes", variant.name);
+//     println!("{:>24}: {polls:>4} task polls, {clones:>4} clones, largest future {size:>5} bytes", variant.name);
 // }
 
 // %% [markdown]
@@ -3109,21 +3156,19 @@ impl Variant {
 // and nowhere else: the analysis picks its pairs from this list.
 
 // %%
-/// Under what a pair is compared: without system calls, and with them, too.
-const BARE: &[Load] = PUBLISHED.split_at(1).0;
-const BOTH: &[Load] = &PUBLISHED;
 /// What the published pairs of a boxed and an unboxed executor differ in, and the same but for the box.
 const BUNDLE: &str =
     "a box, `Rc` handles, calls through `dyn`, no enum of two kinds of task, and another spawner";
 const REST: &str = "all but the box: `Rc` handles, `dyn`, no enum of two kinds of task, and another spawner";
 
 /// Pairs besides those with the published loop: the first, what it is compared with, under what, and what changes.
-const PAIRS: [(&str, &str, &[Load], &str); 11] = [
+const PAIRS: [(&str, &str, &[Load], &str); 12] = [
     ("nonbox", "manual (best)", BOTH, "async without boxes instead of the best loop"),
     ("callerbox", "nonbox", BOTH, "a box, made by the caller"),
     ("large+nonbox", "nonbox", BARE, "a buffer of 16 KiB instead of 128 bytes"),
     ("box", "nonbox", BOTH, BUNDLE),
     ("large+box", "large+nonbox", BARE, BUNDLE),
+    ("large+box (copied)", "large+box", BARE, "a future of 16 KiB that is copied into its box"),
     ("box", "callerbox", BARE, REST),
     ("box+callerbox", "box", BARE, "the caller makes the box"),
     ("box+rc", "box", BOTH, "wakers behind an `Rc` instead of embedded ones, and another spawner"),
@@ -3151,14 +3196,15 @@ pub fn study() -> Result<Study, UnequalWork> {
             study = study.also_compare(named(one).key(load), named(other).key(load), change);
         }
     }
-    let mut pairs = vec![(LIST, "manual", "a list that asks first whether a slot is linked")];
-    for (change, [loop_, unboxed, boxed]) in CHOICES {
-        pairs.extend([(loop_, "manual", change), (unboxed, "nonbox", change), (boxed, "box", change)]);
-        pairs.extend([(unboxed, loop_, "async without boxes"), (boxed, loop_, "async with boxes")]);
-    }
-    for (one, other, change) in pairs {
-        for &load in named(one).loads {
-            study = study.compare(named(one).key(load), named(other).key(load), change);
+    for Chosen { change, servers } in chosen() {
+        for (variant, described) in servers.iter().zip(["manual", "nonbox", "box"]) {
+            for &load in variant.loads {
+                study = study.compare(variant.key(load), named(described).key(load), change);
+                if described != "manual" {
+                    study =
+                        study.compare(variant.key(load), servers[0].key(load), "async with the same choices");
+                }
+            }
         }
     }
     Ok(study.control("syscalls=off").control("syscalls=on"))
@@ -3222,10 +3268,15 @@ mod tests {
 //
 // Everything here was written anew. These differences could matter to a result:
 //
-// - The operations are out of line and opaque here, and were open to the optimiser there; with system calls, fewer calls lie here between the program and the kernel.
-//   What either does is measured (`manual (open)`, `manual (deep)` and their like), and the claims that hang on it are also weighed with those.
-// - Embedded wakers lie in an array of their own, not inside the nodes of the task table. This is not a switch.
-// - One run loop serves all executors, and its futures lie in slots beside the table, boxed ones included. Nor is this.
+// - The operations are out of line and opaque here, and were open to the optimiser there. What that does is measured (`manual (inlined)` and its like), and the claims
+//   that hang on it are also weighed with those.
+// - With system calls, each call that lies between the program and the kernel makes the return from it dearer. How many there are is a matter of inlining;
+//   `manual (nested)` and its like have one more around each operation.
+// - The ledger is a `Cell` for each kind of operation, and so is what a listener and a spawner remember; they were `RefCell`s there. The failing `read` checks that it
+//   failed for the right reason. The poller's events have room for all.
+// - Whether a future is made in its box or copied into it is up to the compiler, there and here; `large+box (copied)` and `box (copied)` copy in any case.
+// - Embedded wakers lie in an array of their own, not inside the nodes of the task table.
+// - One run loop serves all executors, and its futures lie in slots beside the table, boxed ones included.
 //
 // # What next
 //

@@ -1100,12 +1100,12 @@ pub fn manual<W: Work, P: Probe>(steps: u32, door: &Rc<Door>, drive: Drive<'_>) 
 
 /// The variant `async`.
 pub fn unboxed<W: Work, P: Probe>(steps: u32, door: &Rc<Door>, drive: Drive<'_>) {
-    let reactor = Reactor::<P>::new(Rc::clone(door)).expect("a poller");
     let (table, spawner) = (TaskTable::default(), ArgSpawner::default());
+    let reactor = Reactor::<P>::new(Rc::clone(door)).expect("a poller");
     let work = work::<W>(steps);
     let make = |job| serve(job, &reactor, &spawner, work);
-    // SAFETY: nothing here has a second thread, and the reactor, which keeps the wakers, cannot be sent to
-    // one.
+    // SAFETY: `table` is new and this executor's alone. It outlives the reactor, which keeps the wakers; that cannot be sent to another
+    // thread, and there is none.
     let executor = unsafe { ArgExecutor::<_, _, _, P>::new(&table, &spawner, make) };
     drive(&mut |connections, before_wait| {
         executor.spawn(Job::Listen(connections)).expect("a vacant slot");

@@ -15,8 +15,8 @@ mod label {
 /// As `nonbox`, but reactor and ledger are held by `Rc`.
 pub fn nonbox_rc<P: Probe>(load: Load, drive: Drive<'_>) {
     let stats = Rc::new(Stats::new(load.syscalls));
-    let reactor = Rc::new(FakeReactor::<_, P>::new(Rc::clone(&stats)));
     let (table, spawner) = (TaskTable::default(), ArgSpawner::default());
+    let reactor = Rc::new(FakeReactor::<_, P>::new(Rc::clone(&stats)));
     let make = |job| serve::<_, _, SMALL_BUFFER>(job, Rc::clone(&reactor), &spawner, NoWork);
     // SAFETY: as for `nonbox`.
     let executor = unsafe { ArgExecutor::<_, _, _, P>::new(&table, &spawner, make) };
@@ -29,8 +29,8 @@ pub fn nonbox_rc<P: Probe>(load: Load, drive: Drive<'_>) {
 /// The same with the mistake: polls the reactor before any task runs.
 fn hasty<P: Probe>(load: Load, drive: Drive<'_>) {
     let stats = Rc::new(Stats::new(load.syscalls));
-    let reactor = Rc::new(FakeReactor::<_, P>::new(Rc::clone(&stats)));
     let (table, spawner) = (TaskTable::default(), ArgSpawner::default());
+    let reactor = Rc::new(FakeReactor::<_, P>::new(Rc::clone(&stats)));
     let make = |job| serve::<_, _, SMALL_BUFFER>(job, Rc::clone(&reactor), &spawner, NoWork);
     // SAFETY: as for `nonbox`.
     let executor = unsafe { ArgExecutor::<_, _, _, P>::new(&table, &spawner, make) };
