@@ -90,10 +90,11 @@ def test_system_calls_bring_a_ratio_closer_to_one_from_either_side(effect, rever
 
 def test_other_choices_are_told_beside_the_described_ones(effect, runs):
     lean = {("manual (lean)", OFF): 0.8, ("nonbox (lean)", OFF): 2.0, ("box (lean)", OFF): 2.4}
-    deep = {("manual (deep)", ON): 1.0, ("nonbox (deep)", ON): 1.3}
-    told = tell(make_run(runs / "choices", seed=5, rounds=120, noise=0.002, truth=ZERO_COST | lean | deep))
+    nested = {("manual (nested)", ON): 1.0, ("nonbox (nested)", ON): 1.3}
+    told = tell(make_run(runs / "choices", seed=5, rounds=120, noise=0.002, truth=ZERO_COST | lean | nested))
     found = re.search(
-        r"`nonbox` beside `manual`: ([\d.]+)[^:]* as described, ([\d.]+)[^:]* where both are lean", told.text
+        r"`nonbox` beside `manual`: ([\d.]+)[^:]* as described, ([\d.]+)[^:]* with all lean choices on both sides",
+        told.text,
     )
     assert float(found[1]) == pytest.approx(3.6, rel=0.01)
     assert float(found[2]) == pytest.approx(2.0 / 0.8, rel=0.01)
@@ -101,7 +102,7 @@ def test_other_choices_are_told_beside_the_described_ones(effect, runs):
     cells = {cell[0]: cell[1:] for cell in (re.findall(r">([^<>]*)</td>", row) for row in rows) if cell}
     expected = {
         "all lean choices": ("off", [0.8, 2 / 3.6, 0.6, 2.5, 3.0]),
-        "one more call around each operation": ("on", [1.0, 1.3 / 1.1, math.nan, 1.3, math.nan]),
+        "operations called by one more function": ("on", [1.0, 1.3 / 1.1, math.nan, 1.3, math.nan]),
     }
     for change, (calls, ratios) in expected.items():
         told_calls, *told_ratios = cells[change]

@@ -2907,6 +2907,13 @@ fn usual_variants() -> Vec<Variant> {
         ),
         new("box+arc", Boxed, box_counted::<Arc, Timed<label::BoxArc>>, box_counted::<Arc, Counted>),
         new(
+            "box (copied)",
+            Boxed,
+            boxes::<Timed<label::Box, Copied>, SMALL>,
+            boxes::<Counted<Copied>, SMALL>,
+        )
+        .bare(),
+        new(
             "large+box (copied)",
             Boxed,
             boxes::<Timed<label::LargeBox, Copied>, LARGE>,
@@ -2969,7 +2976,7 @@ macro_rules! chosen {
     };
 }
 
-fn chosen() -> [Chosen; 8] {
+fn chosen() -> [Chosen; 7] {
     chosen![
         SmallError, "small error", "an error that holds nothing", BARE;
         EventsInVec, "events in a Vec", "events in a `Vec`", BARE;
@@ -2977,7 +2984,6 @@ fn chosen() -> [Chosen; 8] {
         EarlyReturn, "early return", "a list that returns early", BARE;
         Inlined, "inlined", "operations that the optimiser may look into", BOTH;
         Nested, "nested", "operations called by one more function", BOTH;
-        Copied, "copied", "futures that are copied into their boxes", BARE;
         Lean, "lean", "all lean choices", BARE;
     ]
 }
@@ -3162,12 +3168,13 @@ const BUNDLE: &str =
 const REST: &str = "all but the box: `Rc` handles, `dyn`, no enum of two kinds of task, and another spawner";
 
 /// Pairs besides those with the published loop: the first, what it is compared with, under what, and what changes.
-const PAIRS: [(&str, &str, &[Load], &str); 12] = [
+const PAIRS: [(&str, &str, &[Load], &str); 13] = [
     ("nonbox", "manual (best)", BOTH, "async without boxes instead of the best loop"),
     ("callerbox", "nonbox", BOTH, "a box, made by the caller"),
     ("large+nonbox", "nonbox", BARE, "a buffer of 16 KiB instead of 128 bytes"),
     ("box", "nonbox", BOTH, BUNDLE),
     ("large+box", "large+nonbox", BARE, BUNDLE),
+    ("box (copied)", "box", BARE, "a future that is copied into its box"),
     ("large+box (copied)", "large+box", BARE, "a future of 16 KiB that is copied into its box"),
     ("box", "callerbox", BARE, REST),
     ("box+callerbox", "box", BARE, "the caller makes the box"),
