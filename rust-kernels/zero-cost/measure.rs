@@ -350,16 +350,12 @@ impl Events for Slab<Event> {
 }
 
 // %%
-/// How the operations of the fake are called.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Calls {
-    /// The optimiser may look into them, and make them part of their callers.
-    Inlined,
-    /// They are out of line and opaque.
-    Opaque,
-    /// As opaque ones, and by one more function that is out of line.
-    Nested,
-}
+/// [`Choices::CALLS`]: the optimiser may look into them, and make them part of their callers.
+pub const INLINED: u8 = 0;
+/// They are out of line and opaque.
+pub const OPAQUE: u8 = 1;
+/// As opaque ones, and called by one more function that is out of line.
+pub const NESTED: u8 = 2;
 
 /// Details of the program that are not async.
 pub trait Choices: 'static {
@@ -372,48 +368,42 @@ pub trait Choices: 'static {
     /// Whether a list that is to remove what it does not hold returns early.
     const EARLY_RETURN: bool;
     /// How the operations of the fake are called.
-    const CALLS: Calls;
+    const CALLS: u8;
     /// Whether a future is made first and then copied into its box. Otherwise that is up to the compiler.
     const COPIED: bool;
 }
 
-/// A set of choices: error, events, newline, list, calls, box.
-macro_rules! choices {
-    ($($(#[$about:meta])* $name:ident: $error:ty, $events:ty, $back:literal, $early:literal, $calls:ident, $copied:literal;)*) => {$(
-        $(#[$about])*
-        pub enum $name {}
+/// A set of choices, in the order of [`Choices`].
+pub struct Set<E, V, const BACK: bool, const EARLY: bool, const CALLS: u8, const COPIED: bool>(
+    PhantomData<(E, V)>,
+);
 
-        impl Choices for $name {
-            type Error = $error;
-            type Events = $events;
-            const FROM_THE_BACK: bool = $back;
-            const EARLY_RETURN: bool = $early;
-            const CALLS: Calls = Calls::$calls;
-            const COPIED: bool = $copied;
-        }
-    )*};
+impl<E, V, const BACK: bool, const EARLY: bool, const CALLS: u8, const COPIED: bool> Choices
+    for Set<E, V, BACK, EARLY, CALLS, COPIED>
+where
+    E: Blocked + 'static,
+    V: Events + 'static,
+{
+    type Error = E;
+    type Events = V;
+    const FROM_THE_BACK: bool = BACK;
+    const EARLY_RETURN: bool = EARLY;
+    const CALLS: u8 = CALLS;
+    const COPIED: bool = COPIED;
 }
 
-choices! {
-    /// The document's, except for opaque calls.
-    AsDescribed: io::Error, Slab<Event>, false, false, Opaque, false;
-    /// With an error that holds nothing.
-    SmallError: WouldBlock, Slab<Event>, false, false, Opaque, false;
-    /// With events in a `Vec`.
-    EventsInVec: io::Error, Vec<Event>, false, false, Opaque, false;
-    /// With a search from the back.
-    FromTheBack: io::Error, Slab<Event>, true, false, Opaque, false;
-    /// With a list that returns early.
-    EarlyReturn: io::Error, Slab<Event>, false, true, Opaque, false;
-    /// The document's.
-    Inlined: io::Error, Slab<Event>, false, false, Inlined, false;
-    /// With nested calls.
-    Nested: io::Error, Slab<Event>, false, false, Nested, false;
-    /// With futures that are copied into their boxes.
-    Copied: io::Error, Slab<Event>, false, false, Opaque, true;
-    /// The leanest ones.
-    Lean: WouldBlock, Vec<Event>, true, true, Opaque, false;
-}
+// %%
+/// The document's, except for opaque calls. The others differ from it in one choice.
+pub type AsDescribed = Set<io::Error, Slab<Event>, false, false, OPAQUE, false>;
+pub type SmallError = Set<WouldBlock, Slab<Event>, false, false, OPAQUE, false>;
+pub type EventsInVec = Set<io::Error, Vec<Event>, false, false, OPAQUE, false>;
+pub type FromTheBack = Set<io::Error, Slab<Event>, true, false, OPAQUE, false>;
+pub type EarlyReturn = Set<io::Error, Slab<Event>, false, true, OPAQUE, false>;
+pub type Inlined = Set<io::Error, Slab<Event>, false, false, INLINED, false>;
+pub type Nested = Set<io::Error, Slab<Event>, false, false, NESTED, false>;
+pub type Copied = Set<io::Error, Slab<Event>, false, false, OPAQUE, true>;
+/// The leanest ones.
+pub type Lean = Set<WouldBlock, Vec<Event>, true, true, OPAQUE, false>;
 
 // %% [markdown]
 // ### Listener and stream
@@ -439,9 +429,9 @@ fn fail_first<E: Blocked>(calls: &Cell<u32>) -> Result<(), E> {
 #[inline(always)]
 fn call<C: Choices, Of, Out>(of: Of, body: impl FnOnce(Of) -> Out, opaque: impl FnOnce(Of) -> Out) -> Out {
     match C::CALLS {
-        Calls::Inlined => body(of),
-        Calls::Opaque => opaque(of),
-        Calls::Nested => nested(of, opaque),
+        INLINED => body(of),
+        OPAQUE => opaque(of),
+        _ => nested(of, opaque),
     }
 }
 
@@ -2964,19 +2954,18 @@ fn with_choices<C: Choices>(
     ]
 }
 
-macro_rules! chosen {
-    ($($choices:ident, $word:literal, $change:literal, $loads:expr;)*) => {
-        [$(Chosen {
-            change: $change,
-            servers: with_choices::<$choices>(
-                [concat!("manual (", $word, ")"), concat!("nonbox (", $word, ")"), concat!("box (", $word, ")")],
-                $loads,
-            ),
-        }),*]
-    };
-}
-
 fn chosen() -> [Chosen; 7] {
+    macro_rules! chosen {
+        ($($choices:ident, $word:literal, $change:literal, $loads:expr;)*) => {
+            [$(Chosen {
+                change: $change,
+                servers: with_choices::<$choices>(
+                    [concat!("manual (", $word, ")"), concat!("nonbox (", $word, ")"), concat!("box (", $word, ")")],
+                    $loads,
+                ),
+            }),*]
+        };
+    }
     chosen![
         SmallError, "small error", "an error that holds nothing", BARE;
         EventsInVec, "events in a Vec", "events in a `Vec`", BARE;
