@@ -309,7 +309,7 @@ pub trait Events: std::ops::Index<usize, Output = Event> {
     /// Holds these instead.
     fn refill(&mut self, events: impl Iterator<Item = Event>);
     /// How many there are.
-    fn len(&self) -> usize;
+    fn count(&self) -> usize;
 }
 
 impl Events for Vec<Event> {
@@ -324,7 +324,7 @@ impl Events for Vec<Event> {
     }
 
     #[inline(always)]
-    fn len(&self) -> usize {
+    fn count(&self) -> usize {
         self.len()
     }
 }
@@ -344,7 +344,7 @@ impl Events for Slab<Event> {
     }
 
     #[inline(always)]
-    fn len(&self) -> usize {
+    fn count(&self) -> usize {
         self.len()
     }
 }
@@ -1162,8 +1162,8 @@ impl<W: Work, P: Probe> ManualServer<'_, W, P> {
                 break;
             }
             self.poll.poll(&mut self.events);
-            P::add(Counter::Events, self.events.len());
-            for index in 0..self.events.len() {
+            P::add(Counter::Events, self.events.count());
+            for index in 0..self.events.count() {
                 match self.events[index] {
                     Event { key: LISTENER, .. } => can_accept = true,
                     event => self.note(event, &mut ready),
@@ -1329,8 +1329,8 @@ impl<S: Clone + Deref<Target = Stats>, P: Probe> FakeReactor<S, P> {
     pub fn poll(&self) {
         let state = &mut *self.state.borrow_mut();
         self.poll.poll(&mut state.events);
-        P::add(Counter::Events, state.events.len());
-        for index in 0..state.events.len() {
+        P::add(Counter::Events, state.events.count());
+        for index in 0..state.events.count() {
             let object = &mut state.objects[state.events[index].key];
             object.ready = true;
             if let Some(waker) = object.waker.take() {

@@ -79,8 +79,8 @@ use harness::{Bencher, Counts, Key, Study, UnequalWork};
 use polling::{PollMode, Poller};
 use slab::Slab;
 use zero_cost::{
-    ArcWaker, ArgExecutor, ArgSpawner, BoxRcExecutor, CONNECTIONS, Counted, Counter, NoWork, Probe,
-    SMALL_BUFFER, Spawn, SpawnError, Steps, TASKS, TaskTable, Timed, Work,
+    ArcWaker, ArgExecutor, ArgSpawner, AsDescribed, BoxRcExecutor, CONNECTIONS, Counted, Counter, NoWork,
+    Probe, SMALL_BUFFER, Spawn, SpawnError, Steps, TASKS, TaskTable, Timed, Work,
 };
 
 // %% [markdown]
@@ -1117,7 +1117,11 @@ pub fn unboxed<W: Work, P: Probe>(steps: u32, door: &Rc<Door>, drive: Drive<'_>)
 }
 
 /// The variant `async+box`.
-pub fn boxed<W: Work + 'static, P: Probe>(steps: u32, door: &Rc<Door>, drive: Drive<'_>) {
+pub fn boxed<W: Work + 'static, P: Probe<Choices = AsDescribed>>(
+    steps: u32,
+    door: &Rc<Door>,
+    drive: Drive<'_>,
+) {
     let reactor = Rc::new(Reactor::<P>::new(Rc::clone(door)).expect("a poller"));
     let work = work::<W>(steps);
     // SAFETY: as for `unboxed`.
