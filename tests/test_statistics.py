@@ -15,7 +15,8 @@ from async_cost.statistics.interval import estimates, ranks
 from async_cost.statistics.judge import Trust, Verdict, verdict_column
 from async_cost.statistics.measured import Measured, both_ways
 from async_cost.statistics.ratios import between, paired
-from async_cost.statistics.trials import above_floor, trial_times
+from async_cost.statistics.trials import above_floor, trial_times, undisturbed
+from async_cost.statistics.trials import compared as of_comparisons
 from async_cost.testing.made_up_runs import (
     ALL,
     FLOOR,
@@ -131,6 +132,43 @@ def test_a_trial_is_the_median_of_its_samples():
     key = {"study": STUDY, "bench": "b", "variant": "v", "parameter": "p", "round": 0, "episode": 0, "position": 0}
     rows = [{**key, "sample": i, "iterations": 10, "elapsed_ns": ns} for i, ns in enumerate([100, 110, 9000])]
     assert trial_times(pl.DataFrame(rows))["ns"].to_list() == [11.0]
+
+
+def disturbed_trials(share: float, seed: int) -> pl.DataFrame:
+    """16 episodes of 40 rounds, of which about `share` were disturbed: then manual takes 1.8 times as long, and nonbox, else 2.6 times manual, 1.5 times."""
+    rng = np.random.default_rng(seed)
+    episodes, rounds = 16, 40
+    busy = rng.random((episodes, rounds)) < rng.uniform(0, 2 * share, (episodes, 1))
+    own = rng.normal(1, 0.003, (2, episodes, 1))
+    manual, nonbox = own * np.where(busy, [[[1.8]], [[1.5 * 2.6]]], [[[1.0]], [[2.6]]])
+    noise = 1 + rng.exponential(0.01, (2, episodes, rounds))
+    found = simple_trials(manual=(manual * noise[0]).ravel(), nonbox=(nonbox * noise[1]).ravel())
+    return found.with_columns(episode=pl.col("round") // rounds)
+
+
+def test_how_often_the_core_was_disturbed_does_not_move_the_ratio_of_work_on_one_thread():
+    alone, together = [], []
+    for seed, share in enumerate((0.05, 0.3, 0.45)):
+        trials = disturbed_trials(share, seed)
+        row = estimates(between(of_comparisons(trials, ["one thread"]), "nonbox", "manual")).row(0, named=True)
+        assert row["low"] < 2.6 < row["high"], share
+        alone.append(row["ratio"])
+        assert of_comparisons(trials, ["one thread", "long trials"]).equals(trials), "threads may disturb each other"
+        together.append(estimates(between(trials, "nonbox", "manual"))["ratio"].item())
+    assert np.ptp(alone) < 0.02 < 0.1 < np.ptp(together)
+
+
+def test_an_episode_without_an_undisturbed_trial_is_left_out():
+    trials = simple_trials(manual=[10.0, 10.4, 10.2, 11.5, 10.0, 20.0]).with_columns(episode=pl.col("round") // 2)
+    found = undisturbed(trials)
+    assert dict(found.select("episode", "ns").rows()) == {0: pytest.approx(10.04), 1: 10.2, 2: 10.0}
+    busy = trials.with_columns(ns=pl.col("ns") + pl.when(pl.col("episode") == 1).then(1.0).otherwise(0.0))
+    assert undisturbed(busy)["episode"].to_list() == [0, 2]
+
+
+def test_too_few_episodes_are_compared_round_by_round():
+    trials = disturbed_trials(0.3, 0).filter(pl.col("episode") < 3)
+    assert of_comparisons(trials, ["one thread"]).equals(trials)
 
 
 def simple_trials(**ns: list[float]) -> pl.DataFrame:

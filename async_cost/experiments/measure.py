@@ -161,7 +161,9 @@ class Table:
 def _pairs(study: str, details: StudyInfo, version: int, keys: pl.DataFrame) -> pl.DataFrame:
     """What a run compares of `keys`: rows of `PAIRS`."""
     pairs = declared(study, details, version, keys).join(keys, on=KEY, how="semi")
-    return pairs.join(keys, left_on=BASE_KEY, right_on=KEY, how="semi").with_columns(study=pl.lit(study)).select(*PAIRS)
+    pairs = pairs.join(keys, left_on=BASE_KEY, right_on=KEY, how="semi")
+    kind = pl.col("group").replace_strict(details.kinds, return_dtype=pl.String)
+    return pairs.with_columns(study=pl.lit(study), kind=kind).select(*PAIRS)
 
 
 def measure(sizes: Sizes, only: tuple[str, ...], say: Callable[[str], None] = print) -> Path:

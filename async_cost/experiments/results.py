@@ -21,6 +21,7 @@ from async_cost.runs.reader import unpacked
 from async_cost.statistics.interval import CONFIDENCE, LEAST_EPISODES, estimates, freedom
 from async_cost.statistics.judge import VERDICTS, Verdict, verdict_column
 from async_cost.statistics.ratios import paired
+from async_cost.statistics.trials import ALONE, undisturbed
 
 #: Where results are kept, below the root of the repository.
 FOLDER = Path("data/experiments")
@@ -33,8 +34,15 @@ COLUMNS = {
     "episode": pl.Int64,
     "ns": pl.Float64,
 }
-#: What is compared in repeated runs: as in a run.json, `limit` being half the width of the region of practical equivalence.
-PAIRS = {"study": pl.String, **dict.fromkeys(PAIR, pl.String), "limit": pl.Float64, "control": pl.Boolean}
+#: What is compared in repeated runs: as in a run.json, `limit` being half the width of the region of practical equivalence, `kind` that of its group (null:
+#: not known, in older results).
+PAIRS = {
+    "study": pl.String,
+    **dict.fromkeys(PAIR, pl.String),
+    "limit": pl.Float64,
+    "control": pl.Boolean,
+    "kind": pl.String,
+}
 BASELINE = "manual"
 #: Version 2 added the episode of a trial and what repeated runs compare.
 SCHEMA_VERSIONS = (1, 2)
@@ -106,7 +114,7 @@ def repeats(trials: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
     Takes the trials of the experiment of that name and rows of `PAIRS`. `low` and `high` are the ends of the interval of `log_ratio`, as
     the pages have it before the controls of a whole run widen it; `error` is its standard error.
     """
-    ratios = _ratios(trials, pairs.select(PAIR))
+    ratios = _ratios(_compared(trials, pairs), pairs.select(PAIR))
     if ratios.is_empty():
         return pairs.select(
             *PAIRS, repeat=pl.lit(0), **dict.fromkeys(("log_ratio", "low", "high", "error"), "limit"), episodes=0
@@ -332,6 +340,15 @@ def _two_runs(found: pl.DataFrame) -> pl.DataFrame:
             difference_error=(pl.col("error") ** 2 + pl.col("error_other") ** 2).sqrt(),
         )
     )
+
+
+def _compared(trials: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
+    """The trials of repeated runs of which comparisons are made, as on the pages: of a study of one thread the undisturbed ones."""
+    columns = ["setting", "repeat", *KEY, "round", "episode", "ns"]
+    alone = pl.col("setting").is_in(pairs.filter(kind=ALONE)["study"].unique().implode())
+    alone &= pl.col("episode").n_unique().over("setting", "repeat") >= LEAST_EPISODES
+    quick = undisturbed(trials.filter(alone), ("setting", "repeat"))
+    return pl.concat([quick.select(columns), trials.filter(~alone).select(columns)])
 
 
 def _ratios(trials: pl.DataFrame, pairs: pl.DataFrame | None = None) -> pl.DataFrame:

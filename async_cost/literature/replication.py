@@ -229,7 +229,7 @@ class _Study:
     @cached_property
     def times(self) -> dict[Key, pl.DataFrame]:
         """round, episode and ns of each key."""
-        parts = self.measured.trials.partition_by(*KEY, as_dict=True)
+        parts = self.measured.compared.partition_by(*KEY, as_dict=True)
         return {key: rows.select("round", "episode", "ns").sort("round") for key, rows in parts.items()}
 
     @cached_property

@@ -16,7 +16,7 @@ from async_cost.runs.run import Run
 from async_cost.statistics.interval import estimates, widened
 from async_cost.statistics.judge import VERDICTS, Trust, trust, verdict_column
 from async_cost.statistics.table import COLUMNS, comparisons
-from async_cost.statistics.trials import NO_TRIALS, trial_times
+from async_cost.statistics.trials import NO_TRIALS, compared, trial_times
 
 _OPPOSITE = {"slower": "faster", "faster": "slower"}
 
@@ -47,6 +47,11 @@ class Measured:
     def trials(self) -> pl.DataFrame:
         """As from `trial_times`, controls included: for what is no comparison."""
         return trial_times(self.run.whole_time(self.study)) if self else NO_TRIALS
+
+    @cached_property
+    def compared(self) -> pl.DataFrame:
+        """The trials of which comparisons are made (`trials.compared`): for what is made of several of them."""
+        return compared(self.trials, self.run.study(self.study).kinds.values()) if self else NO_TRIALS
 
     @cached_property
     def trust(self) -> Trust:

@@ -20,10 +20,10 @@ from async_cost.paths import report_folder
 from async_cost.runs.comparisons import DECLARED, PAIR, SCHEMA
 from async_cost.runs.run import Run, open_run
 from async_cost.statistics.closing import to_decide
-from async_cost.statistics.interval import chances, estimates
+from async_cost.statistics.interval import chances, estimates, medians
 from async_cost.statistics.judge import VERDICTS, judged
 from async_cost.statistics.ratios import paired
-from async_cost.statistics.trials import trial_times
+from async_cost.statistics.trials import compared, trial_times
 
 PACKAGE = Path(__file__).parents[1]
 #: The columns of the table, in their order.
@@ -108,21 +108,28 @@ def make(run: Run) -> Comparisons:
 def _estimated(run: Run, study: str) -> pl.DataFrame:
     """The comparisons of a study with their numbers, before any control has a say: what `judge.judged` takes."""
     declared = run.comparisons(study)
-    rounds = paired(trial_times(run.whole_time(study)), declared, run.units(study))
-    rounds = rounds.filter(pl.len().over(PAIR) > 1)  # one round has no interval
-    rounds = rounds.join(declared.select(*PAIR, "looks"), on=PAIR)
-    found = estimates(rounds, "log_ratio", PAIR)
-    added = estimates(rounds, "added_ns", PAIR).select(*PAIR, "added_ns", added_low="low", added_high="high")
+    trials, kinds, units = trial_times(run.whole_time(study)), run.study(study).kinds, run.units(study)
+    rounds = _with_interval(paired(trials, declared, units))
+    values = _with_interval(paired(compared(trials, kinds.values()), declared, units))
+    values = values.join(declared.select(*PAIR, "looks"), on=PAIR)
+    found = estimates(values, "log_ratio", PAIR).drop("q1", "q3", "rounds")
+    spread = medians(rounds, "log_ratio", PAIR).select(*PAIR, "q1", "q3", "rounds")
+    added = estimates(values, "added_ns", PAIR).select(*PAIR, "added_ns", added_low="low", added_high="high")
     time = rounds.group_by(PAIR).agg(unit_ns=pl.col("ns").median())
     controls = declared.filter("control").select(PAIR)
-    chance = chances(rounds.join(controls, on=PAIR, how="semi"), "log_ratio", PAIR)
-    for more in (added, time, chance):
+    chance = chances(values.join(controls, on=PAIR, how="semi"), "log_ratio", PAIR)
+    for more in (spread, added, time, chance):
         found = found.join(more, on=PAIR, how="left")
     found = pl.concat([pl.DataFrame(schema=NUMBERS), found.select(*NUMBERS)])
     found = found.with_columns(pl.col("log_ratio", "low", "high", "q1", "q3").exp()).rename({"log_ratio": "ratio"})
     return declared.join(found, on=PAIR, how="left", maintain_order="left").with_columns(
-        study=pl.lit(study), kind=pl.col("group").replace_strict(run.study(study).kinds, return_dtype=pl.String)
+        study=pl.lit(study), kind=pl.col("group").replace_strict(kinds, return_dtype=pl.String)
     )
+
+
+def _with_interval(rounds: pl.DataFrame) -> pl.DataFrame:
+    """The rows of pairs that have more than one."""
+    return rounds.filter(pl.len().over(PAIR) > 1)
 
 
 def _key(run: Run) -> str:

@@ -3,13 +3,20 @@
 Frames are named by their key columns bench, variant, parameter; times are nanoseconds per iteration.
 """
 
+from collections.abc import Collection, Sequence
+
 import polars as pl
 
 from async_cost.runs.comparisons import KEY
 from async_cost.runs.run import Run
+from async_cost.statistics.interval import LEAST_EPISODES
 
 #: Metrics that add up over the iterations of a sample: processor time, and how often the scheduler took the processor away.
 TOTALS = ("cpu_ns", "voluntary_switches", "involuntary_switches")
+#: The kind of a group whose trials have one thread, which lives as long as its process.
+ALONE = "one thread"
+#: The quantile of its trials that stands for a key undisturbed, and how many times as long an undisturbed trial may take.
+LOW, UNDISTURBED = 0.1, 1.05
 NO_TRIALS = pl.DataFrame(
     schema=dict.fromkeys(KEY, pl.String)
     | dict.fromkeys(("round", "episode", "position"), pl.UInt32)
@@ -29,6 +36,31 @@ def trial_times(time: pl.DataFrame) -> pl.DataFrame:
             (pl.col("elapsed_ns") / pl.col("iterations")).median().alias("ns"),
         )
         .sort(*KEY, "round")
+    )
+
+
+def compared(trials: pl.DataFrame, kinds: Collection[str]) -> pl.DataFrame:
+    """The trials of which the comparisons of a study with groups of these `kinds` are made: of work on one thread, in enough episodes, one row for
+    each episode (`undisturbed`), else all."""
+    alone = set(kinds) == {ALONE} and trials["episode"].n_unique() >= LEAST_EPISODES
+    return undisturbed(trials) if alone else trials
+
+
+def undisturbed(trials: pl.DataFrame, within: Sequence[str] = ()) -> pl.DataFrame:
+    """The lowest decile of the undisturbed trials of a key in each episode: bench, variant, parameter, episode, round (its number again), ns.
+
+    Whatever disturbs a thread that waits for no other makes it slower: a neighbour on the same core, an interrupt. So its least times are the nearest to
+    what the program takes, and how often it was disturbed does not move them (Chen and Revels, Robust benchmarking in noisy environments, 2016).
+    Undisturbed are trials up to 5 % above the lowest decile of all trials of the key; an episode without one is left out. Trials that differ in a column of
+    `within` are kept apart.
+    """
+    by = [*within, *KEY]
+    return (
+        trials.filter(pl.col("ns") <= UNDISTURBED * pl.col("ns").quantile(LOW, "linear").over(by))
+        .group_by(*by, "episode")
+        .agg(pl.col("ns").quantile(LOW, "linear"))
+        .with_columns(round=pl.col("episode"))
+        .sort(*by, "round")
     )
 
 

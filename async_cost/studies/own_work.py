@@ -25,7 +25,7 @@ def overhead_by_work(measured: Measured, variant: str, baseline: str, parameter:
     Columns: those of the table of comparisons, work_ns (own work of one request), work_low, work_high. Empty when no level was measured.
     """
     levels = work_parameters(measured.trials, parameter)
-    extra = [across_parameters(measured.trials, baseline, level, parameter) for level in levels]
+    extra = [across_parameters(measured.compared, baseline, level, parameter) for level in levels]
     names = ("work_ns", "work_low", "work_high")
     work = pl.DataFrame(schema={"parameter": pl.String} | dict.fromkeys(names, pl.Float64))
     if extra:
