@@ -73,7 +73,7 @@ def pairs(study="zero-cost", limit=0.01) -> pl.DataFrame:
     """What is compared in `repeated`."""
     base = ("manual", "manual", "syscalls=off")
     keys = [("manual", f"manual{CONTROL}"), ("nonbox", "nonbox"), ("box", "box")]
-    rows = [(study, *key, "syscalls=off", *base, limit, key[1].endswith(CONTROL)) for key in keys]
+    rows = [(study, *key, "syscalls=off", *base, limit, key[1].endswith(CONTROL), "one thread") for key in keys]
     return pl.DataFrame(rows, schema=PAIRS, orient="row")
 
 

@@ -20,7 +20,7 @@ from async_cost.runs.comparisons import KEY, PAIR
 from async_cost.runs.reader import unpacked
 from async_cost.statistics.interval import CONFIDENCE, LEAST_EPISODES, estimates, freedom
 from async_cost.statistics.judge import VERDICTS, Verdict, verdict_column
-from async_cost.statistics.ratios import paired
+from async_cost.statistics.ratios import enough_episodes, paired
 from async_cost.statistics.trials import ALONE, undisturbed
 
 #: Where results are kept, below the root of the repository.
@@ -114,12 +114,13 @@ def repeats(trials: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
     Takes the trials of the experiment of that name and rows of `PAIRS`. `low` and `high` are the ends of the interval of `log_ratio`, as
     the pages have it before the controls of a whole run widen it; `error` is its standard error.
     """
-    ratios = _ratios(_compared(trials, pairs), pairs.select(PAIR))
+    by, beside = ("setting", "repeat", *PAIR), pairs.select(PAIR)
+    ratios = enough_episodes(_ratios(_compared(trials, pairs), beside), _ratios(trials, beside), by)
     if ratios.is_empty():
         return pairs.select(
             *PAIRS, repeat=pl.lit(0), **dict.fromkeys(("log_ratio", "low", "high", "error"), "limit"), episodes=0
         ).clear()
-    found = estimates(ratios, "log_ratio", ("setting", "repeat", *PAIR)).rename({"setting": "study"})
+    found = estimates(ratios, "log_ratio", by).rename({"setting": "study"})
     return (
         found.with_columns(error=(pl.col("high") - pl.col("low")) / 2 / pl.col("quantile"))
         .join(pairs, on=["study", *PAIR])
@@ -346,7 +347,6 @@ def _compared(trials: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
     """The trials of repeated runs of which comparisons are made, as on the pages: of a study of one thread the undisturbed ones."""
     columns = ["setting", "repeat", *KEY, "round", "episode", "ns"]
     alone = pl.col("setting").is_in(pairs.filter(kind=ALONE)["study"].unique().implode())
-    alone &= pl.col("episode").n_unique().over("setting", "repeat") >= LEAST_EPISODES
     quick = undisturbed(trials.filter(alone), ("setting", "repeat"))
     return pl.concat([quick.select(columns), trials.filter(~alone).select(columns)])
 

@@ -4,9 +4,12 @@ A shared machine may halve its speed within a minute. So no two times from diffe
 every variant once, a ratio is taken within a round, and the rounds are the sample.
 """
 
+from collections.abc import Sequence
+
 import polars as pl
 
 from async_cost.runs.comparisons import BASE_KEY, KEY, PAIR
+from async_cost.statistics.interval import LEAST_EPISODES
 
 
 def paired(trials: pl.DataFrame, pairs: pl.DataFrame, units: pl.DataFrame | None = None) -> pl.DataFrame:
@@ -33,6 +36,12 @@ def paired(trials: pl.DataFrame, pairs: pl.DataFrame, units: pl.DataFrame | None
         .select(*PAIR, "round", "episode", "ns", "ratio", "log_ratio", "added_ns")
         .sort(*PAIR, "round")
     )
+
+
+def enough_episodes(values: pl.DataFrame, rounds: pl.DataFrame, by: Sequence[str] = PAIR) -> pl.DataFrame:
+    """The rows of `values` where there are enough episodes of a pair for an interval over them, and of all other pairs those of `rounds`."""
+    values = values.filter(pl.col("episode").n_unique().over(by) >= LEAST_EPISODES)
+    return pl.concat([values, rounds.join(values, on=by, how="anti")])
 
 
 def between(trials: pl.DataFrame, variant: str, other: str) -> pl.DataFrame:

@@ -22,7 +22,7 @@ from async_cost.runs.run import Run, open_run
 from async_cost.statistics.closing import to_decide
 from async_cost.statistics.interval import chances, estimates, medians
 from async_cost.statistics.judge import VERDICTS, judged
-from async_cost.statistics.ratios import paired
+from async_cost.statistics.ratios import enough_episodes, paired
 from async_cost.statistics.trials import compared, trial_times
 
 PACKAGE = Path(__file__).parents[1]
@@ -109,8 +109,9 @@ def _estimated(run: Run, study: str) -> pl.DataFrame:
     """The comparisons of a study with their numbers, before any control has a say: what `judge.judged` takes."""
     declared = run.comparisons(study)
     trials, kinds, units = trial_times(run.whole_time(study)), run.study(study).kinds, run.units(study)
-    rounds = _with_interval(paired(trials, declared, units))
-    values = _with_interval(paired(compared(trials, kinds.values()), declared, units))
+    rounds = paired(trials, declared, units)
+    rounds = rounds.filter(pl.len().over(PAIR) > 1)  # one round has no interval
+    values = enough_episodes(paired(compared(trials, kinds.values()), declared, units), rounds)
     values = values.join(declared.select(*PAIR, "looks"), on=PAIR)
     found = estimates(values, "log_ratio", PAIR).drop("q1", "q3", "rounds")
     spread = medians(rounds, "log_ratio", PAIR).select(*PAIR, "q1", "q3", "rounds")
@@ -125,11 +126,6 @@ def _estimated(run: Run, study: str) -> pl.DataFrame:
     return declared.join(found, on=PAIR, how="left", maintain_order="left").with_columns(
         study=pl.lit(study), kind=pl.col("group").replace_strict(kinds, return_dtype=pl.String)
     )
-
-
-def _with_interval(rounds: pl.DataFrame) -> pl.DataFrame:
-    """The rows of pairs that have more than one."""
-    return rounds.filter(pl.len().over(PAIR) > 1)
 
 
 def _key(run: Run) -> str:
