@@ -8,6 +8,7 @@ from async_cost.literature.published import FOREIGN, load_published
 from async_cost.runs.comparisons import PAIR, of_today
 from async_cost.runs.run import load_run
 from async_cost.statistics.measured import Measured
+from async_cost.studies import choices
 from async_cost.workflow.studies import MEASURED
 from async_cost.workflow.toolchain import ROOT
 
@@ -121,6 +122,15 @@ def test_every_measured_variant_has_exact_counts(quick_run, study):
     timed = run.whole_time(study).select(KEY).unique().filter(~pl.col("parameter").str.contains("work="))
     missing = timed.join(counted, on=KEY, how="anti")
     assert missing.is_empty(), f"timed but not counted: {missing.rows()}"
+
+
+def test_every_choice_in_zero_cost_makes_another_program(quick_run):
+    """A choice that a slip or the optimiser took away would count the same instructions as the program without it."""
+    counts = load_run(quick_run.run).counts("zero-cost").filter(counter="instructions")
+    chosen = counts.filter(choices.is_choice()).with_columns(of=pl.col("variant").str.extract(r"^(\S+) \("))
+    both = chosen.join(counts.select("parameter", of="variant", described="value"), on=["of", "parameter"])
+    assert both.height == chosen.height > 0
+    assert both.filter(pl.col("value") == pl.col("described")).is_empty()
 
 
 def test_a_quick_page_says_that_it_is_not_evidence(quick_run):
