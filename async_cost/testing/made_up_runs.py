@@ -372,6 +372,8 @@ def _counts(study: str, times: Iterable[tuple[str, str]]) -> dict[tuple[str, str
             "transactions": REQUESTS,
             "allocations": 0 if manual or unboxed else 257,
             "instructions": 280_000 if manual else 610_000,
+            "atomic_instructions": 3072 if variant == "box+arc" else 0,
+            "thread_local_instructions": 0 if manual or unboxed else 1542,
             "waker_clones": 0 if manual else 1536,
             "waker_drops": 0 if manual else 1536,
             "wakes": 0 if manual else 768,

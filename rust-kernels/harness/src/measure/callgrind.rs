@@ -1,9 +1,10 @@
-//! Instructions of one iteration, counted by valgrind's callgrind.
+//! Instructions of one iteration, counted by valgrind's callgrind; and how many of them are atomic or reach a thread-local variable.
 //!
 //! The program runs itself once under callgrind for all variants. Counting is switched on by entering
 //! [`counted_iteration`] and off by leaving it, when callgrind also writes its count to a file of its own;
 //! the n-th file belongs to the n-th variant.
 
+use std::collections::BTreeMap;
 use std::env;
 use std::fs;
 use std::hint::black_box;
@@ -13,6 +14,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use crate::base::error::Error;
+use crate::measure::disassembly::{self, Addresses};
 use crate::measure::progress::Progress;
 use crate::study::builder::Study;
 use crate::study::checks::Variant;
@@ -62,16 +64,23 @@ pub(crate) fn run_variants(study: &Study) -> Result<bool, Error> {
     Ok(true)
 }
 
-/// Instructions of one iteration of each of these variants, or why they could not be counted; `None` when there is no
-/// valgrind.
-pub(crate) fn instructions(variants: &[usize]) -> Result<Option<Vec<Result<u64, String>>>, Error> {
+/// What one iteration executes.
+pub(crate) struct Executed {
+    pub instructions: u64,
+    /// Those among them that are atomic, and those that reach a thread-local variable; `None` where the programs cannot be disassembled.
+    pub atomic: Option<u64>,
+    pub thread_local: Option<u64>,
+}
+
+/// What one iteration of each of these variants executes, or why it could not be counted; `None` when there is no valgrind.
+pub(crate) fn executed(variants: &[usize]) -> Result<Option<Vec<Result<Executed, String>>>, Error> {
     match run_together(variants)? {
         None => Ok(None),
         Some(Ok(counts)) => Ok(Some(counts.into_iter().map(Ok).collect())),
         // One of them broke off, and the files do not tell which: each on its own.
         Some(Err(_)) => {
             let alone = |variant: &usize| match run_together(&[*variant])? {
-                Some(Ok(counts)) => Ok(Ok(counts[0])),
+                Some(Ok(mut counts)) => Ok(Ok(counts.remove(0))),
                 Some(Err(reason)) => Ok(Err(reason)),
                 None => Ok(Err("valgrind is not there any more".to_owned())),
             };
@@ -82,12 +91,12 @@ pub(crate) fn instructions(variants: &[usize]) -> Result<Option<Vec<Result<u64, 
 
 /// One count for each of the variants, from one run of callgrind, or the last words of that run; `None` when there is
 /// no valgrind.
-fn run_together(variants: &[usize]) -> Result<Option<Result<Vec<u64>, String>>, Error> {
+fn run_together(variants: &[usize]) -> Result<Option<Result<Vec<Executed>, String>>, Error> {
     let folder = Scratch::new()?;
     let Some(status) = run_callgrind(&folder.0, variants)? else {
         return Ok(None);
     };
-    let counts = read_counts(&folder.0)?;
+    let counts = told_apart(read_parts(&folder.0)?);
     if status && counts.len() == variants.len() {
         return Ok(Some(Ok(counts)));
     }
@@ -103,6 +112,7 @@ fn run_callgrind(folder: &Path, variants: &[usize]) -> Result<Option<bool>, Erro
     let option = |name: &str, path: PathBuf| format!("--{name}={}", path.display());
     let status = Command::new("valgrind")
         .args(["--tool=callgrind", "--quiet", "--collect-atstart=no"])
+        .args(["--dump-instr=yes", "--compress-pos=no", "--compress-strings=no"])
         .arg(format!("--toggle-collect={FUNCTION}"))
         .arg(format!("--dump-after={FUNCTION}"))
         .arg(option("callgrind-out-file", folder.join("count")))
@@ -118,25 +128,71 @@ fn run_callgrind(folder: &Path, variants: &[usize]) -> Result<Option<bool>, Erro
     }
 }
 
-/// The counts that callgrind has written on leaving the counted function, in order.
-fn read_counts(folder: &Path) -> Result<Vec<u64>, Error> {
+/// How often each instruction of each file was executed: in one iteration of one variant.
+type Part = BTreeMap<PathBuf, Vec<(u64, u64)>>;
+
+/// What callgrind has written on leaving the counted function, in order.
+fn read_parts(folder: &Path) -> Result<Vec<Part>, Error> {
     let entries = fs::read_dir(folder).map_err(Error::io("read", folder))?;
     let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
     let texts = paths.filter_map(|path| fs::read_to_string(path).ok());
-    let mut counts: Vec<(u32, u64)> = texts.filter_map(|text| part(&text)).collect();
-    counts.sort_unstable();
-    Ok(counts.into_iter().map(|(_, count)| count).collect())
+    let mut parts: Vec<(u32, Part)> = texts.filter_map(|text| part(&text)).collect();
+    parts.sort_unstable_by_key(|(number, _)| *number);
+    Ok(parts.into_iter().map(|(_, part)| part).collect())
 }
 
-/// Number and total of one file of callgrind; `None` for those that it wrote for another reason, such as the
+/// Number and content of one file of callgrind; `None` for those that it wrote for another reason, such as the
 /// end of the program.
-fn part(text: &str) -> Option<(u32, u64)> {
+fn part(text: &str) -> Option<(u32, Part)> {
     let value = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
     if !value("desc: Trigger:")?.starts_with("--dump-after") {
         return None;
     }
-    let total = value("totals:").or_else(|| value("summary:"))?;
-    Some((value("part:")?.parse().ok()?, total.split(' ').next()?.parse().ok()?))
+    let mut found = Part::new();
+    let mut object = PathBuf::new();
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        if let Some(path) = line.strip_prefix("ob=") {
+            object = PathBuf::from(path);
+        } else if line.starts_with("calls=") {
+            lines.next(); // what was called takes so much, which is counted there
+        } else if let Some(address) = line.strip_prefix("0x") {
+            let mut columns = address.split(' ');
+            let address = u64::from_str_radix(columns.next()?, 16).ok()?;
+            let count = columns.next_back()?.parse().ok()?;
+            found.entry(object.clone()).or_default().push((address, count));
+        }
+    }
+    Some((value("part:")?.parse().ok()?, found))
+}
+
+/// The instructions of each part, and how many of them are of which kind. Each file is disassembled once.
+fn told_apart(parts: Vec<Part>) -> Vec<Executed> {
+    let mut known: BTreeMap<PathBuf, Option<Addresses>> = BTreeMap::new();
+    for object in parts.iter().flat_map(BTreeMap::keys) {
+        known.entry(object.clone()).or_insert_with_key(|object| disassembly::read(object));
+    }
+    let sum = |part: &Part, is: &dyn Fn(&Addresses, u64) -> bool| -> Option<u64> {
+        let of = |(object, executed): (&PathBuf, &Vec<(u64, u64)>)| {
+            let addresses = known[object].as_ref()?;
+            Some(
+                executed
+                    .iter()
+                    .filter(|(address, _)| is(addresses, *address))
+                    .map(|(_, count)| count)
+                    .sum::<u64>(),
+            )
+        };
+        part.iter().map(of).sum()
+    };
+    parts
+        .iter()
+        .map(|part| Executed {
+            instructions: part.values().flatten().map(|(_, count)| count).sum(),
+            atomic: sum(part, &|found, address| found.atomic.contains(&address)),
+            thread_local: sum(part, &|found, address| found.thread_local.contains(&address)),
+        })
+        .collect()
 }
 
 /// A folder for callgrind's files, removed with this value.
@@ -162,12 +218,24 @@ mod tests {
     use super::*;
 
     const PART: &str = "# callgrind format\nversion: 1\npid: 7\ncmd:  ./counts\npart: 2\n\n\ndesc: Timerange: Basic block 0 - 9\n\
-                        desc: Trigger: --dump-after=f\n\npositions: line\nevents: Ir\nsummary: 1234\n\n\ntotals: 1234\n";
+                        desc: Trigger: --dump-after=f\n\npositions: instr line\nevents: Ir\nsummary: 1234\n\n\nob=/counts\nfl=a.rs\nfn=f\n\
+                        0x1f0a 7 30\ncfn=g\ncalls=2 0x2000\n0x1f0e 8 1200\n0x1f0e 8 2\nob=/libc\nfn=g\n0x2000 0 1200\n\ntotals: 1232\n";
 
     #[test]
-    fn the_total_of_a_part_is_read_with_its_number() {
-        assert_eq!(part(PART), Some((2, 1_234)));
-        assert_eq!(part(&PART.replace("--dump-after=f", "Program termination")), None);
-        assert_eq!(part("valgrind: a message\n"), None);
+    fn a_part_is_read_with_its_number_and_what_was_called_is_counted_once() {
+        let (number, found) = part(PART).unwrap();
+        assert_eq!(number, 2);
+        assert_eq!(found[Path::new("/counts")], [(0x1f0a, 30), (0x1f0e, 2)]);
+        assert_eq!(found[Path::new("/libc")], [(0x2000, 1_200)]);
+        assert!(part(&PART.replace("--dump-after=f", "Program termination")).is_none());
+        assert!(part("valgrind: a message\n").is_none());
+    }
+
+    #[test]
+    fn where_a_file_cannot_be_disassembled_only_instructions_are_counted() {
+        let (_, found) = part(PART).unwrap();
+        let [ref executed] = told_apart(vec![found])[..] else { panic!("one part") };
+        assert_eq!(executed.instructions, 1_232);
+        assert_eq!((executed.atomic, executed.thread_local), (None, None));
     }
 }

@@ -1,4 +1,4 @@
-//! Exact counts of one iteration of each variant: allocations, and instructions when valgrind is there.
+//! Exact counts of one iteration of each variant: allocations, and instructions (atomic and thread-local ones among them) when valgrind is there.
 //!
 //! Counts need a program of their own, since a counting allocator would be timed along. Such a program is
 //! three lines, compiled by `cargo bench` as `benches/counts.rs` of a study:
@@ -152,14 +152,23 @@ fn instructions(
     if Codegen::of_this_build().profile == "dev" {
         return left_out("this is a dev build; use `cargo bench`");
     }
-    let Some(values) = callgrind::instructions(countable)? else {
+    let Some(values) = callgrind::executed(countable)? else {
         return left_out("valgrind is not installed (for example `apt install valgrind`)");
     };
     let (mut found, mut not_counted) = (Vec::new(), Vec::new());
     for (index, value) in countable.iter().zip(values) {
         let key = &variants[*index].key;
         match value {
-            Ok(value) => found.extend(counts_of(key, "instructions", &[value])),
+            Ok(value) => {
+                let kinds = [
+                    ("atomic_instructions", value.atomic),
+                    ("thread_local_instructions", value.thread_local),
+                ];
+                let counted = kinds.into_iter().filter_map(|(counter, value)| Some((counter, value?)));
+                for (counter, value) in [("instructions", value.instructions)].into_iter().chain(counted) {
+                    found.extend(counts_of(key, counter, &[value]));
+                }
+            }
             Err(reason) => not_counted.push((key.clone(), format!("instructions: {reason}"))),
         }
     }
@@ -176,7 +185,7 @@ fn export(study: &Study, found: &[Count]) -> Result<(), Error> {
     }
     let width = found.iter().map(|count| count.key.to_string().chars().count()).max().unwrap_or(0);
     for Count { key, counter, value } in found {
-        println!("{:width$}  {counter:15}  {value:>12}", key.to_string());
+        println!("{:width$}  {counter:25}  {value:>12}", key.to_string());
     }
     Ok(())
 }

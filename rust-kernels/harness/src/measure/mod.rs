@@ -3,6 +3,7 @@
 pub(crate) mod callgrind;
 pub mod counting;
 pub mod criterion;
+pub(crate) mod disassembly;
 pub(crate) mod episode;
 pub(crate) mod glance;
 pub(crate) mod measurement;
