@@ -215,7 +215,7 @@ def in_short(row: dict | None) -> str | None:
         case "same":
             return "the same time"
         case "undecided":
-            return "a time not to be told from its own"
+            return "an indistinguishable time"
         case _:
             return None
 

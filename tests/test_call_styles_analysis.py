@@ -1,4 +1,4 @@
-"""The analysis of call styles finds the truth of made-up runs, and its advice turns round with it."""
+"""The analysis of call styles finds the truth of made-up runs, and its advice reverses with it."""
 
 import re
 from dataclasses import replace

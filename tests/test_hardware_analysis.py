@@ -1,4 +1,4 @@
-"""The analysis of hardware says what travels, with one machine, with several, and in bad company."""
+"""The analysis of hardware says what holds on others, with one machine, with several, and in bad company."""
 
 import re
 from pathlib import Path
@@ -27,11 +27,11 @@ def told_of(root: Path, monkeypatch, *runs: Path, report: Path | None = None) ->
     return tell(ROOM, report or find_runs(root)[0])
 
 
-def test_one_machine_cannot_say_what_travels(tmp_path, monkeypatch):
+def test_one_machine_cannot_say_what_holds_on_others(tmp_path, monkeypatch):
     make_run(tmp_path, ladder=LADDER, sockets=SOCKETS, **QUIET)
     told = told_of(tmp_path, monkeypatch)
     assert told.trusted
-    assert told.answer.startswith("**One machine is evidence here, and one cannot say what travels.**")
+    assert told.answer.startswith("**One machine is evidence here, and one cannot say what holds on others.**")
     assert "Async / published loop: measured on one machine, 3.6" in told.text
     assert "No machine was measured twice with one compiler." in told.text
     assert "Nothing: every folder under data/runs could be used." in told.text
@@ -53,7 +53,7 @@ def word(truth: dict, one: tuple[str, str], other: tuple[str, str]) -> str:
     return "slower" if ratio > 1.01 else "faster" if ratio < 0.99 else "same"
 
 
-def test_what_travels_and_what_does_not(tmp_path, monkeypatch):
+def test_which_findings_are_consistent(tmp_path, monkeypatch):
     make_run(tmp_path, machine="alpha", seed=1, **QUIET)
     other = ZERO_COST | {("nonbox", ON): 0.9, ("box", ON): 1.0}
     make_run(tmp_path, other, machine="beta", seed=2, **QUIET)
@@ -62,16 +62,16 @@ def test_what_travels_and_what_does_not(tmp_path, monkeypatch):
     alike, open_ones = (
         sum(some) for some in zip(*((one == two, "undecided" in (one, two)) for one, two in words), strict=True)
     )
-    shared, travel = map(
-        int, re.match(r"\*\*Of (\d+) findings shared by 2 machines, (\d+) travel\*\*", told.answer).groups()
+    shared, consistent = map(
+        int, re.match(r"\*\*Of (\d+) findings shared by 2 machines, (\d+) are consistent\*\*", told.answer).groups()
     )
-    assert shared == len(words) and alike - open_ones <= travel <= alike
+    assert shared == len(words) and alike - open_ones <= consistent <= alike
     turned, changed = (
         re.search(rf"{head}: (.*)", told.answer)[1] for head in ("on another", "of another verdict there")
     )
     assert "`nonbox / manual (syscalls=on)`" in turned and "`box / manual (syscalls=on)`" in changed
     assert re.search(r"Async / published loop: \*\*slower\*\* everywhere, 3\.\d+ to 3\.\d+ times the time", told.text)
-    assert "Async / loop, with system calls: **turns round**, 1 machine slower and 1 machine faster" in told.text
+    assert "Async / loop, with system calls: **reverses**, 1 machine slower and 1 machine faster" in told.text
 
 
 def test_reversed_machines_say_the_reverse(tmp_path, monkeypatch):

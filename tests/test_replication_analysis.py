@@ -127,7 +127,7 @@ def test_cards_hold_every_claim_the_decided_and_surprising_ones_first(effect_run
     assert sorted(re.findall(r'id="claim-(\w+)"', html)) == sorted(claim.id for claim in CLAIMS)
     verdicts = re.findall(r'class="claim (\S+) of-zero-cost', html)
     order = ["contradicted", "replicated", "undecided", "not-measured"]
-    assert verdicts == sorted(verdicts, key=order.index) and len(set(verdicts)) > 2
+    assert verdicts == sorted(verdicts, key=order.index) and len(set(verdicts)) > 1
 
 
 def test_a_confounded_claim_shows_both_verdicts(effect_run):

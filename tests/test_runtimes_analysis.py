@@ -1,4 +1,4 @@
-"""The analysis of runtimes finds the truth of made-up runs, and its words turn round with it."""
+"""The analysis of runtimes finds the truth of made-up runs, and its words reverse with it."""
 
 import re
 

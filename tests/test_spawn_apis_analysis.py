@@ -1,4 +1,4 @@
-"""The analysis of spawns finds the truth of made-up rings, and its words turn round with it."""
+"""The analysis of spawns finds the truth of made-up rings, and its words reverse with it."""
 
 import re
 from dataclasses import replace

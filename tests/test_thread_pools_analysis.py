@@ -1,4 +1,4 @@
-"""The analysis of thread pools finds the truth of made-up pools, and its words turn round with it."""
+"""The analysis of thread pools finds the truth of made-up pools, and its words reverse with it."""
 
 import re
 from dataclasses import replace

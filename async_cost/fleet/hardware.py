@@ -1,6 +1,6 @@
 """What changes from machine to machine: findings of several runs side by side, and two runs against each other.
 
-A finding is the ratio of one variant to another. It travels when every machine gives it the same verdict.
+A finding is the ratio of one variant to another. It is consistent when every machine gives it the same verdict.
 """
 
 from collections.abc import Sequence
@@ -14,11 +14,11 @@ from async_cost.runs.comparisons import HEADLINES
 from async_cost.statistics.judge import verdict_column
 
 
-class Travels(StrEnum):
-    """How far a finding reaches."""
+class Agreement(StrEnum):
+    """Whether machines agree on a finding."""
 
-    EVERYWHERE = "travels"
-    REVERSED = "turns round"
+    CONSISTENT = "consistent"
+    REVERSED = "reverses"
     PARTLY = "depends on the machine"
     ALONE = "one machine"
 
@@ -57,10 +57,10 @@ def headlines(ratios: pl.DataFrame) -> pl.DataFrame:
     return named.sort("place", "unit").drop("place")
 
 
-def travelling(ratios: pl.DataFrame) -> pl.DataFrame:
-    """One row for each finding of rows of `one_of_each`: columns FINDING, units, slower, faster, same, undecided, least, most, travels.
+def agreement(ratios: pl.DataFrame) -> pl.DataFrame:
+    """One row for each finding of rows of `one_of_each`: columns FINDING, units, slower, faster, same, undecided, least, most, agreement.
 
-    Only what is evidence counts. `least` and `most` are the ends of the ratios; `travels` is a word of `Travels`. Where a verdict is
+    Only what is evidence counts. `least` and `most` are the ends of the ratios; `agreement` is a word of `Agreement`. Where a verdict is
     undecided on one machine and decided on another, the finding depends on the machine, or on the patience of who measured.
     """
     verdicts = ("slower", "faster", "same", "undecided")
@@ -76,14 +76,14 @@ def travelling(ratios: pl.DataFrame) -> pl.DataFrame:
     )
     word = (
         pl.when(pl.col("units") == 1)
-        .then(pl.lit(Travels.ALONE.value))
+        .then(pl.lit(Agreement.ALONE.value))
         .when((pl.col("slower") > 0) & (pl.col("faster") > 0))
-        .then(pl.lit(Travels.REVERSED.value))
+        .then(pl.lit(Agreement.REVERSED.value))
         .when(pl.max_horizontal("slower", "faster", "same") == pl.col("units"))
-        .then(pl.lit(Travels.EVERYWHERE.value))
-        .otherwise(pl.lit(Travels.PARTLY.value))
+        .then(pl.lit(Agreement.CONSISTENT.value))
+        .otherwise(pl.lit(Agreement.PARTLY.value))
     )
-    return counted.with_columns(word.alias("travels"))
+    return counted.with_columns(word.alias("agreement"))
 
 
 def change(ratios: pl.DataFrame, before: str, after: str) -> pl.DataFrame:
