@@ -885,8 +885,8 @@ impl Task {
                 // SAFETY: whoever runs the task may touch its note.
                 unsafe { &mut *note }.get_or_insert_with(|| header.home.asleep.lock().unwrap().insert(self));
             });
-            // From here on it may be woken, polled and freed by others.
-            let before = header.state.fetch_and(!RUNNING, Ordering::AcqRel);
+            // From here on it may be woken, polled and freed by others. (What was written before a wake that came already is seen by `poll`.)
+            let before = header.state.fetch_and(!RUNNING, Ordering::Release);
             if before & SCHEDULED == 0 {
                 return;
             }

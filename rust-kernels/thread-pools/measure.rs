@@ -286,8 +286,8 @@ impl Sleep {
     fn wake(&self, named: Option<usize>) {
         if let Some(worker) = named {
             let place = &self.places[worker];
-            // A thread that is not known yet has not begun, and will see this.
-            place.woken.swap(true, Ordering::AcqRel);
+            // A thread that is not known yet has not begun, and will see this. (What it finds is ordered by the queues, and by the fences of `idle`.)
+            place.woken.swap(true, Ordering::Relaxed);
             place.thread.get().into_iter().for_each(Thread::unpark);
         }
     }
@@ -301,8 +301,8 @@ impl Sleep {
 
     /// No more jobs are taken; everybody wakes.
     pub fn close(&self) {
-        // Whoever is at rest is woken, and whoever comes to rest later sees this.
-        self.closed.store(true, Ordering::SeqCst);
+        // Whoever is at rest is woken, and whoever comes to rest later sees this, since both lock the list of `idle`.
+        self.closed.store(true, Ordering::Relaxed);
         self.wake_all();
     }
 
@@ -342,7 +342,7 @@ impl Sleep {
 
     /// Sleeps until somebody wakes it; then it is searching.
     pub fn sleep(&self, worker: usize) {
-        while !self.places[worker].woken.swap(false, Ordering::AcqRel) {
+        while !self.places[worker].woken.swap(false, Ordering::Relaxed) {
             thread::park();
         }
     }
@@ -541,8 +541,8 @@ impl<Q: Queue> Core<Q> {
             // SAFETY: all handles together own one reference, which `start` has made, and only who brings their
             // number to zero gets here.
             let core = unsafe { Arc::from_raw(this.as_ptr()) };
-            // Ordered as in `Sleep::close`.
-            core.forsaken.store(true, Ordering::SeqCst);
+            // Whoever sees it sees what all handles have submitted; to who rests it is ordered as in `Sleep::close`.
+            core.forsaken.store(true, Ordering::Release);
             core.sleep.wake_all();
         }
     }
@@ -667,7 +667,7 @@ impl<Q: Queue> Core<Q> {
             }
             // SAFETY: the caller has entered with this core.
             unsafe { here.settle::<Q>() };
-            if self.forsaken.load(Ordering::SeqCst) {
+            if self.forsaken.load(Ordering::Acquire) {
                 // What was submitted before the last handle went can be found by now.
                 let last = self.queue.find(local);
                 if last.is_some() {
@@ -680,7 +680,7 @@ impl<Q: Queue> Core<Q> {
                 continue;
             }
             self.sleep.announce(worker);
-            let ends = self.sleep.closed() || self.forsaken.load(Ordering::SeqCst);
+            let ends = self.sleep.closed() || self.forsaken.load(Ordering::Relaxed);
             if ends || !self.queue.is_empty() {
                 self.sleep.stay(worker);
             } else {
@@ -1382,13 +1382,13 @@ impl Parker {
 
     /// A worker says that it is about to sleep. It then looks for work once more, and calls `park` or `abort_park`.
     pub fn prepare_park(&self, worker: usize) {
-        self.bits.fetch_or(1 << worker, Ordering::SeqCst);
+        self.bits.fetch_or(1 << worker, Ordering::Relaxed);
         fence(Ordering::SeqCst);
     }
 
     /// It has found some.
     pub fn abort_park(&self, worker: usize) {
-        self.bits.fetch_and(!(1 << worker), Ordering::SeqCst);
+        self.bits.fetch_and(!(1 << worker), Ordering::Relaxed);
     }
 
     /// It has not: sleeps, unless somebody has called `unpark_one` in the meantime.
@@ -1426,7 +1426,7 @@ impl Parker {
         fence(Ordering::SeqCst);
         #[cfg(not(any(under_loom, not(target_arch = "x86_64"))))]
         std::sync::atomic::compiler_fence(Ordering::SeqCst);
-        if self.bits.load(Ordering::SeqCst) != 0 {
+        if self.bits.load(Ordering::Relaxed) != 0 {
             self.unpark_some(1);
         }
     }
@@ -1442,7 +1442,7 @@ impl Parker {
         let mut states = self.states();
         let mut left = most;
         for (worker, state) in states.iter_mut().enumerate() {
-            if left == 0 || self.bits.load(Ordering::SeqCst) & (1 << worker) == 0 {
+            if left == 0 || self.bits.load(Ordering::Relaxed) & (1 << worker) == 0 {
                 continue;
             }
             match std::mem::replace(state, Parking::Waking) {

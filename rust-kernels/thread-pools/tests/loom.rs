@@ -149,6 +149,18 @@ fn what_is_submitted_before_the_last_handle_goes_is_run() {
 }
 
 #[test]
+fn what_another_handle_submitted_before_the_last_one_goes_is_run() {
+    in_every_order(2, || {
+        let (pool, done) = (pool(1), Done::new());
+        let (other, job) = (pool.clone(), done.clone());
+        let submits = thread::spawn(move || other.execute(move || job.one()).unwrap());
+        drop(pool);
+        done.wait_for(1);
+        submits.join().unwrap();
+    });
+}
+
+#[test]
 fn a_job_that_races_with_the_end_is_run_or_dropped() {
     for idle in [Idle::Park, Idle::NeverPark] {
         in_every_order(if idle == Idle::Park { 3 } else { 2 }, move || {

@@ -227,6 +227,36 @@ fn a_task_sees_what_was_written_before_its_wake() {
     });
 }
 
+/// What only the polls of one task touch, each on another thread: written after the waker was given away, so nothing but the task orders two polls.
+#[derive(Default)]
+struct Own(UnsafeCell<u32>);
+
+// SAFETY: loom sees it if two threads use the number at once; that is the test.
+unsafe impl Sync for Own {}
+
+#[test]
+fn a_poll_sees_what_the_one_before_it_has_written() {
+    in_every_order(1, || {
+        let runtime = Runtime::new(settings(2));
+        let (letter, own) = (Arc::new(Letter::default()), Arc::new(Own::default()));
+        let (reading, written) = (Arc::clone(&letter), Arc::clone(&own));
+        let task = runtime.spawn(async move {
+            let mut reading = std::pin::pin!(reading.read());
+            poll_fn(|context| {
+                let read = reading.as_mut().poll(context);
+                // SAFETY: polls of one task are one after the other.
+                written.0.with_mut(|number| unsafe { *number += 1 });
+                read
+            })
+            .await
+        });
+        letter.write();
+        assert_eq!(runtime.block_on(task).unwrap(), 7);
+        // SAFETY: the task has ended.
+        assert_eq!(own.0.with(|number| unsafe { *number }), 2);
+    });
+}
+
 #[test]
 fn a_seat_that_is_given_back_with_a_task_is_taken_again() {
     in_every_order(2, || {
