@@ -1069,7 +1069,8 @@ impl Pool {
 // # Timers
 //
 // Each seat has a map from deadlines to wakers. A sleep takes the time when it is made, as tokio's does and nio's does
-// not, and is entered when it is first polled. A sleep that is never polled costs a look at the clock.
+// not, and is entered when it is first polled, without another look at the clock: if its time has come by then, it is found with all
+// others that are due, before the thread rests.
 
 // %%
 /// Is ready at a certain time.
@@ -1090,7 +1091,7 @@ impl Future for Sleep {
     /// # Panics
     /// When it has to wait on a thread that belongs to no runtime.
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        if Instant::now() >= self.deadline {
+        if self.known.is_some() && Instant::now() >= self.deadline {
             return Poll::Ready(());
         }
         let kick = self.known.is_none()
