@@ -80,7 +80,7 @@ def test_more_rounds_help_where_the_rounds_differ_and_episodes_where_these_do(no
     assert further.gain(1.0, 4, 8) > 1.5 * further.gain(1.0, 1, 8)
     question = questions(noisy)[0]
     assert further.share_within(noisy, question) > 0.5
-    assert further.share_within(eight(tmp_path, between=0.1), question) < 0.3
+    assert further.share_within(eight(tmp_path, between=0.02), question) < 0.3
 
 
 def test_the_plan_goes_on_after_the_common_rounds_with_as_many_episodes_again(noisy):

@@ -27,6 +27,7 @@ from async_cost.statistics.closing import of_comparison_closing
 from async_cost.statistics.interval import LEAST_EPISODES, after_looks, quantile, trimmed
 from async_cost.statistics.measured import Measured
 from async_cost.statistics.ratios import paired
+from async_cost.statistics.trials import compared
 from async_cost.workflow.episodes import done_episodes, further_file, write_json
 
 #: How many times the rounds of an episode a further one may have.
@@ -109,27 +110,26 @@ class Costs:
 def share_within(run: Run, question: Open) -> float:
     """The share of the variance of an episode's value that is due to its rounds, from 0 to 1; 1 where it cannot be told.
 
-    The rounds of an episode are dealt into two halves in turn. Half the difference of their medians varies as the value of the episode does within
-    it. Both variances are those of values without their ends, as in the interval.
+    The rounds of an episode are dealt into two halves in turn, each of which has a value. Half their difference varies as their mean does within
+    episodes. Both variances are those of values without their ends, as in the interval.
     """
-    one, other = question.keys[0], question.keys[1]
+    measured, (one, other) = Measured.of(run, question.study), question.keys[:2]
     pair = pl.DataFrame([(*one, *other)], schema=dict.fromkeys(PAIR, pl.String), orient="row")
-    rounds = paired(Measured.of(run, question.study).trials, pair)
-    turn = pl.int_range(pl.len()).over("episode") % 2
-    halves = (
-        rounds.with_columns(turn=turn)
+    dealt = (measured.trials.filter(pl.col("round") % 2 == turn) for turn in (0, 1))
+    first, second = (
+        paired(compared(trials, run.study(question.study).kinds.values()), pair)
         .group_by("episode")
-        .agg(
-            pl.col("log_ratio").median(),
-            apart=(
-                pl.col("log_ratio").filter(pl.col("turn") == 0).median()
-                - pl.col("log_ratio").filter(pl.col("turn") == 1).median()
-            )
-            / 2,
-        )
+        .agg(pl.col("log_ratio").median())
+        for trials in dealt
     )
-    if halves["apart"].null_count():
+    halves = first.join(second, on="episode")
+    if halves.height < LEAST_EPISODES:
         return 1.0
+    both, apart = (
+        (pl.col("log_ratio") + pl.col("log_ratio_right")) / 2,
+        (pl.col("log_ratio") - pl.col("log_ratio_right")) / 2,
+    )
+    halves = halves.select("episode", log_ratio=both, apart=apart)
     errors = {
         name: trimmed(halves.with_columns(of=pl.lit("")), name, ["of"])["error"].item()
         for name in ("log_ratio", "apart")
