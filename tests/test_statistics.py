@@ -7,9 +7,10 @@ import polars as pl
 import pytest
 from scipy import stats
 
-from async_cost.report.belief import remarks
+from async_cost.paths import repository_root
+from async_cost.report.belief import belief, errata, remarks
 from async_cost.runs.comparisons import BASE_KEY, KEY
-from async_cost.runs.run import load_run
+from async_cost.runs.run import load_run, open_run
 from async_cost.statistics import disturbance, interval, judge, ratios, sequential
 from async_cost.statistics.interval import estimates, ranks
 from async_cost.statistics.judge import Trust, Verdict, verdict_column
@@ -418,6 +419,15 @@ def test_disturbances_are_remarked_but_do_not_end_trust(tmp_path):
     for word in (f"10.0{PERCENT}", "load 1.90", "kvm", "in no revision", "made-up failure"):
         assert word in text
     assert "<b>" not in text
+
+
+def test_what_became_known_of_a_run_is_said_on_its_pages_and_of_no_other(tmp_path):
+    known = pl.read_csv(repository_root() / "data" / "errata.csv")
+    for name, study, statement in known.rows():
+        run = open_run(repository_root() / "data" / "runs" / name)
+        assert statement in remarks(run, study) and statement in belief(Measured.of(run, study))[0], name
+    made = load_run(make_run(tmp_path, {("nonbox", OFF): 3.0}, work=False))
+    assert not errata(made, STUDY) and "Known since" not in belief(Measured.of(made, STUDY))[0]
 
 
 def test_the_break_of_a_resumed_run_is_not_taken_for_measuring_or_steal(tmp_path):

@@ -5,6 +5,7 @@ import math
 import polars as pl
 
 from async_cost import words
+from async_cost.paths import repository_root
 from async_cost.runs.run import Run
 from async_cost.statistics.disturbance import steal_share
 from async_cost.statistics.interval import LEAST_EPISODES
@@ -33,10 +34,18 @@ def origin(run: Run, study: str) -> str:
     )
 
 
+def errata(run: Run, study: str) -> list[str]:
+    """What became known of the run after it was measured (data/errata.csv), as sentences."""
+    known = pl.read_csv(
+        repository_root() / "data" / "errata.csv", schema=dict.fromkeys(("run", "study", "statement"), pl.String)
+    )
+    return known.filter(run=run.info.run_id, study=study)["statement"].to_list()
+
+
 def remarks(run: Run, study: str) -> list[str]:
-    """What the records say about disturbances, failures and gaps, as sentences."""
+    """What the records say about disturbances, failures and gaps, and what became known since, as sentences."""
     details, machine = run.study(study), run.info.machine
-    found = []
+    found = errata(run, study)
     if len(details.episodes) < LEAST_EPISODES:
         number = words.counted(len(details.episodes), "process", "processes")
         found.append(
@@ -79,6 +88,8 @@ def belief(measured: Measured) -> tuple[str, dict[str, bool | str]]:
         further = len(whole.reasons) - 1
         more = f", and for {words.counted(further, 'further reason')}" if further > 0 else ""
         text = f"**Not evidence: this run concludes nothing**, because {whole.reasons[0]}{more}."
+    if known := errata(measured.run, measured.study):
+        text += f" **Known since:** {' '.join(known)}"
     return text, {measured.study: whole.extent}
 
 

@@ -18,6 +18,7 @@ from async_cost import words
 from async_cost.literature import published, replication
 from async_cost.paths import repository_root, runs_root
 from async_cost.report import charts
+from async_cost.report.belief import errata
 from async_cost.runs.run import Run, open_run
 from async_cost.statistics import interval
 from async_cost.statistics.measured import Measured
@@ -48,6 +49,8 @@ def text(run: Run) -> str:
     belief = (
         "" if judged.trusted else "**The reference run concludes nothing**: its A/A control differs from its twin.\n\n"
     )
+    if known := errata(run, STUDY):
+        belief += f"**Known since:** {' '.join(known)}\n\n"
     machine, details = run.info.machine, run.study(STUDY)
     processes = f" in {len(details.episodes)} processes" if len(details.episodes) > 1 else ""
     return (
