@@ -159,12 +159,18 @@ def test_how_often_the_core_was_disturbed_does_not_move_the_ratio_of_work_on_one
     assert np.ptp(alone) < 0.02 < 0.1 < np.ptp(together)
 
 
-def test_an_episode_without_an_undisturbed_trial_is_left_out():
-    trials = simple_trials(manual=[10.0, 10.4, 10.2, 11.5, 10.0, 20.0]).with_columns(episode=pl.col("round") // 2)
-    found = undisturbed(trials)
-    assert dict(found.select("episode", "ns").rows()) == {0: pytest.approx(10.04), 1: 10.2, 2: 10.0}
-    busy = trials.with_columns(ns=pl.col("ns") + pl.when(pl.col("episode") == 1).then(1.0).otherwise(0.0))
-    assert undisturbed(busy)["episode"].to_list() == [0, 2]
+def test_an_episode_is_left_out_where_most_keys_are_slow_and_not_where_one_is():
+    even = {name: [ns, 1.01 * ns] * 8 for name, ns in {"manual": 10.0, "nonbox": 26.0, "box": 30.0}.items()}
+    trials = simple_trials(**even).with_columns(episode=pl.col("round") // 2)
+
+    def slowed(*names: str) -> list[int]:
+        slow = pl.col("variant").is_in(names) & (pl.col("episode") == 5)
+        found = undisturbed(trials.with_columns(ns=pl.col("ns") * pl.when(slow).then(1.2).otherwise(1.0)))
+        return found.filter(variant="box")["episode"].to_list()
+
+    assert slowed() == slowed("box") == list(range(8))
+    assert slowed("manual", "nonbox") == [0, 1, 2, 3, 4, 6, 7]
+    assert undisturbed(trials).filter(variant="manual")["ns"].to_list() == [pytest.approx(10.01)] * 8
 
 
 def test_too_few_episodes_are_compared_round_by_round():

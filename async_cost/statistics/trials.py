@@ -15,7 +15,7 @@ from async_cost.statistics.interval import LEAST_EPISODES
 TOTALS = ("cpu_ns", "voluntary_switches", "involuntary_switches")
 #: The kind of a group whose trials have one thread, which lives as long as its process.
 ALONE = "one thread"
-#: The quantile of its trials that stands for a key undisturbed, and how many times as long an undisturbed trial may take.
+#: The quantile of its trials that stands for a key, and how many times as long keys may take in an undisturbed episode.
 LOW, UNDISTURBED = 0.1, 1.05
 NO_TRIALS = pl.DataFrame(
     schema=dict.fromkeys(KEY, pl.String)
@@ -40,28 +40,27 @@ def trial_times(time: pl.DataFrame) -> pl.DataFrame:
 
 
 def compared(trials: pl.DataFrame, kinds: Collection[str]) -> pl.DataFrame:
-    """The trials of which the comparisons of a study with groups of these `kinds` are made: of work on one thread, in enough episodes, one row for
-    each episode (`undisturbed`), else all."""
-    alone = set(kinds) == {ALONE} and trials["episode"].n_unique() >= LEAST_EPISODES
-    return undisturbed(trials) if alone else trials
+    """The trials of which the comparisons of a study with groups of these `kinds` are made: of work on one thread, in enough undisturbed episodes, one row
+    for each of these (`undisturbed`), else all."""
+    found = undisturbed(trials) if set(kinds) == {ALONE} else trials
+    return found if found["episode"].n_unique() >= LEAST_EPISODES else trials
 
 
 def undisturbed(trials: pl.DataFrame, within: Sequence[str] = ()) -> pl.DataFrame:
-    """The lowest decile of the undisturbed trials of a key in each episode: bench, variant, parameter, episode, round (its number again), ns.
+    """The lowest decile of the trials of a key in each undisturbed episode: bench, variant, parameter, episode, round (its number again), ns.
 
     Whatever disturbs a thread that waits for no other makes it slower: a neighbour on the same core, an interrupt. So its least times are the nearest to
-    what the program takes, and how often it was disturbed does not move them (Chen and Revels, Robust benchmarking in noisy environments, 2016).
-    Undisturbed are trials up to 5 % above the lowest decile of all trials of the key; an episode without one is left out. Trials that differ in a column of
-    `within` are kept apart.
+    what the program takes (Chen and Revels, Robust benchmarking in noisy environments, 2016). An episode is disturbed throughout, and left out, if most of
+    its keys are slower there than elsewhere by 5 % and more; but at least half of the episodes are kept. What slows down one key alone, such as its memory
+    layout, leaves out nothing. Trials that differ in a column of `within` are kept apart.
     """
     by = [*within, *KEY]
-    return (
-        trials.filter(pl.col("ns") <= UNDISTURBED * pl.col("ns").quantile(LOW, "linear").over(by))
-        .group_by(*by, "episode")
-        .agg(pl.col("ns").quantile(LOW, "linear"))
-        .with_columns(round=pl.col("episode"))
-        .sort(*by, "round")
-    )
+    low = trials.group_by(*by, "episode").agg(pl.col("ns").quantile(LOW, "linear"))
+    slower = pl.col("ns") / pl.col("ns").quantile(LOW, "linear").over(by)
+    episodes = low.with_columns(slower=slower).group_by(*within, "episode").agg(pl.col("slower").median())
+    usual = pl.col("slower").median().over(within) if within else pl.col("slower").median()
+    kept = episodes.filter(pl.col("slower") <= pl.max_horizontal(usual, UNDISTURBED))
+    return low.join(kept, on=[*within, "episode"], how="semi").with_columns(round=pl.col("episode")).sort(*by, "round")
 
 
 def trial_values(run: Run, study: str, metric: str, per_iteration: bool | None = None) -> pl.DataFrame:
