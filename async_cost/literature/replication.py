@@ -18,7 +18,7 @@ from async_cost.literature.published import FOREIGN, NANOSECONDS
 from async_cost.runs.comparisons import BASE_KEY, KEY
 from async_cost.runs.run import Run
 from async_cost.statistics.closing import NEAR, Closing, closing
-from async_cost.statistics.interval import estimates, relative_standard_error, widened
+from async_cost.statistics.interval import enough, estimates, relative_standard_error, widened
 from async_cost.statistics.judge import EQUIVALENCE
 from async_cost.statistics.measured import Measured, both_ways
 
@@ -323,6 +323,8 @@ def _derived(claim: Claim, case: Case, study: _Study) -> _Effect:
     """What is made of more than one comparison, round by round, or of times with something added on paper."""
     places = [f"place{number}" for number in range(len(case))]
     rounds = _aligned(case, study)
+    if rounds.height < 2:
+        return _Effect(missing="fewer than two rounds, or undisturbed processes, have all of its sides")
     if claim.quantity == "rate":
         rounds = rounds.with_columns(1 / pl.col(places))
     rows = study.behind(case)
@@ -330,6 +332,8 @@ def _derived(claim: Claim, case: Case, study: _Study) -> _Effect:
         "nothing": max((row["limit"] for row in rows), default=EQUIVALENCE),
         "doubt": next((row["doubt"] for row in rows if row["doubt"]), None),
     }
+    if not enough(rounds.height, rounds["episode"].n_unique()):
+        about["doubt"] = about["doubt"] or "too few rounds"
     if claim.operation == "relative standard error":
         return _Effect(*relative_standard_error(rounds["place0"].to_numpy()), **about)
     sides = [pl.col(name) for name in places]

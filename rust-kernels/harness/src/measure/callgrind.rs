@@ -175,6 +175,9 @@ fn told_apart(parts: Vec<Part>) -> Vec<Executed> {
     let sum = |part: &Part, is: &dyn Fn(&Addresses, u64) -> bool| -> Option<u64> {
         let of = |(object, executed): (&PathBuf, &Vec<(u64, u64)>)| {
             let addresses = known[object].as_ref()?;
+            if executed.iter().any(|(address, _)| !addresses.known.contains(address)) {
+                return None; // another file, or a disassembler that writes otherwise
+            }
             Some(
                 executed
                     .iter()

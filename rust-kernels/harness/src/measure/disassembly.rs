@@ -8,6 +8,8 @@ use std::process::{Command, Stdio};
 /// Addresses of instructions in one file.
 #[derive(Default)]
 pub(crate) struct Addresses {
+    /// All that were understood.
+    pub known: HashSet<u64>,
     pub atomic: HashSet<u64>,
     pub thread_local: HashSet<u64>,
 }
@@ -30,6 +32,7 @@ pub(crate) fn read(object: &Path) -> Option<Addresses> {
     let mut found = Addresses::default();
     for line in lines {
         let Some((address, text)) = instruction(&String::from_utf8_lossy(&line)) else { continue };
+        found.known.insert(address);
         if is_atomic(&text) {
             found.atomic.insert(address);
         }
@@ -48,12 +51,13 @@ fn instruction(line: &str) -> Option<(u64, String)> {
 
 /// Whether it is locked; an exchange with memory always is.
 fn is_atomic(text: &str) -> bool {
-    text.starts_with("lock ") || (text.starts_with("xchg ") && text.contains('('))
+    text.starts_with("lock ") || (text.starts_with("xchg ") && (text.contains('(') || text.contains("%fs:")))
 }
 
 /// Whether it reads or writes relative to `fs`, which points to the variables of a thread. At 0x28 lies the stack protector.
 fn is_thread_local(text: &str) -> bool {
-    text.contains("%fs:") && !text.contains("%fs:0x28")
+    let operand = |rest: &str| rest.chars().take_while(char::is_ascii_alphanumeric).collect::<String>();
+    text.split("%fs:").skip(1).any(|rest| operand(rest) != "0x28")
 }
 
 #[cfg(test)]
@@ -71,6 +75,7 @@ mod tests {
                 && !is_atomic("cmpxchg %cl,(%rdi)")
         );
         assert!(is_thread_local("mov    %fs:0x0,%rax") && !is_thread_local("sub    %fs:0x28,%rax"));
+        assert!(is_thread_local("mov    %fs:0x280,%rax") && is_atomic("xchg   %rax,%fs:0x10"));
         assert_eq!(instruction("0000000000001f00 <main>:"), None);
     }
 }
