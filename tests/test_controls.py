@@ -220,7 +220,7 @@ def test_counts_are_never_refused(tmp_path):
 def test_what_is_made_of_comparisons_has_their_bias(tmp_path):
     """The same samples, read with twins that are off together: claims on ratios of ratios become less sure, too."""
     claims = [claim for claim in load_claims() if claim.study == "zero-cost" and claim.quantity == "time"]
-    how = {"rounds": 200, "episodes": 20, "noise": 0.02, "work": True}
+    how = {"rounds": 200, "episodes": 20, "noise": 0.008, "work": True}
     plain, off = (
         load_run(make_run(tmp_path / name, ZERO_COST, controls={OFF: 1 + error, ON: 1 - error}, **how))
         for name, error in (("plain", 0.0), ("off", 0.006))
