@@ -88,17 +88,17 @@ def belief(measured: Measured) -> tuple[str, dict[str, bool | str]]:
         further = len(whole.reasons) - 1
         more = f", and for {words.counted(further, 'further reason')}" if further > 0 else ""
         text = f"**Not evidence: this run concludes nothing**, because {whole.reasons[0]}{more}."
-    if known := errata(measured.run, measured.study):
-        text += f" **Known since:** {' '.join(known)}"
     return text, {measured.study: whole.extent}
 
 
 def correction(measured: Measured) -> str:
-    """What the controls of a study's kinds add to its intervals, as half a sentence in Markdown."""
+    """What the controls of a study's kinds add to its intervals, as half a sentence in Markdown, and what became known of the run since."""
+    since = " ".join(errata(measured.run, measured.study)).removesuffix(".")
+    known = f". **Known since:** {since}" if since else ""
     shown = measured.declared.drop_nulls("bias").select("kind", "bias").unique().filter(pl.col("bias") > 0).sort("kind")
     if shown.is_empty():
-        return "identical code differs by no more than its intervals explain"
+        return f"identical code differs by no more than its intervals explain{known}"
     errors = (
         f"{words.percent(math.expm1(row['bias']))} ({words.escape(row['kind'])})" for row in shown.iter_rows(named=True)
     )
-    return f"identical code differs by {words.listing(errors)} more than its intervals explain, and every interval of that kind is wider by that"
+    return f"identical code differs by {words.listing(errors)} more than its intervals explain, and every interval of that kind is wider by that{known}"
