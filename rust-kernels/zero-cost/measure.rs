@@ -425,42 +425,36 @@ fn fail_first<E: Blocked>(calls: &Cell<u32>) -> Result<(), E> {
     if number % 2 == 1 { Err(E::new()) } else { Ok(()) }
 }
 
-/// Calls an operation of the fake as `C` wants it: its body, or the function that is out of line.
+/// After the last call of a function, keeps it from becoming a jump.
 #[inline(always)]
-fn call<C: Choices, Of, Out>(of: Of, body: impl FnOnce(Of) -> Out, opaque: impl FnOnce(Of) -> Out) -> Out {
-    match C::CALLS {
-        INLINED => body(of),
-        OPAQUE => opaque(of),
-        _ => nested(of, opaque),
-    }
-}
-
-#[inline(never)]
-fn nested<Of, Out>(of: Of, opaque: impl FnOnce(Of) -> Out) -> Out {
-    let out = opaque(of);
-    // Without something to do afterwards the call would become a jump.
+fn no_tail_call() {
     black_box(());
-    out
 }
 
 // %% [markdown]
-// Of each operation there is a body, and the same out of line. That takes what it needs one by one, in registers: a tuple would go through memory, which
-// cost the best loop a third of its time.
+// Of each operation there is a body, and the same out of line, which can call itself once more. That takes what it needs one by one, in registers: a tuple would
+// go through memory, which cost the best loop a third of its time.
 
 // %%
 #[inline(always)]
-fn accept_body<E: Blocked>((stats, calls): (&Stats, &Cell<u32>)) -> Result<(), E> {
+fn accept_body<E: Blocked>(stats: &Stats, calls: &Cell<u32>) -> Result<(), E> {
     stats.enter(Operation::Accept);
     fail_first(calls)
 }
 
 #[inline(never)]
-fn accept_call<E: Blocked>(stats: &Stats, calls: &Cell<u32>) -> Result<(), E> {
-    accept_body((stats, black_box(calls)))
+fn accept_call<E: Blocked, const NESTED: bool>(stats: &Stats, calls: &Cell<u32>) -> Result<(), E> {
+    if NESTED {
+        let out = accept_call::<E, false>(stats, calls);
+        no_tail_call();
+        out
+    } else {
+        accept_body(stats, black_box(calls))
+    }
 }
 
 #[inline(always)]
-fn read_body<E: Blocked>((stats, calls, buffer): (&Stats, &Cell<u32>, &mut [u8])) -> Result<usize, E> {
+fn read_body<E: Blocked>(stats: &Stats, calls: &Cell<u32>, buffer: &mut [u8]) -> Result<usize, E> {
     stats.enter(Operation::Read);
     fail_first(calls)?;
     buffer[..LINE.len()].copy_from_slice(LINE);
@@ -468,20 +462,40 @@ fn read_body<E: Blocked>((stats, calls, buffer): (&Stats, &Cell<u32>, &mut [u8])
 }
 
 #[inline(never)]
-fn read_call<E: Blocked>(stats: &Stats, calls: &Cell<u32>, buffer: &mut [u8]) -> Result<usize, E> {
-    read_body((stats, calls, buffer)).map(black_box)
+fn read_call<E: Blocked, const NESTED: bool>(
+    stats: &Stats,
+    calls: &Cell<u32>,
+    buffer: &mut [u8],
+) -> Result<usize, E> {
+    if NESTED {
+        let out = read_call::<E, false>(stats, calls, buffer);
+        no_tail_call();
+        out
+    } else {
+        read_body(stats, calls, buffer).map(black_box)
+    }
 }
 
 #[inline(always)]
-fn write_body<E: Blocked>((stats, calls, bytes): (&Stats, &Cell<u32>, &[u8])) -> Result<usize, E> {
+fn write_body<E: Blocked>(stats: &Stats, calls: &Cell<u32>, bytes: &[u8]) -> Result<usize, E> {
     stats.enter(Operation::Write);
     fail_first(calls)?;
     Ok(bytes.len())
 }
 
 #[inline(never)]
-fn write_call<E: Blocked>(stats: &Stats, calls: &Cell<u32>, bytes: &[u8]) -> Result<usize, E> {
-    write_body((stats, calls, black_box(bytes)))
+fn write_call<E: Blocked, const NESTED: bool>(
+    stats: &Stats,
+    calls: &Cell<u32>,
+    bytes: &[u8],
+) -> Result<usize, E> {
+    if NESTED {
+        let out = write_call::<E, false>(stats, calls, bytes);
+        no_tail_call();
+        out
+    } else {
+        write_body(stats, calls, black_box(bytes))
+    }
 }
 
 // %% [markdown]
@@ -522,9 +536,11 @@ impl<S: Deref<Target = Stats>, C: Choices> FakeStream<S, C> {
     /// If `buffer` is too short for the line.
     #[inline(always)]
     pub fn read(&self, buffer: &mut [u8]) -> Result<usize, C::Error> {
-        call::<C, _, _>((&*self.stats, &self.calls, buffer), read_body, |(stats, calls, buffer)| {
-            read_call(stats, calls, buffer)
-        })
+        match C::CALLS {
+            INLINED => read_body(&self.stats, &self.calls, buffer),
+            OPAQUE => read_call::<_, false>(&self.stats, &self.calls, buffer),
+            _ => read_call::<_, true>(&self.stats, &self.calls, buffer),
+        }
     }
 
     /// Writes all of `bytes` and returns their number.
@@ -533,9 +549,11 @@ impl<S: Deref<Target = Stats>, C: Choices> FakeStream<S, C> {
     /// It would block, on every odd call, counted together with reads.
     #[inline(always)]
     pub fn write(&self, bytes: &[u8]) -> Result<usize, C::Error> {
-        call::<C, _, _>((&*self.stats, &self.calls, bytes), write_body, |(stats, calls, bytes)| {
-            write_call(stats, calls, bytes)
-        })
+        match C::CALLS {
+            INLINED => write_body(&self.stats, &self.calls, bytes),
+            OPAQUE => write_call::<_, false>(&self.stats, &self.calls, bytes),
+            _ => write_call::<_, true>(&self.stats, &self.calls, bytes),
+        }
     }
 }
 
@@ -568,9 +586,11 @@ impl<S: Clone + Deref<Target = Stats>, C: Choices> FakeListener<S, C> {
     /// It would block, on every odd call.
     #[inline(always)]
     pub fn accept(&self) -> Result<FakeStream<S, C>, C::Error> {
-        call::<C, _, _>((&*self.stats, &self.calls), accept_body, |(stats, calls)| {
-            accept_call(stats, calls)
-        })?;
+        match C::CALLS {
+            INLINED => accept_body(&self.stats, &self.calls),
+            OPAQUE => accept_call::<_, false>(&self.stats, &self.calls),
+            _ => accept_call::<_, true>(&self.stats, &self.calls),
+        }?;
         Ok(FakeStream::new(self.stats.clone()))
     }
 }
@@ -600,38 +620,53 @@ pub const WRITABLE: u8 = 2;
 type Registry = RefCell<Slab<Event>>;
 
 #[inline(always)]
-fn register_body((stats, registry, token, event): (&Stats, &Registry, &Token, Event)) {
+fn register_body(stats: &Stats, registry: &Registry, token: &Token, event: Event) {
     stats.enter(Operation::Register);
     assert!(token.get().is_none(), "registered twice");
     token.set(Some(registry.borrow_mut().insert(event)));
 }
 
 #[inline(never)]
-fn register_call(stats: &Stats, registry: &Registry, token: &Token, event: Event) {
-    register_body((stats, registry, token, event));
+fn register_call<const NESTED: bool>(stats: &Stats, registry: &Registry, token: &Token, event: Event) {
+    if NESTED {
+        register_call::<false>(stats, registry, token, event);
+        no_tail_call();
+    } else {
+        register_body(stats, registry, token, event);
+    }
 }
 
 #[inline(always)]
-fn unregister_body((stats, registry, token): (&Stats, &Registry, &Token)) {
+fn unregister_body(stats: &Stats, registry: &Registry, token: &Token) {
     stats.enter(Operation::Unregister);
     let slot = token.take().expect("not registered");
     registry.borrow_mut().remove(slot);
 }
 
 #[inline(never)]
-fn unregister_call(stats: &Stats, registry: &Registry, token: &Token) {
-    unregister_body((stats, registry, token));
+fn unregister_call<const NESTED: bool>(stats: &Stats, registry: &Registry, token: &Token) {
+    if NESTED {
+        unregister_call::<false>(stats, registry, token);
+        no_tail_call();
+    } else {
+        unregister_body(stats, registry, token);
+    }
 }
 
 #[inline(always)]
-fn poll_body<E: Events>((stats, registry, events): (&Stats, &Registry, &mut E)) {
+fn poll_body<E: Events>(stats: &Stats, registry: &Registry, events: &mut E) {
     stats.enter(Operation::Poll);
     events.refill(registry.borrow().iter().map(|(_, &event)| event));
 }
 
 #[inline(never)]
-fn poll_call<E: Events>(stats: &Stats, registry: &Registry, events: &mut E) {
-    poll_body((stats, registry, black_box(events)));
+fn poll_call<E: Events, const NESTED: bool>(stats: &Stats, registry: &Registry, events: &mut E) {
+    if NESTED {
+        poll_call::<E, false>(stats, registry, events);
+        no_tail_call();
+    } else {
+        poll_body(stats, registry, black_box(events));
+    }
 }
 
 // %% [markdown]
@@ -659,11 +694,11 @@ impl<S: Deref<Target = Stats>, C: Choices> FakePoll<S, C> {
     #[inline(always)]
     pub fn register(&self, source: &impl Source, key: usize, interest: u8) {
         let event = Event { key, ready: interest };
-        call::<C, _, _>(
-            (&*self.stats, &self.registry, source.token(), event),
-            register_body,
-            |(stats, registry, token, event)| register_call(stats, registry, token, event),
-        );
+        match C::CALLS {
+            INLINED => register_body(&self.stats, &self.registry, source.token(), event),
+            OPAQUE => register_call::<false>(&self.stats, &self.registry, source.token(), event),
+            _ => register_call::<true>(&self.stats, &self.registry, source.token(), event),
+        }
     }
 
     /// Forgets `source`.
@@ -672,19 +707,21 @@ impl<S: Deref<Target = Stats>, C: Choices> FakePoll<S, C> {
     /// If it is not registered.
     #[inline(always)]
     pub fn unregister(&self, source: &impl Source) {
-        call::<C, _, _>(
-            (&*self.stats, &self.registry, source.token()),
-            unregister_body,
-            |(stats, registry, token)| unregister_call(stats, registry, token),
-        );
+        match C::CALLS {
+            INLINED => unregister_body(&self.stats, &self.registry, source.token()),
+            OPAQUE => unregister_call::<false>(&self.stats, &self.registry, source.token()),
+            _ => unregister_call::<true>(&self.stats, &self.registry, source.token()),
+        }
     }
 
     /// Replaces the content of `events` by what is ready now. Does not wait.
     #[inline(always)]
     pub fn poll(&self, events: &mut C::Events) {
-        call::<C, _, _>((&*self.stats, &self.registry, events), poll_body, |(stats, registry, events)| {
-            poll_call(stats, registry, events)
-        });
+        match C::CALLS {
+            INLINED => poll_body(&self.stats, &self.registry, events),
+            OPAQUE => poll_call::<_, false>(&self.stats, &self.registry, events),
+            _ => poll_call::<_, true>(&self.stats, &self.registry, events),
+        };
     }
 }
 
