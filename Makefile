@@ -2,7 +2,7 @@
 PYTHON ?= python3
 PROFILE ?= standard
 PYTHON_THERE = command -v $(PYTHON) >/dev/null || { echo "PYTHON=$(PYTHON) is not there: name a Python 3.11 to 3.13" >&2; exit 2; }
-CHOSEN = $(if $(STUDIES),--studies "$(STUDIES)") $(if $(NATIVE),--native)
+CHOSEN = $(if $(STUDIES),--studies "$(STUDIES)") $(if $(ONLY),--only "$(ONLY)") $(if $(NATIVE),--native)
 # The run of all notebooks takes longest and needs one processor.
 EXECUTED = tests/test_notebooks.py tests/test_pins.py
 PYTEST = .venv/bin/python -m pytest --durations=10
@@ -14,6 +14,7 @@ help:
 	@echo "make report [PROFILE=quick|standard|thorough] [RUN=data/runs/...]   measure, analyse, publish under reports/"
 	@echo "make measure [PROFILE=...]   only measure, into data/runs/"
 	@echo "             STUDIES=\"zero-cost ladder\" with either measures these studies alone"
+	@echo "             ONLY=\"nonbox; box\" with one study measures these variants, and what they are compared with"
 	@echo "             NATIVE=1 with either measures programs instead of cells, and builds no Rust kernel"
 	@echo "make compare A=data/runs/... B=data/runs/...   set two runs side by side"
 	@echo "make contribute RUN=data/runs/...   check a run, pack it, show what a pull request with it would say"

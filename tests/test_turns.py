@@ -19,7 +19,7 @@ from async_cost.workflow.episodes import (
 )
 from async_cost.workflow.steps import Progress, Seen, StepFailed
 
-#: Stands for a study's program: notes that it was called and with what, and ends as the file `ends` beside it says, one status a line.
+#: Stands for a study's program: notes that it was called and with what, and ends as the file `ends` next to it says, one status a line.
 PROGRAM = """
 import os, pathlib, sys
 folder = pathlib.Path(sys.argv[1])
@@ -62,6 +62,23 @@ def done(partial: Path) -> list[tuple[str, int]]:
 def test_studies_take_turns(partial):
     run(partial)
     assert done(partial) == [("b", 1), ("a", 2), ("b", 2), ("a", 4), ("b", 3)]
+
+
+def test_when_the_time_is_up_each_study_keeps_its_least_episodes_and_is_complete(partial, monkeypatch):
+    section = {"rounds": 0, "state": "measuring", "ended": None, "seed": 7}
+    studies = {"a": section | {"rounds": 4}, "b": section | {"rounds": 3}}
+    (partial / "run.json").write_text(json.dumps({"profile": "standard", "studies": studies}))
+    monkeypatch.setattr("async_cost.workflow.episodes.LEAST", 1)
+    late = Progress(lambda seen: None, partial / "log", partial)
+    for _ in range(2):  # the second time after a kill, say
+        measure(partial, {"a": -1.0, "b": 0.0}, {}, late)
+        assert done(partial) == [("b", 1), ("a", 2)]
+    told = json.loads((partial / "run.json").read_text())["studies"]
+    assert {study: (one["rounds"], one["state"], one["seed"]) for study, one in told.items()} == {
+        "a": (2, "complete", 7),
+        "b": (1, "complete", 7),
+    }
+    assert all(one["ended"] for one in told.values())
 
 
 def test_a_process_that_dies_is_started_again_once(partial):

@@ -56,6 +56,7 @@ def test_studies_are_chosen_by_name_and_measured_in_their_own_order():
         (["measure", "--studies", "zero-cots"], f"no study 'zero-cots'; there is {', '.join(MEASURED)}"),
         (["report", "--studies", "zero-cost", "--run", "data/runs/x"], "leave one of them out"),
         (["report", "--native", "--run", "data/runs/x"], "leave one of them out"),
+        (["measure", "--only", "nonbox"], 'make measure STUDIES=zero-cost ONLY="nonbox; box"'),
     ],
 )
 def test_a_choice_that_makes_no_sense_is_refused_with_what_does(options, says):
@@ -75,6 +76,8 @@ def test_a_plan_measures_the_chosen_studies_alone():
     native = Plan("measure", "quick", ("ladder",), native=True)
     assert native.command == 'make measure PROFILE=quick STUDIES="ladder" NATIVE=1'
     assert "build ladder" in {step.name for step in native.steps()}
+    some = Plan("measure", "quick", ("ladder",), only="frontier; split")
+    assert some.command == 'make measure PROFILE=quick STUDIES="ladder" ONLY="frontier; split"'
 
 
 def test_plans_that_would_measure_different_things_do_not_share_a_partial_run():
@@ -82,7 +85,8 @@ def test_plans_that_would_measure_different_things_do_not_share_a_partial_run():
         Plan("measure", profile, studies) for profile in ("quick", "standard") for studies in (None, ("zero-cost",))
     ]
     plans.append(Plan("measure", "quick", native=True))
-    assert len({plan.partial for plan in plans}) == 5
+    plans += [Plan("measure", "quick", ("zero-cost",), only=only) for only in ("nonbox", "box")]
+    assert len({plan.partial for plan in plans}) == len(plans)
     assert Plan("measure", "quick").partial == Plan("report", "quick").partial, "one continues the other"
 
 

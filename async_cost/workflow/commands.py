@@ -48,6 +48,7 @@ def main() -> int:
             command.add_argument(
                 "--studies", type=chosen_studies, help="only these, in one word with blanks between them"
             )
+            command.add_argument("--only", help="only these variants of the one study, with semicolons between them")
             command.add_argument(
                 "--native", action="store_true", help="measure programs instead of cells: no Rust kernel is needed"
             )
@@ -58,9 +59,14 @@ def main() -> int:
         if name == "compare":
             command.add_argument("runs", type=Path, nargs=2, metavar="RUN", help="folder of a run")
     arguments = parser.parse_args()
-    if getattr(arguments, "run", None) and (getattr(arguments, "studies", None) or getattr(arguments, "native", False)):
+    chosen = [name for name in ("studies", "only", "native") if getattr(arguments, name, None)]
+    if chosen and getattr(arguments, "run", None):
         parser.error(
-            "--run renders what was measured, --studies and --native say what to measure: leave one of them out"
+            "--run renders what was measured, --studies, --only and --native say what to measure: leave one of them out"
+        )
+    if "only" in chosen and len(arguments.studies or ()) != 1:
+        parser.error(
+            '--only names variants of one study: say which, as in make measure STUDIES=zero-cost ONLY="nonbox; box"'
         )
     if missing := toolchain.missing_programs():
         print("Before this can work, please install:", *missing, sep="\n  - ", file=sys.stderr)
@@ -110,7 +116,7 @@ def setup(arguments: argparse.Namespace) -> int:
 
 @one_at_a_time()
 def measure(arguments: argparse.Namespace) -> int:
-    plan = Plan("measure", arguments.profile, arguments.studies, arguments.native)
+    plan = Plan("measure", arguments.profile, arguments.studies, arguments.native, arguments.only)
     run_steps("make measure", [*toolchain.steps(arguments.native), *plan.steps()], ROOT, ENV)
     plan.close()
     print(f"The run is in {os.path.relpath(plan.run())}")
@@ -124,7 +130,7 @@ def report(arguments: argparse.Namespace) -> int:
         title, steps = f"make report RUN={arguments.run}", [publishing(lambda: [run])]
         run_steps(title, [*toolchain.steps(), *steps], ROOT, ENV)
     else:
-        plan = Plan("report", arguments.profile, arguments.studies, arguments.native)
+        plan = Plan("report", arguments.profile, arguments.studies, arguments.native, arguments.only)
         steps = [*plan.steps(), publishing(lambda: [plan.run()])]
         run_steps("make report", [*toolchain.steps(arguments.native), *steps], ROOT, ENV)
         plan.close()

@@ -11,9 +11,11 @@ import json
 import random
 import shutil
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 from async_cost.workflow.steps import CommandFailed, Progress, Seen, StepFailed
@@ -21,6 +23,8 @@ from async_cost.workflow.toolchain import ROOT
 
 #: Processes that may die of one episode before the measurement gives up.
 ATTEMPTS = 2
+#: Episodes of each study that are measured however long they take.
+LEAST = 8
 
 
 @dataclass(frozen=True)
@@ -145,10 +149,32 @@ def done_episodes(partial: Path) -> list[dict]:
 def measure(partial: Path, studies: Mapping[str, float], env: Mapping[str, str], progress: Progress) -> None:
     """Measure the episodes that everything gets, as far as they are missing; `studies` with the seconds that each takes on two slow cores.
 
+    When these are over, all together, the episodes that are left are left out, but for `LEAST` of each study: what takes turns loses the same share.
     Raises StepFailed for the first episode that cannot be measured; all others up to there are kept.
     """
+    if further_file(partial).exists():
+        return  # all of it was done before
     until = {study: _start(partial, study).until for study in studies}
     _in_turns(partial, until, studies, lambda study: env, progress)
+    for study, ends in until.items():
+        _end_at_the_last(partial, study, ends)
+
+
+def _time_is_up(done: Sequence[Mapping], until: Mapping[str, Sequence[int]], seconds: Mapping[str, float]) -> bool:
+    measured = Counter(entry["study"] for entry in done)
+    enough = all(measured[study] >= min(LEAST, len(ends)) for study, ends in until.items())
+    return enough and sum(entry["seconds"] for entry in done) > sum(seconds.values())
+
+
+def _end_at_the_last(partial: Path, study: str, ends: Sequence[int]) -> None:
+    """Say in run.json that a study is complete with the rounds that it has, where episodes were left out."""
+    last = max(entry["until"] for entry in done_episodes(partial) if entry["study"] == study)
+    if last < ends[-1]:
+        file = partial / "run.json"
+        record = json.loads(file.read_text(encoding="utf-8"))
+        ended = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+        record["studies"][study] |= {"rounds": last, "state": "complete", "ended": ended}
+        write_json(file, record)
 
 
 def _start(partial: Path, study: str) -> Start:
@@ -188,6 +214,8 @@ def _in_turns(
     turns = _turns(until)
     left = dict(seconds)
     for number, (study, end) in enumerate(turns, start=1):
+        if not further and _time_is_up(done, until, seconds):
+            break
         if (study, end) in known:
             left[study] = seconds[study] * (1 - (until[study].index(end) + 1) / len(until[study]))
             continue

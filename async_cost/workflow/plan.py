@@ -29,17 +29,28 @@ class Plan:
     goes on at the next round, and a changed source, compiler, profile or choice of studies begins anew instead of mixing two programs.
     """
 
-    def __init__(self, goal: str, profile: str, studies: Sequence[str] | None = None, native: bool = False) -> None:
+    def __init__(
+        self,
+        goal: str,
+        profile: str,
+        studies: Sequence[str] | None = None,
+        native: bool = False,
+        only: str | None = None,
+    ) -> None:
         self.profile, self.studies, self.native = profile, tuple(studies or MEASURED), native
+        #: Variants of the one study, with semicolons between them: what else it has is not measured.
+        self.only = only
         #: The command that makes such a run, for whoever reads the run.
         self.command = f"make {goal} PROFILE={profile}"
         if self.studies != tuple(MEASURED):
             self.command += f' STUDIES="{" ".join(self.studies)}"'
+        if only:
+            self.command += f' ONLY="{only}"'
         if native:
             self.command += " NATIVE=1"
         #: Load averages before anything of ours ran: afterwards they tell of the compiler that compiled the cells.
         self.load_before = " ".join(f"{load:.2f}" for load in os.getloadavg())
-        self.partial = RUNS / ".partial" / f"{profile}-{_fingerprint(profile, self.studies, native)}"
+        self.partial = RUNS / ".partial" / f"{profile}-{_fingerprint(profile, self.studies, native, only)}"
         #: Where `finish` says which run came out of this plan; `close` removes nothing but this plan's claim on it.
         self.outcome = RUNS / ".partial" / "last-run.json"
 
@@ -98,10 +109,11 @@ class Plan:
             "ASYNC_COST_PROFILE": self.profile,
             "ASYNC_COST_COMMAND": self.command,
             "ASYNC_COST_LOAD_BEFORE": self.load_before,
+            **({"ASYNC_COST_VARIANTS": self.only} if self.only else {}),
         }
 
     def _compare(self, progress: Progress) -> None:
-        # Else the counts of one program would stand beside the times of another.
+        # Else the counts of one program would stand next to the times of another.
         progress.command([PYTHON, "-m", "async_cost.workflow.in_step", *map(measuring, self.studies)])
 
     def _count(self, progress: Progress, study: str) -> None:
@@ -144,12 +156,13 @@ class Plan:
         progress.command([PYTHON, "-m", "async_cost.runs.finish", self.partial, RUNS, self.outcome])
 
 
-def _fingerprint(profile: str, studies: Sequence[str], native: bool) -> str:
-    """Hash of all that a measurement of `studies` depends on: sources, lock, compiler, CPU, revision, profile, and whether it is native."""
+def _fingerprint(profile: str, studies: Sequence[str], native: bool, only: str | None) -> str:
+    """Hash of all that a measurement of `studies` depends on: sources, lock, compiler, CPU, revision, profile, whether it is native, and its variants."""
     digest = hashlib.sha256()
     for path in measured_files(studies):
         digest.update(str(path.relative_to(ROOT)).encode() + b"\0" + path.read_bytes() + b"\0")
-    digest.update("\0".join([profile, *studies, str(native), toolchain.rustc_version(), _cpu(), _revision()]).encode())
+    about = [profile, *studies, str(native), only or "", toolchain.rustc_version(), _cpu(), _revision()]
+    digest.update("\0".join(about).encode())
     return digest.hexdigest()[:16]
 
 

@@ -10,7 +10,8 @@ from async_cost.workflow.toolchain import ROOT
 
 class Study(NamedTuple):
     """A study that measures: its notebook under notebooks/, and the seconds that measuring takes in each profile on two slow
-    cores; they serve the time left until a duration was measured here."""
+    cores: until a duration was measured here they serve the time left, and when all of them are over, episodes are left out
+    (`workflow/episodes.py`)."""
 
     notebook: str
     quick: int

@@ -31,6 +31,7 @@
 //! - `ASYNC_COST_EPISODE`: up to which round this process measures, after which it ends; `prepare` writes `<study>.episode.json`
 //!   instead, which tells an outer program how to start such a process. Without it the process starts them itself.
 //! - `ASYNC_COST_ONLY`: a file with the keys that such a process measures, as JSON: a list of bench, variant and parameter.
+//! - `ASYNC_COST_VARIANTS`: the variants to be measured, and counted, with semicolons between their names: see [`Study::only`].
 //! - `ASYNC_COST_COMMAND`: noted in run.json as the command that made the run.
 //! - `ASYNC_COST_PROGRESS`: `json` prints progress as one JSON object a line, for a program; `measure::progress` says which.
 //!
@@ -46,7 +47,7 @@
 //! | `provenance` | what a run was made from: `machine`, `codegen`, `kernel`, `repository`; `gate` refuses other builds |
 //! | `trial` | one trial: `bencher`, `sampling`, `undisturbed`, `isolation`, `resources` |
 //! | `store` | the run: `run` (its folder), `info` (run.json), `timings`, `metrics` and `counts` (its tables), `table`, `rounds` (the order) |
-//! | `study` | `builder`, `checks` (what it amounts to), `running` (its variants) |
+//! | `study` | `builder`, `checks` (what it amounts to), `part` (some of it), `running` (its variants) |
 //! | `measure` | `measurement` with `episode`, `outcome` and `progress`; `counting` with `callgrind`; `criterion`; `glance`; `program` |
 //!
 //! Read `study::builder`, `trial::bencher`, `measure::measurement` and `trial::sampling` first, then `store`.

@@ -46,8 +46,8 @@ const COUNTERS: [&str; 2] = ["allocations", "allocated_bytes"];
 ///
 /// Instructions need a release build and valgrind; without them they are left out with a line that says so.
 pub fn main(study: Study) {
-    let outcome = if callgrind::is_here() { callgrind::run_variants(&study) } else { count(&study) };
-    match outcome {
+    let counted = |study| if callgrind::is_here() { callgrind::run_variants(&study) } else { count(&study) };
+    match study.asked().and_then(counted) {
         Ok(true) => {}
         Ok(false) => std::process::exit(1),
         Err(error) => {

@@ -82,6 +82,13 @@ impl Role {
     }
 }
 
+impl Role {
+    /// Whether an outer program decides which episodes there are: it may have left out the last ones before this process.
+    pub(crate) fn of_an_outer_program(&self) -> bool {
+        matches!(self, Self::Prepares | Self::Measures { only: Some(_), .. })
+    }
+}
+
 /// True in a process that was started for an episode.
 pub(crate) fn is_child() -> bool {
     std::env::var(EPISODE).is_ok_and(|value| value != PREPARE)

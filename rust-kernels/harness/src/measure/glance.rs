@@ -1,11 +1,18 @@
 //! A glance at some functions: measured in turns for some seconds, shown where it stands, and kept nowhere.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::fmt::Write;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use crate::base::error::Error;
+use crate::base::key::Key;
 use crate::store::rounds;
+use crate::study::builder::Study;
+use crate::study::running::OF_A_PROCESS;
 use crate::trial::bencher::{Bencher, Function, Trouble};
+use crate::trial::isolation;
 use crate::trial::sampling::Trial;
 
 /// How long each function is looked at.
@@ -15,7 +22,7 @@ const LEAST_ROUNDS: u32 = 6;
 /// Characters of the longest bar.
 const BAR: f64 = 40.0;
 
-/// Functions to be looked at beside each other, for a cell of a notebook or a terminal. The first one is what the others are compared with.
+/// Functions to be compared at a glance, for a cell of a notebook or a terminal. The first one is what the others are compared with.
 ///
 /// ```
 /// # use harness::{Bencher, Glance};
@@ -32,17 +39,27 @@ const BAR: f64 = 40.0;
 #[must_use]
 pub struct Glance<'a> {
     unit: String,
+    /// How many of them an iteration does, of the functions that are added next.
     units: u64,
-    functions: Vec<(String, Box<Function<'a>>)>,
+    /// Limit of each trial, where each has a process of its own.
+    limit: Option<Duration>,
+    functions: Vec<Looked<'a>>,
+}
+
+/// A function that is looked at.
+struct Looked<'a> {
+    name: String,
+    units: u64,
+    function: Rc<Function<'a>>,
 }
 
 impl<'a> Glance<'a> {
     /// One iteration is one `unit`, such as a call.
     pub fn at(unit: &str) -> Self {
-        Self { unit: unit.to_owned(), units: 1, functions: vec![] }
+        Self { unit: unit.to_owned(), units: 1, limit: None, functions: vec![] }
     }
 
-    /// One iteration is so many of them.
+    /// One iteration of the functions that are added from here on is so many of them.
     ///
     /// # Panics
     /// If that is none.
@@ -54,7 +71,7 @@ impl<'a> Glance<'a> {
 
     /// Adds a function under a name.
     pub fn look(mut self, name: &str, function: impl Fn(&mut Bencher<'_>) + 'a) -> Self {
-        self.functions.push((name.to_owned(), Box::new(function)));
+        self.functions.push(Looked { name: name.to_owned(), units: self.units, function: Rc::new(function) });
         self
     }
 
@@ -64,8 +81,9 @@ impl<'a> Glance<'a> {
         if std::env::var_os("ASYNC_COST_PARTIAL").is_some() {
             return Seen { unit: self.unit, rounds: 0, rows: vec![] };
         }
-        let (warm_up, time) = (Duration::from_micros(150), Duration::from_micros(500));
-        let trial = Trial { warm_up, time, samples: 2, resources: false, undisturbed: true };
+        let longer = if self.limit.is_some() { OF_A_PROCESS } else { 1 };
+        let (warm_up, time) = (Duration::from_micros(150) * longer, Duration::from_micros(500) * longer);
+        let trial = Trial { warm_up, time, samples: 2, resources: false, undisturbed: self.limit.is_none() };
         let seed = rounds::new_seed().unwrap_or_default();
         let neighbours = rounds::neighbours(number, (1..number).map(|other| (other, 0)));
         let mut times: Vec<Result<Vec<f64>, String>> = vec![Ok(vec![]); number];
@@ -73,13 +91,14 @@ impl<'a> Glance<'a> {
         while round < LEAST_ROUNDS || start.elapsed() < EACH * number as u32 {
             for index in rounds::order(seed, round, &neighbours) {
                 let Ok(taken) = &mut times[index] else { continue };
-                match trial.run(&self.functions[index].1) {
+                let Looked { units, function, .. } = &self.functions[index];
+                match isolation::shielded(self.limit, || trial.run(&**function)) {
                     Ok(samples) => {
                         let mut ns: Vec<f64> = samples
                             .iter()
                             .map(|sample| sample.elapsed.as_nanos() as f64 / sample.iterations as f64)
                             .collect();
-                        taken.push(median(&mut ns) / self.units as f64);
+                        taken.push(median(&mut ns) / *units as f64);
                     }
                     Err(Trouble::Failed(why) | Trouble::Misused(why)) => times[index] = Err(why),
                 }
@@ -88,11 +107,42 @@ impl<'a> Glance<'a> {
         }
         let first = times.first().and_then(|times| times.as_ref().ok()).cloned();
         let rows = self.functions.into_iter().zip(times).enumerate();
-        let rows = rows.map(|(place, ((name, _), times))| Row {
+        let rows = rows.map(|(place, (Looked { name, .. }, times))| Row {
             name,
             seen: times.map(|times| Times::of(&times, first.as_deref().filter(|_| place > 0))),
         });
         Seen { unit: self.unit, rounds: round, rows: rows.collect() }
+    }
+}
+
+impl Study {
+    /// The variants that are `chosen` at a glance. The first of them in the study is what the others are compared with; controls are left out.
+    ///
+    /// # Errors
+    /// [`Error::Study`] where none is, and for the mistakes that [`measure`](Self::measure) reports.
+    pub fn glance(&self, chosen: impl Fn(&Key) -> bool) -> Result<Seen, Error> {
+        let mut variants = self.variants()?;
+        self.check_threads()?;
+        let own = variants.len() - self.controls.len();
+        variants.truncate(own);
+        variants.retain(|variant| chosen(&variant.key));
+        let Some(first) = variants.first() else {
+            return Err(self.wrong("no variant was chosen to be glanced at".to_owned()));
+        };
+        if let Some(other) = variants.iter().find(|other| other.unit != first.unit) {
+            let units = format!("{} of {} and {} of {}", first.unit, first.key, other.unit, other.key);
+            return Err(self.wrong(format!("what is compared at a glance has one unit, not {units}")));
+        }
+        let mut glance = Glance { limit: self.isolated, ..Glance::at(&first.unit) };
+        let names: HashSet<&str> = variants.iter().map(|variant| &*variant.key.variant).collect();
+        let told =
+            |key: &Key| if names.len() == variants.len() { key.variant.clone() } else { key.to_string() };
+        glance.functions.extend(variants.iter().map(|variant| Looked {
+            name: told(&variant.key),
+            units: variant.units,
+            function: Rc::clone(&variant.function),
+        }));
+        Ok(glance.show())
     }
 }
 
@@ -264,6 +314,28 @@ mod tests {
         assert!(lines[3].contains("failed: a wake"));
         assert!(shown.html().contains("<td>non&lt;box</td>") && !shown.html().contains("non<box"));
         assert_eq!(seen(vec![]).to_string(), "", "nothing was looked at");
+    }
+
+    #[test]
+    fn variants_of_a_study_are_seen_by_their_own_units_of_work() {
+        let key = |variant| Key::new("sum", variant, "p=1");
+        let mut study = Study::new("sums").unit("step").baseline("short");
+        for (variant, steps, ns) in [("short", 100, 1000), ("long", 200, 3000), ("other", 100, 1000)] {
+            let of = move |iterations| {
+                std::thread::sleep(Duration::from_micros(150)); // else the warm-up would double them without end
+                Duration::from_nanos(iterations * ns)
+            };
+            study = study
+                .bench(key(variant), move |bencher| bencher.iter_custom(&mut |iterations| of(iterations)))
+                .count(key(variant), "units", steps);
+        }
+        let shown = study.glance(|key| key.variant != "other").expect("both are there");
+        let seen: Vec<Times> = shown.rows.iter().map(|row| row.seen.clone().expect("a time")).collect();
+        let long = Times { ns: 15.0, ratio: Some([1.5; 3]) };
+        assert_eq!(seen, [Times { ns: 10.0, ratio: None }, long]);
+        assert!(shown.to_string().contains("time of a step"));
+        let refusal = study.glance(|key| key.variant == "shrot").expect_err("refused").to_string();
+        assert!(refusal.contains("no variant was chosen"), "{refusal}");
     }
 
     #[test]

@@ -33,7 +33,8 @@ impl Study {
     /// Each episode of the profile is a fresh process: the cell, or the program, is run again up to this call, which there
     /// measures its rounds and ends the process. So it comes last, and uses no variable of another cell.
     ///
-    /// Where the run goes and how an interrupted one is resumed is described in the crate's documentation.
+    /// Where the run goes, how an interrupted one is resumed, and how the environment asks for some variants only, is described in the crate's
+    /// documentation.
     ///
     /// # Errors
     /// [`Error::Gate`] when this build must not be measured, [`Error::Key`] and [`Error::Study`] for mistakes
@@ -41,7 +42,7 @@ impl Study {
     /// of this one, [`Error::Episode`] when the process of one could not measure, [`Error::Setting`] and [`Error::Io`]. A variant that fails is not an error: see
     /// [`Outcome::failed`].
     pub fn measure(&self, profile: &Profile) -> Result<Outcome, Error> {
-        let outcome = self.measured(profile);
+        let outcome = self.asked().and_then(|study| study.measured(profile));
         if episode::is_child() { episode::end(outcome.map(drop)) } else { outcome }
     }
 
@@ -54,8 +55,9 @@ impl Study {
         self.check_threads()?;
         gate::check(&Codegen::of_this_build(), profile, kernel::is_here())?;
         let mut run = Run::open(profile)?;
-        begin(self, &settings, profile, &mut run)?;
-        match Role::of_this_process(profile)? {
+        let role = Role::of_this_process(profile)?;
+        begin(self, &settings, profile, &mut run, role.of_an_outer_program())?;
+        match role {
             Role::Prepares => Start::of_this_process(self.name(), profile)?.save(self.name(), &run)?,
             Role::Measures { until, only } => {
                 episode::draw_heap();
@@ -88,10 +90,16 @@ impl Study {
 }
 
 /// Enters the study into run.json, or checks that the entry there is of the same measurement.
-fn begin(study: &Study, settings: &Settings, profile: &Profile, run: &mut Run) -> Result<(), Error> {
+fn begin(
+    study: &Study,
+    settings: &Settings,
+    profile: &Profile,
+    run: &mut Run,
+    fewer: bool,
+) -> Result<(), Error> {
     match run.info.studies.get_mut(study.name()) {
         Some(section) => {
-            section.agrees_with(settings, profile)?;
+            section.agrees_with(settings, profile, fewer)?;
             if section.state == State::Complete && !episode::is_child() {
                 println!("{} is measured already, in {}", study.name(), run.relative_folder().display());
             }

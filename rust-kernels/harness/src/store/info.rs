@@ -251,8 +251,13 @@ impl StudyInfo {
         }
     }
 
-    /// Refuses to go on when the study was begun with other settings.
-    pub(crate) fn agrees_with(&self, settings: &Settings, profile: &Profile) -> Result<(), Error> {
+    /// Refuses to go on when the study was begun with other settings. It may have `fewer` rounds where an outer program has left out the last episodes.
+    pub(crate) fn agrees_with(
+        &self,
+        settings: &Settings,
+        profile: &Profile,
+        fewer: bool,
+    ) -> Result<(), Error> {
         let comparisons = settings.comparisons.iter().map(ComparisonEntry::from);
         let facts = [
             ("baseline", self.baseline == settings.baseline),
@@ -260,7 +265,7 @@ impl StudyInfo {
             ("comparisons", self.comparisons.iter().cloned().eq(comparisons)),
             ("groups", self.groups == settings.groups),
             ("kinds", self.kinds == owned(&settings.kinds)),
-            ("rounds", self.common_rounds(profile) == profile.rounds),
+            ("rounds", self.has_rounds_of(profile, fewer)),
             ("samples", self.samples == settings.samples),
             ("warm_up_ns", self.warm_up_ns == nanoseconds(profile.warm_up)),
             ("trial_ns", self.trial_ns == nanoseconds(profile.trial)),
@@ -271,10 +276,14 @@ impl StudyInfo {
         }
     }
 
-    /// Rounds that were planned from the beginning. Episodes that measure some keys further come after them.
-    fn common_rounds(&self, profile: &Profile) -> u32 {
-        let further = |episode: &&Episode| episode.only.is_some() && episode.first_round >= profile.rounds;
-        self.episodes.iter().find(further).map_or(self.rounds, |episode| episode.first_round)
+    /// Whether the rounds that measure every key are those of the profile, or `fewer` whole episodes of it. Episodes that measure some keys further come
+    /// after them.
+    fn has_rounds_of(&self, profile: &Profile, fewer: bool) -> bool {
+        let before = |least: u32| {
+            let further = |episode: &&Episode| episode.only.is_some() && episode.first_round >= least;
+            self.episodes.iter().find(further).map_or(self.rounds, |episode| episode.first_round)
+        };
+        before(profile.rounds) == profile.rounds || fewer && profile.episode_ends().contains(&before(0))
     }
 
     /// Notes that this process measures from this round on. Where no episode should begin, or where one began that came to no
@@ -292,11 +301,12 @@ impl StudyInfo {
         self.episodes.push(Episode { first_round, started: Utc::now().text(), ended: None, only });
     }
 
-    /// Notes that the last episode has measured all of its rounds.
+    /// Notes that the last episode has measured all of its rounds, and in what state the machine is: it may be the last of all.
     pub(crate) fn end_episode(&mut self) {
         if let Some(episode) = self.episodes.last_mut() {
             episode.ended = Some(Utc::now().text());
         }
+        self.note_machine();
     }
 
     pub(crate) fn fail(&mut self, key: &Key, error: String) {
@@ -315,6 +325,10 @@ impl StudyInfo {
     pub(crate) fn complete(&mut self) {
         self.state = State::Complete;
         self.ended = Some(Utc::now().text());
+        self.note_machine();
+    }
+
+    fn note_machine(&mut self) {
         self.load_after = machine::load();
         self.steal_after_ms = machine::steal_ms();
     }

@@ -165,7 +165,7 @@ mod tests {
         }
         orders.sort_unstable();
         orders.dedup();
-        // Three blocks in any order, two of them either way round, and 0 stands between 2 and 5 or beside them.
+        // Three blocks in any order, two of them either way round, and 0 stands between 2 and 5 or next to them.
         assert!(orders.len() >= 6 * 2 * 2 * 2, "only {} orders were drawn", orders.len());
     }
 

@@ -11,6 +11,7 @@ use crate::base::proof::UnequalWork;
 use crate::trial::bencher::{Bencher, Function};
 
 /// A comparison as a study declares it.
+#[derive(Clone)]
 pub(super) struct Declared {
     pub(super) key: Key,
     pub(super) baseline: Key,
@@ -20,6 +21,7 @@ pub(super) struct Declared {
 }
 
 /// A variant as it was added.
+#[derive(Clone)]
 pub(super) struct Bench {
     pub(super) key: Key,
     pub(super) function: Rc<Function<'static>>,
@@ -38,7 +40,8 @@ pub(super) struct Group {
 }
 
 /// What is to be measured a second time.
-pub(super) enum Control {
+#[derive(Clone)]
+pub(crate) enum Control {
     /// The baseline of this parameter.
     OfBaseline(String),
     OfKey(Key),
@@ -58,13 +61,14 @@ pub(super) enum Control {
 ///     .count(Key::new("sum", "range", "items=10"), "allocations", 0);
 /// assert_eq!(study.keys()[1].variant, "range (A/A)");
 /// ```
+#[derive(Clone)]
 #[must_use]
 pub struct Study {
     pub(crate) name: String,
     pub(crate) baseline: Option<String>,
     pub(crate) counts: Vec<Count>,
     pub(super) benches: Vec<Bench>,
-    pub(super) controls: Vec<Control>,
+    pub(crate) controls: Vec<Control>,
     /// Comparisons that the default rule does not make.
     pub(super) compared: Vec<Declared>,
     /// The group of the keys that are added next.
@@ -78,7 +82,7 @@ pub struct Study {
     /// The same of episodes.
     pub(super) episodes: Option<[u32; 3]>,
     /// Limit of each call of a variant, when each has a process of its own.
-    pub(super) isolated: Option<Duration>,
+    pub(crate) isolated: Option<Duration>,
     /// Whether samples of the keys that are added next say what the process used meanwhile.
     pub(super) resources: bool,
     /// Whether callgrind can count this study.
@@ -153,7 +157,7 @@ impl Study {
         self.declare(key, baseline, change.into(), false)
     }
 
-    /// As [`compare`](Self::compare), but beside the comparison that the default rule makes.
+    /// As [`compare`](Self::compare), but besides the comparison that the default rule makes.
     pub fn also_compare(self, key: Key, baseline: Key, change: impl Into<String>) -> Self {
         self.declare(key, baseline, change.into(), true)
     }
@@ -216,7 +220,7 @@ impl Study {
     /// Calls every variant in a process of its own, a fork of this one, for each trial, for
     /// [`run_once`](Self::run_once) and for counting. For variants that start threads, or that may hang or crash: a call
     /// that does not end within `limit` is killed, and the variant fails with a message that says so; an abort or a
-    /// signal fails it, too. Pools and threads end with the process, so that no variant runs beside the leftovers of
+    /// signal fails it, too. Pools and threads end with the process, so that no variant runs next to the leftovers of
     /// another.
     ///
     /// A trial lasts six times as long as the profile says, because its process begins with memory that it has to copy. Two rules follow. The measuring process starts no threads itself; whatever a proof has to start, it starts

@@ -19,6 +19,8 @@ pub(crate) struct Variant {
     pub(crate) resources: bool,
     /// Units of work of an iteration; 1 where no counter says so.
     pub(crate) units: u64,
+    /// What they are.
+    pub(crate) unit: String,
 }
 
 impl Study {
@@ -40,6 +42,7 @@ impl Study {
             samples: bench.samples,
             resources: bench.resources,
             units: self.units(&bench.key),
+            unit: bench.unit.clone(),
         };
         let mut variants: Vec<Variant> =
             self.benches.iter().map(|bench| variant(bench.key.clone(), bench)).collect();
@@ -274,7 +277,7 @@ impl Study {
         }
     }
 
-    pub(super) fn wrong(&self, reason: String) -> Error {
+    pub(crate) fn wrong(&self, reason: String) -> Error {
         Error::Study { study: self.name.clone(), reason }
     }
 }

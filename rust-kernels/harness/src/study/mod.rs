@@ -2,4 +2,5 @@
 
 pub(crate) mod builder;
 pub(crate) mod checks;
+pub(crate) mod part;
 pub(crate) mod running;

@@ -11,7 +11,7 @@ use crate::trial::bencher::{self, Trouble};
 use crate::trial::isolation;
 
 /// How many times as long a trial in a process of its own lasts: memory is copied when it is first written.
-const OF_A_PROCESS: u32 = 6;
+pub(crate) const OF_A_PROCESS: u32 = 6;
 
 impl Study {
     /// Runs one variant for one iteration, untimed: what a test wants.
@@ -32,10 +32,7 @@ impl Study {
         &self,
         work: impl FnOnce() -> Result<T, Trouble>,
     ) -> Result<T, Trouble> {
-        match self.isolated {
-            None => work(),
-            Some(limit) => isolation::isolated(limit, work).unwrap_or_else(|end| Err(Trouble::Failed(end))),
-        }
+        isolation::shielded(self.isolated, work)
     }
 
     /// Whether each trial has a process of its own.

@@ -14,6 +14,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::base::panics;
+use crate::trial::bencher::Trouble;
 
 /// Runs `work` in a forked child process and returns its result.
 ///
@@ -53,6 +54,17 @@ pub fn isolated<T: Serialize + DeserializeOwned>(
                 Err(Silent::Ended) => Err(end),
             }
         }
+    }
+}
+
+/// Does work that calls a variant: with a limit, in a process of its own.
+pub(crate) fn shielded<T: Serialize + DeserializeOwned>(
+    limit: Option<Duration>,
+    work: impl FnOnce() -> Result<T, Trouble>,
+) -> Result<T, Trouble> {
+    match limit {
+        None => work(),
+        Some(limit) => isolated(limit, work).unwrap_or_else(|end| Err(Trouble::Failed(end))),
     }
 }
 
@@ -140,7 +152,7 @@ fn die_with(parent: u32) {
 
 /// Closes the standard streams of the child: they belong to the parent, which may talk to a notebook kernel through them.
 fn detach() {
-    // Where there is no /dev/null, the child prints beside its parent.
+    // Where there is no /dev/null, the child prints next to its parent.
     let Ok(nowhere) = OpenOptions::new().read(true).write(true).open("/dev/null") else {
         return;
     };
