@@ -133,12 +133,17 @@ use self::threads::{
 /// Sleeps that wait for their time.
 #[derive(Default)]
 struct Timers {
-    /// How many there are.
+    /// How many there are. Written under the lock of the entries; whoever has to know of another thread's is unparked by it.
     armed: std::sync::atomic::AtomicUsize,
+    entries: std::sync::Mutex<Entries>,
+}
+
+#[derive(Default)]
+struct Entries {
     /// By deadline, and by a number that tells those of one deadline apart.
-    entries: std::sync::Mutex<BTreeMap<(Instant, usize), Waker>>,
-    /// The next of these numbers.
-    next: std::sync::atomic::AtomicUsize,
+    wakers: BTreeMap<(Instant, usize), Waker>,
+    /// The last of these numbers.
+    last: usize,
 }
 
 impl Timers {
@@ -149,38 +154,36 @@ impl Timers {
         }
         let due: Vec<Waker> = {
             let mut entries = self.entries.lock().unwrap();
-            let later = entries.split_off(&(Instant::now(), usize::MAX));
-            self.armed.store(later.len(), Ordering::SeqCst);
-            std::mem::replace(&mut *entries, later).into_values().collect()
+            let later = entries.wakers.split_off(&(Instant::now(), usize::MAX));
+            self.armed.store(later.len(), Ordering::Relaxed);
+            std::mem::replace(&mut entries.wakers, later).into_values().collect()
         };
         due.into_iter().for_each(Waker::wake);
     }
 
-    /// A number that no other sleep of this seat has.
-    fn number(&self) -> usize {
-        self.next.fetch_add(1, Ordering::Relaxed)
-    }
-
     /// The first deadline.
     fn first(&self) -> Option<Instant> {
-        if self.armed.load(Ordering::SeqCst) == 0 {
+        if self.armed.load(Ordering::Relaxed) == 0 {
             return None;
         }
-        self.entries.lock().unwrap().keys().next().map(|(deadline, _)| *deadline)
+        self.entries.lock().unwrap().wakers.keys().next().map(|(deadline, _)| *deadline)
     }
 
-    fn set(&self, deadline: Instant, number: usize, waker: &Waker) {
+    /// Adds a sleep, or gives the one of this number another waker; returns its number, which no other sleep of this seat has, and whether it was added.
+    fn set(&self, deadline: Instant, number: Option<usize>, waker: &Waker) -> (usize, bool) {
         let mut entries = self.entries.lock().unwrap();
-        let former = entries.insert((deadline, number), waker.clone());
-        self.armed.store(entries.len(), Ordering::SeqCst);
+        let number = number.unwrap_or(entries.last + 1);
+        entries.last = entries.last.max(number);
+        let former = entries.wakers.insert((deadline, number), waker.clone());
+        self.armed.store(entries.wakers.len(), Ordering::Relaxed);
         drop(entries);
-        drop(former);
+        (number, former.is_none())
     }
 
     fn remove(&self, deadline: Instant, number: usize) {
         let mut entries = self.entries.lock().unwrap();
-        let removed = entries.remove(&(deadline, number));
-        self.armed.store(entries.len(), Ordering::SeqCst);
+        let removed = entries.wakers.remove(&(deadline, number));
+        self.armed.store(entries.wakers.len(), Ordering::Relaxed);
         // The waker last: it may hold the last reference to a task, which may hold a sleep.
         drop(entries);
         drop(removed);
@@ -407,7 +410,7 @@ unsafe impl Send for Task {}
 // %% [markdown]
 // ## Whom to call, and when
 //
-// Waking a thread is the most expensive thing that an executor does, some microseconds on both sides. So:
+// Waking costs the waker a system call, and the woken thread a pass through the scheduler. So:
 //
 // - A helper is called only when a task waits *behind another one*. The worker that queued it will run the first.
 // - At most one worker looks for work on behalf of a call. When it finds some, and there is more, it calls the next.
@@ -1096,20 +1099,24 @@ impl Future for Sleep {
         if looks && Instant::now() >= self.deadline {
             return Poll::Ready(());
         }
-        let kick = self.known.is_none()
-            && Place::here(|place| {
-                let place = place.expect("a sleep needs a runtime");
-                let number = place.home.pool.seats[place.home.seat].timers.number();
-                self.known = Some((Arc::clone(place.home), number));
-                place.core.is_none()
-            });
         if let Some((home, number)) = &self.known {
             let seat = &home.pool.seats[home.seat];
-            seat.timers.set(self.deadline, *number, context.waker());
-            if kick {
+            if seat.timers.set(self.deadline, Some(*number), context.waker()).1 {
+                // It fired since we looked at the clock, perhaps for another task.
                 seat.thread.get().expect("all threads are known").unpark();
             }
+            return Poll::Pending;
         }
+        let deadline = self.deadline;
+        self.known = Place::here(|place| {
+            let place = place.expect("a sleep needs a runtime");
+            let seat = &place.home.pool.seats[place.home.seat];
+            let (number, _) = seat.timers.set(deadline, None, context.waker());
+            if place.core.is_none() {
+                seat.thread.get().expect("all threads are known").unpark();
+            }
+            Some((Arc::clone(place.home), number))
+        });
         Poll::Pending
     }
 }
@@ -1567,7 +1574,7 @@ impl Pool {
 }
 
 // %% [markdown]
-// That is all of it. What is promised is tested beside the crate: a million wakes and none lost, panics that reach their
+// That is all of it. What is promised is tested next to the crate: a million wakes and none lost, panics that reach their
 // handles, a shutdown that drops every task once whatever state it is in, and the protocols under loom, in every order.
 //
 // # What four decisions are worth
@@ -1818,6 +1825,16 @@ pub fn study() -> Study {
 // }
 
 // %% [markdown]
+// # A glance
+//
+// One workload with each part left out, in turns, a second each: its time, and how many times that of the first. Nothing is kept, and nothing is concluded. Choose others, or one of your own, and run the cell again.
+
+// %% tags=["active-ipynb", "glance"]
+// study().glance(|key| {
+//     key.bench == "spawn_and_join" && key.parameter == "workers=cores"
+// }).unwrap_or_else(harness::stop)
+
+// %% [markdown]
 // # Measurement
 
 // %% tags=["active-ipynb"]
@@ -1828,7 +1845,7 @@ pub fn study() -> Study {
 // };
 
 // %% [markdown]
-// The [analysis](analysis.ipynb) reads this beside the comparison with the other runtimes.
+// The [analysis](analysis.ipynb) reads this together with the comparison with the other runtimes.
 //
 // # What this executor does not do
 //
