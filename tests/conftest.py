@@ -5,11 +5,13 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from async_cost.report.pdf import CHROMIUM_ARGUMENTS, find_chromium
 from async_cost.workflow.toolchain import ROOT
 
 
@@ -17,6 +19,23 @@ from async_cost.workflow.toolchain import ROOT
 def runs(tmp_path_factory) -> Path:
     """A folder for the runs that a test file makes up."""
     return tmp_path_factory.mktemp("runs")
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[object]:
+    chromium = find_chromium()
+    if chromium is None:
+        message = "no Chromium found: install one, or name it in ASYNC_COST_CHROMIUM"
+        if os.environ.get("ASYNC_COST_REQUIRE_CHROMIUM") == "1":
+            pytest.fail(message)
+        pytest.skip(message)
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        arguments = ["--no-sandbox", *CHROMIUM_ARGUMENTS]
+        browser = playwright.chromium.launch(executable_path=chromium, args=arguments)
+        yield browser
+        browser.close()
 
 
 @dataclass

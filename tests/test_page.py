@@ -1,13 +1,10 @@
 """The published pages as a reader meets them: opened from disk in a browser, on a desk and on a phone."""
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from example_report import publish_example
-
-from async_cost.report.pdf import CHROMIUM_ARGUMENTS, find_chromium
 
 DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 375, "height": 740}
 LOCAL = ("file:", "data:", "blob:")
@@ -24,23 +21,6 @@ SEEN = """() => [...document.querySelectorAll("figure.chart")].map(figure =>
 @pytest.fixture(scope="module")
 def report(tmp_path_factory) -> Path:
     return publish_example(tmp_path_factory.mktemp("report"), trusted=False, profile="quick")
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[object]:
-    chromium = find_chromium()
-    if chromium is None:
-        message = "no Chromium found: install one, or name it in ASYNC_COST_CHROMIUM"
-        if os.environ.get("ASYNC_COST_REQUIRE_CHROMIUM") == "1":
-            pytest.fail(message)
-        pytest.skip(message)
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        arguments = ["--no-sandbox", *CHROMIUM_ARGUMENTS]
-        browser = playwright.chromium.launch(executable_path=chromium, args=arguments)
-        yield browser
-        browser.close()
 
 
 class Visit:

@@ -1,7 +1,6 @@
 """The page on published claims says what became of each, shows hostile words as words, and can be filtered."""
 
 import json
-import os
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -16,7 +15,6 @@ from told import Told, check_alts, check_form, read, tell
 from async_cost.literature.claims import load_claims
 from async_cost.literature.replication import Verdict, outcomes, tally
 from async_cost.report import claim_cards
-from async_cost.report.pdf import CHROMIUM_ARGUMENTS, find_chromium
 from async_cost.report.publish import publish
 from async_cost.runs.run import load_run
 from async_cost.testing.made_up_runs import LADDER, OFF, ON, make_run, reversed_truth
@@ -106,7 +104,7 @@ def test_a_run_without_any_study_of_a_document_still_has_a_page(runs):
     (run / "run.json").write_text(json.dumps(info), encoding="utf-8")
     told = tell(ROOM, run)
     assert stated(told)["not measured"] == len(CLAIMS)
-    assert "clean comparison" not in told.answer, "a clean comparison alone is beside nothing"
+    assert "clean comparison" not in told.answer, "a clean comparison alone goes with nothing"
 
 
 def test_charts_say_what_they_show(effect, reverse):
@@ -162,21 +160,6 @@ def page(tmp_path_factory, effect_run) -> Path:
     nbformat.write(new_notebook(cells=cells), folder / "replication.ipynb")
     run = write_run(folder / "run", run_info())
     return publish(run, [folder / "replication.ipynb"], folder / "report", pdf=False)[1]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[object]:
-    chromium = find_chromium()
-    if chromium is None:
-        if os.environ.get("ASYNC_COST_REQUIRE_CHROMIUM") == "1":
-            pytest.fail("no Chromium found: install one, or name it in ASYNC_COST_CHROMIUM")
-        pytest.skip("no Chromium found: install one, or name it in ASYNC_COST_CHROMIUM")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", *CHROMIUM_ARGUMENTS])
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ The notebook runs in its own folder, as it does in JupyterLab. The executed copy
 
 evcxr compiles and links one library for every cell, and compiles all earlier items anew each time: hundreds of item cells take
 a minute that way. So item cells that follow one another are sent as one, which compiles what the crate compiles; `--singly` sends them
-one by one, as a person in JupyterLab does.
+one by one, as a person in JupyterLab does. Cells with the tag `glance` are for such a person: among item cells that are sent as one they are left out.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ from async_cost.workflow.steps import die_with_parent, tell
 
 #: Colours and other terminal control in a kernel's messages.
 CONTROL = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+#: The tag of a cell that looks at some variants for some seconds, and measures nothing.
+GLANCE = "glance"
 #: Seconds for a kernel to start: rust-analyzer loads the standard library first, on a machine that may be busy.
 STARTUP_S = 600
 #: Seconds that are waited for words on standard error after a cell that calls something, and after the last cell: evcxr passes them on in a
@@ -116,7 +118,9 @@ def execute(notebook: Path, executed: Path, singly: bool = False) -> None:
     resources = {"metadata": {"path": str(notebook.parent)}}
     client = EchoingClient(content, timeout=None, startup_timeout=STARTUP_S, resources=resources)
     rust = content.metadata.kernelspec.language == "rust"
-    client.together = {} if singly or not rust else neighbouring_items(content.cells)
+    together = rust and not singly
+    client.together = neighbouring_items(content.cells) if together else {}
+    client.skip_cells_with_tag = GLANCE if together else ""
     code = [index for index, cell in enumerate(content.cells) if cell.cell_type == "code"]
 
     def announce(cell, cell_index, **_):
@@ -142,9 +146,10 @@ def execute(notebook: Path, executed: Path, singly: bool = False) -> None:
 
 
 def neighbouring_items(cells: list[NotebookNode]) -> dict[int, list[int]]:
-    """Groups of two or more item cells with nothing but prose between them: positions, by the position of the last."""
-    code = [index for index, cell in enumerate(cells) if cell.cell_type == "code"]
-    groups = groupby(code, key=lambda index: "active-ipynb" in cells[index].metadata.get("tags", []))
+    """Groups of two or more item cells with nothing but prose and glances between them: positions, by the position of the last."""
+    tags = [cell.metadata.get("tags", []) for cell in cells]
+    code = [index for index, cell in enumerate(cells) if cell.cell_type == "code" and GLANCE not in tags[index]]
+    groups = groupby(code, key=lambda index: "active-ipynb" in tags[index])
     runs = [list(group) for is_call, group in groups if not is_call]
     return {group[-1]: group for group in runs if len(group) > 1}
 

@@ -26,7 +26,7 @@
 // found with a table of advice. His concurrent procedures run in **fibers**, stacks of their own that can be
 // left and entered again. Rust's answer to the same wish is a **future**, a value that can be polled again.
 // This notebook rebuilds his event loop in Rust with futures in the place of fibers, then does it a second
-// time with real fibers, and measures both beside the executors that people use.
+// time with real fibers, and measures both against the executors that people use.
 //
 // When you have read it you can decide which style to use where, and what a fiber, a boxed future and an
 // inline future cost for each call.
@@ -299,7 +299,7 @@ impl<R> Queue<R> for SortedVec<R> {
 // were cancelled stay in it until they would be due. A B-tree removes them at once.
 
 // %%
-/// A binary heap of tickets beside a slab of who holds them.
+/// A binary heap of tickets next to a slab of who holds them.
 pub struct Heap<R> {
     tickets: BinaryHeap<Reverse<Ticket>>,
     /// The number of the ticket that has this place, and whom to resume.
@@ -2449,7 +2449,7 @@ pub struct Load {
     pub batch: usize,
     /// Waits of each call.
     pub waits: usize,
-    /// Timers that are not due for a long time, or descriptors that never get ready, beside all this.
+    /// Timers that are not due for a long time, or descriptors that never get ready, in addition to all this.
     pub beside: usize,
     /// What the root itself waits for, in benches that call nothing.
     pub root: RootWait,
@@ -2712,7 +2712,7 @@ fn boxed_closure<P: Probe>(load: Load, drive: &mut dyn FnMut(&mut dyn FnMut() ->
 //
 // In the published table of "mere waiting" the root itself waits, a hundred times. At any time one descriptor is
 // registered, and it is ready. That is the price of registering, asking and deregistering more than it is the
-// price of waiting; others may be registered beside it.
+// price of waiting; others may be registered next to it.
 
 // %%
 /// Timers that are not due for a long time.
@@ -2837,7 +2837,7 @@ fn root_waits_with_kept<D: Design>(
 //
 // Two things are different and have to be said. These executors begin nothing at once: what is spawned is
 // polled when the caller waits. And their timers cannot stand in for `wait(0)`; tokio's, for instance, has
-// ticks of a millisecond. So here everybody *yields*, and our loop and the fibers do so beside them.
+// ticks of a millisecond. So here everybody *yields*, and our loop and the fibers do so, too.
 
 // %%
 /// An executor of others.
@@ -3710,7 +3710,7 @@ fn change(variant: &str) -> String {
     told.to_owned()
 }
 
-/// A variant beside the design, or beside another that is nearer to it.
+/// A variant compared with the design, or with another that is nearer to it.
 fn beside_the_design(subject: &Subject) -> Vec<Compared> {
     // A regular procedure is in a bench of its own.
     let bench = if subject.bench == PROCEDURE { INVOCATIONS[0].0 } else { subject.bench };
@@ -3731,7 +3731,7 @@ fn beside_the_design(subject: &Subject) -> Vec<Compared> {
 
 // %% [markdown]
 // Then style with style. The others of a published table are told by one of its styles, `call` in the first and `call_nonblock` in
-// the third. Advice needs every style beside every other, for a callee that waits once and for one that does not, on
+// the third. Advice needs every style against every other, for a callee that waits once and for one that does not, on
 // every executor.
 
 // %%
@@ -3742,7 +3742,7 @@ const TABLES: [[&str; 4]; 3] = [
     [CALLS[1].1, CALLS[0].1, CALLS[2].1, CALLS[3].1],
 ];
 
-/// A style beside others of its table, with the same executor under the same load.
+/// A style compared with others of its table, with the same executor under the same load.
 fn beside_other_styles(subject: &Subject) -> Vec<Compared> {
     let place_in = |table: &[&str; 4]| table.iter().position(|bench| *bench == subject.bench);
     let Some((number, place)) =
@@ -3772,7 +3772,7 @@ fn beside_other_styles(subject: &Subject) -> Vec<Compared> {
 // with the published one, a callee that waits ten times with one that waits once.
 
 // %%
-/// A load beside the published one, or a wait beside the wait for a time.
+/// A load compared with the published one, or a wait compared with the wait for a time.
 fn beside_the_published_load(subject: &Subject) -> Option<Compared> {
     let Subject { bench, variant, load, .. } = subject;
     let published = format!("batch={BATCH}");
@@ -3894,6 +3894,16 @@ mod tests {
 }
 
 // %% [markdown]
+// # A glance
+//
+// One way to call, in all styles, in turns, a second each: the time of a call, and how many times that of the first. Nothing is kept, and nothing is concluded. Choose others, or one of your own, and run the cell again.
+
+// %% tags=["active-ipynb", "glance"]
+// study().glance(|key| {
+//     key.bench == "call_methods/conproc.call" && key.parameter == "batch=100"
+// }).unwrap_or_else(harness::stop)
+
+// %% [markdown]
 // # Measurement
 //
 // Rounds follow one another; each runs everything above in an order drawn by lot, each trial in a process of its own.
@@ -3909,7 +3919,7 @@ mod tests {
 // };
 
 // %% [markdown]
-// The [analysis](analysis.ipynb) derives the table of advice anew from this run, and puts the published claims beside it. Before you read a ratio, look at the control of its group, `event loop (A/A)`.
+// The [analysis](analysis.ipynb) derives the table of advice anew from this run, and puts the published claims next to it. Before you read a ratio, look at the control of its group, `event loop (A/A)`.
 //
 // # What this does not say
 //
@@ -3924,6 +3934,6 @@ mod tests {
 //
 // # What next
 //
-// - Give the procedures something to do, and see from which size on the style stops to matter.
+// - Give the procedures something to do, and see from which size on the style stops mattering.
 // - `cargo bench -p call-styles --bench counts` counts the allocations and instructions of all of it; divide by
 //   `units`.

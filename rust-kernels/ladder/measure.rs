@@ -391,7 +391,7 @@ struct Block {
 unsafe impl Sync for Block {}
 
 // %% [markdown]
-// Threads get a number of their own, because the address of a thread-local variable, the cheaper classic, can
+// Threads get a number of their own, because the address of a thread-local variable, the usual choice, can
 // be reused by the next thread.
 
 // %%
@@ -1460,6 +1460,15 @@ pub fn frontier<D: OpensDoors, W: Work, P: Probe>(load: Load, drive: Drive<'_>) 
 }
 
 // %% [markdown]
+// What does a request take? Both in turns, a second each, and the ratio to the first. It is a glance: one process, no proof, no control. Change the load, or a cell above, and look again.
+
+// %% tags=["active-ipynb", "glance"]
+// zero_cost::glance(Load { syscalls: false, steps: 0 }, &[
+//     ("loop", by_hand::<Pipeline, NoWork, Timed<()>>),
+//     ("frontier", frontier::<Pipeline, NoWork, Timed<()>>),
+// ])
+
+// %% [markdown]
 // # The ladder
 //
 // The frontier is one end. The other end is what most people would write: a boxed future per task, an `Arc`
@@ -1640,6 +1649,15 @@ pub fn frontier_owning<D: OpensDoors, W: Work, P: Probe>(load: Load, drive: Driv
         }));
     });
 }
+
+// %% tags=["active-ipynb", "glance"]
+// zero_cost::glance(Load { syscalls: false, steps: 0 }, &[
+//     ("loop", by_hand::<Pipeline, NoWork, Timed<()>>),
+//     ("split", frontier_by_hand::<Pipeline, NoWork, Timed<()>>),
+//     ("frontier", frontier::<Pipeline, NoWork, Timed<()>>),
+//     ("ready queue", frontier_queued::<Pipeline, NoWork, Timed<()>>),
+//     ("stream in future", frontier_owning::<Pipeline, NoWork, Timed<()>>),
+// ])
 
 // %% [markdown]
 // ## Everything else: one runtime, one switch per factor
@@ -3307,7 +3325,7 @@ pub fn ladder() -> Vec<Variant> {
 }
 
 // %%
-/// The branches beside the ladder.
+/// The branches off the ladder.
 pub fn branches() -> Vec<Variant> {
     use rungs::*;
     const LEAN: &str = "slab index";
@@ -3617,6 +3635,16 @@ mod tests {
 }
 
 // %% [markdown]
+// # A glance
+//
+// Some rungs in turns, a second each: the time of a request, and how many times that of the first. Nothing is kept, and nothing is concluded. Choose others, or one of your own, and run the cell again.
+
+// %% tags=["active-ipynb", "glance"]
+// study().unwrap_or_else(harness::stop).glance(|key| {
+//     key.parameter == "live=3" && matches!(&*key.variant, "manual (best)" | "split" | "frontier" | "generic runtime")
+// }).unwrap_or_else(harness::stop)
+
+// %% [markdown]
 // # Measurement
 //
 // Everything so far was preparation; this is the run. In the quick profile it takes some minutes and is good
@@ -3632,15 +3660,12 @@ mod tests {
 // %% [markdown]
 // # What limits the frontier
 //
-// Where does what the frontier needs beyond the loop go? Read the ladder's first steps again; the analysis says
-// how the difference divides. Splitting the loop into futures, reactor and executor costs most
-// of it: an event must be traced to its task, the task to its future, the future must find its object,
-// and note who waits. Writing the futures by hand saves little over `async fn`, which pays for moving its
-// arguments once and for storing an operation's arguments in the future, where the loop has them in
-// registers.
+// Where does what the frontier needs beyond the loop go? Read the ladder's first steps again. From the loop to `split` it is the separation into futures, reactor
+// and executor: an event must be traced to its task, the task to its future, the future must find its object, and note who waits. From there to the frontier it is the keyword:
+// an `async fn` moves its arguments once, and stores an operation's arguments in the future, where the loop has them in registers. How the difference divides
+// between the two is computed by the analysis, in instructions and in time, which need not agree.
 //
-// So the keyword is close to free, and the separation is not. A loop that had a table of connections,
-// readiness and handlers of several kinds would pay for it too.
+// A loop that had a table of connections, readiness and handlers of several kinds would pay for the separation, too.
 //
 // # From here
 //

@@ -784,7 +784,7 @@ async fn spawn_and_join<R: Runtime, F: Future<Output = ()> + Send + 'static>(n: 
 //
 // ## rt_current_thread
 //
-// One worker. The root spawns 1000 tasks that do nothing, and joins them; in the second test beside a task that does
+// One worker. The root spawns 1000 tasks that do nothing, and joins them; in the second test next to a task that does
 // nothing but spawn its successor.
 
 // %%
@@ -906,7 +906,7 @@ impl Suite for SpawnManyRemoteIdle {
     }
 }
 
-/// `spawn_many_remote_busy1`: beside eight tasks that stall and yield. With tokio's yield, as published, which wakes at
+/// `spawn_many_remote_busy1`: next to eight tasks that stall and yield. With tokio's yield, as published, which wakes at
 /// once where there is no tokio.
 pub struct SpawnManyRemoteBusy1;
 
@@ -928,7 +928,7 @@ impl Suite for SpawnManyRemoteBusy1 {
 }
 
 // %%
-/// `spawn_many_remote_busy2`: beside four chains of tasks that stall and spawn their successors.
+/// `spawn_many_remote_busy2`: next to four chains of tasks that stall and spawn their successors.
 pub struct SpawnManyRemoteBusy2;
 
 impl Suite for SpawnManyRemoteBusy2 {
@@ -1762,7 +1762,7 @@ fn sync_rows() -> Vec<Row> {
                 let row =
                     Row::new(format!("sync_notify/{name}/{n}"), load, worlds, &[("received", WAKE_UPS)]);
                 let row = Row { parameter: format!("table: min_tasks_per_worker={packing}"), ..row };
-                // The setting is nio's; tokio was measured again beside it.
+                // The setting is nio's; tokio was measured again with it.
                 rows.push(if packing == 3 { row } else { row.under(row.parameter.as_str(), |_| ()) });
             }
         }
@@ -2059,7 +2059,7 @@ const CONTROLS: [(&str, &str); 14] = [
 // %% [markdown]
 // What is compared with what? Every runtime with tokio in each of its rows; and our executor with nio, too, for the better of
 // those two is not the same everywhere. A setting that only one runtime has is compared with its default, and the two
-// tables of one suite with each other. Last comes nio beside a tokio that looks at its shared queue after every task.
+// tables of one suite with each other. Last comes nio compared with a tokio that looks at its shared queue after every task.
 
 // %%
 /// The tables of `sync_notify`, by nio's setting; its default comes first.
@@ -2072,7 +2072,7 @@ const IN_BOTH_TABLES: [&str; 4] = [
     "sync_notify/notify_waiters/500",
 ];
 
-/// What is compared beside every runtime with tokio: the first, what it is compared with, and what changes.
+/// What is compared besides every runtime with tokio: the first, what it is compared with, and what changes.
 fn comparisons(rows: &[Row]) -> Vec<(Key, Key, String)> {
     let mut all = vec![];
     for row in rows {
@@ -2137,6 +2137,16 @@ pub fn study() -> Study {
 // %% [markdown]
 // For those who read this as a crate, the proofs as a test are in a file of their own, with runtimes that are broken on purpose.
 //
+// # A glance
+//
+// One benchmark on all runtimes in turns, a second each: its time, and how many times that of the first. Nothing is kept, and nothing is concluded. Choose others, or one of your own, and run the cell again.
+
+// %% tags=["active-ipynb", "glance"]
+// study().glance(|key| {
+//     key.bench == "rt_current_thread/rt_spawn_many_local" && key.parameter.is_empty()
+// }).unwrap_or_else(harness::stop)
+
+// %% [markdown]
 // # Measurement
 //
 // Rounds follow one another; each runs everything above in an order drawn by lot, each trial in a process of its own.
@@ -2152,7 +2162,7 @@ pub fn study() -> Study {
 // };
 
 // %% [markdown]
-// The [analysis](analysis.ipynb) takes ratios to tokio in the same round, puts the published ratios and claims beside
+// The [analysis](analysis.ipynb) takes ratios to tokio in the same round, puts the published ratios and claims next to
 // them, and says which of the gaps stay when the root is driven in the same way everywhere.
 //
 // # What this does not say

@@ -25,7 +25,7 @@
 // In 2020 the author of `async_executors` asked what these layers cost, and published an answer: boxing for
 // the sake of an object-safe trait about 1.5 ns, going from the runtime's own function to a trait with
 // handles 4 to 8 ns, on two runtimes with 24 threads. This notebook asks again: with today's executors, one
-// switch at a time, on the processor at hand, with processor time beside wall time.
+// switch at a time, on the processor at hand, with processor time as well as wall time.
 //
 // When you have read it you can decide whether your library may hide the executor behind a trait, and which
 // of the four layers to hide it behind.
@@ -1753,7 +1753,7 @@ pub fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Numbers of workers beside `processors`, each with its parameter.
+/// Numbers of workers besides `processors`, each with its parameter.
 pub fn sweep(processors: usize) -> Vec<(usize, String)> {
     let mut numbers = vec![1, 2, 2 * processors];
     numbers.dedup();
@@ -2088,6 +2088,16 @@ mod tests {
 }
 
 // %% [markdown]
+// # A glance
+//
+// The ways to spawn on one executor in turns, a second each: the time of a spawn, and how many times that of the first. Nothing is kept, and nothing is concluded. Choose others, or one of your own, and run the cell again.
+
+// %% tags=["active-ipynb", "glance"]
+// study().glance(|key| {
+//     key.bench == "LocalPool" && key.parameter == "N=100"
+// }).unwrap_or_else(harness::stop)
+
+// %% [markdown]
 // # Measurement
 //
 // Rounds follow one another; each runs everything above, load after load, in an order drawn by lot, each trial
@@ -2105,7 +2115,7 @@ mod tests {
 
 // %% [markdown]
 // The [analysis](analysis.ipynb) takes ratios in the same round and under the same load, divides differences by
-// the number of spawns, puts the published claims beside them, and looks at processor time. Before you read a ratio, look at the controls of its load,
+// the number of spawns, puts the published claims next to them, and looks at processor time. Before you read a ratio, look at the controls of its load,
 // `native (A/A)`. A difference that is not clearly larger than theirs has not been seen.
 //
 // # What this does not say

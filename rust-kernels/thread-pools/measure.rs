@@ -2496,15 +2496,15 @@ const fn forks<F: ForkJoin>(name: &'static str) -> Variant {
     Variant { name, world: |_, _| panic!("this one knows only `Kind::Tree`"), tree_world: tree_world::<F> }
 }
 
-const TP: Variant = variant::<Tp>("TP");
-const CBCP: Variant = variant::<DescribedCbcp>("CBCP");
+pub const TP: Variant = variant::<Tp>("TP");
+pub const CBCP: Variant = variant::<DescribedCbcp>("CBCP");
 const DEFAULT: Variant = variant::<DescribedCbwp>("CBWP (default-features)");
 const NEVER_PARK: Variant = variant::<DescribedCbwp<false>>("CBWP (ws-no-park)");
 const COUNTING: Variant = variant::<DescribedCbwp<true, false>>("CBWP (no ws-timed-fairness)");
 /// The name of the default in the tables on latency.
-const CBWP: Variant = variant::<DescribedCbwp>("CBWP");
-const LEAN_CBCP: Variant = variant::<Ours<SharedChannel>>("lean CBCP");
-const LEAN_CBWP: Variant = variant::<Ours<Stealing>>("lean CBWP");
+pub const CBWP: Variant = variant::<DescribedCbwp>("CBWP");
+pub const LEAN_CBCP: Variant = variant::<Ours<SharedChannel>>("lean CBCP");
+pub const LEAN_CBWP: Variant = variant::<Ours<Stealing>>("lean CBWP");
 const LEAN_NEVER_PARK: Variant = variant::<Ours<Stealing, false>>("lean CBWP (ws-no-park)");
 const X_CBCP: Variant = variant::<OriginalCbcp>("executors CBCP");
 const X_CBWP: Variant = variant::<OriginalCbwp>("executors CBWP");
@@ -2512,7 +2512,7 @@ const X_NEVER_PARK: Variant = variant::<OriginalNeverParking>("executors 0.9 CBW
 const X_COUNTING: Variant = variant::<OriginalCounting>("executors 0.8 CBWP (no ws-timed-fairness)");
 const PINNED_CBCP: Variant = variant::<DescribedCbcp<true>>("CBCP (pinned)");
 const PINNED_CBWP: Variant = variant::<DescribedCbwp<true, true, true>>("CBWP (pinned)");
-const RAYON: Variant = variant::<Rayon>("rayon spawn");
+pub const RAYON: Variant = variant::<Rayon>("rayon spawn");
 const RAYON_FIFO: Variant = variant::<RayonFifo>("rayon spawn_fifo");
 const RAYON_JOIN: Variant = forks::<RayonJoin>("rayon join");
 const RAYON_SCOPE: Variant = forks::<RayonScope>("rayon scope");
@@ -2693,7 +2693,7 @@ fn sizes(scale: Scale) -> Vec<Row> {
     rows
 }
 
-/// The published latency, and whole bursts beside it. The largest burst is cut down where it is awaited wholly.
+/// The published latency, and whole bursts next to it. The largest burst is cut down where it is awaited wholly.
 fn latency() -> Vec<Row> {
     let sizes = [("small", 1), ("medium", 100), ("large", 10_000)];
     let mut cells = vec![];
@@ -2825,7 +2825,7 @@ pub fn cells(scale: Scale) -> Vec<Row> {
 // **Latency**: a pause, then a burst, with one pool throughout; one iteration is one burst. The published program repeats this until the relative standard error
 // of the mean is small enough, or there were too many: today 1 % and 100 to 10,000 bursts, 10 % and 30 to 1000 when the
 // tables were made. A sample here obeys the same rule with 10 % and the bounds of the profile, and has its relative standard error
-// beside it. Rounds repeat it: over the 24 of the standard profile there are at least 48 bursts, and the analysis asks for
+// next to it. Rounds repeat it: over the 24 of the standard profile there are at least 48 bursts, and the analysis asks for
 // the error over all of them. The burst that warms a large cell up is a hundredth of its size.
 
 // %%
@@ -2982,7 +2982,7 @@ fn described(of: &str, kind: Kind) -> Option<&'static str> {
 
 // %%
 /// Jobs that do nothing.
-const IDLE: Opaque = Opaque::halves(0);
+pub const IDLE: Opaque = Opaque::halves(0);
 
 /// With what a pool is compared under its load.
 fn rivals(cell: &Row) -> Vec<&'static str> {
@@ -3104,7 +3104,7 @@ fn comparisons(cells: &[Row]) -> Vec<(Key, Key, String)> {
         };
         all.push((key(one, threads), key(other, other_threads), told));
     }
-    // Each size beside the one before it.
+    // Each size compared with the one before it.
     for (at, cell) in cells.iter().enumerate().filter(|(_, cell)| has_sizes(cell)) {
         let same =
             |other: &&Row| other.key.bench == cell.key.bench && other.variant.name == cell.variant.name;
@@ -3336,7 +3336,7 @@ mod tests_of_the_program {
 // `Kind::All(Opaque { before: 500, after: 100 })`. Other kinds: `Kind::Published`, which awaits the last chains only, and `Kind::LastOfBurst` and `Kind::WholeBurst` with
 // their pause. Change the load and run the cell again.
 
-// %% tags=["active-ipynb"]
+// %% tags=["active-ipynb", "glance"]
 // glance(&[TP, CBCP, CBWP, LEAN_CBWP, RAYON], Load { workers: 2, producers: 2, messages: 2_000, amplification: 1 }, Kind::All(IDLE))
 
 // %% [markdown]
@@ -3356,7 +3356,7 @@ mod tests_of_the_program {
 
 // %% [markdown]
 // The [analysis](analysis.ipynb) takes ratios to the original, in the same round and under the same load: below 1, ours is faster.
-// It puts the published tables beside them, marks where there were more threads than processors, and weighs the claims.
+// It puts the published tables next to them, marks where there were more threads than processors, and weighs the claims.
 //
 // # What this does not say
 //

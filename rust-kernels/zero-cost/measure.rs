@@ -747,7 +747,7 @@ impl<S: Deref<Target = Stats>, C: Choices> Drop for FakePoll<S, C> {
 // server and the fake kernel.
 
 // %%
-/// What a probe can count, beside the six operations in [`Stats`].
+/// What a probe can count, besides the six operations in [`Stats`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counter {
     /// Events handed out by the poller.
@@ -2258,6 +2258,9 @@ pub async fn serve<R: ReactorHandle, W: Work, const BUFFER: usize>(
 /// Is given a world's ledger and a function that makes one iteration in that world.
 pub type Drive<'d> = &'d mut dyn FnMut(&Stats, &mut dyn FnMut());
 
+/// Makes a world for this load and hands its iteration to a [`Drive`].
+pub type World = fn(Load, Drive<'_>);
+
 /// The published hand-written loop.
 pub fn manual<W: Work, P: Probe>(load: Load, drive: Drive<'_>) {
     let stats = Stats::new(load.syscalls);
@@ -2322,6 +2325,28 @@ pub fn callerbox<P: Probe>(load: Load, drive: Drive<'_>) {
         executor.run(|| reactor.poll());
     });
 }
+
+// %% [markdown]
+// What does a request take? Some worlds in turns, a second each, and its ratio to the first. It is a glance: one process, no proof, no control. Change the load, or a
+// cell above, and look again.
+
+// %%
+/// Some worlds at a glance; the first is what the others are compared with.
+pub fn glance(load: Load, worlds: &[(&str, World)]) -> harness::Seen {
+    let glance = harness::Glance::at("request").each_of(CONNECTIONS as u64);
+    let looked = worlds.iter().fold(glance, |glance, &(name, world)| {
+        glance.look(name, move |bencher| world(load, &mut |_, run| bencher.iter(run)))
+    });
+    looked.show()
+}
+
+// %% tags=["active-ipynb", "glance"]
+// glance(Load { syscalls: false, steps: 0 }, &[
+//     ("manual", manual::<NoWork, Timed<()>>),
+//     ("manual (best)", manual_best::<Timed<()>>),
+//     ("nonbox", nonbox::<NoWork, Timed<()>, SMALL_BUFFER>),
+//     ("callerbox", callerbox::<Timed<()>>),
+// ])
 
 // %% [markdown]
 // # Executor 2: boxes
@@ -2444,6 +2469,13 @@ pub fn box_callerbox<P: Probe>(load: Load, drive: Drive<'_>) {
     });
 }
 
+// %% tags=["active-ipynb", "glance"]
+// glance(Load { syscalls: false, steps: 0 }, &[
+//     ("nonbox", nonbox::<NoWork, Timed<()>, SMALL_BUFFER>),
+//     ("callerbox", callerbox::<Timed<()>>),
+//     ("box", boxes::<Timed<()>, SMALL_BUFFER>),
+// ])
+
 // %% [markdown]
 // # Executor 3: wakers that are counted
 //
@@ -2563,7 +2595,7 @@ impl RcWaker {
 }
 
 // %% [markdown]
-// An observer beside the first waker lets the executor look at the count: a `Weak`, which keeps the memory
+// An observer next to the first waker lets the executor look at the count: a `Weak`, which keeps the memory
 // but is no waker.
 
 // %%
@@ -2678,8 +2710,8 @@ impl WakerKind for CheckedRcWaker {
 // ## `Arc`, by the book
 //
 // The `Wake` trait of the standard library does the rest. Only the waker's own count is atomic; the weak link
-// below it is not. This makes the variant faster than a proper `Arc` waker would be, and it means that even
-// here the wakers must not leave their thread. We keep it so, because that is what was published.
+// below it is not; in a proper `Arc` waker it would be. So even here the wakers must not leave their thread.
+// We keep it so, because that is what was published.
 
 // %%
 /// The variant `box+arc`: reference counts that are atomic.
@@ -2794,6 +2826,14 @@ pub fn box_counted<K: WakerKind + 'static, P: Probe<Choices = AsDescribed>>(load
     });
 }
 
+// %% tags=["active-ipynb", "glance"]
+// glance(Load { syscalls: false, steps: 0 }, &[
+//     ("box", boxes::<Timed<()>, SMALL_BUFFER>),
+//     ("box+rc", box_counted::<RcWaker, Timed<()>>),
+//     ("box+chkrc", box_counted::<CheckedRcWaker, Timed<()>>),
+//     ("box+arc", box_counted::<ArcWaker, Timed<()>>),
+// ])
+
 // %% [markdown]
 // # All variants in one table
 //
@@ -2848,9 +2888,6 @@ pub enum Style {
     /// An executor, with a box for each future.
     Boxed,
 }
-
-/// Makes a world for this load and hands its iteration to a [`Drive`].
-pub type World = fn(Load, Drive<'_>);
 
 /// One way to serve.
 #[derive(Clone, Copy)]
@@ -3295,6 +3332,17 @@ mod tests {
 }
 
 // %% [markdown]
+// # A glance
+//
+// Some variants in turns, a second each: the time of a request, and how many times that of the first. Nothing is kept, and nothing is concluded. Choose others, or one of your own, and run the cell again;
+// `syscalls=on` is the other load.
+
+// %% tags=["active-ipynb", "glance"]
+// study().unwrap_or_else(harness::stop).glance(|key| {
+//     key.parameter == "syscalls=off" && matches!(&*key.variant, "manual" | "manual (best)" | "nonbox" | "box")
+// }).unwrap_or_else(harness::stop)
+
+// %% [markdown]
 // # Measurement
 //
 // Choose how long. `quick` measures for a few seconds (the cells took about a minute to compile) and shows
@@ -3326,12 +3374,12 @@ mod tests {
 //   failed for the right reason. The poller's events have room for all.
 // - Whether a future is made in its box or copied into it is up to the compiler, there and here; `large+box (copied)` and `box (copied)` copy in any case.
 // - Embedded wakers lie in an array of their own, not inside the nodes of the task table.
-// - One run loop serves all executors, and its futures lie in slots beside the table, boxed ones included.
+// - One run loop serves all executors, and its futures lie in slots next to the table, boxed ones included.
 //
 // # What next
 //
-// - The raw samples are in `data/runs`, and the analysis notebook beside this one reads them: intervals,
-//   verdicts, and your ratios beside the published ones.
+// - The raw samples are in `data/runs`, and the analysis notebook next to this one reads them: intervals,
+//   verdicts, and your ratios next to the published ones.
 // - Change something. Make the connection's buffer uninitialised, give `CheckedRcWaker` a cheaper check, let
 //   a wake poll its task at once: edit a cell, run the ones below it, and the proof will tell you whether it
 //   is still the same server.

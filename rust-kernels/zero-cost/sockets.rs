@@ -18,7 +18,7 @@
 // # Does it disappear in a real application?
 //
 // On a fake operating system, made of counters, `async` costs a multiple of the hand-written loop: that is
-// what [the notebook beside this one](measure.ipynb) measures. Whoever publishes such a figure adds a
+// what [the notebook next to this one](measure.ipynb) measures. Whoever publishes such a figure adds a
 // comfort: *in a real application there are system calls, and next to them the difference disappears.* It
 // is usually computed, at best imitated by a dummy call behind each operation. Here we look.
 //
@@ -1452,6 +1452,16 @@ mod tests {
         Ok(())
     }
 }
+
+// %% [markdown]
+// # A glance
+//
+// All variants under one load in turns, a second each: the time of a request, and how many times that of the loop. Nothing is kept, and nothing is concluded. Choose others, or one of your own, and run the cell again; `live=256` is the other load.
+
+// %% tags=["active-ipynb", "glance"]
+// study().unwrap_or_else(harness::stop).glance(|key| {
+//     key.parameter == "live=3"
+// }).unwrap_or_else(harness::stop)
 
 // %% [markdown]
 // # Measurement

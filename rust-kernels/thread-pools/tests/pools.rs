@@ -1,4 +1,4 @@
-//! What our pools promise beside running jobs: panics, both ways to end, fairness, handles.
+//! What our pools promise besides running jobs: panics, both ways to end, fairness, handles.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};

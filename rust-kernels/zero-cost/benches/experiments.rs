@@ -22,7 +22,7 @@ use zero_cost::{PUBLISHED, variants};
 
 /// The baseline, the leanest async, and three that differ from it in a box, an executor and a waker.
 const FEW: [&str; 5] = ["manual", "nonbox", "callerbox", "box", "box+arc"];
-/// What is measured beside itself.
+/// What is measured against itself.
 const TWIN: &str = FEW[0];
 
 fn main() -> Result<(), Box<dyn Error>> {
