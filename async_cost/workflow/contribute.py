@@ -28,7 +28,7 @@ from async_cost.runs.run import Run, find_runs, load_run
 from async_cost.statistics.measured import Measured
 
 #: Bytes that a contributed run may take. The repository keeps every run for ever.
-LIMIT_BYTES = 3_000_000
+LIMIT_BYTES = 6_000_000
 TABLES = (".csv", ".csv.gz")
 #: What looks like a folder of somebody's machine.
 FOLDER = re.compile(
