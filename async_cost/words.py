@@ -176,7 +176,7 @@ def comparison(name: str, other: str, row: dict | None) -> str:
                 f"which reaches across the border of ±{exact_percent(equivalence)}."
             ) + (f" To decide it: {escape(row['to_decide'])}." if row.get("to_decide") else "")
         case _:
-            return f"beside {other}, {name} takes {measured}."
+            return f"compared with {other}, {name} takes {measured}."
 
 
 def added(row: dict | None, verdict: str | None, to: str = "each request") -> str:

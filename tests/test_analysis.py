@@ -93,7 +93,7 @@ def test_other_choices_are_told_beside_the_described_ones(effect, runs):
     nested = {("manual (nested)", ON): 1.0, ("nonbox (nested)", ON): 1.3}
     told = tell(make_run(runs / "choices", seed=5, rounds=120, noise=0.002, truth=ZERO_COST | lean | nested))
     found = re.search(
-        r"`nonbox` beside `manual`: ([\d.]+)[^:]* as described, ([\d.]+)[^:]* with all lean choices on both sides",
+        r"`nonbox` compared with `manual`: ([\d.]+)[^:]* as described, ([\d.]+)[^:]* with all lean choices on both sides",
         told.text,
     )
     assert float(found[1]) == pytest.approx(3.6, rel=0.01)
@@ -150,8 +150,10 @@ def test_counts_that_were_not_made_are_not_spoken_of(effect, runs):
 
 
 def test_the_two_lenses_are_compared_where_both_looked(effect, quick):
-    assert re.search(r"`nonbox` beside `manual`: 2\.18 times the instructions, 3\.6\d+ times the time", effect.text)
-    assert re.search(r"`box\+arc` beside `box\+rc`: the same instructions, [78][.\d]* % more time", effect.text)
+    assert re.search(
+        r"`nonbox` compared with `manual`: 2\.18 times the instructions, 3\.6\d+ times the time", effect.text
+    )
+    assert re.search(r"`box\+arc` compared with `box\+rc`: the same instructions, [78][.\d]* % more time", effect.text)
     assert "An atomic addition is one instruction like a plain one, and takes longer." in effect.text
     assert "An atomic addition" not in quick.text, "an explanation of what is not shown"
     assert any("manual 1,094" in alt for alt in effect.alts)
@@ -188,8 +190,8 @@ def test_sockets_turn_round_with_their_effect(effect, reverse):
     above = r"above that floor, `async` takes (?:[\d.]+ % (\w+) time|[\d.]+ times)"
     assert re.findall(above, effect.text) == ["more", "more"]
     assert re.findall(above, reverse.text) == ["less", "less"]
-    assert re.search(rf"On sockets, `async` adds .* \(`{FEW}`, beside `manual`\)", effect.text)
-    assert re.search(rf"On sockets, `async` saves .* \(`{FEW}`, beside `manual`\)", reverse.text)
+    assert re.search(rf"On sockets, `async` adds .* \(`{FEW}`, compared with `manual`\)", effect.text)
+    assert re.search(rf"On sockets, `async` saves .* \(`{FEW}`, compared with `manual`\)", reverse.text)
 
 
 def test_a_study_that_was_not_measured_is_said_not_to_be(nothing, effect):
@@ -204,7 +206,7 @@ def test_sockets_without_a_good_control_conclude_nothing(runs):
     told = tell(run)
     assert told.trusted, "the other study has controls of its own"
     assert "**Nothing is concluded on real sockets**" in told.text
-    assert re.search(r"On real sockets, .* \(no evidence: .*\): beside `manual`, `async` takes", told.answer)
+    assert re.search(r"On real sockets, .* \(no evidence: .*\): compared with `manual`, `async` takes", told.answer)
     assert told.answer.count("**slower**") == 4
     assert "on real sockets." not in told.answer.split("\n")[0]
 

@@ -15,7 +15,7 @@ from async_cost.studies.spawn_apis import JOINED, ONE_THREAD, STUDY
 from async_cost.testing.made_up_runs import ALL, FEW, LADDER, OFF, ON, SOCKETS, ZERO_COST, make_run, reversed_truth
 
 ROOM = "boxing-cost"
-#: The two studies with clean pairs beside system calls and in a crowd, which runs made before there were any do not have.
+#: The two studies whose clean pairs also cover system calls and a crowd, which runs made before there were any do not have.
 BOXES = ZERO_COST | {("callerbox", ON): 1.104}
 RUNGS = LADDER | {("slab index", ALL): 1.9, ("lean + dyn", ALL): 2.15}
 
@@ -81,7 +81,7 @@ def test_one_function_reads_pairs_of_any_study(runs):
 def test_the_rule_is_computed_from_the_dearest_clean_pair(effect):
     assert effect.trusted
     assert effect.answer.startswith(
-        "Boxing a small future takes up to 17 % more time (`lean + dyn` beside `slab index`; no system calls, few live)."
+        "Boxing a small future takes up to 17 % more time (`lean + dyn` compared with `slab index`; no system calls, few live)."
     )
     rule = r"With small futures, a box costs ([\d.]+) ns \(.* to ([\d.]+) ns\).* takes ([\d.]+) µs or more .* less than ([\d.]+) ns"
     _, high, unseen, cheap = map(float, re.search(rule, effect.answer).groups())
@@ -117,9 +117,9 @@ def test_the_published_pair_is_set_beside_the_clean_one(effect):
 def test_loads_without_a_clean_pair_are_named(effect, reverse):
     assert "No system calls, 256 live: 1 clean pair" in effect.text
     assert "System calls, few live: 1 clean pair" in effect.text
-    assert "Sockets, 256 live: no clean pair; `async+box` beside `async` takes" in effect.text
+    assert "Sockets, 256 live: no clean pair; `async+box` compared with `async` takes" in effect.text
     assert "No system calls, 256 live: nothing was measured" in reverse.text
-    assert "System calls, few live: no clean pair; `box` beside `nonbox` takes" in reverse.text
+    assert "System calls, few live: no clean pair; `box` compared with `nonbox` takes" in reverse.text
     assert "Sockets, 256 live: nothing was measured" in reverse.text
 
 
@@ -134,7 +134,7 @@ def test_a_load_is_named_where_it_is_not_the_usual_one(effect):
 def test_without_the_ladder_one_clean_pair_is_left(runs):
     told = tell(ROOM, make_run(runs / "published", rounds=60, noise=0.005, work=False))
     assert "No clean pair with futures of 16 KiB that are moved into their box was measured." in told.answer
-    assert "`callerbox` beside `nonbox`" in told.answer
+    assert "`callerbox` compared with `nonbox`" in told.answer
 
 
 def test_without_any_clean_pair_there_is_one_sentence(runs):

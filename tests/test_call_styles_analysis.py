@@ -248,7 +248,7 @@ def test_every_claim_has_its_figure_or_no_counterpart(published):
     for number in range(1, 24):
         assert f">C{number}<" in table
     assert table.count("not measured") == 8, (
-        "the claims on one interpreter beside the other, or on something that only mruby does"
+        "the claims on one interpreter compared with the other, or on something that only mruby does"
     )
     assert (
         "`C7`, `C8`, `C9`, `C10`, `C11`, `C14`, `C15` and `C21`, for there is no counterpart here to a program in another language"

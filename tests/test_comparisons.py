@@ -134,7 +134,7 @@ def test_one_round_has_rows_without_numbers(run):
 
 @pytest.fixture
 def kept(run, tmp_path, monkeypatch):
-    """Reads the table of the run beside whose report one is kept, and the number of times that one was made."""
+    """Reads the table of the run next to whose report one is kept, and the number of times that one was made."""
     made = []
     monkeypatch.setattr(table, "report_folder", lambda _: tmp_path / "report")
     monkeypatch.setattr(table, "make", lambda *of: made.append(of) or make(*of))

@@ -9,7 +9,7 @@ import pytest
 from async_cost.paths import repository_root
 
 PACKAGE = repository_root() / "async_cost"
-#: A room uses itself and those before it; what all rooms use lies beside them.
+#: A room uses itself and those before it; what all rooms use lies next to them.
 ROOMS = ("runs", "statistics", "literature", "studies", "fleet", "report", "workflow", "experiments", "testing")
 
 

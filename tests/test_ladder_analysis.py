@@ -79,10 +79,12 @@ def test_the_lenses_disagree_where_they_should(effect):
     assert "Instructions of `Arc waker` and `Rc waker` differ by 0 for a request." in effect.text
     assert "Counting with atomics is **slower** than counting without" in effect.text
     assert re.search(
-        r"`16 KiB zeroed` beside `slab index` takes [\d.]+ times the instructions, 1\.01 for each byte zeroed",
+        r"`16 KiB zeroed` compared with `slab index` takes [\d.]+ times the instructions, 1\.01 for each byte zeroed",
         effect.text,
     )
-    assert re.search(r"`16 KiB uninitialised \+ dyn` beside [^,]*, 1\.03 for each byte of its future", effect.text)
+    assert re.search(
+        r"`16 KiB uninitialised \+ dyn` compared with [^,]*, 1\.03 for each byte of its future", effect.text
+    )
 
 
 def test_the_gap_to_the_loop_is_divided(effect):

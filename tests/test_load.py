@@ -158,7 +158,7 @@ def test_an_honest_table_is_split_the_quick_way(tmp_path, monkeypatch):
     split = reader._split
 
     def refuse(path, *rest):
-        # Small tables beside the runs may have a last column that is empty.
+        # Small tables next to the runs may have a last column that is empty.
         assert path.parent == DATA, f"{path}: an honest table was split cell by cell"
         return split(path, *rest)
 

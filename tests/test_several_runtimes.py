@@ -1,4 +1,4 @@
-"""Studies that compare runtimes: groups with limits of their own, failures, metrics, units, and no zero-cost beside them."""
+"""Studies that compare runtimes: groups with limits of their own, failures, metrics, units, and no zero-cost."""
 
 import json
 

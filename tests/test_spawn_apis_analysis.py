@@ -79,7 +79,7 @@ LAYERS = {
 }
 #: Rows without handles: under every load they run the program in which none is awaited.
 DETACHED = ("Spawn", "LocalSpawn")
-#: How much a base takes under a load, beside the largest joined ring.
+#: How much a base takes under a load, compared with the largest joined ring.
 LOADS = {"N=10": 1.2, "N=100": 1.1, JOINED: 1.0, LOOP: 0.6, ONE_WORKER: 0.8, CROWDED: 1.5}
 #: Processors that worker threads keep busy.
 BUSY = 1.6

@@ -40,7 +40,7 @@ def trials_of(run) -> pl.DataFrame:
 
 
 def beside(trials: pl.DataFrame, baseline: str) -> pl.DataFrame:
-    """Every variant beside `baseline`, as `paired`."""
+    """Every variant compared with `baseline`, as `paired`."""
     others = [name for name in trials["variant"].unique().sort() if name != baseline]
     return pl.concat(between(trials, name, baseline) for name in others)
 

@@ -263,7 +263,7 @@ def test_the_answer_names_the_fastest_pool_of_each_load(effect, reverse):
 
 
 def test_lean_pools_beside_those_as_described_turn_round(effect, reverse):
-    pairs = r"the lean ones beside those as described, over (\d+) pairs of cells: \1 "
+    pairs = r"the lean ones compared with those as described, over (\d+) pairs of cells: \1 "
     assert re.search(pairs + "faster", effect.answer, re.IGNORECASE)
     assert re.search(pairs + "slower", reverse.answer, re.IGNORECASE)
     assert re.search(r"0 are in this list: in 0 the estimate", effect.text)

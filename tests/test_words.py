@@ -131,7 +131,7 @@ ROW = {"ratio": 3.6, "low": 3.5, "high": 3.7}
         ("faster", "**faster**", "slower"),
         ("same", "**the same**", "slower"),
         ("undecided", "**undecided**", "**slower**"),
-        (None, "beside y, x takes", "**"),
+        (None, "compared with y, x takes", "**"),
     ],
 )
 def test_the_sentence_says_its_verdict_and_no_other(verdict, has, lacks):

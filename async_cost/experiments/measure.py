@@ -6,7 +6,7 @@
 Four experiments:
 
 - repeats: complete runs of a few keys of two studies, made as the workflow makes them, many times in turn.
-- identical: one function beside itself, for the same time each by interleaved rounds, by Criterion and by tango-bench, many times in turn.
+- identical: one function against itself, for the same time each by interleaved rounds, by Criterion and by tango-bench, many times in turn.
 - layout: the same object code of zero-cost, its functions put in another order by the linker each time.
 - kernel: the whole of zero-cost natively, from the notebook, and from a notebook without the settings of its first cell.
 
@@ -48,7 +48,7 @@ from async_cost.workflow.toolchain import ROOT
 STUDY = "zero-cost"
 NOTEBOOK = ROOT / "notebooks" / STUDY / "measure.ipynb"
 TANGO = ROOT / "rust-kernels" / "tango" / "Cargo.toml"
-#: What is run again and again: a loop beside itself, a better one and async; two thread pools and what was made of one of them.
+#: What is run again and again: a loop, the same again, a better one, and async; two thread pools and what was made of one of them.
 REPEATED = {
     STUDY: [
         (name.removesuffix(CONTROL), name, "syscalls=off")
@@ -58,10 +58,10 @@ REPEATED = {
         ("jobs/external", name, "threads=2 work=0") for name in ("CBWP", f"CBWP{CONTROL}", "lean CBWP", "CBCP")
     ],
 }
-#: The function that is measured beside itself, and the key of both.
+#: The function that is measured against itself, and the key of both.
 TWIN = "manual"
 TWIN_KEYS = {"bench": TWIN, "parameter": "syscalls=off"}
-#: Trials of interleaved rounds beside each other: microseconds of warm-up and of samples, and samples. The first is that of the standard profile.
+#: Trials of interleaved rounds: microseconds of warm-up and of samples, and samples. The first is that of the standard profile.
 TRIALS = {"short trials": (300, 1_000, 2), "long trials": (2_000, 6_000, 10)}
 #: What a sequential reading prints for each variant.
 ESTIMATE = re.compile(r"^(?P<variant>[^\t\n]+)\t(?P<ns>[\d.]+)$", re.MULTILINE)

@@ -238,7 +238,7 @@ def planted(found: pl.DataFrame, effects: tuple[float, ...] = EFFECTS) -> pl.Dat
 
 
 def identical(trials: pl.DataFrame) -> pl.DataFrame:
-    """What each reading says of one function beside itself: setting, repeat, ratio, error (|ratio - 1|).
+    """What each reading says of one function against itself: setting, repeat, ratio, error (|ratio - 1|).
 
     Takes the trials of the experiment of that name. Of rounds it is the median of their ratios, of other methods the ratio of their two estimates.
     """
@@ -286,7 +286,7 @@ def kernels(trials: pl.DataFrame) -> pl.DataFrame:
 
 
 def departures(found: pl.DataFrame, setting: str) -> pl.DataFrame:
-    """A setting's ratios beside the native ones: bench, variant, parameter, native, other, ratio (other / native), low, high, apart.
+    """A setting's ratios compared with the native ones: bench, variant, parameter, native, other, ratio (other / native), low, high, apart.
 
     Takes rows of `kernels`. The two were measured in rounds of their own, so the interval from `low` to `high` is made of both
     intervals and errs on the wide side. `apart` is true where it misses 1. The largest departure comes first.
@@ -370,7 +370,7 @@ def _ratios(trials: pl.DataFrame, pairs: pl.DataFrame | None = None) -> pl.DataF
 
 
 def _beside_baseline(trials: pl.DataFrame) -> pl.DataFrame:
-    """Every variant beside the baseline of its parameter: the columns of a pair."""
+    """Every variant compared with the baseline of its parameter: the columns of a pair."""
     keys = trials.select(KEY).unique()
     base = keys.filter(variant=BASELINE).select("parameter", *(pl.col(name).alias(f"baseline_{name}") for name in KEY))
     return keys.filter(pl.col("variant") != BASELINE).join(base, on="parameter").select(PAIR)

@@ -21,7 +21,7 @@ from async_cost.runs.run import find_runs, open_run
 from async_cost.statistics.judge import VERDICTS
 from async_cost.statistics.table import Comparisons, comparisons
 
-#: A finding is what is said about one pair: `variant` beside `other`, which names the bench and the parameter of the baseline where they are others.
+#: A finding is what is said about one pair: `variant` compared with `other`, which names the bench and the parameter of the baseline where they are others.
 FINDING = ("study", "bench", "variant", "other", "parameter")
 RUNS = {
     "run": pl.String,

@@ -88,7 +88,21 @@ def belief(measured: Measured) -> tuple[str, dict[str, bool | str]]:
         further = len(whole.reasons) - 1
         more = f", and for {words.counted(further, 'further reason')}" if further > 0 else ""
         text = f"**Not evidence: this run concludes nothing**, because {whole.reasons[0]}{more}."
-    return text, {measured.study: whole.extent}
+    return text + _processes(measured), {measured.study: whole.extent}
+
+
+def _processes(measured: Measured) -> str:
+    """Which processes the ratios of work on one thread are made of (`trials.compared`), as a sentence after a blank; nothing where it is all of them."""
+    used, every = measured.compared["episode"].n_unique(), measured.trials["episode"].n_unique()
+    if used == every:
+        return ""
+    all_rounds = measured.comparisons.filter(pl.col("episodes") < LEAST_EPISODES).height
+    rest = (
+        f"; {words.counted(all_rounds, 'comparison')} had fewer than {LEAST_EPISODES} of them, so all rounds count there"
+        if all_rounds
+        else ""
+    )
+    return f" Its ratios are made of the {used} of {every} processes that ran undisturbed{rest}."
 
 
 def correction(measured: Measured) -> str:

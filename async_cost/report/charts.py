@@ -46,7 +46,7 @@ DARK = {
     SKY: "#8fd0f5",
 }
 
-#: What a row is called that has no verdict beside rows that have one.
+#: What a row is called that has no verdict among rows that have one.
 NO_EVIDENCE = "no evidence"
 VERDICT_COLOURS = {"slower": VERMILLION, "faster": BLUE, "same": GREEN, "undecided": MUTED, NO_EVIDENCE: PURPLE}
 
@@ -165,7 +165,7 @@ def ratio_intervals(
     """One row a variant: the ratio as a stroke on its interval and as a number, against a rule at 1.
 
     Columns: `label`, ratio, low, high; optional `published` (ratio, null where there is none: a hollow
-    diamond below ours) and `verdict` (slower, faster, same, undecided: the colour; null beside others is "no evidence"). `title` replaces the
+    diamond below ours) and `verdict` (slower, faster, same, undecided: the colour; null among others is "no evidence"). `title` replaces the
     axis title. A line break in a label begins its next line. The numbers have the digits that the interval supports.
     """
     _require(frame, [label, "ratio", "low", "high"])

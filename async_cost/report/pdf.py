@@ -36,7 +36,7 @@ def find_chromium() -> str | None:
 
 
 def print_pdfs(pages: Sequence[Path]) -> list[Path]:
-    """Print each page into a PDF beside it, one for each core at a time; returns those that were made.
+    """Print each page into a PDF next to it, one for each core at a time; returns those that were made.
 
     Says on stderr what could not be printed, and why.
     """

@@ -1,6 +1,6 @@
 """What joins pages to a site: the sections that a reader can search, and the list of all runs in reports/.
 
-Everything is files beside each other with relative links, so that any static host, or a folder on a disk, serves it.
+Everything is files with relative links, so that any static host, or a folder on a disk, serves it.
 """
 
 import json

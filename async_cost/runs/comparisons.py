@@ -1,4 +1,4 @@
-"""What is compared with what in a study: each a key beside a baseline, in a group whose limit says how small a difference matters.
+"""What is compared with what in a study: each a key and its baseline, in a group whose limit says how small a difference matters.
 
 The study declares it, in Rust, and the run says it in its run.json. Runs of schema version 1 said only what each key is compared with
 first; what their studies compare besides is in data/comparisons.csv, which is what the studies declare today.

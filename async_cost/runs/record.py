@@ -110,7 +110,7 @@ class FailedVariant(Record):
 
 
 class Comparison(Record):
-    """One measured key beside a baseline, and the group whose limit holds for the two.
+    """One measured key with its baseline, and the group whose limit holds for the two.
 
     `change` says what differs, `unit` in what a difference is told; runs of version 1 do not know them.
     """

@@ -168,7 +168,7 @@ def open_run(path: Path) -> Run:
 
 
 def load_run(path: Path) -> Run:
-    """`open_run`, with every table read and checked: what a run has to stand that is finished, contributed or set beside others."""
+    """`open_run`, with every table read and checked: what a run has to stand that is finished, contributed or compared with others."""
     return open_run(path).checked()
 
 

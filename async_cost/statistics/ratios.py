@@ -1,7 +1,8 @@
 """From trials to comparisons: two times of the same round, as a ratio and as a difference.
 
 A shared machine may halve its speed within a minute. So no two times from different moments are ever compared: each round measures
-every variant once, a ratio is taken within a round, and the rounds are the sample.
+every variant once, a ratio is taken within a round, and the rounds are the sample. Of work on one thread, it is taken within an episode, whose
+rounds follow each other (`trials.undisturbed`); its `round` then is the episode.
 """
 
 from collections.abc import Sequence
@@ -13,7 +14,7 @@ from async_cost.statistics.interval import LEAST_EPISODES
 
 
 def paired(trials: pl.DataFrame, pairs: pl.DataFrame, units: pl.DataFrame | None = None) -> pl.DataFrame:
-    """Key beside baseline in each round: the six columns of a pair, round, episode, ns, ratio, log_ratio (natural), added_ns.
+    """Key compared with baseline in each round: the six columns of a pair, round, episode, ns, ratio, log_ratio (natural), added_ns.
 
     `pairs` holds the six columns; a round that lacks one of the two sides is left out. Times are those of one unit of work (`units` as from
     `Run.units`) where both sides count units, else of one iteration: `ns` is that of the key, `ratio` ns / ns of the baseline, `added_ns` the difference.
@@ -45,7 +46,7 @@ def enough_episodes(values: pl.DataFrame, rounds: pl.DataFrame, by: Sequence[str
 
 
 def between(trials: pl.DataFrame, variant: str, other: str) -> pl.DataFrame:
-    """One variant beside another under each parameter that both have, as `paired`: for what a study cannot declare, made of its trials.
+    """One variant compared with another under each parameter that both have, as `paired`: for what a study cannot declare, made of its trials.
 
     Empty where one of the two was not measured. Raises ValueError when a parameter has several benches of one of them.
     """
@@ -58,7 +59,7 @@ def between(trials: pl.DataFrame, variant: str, other: str) -> pl.DataFrame:
 
 
 def across_parameters(trials: pl.DataFrame, variant: str, parameter: str, other: str) -> pl.DataFrame:
-    """One variant with `parameter` beside itself with parameter `other`, as `paired`."""
+    """One variant with `parameter` compared with itself with parameter `other`, as `paired`."""
     mine = trials.filter(variant=variant).with_columns(
         variant=pl.col("parameter"), parameter=pl.lit(""), bench=pl.lit(variant)
     )

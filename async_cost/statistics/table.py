@@ -1,7 +1,7 @@
 """The one table of comparisons: a row for each, from the raw samples of a run to a word.
 
 It is one of the whole run, since the controls of all its studies correct and are tested together. It is derived, so it is never
-committed; it is kept beside the run's report, one Parquet file, under a key made of everything that it follows from. Pages, claims, fleets
+committed; it is kept next to the run's report, one Parquet file, under a key made of everything that it follows from. Pages, claims, fleets
 and the headline are joins on it.
 """
 

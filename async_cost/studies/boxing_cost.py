@@ -1,7 +1,7 @@
 """Comparisons that tell what a box costs, from whichever study declares them.
 
 A line below says under which load a comparison asks about which kind of box. It is clean when nothing but the question differs
-between its two sides; what differs in others is said by the study, as `change`, and they are shown beside the clean ones, never among them.
+between its two sides; what differs in others is said by the study, as `change`, and they are shown next to the clean ones, never among them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -109,7 +109,7 @@ def compare(studies: Mapping[str, Measured], pairs: Sequence[Pair] = PAIRS) -> p
     """One row for each pair of `studies` that was measured, in the order of `pairs`.
 
     Columns: those of the table of comparisons; label, one, other, future, load, asks, clean; published (the reported ratio);
-    allocations and bytes, for a task, `one` beside `other`; future_bytes of `one`. Counts are null where not made.
+    allocations and bytes, for a task, of `one` in addition to those of `other`; future_bytes of `one`. Counts are null where not made.
     """
     named = pl.DataFrame(
         [(*pair.key, *pair.baseline, pair.label, *(getattr(pair, name) for name in TEXTS), pair.clean, pair.published) for pair in pairs],
@@ -125,7 +125,7 @@ def compare(studies: Mapping[str, Measured], pairs: Sequence[Pair] = PAIRS) -> p
 
 
 def _counted(measured: Measured, rows: pl.DataFrame) -> pl.DataFrame:
-    """The rows with what one side allocates beside the other, for a task, and the size of its future."""
+    """The rows with what one side allocates more than the other, for a task, and the size of its future."""
     empty = pl.DataFrame(schema=dict.fromkeys(KEY, pl.String) | {"counter": pl.String, "value": pl.Int64})
     counts = measured.run.counts(measured.study) if measured else empty
     units = measured.run.units(measured.study) if measured else empty.select(*KEY, units="value")

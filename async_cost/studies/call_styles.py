@@ -66,7 +66,7 @@ REGISTERED = (f"{BATCH} registered=100", f"{BATCH} registered=10000")
 def turned(
     measured: Measured, variants: Collection[str], base: str, benches: Mapping[str, str], parameter: str = BATCH
 ) -> pl.DataFrame:
-    """Variants beside the one in which a switch is turned back, in `benches`: the table of comparisons, and `label` for a chart."""
+    """Variants compared with the one in which a switch is turned back, in `benches`: the table of comparisons, and `label` for a chart."""
     rows = measured.comparisons.filter(
         pl.col("variant").is_in(variants),
         pl.col("bench").is_in(list(benches)),
@@ -119,7 +119,7 @@ def selectors(measured: Measured) -> pl.DataFrame:
 
 
 def kinds(measured: Measured) -> pl.DataFrame:
-    """Kinds of waits of the root, beside a timer that is due."""
+    """Kinds of waits of the root, compared with a timer that is due."""
     rows = measured.comparisons.filter(baseline_bench=WAIT, baseline_variant=LOOP, baseline_parameter=BATCH)
     ready = rows.filter(pl.col("bench").is_in(list(READY)), parameter=BATCH)
     ready = ready.with_columns(label=_label(READY).str.replace(f"\n{LOOP}", "\npolling crate", literal=True))
@@ -128,7 +128,7 @@ def kinds(measured: Measured) -> pl.DataFrame:
 
 
 def elsewhere(measured: Measured) -> pl.DataFrame:
-    """Executors of others, and the frontier, beside the translated loop: calls that do not wait, and calls that yield."""
+    """Executors of others, and the frontier, compared with the translated loop: calls that do not wait, and calls that yield."""
     there = (*OTHERS, *AWAITED, FRONTIER)
     straight = turned(measured, there, LOOP, {calls(style): style for style in STYLES})
     return pl.concat([straight, turned(measured, there, LOOP, WAITING, YIELD)])
@@ -146,7 +146,7 @@ def costs(trials: pl.DataFrame, keys: Sequence[Key]) -> pl.DataFrame:
 
 
 def beside_batch(measured: Measured, sizes: Sequence[str]) -> pl.DataFrame:
-    """One call in batches of other `sizes` beside one in the published batch: rows of the table of comparisons."""
+    """One call in batches of other `sizes` compared with one in the published batch: rows of the table of comparisons."""
     return measured.comparisons.filter(
         pl.col("parameter").is_in(sizes),
         pl.col("bench") == pl.col("baseline_bench"),
@@ -241,7 +241,7 @@ def advise(measured: Measured, variant: str, cell: Cell, parameter: str = BATCH)
 
 
 def _agreement(verdicts: Sequence[str]) -> Agreement:
-    """What the verdicts of all styles that the document advises, beside the cheapest, make of its advice."""
+    """What the verdicts of all styles that the document advises, against the cheapest, make of its advice."""
     if "undecided" in verdicts and "same" not in verdicts:
         return Agreement.UNDECIDED
     good = sum(verdict in ("same", "undecided") for verdict in verdicts)
@@ -274,7 +274,7 @@ def turning_point(measured: Measured, variant: str, parameter: str = BATCH) -> d
     return estimates(joined.with_columns(bench=pl.lit(variant)), "share", by=("bench",)).row(0, named=True)
 
 
-# -- beside the document -------------------------------------------------------------------------------------
+# -- next to the document -------------------------------------------------------------------------------------
 
 
 def published_ratios() -> pl.DataFrame:

@@ -19,12 +19,12 @@ def is_choice() -> pl.Expr:
 
 
 def effects(measured: Measured) -> pl.DataFrame:
-    """What each choice does to each server, beside the same server as described: the table of comparisons, server, choice."""
+    """What each choice does to each server, compared with the same server as described: the table of comparisons, server, choice."""
     return _named(measured).filter(pl.col("baseline_variant") == pl.col("server"))
 
 
 def gaps(measured: Measured) -> pl.DataFrame:
-    """The executors beside the loop, both with the same choice: the table of comparisons, server, choice."""
+    """The executors compared with the loop, both with the same choice: the table of comparisons, server, choice."""
     return _named(measured).filter(pl.col("baseline_variant") == pl.format("manual ({})", "choice"))
 
 

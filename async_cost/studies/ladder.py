@@ -17,9 +17,9 @@ LAYOUT = 30
 
 
 def steps(measured: Measured, parameter: str = FEW) -> pl.DataFrame:
-    """One row a step, in the order of the ladder: what the variant costs beside its base.
+    """One row a step, in the order of the ladder: what the variant costs compared with its base.
 
-    Columns: those of the table of comparisons; base, branch (off the main ladder); instructions of the variant and step_instructions beside its
+    Columns: those of the table of comparisons; base, branch (off the main ladder); instructions of the variant and step_instructions more than its
     base, for a request, and instruction_ratio (null where not counted). Steps of which a side was not measured are left out.
     """
     declared = built_on(measured.declared.filter(~pl.col("control"), parameter=parameter))

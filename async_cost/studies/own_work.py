@@ -49,7 +49,7 @@ def against_paper(trials: pl.DataFrame, variant: str, baseline: str, parameter: 
     """Time measured with work over the time that addition predicts: bench, variant, parameter, round, episode, ratio.
 
     The prediction for a round is `variant` without work, plus what the work adds to `baseline`. A ratio of 1 means that
-    the overhead stays what it was when there is work beside it.
+    the overhead stays what it was when there is other work.
     """
 
     def ns(name: str, of: str, column: str) -> pl.DataFrame:

@@ -48,7 +48,7 @@ def test_of(bench: str) -> str:
 
 
 def label(row: dict) -> str:
-    """A row's test, the published table where there are two, and the runtime, in lines that fit beside a chart."""
+    """A row's test, the published table where there are two, and the runtime, in lines that fit next to a chart."""
     table = (
         f" ({row['parameter'].removeprefix('table: min_tasks_per_worker=')} a worker)"
         if row["parameter"] in TABLES
@@ -72,7 +72,7 @@ def published() -> pl.DataFrame:
 
 
 def beside_tokio(measured: Measured) -> pl.DataFrame:
-    """Every runtime beside tokio in every row: the table of comparisons, suite, published and label."""
+    """Every runtime compared with tokio in every row: the table of comparisons, suite, published and label."""
     rows = _same_row(measured).filter(pl.col("baseline_variant") == TOKIO, pl.col("variant") != TOKIO)
     return labelled(rows.join(published(), on=KEY, how="left"))
 
@@ -95,20 +95,22 @@ def of_suite(rows: pl.DataFrame, suite: str) -> pl.DataFrame:
 
 
 def settings(measured: Measured, bench: str, variant: str) -> pl.DataFrame:
-    """One runtime with a setting of its own beside itself as published, in one bench: rows of the table of comparisons."""
+    """One runtime with a setting of its own compared with itself as published, in one bench: rows of the table of comparisons."""
     return measured.comparisons.filter(
         pl.col("parameter") != pl.col("baseline_parameter"), bench=bench, variant=variant, baseline_variant=variant
     )
 
 
 def beside_the_better(measured: Measured, parameters: tuple[str, ...] = PUBLISHED) -> pl.DataFrame:
-    """Our executor beside the better of tokio and nio, which is the one with the smaller median time: the table of comparisons, suite, label."""
+    """Our executor compared with the better of tokio and nio, which is the one with the smaller median time: the table of comparisons, suite, label."""
     rows = _same_row(measured).filter(
         pl.col("baseline_variant").is_in([TOKIO, NIO]), pl.col("parameter").is_in(parameters), variant=OURS
     )
     # Beside the better of the two, ours takes the larger ratio.
     rows = rows.sort("ratio", descending=True).unique(["bench", "parameter"], keep="first", maintain_order=True)
-    labels = [label({**row, "variant": f"beside {row['baseline_variant']}"}) for row in rows.iter_rows(named=True)]
+    labels = [
+        label({**row, "variant": f"compared with {row['baseline_variant']}"}) for row in rows.iter_rows(named=True)
+    ]
     return rows.with_columns(pl.Series("label", labels, pl.String)).sort("ratio")
 
 
@@ -118,7 +120,7 @@ def at_least_as_fast(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def both_ways(measured: Measured, parameter: str) -> pl.DataFrame:
-    """nio beside tokio as published and under `parameter`, where both were measured: the table of comparisons, unit, label."""
+    """nio compared with tokio as published and under `parameter`, where both were measured: the table of comparisons, unit, label."""
     rows = _same_row(measured).filter(variant=NIO, baseline_variant=TOKIO)
     other = rows.filter(parameter=parameter).with_columns(unit=pl.lit(parameter))
     usual = rows.filter(pl.col("parameter").is_in(PUBLISHED)).join(other, on="bench", how="semi")
@@ -176,6 +178,6 @@ def busy(run: Run) -> pl.DataFrame:
 
 
 def decisions(run: Run) -> tuple[Measured, pl.DataFrame]:
-    """What our executor is without one of its decisions, beside itself: the table of comparisons, label."""
+    """What our executor is without one of its decisions, compared with itself: the table of comparisons, label."""
     measured = Measured.of(run, EXECUTOR)
     return measured, measured.comparisons.with_columns(label=pl.format("{}\n{}", "bench", "variant"))

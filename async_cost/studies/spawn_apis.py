@@ -1,4 +1,4 @@
-"""The ring of spawns: what one way to spawn costs beside another, for one spawn, in wall time and in processor time.
+"""The ring of spawns: what one way to spawn costs compared with another, for one spawn, in wall time and in processor time.
 
 A ring spawns a task for every message, a loop spawns tasks that do nothing. In a *joined* program every task is awaited, in a *dropped* one
 none is; which of the two a layer can run is the confound of the published table. `JOINED` is each layer's own program, which for layers
@@ -27,12 +27,12 @@ LOOP, LOOP_DROPPED = "M=1000", "M=1000 handles=dropped"
 ONE_THREAD, THREADS = "one thread", "threads"
 CPU = "cpu_ns"
 NATIVE = "native"
-#: The pools of futures have no way of their own beside the layer: their plainest stands for it.
+#: The pools of futures have no way of their own besides the layer: their plainest stands for it.
 POOLS, PLAIN = ("LocalPool", "ThreadPool"), ("LocalSpawn", "Spawn")
 
 
 def lines(bench: str, variant: str) -> str:
-    """A row's name in lines that fit beside a chart."""
+    """A row's name in lines that fit next to a chart."""
     return f"{bench}\n{variant}".replace(", ", ",\n").replace(" with ", "\nwith ")
 
 
@@ -104,7 +104,7 @@ def compare(measured: Measured, chosen: Chosen) -> pl.DataFrame:
 
 
 def over_native(measured: Measured, parameter: str, threads: str) -> pl.DataFrame:
-    """Every layer beside the native row of its executor, the cheapest first; columns as of `noted`, and `label`.
+    """Every layer compared with the native row of its executor, the cheapest first; columns as of `noted`, and `label`.
 
     `threads` is where tasks run: `ONE_THREAD` or `THREADS`.
     """
@@ -120,7 +120,7 @@ def over_native(measured: Measured, parameter: str, threads: str) -> pl.DataFram
 
 
 def runtimes(measured: Measured, parameter: str) -> pl.DataFrame:
-    """Native rows of other executors beside the one they are compared with; columns as of `noted`, and `label`."""
+    """Native rows of other executors with what they are compared with; columns as of `noted`, and `label`."""
     rows = measured.comparisons.filter(parameter=parameter, variant=NATIVE, baseline_parameter=parameter)
     label = pl.format("{}\n/ {}", "bench", "baseline_bench").str.replace(
         "tokio::Runtime (basic_scheduler)", "tokio", literal=True
@@ -161,7 +161,7 @@ def per_spawn(measured: Measured, parameters: Sequence[str]) -> pl.DataFrame:
 
 
 def beside_parameter(measured: Measured, parameters: Sequence[str], other: str) -> pl.DataFrame:
-    """One spawn with each of `parameters` beside one of the same layer with `other`: rows of the table of comparisons."""
+    """One spawn with each of `parameters` compared with one of the same layer with `other`: rows of the table of comparisons."""
     return measured.comparisons.filter(
         pl.col("parameter").is_in(parameters),
         pl.col("bench") == pl.col("baseline_bench"),

@@ -1,4 +1,4 @@
-"""Three thread pools: throughput by threads, bursts, and what ours take beside the pools that they were built after.
+"""Three thread pools: throughput by threads, bursts, and what ours take compared with the pools they are built after.
 
 In the benches `throughput/...` and `latency/...` the published program runs, which awaits the last chain of each submitting thread. In
 `jobs/...` and `whole/...` all jobs are awaited. Pools as described have their published names; the original of each has the word `executors` in
@@ -25,7 +25,7 @@ TP, CBCP, CBWP, NEVER_PARK = "TP", "CBCP", "CBWP", "CBWP (ws-no-park)"
 DEFAULT, COUNTING = "CBWP (default-features)", "CBWP (no ws-timed-fairness)"
 NO_POOL = "no pool"
 RAYON_JOIN = "rayon join"
-#: Pools that stand beside one other pool only: steps from the described pools to the lean ones, and workers that are bound to processors.
+#: Pools that are compared with one other pool only: steps from the described pools to the lean ones, and workers that are bound to processors.
 STEP, PINNED = ", step ", " (pinned)"
 #: The columns of the published tables, in their order.
 PUBLISHED = (TP, CBCP, DEFAULT, NEVER_PARK, COUNTING)
@@ -80,7 +80,7 @@ def published_bursts() -> pl.DataFrame:
 
 
 def against_originals(measured: Measured) -> pl.DataFrame:
-    """The pools as described beside their originals, wherever both were measured: the table of comparisons, threads, speed, speed_low, speed_high.
+    """The pools as described compared with their originals, wherever both were measured: the table of comparisons, threads, speed, speed_low, speed_high.
 
     The speeds are one over the ratio: above 1, the one as described is faster.
     """
@@ -91,18 +91,18 @@ def against_originals(measured: Measured) -> pl.DataFrame:
 
 
 def by_size(measured: Measured) -> pl.DataFrame:
-    """Each size of a throughput beside the next smaller one, by time of a job: rows of the table of comparisons."""
+    """Each size of a throughput compared with the next smaller one, by time of a job: rows of the table of comparisons."""
     return measured.comparisons.filter(pl.col("bench").str.starts_with("size/")).sort("bench", "variant")
 
 
 def lean(measured: Measured) -> pl.DataFrame:
-    """The lean pools beside those as described, wherever both were measured: columns as of `against_originals`."""
+    """The lean pools compared with those as described, wherever both were measured: columns as of `against_originals`."""
     rows = measured.comparisons.filter(pl.col("variant").is_in(LEAN), pl.col("baseline_variant").is_in(DESCRIBED))
     return with_threads(_with_speed(rows)).sort("bench", "variant", "threads", "parameter")
 
 
 def steps(measured: Measured) -> pl.DataFrame:
-    """Each step from a pool as described to the lean one beside the step before it: rows of the table of comparisons, in the order of the steps."""
+    """Each step from a pool as described to the lean one compared with the step before it: rows of the table of comparisons, in the order of the steps."""
     stepped = [pl.col(name).str.contains(STEP, literal=True) for name in ("variant", "baseline_variant")]
     pool = pl.col("baseline_variant").str.split(",").list.first()
     rows = measured.comparisons.filter(pl.any_horizontal(stepped))
@@ -110,17 +110,17 @@ def steps(measured: Measured) -> pl.DataFrame:
 
 
 def pinned(measured: Measured) -> pl.DataFrame:
-    """Pools with workers bound to processors beside the same without: rows of the table of comparisons."""
+    """Pools with workers bound to processors compared with the same without: rows of the table of comparisons."""
     return measured.comparisons.filter(pl.col("variant").str.ends_with(PINNED)).sort("variant", "bench", "parameter")
 
 
 def trees(measured: Measured) -> pl.DataFrame:
-    """What goes through a tree beside rayon's `join`: rows of the table of comparisons, the fastest first under each load."""
+    """What goes through a tree compared with rayon's `join`: rows of the table of comparisons, the fastest first under each load."""
     return measured.comparisons.filter(bench="tree", baseline_variant=RAYON_JOIN).sort("parameter", "ratio")
 
 
 def against(measured: Measured, variant: str, other: str, benches: Sequence[str]) -> pl.DataFrame:
-    """One pool beside another under each load of `benches` that has both: columns as of `against_originals`."""
+    """One pool compared with another under each load of `benches` that has both: columns as of `against_originals`."""
     rows = measured.compare(variant, other).filter(pl.col("bench").is_in(benches))
     return with_threads(_with_speed(rows)).sort("bench", "threads", "parameter")
 
@@ -132,7 +132,7 @@ def ranked(measured: Measured, bench: str, parameter: str) -> pl.DataFrame:
 
 
 def beside_ours(measured: Measured, bench: str, parameter: str) -> pl.DataFrame:
-    """Every other pool beside `lean CBWP` under one load, the fastest first: rows of the table of comparisons."""
+    """Every other pool compared with `lean CBWP` under one load, the fastest first: rows of the table of comparisons."""
     rows = _of_the_field(both_ways(measured.comparisons)).filter(
         pl.col("variant") != NO_POOL,
         baseline_variant=LEAN_CBWP,
@@ -144,7 +144,7 @@ def beside_ours(measured: Measured, bench: str, parameter: str) -> pl.DataFrame:
 
 
 def beside_no_pool(measured: Measured, bench: str) -> pl.DataFrame:
-    """A job that works beside the work alone on one thread: the table of comparisons, work (steps), own_ns (the time of the work alone).
+    """A job that works compared with the work alone on one thread: the table of comparisons, work (steps), own_ns (the time of the work alone).
 
     With two processors and no cost of its own, a pool of two workers would need half the time.
     """
@@ -181,7 +181,7 @@ def bursts(measured: Measured, kind: str) -> pl.DataFrame:
 
 
 def _of_the_field(rows: pl.DataFrame) -> pl.DataFrame:
-    """Without what stands beside one other pool only."""
+    """Without what is compared with one other pool only."""
     return rows.filter(
         ~pl.any_horizontal(pl.col("variant").str.contains(mark, literal=True) for mark in (STEP, PINNED))
     )

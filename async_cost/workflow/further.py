@@ -74,7 +74,7 @@ def open_questions(run: Run) -> Iterator[Open]:
 
 
 def with_controls(run: Run, question: Open) -> set[Key]:
-    """Its keys, and the controls of the groups in which they are compared: what vouches for them is measured beside them."""
+    """Its keys, and the controls of the groups in which they are compared: what vouches for them is measured with them."""
     declared = Measured.of(run, question.study).declared.filter(pl.col("ratio").is_not_null())
     keys = pl.DataFrame(list(question.keys), schema=dict.fromkeys(KEY, pl.String), orient="row")
     groups = declared.join(keys, on=KEY, how="semi").select("group").unique()

@@ -125,7 +125,7 @@ class Progress:
 def die_with_parent() -> None:
     """For `preexec_fn`: the child is killed when this process is, even by SIGKILL (Linux only; elsewhere nothing happens).
 
-    Without it a killed `make report` would leave a kernel behind that measures on, beside the one that resumes.
+    Without it a killed `make report` would leave a kernel behind that measures on, next to the one that resumes.
     """
     if sys.platform == "linux":
         pr_set_pdeathsig = 1  # linux/prctl.h

@@ -28,7 +28,7 @@ KERNEL = JUPYTER_PATH / "kernels" / "rust" / "kernel.json"
 #: conda-forge has evcxr prebuilt (environment.yml); everywhere else it is built once into the clone.
 CONDA_EVCXR = Path(os.environ.get("CONDA_PREFIX", "/nonexistent")) / "bin" / "evcxr_jupyter"
 EVCXR = CONDA_EVCXR if CONDA_EVCXR.exists() else TOOLS / "bin" / "evcxr_jupyter"
-#: The kernel's own work on a cell is small beside what the compiler does with it, so it is not worth minutes of optimising.
+#: The kernel's own work on a cell is small compared with what the compiler does with it, so it is not worth minutes of optimising.
 EVCXR_PROFILE = {"CARGO_PROFILE_RELEASE_OPT_LEVEL": "1", "CARGO_PROFILE_RELEASE_DEBUG": "false"}
 #: Each kernel builds its cells in a folder of its own below this one (`async_cost.workflow.kernel`).
 KERNEL_BUILDS = ROOT / "target" / "kernel"
