@@ -88,31 +88,28 @@ def belief(measured: Measured) -> tuple[str, dict[str, bool | str]]:
         further = len(whole.reasons) - 1
         more = f", and for {words.counted(further, 'further reason')}" if further > 0 else ""
         text = f"**Not evidence: this run concludes nothing**, because {whole.reasons[0]}{more}."
-    return text + _processes(measured), {measured.study: whole.extent}
+    return text, {measured.study: whole.extent}
 
 
 def _processes(measured: Measured) -> str:
-    """Which processes the ratios of work on one thread are made of (`trials.compared`), as a sentence after a blank; nothing where it is all of them."""
+    """Which processes the ratios of work on one thread are made of (`trials.compared`), after a semicolon; nothing where it is all of them."""
     used, every = measured.compared["episode"].n_unique(), measured.trials["episode"].n_unique()
     if used == every:
         return ""
     all_rounds = measured.comparisons.filter(pl.col("episodes") < LEAST_EPISODES).height
-    rest = (
-        f"; {words.counted(all_rounds, 'comparison')} had fewer than {LEAST_EPISODES} of them, so all rounds count there"
-        if all_rounds
-        else ""
-    )
-    return f" Its ratios are made of the {used} of {every} processes that ran undisturbed{rest}."
+    rest = f", {words.counted(all_rounds, 'comparison')} of all of them" if all_rounds else ""
+    return f"; its ratios are made of the {used} of {every} processes that ran undisturbed{rest}"
 
 
 def correction(measured: Measured) -> str:
     """What the controls of a study's kinds add to its intervals, as half a sentence in Markdown, and what became known of the run since."""
     since = " ".join(errata(measured.run, measured.study)).removesuffix(".")
     known = f". **Known since:** {since}" if since else ""
+    processes = _processes(measured)
     shown = measured.declared.drop_nulls("bias").select("kind", "bias").unique().filter(pl.col("bias") > 0).sort("kind")
     if shown.is_empty():
-        return f"identical code differs by no more than its intervals explain{known}"
+        return f"identical code differs by no more than its intervals explain{processes}{known}"
     errors = (
         f"{words.percent(math.expm1(row['bias']))} ({words.escape(row['kind'])})" for row in shown.iter_rows(named=True)
     )
-    return f"identical code differs by {words.listing(errors)} more than its intervals explain, and every interval of that kind is wider by that{known}"
+    return f"identical code differs by {words.listing(errors)} more than its intervals explain, and every interval of that kind is wider by that{processes}{known}"
