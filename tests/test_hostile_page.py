@@ -2,7 +2,7 @@
 
 import pytest
 from hostile_runs import MARKUP, hostile_copies
-from test_page import DESKTOP, Visit, browser  # noqa: F401 - a fixture
+from test_page import DESKTOP, Visit
 
 from async_cost.paths import repository_root
 from async_cost.report.publish import publish_alone
@@ -28,7 +28,7 @@ def page(tmp_path_factory):
     return path, kinds
 
 
-def test_no_markup_of_a_stranger_runs(page, browser):  # noqa: F811
+def test_no_markup_of_a_stranger_runs(page, browser):
     path, _ = page
     visit = Visit(
         browser, path, viewport=DESKTOP, bypass_csp=True
@@ -42,7 +42,7 @@ def test_no_markup_of_a_stranger_runs(page, browser):  # noqa: F811
     visit.page.context.close()
 
 
-def test_every_stranger_is_named_with_a_reason(page, browser):  # noqa: F811
+def test_every_stranger_is_named_with_a_reason(page, browser):
     path, kinds = page
     visit = Visit(browser, path, viewport=DESKTOP, java_script_enabled=False)
     listed = visit.page.locator("main li").all_inner_texts()

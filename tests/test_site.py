@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from example_report import HOSTILE, publish_example, run_info, write_notebook, write_run
-from test_page import DESKTOP, PHONE, Visit, browser  # noqa: F401 - a fixture
+from test_page import DESKTOP, PHONE, Visit
 
 from async_cost.report import pdf as paper
 from async_cost.report import site
@@ -49,7 +49,7 @@ FRONT, ANALYSIS = PAGES[1], "toy-2c/20261120T190102Z/zero-cost.html"
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("page", PAGES)
-def test_axe_finds_no_grave_barrier(reports, browser, page, scheme):  # noqa: F811
+def test_axe_finds_no_grave_barrier(reports, browser, page, scheme):
     visit = Visit(browser, reports / page, viewport=PHONE, color_scheme=scheme, bypass_csp=True)
     visit.wait_until_drawn()
     for details in visit.page.locator("main details:not(.vega-embed details)").all():
@@ -66,7 +66,7 @@ def test_axe_finds_no_grave_barrier(reports, browser, page, scheme):  # noqa: F8
     assert grave == []
 
 
-def test_axe_would_find_a_barrier(reports, browser):  # noqa: F811
+def test_axe_would_find_a_barrier(reports, browser):
     visit = Visit(browser, reports / "index.html", viewport=PHONE, bypass_csp=True)
     visit.page.evaluate(
         "document.querySelector('main').insertAdjacentHTML('beforeend', '<img src=x><input type=text>')"
@@ -78,7 +78,7 @@ def test_axe_would_find_a_barrier(reports, browser):  # noqa: F811
 
 
 @pytest.mark.parametrize("page", [FRONT, ANALYSIS, "index.html"])
-def test_everything_can_be_read_without_scripts(reports, browser, page):  # noqa: F811
+def test_everything_can_be_read_without_scripts(reports, browser, page):
     visit = Visit(browser, reports / page, viewport=PHONE, java_script_enabled=False)
     assert not visit.page.locator("#search").is_visible(), "a box that cannot search is not shown"
     headings = visit.page.locator("main h2").all()
@@ -96,7 +96,7 @@ def test_everything_can_be_read_without_scripts(reports, browser, page):  # noqa
 # -- to find things --------------------------------------------------------------------------------------------
 
 
-def test_the_search_box_finds_words_on_all_pages(reports, browser):  # noqa: F811
+def test_the_search_box_finds_words_on_all_pages(reports, browser):
     visit = Visit(browser, reports / FRONT, viewport=PHONE)
     box = visit.page.get_by_label("Search all pages")
     box.fill("rounds 21 slow")
@@ -113,7 +113,7 @@ def test_the_search_box_finds_words_on_all_pages(reports, browser):  # noqa: F81
     visit.page.context.close()
 
 
-def test_what_strangers_wrote_is_found_as_text(reports, browser):  # noqa: F811
+def test_what_strangers_wrote_is_found_as_text(reports, browser):
     visit = Visit(browser, reports / FRONT, viewport=PHONE)
     visit.page.get_by_label("Search all pages").fill("onerror=alert(1)")
     assert "<script>alert('mine')</script>" in visit.page.locator("#search li").first.inner_text()
@@ -154,7 +154,7 @@ def test_each_claim_is_found_by_its_id_and_its_words():
     }
 
 
-def test_pages_lead_to_each_other_and_to_all_runs(reports, browser):  # noqa: F811
+def test_pages_lead_to_each_other_and_to_all_runs(reports, browser):
     visit = Visit(browser, reports / "index.html", viewport=DESKTOP)
     visit.page.get_by_role("link", name="toy-2c/20261120T190102Z").click()
     visit.page.locator("article h2 a").first.click()
@@ -222,7 +222,7 @@ def test_paper_keeps_pictures_and_loses_scripts_and_local_links(reports):
     assert "hand-written loop" in html
 
 
-def test_pdfs_are_made_of_all_pages_and_name_no_folder(browser, tmp_path):  # noqa: F811
+def test_pdfs_are_made_of_all_pages_and_name_no_folder(browser, tmp_path):
     report = publish_example(tmp_path, pdf=True)
     for name in ("index", "zero-cost"):
         data = (report / f"{name}.pdf").read_bytes()
