@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from async_cost.workflow.steps import Seen, Step, StepFailed, cargo_progress, minutes, run_steps, tell, told_progress
+from async_cost.workflow.steps import Command, Seen, Step, StepFailed, cargo_progress, minutes, run_steps, tell, told_progress
 from async_cost.workflow.toolchain import ROOT
 
 
@@ -93,3 +93,38 @@ def test_what_a_command_tells_is_shown_and_everything_is_in_the_log(tmp_path, ca
 )
 def test_durations_are_written_for_people(seconds, text):
     assert minutes(seconds) == text
+
+
+def python(name, code, **options):
+    return Command([sys.executable, "-c", code], name, **options)
+
+
+def test_chains_run_side_by_side_and_each_in_order(tmp_path):
+    ended = []
+    # Each of the first two waits for the other, and so they must run at the same time; the third must come after the first.
+    meet = "import pathlib, time; pathlib.Path({0!r}).touch()\nwhile not pathlib.Path({1!r}).exists(): time.sleep(0.01)"
+    one, two = (str(tmp_path / name) for name in ("one", "two"))
+    chains = [
+        [
+            python("first", meet.format(one, two), then=lambda: ended.append("first")),
+            python("third", "print('after')", then=lambda: ended.append("third")),
+        ],
+        [python("second", meet.format(two, one))],
+        [],
+    ]
+    run_steps("make all", [Step("meet", lambda progress: progress.commands(chains, lanes=2), 1)], tmp_path, {})
+    assert ended == ["first", "third"]
+    assert "third: after\n" in (tmp_path / ".tools" / "log" / "meet.log").read_text()
+
+
+def test_one_lane_runs_one_command_at_a_time(tmp_path):
+    turn = "import pathlib, time; here = pathlib.Path({0!r}); assert not here.exists(); here.touch(); time.sleep(0.1); here.unlink()"
+    chains = [[python(name, turn.format(str(tmp_path / "here")))] for name in ("first", "second")]
+    run_steps("make all", [Step("alone", lambda progress: progress.commands(chains), 1)], tmp_path, {})
+
+
+def test_a_failing_chain_ends_the_others_and_says_which(tmp_path):
+    chains = [[python("waits", "import time; time.sleep(600)")], [python("broken", "print('why'); exit(3)")]]
+    step = Step("both", lambda progress: progress.commands(chains, lanes=2), 1)
+    with pytest.raises(StepFailed, match=r"(?s)exited with 3:\n    why"):
+        run_steps("make all", [step], tmp_path, {})

@@ -64,8 +64,9 @@ class Start:
                     padding = {"ASYNC_COST_EPISODE": str(until), "ASYNC_COST_PADDING": "x" * random.randrange(4096)}
                     # A kernel's program runs cells when it has this variable.
                     kernel = {"EVCXR_IS_RUNTIME": "1"} if typed else {}
+                    everything = {**env, **padding, **kernel}
                     progress.command(
-                        self.command, {**env, **padding, **kernel}, typed=typed, status=self.done_status, cwd=ROOT
+                        self.command, env=everything, typed=typed, status=self.done_status, cwd=ROOT
                     )
                     return
             except CommandFailed as error:

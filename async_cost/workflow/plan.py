@@ -12,7 +12,7 @@ from pathlib import Path
 
 from async_cost.paths import runs_root
 from async_cost.workflow import episodes, toolchain
-from async_cost.workflow.steps import CARGO_ENV, Progress, Step, cargo_progress
+from async_cost.workflow.steps import CARGO_ENV, Command, Progress, Step, cargo_progress
 from async_cost.workflow.studies import MEASURED, crate_of, measuring
 from async_cost.workflow.toolchain import PYTHON, ROOT
 
@@ -56,11 +56,9 @@ class Plan:
 
     def steps(self) -> list[Step]:
         steps = [Step("compare notebooks and crates", self._compare, 2, self._finished)]
-        for study in self.studies:
-            count, prepare = partial(self._count, study=study), partial(self._prepare, study=study)
-            steps.append(Step(f"count {study}", count, 90, partial(self._counted, study)))
-            steps.append(Step(f"{self._way} {study}", prepare, 60, partial(self._prepared, study)))
-        seconds = sum(self._seconds().values())
+        seconds, number = sum(self._seconds().values()), len(self.studies)
+        build = f"count {number} and {'build' if self.native else 'compile the cells of'} {number}"
+        steps.append(Step(build, self._build, 90 * number, lambda: all(map(self._built, self.studies))))
         return [
             *steps,
             Step(f"measure {len(self.studies)} in turns ({self.profile})", self._measure, seconds, self._finished),
@@ -96,9 +94,8 @@ class Plan:
             episodes.start_file(self.partial, study).exists() and episodes.sealed(self.partial, study)
         )
 
-    @property
-    def _way(self) -> str:
-        return "build" if self.native else "run the cells of"
+    def _built(self, study: str) -> bool:
+        return self._counted(study) and self._prepared(study)
 
     def _seconds(self) -> dict[str, float]:
         return {study: getattr(MEASURED[study], self.profile) for study in self.studies}
@@ -116,28 +113,39 @@ class Plan:
         # Else the counts of one program would stand next to the times of another.
         progress.command([PYTHON, "-m", "async_cost.workflow.in_step", *map(measuring, self.studies)])
 
-    def _count(self, progress: Progress, study: str) -> None:
+    def _build(self, progress: Progress) -> None:
+        """Count the studies, and compile what measures them. Cargo's folder serves one command at a time, but kernels have folders of their own."""
         self.partial.mkdir(parents=True, exist_ok=True)
-        counts = ["cargo", "bench", "--locked", "-p", study, "--bench", "counts"]
-        progress.command(counts, env={**CARGO_ENV, **self._env()}, progress=cargo_progress)
-
-    def _prepare(self, progress: Progress, study: str) -> None:
-        """Compile what measures `study`, prove its variants, and note how its episodes are started."""
-        env = {**self._env(), "ASYNC_COST_EPISODE": "prepare"}
+        counts = [self._count(study) for study in self.studies if not self._counted(study)]
+        prepared = {study: self._prepare(study) for study in self.studies if not self._prepared(study)}
         if self.native:
-            program = ["cargo", "bench", "--locked", "-p", study, "--bench", "measure"]
-            progress.command(program, env={**CARGO_ENV, **env}, progress=cargo_progress)
-            return episodes.seal(self.partial, study)
-        command = [
+            return progress.commands([[*counts, *prepared.values()]])
+        # The notebooks of a room one after the other: they share what a kernel has compiled.
+        rooms: dict[Path, list[Command]] = {}
+        for study, command in prepared.items():
+            rooms.setdefault(measuring(study).parent, []).append(command)
+        progress.commands([counts, *rooms.values()], lanes=2)
+
+    def _count(self, study: str) -> Command:
+        arguments = ["cargo", "bench", "--locked", "-p", study, "--bench", "counts"]
+        return Command(arguments, f"count {study}", {**CARGO_ENV, **self._env()}, cargo_progress)
+
+    def _prepare(self, study: str) -> Command:
+        """Compile what measures `study`, prove its variants, and note how its episodes are started."""
+        env, seal = {**self._env(), "ASYNC_COST_EPISODE": "prepare"}, partial(episodes.seal, self.partial, study)
+        if self.native:
+            arguments = ["cargo", "bench", "--locked", "-p", study, "--bench", "measure"]
+            return Command(arguments, f"build {study}", {**CARGO_ENV, **env}, cargo_progress, then=seal)
+        arguments = [
             PYTHON,
             "-m",
             "async_cost.workflow.execute",
             measuring(study),
             self.partial / f"{study}.measure.ipynb",
+            # What the environment asks for (one cell at a time, say) is for a test of the notebooks themselves.
+            *os.environ.get("ASYNC_COST_EXECUTE", "").split(),
         ]
-        # What the environment asks for (one cell at a time, say) is for a test of the notebooks themselves.
-        progress.command([*command, *os.environ.get("ASYNC_COST_EXECUTE", "").split()], env=env)
-        episodes.seal(self.partial, study)
+        return Command(arguments, f"cells of {study}", env, then=seal)
 
     def _measure(self, progress: Progress) -> None:
         episodes.measure(self.partial, self._seconds(), self._env(), progress)

@@ -10,14 +10,16 @@ import ctypes
 import json
 import os
 import re
-import select
+import selectors
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, TextIO
 
 #: Lines of a failed command's output that are repeated on the terminal.
 TAIL_LINES = 30
@@ -75,51 +77,104 @@ class Progress:
         """Show a few words about what is going on, and how far it is (0 to 1) where that is known."""
         self.report(Seen(text, fraction))
 
-    def command(
-        self,
-        arguments: Iterable[str | Path],
-        env: Mapping[str, str] | None = None,
-        progress: Callable[[str], Seen | None] = lambda line: None,
-        cwd: Path | None = None,
-        typed: str = "",
-        status: int = 0,
-    ) -> None:
-        """Run a command to its end, with `typed` on its standard input. What it tells as JSON is shown; `progress` reads the other lines.
+    def command(self, arguments: Iterable[str | Path], **options: Any) -> None:
+        """Run one command to its end; `options` are those of `Command`.
 
-        Raises CommandFailed with the last lines of the output when the command does not exit with `status`.
+        Raises CommandFailed with the last lines of the output when it does not exit with the status that it should.
         """
-        arguments = [str(argument) for argument in arguments]
-        tail: list[str] = []
-        with self.log.open("a", encoding="utf-8") as log:
-            log.write("$ " + " ".join(arguments) + "\n")
-            process = subprocess.Popen(
-                arguments,
-                cwd=cwd or self.root,
-                env={**os.environ, **self.env, **(env or {}), "ASYNC_COST_PROGRESS": "json"},
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                preexec_fn=die_with_parent,
-            )
+        self.commands([[Command(arguments, **options)]])
+
+    def commands(self, chains: Iterable[Iterable[Command]], lanes: int = 1) -> None:
+        """Run chains of commands, so many of them at the same time, and each in order. What they tell as JSON is shown.
+
+        Raises CommandFailed with the last lines of the output of the first command that does not exit with the status that it should; the others are
+        ended.
+        """
+        waiting = deque(deque(chain) for chain in chains)
+        total = sum(map(len, waiting))
+        with self.log.open("a", encoding="utf-8") as log, selectors.DefaultSelector() as outputs:
             try:
-                with contextlib.suppress(BrokenPipeError), process.stdin as stdin:
-                    stdin.write(typed.encode())
-                for line in _lines(process):
-                    if line is None:  # a second without output: the clock still moves
+                while waiting or outputs.get_map():
+                    while waiting and len(outputs.get_map()) < lanes:
+                        chain = waiting.popleft()
+                        if chain:
+                            started = _Running(chain.popleft(), chain, self, log)
+                            outputs.register(started.process.stdout, selectors.EVENT_READ, started)
+                    ready = outputs.select(1)
+                    if not ready:  # a second without output: the clock still moves
                         self.report(Seen())
-                        continue
-                    log.write(line + "\n")
-                    log.flush()
-                    tail = [*tail, line][-TAIL_LINES:]
-                    if seen := told_progress(line) or progress(line):
-                        self.report(seen)
+                    for running in (key.data for key, _ in ready):
+                        left = len(outputs.get_map()) + sum(map(len, waiting))
+                        left += sum(len(key.data.chain) for key in outputs.get_map().values())
+                        if not running.read(self, 1 - left / total if total > 1 else None):
+                            outputs.unregister(running.process.stdout)
+                            running.finish()
+                            waiting.appendleft(running.chain)
             except BaseException:
-                process.terminate()
+                for key in outputs.get_map().values():
+                    key.data.process.terminate()
                 raise
-            if process.wait() != status:
-                shown = "\n    ".join(tail)
-                message = f"`{' '.join(arguments)}` exited with {process.returncode}:\n    {shown}"
-                raise CommandFailed(message, process.returncode)
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command of a step, with `typed` on its standard input. `progress` reads the lines that are not JSON; `name` is put before what it tells, where
+    several run at the same time; `then` is called when it has ended with `status`."""
+
+    arguments: Iterable[str | Path]
+    name: str = ""
+    env: Mapping[str, str] | None = None
+    progress: Callable[[str], Seen | None] = lambda line: None
+    cwd: Path | None = None
+    typed: str = ""
+    status: int = 0
+    then: Callable[[], object] = lambda: None
+
+
+class _Running:
+    """A command that was started, its output so far, and those that come after it."""
+
+    def __init__(self, command: Command, chain: deque[Command], step: Progress, log: TextIO) -> None:
+        self.command, self.chain, self.log = command, chain, log
+        self.arguments = [str(argument) for argument in command.arguments]
+        self.unread, self.tail = b"", list[str]()
+        self._note("$ " + " ".join(self.arguments))
+        self.process = subprocess.Popen(
+            self.arguments,
+            cwd=command.cwd or step.root,
+            env={**os.environ, **step.env, **(command.env or {}), "ASYNC_COST_PROGRESS": "json"},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            preexec_fn=die_with_parent,
+        )
+        with contextlib.suppress(BrokenPipeError), self.process.stdin as stdin:
+            stdin.write(command.typed.encode())
+
+    def _note(self, line: str) -> None:
+        self.log.write(f"{self.command.name}: {line}\n" if self.command.name else f"{line}\n")
+        self.log.flush()
+
+    def read(self, step: Progress, fraction: float | None) -> bool:
+        """Read what there is; False at the end. A carriage return ends a line, too. `fraction` is that of all commands, if there are several."""
+        chunk = os.read(self.process.stdout.fileno(), 65536)
+        *whole, self.unread = re.split(rb"[\r\n]+", self.unread + chunk if chunk else self.unread + b"\n")
+        for line in (line.decode("utf-8", "replace") for line in whole if line):
+            self._note(line)
+            self.tail = [*self.tail, line][-TAIL_LINES:]
+            seen = told_progress(line) or self.command.progress(line)
+            if seen and fraction is not None:
+                seen = Seen(f"{self.command.name}: {seen.text}", fraction)
+            if seen:
+                step.report(seen)
+        return bool(chunk)
+
+    def finish(self) -> None:
+        if self.process.wait() != self.command.status:
+            shown = "\n    ".join(self.tail)
+            message = f"`{' '.join(self.arguments)}` exited with {self.process.returncode}:\n    {shown}"
+            raise CommandFailed(message, self.process.returncode)
+        self.command.then()
 
 
 def die_with_parent() -> None:
@@ -130,20 +185,6 @@ def die_with_parent() -> None:
     if sys.platform == "linux":
         pr_set_pdeathsig = 1  # linux/prctl.h
         ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
-
-
-def _lines(process: subprocess.Popen[bytes]) -> Iterator[str | None]:
-    """Lines of a process's output as they come (a carriage return ends one, too); None for each silent second."""
-    buffer = b""
-    while True:
-        if not select.select([process.stdout], [], [], 1)[0]:
-            yield None
-            continue
-        chunk = os.read(process.stdout.fileno(), 65536)
-        *whole, buffer = re.split(rb"[\r\n]+", buffer + chunk if chunk else buffer + b"\n")
-        yield from (line.decode("utf-8", "replace") for line in whole if line)
-        if not chunk:
-            return
 
 
 def cargo_progress(line: str) -> Seen | None:

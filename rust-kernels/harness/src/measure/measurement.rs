@@ -57,6 +57,7 @@ impl Study {
         let mut run = Run::open(profile)?;
         let role = Role::of_this_process(profile)?;
         begin(self, &settings, profile, &mut run, role.of_an_outer_program())?;
+        run.unlock();
         match role {
             Role::Prepares => Start::of_this_process(self.name(), profile)?.save(self.name(), &run)?,
             Role::Measures { until, only } => {

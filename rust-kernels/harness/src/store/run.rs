@@ -1,7 +1,7 @@
 //! The folder of a run, from its hidden beginning to its single appearance.
 
 use std::env;
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use crate::base::error::Error;
@@ -19,6 +19,8 @@ pub(crate) struct Run {
     folder: PathBuf,
     /// True when the folder was given from outside, which renames it when all its studies are complete.
     given: bool,
+    /// Held from reading run.json until the study is entered there.
+    lock: Option<File>,
     pub(crate) info: RunInfo,
 }
 
@@ -29,13 +31,19 @@ impl Run {
         let fresh = RunInfo::new(&root, profile);
         let Some(folder) = given_folder(&root)? else {
             let folder = hidden_folder(&root, &fresh)?;
-            return Ok(Self { root, folder, given: false, info: fresh });
+            return Ok(Self { root, folder, given: false, lock: None, info: fresh });
         };
+        let lock = Some(locked(&folder)?);
         let begun = RunInfo::read(&folder.join("run.json"))?;
         if let Some(begun) = &begun {
             begun.agrees_with(&fresh)?;
         }
-        Ok(Self { root, folder, given: true, info: begun.unwrap_or(fresh) })
+        Ok(Self { root, folder, given: true, lock, info: begun.unwrap_or(fresh) })
+    }
+
+    /// Lets other processes change run.json.
+    pub(crate) fn unlock(&mut self) {
+        self.lock = None;
     }
 
     /// A file of this run.
@@ -114,6 +122,16 @@ pub(crate) fn given_folder(root: &Path) -> Result<Option<PathBuf>, Error> {
         let reason = "it is not a folder; create it first, or unset the variable".to_owned();
         Err(Error::Setting { name: PARTIAL, reason })
     }
+}
+
+/// Waits until no other process changes what lies in `folder`, and keeps them from it until the result is dropped: several studies are
+/// counted and prepared at the same time.
+pub(crate) fn locked(folder: &Path) -> Result<File, Error> {
+    let lock = || {
+        let folder = File::open(folder)?;
+        folder.lock().map(|()| folder)
+    };
+    lock().map_err(Error::io("lock", folder))
 }
 
 fn hidden_folder(root: &Path, info: &RunInfo) -> Result<PathBuf, Error> {
