@@ -48,11 +48,11 @@ class Headline:
 
 
 HEADLINES = (
+    Headline("ladder", "frontier", "manual (best)", "live=3", "leanest async / best loop"),
     Headline("zero-cost", "nonbox", "manual", "syscalls=off", "async / published loop"),
     Headline("zero-cost", "nonbox", "manual (best)", "syscalls=off", "async / best loop"),
     Headline("zero-cost", "nonbox", "manual", "syscalls=on", "async / loop, with system calls"),
     Headline("zero-cost-sockets", "async", "manual", "live=256", "async / loop, on sockets"),
-    Headline("ladder", "frontier", "manual (best)", "live=3", "leanest async / best loop"),
     Headline("ladder", "lean + box", "slab index", "live=3", "boxed / unboxed"),
     Headline("ladder", "Arc waker", "Rc waker", "live=3", "Arc waker / Rc waker"),
     Headline("ladder", "lean + mutex queue", "slab index", "live=3", "locked queue / plain queue"),

@@ -104,7 +104,7 @@ pub const SMALL_BUFFER: usize = 128;
 /// Bytes of the buffer in the variants called `large+…`.
 pub const LARGE_BUFFER: usize = 16 * 1024;
 /// What every client says, and is told.
-const LINE: &[u8; 12] = b"hello world\n";
+pub const LINE: &[u8; 12] = b"hello world\n";
 
 // %% [markdown]
 // # A kernel made of counters
@@ -3179,18 +3179,29 @@ pub fn expected(variant: &Variant, load: Load) -> Counts {
 // code too, and it must hold the same.
 
 // %%
+/// The counts of some code under this load: what its counting half counts.
+///
+/// # Errors
+/// If it does not do the work that it should, or its timed half not the same operations: the counts that are wrong.
+pub fn prove_both(
+    name: &dyn fmt::Display,
+    [timed, counted]: [World; 2],
+    load: Load,
+    expected: &Counts,
+) -> Result<Counts, UnequalWork> {
+    let counts = count(counted, load);
+    let ledger = Counts::from(Operation::ALL.map(|operation| (operation.name(), counts[operation.name()])));
+    harness::prove(name, expected, &counts)?;
+    harness::prove(name, &ledger, &count(timed, load))?;
+    Ok(counts)
+}
+
 /// The counts of a variant under this load.
 ///
 /// # Errors
-/// If the variant does not do the work that it should, or its timed code not the same operations as its
-/// counting code: the counts that are wrong.
+/// As [`prove_both`].
 pub fn prove(variant: &Variant, load: Load) -> Result<Counts, UnequalWork> {
-    let name = variant.key(load);
-    let counts = count(variant.counted, load);
-    let ledger = Counts::from(Operation::ALL.map(|operation| (operation.name(), counts[operation.name()])));
-    harness::prove(&name, &expected(variant, load), &counts)?;
-    harness::prove(&name, &ledger, &count(variant.timed, load))?;
-    Ok(counts)
+    prove_both(&variant.key(load), [variant.timed, variant.counted], load, &expected(variant, load))
 }
 
 // %% [markdown]

@@ -11,6 +11,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 use std::time::Duration;
 
+use async_channel::Sender;
 use ladder::{Frontier, Full, Listener, Reactor, Small, Stream, accept_all, echo};
 use zero_cost::{Counted, Counter, FakeListener, NoWork, Operation, Probe, Stats, Timed};
 
@@ -191,6 +192,73 @@ fn a_panic_ends_its_task_and_the_root_and_no_other() {
 }
 
 #[test]
+fn a_panic_leaves_the_tasks_that_were_never_polled_for_the_next_run() {
+    on_frontier::<Timed<()>>(|_, executor| {
+        let order = Rc::new(RefCell::new(Vec::new()));
+        let number = |number| {
+            let order = Rc::clone(&order);
+            async move {
+                assert_ne!(number, 5, "five");
+                order.borrow_mut().push(number);
+            }
+        };
+        (0..10).for_each(|task| executor.spawn(|| Box::pin(number(task))).unwrap());
+        let run = || executor.run(pending::<()>());
+        catch_unwind(AssertUnwindSafe(run)).expect_err("task 5 panics");
+        assert_eq!((executor.len(), &*order.borrow()), (4, &vec![0, 1, 2, 3, 4]));
+        executor.spawn(|| Box::pin(number(10))).unwrap();
+        executor.run(async {});
+        assert_eq!((executor.len(), &*order.borrow()), (0, &vec![0, 1, 2, 3, 4, 6, 7, 8, 9, 10]));
+    });
+}
+
+#[test]
+fn new_tasks_have_their_turn_before_those_that_are_awake_the_oldest_first() {
+    on_frontier::<Timed<()>>(|_, executor| {
+        let order = Rc::new(RefCell::new(Vec::new()));
+        executor.run(async {
+            for task in 0..3 {
+                let order = Rc::clone(&order);
+                executor.spawn(|| Box::pin(async move { order.borrow_mut().push(task) })).unwrap();
+            }
+            yield_now(1).await;
+            order.borrow_mut().push(100);
+        });
+        assert_eq!(*order.borrow(), [0, 1, 2, 100]);
+    });
+}
+
+/// A task cannot hold the executor that holds it, but it can hold a channel to the root.
+struct Wanted {
+    depth: u32,
+    wishes: Sender<Wanted>,
+}
+
+async fn have_children(Wanted { depth, wishes }: Wanted, born: Rc<Cell<u32>>) {
+    born.set(born.get() + 1);
+    for _ in 0..if depth > 0 { 2 } else { 0 } {
+        wishes.send(Wanted { depth: depth - 1, wishes: wishes.clone() }).await.expect("the root listens");
+        yield_now(1).await;
+    }
+}
+
+#[test]
+fn tasks_of_the_pool_spawn_through_the_root() {
+    let born = Rc::new(Cell::new(0));
+    on_frontier::<Timed<()>>(|_, executor| {
+        let (wishes, wanted) = async_channel::unbounded();
+        wishes.try_send(Wanted { depth: 5, wishes: wishes.clone() }).expect("the channel is open");
+        drop(wishes);
+        executor.run(async {
+            while let Ok(one) = wanted.recv().await {
+                executor.spawn(|| Box::pin(have_children(one, Rc::clone(&born)))).unwrap();
+            }
+        });
+    });
+    assert_eq!(born.get(), (1 << 6) - 1);
+}
+
+#[test]
 fn a_panicking_maker_gives_its_slot_back() {
     on_frontier::<Timed<()>>(|_, executor| {
         for _ in 0..1000 {
@@ -318,6 +386,30 @@ fn an_abandoned_operation_leaves_its_object_usable() {
         .await;
         drop(first);
         assert_eq!(stats.count(Operation::Accept), 1);
+        drop(listener.accept().await);
+    });
+}
+
+/// An object may outlive the executor whose task waits for it. The next executor does not know that task.
+#[test]
+fn a_task_that_waits_is_forgotten_with_its_executor() {
+    let stats = Stats::new(false);
+    let reactor = Reactor::<Timed<()>>::new(&stats);
+    let mut listener = Listener::<FakeListener<_>, _>::new(&reactor);
+    let executor = Frontier::<Task<'_>, _>::new(&reactor);
+    executor.run(async {
+        let mut accept = Box::pin(listener.accept());
+        poll_fn(|context| {
+            assert!(accept.as_mut().poll(context).is_pending());
+            Poll::Ready(())
+        })
+        .await;
+    });
+    drop(executor);
+    let executor = Frontier::<std::future::Ready<()>, _>::new(&reactor);
+    executor.run(async {
+        // The reactor reports the listener, for which nobody waits.
+        yield_now(2000).await;
         drop(listener.accept().await);
     });
 }
