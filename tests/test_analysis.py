@@ -173,7 +173,7 @@ def test_counts_that_all_share_have_no_column(effect):
 def test_the_answer_begins_with_its_gist(effect, reverse, nothing):
     for told, ratio in ((effect, "3.6 times the time"), (reverse, "0.28 times the time"), (nothing, "the same time")):
         first, rest = told.answer.split("\n\n", 1)
-        assert first.startswith(f"Beside a loop written by hand, async takes {ratio} when I/O costs nothing")
+        assert first.startswith(f"Compared with a loop written by hand, async takes {ratio} when I/O costs nothing")
         assert first.count(".") - len(re.findall(r"\d\.\d", first)) == 1 and rest.startswith("- ")
     assert re.search(r"[\d.]+ % more time on real sockets\.", effect.answer)
     assert re.search(r"[\d.]+ % less time on real sockets\.", reverse.answer)

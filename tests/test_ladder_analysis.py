@@ -52,7 +52,7 @@ def test_branches_are_what_stands_in_branches(runs):
 
 def test_the_answer_turns_round_with_the_effect(effect, reverse):
     assert effect.trusted and reverse.trusted
-    assert re.match(r"Beside the best loop by hand, the leanest async takes (39|40|41) % more time\.", effect.answer)
+    assert re.match(r"Against the best loop by hand, the leanest async takes (39|40|41) % more time\.", effect.answer)
     assert "`frontier` is **slower** than `manual (best)`" in effect.answer and "adds" in effect.answer
     assert "`mutex queue` is **slower** than `manual (best)`" in effect.answer
     assert "`frontier` is **faster** than `manual (best)`" in reverse.answer and "saves" in reverse.answer

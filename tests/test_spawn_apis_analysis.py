@@ -236,7 +236,7 @@ def test_what_is_chosen_runs_one_program_and_is_declared():
 def test_the_answer_is_one_sentence_on_the_box(effect):
     assert effect.trusted
     assert re.match(
-        r"Beside the runtime's own function, spawning through a trait that boxes takes 6(\.\d)? % more time on one thread of tokio "
+        r"Compared with the runtime's own function, spawning through a trait that boxes takes 6(\.\d)? % more time on one thread of tokio "
         r"and 16 % more time on its worker threads\.\n\n",
         effect.answer,
     )

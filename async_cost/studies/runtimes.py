@@ -1,6 +1,6 @@
 """Runtimes on micro-benchmarks: which of their gaps are queues, which are policy, and which are what `block_on` means.
 
-A row is a test under one parameter. Beside the published rows stand controls, whose parameters say what they change: `driver=task` runs the root
+A row is a test under one parameter. The published rows come with controls, whose parameters say what they change: `driver=task` runs the root
 of an iteration as a task on all runtimes, `workers=cores` has as many workers as there are processors.
 """
 
@@ -106,7 +106,7 @@ def beside_the_better(measured: Measured, parameters: tuple[str, ...] = PUBLISHE
     rows = _same_row(measured).filter(
         pl.col("baseline_variant").is_in([TOKIO, NIO]), pl.col("parameter").is_in(parameters), variant=OURS
     )
-    # Beside the better of the two, ours takes the larger ratio.
+    # Compared with the better of the two, ours takes the larger ratio.
     rows = rows.sort("ratio", descending=True).unique(["bench", "parameter"], keep="first", maintain_order=True)
     labels = [
         label({**row, "variant": f"compared with {row['baseline_variant']}"}) for row in rows.iter_rows(named=True)

@@ -3923,7 +3923,7 @@ mod tests {
 //
 // # What this does not say
 //
-// - The procedures are empty, so every call costs what the style costs. Beside a procedure that does something, all
+// - The procedures are empty, so every call costs what the style costs. Next to a procedure that does something, all
 //   of this weighs less.
 // - Foreground styles use one slot over and over, background styles a hundred of them. That is part of the style, and it
 //   is why a batch of one and of a thousand are measured too.

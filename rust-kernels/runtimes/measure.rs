@@ -2167,7 +2167,7 @@ pub fn study() -> Study {
 //
 // # What this does not say
 //
-// - None of these tasks does anything useful for long. Beside a request that takes a millisecond, no row here matters.
+// - None of these tasks does anything useful for long. Next to a request that takes a millisecond, no row here matters.
 // - Nothing is read from a socket. How a runtime polls the operating system is not measured.
 // - The published numbers of workers exceed the processors of many a machine. What is then measured is how a runtime behaves with
 //   too many threads; `workers=cores` is the honest setting.

@@ -2120,7 +2120,7 @@ mod tests {
 //
 // # What this does not say
 //
-// - The tasks are tiny, and the channel is most of what a spawn costs here. Beside a task that does something,
+// - The tasks are tiny, and the channel is most of what a spawn costs here. Next to a task that does something,
 //   all of these layers weigh less.
 // - `Spawn` under plain `N=…` is another program than native under plain `N=…`, as it was in the published
 //   table. Only `handles=dropped` compares them.

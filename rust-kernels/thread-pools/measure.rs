@@ -25,7 +25,7 @@
 // The crate `executors` has published tables about that: three pools, one to nine threads, two loads for
 // throughput, and three sizes of bursts for latency. The tables are of 2019, on a desktop with four cores.
 // This notebook builds the pools again, in code that you can read and change here, and measures all of these
-// cells. Beside them stand the originals and other pools of the field, in the same rounds. After that comes
+// cells. The originals and other pools of the field take part in the same rounds. After that comes
 // what the published program does not tell: jobs that really work, bursts that are awaited to their end, and
 // what it costs others when workers never sleep.
 //
@@ -1238,8 +1238,8 @@ impl Subject for Tp {
 //
 // The claims of the document are about its pools, and ours above are others by now. So here is what it describes, without our ideas: each
 // job in a box, a handle that counts references, a channel in which workers block, a wake for every job from outside that finds a
-// sleeper, a clock that is read after every job, thieves in an order drawn by lot. They are measured under the published names. Beside
-// them, in the same rounds, stand the original crates, and a table of the report says how near they come.
+// sleeper, a clock that is read after every job, thieves in an order drawn by lot. They are measured under the published names. The
+// original crates take part in the same rounds, and a table of the report says how near they come.
 //
 // ## CBCP as described
 //
@@ -2266,7 +2266,7 @@ pub fn prove(
 // Another load is what rayon was made for: a call that splits its work into halves and waits for both, down to leaves. With a `join`, that
 // takes no allocation, and a half that nobody steals is an ordinary call. Our pools have no `join`. There, one half is submitted, the other is run
 // at once, and a latch waits for the leaves. It costs each leaf an atomic operation, and queues that are first in, first out hold whole levels of the tree.
-// Beside rayon stands `chili`, which offers a half to others only now and then.
+// Next to rayon there is `chili`, which offers a half to others only now and then.
 
 // %%
 /// What can go through a tree.
@@ -3360,7 +3360,7 @@ mod tests_of_the_program {
 //
 // # What this does not say
 //
-// - Jobs here are tiny. Beside a job of 20 µs, all of these pools weigh little.
+// - Jobs here are tiny. Next to a job of 20 µs, all of these pools weigh little.
 // - Two threads submit, and they need processors, too. On a machine with two, every published cell is crowded.
 // - The flags of the originals are fixed when they are compiled. Two of them are older versions for that reason.
 // - A pause of 100 ms lets the workers fall asleep, not the processor: how deep that sleeps depends on the machine.
