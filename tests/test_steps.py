@@ -1,11 +1,22 @@
 """The steps of a workflow: order, progress, failure, and what is remembered between two commands."""
 
 import json
+import selectors
 import sys
 
 import pytest
 
-from async_cost.workflow.steps import Command, Seen, Step, StepFailed, cargo_progress, minutes, run_steps, tell, told_progress
+from async_cost.workflow.steps import (
+    Command,
+    Seen,
+    Step,
+    StepFailed,
+    cargo_progress,
+    minutes,
+    run_steps,
+    tell,
+    told_progress,
+)
 from async_cost.workflow.toolchain import ROOT
 
 
@@ -128,3 +139,17 @@ def test_a_failing_chain_ends_the_others_and_says_which(tmp_path):
     step = Step("both", lambda progress: progress.commands(chains, lanes=2), 1)
     with pytest.raises(StepFailed, match=r"(?s)exited with 3:\n    why"):
         run_steps("make all", [step], tmp_path, {})
+
+
+def test_a_command_ends_when_it_ends(tmp_path):
+    selected = []
+
+    class Selector(selectors.DefaultSelector):
+        def select(self, timeout=None):
+            selected.append(len(self.get_map()))
+            return super().select(timeout)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(selectors, "DefaultSelector", Selector)
+        run_steps("make all", [python_step("brief", "pass")], tmp_path, {})
+    assert all(selected), "nothing is left to wait for"

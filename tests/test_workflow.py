@@ -99,3 +99,12 @@ def test_a_study_depends_on_its_notebook_its_crate_and_the_crates_that_this_uses
     assert "notebooks/ladder/measure.ipynb" not in names("zero-cost")
     for study in MEASURED:
         assert f"notebooks/{MEASURED[study].notebook}.ipynb" in names(study)
+
+
+def test_a_study_is_counted_when_its_counts_were_made_and_not_when_it_was_prepared(monkeypatch, tmp_path):
+    plan = Plan("measure", "quick", ("ladder",))
+    plan.partial, plan.outcome = tmp_path, tmp_path / "last-run.json"
+    (tmp_path / "ladder.counts.csv").write_text("study\n")
+    assert not plan._counted("ladder")
+    plan._count("ladder").then()
+    assert plan._counted("ladder")

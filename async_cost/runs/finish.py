@@ -45,7 +45,15 @@ def finish(partial: Path, runs: Path, outcome: Path) -> Path:
             target, "a run of this machine and time exists already", "Move it away and run the command again"
         )
     # What served the measuring; the run keeps data only. Until nothing more can fail, it serves to go on.
-    for pattern in ("*.measure.ipynb", "*.episode.json", "*.only.json", "*.tmp", "episodes.json", "further.json"):
+    for pattern in (
+        "*.measure.ipynb",
+        "*.episode.json",
+        "*.only.json",
+        "*.counted",
+        "*.tmp",
+        "episodes.json",
+        "further.json",
+    ):
         for file in partial.glob(pattern):
             file.unlink()
     outcome.write_text(json.dumps({"run": info.run_id, "plan": partial.name}) + "\n", encoding="utf-8")

@@ -65,9 +65,7 @@ class Start:
                     # A kernel's program runs cells when it has this variable.
                     kernel = {"EVCXR_IS_RUNTIME": "1"} if typed else {}
                     everything = {**env, **padding, **kernel}
-                    progress.command(
-                        self.command, env=everything, typed=typed, status=self.done_status, cwd=ROOT
-                    )
+                    progress.command(self.command, env=everything, typed=typed, status=self.done_status, cwd=ROOT)
                     return
             except CommandFailed as error:
                 if error.status == 0:

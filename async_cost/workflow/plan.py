@@ -87,7 +87,11 @@ class Plan:
         return outcome.get("plan") == self.partial.name and (RUNS / outcome["run"]).exists()
 
     def _counted(self, study: str) -> bool:
-        return self._finished() or (self.partial / f"{study}.counts.csv").exists()
+        # Not by the counts themselves: who prepares the study writes some of them, too.
+        return self._finished() or self._is_counted(study).exists()
+
+    def _is_counted(self, study: str) -> Path:
+        return self.partial / f"{study}.counted"
 
     def _prepared(self, study: str) -> bool:
         return self._finished() or (
@@ -128,7 +132,8 @@ class Plan:
 
     def _count(self, study: str) -> Command:
         arguments = ["cargo", "bench", "--locked", "-p", study, "--bench", "counts"]
-        return Command(arguments, f"count {study}", {**CARGO_ENV, **self._env()}, cargo_progress)
+        note = self._is_counted(study).touch
+        return Command(arguments, f"count {study}", {**CARGO_ENV, **self._env()}, cargo_progress, then=note)
 
     def _prepare(self, study: str) -> Command:
         """Compile what measures `study`, prove its variants, and note how its episodes are started."""

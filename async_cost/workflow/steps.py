@@ -90,16 +90,15 @@ class Progress:
         Raises CommandFailed with the last lines of the output of the first command that does not exit with the status that it should; the others are
         ended.
         """
-        waiting = deque(deque(chain) for chain in chains)
+        waiting = deque(chain for chain in map(deque, chains) if chain)
         total = sum(map(len, waiting))
         with self.log.open("a", encoding="utf-8") as log, selectors.DefaultSelector() as outputs:
             try:
                 while waiting or outputs.get_map():
                     while waiting and len(outputs.get_map()) < lanes:
                         chain = waiting.popleft()
-                        if chain:
-                            started = _Running(chain.popleft(), chain, self, log)
-                            outputs.register(started.process.stdout, selectors.EVENT_READ, started)
+                        started = _Running(chain.popleft(), chain, self, log)
+                        outputs.register(started.process.stdout, selectors.EVENT_READ, started)
                     ready = outputs.select(1)
                     if not ready:  # a second without output: the clock still moves
                         self.report(Seen())
@@ -109,10 +108,12 @@ class Progress:
                         if not running.read(self, 1 - left / total if total > 1 else None):
                             outputs.unregister(running.process.stdout)
                             running.finish()
-                            waiting.appendleft(running.chain)
+                            if running.chain:
+                                waiting.appendleft(running.chain)
             except BaseException:
                 for key in outputs.get_map().values():
                     key.data.process.terminate()
+                    key.data.process.wait()
                 raise
 
 

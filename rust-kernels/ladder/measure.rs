@@ -364,19 +364,10 @@ pub fn fake_alone<P: Probe>(load: Load, drive: Drive<'_>) {
         for client in 0..CONNECTIONS + 2 {
             poll.poll(&mut events);
             P::add(Counter::Events, events.len());
-            if let Some(stream) = live[client % 4].take() {
-                let _sent = stream.write(&buffer[..LINE.len()]);
-                poll.unregister(&stream);
-                P::add(Counter::Transactions, 1);
-            }
-            if let Some(stream) = &live[(client + 1) % 4] {
-                let _received = stream.read(&mut buffer);
-                let _blocked = stream.write(&buffer[..LINE.len()]);
-            }
             if client < CONNECTIONS
                 && let Ok(stream) = listener.accept()
             {
-                let stream = live[(client + 2) % 4].insert(stream);
+                let stream = live[client % 4].insert(stream);
                 poll.register(stream, LISTENER + 1, READABLE | WRITABLE);
                 let _blocked = stream.read(&mut buffer);
                 if client + 1 < CONNECTIONS {
@@ -384,6 +375,15 @@ pub fn fake_alone<P: Probe>(load: Load, drive: Drive<'_>) {
                 } else {
                     poll.unregister(&listener);
                 }
+            }
+            if let Some(stream) = &live[(client + 3) % 4] {
+                let _received = stream.read(&mut buffer);
+                let _blocked = stream.write(&buffer[..LINE.len()]);
+            }
+            if let Some(stream) = live[(client + 2) % 4].take() {
+                let _sent = stream.write(&buffer[..LINE.len()]);
+                poll.unregister(&stream);
+                P::add(Counter::Transactions, 1);
             }
         }
     });
@@ -741,7 +741,7 @@ const FOREIGN: *const Task = ptr::without_provenance(1);
 pub struct Entry {
     /// [`NOBODY`], [`FOREIGN`] or the task that waits. Nobody waits for a vacant entry.
     waits: Cell<*const Task>,
-    /// The waker, if it is not one of ours.
+    /// The waker, if it is not one of ours. One that was superseded by a task of ours stays here until another takes its place.
     foreign: Cell<Option<Waker>>,
     /// While vacant, the next vacant entry.
     next_vacant: Cell<*const Entry>,
@@ -815,23 +815,24 @@ impl<'s, P: Probe> Reactor<'s, P> {
     /// If `source` is registered already.
     #[inline]
     fn register(&self, source: &impl Source, entry: &Entry, interest: u8) {
-        self.poll.register(source, (&raw const *entry).expose_provenance(), interest);
+        // Off the list first: `source` is foreign code, and may register another.
         self.first_vacant.set(entry.next_vacant.get());
+        self.poll.register(source, (&raw const *entry).expose_provenance(), interest);
         entry.reactor.set(ptr::from_ref(self).cast());
         self.objects.set(self.objects.get() + 1);
         P::peak(Counter::PeakRegistrations, self.objects.get());
         P::peak(Counter::PeakConnections, self.objects.get() - 1); // all but the listener
     }
 
-    /// The entry of the object to which an event belongs. If that was unregistered a moment ago, the entry is vacant,
-    /// and nobody waits.
+    /// The entry of the object to which an event belongs. If that was unregistered a moment ago, the entry is vacant and nobody waits, or it has
+    /// a new object, whose task is polled once in vain.
     #[inline]
     fn entry(&self, event: &Event) -> &Entry {
         // SAFETY: only `register` gives keys to our poller, and entries live as long as the reactor.
         unsafe { &*ptr::with_exposed_provenance(event.key) }
     }
 
-    /// Forgets `source`, whose entry this is. Returns the foreign waker that waited for it: dropping it runs
+    /// Forgets `source`, whose entry this is. Returns the foreign waker that is kept for it: dropping it runs
     /// foreign code, which may do with this reactor what it likes, so the caller must not borrow from it any more.
     #[inline]
     #[must_use]
@@ -1253,7 +1254,8 @@ impl<F, P: Probe, const QUEUED: bool> Frontier<'_, F, P, QUEUED> {
     fn take_new(&self) -> Option<&Slot<F>> {
         let head = &self.slots[ROOT];
         let slot = self.slot(head.next.get())?;
-        self.patience.set(self.patience.get().checked_sub(1)?);
+        // The rest is for tasks that were woken.
+        self.patience.set(self.patience.get().checked_sub(1).filter(|&left| left >= TASKS)?);
         let next = slot.next.get();
         head.next.set(next);
         if next.is_null() {
@@ -1309,7 +1311,7 @@ impl<F, P: Probe, const QUEUED: bool> Drop for Frontier<'_, F, P, QUEUED> {
 // for everyone else: tasks woken by other tasks, and by other threads.
 //
 // One limit keeps tasks that forever wake themselves, or spawn, from locking out the objects: after so many polls the reactor has its
-// turn, whoever is still awake.
+// turn, whoever is still awake. Half of them are kept for tasks that were woken, so that endless new ones do not lock those out.
 
 // %% [markdown]
 // First what happens when there is nobody: the reactor polls. The same place looks for wakes from other
@@ -1839,7 +1841,7 @@ pub struct Switches {
     pub runtime: &'static str,
     /// State of objects and tasks by "reference" to stable cells, or by "index" into slabs.
     pub lookup: &'static str,
-    /// The reactor keeps the "number" of a task, or its "waker".
+    /// The reactor keeps the "number" of a task (of the frontier its address, which the step to "generic" changes), or its "waker".
     pub keeps: &'static str,
     /// Bound when "pending" and kept, or anew for each "operation".
     pub binding: &'static str,

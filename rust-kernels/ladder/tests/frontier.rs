@@ -152,7 +152,6 @@ fn a_task_that_always_wakes_itself_starves_neither_tasks_nor_objects() {
             })
         })
         .unwrap();
-    // One that brings forth the next, for ever, would be a recursive type; spawning by the root comes close.
     let mut listener = Listener::<FakeListener<_>, _>::new(&reactor);
     executor.run(async {
         for _ in 0..256 {
@@ -168,6 +167,41 @@ fn a_task_that_always_wakes_itself_starves_neither_tasks_nor_objects() {
     drop(listener);
     assert_eq!(served.get(), 256);
     assert_eq!(stats.count(Operation::Unregister), 257);
+}
+
+/// Spawns a task that spawns the next and ends, and so on.
+fn spawn_next(executor: &Rc<Frontier<'static, Task<'static>, Timed<()>>>, left: &Rc<Cell<usize>>) {
+    let (next, left) = (Rc::clone(executor), Rc::clone(left));
+    let serve = async move {
+        left.set(left.get().saturating_sub(1));
+        if left.get() > 0 {
+            spawn_next(&next, &left);
+        }
+    };
+    executor.spawn(|| Box::pin(serve)).unwrap();
+}
+
+#[test]
+fn endless_new_tasks_lock_nobody_out_that_was_woken() {
+    // Tasks that hold their executor must live as long as what it borrows.
+    let stats = Box::into_raw(Box::new(Stats::new(false)));
+    // SAFETY: it is freed below, when nobody refers to it.
+    let reactor = Box::into_raw(Box::new(Reactor::new(unsafe { &*stats })));
+    // SAFETY: as above.
+    let executor = Rc::new(Frontier::new(unsafe { &*reactor }));
+    let left = Rc::new(Cell::new(1_000_000));
+    executor.run(async {
+        spawn_next(&executor, &left);
+        yield_now(20).await;
+        assert!(left.get() > 0, "the root was locked out");
+        left.set(1);
+    });
+    drop(Rc::into_inner(executor).expect("all tasks are gone, and their handles with them"));
+    // SAFETY: both came from boxes, and the executor was the last to refer to them.
+    unsafe {
+        drop(Box::from_raw(reactor));
+        drop(Box::from_raw(stats));
+    }
 }
 
 #[test]
@@ -228,7 +262,7 @@ fn new_tasks_have_their_turn_before_those_that_are_awake_the_oldest_first() {
     });
 }
 
-/// A task cannot hold the executor that holds it, but it can hold a channel to the root.
+/// A task that borrows the executor that holds it cannot be written, unless that is leaked. A channel to the root will do.
 struct Wanted {
     depth: u32,
     wishes: Sender<Wanted>,

@@ -181,7 +181,7 @@ fn export(study: &Study, found: &[Count]) -> Result<(), Error> {
         None => None,
     };
     if let Some(folder) = folder {
-        let _lock = run::locked(&folder)?;
+        let _lock = run::locked(&folder);
         return counts::upsert(&folder.join(counts_file(study)), study.name(), found);
     }
     let width = found.iter().map(|count| count.key.to_string().chars().count()).max().unwrap_or(0);

@@ -33,7 +33,7 @@ impl Run {
             let folder = hidden_folder(&root, &fresh)?;
             return Ok(Self { root, folder, given: false, lock: None, info: fresh });
         };
-        let lock = Some(locked(&folder)?);
+        let lock = locked(&folder);
         let begun = RunInfo::read(&folder.join("run.json"))?;
         if let Some(begun) = &begun {
             begun.agrees_with(&fresh)?;
@@ -125,13 +125,10 @@ pub(crate) fn given_folder(root: &Path) -> Result<Option<PathBuf>, Error> {
 }
 
 /// Waits until no other process changes what lies in `folder`, and keeps them from it until the result is dropped: several studies are
-/// counted and prepared at the same time.
-pub(crate) fn locked(folder: &Path) -> Result<File, Error> {
-    let lock = || {
-        let folder = File::open(folder)?;
-        folder.lock().map(|()| folder)
-    };
-    lock().map_err(Error::io("lock", folder))
+/// counted and prepared at the same time. `None` on a file system that cannot lock; measuring there is still better than not to.
+pub(crate) fn locked(folder: &Path) -> Option<File> {
+    let folder = File::open(folder).ok()?;
+    folder.lock().is_ok().then_some(folder)
 }
 
 fn hidden_folder(root: &Path, info: &RunInfo) -> Result<PathBuf, Error> {
