@@ -252,7 +252,7 @@ def test_the_answer_is_one_sentence_on_the_box(effect):
 def test_the_answer_turns_round_with_the_effect(reverse):
     assert reverse.trusted
     assert re.match(
-        r"Beside .* takes [\d.]+ % less time on one thread of tokio and [\d.]+ % less time on its", reverse.answer
+        r"Compared with .* takes [\d.]+ % less time on one thread of tokio and [\d.]+ % less time on its", reverse.answer
     )
     assert "`TokioCt LocalSpawn / native` saves" in reverse.answer
     assert re.search(r"\*\*Faster\*\* than the same without that box:[^.]*`TokioTp Spawn / native`", reverse.text)
@@ -305,7 +305,7 @@ def test_a_load_whose_control_fails_is_doubted_alone(runs):
     told = tell(ROOM, made(runs / "half", rings(twins={f"{THREADS}, {DROPPED}": 1.2})))
     assert not told.trusted, "the answer rests on it"
     assert f"**Nothing is concluded** from 1 of 14 groups of comparisons, `{THREADS}, {DROPPED}`, because" in told.trust
-    assert re.match(r"Beside .* takes [\d.]+ % more time on one thread of tokio\.\n", told.answer)
+    assert re.match(r"Compared with .* takes [\d.]+ % more time on one thread of tokio\.\n", told.answer)
     assert "**Slower** than the runtime's own function" in told.text
 
 
