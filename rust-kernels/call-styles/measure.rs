@@ -48,6 +48,7 @@
 // :build_env CARGO_PROFILE_DEV_INCREMENTAL=false
 // :dep async-executor = "=1.14.1"
 // :dep corosensei = "=0.3.4"
+// :dep frontier = { path = "../../rust-kernels/ladder/frontier" }
 // :dep futures = "=0.3.34"
 // :dep harness = { path = "../../rust-kernels/harness" }
 // :dep pin-project-lite = "=0.2.17"
@@ -56,7 +57,6 @@
 // :dep slab = "=0.4.12"
 // :dep tokio = { version = "=1.54.1", features = ["rt"] }
 // :dep zero-cost = { path = "../../rust-kernels/zero-cost" }
-// :dep ladder = { path = "../../rust-kernels/ladder" }
 
 // %%
 use std::alloc::{self, Layout};
@@ -83,14 +83,12 @@ use futures::FutureExt;
 use futures::executor::{LocalPool, LocalSpawner};
 use futures::task::LocalSpawnExt;
 use harness::{Bencher, Counts, Key, Study, UnequalWork};
-use ladder::{Frontier, Reactor};
 use pin_project_lite::pin_project;
 use polling::{Event, Poller};
 use rustix::event::epoll;
 use rustix::event::{EventfdFlags, Timespec, eventfd};
 use slab::Slab;
 use tokio::runtime::{Builder, Runtime};
-use zero_cost::Stats;
 
 // %% [markdown]
 // # A probe for everything that the document counts
@@ -3056,7 +3054,7 @@ impl Opponent for Pool {
 // %% [markdown]
 // # The frontier
 //
-// And what does a call that may wait cost at best? [The ladder](../ladder/measure.ipynb) has built the leanest
+// And what does a call that may wait cost at best? [The frontier](../ladder/frontier.ipynb) is the leanest
 // executor that we know how to write with real wakers. Its tasks are all of one type and live by value in slots
 // that were allocated once. We take it from there as it is.
 //
@@ -3110,9 +3108,8 @@ fn in_the_root<F: Future<Output = u64>>(
     load: Load,
     drive: &mut dyn FnMut(&mut dyn FnMut() -> u64),
 ) {
-    let stats = Stats::new(false);
-    let reactor = Reactor::<Silent>::new(&stats);
-    let executor = Frontier::<std::future::Ready<()>, _>::new(&reactor);
+    let reactor = frontier::Reactor::<_, Silent>::new((), 0);
+    let executor = frontier::Executor::<_, std::future::Ready<()>, _>::new(&reactor, 0);
     let arguments = || 0..black_box(load.batch) as u64;
     if load.style == Style::Call {
         return drive(&mut || {
@@ -3143,11 +3140,10 @@ fn in_tasks<F: Future<Output = u64>>(
     load: Load,
     drive: &mut dyn FnMut(&mut dyn FnMut() -> u64),
 ) {
-    let stats = Stats::new(false);
-    let reactor = Reactor::<Silent>::new(&stats);
+    let reactor = frontier::Reactor::<_, Silent>::new((), 0);
     let arguments = || 0..black_box(load.batch) as u64;
     if load.style == Style::Forget {
-        let executor = Frontier::new(&reactor);
+        let executor = frontier::Executor::new(&reactor, load.batch);
         return drive(&mut || {
             executor.run(async {
                 for argument in arguments() {
@@ -3160,7 +3156,7 @@ fn in_tasks<F: Future<Output = u64>>(
     let answers: Vec<Answer> = (0..load.batch).map(|_| Answer::default()).collect();
     let answers = &answers[..];
     let answer = async move |argument: u64| answers[argument as usize].conclude(make(argument).await);
-    let executor = Frontier::new(&reactor);
+    let executor = frontier::Executor::new(&reactor, load.batch);
     drive(&mut || {
         executor.run(async {
             for argument in arguments() {

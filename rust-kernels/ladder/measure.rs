@@ -17,18 +17,14 @@
 // %% [markdown]
 // # Which part of async costs what?
 //
-// [The first notebook of zero-cost](../zero-cost/measure.ipynb) compares bundles. Its `box` differs from its `nonbox` in
-// five things at once, and its leanest async server takes about three times the instructions of the best loop
-// without telling us where they go. This notebook takes the bundle apart. It has two parts:
-//
-// 1. **The frontier.** How close can plain `async fn`s, with real `Waker`s and a sound executor, come to the
-//    loop that you would write by hand? We build that executor.
-// 2. **The ladder.** From the frontier down to boxed futures with one `Arc` per task and a mutex around the
-//    queue, in steps. Each step changes exactly one thing, so the difference between neighbours is the price
-//    of that thing.
+// [The first notebook of zero-cost](../zero-cost/measure.ipynb) compares bundles: its `box` differs from its `nonbox` in
+// five things at once. [The frontier](frontier.ipynb) is one end of what is possible: plain `async fn`s, as close to the loop
+// written by hand as I can bring them. The other end is what most people would write: a boxed future per task, an `Arc`
+// waker per task, a queue behind a mutex. Between the two lie more than a dozen decisions, and each is a step of this notebook.
+// A step changes exactly one thing, so the difference between neighbours is the price of that thing.
 //
 // When you have read it you can decide which habits of your own executor, or of the runtime you use, are
-// worth fighting, and which are noise. Some of the answers are surprising in both directions.
+// worth fighting, and which are noise.
 
 // %% [markdown]
 // ## Compile cells as for a benchmark
@@ -42,1590 +38,47 @@
 // :build_env CARGO_PROFILE_DEV_OVERFLOW_CHECKS=false
 // :build_env CARGO_PROFILE_DEV_CODEGEN_UNITS=1
 // :build_env CARGO_PROFILE_DEV_INCREMENTAL=false
+// :dep frontier = { path = "../../rust-kernels/ladder/frontier" }
 // :dep harness = { path = "../../rust-kernels/harness" }
 // :dep slab = "=0.4.12"
 // :dep zero-cost = { path = "../../rust-kernels/zero-cost" }
 
 // %% [markdown]
-// The world is the one of the first notebook: its fake kernel, its ledger of operations, its probes and its
-// proof of equal work come from there as a crate. Everything in that kernel is compiled out of line with
-// opaque results, so it is the same closed door for every variant here.
+// The world and the proof of equal work come from zero-cost as a crate, the loop and the frontier from the notebook next to this one.
 
 // %%
 use std::cell::{Cell, RefCell, UnsafeCell};
 use std::collections::VecDeque;
 use std::future::Future;
 use std::marker::PhantomData;
-use std::mem::{self, ManuallyDrop, MaybeUninit};
+use std::mem::{self, MaybeUninit};
 use std::num::NonZero;
 use std::ops::Deref;
 use std::pin::{Pin, pin};
-use std::ptr::{self, NonNull};
+use std::ptr;
 use std::rc::Rc;
-use std::slice;
 use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, RawWaker, RawWakerVTable, Waker, ready};
+use std::thread::{self, ThreadId};
 
+use frontier::{
+    AliasableBox, AtOnce, Buffer, Door, Executor, Fake, Full, Io, Line, Listener, OpensDoors, Owned,
+    Pipeline, Reactor, Small, accept_all, by_hand, echo, fake_alone, frontier, holds_line,
+};
 use harness::{Bencher, Counts, Key, Study, UnequalWork};
 use slab::Slab;
 use zero_cost::{
-    CONNECTIONS, Counted, Counter, Drive, Event, FakeListener, FakePoll, FakeStream, LARGE_BUFFER, LINE,
-    Load, NoWork, Probe, READABLE, SMALL_BUFFER, Source, Stats, Steps, TASKS, Timed, WRITABLE, Work, World,
-    WouldBlock, prove_both,
+    CONNECTIONS, Counted, Counter, Drive, Event, FakePoll, FakeStream, LARGE_BUFFER, Load, NoWork, Probe,
+    READABLE, SMALL_BUFFER, Source, Stats, Steps, TASKS, Timed, WRITABLE, Work, World, WouldBlock,
+    prove_both,
 };
-
-// %% [markdown]
-// Where threads meet, being right for years of running is no proof. So whatever several threads can touch comes
-// through one module, which can be turned over to [loom](https://docs.rs/loom): a stand-in for these types that
-// runs a test once for every order in which its threads could meet, and every value that an atomic could show.
-// `tests/loom.rs` does that to the executor below, as it stands here.
-
-// %%
-/// What threads share: of the standard library, or of loom in builds with `--cfg under_loom`.
-mod threads {
-    #[cfg(under_loom)]
-    pub use loom::{
-        cell::Cell as OwnersCell,
-        sync::Mutex,
-        sync::atomic::{AtomicBool, AtomicU64, Ordering},
-        thread::{self, Thread, ThreadId},
-    };
-    #[cfg(not(under_loom))]
-    pub use std::{
-        cell::Cell as OwnersCell,
-        sync::Mutex,
-        sync::atomic::{AtomicBool, AtomicU64, Ordering},
-        thread::{self, Thread, ThreadId},
-    };
-}
-
-use self::threads::{AtomicBool, AtomicU64, Mutex, Ordering, OwnersCell, Thread, ThreadId, thread};
-
-// %% [markdown]
-// ## Two loads
-//
-// The published load is a pipeline: the listener yields one client per poll, so at most three connections
-// live at once, all state stays in the first-level cache, and every table could be tiny. That flatters
-// everything that walks or allocates. So there is a second load, a **crowd**: all 256 clients knock at the
-// same moment, and `accept` never blocks. Then 256 connections live at once, two polls serve them all, and
-// each poll reports 256 events.
-
-// %%
-/// Where clients come from.
-pub trait Door<S>: Source {
-    /// Opens it. `stats` is a handle to the ledger.
-    fn open(stats: S) -> Self;
-
-    /// The next client.
-    ///
-    /// # Errors
-    /// [`WouldBlock`] if nobody waits.
-    fn accept(&self) -> Result<FakeStream<S>, WouldBlock>;
-}
-
-/// One client per poll, as published: at most three connections live at once.
-impl<S: Clone + Deref<Target = Stats>> Door<S> for FakeListener<S> {
-    fn open(stats: S) -> Self {
-        Self::new(stats)
-    }
-
-    #[inline(always)]
-    fn accept(&self) -> Result<FakeStream<S>, WouldBlock> {
-        FakeListener::accept(self)
-    }
-}
-
-// %%
-/// A listener whose clients are all there already: connections live 256 at once.
-pub struct Crowd<S>(FakeListener<S>);
-
-impl<S> Source for Crowd<S> {
-    fn token(&self) -> &Cell<Option<usize>> {
-        self.0.token()
-    }
-}
-
-impl<S: Clone + Deref<Target = Stats>> Door<S> for Crowd<S> {
-    fn open(stats: S) -> Self {
-        Self(FakeListener::new(stats))
-    }
-
-    /// Never blocks. The fake listener fails every other time, so each client costs two calls, in every
-    /// variant.
-    #[inline(always)]
-    fn accept(&self) -> Result<FakeStream<S>, WouldBlock> {
-        self.0.accept().or_else(|WouldBlock| self.0.accept())
-    }
-}
-
-// %% [markdown]
-// All variants look for the end of the line with the same function, and zero their buffer.
-
-// %%
-/// Whether `received` holds a whole request. Looks from the end, where a line has its end.
-#[inline]
-fn holds_line(received: &[u8]) -> bool {
-    received.iter().rev().any(|&byte| byte == b'\n')
-}
-
-// %% [markdown]
-// # The loop to beat
-//
-// It is the best loop that I can write: the events of the poller are the work list, the connections live in a
-// fixed array, and a connection that was just accepted is stepped at once. It differs from `manual (best)` of
-// the first notebook in two things: it can do work per request, and its connections carry no readiness flags,
-// which nobody read.
-
-// %%
-/// A connection of the hand-written server.
-struct Peer<'s> {
-    stream: FakeStream<&'s Stats>,
-    buffer: [u8; SMALL_BUFFER],
-    /// Bytes of `buffer` that were received.
-    filled: usize,
-    /// Bytes of `buffer` that were sent back.
-    sent: usize,
-    /// Whether the whole line is there, and its work done.
-    answering: bool,
-}
-
-impl<'s> Peer<'s> {
-    #[inline]
-    fn new<P: Probe>(stream: FakeStream<&'s Stats>) -> Self {
-        P::add(Counter::ZeroedBytes, SMALL_BUFFER);
-        Self { stream, buffer: [0; SMALL_BUFFER], filled: 0, sent: 0, answering: false }
-    }
-
-    /// Goes as far as possible without waiting; true when all is sent.
-    #[inline(always)]
-    fn step<W: Work, P: Probe>(&mut self, work: W) -> bool {
-        if !self.answering {
-            loop {
-                let Ok(length) = self.stream.read(&mut self.buffer[self.filled..]) else { return false };
-                self.filled += length;
-                if holds_line(&self.buffer[..self.filled]) {
-                    break;
-                }
-            }
-            work.perform();
-            self.answering = true;
-        }
-        loop {
-            let Ok(length) = self.stream.write(&self.buffer[self.sent..self.filled]) else { return false };
-            self.sent += length;
-            if self.sent == self.filled {
-                P::add(Counter::Transactions, 1);
-                return true;
-            }
-        }
-    }
-}
-
-// %%
-/// The poller key of the listener; connection `slot` has the key `slot + 1`.
-const LISTENER: usize = 0;
-
-/// Serves [`CONNECTIONS`] clients, one request each, without anything that deserves a name.
-pub struct Loop<'s, D, W, P> {
-    stats: &'s Stats,
-    poll: FakePoll<&'s Stats>,
-    peers: Box<[Option<Peer<'s>>; CONNECTIONS]>,
-    /// Vacant slots of `peers`; the first `vacancies` entries count.
-    vacant: [u8; CONNECTIONS],
-    vacancies: usize,
-    work: W,
-    kind: PhantomData<(D, P)>,
-}
-
-impl<'s, D: Door<&'s Stats>, W: Work, P: Probe> Loop<'s, D, W, P> {
-    pub fn new(stats: &'s Stats, work: W) -> Self {
-        Self {
-            stats,
-            poll: FakePoll::new(stats, TASKS),
-            peers: Box::new([const { None }; CONNECTIONS]),
-            // There are as many slots as values of a byte, so no slot number needs a bounds check.
-            vacant: std::array::from_fn(|slot| slot as u8),
-            vacancies: CONNECTIONS,
-            work,
-            kind: PhantomData,
-        }
-    }
-}
-
-// %%
-impl<'s, D: Door<&'s Stats>, W: Work, P: Probe> Loop<'s, D, W, P> {
-    /// Puts a stream into a vacant slot and lets it try.
-    fn open(&mut self, stream: FakeStream<&'s Stats>) {
-        self.vacancies -= 1;
-        let slot = self.vacant[self.vacancies];
-        P::peak(Counter::PeakConnections, CONNECTIONS - self.vacancies);
-        P::peak(Counter::PeakRegistrations, CONNECTIONS - self.vacancies + 1);
-        let peer = self.peers[slot as usize].insert(Peer::new::<P>(stream));
-        self.poll.register(&peer.stream, slot as usize + 1, READABLE | WRITABLE);
-        self.step(slot);
-    }
-
-    /// Lets the connection in `slot` go as far as it can; vacates the slot if that is the end.
-    #[inline(always)]
-    fn step(&mut self, slot: u8) {
-        let place = &mut self.peers[slot as usize];
-        let peer = place.as_mut().expect("an event of a connection that was closed");
-        if peer.step::<W, P>(self.work) {
-            self.poll.unregister(&peer.stream);
-            *place = None;
-            self.vacant[self.vacancies] = slot;
-            self.vacancies += 1;
-        }
-    }
-
-    /// Accepts until that would block, or all are accepted: then nobody needs to hear of the listener again.
-    fn accept(&mut self, listener: &D, left: &mut usize) {
-        while *left > 0 {
-            let Ok(stream) = listener.accept() else { return };
-            self.open(stream);
-            *left -= 1;
-        }
-        self.poll.unregister(listener);
-    }
-
-    /// Serves them all. `events` is memory to use.
-    pub fn run(&mut self, events: &mut Vec<Event>) {
-        let listener = D::open(self.stats);
-        self.poll.register(&listener, LISTENER, READABLE);
-        let mut left = CONNECTIONS;
-        // Somebody may wait already: so begins the only place that accepts.
-        events.clear();
-        events.push(Event { key: LISTENER, ready: READABLE });
-        loop {
-            for event in events.iter() {
-                match event.key {
-                    LISTENER => self.accept(&listener, &mut left),
-                    key => self.step((key - 1) as u8),
-                }
-            }
-            if left == 0 && self.vacancies == CONNECTIONS {
-                return;
-            }
-            self.poll.poll(events);
-            P::add(Counter::Events, events.len());
-        }
-    }
-}
-
-// %%
-/// The world of the hand-written loop.
-pub fn by_hand<D: OpensDoors, W: Work, P: Probe>(load: Load, drive: Drive<'_>) {
-    let stats = Stats::new(load.syscalls);
-    let mut server = Loop::<D::Door<&Stats>, W, P>::new(&stats, W::under(load));
-    let mut events = Vec::with_capacity(TASKS);
-    drive(&stats, &mut || server.run(&mut events));
-}
-
-/// A kind of [`Door`], whatever the handle to the ledger.
-pub trait OpensDoors: 'static {
-    type Door<S: Clone + Deref<Target = Stats>>: Door<S>;
-}
-
-/// At most three connections at once.
-pub enum Pipeline {}
-
-impl OpensDoors for Pipeline {
-    type Door<S: Clone + Deref<Target = Stats>> = FakeListener<S>;
-}
-
-/// All connections at once.
-pub enum AtOnce {}
-
-impl OpensDoors for AtOnce {
-    type Door<S: Clone + Deref<Target = Stats>> = Crowd<S>;
-}
-
-// %% [markdown]
-// ## What no server can do without
-//
-// Most of what the loop does is done inside the fake system, by every server alike, so a ratio to the loop says as much
-// about the fake as about async. To tell the two apart we need the fake alone: the same operations on as many live
-// connections, in an order that is known beforehand, so that nobody has to find out whose turn it is. That is no server, but
-// what is left when it is taken off is the server.
-
-// %%
-/// The world without a server: the operations of the pipeline.
-pub fn fake_alone<P: Probe>(load: Load, drive: Drive<'_>) {
-    let stats = Stats::new(load.syscalls);
-    let poll: FakePoll<&Stats> = FakePoll::new(&stats, TASKS);
-    let mut events = Vec::with_capacity(TASKS);
-    let mut buffer = [0; SMALL_BUFFER];
-    drive(&stats, &mut || {
-        let listener: FakeListener<&Stats> = FakeListener::new(&stats);
-        poll.register(&listener, LISTENER, READABLE);
-        let _blocked = listener.accept();
-        let mut live: [Option<FakeStream<&Stats>>; 4] = [const { None }; 4];
-        // Between two polls a client is accepted, the one before says its line, and the one before that is answered.
-        for client in 0..CONNECTIONS + 2 {
-            poll.poll(&mut events);
-            P::add(Counter::Events, events.len());
-            if client < CONNECTIONS
-                && let Ok(stream) = listener.accept()
-            {
-                let stream = live[client % 4].insert(stream);
-                poll.register(stream, LISTENER + 1, READABLE | WRITABLE);
-                let _blocked = stream.read(&mut buffer);
-                if client + 1 < CONNECTIONS {
-                    let _blocked = listener.accept();
-                } else {
-                    poll.unregister(&listener);
-                }
-            }
-            if let Some(stream) = &live[(client + 3) % 4] {
-                let _received = stream.read(&mut buffer);
-                let _blocked = stream.write(&buffer[..LINE.len()]);
-            }
-            if let Some(stream) = live[(client + 2) % 4].take() {
-                let _sent = stream.write(&buffer[..LINE.len()]);
-                poll.unregister(&stream);
-                P::add(Counter::Transactions, 1);
-            }
-        }
-    });
-}
-
-// %% [markdown]
-// # The frontier
-//
-// What does `async` need that the loop has not? Somebody must remember which task waits for which object,
-// somebody must find the task again, and a `Waker` must be able to reach both from anywhere. The trick is to
-// pay for "from anywhere" only when somebody comes from anywhere.
-//
-// ## A block for everything that wakers touch
-//
-// A `Waker` may be cloned, kept for years and used on any thread. The usual answer is to count clones, and
-// counting is what we want to avoid: this load binds 768 wakers per run. But what *is* a waker's message?
-// "Poll task 17 of that executor". If the executor's flags live at an address that is a multiple of 1024,
-// then address plus 17 says it all: one word, nothing to count, so cloning and dropping do nothing.
-//
-// For that, the flags must outlive every waker, and since we do not count, we cannot know when the last one
-// has gone. So a block of flags is never freed. It goes into a pool when its executor goes, and the next
-// executor takes it out again. A program leaks as many blocks of 1 KiB as it has executors *at the same time*.
-
-// %%
-/// Number of the task that runs the others; tasks of the pool have smaller numbers.
-const ROOT: usize = CONNECTIONS;
-/// Words of 64 flags, more than enough for [`TASKS`] flags; a power of two, so that a masked index needs no
-/// check.
-const WORDS: usize = 8;
-/// Wakers point to a block plus a task number, so a block begins at a multiple of a power of two above
-/// [`TASKS`].
-const TASK_MASK: usize = 1023;
-
-/// What wakers touch. Lives for ever.
-#[repr(align(1024))]
-struct Block {
-    /// Tasks woken by the owner's thread: flag `task % 64` of word `task / 64`.
-    ready: [OwnersCell<u64>; WORDS],
-    /// Flag `word` says that `ready[word]` is not zero.
-    summary: OwnersCell<u64>,
-    /// The task whose flag was taken last. The search goes on behind it, so that each has its turn.
-    cursor: OwnersCell<usize>,
-    /// Number of the thread that may use the cells, 0 while the block is in the pool.
-    owner: AtomicU64,
-    /// Tasks woken by other threads, as in `ready`.
-    remote: [AtomicU64; WORDS],
-    /// True from such a wake until the owner fetches `remote`.
-    any_remote: AtomicBool,
-    /// The owner's thread while it runs tasks, and so may be asleep.
-    sleeper: Mutex<Option<Thread>>,
-}
-
-// SAFETY: `ready`, `summary` and `cursor` are used by the owner's thread only, which every way to them checks: wakes
-// look at `owner`, and `OwnedBlock` cannot leave its thread. The other fields may be shared as they are.
-unsafe impl Sync for Block {}
-
-// %% [markdown]
-// Threads get a number of their own, because the address of a thread-local variable, the usual choice, can
-// be reused by the next thread.
-
-// %%
-/// A number that no other thread has, or ever had; not 0.
-fn thread_number() -> u64 {
-    // Not loom's, which may not be static: numbers need no order but their own.
-    static NEXT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(1);
-    #[cfg(not(under_loom))]
-    thread_local! {
-        static MINE: Cell<u64> = const { Cell::new(0) };
-    }
-    #[cfg(under_loom)]
-    loom::thread_local! {
-        static MINE: Cell<u64> = Cell::new(0);
-    }
-    MINE.with(|mine| {
-        if mine.get() == 0 {
-            mine.set(NEXT.fetch_add(1, Ordering::Relaxed));
-        }
-        mine.get()
-    })
-}
-
-// %% [markdown]
-// The flags are a bitmap with a summary word on top, so that "who is next?" is answered by two bit scans. The
-// scan goes round and round. If it began at the bottom each time, a low task that always wakes itself would
-// lock out the rest.
-
-// %%
-impl Block {
-    /// Flags a task. Only for the owner's thread.
-    #[inline]
-    fn wake(&self, task: usize) {
-        let word = task / 64 % WORDS;
-        self.ready[word].set(self.ready[word].get() | 1 << (task % 64));
-        self.summary.set(self.summary.get() | 1 << word);
-    }
-
-    /// Takes the next flag off and returns its task. Only for the owner's thread.
-    #[inline]
-    fn take_ready(&self) -> Option<usize> {
-        if self.summary.get() == 0 { None } else { Some(self.take_next()) }
-    }
-
-    /// The same, when there is a flag.
-    fn take_next(&self) -> usize {
-        let start = self.cursor.get() + 1;
-        let word = start / 64 % WORDS;
-        let here = self.ready[word].get() & u64::MAX << (start % 64);
-        let (word, flags) = if here != 0 {
-            (word, here)
-        } else {
-            // The nearest word with flags: behind this one, or else from the beginning.
-            let behind = self.summary.get() & u64::MAX << word << 1;
-            let summary = if behind != 0 { behind } else { self.summary.get() };
-            let word = summary.trailing_zeros() as usize % WORDS;
-            (word, self.ready[word].get())
-        };
-        let task = word * 64 + flags.trailing_zeros() as usize;
-        self.cursor.set(task);
-        let rest = self.ready[word].get() & !(1 << (task % 64));
-        self.ready[word].set(rest);
-        if rest == 0 {
-            self.summary.set(self.summary.get() & !(1 << word));
-        }
-        task
-    }
-
-    /// Takes the flag of the highest task off: shorter, but not fair. For the ladder, and the owner's thread.
-    #[inline(always)]
-    fn take_highest(&self) -> Option<usize> {
-        let word = NonZero::new(self.summary.get())?.ilog2() as usize % WORDS;
-        let bit = NonZero::new(self.ready[word].get())?.ilog2() as usize;
-        let rest = self.ready[word].get() & !(1 << bit);
-        self.ready[word].set(rest);
-        if rest == 0 {
-            self.summary.set(self.summary.get() & !(1 << word));
-        }
-        Some(word * 64 + bit)
-    }
-}
-
-// %% [markdown]
-// Other threads have a bitmap of their own, of atomics, and a flag over it. They set the bit, then the flag,
-// and then end the owner's sleep; the owner takes the flag off first and the bits afterwards. Whichever way
-// the two meet, no wake is lost.
-
-// %%
-impl Block {
-    /// Flags a task, on any thread.
-    #[cold]
-    fn wake_remotely(&self, task: usize) {
-        self.remote[task / 64 % WORDS].fetch_or(1 << (task % 64), Ordering::Release);
-        // Not a store: that would hide the flag of a third thread, and with it the bit that it set before.
-        self.any_remote.swap(true, Ordering::Release);
-        // Flag first, unpark second: the owner looks for flags after each sleep.
-        if let Some(sleeper) = &*self.sleeper.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) {
-            sleeper.unpark();
-        }
-    }
-
-    /// Moves the wakes of other threads to our own flags; false if there are none. Only for the owner's
-    /// thread.
-    #[cold]
-    fn fetch_remote(&self) -> bool {
-        // A wake that comes after this line raises the flag again, so none is lost.
-        let any = self.any_remote.swap(false, Ordering::Acquire);
-        for (word, remote) in self.remote.iter().enumerate() {
-            let flags = remote.swap(0, Ordering::Acquire);
-            if flags != 0 {
-                self.ready[word].set(self.ready[word].get() | flags);
-                self.summary.set(self.summary.get() | 1 << word);
-            }
-        }
-        any
-    }
-}
-
-// %% [markdown]
-// And now the waker itself. It is small because everything was prepared: `clone` and `drop` have nothing to
-// do. A wake asks whose thread this is, once, and takes the short way or the long way. A wake for a task that
-// has finished flags a vacant slot, which the executor will pass over, or its next tenant, who is then polled
-// once too often: every future must bear that.
-
-// %%
-/// The functions of the frontier's wakers.
-struct AddressWaker;
-
-impl AddressWaker {
-    const VTABLE: RawWakerVTable = RawWakerVTable::new(Self::clone, Self::wake, Self::wake, Self::drop);
-
-    /// The waker of `task`.
-    fn waker(block: &'static Block, task: usize) -> Waker {
-        let data = ptr::from_ref(block).wrapping_byte_add(task).cast();
-        // SAFETY: blocks live for ever, and task numbers are smaller than a block is long, so `data` is
-        // valid, today and on whatever thread. The functions keep the contract of `Waker` on all threads.
-        unsafe { Waker::new(data, &Self::VTABLE) }
-    }
-
-    fn clone(data: *const ()) -> RawWaker {
-        RawWaker::new(data, &Self::VTABLE)
-    }
-
-    fn drop(_: *const ()) {}
-
-    /// # Safety
-    /// `data` points to a block plus a task number.
-    unsafe fn wake(data: *const ()) {
-        let task = data.addr() & TASK_MASK;
-        let block = data.map_addr(|address| address & !TASK_MASK).cast::<Block>();
-        // SAFETY: that is how the caller's pointer was made; blocks are aligned to TASK_MASK + 1 and live for
-        // ever.
-        let block = unsafe { &*block };
-        // Only this thread could write its own number there, so what it reads is up to date if it matters.
-        if block.owner.load(Ordering::Relaxed) == thread_number() {
-            block.wake(task);
-        } else {
-            block.wake_remotely(task);
-        }
-    }
-}
-
-// %%
-/// Blocks that nobody owns.
-fn pool() -> &'static Mutex<Vec<&'static Block>> {
-    #[cfg(not(under_loom))]
-    static POOL: Mutex<Vec<&Block>> = Mutex::new(Vec::new());
-    // What loom makes lives for one of its executions.
-    #[cfg(under_loom)]
-    loom::lazy_static! {
-        static ref POOL: Mutex<Vec<&'static Block>> = Mutex::new(Vec::new());
-    }
-    &POOL
-}
-
-/// A block that this thread owns; goes back to the pool when dropped.
-struct OwnedBlock {
-    block: &'static Block,
-    /// Wakes on this thread write cells, so the owner must stay here.
-    not_send: PhantomData<*const ()>,
-}
-
-impl OwnedBlock {
-    fn obtain() -> Self {
-        let pooled = pool().lock().unwrap_or_else(|poisoned| poisoned.into_inner()).pop();
-        let block = pooled.unwrap_or_else(Self::leak);
-        block.owner.store(thread_number(), Ordering::Relaxed);
-        Self { block, not_send: PhantomData }
-    }
-
-    /// A new block, for ever.
-    fn leak() -> &'static Block {
-        Box::leak(Box::new(Block {
-            ready: Default::default(),
-            summary: OwnersCell::new(0),
-            cursor: OwnersCell::new(0),
-            owner: AtomicU64::new(0),
-            remote: Default::default(),
-            any_remote: AtomicBool::new(false),
-            sleeper: Mutex::new(None),
-        }))
-    }
-}
-
-impl Drop for OwnedBlock {
-    fn drop(&mut self) {
-        // Late wakes from other threads may still come. They flag nothing worse than a task of the next
-        // owner.
-        self.block.fetch_remote();
-        while self.block.take_ready().is_some() {}
-        self.block.owner.store(0, Ordering::Relaxed);
-        pool().lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(self.block);
-    }
-}
-
-// %% [markdown]
-// ## Memory that is known by its address
-//
-// Below, wakers, events and lists refer to tasks and objects by their addresses. A `Box` would not do for what they refer to:
-// who moves a box promises that nobody else knows its content.
-
-// %%
-/// A box whose content is shared by address while the box is moved.
-struct AliasableBox<T>(NonNull<T>);
-
-impl<T> AliasableBox<T> {
-    fn new(value: T) -> Self {
-        Self(NonNull::from(Box::leak(Box::new(value))))
-    }
-}
-
-impl<T> Deref for AliasableBox<T> {
-    type Target = T;
-
-    #[inline(always)]
-    fn deref(&self) -> &T {
-        // SAFETY: allocated by `new` and freed by `drop`.
-        unsafe { self.0.as_ref() }
-    }
-}
-
-impl<T> Drop for AliasableBox<T> {
-    fn drop(&mut self) {
-        // SAFETY: it came from a box.
-        drop(unsafe { Box::from_raw(self.0.as_ptr()) });
-    }
-}
-
-// %% [markdown]
-// ## What is known of a task
-//
-// Besides its future a task is a waker, a number, and how far it has come. The context of a poll refers to the
-// waker *in this very place*, which is how the reactor will recognise it.
-
-// %%
-/// How far a task has come.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Stage {
-    /// There is none, or it has finished.
-    Vacant,
-    /// It was never polled. Until its turn comes, wakes pass it over.
-    New,
-    /// It was polled, or is about to be.
-    Started,
-    /// It is the root.
-    Root,
-}
-
-/// A task without its future.
-#[repr(C)]
-struct Task {
-    /// First, so that its address is that of the task.
-    waker: ManuallyDrop<Waker>,
-    stage: Cell<Stage>,
-    number: u32,
-}
-
-// %% [markdown]
-// ## A reactor that remembers tasks
-//
-// In the published design each operation puts a clone of its task's waker into the reactor, each event takes
-// it out and calls it, and each finished operation looks whether there is one left to throw away. But almost
-// always it is a waker of the very executor that this reactor serves, and all that it says is "poll the task that
-// was being polled". So the executor leaves the address of that task with the reactor, and the reactor notes it for
-// the object. Any other waker, be it one of `join!` or `select!` or a clone of our own, has another address;
-// it is cloned and kept in the usual way.
-//
-// One word per object then holds all that there is to know.
-
-// %%
-/// The word of an object for which nobody waits: an operation may be tried.
-const NOBODY: *const Task = ptr::null();
-/// The word of an object for which a foreign waker waits. All larger words are addresses of tasks.
-const FOREIGN: *const Task = ptr::without_provenance(1);
-
-/// What the reactor knows of one I/O object.
-pub struct Entry {
-    /// [`NOBODY`], [`FOREIGN`] or the task that waits. Nobody waits for a vacant entry.
-    waits: Cell<*const Task>,
-    /// The waker, if it is not one of ours. One that was superseded by a task of ours stays here until another takes its place.
-    foreign: Cell<Option<Waker>>,
-    /// While vacant, the next vacant entry.
-    next_vacant: Cell<*const Entry>,
-    /// The reactor, while an object is registered. Its type is that of the object, see [`Watched`].
-    reactor: Cell<*const ()>,
-    /// The stream, if the object is one. Initialised while there is a `Watched<InEntry>` of this entry, which
-    /// knows the true lifetime.
-    stream: UnsafeCell<MaybeUninit<FakeStream<&'static Stats>>>,
-}
-
-impl Entry {
-    fn new() -> Self {
-        Self {
-            waits: Cell::new(NOBODY),
-            foreign: Cell::new(None),
-            next_vacant: Cell::new(ptr::null()),
-            reactor: Cell::new(ptr::null()),
-            stream: UnsafeCell::new(MaybeUninit::uninit()),
-        }
-    }
-}
-
-// %%
-/// Knows which task waits for which object. One executor at a time can be attached to it.
-pub struct Reactor<'s, P> {
-    poll: FakePoll<&'s Stats>,
-    stats: &'s Stats,
-    /// The poller knows them by their addresses.
-    entries: AliasableBox<[Entry; TASKS]>,
-    first_vacant: Cell<*const Entry>,
-    /// Objects registered.
-    objects: Cell<usize>,
-    /// The task that the attached executor is polling, or has polled last; null while it does not run.
-    polled: Cell<*const Task>,
-    attached: Cell<bool>,
-    probe: PhantomData<P>,
-}
-
-impl<'s, P: Probe> Reactor<'s, P> {
-    /// A reactor for at most [`TASKS`] objects.
-    pub fn new(stats: &'s Stats) -> Self {
-        let entries = AliasableBox::new(std::array::from_fn(|_| Entry::new()));
-        for pair in entries.windows(2) {
-            pair[0].next_vacant.set(&raw const pair[1]);
-        }
-        Self {
-            poll: FakePoll::new(stats, TASKS),
-            stats,
-            first_vacant: Cell::new(&raw const entries[0]),
-            entries,
-            objects: Cell::new(0),
-            polled: Cell::new(ptr::null()),
-            attached: Cell::new(false),
-            probe: PhantomData,
-        }
-    }
-
-    /// The entry of the next object to be registered.
-    ///
-    /// # Panics
-    /// If there are [`TASKS`] objects already.
-    #[inline]
-    fn vacant_entry(&self) -> &Entry {
-        // SAFETY: the list of vacant entries has our own entries only, and ends with null.
-        unsafe { self.first_vacant.get().as_ref() }.expect("the reactor is full")
-    }
-
-    /// Watches `source`.
-    ///
-    /// # Panics
-    /// If `source` is registered already.
-    #[inline]
-    fn register(&self, source: &impl Source, entry: &Entry, interest: u8) {
-        // Off the list first: `source` is foreign code, and may register another.
-        self.first_vacant.set(entry.next_vacant.get());
-        self.poll.register(source, (&raw const *entry).expose_provenance(), interest);
-        entry.reactor.set(ptr::from_ref(self).cast());
-        self.objects.set(self.objects.get() + 1);
-        P::peak(Counter::PeakRegistrations, self.objects.get());
-        P::peak(Counter::PeakConnections, self.objects.get() - 1); // all but the listener
-    }
-
-    /// The entry of the object to which an event belongs. If that was unregistered a moment ago, the entry is vacant and nobody waits, or it has
-    /// a new object, whose task is polled once in vain.
-    #[inline]
-    fn entry(&self, event: &Event) -> &Entry {
-        // SAFETY: only `register` gives keys to our poller, and entries live as long as the reactor.
-        unsafe { &*ptr::with_exposed_provenance(event.key) }
-    }
-
-    /// Forgets `source`, whose entry this is. Returns the foreign waker that is kept for it: dropping it runs
-    /// foreign code, which may do with this reactor what it likes, so the caller must not borrow from it any more.
-    #[inline]
-    #[must_use]
-    fn unregister(&self, source: &impl Source, entry: &Entry) -> Option<Waker> {
-        self.poll.unregister(source);
-        entry.waits.set(NOBODY);
-        entry.next_vacant.set(self.first_vacant.replace(entry));
-        self.objects.set(self.objects.get() - 1);
-        // SAFETY: the reference lives no longer than this expression.
-        if unsafe { (*entry.foreign.as_ptr()).is_some() } { entry.foreign.take() } else { None }
-    }
-
-    /// The executor goes, and its tasks with it: nobody waits any more.
-    fn detach(&self) {
-        for entry in self.entries.iter().filter(|entry| entry.waits.get() > FOREIGN) {
-            entry.waits.set(NOBODY);
-        }
-        self.attached.set(false);
-    }
-}
-
-// %% [markdown]
-// ### Waiting
-//
-// An operation is tried first and waits only if it must: no look-up, no binding, nothing to unbind. There is
-// at most one operation per object at a time, since reading and writing borrow the stream mutably; so one
-// waiting task per object is enough, and the last one to ask is the right one.
-
-// %%
-impl<P: Probe> Reactor<'_, P> {
-    /// The object's next event wakes the task behind `context`.
-    #[inline]
-    fn wait(&self, entry: &Entry, context: &Context<'_>) {
-        let task = self.polled.get();
-        // A task's waker has the address of the task, and nobody else refers to it there.
-        if ptr::eq(context.waker(), task.cast()) {
-            entry.waits.set(task);
-        } else {
-            Self::wait_foreign(entry, context.waker());
-        }
-    }
-
-    /// Keeps a waker that is not one of the executor's.
-    #[cold]
-    fn wait_foreign(entry: &Entry, waker: &Waker) {
-        P::add(Counter::WakerClones, 1);
-        // Foreign code runs in `clone` and `drop`, and may do with this reactor what it likes: we hold no
-        // borrow.
-        let clone = waker.clone();
-        entry.waits.set(FOREIGN);
-        drop(entry.foreign.replace(Some(clone)));
-    }
-}
-
-// %% [markdown]
-// ### Where the object is
-//
-// A file descriptor is an integer; a fake stream is 32 bytes. To hand it from `accept` to `spawn` to the
-// future would mean copying it three times, once right after half of it was written, which makes the
-// processor wait. So streams live in their entries, and what travels is a pointer. A listener does not travel
-// and stays with its owner.
-
-// %%
-/// Where an object is that has an entry.
-pub trait Place {
-    type Object: Source;
-
-    /// The object itself.
-    ///
-    /// # Safety
-    /// `entry` is the one that was entered for this place.
-    unsafe fn object<'a>(&'a self, entry: &'a Entry) -> &'a Self::Object;
-}
-
-/// With its owner.
-pub struct Here<T>(T);
-
-impl<T: Source> Place for Here<T> {
-    type Object = T;
-
-    #[inline(always)]
-    unsafe fn object<'a>(&'a self, _: &'a Entry) -> &'a T {
-        &self.0
-    }
-}
-
-/// A stream, in its entry.
-pub struct InEntry<'r>(PhantomData<&'r Stats>);
-
-impl<'r> Place for InEntry<'r> {
-    type Object = FakeStream<&'r Stats>;
-
-    #[inline(always)]
-    unsafe fn object<'a>(&'a self, entry: &'a Entry) -> &'a FakeStream<&'r Stats> {
-        // SAFETY: the caller's entry was given a stream of this type before `self` was made, see
-        // `Watched::in_entry`, and it is not given another one before `self` is gone.
-        unsafe { &*entry.stream.get().cast() }
-    }
-}
-
-// %% [markdown]
-// An object with its entry can be made in those two ways. From then on they are alike.
-
-// %%
-/// An I/O object with its entry in the reactor. Unregisters when dropped.
-struct Watched<'r, L: Place, P: Probe> {
-    entry: &'r Entry,
-    place: L,
-    reactor: PhantomData<&'r Reactor<'r, P>>,
-}
-
-impl<'r, T: Source, P: Probe> Watched<'r, Here<T>, P> {
-    fn here(reactor: &'r Reactor<'r, P>, object: T, interest: u8) -> Self {
-        let entry = reactor.vacant_entry();
-        reactor.register(&object, entry, interest);
-        Self { entry, place: Here(object), reactor: PhantomData }
-    }
-}
-
-impl<'r, P: Probe> Watched<'r, InEntry<'r>, P> {
-    #[inline]
-    fn in_entry(reactor: &'r Reactor<'r, P>, stream: FakeStream<&'r Stats>, interest: u8) -> Self {
-        let entry = reactor.vacant_entry();
-        // SAFETY: nobody refers to the content of a vacant entry. The type differs in the lifetime only, and
-        // the place that we return remembers the true one.
-        let stream = unsafe {
-            let place = entry.stream.get().cast::<FakeStream<&'r Stats>>();
-            place.write(stream);
-            &*place
-        };
-        reactor.register(stream, entry, interest);
-        Self { entry, place: InEntry(PhantomData), reactor: PhantomData }
-    }
-}
-
-impl<'r, L: Place, P: Probe> Watched<'r, L, P> {
-    #[inline(always)]
-    fn reactor(&self) -> &'r Reactor<'r, P> {
-        // SAFETY: it was given to `register` when `self` was made, and is borrowed as long as there is `self`.
-        unsafe { &*self.entry.reactor.get().cast() }
-    }
-
-    #[inline(always)]
-    fn object(&self) -> &L::Object {
-        // SAFETY: both were made together.
-        unsafe { self.place.object(self.entry) }
-    }
-}
-
-impl<L: Place, P: Probe> Drop for Watched<'_, L, P> {
-    #[inline]
-    fn drop(&mut self) {
-        drop(self.reactor().unregister(self.object(), self.entry));
-    }
-}
-
-// %% [markdown]
-// ### An operation
-//
-// An operation is one call, tried when it may succeed. Waiting for it is all that its future is for.
-
-// %%
-impl<L: Place, P: Probe> Watched<'_, L, P> {
-    /// Tries `call`, unless somebody waits for the object already; if it would block, its next event wakes the task behind `context`.
-    #[inline(always)]
-    fn poll<Out>(
-        &self,
-        context: &Context<'_>,
-        call: impl FnOnce(&L::Object) -> Result<Out, WouldBlock>,
-    ) -> Poll<Out> {
-        P::add(Counter::OperationPolls, 1);
-        if self.entry.waits.get() != NOBODY {
-            P::add(Counter::NotReadyPolls, 1);
-        } else if let Ok(outcome) = call(self.object()) {
-            return Poll::Ready(outcome);
-        }
-        self.reactor().wait(self.entry, context);
-        Poll::Pending
-    }
-}
-
-// %%
-/// Tries an I/O call whenever its object may be ready, until it does not block.
-struct Attempt<'a, 'r, L: Place, P: Probe, Call> {
-    watched: &'a Watched<'r, L, P>,
-    call: Call,
-}
-
-impl<L: Place, P: Probe, Call, Out> Future for Attempt<'_, '_, L, P, Call>
-where
-    Call: FnMut(&L::Object) -> Result<Out, WouldBlock> + Unpin,
-{
-    type Output = Out;
-
-    #[inline]
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Out> {
-        let Self { watched, call } = self.get_mut();
-        watched.poll(context, call)
-    }
-}
-
-// %% [markdown]
-// ### Listener and stream
-//
-// Their shape is the usual one. The server below is written against a trait, so that its text is the same for
-// every runtime of this notebook.
-
-// %%
-/// A stream of lines, as the server sees it.
-pub trait Line {
-    /// Reads into the start of `buffer`; the number of bytes that came.
-    fn read<'a>(&'a mut self, buffer: &'a mut [u8]) -> impl Future<Output = usize> + 'a;
-
-    /// Writes from the start of `bytes`; the number of bytes that went.
-    fn write<'a>(&'a mut self, bytes: &'a [u8]) -> impl Future<Output = usize> + 'a;
-}
-
-/// A registered stream; unregisters when dropped. Where it is, is a switch of the ladder.
-pub struct Stream<'r, P: Probe, L: Place = InEntry<'r>>(Watched<'r, L, P>);
-
-impl<'r, P: Probe, L: Place<Object = FakeStream<&'r Stats>>> Line for Stream<'r, P, L> {
-    #[inline]
-    fn read<'a>(&'a mut self, buffer: &'a mut [u8]) -> impl Future<Output = usize> + 'a {
-        Attempt { watched: &self.0, call: |stream: &FakeStream<_>| stream.read(buffer) }
-    }
-
-    #[inline]
-    fn write<'a>(&'a mut self, bytes: &'a [u8]) -> impl Future<Output = usize> + 'a {
-        Attempt { watched: &self.0, call: |stream: &FakeStream<_>| stream.write(bytes) }
-    }
-}
-
-// %%
-/// A registered listener; unregisters when dropped.
-pub struct Listener<'r, D: Door<&'r Stats>, P: Probe>(Watched<'r, Here<D>, P>);
-
-impl<'r, D: Door<&'r Stats>, P: Probe> Listener<'r, D, P> {
-    /// Opens a door.
-    ///
-    /// # Panics
-    /// If the reactor has [`TASKS`] objects already.
-    pub fn new(reactor: &'r Reactor<'r, P>) -> Self {
-        Self(Watched::here(reactor, D::open(reactor.stats), READABLE))
-    }
-
-    /// The next client, registered already.
-    ///
-    /// # Panics
-    /// As [`new`](Self::new), when polled.
-    #[inline]
-    pub fn accept(&mut self) -> impl Future<Output = Stream<'r, P>> {
-        let reactor = self.0.reactor();
-        let call =
-            move |door: &D| Ok(Stream(Watched::in_entry(reactor, door.accept()?, READABLE | WRITABLE)));
-        Attempt { watched: &self.0, call }
-    }
-}
-
-// %% [markdown]
-// ## An executor for one kind of task, and a root
-//
-// A server has one task that accepts and many that serve. The published executor puts both into one
-// enum-driven future, so each poll asks twice what it is polling. Here the future of every *served*
-// connection has one type and lives in the pool; the accepting task is the **root**, which lives on the stack
-// of `run` and may be of any type. That also unties the published program's knot: the root knows the
-// executor, but is not stored in it.
-//
-// (When tasks must be of many types, let the pool's type be `Pin<Box<dyn Future>>`. That price is on the
-// ladder.)
-
-// %%
-/// A place for a task of the pool.
-#[repr(C)]
-struct Slot<F> {
-    /// First, so that its address is that of the slot.
-    task: Task,
-    /// The next slot in the list of vacant ones, or of those whose tasks are new.
-    next: Cell<*const Slot<F>>,
-    /// Initialised while the task is new or started.
-    future: UnsafeCell<MaybeUninit<F>>,
-}
-
-// %% [markdown]
-// The executor allocates its slots once, and neither a spawn nor a poll nor an end allocates again. They are never
-// moved, for a task's address is what reactor and lists know of it.
-
-// %%
-/// Runs one root future and up to [`CONNECTIONS`] futures of type `F`. `QUEUED` is a switch of the ladder.
-pub struct Frontier<'r, F, P: Probe, const QUEUED: bool = false> {
-    reactor: &'r Reactor<'r, P>,
-    block: OwnedBlock,
-    /// One for each task. The last one is the root's, never holds a future, and is the head of the list of new tasks.
-    slots: ManuallyDrop<AliasableBox<[Slot<F>; TASKS]>>,
-    first_vacant: Cell<*const Slot<F>>,
-    /// The youngest task that was not polled yet, or else the root.
-    last_new: Cell<*const Slot<F>>,
-    /// Unfinished tasks of the pool.
-    tasks: Cell<usize>,
-    /// How many tasks may be polled, for another reason than an event, before the reactor polls.
-    patience: Cell<usize>,
-    running: Cell<bool>,
-    /// Memory for the events of one poll, between runs.
-    events: Cell<Vec<Event>>,
-}
-
-impl<'r, F: Future<Output = ()>, P: Probe, const QUEUED: bool> Frontier<'r, F, P, QUEUED> {
-    fn attach(reactor: &'r Reactor<'r, P>) -> Self {
-        assert!(!reactor.attached.replace(true), "this reactor has an executor");
-        let block = OwnedBlock::obtain();
-        let vacant = |number| Slot {
-            task: Task {
-                waker: ManuallyDrop::new(AddressWaker::waker(block.block, number)),
-                stage: Cell::new(Stage::Vacant),
-                number: number as u32,
-            },
-            next: Cell::new(ptr::null()),
-            future: UnsafeCell::new(MaybeUninit::uninit()),
-        };
-        let slots: AliasableBox<[Slot<F>; TASKS]> = AliasableBox::new(std::array::from_fn(vacant));
-        for pair in slots[..ROOT].windows(2) {
-            pair[0].next.set(&raw const pair[1]);
-        }
-        Self {
-            reactor,
-            block,
-            first_vacant: Cell::new(&raw const slots[0]),
-            last_new: Cell::new(&raw const slots[ROOT]),
-            slots: ManuallyDrop::new(slots),
-            tasks: Cell::new(0),
-            patience: Cell::new(0),
-            running: Cell::new(false),
-            events: Cell::new(Vec::with_capacity(TASKS)),
-        }
-    }
-}
-
-impl<'r, F: Future<Output = ()>, P: Probe> Frontier<'r, F, P> {
-    /// An executor whose tasks use `reactor`.
-    ///
-    /// # Panics
-    /// If an executor uses it already.
-    pub fn new(reactor: &'r Reactor<'r, P>) -> Self {
-        Self::attach(reactor)
-    }
-}
-
-impl<F, P: Probe, const QUEUED: bool> Frontier<'_, F, P, QUEUED> {
-    /// Unfinished tasks of the pool.
-    pub fn len(&self) -> usize {
-        self.tasks.get()
-    }
-
-    /// Whether the pool has no unfinished task.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// The slot that a list refers to.
-    #[inline(always)]
-    fn slot(&self, listed: *const Slot<F>) -> Option<&Slot<F>> {
-        // SAFETY: all lists are of our slots, and end with null.
-        unsafe { listed.as_ref() }
-    }
-}
-
-// %% [markdown]
-// Tasks come and go. Both directions run code that is not ours (the function that makes the future, the
-// future's destructor), which may spawn, wake and panic, so each leaves the executor consistent before it
-// lets go.
-
-// %%
-/// Acts when it is dropped. Forgotten where it is for panics only.
-struct OnDrop<Action: FnMut()>(Action);
-
-impl<Action: FnMut()> Drop for OnDrop<Action> {
-    fn drop(&mut self) {
-        (self.0)();
-    }
-}
-
-// %%
-/// Why a task was not started: all slots of the pool are taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Full;
-
-impl<F, P: Probe, const QUEUED: bool> Frontier<'_, F, P, QUEUED> {
-    /// Builds a future in a vacant slot. It is polled after the events at hand, and before tasks that were woken otherwise; of several
-    /// new tasks, the oldest first.
-    ///
-    /// # Errors
-    /// [`Full`] if [`CONNECTIONS`] tasks live; `make` is not called then.
-    #[inline]
-    pub fn spawn(&self, make: impl FnOnce() -> F) -> Result<(), Full> {
-        let slot = self.slot(self.first_vacant.get()).ok_or(Full)?;
-        // Off the list first: `make` may spawn. If it panics the slot goes back.
-        self.first_vacant.set(slot.next.get());
-        let give_back = OnDrop(|| self.vacate(slot));
-        // SAFETY: the slot is vacant and not in the list, so nobody else refers to its content.
-        unsafe { (*slot.future.get()).write(make()) };
-        mem::forget(give_back);
-        if QUEUED {
-            slot.task.stage.set(Stage::Started);
-            self.block.block.wake(slot.task.number as usize);
-        } else {
-            slot.task.stage.set(Stage::New);
-            slot.next.set(ptr::null());
-            // SAFETY: the list of new tasks is of our slots.
-            unsafe { &*self.last_new.replace(slot) }.next.set(slot);
-        }
-        self.tasks.set(self.tasks.get() + 1);
-        P::add(Counter::Spawns, 1);
-        P::peak(Counter::PeakTasks, self.tasks.get() + 1); // and the root
-        P::peak(Counter::FutureBytes, size_of::<F>());
-        Ok(())
-    }
-
-    /// The oldest new task, which is about to be polled for the first time.
-    #[inline(always)]
-    fn take_new(&self) -> Option<&Slot<F>> {
-        let head = &self.slots[ROOT];
-        let slot = self.slot(head.next.get())?;
-        // The rest is for tasks that were woken.
-        self.patience.set(self.patience.get().checked_sub(1).filter(|&left| left >= TASKS)?);
-        let next = slot.next.get();
-        head.next.set(next);
-        if next.is_null() {
-            self.last_new.set(head);
-        }
-        slot.task.stage.set(Stage::Started);
-        Some(slot)
-    }
-
-    /// Ends a task that is new or started: drops its future, then vacates its slot.
-    #[inline(always)]
-    fn retire(&self, slot: &Slot<F>) {
-        let _end = OnDrop(|| {
-            self.tasks.set(self.tasks.get() - 1);
-            self.vacate(slot);
-        });
-        // SAFETY: the slot holds a future, which will not be used as one again: the caller does not refer to it, and
-        // nobody polls while its destructor runs.
-        unsafe { (*slot.future.get()).assume_init_drop() };
-    }
-
-    #[inline]
-    fn vacate(&self, slot: &Slot<F>) {
-        slot.task.stage.set(Stage::Vacant);
-        slot.next.set(self.first_vacant.replace(slot));
-    }
-}
-
-// %% [markdown]
-// The end of the executor is the end of all its tasks.
-
-// %%
-impl<F, P: Probe, const QUEUED: bool> Drop for Frontier<'_, F, P, QUEUED> {
-    fn drop(&mut self) {
-        // First of all, for the reactor must not know tasks whose slots are gone.
-        self.reactor.detach();
-        for slot in self.slots.iter() {
-            if matches!(slot.task.stage.get(), Stage::New | Stage::Started) {
-                self.retire(slot);
-            }
-        }
-        // SAFETY: this is the end of `self`, and no slot holds a future. If dropping one has panicked we do not get here, and
-        // the slots are leaked, for pinned futures must not lose their memory before they are dropped.
-        unsafe { ManuallyDrop::drop(&mut self.slots) };
-    }
-}
-
-// %% [markdown]
-// ## Who is next?
-//
-// The loop by hand has no queue: it walks the events. So does this one. An event whose task is known is
-// followed by that task's poll at once. When the events of one poll are through, the new tasks come, which have a list. Flags are
-// for everyone else: tasks woken by other tasks, and by other threads.
-//
-// One limit keeps tasks that forever wake themselves, or spawn, from locking out the objects: after so many polls the reactor has its
-// turn, whoever is still awake. Half of them are kept for tasks that were woken, so that endless new ones do not lock those out.
-
-// %% [markdown]
-// First what happens when there is nobody: the reactor polls. The same place looks for wakes from other
-// threads, and sleeps when nobody else could have anything to do.
-
-// %%
-impl<F, P: Probe, const QUEUED: bool> Frontier<'_, F, P, QUEUED> {
-    /// Polls the reactor, or sleeps if it has no objects. Then only another thread could wake us.
-    #[inline(always)]
-    fn refill(&self, events: &mut Vec<Event>) {
-        let block = self.block.block;
-        if block.any_remote.load(Ordering::Relaxed) {
-            block.fetch_remote();
-        }
-        if self.reactor.objects.get() > 0 {
-            self.reactor.poll.poll(events);
-            P::add(Counter::Events, events.len());
-        } else {
-            events.clear();
-            if block.summary.get() == 0 && self.slots[ROOT].next.get().is_null() {
-                thread::park();
-            }
-        }
-    }
-}
-
-/// Wakes whoever waits, in his own way.
-#[cold]
-fn wake_foreign(entry: &Entry) {
-    if let Some(waker) = entry.foreign.take() {
-        waker.wake();
-    }
-}
-
-// %% [markdown]
-// And this is the choice itself, for every poll of every task.
-
-// %%
-/// Tasks that are polled for another reason than an event between two polls of the reactor: each may be woken twice.
-const PATIENCE: usize = 2 * TASKS;
-
-impl<F, P: Probe, const QUEUED: bool> Frontier<'_, F, P, QUEUED> {
-    /// The next task to poll, which may have finished; `None` when the reactor must poll, because nobody is awake or `patience` is at its
-    /// end.
-    #[inline(always)]
-    fn next(&self, events: &mut slice::Iter<'_, Event>) -> Option<&Slot<F>> {
-        for event in events {
-            let entry = self.reactor.entry(event);
-            let waits = entry.waits.replace(NOBODY);
-            if waits > FOREIGN {
-                // SAFETY: the reactor knows the tasks of one executor at a time, as long as that lives; and a task has
-                // the address of its slot.
-                let slot = unsafe { &*waits.cast::<Slot<F>>() };
-                if !QUEUED {
-                    return Some(slot);
-                }
-                self.block.block.wake(slot.task.number as usize);
-            } else if waits == FOREIGN {
-                wake_foreign(entry);
-            }
-        }
-        let new = self.take_new();
-        if new.is_some() {
-            return new;
-        }
-        let block = self.block.block;
-        if block.summary.get() == 0 {
-            return None;
-        }
-        self.patience.set(self.patience.get().checked_sub(1)?);
-        let woken = if QUEUED { block.take_highest() } else { block.take_ready() };
-        woken.map(|task| &self.slots[task])
-    }
-}
-
-// %% [markdown]
-// ## Run
-//
-// A single poll is short, because all the care is in `retire`.
-
-// %%
-impl<F: Future<Output = ()>, P: Probe, const QUEUED: bool> Frontier<'_, F, P, QUEUED> {
-    #[inline(always)]
-    fn poll_task<T: Future>(&self, slot: &Slot<F>, future: Pin<&mut T>) -> Poll<T::Output> {
-        P::add(Counter::Polls, 1);
-        self.reactor.polled.set(ptr::from_ref(slot).cast());
-        future.poll(&mut Context::from_waker(&slot.task.waker))
-    }
-
-    #[inline(always)]
-    fn poll_pooled(&self, slot: &Slot<F>) {
-        // SAFETY: a started task holds a future. It is never moved out of its slot; and nobody else refers to
-        // it, because only `run` does so and `run` does not nest.
-        let future = unsafe { Pin::new_unchecked((*slot.future.get()).assume_init_mut()) };
-        let retire = OnDrop(|| self.retire(slot));
-        let outcome = self.poll_task(slot, future);
-        mem::forget(retire);
-        if outcome.is_ready() {
-            self.retire(slot);
-        }
-    }
-
-    /// Tells other threads whom to wake from sleep.
-    fn sleeper(&self, thread: Option<Thread>) {
-        let mut sleeper = self.block.block.sleeper.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        *sleeper = thread;
-    }
-}
-
-// %%
-/// Out of line, so that the place is memory, and takes no register from the loop that is below.
-#[cold]
-#[inline(never)]
-fn keep<T>(place: &mut Option<T>, value: T) {
-    *place = Some(value);
-}
-
-// %% [markdown]
-// One loop, with one place that polls the pool and one that polls the root: with two, the compiler would
-// inline the server into neither.
-
-// %%
-impl<F: Future<Output = ()>, P: Probe, const QUEUED: bool> Frontier<'_, F, P, QUEUED> {
-    /// Runs `root` and all tasks to their end.
-    ///
-    /// # Panics
-    /// If a task panics, which ends that task and `root`, while all others stay for the next `run`; if a task
-    /// calls `run`.
-    #[inline]
-    pub fn run<R: Future>(&self, root: R) -> R::Output {
-        assert!(!self.running.replace(true), "the executor is running already");
-        let place = &self.slots[ROOT];
-        let _running = OnDrop(|| {
-            place.task.stage.set(Stage::Vacant);
-            self.reactor.polled.set(ptr::null());
-            self.sleeper(None);
-            self.running.set(false);
-        });
-        self.sleeper(Some(thread::current()));
-        let mut root = pin!(root);
-        let mut outcome = None;
-        place.task.stage.set(Stage::Root);
-        self.block.block.wake(ROOT);
-        let mut events = self.events.take();
-        events.clear();
-        loop {
-            let mut fresh = events.iter();
-            self.patience.set(PATIENCE);
-            while let Some(slot) = self.next(&mut fresh) {
-                if slot.task.stage.get() == Stage::Started {
-                    self.poll_pooled(slot);
-                } else if slot.task.stage.get() == Stage::Root
-                    && let Poll::Ready(output) = self.poll_task(place, root.as_mut())
-                {
-                    place.task.stage.set(Stage::Vacant);
-                    keep(&mut outcome, output);
-                }
-            }
-            if self.is_empty() && place.task.stage.get() == Stage::Vacant {
-                self.events.set(events);
-                return outcome.expect("the root has finished");
-            }
-            self.refill(&mut events);
-        }
-    }
-}
-
-// %% [markdown]
-// ## The buffer
-//
-// A future is as large as what it keeps across an `await`, and the buffer is most of that. Two questions hide
-// in "large futures are expensive": is it the size, or the zeroing? A buffer of 16 KiB of which only the
-// first 128 bytes are initialised answers it: the future is as large, the zeroing as small.
-
-// %%
-/// A connection's buffer.
-pub trait Buffer: 'static {
-    const NAME: &'static str;
-    /// Bytes that are set to zero.
-    const ZEROED: usize;
-
-    fn new() -> Self;
-    fn bytes(&mut self) -> &mut [u8];
-}
-
-/// The buffer of all variants but three.
-pub type Small = [u8; SMALL_BUFFER];
-
-impl Buffer for Small {
-    const NAME: &'static str = "128";
-    const ZEROED: usize = SMALL_BUFFER;
-
-    #[inline(always)]
-    fn new() -> Self {
-        [0; SMALL_BUFFER]
-    }
-
-    #[inline(always)]
-    fn bytes(&mut self) -> &mut [u8] {
-        self
-    }
-}
-
-/// The buffer of the published variants called `large+…`.
-pub type Large = [u8; LARGE_BUFFER];
-
-impl Buffer for Large {
-    const NAME: &'static str = "16 KiB, zeroed";
-    const ZEROED: usize = LARGE_BUFFER;
-
-    #[inline(always)]
-    fn new() -> Self {
-        [0; LARGE_BUFFER]
-    }
-
-    #[inline(always)]
-    fn bytes(&mut self) -> &mut [u8] {
-        self
-    }
-}
-
-// %% [markdown]
-// And the one that tells size from zeroing.
-
-// %%
-/// As large as the large one, of which only as much is zeroed and used as of the small one.
-pub struct Unzeroed {
-    front: [u8; SMALL_BUFFER],
-    _rest: MaybeUninit<[u8; LARGE_BUFFER - SMALL_BUFFER]>,
-}
-
-impl Buffer for Unzeroed {
-    const NAME: &'static str = "16 KiB, uninitialised";
-    const ZEROED: usize = SMALL_BUFFER;
-
-    #[inline(always)]
-    fn new() -> Self {
-        Self { front: [0; SMALL_BUFFER], _rest: MaybeUninit::uninit() }
-    }
-
-    #[inline(always)]
-    fn bytes(&mut self) -> &mut [u8] {
-        &mut self.front
-    }
-}
-
-// %% [markdown]
-// ## The server
-//
-// After all that, the part that its users write. Two plain async functions.
-
-// %%
-/// Reads one line and sends it back.
-pub async fn echo<L: Line, W: Work, P: Probe, B: Buffer>(mut stream: L, work: W) {
-    P::add(Counter::ZeroedBytes, B::ZEROED);
-    let mut buffer = B::new();
-    let mut filled = 0;
-    loop {
-        filled += stream.read(&mut buffer.bytes()[filled..]).await;
-        if holds_line(&buffer.bytes()[..filled]) {
-            break;
-        }
-    }
-    work.perform();
-    let mut sent = 0;
-    loop {
-        sent += stream.write(&buffer.bytes()[sent..filled]).await;
-        if sent == filled {
-            break;
-        }
-    }
-    P::add(Counter::Transactions, 1);
-}
-
-/// Accepts [`CONNECTIONS`] clients and hands each to `spawn`.
-pub async fn accept_all<'r, D: Door<&'r Stats>, P: Probe>(
-    reactor: &'r Reactor<'r, P>,
-    spawn: impl Fn(Stream<'r, P>) -> Result<(), Full>,
-) {
-    let mut listener = Listener::<D, P>::new(reactor);
-    for _ in 0..CONNECTIONS {
-        let stream = listener.accept().await;
-        spawn(stream).expect("the pool has room for all connections");
-    }
-}
-
-/// The world of the frontier.
-pub fn frontier<D: OpensDoors, W: Work, P: Probe>(load: Load, drive: Drive<'_>) {
-    let stats = Stats::new(load.syscalls);
-    let reactor = Reactor::<P>::new(&stats);
-    let executor = Frontier::new(&reactor);
-    let work = W::under(load);
-    drive(&stats, &mut || {
-        executor.run(accept_all::<D::Door<&Stats>, P>(&reactor, |stream| {
-            executor.spawn(|| echo::<_, W, P, Small>(stream, work))
-        }));
-    });
-}
-
-// %% [markdown]
-// What does a request take? Both in turns, a second each, and the ratio to the first. It is a glance: one process, no proof, no control. Change the load, or a cell above, and look again.
-
-// %% tags=["active-ipynb", "glance"]
-// zero_cost::glance(Load { syscalls: false, steps: 0 }, &[
-//     ("loop", by_hand::<Pipeline, NoWork, Timed<()>>),
-//     ("frontier", frontier::<Pipeline, NoWork, Timed<()>>),
-// ])
 
 // %% [markdown]
 // # The ladder
 //
-// The frontier is one end. The other end is what most people would write: a boxed future per task, an `Arc`
-// waker per task, a queue behind a mutex. Between the two lie more than a dozen decisions. To price each of
-// them we need a runtime in which it is a *switch*, and the first three switches are on what we have already.
+// To price a decision we need a runtime in which it is a *switch*, and the first three switches are on the frontier.
 //
 // ## Switch 1: futures by hand
 //
@@ -1634,8 +87,8 @@ pub fn frontier<D: OpensDoors, W: Work, P: Probe>(load: Load, drive: Drive<'_>) 
 
 // %%
 /// The connection as a state machine of our own.
-struct EchoByHand<'r, W, P: Probe> {
-    stream: Stream<'r, P>,
+struct EchoByHand<'r, 's, W, P: Probe> {
+    stream: Io<'r, Fake<'s>, P>,
     buffer: [u8; SMALL_BUFFER],
     filled: usize,
     sent: usize,
@@ -1643,19 +96,19 @@ struct EchoByHand<'r, W, P: Probe> {
     work: W,
 }
 
-impl<'r, W: Work, P: Probe> EchoByHand<'r, W, P> {
-    fn new(stream: Stream<'r, P>, work: W) -> Self {
+impl<'r, 's, W: Work, P: Probe> EchoByHand<'r, 's, W, P> {
+    fn new(stream: Io<'r, Fake<'s>, P>, work: W) -> Self {
         P::add(Counter::ZeroedBytes, SMALL_BUFFER);
         Self { stream, buffer: [0; SMALL_BUFFER], filled: 0, sent: 0, answering: false, work }
     }
 }
 
-impl<W: Work + Unpin, P: Probe> Future for EchoByHand<'_, W, P> {
+impl<W: Work + Unpin, P: Probe> Future for EchoByHand<'_, '_, W, P> {
     type Output = ();
 
     #[inline]
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        let Self { stream: Stream(stream), buffer, filled, sent, answering, work } = self.get_mut();
+        let Self { stream, buffer, filled, sent, answering, work } = self.get_mut();
         if !*answering {
             loop {
                 *filled += ready!(stream.poll(context, |stream| stream.read(&mut buffer[*filled..])));
@@ -1678,28 +131,30 @@ impl<W: Work + Unpin, P: Probe> Future for EchoByHand<'_, W, P> {
 
 // %%
 /// The root as a state machine of our own.
-struct AcceptByHand<'r, D: Door<&'r Stats>, P: Probe, Spawn> {
-    reactor: &'r Reactor<'r, P>,
+struct AcceptByHand<'r, 's, D: Door<&'s Stats>, P: Probe, Spawn> {
+    reactor: &'r Reactor<Fake<'s>, P>,
+    stats: &'s Stats,
     /// Opened at the first poll, closed at the last.
-    listener: Option<Listener<'r, D, P>>,
+    listener: Option<Listener<'r, 's, D, P>>,
     left: usize,
     spawn: Spawn,
 }
 
-impl<'r, D, P: Probe, Spawn> Future for AcceptByHand<'r, D, P, Spawn>
+impl<'r, 's, D, P: Probe, Spawn> Future for AcceptByHand<'r, 's, D, P, Spawn>
 where
-    D: Door<&'r Stats> + Unpin,
-    Spawn: Fn(Stream<'r, P>) -> Result<(), Full> + Unpin,
+    D: Door<&'s Stats> + Unpin,
+    Spawn: Fn(Io<'r, Fake<'s>, P>) -> Result<(), Full> + Unpin,
 {
     type Output = ();
 
     #[inline]
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        let Self { reactor, listener, left, spawn } = self.get_mut();
-        let Listener(watched) = listener.get_or_insert_with(|| Listener::new(reactor));
+        let Self { reactor, stats, listener, left, spawn } = self.get_mut();
+        let open = || Listener::owned(reactor, D::open(stats), READABLE);
+        let listener_here = listener.get_or_insert_with(open);
         while *left > 0 {
-            let stream = ready!(watched.poll(context, D::accept));
-            let stream = Stream(Watched::in_entry(reactor, stream, READABLE | WRITABLE));
+            let stream = ready!(listener_here.poll(context, D::accept));
+            let stream = Io::in_entry(reactor, stream, READABLE | WRITABLE);
             spawn(stream).expect("the pool has room for all connections");
             *left -= 1;
         }
@@ -1714,13 +169,14 @@ where
     for<'s> D::Door<&'s Stats>: Unpin,
 {
     let stats = Stats::new(load.syscalls);
-    let reactor = Reactor::<P>::new(&stats);
-    let executor = Frontier::new(&reactor);
+    let reactor = Reactor::<_, P>::new(FakePoll::new(&stats, TASKS), TASKS);
+    let executor = Executor::new(&reactor, CONNECTIONS);
     let work = W::under(load);
     drive(&stats, &mut || {
         let spawn = |stream| executor.spawn(|| EchoByHand::new(stream, work));
-        executor.run(AcceptByHand::<D::Door<&Stats>, P, _> {
+        executor.run(AcceptByHand::<'_, '_, D::Door<&Stats>, P, _> {
             reactor: &reactor,
+            stats: &stats,
             listener: None,
             left: CONNECTIONS,
             spawn,
@@ -1737,24 +193,14 @@ where
 // round. Nobody in this load wakes himself, so it need not be fair.)
 
 // %%
-impl<'r, F: Future<Output = ()>, P: Probe> Frontier<'r, F, P, true> {
-    /// The same executor with everything through its flags.
-    ///
-    /// # Panics
-    /// If an executor uses the reactor already.
-    pub fn queued(reactor: &'r Reactor<'r, P>) -> Self {
-        Self::attach(reactor)
-    }
-}
-
 /// The world of the frontier with a ready queue.
 pub fn frontier_queued<D: OpensDoors, W: Work, P: Probe>(load: Load, drive: Drive<'_>) {
     let stats = Stats::new(load.syscalls);
-    let reactor = Reactor::<P>::new(&stats);
-    let executor = Frontier::queued(&reactor);
+    let reactor = Reactor::<_, P>::new(FakePoll::new(&stats, TASKS), TASKS);
+    let executor = Executor::queued(&reactor, CONNECTIONS);
     let work = W::under(load);
     drive(&stats, &mut || {
-        executor.run(accept_all::<D::Door<&Stats>, P>(&reactor, |stream| {
+        executor.run(accept_all::<D::Door<&Stats>, P>(&reactor, &stats, |stream| {
             executor.spawn(|| echo::<_, W, P, Small>(stream, work))
         }));
     });
@@ -1764,27 +210,22 @@ pub fn frontier_queued<D: OpensDoors, W: Work, P: Probe>(load: Load, drive: Driv
 // ## Switch 3: where a stream lives
 //
 // The usual place for a stream is the future that uses it, not its reactor's table. The price is some copies on
-// the way there; in return the reactor need not know the type of its objects. `Watched` can do both.
+// the way there; in return the reactor need not know the type of its objects. `Io` can do both.
 
 // %%
-impl<'r, D: Door<&'r Stats>, P: Probe> Listener<'r, D, P> {
-    /// The next client, registered already, with its stream on its own.
-    #[inline]
-    fn accept_stream(&mut self) -> impl Future<Output = Stream<'r, P, Here<FakeStream<&'r Stats>>>> {
-        let reactor = self.0.reactor();
-        let call = move |door: &D| Ok(Stream(Watched::here(reactor, door.accept()?, READABLE | WRITABLE)));
-        Attempt { watched: &self.0, call }
-    }
-}
+/// A stream in its future.
+type OwnedStream<'r, 's, P> = Io<'r, Fake<'s>, P, Owned<FakeStream<&'s Stats>>>;
 
 /// As [`accept_all`], with such streams.
-async fn accept_here<'r, D: Door<&'r Stats>, P: Probe>(
-    reactor: &'r Reactor<'r, P>,
-    spawn: impl Fn(Stream<'r, P, Here<FakeStream<&'r Stats>>>) -> Result<(), Full>,
+async fn accept_owned<'r, 's, D: Door<&'s Stats>, P: Probe>(
+    reactor: &'r Reactor<Fake<'s>, P>,
+    stats: &'s Stats,
+    spawn: impl Fn(OwnedStream<'r, 's, P>) -> Result<(), Full>,
 ) {
-    let mut listener = Listener::<D, P>::new(reactor);
+    let mut listener = Listener::owned(reactor, D::open(stats), READABLE);
+    let accept = |door: &D| Ok(Io::owned(reactor, door.accept()?, READABLE | WRITABLE));
     for _ in 0..CONNECTIONS {
-        let stream = listener.accept_stream().await;
+        let stream = listener.attempt(accept).await;
         spawn(stream).expect("the pool has room for all connections");
     }
 }
@@ -1792,11 +233,11 @@ async fn accept_here<'r, D: Door<&'r Stats>, P: Probe>(
 /// The world of the frontier with a ready queue, and streams in their futures.
 pub fn frontier_owning<D: OpensDoors, W: Work, P: Probe>(load: Load, drive: Drive<'_>) {
     let stats = Stats::new(load.syscalls);
-    let reactor = Reactor::<P>::new(&stats);
-    let executor = Frontier::queued(&reactor);
+    let reactor = Reactor::<_, P>::new(FakePoll::new(&stats, TASKS), TASKS);
+    let executor = Executor::queued(&reactor, CONNECTIONS);
     let work = W::under(load);
     drive(&stats, &mut || {
-        executor.run(accept_here::<D::Door<&Stats>, P>(&reactor, |stream| {
+        executor.run(accept_owned::<D::Door<&Stats>, P>(&reactor, &stats, |stream| {
             executor.spawn(|| echo::<_, W, P, Small>(stream, work))
         }));
     });
@@ -1810,6 +251,46 @@ pub fn frontier_owning<D: OpensDoors, W: Work, P: Probe>(load: Load, drive: Driv
 //     ("ready queue", frontier_queued::<Pipeline, NoWork, Timed<()>>),
 //     ("stream in future", frontier_owning::<Pipeline, NoWork, Timed<()>>),
 // ])
+
+// %% [markdown]
+// ## The buffer
+//
+// A future is as large as what it keeps across an `await`, and the buffer is most of that. Two questions hide
+// in "large futures are expensive": is it the size, or the zeroing? A buffer of 16 KiB of which only the
+// first 128 bytes are initialised answers it: the future is as large, the zeroing as small.
+
+// %%
+/// The buffer of the published variants called `large+…`.
+type Large = [u8; LARGE_BUFFER];
+
+/// As large as the large one, of which only as much is zeroed and used as of the small one.
+struct Unzeroed {
+    front: [u8; SMALL_BUFFER],
+    _rest: MaybeUninit<[u8; LARGE_BUFFER - SMALL_BUFFER]>,
+}
+
+impl Buffer for Unzeroed {
+    const ZEROED: usize = SMALL_BUFFER;
+
+    #[inline(always)]
+    fn new() -> Self {
+        Self { front: [0; SMALL_BUFFER], _rest: MaybeUninit::uninit() }
+    }
+
+    #[inline(always)]
+    fn bytes(&mut self) -> &mut [u8] {
+        &mut self.front
+    }
+}
+
+/// What a buffer is called among the switches.
+fn size_and_zeroing<B: Buffer>() -> &'static str {
+    match (size_of::<B>(), B::ZEROED) {
+        (SMALL_BUFFER, _) => "128",
+        (_, SMALL_BUFFER) => "16 KiB, uninitialised",
+        _ => "16 KiB, zeroed",
+    }
+}
 
 // %% [markdown]
 // ## Everything else: one runtime, one switch per factor
@@ -2337,6 +818,13 @@ impl Flags for AtomicU64 {
 }
 
 // %%
+/// Number of the task that accepts; the others have smaller numbers.
+const ROOT: usize = CONNECTIONS;
+/// Words of 64 flags, more than enough for [`TASKS`] flags; a power of two, so that a masked index needs no check.
+const WORDS: usize = 8;
+/// A queue begins at a multiple of a power of two above [`TASKS`]: its address plus a task's number is one word.
+const TASK_MASK: usize = 1023;
+
 /// A bitmap with a summary. The highest number comes first, as in the rung before, so the root accepts before
 /// its connections go on, as in the loop.
 #[repr(align(1024))]
@@ -2838,7 +1326,7 @@ trait Rung: 'static {
             storage: Self::Storage::NAME,
             handles: Self::Share::NAME,
             cells: Self::Cells::NAME,
-            buffer: Self::Buffer::NAME,
+            buffer: size_and_zeroing::<Self::Buffer>(),
         }
     }
 }
@@ -2865,9 +1353,12 @@ impl<R: Rung> Wakers<R> {
     /// # Safety
     /// The wakers and their clones must stay on this thread and be dropped before the result.
     unsafe fn new() -> AliasableBox<Self> {
-        let this =
-            AliasableBox::new(Self { wakers: Vec::new(), targets: Vec::new(), queue: R::Queue::new() });
-        let place = this.0.as_ptr();
+        let this = AliasableBox::from(Box::new(Self {
+            wakers: Vec::new(),
+            targets: Vec::new(),
+            queue: R::Queue::new(),
+        }));
+        let place = this.as_ptr();
         // SAFETY: nobody refers to the two vectors yet. They are written one by one, since the second refers to what comes before
         // it. For the wakers the caller promises the rest.
         unsafe {
@@ -3560,7 +2051,7 @@ pub fn expected(switches: &Switches, arrival: Arrival, syscalls: bool) -> Counts
         "pending" => (all + 1, waits - (all + 1), 0),
         _ => (2 * waits, 0, waits),
     };
-    let zeroed = if switches.buffer == Large::NAME { LARGE_BUFFER } else { SMALL_BUFFER };
+    let zeroed = if switches.buffer == size_and_zeroing::<Large>() { LARGE_BUFFER } else { SMALL_BUFFER };
     let operations = 2 * (all + 1) + polls + 6 * all;
     Counts::from([
         ("register", all + 1),

@@ -789,6 +789,8 @@ const COUNTERS: usize = Counter::PeakRegistrations as usize + 1;
 pub trait Probe: 'static {
     /// What the program of this probe looks like.
     type Choices: Choices;
+    /// Whether it counts.
+    const COUNTS: bool;
     /// `times` more of it happened.
     fn add(counter: Counter, times: usize);
     /// It is this large now; the largest value counts.
@@ -806,6 +808,7 @@ pub struct Timed<Label, C = AsDescribed>(PhantomData<(Label, C)>);
 
 impl<Label: 'static, C: Choices> Probe for Timed<Label, C> {
     type Choices = C;
+    const COUNTS: bool = false;
 
     #[inline(always)]
     fn add(_: Counter, _: usize) {}
@@ -831,6 +834,7 @@ impl Counted {
 
 impl<C: Choices> Probe for Counted<C> {
     type Choices = C;
+    const COUNTS: bool = true;
 
     fn add(counter: Counter, times: usize) {
         tally(|values| values[counter as usize] += times);

@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, JoinHandle};
 
-use ladder::{Frontier, Reactor};
-use zero_cost::{Stats, Timed};
+use frontier::{Executor, Reactor};
+use zero_cost::Timed;
 
 /// Tasks of a program; the first three are there from the beginning.
 const TASKS: usize = 24;
@@ -224,9 +224,8 @@ fn actor(number: usize, program: &Program, shared: &Shared) -> Actor {
 /// What the frontier makes of it: the fates when nothing moves any more, then after all is dropped.
 fn on_frontier(program: &Program, release: bool) -> [Vec<Fate>; 2] {
     let shared = Shared::new();
-    let stats = Stats::new(false);
-    let reactor = Reactor::<Timed<()>>::new(&stats);
-    let executor = Frontier::new(&reactor);
+    let reactor = Reactor::<_, Timed<()>>::new((), 0);
+    let executor = Executor::new(&reactor, TASKS);
     let mut at_rest = None;
     loop {
         let (mut before, mut idle) = (None, 0);

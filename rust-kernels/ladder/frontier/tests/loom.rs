@@ -1,6 +1,6 @@
 //! The frontier's executor, with its real wakers, in every order in which threads can meet.
 //!
-//! `RUSTFLAGS="--cfg under_loom" cargo test -p ladder --test loom --release`; without `--cfg under_loom` there is nothing here.
+//! `RUSTFLAGS="--cfg under_loom" cargo test -p frontier --test loom --release`; without `--cfg under_loom` there is nothing here.
 //! A lost wake shows as a deadlock, because the executor sleeps for ever; a missing order shows as a race for the cells.
 #![cfg(under_loom)]
 
@@ -10,11 +10,11 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Poll, Waker};
 
-use ladder::{Frontier, Reactor};
+use frontier::{Executor, Reactor};
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::thread::{self, JoinHandle};
-use zero_cost::{Stats, Timed};
+use zero_cost::Timed;
 
 type Task<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 
@@ -64,10 +64,14 @@ fn wake_elsewhere(message: &Arc<Message>) -> impl FnOnce(Waker) + use<> {
 }
 
 /// Calls `test` with an executor that has no objects: it must sleep when nobody is awake.
-fn on_frontier(test: impl for<'r> FnOnce(&Frontier<'r, Task<'r>, Timed<()>>)) {
-    let stats = Stats::new(false);
-    let reactor = Reactor::<Timed<()>>::new(&stats);
-    test(&Frontier::new(&reactor));
+fn on_frontier(test: impl for<'r> FnOnce(&Executor<'r, (), Task<'r>, Timed<()>>)) {
+    with_room_for(1, test);
+}
+
+/// The same for so many tasks; the root's flag is behind theirs.
+fn with_room_for(tasks: usize, test: impl for<'r> FnOnce(&Executor<'r, (), Task<'r>, Timed<()>>)) {
+    let reactor = Reactor::<_, Timed<()>>::new((), 0);
+    test(&Executor::new(&reactor, tasks));
 }
 
 /// Runs `test` on a thread of its own, with a stack that has room for an executor.
@@ -96,6 +100,21 @@ fn wakes_of_two_threads_are_both_served() {
     in_every_order(|| {
         let messages = [Message::new(), Message::new()];
         on_frontier(|executor| {
+            let [first, second] = &messages;
+            let first = wait_for(wake_elsewhere(first));
+            executor.spawn(|| Box::pin(first)).expect("room for a task");
+            executor.run(wait_for(wake_elsewhere(second)));
+        });
+        assert!(messages.iter().all(|message| message.read() == 1));
+    });
+}
+
+/// The root's flag is in a block of its own.
+#[test]
+fn wakes_of_two_threads_to_two_blocks_are_both_served() {
+    in_every_order(|| {
+        let messages = [Message::new(), Message::new()];
+        with_room_for(512, |executor| {
             let [first, second] = &messages;
             let first = wait_for(wake_elsewhere(first));
             executor.spawn(|| Box::pin(first)).expect("room for a task");

@@ -12,16 +12,34 @@ use std::thread;
 use std::time::Duration;
 
 use async_channel::Sender;
-use ladder::{Frontier, Full, Listener, Reactor, Small, Stream, accept_all, echo};
-use zero_cost::{Counted, Counter, FakeListener, NoWork, Operation, Probe, Stats, Timed};
+use frontier::{Executor, Fake, Full, Listener, Reactor, Small, accept_all, echo};
+use zero_cost::{
+    CONNECTIONS, Counted, Counter, FakeListener, FakePoll, NoWork, Operation, Probe, READABLE, Stats, TASKS,
+    Timed,
+};
 
 type Task<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 
+/// A reactor for the fake system.
+fn reactor<P: Probe>(stats: &Stats) -> Reactor<Fake<'_>, P> {
+    Reactor::new(FakePoll::new(stats, TASKS), TASKS)
+}
+
 /// Calls `test` with an executor for tasks of all kinds.
-fn on_frontier<P: Probe>(test: impl for<'r> FnOnce(&'r Reactor<'r, P>, &Frontier<'r, Task<'r>, P>)) {
+fn on_frontier<P: Probe>(
+    test: impl for<'r, 's> FnOnce(&'r Reactor<Fake<'s>, P>, &Executor<'r, Fake<'s>, Task<'r>, P>),
+) {
     let stats = Stats::new(false);
-    let reactor = Reactor::<P>::new(&stats);
-    test(&reactor, &Frontier::new(&reactor));
+    let reactor = reactor::<P>(&stats);
+    test(&reactor, &Executor::new(&reactor, CONNECTIONS));
+}
+
+/// A listener of the fake system.
+fn listen<'r, 's, P: Probe>(
+    reactor: &'r Reactor<Fake<'s>, P>,
+    stats: &'s Stats,
+) -> Listener<'r, 's, FakeListener<&'s Stats>, P> {
+    Listener::owned(reactor, FakeListener::new(stats), READABLE)
 }
 
 /// Waits once, and leaves its waker in `place`.
@@ -140,9 +158,9 @@ fn wakers_work_on_any_thread_after_their_executor() {
 #[test]
 fn a_task_that_always_wakes_itself_starves_neither_tasks_nor_objects() {
     let stats = Stats::new(false);
-    let reactor = Reactor::<Timed<()>>::new(&stats);
+    let reactor = reactor::<Timed<()>>(&stats);
     let served = &Cell::new(0);
-    let executor = Frontier::<Task<'_>, _>::new(&reactor);
+    let executor = Executor::<_, Task<'_>, _>::new(&reactor, CONNECTIONS);
     executor
         .spawn(|| {
             Box::pin(async move {
@@ -152,12 +170,12 @@ fn a_task_that_always_wakes_itself_starves_neither_tasks_nor_objects() {
             })
         })
         .unwrap();
-    let mut listener = Listener::<FakeListener<_>, _>::new(&reactor);
+    let mut listener = listen(&reactor, &stats);
     executor.run(async {
         for _ in 0..256 {
             let stream = listener.accept().await;
             let serve = async move {
-                echo::<Stream<'_, _>, NoWork, Timed<()>, Small>(stream, NoWork).await;
+                echo::<_, NoWork, Timed<()>, Small>(stream, NoWork).await;
                 yield_now(5).await;
                 served.set(served.get() + 1);
             };
@@ -170,7 +188,10 @@ fn a_task_that_always_wakes_itself_starves_neither_tasks_nor_objects() {
 }
 
 /// Spawns a task that spawns the next and ends, and so on.
-fn spawn_next(executor: &Rc<Frontier<'static, Task<'static>, Timed<()>>>, left: &Rc<Cell<usize>>) {
+fn spawn_next(
+    executor: &Rc<Executor<'static, Fake<'static>, Task<'static>, Timed<()>>>,
+    left: &Rc<Cell<usize>>,
+) {
     let (next, left) = (Rc::clone(executor), Rc::clone(left));
     let serve = async move {
         left.set(left.get().saturating_sub(1));
@@ -186,9 +207,9 @@ fn endless_new_tasks_lock_nobody_out_that_was_woken() {
     // Tasks that hold their executor must live as long as what it borrows.
     let stats = Box::into_raw(Box::new(Stats::new(false)));
     // SAFETY: it is freed below, when nobody refers to it.
-    let reactor = Box::into_raw(Box::new(Reactor::new(unsafe { &*stats })));
+    let reactor = Box::into_raw(Box::new(reactor(unsafe { &*stats })));
     // SAFETY: as above.
-    let executor = Rc::new(Frontier::new(unsafe { &*reactor }));
+    let executor = Rc::new(Executor::new(unsafe { &*reactor }, CONNECTIONS));
     let left = Rc::new(Cell::new(1_000_000));
     executor.run(async {
         spawn_next(&executor, &left);
@@ -356,7 +377,7 @@ fn run_does_not_nest() {
 #[test]
 fn a_reactor_has_one_executor() {
     on_frontier::<Timed<()>>(|reactor, _| {
-        let second = || drop(Frontier::<Task<'_>, _>::new(reactor));
+        let second = || drop(Executor::<_, Task<'_>, _>::new(reactor, 1));
         catch_unwind(AssertUnwindSafe(second)).expect_err("attached already");
     });
 }
@@ -379,10 +400,10 @@ fn foreign_wakers_are_kept_called_and_dropped() {
     let forwards = RefCell::new(Vec::new());
     let forwards_in = &forwards;
     let stats = Stats::new(false);
-    let reactor = Reactor::<Counted>::new(&stats);
-    let executor = Frontier::<Task<'_>, _>::new(&reactor);
+    let reactor = reactor::<Counted>(&stats);
+    let executor = Executor::<_, Task<'_>, _>::new(&reactor, CONNECTIONS);
     Counted::reset();
-    executor.run(accept_all::<FakeListener<_>, _>(&reactor, |stream| {
+    executor.run(accept_all::<FakeListener<_>, _>(&reactor, &stats, |stream| {
         executor.spawn(|| {
             let mut serve = Box::pin(echo::<_, NoWork, Counted, Small>(stream, NoWork));
             Box::pin(poll_fn(move |context| {
@@ -407,9 +428,9 @@ fn foreign_wakers_are_kept_called_and_dropped() {
 #[test]
 fn an_abandoned_operation_leaves_its_object_usable() {
     let stats = Stats::new(false);
-    let reactor = Reactor::<Timed<()>>::new(&stats);
-    let executor = Frontier::<Task<'_>, _>::new(&reactor);
-    let mut listener = Listener::<FakeListener<_>, _>::new(&reactor);
+    let reactor = reactor::<Timed<()>>(&stats);
+    let executor = Executor::<_, Task<'_>, _>::new(&reactor, CONNECTIONS);
+    let mut listener = listen(&reactor, &stats);
     executor.run(async {
         let mut first = Box::pin(listener.accept());
         poll_fn(|context| {
@@ -428,9 +449,9 @@ fn an_abandoned_operation_leaves_its_object_usable() {
 #[test]
 fn a_task_that_waits_is_forgotten_with_its_executor() {
     let stats = Stats::new(false);
-    let reactor = Reactor::<Timed<()>>::new(&stats);
-    let mut listener = Listener::<FakeListener<_>, _>::new(&reactor);
-    let executor = Frontier::<Task<'_>, _>::new(&reactor);
+    let reactor = reactor::<Timed<()>>(&stats);
+    let mut listener = listen(&reactor, &stats);
+    let executor = Executor::<_, Task<'_>, _>::new(&reactor, CONNECTIONS);
     executor.run(async {
         let mut accept = Box::pin(listener.accept());
         poll_fn(|context| {
@@ -440,10 +461,87 @@ fn a_task_that_waits_is_forgotten_with_its_executor() {
         .await;
     });
     drop(executor);
-    let executor = Frontier::<std::future::Ready<()>, _>::new(&reactor);
+    let executor = Executor::<_, std::future::Ready<()>, _>::new(&reactor, 1);
     executor.run(async {
         // The reactor reports the listener, for which nobody waits.
         yield_now(2000).await;
         drop(listener.accept().await);
     });
+}
+
+/// More tasks than one block has flags for: each is woken by itself, by the root and from elsewhere.
+#[test]
+fn a_thousand_tasks_are_all_woken() {
+    const MANY: usize = 1500;
+    let done = Cell::new(0);
+    let phases: Vec<AtomicUsize> = (0..MANY).map(|_| AtomicUsize::new(0)).collect();
+    let wakers: Vec<RefCell<Option<Waker>>> = (0..MANY).map(|_| RefCell::new(None)).collect();
+    let (phases, wakers) = (&phases, &wakers);
+    // Waits for a phase; polls in vain do no harm.
+    let wait_for = |number: usize, phase: usize| {
+        poll_fn(move |context: &mut Context<'_>| {
+            *wakers[number].borrow_mut() = Some(context.waker().clone());
+            if phases[number].load(Ordering::SeqCst) >= phase { Poll::Ready(()) } else { Poll::Pending }
+        })
+    };
+    let stats = Stats::new(false);
+    let reactor = reactor::<Timed<()>>(&stats);
+    let executor = Executor::<_, Task<'_>, _>::new(&reactor, MANY);
+    thread::scope(|scope| {
+        executor.run(async {
+            for number in 0..MANY {
+                let (done, wait_for) = (&done, &wait_for);
+                let task = async move {
+                    yield_now(2).await;
+                    wait_for(number, 1).await;
+                    wait_for(number, 2).await;
+                    done.set(done.get() + 1);
+                };
+                executor.spawn(|| Box::pin(task)).unwrap();
+            }
+            assert_eq!(executor.spawn(|| unreachable!()), Err(Full));
+            while wakers.iter().any(|waker| waker.borrow().is_none()) {
+                yield_now(1).await;
+            }
+            for (phase, waker) in phases.iter().zip(wakers) {
+                phase.store(1, Ordering::SeqCst);
+                waker.borrow().as_ref().unwrap().wake_by_ref();
+            }
+            let wakers: Vec<Waker> = wakers.iter().filter_map(|waker| waker.borrow().clone()).collect();
+            scope.spawn(move || {
+                for (number, waker) in wakers.into_iter().enumerate() {
+                    phases[number].store(2, Ordering::SeqCst);
+                    waker.wake();
+                }
+            });
+        });
+    });
+    assert_eq!(done.get(), MANY);
+}
+
+#[test]
+fn a_task_that_wakes_itself_for_ever_locks_out_nobody_in_another_block() {
+    let finished = Cell::new(false);
+    let stats = Stats::new(false);
+    let reactor = reactor::<Timed<()>>(&stats);
+    let executor = Executor::<_, Task<'_>, _>::new(&reactor, 600);
+    executor.run(async {
+        let finished = &finished;
+        for number in 0..600 {
+            let task: Task<'_> = match number {
+                0 => Box::pin(async {
+                    while !finished.get() {
+                        yield_now(1).await;
+                    }
+                }),
+                599 => Box::pin(async {
+                    yield_now(10).await;
+                    finished.set(true);
+                }),
+                _ => Box::pin(async {}),
+            };
+            executor.spawn(|| task).unwrap();
+        }
+    });
+    assert!(finished.get());
 }

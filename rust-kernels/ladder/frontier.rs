@@ -1,0 +1,1958 @@
+// -*- coding: utf-8 -*-
+// ---
+// jupyter:
+//   jupytext:
+//     formats: notebooks///ipynb,rust-kernels///rs:percent
+//     text_representation:
+//       extension: .rs
+//       format_name: percent
+//       format_version: '1.3'
+//       jupytext_version: 1.19.6
+//   kernelspec:
+//     display_name: Rust
+//     language: rust
+//     name: rust
+// ---
+
+// %% [markdown]
+// # How close can async come to a loop written by hand?
+//
+// [The first notebook of zero-cost](../zero-cost/measure.ipynb) finds that its leanest async server executes a multiple of the
+// instructions of the best loop. Must that be? Here we go for the limit: plain `async fn`s, with real `Waker`s and a sound executor, as
+// close to the loop that you would write by hand as I can bring them. We build the loop, then the executor, then look at both.
+//
+// What comes out is a library in one notebook: it bears panics, wakes from other threads, foreign wakers and selfish tasks, and runs on
+// real sockets as well. Below it lies [the ladder](measure.ipynb), which goes from here down to what most people would write, one
+// decision at a time, and measures each.
+
+// %% [markdown]
+// ## Compile cells as for a benchmark
+
+// %% tags=["active-ipynb"]
+// :build_env CARGO_PROFILE_DEV_OPT_LEVEL=3
+// :build_env CARGO_PROFILE_DEV_DEBUG_ASSERTIONS=false
+// :build_env CARGO_PROFILE_DEV_OVERFLOW_CHECKS=false
+// :build_env CARGO_PROFILE_DEV_CODEGEN_UNITS=1
+// :build_env CARGO_PROFILE_DEV_INCREMENTAL=false
+// :dep harness = { path = "../../rust-kernels/harness" }
+// :dep rustix = { version = "=1.1.6", features = ["event"] }
+// :dep zero-cost = { path = "../../rust-kernels/zero-cost" }
+
+// %% [markdown]
+// The world is the one of the first notebook: its fake kernel, its ledger of operations and its probes come from there as a crate.
+// Everything in that kernel is compiled out of line with opaque results, so it is the same closed door for every variant here.
+
+// %%
+use std::cell::{Cell, UnsafeCell};
+use std::convert::Infallible;
+use std::future::{Future, poll_fn};
+use std::io::{self, Read, Write};
+use std::marker::PhantomData;
+use std::mem::{self, ManuallyDrop, MaybeUninit};
+use std::num::NonZero;
+use std::ops::Deref;
+use std::os::fd::{AsFd, OwnedFd};
+use std::pin::{Pin, pin};
+use std::ptr::{self, NonNull};
+use std::slice;
+use std::sync::Arc;
+use std::task::{Context, Poll, RawWaker, RawWakerVTable, Wake, Waker, ready};
+
+use rustix::buffer::spare_capacity;
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use rustix::event::{EventfdFlags, Timespec, eventfd};
+use rustix::io::Errno;
+use zero_cost::{
+    CONNECTIONS, Counter, Drive, Event, FakeListener, FakePoll, FakeStream, LINE, Load, Probe, READABLE,
+    SMALL_BUFFER, Source, Stats, TASKS, WRITABLE, Work, WouldBlock,
+};
+
+// %% [markdown]
+// Where threads meet, being right for years of running is no proof. So whatever several threads can touch comes
+// through one module, which can be turned over to [loom](https://docs.rs/loom): a stand-in for these types that
+// runs a test once for every order in which its threads could meet, and every value that an atomic could show.
+// `tests/loom.rs` does that to the executor below, as it stands here.
+
+// %%
+/// What threads share: of the standard library, or of loom in builds with `--cfg under_loom`.
+mod threads {
+    #[cfg(under_loom)]
+    pub use loom::{
+        cell::Cell as OwnersCell,
+        sync::Mutex,
+        sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering},
+        thread::{self, Thread},
+    };
+    #[cfg(not(under_loom))]
+    pub use std::{
+        cell::Cell as OwnersCell,
+        sync::Mutex,
+        sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering},
+        thread::{self, Thread},
+    };
+}
+
+use self::threads::{AtomicBool, AtomicPtr, AtomicU64, Mutex, Ordering, OwnersCell, Thread, thread};
+
+// %% [markdown]
+// ## Two loads
+//
+// The published load is a pipeline: the listener yields one client per poll, so at most three connections
+// live at once, all state stays in the first-level cache, and every table could be tiny. That flatters
+// everything that walks or allocates. So there is a second load, a **crowd**: all 256 clients knock at the
+// same moment, and `accept` never blocks. Then 256 connections live at once, two polls serve them all, and
+// each poll reports 256 events.
+
+// %%
+/// Where clients come from.
+pub trait Door<S>: Source {
+    /// Opens it. `stats` is a handle to the ledger.
+    fn open(stats: S) -> Self;
+
+    /// The next client.
+    ///
+    /// # Errors
+    /// [`WouldBlock`] if nobody waits.
+    fn accept(&self) -> Result<FakeStream<S>, WouldBlock>;
+}
+
+/// One client per poll, as published: at most three connections live at once.
+impl<S: Clone + Deref<Target = Stats>> Door<S> for FakeListener<S> {
+    fn open(stats: S) -> Self {
+        Self::new(stats)
+    }
+
+    #[inline(always)]
+    fn accept(&self) -> Result<FakeStream<S>, WouldBlock> {
+        FakeListener::accept(self)
+    }
+}
+
+// %%
+/// A listener whose clients are all there already: connections live 256 at once.
+pub struct Crowd<S>(FakeListener<S>);
+
+impl<S> Source for Crowd<S> {
+    fn token(&self) -> &Cell<Option<usize>> {
+        self.0.token()
+    }
+}
+
+impl<S: Clone + Deref<Target = Stats>> Door<S> for Crowd<S> {
+    fn open(stats: S) -> Self {
+        Self(FakeListener::new(stats))
+    }
+
+    /// Never blocks. The fake listener fails every other time, so each client costs two calls, in every
+    /// variant.
+    #[inline(always)]
+    fn accept(&self) -> Result<FakeStream<S>, WouldBlock> {
+        self.0.accept().or_else(|WouldBlock| self.0.accept())
+    }
+}
+
+// %% [markdown]
+// All variants look for the end of the line with the same function, and zero their buffer.
+
+// %%
+/// Whether `received` holds a whole request. Looks from the end, where a line has its end.
+#[inline]
+pub fn holds_line(received: &[u8]) -> bool {
+    received.iter().rev().any(|&byte| byte == b'\n')
+}
+
+// %% [markdown]
+// # The loop to beat
+//
+// It is the best loop that I can write: the events of the poller are the work list, the connections live in a
+// fixed array, and a connection that was just accepted is stepped at once. It differs from `manual (best)` of
+// the first notebook in two things: it can do work per request, and its connections carry no readiness flags,
+// which nobody read.
+
+// %%
+/// A connection of the hand-written server.
+struct Peer<'s> {
+    stream: FakeStream<&'s Stats>,
+    buffer: [u8; SMALL_BUFFER],
+    /// Bytes of `buffer` that were received.
+    filled: usize,
+    /// Bytes of `buffer` that were sent back.
+    sent: usize,
+    /// Whether the whole line is there, and its work done.
+    answering: bool,
+}
+
+impl<'s> Peer<'s> {
+    #[inline]
+    fn new<P: Probe>(stream: FakeStream<&'s Stats>) -> Self {
+        P::add(Counter::ZeroedBytes, SMALL_BUFFER);
+        Self { stream, buffer: [0; SMALL_BUFFER], filled: 0, sent: 0, answering: false }
+    }
+
+    /// Goes as far as possible without waiting; true when all is sent.
+    #[inline(always)]
+    fn step<W: Work, P: Probe>(&mut self, work: W) -> bool {
+        if !self.answering {
+            loop {
+                let Ok(length) = self.stream.read(&mut self.buffer[self.filled..]) else { return false };
+                self.filled += length;
+                if holds_line(&self.buffer[..self.filled]) {
+                    break;
+                }
+            }
+            work.perform();
+            self.answering = true;
+        }
+        loop {
+            let Ok(length) = self.stream.write(&self.buffer[self.sent..self.filled]) else { return false };
+            self.sent += length;
+            if self.sent == self.filled {
+                P::add(Counter::Transactions, 1);
+                return true;
+            }
+        }
+    }
+}
+
+// %%
+/// The poller key of the listener; connection `slot` has the key `slot + 1`.
+const LISTENER: usize = 0;
+
+/// Serves [`CONNECTIONS`] clients, one request each, without anything that deserves a name.
+pub struct Loop<'s, D, W, P> {
+    stats: &'s Stats,
+    poll: FakePoll<&'s Stats>,
+    peers: Box<[Option<Peer<'s>>; CONNECTIONS]>,
+    /// Vacant slots of `peers`; the first `vacancies` entries count.
+    vacant: [u8; CONNECTIONS],
+    vacancies: usize,
+    work: W,
+    kind: PhantomData<(D, P)>,
+}
+
+impl<'s, D: Door<&'s Stats>, W: Work, P: Probe> Loop<'s, D, W, P> {
+    pub fn new(stats: &'s Stats, work: W) -> Self {
+        Self {
+            stats,
+            poll: FakePoll::new(stats, TASKS),
+            peers: Box::new([const { None }; CONNECTIONS]),
+            // There are as many slots as values of a byte, so no slot number needs a bounds check.
+            vacant: std::array::from_fn(|slot| slot as u8),
+            vacancies: CONNECTIONS,
+            work,
+            kind: PhantomData,
+        }
+    }
+}
+
+// %%
+impl<'s, D: Door<&'s Stats>, W: Work, P: Probe> Loop<'s, D, W, P> {
+    /// Puts a stream into a vacant slot and lets it try.
+    fn open(&mut self, stream: FakeStream<&'s Stats>) {
+        self.vacancies -= 1;
+        let slot = self.vacant[self.vacancies];
+        P::peak(Counter::PeakConnections, CONNECTIONS - self.vacancies);
+        P::peak(Counter::PeakRegistrations, CONNECTIONS - self.vacancies + 1);
+        let peer = self.peers[slot as usize].insert(Peer::new::<P>(stream));
+        self.poll.register(&peer.stream, slot as usize + 1, READABLE | WRITABLE);
+        self.step(slot);
+    }
+
+    /// Lets the connection in `slot` go as far as it can; vacates the slot if that is the end.
+    #[inline(always)]
+    fn step(&mut self, slot: u8) {
+        let place = &mut self.peers[slot as usize];
+        let peer = place.as_mut().expect("an event of a connection that was closed");
+        if peer.step::<W, P>(self.work) {
+            self.poll.unregister(&peer.stream);
+            *place = None;
+            self.vacant[self.vacancies] = slot;
+            self.vacancies += 1;
+        }
+    }
+
+    /// Accepts until that would block, or all are accepted: then nobody needs to hear of the listener again.
+    fn accept(&mut self, listener: &D, left: &mut usize) {
+        while *left > 0 {
+            let Ok(stream) = listener.accept() else { return };
+            self.open(stream);
+            *left -= 1;
+        }
+        self.poll.unregister(listener);
+    }
+
+    /// Serves them all. `events` is memory to use.
+    pub fn run(&mut self, events: &mut Vec<Event>) {
+        let listener = D::open(self.stats);
+        self.poll.register(&listener, LISTENER, READABLE);
+        let mut left = CONNECTIONS;
+        // Somebody may wait already: so begins the only place that accepts.
+        events.clear();
+        events.push(Event { key: LISTENER, ready: READABLE });
+        loop {
+            for event in events.iter() {
+                match event.key {
+                    LISTENER => self.accept(&listener, &mut left),
+                    key => self.step((key - 1) as u8),
+                }
+            }
+            if left == 0 && self.vacancies == CONNECTIONS {
+                return;
+            }
+            self.poll.poll(events);
+            P::add(Counter::Events, events.len());
+        }
+    }
+}
+
+// %%
+/// The world of the hand-written loop.
+pub fn by_hand<D: OpensDoors, W: Work, P: Probe>(load: Load, drive: Drive<'_>) {
+    let stats = Stats::new(load.syscalls);
+    let mut server = Loop::<D::Door<&Stats>, W, P>::new(&stats, W::under(load));
+    let mut events = Vec::with_capacity(TASKS);
+    drive(&stats, &mut || server.run(&mut events));
+}
+
+/// A kind of [`Door`], whatever the handle to the ledger.
+pub trait OpensDoors: 'static {
+    type Door<S: Clone + Deref<Target = Stats>>: Door<S>;
+}
+
+/// At most three connections at once.
+pub enum Pipeline {}
+
+impl OpensDoors for Pipeline {
+    type Door<S: Clone + Deref<Target = Stats>> = FakeListener<S>;
+}
+
+/// All connections at once.
+pub enum AtOnce {}
+
+impl OpensDoors for AtOnce {
+    type Door<S: Clone + Deref<Target = Stats>> = Crowd<S>;
+}
+
+// %% [markdown]
+// ## What no server can do without
+//
+// Most of what the loop does is done inside the fake system, by every server alike, so a ratio to the loop says as much
+// about the fake as about async. To tell the two apart we need the fake alone: the same operations on as many live
+// connections, in an order that is known beforehand, so that nobody has to find out whose turn it is. That is no server, but
+// what is left when it is taken off is the server.
+
+// %%
+/// The world without a server: the operations of the pipeline.
+pub fn fake_alone<P: Probe>(load: Load, drive: Drive<'_>) {
+    let stats = Stats::new(load.syscalls);
+    let poll: FakePoll<&Stats> = FakePoll::new(&stats, TASKS);
+    let mut events = Vec::with_capacity(TASKS);
+    let mut buffer = [0; SMALL_BUFFER];
+    drive(&stats, &mut || {
+        let listener: FakeListener<&Stats> = FakeListener::new(&stats);
+        poll.register(&listener, LISTENER, READABLE);
+        let _blocked = listener.accept();
+        let mut live: [Option<FakeStream<&Stats>>; 4] = [const { None }; 4];
+        // Between two polls a client is accepted, the one before says its line, and the one before that is answered.
+        for client in 0..CONNECTIONS + 2 {
+            poll.poll(&mut events);
+            P::add(Counter::Events, events.len());
+            if client < CONNECTIONS
+                && let Ok(stream) = listener.accept()
+            {
+                let stream = live[client % 4].insert(stream);
+                poll.register(stream, LISTENER + 1, READABLE | WRITABLE);
+                let _blocked = stream.read(&mut buffer);
+                if client + 1 < CONNECTIONS {
+                    let _blocked = listener.accept();
+                } else {
+                    poll.unregister(&listener);
+                }
+            }
+            if let Some(stream) = &live[(client + 3) % 4] {
+                let _received = stream.read(&mut buffer);
+                let _blocked = stream.write(&buffer[..LINE.len()]);
+            }
+            if let Some(stream) = live[(client + 2) % 4].take() {
+                let _sent = stream.write(&buffer[..LINE.len()]);
+                poll.unregister(&stream);
+                P::add(Counter::Transactions, 1);
+            }
+        }
+    });
+}
+
+// %% [markdown]
+// # The frontier
+//
+// What does `async` need that the loop has not? Somebody must remember which task waits for which object,
+// somebody must find the task again, and a `Waker` must be able to reach both from anywhere. The trick is to
+// pay for "from anywhere" only when somebody comes from anywhere.
+//
+// ## A block for everything that wakers touch
+//
+// A `Waker` may be cloned, kept for years and used on any thread. The usual answer is to count clones, and
+// counting is what we want to avoid: this load binds 768 wakers per run. But what *is* a waker's message?
+// "Poll task 17 of that executor". If the executor's flags live at an address that is a multiple of 1024,
+// then address plus 17 says it all: one word, nothing to count, so cloning and dropping do nothing.
+//
+// For that, the flags must outlive every waker, and since we do not count, we cannot know when the last one
+// has gone. So a block of flags is never freed. It goes into a pool when its executor goes, and the next
+// executor takes it out again. A program leaks as many blocks of 1 KiB as it has executors *at the same time*.
+
+// %%
+/// Words of 64 flags; a power of two, so that a masked index needs no check.
+const WORDS: usize = 8;
+/// Flags of a block. An executor with more tasks has several blocks.
+const FLAGS: usize = 64 * WORDS;
+/// Wakers point to a block plus a flag's number, so a block begins at a multiple of a power of two above
+/// [`FLAGS`].
+const FLAG_MASK: usize = 1023;
+
+/// What wakers touch. Lives for ever.
+#[repr(align(1024))]
+struct Block {
+    /// Tasks woken by the owner's thread: flag `task % 64` of word `task / 64`.
+    ready: [OwnersCell<u64>; WORDS],
+    /// Flag `word` says that `ready[word]` is not zero.
+    summary: OwnersCell<u64>,
+    /// The task whose flag was taken last. The search goes on behind it, so that each has its turn.
+    cursor: OwnersCell<usize>,
+    /// Number of the thread that may use the cells, 0 while the block is in the pool.
+    owner: AtomicU64,
+    /// Tasks woken by other threads, as in `ready`.
+    remote: [AtomicU64; WORDS],
+    /// The first block of this block's executor, whose last three fields speak for all of them.
+    first: AtomicPtr<Block>,
+    /// False when no block has a flag in `ready`.
+    any_ready: OwnersCell<bool>,
+    /// True from a wake by another thread until the owner fetches `remote`.
+    any_remote: AtomicBool,
+    /// Ends the owner's wait, while it runs tasks and so may wait.
+    notifier: Mutex<Option<Waker>>,
+}
+
+// SAFETY: `ready`, `summary`, `cursor` and `any_ready` are used by the owner's thread only, which every way to them checks: wakes
+// look at `owner`, and `OwnedBlock` cannot leave its thread. The other fields may be shared as they are.
+unsafe impl Sync for Block {}
+
+// %% [markdown]
+// Threads get a number of their own, because the address of a thread-local variable, the usual choice, can
+// be reused by the next thread.
+
+// %%
+/// A number that no other thread has, or ever had; not 0.
+fn thread_number() -> u64 {
+    // Not loom's, which may not be static: numbers need no order but their own.
+    static NEXT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(1);
+    #[cfg(not(under_loom))]
+    thread_local! {
+        static MINE: Cell<u64> = const { Cell::new(0) };
+    }
+    #[cfg(under_loom)]
+    loom::thread_local! {
+        static MINE: Cell<u64> = Cell::new(0);
+    }
+    MINE.with(|mine| {
+        if mine.get() == 0 {
+            mine.set(NEXT.fetch_add(1, Ordering::Relaxed));
+        }
+        mine.get()
+    })
+}
+
+// %% [markdown]
+// The flags are a bitmap with a summary word on top, so that "who is next?" is answered by two bit scans. The
+// scan goes round and round. If it began at the bottom each time, a low task that always wakes itself would
+// lock out the rest.
+
+// %%
+impl Block {
+    /// Flags a task. Only for the owner's thread.
+    #[inline]
+    fn wake(&self, task: usize) {
+        let word = task / 64 % WORDS;
+        self.ready[word].set(self.ready[word].get() | 1 << (task % 64));
+        self.summary.set(self.summary.get() | 1 << word);
+        self.first().any_ready.set(true);
+    }
+
+    /// Where flags and wakes are announced.
+    #[inline]
+    fn first(&self) -> &'static Block {
+        // SAFETY: set when the block was obtained, to a block, and they live for ever. Whoever sees it sees what it points to.
+        unsafe { &*self.first.load(Ordering::Acquire) }
+    }
+
+    /// Takes the next flag off and returns its task. Only for the owner's thread.
+    #[inline]
+    fn take_ready(&self) -> Option<usize> {
+        if self.summary.get() == 0 { None } else { Some(self.take_next()) }
+    }
+
+    /// The same, when there is a flag.
+    fn take_next(&self) -> usize {
+        let start = self.cursor.get() + 1;
+        let word = start / 64 % WORDS;
+        let here = self.ready[word].get() & u64::MAX << (start % 64);
+        let (word, flags) = if here != 0 {
+            (word, here)
+        } else {
+            // The nearest word with flags: behind this one, or else from the beginning.
+            let behind = self.summary.get() & u64::MAX << word << 1;
+            let summary = if behind != 0 { behind } else { self.summary.get() };
+            let word = summary.trailing_zeros() as usize % WORDS;
+            (word, self.ready[word].get())
+        };
+        let task = word * 64 + flags.trailing_zeros() as usize;
+        self.cursor.set(task);
+        let rest = self.ready[word].get() & !(1 << (task % 64));
+        self.ready[word].set(rest);
+        if rest == 0 {
+            self.summary.set(self.summary.get() & !(1 << word));
+        }
+        task
+    }
+
+    /// Takes the flag of the highest task off: shorter, but not fair. For the ladder, and the owner's thread.
+    #[inline(always)]
+    fn take_highest(&self) -> Option<usize> {
+        let word = NonZero::new(self.summary.get())?.ilog2() as usize % WORDS;
+        let bit = NonZero::new(self.ready[word].get())?.ilog2() as usize;
+        let rest = self.ready[word].get() & !(1 << bit);
+        self.ready[word].set(rest);
+        if rest == 0 {
+            self.summary.set(self.summary.get() & !(1 << word));
+        }
+        Some(word * 64 + bit)
+    }
+}
+
+// %% [markdown]
+// Other threads have a bitmap of their own, of atomics, and a flag over it. They set the bit, then the flag,
+// and then end the owner's sleep; the owner takes the flag off first and the bits afterwards. Whichever way
+// the two meet, no wake is lost.
+
+// %%
+impl Block {
+    /// Flags a task, on any thread.
+    #[cold]
+    fn wake_remotely(&self, task: usize) {
+        self.remote[task / 64 % WORDS].fetch_or(1 << (task % 64), Ordering::Release);
+        let first = self.first();
+        // Not a store: that would hide the flag of a third thread, and with it the bit that it set before.
+        first.any_remote.swap(true, Ordering::Release);
+        // Flag first, notice second: the owner looks for flags before each wait.
+        if let Some(notifier) = &*first.notifier.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) {
+            notifier.wake_by_ref();
+        }
+    }
+
+    /// Moves the wakes of other threads to our own flags. Only for the owner's thread.
+    #[cold]
+    fn fetch_remote(&self) {
+        for (word, remote) in self.remote.iter().enumerate() {
+            let flags = remote.swap(0, Ordering::Acquire);
+            if flags != 0 {
+                self.ready[word].set(self.ready[word].get() | flags);
+                self.summary.set(self.summary.get() | 1 << word);
+                self.first().any_ready.set(true);
+            }
+        }
+    }
+}
+
+// %% [markdown]
+// And now the waker itself. It is small because everything was prepared: `clone` and `drop` have nothing to
+// do. A wake asks whose thread this is, once, and takes the short way or the long way. A wake for a task that
+// has finished flags a vacant slot, which the executor will pass over, or its next tenant, who is then polled
+// once too often: every future must bear that.
+
+// %%
+/// The functions of the frontier's wakers.
+struct AddressWaker;
+
+impl AddressWaker {
+    const VTABLE: RawWakerVTable = RawWakerVTable::new(Self::clone, Self::wake, Self::wake, Self::drop);
+
+    /// The waker of `task`.
+    fn waker(block: &'static Block, task: usize) -> Waker {
+        let data = ptr::from_ref(block).wrapping_byte_add(task).cast();
+        // SAFETY: blocks live for ever, and task numbers are smaller than a block is long, so `data` is
+        // valid, today and on whatever thread. The functions keep the contract of `Waker` on all threads.
+        unsafe { Waker::new(data, &Self::VTABLE) }
+    }
+
+    fn clone(data: *const ()) -> RawWaker {
+        RawWaker::new(data, &Self::VTABLE)
+    }
+
+    fn drop(_: *const ()) {}
+
+    /// # Safety
+    /// `data` points to a block plus a task number.
+    unsafe fn wake(data: *const ()) {
+        let task = data.addr() & FLAG_MASK;
+        let block = data.map_addr(|address| address & !FLAG_MASK).cast::<Block>();
+        // SAFETY: that is how the caller's pointer was made; blocks are aligned to FLAG_MASK + 1 and live for
+        // ever.
+        let block = unsafe { &*block };
+        // Only this thread could write its own number there, so what it reads is up to date if it matters.
+        if block.owner.load(Ordering::Relaxed) == thread_number() {
+            block.wake(task);
+        } else {
+            block.wake_remotely(task);
+        }
+    }
+}
+
+// %%
+/// Blocks that nobody owns.
+fn pool() -> &'static Mutex<Vec<&'static Block>> {
+    #[cfg(not(under_loom))]
+    static POOL: Mutex<Vec<&Block>> = Mutex::new(Vec::new());
+    // What loom makes lives for one of its executions.
+    #[cfg(under_loom)]
+    loom::lazy_static! {
+        static ref POOL: Mutex<Vec<&'static Block>> = Mutex::new(Vec::new());
+    }
+    &POOL
+}
+
+/// A block that this thread owns; goes back to the pool when dropped.
+struct OwnedBlock {
+    block: &'static Block,
+    /// Wakes on this thread write cells, so the owner must stay here.
+    not_send: PhantomData<*const ()>,
+}
+
+impl OwnedBlock {
+    /// A block of the executor whose first one is given, or the first one itself.
+    fn obtain(first: Option<&Self>) -> Self {
+        let pooled = pool().lock().unwrap_or_else(|poisoned| poisoned.into_inner()).pop();
+        let block = pooled.unwrap_or_else(Self::leak);
+        let first = first.map_or(block, |first| first.block);
+        block.first.store(ptr::from_ref(first).cast_mut(), Ordering::Release);
+        block.owner.store(thread_number(), Ordering::Relaxed);
+        Self { block, not_send: PhantomData }
+    }
+
+    /// A new block, for ever.
+    fn leak() -> &'static Block {
+        Box::leak(Box::new(Block {
+            ready: Default::default(),
+            summary: OwnersCell::new(0),
+            cursor: OwnersCell::new(0),
+            owner: AtomicU64::new(0),
+            remote: Default::default(),
+            first: AtomicPtr::new(ptr::null_mut()),
+            any_ready: OwnersCell::new(false),
+            any_remote: AtomicBool::new(false),
+            notifier: Mutex::new(None),
+        }))
+    }
+}
+
+impl Drop for OwnedBlock {
+    fn drop(&mut self) {
+        // Late wakes from other threads may still come. They flag nothing worse than a task of the next
+        // owner.
+        self.block.fetch_remote();
+        while self.block.take_ready().is_some() {}
+        self.block.owner.store(0, Ordering::Relaxed);
+        pool().lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(self.block);
+    }
+}
+
+// %% [markdown]
+// ## Memory that is known by its address
+//
+// Below, wakers, events and lists refer to tasks and objects by their addresses. A `Box` would not do for what they refer to:
+// who moves a box promises that nobody else knows its content.
+
+// %%
+/// A box whose content is shared by address while the box is moved.
+pub struct AliasableBox<T: ?Sized>(NonNull<T>);
+
+impl<T: ?Sized> From<Box<T>> for AliasableBox<T> {
+    fn from(boxed: Box<T>) -> Self {
+        Self(NonNull::from(Box::leak(boxed)))
+    }
+}
+
+impl<T: ?Sized> AliasableBox<T> {
+    /// The address of the content.
+    pub fn as_ptr(&self) -> *mut T {
+        self.0.as_ptr()
+    }
+}
+
+impl<T: ?Sized> Deref for AliasableBox<T> {
+    type Target = T;
+
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        // SAFETY: it came from a box, and is freed by `drop`.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+impl<T: ?Sized> Drop for AliasableBox<T> {
+    fn drop(&mut self) {
+        // SAFETY: it came from a box.
+        drop(unsafe { Box::from_raw(self.0.as_ptr()) });
+    }
+}
+
+// %% [markdown]
+// ## What is known of a task
+//
+// Besides its future a task is a waker, a number, and how far it has come. The context of a poll refers to the
+// waker *in this very place*, which is how the reactor will recognise it.
+
+// %%
+/// How far a task has come.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// There is none, or it has finished.
+    Vacant,
+    /// It was never polled. Until its turn comes, wakes pass it over.
+    New,
+    /// It was polled, or is about to be.
+    Started,
+    /// It is the root.
+    Root,
+}
+
+/// A task without its future.
+#[repr(C)]
+struct Task {
+    /// First, so that its address is that of the task.
+    waker: ManuallyDrop<Waker>,
+    stage: Cell<Stage>,
+    number: u32,
+}
+
+// %% [markdown]
+// ## What it asks of an operating system
+//
+// Three things: to watch objects, to wait until one of them is ready, and a way to end that wait from another thread. The fake
+// system of this notebook is one, `epoll` further down another.
+
+// %%
+/// An operating system, as far as a server waits for it.
+pub trait System: Sized {
+    /// Says that an object is ready.
+    type Event;
+    /// What an object is watched for.
+    type Interest;
+    /// The streams that a reactor keeps in its table.
+    type Stream: Object<Self>;
+
+    /// Replaces the content of `events` by what is ready. If that is nothing and it `may_wait`, it waits, until something is or
+    /// the notifier is woken.
+    fn poll(&self, events: &mut Vec<Self::Event>, may_wait: impl FnOnce() -> bool);
+
+    /// The key under which the object of this event was registered.
+    fn key(event: &Self::Event) -> usize;
+
+    /// Whether nothing more will come from the object.
+    fn is_end(event: &Self::Event) -> bool;
+
+    /// Ends a wait in [`poll`](Self::poll), on any thread. An event that this takes has the key `key`.
+    fn notifier(&self, key: usize) -> Waker;
+}
+
+/// What a system can watch.
+pub trait Object<Y: System> {
+    /// Watches it from now on; its events carry `key`.
+    fn register(&self, system: &Y, key: usize, interest: Y::Interest);
+
+    /// Forgets it.
+    fn unregister(&self, system: &Y);
+}
+
+// %% [markdown]
+// The smallest system has no objects at all. Then only another thread can have news, and to wait is to park.
+
+// %%
+/// Unparks a thread.
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+/// Nothing to watch.
+impl System for () {
+    type Event = Infallible;
+    type Interest = Infallible;
+    type Stream = Infallible;
+
+    #[inline(always)]
+    fn poll(&self, _: &mut Vec<Infallible>, may_wait: impl FnOnce() -> bool) {
+        if may_wait() {
+            thread::park();
+        }
+    }
+
+    fn key(event: &Infallible) -> usize {
+        match *event {}
+    }
+
+    fn is_end(event: &Infallible) -> bool {
+        match *event {}
+    }
+
+    fn notifier(&self, _: usize) -> Waker {
+        Waker::from(Arc::new(Unpark(thread::current())))
+    }
+}
+
+impl Object<()> for Infallible {
+    fn register(&self, (): &(), _: usize, _: Infallible) {
+        match *self {}
+    }
+
+    fn unregister(&self, (): &()) {
+        match *self {}
+    }
+}
+
+// %% [markdown]
+// The fake system never waits itself: when nothing is ready, it is as if there were no objects.
+
+// %%
+/// The fake system of the first notebook.
+pub type Fake<'s> = FakePoll<&'s Stats>;
+
+impl<'s> System for Fake<'s> {
+    type Event = Event;
+    type Interest = u8;
+    type Stream = FakeStream<&'s Stats>;
+
+    #[inline(always)]
+    fn poll(&self, events: &mut Vec<Event>, may_wait: impl FnOnce() -> bool) {
+        FakePoll::poll(self, events);
+        if events.is_empty() {
+            ().poll(&mut Vec::new(), may_wait);
+        }
+    }
+
+    #[inline(always)]
+    fn key(event: &Event) -> usize {
+        event.key
+    }
+
+    #[inline(always)]
+    fn is_end(_: &Event) -> bool {
+        false
+    }
+
+    fn notifier(&self, key: usize) -> Waker {
+        ().notifier(key)
+    }
+}
+
+impl<'s, T: Source> Object<Fake<'s>> for T {
+    #[inline(always)]
+    fn register(&self, system: &Fake<'s>, key: usize, interest: u8) {
+        system.register(self, key, interest);
+    }
+
+    #[inline(always)]
+    fn unregister(&self, system: &Fake<'s>) {
+        system.unregister(self);
+    }
+}
+
+// %% [markdown]
+// ## A reactor that remembers tasks
+//
+// In the published design each operation puts a clone of its task's waker into the reactor, each event takes
+// it out and calls it, and each finished operation looks whether there is one left to throw away. But almost
+// always it is a waker of the very executor that this reactor serves, and all that it says is "poll the task that
+// was being polled". So the executor leaves the address of that task with the reactor, and the reactor notes it for
+// the object. Any other waker, be it one of `join!` or `select!` or a clone of our own, has another address;
+// it is cloned and kept in the usual way.
+//
+// One word per object then holds all that there is to know.
+
+// %%
+/// The word of an object for which nobody waits: an operation may be tried.
+const NOBODY: *const Task = ptr::null();
+/// The word of an object for which nobody waits, but which a read has just emptied: another read would be in vain.
+const DRAINED: *const Task = ptr::without_provenance(1);
+/// The word of an object for which a foreign waker waits. All larger words are addresses of tasks.
+const FOREIGN: *const Task = ptr::without_provenance(2);
+
+/// What the reactor knows of one I/O object.
+pub struct Entry<Y: System, P> {
+    /// [`NOBODY`], [`DRAINED`], [`FOREIGN`] or the task that waits. Nobody waits for a vacant entry.
+    waits: Cell<*const Task>,
+    /// The waker, if it is not one of ours. One that was superseded by a task of ours stays here until another takes its place.
+    foreign: Cell<Option<Waker>>,
+    /// Whether the system has said that nothing more will come.
+    ended: Cell<bool>,
+    /// Whether the object is watched for writing, too.
+    watches_writes: Cell<bool>,
+    /// While vacant, the next vacant entry.
+    next_vacant: Cell<*const Self>,
+    /// The reactor, while an object is registered.
+    reactor: Cell<*const Reactor<Y, P>>,
+    /// The stream, if the object is one. Initialised while there is an `Io` of this entry and of [`InEntry`].
+    stream: UnsafeCell<MaybeUninit<Y::Stream>>,
+}
+
+impl<Y: System, P> Entry<Y, P> {
+    fn new() -> Self {
+        Self {
+            waits: Cell::new(NOBODY),
+            foreign: Cell::new(None),
+            ended: Cell::new(false),
+            watches_writes: Cell::new(false),
+            next_vacant: Cell::new(ptr::null()),
+            reactor: Cell::new(ptr::null()),
+            stream: UnsafeCell::new(MaybeUninit::uninit()),
+        }
+    }
+}
+
+// %%
+/// Knows which task waits for which object. One executor at a time can be attached to it.
+pub struct Reactor<Y: System, P> {
+    system: Y,
+    /// The system knows them by their addresses. The last one is the notifier's.
+    entries: AliasableBox<[Entry<Y, P>]>,
+    first_vacant: Cell<*const Entry<Y, P>>,
+    /// Objects registered; kept for probes that count.
+    objects: Cell<usize>,
+    /// The task that the attached executor is polling, or has polled last; null while it does not run.
+    polled: Cell<*const Task>,
+    attached: Cell<bool>,
+    /// Ends a wait of the system, on any thread.
+    notifier: Waker,
+}
+
+impl<Y: System, P: Probe> Reactor<Y, P> {
+    /// A reactor for at most so many objects of this system.
+    pub fn new(system: Y, capacity: usize) -> Self {
+        let entries = AliasableBox::from((0..=capacity).map(|_| Entry::new()).collect::<Box<[_]>>());
+        let (notice, for_objects) = entries.split_last().expect("one more than the capacity");
+        for pair in for_objects.windows(2) {
+            pair[0].next_vacant.set(&raw const pair[1]);
+        }
+        Self {
+            notifier: system.notifier(ptr::from_ref(notice).expose_provenance()),
+            system,
+            first_vacant: Cell::new(for_objects.first().map_or(ptr::null(), ptr::from_ref)),
+            entries,
+            objects: Cell::new(0),
+            polled: Cell::new(ptr::null()),
+            attached: Cell::new(false),
+        }
+    }
+
+    /// The entry of the next object to be registered.
+    ///
+    /// # Panics
+    /// If the reactor is full.
+    #[inline]
+    fn vacant_entry(&self) -> &Entry<Y, P> {
+        // SAFETY: the list of vacant entries has our own entries only, and ends with null.
+        unsafe { self.first_vacant.get().as_ref() }.expect("the reactor is full")
+    }
+
+    /// Watches `object`.
+    ///
+    /// # Panics
+    /// If it is registered already.
+    #[inline]
+    fn register(&self, object: &impl Object<Y>, entry: &Entry<Y, P>, interest: Y::Interest) {
+        // Off the list first: `object` is foreign code, and may register another.
+        self.first_vacant.set(entry.next_vacant.get());
+        object.register(&self.system, ptr::from_ref(entry).expose_provenance(), interest);
+        entry.reactor.set(self);
+        entry.ended.set(false);
+        entry.watches_writes.set(false);
+        if P::COUNTS {
+            self.objects.set(self.objects.get() + 1);
+            P::peak(Counter::PeakRegistrations, self.objects.get());
+            P::peak(Counter::PeakConnections, self.objects.get() - 1); // all but the listener
+        }
+    }
+}
+
+// %% [markdown]
+// Events come back with the key that was given out, which is an entry's address.
+
+// %%
+impl<Y: System, P: Probe> Reactor<Y, P> {
+    /// The entry of the object to which an event belongs. If that was unregistered a moment ago, the entry is vacant and nobody waits, or it has
+    /// a new object, whose task is polled once in vain.
+    #[inline]
+    fn entry(&self, event: &Y::Event) -> &Entry<Y, P> {
+        // SAFETY: only `new` and `register` give keys to our system, and entries live as long as the reactor.
+        unsafe { &*ptr::with_exposed_provenance(Y::key(event)) }
+    }
+
+    /// Makes an entry vacant. Returns the foreign waker that is kept for it: dropping it runs
+    /// foreign code, which may do with this reactor what it likes, so the caller must not borrow from it any more.
+    #[inline]
+    #[must_use]
+    fn vacate(&self, entry: &Entry<Y, P>) -> Option<Waker> {
+        entry.waits.set(NOBODY);
+        entry.next_vacant.set(self.first_vacant.replace(entry));
+        if P::COUNTS {
+            self.objects.set(self.objects.get() - 1);
+        }
+        // SAFETY: the reference lives no longer than this expression.
+        if unsafe { (*entry.foreign.as_ptr()).is_some() } { entry.foreign.take() } else { None }
+    }
+
+    /// The executor goes, and its tasks with it: nobody waits any more.
+    fn detach(&self) {
+        for entry in self.entries.iter().filter(|entry| entry.waits.get() > FOREIGN) {
+            entry.waits.set(NOBODY);
+        }
+        self.attached.set(false);
+    }
+}
+
+// %% [markdown]
+// ### Waiting
+//
+// An operation is tried first and waits only if it must: no look-up, no binding, nothing to unbind. There is
+// at most one operation per object at a time, since each borrows the object mutably; so one
+// waiting task per object is enough, and the last one to ask is the right one.
+
+// %%
+impl<Y: System, P: Probe> Reactor<Y, P> {
+    /// The object's next event wakes the task behind `context`.
+    #[inline]
+    fn wait(&self, entry: &Entry<Y, P>, context: &Context<'_>) {
+        let task = self.polled.get();
+        // A task's waker has the address of the task, and nobody else refers to it there.
+        if ptr::eq(context.waker(), task.cast()) {
+            entry.waits.set(task);
+        } else {
+            Self::wait_foreign(entry, context.waker());
+        }
+    }
+
+    /// Keeps a waker that is not one of the executor's.
+    #[cold]
+    fn wait_foreign(entry: &Entry<Y, P>, waker: &Waker) {
+        P::add(Counter::WakerClones, 1);
+        // Foreign code runs in `clone` and `drop`, and may do with this reactor what it likes: we hold no
+        // borrow.
+        let clone = waker.clone();
+        entry.waits.set(FOREIGN);
+        drop(entry.foreign.replace(Some(clone)));
+    }
+}
+
+// %% [markdown]
+// ### Where the object is
+//
+// A fake stream is 32 bytes. To hand it from `accept` to `spawn` to the future would mean copying it three times, once right after half
+// of it was written, which makes the processor wait. So streams live in their entries, and what travels is a pointer. A listener does
+// not travel and stays with its owner.
+
+// %%
+/// Where an object is that has an entry.
+pub trait Place<Y: System> {
+    type Object: Object<Y>;
+
+    /// The object itself.
+    ///
+    /// # Safety
+    /// `entry` is the one that was entered for this place.
+    unsafe fn object<'a, P>(&'a self, entry: &'a Entry<Y, P>) -> &'a Self::Object;
+
+    /// Drops the object if it is in its entry.
+    ///
+    /// # Safety
+    /// As for [`object`](Self::object), which is not asked for again.
+    unsafe fn end<P>(&self, entry: &Entry<Y, P>);
+}
+
+/// With its owner.
+pub struct Owned<T>(T);
+
+impl<Y: System, T: Object<Y>> Place<Y> for Owned<T> {
+    type Object = T;
+
+    #[inline(always)]
+    unsafe fn object<'a, P>(&'a self, _: &'a Entry<Y, P>) -> &'a T {
+        &self.0
+    }
+
+    #[inline(always)]
+    unsafe fn end<P>(&self, _: &Entry<Y, P>) {}
+}
+
+/// A stream, in its entry.
+pub struct InEntry(());
+
+impl<Y: System> Place<Y> for InEntry {
+    type Object = Y::Stream;
+
+    #[inline(always)]
+    unsafe fn object<'a, P>(&'a self, entry: &'a Entry<Y, P>) -> &'a Y::Stream {
+        // SAFETY: the caller's entry was given a stream before `self` was made, see `Io::in_entry`, and keeps it until
+        // `self` is gone.
+        unsafe { (*entry.stream.get()).assume_init_ref() }
+    }
+
+    #[inline(always)]
+    unsafe fn end<P>(&self, entry: &Entry<Y, P>) {
+        // SAFETY: as above; and the caller does not refer to it any more.
+        unsafe { (*entry.stream.get()).assume_init_drop() };
+    }
+}
+
+// %% [markdown]
+// An object with its entry can be made in those two ways. From then on they are alike.
+
+// %%
+/// An I/O object with its entry in the reactor. Unregisters when dropped.
+pub struct Io<'r, Y: System, P: Probe, L: Place<Y> = InEntry> {
+    entry: &'r Entry<Y, P>,
+    place: L,
+}
+
+impl<'r, Y: System, P: Probe, T: Object<Y>> Io<'r, Y, P, Owned<T>> {
+    /// An object that stays with its owner.
+    ///
+    /// # Panics
+    /// If the reactor is full, or `object` registered already.
+    pub fn owned(reactor: &'r Reactor<Y, P>, object: T, interest: Y::Interest) -> Self {
+        let entry = reactor.vacant_entry();
+        reactor.register(&object, entry, interest);
+        Self { entry, place: Owned(object) }
+    }
+}
+
+impl<'r, Y: System, P: Probe> Io<'r, Y, P> {
+    /// A stream, in the reactor's table.
+    ///
+    /// # Panics
+    /// If the reactor is full, or `stream` registered already.
+    #[inline]
+    pub fn in_entry(reactor: &'r Reactor<Y, P>, stream: Y::Stream, interest: Y::Interest) -> Self {
+        let entry = reactor.vacant_entry();
+        // SAFETY: nobody refers to the content of a vacant entry.
+        let stream = unsafe { (*entry.stream.get()).write(stream) };
+        reactor.register(stream, entry, interest);
+        Self { entry, place: InEntry(()) }
+    }
+}
+
+// %%
+impl<'r, Y: System, P: Probe, L: Place<Y>> Io<'r, Y, P, L> {
+    /// The reactor that watches it.
+    #[inline(always)]
+    pub fn reactor(&self) -> &'r Reactor<Y, P> {
+        // SAFETY: it was given to `register` when `self` was made, and is borrowed as long as there is `self`.
+        unsafe { &*self.entry.reactor.get() }
+    }
+
+    #[inline(always)]
+    fn object(&self) -> &L::Object {
+        // SAFETY: both were made together.
+        unsafe { self.place.object(self.entry) }
+    }
+}
+
+// %% [markdown]
+// ### An operation
+//
+// An operation is one call, tried when it may succeed. Waiting for it is all that its future is for.
+
+// %%
+impl<Y: System, P: Probe, L: Place<Y>> Io<'_, Y, P, L> {
+    /// Tries `call`, unless somebody waits for the object already; if it would block, its next event wakes the task behind `context`.
+    #[inline(always)]
+    pub fn poll<Out>(
+        &mut self,
+        context: &Context<'_>,
+        call: impl FnOnce(&L::Object) -> Result<Out, WouldBlock>,
+    ) -> Poll<Out> {
+        P::add(Counter::OperationPolls, 1);
+        if self.entry.waits.get() > DRAINED {
+            P::add(Counter::NotReadyPolls, 1);
+        } else if let Ok(outcome) = call(self.object()) {
+            return Poll::Ready(outcome);
+        }
+        self.reactor().wait(self.entry, context);
+        Poll::Pending
+    }
+
+    /// Tries `call` whenever the object may be ready, until it does not block.
+    #[inline]
+    pub fn attempt<Out>(
+        &mut self,
+        mut call: impl FnMut(&L::Object) -> Result<Out, WouldBlock>,
+    ) -> impl Future<Output = Out> {
+        poll_fn(move |context| self.poll(context, &mut call))
+    }
+}
+
+impl<Y: System, P: Probe, L: Place<Y>> Drop for Io<'_, Y, P, L> {
+    #[inline]
+    fn drop(&mut self) {
+        let reactor = self.reactor();
+        self.object().unregister(&reactor.system);
+        // SAFETY: nobody refers to the object any more.
+        unsafe { self.place.end(self.entry) };
+        drop(reactor.vacate(self.entry));
+    }
+}
+
+// %% [markdown]
+// ### Listener and stream
+//
+// Their shape is the usual one. The server below is written against a trait, so that its text is the same for
+// every runtime that serves it.
+
+// %%
+/// A stream of lines, as the server sees it.
+pub trait Line {
+    /// Reads into the start of `buffer`; the number of bytes that came.
+    fn read<'a>(&'a mut self, buffer: &'a mut [u8]) -> impl Future<Output = usize> + 'a;
+
+    /// Writes from the start of `bytes`; the number of bytes that went.
+    fn write<'a>(&'a mut self, bytes: &'a [u8]) -> impl Future<Output = usize> + 'a;
+}
+
+impl<'s, P: Probe, L> Line for Io<'_, Fake<'s>, P, L>
+where
+    L: Place<Fake<'s>, Object = FakeStream<&'s Stats>>,
+{
+    #[inline]
+    fn read<'a>(&'a mut self, buffer: &'a mut [u8]) -> impl Future<Output = usize> + 'a {
+        self.attempt(|stream| stream.read(buffer))
+    }
+
+    #[inline]
+    fn write<'a>(&'a mut self, bytes: &'a [u8]) -> impl Future<Output = usize> + 'a {
+        self.attempt(|stream| stream.write(bytes))
+    }
+}
+
+// %%
+/// A registered listener of the fake system; unregisters when dropped.
+pub type Listener<'r, 's, D, P> = Io<'r, Fake<'s>, P, Owned<D>>;
+
+impl<'r, 's, D: Door<&'s Stats>, P: Probe> Io<'r, Fake<'s>, P, Owned<D>> {
+    /// The next client, registered already.
+    ///
+    /// # Panics
+    /// If the reactor is full, when polled.
+    #[inline]
+    pub fn accept(&mut self) -> impl Future<Output = Io<'r, Fake<'s>, P>> {
+        let reactor = self.reactor();
+        self.attempt(move |door| Ok(Io::in_entry(reactor, door.accept()?, READABLE | WRITABLE)))
+    }
+}
+
+// %% [markdown]
+// ## An executor for one kind of task, and a root
+//
+// A server has one task that accepts and many that serve. The published executor puts both into one
+// enum-driven future, so each poll asks twice what it is polling. Here the future of every *served*
+// connection has one type and lives in the pool; the accepting task is the **root**, which lives on the stack
+// of `run` and may be of any type. That also unties the published program's knot: the root knows the
+// executor, but is not stored in it.
+//
+// (When tasks must be of many types, let the pool's type be `Pin<Box<dyn Future>>`. That price is on
+// [the ladder](measure.ipynb).)
+
+// %%
+/// A place for a task of the pool.
+#[repr(C)]
+struct Slot<F> {
+    /// First, so that its address is that of the slot.
+    task: Task,
+    /// The next slot in the list of vacant ones, or of those whose tasks are new.
+    next: Cell<*const Slot<F>>,
+    /// Initialised while the task is new or started.
+    future: UnsafeCell<MaybeUninit<F>>,
+}
+
+impl<F> Slot<F> {
+    fn vacant(blocks: &[OwnedBlock], number: usize) -> Self {
+        let waker = AddressWaker::waker(blocks[number / FLAGS].block, number % FLAGS);
+        Self {
+            task: Task {
+                waker: ManuallyDrop::new(waker),
+                stage: Cell::new(Stage::Vacant),
+                number: u32::try_from(number).expect("the number of a task"),
+            },
+            next: Cell::new(ptr::null()),
+            future: UnsafeCell::new(MaybeUninit::uninit()),
+        }
+    }
+}
+
+// %% [markdown]
+// The executor allocates its slots once, and neither a spawn nor a poll nor an end allocates again. They are never
+// moved, for a task's address is what reactor and lists know of it.
+
+// %%
+/// Runs one root future and a limited number of futures of type `F`. `QUEUED` is a switch of the ladder.
+pub struct Executor<'r, Y: System, F, P: Probe, const QUEUED: bool = false> {
+    reactor: &'r Reactor<Y, P>,
+    /// For so many tasks each; the first one speaks for all.
+    blocks: Box<[OwnedBlock]>,
+    first_block: &'static Block,
+    /// Number of the block whose flags are looked at next.
+    turn: Cell<usize>,
+    /// One for each task of the pool.
+    slots: ManuallyDrop<AliasableBox<[Slot<F>]>>,
+    /// The root's, which never holds a future, and is the head of the list of new tasks.
+    root: AliasableBox<Slot<F>>,
+    first_vacant: Cell<*const Slot<F>>,
+    /// The youngest task that was not polled yet, or else the root.
+    last_new: Cell<*const Slot<F>>,
+    /// Unfinished tasks of the pool.
+    tasks: Cell<usize>,
+    /// How many tasks may be polled, for another reason than an event, before the reactor polls.
+    patience: Cell<usize>,
+    running: Cell<bool>,
+    /// Memory for the events of one poll, between runs.
+    events: Cell<Vec<Y::Event>>,
+}
+
+impl<'r, Y: System, F: Future<Output = ()>, P: Probe, const QUEUED: bool> Executor<'r, Y, F, P, QUEUED> {
+    fn attach(reactor: &'r Reactor<Y, P>, capacity: usize) -> Self {
+        assert!(!reactor.attached.replace(true), "this reactor has an executor");
+        let mut blocks = vec![OwnedBlock::obtain(None)];
+        for _ in 0..capacity / FLAGS {
+            blocks.push(OwnedBlock::obtain(blocks.first()));
+        }
+        let slots: Box<[Slot<F>]> = (0..capacity).map(|number| Slot::vacant(&blocks, number)).collect();
+        let slots = AliasableBox::from(slots);
+        let root = AliasableBox::from(Box::new(Slot::vacant(&blocks, capacity)));
+        for pair in slots.windows(2) {
+            pair[0].next.set(&raw const pair[1]);
+        }
+        Self {
+            reactor,
+            first_block: blocks[0].block,
+            blocks: blocks.into(),
+            turn: Cell::new(0),
+            first_vacant: Cell::new(slots.first().map_or(ptr::null(), ptr::from_ref)),
+            last_new: Cell::new(ptr::from_ref(&*root)),
+            slots: ManuallyDrop::new(slots),
+            root,
+            tasks: Cell::new(0),
+            patience: Cell::new(0),
+            running: Cell::new(false),
+            events: Cell::new(Vec::with_capacity(capacity + 1)),
+        }
+    }
+}
+
+impl<'r, Y: System, F: Future<Output = ()>, P: Probe> Executor<'r, Y, F, P> {
+    /// An executor of up to `capacity` tasks that use `reactor`.
+    ///
+    /// # Panics
+    /// If an executor uses it already.
+    pub fn new(reactor: &'r Reactor<Y, P>, capacity: usize) -> Self {
+        Self::attach(reactor, capacity)
+    }
+}
+
+impl<'r, Y: System, F: Future<Output = ()>, P: Probe> Executor<'r, Y, F, P, true> {
+    /// The same with everything through its flags, for the ladder: events and spawns set one, flags are served afterwards.
+    ///
+    /// # Panics
+    /// If an executor uses the reactor already.
+    pub fn queued(reactor: &'r Reactor<Y, P>, capacity: usize) -> Self {
+        Self::attach(reactor, capacity)
+    }
+}
+
+impl<Y: System, F, P: Probe, const QUEUED: bool> Executor<'_, Y, F, P, QUEUED> {
+    /// Unfinished tasks of the pool.
+    pub fn len(&self) -> usize {
+        self.tasks.get()
+    }
+
+    /// Whether the pool has no unfinished task.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The slot that a list refers to.
+    #[inline(always)]
+    fn slot(&self, listed: *const Slot<F>) -> Option<&Slot<F>> {
+        // SAFETY: all lists are of our slots, and end with null.
+        unsafe { listed.as_ref() }
+    }
+
+    /// Flags a task.
+    #[inline(always)]
+    fn flag(&self, task: &Task) {
+        let number = task.number as usize;
+        self.blocks[number / FLAGS].block.wake(number % FLAGS);
+    }
+}
+
+// %% [markdown]
+// Tasks come and go. Both directions run code that is not ours (the function that makes the future, the
+// future's destructor), which may spawn, wake and panic, so each leaves the executor consistent before it
+// lets go.
+
+// %%
+/// Acts when it is dropped. Forgotten where it is for panics only.
+struct OnDrop<Action: FnMut()>(Action);
+
+impl<Action: FnMut()> Drop for OnDrop<Action> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
+
+// %%
+/// Why a task was not started: all slots of the pool are taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Full;
+
+impl<Y: System, F, P: Probe, const QUEUED: bool> Executor<'_, Y, F, P, QUEUED> {
+    /// Builds a future in a vacant slot. It is polled after the events at hand, and before tasks that were woken otherwise; of several
+    /// new tasks, the oldest first.
+    ///
+    /// # Errors
+    /// [`Full`] if as many tasks live as it has room for; `make` is not called then.
+    #[inline]
+    pub fn spawn(&self, make: impl FnOnce() -> F) -> Result<(), Full> {
+        let slot = self.slot(self.first_vacant.get()).ok_or(Full)?;
+        // Off the list first: `make` may spawn. If it panics the slot goes back.
+        self.first_vacant.set(slot.next.get());
+        let give_back = OnDrop(|| self.vacate(slot));
+        // SAFETY: the slot is vacant and not in the list, so nobody else refers to its content.
+        unsafe { (*slot.future.get()).write(make()) };
+        mem::forget(give_back);
+        if QUEUED {
+            slot.task.stage.set(Stage::Started);
+            self.flag(&slot.task);
+        } else {
+            slot.task.stage.set(Stage::New);
+            slot.next.set(ptr::null());
+            // SAFETY: the list of new tasks is of our slots.
+            unsafe { &*self.last_new.replace(slot) }.next.set(slot);
+        }
+        self.tasks.set(self.tasks.get() + 1);
+        P::add(Counter::Spawns, 1);
+        P::peak(Counter::PeakTasks, self.tasks.get() + 1); // and the root
+        P::peak(Counter::FutureBytes, size_of::<F>());
+        Ok(())
+    }
+
+    /// The oldest new task, which is about to be polled for the first time.
+    #[inline(always)]
+    fn take_new(&self) -> Option<&Slot<F>> {
+        let head = &self.root;
+        let slot = self.slot(head.next.get())?;
+        // The rest is for tasks that were woken.
+        self.patience.set(self.patience.get().checked_sub(1).filter(|&left| left >= PATIENCE / 2)?);
+        let next = slot.next.get();
+        head.next.set(next);
+        if next.is_null() {
+            self.last_new.set(ptr::from_ref(&**head));
+        }
+        slot.task.stage.set(Stage::Started);
+        Some(slot)
+    }
+
+    /// Ends a task that is new or started: drops its future, then vacates its slot.
+    #[inline(always)]
+    fn retire(&self, slot: &Slot<F>) {
+        let _end = OnDrop(|| {
+            self.tasks.set(self.tasks.get() - 1);
+            self.vacate(slot);
+        });
+        // SAFETY: the slot holds a future, which will not be used as one again: the caller does not refer to it, and
+        // nobody polls while its destructor runs.
+        unsafe { (*slot.future.get()).assume_init_drop() };
+    }
+
+    #[inline]
+    fn vacate(&self, slot: &Slot<F>) {
+        slot.task.stage.set(Stage::Vacant);
+        slot.next.set(self.first_vacant.replace(slot));
+    }
+}
+
+// %% [markdown]
+// The end of the executor is the end of all its tasks.
+
+// %%
+impl<Y: System, F, P: Probe, const QUEUED: bool> Drop for Executor<'_, Y, F, P, QUEUED> {
+    fn drop(&mut self) {
+        // First of all, for the reactor must not know tasks whose slots are gone.
+        self.reactor.detach();
+        for slot in self.slots.iter() {
+            if matches!(slot.task.stage.get(), Stage::New | Stage::Started) {
+                self.retire(slot);
+            }
+        }
+        // SAFETY: this is the end of `self`, and no slot holds a future. If dropping one has panicked we do not get here, and
+        // the slots are leaked, for pinned futures must not lose their memory before they are dropped.
+        unsafe { ManuallyDrop::drop(&mut self.slots) };
+    }
+}
+
+// %% [markdown]
+// ## Who is next?
+//
+// The loop by hand has no queue: it walks the events. So does this one. An event whose task is known is
+// followed by that task's poll at once. When the events of one poll are through, the new tasks come, which have a list. Flags are
+// for everyone else: tasks woken by other tasks, and by other threads.
+//
+// One limit keeps tasks that forever wake themselves, or spawn, from locking out the objects: after so many polls the reactor has its
+// turn, whoever is still awake. Half of them are kept for tasks that were woken, so that endless new ones do not lock those out.
+
+// %% [markdown]
+// First what happens when there is nobody: the reactor polls. The same place looks for wakes from other
+// threads. If there is nobody to poll the system may wait, until an object is ready or another thread wakes one of our tasks.
+
+// %%
+impl<Y: System, F, P: Probe, const QUEUED: bool> Executor<'_, Y, F, P, QUEUED> {
+    /// Polls the system.
+    #[inline(always)]
+    fn refill(&self, events: &mut Vec<Y::Event>) {
+        if self.first_block.any_remote.load(Ordering::Relaxed) {
+            self.fetch_remote();
+        }
+        let nobody_is_awake = || self.root.next.get().is_null() && !self.first_block.any_ready.get();
+        self.reactor.system.poll(events, nobody_is_awake);
+        P::add(Counter::Events, events.len());
+    }
+
+    /// Sees to the wakes of other threads.
+    #[cold]
+    fn fetch_remote(&self) {
+        // A wake that comes after this line raises the flag again, so none is lost.
+        self.first_block.any_remote.swap(false, Ordering::Acquire);
+        for owned in &self.blocks {
+            owned.block.fetch_remote();
+        }
+    }
+
+    /// Takes the next flag off and returns its task. The blocks have their turns.
+    fn take_flagged(&self) -> Option<&Slot<F>> {
+        let (behind, rest) = self.blocks.split_at(self.turn.get());
+        let mut blocks = rest.iter().chain(behind);
+        let Some(distance) = blocks.position(|owned| owned.block.summary.get() != 0) else {
+            self.first_block.any_ready.set(false);
+            return None;
+        };
+        let number = (self.turn.get() + distance) % self.blocks.len();
+        self.turn.set((number + 1) % self.blocks.len());
+        let block = self.blocks[number].block;
+        let flag = if QUEUED { block.take_highest() } else { block.take_ready() };
+        flag.map(|flag| self.slots.get(number * FLAGS + flag).unwrap_or(&self.root))
+    }
+}
+
+/// Wakes whoever waits, in his own way.
+#[cold]
+fn wake_foreign<Y: System, P>(entry: &Entry<Y, P>) {
+    if let Some(waker) = entry.foreign.take() {
+        waker.wake();
+    }
+}
+
+// %% [markdown]
+// And this is the choice itself, for every poll of every task.
+
+// %%
+/// Tasks that are polled for another reason than an event between two polls of the reactor.
+const PATIENCE: usize = 2 * TASKS;
+
+impl<Y: System, F, P: Probe, const QUEUED: bool> Executor<'_, Y, F, P, QUEUED> {
+    /// The next task to poll, which may have finished; `None` when the reactor must poll, because nobody is awake or `patience` is at its
+    /// end.
+    #[inline(always)]
+    fn next(&self, events: &mut slice::Iter<'_, Y::Event>) -> Option<&Slot<F>> {
+        for event in events {
+            let entry = self.reactor.entry(event);
+            if Y::is_end(event) {
+                entry.ended.set(true);
+            }
+            let waits = entry.waits.replace(NOBODY);
+            if waits > FOREIGN {
+                // SAFETY: the reactor knows the tasks of one executor at a time, as long as that lives; and a task has
+                // the address of its slot.
+                let slot = unsafe { &*waits.cast::<Slot<F>>() };
+                if !QUEUED {
+                    return Some(slot);
+                }
+                self.flag(&slot.task);
+            } else if waits == FOREIGN {
+                wake_foreign(entry);
+            }
+        }
+        let new = self.take_new();
+        if new.is_some() {
+            return new;
+        }
+        if !self.first_block.any_ready.get() {
+            return None;
+        }
+        self.patience.set(self.patience.get().checked_sub(1)?);
+        self.take_flagged()
+    }
+}
+
+// %% [markdown]
+// ## Run
+//
+// A single poll is short, because all the care is in `retire`.
+
+// %%
+impl<Y: System, F: Future<Output = ()>, P: Probe, const QUEUED: bool> Executor<'_, Y, F, P, QUEUED> {
+    #[inline(always)]
+    fn poll_task<T: Future>(&self, slot: &Slot<F>, future: Pin<&mut T>) -> Poll<T::Output> {
+        P::add(Counter::Polls, 1);
+        self.reactor.polled.set(ptr::from_ref(slot).cast());
+        future.poll(&mut Context::from_waker(&slot.task.waker))
+    }
+
+    #[inline(always)]
+    fn poll_pooled(&self, slot: &Slot<F>) {
+        // SAFETY: a started task holds a future. It is never moved out of its slot; and nobody else refers to
+        // it, because only `run` does so and `run` does not nest.
+        let future = unsafe { Pin::new_unchecked((*slot.future.get()).assume_init_mut()) };
+        let retire = OnDrop(|| self.retire(slot));
+        let outcome = self.poll_task(slot, future);
+        mem::forget(retire);
+        if outcome.is_ready() {
+            self.retire(slot);
+        }
+    }
+
+    /// Tells other threads how to end our wait.
+    fn notify(&self, notifier: Option<&Waker>) {
+        let mut place = self.first_block.notifier.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        *place = notifier.cloned();
+    }
+}
+
+// %%
+/// Out of line, so that the place is memory, and takes no register from the loop that is below.
+#[cold]
+#[inline(never)]
+fn keep<T>(place: &mut Option<T>, value: T) {
+    *place = Some(value);
+}
+
+// %% [markdown]
+// One loop, with one place that polls the pool and one that polls the root: with two, the compiler would
+// inline the server into neither.
+
+// %%
+impl<Y: System, F: Future<Output = ()>, P: Probe, const QUEUED: bool> Executor<'_, Y, F, P, QUEUED> {
+    /// Runs `root` and all tasks to their end.
+    ///
+    /// # Panics
+    /// If a task panics, which ends that task and `root`, while all others stay for the next `run`; if a task
+    /// calls `run`.
+    #[inline]
+    pub fn run<R: Future>(&self, root: R) -> R::Output {
+        assert!(!self.running.replace(true), "the executor is running already");
+        let place = &self.root;
+        let _running = OnDrop(|| {
+            place.task.stage.set(Stage::Vacant);
+            self.reactor.polled.set(ptr::null());
+            self.notify(None);
+            self.running.set(false);
+        });
+        self.notify(Some(&self.reactor.notifier));
+        let mut root = pin!(root);
+        let mut outcome = None;
+        place.task.stage.set(Stage::Root);
+        self.flag(&place.task);
+        let mut events = self.events.take();
+        events.clear();
+        loop {
+            let mut fresh = events.iter();
+            self.patience.set(PATIENCE);
+            while let Some(slot) = self.next(&mut fresh) {
+                if slot.task.stage.get() == Stage::Started {
+                    self.poll_pooled(slot);
+                } else if slot.task.stage.get() == Stage::Root
+                    && let Poll::Ready(output) = self.poll_task(place, root.as_mut())
+                {
+                    place.task.stage.set(Stage::Vacant);
+                    keep(&mut outcome, output);
+                }
+            }
+            if self.is_empty() && place.task.stage.get() == Stage::Vacant {
+                self.events.set(events);
+                return outcome.expect("the root has finished");
+            }
+            self.refill(&mut events);
+        }
+    }
+}
+
+// %% [markdown]
+// ## The server
+//
+// After all that, the part that its users write. Two plain async functions. The buffer is a parameter, because the ladder asks what a large one costs.
+
+// %%
+/// A connection's buffer.
+pub trait Buffer: 'static {
+    /// Bytes that are set to zero.
+    const ZEROED: usize;
+
+    fn new() -> Self;
+    fn bytes(&mut self) -> &mut [u8];
+}
+
+impl<const LENGTH: usize> Buffer for [u8; LENGTH] {
+    const ZEROED: usize = LENGTH;
+
+    #[inline(always)]
+    fn new() -> Self {
+        [0; LENGTH]
+    }
+
+    #[inline(always)]
+    fn bytes(&mut self) -> &mut [u8] {
+        self
+    }
+}
+
+/// The buffer that the loop has, too.
+pub type Small = [u8; SMALL_BUFFER];
+
+// %%
+/// Reads one line and sends it back.
+pub async fn echo<L: Line, W: Work, P: Probe, B: Buffer>(mut stream: L, work: W) {
+    P::add(Counter::ZeroedBytes, B::ZEROED);
+    let mut buffer = B::new();
+    let mut filled = 0;
+    loop {
+        filled += stream.read(&mut buffer.bytes()[filled..]).await;
+        if holds_line(&buffer.bytes()[..filled]) {
+            break;
+        }
+    }
+    work.perform();
+    let mut sent = 0;
+    loop {
+        sent += stream.write(&buffer.bytes()[sent..filled]).await;
+        if sent == filled {
+            break;
+        }
+    }
+    P::add(Counter::Transactions, 1);
+}
+
+/// Accepts [`CONNECTIONS`] clients and hands each to `spawn`.
+pub async fn accept_all<'r, 's, D: Door<&'s Stats>, P: Probe>(
+    reactor: &'r Reactor<Fake<'s>, P>,
+    stats: &'s Stats,
+    spawn: impl Fn(Io<'r, Fake<'s>, P>) -> Result<(), Full>,
+) {
+    let mut listener = Listener::owned(reactor, D::open(stats), READABLE);
+    for _ in 0..CONNECTIONS {
+        let stream = listener.accept().await;
+        spawn(stream).expect("the pool has room for all connections");
+    }
+}
+
+/// The world of the frontier.
+pub fn frontier<D: OpensDoors, W: Work, P: Probe>(load: Load, drive: Drive<'_>) {
+    let stats = Stats::new(load.syscalls);
+    let reactor = Reactor::<_, P>::new(FakePoll::new(&stats, TASKS), TASKS);
+    let executor = Executor::new(&reactor, CONNECTIONS);
+    let work = W::under(load);
+    drive(&stats, &mut || {
+        executor.run(accept_all::<D::Door<&Stats>, P>(&reactor, &stats, |stream| {
+            executor.spawn(|| echo::<_, W, P, Small>(stream, work))
+        }));
+    });
+}
+
+// %% [markdown]
+// What does a request take? Both in turns, a second each, and the ratio to the first. It is a glance: one process, no proof, no control. Change the load, or a cell above, and look again.
+
+// %% tags=["active-ipynb", "glance"]
+// zero_cost::glance(Load { syscalls: false, steps: 0 }, &[
+//     ("loop", by_hand::<Pipeline, NoWork, Timed<()>>),
+//     ("frontier", frontier::<Pipeline, NoWork, Timed<()>>),
+// ])
+
+// %% [markdown]
+// # On a real kernel
+//
+// The same executor serves sockets when `epoll` takes the place of the fake system. Sockets are registered once and
+// *edge-triggered*: the kernel says when something has changed. That is enough, for an operation is tried before it waits. A wake
+// from another thread ends the wait by an `eventfd`, which is one more file to watch; nobody needs to read it, since each write to it is a
+// change.
+
+// %%
+/// Linux's `epoll`, for non-blocking streams of one type.
+pub struct Epoll<S> {
+    epoll: OwnedFd,
+    notice: Arc<Notice>,
+    streams: PhantomData<S>,
+}
+
+/// An `eventfd`.
+struct Notice(OwnedFd);
+
+impl Wake for Notice {
+    fn wake(self: Arc<Self>) {
+        // The only thing that can go wrong is a counter at its end, after 2^64 wakes.
+        let _written = rustix::io::write(&self.0, &1_u64.to_ne_bytes());
+    }
+}
+
+impl<S> Epoll<S> {
+    /// Watches nothing yet.
+    ///
+    /// # Errors
+    /// The operating system's error, for example when too many files are open.
+    pub fn new() -> io::Result<Self> {
+        let epoll = epoll::create(CreateFlags::CLOEXEC)?;
+        let notice = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        Ok(Self { epoll, notice: Arc::new(Notice(notice)), streams: PhantomData })
+    }
+}
+
+// %% [markdown]
+// An event may say that the other side has finished. That must be kept: it is a change like any other and is said once.
+
+// %%
+/// What every object is watched for. Writing is added when a write had to wait for the first time.
+const READS: EventFlags = EventFlags::IN.union(EventFlags::RDHUP).union(EventFlags::ET);
+
+impl<S: AsFd> System for Epoll<S> {
+    type Event = epoll::Event;
+    type Interest = ();
+    type Stream = S;
+
+    #[inline]
+    fn poll(&self, events: &mut Vec<epoll::Event>, may_wait: impl FnOnce() -> bool) {
+        let at_once = (!may_wait()).then(Timespec::default);
+        loop {
+            events.clear();
+            match epoll::wait(&self.epoll, spare_capacity(events), at_once.as_ref()) {
+                Err(Errno::INTR) => {}
+                outcome => {
+                    outcome.expect("an epoll that works");
+                    return;
+                }
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn key(event: &epoll::Event) -> usize {
+        event.data.u64() as usize
+    }
+
+    #[inline(always)]
+    fn is_end(event: &epoll::Event) -> bool {
+        let flags = event.flags; // a copy: the structure is packed
+        flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR)
+    }
+
+    fn notifier(&self, key: usize) -> Waker {
+        self.watch(&self.notice.0, key, READS);
+        Waker::from(Arc::clone(&self.notice))
+    }
+}
+
+impl<S> Epoll<S> {
+    fn watch(&self, object: impl AsFd, key: usize, flags: EventFlags) {
+        let outcome = epoll::add(&self.epoll, object, EventData::new_u64(key as u64), flags);
+        outcome.expect("the kernel watches one file more");
+    }
+}
+
+impl<S: AsFd, T: AsFd> Object<Epoll<S>> for T {
+    #[inline]
+    fn register(&self, system: &Epoll<S>, key: usize, (): ()) {
+        system.watch(self, key, READS);
+    }
+
+    #[inline]
+    fn unregister(&self, system: &Epoll<S>) {
+        epoll::delete(&system.epoll, self).expect("the file is watched");
+    }
+}
+
+// %% [markdown]
+// What is read from a socket into a buffer that it does not fill has left nothing behind. The next read would be in vain, and is not
+// tried: a request on a connection that stays open takes one read and one write.
+
+// %%
+/// What came of a call that does not block.
+///
+/// # Errors
+/// [`WouldBlock`] if it would have; any other error is an outcome.
+pub fn tried<T>(outcome: io::Result<T>) -> Result<io::Result<T>, WouldBlock> {
+    match outcome {
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(WouldBlock),
+        outcome => Ok(outcome),
+    }
+}
+
+impl<S: AsFd, P: Probe, L> Io<'_, Epoll<S>, P, L>
+where
+    L: Place<Epoll<S>, Object = S>,
+    for<'a> &'a S: Read + Write,
+{
+    /// Reads into the start of `buffer`; 0 if nothing more will come, or the buffer is empty.
+    #[inline]
+    pub fn read(&mut self, buffer: &mut [u8]) -> impl Future<Output = io::Result<usize>> {
+        poll_fn(move |context| {
+            let entry = self.entry;
+            if entry.waits.get() == DRAINED {
+                self.reactor().wait(entry, context);
+                return Poll::Pending;
+            }
+            let outcome = ready!(self.poll(context, |mut stream| tried(stream.read(buffer))));
+            let left_nothing = outcome.as_ref().is_ok_and(|length| (1..buffer.len()).contains(length));
+            if left_nothing && !entry.ended.get() {
+                entry.waits.set(DRAINED);
+            }
+            Poll::Ready(outcome)
+        })
+    }
+
+    /// Writes from the start of `bytes`; the number of bytes that were taken.
+    #[inline]
+    pub fn write(&mut self, bytes: &[u8]) -> impl Future<Output = io::Result<usize>> {
+        poll_fn(move |context| {
+            let outcome = self.poll(context, |mut stream| tried(stream.write(bytes)));
+            if outcome.is_pending() {
+                self.watch_writes();
+            }
+            outcome
+        })
+    }
+
+    /// Has the kernel tell of writes as well, from now on.
+    #[cold]
+    fn watch_writes(&self) {
+        if !self.entry.watches_writes.replace(true) {
+            let key = EventData::new_u64(ptr::from_ref(self.entry).addr() as u64);
+            let outcome =
+                epoll::modify(&self.reactor().system.epoll, self.object(), key, READS | EventFlags::OUT);
+            outcome.expect("the socket is watched");
+        }
+    }
+}
