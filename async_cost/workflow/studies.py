@@ -40,6 +40,7 @@ ANALYSED = {
     "spawn-apis": ("spawn-apis",),
     "call-styles": ("call-styles",),
     "thread-pools": ("thread-pools",),
+    "servers": ("servers",),
     "runtimes": ("runtimes",),
     "replication": (),
     "trust": (),

@@ -198,11 +198,10 @@ pub type Serve = fn(TcpListener, Steps, &Arc<Tally>) -> io::Result<Infallible>;
 //
 // ## The best loop that we know
 //
-// Epoll tells of edges: a connection is registered once, for everything, and is told of when bytes come, not as long as they lie
-// there. With levels the kernel would look at every connection again that it has told of, to see whether there is still something.
-// The price of edges is that one has to read until nothing is left. A read that does not fill its buffer says so, so a request takes
-// one read and one write. Only when the other side has hung up, which may come in the same event as its last bytes, does the loop
-// read on to the end.
+// A connection is registered once, for reading and writing, and edge-triggered: epoll reports it when bytes arrive. Level-triggered, it would be reported as
+// long as bytes are there, and the kernel would look at every reported connection again at the next wait. With edges one has to read until nothing is left. A read
+// that does not fill its buffer says that nothing is, so a request takes one read and one write. When the client has hung up, which may be
+// reported together with its last bytes, the loop reads to the end.
 
 // %%
 /// A connection of a server that is a loop.
@@ -305,8 +304,8 @@ pub fn by_hand(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> io::Re
 // %% [markdown]
 // ## A loop on `polling`
 //
-// The poller below smol, used as its documentation does: it tells of a connection once, and has to be asked again after that. So a request
-// takes one more system call; and a wait takes five where that of epoll is one.
+// The poller below smol, used as in its documentation: it reports a connection once, and then has to be told to watch it again. So a request
+// takes one more system call, and a wait takes five where that of the first loop is one.
 
 // %%
 /// A loop on `polling`.
@@ -392,8 +391,8 @@ pub fn on_tokio_threads(listener: TcpListener, work: Steps, tally: &Arc<Tally>) 
 // %% [markdown]
 // ## smol
 //
-// The same on smol, with an executor for one thread. Its sockets try an operation first and wait for readiness only if it would
-// have blocked, and ask the poller again each time.
+// The same on smol, with its executor for one thread. A socket tries each operation at once. Where it would block, it tells the poller to watch it, and tries
+// again when it is ready.
 
 // %%
 /// Serves a connection on smol.
@@ -425,7 +424,7 @@ pub fn on_smol(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> io::Re
 // %% [markdown]
 // ## A thread for each connection
 //
-// No poller, no readiness: a thread reads, and the operating system lets it wait. The stack of each is small, as one would make it with ten thousand of them.
+// No poller and no readiness: a thread reads, and the operating system lets it wait. Stacks are small, as one would make ten thousand of them.
 
 // %%
 /// Bytes of the stack of a connection's thread.
@@ -542,7 +541,7 @@ impl Peer {
 }
 
 // %% [markdown]
-// ## Ten thousand connections are open soon
+// ## Opening connections
 //
 // Connections are opened 64 at a time, which fits the queue of every listener, and each is served once before the next 64 come. So when
 // all of them are open, every server has made whatever it makes for a connection.
@@ -582,36 +581,29 @@ fn open(address: SocketAddr, load: Load) -> io::Result<Vec<Peer>> {
 // %% [markdown]
 // ## Requests
 //
-// The load is closed: an active connection sends its next request when the answer to the last one is there. So there are as many requests under way as there are
-// active connections, and a slow server is asked less often. The active ones are spread evenly over all.
+// The load is closed: an active connection sends its next request when the answer to the last one is there. So as many requests are under way as connections are active, and a
+// slow server gets fewer of them in a second. The active connections are spread evenly over all.
 //
-// Latency is what passes between the moment before a request is sent and the moment after its answer was read. Time that an answer lies there because the clients are busy with others belongs to it.
+// A latency begins before its request is sent and ends after its answer was read. While the clients are busy with other answers, an answer waits, and its latency grows.
 
 // %%
-/// What the clients saw: in nanoseconds, the time of all requests, and their latencies.
-#[derive(Clone, Copy, Debug)]
-pub struct Seen {
-    pub wall: u64,
-    pub p50: u64,
-    pub p99: u64,
-    pub max: u64,
-}
-
 /// How long a session may last.
 pub const LIMIT: Duration = Duration::from_secs(60);
 
-/// Sends so many requests over the active connections, one at a time over each.
-fn ask(peers: &mut [Peer], epoll: &OwnedFd, load: Load, requests: u64) -> io::Result<Seen> {
+/// Sends so many requests over the active connections, one at a time over each. Returns nanoseconds: the time of all of them, and the median, the 99th
+/// percentile and the largest of their latencies.
+fn ask(peers: &mut [Peer], epoll: &OwnedFd, load: Load, requests: u64) -> io::Result<[u64; 4]> {
     let most = LIMIT.as_nanos() as u64;
     let mut latencies =
         Histogram::<u64>::new_with_bounds(1, most, 3).expect("bounds and digits that it takes");
     let mut events = Vec::with_capacity(EVENTS);
     let start = Instant::now();
     let every = (load.connections / load.active) as usize;
-    for peer in peers.iter_mut().step_by(every).take(load.active as usize) {
+    let first = load.active.min(requests);
+    for peer in peers.iter_mut().step_by(every).take(first as usize) {
         peer.send(Instant::now())?;
     }
-    let (mut unsent, mut unanswered) = (requests - load.active, requests);
+    let (mut unsent, mut unanswered) = (requests - first, requests);
     while unanswered > 0 {
         retry_on_intr(|| epoll::wait(epoll, spare_capacity(&mut events), None))?;
         for event in events.drain(..) {
@@ -629,7 +621,7 @@ fn ask(peers: &mut [Peer], epoll: &OwnedFd, load: Load, requests: u64) -> io::Re
     }
     let wall = start.elapsed().as_nanos() as u64;
     let quantile = |share| latencies.value_at_quantile(share);
-    Ok(Seen { wall, p50: quantile(0.5), p99: quantile(0.99), max: latencies.max() })
+    Ok([wall, quantile(0.5), quantile(0.99), latencies.max()])
 }
 
 // %% [markdown]
@@ -653,10 +645,7 @@ fn clients(address: SocketAddr, load: Load, pipe: &UnixStream) -> io::Result<()>
     loop {
         match hear(pipe)? {
             [0] => return Ok(()),
-            [requests] => {
-                let seen = ask(&mut peers, &epoll, load, requests)?;
-                tell(pipe, [seen.wall, seen.p50, seen.p99, seen.max])?;
-            }
+            [requests] => tell(pipe, ask(&mut peers, &epoll, load, requests)?)?,
         }
     }
 }
@@ -801,7 +790,7 @@ impl Session {
         Ok(())
     }
 
-    /// One sample: so many requests, at least one for each active connection. Its time is the processor time of the server.
+    /// One sample: so many requests. Its time is the processor time of the server.
     ///
     /// # Errors
     /// If the clients have gone.
@@ -901,15 +890,14 @@ pub const VARIANTS: [Variant; 6] = [
 ];
 
 // %% [markdown]
-// Few and many connections, with few of them active and all. And once each request does work of its own, which takes longer than everything else
-// that a server does for it.
+// Few connections and many, of which few or all are active. Under the last load each request does work of its own.
 
 // %%
 const fn load(connections: u64, active: u64, steps: u32) -> Load {
     Load { connections, active, steps }
 }
 
-/// All loads. The first is what the others with as many active connections are compared with.
+/// All loads. The first is what those are compared with that have as many active connections, and more idle ones.
 pub const LOADS: [Load; 6] = [
     load(10, 10, 0),
     load(1_000, 10, 0),
@@ -981,7 +969,7 @@ impl Variant {
         };
         let mut warm = false;
         bencher.samples(&mut || {
-            let requests = if warm { requests } else { load.active.max(requests / 10) };
+            let requests = if warm { requests } else { requests / 10 };
             warm = true;
             let asked = session.as_mut().expect("it is open").ask(requests);
             asked.unwrap_or_else(|error| {
@@ -999,7 +987,7 @@ impl Variant {
 // # The study
 //
 // Every server is compared with the loop under its load. tokio with several threads is compared with tokio with one, and every server with itself when more
-// connections are open, of which as many are active. Each load is a group with a control of its own.
+// connections are open, of which as many are active. The loop with own work is compared with the loop without. Each load is a group with a control of its own.
 
 // %%
 /// What else is compared with what: key, baseline, and what changes.
@@ -1009,6 +997,11 @@ fn comparisons(variant: Variant) -> Vec<(Key, Key, String)> {
         if variant.name == TOKIO_THREADS {
             let alone = Key { variant: TOKIO_ALONE.to_owned(), ..variant.key(load) };
             all.push((variant.key(load), alone, "several threads instead of one".to_owned()));
+        }
+        if load == WORKING && variant.name == LOOP {
+            let idle = Load { steps: 0, ..load };
+            let change = format!("{} steps of own work in each request", load.steps);
+            all.push((variant.key(load), variant.key(idle), change));
         }
         if load.active == LOADS[0].active && load != LOADS[0] {
             let idle = load.connections - load.active;
@@ -1100,15 +1093,15 @@ mod tests {
 //
 // # What this does not say
 //
-// - Server and clients share a machine, its caches and its kernel. A network card would bring interrupts, and packets that arrive together.
+// - Server and clients share the processors, their caches and one kernel. With a network card, there are interrupts, and packets that arrive together.
 // - Requests are small, and an answer never has to wait for room in a socket.
 // - Memory is that of the process. What the kernel keeps for each connection (two sockets, and for a thread its kernel stack) is not in it.
-// - Work that the kernel puts off to threads of its own is in nobody's processor time.
-// - The load is closed: nobody sends while he waits. Latencies under a load that comes by the clock are larger, and grow without bound for a server that
+// - Work that the kernel leaves to threads of its own is in nobody's processor time.
+// - The load is closed: nobody sends while waiting for an answer. Under a load that arrives by the clock, latencies are larger, and unbounded where a server
 //   cannot keep up.
 //
 // # What next
 //
 // - Register for levels instead of edges in `by_hand`, and see what the second look costs.
-// - Let `on_polling` use `PollMode::Level`, so that it need not ask again.
+// - Let `on_polling` use `PollMode::Level`, so that it need not tell the poller again.
 // - Give a connection a larger buffer, and look at the memory.
