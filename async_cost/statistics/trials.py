@@ -11,8 +11,9 @@ from async_cost.runs.comparisons import KEY
 from async_cost.runs.run import Run
 from async_cost.statistics.interval import LEAST_EPISODES
 
-#: Metrics that add up over the iterations of a sample: processor time, and how often the scheduler took the processor away.
-TOTALS = ("cpu_ns", "voluntary_switches", "involuntary_switches")
+#: Metrics that add up over the iterations of a sample: processor time, the kernel's part of it, the time that passed, and how often the scheduler
+#: took the processor away.
+TOTALS = ("cpu_ns", "kernel_ns", "wall_ns", "voluntary_switches", "involuntary_switches")
 #: The kind of a group whose trials have one thread, which lives as long as its process.
 ALONE = "one thread"
 #: The quantile of its trials that stands for a key, and how many times as long keys may take in an undisturbed episode.

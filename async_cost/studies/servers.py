@@ -1,0 +1,108 @@
+"""An echo server written in several ways: what a request takes of the processor and of time, and a connection of memory.
+
+The time of this study, of which its comparisons are made, is the processor time of the server. What passed meanwhile, and what the clients saw, are
+metrics: they have estimates and no verdicts.
+"""
+
+import polars as pl
+
+from async_cost.runs.comparisons import KEY, PAIR
+from async_cost.statistics.interval import estimates
+from async_cost.statistics.measured import Measured
+from async_cost.statistics.ratios import paired
+from async_cost.statistics.trials import trial_values
+from async_cost.words import CONTROL
+
+STUDY = "servers"
+LOOP, TOKIO, TOKIO_THREADS = "loop", "tokio current_thread", "tokio multi_thread"
+#: What the measure of time is called in sentences.
+WHAT = "processor time"
+_LOAD = {"connections": r"connections=(\d+)", "active": r"active=(\d+)", "work": r"work=(\d+)"}
+#: The loads in the order in which they are shown.
+_ORDER = ("work", "all_active", "connections")
+
+
+def load_name(connections: int, active: int, work: int) -> str:
+    """A load as a reader says it: `10 of 1,000 active`."""
+    who = f"all of {connections:,}" if active == connections else f"{active:,} of {connections:,}"
+    return f"{who} active{', with work' if work else ''}"
+
+
+def with_load(frame: pl.DataFrame) -> pl.DataFrame:
+    """Adds connections, active, work (steps), all_active and load (its name) from the parameter; sorted by load and, under it, as the rows were."""
+    frame = frame.with_columns(
+        pl.col("parameter").str.extract(pattern).cast(pl.Int64).fill_null(0).alias(name)
+        for name, pattern in _LOAD.items()
+    )
+    names = [load_name(*row) for row in frame.select(*_LOAD).iter_rows()]
+    frame = frame.with_columns(
+        pl.Series("load", names, pl.String), all_active=pl.col("active") == pl.col("connections")
+    )
+    # Ten of ten belong to the loads with few active connections.
+    fewest = pl.col("active") == pl.col("active").min()
+    return frame.with_columns(all_active=pl.col("all_active") & ~fewest).sort(*_ORDER, maintain_order=True)
+
+
+def beside_loop(measured: Measured) -> pl.DataFrame:
+    """Every server compared with the loop under its load, the least processor time first: rows of the table of comparisons, with their load."""
+    rows = measured.comparisons.filter(pl.col("parameter") == pl.col("baseline_parameter"), baseline_variant=LOOP)
+    return with_load(rows.sort("ratio"))
+
+
+def more_threads(measured: Measured) -> pl.DataFrame:
+    """tokio with several threads compared with tokio with one: as `beside_loop`."""
+    return with_load(measured.comparisons.filter(variant=TOKIO_THREADS, baseline_variant=TOKIO))
+
+
+def more_connections(measured: Measured) -> pl.DataFrame:
+    """Every server compared with itself with fewer connections, of which as many are active: as `beside_loop`."""
+    idle = measured.comparisons.filter(
+        pl.col("variant") == pl.col("baseline_variant"), ~pl.col("parameter").str.contains("work=")
+    )
+    return with_load(idle.sort("ratio"))
+
+
+def own_work(measured: Measured) -> dict | None:
+    """The loop with work of its own compared with the loop without: a row of the table of comparisons, None where that was not measured."""
+    rows = measured.comparisons.filter(pl.col("parameter").str.contains("work="), variant=LOOP, baseline_variant=LOOP)
+    return next(rows.iter_rows(named=True), None)
+
+
+def processor_times(measured: Measured) -> pl.DataFrame:
+    """Nanoseconds of processor time of a request: key, value, low, high, and its load."""
+    return with_load(estimates(_servers(measured.trials).with_columns(value="ns"), "value"))
+
+
+def of_metric(measured: Measured, metric: str) -> pl.DataFrame:
+    """A metric, for a request where it adds up over them: key, value, low, high, and its load."""
+    values = trial_values(measured.run, STUDY, metric) if measured else measured.trials.with_columns(value="ns")
+    return with_load(estimates(_servers(values), "value"))
+
+
+def wall_beside_loop(measured: Measured) -> pl.DataFrame:
+    """The time that passed for a request, compared with the loop's in the same round: the six columns of a pair, ratio, low, high, and its load."""
+    pairs = beside_loop(measured).select(PAIR)
+    if pairs.is_empty():
+        return with_load(estimates(paired(measured.trials, pairs), "ratio", PAIR))
+    times = trial_values(measured.run, STUDY, "wall_ns").rename({"value": "ns"})
+    return with_load(estimates(paired(times, pairs), "ratio", PAIR))
+
+
+def kernel_shares(measured: Measured) -> pl.DataFrame:
+    """The kernel's share of the processor time: key, value, low, high, and its load."""
+    if not measured:
+        return of_metric(measured, "kernel_ns")
+    kernel = trial_values(measured.run, STUDY, "kernel_ns").select(*KEY, "round", "value")
+    rows = _servers(measured.trials).join(kernel, on=[*KEY, "round"])
+    return with_load(estimates(rows.with_columns(pl.col("value") / pl.col("ns")), "value"))
+
+
+def memory(measured: Measured) -> pl.DataFrame:
+    """Bytes of memory of a connection where most of them are open and active, the least first: key, value, low, high, and its load."""
+    rows = of_metric(measured, "memory_bytes")
+    most = rows.filter(pl.col("connections") == pl.col("connections").max(), pl.col("all_active"))
+    return most.with_columns(pl.col("value", "low", "high") / pl.col("connections")).sort("value")
+
+
+def _servers(rows: pl.DataFrame) -> pl.DataFrame:
+    return rows.filter(~pl.col("variant").str.ends_with(CONTROL))

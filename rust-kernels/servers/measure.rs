@@ -1,0 +1,1103 @@
+// -*- coding: utf-8 -*-
+// ---
+// jupyter:
+//   jupytext:
+//     formats: notebooks///ipynb,rust-kernels///rs:percent
+//     text_representation:
+//       extension: .rs
+//       format_name: percent
+//       format_version: '1.3'
+//       jupytext_version: 1.19.6
+//   kernelspec:
+//     display_name: Rust
+//     language: rust
+//     name: rust
+// ---
+
+// %% [markdown]
+// # What does a server cost for each request?
+//
+// One echo server, written in six ways: a loop by hand on bare epoll, a loop on the crate `polling`, tokio with one thread and with
+// several, smol, and a thread for each connection. All of them serve the same clients over TCP: 10, 1,000 or 10,000 connections that
+// stay open, of which ten or all send requests.
+//
+// For each server and each load this notebook measures
+//
+// - the processor time that the server takes for a request, and how much of it is spent in the kernel;
+// - the time that a request takes when as many are answered as can be;
+// - the latency, as its median and its 99th percentile;
+// - the memory that a connection takes.
+//
+// When you have read it you can decide whether a server of yours has a reason to be written in another way than the most
+// convenient one.
+
+// %% [markdown]
+// ## Compile cells as for a benchmark
+//
+// These settings give cells the profile of `cargo bench`. The harness looks, and refuses to measure without them.
+
+// %% tags=["active-ipynb"]
+// :build_env CARGO_PROFILE_DEV_OPT_LEVEL=3
+// :build_env CARGO_PROFILE_DEV_DEBUG_ASSERTIONS=false
+// :build_env CARGO_PROFILE_DEV_OVERFLOW_CHECKS=false
+// :build_env CARGO_PROFILE_DEV_CODEGEN_UNITS=1
+// :build_env CARGO_PROFILE_DEV_INCREMENTAL=false
+// :dep harness = { path = "../../rust-kernels/harness" }
+// :dep hdrhistogram = { version = "=7.6.0", default-features = false }
+// :dep libc = "=0.2.189"
+// :dep polling = "=3.11.0"
+// :dep rustix = { version = "=1.1.6", features = ["event", "net", "process"] }
+// :dep slab = "=0.4.12"
+// :dep smol = "=2.0.2"
+// :dep tokio = { version = "=1.54.1", features = ["io-util", "net", "rt-multi-thread"] }
+// :dep zero-cost = { path = "../../rust-kernels/zero-cost" }
+
+// %%
+use std::convert::Infallible;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use harness::{Bencher, Counts, Key, Sample, Study, UnequalWork, limit};
+use hdrhistogram::Histogram;
+use polling::{Events, Poller};
+use rustix::buffer::spare_capacity;
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use rustix::io::{Errno, retry_on_intr};
+use rustix::net::{Shutdown, SocketFlags, accept_with, shutdown, sockopt::set_socket_linger};
+use rustix::process::{Resource, getrlimit, setrlimit};
+use slab::Slab;
+use zero_cost::{Steps, Work};
+
+// %% [markdown]
+// # What all servers share
+//
+// ## A request
+//
+// A request has 64 bytes, and so has its answer, which repeats it. The bytes say which connection sends it and how many requests
+// that connection has sent before, so an answer to another request, or to another client, is found out.
+
+// %%
+/// Bytes of a request, and of its answer.
+pub const LENGTH: usize = 64;
+
+/// What a connection sends as its request of this number.
+pub fn request(connection: u64, number: u64) -> [u8; LENGTH] {
+    let mut bytes = [b'.'; LENGTH];
+    bytes[..8].copy_from_slice(&connection.to_le_bytes());
+    bytes[8..16].copy_from_slice(&number.to_le_bytes());
+    bytes
+}
+
+// %% [markdown]
+// ## A connection, whoever serves it
+//
+// Bytes come in pieces, or several requests come at once. What a server has to remember of that is the same for all of them: the
+// bytes that came, and how many of the answers were written. The buffer holds two requests. So a read that gets one has room to spare
+// and tells that there is no more, and nobody has to read again to find that out.
+//
+// Own work is a chain of so many steps of a xorshift generator, done once for each request.
+
+// %%
+/// The bytes of a connection between coming in and going out.
+pub struct Echo {
+    buffer: [u8; 2 * LENGTH],
+    /// Bytes that came in.
+    filled: usize,
+    /// Bytes of them that were written as answers.
+    written: usize,
+    work: Steps,
+    /// Requests answered, and bytes read.
+    requests: u64,
+    bytes: u64,
+    tally: Arc<Tally>,
+}
+
+/// What was done for the connections that have ended.
+#[derive(Default)]
+pub struct Tally {
+    ended: AtomicU64,
+    requests: AtomicU64,
+    bytes: AtomicU64,
+}
+
+/// Each connection counts for itself, so that threads do not meet at a counter with every request.
+impl Drop for Echo {
+    fn drop(&mut self) {
+        self.tally.requests.fetch_add(self.requests, Ordering::Relaxed);
+        self.tally.bytes.fetch_add(self.bytes, Ordering::Relaxed);
+        // Whoever sees the end of a connection sees its counts.
+        self.tally.ended.fetch_add(1, Ordering::Release);
+    }
+}
+
+// %%
+impl Echo {
+    /// A new connection. Its requests do this work.
+    pub fn new(work: Steps, tally: &Arc<Tally>) -> Self {
+        let (buffer, tally) = ([0; _], Arc::clone(tally));
+        Self { buffer, filled: 0, written: 0, work, requests: 0, bytes: 0, tally }
+    }
+
+    /// Where the next bytes belong. Not empty, once all answers are written.
+    pub fn room(&mut self) -> &mut [u8] {
+        &mut self.buffer[self.filled..]
+    }
+
+    /// So many bytes came in. Does the work of the requests that are whole now.
+    pub fn take(&mut self, length: usize) {
+        let before = self.filled / LENGTH;
+        self.filled += length;
+        self.bytes += length as u64;
+        (before..self.filled / LENGTH).for_each(|_| self.work.perform());
+    }
+
+    /// Answers that are not yet written.
+    pub fn answers(&self) -> &[u8] {
+        &self.buffer[self.written..self.filled / LENGTH * LENGTH]
+    }
+
+    /// So many bytes of them were written.
+    pub fn wrote(&mut self, length: usize) {
+        self.written += length;
+        if self.answers().is_empty() {
+            self.requests += (self.written / LENGTH) as u64;
+            self.buffer.copy_within(self.written..self.filled, 0);
+            self.filled -= self.written;
+            self.written = 0;
+        }
+    }
+
+    /// All of them were written.
+    pub fn answered(&mut self) {
+        self.wrote(self.answers().len());
+    }
+}
+
+// %% [markdown]
+// ## What a server is
+//
+// A function that accepts connections from a listener and serves them, until it cannot accept any more. Whoever wants it to end shuts
+// the listener down. A server of your own, or an executor of your own below one, is one more such function, and one more line in the
+// table further down.
+
+// %%
+/// Serves connections of a listener, each request with so much work, until accepting fails.
+///
+/// # Errors
+/// Why it ended.
+pub type Serve = fn(TcpListener, Steps, &Arc<Tally>) -> io::Result<Infallible>;
+
+// %% [markdown]
+// # The servers
+//
+// ## The best loop that we know
+//
+// A connection is registered once, for reading and writing, and edge-triggered: epoll reports it when bytes arrive. Level-triggered, it would be reported as
+// long as bytes are there, and the kernel would look at every reported connection again at the next wait. With edges one has to read until nothing is left. A read
+// that does not fill its buffer says that nothing is, so a request takes one read and one write. When the client has hung up, which may be
+// reported together with its last bytes, the loop reads to the end.
+
+// %%
+/// A connection of a server that is a loop.
+struct Connection {
+    stream: TcpStream,
+    echo: Echo,
+}
+
+impl Connection {
+    /// Writes and reads as far as it goes at once; reads only if it is `readable`, and to the end if this is the `last` time. Says whether the
+    /// connection is still open.
+    fn serve(&mut self, mut readable: bool, last: bool) -> io::Result<bool> {
+        loop {
+            while !self.echo.answers().is_empty() {
+                match self.stream.write(self.echo.answers()) {
+                    Ok(length) => self.echo.wrote(length),
+                    Err(error) => return still_open(error),
+                }
+            }
+            if !readable {
+                return Ok(true);
+            }
+            let room = self.echo.room();
+            let most = room.len();
+            match self.stream.read(room) {
+                Ok(0) => return Ok(false),
+                Ok(length) => {
+                    self.echo.take(length);
+                    readable = last || length == most;
+                }
+                Err(error) => return still_open(error),
+            }
+        }
+    }
+}
+
+/// Whether a connection is still open after an operation that failed so: if it only has to wait.
+fn still_open(error: io::Error) -> io::Result<bool> {
+    if error.kind() == ErrorKind::WouldBlock { Ok(true) } else { Err(error) }
+}
+
+// %% [markdown]
+// Both loops accept in the same way: one system call accepts a connection and makes it non-blocking. A client may be gone again
+// before that.
+
+// %%
+/// The next connection of a non-blocking listener, if it is still there.
+fn accept(listener: &TcpListener) -> io::Result<Option<TcpStream>> {
+    match accept_with(listener, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
+        Ok(stream) => {
+            let stream = TcpStream::from(stream);
+            stream.set_nodelay(true)?;
+            Ok(Some(stream))
+        }
+        Err(Errno::AGAIN | Errno::CONNABORTED) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+// %% [markdown]
+// An event carries the slot of its connection. The slots are there from the start, so the loop allocates nothing afterwards. To close
+// a connection is to unregister it.
+
+// %%
+/// Connections for which a loop has slots before it needs more memory.
+const SLOTS: usize = 16_384;
+/// Events that a wait brings at most: as many as with `polling` and tokio.
+const EVENTS: usize = 1024;
+/// The listener's number among the slots.
+const LISTENER: usize = usize::MAX - 1;
+
+/// A loop by hand, on epoll.
+pub fn by_hand(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> io::Result<Infallible> {
+    listener.set_nonblocking(true)?;
+    let epoll = epoll::create(CreateFlags::CLOEXEC)?;
+    epoll::add(&epoll, &listener, EventData::new_u64(LISTENER as u64), EventFlags::IN)?;
+    let everything = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
+    let ends = EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR;
+    let (mut slots, mut events) = (Slab::with_capacity(SLOTS), Vec::with_capacity(EVENTS));
+    loop {
+        retry_on_intr(|| epoll::wait(&epoll, spare_capacity(&mut events), None))?;
+        for event in events.drain(..) {
+            let (slot, flags) = (event.data.u64() as usize, event.flags);
+            if slot == LISTENER {
+                let Some(stream) = accept(&listener)? else { continue };
+                let entry = slots.vacant_entry();
+                epoll::add(&epoll, &stream, EventData::new_u64(entry.key() as u64), everything)?;
+                entry.insert(Connection { stream, echo: Echo::new(work, tally) });
+            } else {
+                let last = flags.intersects(ends);
+                let readable = last || flags.contains(EventFlags::IN);
+                if !matches!(slots[slot].serve(readable, last), Ok(true)) {
+                    slots.remove(slot);
+                }
+            }
+        }
+    }
+}
+
+// %% [markdown]
+// ## A loop on `polling`
+//
+// The poller below smol, used as in its documentation: it reports a connection once, and then has to be told to watch it again. So a request
+// takes one more system call, and a wait takes five where that of the first loop is one.
+
+// %%
+/// A loop on `polling`.
+pub fn on_polling(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> io::Result<Infallible> {
+    listener.set_nonblocking(true)?;
+    let (mut slots, mut events) = (Slab::<Connection>::new(), Events::new());
+    // Declared after the connections, so dropped before them.
+    let poller = Poller::new()?;
+    // SAFETY: the listener is dropped after the poller.
+    unsafe { poller.add(&listener, polling::Event::readable(LISTENER))? };
+    loop {
+        events.clear();
+        poller.wait(&mut events, None)?;
+        for event in events.iter() {
+            if event.key == LISTENER {
+                poller.modify(&listener, polling::Event::readable(LISTENER))?;
+                let Some(stream) = accept(&listener)? else { continue };
+                let slot = slots.insert(Connection { stream, echo: Echo::new(work, tally) });
+                // SAFETY: a connection is deleted from the poller before it leaves its slot, or dropped after the poller.
+                unsafe { poller.add(&slots[slot].stream, polling::Event::readable(slot))? };
+                continue;
+            }
+            let connection = &mut slots[event.key];
+            if matches!(connection.serve(event.readable, false), Ok(true)) {
+                let blocked = !connection.echo.answers().is_empty();
+                let interest = polling::Event::new(event.key, !blocked, blocked);
+                poller.modify(&connection.stream, interest)?;
+            } else {
+                poller.delete(&connection.stream)?;
+                slots.remove(event.key);
+            }
+        }
+    }
+}
+
+// %% [markdown]
+// ## tokio
+//
+// A task for each connection, which reads and writes in a loop. It is the same program with one thread and with several.
+
+// %%
+/// Serves a connection on tokio.
+async fn echo_on_tokio(mut stream: tokio::net::TcpStream, mut echo: Echo) -> io::Result<()> {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    loop {
+        match stream.read(echo.room()).await? {
+            0 => return Ok(()),
+            length => echo.take(length),
+        }
+        stream.write_all(echo.answers()).await?;
+        echo.answered();
+    }
+}
+
+/// Serves on a runtime of tokio.
+fn on_tokio(
+    mut runtime: tokio::runtime::Builder,
+    listener: TcpListener,
+    work: Steps,
+    tally: &Arc<Tally>,
+) -> io::Result<Infallible> {
+    listener.set_nonblocking(true)?;
+    runtime.enable_io().build()?.block_on(async {
+        let listener = tokio::net::TcpListener::from_std(listener)?;
+        loop {
+            let (stream, _) = listener.accept().await?;
+            stream.set_nodelay(true)?;
+            tokio::spawn(echo_on_tokio(stream, Echo::new(work, tally)));
+        }
+    })
+}
+
+/// tokio with one thread.
+pub fn on_tokio_alone(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> io::Result<Infallible> {
+    on_tokio(tokio::runtime::Builder::new_current_thread(), listener, work, tally)
+}
+
+/// tokio with as many threads as there are processors.
+pub fn on_tokio_threads(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> io::Result<Infallible> {
+    on_tokio(tokio::runtime::Builder::new_multi_thread(), listener, work, tally)
+}
+
+// %% [markdown]
+// ## smol
+//
+// The same on smol, with its executor for one thread. A socket tries each operation at once. Where it would block, it tells the poller to watch it, and tries
+// again when it is ready.
+
+// %%
+/// Serves a connection on smol.
+async fn echo_on_smol(mut stream: smol::Async<TcpStream>, mut echo: Echo) -> io::Result<()> {
+    use smol::io::{AsyncReadExt, AsyncWriteExt};
+    loop {
+        match stream.read(echo.room()).await? {
+            0 => return Ok(()),
+            length => echo.take(length),
+        }
+        stream.write_all(echo.answers()).await?;
+        echo.answered();
+    }
+}
+
+/// smol with one thread.
+pub fn on_smol(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> io::Result<Infallible> {
+    let listener = smol::Async::new(listener)?;
+    let executor = smol::LocalExecutor::new();
+    smol::block_on(executor.run(async {
+        loop {
+            let (stream, _) = listener.accept().await?;
+            stream.get_ref().set_nodelay(true)?;
+            executor.spawn(echo_on_smol(stream, Echo::new(work, tally))).detach();
+        }
+    }))
+}
+
+// %% [markdown]
+// ## A thread for each connection
+//
+// No poller and no readiness: a thread reads, and the operating system lets it wait. Stacks are small, as one would make ten thousand of them.
+
+// %%
+/// Bytes of the stack of a connection's thread.
+const STACK: usize = 64 * 1024;
+
+/// A thread for each connection.
+pub fn on_threads(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> io::Result<Infallible> {
+    let serve = |mut stream: TcpStream, mut echo: Echo| -> io::Result<()> {
+        loop {
+            match stream.read(echo.room())? {
+                0 => return Ok(()),
+                length => echo.take(length),
+            }
+            stream.write_all(echo.answers())?;
+            echo.answered();
+        }
+    };
+    let mut number = 0_u64;
+    loop {
+        let (stream, _) = listener.accept()?;
+        stream.set_nodelay(true)?;
+        let echo = Echo::new(work, tally);
+        let thread = thread::Builder::new().stack_size(STACK).spawn(move || serve(stream, echo));
+        number += 1;
+        thread.map_err(|error| {
+            let remedy = "raise `ulimit -u`, kernel.threads-max or vm.max_map_count";
+            io::Error::other(format!("thread number {number} could not be started ({error}): {remedy}"))
+        })?;
+    }
+}
+
+// %% [markdown]
+// # The clients
+//
+// One process plays all clients, and it is the same for every server. Being a process of its own, it has its own limit of open files, and its
+// processor time and its memory are not mistaken for those of the server.
+//
+// Server and clients talk about what is next through a pair of sockets, in numbers.
+
+// %%
+/// Sends some numbers to the other process.
+fn tell<const N: usize>(mut pipe: &UnixStream, numbers: [u64; N]) -> io::Result<()> {
+    numbers.iter().try_for_each(|number| pipe.write_all(&number.to_le_bytes()))
+}
+
+/// Waits for some numbers from the other process.
+fn hear<const N: usize>(mut pipe: &UnixStream) -> io::Result<[u64; N]> {
+    let mut numbers = [0; N];
+    for number in &mut numbers {
+        let mut bytes = [0; 8];
+        pipe.read_exact(&mut bytes)?;
+        *number = u64::from_le_bytes(bytes);
+    }
+    Ok(numbers)
+}
+
+// %% [markdown]
+// A connection has at most one request under way. Its answer is compared byte by byte with what it should be.
+//
+// Whoever closes a TCP connection in good order keeps its port for a minute (`TIME_WAIT`). After three trials with ten thousand
+// connections none would be left. So clients reset their connections, which is what closing does when the time to linger is zero.
+
+// %%
+/// A client's end of a connection.
+struct Peer {
+    stream: TcpStream,
+    connection: u64,
+    /// Requests answered.
+    answered: u64,
+    sent: Instant,
+    /// One byte longer than an answer, to find out one that is too long.
+    answer: [u8; LENGTH + 1],
+    received: usize,
+}
+
+impl Peer {
+    fn connect(address: SocketAddr, connection: u64) -> io::Result<Self> {
+        let stream = TcpStream::connect(address).map_err(|error| match error.kind() {
+            ErrorKind::AddrNotAvailable => {
+                let remedy = "widen net.ipv4.ip_local_port_range";
+                io::Error::other(format!("no port for connection {connection} ({error}): {remedy}"))
+            }
+            _ => error,
+        })?;
+        stream.set_nodelay(true)?;
+        set_socket_linger(&stream, Some(Duration::ZERO))?;
+        let (answer, sent) = ([0; _], Instant::now());
+        Ok(Self { stream, connection, answered: 0, sent, answer, received: 0 })
+    }
+
+    /// Sends the next request, which begins now.
+    fn send(&mut self, now: Instant) -> io::Result<()> {
+        self.sent = now;
+        self.stream.write_all(&request(self.connection, self.answered))
+    }
+
+    /// Reads once. Says whether the answer is complete.
+    fn receive(&mut self) -> io::Result<bool> {
+        self.received += match self.stream.read(&mut self.answer[self.received..])? {
+            0 => return Err(ErrorKind::UnexpectedEof.into()),
+            length => length,
+        };
+        if self.received < LENGTH {
+            return Ok(false);
+        }
+        if self.answer[..self.received] != request(self.connection, self.answered) {
+            let (connection, number) = (self.connection, self.answered);
+            let wrong = format!("request {number} of connection {connection} was given another answer");
+            return Err(io::Error::other(wrong));
+        }
+        (self.received, self.answered) = (0, self.answered + 1);
+        Ok(true)
+    }
+}
+
+// %% [markdown]
+// ## Opening connections
+//
+// Connections are opened 64 at a time, which fits the queue of every listener, and each is served once before the next 64 come. So when
+// all of them are open, every server has made whatever it makes for a connection.
+
+// %%
+/// What a server is put under.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Load {
+    /// Connections that are open.
+    pub connections: u64,
+    /// How many of them send requests, as fast as they are answered.
+    pub active: u64,
+    /// Steps of own work for each request.
+    pub steps: u32,
+}
+
+/// Connections that are opened at a time.
+const AT_A_TIME: u64 = 64;
+
+/// Opens all connections, and lets each be served once.
+fn open(address: SocketAddr, load: Load) -> io::Result<Vec<Peer>> {
+    let mut peers = Vec::with_capacity(load.connections as usize);
+    while (peers.len() as u64) < load.connections {
+        let first = peers.len() as u64;
+        for connection in first..load.connections.min(first + AT_A_TIME) {
+            let mut peer = Peer::connect(address, connection)?;
+            peer.send(Instant::now())?;
+            peers.push(peer);
+        }
+        for peer in &mut peers[first as usize..] {
+            while !peer.receive()? {}
+        }
+    }
+    Ok(peers)
+}
+
+// %% [markdown]
+// ## Requests
+//
+// The load is closed: an active connection sends its next request when the answer to the last one is there. So as many requests are under way as connections are active, and a
+// slow server gets fewer of them in a second. The active connections are spread evenly over all.
+//
+// A latency begins before its request is sent and ends after its answer was read. While the clients are busy with other answers, an answer waits, and its latency grows.
+
+// %%
+/// How long a session may last.
+pub const LIMIT: Duration = Duration::from_secs(60);
+
+/// Sends so many requests over the active connections, one at a time over each. Returns nanoseconds: the time of all of them, and the median, the 99th
+/// percentile and the largest of their latencies.
+fn ask(peers: &mut [Peer], epoll: &OwnedFd, load: Load, requests: u64) -> io::Result<[u64; 4]> {
+    let most = LIMIT.as_nanos() as u64;
+    let mut latencies =
+        Histogram::<u64>::new_with_bounds(1, most, 3).expect("bounds and digits that it takes");
+    let mut events = Vec::with_capacity(EVENTS);
+    let start = Instant::now();
+    let every = (load.connections / load.active) as usize;
+    let first = load.active.min(requests);
+    for peer in peers.iter_mut().step_by(every).take(first as usize) {
+        peer.send(Instant::now())?;
+    }
+    let (mut unsent, mut unanswered) = (requests - first, requests);
+    while unanswered > 0 {
+        retry_on_intr(|| epoll::wait(epoll, spare_capacity(&mut events), None))?;
+        for event in events.drain(..) {
+            let peer = &mut peers[event.data.u64() as usize];
+            if peer.receive()? {
+                let now = Instant::now();
+                latencies.saturating_record((now - peer.sent).as_nanos() as u64);
+                unanswered -= 1;
+                if unsent > 0 {
+                    unsent -= 1;
+                    peer.send(now)?;
+                }
+            }
+        }
+    }
+    let wall = start.elapsed().as_nanos() as u64;
+    let quantile = |share| latencies.value_at_quantile(share);
+    Ok([wall, quantile(0.5), quantile(0.99), latencies.max()])
+}
+
+// %% [markdown]
+// What the process of the clients does from its beginning to its end: it says that it is there, opens the connections when it is told to, and then
+// sends as many requests as it is told, until these are none.
+
+// %%
+/// What they say when they are there, and when all connections are open.
+const THERE: u64 = 1;
+
+/// Plays all clients of a server, as told through `pipe`.
+fn clients(address: SocketAddr, load: Load, pipe: &UnixStream) -> io::Result<()> {
+    tell(pipe, [THERE])?;
+    hear::<1>(pipe)?;
+    let mut peers = open(address, load)?;
+    let epoll = epoll::create(CreateFlags::CLOEXEC)?;
+    for (number, peer) in peers.iter().enumerate() {
+        epoll::add(&epoll, &peer.stream, EventData::new_u64(number as u64), EventFlags::IN | EventFlags::ET)?;
+    }
+    tell(pipe, [THERE])?;
+    loop {
+        match hear(pipe)? {
+            [0] => return Ok(()),
+            [requests] => tell(pipe, ask(&mut peers, &epoll, load, requests)?)?,
+        }
+    }
+}
+
+// %% [markdown]
+// # A server and its clients
+//
+// ## What the server uses
+//
+// The processor time is that of all threads of the server's process; the clients' process has its own. On loopback no network card delivers
+// packets: whoever writes does the kernel's work up to the other's socket, and pays for it. So the server pays for the way of its answers, and the clients for that of
+// their requests.
+//
+// The whole is counted to the microsecond. The kernel's part of it is known less well: Linux estimates it by looking, some hundred times a second, where the processor is. One
+// trial tells it to some hundredths; many trials tell more.
+
+// %%
+/// Processor time of this process so far, and the kernel's part of it.
+fn used() -> (Duration, Duration) {
+    // SAFETY: all of its fields are numbers, for which zero is a value.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: `usage` outlives the call, which cannot fail: this process is always known.
+    unsafe { libc::getrusage(libc::RUSAGE_SELF, &mut usage) };
+    let time = |time: libc::timeval| Duration::new(time.tv_sec as u64, 1_000 * time.tv_usec as u32);
+    let kernel = time(usage.ru_stime);
+    (kernel + time(usage.ru_utime), kernel)
+}
+
+/// Bytes of this process's memory that are no part of a file: heap and stacks, as far as they were ever touched.
+fn memory() -> io::Result<u64> {
+    let text = std::fs::read_to_string("/proc/self/smaps_rollup")?;
+    let line = text.lines().find_map(|line| line.strip_prefix("Anonymous:")?.trim().strip_suffix("kB"));
+    let kilobytes: Option<u64> = line.and_then(|number| number.trim().parse().ok());
+    Ok(1024
+        * kilobytes.ok_or_else(|| io::Error::other("/proc/self/smaps_rollup has no line `Anonymous:`"))?)
+}
+
+// %% [markdown]
+// Each side of ten thousand connections needs ten thousand open files and some more. The soft limit is often 1,024; a process may raise it to
+// the hard one.
+
+// %%
+/// Files that a process has open besides its connections, with some to spare.
+const OTHER_FILES: u64 = 100;
+
+/// Sees to it that this process, and those that it forks, may open so many connections.
+fn allow_files(connections: u64) -> Result<(), String> {
+    let needed = connections + OTHER_FILES;
+    let mut limits = getrlimit(Resource::Nofile);
+    if limits.current.is_some_and(|soft| soft < needed) {
+        limits.current = Some(needed);
+        setrlimit(Resource::Nofile, limits).map_err(|error| {
+            format!(
+                "{connections} connections need {needed} open files ({error}): raise `ulimit -n` to {needed}"
+            )
+        })?;
+    }
+    Ok(())
+}
+
+// %% [markdown]
+// ## Opening
+//
+// The process of the clients is forked before the server has any thread. The harness makes it, kills it when it is late, and says what
+// it panicked with; a thread of this process waits for that.
+
+// %%
+/// A server in this process, with its clients in another one.
+pub struct Session {
+    pipe: UnixStream,
+    clients: JoinHandle<Result<(), String>>,
+    server: JoinHandle<io::Result<Infallible>>,
+    /// The server's, to shut it down.
+    listener: TcpListener,
+    tally: Arc<Tally>,
+    load: Load,
+    /// Requests that were answered, one for each connection at the beginning.
+    requests: u64,
+    /// Bytes by which the server's memory has grown while its connections were opened and served once.
+    grown: u64,
+}
+
+/// Forks the clients of the server at this address.
+fn fork_clients(address: SocketAddr, load: Load, pipe: UnixStream) -> JoinHandle<Result<(), String>> {
+    thread::spawn(move || {
+        let play = || clients(address, load, &pipe).map_err(|error| error.to_string());
+        harness::isolated(LIMIT, play).flatten()
+    })
+}
+
+/// Starts the server. When it ends, its clients find a listener that is shut down, not one that does not answer.
+fn start(
+    serve: Serve,
+    listener: TcpListener,
+    work: Steps,
+    tally: Arc<Tally>,
+) -> JoinHandle<io::Result<Infallible>> {
+    thread::spawn(move || {
+        let closing = listener.try_clone()?;
+        let ended = serve(listener, work, &tally);
+        // Whoever has shut it down before needs no other error than that of the server.
+        let _ = shutdown(&closing, Shutdown::Both);
+        ended
+    })
+}
+
+// %%
+impl Session {
+    /// Starts a server and opens the connections of this load.
+    ///
+    /// # Errors
+    /// What failed.
+    pub fn open(serve: Serve, load: Load) -> Result<Self, String> {
+        allow_files(load.connections)?;
+        let mut session = Self::begin(serve, load).map_err(|error| error.to_string())?;
+        match session.connect() {
+            Ok(()) => Ok(session),
+            Err(error) => Err(session.end().unwrap_or_else(|| error.to_string())),
+        }
+    }
+
+    fn begin(serve: Serve, load: Load) -> io::Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        let (pipe, theirs) = UnixStream::pair()?;
+        let clients = fork_clients(listener.local_addr()?, load, theirs);
+        // If they are not there, `connect` finds that out.
+        let _ = hear::<1>(&pipe);
+        let tally = Arc::default();
+        let server = start(serve, listener.try_clone()?, Steps(load.steps), Arc::clone(&tally));
+        Ok(Self { pipe, clients, server, listener, tally, load, requests: load.connections, grown: 0 })
+    }
+
+    fn connect(&mut self) -> io::Result<()> {
+        let before = memory()?;
+        tell(&self.pipe, [THERE])?;
+        hear::<1>(&self.pipe)?;
+        self.grown = memory()?.saturating_sub(before);
+        Ok(())
+    }
+
+    /// One sample: so many requests. Its time is the processor time of the server.
+    ///
+    /// # Errors
+    /// If the clients have gone.
+    pub fn ask(&mut self, requests: u64) -> io::Result<Sample> {
+        let before = used();
+        tell(&self.pipe, [requests])?;
+        let [wall, p50, p99, max] = hear(&self.pipe)?;
+        let after = used();
+        self.requests += requests;
+        Ok(Sample::new(requests, after.0 - before.0)
+            .with("kernel_ns", after.1.saturating_sub(before.1).as_nanos() as u64)
+            .with("wall_ns", wall)
+            .with("p50_ns", p50)
+            .with("p99_ns", p99)
+            .with("max_ns", max)
+            .with("memory_bytes", self.grown))
+    }
+}
+
+// %% [markdown]
+// ## Closing
+//
+// When the clients have gone, the server must have seen all connections end, answered exactly as many requests as they had sent, and read not a byte more.
+// So every trial proves, in the code that it timed, that the work was done.
+
+// %%
+impl Session {
+    /// Ends both sides. Says what went wrong on one of them, if anything did: on that of the server, if both say something.
+    pub fn end(self) -> Option<String> {
+        // Clients that wait for a word find that there is none; those that have gone are gone.
+        let _ = self.pipe.shutdown(std::net::Shutdown::Both);
+        let clients = self.clients.join().unwrap_or_else(|_| Err("panicked".to_owned()));
+        let _ = shutdown(&self.listener, Shutdown::Both);
+        let server = match self.server.join() {
+            // That of accepting from a listener that is shut down.
+            Ok(Err(error)) if error.raw_os_error() == Some(Errno::INVAL.raw_os_error()) => None,
+            Ok(Err(error)) => Some(error.to_string()),
+            Err(_) => Some("panicked".to_owned()),
+        };
+        let clients = clients.err().map(|error| format!("the clients: {error}"));
+        server.map(|error| format!("the server: {error}")).or(clients)
+    }
+
+    /// Closes the connections and proves that the server has done its work.
+    ///
+    /// # Errors
+    /// What it has counted otherwise, or what went wrong.
+    pub fn close(self, key: &Key) -> Result<(), UnequalWork> {
+        let told = tell(&self.pipe, [0]);
+        let deadline = Instant::now() + LIMIT / 4;
+        let ended = || self.tally.ended.load(Ordering::Acquire);
+        while told.is_ok() && ended() < self.load.connections && Instant::now() < deadline {
+            thread::sleep(Duration::from_millis(1));
+        }
+        let (tally, requests) = (Arc::clone(&self.tally), self.requests);
+        let counted = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        let expected = [self.load.connections, requests, requests * LENGTH as u64];
+        let found = [ended(), counted(&tally.requests), counted(&tally.bytes)];
+        if let Some(wrong) = self.end() {
+            return Err(format!("{key}: {wrong}").into());
+        }
+        let named = |[ended, requests, bytes]: [u64; 3]| {
+            Counts::from([("connections", ended), ("requests", requests), ("bytes", bytes)])
+        };
+        harness::prove(key, &named(expected), &named(found))
+    }
+}
+
+// %% [markdown]
+// # What is measured
+//
+// A name and a function for each server. One more server is one more line.
+
+// %%
+/// A server under a name.
+#[derive(Clone, Copy)]
+pub struct Variant {
+    /// As in the data.
+    pub name: &'static str,
+    /// Serves.
+    pub serve: Serve,
+}
+
+/// The baseline.
+pub const LOOP: &str = "loop";
+pub const TOKIO_ALONE: &str = "tokio current_thread";
+pub const TOKIO_THREADS: &str = "tokio multi_thread";
+
+/// All servers.
+pub const VARIANTS: [Variant; 6] = [
+    Variant { name: LOOP, serve: by_hand },
+    Variant { name: "polling", serve: on_polling },
+    Variant { name: TOKIO_ALONE, serve: on_tokio_alone },
+    Variant { name: TOKIO_THREADS, serve: on_tokio_threads },
+    Variant { name: "smol", serve: on_smol },
+    Variant { name: "thread per connection", serve: on_threads },
+];
+
+// %% [markdown]
+// Few connections and many, of which few or all are active. Under the last load each request does work of its own.
+
+// %%
+const fn load(connections: u64, active: u64, steps: u32) -> Load {
+    Load { connections, active, steps }
+}
+
+/// All loads. The first is what those are compared with that have as many active connections, and more idle ones.
+pub const LOADS: [Load; 6] = [
+    load(10, 10, 0),
+    load(1_000, 10, 0),
+    load(10_000, 10, 0),
+    load(1_000, 1_000, 0),
+    load(10_000, 10_000, 0),
+    WORKING,
+];
+
+/// With own work.
+pub const WORKING: Load = load(1_000, 1_000, 10_000);
+
+impl Load {
+    /// As in the data.
+    pub fn parameter(self) -> String {
+        let work = if self.steps > 0 { format!(" work={}", self.steps) } else { String::new() };
+        format!("connections={} active={}{work}", self.connections, self.active)
+    }
+
+    /// Requests of a sample: enough for a 99th percentile, and two for each active connection.
+    pub fn requests(self, profile: &str) -> u64 {
+        let usual = match (profile, self.steps) {
+            ("quick", _) => 2_000,
+            (_, 0) => 20_000,
+            _ => 5_000,
+        };
+        usual.max(2 * self.active)
+    }
+}
+
+// %% [markdown]
+// ## A trial
+//
+// A trial is a session in a process of its own. A tenth of the requests warms up; then one sample is taken.
+//
+// The time of a sample, of which ratios are formed, is the processor time of the server. The time that passes is noted next to it, but it
+// says less: the clients need a processor, too. With all connections active, the time that passes is that of the slower side, and a server that
+// gets quicker than its clients shows nothing of it. With few connections active, both sides sleep and wake each other by turns. What the server
+// takes from the machine is seen in its processor time in either case.
+
+// %%
+impl Variant {
+    /// Its name under this load.
+    pub fn key(self, load: Load) -> Key {
+        Key::new("echo", self.name, load.parameter())
+    }
+
+    /// Proves that it does its work, in a process of its own.
+    ///
+    /// # Errors
+    /// If it does not.
+    pub fn prove(self, load: Load) -> Result<(), UnequalWork> {
+        let key = self.key(load);
+        let session = || {
+            let mut session = Session::open(self.serve, load).map_err(|wrong| format!("{key}: {wrong}"))?;
+            // If that fails, so does closing, which says why.
+            let _ = session.ask(10 * load.active);
+            session.close(&key)
+        };
+        harness::isolated(LIMIT, session).map_err(|end| UnequalWork::from(format!("{key}: {end}"))).flatten()
+    }
+
+    /// One trial with so many requests.
+    pub fn trial(self, load: Load, requests: u64, bencher: &mut Bencher) {
+        let opened = Session::open(self.serve, load);
+        let mut session = match opened {
+            Ok(session) => Some(session),
+            Err(wrong) => return bencher.fail(wrong),
+        };
+        let mut warm = false;
+        bencher.samples(&mut || {
+            let requests = if warm { requests } else { requests / 10 };
+            warm = true;
+            let asked = session.as_mut().expect("it is open").ask(requests);
+            asked.unwrap_or_else(|error| {
+                let wrong = session.take().and_then(Session::end);
+                panic!("{}", wrong.unwrap_or_else(|| error.to_string()))
+            })
+        });
+        if let Some(Err(wrong)) = session.map(|session| session.close(&self.key(load))) {
+            bencher.fail(wrong.to_string());
+        }
+    }
+}
+
+// %% [markdown]
+// # The study
+//
+// Every server is compared with the loop under its load. tokio with several threads is compared with tokio with one, and every server with itself when more
+// connections are open, of which as many are active. The loop with own work is compared with the loop without. Each load is a group with a control of its own.
+
+// %%
+/// What else is compared with what: key, baseline, and what changes.
+fn comparisons(variant: Variant) -> Vec<(Key, Key, String)> {
+    let mut all = vec![];
+    for load in LOADS {
+        if variant.name == TOKIO_THREADS {
+            let alone = Key { variant: TOKIO_ALONE.to_owned(), ..variant.key(load) };
+            all.push((variant.key(load), alone, "several threads instead of one".to_owned()));
+        }
+        if load == WORKING && variant.name == LOOP {
+            let idle = Load { steps: 0, ..load };
+            let change = format!("{} steps of own work in each request", load.steps);
+            all.push((variant.key(load), variant.key(idle), change));
+        }
+        if load.active == LOADS[0].active && load != LOADS[0] {
+            let idle = load.connections - load.active;
+            let change = format!("{idle} connections more, which are idle");
+            all.push((variant.key(load), variant.key(LOADS[0]), change));
+        }
+    }
+    all
+}
+
+/// The load of the proofs.
+const PROOF: Load = load(50, 10, 3);
+
+/// All servers under all loads, proven to serve.
+///
+/// # Errors
+/// If the profile that the environment names is none.
+pub fn study() -> Result<Study, harness::Error> {
+    let profile = harness::Profile::from_env()?.name;
+    let mut study =
+        Study::new("servers").rounds(2, 12, 24).episodes(2, 12, 12).isolated(LIMIT).instructions(false);
+    study = study.baseline(LOOP).unit("request").samples(1);
+    for variant in VARIANTS {
+        let proof = variant.prove(PROOF);
+        for load in LOADS {
+            let (key, requests) = (variant.key(load), load.requests(&profile));
+            study = study
+                .group(load.parameter(), limit::THREADS)
+                .proven(key.clone(), proof.clone(), move |bencher: &mut Bencher| {
+                    variant.trial(load, requests, bencher);
+                })
+                .count(key.clone(), "units", 1)
+                .count(key.clone(), "connections", load.connections)
+                .count(key, "active", load.active);
+        }
+        for (key, baseline, change) in comparisons(variant) {
+            study = study.also_compare(key, baseline, change);
+        }
+    }
+    Ok(LOADS.iter().fold(study, |study, load| study.control(load.parameter())))
+}
+
+// %% [markdown]
+// For those who read this as a crate: the proof as a test. Requests in pieces, clients that go away, and what is left open are tested in files of their own.
+
+// %%
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_servers_serve() {
+        for variant in VARIANTS {
+            variant.prove(PROOF).unwrap();
+        }
+    }
+
+    #[test]
+    fn its_comparisons_make_sense() {
+        study().unwrap().comparisons().unwrap();
+    }
+}
+
+// %% [markdown]
+// # A glance
+//
+// All servers under one load, in turns: processor time for a request. Choose another load, or a server of your own, and run the cell again.
+
+// %% tags=["active-ipynb", "glance"]
+// study().unwrap_or_else(harness::stop).glance(|key| {
+//     key.parameter == "connections=1000 active=1000"
+// }).unwrap_or_else(harness::stop)
+
+// %% [markdown]
+// # Measurement
+//
+// `quick` takes less than a minute and shows that everything works; it is not evidence. For that, set the environment variable
+// `ASYNC_COST_PROFILE` to `standard` or `thorough` before you start the kernel.
+
+// %% tags=["active-ipynb"]
+// {
+//     let profile = harness::Profile::from_env().unwrap_or_else(harness::stop);
+//     let outcome = study().unwrap_or_else(harness::stop).measure(&profile).unwrap_or_else(harness::stop);
+//     println!("{outcome}");
+// };
+
+// %% [markdown]
+// The [analysis](analysis.ipynb) compares processor times in the same round and under the same load, and shows latencies and memory next to them.
+//
+// # What this does not say
+//
+// - Server and clients share the processors, their caches and one kernel. With a network card, there are interrupts, and packets that arrive together.
+// - Requests are small, and an answer never has to wait for room in a socket.
+// - Memory is that of the process. What the kernel keeps for each connection (two sockets, and for a thread its kernel stack) is not in it.
+// - Work that the kernel leaves to threads of its own is in nobody's processor time.
+// - The load is closed: nobody sends while waiting for an answer. Under a load that arrives by the clock, latencies are larger, and unbounded where a server
+//   cannot keep up.
+//
+// # What next
+//
+// - Register for levels instead of edges in `by_hand`, and see what the second look costs.
+// - Let `on_polling` use `PollMode::Level`, so that it need not tell the poller again.
+// - Give a connection a larger buffer, and look at the memory.
