@@ -57,11 +57,12 @@ use std::ptr::{self, NonNull};
 use std::slice;
 use std::sync::Arc;
 use std::task::{Context, Poll, RawWaker, RawWakerVTable, Wake, Waker, ready};
+use std::time::Duration;
 
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::event::{EventfdFlags, Timespec, eventfd};
-use rustix::io::Errno;
+use rustix::io::retry_on_intr;
 use zero_cost::{
     CONNECTIONS, Counter, Drive, Event, FakeListener, FakePoll, FakeStream, LINE, Load, Probe, READABLE,
     SMALL_BUFFER, Source, Stats, TASKS, WRITABLE, Work, WouldBlock,
@@ -705,6 +706,55 @@ impl<T: ?Sized> Drop for AliasableBox<T> {
 }
 
 // %% [markdown]
+// Tables hold whatever tasks and objects there are. They have room for the most of them from the start, so nothing in them is ever moved, and
+// memory that was never needed is not touched.
+
+// %%
+/// A table that grows up to its capacity and never shrinks.
+struct Table<T> {
+    places: AliasableBox<[MaybeUninit<T>]>,
+    /// How many of the places are initialised, from the first on.
+    length: Cell<usize>,
+}
+
+impl<T> Table<T> {
+    fn with_capacity(capacity: usize) -> Self {
+        Self { places: AliasableBox::from(Box::new_uninit_slice(capacity)), length: Cell::new(0) }
+    }
+
+    fn get(&self, number: usize) -> Option<&T> {
+        let initialised = self.places.get(number).filter(|_| number < self.length.get());
+        // SAFETY: it is one of the first `length`.
+        initialised.map(|place| unsafe { place.assume_init_ref() })
+    }
+
+    /// Puts the value for the next place there; `None` if the table is full.
+    #[cold]
+    fn push(&self, value: impl FnOnce(usize) -> T) -> Option<&T> {
+        let number = self.length.get();
+        if number == self.places.len() {
+            return None;
+        }
+        // SAFETY: the place exists, and nobody refers to it: it is not initialised.
+        unsafe { self.places.as_ptr().cast::<T>().add(number).write(value(number)) };
+        self.length.set(number + 1);
+        self.get(number)
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &T> {
+        (0..).map_while(|number| self.get(number))
+    }
+}
+
+impl<T> Drop for Table<T> {
+    fn drop(&mut self) {
+        let initialised = ptr::slice_from_raw_parts_mut(self.places.as_ptr().cast::<T>(), self.length.get());
+        // SAFETY: so many are initialised, and nobody refers to them any more.
+        unsafe { ptr::drop_in_place(initialised) };
+    }
+}
+
+// %% [markdown]
 // ## What is known of a task
 //
 // Besides its future a task is a waker, a number, and how far it has come. The context of a poll refers to the
@@ -924,8 +974,8 @@ impl<Y: System, P> Entry<Y, P> {
 /// Knows which task waits for which object. One executor at a time can be attached to it.
 pub struct Reactor<Y: System, P> {
     system: Y,
-    /// The system knows them by their addresses. The last one is the notifier's.
-    entries: AliasableBox<[Entry<Y, P>]>,
+    /// The system knows them by their addresses. The first one is the notifier's.
+    entries: Table<Entry<Y, P>>,
     first_vacant: Cell<*const Entry<Y, P>>,
     /// Objects registered; kept for probes that count.
     objects: Cell<usize>,
@@ -939,15 +989,12 @@ pub struct Reactor<Y: System, P> {
 impl<Y: System, P: Probe> Reactor<Y, P> {
     /// A reactor for at most so many objects of this system.
     pub fn new(system: Y, capacity: usize) -> Self {
-        let entries = AliasableBox::from((0..=capacity).map(|_| Entry::new()).collect::<Box<[_]>>());
-        let (notice, for_objects) = entries.split_last().expect("one more than the capacity");
-        for pair in for_objects.windows(2) {
-            pair[0].next_vacant.set(&raw const pair[1]);
-        }
+        let entries = Table::with_capacity(capacity + 1);
+        let notice: &Entry<Y, P> = entries.push(|_| Entry::new()).expect("room for one");
         Self {
             notifier: system.notifier(ptr::from_ref(notice).expose_provenance()),
             system,
-            first_vacant: Cell::new(for_objects.first().map_or(ptr::null(), ptr::from_ref)),
+            first_vacant: Cell::new(ptr::null()),
             entries,
             objects: Cell::new(0),
             polled: Cell::new(ptr::null()),
@@ -962,7 +1009,8 @@ impl<Y: System, P: Probe> Reactor<Y, P> {
     #[inline]
     fn vacant_entry(&self) -> &Entry<Y, P> {
         // SAFETY: the list of vacant entries has our own entries only, and ends with null.
-        unsafe { self.first_vacant.get().as_ref() }.expect("the reactor is full")
+        let vacant = unsafe { self.first_vacant.get().as_ref() };
+        vacant.or_else(|| self.entries.push(|_| Entry::new())).expect("the reactor is full")
     }
 
     /// Watches `object`.
@@ -1299,8 +1347,7 @@ impl<F> Slot<F> {
 }
 
 // %% [markdown]
-// The executor allocates its slots once, and neither a spawn nor a poll nor an end allocates again. They are never
-// moved, for a task's address is what reactor and lists know of it.
+// The executor allocates its slots once, and neither a spawn nor a poll nor an end allocates again.
 
 // %%
 /// Runs one root future and a limited number of futures of type `F`. `QUEUED` is a switch of the ladder.
@@ -1312,7 +1359,7 @@ pub struct Executor<'r, Y: System, F, P: Probe, const QUEUED: bool = false> {
     /// Number of the block whose flags are looked at next.
     turn: Cell<usize>,
     /// One for each task of the pool.
-    slots: ManuallyDrop<AliasableBox<[Slot<F>]>>,
+    slots: ManuallyDrop<Table<Slot<F>>>,
     /// The root's, which never holds a future, and is the head of the list of new tasks.
     root: AliasableBox<Slot<F>>,
     first_vacant: Cell<*const Slot<F>>,
@@ -1334,20 +1381,15 @@ impl<'r, Y: System, F: Future<Output = ()>, P: Probe, const QUEUED: bool> Execut
         for _ in 0..capacity / FLAGS {
             blocks.push(OwnedBlock::obtain(blocks.first()));
         }
-        let slots: Box<[Slot<F>]> = (0..capacity).map(|number| Slot::vacant(&blocks, number)).collect();
-        let slots = AliasableBox::from(slots);
         let root = AliasableBox::from(Box::new(Slot::vacant(&blocks, capacity)));
-        for pair in slots.windows(2) {
-            pair[0].next.set(&raw const pair[1]);
-        }
         Self {
             reactor,
             first_block: blocks[0].block,
             blocks: blocks.into(),
             turn: Cell::new(0),
-            first_vacant: Cell::new(slots.first().map_or(ptr::null(), ptr::from_ref)),
+            first_vacant: Cell::new(ptr::null()),
             last_new: Cell::new(ptr::from_ref(&*root)),
-            slots: ManuallyDrop::new(slots),
+            slots: ManuallyDrop::new(Table::with_capacity(capacity)),
             root,
             tasks: Cell::new(0),
             patience: Cell::new(0),
@@ -1431,7 +1473,9 @@ impl<Y: System, F, P: Probe, const QUEUED: bool> Executor<'_, Y, F, P, QUEUED> {
     /// [`Full`] if as many tasks live as it has room for; `make` is not called then.
     #[inline]
     pub fn spawn(&self, make: impl FnOnce() -> F) -> Result<(), Full> {
-        let slot = self.slot(self.first_vacant.get()).ok_or(Full)?;
+        let vacant = self.slot(self.first_vacant.get());
+        let slot =
+            vacant.or_else(|| self.slots.push(|number| Slot::vacant(&self.blocks, number))).ok_or(Full)?;
         // Off the list first: `make` may spawn. If it panics the slot goes back.
         self.first_vacant.set(slot.next.get());
         let give_back = OnDrop(|| self.vacate(slot));
@@ -1526,12 +1570,17 @@ impl<Y: System, F, P: Probe, const QUEUED: bool> Drop for Executor<'_, Y, F, P, 
 impl<Y: System, F, P: Probe, const QUEUED: bool> Executor<'_, Y, F, P, QUEUED> {
     /// Polls the system.
     #[inline(always)]
-    fn refill(&self, events: &mut Vec<Y::Event>) {
+    fn refill(&self, events: &mut Vec<Y::Event>, before_wait: &mut impl FnMut()) {
         if self.first_block.any_remote.load(Ordering::Relaxed) {
             self.fetch_remote();
         }
-        let nobody_is_awake = || self.root.next.get().is_null() && !self.first_block.any_ready.get();
-        self.reactor.system.poll(events, nobody_is_awake);
+        self.reactor.system.poll(events, || {
+            let nobody_is_awake = self.root.next.get().is_null() && !self.first_block.any_ready.get();
+            if nobody_is_awake {
+                before_wait();
+            }
+            nobody_is_awake
+        });
         P::add(Counter::Events, events.len());
     }
 
@@ -1666,6 +1715,15 @@ impl<Y: System, F: Future<Output = ()>, P: Probe, const QUEUED: bool> Executor<'
     /// calls `run`.
     #[inline]
     pub fn run<R: Future>(&self, root: R) -> R::Output {
+        self.run_with(root, || ())
+    }
+
+    /// The same; calls `before_wait` whenever there is nothing left to do but to wait.
+    ///
+    /// # Panics
+    /// As [`run`](Self::run), and if `before_wait` does.
+    #[inline]
+    pub fn run_with<R: Future>(&self, root: R, mut before_wait: impl FnMut()) -> R::Output {
         assert!(!self.running.replace(true), "the executor is running already");
         let place = &self.root;
         let _running = OnDrop(|| {
@@ -1698,7 +1756,7 @@ impl<Y: System, F: Future<Output = ()>, P: Probe, const QUEUED: bool> Executor<'
                 self.events.set(events);
                 return outcome.expect("the root has finished");
             }
-            self.refill(&mut events);
+            self.refill(&mut events, &mut before_wait);
         }
     }
 }
@@ -1845,17 +1903,7 @@ impl<S: AsFd> System for Epoll<S> {
 
     #[inline]
     fn poll(&self, events: &mut Vec<epoll::Event>, may_wait: impl FnOnce() -> bool) {
-        let at_once = (!may_wait()).then(Timespec::default);
-        loop {
-            events.clear();
-            match epoll::wait(&self.epoll, spare_capacity(events), at_once.as_ref()) {
-                Err(Errno::INTR) => {}
-                outcome => {
-                    outcome.expect("an epoll that works");
-                    return;
-                }
-            }
-        }
+        self.wait(events, (!may_wait()).then_some(Duration::ZERO));
     }
 
     #[inline(always)]
@@ -1876,6 +1924,18 @@ impl<S: AsFd> System for Epoll<S> {
 }
 
 impl<S> Epoll<S> {
+    /// Replaces the content of `events` by what is ready, when something is, or after so much time.
+    ///
+    /// # Panics
+    /// If the operating system refuses.
+    #[inline]
+    pub fn wait(&self, events: &mut Vec<epoll::Event>, at_most: Option<Duration>) {
+        let at_most = at_most.map(|time| Timespec::try_from(time).expect("a timeout"));
+        events.clear();
+        let outcome = retry_on_intr(|| epoll::wait(&self.epoll, spare_capacity(events), at_most.as_ref()));
+        outcome.expect("an epoll that works");
+    }
+
     fn watch(&self, object: impl AsFd, key: usize, flags: EventFlags) {
         let outcome = epoll::add(&self.epoll, object, EventData::new_u64(key as u64), flags);
         outcome.expect("the kernel watches one file more");
@@ -1910,10 +1970,26 @@ pub fn tried<T>(outcome: io::Result<T>) -> Result<io::Result<T>, WouldBlock> {
     }
 }
 
-impl<S: AsFd, P: Probe, L> Io<'_, Epoll<S>, P, L>
+/// A system whose streams are sockets.
+pub trait Sockets: System {
+    /// Tells of writes to `stream` as well, from now on.
+    fn watch_writes(&self, stream: &Self::Stream, key: usize);
+}
+
+impl<S: AsFd> Sockets for Epoll<S> {
+    #[cold]
+    fn watch_writes(&self, stream: &S, key: usize) {
+        let outcome =
+            epoll::modify(&self.epoll, stream, EventData::new_u64(key as u64), READS | EventFlags::OUT);
+        outcome.expect("the socket is watched");
+    }
+}
+
+// %%
+impl<Y: Sockets, P: Probe, L> Io<'_, Y, P, L>
 where
-    L: Place<Epoll<S>, Object = S>,
-    for<'a> &'a S: Read + Write,
+    L: Place<Y, Object = Y::Stream>,
+    for<'a> &'a Y::Stream: Read + Write,
 {
     /// Reads into the start of `buffer`; 0 if nothing more will come, or the buffer is empty.
     #[inline]
@@ -1938,21 +2014,11 @@ where
     pub fn write(&mut self, bytes: &[u8]) -> impl Future<Output = io::Result<usize>> {
         poll_fn(move |context| {
             let outcome = self.poll(context, |mut stream| tried(stream.write(bytes)));
-            if outcome.is_pending() {
-                self.watch_writes();
+            if outcome.is_pending() && !self.entry.watches_writes.replace(true) {
+                let key = ptr::from_ref(self.entry).addr();
+                self.reactor().system.watch_writes(self.object(), key);
             }
             outcome
         })
-    }
-
-    /// Has the kernel tell of writes as well, from now on.
-    #[cold]
-    fn watch_writes(&self) {
-        if !self.entry.watches_writes.replace(true) {
-            let key = EventData::new_u64(ptr::from_ref(self.entry).addr() as u64);
-            let outcome =
-                epoll::modify(&self.reactor().system.epoll, self.object(), key, READS | EventFlags::OUT);
-            outcome.expect("the socket is watched");
-        }
     }
 }

@@ -17,7 +17,7 @@
 // %% [markdown]
 // # What does a server cost for each request?
 //
-// One echo server, written in six ways: a loop by hand on bare epoll, a loop on the crate `polling`, tokio with one thread and with
+// One echo server, written in seven ways: a loop by hand on bare epoll, the leanest executor that we know, a loop on the crate `polling`, tokio with one thread and with
 // several, smol, and a thread for each connection. All of them serve the same clients over TCP: 10, 1,000 or 10,000 connections that
 // stay open, of which ten or all send requests.
 //
@@ -42,6 +42,7 @@
 // :build_env CARGO_PROFILE_DEV_OVERFLOW_CHECKS=false
 // :build_env CARGO_PROFILE_DEV_CODEGEN_UNITS=1
 // :build_env CARGO_PROFILE_DEV_INCREMENTAL=false
+// :dep frontier = { path = "../../rust-kernels/ladder/frontier" }
 // :dep harness = { path = "../../rust-kernels/harness" }
 // :dep hdrhistogram = { version = "=7.6.0", default-features = false }
 // :dep libc = "=0.2.189"
@@ -63,6 +64,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use frontier::{Epoll, Executor, Io, Reactor};
 use harness::{Bencher, Counts, Key, Sample, Study, UnequalWork, limit};
 use hdrhistogram::Histogram;
 use polling::{Events, Poller};
@@ -72,7 +74,7 @@ use rustix::io::{Errno, retry_on_intr};
 use rustix::net::{Shutdown, SocketFlags, accept_with, shutdown, sockopt::set_socket_linger};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use slab::Slab;
-use zero_cost::{Steps, Work};
+use zero_cost::{Steps, Timed, Work, WouldBlock};
 
 // %% [markdown]
 // # What all servers share
@@ -248,16 +250,19 @@ fn still_open(error: io::Error) -> io::Result<bool> {
 // before that.
 
 // %%
-/// The next connection of a non-blocking listener, if it is still there.
+/// The next connection of a non-blocking listener, if there is one.
 fn accept(listener: &TcpListener) -> io::Result<Option<TcpStream>> {
-    match accept_with(listener, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
-        Ok(stream) => {
-            let stream = TcpStream::from(stream);
-            stream.set_nodelay(true)?;
-            Ok(Some(stream))
+    loop {
+        match accept_with(listener, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
+            Ok(stream) => {
+                let stream = TcpStream::from(stream);
+                stream.set_nodelay(true)?;
+                return Ok(Some(stream));
+            }
+            Err(Errno::CONNABORTED) => {}
+            Err(Errno::AGAIN) => return Ok(None),
+            Err(error) => return Err(error.into()),
         }
-        Err(Errno::AGAIN | Errno::CONNABORTED) => Ok(None),
-        Err(error) => Err(error.into()),
     }
 }
 
@@ -339,6 +344,42 @@ pub fn on_polling(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> io:
             }
         }
     }
+}
+
+// %% [markdown]
+// ## The frontier
+//
+// [The leanest executor](../ladder/frontier.ipynb) that we know how to write, on the same epoll as the first loop, edge-triggered like it. A task for each connection,
+// in a table of tasks of one type.
+
+// %%
+/// A reactor of sockets.
+type Sockets = Reactor<Epoll<TcpStream>, Timed<()>>;
+
+/// Serves a connection on the frontier.
+async fn echo_on_frontier(mut stream: Io<'_, Epoll<TcpStream>, Timed<()>>, mut echo: Echo) {
+    while let Ok(length @ 1..) = stream.read(echo.room()).await {
+        echo.take(length);
+        while !echo.answers().is_empty() {
+            let Ok(length) = stream.write(echo.answers()).await else { return };
+            echo.wrote(length);
+        }
+    }
+}
+
+/// Serves on the frontier.
+pub fn on_frontier(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> io::Result<Infallible> {
+    listener.set_nonblocking(true)?;
+    let reactor = Sockets::new(Epoll::new()?, SLOTS);
+    let executor = Executor::new(&reactor, SLOTS);
+    let mut listener = Io::owned(&reactor, listener, ());
+    executor.run(async {
+        loop {
+            let stream = listener.attempt(|listener| accept(listener).transpose().ok_or(WouldBlock)).await?;
+            let serve = || echo_on_frontier(Io::in_entry(&reactor, stream, ()), Echo::new(work, tally));
+            executor.spawn(serve).map_err(|_| io::Error::other("more connections than slots"))?;
+        }
+    })
 }
 
 // %% [markdown]
@@ -876,8 +917,9 @@ pub const TOKIO_ALONE: &str = "tokio current_thread";
 pub const TOKIO_THREADS: &str = "tokio multi_thread";
 
 /// All servers.
-pub const VARIANTS: [Variant; 6] = [
+pub const VARIANTS: [Variant; 7] = [
     Variant { name: LOOP, serve: by_hand },
+    Variant { name: "frontier", serve: on_frontier },
     Variant { name: "polling", serve: on_polling },
     Variant { name: TOKIO_ALONE, serve: on_tokio_alone },
     Variant { name: TOKIO_THREADS, serve: on_tokio_threads },
