@@ -27,7 +27,7 @@ MEASURED = {
     "spawn-apis": Study("spawn-apis/measure", quick=40, standard=600, thorough=2400),
     "call-styles": Study("call-styles/measure", quick=20, standard=320, thorough=800),
     "thread-pools": Study("thread-pools/measure", quick=40, standard=230, thorough=600),
-    "servers": Study("servers/measure", quick=40, standard=230, thorough=460),
+    "servers": Study("servers/measure", quick=40, standard=240, thorough=580),
     "runtimes-executor": Study("runtimes/executor", quick=5, standard=45, thorough=135),
     "runtimes": Study("runtimes/measure", quick=60, standard=500, thorough=1650),
 }

@@ -24,8 +24,8 @@
 // For each server and each load this notebook measures
 //
 // - the processor time that the server takes for a request, and how much of it is spent in the kernel;
-// - the time that a request takes when as many are answered as can be;
-// - the latency, as its median and its 99th percentile;
+// - the time that passes for a request;
+// - its latency, as median and 99th percentile;
 // - the memory that a connection takes.
 //
 // When you have read it you can decide whether a server of yours has a reason to be written in another way than the most
@@ -99,9 +99,9 @@ pub fn request(connection: u64, number: u64) -> [u8; LENGTH] {
 // %% [markdown]
 // ## A connection, whoever serves it
 //
-// Bytes come in pieces, or several requests come at once. What a server has to remember of that is the same for all of them: the
-// bytes that came, and how many of the answers were written. The buffer holds two requests. So a read that gets one has room to spare
-// and tells that there is no more, and nobody has to read again to find that out.
+// A request may come in pieces, and several may come at once. What a server has to remember is the same for all of them: the bytes that came, and how many
+// of them were written as answers. The buffer has room for two requests, so that a read of one does not fill it: whoever reads less than there is room for knows that
+// nothing is left to read.
 //
 // Own work is a chain of so many steps of a xorshift generator, done once for each request.
 
@@ -500,10 +500,8 @@ pub fn on_threads(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> io:
 // %% [markdown]
 // # The clients
 //
-// One process plays all clients, and it is the same for every server. Being a process of its own, it has its own limit of open files, and its
-// processor time and its memory are not mistaken for those of the server.
-//
-// Server and clients talk about what is next through a pair of sockets, in numbers.
+// One process plays all clients, and it is the same for every server. As a process of its own, it has its own limit of open files, and its
+// processor time and its memory are apart from those of the server. The two processes agree on what is next through a pair of sockets, in numbers.
 
 // %%
 /// Sends some numbers to the other process.
@@ -525,8 +523,8 @@ fn hear<const N: usize>(mut pipe: &UnixStream) -> io::Result<[u64; N]> {
 // %% [markdown]
 // A connection has at most one request under way. Its answer is compared byte by byte with what it should be.
 //
-// Whoever closes a TCP connection in good order keeps its port for a minute (`TIME_WAIT`). After three trials with ten thousand
-// connections none would be left. So clients reset their connections, which is what closing does when the time to linger is zero.
+// The side that closes a TCP connection first keeps its addresses for a minute (`TIME_WAIT`), and later trials would look for free ports among those of earlier ones.
+// So clients reset their connections, which is what closing does when the time to linger is zero.
 
 // %%
 /// A client's end of a connection.
@@ -666,8 +664,8 @@ fn ask(peers: &mut [Peer], epoll: &OwnedFd, load: Load, requests: u64) -> io::Re
 }
 
 // %% [markdown]
-// What the process of the clients does from its beginning to its end: it says that it is there, opens the connections when it is told to, and then
-// sends as many requests as it is told, until these are none.
+// The process of the clients says that it is there, opens the connections when it is told to, and then sends as many requests as it is told, until it is told
+// none.
 
 // %%
 /// What they say when they are there, and when all connections are open.
@@ -696,9 +694,8 @@ fn clients(address: SocketAddr, load: Load, pipe: &UnixStream) -> io::Result<()>
 //
 // ## What the server uses
 //
-// The processor time is that of all threads of the server's process; the clients' process has its own. On loopback no network card delivers
-// packets: whoever writes does the kernel's work up to the other's socket, and pays for it. So the server pays for the way of its answers, and the clients for that of
-// their requests.
+// The processor time is that of all threads of the server's process. On loopback, whoever writes does the kernel's work up to the socket of the other side,
+// and pays for it. So the server pays for the way of its answers, and the clients pay for that of their requests.
 //
 // The whole is counted to the microsecond. The kernel's part of it is known less well: Linux estimates it by looking, some hundred times a second, where the processor is. One
 // trial tells it to some hundredths; many trials tell more.
@@ -974,7 +971,7 @@ impl Load {
 // The time of a sample, of which ratios are formed, is the processor time of the server. The time that passes is noted next to it, but it
 // says less: the clients need a processor, too. With all connections active, the time that passes is that of the slower side, and a server that
 // gets quicker than its clients shows nothing of it. With few connections active, both sides sleep and wake each other by turns. What the server
-// takes from the machine is seen in its processor time in either case.
+// takes from the machine is its processor time in either case.
 
 // %%
 impl Variant {
@@ -1060,7 +1057,7 @@ const PROOF: Load = load(50, 10, 3);
 pub fn study() -> Result<Study, harness::Error> {
     let profile = harness::Profile::from_env()?.name;
     let mut study =
-        Study::new("servers").rounds(2, 12, 24).episodes(2, 12, 12).isolated(LIMIT).instructions(false);
+        Study::new("servers").rounds(2, 10, 24).episodes(2, 10, 12).isolated(LIMIT).instructions(false);
     study = study.baseline(LOOP).unit("request").samples(1);
     for variant in VARIANTS {
         let proof = variant.prove(PROOF);
