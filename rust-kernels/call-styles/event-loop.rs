@@ -19,11 +19,10 @@
 //
 // In 2017 the author of *Concurrently*, a Ruby library, published what its four ways of calling a procedure cost.
 // [The measuring notebook](measure.ipynb) asks the same in Rust, and this one builds what it runs on: the library's
-// event loop, rebuilt from its source, with the choices that one might make otherwise as type parameters. Which slots
-// it resumes is up to [the executors](executors.ipynb): futures live there, or fibers.
+// event loop, rebuilt from its source, with the choices that one might make otherwise as type parameters. The loop
+// resumes *slots*; what is in a slot is up to [the executors](executors.ipynb): a future, or a fiber.
 //
-// When you have read it you know what an event loop consists of, and at the end you have looked at what two of its
-// parts cost.
+// When you have read it you know what an event loop consists of, and have seen what its parts cost on your machine.
 //
 // The library has words of its own. We keep them where they name something that is counted:
 //
@@ -32,7 +31,7 @@
 // | run queue | who runs next; its *immediate track* is first in, first out, its *deferred track* holds timers |
 // | cart | an entry in the run queue |
 // | pass | processing the run queue once |
-// | turn | asking the operating system, making a pass, or both |
+// | turn | one round of the loop: it asks the operating system if need be, or makes a pass |
 // | evaluation | the handle of a call, by which its result can be awaited |
 // | slot | our word: the number by which the loop knows whom to resume; slot 0, the *root*, is the program itself |
 //

@@ -841,7 +841,8 @@ fn of_others<O: OtherExecutor>() -> [World; 2] {
 // %% [markdown]
 // ## What each must count
 //
-// Here is what the original does in one iteration of *n* calls, read from its source. A call into a task and out of
+// Here is what the original does in one iteration of *n* calls, read from its source, in the words that
+// [the event loop](event-loop.ipynb) explains. A call into a task and out of
 // it is two switches, the loop entered and left is two more. `waiting call`, in full: into the callee; out again
 // at its wait; into the loop; into the callee; out at its end; out of the loop. Six switches, three readings of
 // the clock, two carts, one evaluation, two passes. The other waiting styles share their passes among the batch.
