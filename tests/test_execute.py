@@ -8,6 +8,7 @@ import pytest
 
 from async_cost.workflow.execute import CellFailed, execute, neighbouring_items
 from async_cost.workflow.kernel import claim
+from async_cost.workflow.studies import LIBRARIES
 from async_cost.workflow.toolchain import ENV, ROOT
 
 
@@ -104,3 +105,11 @@ def test_the_first_notebook_shows_a_number_for_each_way(rust, tmp_path):
     (shown,) = (output.data["text/html"] for output in code[-1].outputs if "text/html" in output.get("data", {}))
     times = re.findall(r"<td>([^<]+)</td><td>[0-9.]+ [nµm]s</td>", shown)
     assert times == ["by hand", "async", "async, boxed"]
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_library_runs_and_ends_with_a_glance(rust, library, tmp_path):
+    """No study runs it, so nothing else would notice a cell that the kernel refuses."""
+    execute(ROOT / "notebooks" / f"{library}.ipynb", tmp_path / "executed.ipynb")
+    code = [cell for cell in nbformat.read(tmp_path / "executed.ipynb", as_version=4).cells if cell.cell_type == "code"]
+    assert any("<td>" in output.get("data", {}).get("text/html", "") for output in code[-1].outputs)

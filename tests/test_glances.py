@@ -5,48 +5,60 @@ import re
 import shutil
 import subprocess
 import tomllib
+from pathlib import Path
 
 from async_cost.workflow.execute import GLANCE
-from async_cost.workflow.studies import MEASURED, crate_of, measuring
+from async_cost.workflow.in_step import source_of
+from async_cost.workflow.studies import LIBRARIES, MEASURED, crate_of
 from async_cost.workflow.toolchain import CARGO_ENV, ROOT
 
 #: A cell of the crate view: its tags and its lines, which are comments.
 CELL = re.compile(r"^// %% tags=(\[.*\])\n((?://(?: .*)?\n)+)", re.MULTILINE)
 
 
-def glances(study: str) -> list[str]:
-    """The source of each cell that glances, in the notebook of `study`."""
-    notebook = measuring(study)
-    text = (ROOT / "rust-kernels" / notebook.parent.name / f"{notebook.stem}.rs").read_text(encoding="utf-8")
+#: Those of the studies, and what they are built on.
+NOTEBOOKS = [
+    ROOT / "notebooks" / f"{name}.ipynb" for name in [*(study.notebook for study in MEASURED.values()), *LIBRARIES]
+]
+
+
+def glances(text: str) -> list[str]:
+    """The source of each cell that glances, in the crate view of a notebook."""
     return [
         re.sub("^// ?", "", lines, flags=re.MULTILINE) for tags, lines in CELL.findall(text) if f'"{GLANCE}"' in tags
     ]
 
 
-def test_every_measuring_notebook_glances():
-    assert all(glances(study) for study in MEASURED)
+def text_of(notebook: Path) -> str:
+    """The crate view."""
+    return source_of(notebook).read_text(encoding="utf-8")
+
+
+def test_every_rust_notebook_glances():
+    assert all(glances(text_of(notebook)) for notebook in NOTEBOOKS)
 
 
 def test_glances_compile(tmp_path):
-    folders = {study: crate_of(measuring(study)) for study in MEASURED}
-    names = {
-        study: tomllib.loads((folder / "Cargo.toml").read_text(encoding="utf-8"))["package"]["name"]
-        for study, folder in folders.items()
-    }
-    paths = {names[study]: folder for study, folder in folders.items()} | {"harness": ROOT / "rust-kernels" / "harness"}
+    folders = [crate_of(notebook) for notebook in NOTEBOOKS]
+    names = [
+        tomllib.loads((folder / "Cargo.toml").read_text(encoding="utf-8"))["package"]["name"] for folder in folders
+    ]
+    paths = dict(zip(names, folders, strict=True)) | {"harness": ROOT / "rust-kernels" / "harness"}
+    ours = "|".join(paths).replace("-", "_")
     dependencies = "\n".join(f'{name} = {{ path = "{path}" }}' for name, path in paths.items())
     manifest = f'[package]\nname = "glances"\nversion = "0.0.0"\nedition = "2024"\n\n[workspace]\n\n[dependencies]\n{dependencies}\n'
     (tmp_path / "Cargo.toml").write_text(manifest, encoding="utf-8")
     shutil.copy(ROOT / "Cargo.lock", tmp_path)
     modules = []
-    for study in MEASURED:
+    for notebook, name in zip(NOTEBOOKS, names, strict=True):
+        text, crate = text_of(notebook), name.replace("-", "_")
         cells = "".join(
-            f"pub fn glance_{number}() -> harness::Seen {{\n{cell}}}\n" for number, cell in enumerate(glances(study))
+            f"pub fn glance_{number}() -> harness::Seen {{\n{cell}}}\n" for number, cell in enumerate(glances(text))
         )
-        crate = names[study].replace("-", "_")
         # A crate does not hand on what it uses itself, a cell does.
-        of_others = "use zero_cost::{Load, NoWork, Timed};\n" if "zero_cost::" in cells else ""
-        modules.append(f"pub mod of_{crate} {{\n#![allow(unused_imports)]\n{of_others}use {crate}::*;\n{cells}}}\n")
+        used = re.findall(rf"^use (?:std|{ours})::[^;]+;$", text, re.MULTILINE)
+        uses = "\n".join([*used, f"use {crate}::*;"])
+        modules.append(f"pub mod of_{crate} {{\n#![allow(unused_imports)]\n{uses}\n{cells}}}\n")
     (tmp_path / "src").mkdir()
     (tmp_path / "src" / "lib.rs").write_text("\n".join(modules), encoding="utf-8")
     target = os.environ.get("CARGO_TARGET_DIR", str(ROOT / "target"))

@@ -9,7 +9,7 @@ from cargo_tests import built
 
 from async_cost.workflow.toolchain import ROOT
 
-CRATES = ("ladder", "runtimes-executor", "call-styles", "thread-pools")
+CRATES = ("frontier", "runtimes-executor", "call-styles-event-loop", "thread-pools")
 #: The same for all crates, so that what they depend on is compiled once. (`loom` itself would change dependencies, too.)
 SETTINGS = {
     "RUSTFLAGS": "--cfg under_loom",

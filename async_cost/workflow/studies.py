@@ -1,4 +1,4 @@
-"""The studies that measure and the rooms that read them: where a new one is entered."""
+"""The studies that measure, what they are built on, and the rooms that read them: where a new one is entered."""
 
 from __future__ import annotations
 
@@ -31,6 +31,9 @@ MEASURED = {
     "runtimes-executor": Study("runtimes/executor", quick=5, standard=45, thorough=135),
     "runtimes": Study("runtimes/measure", quick=60, standard=500, thorough=1650),
 }
+#: Notebooks that others are built on, under notebooks/. They glance and measure nothing that is kept, so no run holds them; what they cost is
+#: measured by the studies that use them.
+LIBRARIES = ("ladder/frontier", "call-styles/event-loop", "call-styles/executors")
 #: Rooms whose notebook `analysis` reads a run, in the order of the published page, each with the studies of which one must be in
 #: the run for its page to say something; none: it has something to say about every run.
 ANALYSED = {
@@ -59,6 +62,6 @@ def analysis(room: str) -> Path:
 
 
 def crate_of(notebook: Path) -> Path:
-    """The folder of the crate that a measuring notebook is: the room's for `measure`, one of its own in the room for any other."""
+    """The folder of the crate that a Rust notebook is: the room's for `measure`, one of its own in the room for any other."""
     room = ROOT / "rust-kernels" / notebook.parent.name
     return room if notebook.stem == "measure" else room / notebook.stem

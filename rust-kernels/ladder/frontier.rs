@@ -19,7 +19,7 @@
 //
 // [The first notebook of zero-cost](../zero-cost/measure.ipynb) finds that its leanest async server executes a multiple of the
 // instructions of the best loop. Must that be? Here we go for the limit: plain `async fn`s, with real `Waker`s and a sound executor, as
-// close to the loop that you would write by hand as I can bring them. We build the loop, then the executor, then look at both.
+// close to the best loop of that notebook as I can bring them.
 //
 // What comes out is a library in one notebook: it bears panics, wakes from other threads, foreign wakers and selfish tasks, and runs on
 // real sockets as well. Below it lies [the ladder](measure.ipynb), which goes from here down to what most people would write, one
@@ -64,8 +64,8 @@ use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::event::{EventfdFlags, Timespec, eventfd};
 use rustix::io::retry_on_intr;
 use zero_cost::{
-    CONNECTIONS, Counter, Drive, Event, FakeListener, FakePoll, FakeStream, LINE, Load, Probe, READABLE,
-    SMALL_BUFFER, Source, Stats, TASKS, WRITABLE, Work, WouldBlock,
+    CONNECTIONS, Counter, Door, Drive, Event, FakePoll, FakeStream, Lean, Load, OpensDoors, Probe, READABLE,
+    SMALL_BUFFER, Source, Stats, TASKS, WRITABLE, Work, WouldBlock, holds_line,
 };
 
 // %% [markdown]
@@ -94,294 +94,6 @@ mod threads {
 }
 
 use self::threads::{AtomicBool, AtomicPtr, AtomicU64, Mutex, Ordering, OwnersCell, Thread, thread};
-
-// %% [markdown]
-// ## Two loads
-//
-// The published load is a pipeline: the listener yields one client per poll, so at most three connections
-// live at once, all state stays in the first-level cache, and every table could be tiny. That flatters
-// everything that walks or allocates. So there is a second load, a **crowd**: all 256 clients knock at the
-// same moment, and `accept` never blocks. Then 256 connections live at once, two polls serve them all, and
-// each poll reports 256 events.
-
-// %%
-/// Where clients come from.
-pub trait Door<S>: Source {
-    /// Opens it. `stats` is a handle to the ledger.
-    fn open(stats: S) -> Self;
-
-    /// The next client.
-    ///
-    /// # Errors
-    /// [`WouldBlock`] if nobody waits.
-    fn accept(&self) -> Result<FakeStream<S>, WouldBlock>;
-}
-
-/// One client per poll, as published: at most three connections live at once.
-impl<S: Clone + Deref<Target = Stats>> Door<S> for FakeListener<S> {
-    fn open(stats: S) -> Self {
-        Self::new(stats)
-    }
-
-    #[inline(always)]
-    fn accept(&self) -> Result<FakeStream<S>, WouldBlock> {
-        FakeListener::accept(self)
-    }
-}
-
-// %%
-/// A listener whose clients are all there already: connections live 256 at once.
-pub struct Crowd<S>(FakeListener<S>);
-
-impl<S> Source for Crowd<S> {
-    fn token(&self) -> &Cell<Option<usize>> {
-        self.0.token()
-    }
-}
-
-impl<S: Clone + Deref<Target = Stats>> Door<S> for Crowd<S> {
-    fn open(stats: S) -> Self {
-        Self(FakeListener::new(stats))
-    }
-
-    /// Never blocks. The fake listener fails every other time, so each client costs two calls, in every
-    /// variant.
-    #[inline(always)]
-    fn accept(&self) -> Result<FakeStream<S>, WouldBlock> {
-        self.0.accept().or_else(|WouldBlock| self.0.accept())
-    }
-}
-
-// %% [markdown]
-// All variants look for the end of the line with the same function, and zero their buffer.
-
-// %%
-/// Whether `received` holds a whole request. Looks from the end, where a line has its end.
-#[inline]
-pub fn holds_line(received: &[u8]) -> bool {
-    received.iter().rev().any(|&byte| byte == b'\n')
-}
-
-// %% [markdown]
-// # The loop to beat
-//
-// It is the best loop that I can write: the events of the poller are the work list, the connections live in a
-// fixed array, and a connection that was just accepted is stepped at once. It differs from `manual (best)` of
-// the first notebook in two things: it can do work per request, and its connections carry no readiness flags,
-// which nobody read.
-
-// %%
-/// A connection of the hand-written server.
-struct Peer<'s> {
-    stream: FakeStream<&'s Stats>,
-    buffer: [u8; SMALL_BUFFER],
-    /// Bytes of `buffer` that were received.
-    filled: usize,
-    /// Bytes of `buffer` that were sent back.
-    sent: usize,
-    /// Whether the whole line is there, and its work done.
-    answering: bool,
-}
-
-impl<'s> Peer<'s> {
-    #[inline]
-    fn new<P: Probe>(stream: FakeStream<&'s Stats>) -> Self {
-        P::add(Counter::ZeroedBytes, SMALL_BUFFER);
-        Self { stream, buffer: [0; SMALL_BUFFER], filled: 0, sent: 0, answering: false }
-    }
-
-    /// Goes as far as possible without waiting; true when all is sent.
-    #[inline(always)]
-    fn step<W: Work, P: Probe>(&mut self, work: W) -> bool {
-        if !self.answering {
-            loop {
-                let Ok(length) = self.stream.read(&mut self.buffer[self.filled..]) else { return false };
-                self.filled += length;
-                if holds_line(&self.buffer[..self.filled]) {
-                    break;
-                }
-            }
-            work.perform();
-            self.answering = true;
-        }
-        loop {
-            let Ok(length) = self.stream.write(&self.buffer[self.sent..self.filled]) else { return false };
-            self.sent += length;
-            if self.sent == self.filled {
-                P::add(Counter::Transactions, 1);
-                return true;
-            }
-        }
-    }
-}
-
-// %%
-/// The poller key of the listener; connection `slot` has the key `slot + 1`.
-const LISTENER: usize = 0;
-
-/// Serves [`CONNECTIONS`] clients, one request each, without anything that deserves a name.
-pub struct Loop<'s, D, W, P> {
-    stats: &'s Stats,
-    poll: FakePoll<&'s Stats>,
-    peers: Box<[Option<Peer<'s>>; CONNECTIONS]>,
-    /// Vacant slots of `peers`; the first `vacancies` entries count.
-    vacant: [u8; CONNECTIONS],
-    vacancies: usize,
-    work: W,
-    kind: PhantomData<(D, P)>,
-}
-
-impl<'s, D: Door<&'s Stats>, W: Work, P: Probe> Loop<'s, D, W, P> {
-    pub fn new(stats: &'s Stats, work: W) -> Self {
-        Self {
-            stats,
-            poll: FakePoll::new(stats, TASKS),
-            peers: Box::new([const { None }; CONNECTIONS]),
-            // There are as many slots as values of a byte, so no slot number needs a bounds check.
-            vacant: std::array::from_fn(|slot| slot as u8),
-            vacancies: CONNECTIONS,
-            work,
-            kind: PhantomData,
-        }
-    }
-}
-
-// %%
-impl<'s, D: Door<&'s Stats>, W: Work, P: Probe> Loop<'s, D, W, P> {
-    /// Puts a stream into a vacant slot and lets it try.
-    fn open(&mut self, stream: FakeStream<&'s Stats>) {
-        self.vacancies -= 1;
-        let slot = self.vacant[self.vacancies];
-        P::peak(Counter::PeakConnections, CONNECTIONS - self.vacancies);
-        P::peak(Counter::PeakRegistrations, CONNECTIONS - self.vacancies + 1);
-        let peer = self.peers[slot as usize].insert(Peer::new::<P>(stream));
-        self.poll.register(&peer.stream, slot as usize + 1, READABLE | WRITABLE);
-        self.step(slot);
-    }
-
-    /// Lets the connection in `slot` go as far as it can; vacates the slot if that is the end.
-    #[inline(always)]
-    fn step(&mut self, slot: u8) {
-        let place = &mut self.peers[slot as usize];
-        let peer = place.as_mut().expect("an event of a connection that was closed");
-        if peer.step::<W, P>(self.work) {
-            self.poll.unregister(&peer.stream);
-            *place = None;
-            self.vacant[self.vacancies] = slot;
-            self.vacancies += 1;
-        }
-    }
-
-    /// Accepts until that would block, or all are accepted: then nobody needs to hear of the listener again.
-    fn accept(&mut self, listener: &D, left: &mut usize) {
-        while *left > 0 {
-            let Ok(stream) = listener.accept() else { return };
-            self.open(stream);
-            *left -= 1;
-        }
-        self.poll.unregister(listener);
-    }
-
-    /// Serves them all. `events` is memory to use.
-    pub fn run(&mut self, events: &mut Vec<Event>) {
-        let listener = D::open(self.stats);
-        self.poll.register(&listener, LISTENER, READABLE);
-        let mut left = CONNECTIONS;
-        // Somebody may wait already: so begins the only place that accepts.
-        events.clear();
-        events.push(Event { key: LISTENER, ready: READABLE });
-        loop {
-            for event in events.iter() {
-                match event.key {
-                    LISTENER => self.accept(&listener, &mut left),
-                    key => self.step((key - 1) as u8),
-                }
-            }
-            if left == 0 && self.vacancies == CONNECTIONS {
-                return;
-            }
-            self.poll.poll(events);
-            P::add(Counter::Events, events.len());
-        }
-    }
-}
-
-// %%
-/// The world of the hand-written loop.
-pub fn by_hand<D: OpensDoors, W: Work, P: Probe>(load: Load, drive: Drive<'_>) {
-    let stats = Stats::new(load.syscalls);
-    let mut server = Loop::<D::Door<&Stats>, W, P>::new(&stats, W::under(load));
-    let mut events = Vec::with_capacity(TASKS);
-    drive(&stats, &mut || server.run(&mut events));
-}
-
-/// A kind of [`Door`], whatever the handle to the ledger.
-pub trait OpensDoors: 'static {
-    type Door<S: Clone + Deref<Target = Stats>>: Door<S>;
-}
-
-/// At most three connections at once.
-pub enum Pipeline {}
-
-impl OpensDoors for Pipeline {
-    type Door<S: Clone + Deref<Target = Stats>> = FakeListener<S>;
-}
-
-/// All connections at once.
-pub enum AtOnce {}
-
-impl OpensDoors for AtOnce {
-    type Door<S: Clone + Deref<Target = Stats>> = Crowd<S>;
-}
-
-// %% [markdown]
-// ## What no server can do without
-//
-// Most of what the loop does is done inside the fake system, by every server alike, so a ratio to the loop says as much
-// about the fake as about async. To tell the two apart we need the fake alone: the same operations on as many live
-// connections, in an order that is known beforehand, so that nobody has to find out whose turn it is. That is no server, but
-// what is left when it is taken off is the server.
-
-// %%
-/// The world without a server: the operations of the pipeline.
-pub fn fake_alone<P: Probe>(load: Load, drive: Drive<'_>) {
-    let stats = Stats::new(load.syscalls);
-    let poll: FakePoll<&Stats> = FakePoll::new(&stats, TASKS);
-    let mut events = Vec::with_capacity(TASKS);
-    let mut buffer = [0; SMALL_BUFFER];
-    drive(&stats, &mut || {
-        let listener: FakeListener<&Stats> = FakeListener::new(&stats);
-        poll.register(&listener, LISTENER, READABLE);
-        let _blocked = listener.accept();
-        let mut live: [Option<FakeStream<&Stats>>; 4] = [const { None }; 4];
-        // Between two polls a client is accepted, the one before says its line, and the one before that is answered.
-        for client in 0..CONNECTIONS + 2 {
-            poll.poll(&mut events);
-            P::add(Counter::Events, events.len());
-            if client < CONNECTIONS
-                && let Ok(stream) = listener.accept()
-            {
-                let stream = live[client % 4].insert(stream);
-                poll.register(stream, LISTENER + 1, READABLE | WRITABLE);
-                let _blocked = stream.read(&mut buffer);
-                if client + 1 < CONNECTIONS {
-                    let _blocked = listener.accept();
-                } else {
-                    poll.unregister(&listener);
-                }
-            }
-            if let Some(stream) = &live[(client + 3) % 4] {
-                let _received = stream.read(&mut buffer);
-                let _blocked = stream.write(&buffer[..LINE.len()]);
-            }
-            if let Some(stream) = live[(client + 2) % 4].take() {
-                let _sent = stream.write(&buffer[..LINE.len()]);
-                poll.unregister(&stream);
-                P::add(Counter::Transactions, 1);
-            }
-        }
-    });
-}
 
 // %% [markdown]
 // # The frontier
@@ -956,21 +668,6 @@ pub struct Entry<Y: System, P> {
     stream: UnsafeCell<MaybeUninit<Y::Stream>>,
 }
 
-impl<Y: System, P> Entry<Y, P> {
-    fn new() -> Self {
-        Self {
-            waits: Cell::new(NOBODY),
-            foreign: Cell::new(None),
-            ended: Cell::new(false),
-            watches_writes: Cell::new(false),
-            next_vacant: Cell::new(ptr::null()),
-            reactor: Cell::new(ptr::null()),
-            stream: UnsafeCell::new(MaybeUninit::uninit()),
-        }
-    }
-}
-
-// %%
 /// Knows which task waits for which object. One executor at a time can be attached to it.
 pub struct Reactor<Y: System, P> {
     system: Y,
@@ -984,6 +681,21 @@ pub struct Reactor<Y: System, P> {
     attached: Cell<bool>,
     /// Ends a wait of the system, on any thread.
     notifier: Waker,
+}
+
+// %%
+impl<Y: System, P> Entry<Y, P> {
+    fn new() -> Self {
+        Self {
+            waits: Cell::new(NOBODY),
+            foreign: Cell::new(None),
+            ended: Cell::new(false),
+            watches_writes: Cell::new(false),
+            next_vacant: Cell::new(ptr::null()),
+            reactor: Cell::new(ptr::null()),
+            stream: UnsafeCell::new(MaybeUninit::uninit()),
+        }
+    }
 }
 
 impl<Y: System, P: Probe> Reactor<Y, P> {
@@ -1461,6 +1173,9 @@ impl<Action: FnMut()> Drop for OnDrop<Action> {
 }
 
 // %%
+/// Tasks that are polled for another reason than an event between two polls of the reactor.
+const PATIENCE: usize = 2 * TASKS;
+
 /// Why a task was not started: all slots of the pool are taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Full;
@@ -1622,9 +1337,6 @@ fn wake_foreign<Y: System, P>(entry: &Entry<Y, P>) {
 // And this is the choice itself, for every poll of every task.
 
 // %%
-/// Tasks that are polled for another reason than an event between two polls of the reactor.
-const PATIENCE: usize = 2 * TASKS;
-
 impl<Y: System, F, P: Probe, const QUEUED: bool> Executor<'_, Y, F, P, QUEUED> {
     /// The next task to poll, which may have finished; `None` when the reactor must poll, because nobody is awake or `patience` is at its
     /// end.
@@ -1801,7 +1513,7 @@ pub async fn echo<L: Line, W: Work, P: Probe, B: Buffer>(mut stream: L, work: W)
     let mut filled = 0;
     loop {
         filled += stream.read(&mut buffer.bytes()[filled..]).await;
-        if holds_line(&buffer.bytes()[..filled]) {
+        if holds_line::<Lean>(&buffer.bytes()[..filled]) {
             break;
         }
     }

@@ -44,7 +44,7 @@
 // :dep zero-cost = { path = "../../rust-kernels/zero-cost" }
 
 // %% [markdown]
-// The world and the proof of equal work come from zero-cost as a crate, the loop and the frontier from the notebook next to this one.
+// The world, the best loop and the proof of equal work come from zero-cost as a crate, the frontier from the notebook next to this one.
 
 // %%
 use std::cell::{Cell, RefCell, UnsafeCell};
@@ -64,16 +64,65 @@ use std::task::{Context, Poll, RawWaker, RawWakerVTable, Waker, ready};
 use std::thread::{self, ThreadId};
 
 use frontier::{
-    AliasableBox, AtOnce, Buffer, Door, Executor, Fake, Full, Io, Line, Listener, OpensDoors, Owned,
-    Pipeline, Reactor, Small, accept_all, by_hand, echo, fake_alone, frontier, holds_line,
+    AliasableBox, Buffer, Executor, Fake, Full, Io, Line, Listener, Owned, Reactor, Small, accept_all, echo,
+    frontier,
 };
 use harness::{Bencher, Counts, Key, Study, UnequalWork};
 use slab::Slab;
 use zero_cost::{
-    CONNECTIONS, Counted, Counter, Drive, Event, FakePoll, FakeStream, LARGE_BUFFER, Load, NoWork, Probe,
-    READABLE, SMALL_BUFFER, Source, Stats, Steps, TASKS, Timed, WRITABLE, Work, World, WouldBlock,
-    prove_both,
+    AtOnce, CONNECTIONS, Counted, Counter, Door, Drive, Event, FakeListener, FakePoll, FakeStream,
+    LARGE_BUFFER, LINE, Lean, Load, NoWork, OpensDoors, Pipeline, Probe, READABLE, SMALL_BUFFER, Source,
+    Stats, Steps, TASKS, Timed, WRITABLE, Work, World, WouldBlock, by_hand, holds_line, prove_both,
 };
+
+// %% [markdown]
+// ## What no server can do without
+//
+// Most of what the loop does is done inside the fake system, by every server alike, so a ratio to the loop says as much
+// about the fake as about async. To tell the two apart we need the fake alone: the same operations on as many live
+// connections, in an order that is known beforehand, so that nobody has to find out whose turn it is. That is no server, but
+// what is left when it is taken off is the server.
+
+// %%
+/// The world without a server: the operations of the pipeline.
+pub fn fake_alone<P: Probe>(load: Load, drive: Drive<'_>) {
+    let stats = Stats::new(load.syscalls);
+    let poll: FakePoll<&Stats> = FakePoll::new(&stats, TASKS);
+    let mut events = Vec::with_capacity(TASKS);
+    let mut buffer = [0; SMALL_BUFFER];
+    drive(&stats, &mut || {
+        let listener: FakeListener<&Stats> = FakeListener::new(&stats);
+        poll.register(&listener, 0, READABLE);
+        let _blocked = listener.accept();
+        let mut live: [Option<FakeStream<&Stats>>; 4] = [const { None }; 4];
+        // Between two polls a client is accepted, the one before says its line, and the one before that is answered.
+        for client in 0..CONNECTIONS + 2 {
+            poll.poll(&mut events);
+            P::add(Counter::Events, events.len());
+            if client < CONNECTIONS
+                && let Ok(stream) = listener.accept()
+            {
+                let stream = live[client % 4].insert(stream);
+                poll.register(stream, 1, READABLE | WRITABLE);
+                let _blocked = stream.read(&mut buffer);
+                if client + 1 < CONNECTIONS {
+                    let _blocked = listener.accept();
+                } else {
+                    poll.unregister(&listener);
+                }
+            }
+            if let Some(stream) = &live[(client + 3) % 4] {
+                let _received = stream.read(&mut buffer);
+                let _blocked = stream.write(&buffer[..LINE.len()]);
+            }
+            if let Some(stream) = live[(client + 2) % 4].take() {
+                let _sent = stream.write(&buffer[..LINE.len()]);
+                poll.unregister(&stream);
+                P::add(Counter::Transactions, 1);
+            }
+        }
+    });
+}
 
 // %% [markdown]
 // # The ladder
@@ -112,7 +161,7 @@ impl<W: Work + Unpin, P: Probe> Future for EchoByHand<'_, '_, W, P> {
         if !*answering {
             loop {
                 *filled += ready!(stream.poll(context, |stream| stream.read(&mut buffer[*filled..])));
-                if holds_line(&buffer[..*filled]) {
+                if holds_line::<Lean>(&buffer[..*filled]) {
                     break;
                 }
             }

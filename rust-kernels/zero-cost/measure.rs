@@ -923,7 +923,7 @@ impl Work for Steps {
 
 /// Whether `received` holds a whole request.
 #[inline(always)]
-fn holds_line<C: Choices>(received: &[u8]) -> bool {
+pub fn holds_line<C: Choices>(received: &[u8]) -> bool {
     let ends = |&byte: &u8| byte == b'\n';
     if C::FROM_THE_BACK { received.iter().rev().any(ends) } else { received.iter().any(ends) }
 }
@@ -1246,93 +1246,197 @@ impl<W: Work, P: Probe> ManualServer<'_, W, P> {
 // All ratios in the tables use the *published* loop as their baseline. Compare with this one before you call
 // the abstraction free.
 
+// %% [markdown]
+// ### Two loads
+//
+// The published load is a pipeline: the listener yields one client per poll, so at most three connections
+// live at once, all state stays in the first-level cache, and every table could be tiny. That flatters
+// everything that walks or allocates. So there is a second load, a **crowd**: all 256 clients knock at the
+// same moment, and `accept` never blocks. Then 256 connections live at once, two polls serve them all, and
+// each poll reports 256 events.
+
 // %%
-/// A hand-written server whose events are its work list.
-pub struct BestManualServer<'s, P> {
-    stats: &'s Stats,
-    poll: FakePoll<&'s Stats>,
-    connections: Box<[Option<Connection<'s>>; CONNECTIONS]>,
-    /// Vacant slots of `connections`; the first `vacancies` entries count.
-    vacant: [u8; CONNECTIONS],
-    vacancies: usize,
-    probe: PhantomData<P>,
+/// Where clients come from.
+pub trait Door<S>: Source {
+    /// Opens it. `stats` is a handle to the ledger.
+    fn open(stats: S) -> Self;
+
+    /// The next client.
+    ///
+    /// # Errors
+    /// [`WouldBlock`] if nobody waits.
+    fn accept(&self) -> Result<FakeStream<S>, WouldBlock>;
 }
 
-impl<'s, P: Probe> BestManualServer<'s, P> {
-    pub fn new(stats: &'s Stats) -> Self {
-        Self {
-            stats,
-            poll: FakePoll::new(stats, TASKS),
-            connections: Box::new([const { None }; CONNECTIONS]),
-            // There are as many slots as values of a byte, so no slot number needs a bounds check.
-            vacant: std::array::from_fn(|slot| slot as u8),
-            vacancies: CONNECTIONS,
-            probe: PhantomData,
-        }
+/// One client per poll, as published: at most three connections live at once.
+impl<S: Clone + Deref<Target = Stats>> Door<S> for FakeListener<S> {
+    fn open(stats: S) -> Self {
+        Self::new(stats)
+    }
+
+    #[inline(always)]
+    fn accept(&self) -> Result<FakeStream<S>, WouldBlock> {
+        FakeListener::accept(self)
+    }
+}
+
+// %%
+/// A listener whose clients are all there already: connections live 256 at once.
+pub struct Crowd<S>(FakeListener<S>);
+
+impl<S> Source for Crowd<S> {
+    fn token(&self) -> &Cell<Option<usize>> {
+        self.0.token()
+    }
+}
+
+impl<S: Clone + Deref<Target = Stats>> Door<S> for Crowd<S> {
+    fn open(stats: S) -> Self {
+        Self(FakeListener::new(stats))
+    }
+
+    /// Never blocks. The fake listener fails every other time, so each client costs two calls, in every
+    /// variant.
+    #[inline(always)]
+    fn accept(&self) -> Result<FakeStream<S>, WouldBlock> {
+        self.0.accept().or_else(|WouldBlock| self.0.accept())
     }
 }
 
 // %% [markdown]
-// An event means one of two things: accept, or step.
+// ### The loop
+//
+// An event means one of two things: accept, or step. A connection that was just accepted is stepped at once.
 
 // %%
-impl<'s, P: Probe> BestManualServer<'s, P> {
-    /// Accepts until that would block, or all are accepted: then nobody needs to hear of the listener again.
-    fn accept(&mut self, listener: &FakeListener<&'s Stats>, left: &mut usize) {
-        while *left > 0 {
-            match listener.accept() {
-                Ok(stream) => self.open(stream),
-                Err(WouldBlock) => return,
-            }
-            *left -= 1;
-        }
-        self.poll.unregister(listener);
+/// A connection of the hand-written server.
+struct Peer<'s> {
+    stream: FakeStream<&'s Stats>,
+    buffer: [u8; SMALL_BUFFER],
+    /// Bytes of `buffer` that were received.
+    filled: usize,
+    /// Bytes of `buffer` that were sent back.
+    sent: usize,
+    /// Whether the whole line is there, and its work done.
+    answering: bool,
+}
+
+impl<'s> Peer<'s> {
+    #[inline]
+    fn new<P: Probe>(stream: FakeStream<&'s Stats>) -> Self {
+        P::add(Counter::ZeroedBytes, SMALL_BUFFER);
+        Self { stream, buffer: [0; SMALL_BUFFER], filled: 0, sent: 0, answering: false }
     }
 
+    /// Goes as far as possible without waiting; true when all is sent.
+    #[inline(always)]
+    fn step<W: Work, P: Probe>(&mut self, work: W) -> bool {
+        if !self.answering {
+            loop {
+                let Ok(length) = self.stream.read(&mut self.buffer[self.filled..]) else { return false };
+                self.filled += length;
+                if holds_line::<Lean>(&self.buffer[..self.filled]) {
+                    break;
+                }
+            }
+            work.perform();
+            self.answering = true;
+        }
+        loop {
+            let Ok(length) = self.stream.write(&self.buffer[self.sent..self.filled]) else { return false };
+            self.sent += length;
+            if self.sent == self.filled {
+                P::add(Counter::Transactions, 1);
+                return true;
+            }
+        }
+    }
+}
+
+// %%
+/// Serves [`CONNECTIONS`] clients, one request each, without anything that deserves a name.
+pub struct Loop<'s, D, W, P> {
+    stats: &'s Stats,
+    poll: FakePoll<&'s Stats>,
+    peers: Box<[Option<Peer<'s>>; CONNECTIONS]>,
+    /// Vacant slots of `peers`; the first `vacancies` entries count.
+    vacant: [u8; CONNECTIONS],
+    vacancies: usize,
+    work: W,
+    kind: PhantomData<(D, P)>,
+}
+
+impl<'s, D: Door<&'s Stats>, W: Work, P: Probe> Loop<'s, D, W, P> {
+    pub fn new(stats: &'s Stats, work: W) -> Self {
+        Self {
+            stats,
+            poll: FakePoll::new(stats, TASKS),
+            peers: Box::new([const { None }; CONNECTIONS]),
+            // There are as many slots as values of a byte, so no slot number needs a bounds check.
+            vacant: std::array::from_fn(|slot| slot as u8),
+            vacancies: CONNECTIONS,
+            work,
+            kind: PhantomData,
+        }
+    }
+}
+
+// %%
+impl<'s, D: Door<&'s Stats>, W: Work, P: Probe> Loop<'s, D, W, P> {
     /// Puts a stream into a vacant slot and lets it try.
     fn open(&mut self, stream: FakeStream<&'s Stats>) {
         self.vacancies -= 1;
         let slot = self.vacant[self.vacancies];
         P::peak(Counter::PeakConnections, CONNECTIONS - self.vacancies);
         P::peak(Counter::PeakRegistrations, CONNECTIONS - self.vacancies + 1);
-        let connection = self.connections[slot as usize].insert(Connection::new::<P>(stream));
-        self.poll.register(&connection.stream, slot as usize + 1, READABLE | WRITABLE);
+        let peer = self.peers[slot as usize].insert(Peer::new::<P>(stream));
+        self.poll.register(&peer.stream, slot as usize + 1, READABLE | WRITABLE);
         self.step(slot);
     }
 
     /// Lets the connection in `slot` go as far as it can; vacates the slot if that is the end.
+    #[inline(always)]
     fn step(&mut self, slot: u8) {
-        let place = &mut self.connections[slot as usize];
-        let connection = place.as_mut().expect("an event of a connection that was closed");
-        if connection.step::<_, P>(NoWork) {
-            self.poll.unregister(&connection.stream);
+        let place = &mut self.peers[slot as usize];
+        let peer = place.as_mut().expect("an event of a connection that was closed");
+        if peer.step::<W, P>(self.work) {
+            self.poll.unregister(&peer.stream);
             *place = None;
             self.vacant[self.vacancies] = slot;
             self.vacancies += 1;
         }
     }
-}
 
-// %% [markdown]
-// What is left of the loop, after that, is short.
+    /// Accepts until that would block, or all are accepted: then nobody needs to hear of the listener again.
+    fn accept(&mut self, listener: &D, left: &mut usize) {
+        while *left > 0 {
+            let Ok(stream) = listener.accept() else { return };
+            self.open(stream);
+            *left -= 1;
+        }
+        self.poll.unregister(listener);
+    }
 
-// %%
-impl<P: Probe> BestManualServer<'_, P> {
-    /// Serves [`CONNECTIONS`] clients, one request each: one iteration.
+    /// Serves them all. `events` is memory to use.
     pub fn run(&mut self, events: &mut Vec<Event>) {
-        let listener = FakeListener::new(self.stats);
+        let listener = D::open(self.stats);
         self.poll.register(&listener, LISTENER, READABLE);
         let mut left = CONNECTIONS;
-        self.accept(&listener, &mut left);
-        while left > 0 || self.vacancies < CONNECTIONS {
-            self.poll.poll(events);
-            P::add(Counter::Events, events.len());
+        // Somebody may wait already: so begins the only place that accepts.
+        events.clear();
+        events.push(Event { key: LISTENER, ready: READABLE });
+        loop {
             for event in events.iter() {
                 match event.key {
                     LISTENER => self.accept(&listener, &mut left),
                     key => self.step((key - 1) as u8),
                 }
             }
+            if left == 0 && self.vacancies == CONNECTIONS {
+                return;
+            }
+            self.poll.poll(events);
+            P::add(Counter::Events, events.len());
         }
     }
 }
@@ -2272,14 +2376,35 @@ pub fn manual<W: Work, P: Probe>(load: Load, drive: Drive<'_>) {
     drive(&stats, &mut || server.run());
 }
 
-/// The hand-written loop whose events are its work list.
-pub fn manual_best<P: Probe>(load: Load, drive: Drive<'_>) {
+// %%
+/// The world of the best loop.
+pub fn by_hand<D: OpensDoors, W: Work, P: Probe>(load: Load, drive: Drive<'_>) {
     let stats = Stats::new(load.syscalls);
-    let mut server = BestManualServer::<P>::new(&stats);
+    let mut server = Loop::<D::Door<&Stats>, W, P>::new(&stats, W::under(load));
     let mut events = Vec::with_capacity(TASKS);
     drive(&stats, &mut || server.run(&mut events));
 }
 
+/// A kind of [`Door`], whatever the handle to the ledger.
+pub trait OpensDoors: 'static {
+    type Door<S: Clone + Deref<Target = Stats>>: Door<S>;
+}
+
+/// At most three connections at once.
+pub enum Pipeline {}
+
+impl OpensDoors for Pipeline {
+    type Door<S: Clone + Deref<Target = Stats>> = FakeListener<S>;
+}
+
+/// All connections at once.
+pub enum AtOnce {}
+
+impl OpensDoors for AtOnce {
+    type Door<S: Clone + Deref<Target = Stats>> = Crowd<S>;
+}
+
+// %%
 /// Futures by value in the slots of the executor. With a `BUFFER` of 16 KiB this is `large+nonbox`.
 pub fn nonbox<W: Work, P: Probe, const BUFFER: usize>(load: Load, drive: Drive<'_>) {
     let stats = Stats::new(load.syscalls);
@@ -2347,7 +2472,7 @@ pub fn glance(load: Load, worlds: &[(&str, World)]) -> harness::Seen {
 // %% tags=["active-ipynb", "glance"]
 // glance(Load { syscalls: false, steps: 0 }, &[
 //     ("manual", manual::<NoWork, Timed<()>>),
-//     ("manual (best)", manual_best::<Timed<()>>),
+//     ("manual (best)", by_hand::<Pipeline, NoWork, Timed<()>>),
 //     ("nonbox", nonbox::<NoWork, Timed<()>, SMALL_BUFFER>),
 //     ("callerbox", callerbox::<Timed<()>>),
 // ])
@@ -3005,7 +3130,12 @@ fn usual_variants() -> Vec<Variant> {
             boxes::<Counted<Copied>, LARGE>,
         )
         .large(),
-        new("manual (best)", BestLoop, manual_best::<Timed<label::ManualBest>>, manual_best::<Counted>),
+        new(
+            "manual (best)",
+            BestLoop,
+            by_hand::<Pipeline, NoWork, Timed<label::ManualBest>>,
+            by_hand::<Pipeline, NoWork, Counted>,
+        ),
         new("manual", Loop, manual::<Steps, Timed<label::ManualWork>>, manual::<Steps, Counted>).working(),
         new(
             "nonbox",

@@ -72,11 +72,13 @@ use std::rc::Rc;
 use std::task::Waker;
 use std::time::Duration;
 
-use frontier::{Epoll, Executor, Full, Io, Object, Reactor, Sockets, System, holds_line, tried};
+use frontier::{Epoll, Executor, Full, Io, Object, Reactor, Sockets, System, tried};
 use harness::{Bencher, Counts, Key, Study, UnequalWork};
 use rustix::event::epoll;
 use slab::Slab;
-use zero_cost::{CONNECTIONS, Counted, Counter, NoWork, Probe, SMALL_BUFFER, Steps, TASKS, Timed, Work};
+use zero_cost::{
+    CONNECTIONS, Counted, Counter, Lean, NoWork, Probe, SMALL_BUFFER, Steps, TASKS, Timed, Work, holds_line,
+};
 
 // %% [markdown]
 // # A world of sockets
@@ -691,7 +693,7 @@ impl Connection<'_> {
     #[inline(always)]
     fn step<W: Work, P: Probe>(&mut self, work: W) -> Step {
         if !self.answering {
-            while !holds_line(&self.buffer[..self.filled]) {
+            while !holds_line::<Lean>(&self.buffer[..self.filled]) {
                 match (&self.socket).read(&mut self.buffer[self.filled..]) {
                     Ok(length @ 1..) => self.filled += length,
                     error if would_block(&error) => return Step::WaitToRead,
@@ -820,7 +822,7 @@ pub async fn connection<W: Work, P: Probe>(mut stream: Stream<'_, '_, P>, work: 
     P::add(Counter::ZeroedBytes, SMALL_BUFFER);
     let mut buffer = [0; SMALL_BUFFER];
     let mut filled = 0;
-    while !holds_line(&buffer[..filled]) {
+    while !holds_line::<Lean>(&buffer[..filled]) {
         let read = stream.attempt(|mut socket| tried(socket.read(&mut buffer[filled..])));
         let Ok(length @ 1..) = read.await else { return };
         filled += length;

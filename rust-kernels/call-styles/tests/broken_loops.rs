@@ -7,10 +7,11 @@ use std::sync::Arc;
 use std::task::{Context, Waker};
 use std::time::Duration;
 
-use call_styles::{
-    Build, Counted, Counter, Design, Direct, Executor, Kind, LIMIT, Load, Probe, Selector, Style, Subject,
-    Wakers, World, expected, prove, yield_now,
+use call_styles::{Drive, Kind, LIMIT, Load, Style, Subject, World, expected, prove};
+use call_styles_event_loop::{
+    Counted, Counter, Design, Direct, Parts, Probe, Probed, Selector, Wakers, yield_now,
 };
+use call_styles_executors::{CallStyles, Executor, Futures};
 
 /// How long to wait for what never ends.
 const SOON: Duration = Duration::from_secs(2);
@@ -26,8 +27,8 @@ fn refused(world: World, limit: Duration) -> String {
 }
 
 /// Calls a procedure that waits `waits` times, and does so `times` times for each call of the batch.
-fn called<D: Design>(load: Load, waits: usize, times: usize, drive: &mut dyn FnMut(&mut dyn FnMut() -> u64)) {
-    let executor = Executor::<D>::new().unwrap();
+fn called<D: Design>(load: Load, waits: usize, times: usize, drive: Drive<'_>) {
+    let executor = Futures::<D>::new().unwrap();
     let procedure = |argument| {
         let event_loop = Rc::clone(executor.event_loop());
         async move {
@@ -42,7 +43,7 @@ fn called<D: Design>(load: Load, waits: usize, times: usize, drive: &mut dyn FnM
     drive(&mut || (0..load.batch as u64).map(once).sum());
 }
 
-type Sound = Build<Counted, Direct>;
+type Sound = Probed<Counted, Parts<Direct>>;
 
 #[test]
 fn the_same_world_without_a_fault_is_accepted() {
@@ -81,15 +82,15 @@ fn a_result_that_is_wrong_is_found_out() {
     assert!(broken.contains("sum: 4950 expected, 4951 counted"), "{broken}");
 }
 
-/// Wakers that lose the seventeenth wake. `SLEEPS` says whether the loop hopes for wakes from elsewhere.
+/// Wakers that lose the seventeenth wake. `SLEEPS` says whether the loop hopes for wakes from other threads.
 struct Losing<const SLEEPS: bool> {
     sound: Direct,
     wakes: Cell<u32>,
 }
 
 impl<const SLEEPS: bool> Wakers for Losing<SLEEPS> {
-    const FROM_ELSEWHERE: bool = SLEEPS;
-    type Resume = u32;
+    const FROM_OTHER_THREADS: bool = SLEEPS;
+    type Waiter = u32;
 
     fn new(selector: &Arc<impl Selector>) -> Self {
         Self { sound: Direct::new(selector), wakes: Cell::new(0) }
@@ -99,14 +100,14 @@ impl<const SLEEPS: bool> Wakers for Losing<SLEEPS> {
         self.sound.waker(slot)
     }
 
-    fn leave(&self, current: u32, context: &Context<'_>) -> u32 {
-        self.sound.leave(current, context)
+    fn waiter(&self, current: u32, context: &Context<'_>) -> u32 {
+        self.sound.waiter(current, context)
     }
 
-    fn resume(&self, slot: u32) {
+    fn wake(&self, slot: u32) {
         self.wakes.set(self.wakes.get() + 1);
         if self.wakes.get() != 17 {
-            self.sound.resume(slot);
+            self.sound.wake(slot);
         }
     }
 
@@ -121,13 +122,15 @@ impl<const SLEEPS: bool> Wakers for Losing<SLEEPS> {
 
 #[test]
 fn a_lost_wake_ends_with_an_error_where_nobody_else_can_wake() {
-    let broken = refused(|load, drive| called::<Build<Counted, Losing<false>>>(load, 1, 1, drive), LIMIT);
+    let broken =
+        refused(|load, drive| called::<Probed<Counted, Parts<Losing<false>>>>(load, 1, 1, drive), LIMIT);
     assert!(broken.contains("nothing could ever happen"), "{broken}");
 }
 
 #[test]
 fn a_lost_wake_is_a_hang_that_is_ended_and_named_where_somebody_might() {
-    let broken = refused(|load, drive| called::<Build<Counted, Losing<true>>>(load, 1, 1, drive), SOON);
+    let broken =
+        refused(|load, drive| called::<Probed<Counted, Parts<Losing<true>>>>(load, 1, 1, drive), SOON);
     assert!(broken.contains("did not end within 2s"), "{broken}");
 }
 
@@ -135,7 +138,7 @@ fn a_lost_wake_is_a_hang_that_is_ended_and_named_where_somebody_might() {
 fn a_yield_is_no_timer() {
     let broken = refused(
         |load, drive| {
-            let executor = Executor::<Build<Counted>>::new().unwrap();
+            let executor = Futures::<Probed<Counted>>::new().unwrap();
             let procedure = |argument| async move {
                 yield_now().await;
                 Counted::add(Counter::Executions, 1);

@@ -1,6 +1,6 @@
 //! The inbox of the `Arc` wakers in every order in which threads can meet.
 //!
-//! `RUSTFLAGS="--cfg under_loom" cargo test -p call-styles --test loom --release`; without that there is nothing here. A lost wake
+//! `RUSTFLAGS="--cfg under_loom" cargo test -p call-styles-event-loop --test loom --release`; without that there is nothing here. A lost wake
 //! shows as a deadlock, because the loop sleeps for ever.
 #![cfg(under_loom)]
 
@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::Wake;
 
-use call_styles::{Inbox, SlotWaker};
+use call_styles_event_loop::{Inbox, SlotWaker};
 use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use loom::thread;
 
@@ -24,7 +24,7 @@ fn run(inbox: &Inbox, slot: &SlotWaker, mut poll: impl FnMut() -> bool) -> usize
             }
             if inbox.sleep() {
                 thread::park();
-                inbox.rise();
+                inbox.awake();
             }
         }
         assert_eq!(woken, [1], "a slot is queued once, however often it was woken");

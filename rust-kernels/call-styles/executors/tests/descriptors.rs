@@ -8,11 +8,15 @@ use std::rc::Rc;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use call_styles::{
-    ArcWakers, Begun, Build, Clock, Counted, Design, Direct, Epoll, Evaluation, Executor, InHeap,
-    InSortedVec, InTree, IndexWakers, Manual, Polling, Reused, allow_descriptors,
+use call_styles_event_loop::{
+    ArcWakers, Counted, Design, Direct, Epoll, Heap, IndexWakers, Interest, Parts, Polling, Probed,
+    SortedVec, Tree, allow_descriptors,
 };
+use call_styles_executors::{Begun, CallStyles, Evaluation, Executor, Futures};
 use rustix::event::{EventfdFlags, eventfd};
+
+mod common;
+use common::{Still, advance, time};
 
 const DESCRIPTORS: usize = 10_000;
 /// Rounds of random events.
@@ -25,7 +29,7 @@ const TURNS: usize = DESCRIPTORS / 1024 + 3;
 /// A process may open some twenty thousand files, so one scene is played at a time.
 static STAGE: Mutex<()> = Mutex::new(());
 
-type Tested<W, T, S> = Build<Counted, W, T, S, Reused, Manual>;
+type Tested<W, T, S> = Probed<Still, Parts<W, T, S>>;
 
 /// What the model knows of a descriptor for which somebody waits.
 struct Waiting<D: Design> {
@@ -37,7 +41,7 @@ struct Waiting<D: Design> {
 type Log = Rc<RefCell<Vec<(usize, bool)>>>;
 
 struct Scene<D: Design> {
-    executor: Executor<D>,
+    executor: Futures<D>,
     descriptors: Vec<Rc<OwnedFd>>,
     ready: Vec<bool>,
     waiting: BTreeMap<usize, Waiting<D>>,
@@ -49,12 +53,12 @@ struct Scene<D: Design> {
     turns: u64,
 }
 
-impl<D: Design<Clock = Manual>> Scene<D> {
+impl<D: Design> Scene<D> {
     fn new() -> Self {
         allow_descriptors(DESCRIPTORS + 1_000);
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
         Self {
-            executor: Executor::new().unwrap(),
+            executor: Futures::new().unwrap(),
             descriptors: (0..DESCRIPTORS).map(|_| Rc::new(eventfd(0, flags).unwrap())).collect(),
             ready: vec![false; DESCRIPTORS],
             waiting: BTreeMap::new(),
@@ -72,10 +76,10 @@ impl<D: Design<Clock = Manual>> Scene<D> {
         }
         let event_loop = Rc::clone(self.executor.event_loop());
         let timeout = self.dice.bool().then(|| Duration::from_millis(self.dice.u64(0..50)));
-        let deadline = timeout.map(|timeout| event_loop.clock.now() + timeout);
+        let deadline = timeout.map(|timeout| time() + timeout);
         let (descriptor, log) = (Rc::clone(&self.descriptors[which]), Rc::clone(&self.log));
         let task = async move {
-            let ready = event_loop.await_readable(&descriptor, timeout).await.unwrap();
+            let ready = event_loop.await_ready(&descriptor, Interest::Readable, timeout).await.unwrap();
             log.borrow_mut().push((which, ready));
         };
         let evaluation = if self.dice.bool() {
@@ -115,7 +119,7 @@ impl<D: Design<Clock = Manual>> Scene<D> {
             self.executor.block_on(self.executor.event_loop().wait(Duration::ZERO));
         }
         self.turns += TURNS as u64;
-        let now = self.executor.event_loop().clock.now();
+        let now = time();
         for (which, ready) in self.log.take() {
             let waiting = self.waiting.remove(&which).expect("nobody waits: a double wake-up");
             assert!(waiting.evaluation.is_concluded());
@@ -127,7 +131,7 @@ impl<D: Design<Clock = Manual>> Scene<D> {
             let due = waiting.deadline.is_some_and(|deadline| deadline <= now);
             assert!(!self.ready[*which] && !due, "{which} was lost");
         }
-        assert_eq!(self.executor.tenants(), self.waiting.len());
+        assert_eq!(self.executor.waiting(), self.waiting.len());
     }
 
     fn play(&mut self) {
@@ -147,36 +151,36 @@ impl<D: Design<Clock = Manual>> Scene<D> {
                 let which = self.dice.usize(0..DESCRIPTORS);
                 self.cancel(which);
             }
-            self.executor.event_loop().clock.advance(Duration::from_millis(self.dice.u64(0..20)));
+            advance(Duration::from_millis(self.dice.u64(0..20)));
             self.settle();
         }
         for which in 0..DESCRIPTORS {
             self.cancel(which);
         }
         self.settle();
-        assert_eq!(self.executor.tenants(), 0);
+        assert_eq!(self.executor.waiting(), 0);
         let counts = Counted::take();
         // Each wait was polled when it began and when it ended, and never in between.
         assert_eq!(counts["switches"], 2 * (self.polls + self.turns), "somebody was polled once too often");
     }
 }
 
-fn play<D: Design<Clock = Manual>>() {
+fn play<D: Design>() {
     let _stage = STAGE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     Scene::<D>::new().play();
 }
 
 #[test]
 fn no_wake_is_lost_or_doubled_with_the_published_design() {
-    play::<Tested<ArcWakers, InSortedVec, Polling>>();
+    play::<Tested<ArcWakers, SortedVec, Polling>>();
 }
 
 #[test]
 fn no_wake_is_lost_or_doubled_with_index_wakers_a_heap_and_plain_epoll() {
-    play::<Tested<IndexWakers, InHeap, Epoll>>();
+    play::<Tested<IndexWakers, Heap, Epoll>>();
 }
 
 #[test]
 fn no_wake_is_lost_or_doubled_without_wakers_and_with_a_tree() {
-    play::<Tested<Direct, InTree, Epoll>>();
+    play::<Tested<Direct, Tree, Epoll>>();
 }

@@ -1,25 +1,27 @@
-//! What the loop and the four styles promise, one promise a test.
+//! What the four styles promise, one promise a test.
 
 use std::cell::{Cell, RefCell};
 use std::future::{pending, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::rc::Rc;
-use std::task::{Poll, Waker};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::task::Poll;
+use std::time::Duration;
 
-use call_styles::{
-    ArcWakers, Begun, Build, Cancelled, Clock, Design, Direct, Epoll, Executor, Fibers, Fresh, InHeap,
-    InSortedVec, InTree, IndexWakers, Interest, Manual, Polling, Queue, Reused, Timed, TimerKind, yield_now,
+use call_styles_event_loop::{
+    ArcWakers, Design, Direct, Epoll, Heap, IndexWakers, Interest, Parts, Polling, Probed, SortedVec, Tree,
+    yield_now,
 };
-use futures::future::{join, select};
+use call_styles_executors::{
+    Begun, Boxes, CallStyles, Cancelled, Executor, FiberProc, Fibers, Fresh, Futures, Inside,
+};
 
-type Published = Build<Timed>;
-type Set<W, T, S, B> = Build<Timed, W, T, S, B, Manual>;
-type Arcs = Set<ArcWakers, InSortedVec, Polling, Reused>;
-type Indices = Set<IndexWakers, InHeap, Epoll, Fresh>;
-type Directly = Set<Direct, InTree, Polling, Reused>;
+mod common;
+use common::{Still, advance};
+
+type Arcs = Probed<Still, Parts<ArcWakers, SortedVec, Polling>>;
+type Indices = Probed<Still, Parts<IndexWakers, Heap, Epoll>>;
+type Directly = Probed<Still, Parts<Direct, Tree, Polling>>;
 
 const ZERO: Duration = Duration::ZERO;
 
@@ -28,9 +30,9 @@ macro_rules! with_all_designs {
     ($($name:ident: $test:ident;)*) => {$(
         #[test]
         fn $name() {
-            $test(&Executor::<Arcs>::new().unwrap());
-            $test(&Executor::<Indices>::new().unwrap());
-            $test(&Executor::<Directly>::new().unwrap());
+            $test(&Futures::<Arcs>::new().unwrap());
+            $test(&Futures::<Indices, Fresh>::new().unwrap());
+            $test(&Futures::<Directly>::new().unwrap());
         }
     )*};
 }
@@ -49,16 +51,16 @@ with_all_designs! {
     a_descriptor_is_awaited_by_one_at_a_time_with_a_timeout: readiness;
 }
 
-fn concluded_at_once<D: Design>(executor: &Executor<D>) {
+fn concluded_at_once<D: Design, B: Boxes>(executor: &Futures<D, B>) {
     assert_eq!(executor.call(async { 7 }), 7);
     assert!(matches!(executor.call_nonblock(async { 7 }), Begun::Concluded(7)));
-    assert_eq!(executor.tenants(), 0);
+    assert_eq!(executor.waiting(), 0);
     let evaluation = executor.call_nonblock_eagerly(async { 7 });
     assert!(evaluation.is_concluded());
     assert_eq!(executor.block_on(evaluation), Ok(7));
 }
 
-fn in_order<D: Design>(executor: &Executor<D>) {
+fn in_order<D: Design, B: Boxes>(executor: &Futures<D, B>) {
     let order = Rc::new(RefCell::new(vec![]));
     let note = |number| {
         let order = Rc::clone(&order);
@@ -76,7 +78,7 @@ fn in_order<D: Design>(executor: &Executor<D>) {
     );
 }
 
-fn by_due_time<D: Design<Clock = Manual>>(executor: &Executor<D>) {
+fn by_due_time<D: Design, B: Boxes>(executor: &Futures<D, B>) {
     let event_loop = executor.event_loop();
     let order = Rc::new(RefCell::new(vec![]));
     for (number, after) in [(1, 30), (2, 10), (3, 20), (4, 10), (5, 0), (6, 30)] {
@@ -88,15 +90,15 @@ fn by_due_time<D: Design<Clock = Manual>>(executor: &Executor<D>) {
     }
     executor.block_on(event_loop.wait(ZERO));
     assert_eq!(order.take(), [5]);
-    event_loop.clock.advance(Duration::from_millis(25));
+    advance(Duration::from_millis(25));
     executor.block_on(event_loop.wait(ZERO));
     assert_eq!(order.take(), [2, 4, 3]);
-    event_loop.clock.advance(Duration::from_secs(1));
+    advance(Duration::from_secs(1));
     executor.block_on(event_loop.wait(ZERO));
     assert_eq!(order.take(), [1, 6]);
 }
 
-fn middle_of_a_pass<D: Design<Clock = Manual>>(executor: &Executor<D>) {
+fn middle_of_a_pass<D: Design, B: Boxes>(executor: &Futures<D, B>) {
     let event_loop = executor.event_loop();
     let after = Rc::new(Cell::new(0));
     let mut root = Box::pin(event_loop.wait(ZERO));
@@ -118,11 +120,11 @@ fn middle_of_a_pass<D: Design<Clock = Manual>>(executor: &Executor<D>) {
 }
 
 /// Lets the loop make a turn, whatever wakers it has.
-async fn yield_or_wait<D: Design>(executor: &Executor<D>) {
+async fn yield_or_wait<D: Design, B: Boxes>(executor: &Futures<D, B>) {
     executor.event_loop().wait(ZERO).await;
 }
 
-fn dropped_wait<D: Design<Clock = Manual>>(executor: &Executor<D>) {
+fn dropped_wait<D: Design, B: Boxes>(executor: &Futures<D, B>) {
     let event_loop = executor.event_loop();
     let mut polled = false;
     let mut wait = Some(Box::pin(event_loop.wait(Duration::from_millis(5))));
@@ -133,7 +135,7 @@ fn dropped_wait<D: Design<Clock = Manual>>(executor: &Executor<D>) {
         polled = true;
         Poll::Ready(())
     }));
-    event_loop.clock.advance(Duration::from_secs(1));
+    advance(Duration::from_secs(1));
     let times = Cell::new(0);
     executor.block_on(async {
         let mut inner = pin!(event_loop.wait(ZERO));
@@ -147,7 +149,7 @@ fn dropped_wait<D: Design<Clock = Manual>>(executor: &Executor<D>) {
     assert_eq!(times.get(), 2, "the timer that was dropped woke nobody");
 }
 
-fn cancelled<D: Design>(executor: &Executor<D>) {
+fn cancelled<D: Design, B: Boxes>(executor: &Futures<D, B>) {
     let alive = Rc::new(());
     let task = || {
         let alive = Rc::clone(&alive);
@@ -161,7 +163,7 @@ fn cancelled<D: Design>(executor: &Executor<D>) {
     assert_eq!(Rc::strong_count(&alive), 3);
     assert!(executor.cancel(&waiting) && executor.cancel(&scheduled));
     assert!(!executor.cancel(&waiting) && !executor.cancel(&scheduled));
-    assert_eq!((Rc::strong_count(&alive), executor.tenants()), (1, 0));
+    assert_eq!((Rc::strong_count(&alive), executor.waiting()), (1, 0));
     assert_eq!(executor.block_on(waiting), Err(Cancelled));
     // A new tenant of the same slot is not concerned.
     let next = executor.call_detached(async { 1 });
@@ -170,8 +172,8 @@ fn cancelled<D: Design>(executor: &Executor<D>) {
     assert_eq!(executor.block_on(scheduled), Err(Cancelled));
 }
 
-fn from_within<D: Design>(_: &Executor<D>) {
-    let shared = Rc::new(Executor::<D>::new().unwrap());
+fn from_within<D: Design, B: Boxes>(_: &Futures<D, B>) {
+    let shared = Rc::new(Futures::<D, B>::new().unwrap());
     let inner = Rc::clone(&shared);
     let sum = shared.call_detached(async move {
         let Begun::Waiting(first) = inner.call_nonblock({
@@ -196,10 +198,10 @@ fn from_within<D: Design>(_: &Executor<D>) {
     });
     own.replace(Some(evaluation));
     shared.block_on(yield_or_wait(&shared));
-    assert_eq!(shared.tenants(), 0, "it ended after the poll in which it cancelled itself");
+    assert_eq!(shared.waiting(), 0, "it ended after the poll in which it cancelled itself");
 }
 
-fn panicking<D: Design>(executor: &Executor<D>) {
+fn panicking<D: Design, B: Boxes>(executor: &Futures<D, B>) {
     let event_loop = executor.event_loop();
     let outcome = catch_unwind(AssertUnwindSafe(|| executor.call(async { panic!("at once") })));
     assert!(outcome.is_err());
@@ -207,12 +209,12 @@ fn panicking<D: Design>(executor: &Executor<D>) {
     let survivor = executor.call_detached(async { 3 });
     let outcome = catch_unwind(AssertUnwindSafe(|| executor.block_on(event_loop.wait(ZERO))));
     assert!(outcome.is_err());
-    assert_eq!(executor.tenants(), 1);
+    assert_eq!(executor.waiting(), 1);
     assert_eq!(executor.block_on(survivor), Ok(3), "the rest of the pass goes on");
     assert_eq!(executor.call(async { 4 }), 4);
 }
 
-fn used_again<D: Design>(executor: &Executor<D>) {
+fn used_again<D: Design, B: Boxes>(executor: &Futures<D, B>) {
     for round in 0..3 {
         for size in [1_usize, 100, 1] {
             let large = async move {
@@ -228,13 +230,13 @@ fn used_again<D: Design>(executor: &Executor<D>) {
             }) else {
                 panic!("it waits")
             };
-            assert_eq!(executor.tenants(), 2);
+            assert_eq!(executor.waiting(), 2);
             assert!(executor.cancel(&first) && executor.cancel(&second));
             assert_eq!(executor.call(async move { size }), size);
             executor.call(async {});
         }
     }
-    assert_eq!(executor.tenants(), 0);
+    assert_eq!(executor.waiting(), 0);
 }
 
 /// Pending for ever after the first poll, without a waker: what is tested cancels it.
@@ -242,8 +244,8 @@ async fn yield_now_once() {
     pending::<()>().await;
 }
 
-fn dropped_with_the_executor<D: Design>(_: &Executor<D>) {
-    let executor = Executor::<D>::new().unwrap();
+fn dropped_with_the_executor<D: Design, B: Boxes>(_: &Futures<D, B>) {
+    let executor = Futures::<D, B>::new().unwrap();
     let alive = Rc::new(());
     for _ in 0..3 {
         let (kept, event_loop) = (Rc::clone(&alive), Rc::clone(executor.event_loop()));
@@ -256,14 +258,14 @@ fn dropped_with_the_executor<D: Design>(_: &Executor<D>) {
     assert_eq!(Rc::strong_count(&alive), 1);
 }
 
-fn readiness<D: Design<Clock = Manual>>(executor: &Executor<D>) {
+fn readiness<D: Design, B: Boxes>(executor: &Futures<D, B>) {
     let event_loop = executor.event_loop();
     let (reading, writing) = rustix::pipe::pipe().unwrap();
     let now = Some(ZERO);
-    assert!(!executor.block_on(event_loop.await_readable(&reading, now)).unwrap());
-    assert!(executor.block_on(event_loop.await_writable(&writing, None)).unwrap());
-    let mut kept = event_loop.keep(&reading).unwrap();
-    let twice = executor.block_on(event_loop.await_readable(&reading, now));
+    assert!(!executor.block_on(event_loop.await_ready(&reading, Interest::Readable, now)).unwrap());
+    assert!(executor.block_on(event_loop.await_ready(&writing, Interest::Writable, None)).unwrap());
+    let mut kept = event_loop.register(&reading).unwrap();
+    let twice = executor.block_on(event_loop.await_ready(&reading, Interest::Readable, now));
     assert_eq!(twice.unwrap_err().kind(), std::io::ErrorKind::AlreadyExists);
     assert!(!executor.block_on(kept.ready(Interest::Readable, now)).unwrap());
     rustix::io::write(&writing, b".").unwrap();
@@ -271,160 +273,21 @@ fn readiness<D: Design<Clock = Manual>>(executor: &Executor<D>) {
         assert!(executor.block_on(kept.ready(Interest::Readable, None)).unwrap());
     }
     drop(kept);
-    assert!(executor.block_on(event_loop.await_readable(&reading, None)).unwrap());
+    assert!(executor.block_on(event_loop.await_ready(&reading, Interest::Readable, None)).unwrap());
     let file = std::fs::File::open("Cargo.toml").unwrap();
     assert!(
-        executor.block_on(event_loop.await_readable(&file, None)).is_err(),
+        executor.block_on(event_loop.await_ready(&file, Interest::Readable, None)).is_err(),
         "plain files are always ready"
     );
 }
 
-// -- wakers --------------------------------------------------------------------------------------------------
-
-/// Wakes from other threads end the sleep of the loop, however they meet it.
-fn woken_from_elsewhere<D: Design>() {
-    let executor = Executor::<D>::new().unwrap();
-    for round in 0..300_u64 {
-        let (mut thread, mut polls) = (None, 0);
-        let task = poll_fn(|context| {
-            polls += 1;
-            if polls == 1 {
-                let waker = context.waker().clone();
-                thread = Some(thread::spawn(move || {
-                    thread::sleep(Duration::from_micros(round % 7 * 10));
-                    waker.wake_by_ref();
-                    waker.wake();
-                }));
-                return Poll::Pending;
-            }
-            Poll::Ready(())
-        });
-        executor.block_on(task);
-        thread.unwrap().join().unwrap();
-    }
-}
-
-#[test]
-fn wakes_of_other_threads_end_the_sleep_of_the_loop() {
-    woken_from_elsewhere::<Build<Timed, ArcWakers, InSortedVec, Polling>>();
-    woken_from_elsewhere::<Build<Timed, ArcWakers, InSortedVec, Epoll>>();
-    woken_from_elsewhere::<Build<Timed, IndexWakers, InSortedVec, Polling>>();
-    woken_from_elsewhere::<Build<Timed, IndexWakers, InSortedVec, Epoll>>();
-}
-
-/// Wakers that outlive their loop wake nobody, here and on other threads.
-fn late_wakes<D: Design>() {
-    let executor = Executor::<D>::new().unwrap();
-    let waker = executor.block_on(poll_fn(|context| Poll::Ready(context.waker().clone())));
-    drop(executor);
-    let next = Executor::<D>::new().unwrap();
-    let clone: Waker = waker.clone();
-    thread::spawn(move || clone.wake()).join().unwrap();
-    waker.wake();
-    assert_eq!(next.call(async { 1 }), 1);
-}
-
-#[test]
-fn a_waker_may_outlive_its_loop() {
-    late_wakes::<Build<Timed, ArcWakers>>();
-    late_wakes::<Build<Timed, IndexWakers>>();
-}
-
-/// Two waits in one task, each by a waker of the combinator's own or of the loop's.
-fn combined<D: Design<Clock = Manual>>() {
-    let executor = Executor::<D>::new().unwrap();
-    let event_loop = executor.event_loop();
-    executor.block_on(join(event_loop.wait(ZERO), event_loop.wait(ZERO)));
-    let slow = pin!(event_loop.wait(Duration::from_secs(1_000)));
-    executor.block_on(select(slow, pin!(event_loop.wait(ZERO))));
-    executor.block_on(join(yield_now(), yield_now()));
-}
-
-#[test]
-fn real_wakers_bear_combinators() {
-    combined::<Arcs>();
-    combined::<Indices>();
-}
-
-#[test]
-fn without_wakers_a_wait_for_nothing_is_refused() {
-    let executor = Executor::<Build<Timed, Direct>>::new().unwrap();
-    let outcome = catch_unwind(AssertUnwindSafe(|| executor.block_on(pending::<()>())));
-    let message = outcome.unwrap_err();
-    assert!(message.downcast_ref::<&str>().unwrap().contains("nothing could ever happen"));
-}
-
-#[test]
-fn the_loop_sleeps_until_a_timer_is_due() {
-    fn sleeps<D: Design>() {
-        let executor = Executor::<D>::new().unwrap();
-        let (before, time) = (Instant::now(), Duration::from_millis(20));
-        executor.block_on(executor.event_loop().wait(time));
-        assert!(before.elapsed() >= time, "no timer fires early");
-    }
-    sleeps::<Published>();
-    sleeps::<Build<Timed, Direct, InHeap, Epoll>>();
-}
-
 #[test]
 fn the_root_does_not_wait_within_itself() {
-    let executor = Rc::new(Executor::<Published>::new().unwrap());
+    let executor = Rc::new(Futures::<Parts>::new().unwrap());
     let inner = Rc::clone(&executor);
     executor.call_and_forget(async move { inner.block_on(yield_now()) });
     let outcome = catch_unwind(AssertUnwindSafe(|| executor.block_on(yield_now())));
     assert!(outcome.unwrap_err().downcast_ref::<&str>().unwrap().contains("tasks await"));
-}
-
-// -- timers --------------------------------------------------------------------------------------------------
-
-/// Random insertions, cancellations and expiries against a list.
-fn random_timers<T: TimerKind>() {
-    let mut dice = fastrand::Rng::with_seed(3);
-    let mut queue = T::Queue::<u64>::default();
-    let mut model: Vec<(Duration, u64)> = vec![];
-    let mut tickets = vec![];
-    let mut now = Duration::ZERO;
-    for number in 0..5_000 {
-        match dice.usize(0..4) {
-            0 | 1 => {
-                let due = now + Duration::from_nanos(dice.u64(0..50));
-                tickets.push(queue.insert(due, number, number));
-                model.push((due, number));
-            }
-            2 if !tickets.is_empty() => {
-                let ticket = tickets.swap_remove(dice.usize(0..tickets.len()));
-                let cancelled = queue.replace(ticket, None);
-                let known = model.iter().position(|(_, number)| Some(*number) == cancelled);
-                assert_eq!(cancelled.is_some(), known.is_some());
-                known.map(|place| model.remove(place));
-                assert_eq!(queue.replace(ticket, None), None, "nobody is cancelled twice");
-            }
-            _ => {
-                now += Duration::from_nanos(dice.u64(0..40));
-                model.sort();
-                let due = model.iter().take_while(|(due, _)| *due <= now).count();
-                let expected: Vec<u64> = model.drain(..due).map(|(_, number)| number).collect();
-                let found: Vec<u64> = std::iter::from_fn(|| queue.pop_due(now)).collect();
-                assert_eq!(found, expected);
-            }
-        }
-        assert_eq!(queue.earliest(), model.iter().map(|(due, _)| *due).min());
-    }
-}
-
-#[test]
-fn all_timer_queues_fire_like_a_sorted_list() {
-    random_timers::<InSortedVec>();
-    random_timers::<InHeap>();
-    random_timers::<InTree>();
-}
-
-#[test]
-fn clocks_tell_the_time_since_the_loop_began() {
-    let manual = Manual::default();
-    manual.advance(Duration::from_secs(1));
-    manual.advance(Duration::from_secs(2));
-    assert_eq!(manual.now(), Duration::from_secs(3));
 }
 
 // -- fibers --------------------------------------------------------------------------------------------------
@@ -432,11 +295,11 @@ fn clocks_tell_the_time_since_the_loop_began() {
 #[test]
 fn a_fiber_waits_at_any_depth_and_its_stack_is_unwound_with_the_pool() {
     for pooled in [true, false] {
-        let fibers = Fibers::<Build<Timed, Direct>>::new(pooled).unwrap();
+        let fibers = Fibers::<Parts<Direct>>::new(pooled).unwrap();
         let alive = Rc::new(());
         let kept = Rc::clone(&alive);
-        let sum: call_styles::FiberProc<_> = Rc::new(move |inside, depth| {
-            fn dig(inside: &call_styles::Inside<'_, Build<Timed, Direct>>, depth: u64) -> u64 {
+        let sum: FiberProc<_> = Rc::new(move |inside, depth| {
+            fn dig(inside: &Inside<'_, Parts<Direct>>, depth: u64) -> u64 {
                 if depth == 0 {
                     inside.wait(ZERO);
                     inside.yield_now();
@@ -447,11 +310,16 @@ fn a_fiber_waits_at_any_depth_and_its_stack_is_unwound_with_the_pool() {
             let _kept = Rc::clone(&kept);
             dig(inside, depth)
         });
-        assert_eq!(fibers.call(&sum, 10), 55);
-        let detached = fibers.call_detached(&sum, 3);
+        assert_eq!(fibers.call((Rc::clone(&sum), 10)), 55);
+        let detached = fibers.call_detached((Rc::clone(&sum), 3));
         assert_eq!(fibers.block_on(detached), Ok(6));
-        fibers.call_and_forget(&sum, 2);
-        let Begun::Waiting(waiting) = fibers.call_nonblock(&sum, 1) else { panic!("it waits") };
+        let eager = fibers.call_nonblock_eagerly((Rc::clone(&sum), 4));
+        assert!(!eager.is_concluded());
+        assert_eq!(fibers.block_on(eager), Ok(10));
+        let at_once: FiberProc<_> = Rc::new(|_, argument| argument);
+        assert!(fibers.call_nonblock_eagerly((at_once, 1)).is_concluded());
+        fibers.call_and_forget((Rc::clone(&sum), 2));
+        let Begun::Waiting(waiting) = fibers.call_nonblock((Rc::clone(&sum), 1)) else { panic!("it waits") };
         assert_eq!(Rc::strong_count(&alive), 3, "on the stack of one fiber; the other has not begun");
         drop((waiting, fibers, sum));
         assert_eq!(Rc::strong_count(&alive), 1);

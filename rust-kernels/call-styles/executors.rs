@@ -1,0 +1,823 @@
+// -*- coding: utf-8 -*-
+// ---
+// jupyter:
+//   jupytext:
+//     formats: notebooks///ipynb,rust-kernels///rs:percent
+//     text_representation:
+//       extension: .rs
+//       format_name: percent
+//       format_version: '1.3'
+//       jupytext_version: 1.19.6
+//   kernelspec:
+//     display_name: Rust
+//     language: rust
+//     name: rust
+// ---
+
+// %% [markdown]
+// # Two executors on one loop: futures in slots, and fibers
+//
+// [The event loop](event-loop.ipynb) resumes slots, which are numbers. This notebook says who lives there. First
+// futures: each call polls one at once, and if it waits, it moves into a slot. Then the same a second time with
+// fibers, as in the original: stacks of their own that can be left and entered again.
+//
+// Both have the four call styles of the original. What these cost is the question of [the next notebook](measure.ipynb).
+//
+// ## Compile cells as for a benchmark
+//
+// The cells that look at times need these settings.
+
+// %% tags=["active-ipynb"]
+// :build_env CARGO_PROFILE_DEV_OPT_LEVEL=3
+// :build_env CARGO_PROFILE_DEV_DEBUG_ASSERTIONS=false
+// :build_env CARGO_PROFILE_DEV_OVERFLOW_CHECKS=false
+// :build_env CARGO_PROFILE_DEV_CODEGEN_UNITS=1
+// :build_env CARGO_PROFILE_DEV_INCREMENTAL=false
+// :dep call-styles-event-loop = { path = "../../rust-kernels/call-styles/event-loop" }
+// :dep corosensei = "=0.3.4"
+// :dep harness = { path = "../../rust-kernels/harness" }
+// :dep pin-project-lite = "=0.2.17"
+
+// %%
+use std::alloc::{self, Layout};
+use std::cell::{Cell, RefCell};
+use std::future::Future;
+use std::hint::black_box;
+use std::io;
+use std::pin::Pin;
+use std::ptr::NonNull;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker, ready};
+use std::time::Duration;
+
+use call_styles_event_loop::{
+    Counter, Design, Direct, EventLoop, Parts, Probe, Slot, Timer, WaiterOf, Wakers,
+};
+use corosensei::{Coroutine, CoroutineResult, Yielder};
+use harness::Bencher;
+use pin_project_lite::pin_project;
+
+// %% [markdown]
+// # Evaluations
+//
+// An **evaluation** is what you hold of a call that is not over: its result, once there is one, and whoever waits
+// for it. Here it is one reference-counted cell. It can be awaited, or cancelled, or dropped, which lets the call
+// run on.
+
+// %%
+/// A slot and which of its uses, so that nobody cancels the next one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Task {
+    slot: Slot,
+    generation: u32,
+}
+
+/// The call was cancelled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cancelled;
+
+/// The result of a call, and who waits for it.
+pub struct Conclusion<T, D: Design> {
+    task: Task,
+    event_loop: Rc<EventLoop<D>>,
+    concluded: Cell<bool>,
+    /// Present from the conclusion until somebody takes it.
+    result: Cell<Option<Result<T, Cancelled>>>,
+    waiter: Cell<Option<WaiterOf<D>>>,
+}
+
+impl<T, D: Design> Conclusion<T, D> {
+    fn new(task: Task, event_loop: &Rc<EventLoop<D>>) -> Rc<Self> {
+        D::Probe::add(Counter::Handles, 1);
+        let event_loop = Rc::clone(event_loop);
+        let (concluded, result, waiter) = Default::default();
+        Rc::new(Self { task, event_loop, concluded, result, waiter })
+    }
+
+    /// Gives it its result, unless it has one, and schedules whoever waits for it into the next pass.
+    fn conclude(&self, result: Result<T, Cancelled>) {
+        if self.concluded.replace(true) {
+            return;
+        }
+        self.result.set(Some(result));
+        if let Some(waiter) = self.waiter.take() {
+            D::Probe::add(Counter::Carts, 1);
+            self.event_loop.wakers.wake(waiter);
+        }
+    }
+}
+
+// %%
+/// A call that is not over, or whose result was not taken yet.
+pub struct Evaluation<T, D: Design>(Rc<Conclusion<T, D>>);
+
+impl<T, D: Design> Evaluation<T, D> {
+    /// Whether the call is over.
+    pub fn is_concluded(&self) -> bool {
+        self.0.concluded.get()
+    }
+}
+
+/// Awaits the result: at once if it is there.
+impl<T, D: Design> Future for Evaluation<T, D> {
+    type Output = Result<T, Cancelled>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let Self(of) = &*self;
+        if let Some(result) = of.result.take() {
+            return Poll::Ready(result);
+        }
+        drop(of.waiter.replace(Some(of.event_loop.waiter(context))));
+        Poll::Pending
+    }
+}
+
+impl<T, D: Design> Drop for Evaluation<T, D> {
+    fn drop(&mut self) {
+        drop(self.0.waiter.take());
+    }
+}
+
+// %% [markdown]
+// # The four styles
+//
+// - **`call_nonblock`** begins the callee at once. If it does not wait you get the result. If it does, what is left
+//   stays in a slot, and you get its evaluation, made now.
+// - **`call`** is the same, and waits for the evaluation.
+// - **`call_detached`** makes an evaluation and puts the callee into the run queue. Nothing begins before
+//   somebody waits.
+// - **`call_and_forget`** only puts it into the run queue.
+//
+// When is the evaluation made? `call_detached` needs it before the call begins: **eagerly**. `call_nonblock` needs it
+// only if the callee waits: **lazily**. Both are here for `call_nonblock`, to tell what that is worth.
+
+// %%
+/// Resumes the slots of a loop.
+pub trait Executor {
+    /// The design of the loop.
+    type Design: Design;
+
+    /// The loop, with which procedures wait.
+    fn event_loop(&self) -> &Rc<EventLoop<Self::Design>>;
+
+    /// Runs whoever lives in `slot` until it waits.
+    fn resume(&self, slot: Slot);
+
+    /// Polls `future` as the root, and runs the loop for as long as it waits. It runs no loop if it does not wait.
+    ///
+    /// # Panics
+    /// As [`EventLoop::block_on`].
+    fn block_on<F: Future>(&self, future: F) -> F::Output {
+        self.event_loop().block_on(future, |slot| self.resume(slot))
+    }
+}
+
+/// What is there after the beginning.
+pub enum Begun<T, D: Design> {
+    /// It did not wait; this is its result.
+    Concluded(T),
+    /// It waits.
+    Waiting(Evaluation<T, D>),
+}
+
+/// Calls a `C` by four styles.
+pub trait CallStyles<C>: Executor {
+    /// The result of a call.
+    type Output;
+
+    /// Begins at once, until the callee waits for the first time.
+    fn call_nonblock(&self, callee: C) -> Begun<Self::Output, Self::Design>;
+
+    /// The same with an evaluation that is made in any case.
+    fn call_nonblock_eagerly(&self, callee: C) -> Evaluation<Self::Output, Self::Design>;
+
+    /// Begins in the next pass of the loop.
+    fn call_detached(&self, callee: C) -> Evaluation<Self::Output, Self::Design>;
+
+    /// Begins in the next pass of the loop, and has no use for the result.
+    fn call_and_forget(&self, callee: C);
+
+    /// Begins at once and waits until the callee ends. For the root; others await what `call_nonblock` gives them.
+    ///
+    /// # Panics
+    /// If the loop is running already.
+    fn call(&self, callee: C) -> Self::Output {
+        match self.call_nonblock(callee) {
+            Begun::Concluded(result) => result,
+            Begun::Waiting(evaluation) => {
+                self.block_on(evaluation).unwrap_or_else(|Cancelled| unreachable!("nobody else has it"))
+            }
+        }
+    }
+}
+
+// %% [markdown]
+// # Futures
+//
+// The original never frees a fiber. One that has concluded goes back to a pool, last in first out, and waits for the
+// next procedure. Here that is a table of slots with a list of vacant ones, and what is kept is the *memory* of the
+// future: if the next future has the same layout, it moves in. The other choice makes a fresh box for each call.
+
+// %%
+/// What is done with the memory of futures.
+pub trait Boxes: 'static {
+    /// What a vacant slot keeps.
+    type Memory: Default;
+
+    /// Boxes a future.
+    fn put<F: Future<Output = ()> + 'static>(memory: &mut Self::Memory, future: F) -> Pin<Box<F>>;
+
+    /// Drops a future.
+    fn end<F: Future<Output = ()> + ?Sized>(memory: &mut Self::Memory, future: Pin<Box<F>>);
+}
+
+/// A box for each call.
+pub enum Fresh {}
+
+impl Boxes for Fresh {
+    type Memory = ();
+
+    fn put<F: Future<Output = ()> + 'static>(_: &mut (), future: F) -> Pin<Box<F>> {
+        Box::pin(future)
+    }
+
+    fn end<F: Future<Output = ()> + ?Sized>(_: &mut (), future: Pin<Box<F>>) {
+        drop(future);
+    }
+}
+
+// %%
+/// The memory of one box without its content.
+#[derive(Default)]
+pub struct Memory(Option<(NonNull<u8>, Layout)>);
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        if let Some((memory, layout)) = self.0.take() {
+            // SAFETY: it comes from a box of this layout, see `Reused::end`, and nobody else has it.
+            unsafe { alloc::dealloc(memory.as_ptr(), layout) };
+        }
+    }
+}
+
+/// The box of the last call, if it fits.
+pub enum Reused {}
+
+impl Boxes for Reused {
+    type Memory = Memory;
+
+    fn put<F: Future<Output = ()> + 'static>(kept: &mut Memory, future: F) -> Pin<Box<F>> {
+        match kept.0.take() {
+            Some((memory, layout)) if layout == Layout::new::<F>() => {
+                let memory = memory.cast::<F>();
+                // SAFETY: this is memory of the global allocator with the layout of F, which is not empty, and it is
+                // ours alone. So once an F was written there, it is what a box of F consists of.
+                Box::into_pin(unsafe {
+                    memory.write(future);
+                    Box::from_raw(memory.as_ptr())
+                })
+            }
+            other => {
+                drop(Memory(other));
+                Box::pin(future)
+            }
+        }
+    }
+
+    fn end<F: Future<Output = ()> + ?Sized>(kept: &mut Memory, future: Pin<Box<F>>) {
+        let layout = Layout::for_value(&*future);
+        // SAFETY: the future is not moved: it is dropped where it is.
+        let raw = Box::into_raw(unsafe { Pin::into_inner_unchecked(future) });
+        let memory = NonNull::new(raw.cast::<u8>()).filter(|_| layout.size() > 0);
+        // First, so that a destructor that panics leaks nothing.
+        *kept = Memory(memory.map(|memory| (memory, layout)));
+        // SAFETY: the content of a box that has just been taken apart; its memory is not used before this is over, as the
+        // caller has it.
+        unsafe { raw.drop_in_place() };
+    }
+}
+
+// %% [markdown]
+// A future that is called carries a place for the evaluation, empty at first. In the
+// original that place is a one-element array, called the bucket.
+
+// %%
+/// A future that is called.
+mod called {
+    use super::{Conclusion, Design, Future, Rc, pin_project};
+
+    pin_project! {
+        /// A future that is called, and the evaluation that wants its result.
+        pub struct Called<F: Future, D: Design> {
+            #[pin]
+            pub future: F,
+            pub bucket: Option<Rc<Conclusion<F::Output, D>>>,
+        }
+    }
+}
+
+use self::called::Called;
+
+impl<F: Future, D: Design> Future for Called<F, D> {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let this = self.project();
+        let result = ready!(this.future.poll(context));
+        if let Some(of) = this.bucket.take() {
+            of.conclude(Ok(result));
+        }
+        Poll::Ready(())
+    }
+}
+
+// %% [markdown]
+// ## Slots
+//
+// A future is taken out of its slot while it is polled, and the slot's waker and memory with it. So whatever it
+// does meanwhile, call others, cancel them or itself, finds a table that nobody borrows.
+
+// %%
+/// A future of any type.
+type Boxed = Pin<Box<dyn Future<Output = ()>>>;
+
+/// What a slot has from the first future to the last.
+struct Fixtures<B: Boxes> {
+    waker: Waker,
+    memory: B::Memory,
+}
+
+/// A slot.
+struct Entry<B: Boxes> {
+    /// Away while the future is polled.
+    fixtures: Option<Fixtures<B>>,
+    future: Option<Boxed>,
+    /// How many futures have ended here.
+    generation: u32,
+    /// Cancelled while it is polled: ends after that poll.
+    cancelled: bool,
+}
+
+/// Calls futures.
+pub struct Futures<D: Design, B: Boxes = Reused> {
+    event_loop: Rc<EventLoop<D>>,
+    /// Slot 0 is the root's, and empty.
+    entries: RefCell<Vec<Entry<B>>>,
+    /// Vacant slots; the last one is used next.
+    vacant: RefCell<Vec<Slot>>,
+}
+
+// %%
+/// A slot that has been taken out of the table. Dropped, it is vacant: also when a procedure panics.
+struct Occupied<'a, D: Design, B: Boxes> {
+    executor: &'a Futures<D, B>,
+    task: Task,
+    /// Present until this is dropped.
+    fixtures: Option<Fixtures<B>>,
+}
+
+impl<D: Design, B: Boxes> Occupied<'_, D, B> {
+    fn fixtures(&mut self) -> &mut Fixtures<B> {
+        self.fixtures.as_mut().expect("they are there until the end")
+    }
+
+    /// Polls in the name of this slot.
+    fn poll<T>(&mut self, poll: impl FnOnce(&mut Context<'_>) -> Poll<T>) -> Poll<T> {
+        let _entered = self.executor.event_loop.enter(self.task.slot);
+        D::Probe::add(Counter::Switches, 2);
+        poll(&mut Context::from_waker(&self.fixtures().waker))
+    }
+
+    /// Puts the slot back with a future that waits; one that was cancelled meanwhile is dropped instead.
+    fn put_back(mut self, future: Boxed) {
+        let mut entries = self.executor.entries.borrow_mut();
+        let entry = &mut entries[self.task.slot as usize];
+        if entry.cancelled {
+            drop(entries);
+            return B::end(&mut self.fixtures().memory, future);
+        }
+        entry.future = Some(future);
+        entry.fixtures = self.fixtures.take();
+    }
+}
+
+impl<D: Design, B: Boxes> Drop for Occupied<'_, D, B> {
+    fn drop(&mut self) {
+        let Some(fixtures) = self.fixtures.take() else { return };
+        let mut entries = self.executor.entries.borrow_mut();
+        let entry = &mut entries[self.task.slot as usize];
+        entry.fixtures = Some(fixtures);
+        entry.generation = entry.generation.wrapping_add(1);
+        entry.cancelled = false;
+        self.executor.vacant.borrow_mut().push(self.task.slot);
+    }
+}
+
+// %%
+impl<D: Design, B: Boxes> Futures<D, B> {
+    /// An executor with a loop of its own.
+    ///
+    /// # Errors
+    /// If the operating system refuses a selector.
+    pub fn new() -> io::Result<Self> {
+        let event_loop = Rc::new(EventLoop::new()?);
+        let nobody = Entry { fixtures: None, future: None, generation: 0, cancelled: false };
+        Ok(Self { event_loop, entries: RefCell::new(vec![nobody]), vacant: RefCell::default() })
+    }
+
+    /// Calls that are not over.
+    pub fn waiting(&self) -> usize {
+        self.entries.borrow().len() - 1 - self.vacant.borrow().len()
+    }
+
+    /// Takes a vacant slot, or makes one.
+    fn occupy(&self) -> Occupied<'_, D, B> {
+        let vacant = self.vacant.borrow_mut().pop();
+        let mut entries = self.entries.borrow_mut();
+        let slot = vacant.unwrap_or_else(|| {
+            let slot = Slot::try_from(entries.len()).expect("fewer than 2^32 slots");
+            let waker = self.event_loop.wakers.waker(slot);
+            let fixtures = Some(Fixtures { waker, memory: Default::default() });
+            entries.push(Entry { fixtures, future: None, generation: 0, cancelled: false });
+            slot
+        });
+        let entry = &mut entries[slot as usize];
+        let fixtures = Some(entry.fixtures.take().expect("the fixtures of a vacant slot"));
+        Occupied { executor: self, task: Task { slot, generation: entry.generation }, fixtures }
+    }
+
+    /// Ends a call that is not over: drops it where it waits, or after its poll if it is the one that cancels
+    /// itself. Whether it was not over.
+    pub fn cancel<T>(&self, evaluation: &Evaluation<T, D>) -> bool {
+        let Evaluation(of) = evaluation;
+        let mut entries = self.entries.borrow_mut();
+        let entry = &mut entries[of.task.slot as usize];
+        if entry.generation != of.task.generation || entry.cancelled || evaluation.is_concluded() {
+            return false;
+        }
+        if let Some(future) = entry.future.take() {
+            let fixtures = entry.fixtures.take();
+            drop(entries);
+            let mut occupied = Occupied { executor: self, task: of.task, fixtures };
+            B::end(&mut occupied.fixtures().memory, future);
+        } else {
+            entry.cancelled = true;
+            drop(entries);
+        }
+        of.conclude(Err(Cancelled));
+        true
+    }
+}
+
+// %%
+impl<D: Design, B: Boxes> Executor for Futures<D, B> {
+    type Design = D;
+
+    fn event_loop(&self) -> &Rc<EventLoop<D>> {
+        &self.event_loop
+    }
+
+    fn resume(&self, slot: Slot) {
+        let (mut occupied, mut future) = {
+            let mut entries = self.entries.borrow_mut();
+            let entry = &mut entries[slot as usize];
+            // Nobody: it has ended since it was woken.
+            let Some(future) = entry.future.take() else { return };
+            let task = Task { slot, generation: entry.generation };
+            (Occupied { executor: self, task, fixtures: entry.fixtures.take() }, future)
+        };
+        self.event_loop.wakers.begin(slot);
+        match occupied.poll(|context| future.as_mut().poll(context)) {
+            Poll::Ready(()) => B::end(&mut occupied.fixtures().memory, future),
+            Poll::Pending => occupied.put_back(future),
+        }
+    }
+}
+
+impl<D: Design, B: Boxes> Drop for Futures<D, B> {
+    fn drop(&mut self) {
+        // One after the other, with nothing borrowed: destructors may call and cancel.
+        for slot in 1.. {
+            let mut entries = self.entries.borrow_mut();
+            let Some(entry) = entries.get_mut(slot) else { break };
+            let future = entry.future.take();
+            drop(entries);
+            drop(future);
+        }
+    }
+}
+
+// %% [markdown]
+// ## Futures, called by the four styles
+
+// %%
+impl<D: Design, B: Boxes, F: Future + 'static> CallStyles<F> for Futures<D, B> {
+    type Output = F::Output;
+
+    fn call_nonblock(&self, future: F) -> Begun<F::Output, D> {
+        let mut occupied = self.occupy();
+        let mut called = B::put(&mut occupied.fixtures().memory, Called { future, bucket: None });
+        match occupied.poll(|context| called.as_mut().project().future.poll(context)) {
+            Poll::Ready(result) => {
+                B::end(&mut occupied.fixtures().memory, called);
+                Begun::Concluded(result)
+            }
+            Poll::Pending => {
+                let conclusion = Conclusion::new(occupied.task, &self.event_loop);
+                *called.as_mut().project().bucket = Some(Rc::clone(&conclusion));
+                occupied.put_back(called);
+                Begun::Waiting(Evaluation(conclusion))
+            }
+        }
+    }
+
+    fn call_nonblock_eagerly(&self, future: F) -> Evaluation<F::Output, D> {
+        let mut occupied = self.occupy();
+        let conclusion = Conclusion::new(occupied.task, &self.event_loop);
+        let mut called =
+            B::put(&mut occupied.fixtures().memory, Called { future, bucket: Some(Rc::clone(&conclusion)) });
+        match occupied.poll(|context| called.as_mut().poll(context)) {
+            Poll::Ready(()) => B::end(&mut occupied.fixtures().memory, called),
+            Poll::Pending => occupied.put_back(called),
+        }
+        Evaluation(conclusion)
+    }
+
+    fn call_detached(&self, future: F) -> Evaluation<F::Output, D> {
+        let occupied = self.occupy();
+        let conclusion = Conclusion::new(occupied.task, &self.event_loop);
+        self.begin_later(occupied, Called { future, bucket: Some(Rc::clone(&conclusion)) });
+        Evaluation(conclusion)
+    }
+
+    fn call_and_forget(&self, future: F) {
+        self.begin_later(self.occupy(), Called { future, bucket: None });
+    }
+}
+
+impl<D: Design, B: Boxes> Futures<D, B> {
+    fn begin_later<F: Future + 'static>(&self, mut occupied: Occupied<'_, D, B>, called: Called<F, D>) {
+        let called = B::put(&mut occupied.fixtures().memory, called);
+        self.event_loop.schedule(occupied.task.slot);
+        occupied.put_back(called);
+    }
+}
+
+// %% [markdown]
+// # Fibers
+//
+// The same loop once more, and in the slots there are fibers, from the `corosensei` crate: stacks of their own, left
+// and entered by exchanging registers. A procedure is then a plain function. It may wait anywhere, at any
+// depth, and nobody has to write `async`. Nobody needs a waker either, so who waits is resumed directly, as in the
+// original.
+//
+// A fiber is entered with something to do, or to go on. It is left because it waits, or because its procedure has
+// concluded, and then it is ready for the next one.
+
+// %%
+/// A fiber: entered with a callee, or with none to go on; left with a result, or with none to wait. One that is not
+/// used again ends with the result.
+type Fiber<D> = Coroutine<Option<FiberCall<D>>, Option<u64>, u64>;
+
+/// A procedure that runs in a fiber, and its argument.
+pub type FiberCall<D> = (FiberProc<D>, u64);
+
+/// A procedure that runs in a fiber.
+pub type FiberProc<D> = Rc<dyn Fn(&Inside<'_, D>, u64) -> u64>;
+
+/// What a procedure can do that runs in a fiber.
+pub struct Inside<'a, D: Design> {
+    event_loop: &'a Rc<EventLoop<D>>,
+    slot: Slot,
+    yielder: &'a Yielder<Option<FiberCall<D>>, Option<u64>>,
+}
+
+impl<D: Design<Wakers = Direct>> Inside<'_, D> {
+    /// Leaves the fiber until somebody resumes it.
+    fn suspend(&self) {
+        self.yielder.suspend(None);
+    }
+
+    /// Waits for so long.
+    pub fn wait(&self, time: Duration) {
+        let timer = Timer::new(self.event_loop, time, self.slot);
+        while !timer.has_fired() {
+            self.suspend();
+        }
+    }
+
+    /// Lets everyone else have a turn.
+    pub fn yield_now(&self) {
+        self.event_loop.wakers.wake(self.slot);
+        self.suspend();
+    }
+}
+
+// %%
+/// A slot with a fiber.
+struct FiberEntry<D: Design> {
+    /// Away while it runs; none where a fiber is not used again.
+    fiber: Option<Fiber<D>>,
+    /// What a detached call begins with.
+    begin: Option<FiberCall<D>>,
+    /// Whether the fiber has left its procedure in order to wait.
+    waits: bool,
+    /// The evaluation of the procedure, if anybody wants its result.
+    bucket: Option<Rc<Conclusion<u64, D>>>,
+}
+
+impl<D: Design> FiberEntry<D> {
+    const VACANT: Self = Self { fiber: None, begin: None, waits: false, bucket: None };
+}
+
+/// Calls procedures in fibers.
+pub struct Fibers<D: Design> {
+    event_loop: Rc<EventLoop<D>>,
+    /// Slot 0 is the root's, and empty.
+    entries: RefCell<Vec<FiberEntry<D>>>,
+    vacant: RefCell<Vec<Slot>>,
+    /// Whether fibers are used again.
+    pooled: bool,
+}
+
+impl<D: Design<Wakers = Direct>> Fibers<D> {
+    /// Fibers with a loop of their own, from a pool or a fresh one for each call.
+    ///
+    /// # Errors
+    /// If the operating system refuses a selector.
+    pub fn new(pooled: bool) -> io::Result<Self> {
+        let event_loop = Rc::new(EventLoop::new()?);
+        let entries = RefCell::new(vec![FiberEntry::VACANT]);
+        Ok(Self { event_loop, entries, vacant: RefCell::default(), pooled })
+    }
+}
+
+// %% [markdown]
+// The body of a pooled fiber is a loop, and so never ends. It is unwound when the pool is dropped, so that
+// whatever lives on its stack is dropped as well.
+
+// %%
+impl<D: Design<Wakers = Direct>> Fibers<D> {
+    /// A new fiber for this slot.
+    fn fiber(&self, slot: Slot) -> Fiber<D> {
+        let (event_loop, pooled) = (Rc::clone(&self.event_loop), self.pooled);
+        Coroutine::new(move |yielder: &Yielder<_, _>, mut entered| {
+            let inside = Inside { event_loop: &event_loop, slot, yielder };
+            loop {
+                let Some((procedure, argument)) = entered else { unreachable!("a fiber is begun first") };
+                let result = procedure(&inside, argument);
+                if !pooled {
+                    return result;
+                }
+                entered = yielder.suspend(Some(result));
+            }
+        })
+    }
+
+    /// A slot with a fiber that does nothing yet.
+    fn occupy(&self) -> Slot {
+        let vacant = self.vacant.borrow_mut().pop();
+        let slot = vacant.unwrap_or_else(|| {
+            let mut entries = self.entries.borrow_mut();
+            let slot = Slot::try_from(entries.len()).expect("fewer than 2^32 slots");
+            self.event_loop.wakers.waker(slot);
+            entries.push(FiberEntry::VACANT);
+            slot
+        });
+        self.entries.borrow_mut()[slot as usize].fiber.get_or_insert_with(|| self.fiber(slot));
+        slot
+    }
+
+    /// Enters a fiber until it waits or concludes; then its slot is vacant.
+    fn enter(&self, slot: Slot, call: Option<FiberCall<D>>) -> Option<u64> {
+        let fiber = self.entries.borrow_mut()[slot as usize].fiber.take();
+        let mut fiber = fiber.expect("a fiber that does not run");
+        let entered = self.event_loop.enter(slot);
+        D::Probe::add(Counter::Switches, 2);
+        let left = fiber.resume(call);
+        drop(entered);
+        let (result, fiber) = match left {
+            CoroutineResult::Yield(result) => (result, Some(fiber)),
+            CoroutineResult::Return(result) => (Some(result), None),
+        };
+        let mut entries = self.entries.borrow_mut();
+        let entry = &mut entries[slot as usize];
+        (entry.fiber, entry.waits) = (fiber, result.is_none());
+        drop(entries);
+        if result.is_some() {
+            self.vacant.borrow_mut().push(slot);
+        }
+        result
+    }
+
+    /// The same for a fiber that somebody else may wait for.
+    fn enter_and_conclude(&self, slot: Slot, call: Option<FiberCall<D>>) {
+        let Some(result) = self.enter(slot, call) else { return };
+        let bucket = self.entries.borrow_mut()[slot as usize].bucket.take();
+        bucket.into_iter().for_each(|of| of.conclude(Ok(result)));
+    }
+}
+
+// %% [markdown]
+// The rest is as above, line for line.
+
+// %%
+impl<D: Design<Wakers = Direct>> Executor for Fibers<D> {
+    type Design = D;
+
+    fn event_loop(&self) -> &Rc<EventLoop<D>> {
+        &self.event_loop
+    }
+
+    fn resume(&self, slot: Slot) {
+        self.event_loop.wakers.begin(slot);
+        let mut entries = self.entries.borrow_mut();
+        let entry = &mut entries[slot as usize];
+        let call = entry.begin.take();
+        // Nobody: it has ended since it was woken.
+        if call.is_none() && !entry.waits {
+            return;
+        }
+        drop(entries);
+        self.enter_and_conclude(slot, call);
+    }
+}
+
+impl<D: Design<Wakers = Direct>> Fibers<D> {
+    fn begin_later(&self, call: FiberCall<D>) -> Slot {
+        let slot = self.occupy();
+        self.entries.borrow_mut()[slot as usize].begin = Some(call);
+        self.event_loop.schedule(slot);
+        slot
+    }
+
+    /// The evaluation of the procedure in this slot. Nobody can cancel it, so the generation is not needed.
+    fn evaluation(&self, slot: Slot) -> Evaluation<u64, D> {
+        let conclusion = Conclusion::new(Task { slot, generation: 0 }, &self.event_loop);
+        self.entries.borrow_mut()[slot as usize].bucket = Some(Rc::clone(&conclusion));
+        Evaluation(conclusion)
+    }
+}
+
+// %%
+impl<D: Design<Wakers = Direct>> CallStyles<FiberCall<D>> for Fibers<D> {
+    type Output = u64;
+
+    fn call_nonblock(&self, call: FiberCall<D>) -> Begun<u64, D> {
+        let slot = self.occupy();
+        match self.enter(slot, Some(call)) {
+            Some(result) => Begun::Concluded(result),
+            None => Begun::Waiting(self.evaluation(slot)),
+        }
+    }
+
+    fn call_nonblock_eagerly(&self, call: FiberCall<D>) -> Evaluation<u64, D> {
+        let slot = self.occupy();
+        let evaluation = self.evaluation(slot);
+        self.enter_and_conclude(slot, Some(call));
+        evaluation
+    }
+
+    fn call_detached(&self, call: FiberCall<D>) -> Evaluation<u64, D> {
+        self.evaluation(self.begin_later(call))
+    }
+
+    fn call_and_forget(&self, call: FiberCall<D>) {
+        self.begin_later(call);
+    }
+}
+
+// %% [markdown]
+// # A glance
+//
+// A call of something that does not wait, on each executor. Let it wait, or call it by another style, and run the cell
+// again.
+
+// %%
+/// Calls what `callee` makes, again and again.
+pub fn one_call<C>(executor: impl CallStyles<C>, callee: impl Fn() -> C) -> impl Fn(&mut Bencher<'_>) {
+    move |bencher| {
+        bencher.iter(&mut || {
+            black_box(executor.call(callee()));
+        });
+    }
+}
+
+/// A procedure for fibers that gives its argument back.
+pub fn fiber_call() -> impl Fn() -> FiberCall<Parts<Direct>> {
+    let procedure: FiberProc<Parts<Direct>> = Rc::new(|_, argument| argument);
+    move || (Rc::clone(&procedure), black_box(7))
+}
+
+// %% tags=["active-ipynb", "glance"]
+// harness::Glance::at("call")
+//     .look("futures", one_call(Futures::<Parts>::new().expect("a selector"), || async { black_box(7) }))
+//     .look("futures in fresh boxes", one_call(Futures::<Parts, Fresh>::new().expect("a selector"), || async { black_box(7) }))
+//     .look("fibers", one_call(Fibers::new(true).expect("a selector"), fiber_call()))
+//     .look("fibers on fresh stacks", one_call(Fibers::new(false).expect("a selector"), fiber_call()))
+//     .show()
+
+// %% [markdown]
+// # What next
+//
+// [Call styles](measure.ipynb) measures both executors, by all styles, with procedures that wait and that do not.
