@@ -41,7 +41,7 @@ def test_a_paragraph_is_one_line_and_a_list_has_no_gaps():
         {% if false %}gone{% endif %}
         end.
     """
-    assert plain(template, names=["a", "b"]) == "Two lines.\n\n- `a` and more\n- `b` and more: last\n\nThe end."
+    assert plain(template, names=["a", "b"]) == "Two lines.\n\n- `a` and more.\n- `b` and more: last.\n\nThe end."
 
 
 def test_a_block_is_a_list_in_a_sentence():

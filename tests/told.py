@@ -100,6 +100,13 @@ def check_form(notebook: nbformat.NotebookNode) -> None:
             continue
         assert cell.outputs == [] and cell.execution_count is None, "the committed notebook holds output"
         for node in ast.walk(ast.parse(cell.source)):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in ("say", "say.text"):
+                # Text from a run must never be taken for a template.
+                template = node.args[0]
+                written = isinstance(template, ast.Constant) or (
+                    isinstance(template, ast.Name) and template.id.isupper()
+                )
+                assert written, f"a template is a text or the name of a constant: {ast.unparse(template)}"
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 assert not RESULT.search(TAG.sub("", node.value)), f"a result is typed into a sentence: {node.value!r}"
         if re.search(r"^charts\.(?!enable)\w+\(", cell.source, re.MULTILINE):

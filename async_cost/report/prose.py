@@ -5,12 +5,13 @@
     say("Of {{ controls.height | counted('control') }}, {{ differing | numeral }} {{ 'differs' if differing == 1 else 'differ' }}.")
 
 The templates are those of Jinja2, with the words of `async_cost.words` as filters; `verdict` and the other filters of rows take a row of
-comparisons. Lines of a template are joined as in Markdown: a paragraph ends at an empty line, and `- ` begins an entry of a list. A line that holds nothing but
-tags, or whose tags come to nothing, leaves no trace. `{% filter listing %}` makes "a, b and c" of the lines within.
+comparisons. Lines of a template are joined as in Markdown: a paragraph ends at an empty line, and `- ` begins an entry of a list, which is made
+a sentence. A line that holds nothing but tags, or whose tags come to nothing, leaves no trace. `{% filter listing %}` makes "a, b and c" of the
+lines within.
 
 A template fails, and the error shows it, when it names what is not there, or would print None or a number that has not gone through a filter:
 only a filter knows how many digits are known. Nothing is escaped on the way: text that comes from a file goes through `code` or `escape`, as
-everywhere, and tags in the outputs of a page mean nothing (`markup.safe_output_markdown`).
+everywhere, and is never a template itself; tags in the outputs of a page mean nothing (`markup.safe_output_markdown`).
 """
 
 import re
@@ -81,7 +82,7 @@ def _evidence(about: About | None) -> bool | None:
 
 
 def _joined(text: str) -> str:
-    """One line for each paragraph and each entry of a list, an empty one between them, none between entries."""
+    """One line for each paragraph and each entry of a list, which is a sentence; an empty one between them, none between entries."""
     joined, gap = [""], True
     for line in filter(None, (line.strip(" \t") for line in text.split("\n"))):
         entry = line.startswith("- ")
@@ -90,12 +91,15 @@ def _joined(text: str) -> str:
         elif line != GAP:
             joined += [line] if entry and joined[-1].startswith("- ") else ["", line]
         gap = line == GAP
-    return re.sub(" {2,}", " ", "\n".join(joined).strip("\n"))
+    lines = (f"- {words.sentence(line[2:])}" if line.startswith("- ") else line for line in joined)
+    return re.sub(" {2,}", " ", "\n".join(lines).strip("\n"))
 
 
 def _printed(value: object) -> object:
     """What a template may print as it is."""
-    if isinstance(value, str | jinja2.Undefined) or (isinstance(value, int) and not isinstance(value, bool)):
+    if isinstance(value, str):
+        return value.replace("\n\n", f"\n{GAP}\n")
+    if isinstance(value, jinja2.Undefined) or (isinstance(value, int) and not isinstance(value, bool)):
         return value
     raise TypeError(f"{value!r} is no text: choose a filter")
 
@@ -138,7 +142,7 @@ def _environment() -> jinja2.Environment:
         "number": words.number,
         "numeral": words.numeral,
         "longer": words.longer,
-        "percent": words.rough_percent,
+        "percent": lambda share, half=None: words.rough_percent(share) if half is None else words.percent(share, half),
         "rough_ratio": words.rough_ratio,
         "verb": words.verb,
         "sentence": words.sentence,
@@ -157,6 +161,7 @@ def _environment() -> jinja2.Environment:
         "timed": _of_row(words.time_with_interval),
         "verdict": _verdict,
         # of frames
+        "evident": words.evident,
         "by_verdict": words.by_verdict,
     }
     return environment

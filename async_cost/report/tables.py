@@ -1,4 +1,6 @@
-"""Tables of a page: a frame whose columns are already text, as a reader shall see them."""
+"""Tables of a page: a frame whose columns are text, as a reader shall see them, and expressions that make such columns."""
+
+from collections.abc import Callable
 
 import polars as pl
 from great_tables import GT
@@ -12,3 +14,16 @@ def table(frame: pl.DataFrame, title: str | None = None) -> GT | None:
         return None
     shown = GT(frame).sub_missing(missing_text=words.NOTHING)
     return shown.tab_header(title) if title else shown
+
+
+def text(show: Callable[..., str], *columns: str) -> pl.Expr:
+    """What `show` (one of `words`) says of the values of these columns, such as a ratio and its ends; null where the first is."""
+
+    def shown(row: dict[str, object]) -> str | None:
+        return None if row[columns[0]] is None else show(*row.values())
+
+    return pl.struct(columns).map_elements(shown, pl.String)
+
+
+#: A ratio as a number with the digits that its interval supports.
+BARE_RATIO = text(words.bare_ratio, "ratio", "low", "high")
