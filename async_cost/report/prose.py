@@ -116,7 +116,7 @@ def _of_row(show: Callable[[float, float, float], str]) -> Callable[..., str]:
 def _listing(items: Iterable[str] | str, last: str = "and") -> str:
     """`words.listing`, of a block of a template its lines."""
     lines = items.splitlines() if isinstance(items, str) else items
-    return words.listing([line.strip() for line in lines if line.strip()], last)
+    return words.listing([line.strip() for line in lines if line.strip(f"{GAP} ")], last)
 
 
 def _verdict(row: dict | None, name: str, other: str) -> str:
@@ -156,6 +156,7 @@ def _environment() -> jinja2.Environment:
         "bare_ratio": _of_row(words.bare_ratio),
         "interval": _of_row(lambda value, low, high: words.interval(low, high, around=value)),
         "key": words.key,
+        "price": lambda row: words.time_with_interval(row["added_ns"], row["added_low"], row["added_high"]),
         "ratio": _of_row(words.ratio_with_interval),
         "short_ratio": _of_row(words.ratio),
         "timed": _of_row(words.time_with_interval),
