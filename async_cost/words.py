@@ -92,6 +92,11 @@ def number(value: float, half_width: float | None = None) -> str:
     return _fixed(value, _decimals(value, half_width))
 
 
+def whole(value: float) -> str:
+    """An exact count for a unit of work, whose fractions come from dividing a whole run: `1,094`."""
+    return f"{value:,.0f}".replace("-", MINUS)
+
+
 def percent(share: float, half_width: float | None = None) -> str:
     """A share of 1 as `12 %`."""
     return number(100 * share, None if half_width is None else 100 * half_width) + PERCENT

@@ -145,6 +145,7 @@ def _environment() -> jinja2.Environment:
         "percent": lambda share, half=None: words.rough_percent(share) if half is None else words.percent(share, half),
         "rough_ratio": words.rough_ratio,
         "verb": words.verb,
+        "whole": words.whole,
         "sentence": words.sentence,
         "time": words.time,
         # of several
