@@ -24,7 +24,7 @@ def is_prose(cell: nbformat.NotebookNode) -> bool:
     return cell.cell_type == "markdown" or cell.source.startswith("say(")
 
 
-def row(path: Path) -> dict[str, object]:
+def row(path: Path, root: Path = ROOT) -> dict[str, object]:
     """What the table says of one notebook.
 
     `after_prose` is the share of code cells that follow a paragraph, written or computed, among those that are none themselves; `words`
@@ -36,7 +36,7 @@ def row(path: Path) -> dict[str, object]:
     lengths = pl.Series([lines(cells[place].source) for place in code])
     prose = sum(len(cell.source.split()) for cell in cells if cell.cell_type == "markdown")
     return {
-        "notebook": str(path.relative_to(ROOT / "notebooks").with_suffix("")),
+        "notebook": str(path.relative_to(root / "notebooks").with_suffix("")),
         "cells": len(code),
         "lines": lengths.sum(),
         "median": lengths.median(),
@@ -50,7 +50,7 @@ def row(path: Path) -> dict[str, object]:
 def table(root: Path = ROOT) -> pl.DataFrame:
     """All notebooks, those of analyses first."""
     paths = sorted(root.glob("notebooks/**/*.ipynb"), key=lambda path: (path.name != "analysis.ipynb", path))
-    return pl.DataFrame([row(path) for path in paths])
+    return pl.DataFrame([row(path, root) for path in paths])
 
 
 if __name__ == "__main__":
