@@ -96,10 +96,8 @@ def _joined(text: str) -> str:
 
 
 def _printed(value: object) -> object:
-    """What a template may print as it is."""
-    if isinstance(value, str):
-        return value.replace("\n\n", f"\n{GAP}\n")
-    if isinstance(value, jinja2.Undefined) or (isinstance(value, int) and not isinstance(value, bool)):
+    """What a template may print as it is: a number that is no count has to go through a filter. A text is a paragraph, perhaps with a list."""
+    if isinstance(value, str | jinja2.Undefined) or (isinstance(value, int) and not isinstance(value, bool)):
         return value
     raise TypeError(f"{value!r} is no text: choose a filter")
 
