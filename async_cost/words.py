@@ -75,9 +75,16 @@ def listing(items: Iterable[str], last: str = "and") -> str:
     return f"{', '.join(items[:-1])} {last} {items[-1]}"
 
 
-def numeral(count: int) -> str:
-    """A small count as a word, `three`; a larger one in digits."""
+def numeral(count: int, zero: str = NUMERALS[0]) -> str:
+    """A small count as a word, `three`; a larger one in digits; `zero` for nothing, which is "no" before a noun and "none" without one."""
+    if not count:
+        return zero
     return NUMERALS[count] if count < len(NUMERALS) else f"{count:,}"
+
+
+def verb(count: int, one: str, many: str) -> str:
+    """The form of a verb that goes with `none`, `one` and larger numerals."""
+    return many if count > 1 else one
 
 
 def number(value: float, half_width: float | None = None) -> str:
@@ -85,14 +92,24 @@ def number(value: float, half_width: float | None = None) -> str:
     return _fixed(value, _decimals(value, half_width))
 
 
+def whole(value: float) -> str:
+    """An exact count for a unit of work, whose fractions come from dividing a whole run: `1,094`."""
+    return f"{value:,.0f}".replace("-", MINUS)
+
+
 def percent(share: float, half_width: float | None = None) -> str:
     """A share of 1 as `12 %`."""
     return number(100 * share, None if half_width is None else 100 * half_width) + PERCENT
 
 
-def exact_percent(share: float) -> str:
-    """A share that is set, not measured: `1 %`, `2.5 %`."""
-    return f"{100 * share:g}{PERCENT}"
+def rough_percent(share: float) -> str:
+    """A measured share of which no interval is known: two digits."""
+    return percent(share, share / 10) if share else exact_percent(share)
+
+
+def exact_percent(share: float, places: int | None = None) -> str:
+    """A share that is set, not measured: `1 %`, `2.5 %`; or one of counted cases, to so many places."""
+    return f"{100 * share if places is None else round(100 * share, places):g}{PERCENT}"
 
 
 def time(ns: float, low: float | None = None, high: float | None = None) -> str:
@@ -119,6 +136,19 @@ def ratio(value: float, low: float | None = None, high: float | None = None, wha
     if not any(digit in shown for digit in "123456789"):
         return f"the same {what}"
     return f"{shown}{PERCENT} {'more' if value > 1 else 'less'} {what}"
+
+
+def rough_ratio(value: float, half_width: float | None = None, what: str = "time") -> str:
+    """A ratio of which no interval is known, with two or three digits: `2.3 % more time`, `2.18 times the time`."""
+    half = min(abs(value - 1) / 10, 0.05) if half_width is None else half_width
+    return ratio(value, value - half, value + half, what)
+
+
+def longer(value: float, half_width: float | None = None) -> str:
+    """The same before what it is compared with: `2.3 % more time than`, `2.1 times as long as`."""
+    if value < TIMES_FROM:
+        return f"{rough_ratio(value, half_width)} than"
+    return f"{number(value, half_width or value / 100)} times as long as"
 
 
 def interval(low: float, high: float, around: float | None = None, limit: float | None = None) -> str:
@@ -180,18 +210,19 @@ def comparison(name: str, other: str, row: dict | None) -> str:
 
 
 def added(row: dict | None, verdict: str | None, to: str = "each request") -> str:
-    """`adds 258 ns (...) to each request` from a row with added_ns, low, high; the verb follows the verdict.
+    """`adds 258 ns (...) to each request` from a row with added_ns and its ends, added_low and added_high or low and high.
 
-    Without a verdict it `differs by 258 ns (...) on each request`.
+    The verb follows the verdict; without one it `differs by 258 ns (...) on each request`.
     """
     if row is None:
         return f"was not measured, so that nothing is known about {to}"
-    shown = time_with_interval(row["added_ns"], row["low"], row["high"])
+    low, high = (row.get(f"added_{end}", row[end]) for end in ("low", "high"))
+    shown = time_with_interval(row["added_ns"], low, high)
     match verdict:
         case "slower":
             return f"adds {shown} to {to}"
         case "faster":
-            turned = time_with_interval(-row["added_ns"], -row["high"], -row["low"])
+            turned = time_with_interval(-row["added_ns"], -high, -low)
             return f"saves {turned} on {to}"
         case "same":
             return f"changes {to} by nothing that counts, {shown}"
@@ -199,6 +230,11 @@ def added(row: dict | None, verdict: str | None, to: str = "each request") -> st
             return f"changes {to} by an undecided amount, {shown}"
         case _:
             return f"differs by {shown} on {to}"
+
+
+def in_this_run(text: str) -> str:
+    """`text`, marked as no more than what a run showed that is no evidence."""
+    return f"*In this run:* {text}"
 
 
 def in_short(row: dict | None) -> str | None:
@@ -244,6 +280,12 @@ def by_verdict(frame: pl.DataFrame, other: str, label: str = "variant", show: Ca
     }
     groups = {word: frame.filter(pl.col("verdict") == word)[label].to_list() for word in heads}
     return " ".join(f"{heads[word]}: {listing(map(show, names))}." for word, names in groups.items() if names)
+
+
+def evident(frame: pl.DataFrame) -> pl.DataFrame:
+    """The rows that have a verdict; all of them where none has one."""
+    kept = frame.drop_nulls("verdict")
+    return frame if kept.is_empty() else kept
 
 
 def _reach(frame: pl.DataFrame, label: str, show: Callable[[object], str]) -> str:

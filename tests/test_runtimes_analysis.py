@@ -168,7 +168,7 @@ def test_what_is_used_is_told_by_suite(effect_run):
 
 def test_the_answer_has_the_share_of_rows_that_ours_holds(effect):
     assert effect.trusted
-    assert re.search(r"better of tokio and nio in 57 of 59 rows \(96\.\d+ %\)", effect.answer)
+    assert re.search(r"better of tokio and nio in 57 of 59 rows \(97 %\)", effect.answer)
     assert "is another one in 2" in effect.answer
     assert effect.answer.startswith("Most of what such a table shows is where the root runs")
     for bench in LOST:
@@ -183,8 +183,9 @@ def test_the_answer_turns_round_with_the_gaps(effect, reverse):
 
 
 def test_every_claim_has_its_figure(effect):
+    (cards,) = (html for html in effect.tables if ">N44<" in html)
     for number in range(1, 45):
-        assert f">N{number}<" in effect.text
+        assert f">N{number}<" in cards
 
 
 def test_a_suite_whose_control_fails_is_doubted_alone(runs):

@@ -252,7 +252,8 @@ def test_the_answer_is_one_sentence_on_the_box(effect):
 def test_the_answer_turns_round_with_the_effect(reverse):
     assert reverse.trusted
     assert re.match(
-        r"Compared with .* takes [\d.]+ % less time on one thread of tokio and [\d.]+ % less time on its", reverse.answer
+        r"Compared with .* takes [\d.]+ % less time on one thread of tokio and [\d.]+ % less time on its",
+        reverse.answer,
     )
     assert "`TokioCt LocalSpawn / native` saves" in reverse.answer
     assert re.search(r"\*\*Faster\*\* than the same without that box:[^.]*`TokioTp Spawn / native`", reverse.text)

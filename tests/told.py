@@ -19,6 +19,8 @@ from async_cost.words import NBSP
 
 #: A number with what would make it a result: a unit, a percentage, "times".
 RESULT = re.compile(r"\d\s*(%|‰|ns|µs|us|ms|s\b|times|x\b|fold)")
+#: What a template computes.
+TAG = re.compile(r"\{([{%]).*?[}%]\}", re.DOTALL)
 #: Emphasised words that only a trusted run may say.
 VERDICTS = ("**slower**", "**faster**", "**the same**", "**Slower**", "**Faster**", "**The same**", "**undecided**")
 
@@ -98,10 +100,19 @@ def check_form(notebook: nbformat.NotebookNode) -> None:
             continue
         assert cell.outputs == [] and cell.execution_count is None, "the committed notebook holds output"
         for node in ast.walk(ast.parse(cell.source)):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in ("say", "say.text"):
+                # Text from a run must never be taken for a template.
+                template = node.args[0]
+                written = isinstance(template, ast.Constant) or (
+                    isinstance(template, ast.Name) and template.id.isupper()
+                )
+                assert written, f"a template is a text or the name of a constant: {ast.unparse(template)}"
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                assert not RESULT.search(node.value), f"a result is typed into a sentence: {node.value!r}"
+                assert not RESULT.search(TAG.sub("", node.value)), f"a result is typed into a sentence: {node.value!r}"
         if re.search(r"^charts\.(?!enable)\w+\(", cell.source, re.MULTILINE):
-            read = after is not None and after.cell_type == "code" and "Markdown(" in after.source
+            read = (
+                after is not None and after.cell_type == "code" and re.search(r"^say\(|Markdown\(", after.source, re.M)
+            )
             assert read, f"nobody reads the chart of {cell.source}"
 
 

@@ -110,6 +110,19 @@ def change(ratios: pl.DataFrame, before: str, after: str) -> pl.DataFrame:
     ).with_columns(verdict_column(pl.col("evident")))
 
 
+def changes(ratios: pl.DataFrame, pairs: Sequence[tuple[str, str, str]]) -> pl.DataFrame:
+    """The same for several pairs of runs (machine, before, after): also the columns unit (the machine), before, after."""
+    nothing = change(ratios.clear(), "", "").with_columns(unit=pl.lit(""), before=pl.lit(""), after=pl.lit(""))
+    names = ("unit", "before", "after")
+    return pl.concat(
+        [nothing]
+        + [
+            change(ratios, *pair[1:]).with_columns(**{n: pl.lit(v) for n, v in zip(names, pair, strict=True)})
+            for pair in pairs
+        ]
+    )
+
+
 def typical_change(changes: pl.DataFrame) -> tuple[float, float]:
     """Half and nine tenths of the findings changed by no more than these factors (1.02: by 2 %). Of rows of `change`, not empty."""
     distance = np.exp(np.abs(np.log(changes["ratio"].to_numpy())))

@@ -70,6 +70,13 @@ def remarks(run: Run, study: str) -> list[str]:
     return found
 
 
+def records(measured: Measured) -> str:
+    """Which run this is, and as a list what its records say of a study; nothing where it was not measured."""
+    if not measured:
+        return ""
+    return f"{origin(measured.run, measured.study)}\n\n{words.bullets(remarks(measured.run, measured.study))}"
+
+
 def belief(measured: Measured) -> tuple[str, dict[str, bool | str]]:
     """What to believe of a study, by its groups of comparisons: a sentence in Markdown, and the study with its extent, for the page."""
     if not measured:

@@ -2,18 +2,19 @@
 
 `enable()` is called once at the top of an analysis notebook. From then on a chart is stored as Vega-Lite
 (drawn by JupyterLab and by the published page) and as SVG (for readers without scripts), both with the
-chart's description as the text that a screen reader speaks. A builder therefore has no default description:
-only the caller has the numbers from which the finding can be said.
+chart's description as the text that a screen reader speaks. The caller says what is drawn; what there is to see, which rows are slower
+or from where to where the values reach, the builder adds, unless the caller has a `finding` of its own.
 
 Builders take a polars frame with the columns they name, keep its row order, and return an Altair chart that
-is as wide as its container. Ratios are plain numbers: 1 is as fast as the baseline.
+is as wide as its container, or None for a frame without rows. Ratios are plain numbers: 1 is as fast as the baseline.
 """
 
 import json
 import math
 import re
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import wraps
 from html import escape
 from typing import Any
 
@@ -153,10 +154,64 @@ def dark_css(scope: str) -> str:
 # -- chart shapes ----------------------------------------------------------------------------------
 
 
+def _builder(finding: Callable[..., str]) -> Callable:
+    """A builder of charts: it draws nothing for a frame without rows, and its description ends with what `finding` says of the frame."""
+    of_frame = finding
+
+    def decorate(build: Callable[..., alt.LayerChart]) -> Callable[..., alt.LayerChart | None]:
+        @wraps(build)
+        def built(
+            frame: pl.DataFrame, *, description: str, finding: str | None = None, **options: Any
+        ) -> alt.LayerChart | None:
+            if frame.is_empty():
+                return None
+            chart = build(frame, **options)
+            seen = of_frame(frame, **options) if finding is None else finding
+            return chart.properties(description=f"{description} {seen}".strip())
+
+        return built
+
+    return decorate
+
+
+def _by_verdict(frame: pl.DataFrame, *, baseline: str = "manual", label: str = "variant", **_options: Any) -> str:
+    """Which rows are slower, faster and the same; without verdicts, from where to where the ratios reach."""
+    if _has_values(frame, "verdict"):
+        return words.plain(words.by_verdict(frame, baseline, label, show=_one_line))
+    return _reach(frame, "ratio", [label])
+
+
+def _reach(frame: pl.DataFrame, value: str, names: Sequence[str]) -> str:
+    """`From 1.02 (a) to 3.1 (b).`"""
+    known = frame.drop_nulls(value).sort(value)
+    if known.is_empty():
+        return ""
+
+    def end(place: int) -> str:
+        row = known.row(place, named=True)
+        which = ", ".join(_one_line(row[name]) for name in names if name in row)
+        return words.number(row[value]) + (f" ({which})" if which else "")
+
+    return f"From {end(0)} to {end(-1)}." if known.height > 1 else f"It is {end(0)}."
+
+
+def _all_values(frame: pl.DataFrame, *, label: str = "variant", decimals: int = 0, **_options: Any) -> str:
+    """`a 1,094, b 1,204 and c 2,000.`"""
+    names = [name for name in (label, "series") if name in frame.columns]
+    shown = (
+        f"{', '.join(_one_line(row[name]) for name in names)} {row['value']:,.{decimals}f}" for row in frame.to_dicts()
+    )
+    return f"{words.listing(shown)}."
+
+
+def _one_line(text: object) -> str:
+    return str(text).replace("\n", " ")
+
+
+@_builder(_by_verdict)
 def ratio_intervals(
     frame: pl.DataFrame,
     *,
-    description: str,
     baseline: str = "manual",
     label: str = "variant",
     title: str | None = None,
@@ -208,13 +263,13 @@ def ratio_intervals(
         diamond = diamond.mark_point(size=70, strokeWidth=1.6, fill=PAPER, stroke=INK, opacity=1, yOffset=12)
         layers.append(diamond.encode(x=alt.X("published:Q", **along_x), shape=shape))
     height = max(46 if published else 0, 20 + 12 * line_count) * frame[label].n_unique()
-    return alt.layer(*layers).properties(width="container", height=height, description=description)
+    return alt.layer(*layers).properties(width="container", height=height)
 
 
+@_builder(lambda frame, label="label", unit="unit", **_: _reach(frame, "ratio", [label, unit]))
 def side_by_side(
     frame: pl.DataFrame,
     *,
-    description: str,
     label: str = "label",
     unit: str = "unit",
     title: str = "time of the first / time of the second, same round (1 = equal, log scale)",
@@ -257,13 +312,13 @@ def side_by_side(
     middle = middle.encode(x=alt.X("ratio:Q", **along_x), color=colour)
     layers = [rule, interval, middle] if few else [rule, middle]
     height = frame[label].n_unique() * (24 + (14 * len(units) if few else 20))
-    return alt.layer(*layers).properties(width="container", height=height, description=description)
+    return alt.layer(*layers).properties(width="container", height=height)
 
 
+@_builder(lambda frame, **_: _reach(frame, "overhead", ["series"]))
 def break_even(
     frame: pl.DataFrame,
     *,
-    description: str,
     x_title: str = "own work per request (µs, log scale)",
     y_title: str = "overhead of async (% of the time of manual)",
     thresholds: Sequence[float] = (),
@@ -303,14 +358,14 @@ def break_even(
     rules = [_rule_y(value) for value in (0, *thresholds) if not (log_y and value <= 0)]
     labels = [_rule_label(value) for value in _apart(thresholds, [0.0, *heights], log_y)]
     return alt.layer(*rules, band, line, points, *labels).properties(
-        width="container", height=300, description=description, title=_y_title(y_title)
+        width="container", height=300, title=_y_title(y_title)
     )
 
 
+@_builder(lambda frame, **_: _reach(frame, "value", ["series"]))
 def scaling(
     frame: pl.DataFrame,
     *,
-    description: str,
     y_title: str,
     x_title: str = "worker threads",
     crowded_from: float | None = None,
@@ -347,15 +402,13 @@ def scaling(
         word = alt.Chart(alt.Data(values=[{}])).mark_text(align="left", baseline="bottom", dx=4, color=MUTED)
         word = word.encode(x=alt.XDatum(crowded_from), y=alt.value(0), text=alt.value("oversubscribed"))
         layers += [rule, word]
-    return alt.layer(*layers).properties(
-        width="container", height=300, description=description, title=_y_title(y_title)
-    )
+    return alt.layer(*layers).properties(width="container", height=300, title=_y_title(y_title))
 
 
+@_builder(lambda frame, label="label", what="what", **_: _reach(frame, "value", [label, what]))
 def spread(
     frame: pl.DataFrame,
     *,
-    description: str,
     title: str,
     label: str = "label",
     what: str = "what",
@@ -385,13 +438,13 @@ def spread(
     )
     lines = frame[label].str.count_matches("\n", literal=True).max() + 1
     height = (14 + 14 * lines) * frame[label].n_unique()
-    return alt.layer(line, marks).properties(width="container", height=height, description=description)
+    return alt.layer(line, marks).properties(width="container", height=height)
 
 
+@_builder(lambda frame, **_: _reach(frame, "time", ["series"]))
 def drift(
     frame: pl.DataFrame,
     *,
-    description: str,
     y_title: str = "time of manual in each round (µs an iteration)",
     x_title: str = "round",
 ) -> alt.LayerChart:
@@ -410,25 +463,23 @@ def drift(
         tooltip=["round:Q", alt.Tooltip("time:Q", format=".2f"), *(["series:N"] if series else [])],
     )
     layers = (base.mark_line(strokeWidth=1, opacity=0.6), base.mark_point(filled=True, size=28, opacity=1))
-    return alt.layer(*layers).properties(
-        width="container", height=220, description=description, title=_y_title(y_title)
-    )
+    return alt.layer(*layers).properties(width="container", height=220, title=_y_title(y_title))
 
 
+@_builder(_all_values)
 def bars(
     frame: pl.DataFrame,
     *,
-    description: str,
     title: str,
     label: str = "variant",
-    value_format: str = ",~r",
+    decimals: int = 0,
 ) -> alt.LayerChart:
-    """Exact counts as bars from 0, each with its number at its end.
+    """Numbers as bars from 0, each with its number at its end, to so many decimals.
 
     Columns: `label`, value; optional `series` (a colour each, one bar below the other).
     """
     _require(frame, [label, "value"])
-    series = "series" in frame.columns
+    series, value_format = "series" in frame.columns, f",.{decimals}f"
     named = ["series:N"] if series else []
     largest = max(float(v) for v in frame["value"].to_list())
     scale = alt.Scale(domain=[0, largest * 1.18 or 1], nice=False)
@@ -447,13 +498,13 @@ def bars(
         offset = alt.YOffset("series:N", sort=None)
         bar, number = bar.encode(yOffset=offset), number.encode(yOffset=offset)
     height = frame[label].n_unique() * (10 + 20 * (frame["series"].n_unique() if series else 1))
-    return alt.layer(bar, number).properties(width="container", height=height, description=description)
+    return alt.layer(bar, number).properties(width="container", height=height)
 
 
+@_builder(lambda frame, label="variant", **_: _reach(frame, "end", [label]))
 def waterfall(
     frame: pl.DataFrame,
     *,
-    description: str,
     title: str,
     label: str = "variant",
 ) -> alt.LayerChart:
@@ -492,7 +543,7 @@ def waterfall(
         " + format(abs(datum.step), ',.0f')"
     )
     height = 30 * frame[label].n_unique()
-    return alt.layer(bar, number).properties(width="container", height=height, description=description)
+    return alt.layer(bar, number).properties(width="container", height=height)
 
 
 def wrapped(title: str) -> list[str]:
@@ -509,8 +560,6 @@ def _require(frame: pl.DataFrame, columns: Sequence[str]) -> None:
     missing = [column for column in columns if column not in frame.columns]
     if missing:
         raise ValueError(f"chart needs column {', '.join(missing)}; the frame has {', '.join(frame.columns)}")
-    if frame.is_empty():
-        raise ValueError("chart of an empty frame: say in words that nothing was measured instead")
 
 
 def _drawn(frame: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:

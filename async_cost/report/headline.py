@@ -99,7 +99,7 @@ def _description(run: Run) -> str:
 def picture(run: Run) -> str:
     """The ratios of all variants to `manual` as SVG."""
     charts.enable()
-    chart = charts.ratio_intervals(_designs(run), description=_description(run), log=True)
+    chart = charts.ratio_intervals(_designs(run), description=_description(run), finding="", log=True)
     return vl_convert.vegalite_to_svg(chart.properties(width=640, background="white").to_dict())
 
 

@@ -202,7 +202,7 @@ class Trust:
 
     def label(self, text: str) -> str:
         """`text`, unless the run is trusted marked as no more than what it showed: for what is said without a verdict."""
-        return text if self.trusted else f"*In this run:* {text}"
+        return text if self.trusted else words.in_this_run(text)
 
 
 def trust(comparisons: pl.DataFrame, profile: str) -> Trust:

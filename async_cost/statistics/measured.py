@@ -18,6 +18,7 @@ from async_cost.statistics.judge import VERDICTS, Trust, trust, verdict_column
 from async_cost.statistics.table import COLUMNS, comparisons
 from async_cost.statistics.trials import NO_TRIALS, compared, trial_times
 
+COUNTS = dict.fromkeys(("study", *KEY, "counter"), pl.String) | {"value": pl.Int64}
 _OPPOSITE = {"slower": "faster", "faster": "slower"}
 
 
@@ -49,6 +50,11 @@ class Measured:
         return trial_times(self.run.whole_time(self.study)) if self else NO_TRIALS
 
     @cached_property
+    def counts(self) -> pl.DataFrame:
+        """The exact counts for one iteration: study, bench, variant, parameter, counter, value."""
+        return self.run.counts(self.study) if self else pl.DataFrame(schema=COUNTS)
+
+    @cached_property
     def compared(self) -> pl.DataFrame:
         """The trials of which comparisons are made (`trials.compared`): for what is made of several of them."""
         return compared(self.trials, self.run.study(self.study).kinds.values()) if self else NO_TRIALS
@@ -69,7 +75,7 @@ class Measured:
     @cached_property
     def requests(self) -> int:
         """Requests served by one iteration; 1 where the study serves none."""
-        serves = self and self.run.counts(self.study).filter(counter="transactions").height
+        serves = self.counts.filter(counter="transactions").height
         return self.run.requests(self.study) if serves else 1
 
     def compare(self, variant: str, other: str) -> pl.DataFrame:

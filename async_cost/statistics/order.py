@@ -8,9 +8,10 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from async_cost.runs.comparisons import KEY
+from async_cost.runs.comparisons import KEY, PAIR
 from async_cost.statistics.disturbance import speed
 from async_cost.statistics.interval import CONFIDENCE, enough, medians
+from async_cost.statistics.ratios import paired
 
 #: The key that ran before, in columns of its own.
 BEFORE = ("before_bench", "before_variant", "before_parameter")
@@ -65,3 +66,22 @@ def taken_out(rests: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
     effect = pl.col("rest").median().over(by)
     unknown = pl.any_horizontal(pl.col(name).is_null() for name in by)
     return rests.with_columns(ns=pl.when(unknown).then("ns").otherwise(pl.col("ns") / effect))
+
+
+def told(trials: pl.DataFrame, pairs: pl.DataFrame, rests: pl.DataFrame, by: Sequence[str]) -> dict[str, object]:
+    """What order by `by` does in one study: groups (how many there are), matter (how many of them), most (the row of `matters` with the largest
+    effect, or None), moved (by how much the ratio changes that changes most when the effect is taken out)."""
+    found = effects(rests, by)
+    mattering = matters(found)
+    kept, without = (
+        paired(frame, pairs).group_by(PAIR).agg(pl.col("ratio").median())
+        for frame in (trials, taken_out(rests, by).select(trials.columns))
+    )
+    both = kept.join(without, on=PAIR, suffix="_without")
+    moved = both.select((pl.col("ratio_without") / pl.col("ratio") - 1).abs().max()).item()
+    return {
+        "groups": found.height,
+        "matter": mattering.height,
+        "most": next(mattering.iter_rows(named=True), None),
+        "moved": moved or 0.0,
+    }

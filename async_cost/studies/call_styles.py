@@ -287,7 +287,7 @@ def published_ratios() -> pl.DataFrame:
 def beside_published(measured: Measured, benches: Sequence[str], base: str) -> pl.DataFrame:
     """Time of one execution of each of `benches` over that of `base`, in this run with futures and with fibers and as published.
 
-    Columns: label (the bench), unit (who), ratio, low, high; for the document, which gives no spread, both ends are the ratio.
+    Columns: label (the bench without its table), unit (who), ratio, low, high; for the document, which gives no spread, both ends are the ratio.
     """
     found = both_ways(measured.comparisons).filter(
         pl.col("bench").is_in(benches), baseline_bench=base, parameter=BATCH, baseline_parameter=BATCH
@@ -306,7 +306,16 @@ def beside_published(measured: Measured, benches: Sequence[str], base: str) -> p
         unit = pl.lit(f"{interpreter}, published")
         parts.append(rows.select(label="bench", unit=unit, ratio="ratio", low="ratio", high="ratio"))
     order = {bench: number for number, bench in enumerate(benches)}
-    return pl.concat(parts).sort(pl.col("label").replace_strict(order, return_dtype=pl.Int64), maintain_order=True)
+    found = pl.concat(parts).sort(pl.col("label").replace_strict(order, return_dtype=pl.Int64), maintain_order=True)
+    return found.with_columns(pl.col("label").str.split("/").list.last())
+
+
+def sides(table: pl.DataFrame) -> pl.DataFrame:
+    """Whether this run, with futures, lies on the same side of equality as every published figure: label, same. Takes rows of `beside_published`."""
+    above = pl.col("ratio") > 1
+    mine = table.filter(pl.col("unit").str.starts_with("futures")).select("label", mine=above)
+    printed = table.filter(pl.col("unit").str.ends_with("published")).join(mine, on="label", maintain_order="left")
+    return printed.group_by("label", maintain_order=True).agg(same=(above == pl.col("mine")).all())
 
 
 def counted(run: Run, variant: str = LOOP, parameter: str = BATCH) -> pl.DataFrame:
