@@ -28,7 +28,7 @@
 //
 // - `manual`: a loop written by hand;
 // - `async`: async functions on [the frontier](../ladder/frontier.ipynb), the leanest executor that we know how to write;
-// - `async+box`: the same functions on the same executor, each connection's future in a `Box<dyn Future>`.
+// - `async+box`: the same functions on the same executor, each connection's future in a box of `dyn Future`.
 //
 // When you have read it you can decide whether the choice between the three matters for a server of your
 // own that does *at least* this: accept, read, write, close. What a real server does beyond that is the
@@ -1187,7 +1187,7 @@ pub fn study() -> Result<Study, UnequalWork> {
     }
     let [_, unboxed, boxed, ..] = all;
     for load in BARE {
-        let change = "each connection's future in a `Box<dyn Future>`";
+        let change = "each connection's future in a box of `dyn Future`";
         study = study.also_compare(boxed.key(load), unboxed.key(load), change);
     }
     Ok(study.control("live=3").control("live=256"))
