@@ -104,7 +104,7 @@ def percent(share: float, half_width: float | None = None) -> str:
 
 def rough_percent(share: float) -> str:
     """A measured share of which no interval is known: two digits."""
-    return percent(share, share / 10) if share else exact_percent(share)
+    return percent(share, abs(share) / 10) if share else exact_percent(share)
 
 
 def exact_percent(share: float, places: int | None = None) -> str:

@@ -214,3 +214,8 @@ def test_a_sentence_starts_big_and_ends_once():
 @pytest.mark.parametrize(("seconds", "text"), [(45, "45 s"), (720, "12 min"), (7500, "2 h 5 min")])
 def test_durations(seconds, text):
     assert blanks(words.duration(seconds)) == text
+
+
+@pytest.mark.parametrize(("share", "said"), [(0.1234, "12 %"), (-0.0321, "−3.2 %"), (0.0, "0 %")])
+def test_a_share_without_an_interval_has_two_digits(share, said):
+    assert words.rough_percent(share).replace(words.NBSP, " ") == said

@@ -1218,8 +1218,11 @@ impl<Y: System, F, P: Probe, const QUEUED: bool> Executor<'_, Y, F, P, QUEUED> {
     fn take_new(&self) -> Option<&Slot<F>> {
         let head = &self.root;
         let slot = self.slot(head.next.get())?;
-        // The rest is for tasks that were woken.
-        self.patience.set(self.patience.get().checked_sub(1).filter(|&left| left >= PATIENCE / 2)?);
+        let left = self.patience.get();
+        if left <= PATIENCE / 2 {
+            return None; // the rest is for tasks that were woken
+        }
+        self.patience.set(left - 1);
         let next = slot.next.get();
         head.next.set(next);
         if next.is_null() {
