@@ -503,7 +503,10 @@ struct Task {
 
 // %%
 /// An operating system, as far as a server waits for it.
-pub trait System: Sized {
+///
+/// # Safety
+/// [`key`](Self::key) returns what an object of this system, or its notifier, was given as its key, and nothing else.
+pub unsafe trait System: Sized {
     /// Says that an object is ready.
     type Event;
     /// What an object is watched for.
@@ -526,7 +529,10 @@ pub trait System: Sized {
 }
 
 /// What a system can watch.
-pub trait Object<Y: System> {
+///
+/// # Safety
+/// It registers itself, under the key that it is given, and nothing else.
+pub unsafe trait Object<Y: System> {
     /// Watches it from now on; its events carry `key`.
     fn register(&self, system: &Y, key: usize, interest: Y::Interest);
 
@@ -547,8 +553,8 @@ impl Wake for Unpark {
     }
 }
 
-/// Nothing to watch.
-impl System for () {
+// SAFETY: there are no events.
+unsafe impl System for () {
     type Event = Infallible;
     type Interest = Infallible;
     type Stream = Infallible;
@@ -573,7 +579,8 @@ impl System for () {
     }
 }
 
-impl Object<()> for Infallible {
+// SAFETY: there are none.
+unsafe impl Object<()> for Infallible {
     fn register(&self, (): &(), _: usize, _: Infallible) {
         match *self {}
     }
@@ -590,7 +597,8 @@ impl Object<()> for Infallible {
 /// The fake system of the first notebook.
 pub type Fake<'s> = FakePoll<&'s Stats>;
 
-impl<'s> System for Fake<'s> {
+// SAFETY: the fake poller hands out the keys that it was given.
+unsafe impl<'s> System for Fake<'s> {
     type Event = Event;
     type Interest = u8;
     type Stream = FakeStream<&'s Stats>;
@@ -618,7 +626,8 @@ impl<'s> System for Fake<'s> {
     }
 }
 
-impl<'s, T: Source> Object<Fake<'s>> for T {
+// SAFETY: as it says.
+unsafe impl<'s, T: Source> Object<Fake<'s>> for T {
     #[inline(always)]
     fn register(&self, system: &Fake<'s>, key: usize, interest: u8) {
         system.register(self, key, interest);
@@ -754,7 +763,7 @@ impl<Y: System, P: Probe> Reactor<Y, P> {
     /// a new object, whose task is polled once in vain.
     #[inline]
     fn entry(&self, event: &Y::Event) -> &Entry<Y, P> {
-        // SAFETY: only `new` and `register` give keys to our system, and entries live as long as the reactor.
+        // SAFETY: the system has its keys from `new` and `register`, which give addresses of entries; these live as long as the reactor.
         unsafe { &*ptr::with_exposed_provenance(Y::key(event)) }
     }
 
@@ -1611,7 +1620,8 @@ impl<S> Epoll<S> {
 /// What every object is watched for. Writing is added when a write had to wait for the first time.
 const READS: EventFlags = EventFlags::IN.union(EventFlags::RDHUP).union(EventFlags::ET);
 
-impl<S: AsFd> System for Epoll<S> {
+// SAFETY: the kernel hands out the keys that it was given.
+unsafe impl<S: AsFd> System for Epoll<S> {
     type Event = epoll::Event;
     type Interest = ();
     type Stream = S;
@@ -1657,7 +1667,8 @@ impl<S> Epoll<S> {
     }
 }
 
-impl<S: AsFd, T: AsFd> Object<Epoll<S>> for T {
+// SAFETY: as it says.
+unsafe impl<S: AsFd, T: AsFd> Object<Epoll<S>> for T {
     #[inline]
     fn register(&self, system: &Epoll<S>, key: usize, (): ()) {
         system.watch(self, key, READS);

@@ -556,7 +556,8 @@ pub struct Ledgered<'d> {
     door: &'d Door,
 }
 
-impl<'d> System for Ledgered<'d> {
+// SAFETY: its keys are those of its epoll.
+unsafe impl<'d> System for Ledgered<'d> {
     type Event = epoll::Event;
     type Interest = ();
     type Stream = Socket<'d>;
@@ -603,7 +604,8 @@ impl<'d> Ledgered<'d> {
     }
 }
 
-impl<'d> Object<Ledgered<'d>> for Socket<'d> {
+// SAFETY: as it says.
+unsafe impl<'d> Object<Ledgered<'d>> for Socket<'d> {
     fn register(&self, system: &Ledgered<'d>, key: usize, (): ()) {
         system.watch(self, key);
     }
@@ -613,7 +615,8 @@ impl<'d> Object<Ledgered<'d>> for Socket<'d> {
     }
 }
 
-impl<'d> Object<Ledgered<'d>> for &'d Door {
+// SAFETY: as it says.
+unsafe impl<'d> Object<Ledgered<'d>> for &'d Door {
     fn register(&self, system: &Ledgered<'d>, key: usize, (): ()) {
         system.watch(self, key);
     }
