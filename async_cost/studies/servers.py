@@ -106,7 +106,7 @@ def kernel_shares(measured: Measured) -> pl.DataFrame:
     kernel = trial_values(measured.run, STUDY, "kernel_ns").select(*KEY, "round", "value")
     rows = _servers(measured.trials).join(kernel, on=[*KEY, "round"])
     shares = estimates(rows.with_columns(pl.col("value") / pl.col("ns")), "value")
-    return with_load(shares.with_columns(pl.col("value", "low", "high").clip(upper_bound=1)))
+    return with_load(shares.with_columns(pl.col("value").clip(upper_bound=1)))
 
 
 def memory(measured: Measured) -> pl.DataFrame:
