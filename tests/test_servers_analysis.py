@@ -10,7 +10,7 @@ from told import VERDICTS, Told, check_alts, check_form, read, tell
 from async_cost.runs.run import load_run
 from async_cost.statistics.measured import Measured
 from async_cost.studies import servers
-from async_cost.studies.servers import LOOP, STUDY, TOKIO, TOKIO_THREADS
+from async_cost.studies.servers import FRONTIER, LOOP, STUDY, TOKIO, TOKIO_THREADS
 from async_cost.testing.made_up_runs import Study, make_run
 
 ROOM = "servers"
@@ -20,15 +20,22 @@ THREADS = "thread per connection"
 LOADS = ((10, 10, 0), (1_000, 10, 0), (10_000, 10, 0), (1_000, 1_000, 0), (10_000, 10_000, 0), (1_000, 1_000, 10_000))
 #: Nanoseconds of processor time of a request of the loop, and what a step of work adds.
 LOOP_NS, STEP_NS = 4_000, 2
+#: What the frontier adds to a request of the loop.
+ADDED_NS = 400
 #: Bytes of a connection.
-MEMORY = {LOOP: 200, TOKIO: 1_200, TOKIO_THREADS: 1_250, THREADS: 10_000}
+MEMORY = {LOOP: 200, FRONTIER: 300, TOKIO: 1_200, TOKIO_THREADS: 1_250, THREADS: 10_000}
 KERNEL, WALL = 0.9, 1.5
 
 
-def made_servers(ratio: float = 1.2, idle: float = 1.3, twins: dict[str, float] | None = None) -> Study:
-    """A request takes `ratio` times as long on tokio as in the loop, twice that with several threads, and three times as long with a thread for
-    each connection; `idle` times as long with idle connections; `twins` are the true ratios of the controls by load, 1 where they are honest."""
-    factors = {LOOP: 1.0, TOKIO: ratio, TOKIO_THREADS: 2 * ratio, THREADS: 3.0}
+def made_servers(
+    ratio: float = 1.2, idle: float = 1.3, twins: dict[str, float] | None = None, frontier: bool = True
+) -> Study:
+    """A request takes ADDED_NS more on the frontier than in the loop, `ratio` times as long on tokio, twice that with several threads, and three
+    times as long with a thread for each connection; `idle` times as long with idle connections; `twins` are the true ratios of the controls by load, 1 where they are honest. Older runs
+    have no `frontier`."""
+    factors = {LOOP: 1.0, FRONTIER: 1 + ADDED_NS / LOOP_NS, TOKIO: ratio, TOKIO_THREADS: 2 * ratio, THREADS: 3.0}
+    if not frontier:
+        del factors[FRONTIER]
     times, metrics, comparisons, groups = {}, {}, [], {}
     for connections, active, work in LOADS:
         parameter = f"connections={connections} active={active}{f' work={work}' if work else ''}"
@@ -79,7 +86,7 @@ def effect(effect_run) -> Told:
 
 @pytest.fixture(scope="module")
 def reverse(runs) -> Told:
-    return tell(ROOM, made(runs / "reverse", made_servers(ratio=0.8, idle=1.0)))
+    return tell(ROOM, made(runs / "reverse", made_servers(ratio=0.8, idle=1.0, frontier=False)))
 
 
 # -- figures -------------------------------------------------------------------------------------------------
@@ -104,8 +111,17 @@ def test_servers_stand_beside_the_loop_under_every_load_in_the_order_of_loads(me
 def test_threads_idle_connections_and_work_are_compared_with_their_counterparts(measured):
     threads, idle = servers.more_threads(measured), servers.more_connections(measured)
     assert threads.height == 6 and threads.filter(work=0)["ratio"].to_list() == pytest.approx([2] * 5, rel=0.03)
-    assert idle.height == 2 * len(MEMORY) and idle["ratio"].to_list() == pytest.approx([1.3] * 8, rel=0.03)
+    assert idle.height == 2 * len(MEMORY) and idle["ratio"].to_list() == pytest.approx([1.3] * 10, rel=0.03)
     assert servers.own_work(measured)["added_ns"] == pytest.approx(20_000, rel=0.03)
+
+
+def test_the_frontier_stands_beside_the_loop_with_what_it_adds_and_the_part_of_the_kernel(measured):
+    rows = servers.frontier_beside_loop(measured)
+    assert rows["load"].to_list() == servers.beside_loop(measured)["load"].unique(maintain_order=True).to_list()
+    first = rows.row(0, named=True)
+    assert first["added_low"] < ADDED_NS < first["added_high"]
+    assert first["added_ns"] == pytest.approx(ADDED_NS, rel=0.15)
+    assert (first["loop_ns"], first["kernel"]) == pytest.approx((LOOP_NS, KERNEL), rel=0.03)
 
 
 def test_what_adds_up_is_told_for_a_request_and_memory_for_a_connection(measured):
@@ -144,6 +160,18 @@ def test_the_choice_turns_round(effect, reverse):
 def test_idle_connections_that_cost_something_are_told(effect, reverse):
     slow = r"10 of 10,000 active: \*\*Slower\*\* than the same server with the active ones alone: "
     assert re.search(slow, effect.text) and not re.search(slow, reverse.text)
+
+
+def test_what_the_frontier_adds_is_told_load_by_load_next_to_the_part_of_the_kernel(effect, reverse):
+    assert re.search(
+        r"All of 10 active: the frontier adds (3[5-9]|4[0-5])\d ns \(95 % interval \d+ to \d+ ns\) to a request\. "
+        r"With the loop, a request takes (4\.0|3\.9)\d µs, of which (89|90|91) % is the kernel's\.",
+        effect.text,
+    )
+    assert "All of 1,000 active, with work: the frontier changes a request by nothing that counts, " in effect.text
+    assert re.search(r"With the frontier, [\w ]+, it takes (9|10|11)[.\d]* % more processor time \(", effect.answer)
+    assert re.search(r"minus that in the loop: (3[5-9]|4[0-5])\d ns \(all of 10 active\)", effect.answer)
+    assert "frontier" not in reverse.text, "nothing is said of what was not measured"
 
 
 def test_memory_and_evenness_are_told(effect):

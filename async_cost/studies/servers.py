@@ -14,7 +14,8 @@ from async_cost.statistics.trials import trial_values
 from async_cost.words import CONTROL
 
 STUDY = "servers"
-LOOP, TOKIO, TOKIO_THREADS = "loop", "tokio current_thread", "tokio multi_thread"
+LOOP, FRONTIER = "loop", "frontier"
+TOKIO, TOKIO_THREADS = "tokio current_thread", "tokio multi_thread"
 #: What the measure of time is called in sentences.
 WHAT = "processor time"
 _LOAD = {"connections": r"connections=(\d+)", "active": r"active=(\d+)", "work": r"work=(\d+)"}
@@ -47,6 +48,16 @@ def beside_loop(measured: Measured) -> pl.DataFrame:
     """Every server compared with the loop under its load, the least processor time first: rows of the table of comparisons, with their load."""
     rows = measured.comparisons.filter(pl.col("parameter") == pl.col("baseline_parameter"), baseline_variant=LOOP)
     return with_load(rows.sort("ratio"))
+
+
+def frontier_beside_loop(measured: Measured) -> pl.DataFrame:
+    """The frontier's rows of `beside_loop`, by load, with the loop's processor time of a request (loop_ns) and the kernel's share of it (kernel)."""
+    of_loop = processor_times(measured).filter(variant=LOOP).select("parameter", loop_ns="value")
+    kernel = kernel_shares(measured).filter(variant=LOOP).select("parameter", kernel="value")
+    rows = beside_loop(measured).filter(variant=FRONTIER)
+    for more in (of_loop, kernel):
+        rows = rows.join(more, on="parameter", how="left", maintain_order="left")
+    return rows
 
 
 def more_threads(measured: Measured) -> pl.DataFrame:
@@ -89,12 +100,13 @@ def wall_beside_loop(measured: Measured) -> pl.DataFrame:
 
 
 def kernel_shares(measured: Measured) -> pl.DataFrame:
-    """The kernel's share of the processor time: key, value, low, high, and its load."""
+    """The kernel's share of the processor time: key, value, low, high, and its load. It is sampled, and where chance makes it more than all, it is all."""
     if not measured:
         return of_metric(measured, "kernel_ns")
     kernel = trial_values(measured.run, STUDY, "kernel_ns").select(*KEY, "round", "value")
     rows = _servers(measured.trials).join(kernel, on=[*KEY, "round"])
-    return with_load(estimates(rows.with_columns(pl.col("value") / pl.col("ns")), "value"))
+    shares = estimates(rows.with_columns(pl.col("value") / pl.col("ns")), "value")
+    return with_load(shares.with_columns(pl.col("value").clip(upper_bound=1)))
 
 
 def memory(measured: Measured) -> pl.DataFrame:
