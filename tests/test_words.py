@@ -216,6 +216,6 @@ def test_durations(seconds, text):
     assert blanks(words.duration(seconds)) == text
 
 
-@pytest.mark.parametrize(("share", "said"), [(0.1234, "12 %"), (-0.0321, "−3.2 %"), (0.0, "0 %")])
+@pytest.mark.parametrize(("share", "said"), [(0.1234, "12 %"), (-0.0321, f"{words.MINUS}3.2 %"), (0.0, "0 %")])
 def test_a_share_without_an_interval_has_two_digits(share, said):
     assert words.rough_percent(share).replace(words.NBSP, " ") == said

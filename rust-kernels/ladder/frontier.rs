@@ -1120,6 +1120,7 @@ impl<'r, Y: System, F: Future<Output = ()>, P: Probe, const QUEUED: bool> Execut
     }
 }
 
+// %%
 impl<'r, Y: System, F: Future<Output = ()>, P: Probe> Executor<'r, Y, F, P> {
     /// An executor of up to `capacity` tasks that use `reactor`.
     ///
@@ -1221,7 +1222,10 @@ impl<Y: System, F, P: Probe, const QUEUED: bool> Executor<'_, Y, F, P, QUEUED> {
         P::peak(Counter::FutureBytes, size_of::<F>());
         Ok(())
     }
+}
 
+// %%
+impl<Y: System, F, P: Probe, const QUEUED: bool> Executor<'_, Y, F, P, QUEUED> {
     /// The oldest new task, which is about to be polled for the first time.
     #[inline(always)]
     fn take_new(&self) -> Option<&Slot<F>> {
@@ -1571,8 +1575,8 @@ pub fn frontier<D: OpensDoors, W: Work, P: Probe>(load: Load, drive: Drive<'_>) 
 
 // %% tags=["active-ipynb", "glance"]
 // zero_cost::glance(Load { syscalls: false, steps: 0 }, &[
-//     ("loop", by_hand::<Pipeline, NoWork, Timed<()>>),
-//     ("frontier", frontier::<Pipeline, NoWork, Timed<()>>),
+//     ("loop", zero_cost::by_hand::<zero_cost::Pipeline, zero_cost::NoWork, zero_cost::Timed<()>>),
+//     ("frontier", frontier::<zero_cost::Pipeline, zero_cost::NoWork, zero_cost::Timed<()>>),
 // ])
 
 // %% [markdown]
