@@ -67,12 +67,13 @@ use frontier::{
     AliasableBox, Buffer, Executor, Fake, Full, Io, Line, Listener, Owned, Reactor, Small, accept_all, echo,
     frontier,
 };
-use harness::{Bencher, Counts, Key, Study, UnequalWork};
+use harness::{Counts, Key, Study, UnequalWork};
 use slab::Slab;
 use zero_cost::{
     AtOnce, CONNECTIONS, Counted, Counter, Door, Drive, Event, FakeListener, FakePoll, FakeStream,
     LARGE_BUFFER, LINE, Lean, Load, NoWork, OpensDoors, Pipeline, Probe, READABLE, SMALL_BUFFER, Source,
-    Stats, Steps, TASKS, Timed, WRITABLE, Work, World, WouldBlock, by_hand, holds_line, prove_both,
+    Stats, Steps, TASKS, Timed, WRITABLE, Work, World, WouldBlock, bench, by_hand, holds_line, prove_both,
+    twice,
 };
 
 // %% [markdown]
@@ -1925,24 +1926,11 @@ const FRONTIER: &str = "frontier";
 /// The fake without a server, which no variant is built on.
 fn alone() -> Variant {
     let switches = Switches { structure: "none", ..rungs::GenericRuntime::<Counted>::switches() };
-    let code: [World; 2] = [fake_alone::<Timed<label::Fake>>, fake_alone::<Counted>];
-    Variant { base: None, ..Variant::new("fake alone", ("", ""), switches, code) }
+    Variant { base: None, ..Variant::new("fake alone", ("", ""), switches, twice!(P => fake_alone::<P>)) }
 }
 
 // %% [markdown]
 // The main ladder first. What a loop has no use for counts as set in the cheapest way.
-
-// %%
-/// Labels of the variants that are no rungs, for [`Timed`].
-pub mod label {
-    pub enum Fake {}
-    pub enum Manual {}
-    pub enum Split {}
-    pub enum Frontier {}
-    pub enum ReadyQueue {}
-    pub enum StreamInFuture {}
-    pub enum Work {}
-}
 
 // %% [markdown]
 // Those above the rungs are declared by hand, each with its one switch.
@@ -1957,39 +1945,32 @@ pub fn ladder() -> Vec<Variant> {
     let frontier_switches = Switches { dispatch: "at once", ..queued };
     let split = Switches { task: "by hand", ..frontier_switches };
     let manual = Switches { structure: "loop", ..split };
-    type ForLoop = Timed<(label::Manual, Pipeline)>;
-    type ForSplit = Timed<label::Split>;
-    type ForFrontier = Timed<(label::Frontier, Pipeline)>;
-    type ForQueue = Timed<label::ReadyQueue>;
-    type ForOwning = Timed<label::StreamInFuture>;
-    type No = NoWork;
-    let by_hand: [World; 2] = [by_hand::<Pipeline, No, ForLoop>, by_hand::<Pipeline, No, Counted>];
     let new = Variant::new;
     vec![
-        Variant { base: None, ..new(MANUAL, ("", ""), manual, by_hand) },
+        Variant { base: None, ..new(MANUAL, ("", ""), manual, twice!(P => by_hand::<Pipeline, NoWork, P>)) },
         new(
             "split",
             (MANUAL, "futures, reactor and executor instead of one loop"),
             split,
-            [frontier_by_hand::<Pipeline, No, ForSplit>, frontier_by_hand::<Pipeline, No, Counted>],
+            twice!(P => frontier_by_hand::<Pipeline, NoWork, P>),
         ),
         new(
             FRONTIER,
             ("split", "`async fn` instead of futures by hand"),
             frontier_switches,
-            [frontier::<Pipeline, No, ForFrontier>, frontier::<Pipeline, No, Counted>],
+            twice!(P => frontier::<Pipeline, NoWork, P>),
         ),
         new(
             "ready queue",
             (FRONTIER, "events wake, tasks are polled from a queue"),
             queued,
-            [frontier_queued::<Pipeline, No, ForQueue>, frontier_queued::<Pipeline, No, Counted>],
+            twice!(P => frontier_queued::<Pipeline, NoWork, P>),
         ),
         new(
             "stream in future",
             ("ready queue", "a stream lives in its future, not in the reactor's table"),
             owning,
-            [frontier_owning::<Pipeline, No, ForOwning>, frontier_owning::<Pipeline, No, Counted>],
+            twice!(P => frontier_owning::<Pipeline, NoWork, P>),
         ),
         on_rung::<GenericRuntime>(
             "generic runtime",
@@ -2191,25 +2172,19 @@ fn under(parameter: &str, load: Load, arrival: Arrival, code: &[(&str, [World; 2
 /// Who serves the crowd.
 fn in_the_crowd() -> [(&'static str, [World; 2]); 4] {
     use rungs::{LeanDyn, SlabIndex};
-    type ForLoop = Timed<(label::Manual, AtOnce)>;
-    type ForFrontier = Timed<(label::Frontier, AtOnce)>;
-    type ForLean = Timed<(SlabIndex, AtOnce)>;
-    type ForDyn = Timed<(LeanDyn, AtOnce)>;
     [
-        (MANUAL, [by_hand::<AtOnce, NoWork, ForLoop>, by_hand::<AtOnce, NoWork, Counted>]),
-        (FRONTIER, [frontier::<AtOnce, NoWork, ForFrontier>, frontier::<AtOnce, NoWork, Counted>]),
-        ("slab index", [rung::<SlabIndex<ForLean>, AtOnce>, rung::<SlabIndex<Counted>, AtOnce>]),
-        ("lean + dyn", [rung::<LeanDyn<ForDyn>, AtOnce>, rung::<LeanDyn<Counted>, AtOnce>]),
+        (MANUAL, twice!(P => by_hand::<AtOnce, NoWork, P>)),
+        (FRONTIER, twice!(P => frontier::<AtOnce, NoWork, P>)),
+        ("slab index", twice!(P => rung::<SlabIndex<P>, AtOnce>)),
+        ("lean + dyn", twice!(P => rung::<LeanDyn<P>, AtOnce>)),
     ]
 }
 
 /// Who works between reading and writing.
 fn at_work() -> [(&'static str, [World; 2]); 2] {
-    type ForLoop = Timed<(label::Manual, label::Work)>;
-    type ForFrontier = Timed<(label::Frontier, label::Work)>;
     [
-        (MANUAL, [by_hand::<Pipeline, Steps, ForLoop>, by_hand::<Pipeline, Steps, Counted>]),
-        (FRONTIER, [frontier::<Pipeline, Steps, ForFrontier>, frontier::<Pipeline, Steps, Counted>]),
+        (MANUAL, twice!(P => by_hand::<Pipeline, Steps, P>)),
+        (FRONTIER, twice!(P => frontier::<Pipeline, Steps, P>)),
     ]
 }
 
@@ -2276,12 +2251,9 @@ pub fn study() -> Result<Study, UnequalWork> {
     let all = measured();
     let keys: Vec<Key> = all.iter().map(Measured::key).collect();
     for measured in all {
-        let (key, load, timed) = (measured.key(), measured.load, measured.variant.timed);
-        study = study
-            .bench(key.clone(), move |bencher: &mut Bencher| timed(load, &mut |_, run| bencher.iter(run)));
-        for (counter, value) in measured.variant.prove(load, measured.arrival)? {
-            study = study.count(key.clone(), counter, value);
-        }
+        let (key, load) = (measured.key(), measured.load);
+        let counts = measured.variant.prove(load, measured.arrival)?;
+        study = study.bench(key.clone(), bench(measured.variant.timed, load)).counts(&key, counts);
         study = beside_its_base(study, &measured, &keys);
     }
     for (one, other, change) in PAIRS {
@@ -2298,10 +2270,7 @@ mod tests {
 
     #[test]
     fn all_variants_do_equal_work() -> Result<(), UnequalWork> {
-        for measured in measured() {
-            measured.variant.prove(measured.load, measured.arrival)?;
-        }
-        Ok(())
+        study().map(drop)
     }
 
     #[test]

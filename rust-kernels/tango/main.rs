@@ -2,11 +2,11 @@
 //! that run side by side. `python -m async_cost.experiments.measure` starts it: `tango compare --time SECONDS --dump FOLDER`.
 
 use tango_bench::{benchmark_fn, tango_benchmarks};
-use zero_cost::{ManualServer, NoWork, PUBLISHED, Stats, Timed, Work, label};
+use zero_cost::{ManualServer, NoWork, PUBLISHED, Stats, Timed, Work};
 
 tango_benchmarks!([benchmark_fn("manual", |bencher| {
     // What is measured must live as long as the program, which ends soon.
     let stats: &'static Stats = Box::leak(Box::new(Stats::new(PUBLISHED[0].syscalls)));
-    let mut server = ManualServer::<_, Timed<label::Manual>>::new(stats, NoWork::under(PUBLISHED[0]));
+    let mut server = ManualServer::<_, Timed<()>>::new(stats, NoWork::under(PUBLISHED[0]));
     bencher.iter(move || server.run())
 })]);

@@ -5,12 +5,8 @@ use std::rc::Rc;
 use zero_cost::Style::Unboxed;
 use zero_cost::{
     ArgExecutor, ArgSpawner, Counted, Drive, FakeReactor, Job, Load, NoWork, PUBLISHED, Probe, SMALL_BUFFER,
-    Spawn, Stats, TaskTable, Timed, Variant, prove, serve,
+    Spawn, Stats, TaskTable, Timed, Variant, World, prove, serve, twice,
 };
-
-mod label {
-    pub enum NonboxRc {}
-}
 
 /// As `nonbox`, but reactor and ledger are held by `Rc`.
 pub fn nonbox_rc<P: Probe>(load: Load, drive: Drive<'_>) {
@@ -51,8 +47,7 @@ fn unindented(text: &str) -> String {
 #[test]
 fn the_example_does_equal_work() {
     let new = Variant::new;
-    let variants =
-        [new("nonbox+rc", Unboxed, nonbox_rc::<Timed<label::NonboxRc>>, nonbox_rc::<Counted>).bare()];
+    let variants = [new("nonbox+rc", Unboxed, crate::twice!(P => nonbox_rc::<P>)).bare()];
     for variant in variants {
         assert!(prove(&variant, PUBLISHED[0]).is_ok());
     }
@@ -60,7 +55,7 @@ fn the_example_does_equal_work() {
 
 #[test]
 fn its_mistake_is_caught_in_the_words_that_are_shown() {
-    let mistaken = Variant::new("nonbox+rc", Unboxed, hasty::<Timed<label::NonboxRc>>, hasty::<Counted>);
+    let mistaken = Variant::new("nonbox+rc", Unboxed, crate::twice!(P => hasty::<P>));
     let wrong = prove(&mistaken, PUBLISHED[0]).unwrap_err().to_string();
     assert!(
         unindented(CONTRIBUTING).contains(&unindented(&wrong)),
@@ -70,7 +65,8 @@ fn its_mistake_is_caught_in_the_words_that_are_shown() {
 
 #[test]
 fn a_mistake_in_the_timed_code_only_is_caught_too() {
-    let mistaken = Variant::new("nonbox+rc", Unboxed, hasty::<Timed<label::NonboxRc>>, nonbox_rc::<Counted>);
+    let code: [World; 2] = [hasty::<Timed<()>>, nonbox_rc::<Counted>];
+    let mistaken = Variant::new("nonbox+rc", Unboxed, code);
     let wrong = prove(&mistaken, PUBLISHED[0]).unwrap_err().to_string();
     assert!(wrong.ends_with("poll: 258 expected, 259 counted"), "{wrong}");
 }

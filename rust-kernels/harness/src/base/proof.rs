@@ -44,6 +44,43 @@ pub fn prove(
     Err(UnequalWork(format!("{name} does other work than it should:\n{}", lines.join("\n"))))
 }
 
+/// Proves a variant whose code is compiled twice, once to be timed and once to count.
+///
+/// `counted`, of the counting code, must hold what is `expected`. `timed` holds the counts that the timed code keeps as well, such
+/// as its calls of a fake system, and those must be equal. Returns `counted`, for [`Study::counts`](crate::Study::counts):
+/// ```
+/// # use harness::{Bencher, Counts, Key, Study, UnequalWork, prove_both};
+/// # fn count_of(_: fn()) -> Counts { Counts::from([("reads", 256), ("wakes", 256)]) }
+/// # fn calls_of(_: fn()) -> Counts { Counts::from([("reads", 256)]) }
+/// # fn timed() {}
+/// # fn counting() {}
+/// let key = Key::new("echo", "boxed", "");
+/// let expected = Counts::from([("reads", 256), ("wakes", 256)]);
+/// let counts = prove_both(&key, &expected, count_of(counting), &calls_of(timed))?;
+/// let study = Study::new("echo")
+///     .bench(key.clone(), |bencher: &mut Bencher| bencher.iter(&mut timed))
+///     .counts(&key, counts);
+/// # Ok::<(), UnequalWork>(())
+/// ```
+///
+/// # Errors
+/// As [`prove`], for either code.
+///
+/// # Panics
+/// If the timed code counts nothing: then nothing about it is proven.
+pub fn prove_both(
+    name: impl fmt::Display,
+    expected: &Counts,
+    counted: Counts,
+    timed: &Counts,
+) -> Result<Counts, UnequalWork> {
+    assert!(!timed.is_empty(), "{name}: the timed code counts nothing, so nothing about it is proven");
+    prove(&name, expected, &counted)?;
+    let also_timed = counted.iter().filter(|(counter, _)| timed.contains_key(**counter));
+    prove(&name, &also_timed.map(|(counter, count)| (*counter, *count)).collect(), timed)?;
+    Ok(counted)
+}
+
 /// A variant does other work than it should. Says which one, and one line for each count that is wrong.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnequalWork(String);

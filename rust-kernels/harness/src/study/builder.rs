@@ -255,6 +255,11 @@ impl Study {
         self
     }
 
+    /// Records several exact counts of one variant, such as those that its proof has found: each as by [`count`](Self::count).
+    pub fn counts(self, key: &Key, counts: impl IntoIterator<Item = (impl Into<String>, u64)>) -> Self {
+        counts.into_iter().fold(self, |study, (counter, value)| study.count(key.clone(), counter, value))
+    }
+
     /// All keys in the order in which they were added, followed by the controls.
     pub fn keys(&self) -> Vec<Key> {
         let benches = self.benches.iter().map(|bench| bench.key.clone());

@@ -4,6 +4,8 @@
 //! thread only. Hence a process that starts threads of its own must not fork any more: the copy would wait for
 //! threads that it does not have, and a pool that this process has started would be a pool without workers there.
 
+use std::collections::BTreeMap;
+use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -14,6 +16,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::base::panics;
+use crate::base::proof::{Counts, UnequalWork, prove};
 use crate::trial::bencher::Trouble;
 
 /// Runs `work` in a forked child process and returns its result.
@@ -55,6 +58,41 @@ pub fn isolated<T: Serialize + DeserializeOwned>(
             }
         }
     }
+}
+
+/// Proves that `count`, run in a process of its own, sees what is `expected` in every iteration that it counts. Returns the
+/// counts of the last one:
+/// ```
+/// # use std::time::Duration;
+/// # use harness::{Bencher, Counts, Key, Study, prove_isolated};
+/// # fn spawn_and_join() -> u64 { 1_000 }
+/// # const LIMIT: Duration = Duration::from_secs(60);
+/// let key = Key::new("spawns", "nio", "");
+/// let expected = Counts::from([("joins", 1_000)]);
+/// let twice = || [(), ()].map(|()| Counts::from([("joins", spawn_and_join())]));
+/// let proof = prove_isolated(&key, LIMIT, &expected, twice);
+/// let study = Study::new("runtimes")
+///     .isolated(LIMIT)
+///     .counts(&key, proof.clone().unwrap_or_default())
+///     .proven(key, proof, |bencher: &mut Bencher| bencher.iter(&mut || drop(spawn_and_join())));
+/// ```
+///
+/// # Errors
+/// As [`prove`]; also if nothing is counted, and if the process hangs or crashes, see [`isolated`].
+pub fn prove_isolated<I: IntoIterator<Item = Counts>>(
+    name: impl fmt::Display,
+    limit: Duration,
+    expected: &Counts,
+    count: impl FnOnce() -> I,
+) -> Result<BTreeMap<String, u64>, UnequalWork> {
+    let named =
+        |counts: Counts| counts.into_iter().map(|(counter, count)| (counter.to_owned(), count)).collect();
+    let seen = isolated(limit, || count().into_iter().map(named).collect::<Vec<BTreeMap<String, u64>>>());
+    let seen = seen.map_err(|end| format!("{name}: {end}"))?;
+    for iteration in &seen {
+        prove(&name, expected, iteration)?;
+    }
+    seen.into_iter().next_back().ok_or_else(|| format!("{name}: nothing was counted").into())
 }
 
 /// Does work that calls a variant: with a limit, in a process of its own.
