@@ -72,8 +72,7 @@ use slab::Slab;
 use zero_cost::{
     AtOnce, CONNECTIONS, Counted, Counter, Door, Drive, Event, FakeListener, FakePoll, FakeStream,
     LARGE_BUFFER, LINE, Lean, Load, NoWork, OpensDoors, Pipeline, Probe, READABLE, SMALL_BUFFER, Source,
-    Stats, Steps, TASKS, Timed, WRITABLE, Work, World, WouldBlock, bench, by_hand, holds_line, prove_both,
-    twice,
+    Stats, Steps, TASKS, WRITABLE, Work, World, WouldBlock, bench, by_hand, holds_line, prove_both, twice,
 };
 
 // %% [markdown]
@@ -295,11 +294,11 @@ pub fn frontier_owning<D: OpensDoors, W: Work, P: Probe>(load: Load, drive: Driv
 
 // %% tags=["active-ipynb", "glance"]
 // zero_cost::glance(Load { syscalls: false, steps: 0 }, &[
-//     ("loop", by_hand::<Pipeline, NoWork, Timed<()>>),
-//     ("split", frontier_by_hand::<Pipeline, NoWork, Timed<()>>),
-//     ("frontier", frontier::<Pipeline, NoWork, Timed<()>>),
-//     ("ready queue", frontier_queued::<Pipeline, NoWork, Timed<()>>),
-//     ("stream in future", frontier_owning::<Pipeline, NoWork, Timed<()>>),
+//     ("loop", by_hand::<Pipeline, NoWork, zero_cost::Timed<()>>),
+//     ("split", frontier_by_hand::<Pipeline, NoWork, zero_cost::Timed<()>>),
+//     ("frontier", frontier::<Pipeline, NoWork, zero_cost::Timed<()>>),
+//     ("ready queue", frontier_queued::<Pipeline, NoWork, zero_cost::Timed<()>>),
+//     ("stream in future", frontier_owning::<Pipeline, NoWork, zero_cost::Timed<()>>),
 // ])
 
 // %% [markdown]
@@ -387,28 +386,13 @@ pub struct Switches {
 impl Switches {
     /// The names of the fields in which two variants differ.
     pub fn differences(&self, other: &Self) -> Vec<&'static str> {
-        let fields = |switches: &Self| {
-            let Self { structure, task, dispatch, placement, runtime, lookup, keeps, .. } = *switches;
-            let Self { binding, waker, queue, storage, handles, cells, buffer, .. } = *switches;
-            [
-                ("structure", structure),
-                ("task", task),
-                ("dispatch", dispatch),
-                ("placement", placement),
-                ("runtime", runtime),
-                ("lookup", lookup),
-                ("keeps", keeps),
-                ("binding", binding),
-                ("waker", waker),
-                ("queue", queue),
-                ("storage", storage),
-                ("handles", handles),
-                ("cells", cells),
-                ("buffer", buffer),
-            ]
-        };
-        let pairs = fields(self).into_iter().zip(fields(other));
-        pairs.filter(|(mine, theirs)| mine != theirs).map(|((name, _), _)| name).collect()
+        macro_rules! differing {
+            ($($field:ident)*) => { [$((stringify!($field), self.$field != other.$field)),*] };
+        }
+        let all = differing!(
+            structure task dispatch placement runtime lookup keeps binding waker queue storage handles cells buffer
+        );
+        all.into_iter().filter(|(_, differs)| *differs).map(|(name, _)| name).collect()
     }
 }
 
@@ -747,57 +731,38 @@ impl Storage for InBox {
 
 // %% [markdown]
 // Behind `dyn` we look at three ways to fill the box. The executor may be given the future and box it; the
-// caller may box it; and the future may be built in the box, which nobody does, because it takes `unsafe` or
-// luck with the optimiser, but which saves copying a large future.
+// caller may box it, which ought to cost the same and is a check on everything else; and the future may be built in the
+// box, which nobody does, because it takes `unsafe` or luck with the optimiser, but which saves copying a large future.
 
 // %%
 /// A boxed future of any type.
 type Dyn<'f> = Pin<Box<dyn Future<Output = ()> + 'f>>;
 
-/// Takes a future and boxes it.
-enum InDyn {}
+/// In a box of `dyn Future`, made by the executor, by its caller, or before the future is.
+struct AsDyn<const MADE: u8>;
+type InDyn = AsDyn<0>;
+type CallerDyn = AsDyn<1>;
+type DynInPlace = AsDyn<2>;
 
-impl Storage for InDyn {
-    const NAME: &'static str = "Box<dyn>";
+impl<const MADE: u8> Storage for AsDyn<MADE> {
+    const NAME: &'static str = ["Box<dyn>", "Box<dyn> by the caller", "Box<dyn> in place"][MADE as usize];
     type Kept<'f, F: Future<Output = ()> + 'f> = Dyn<'f>;
 
     #[inline(always)]
     fn put<'f, F: Future<Output = ()> + 'f>(slot: &mut MaybeUninit<Dyn<'f>>, make: impl FnOnce() -> F) {
-        slot.write(Box::pin(make()));
-    }
-}
-
-// %% [markdown]
-// The second ought to cost what the first does. It is there as a check on everything else.
-
-// %%
-/// Is handed a box.
-enum CallerDyn {}
-
-impl Storage for CallerDyn {
-    const NAME: &'static str = "Box<dyn> by the caller";
-    type Kept<'f, F: Future<Output = ()> + 'f> = Dyn<'f>;
-
-    #[inline(always)]
-    fn put<'f, F: Future<Output = ()> + 'f>(slot: &mut MaybeUninit<Dyn<'f>>, make: impl FnOnce() -> F) {
-        let boxed_by_caller = || -> Dyn<'f> { Box::pin(make()) };
-        slot.write(boxed_by_caller());
-    }
-}
-
-/// Builds the future in its box.
-enum DynInPlace {}
-
-impl Storage for DynInPlace {
-    const NAME: &'static str = "Box<dyn> in place";
-    type Kept<'f, F: Future<Output = ()> + 'f> = Dyn<'f>;
-
-    #[inline(always)]
-    fn put<'f, F: Future<Output = ()> + 'f>(slot: &mut MaybeUninit<Dyn<'f>>, make: impl FnOnce() -> F) {
-        let mut place = Box::<F>::new_uninit();
-        place.write(make());
-        // SAFETY: written with the line above.
-        slot.write(Box::into_pin(unsafe { place.assume_init() }));
+        match MADE {
+            0 => slot.write(Box::pin(make())),
+            1 => {
+                let boxed_by_caller = || -> Dyn<'f> { Box::pin(make()) };
+                slot.write(boxed_by_caller())
+            }
+            _ => {
+                let mut place = Box::<F>::new_uninit();
+                place.write(make());
+                // SAFETY: written with the line above.
+                slot.write(Box::into_pin(unsafe { place.assume_init() }))
+            }
+        };
     }
 }
 
@@ -1175,13 +1140,14 @@ impl WakerKind for Embedded {
 }
 
 // %% [markdown]
-// Then the counted pointers of the standard library, made beforehand or for each task.
+// Then the counted pointers of the standard library, made beforehand or for each task. With `Rc` one may go without anything
+// that keeps it on its thread, or take the danger away: each function first compares threads.
 
 // %%
-/// `Rc`, with nothing to keep it on its thread.
-enum RcPointer {}
+/// `Rc`, with a check of the thread, or without one.
+struct RcPointer<C = Unasked>(PhantomData<C>);
 
-impl Pointer for RcPointer {
+impl<C: ThreadCheck> Pointer for RcPointer<C> {
     #[inline(always)]
     unsafe fn retain(data: *const ()) {
         // SAFETY: promised by the caller.
@@ -1193,10 +1159,17 @@ impl Pointer for RcPointer {
         // SAFETY: promised by the caller.
         unsafe { Rc::decrement_strong_count(data.cast::<Target>()) };
     }
+
+    #[inline(always)]
+    unsafe fn check(data: *const ()) {
+        // SAFETY: counted, hence alive; and the owner never changes, so any thread may read it.
+        let owner = unsafe { &(*data.cast::<Target>()).owner };
+        assert!(C::is_here(owner), "this waker must stay on the thread that made it");
+    }
 }
 
-impl WakerKind for RcPointer {
-    const NAME: &'static str = "Rc";
+impl<C: ThreadCheck> WakerKind for RcPointer<C> {
+    const NAME: &'static str = C::NAME;
 
     unsafe fn waker<Q: Queue>(target: Target, _: *const Target) -> Waker {
         // SAFETY: the pointer counts; the caller promises the rest.
@@ -1240,8 +1213,7 @@ impl<const PER_TASK: bool> WakerKind for ArcPointer<PER_TASK> {
 }
 
 // %% [markdown]
-// And `Rc` with its danger taken away: each function first compares threads. There are three common ways to
-// ask "which thread is this?". The published program caches the id in a lazily filled `RefCell`. One may ask
+// There are three common ways to ask "which thread is this?", besides not asking. The published program caches the id in a lazily filled `RefCell`. One may ask
 // the standard library each time. Or one may take the address of a thread-local variable, which costs a
 // single instruction.
 
@@ -1250,6 +1222,18 @@ impl<const PER_TASK: bool> WakerKind for ArcPointer<PER_TASK> {
 trait ThreadCheck: 'static {
     const NAME: &'static str;
     fn is_here(owner: &Owner) -> bool;
+}
+
+/// No check.
+enum Unasked {}
+
+impl ThreadCheck for Unasked {
+    const NAME: &'static str = "Rc";
+
+    #[inline(always)]
+    fn is_here(_: &Owner) -> bool {
+        true
+    }
 }
 
 /// A thread-local cache, filled on first use.
@@ -1303,43 +1287,6 @@ impl ThreadCheck for ByAddress {
 }
 
 // %% [markdown]
-// The checked kind asks before it does anything else.
-
-// %%
-/// [`RcPointer`], checked.
-struct CheckedRc<C>(PhantomData<C>);
-
-impl<C: ThreadCheck> Pointer for CheckedRc<C> {
-    #[inline(always)]
-    unsafe fn retain(data: *const ()) {
-        // SAFETY: promised by the caller.
-        unsafe { RcPointer::retain(data) };
-    }
-
-    #[inline(always)]
-    unsafe fn release(data: *const ()) {
-        // SAFETY: promised by the caller.
-        unsafe { RcPointer::release(data) };
-    }
-
-    #[inline(always)]
-    unsafe fn check(data: *const ()) {
-        // SAFETY: counted, hence alive; and the owner never changes, so any thread may read it.
-        let owner = unsafe { &(*data.cast::<Target>()).owner };
-        assert!(C::is_here(owner), "this waker must stay on the thread that made it");
-    }
-}
-
-impl<C: ThreadCheck> WakerKind for CheckedRc<C> {
-    const NAME: &'static str = C::NAME;
-
-    unsafe fn waker<Q: Queue>(target: Target, _: *const Target) -> Waker {
-        // SAFETY: the pointer counts; the caller promises the rest.
-        unsafe { Waker::new(Rc::into_raw(Rc::new(target)).cast(), &Functions::<Self, Q>::VTABLE) }
-    }
-}
-
-// %% [markdown]
 // ### A rung
 //
 // All factors are there now, and a rung can say which way each of them is.
@@ -1348,6 +1295,8 @@ impl<C: ThreadCheck> WakerKind for CheckedRc<C> {
 /// One way to set all switches of the generic runtime.
 trait Rung: 'static {
     type Probe: Probe;
+    /// The same with another probe.
+    type With<P: Probe>: Rung;
     type Lookup: Lookup;
     type Waker: WakerKind;
     type Queue: Queue;
@@ -1800,23 +1749,18 @@ fn rung<R: Rung, D: OpensDoors>(load: Load, drive: Drive<'_>) {
 // box or the `dyn`? Who boxes? Is it the size or the zeroing? Which check?
 
 // %%
-/// The rungs, each once for the clock and once for the count.
+/// The rungs, each for any probe.
 mod rungs {
     use super::*;
-
-    /// A rung with two probes.
-    pub trait Twin {
-        type Timed: Rung;
-        type Counted: Rung;
-    }
 
     /// Declares rungs: one type per line, generic over its probe.
     macro_rules! rungs {
         ($($name:ident: $keeps:literal $binds:literal $lookup:ty, $waker:ty, $queue:ty, $storage:ty, $share:ty, $cells:ty, $buffer:ty;)*) => { $(
-            pub struct $name<P = ()>(PhantomData<P>);
+            pub struct $name<P = Counted>(PhantomData<P>);
 
             impl<P: Probe> Rung for $name<P> {
                 type Probe = P;
+                type With<Q: Probe> = $name<Q>;
                 type Lookup = $lookup;
                 type Waker = $waker;
                 type Queue = $queue;
@@ -1827,15 +1771,9 @@ mod rungs {
                 const KEEPS_WAKER: bool = $keeps;
                 const BINDS_EACH_OPERATION: bool = $binds;
             }
-
-            impl Twin for $name {
-                type Timed = $name<Timed<$name>>;
-                type Counted = $name<Counted>;
-            }
         )* };
     }
 
-    // Flags for one thread, and for many; wakers made beforehand, and made for each task.
     type Plain = Bitmap<Cell<u64>>;
     type Atomic = Bitmap<AtomicU64>;
     type SharedArc = ArcPointer<false>;
@@ -1872,9 +1810,9 @@ mod rungs {
         LargeDynInPlace: false false Indexed, Address,              Plain,  DynInPlace, ByReference, Unchecked, Unzeroed;
         // Wakers, where they are cloned for each operation.
         NoopWaker:       true  true  Indexed, Noop,                 Plain,  InSlot,     ByReference, Unchecked, Small;
-        CachedCheck:     true  true  Indexed, CheckedRc<Cached>,    Plain,  InSlot,     ByReference, Unchecked, Small;
-        AskedCheck:      true  true  Indexed, CheckedRc<Asked>,     Plain,  InSlot,     ByReference, Unchecked, Small;
-        AddressCheck:    true  true  Indexed, CheckedRc<ByAddress>, Plain,  InSlot,     ByReference, Unchecked, Small;
+        CachedCheck:     true  true  Indexed, RcPointer<Cached>,    Plain,  InSlot,     ByReference, Unchecked, Small;
+        AskedCheck:      true  true  Indexed, RcPointer<Asked>,     Plain,  InSlot,     ByReference, Unchecked, Small;
+        AddressCheck:    true  true  Indexed, RcPointer<ByAddress>, Plain,  InSlot,     ByReference, Unchecked, Small;
         ArcKept:         true  false Indexed, SharedArc,            Plain,  InSlot,     ByReference, Unchecked, Small;
     }
 }
@@ -1914,9 +1852,8 @@ impl Variant {
 }
 
 /// The variant that is a rung.
-fn on_rung<R: rungs::Twin>(name: &'static str, base: &'static str, change: &'static str) -> Variant {
-    let code: [World; 2] = [rung::<R::Timed, Pipeline>, rung::<R::Counted, Pipeline>];
-    Variant::new(name, (base, change), R::Counted::switches(), code)
+fn on_rung<R: Rung>(name: &'static str, base: &'static str, change: &'static str) -> Variant {
+    Variant::new(name, (base, change), R::switches(), twice!(P => rung::<R::With<P>, Pipeline>))
 }
 
 /// Names of the variants that more than one function mentions.
@@ -1939,7 +1876,7 @@ fn alone() -> Variant {
 /// The ladder, from the loop down: each variant is compared with the one before.
 pub fn ladder() -> Vec<Variant> {
     use rungs::*;
-    let generic = <GenericRuntime as Twin>::Counted::switches();
+    let generic = GenericRuntime::<Counted>::switches();
     let owning = Switches { runtime: "frontier", ..generic };
     let queued = Switches { placement: "entry", ..owning };
     let frontier_switches = Switches { dispatch: "at once", ..queued };

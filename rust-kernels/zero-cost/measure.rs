@@ -515,19 +515,31 @@ pub trait Source {
     fn token(&self) -> &Token;
 }
 
-/// A client that sends [`LINE`] and takes whatever it is sent.
-pub struct FakeStream<S, C = Lean> {
+/// An object of the fake: one end of a connection, or a listener, as its `Kind` says.
+pub struct Object<S, C, Kind> {
     stats: S,
     calls: Cell<u32>,
     token: Token,
-    choices: PhantomData<C>,
+    kind: PhantomData<(C, Kind)>,
 }
 
-impl<S, C> FakeStream<S, C> {
-    fn new(stats: S) -> Self {
-        Self { stats, calls: Cell::new(0), token: Cell::new(None), choices: PhantomData }
+impl<S, C, Kind> Object<S, C, Kind> {
+    pub fn new(stats: S) -> Self {
+        Self { stats, calls: Cell::new(0), token: Cell::new(None), kind: PhantomData }
     }
 }
+
+impl<S, C, Kind> Source for Object<S, C, Kind> {
+    fn token(&self) -> &Token {
+        &self.token
+    }
+}
+
+// %%
+/// A client that sends [`LINE`] and takes whatever it is sent.
+pub type FakeStream<S, C = Lean> = Object<S, C, Sends>;
+/// Of an [`Object`] that is a client.
+pub enum Sends {}
 
 impl<S: Deref<Target = Stats>, C: Choices> FakeStream<S, C> {
     /// Reads the line into the start of `buffer` and returns its length in bytes.
@@ -560,29 +572,16 @@ impl<S: Deref<Target = Stats>, C: Choices> FakeStream<S, C> {
     }
 }
 
-impl<S, C> Source for FakeStream<S, C> {
-    fn token(&self) -> &Token {
-        &self.token
-    }
-}
-
 // %% [markdown]
 // The listener never runs dry. The server stops by itself after 256 clients.
 
 // %%
 /// A listening socket with an endless queue of clients.
-pub struct FakeListener<S, C = Lean> {
-    stats: S,
-    calls: Cell<u32>,
-    token: Token,
-    choices: PhantomData<C>,
-}
+pub type FakeListener<S, C = Lean> = Object<S, C, Listens>;
+/// Of an [`Object`] that is a listener.
+pub enum Listens {}
 
 impl<S: Clone + Deref<Target = Stats>, C: Choices> FakeListener<S, C> {
-    pub fn new(stats: S) -> Self {
-        Self { stats, calls: Cell::new(0), token: Cell::new(None), choices: PhantomData }
-    }
-
     /// The next client.
     ///
     /// # Errors
@@ -595,12 +594,6 @@ impl<S: Clone + Deref<Target = Stats>, C: Choices> FakeListener<S, C> {
             _ => accept_call::<_, true>(&self.stats, &self.calls),
         }?;
         Ok(FakeStream::new(self.stats.clone()))
-    }
-}
-
-impl<S, C> Source for FakeListener<S, C> {
-    fn token(&self) -> &Token {
-        &self.token
     }
 }
 
@@ -785,8 +778,16 @@ pub enum Counter {
     PeakRegistrations,
 }
 
-/// How many counters there are.
-const COUNTERS: usize = Counter::PeakRegistrations as usize + 1;
+impl Counter {
+    /// Their names in the data, in the order of declaration.
+    #[rustfmt::skip]
+    pub const NAMES: [&str; 15] = [
+        "events", "spawns", "polls", "operation_polls", "not_ready_polls",
+        "waker_clones", "will_wake_hits", "waker_drops", "wakes",
+        "transactions", "zeroed_bytes", "future_bytes",
+        "peak_connections", "peak_tasks", "peak_registrations",
+    ];
+}
 
 /// Is told what happens, and may ignore it.
 pub trait Probe: 'static {
@@ -849,9 +850,9 @@ impl<C: Choices> Probe for Counted<C> {
 }
 
 /// One number for each [`Counter`], of this thread.
-fn tally<Out>(use_it: impl FnOnce(&mut [usize]) -> Out) -> Out {
+fn tally<Out>(use_it: impl FnOnce(&mut [usize; Counter::NAMES.len()]) -> Out) -> Out {
     thread_local! {
-        static TALLY: RefCell<[usize; COUNTERS]> = const { RefCell::new([0; COUNTERS]) };
+        static TALLY: RefCell<[usize; Counter::NAMES.len()]> = const { RefCell::new([0; _]) };
     }
     TALLY.with_borrow_mut(|values| use_it(values))
 }
@@ -1000,6 +1001,13 @@ impl<C: Choices> RunList<C> {
         }
     }
 
+    /// Unlinks the slot that comes first, and returns it.
+    pub fn pop_front<T>(&mut self, nodes: &mut Slab<Node<T>>) -> Option<usize> {
+        let slot = self.head?;
+        self.remove(nodes, slot);
+        Some(slot)
+    }
+
     /// Links `slot` in at the end.
     pub fn push_back<T>(&mut self, nodes: &mut Slab<Node<T>>, slot: usize) {
         self.insert_after(nodes, self.tail, slot);
@@ -1025,33 +1033,6 @@ impl<C: Choices> RunList<C> {
         if self.tail == Some(slot) {
             self.tail = prev;
         }
-    }
-}
-
-// %% [markdown]
-// Two more operations complete the list: taking its first slot, and appending another list to it. The servers
-// here need only the first.
-
-// %%
-impl<C: Choices> RunList<C> {
-    /// Unlinks the slot that comes first, and returns it.
-    pub fn pop_front<T>(&mut self, nodes: &mut Slab<Node<T>>) -> Option<usize> {
-        let slot = self.head?;
-        self.remove(nodes, slot);
-        Some(slot)
-    }
-
-    /// Moves all of `other` behind the end of this list. Both must be lists of `nodes`.
-    pub fn concat<T>(&mut self, nodes: &mut Slab<Node<T>>, other: &mut Self) {
-        let Some(first) = other.head.take() else { return };
-        match self.tail {
-            Some(last) => {
-                nodes[last].next = Some(first);
-                nodes[first].prev = Some(last);
-            }
-            None => self.head = Some(first),
-        }
-        self.tail = other.tail.take();
     }
 }
 
@@ -1664,61 +1645,62 @@ impl<R: ReactorHandle, Call> Drop for IoOperation<'_, R, Call> {
 // %% [markdown]
 // ### Listener and stream, asynchronous
 //
-// With that, the I/O objects are two thin wrappers. An object is registered exactly as long as it lives.
+// With that, an I/O object is a thin wrapper. It is registered exactly as long as it lives.
 
 // %%
-/// Reads and writes without blocking its thread, one operation at a time.
-pub struct AsyncStream<R: ReactorHandle> {
+/// A fake object whose operations do not block their thread, one operation at a time.
+pub struct Registered<R: ReactorHandle, T: Source> {
     registration: Registration<R>,
-    stream: FakeStream<R::Stats, ChoicesOf<R>>,
+    object: T,
 }
 
-impl<R: ReactorHandle> AsyncStream<R> {
-    /// Registers `stream`.
+impl<R: ReactorHandle, T: Source> Registered<R, T> {
+    /// Registers `object`.
     ///
     /// # Panics
     /// As [`Registration::new`].
-    pub fn new(reactor: R, stream: FakeStream<R::Stats, ChoicesOf<R>>) -> Self {
-        let registration = Registration::new(reactor, &stream, READABLE | WRITABLE);
-        Self { registration, stream }
+    pub fn new(reactor: R, object: T, interest: u8) -> Self {
+        Self { registration: Registration::new(reactor, &object, interest), object }
     }
+}
 
+impl<R: ReactorHandle, T: Source> Drop for Registered<R, T> {
+    fn drop(&mut self) {
+        self.registration.reactor.poll.unregister(&self.object);
+    }
+}
+
+// %%
+/// Reads and writes.
+pub type AsyncStream<R> = Registered<R, FakeStream<<R as ReactorHandle>::Stats, ChoicesOf<R>>>;
+
+impl<R: ReactorHandle> AsyncStream<R> {
     /// Reads into the start of `buffer`; the number of bytes that came.
     pub fn read<'a>(&'a self, buffer: &'a mut [u8]) -> impl Future<Output = usize> + 'a {
-        IoOperation { registration: &self.registration, call: move || self.stream.read(buffer) }
+        IoOperation { registration: &self.registration, call: move || self.object.read(buffer) }
     }
 
     /// Writes from the start of `bytes`; the number of bytes that went.
     pub fn write<'a>(&'a self, bytes: &'a [u8]) -> impl Future<Output = usize> + 'a {
-        IoOperation { registration: &self.registration, call: move || self.stream.write(bytes) }
-    }
-}
-
-impl<R: ReactorHandle> Drop for AsyncStream<R> {
-    fn drop(&mut self) {
-        self.registration.reactor.poll.unregister(&self.stream);
+        IoOperation { registration: &self.registration, call: move || self.object.write(bytes) }
     }
 }
 
 // %% [markdown]
-// The listener is the same again, except that what it yields is registered at once.
+// The listener is the same, except that what it yields is registered at once.
 
 // %%
-/// Accepts clients without blocking its thread.
-pub struct AsyncListener<R: ReactorHandle> {
-    registration: Registration<R>,
-    listener: FakeListener<R::Stats, ChoicesOf<R>>,
-}
+/// Accepts clients.
+pub type AsyncListener<R> = Registered<R, FakeListener<<R as ReactorHandle>::Stats, ChoicesOf<R>>>;
 
 impl<R: ReactorHandle> AsyncListener<R> {
     /// Opens a listener and registers it.
     ///
     /// # Panics
     /// As [`Registration::new`].
-    pub fn new(reactor: R) -> Self {
+    pub fn open(reactor: R) -> Self {
         let listener = FakeListener::new(reactor.stats.clone());
-        let registration = Registration::new(reactor, &listener, READABLE);
-        Self { registration, listener }
+        Self::new(reactor, listener, READABLE)
     }
 
     /// The next client, registered already.
@@ -1727,16 +1709,10 @@ impl<R: ReactorHandle> AsyncListener<R> {
     /// As [`Registration::new`], when polled.
     pub fn accept(&self) -> impl Future<Output = AsyncStream<R>> + '_ {
         let call = || {
-            let stream = self.listener.accept()?;
-            Ok(AsyncStream::new(self.registration.reactor.clone(), stream))
+            let stream = self.object.accept()?;
+            Ok(AsyncStream::new(self.registration.reactor.clone(), stream, READABLE | WRITABLE))
         };
         IoOperation { registration: &self.registration, call }
-    }
-}
-
-impl<R: ReactorHandle> Drop for AsyncListener<R> {
-    fn drop(&mut self) {
-        self.registration.reactor.poll.unregister(&self.listener);
     }
 }
 
@@ -1769,7 +1745,7 @@ pub async fn accept_all<R: ReactorHandle>(
     reactor: R,
     spawn: impl Fn(AsyncStream<R>) -> Result<(), SpawnError>,
 ) {
-    let listener = AsyncListener::new(reactor);
+    let listener = AsyncListener::open(reactor);
     for _ in 0..CONNECTIONS {
         let stream = listener.accept().await;
         spawn(stream).expect("the executor has room for all connections");
@@ -1784,17 +1760,6 @@ pub enum SpawnError {
     /// The executor of this spawner is gone, or not running.
     NoExecutor,
 }
-
-impl fmt::Display for SpawnError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Full => "the executor has no vacant slot for another task",
-            Self::NoExecutor => "the executor of this spawner is gone or not running",
-        })
-    }
-}
-
-impl std::error::Error for SpawnError {}
 
 // %% [markdown]
 // # What all executors share
@@ -2684,79 +2649,45 @@ impl<K: WakerKind> WakerSource for CountedWakers<K> {
 }
 
 // %% [markdown]
-// ## `Rc`, and hope
+// ## `Rc`, and hope, or checked
 //
 // The standard library turns an `Arc` into a `Waker` for you. With `Rc` you write the table of functions
 // yourself, and what you get is unsound in any program that sends a waker elsewhere.
-
-// %%
-/// The variant `box+rc`: reference counts that are not atomic.
-pub struct RcWaker;
-
-impl RcWaker {
-    const VTABLE: RawWakerVTable =
-        RawWakerVTable::new(Self::clone_raw, Self::wake_raw, Self::wake_by_ref_raw, Self::drop_raw);
-
-    /// # Safety
-    /// As for all functions of the table: `data` came from `Rc::into_raw`, and it is still counted, on this
-    /// thread.
-    unsafe fn clone_raw(data: *const ()) -> RawWaker {
-        // SAFETY: promised by the caller.
-        unsafe { Rc::increment_strong_count(data.cast::<WakeTarget>()) };
-        RawWaker::new(data, &Self::VTABLE)
-    }
-
-    /// # Safety
-    /// See [`clone_raw`](Self::clone_raw); the count is handed over.
-    unsafe fn wake_raw(data: *const ()) {
-        // SAFETY: promised by the caller.
-        unsafe { Rc::from_raw(data.cast::<WakeTarget>()) }.wake();
-    }
-
-    /// # Safety
-    /// See [`clone_raw`](Self::clone_raw).
-    unsafe fn wake_by_ref_raw(data: *const ()) {
-        // SAFETY: promised by the caller.
-        unsafe { &*data.cast::<WakeTarget>() }.wake();
-    }
-
-    /// # Safety
-    /// See [`clone_raw`](Self::clone_raw); the count is handed over.
-    unsafe fn drop_raw(data: *const ()) {
-        // SAFETY: promised by the caller.
-        drop(unsafe { Rc::from_raw(data.cast::<WakeTarget>()) });
-    }
-}
-
-// %% [markdown]
-// An observer next to the first waker lets the executor look at the count: a `Weak`, which keeps the memory
-// but is no waker.
-
-// %%
-impl WakerKind for RcWaker {
-    type Observer = std::rc::Weak<WakeTarget>;
-
-    unsafe fn waker(target: WakeTarget) -> (Waker, Self::Observer) {
-        let target = Rc::new(target);
-        let observer = Rc::downgrade(&target);
-        // SAFETY: the functions keep `Waker`'s contract on this thread, where the caller keeps the waker.
-        (unsafe { Waker::new(Rc::into_raw(target).cast(), &Self::VTABLE) }, observer)
-    }
-
-    fn count(observer: &Self::Observer) -> usize {
-        observer.strong_count()
-    }
-}
-
-// %% [markdown]
-// ## `Rc`, checked
 //
 // The safe form compares threads in each of the four functions and panics on the wrong one. Which thread this
 // is, it looks up in a thread-local variable that is filled on first use. That is one way to write the check,
-// the published one. A cheaper one may exist, so read the result as "this check costs so much", not as
-// "checking costs so much".
+// the published one, and what it takes says nothing about other ways.
 
 // %%
+/// The variant `box+rc`: reference counts that are not atomic.
+pub type RcWaker = LocalWaker<false>;
+/// The variant `box+chkrc`: the same, but each use from a foreign thread panics.
+pub type CheckedRcWaker = LocalWaker<true>;
+
+/// Wakers behind an `Rc`.
+pub struct LocalWaker<const CHECKED: bool>;
+
+impl<const CHECKED: bool> LocalWaker<CHECKED> {
+    /// Borrows the count that `data` stands for.
+    ///
+    /// # Panics
+    /// If checked, on every thread but the one that made the waker.
+    ///
+    /// # Safety
+    /// As for all functions of the table: `data` came from `Rc::into_raw` and is still counted; unless checked, on this thread.
+    #[inline(always)]
+    unsafe fn borrow(data: *const ()) -> ManuallyDrop<Rc<WakeTarget>> {
+        let target = data.cast::<WakeTarget>();
+        if CHECKED {
+            // SAFETY: counted, hence alive; and `thread` never changes, so any thread may read it.
+            let owner = unsafe { (*target).thread };
+            assert_eq!(owner, current_thread(), "this waker must stay on the thread that made it");
+        }
+        // SAFETY: counted, and we are on the thread whose counts these are.
+        ManuallyDrop::new(unsafe { Rc::from_raw(target) })
+    }
+}
+
 /// This thread's id, cached.
 fn current_thread() -> ThreadId {
     thread_local! {
@@ -2765,73 +2696,57 @@ fn current_thread() -> ThreadId {
     CURRENT.with_borrow_mut(|id| *id.get_or_insert_with(|| thread::current().id()))
 }
 
-/// The variant `box+chkrc`: as [`RcWaker`], but each use from a foreign thread panics.
-pub struct CheckedRcWaker;
-
-impl CheckedRcWaker {
-    /// Borrows the count that `data` stands for.
-    ///
-    /// # Panics
-    /// On every thread but the one that made the waker.
-    ///
-    /// # Safety
-    /// As for all functions of the table: `data` came from `Rc::into_raw` and is still counted.
-    unsafe fn check(data: *const ()) -> ManuallyDrop<Rc<WakeTarget>> {
-        let target = data.cast::<WakeTarget>();
-        // SAFETY: counted, hence alive; and `thread` never changes, so any thread may read it.
-        let owner = unsafe { (*target).thread };
-        assert_eq!(owner, current_thread(), "this waker must stay on the thread that made it");
-        // SAFETY: counted, and we are on the thread whose counts these are.
-        ManuallyDrop::new(unsafe { Rc::from_raw(target) })
-    }
-}
-
 // %% [markdown]
-// With that, the four functions are those of [`RcWaker`], each through the check.
+// The four functions are those of an `Rc`.
 
 // %%
-impl CheckedRcWaker {
+impl<const CHECKED: bool> LocalWaker<CHECKED> {
     const VTABLE: RawWakerVTable =
         RawWakerVTable::new(Self::clone_raw, Self::wake_raw, Self::wake_by_ref_raw, Self::drop_raw);
 
     /// # Safety
-    /// See [`check`](Self::check).
+    /// See [`borrow`](Self::borrow).
     unsafe fn clone_raw(data: *const ()) -> RawWaker {
         // SAFETY: promised by the caller.
-        let clone = Rc::clone(&*unsafe { Self::check(data) });
+        let clone = Rc::clone(&*unsafe { Self::borrow(data) });
         RawWaker::new(Rc::into_raw(clone).cast(), &Self::VTABLE)
     }
 
     /// # Safety
-    /// See [`check`](Self::check); the count is handed over.
+    /// See [`borrow`](Self::borrow); the count is handed over.
     unsafe fn wake_raw(data: *const ()) {
         // SAFETY: promised by the caller.
-        ManuallyDrop::into_inner(unsafe { Self::check(data) }).wake();
+        ManuallyDrop::into_inner(unsafe { Self::borrow(data) }).wake();
     }
 
     /// # Safety
-    /// See [`check`](Self::check).
+    /// See [`borrow`](Self::borrow).
     unsafe fn wake_by_ref_raw(data: *const ()) {
         // SAFETY: promised by the caller.
-        unsafe { Self::check(data) }.wake();
+        unsafe { Self::borrow(data) }.wake();
     }
 
     /// # Safety
-    /// See [`check`](Self::check); the count is handed over.
+    /// See [`borrow`](Self::borrow); the count is handed over.
     unsafe fn drop_raw(data: *const ()) {
         // SAFETY: promised by the caller.
-        drop(ManuallyDrop::into_inner(unsafe { Self::check(data) }));
+        drop(ManuallyDrop::into_inner(unsafe { Self::borrow(data) }));
     }
 }
 
-impl WakerKind for CheckedRcWaker {
+// %% [markdown]
+// An observer next to the first waker lets the executor look at the count: a `Weak`, which keeps the memory
+// but is no waker.
+
+// %%
+impl<const CHECKED: bool> WakerKind for LocalWaker<CHECKED> {
     type Observer = std::rc::Weak<WakeTarget>;
 
     unsafe fn waker(target: WakeTarget) -> (Waker, Self::Observer) {
         let target = Rc::new(target);
         let observer = Rc::downgrade(&target);
-        // SAFETY: the functions keep `Waker`'s contract on this thread and panic on all others, before they
-        // touch a count.
+        // SAFETY: the functions keep `Waker`'s contract on this thread, where the caller keeps the waker unless they check it:
+        // then they panic on all others, before they touch a count.
         (unsafe { Waker::new(Rc::into_raw(target).cast(), &Self::VTABLE) }, observer)
     }
 
@@ -3173,27 +3088,6 @@ pub fn variants() -> Vec<Variant> {
 //   poll to the next.
 
 // %%
-impl Counter {
-    /// All counters with their names in the data.
-    pub const ALL: [(Self, &'static str); COUNTERS] = [
-        (Self::Events, "events"),
-        (Self::Spawns, "spawns"),
-        (Self::Polls, "polls"),
-        (Self::OperationPolls, "operation_polls"),
-        (Self::NotReadyPolls, "not_ready_polls"),
-        (Self::WakerClones, "waker_clones"),
-        (Self::WillWakeHits, "will_wake_hits"),
-        (Self::WakerDrops, "waker_drops"),
-        (Self::Wakes, "wakes"),
-        (Self::Transactions, "transactions"),
-        (Self::ZeroedBytes, "zeroed_bytes"),
-        (Self::FutureBytes, "future_bytes"),
-        (Self::PeakConnections, "peak_connections"),
-        (Self::PeakTasks, "peak_tasks"),
-        (Self::PeakRegistrations, "peak_registrations"),
-    ];
-}
-
 /// Makes two iterations in a world, and returns the operations of the second.
 fn operations(world: World, load: Load) -> Counts {
     let mut counts = Counts::new();
@@ -3210,7 +3104,8 @@ fn operations(world: World, load: Load) -> Counts {
 /// The same of a world whose probe is [`Counted`], and what that has counted.
 pub fn count(world: World, load: Load) -> Counts {
     let mut counts = operations(world, load);
-    counts.extend(Counter::ALL.map(|(counter, name)| (name, Counted::value(counter))));
+    let counted = tally(|values| values.map(|value| value as u64));
+    counts.extend(Counter::NAMES.into_iter().zip(counted));
     counts
 }
 

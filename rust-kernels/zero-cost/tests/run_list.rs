@@ -65,20 +65,3 @@ fn changes_nothing<C: Choices>() {
     list.remove(&mut nodes, 2);
     assert_eq!(list.head(), None);
 }
-
-#[test]
-fn lists_can_be_joined_also_when_one_is_empty_or_both_are() {
-    for (front, back) in [(&[][..], &[][..]), (&[], &[3]), (&[1], &[]), (&[1], &[3]), (&[1, 2], &[3, 4])] {
-        let (mut nodes, mut list) = list_of::<AsDescribed>(front);
-        let mut other = RunList::default();
-        for &slot in back {
-            other.push_back(&mut nodes, slot);
-        }
-        list.concat(&mut nodes, &mut other);
-        list.push_back(&mut nodes, 0);
-        assert_eq!(other.head(), None);
-        assert_eq!(drain(&mut nodes, &mut list), [front, back, &[0]].concat());
-        other.push_back(&mut nodes, 3);
-        assert_eq!(drain(&mut nodes, &mut other), [3]);
-    }
-}
