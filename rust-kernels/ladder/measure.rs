@@ -49,7 +49,7 @@
 // %%
 use std::cell::{Cell, RefCell, UnsafeCell};
 use std::collections::VecDeque;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::marker::PhantomData;
 use std::mem::{self, MaybeUninit};
 use std::num::NonZero;
@@ -135,101 +135,63 @@ pub fn fake_alone<P: Probe>(load: Load, drive: Drive<'_>) {
 // hand-written futures: the loop's state machine, polled by the frontier.
 
 // %%
-/// The connection as a state machine of our own.
-struct EchoByHand<'r, 's, W, P: Probe> {
-    stream: Io<'r, Fake<'s>, P>,
-    buffer: [u8; SMALL_BUFFER],
-    filled: usize,
-    sent: usize,
-    answering: bool,
+/// The connection as a state machine of our own: where it is, it keeps in five variables.
+fn echo_by_hand<'r, 's: 'r, W: Work, P: Probe>(
+    mut stream: Io<'r, Fake<'s>, P>,
     work: W,
-}
-
-impl<'r, 's, W: Work, P: Probe> EchoByHand<'r, 's, W, P> {
-    fn new(stream: Io<'r, Fake<'s>, P>, work: W) -> Self {
-        P::add(Counter::ZeroedBytes, SMALL_BUFFER);
-        Self { stream, buffer: [0; SMALL_BUFFER], filled: 0, sent: 0, answering: false, work }
-    }
-}
-
-impl<W: Work + Unpin, P: Probe> Future for EchoByHand<'_, '_, W, P> {
-    type Output = ();
-
-    #[inline]
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        let Self { stream, buffer, filled, sent, answering, work } = self.get_mut();
-        if !*answering {
-            loop {
-                *filled += ready!(stream.poll(context, |stream| stream.read(&mut buffer[*filled..])));
-                if holds_line::<Lean>(&buffer[..*filled]) {
-                    break;
-                }
-            }
-            work.perform();
-            *answering = true;
-        }
-        loop {
-            *sent += ready!(stream.poll(context, |stream| stream.write(&buffer[*sent..*filled])));
-            if *sent == *filled {
-                P::add(Counter::Transactions, 1);
-                return Poll::Ready(());
+) -> impl Future<Output = ()> {
+    P::add(Counter::ZeroedBytes, SMALL_BUFFER);
+    let mut buffer = [0; SMALL_BUFFER];
+    let (mut filled, mut sent, mut answering) = (0, 0, false);
+    poll_fn(move |context| {
+        while !answering {
+            filled += ready!(stream.poll(context, |stream| stream.read(&mut buffer[filled..])));
+            if holds_line::<Lean>(&buffer[..filled]) {
+                work.perform();
+                answering = true;
             }
         }
-    }
+        while sent < filled {
+            sent += ready!(stream.poll(context, |stream| stream.write(&buffer[sent..filled])));
+        }
+        P::add(Counter::Transactions, 1);
+        Poll::Ready(())
+    })
+}
+
+/// The root in the same way. Its listener is opened at the first poll, and closed at the last.
+fn accept_by_hand<'r, 's: 'r, D: Door<&'s Stats> + 'r, P: Probe>(
+    reactor: &'r Reactor<Fake<'s>, P>,
+    stats: &'s Stats,
+    spawn: impl Fn(Io<'r, Fake<'s>, P>) -> Result<(), Full>,
+) -> impl Future<Output = ()> {
+    let mut listener: Option<Listener<'r, 's, D, P>> = None;
+    let mut left = CONNECTIONS;
+    poll_fn(move |context| {
+        let open = || Listener::owned(reactor, D::open(stats), READABLE);
+        let opened = listener.get_or_insert_with(open);
+        while left > 0 {
+            let stream = ready!(opened.poll(context, D::accept));
+            let stream = Io::in_entry(reactor, stream, READABLE | WRITABLE);
+            spawn(stream).expect("the pool has room for all connections");
+            left -= 1;
+        }
+        listener = None;
+        Poll::Ready(())
+    })
 }
 
 // %%
-/// The root as a state machine of our own.
-struct AcceptByHand<'r, 's, D: Door<&'s Stats>, P: Probe, Spawn> {
-    reactor: &'r Reactor<Fake<'s>, P>,
-    stats: &'s Stats,
-    /// Opened at the first poll, closed at the last.
-    listener: Option<Listener<'r, 's, D, P>>,
-    left: usize,
-    spawn: Spawn,
-}
-
-impl<'r, 's, D, P: Probe, Spawn> Future for AcceptByHand<'r, 's, D, P, Spawn>
-where
-    D: Door<&'s Stats> + Unpin,
-    Spawn: Fn(Io<'r, Fake<'s>, P>) -> Result<(), Full> + Unpin,
-{
-    type Output = ();
-
-    #[inline]
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        let Self { reactor, stats, listener, left, spawn } = self.get_mut();
-        let open = || Listener::owned(reactor, D::open(stats), READABLE);
-        let listener_here = listener.get_or_insert_with(open);
-        while *left > 0 {
-            let stream = ready!(listener_here.poll(context, D::accept));
-            let stream = Io::in_entry(reactor, stream, READABLE | WRITABLE);
-            spawn(stream).expect("the pool has room for all connections");
-            *left -= 1;
-        }
-        *listener = None;
-        Poll::Ready(())
-    }
-}
-
 /// The world of the frontier with futures by hand.
-pub fn frontier_by_hand<D: OpensDoors, W: Work + Unpin, P: Probe>(load: Load, drive: Drive<'_>)
-where
-    for<'s> D::Door<&'s Stats>: Unpin,
-{
+pub fn frontier_by_hand<D: OpensDoors, W: Work, P: Probe>(load: Load, drive: Drive<'_>) {
     let stats = Stats::new(load.syscalls);
     let reactor = Reactor::<_, P>::new(FakePoll::new(&stats, TASKS), TASKS);
     let executor = Executor::new(&reactor, CONNECTIONS);
     let work = W::under(load);
     drive(&stats, &mut || {
-        let spawn = |stream| executor.spawn(|| EchoByHand::new(stream, work));
-        executor.run(AcceptByHand::<'_, '_, D::Door<&Stats>, P, _> {
-            reactor: &reactor,
-            stats: &stats,
-            listener: None,
-            left: CONNECTIONS,
-            spawn,
-        });
+        executor.run(accept_by_hand::<D::Door<&Stats>, P>(&reactor, &stats, |stream| {
+            executor.spawn(|| echo_by_hand(stream, work))
+        }));
     });
 }
 
@@ -1599,17 +1561,17 @@ impl<R: Rung, T: Source, Call> Drop for RungOperation<'_, '_, '_, R, T, Call> {
 
 // %%
 /// A registered stream.
-struct RungStream<'r, 's, R: Rung>(RungObject<'r, 's, R, FakeStream<Handle<'s, R, Stats>>>);
+type RungStream<'r, 's, R> = RungObject<'r, 's, R, FakeStream<Handle<'s, R, Stats>>>;
 
-impl<R: Rung> Line for RungStream<'_, '_, R> {
+impl<'s, R: Rung> Line for RungStream<'_, 's, R> {
     #[inline(always)]
     fn read<'a>(&'a mut self, buffer: &'a mut [u8]) -> impl Future<Output = usize> + 'a {
-        RungOperation { object: &self.0, call: |stream: &FakeStream<_>| stream.read(buffer) }
+        RungOperation { object: self, call: |stream: &FakeStream<_>| stream.read(buffer) }
     }
 
     #[inline(always)]
     fn write<'a>(&'a mut self, bytes: &'a [u8]) -> impl Future<Output = usize> + 'a {
-        RungOperation { object: &self.0, call: |stream: &FakeStream<_>| stream.write(bytes) }
+        RungOperation { object: self, call: |stream: &FakeStream<_>| stream.write(bytes) }
     }
 }
 
@@ -1622,8 +1584,7 @@ async fn accept_rung<'r, 's, R: Rung, D: OpensDoors>(
     let listener = RungObject::<R, _>::new(reactor, door, READABLE);
     for _ in 0..CONNECTIONS {
         let call = |door: &D::Door<_>| {
-            let stream = door.accept()?;
-            Ok(RungStream(RungObject::new(listener.reactor.clone(), stream, READABLE | WRITABLE)))
+            Ok(RungObject::new(listener.reactor.clone(), door.accept()?, READABLE | WRITABLE))
         };
         spawn(RungOperation { object: &listener, call }.await);
     }
@@ -2198,41 +2159,6 @@ pub fn study() -> Result<Study, UnequalWork> {
         study = study.also_compare(one, other, change);
     }
     Ok(study.control("live=3").control("live=256"))
-}
-
-// %%
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn all_variants_do_equal_work() -> Result<(), UnequalWork> {
-        study().map(drop)
-    }
-
-    #[test]
-    fn neighbours_differ_in_one_switch() {
-        let ladder = ladder();
-        for pair in ladder.windows(2) {
-            assert_eq!(pair[1].base, Some(pair[0].name), "the ladder has a gap");
-        }
-        let all: Vec<Variant> = ladder.into_iter().chain(branches()).collect();
-        for variant in &all {
-            let Some(base) = variant.base else { continue };
-            let base = all.iter().find(|other| other.name == base).expect("a base that is measured");
-            let differences = variant.switches.differences(&base.switches);
-            assert_eq!(differences.len(), 1, "{} against {}: {differences:?}", variant.name, base.name);
-        }
-    }
-
-    #[test]
-    fn no_two_variants_have_the_same_switches() {
-        let all: Vec<Variant> = ladder().into_iter().chain(branches()).collect();
-        for (index, variant) in all.iter().enumerate() {
-            let twin = all[..index].iter().find(|other| other.switches == variant.switches);
-            assert!(twin.is_none(), "{} is {}", variant.name, twin.map_or("", |twin| twin.name));
-        }
-    }
 }
 
 // %% [markdown]

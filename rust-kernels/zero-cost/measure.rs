@@ -3268,28 +3268,9 @@ pub fn study() -> Result<Study, UnequalWork> {
 }
 
 // %% [markdown]
-// For those who read this as a crate: here is a test which makes sure that the study holds all variants, that each passes
-// the proof, and that nothing gets in past it. What executors promise beyond equal work (when they poll, what
-// they drop and in which order, what a panic does, what a wrong thread does) is tested in files of their own,
-// and so is the proof itself, with executors that are broken on purpose.
-
-// %%
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_study_measures_the_proven_variants_their_controls_and_nothing_else() -> Result<(), UnequalWork> {
-        let mut proven: Vec<_> = variants()
-            .iter()
-            .flat_map(|variant| variant.loads.iter().map(|&load| variant.key(load)))
-            .collect();
-        let manual = variants()[0];
-        proven.extend(PUBLISHED.map(|load| Key { variant: "manual (A/A)".to_owned(), ..manual.key(load) }));
-        assert_eq!(study()?.keys(), proven);
-        Ok(())
-    }
-}
+// In the crate, tests make sure that all variants pass the proof and nothing else gets into the study. What executors promise beyond
+// equal work (when they poll, what they drop and in which order, what a panic does, what a wrong thread does) is tested there as
+// well, and so is the proof itself, with executors that are broken on purpose.
 
 // %% [markdown]
 // # A glance
