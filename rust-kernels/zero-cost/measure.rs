@@ -415,6 +415,9 @@ pub type Lean = Set<WouldBlock, Vec<Event>, true, true, OPAQUE, false>;
 // so the life of a connection is always the same: a read fails, a read brings the line, a write fails, a
 // write takes the line. Objects come in two flavours, because the published variants do: they hold the ledger
 // by reference or by `Rc`. The part that does the work does not know which.
+//
+// The poller is level-triggered, like `poll(2)`: whatever is registered is reported each time, with all that it is
+// interested in, because in this world everything is always ready. Nothing ever sleeps.
 
 // %%
 /// Counts a call; odd calls would block.
@@ -428,77 +431,89 @@ fn fail_first<E: Blocked>(calls: &Cell<u32>) -> Result<(), E> {
     if number % 2 == 1 { Err(E::new()) } else { Ok(()) }
 }
 
-/// After the last call of a function, keeps it from becoming a jump.
-#[inline(always)]
-fn no_tail_call() {
-    black_box(());
-}
+/// Interest in, and readiness for, reading.
+pub const READABLE: u8 = 1;
+/// Interest in, and readiness for, writing.
+pub const WRITABLE: u8 = 2;
+
+/// What the poller remembers in an object: the slot of its registration, while it is registered.
+type Token = Cell<Option<usize>>;
+/// Registered objects: for each, the event that every poll will report.
+type Registry = RefCell<Slab<Event>>;
 
 // %% [markdown]
-// Of each operation there is a body, and the same out of line, which can call itself once more. That takes what it needs one by one, in registers: a tuple would
-// go through memory, which cost the best loop a third of its time.
+// Here is what each operation does, once. It is compiled in the three ways of [`Choices::CALLS`], of which the caller names one. Functions
+// that are out of line take what they need one by one, in registers: a tuple would go through memory, which cost the best
+// loop a third of its time.
 
 // %%
-#[inline(always)]
-fn accept_body<E: Blocked>(stats: &Stats, calls: &Cell<u32>) -> Result<(), E> {
-    stats.enter(Operation::Accept);
-    fail_first(calls)
-}
+/// The operations of the fake.
+mod calls {
+    use super::*;
 
-#[inline(never)]
-fn accept_call<E: Blocked, const NESTED: bool>(stats: &Stats, calls: &Cell<u32>) -> Result<(), E> {
-    if NESTED {
-        let out = accept_call::<E, false>(stats, calls);
-        no_tail_call();
-        out
-    } else {
-        accept_body(stats, black_box(calls))
+    macro_rules! operation {
+        ($name:ident$(<$E:ident: $bound:ident>)?($($argument:ident: $type:ty),*) -> $out:ty $body:block) => {
+            #[inline(always)]
+            pub fn $name$(<$E: $bound>)?(how: u8, $($argument: $type),*) -> $out {
+                #[inline(always)]
+                fn body<$($E: $bound,)? const SEALED: bool>($($argument: $type),*) -> $out $body
+                #[inline(never)]
+                fn opaque$(<$E: $bound>)?($($argument: $type),*) -> $out {
+                    body::<$($E,)? true>($($argument),*)
+                }
+                #[inline(never)]
+                fn nested$(<$E: $bound>)?($($argument: $type),*) -> $out {
+                    let out = opaque$(::<$E>)?($($argument),*);
+                    black_box(()); // keeps the call from becoming a jump
+                    out
+                }
+                match how {
+                    INLINED => body::<$($E,)? false>($($argument),*),
+                    OPAQUE => opaque$(::<$E>)?($($argument),*),
+                    _ => nested$(::<$E>)?($($argument),*),
+                }
+            }
+        };
     }
-}
 
-#[inline(always)]
-fn read_body<E: Blocked>(stats: &Stats, calls: &Cell<u32>, buffer: &mut [u8]) -> Result<usize, E> {
-    stats.enter(Operation::Read);
-    fail_first(calls)?;
-    buffer[..LINE.len()].copy_from_slice(LINE);
-    Ok(LINE.len())
-}
-
-#[inline(never)]
-fn read_call<E: Blocked, const NESTED: bool>(
-    stats: &Stats,
-    calls: &Cell<u32>,
-    buffer: &mut [u8],
-) -> Result<usize, E> {
-    if NESTED {
-        let out = read_call::<E, false>(stats, calls, buffer);
-        no_tail_call();
-        out
-    } else {
-        read_body(stats, calls, buffer).map(black_box)
+    /// Hides a value from the optimiser, where the operation is opaque.
+    #[inline(always)]
+    fn seal<const SEALED: bool, T>(value: T) -> T {
+        if SEALED { black_box(value) } else { value }
     }
-}
 
-#[inline(always)]
-fn write_body<E: Blocked>(stats: &Stats, calls: &Cell<u32>, bytes: &[u8]) -> Result<usize, E> {
-    stats.enter(Operation::Write);
-    fail_first(calls)?;
-    Ok(bytes.len())
-}
-
-#[inline(never)]
-fn write_call<E: Blocked, const NESTED: bool>(
-    stats: &Stats,
-    calls: &Cell<u32>,
-    bytes: &[u8],
-) -> Result<usize, E> {
-    if NESTED {
-        let out = write_call::<E, false>(stats, calls, bytes);
-        no_tail_call();
-        out
-    } else {
-        write_body(stats, calls, black_box(bytes))
-    }
+    operation!(accept<E: Blocked>(stats: &Stats, calls: &Cell<u32>) -> Result<(), E> {
+        let calls = seal::<SEALED, _>(calls);
+        stats.enter(Operation::Accept);
+        fail_first(calls)
+    });
+    operation!(read<E: Blocked>(stats: &Stats, calls: &Cell<u32>, buffer: &mut [u8]) -> Result<usize, E> {
+        stats.enter(Operation::Read);
+        fail_first(calls)?;
+        buffer[..LINE.len()].copy_from_slice(LINE);
+        Ok(seal::<SEALED, _>(LINE.len()))
+    });
+    operation!(write<E: Blocked>(stats: &Stats, calls: &Cell<u32>, bytes: &[u8]) -> Result<usize, E> {
+        let bytes = seal::<SEALED, _>(bytes);
+        stats.enter(Operation::Write);
+        fail_first(calls)?;
+        Ok(bytes.len())
+    });
+    operation!(register(stats: &Stats, registry: &Registry, token: &Token, event: Event) -> () {
+        stats.enter(Operation::Register);
+        assert!(token.get().is_none(), "registered twice");
+        token.set(Some(registry.borrow_mut().insert(event)));
+    });
+    operation!(unregister(stats: &Stats, registry: &Registry, token: &Token) -> () {
+        stats.enter(Operation::Unregister);
+        let slot = token.take().expect("not registered");
+        registry.borrow_mut().remove(slot);
+    });
+    operation!(poll<E: Events>(stats: &Stats, registry: &Registry, events: &mut E) -> () {
+        let events = seal::<SEALED, _>(events);
+        stats.enter(Operation::Poll);
+        events.refill(registry.borrow().iter().map(|(_, &event)| event));
+    });
 }
 
 // %% [markdown]
@@ -506,9 +521,6 @@ fn write_call<E: Blocked, const NESTED: bool>(
 // they were called, and where the poller has filed them.
 
 // %%
-/// What the poller remembers in an object: the slot of its registration, while it is registered.
-type Token = Cell<Option<usize>>;
-
 /// Something that the poller can watch.
 pub trait Source {
     /// Where the poller notes the registration.
@@ -551,11 +563,7 @@ impl<S: Deref<Target = Stats>, C: Choices> FakeStream<S, C> {
     /// If `buffer` is too short for the line.
     #[inline(always)]
     pub fn read(&self, buffer: &mut [u8]) -> Result<usize, C::Error> {
-        match C::CALLS {
-            INLINED => read_body(&self.stats, &self.calls, buffer),
-            OPAQUE => read_call::<_, false>(&self.stats, &self.calls, buffer),
-            _ => read_call::<_, true>(&self.stats, &self.calls, buffer),
-        }
+        calls::read(C::CALLS, &self.stats, &self.calls, buffer)
     }
 
     /// Writes all of `bytes` and returns their number.
@@ -564,11 +572,7 @@ impl<S: Deref<Target = Stats>, C: Choices> FakeStream<S, C> {
     /// It would block, on every odd call, counted together with reads.
     #[inline(always)]
     pub fn write(&self, bytes: &[u8]) -> Result<usize, C::Error> {
-        match C::CALLS {
-            INLINED => write_body(&self.stats, &self.calls, bytes),
-            OPAQUE => write_call::<_, false>(&self.stats, &self.calls, bytes),
-            _ => write_call::<_, true>(&self.stats, &self.calls, bytes),
-        }
+        calls::write(C::CALLS, &self.stats, &self.calls, bytes)
     }
 }
 
@@ -588,11 +592,7 @@ impl<S: Clone + Deref<Target = Stats>, C: Choices> FakeListener<S, C> {
     /// It would block, on every odd call.
     #[inline(always)]
     pub fn accept(&self) -> Result<FakeStream<S, C>, C::Error> {
-        match C::CALLS {
-            INLINED => accept_body(&self.stats, &self.calls),
-            OPAQUE => accept_call::<_, false>(&self.stats, &self.calls),
-            _ => accept_call::<_, true>(&self.stats, &self.calls),
-        }?;
+        calls::accept(C::CALLS, &self.stats, &self.calls)?;
         Ok(FakeStream::new(self.stats.clone()))
     }
 }
@@ -600,72 +600,9 @@ impl<S: Clone + Deref<Target = Stats>, C: Choices> FakeListener<S, C> {
 // %% [markdown]
 // ### Poller
 //
-// Level-triggered, like `poll(2)`: whatever is registered is reported each time, with all that it is
-// interested in, because in this world everything is always ready. Nothing ever sleeps. One consequence
-// matters for every statement about memory further down. `accept` succeeds once per poll, and a connection is
-// done two polls later, so **at most three connections are alive at once**. This load is a pipeline, not a
-// crowd.
-
-// %%
-/// Interest in, and readiness for, reading.
-pub const READABLE: u8 = 1;
-/// Interest in, and readiness for, writing.
-pub const WRITABLE: u8 = 2;
-
-/// Registered objects: for each, the event that every poll will report.
-type Registry = RefCell<Slab<Event>>;
-
-#[inline(always)]
-fn register_body(stats: &Stats, registry: &Registry, token: &Token, event: Event) {
-    stats.enter(Operation::Register);
-    assert!(token.get().is_none(), "registered twice");
-    token.set(Some(registry.borrow_mut().insert(event)));
-}
-
-#[inline(never)]
-fn register_call<const NESTED: bool>(stats: &Stats, registry: &Registry, token: &Token, event: Event) {
-    if NESTED {
-        register_call::<false>(stats, registry, token, event);
-        no_tail_call();
-    } else {
-        register_body(stats, registry, token, event);
-    }
-}
-
-#[inline(always)]
-fn unregister_body(stats: &Stats, registry: &Registry, token: &Token) {
-    stats.enter(Operation::Unregister);
-    let slot = token.take().expect("not registered");
-    registry.borrow_mut().remove(slot);
-}
-
-#[inline(never)]
-fn unregister_call<const NESTED: bool>(stats: &Stats, registry: &Registry, token: &Token) {
-    if NESTED {
-        unregister_call::<false>(stats, registry, token);
-        no_tail_call();
-    } else {
-        unregister_body(stats, registry, token);
-    }
-}
-
-#[inline(always)]
-fn poll_body<E: Events>(stats: &Stats, registry: &Registry, events: &mut E) {
-    stats.enter(Operation::Poll);
-    events.refill(registry.borrow().iter().map(|(_, &event)| event));
-}
-
-#[inline(never)]
-fn poll_call<E: Events, const NESTED: bool>(stats: &Stats, registry: &Registry, events: &mut E) {
-    if NESTED {
-        poll_call::<E, false>(stats, registry, events);
-        no_tail_call();
-    } else {
-        poll_body(stats, registry, black_box(events));
-    }
-}
-
-// %% [markdown]
+// `accept` succeeds once per poll, and a connection is done two polls later, so **at most three connections are
+// alive at once**. This load is a pipeline, not a crowd; that matters for every statement about memory further down.
+//
 // The poller insists that everything is unregistered in the end. A variant that leaks a connection does not
 // get away with it.
 
@@ -690,11 +627,7 @@ impl<S: Deref<Target = Stats>, C: Choices> FakePoll<S, C> {
     #[inline(always)]
     pub fn register(&self, source: &impl Source, key: usize, interest: u8) {
         let event = Event { key, ready: interest };
-        match C::CALLS {
-            INLINED => register_body(&self.stats, &self.registry, source.token(), event),
-            OPAQUE => register_call::<false>(&self.stats, &self.registry, source.token(), event),
-            _ => register_call::<true>(&self.stats, &self.registry, source.token(), event),
-        }
+        calls::register(C::CALLS, &self.stats, &self.registry, source.token(), event)
     }
 
     /// Forgets `source`.
@@ -703,21 +636,13 @@ impl<S: Deref<Target = Stats>, C: Choices> FakePoll<S, C> {
     /// If it is not registered.
     #[inline(always)]
     pub fn unregister(&self, source: &impl Source) {
-        match C::CALLS {
-            INLINED => unregister_body(&self.stats, &self.registry, source.token()),
-            OPAQUE => unregister_call::<false>(&self.stats, &self.registry, source.token()),
-            _ => unregister_call::<true>(&self.stats, &self.registry, source.token()),
-        }
+        calls::unregister(C::CALLS, &self.stats, &self.registry, source.token())
     }
 
     /// Replaces the content of `events` by what is ready now. Does not wait.
     #[inline(always)]
     pub fn poll(&self, events: &mut C::Events) {
-        match C::CALLS {
-            INLINED => poll_body(&self.stats, &self.registry, events),
-            OPAQUE => poll_call::<_, false>(&self.stats, &self.registry, events),
-            _ => poll_call::<_, true>(&self.stats, &self.registry, events),
-        };
+        calls::poll(C::CALLS, &self.stats, &self.registry, events);
     }
 }
 
