@@ -78,8 +78,7 @@ use zero_cost::{
 // %% [markdown]
 // ## What no server can do without
 //
-// Most of what the loop does is done inside the fake system, by every server alike, so a ratio to the loop says as much
-// about the fake as about async. To tell the two apart we need the fake alone: the same operations on as many live
+// Part of what the loop does happens inside the fake system, in every server alike, so a ratio to the loop is also about the fake. To tell the two apart we need the fake alone: the same operations on as many live
 // connections, in an order that is known beforehand, so that nobody has to find out whose turn it is. That is no server, but
 // what is left when it is taken off is the server.
 
@@ -266,8 +265,8 @@ pub fn frontier_owning<D: OpensDoors, W: Work, P: Probe>(load: Load, drive: Driv
 // %% [markdown]
 // ## The buffer
 //
-// A future is as large as what it keeps across an `await`, and the buffer is most of that. Two questions hide
-// in "large futures are expensive": is it the size, or the zeroing? A buffer of 16 KiB of which only the
+// A future is as large as what it keeps across an `await`, and that includes the buffer. Two questions hide
+// in "avoid large futures": is it the size, or the zeroing? A buffer of 16 KiB of which only the
 // first 128 bytes are initialised answers it: the future is as large, the zeroing as small.
 
 // %%
@@ -313,8 +312,8 @@ fn size_and_zeroing<B: Buffer>() -> &'static str {
 //
 // Changing the runtime is a step of its own, at which all other switches stay where the frontier has them. The
 // frontier is a library that one could use: it bears panics, wakes from other threads, foreign wakers and
-// selfish tasks. The runtime of the rungs trusts its two tasks and leaves all that out, but it keeps a little
-// more for each object, because some rung needs it. What the two differ in, for better or worse, is in that one
+// selfish tasks. The runtime of the rungs trusts its two tasks and leaves all that out, but it keeps more
+// state for each object, because some rung needs it. What the two differ in, for better or worse, is in that one
 // step, and in none below it.
 
 // %%
@@ -1176,8 +1175,7 @@ impl<const PER_TASK: bool> WakerKind for ArcPointer<PER_TASK> {
 
 // %% [markdown]
 // There are three common ways to ask "which thread is this?", besides not asking. The published program caches the id in a lazily filled `RefCell`. One may ask
-// the standard library each time. Or one may take the address of a thread-local variable, which costs a
-// single instruction.
+// the standard library each time. Or one may take the address of a thread-local variable.
 
 // %%
 /// A way to tell whether this is the owner's thread.
@@ -1828,7 +1826,7 @@ fn alone() -> Variant {
 }
 
 // %% [markdown]
-// The main ladder first. What a loop has no use for counts as set in the cheapest way.
+// The main ladder first. A switch that a loop has no use for counts as set as in `split`.
 
 // %% [markdown]
 // Those above the rungs are declared by hand, each with its one switch.
@@ -2109,8 +2107,8 @@ fn measured() -> Vec<Measured> {
 
 // %% [markdown]
 // What is compared with what? Every variant with the loop, and with the variant that it is built on. A few pairs more do not
-// lie on the ladder: what a `dyn` adds to a box, what a box costs that a future is built in, and whether a counter may be
-// cheaper than a check.
+// lie on the ladder: what a `dyn` adds to a box, what a box costs that a future is built in, and how a counter
+// compares with a check.
 
 // %%
 /// Further pairs, under the published load: the first, what it is compared with, and what changes.

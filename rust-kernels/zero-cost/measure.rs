@@ -147,9 +147,9 @@ impl Operation {
 }
 
 // %% [markdown]
-// The system call is a `read` of one byte from a pipe into which nobody ever writes. It is as cheap as a
-// system call that goes through the file layer can be, it always fails the same way, and the variants called
-// `+syscalls` make it with *every* operation: with `register` and `poll` too, as the published program does.
+// The system call is a `read` of one byte from a pipe into which nobody ever writes. It goes through the
+// file layer, always fails in the same way, and the variants called `+syscalls` make it with *every* operation:
+// with `register` and `poll` too, as the published program does.
 
 // %%
 /// A pipe without content, whose read end does not block.
@@ -254,7 +254,7 @@ impl Stats {
 // Some details of the published program have nothing to do with async, and may still cost the loop and the executors unequally: what an operation that would
 // block reports, where the poller leaves its events, whether a newline is searched from the front or the back, what a list does when it is asked to remove what it does
 // not hold, and whether the optimiser may look into the fake. Each of them is a *choice*, made when the code is compiled. The published variants
-// make the choices of the document, except that the fake stays opaque; `manual (best)` and the ladder make the leanest ones. A table of the analysis says what each
+// make the choices of the document, except that the fake stays opaque; `manual (best)` and the ladder make the others. A table of the analysis says what each
 // choice does.
 
 // %%
@@ -405,7 +405,7 @@ pub type EarlyReturn = Set<io::Error, Slab<Event>, false, true, OPAQUE, false>;
 pub type Inlined = Set<io::Error, Slab<Event>, false, false, INLINED, false>;
 pub type Nested = Set<io::Error, Slab<Event>, false, false, NESTED, false>;
 pub type Copied = Set<io::Error, Slab<Event>, false, false, OPAQUE, true>;
-/// The leanest ones.
+/// All of the others.
 pub type Lean = Set<WouldBlock, Vec<Event>, true, true, OPAQUE, false>;
 
 // %% [markdown]
@@ -443,8 +443,7 @@ type Registry = RefCell<Slab<Event>>;
 
 // %% [markdown]
 // Here is what each operation does, once. It is compiled in the three ways of [`Choices::CALLS`], of which the caller names one. Functions
-// that are out of line take what they need one by one, in registers: a tuple would go through memory, which cost the best
-// loop a third of its time.
+// that are out of line take what they need one by one, in registers; a tuple would go through memory.
 
 // %%
 /// The operations of the fake.
@@ -1417,7 +1416,7 @@ impl<S: Clone + Deref<Target = Stats>, P: Probe> FakeReactor<S, P> {
 // because a `'static` future cannot borrow. One trait lets us write I/O objects and server once for both.
 
 // %%
-/// A cheap way to hold on to a reactor.
+/// A handle to a reactor.
 pub trait ReactorHandle: Clone + Deref<Target = FakeReactor<Self::Stats, Self::Probe>> {
     /// How its objects hold the ledger.
     type Stats: Clone + Deref<Target = Stats>;
@@ -3116,8 +3115,8 @@ pub fn prove(variant: &Variant, load: Load) -> Result<Counts, UnequalWork> {
 // %% [markdown]
 // Look at the last column. It is 0 for the loops, which have no futures. Unboxed, every slot is as large as
 // the largest future; a box is as large as what is in it. And `async` itself has a cost here that no timing
-// shows: a connection's future is a good deal larger than the 128 bytes of its buffer, because it has to hold
-// everything that lives across an `await`.
+// shows: a connection's future is larger than the 128 bytes of its buffer, because it has to hold everything
+// that lives across an `await`.
 
 // %% [markdown]
 // # The study
@@ -3234,8 +3233,8 @@ pub fn study() -> Result<Study, UnequalWork> {
 //
 // - The operations are out of line and opaque here, and were open to the optimiser there. What that does is measured (`manual (inlined)` and its like), and the claims
 //   that hang on it are also weighed with those.
-// - With system calls, each call that lies between the program and the kernel makes the return from it dearer. How many there are is a matter of inlining;
-//   `manual (nested)` and its like have one more around each operation.
+// - With system calls, each function between the program and the kernel has to be returned through as well. How many there are is a matter of
+//   inlining; `manual (nested)` and its like have one more around each operation.
 // - The ledger is a `Cell` for each kind of operation, and so is what a listener and a spawner remember; they were `RefCell`s there. The failing `read` checks that it
 //   failed for the right reason. The poller's events have room for all.
 // - Whether a future is made in its box or copied into it is up to the compiler, there and here; `large+box (copied)` and `box (copied)` copy in any case.
@@ -3246,7 +3245,7 @@ pub fn study() -> Result<Study, UnequalWork> {
 //
 // - The raw samples are in `data/runs`, and the analysis notebook next to this one reads them: intervals,
 //   verdicts, and your ratios next to the published ones.
-// - Change something. Make the connection's buffer uninitialised, give `CheckedRcWaker` a cheaper check, let
+// - Change something. Make the connection's buffer uninitialised, give `CheckedRcWaker` another check, let
 //   a wake poll its task at once: edit a cell, run the ones below it, and the proof will tell you whether it
 //   is still the same server.
 // - `cargo bench -p zero-cost --bench counts` counts instructions and allocations, which no noise can

@@ -1,0 +1,146 @@
+"""Prose of a measuring notebook says what differs between two variants. How much that costs is for the analysis to compute."""
+
+import re
+from pathlib import Path
+
+import nbformat
+import polars as pl
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+NOTEBOOKS = sorted(path for path in ROOT.glob("notebooks/**/*.ipynb") if path.name != "analysis.ipynb")
+COMPARISONS = pl.read_csv(ROOT / "data" / "comparisons.csv")
+
+#: What may cost something, besides everything that has a name in code or in the data.
+FACTORS = r"""
+    `[^`]+` | async | await | keyword | futures? | box(?:es|ed|ing)? | allocat\w+ | wakers? | wakes? | executors? | runtimes? | reactors?
+    | queues? | deques? | loops? | tasks? | pools? | threads? | workers? | spawn\w* | clos(?:ure|ures) | mutex | locks? | timers? | selectors?
+    | handles? | counts? | counting | checks? | system\ calls? | bitmaps? | index | references? | copies | copying | zeroing | dyn | abstraction
+"""
+#: Judgements on what something costs.
+JUDGEMENTS = r"""
+    (?:fast|slow|cheap|dear|lean|light|quick)(?:er|est) | cheap(?:ly)? | dear | costly | expensive | inexpensive | negligibl[ey]
+    | (?:close\ to|almost|nearly|practically|as\ good\ as)\ free | for\ free(?!\ ports) | free\ of\ charge | at\ no\ cost
+    | (?:saves?|saved|costs?|gains?|adds?|takes?|pays?|buys?|loses?)\ (?:(?:very|too|so|as)\ )?(?:little|nothing|much|most|more|less|a\ lot)(?!\ than\ (?:half\ )?a\ minute)
+    | most\ of\ (?:its|that|what|this|the\ (?:cost|price|time|gap|difference|instructions))
+    | (?:half|a\ third|a\ quarter|most)\ of\ (?:its|the|their)\ (?:cost|price|time|gap|difference|instructions)
+    | (?:twice|half|thrice|\d+\ times|several\ times)\ as\ (?:fast|slow|long|much|dear|cheap) | (?:a|some|the)\ multiple\ of(?!\ (?:\d|a\ power))
+    | barely | hardly | dominat\w+ | insignificant | noticeabl[ey] | outperforms? | beats? | pays?\ off
+    | (?:much|far|a\ good\ deal|somewhat|slightly|a\ little)\ (?:more|less|larger|smaller|better|worse)
+"""
+FACTOR = re.compile(rf"(?<![\w-])(?:{FACTORS})(?![\w-])", re.IGNORECASE | re.VERBOSE)
+VARIANT = re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, COMPARISONS['variant'].unique()))})(?![\w-])")
+JUDGEMENT = re.compile(rf"(?<![\w-])(?:{JUDGEMENTS})(?![\w-])", re.IGNORECASE | re.VERBOSE)
+
+#: How sentences begin that may judge, and why.
+ALLOWED = {
+    "for all 256 requests a bare loop takes 24.5 µs, the leanest of his async executors": "quotes what was published",
+    "In one of them tokio is 242 times slower": "quotes what was published",
+    "in another nio is 13 times faster": "quotes what was published",
+    "below 1, ours is faster": "says how to read a ratio",
+    "Which of the two is faster depends on": "leaves it open",
+}
+#: Judging sentences that are still there, at most so many in a notebook. This only shrinks.
+STILL_THERE = {
+    "call-styles/event-loop": 1,
+    "call-styles/measure": 1,
+    "ladder/frontier": 1,
+    "runtimes/executor": 1,
+    "servers/measure": 2,
+    "spawn-apis/measure": 4,
+    "start-here": 1,
+    "thread-pools/measure": 1,
+    "zero-cost/sockets": 3,
+}
+
+
+def sentences(prose: str) -> list[str]:
+    """The sentences of some Markdown, each on one line."""
+    prose = re.sub(r"^#+ (.*)$", r"\n\1\n", prose, flags=re.MULTILINE)
+    blocks = re.split(r"\n\s*\n|\n(?=\s*(?:[-*]|\d+\.|\|)\s)", prose, flags=re.MULTILINE)
+    lines = (" ".join(block.split()) for block in blocks)
+    return [sentence for line in lines for sentence in re.split(r"(?<=[.?!:;])\**\s+", line) if sentence]
+
+
+def judges(sentence: str) -> bool:
+    """Whether a sentence names what may cost something, and says how much it costs."""
+    return bool(JUDGEMENT.search(sentence) and (FACTOR.search(sentence) or VARIANT.search(sentence)))
+
+
+def prose(path: Path) -> list[str]:
+    """Everything that a notebook says outside of code: its paragraphs, and the comments in its code."""
+    cells = nbformat.read(path, as_version=4).cells
+    written = [cell.source for cell in cells if cell.cell_type == "markdown"]
+    comments = [
+        re.findall(r"^\s*//[/!]? ?(.*)$", cell.source, re.MULTILINE) for cell in cells if cell.cell_type == "code"
+    ]
+    return [sentence for text in [*written, *map("\n".join, comments)] for sentence in sentences(text)]
+
+
+def name(path: Path) -> str:
+    return str(path.relative_to(ROOT / "notebooks").with_suffix(""))
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=name)
+def test_a_measuring_notebook_does_not_judge(path):
+    found = [text for text in prose(path) if judges(text) and not text.startswith(tuple(ALLOWED))]
+    told = "\n".join(found)
+    assert len(found) <= STILL_THERE.get(name(path), 0), f"say what differs, and let the analysis say how much:\n{told}"
+
+
+def test_what_changes_between_two_variants_is_said_without_judging():
+    changes = COMPARISONS["change"].unique().sort()
+    assert [change for change in changes if JUDGEMENT.search(change)] == []
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Writing the futures by hand saves little over `async fn`, which pays for moving its arguments.",
+        "So the keyword is close to free, and the separation is not.",
+        "The leanest async server executes a multiple of the instructions of the best loop.",
+        "An `Arc` is cheaper than a checked `Rc`.",
+        "A virtual call costs next to nothing, and zeroing is most of the difference.",
+        "A channel and its wake-ups cost far more than a box.",
+        "`nonbox` hardly differs from the loop.",
+    ],
+)
+def test_verdicts_are_found(sentence):
+    assert judges(sentence)
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Which costs more is for the clock to say.",
+        "The flags of an executor lie at a multiple of 1024.",
+        "A worker takes half of the tasks of another.",
+        "`quick` takes less than half a minute.",
+        "`Arc` counts with atomic operations where `Rc` does not.",
+        "Two polls later the tasks are finished.",
+    ],
+)
+def test_what_is_no_verdict_is_left_alone(sentence):
+    assert not judges(sentence)
+
+
+def test_comments_and_paragraphs_are_read_sentence_by_sentence(tmp_path):
+    cells = [
+        nbformat.v4.new_markdown_cell(
+            "# Boxes are slower\n\nA box is made. It\nis **cheap**: a list follows.\n- One\n- Two"
+        ),
+        nbformat.v4.new_code_cell("/// A queue.\n/// It is faster.\nlet fast = 1; // not read"),
+    ]
+    path = tmp_path / "measure.ipynb"
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
+    expected = [
+        "Boxes are slower",
+        "A box is made.",
+        "It is **cheap**:",
+        "a list follows.",
+        "- One",
+        "- Two",
+        "A queue.",
+        "It is faster.",
+    ]
+    assert prose(path) == expected
