@@ -1211,6 +1211,7 @@ impl ThreadCheck for Cached {
     }
 }
 
+// %%
 /// The standard library's answer.
 enum Asked {}
 
@@ -1708,6 +1709,13 @@ fn rung<R: Rung, D: OpensDoors>(load: Load, drive: Drive<'_>) {
 // box or the `dyn`? Who boxes? Is it the size or the zeroing? Which check?
 
 // %%
+/// The queues and wakers of the table, in short.
+type Plain = Bitmap<Cell<u64>>;
+type Atomic = Bitmap<AtomicU64>;
+type SharedArc = ArcPointer<false>;
+type OwnArc = ArcPointer<true>;
+
+// %%
 /// The rungs, each for any probe.
 mod rungs {
     use super::*;
@@ -1732,11 +1740,6 @@ mod rungs {
             }
         )* };
     }
-
-    type Plain = Bitmap<Cell<u64>>;
-    type Atomic = Bitmap<AtomicU64>;
-    type SharedArc = ArcPointer<false>;
-    type OwnArc = ArcPointer<true>;
 
     rungs! {
         // The ladder.
@@ -1838,35 +1841,25 @@ pub fn ladder() -> Vec<Variant> {
     let generic = GenericRuntime::<Counted>::switches();
     let owning = Switches { runtime: "frontier", ..generic };
     let queued = Switches { placement: "entry", ..owning };
-    let frontier_switches = Switches { dispatch: "at once", ..queued };
-    let split = Switches { task: "by hand", ..frontier_switches };
+    let at_once = Switches { dispatch: "at once", ..queued };
+    let split = Switches { task: "by hand", ..at_once };
     let manual = Switches { structure: "loop", ..split };
     let new = Variant::new;
+    let by_hand = twice!(P => by_hand::<Pipeline, NoWork, P>);
+    let split_code = twice!(P => frontier_by_hand::<Pipeline, NoWork, P>);
+    let frontier = twice!(P => frontier::<Pipeline, NoWork, P>);
+    let in_queue = twice!(P => frontier_queued::<Pipeline, NoWork, P>);
+    let in_future = twice!(P => frontier_owning::<Pipeline, NoWork, P>);
     vec![
-        Variant { base: None, ..new(MANUAL, ("", ""), manual, twice!(P => by_hand::<Pipeline, NoWork, P>)) },
-        new(
-            "split",
-            (MANUAL, "futures, reactor and executor instead of one loop"),
-            split,
-            twice!(P => frontier_by_hand::<Pipeline, NoWork, P>),
-        ),
-        new(
-            FRONTIER,
-            ("split", "`async fn` instead of futures by hand"),
-            frontier_switches,
-            twice!(P => frontier::<Pipeline, NoWork, P>),
-        ),
-        new(
-            "ready queue",
-            (FRONTIER, "events wake, tasks are polled from a queue"),
-            queued,
-            twice!(P => frontier_queued::<Pipeline, NoWork, P>),
-        ),
+        Variant { base: None, ..new(MANUAL, ("", ""), manual, by_hand) },
+        new("split", (MANUAL, "futures, reactor and executor instead of one loop"), split, split_code),
+        new(FRONTIER, ("split", "`async fn` instead of futures by hand"), at_once, frontier),
+        new("ready queue", (FRONTIER, "events wake, tasks are polled from a queue"), queued, in_queue),
         new(
             "stream in future",
             ("ready queue", "a stream lives in its future, not in the reactor's table"),
             owning,
-            twice!(P => frontier_owning::<Pipeline, NoWork, P>),
+            in_future,
         ),
         on_rung::<GenericRuntime>(
             "generic runtime",
@@ -1948,28 +1941,23 @@ pub fn branches() -> Vec<Variant> {
 /// No system calls, no work.
 pub const QUIET: Load = Load { syscalls: false, steps: 0 };
 
-/// How the clients arrive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Arrival {
-    /// `live=3`
-    Pipeline,
-    /// `live=256`
-    AtOnce,
-}
+/// Connections that are alive at once in the pipeline.
+pub const PIPELINE: u64 = 3;
+/// The same in the crowd.
+pub const CROWD: u64 = CONNECTIONS as u64;
 
 // %% [markdown]
 // As code:
 
 // %%
 /// What one run of a variant must count. How large futures are is for the compiler to say.
-pub fn expected(switches: &Switches, arrival: Arrival, syscalls: bool) -> Counts {
+pub fn expected(switches: &Switches, live: u64, syscalls: bool) -> Counts {
     let all = CONNECTIONS as u64;
-    let pipeline = arrival == Arrival::Pipeline;
+    let pipeline = live == PIPELINE;
     let if_pipeline = |count| if pipeline { count } else { 0 };
     let if_async = |count| if switches.structure == "split" { count } else { 0 };
     let if_server = |count| if switches.structure == "none" { 0 } else { count };
     let polls = if pipeline { all + 2 } else { 2 };
-    let live = if pipeline { 3 } else { all };
     let keeps = switches.keeps == "waker";
     let waits = 2 * all + if_pipeline(all);
     let (clones, hits, drops) = match switches.binding {
@@ -2009,15 +1997,15 @@ impl Variant {
     ///
     /// # Errors
     /// If it does not do the work that it should, or its timed code not the same operations: the counts that are wrong.
-    pub fn prove(&self, load: Load, arrival: Arrival) -> Result<Counts, UnequalWork> {
-        let expected = expected(&self.switches, arrival, load.syscalls);
+    pub fn prove(&self, load: Load, live: u64) -> Result<Counts, UnequalWork> {
+        let expected = expected(&self.switches, live, load.syscalls);
         prove_both(&self.name, [self.timed, self.counted], load, &expected)
     }
 }
 
 // %% tags=["active-ipynb"]
 // for variant in ladder().into_iter().chain(branches()) {
-//     let counts = variant.prove(QUIET, Arrival::Pipeline).unwrap_or_else(harness::stop);
+//     let counts = variant.prove(QUIET, PIPELINE).unwrap_or_else(harness::stop);
 //     let [polls, clones, size] = ["polls", "waker_clones", "future_bytes"].map(|name| counts[name]);
 //     println!("{:>35}: {polls:>4} task polls, {clones:>4} waker clones, futures of {size:>5} bytes", variant.name);
 // }
@@ -2035,72 +2023,48 @@ impl Variant {
 /// Steps of work per request; a step takes about a nanosecond.
 pub const WORK: [u32; 2] = [1_000, 10_000];
 
-/// A variant under a load.
+/// A variant under a load, with so many live connections.
 struct Measured {
     variant: Variant,
     load: Load,
-    arrival: Arrival,
-    parameter: String,
+    live: u64,
 }
 
 impl Measured {
-    fn key(&self) -> Key {
-        let work = if self.load.steps > 0 { "+work" } else { "" };
-        Key::new(format!("{}{work}", self.variant.name), self.variant.name, self.parameter.clone())
+    /// The key of a variant of this name under the same load.
+    fn key_of(&self, name: &str) -> Key {
+        let Load { steps, .. } = self.load;
+        let (work, suffix) =
+            if steps > 0 { (format!(" work={steps}"), "+work") } else { (String::new(), "") };
+        Key::new(format!("{name}{suffix}"), name, format!("live={}{work}", self.live))
     }
 }
 
-/// Variants of the ladder and its branches, by name, under one more load: each with its code for that load.
-fn under(parameter: &str, load: Load, arrival: Arrival, code: &[(&str, [World; 2])]) -> Vec<Measured> {
-    let all: Vec<Variant> = ladder().into_iter().chain(branches()).collect();
-    let measured = |&(name, [timed, counted]): &(&str, [World; 2])| {
-        let variant = *all.iter().find(|variant| variant.name == name).expect("a name of the ladder");
-        let variant = Variant { timed, counted, ..variant };
-        Measured { variant, load, arrival, parameter: parameter.to_owned() }
-    };
-    code.iter().map(measured).collect()
-}
-
 // %% [markdown]
-// Each has code of its own for its load, as always once for the clock and once for the count.
-
-// %%
-/// Who serves the crowd.
-fn in_the_crowd() -> [(&'static str, [World; 2]); 4] {
-    use rungs::{LeanDyn, SlabIndex};
-    [
-        (MANUAL, twice!(P => by_hand::<AtOnce, NoWork, P>)),
-        (FRONTIER, twice!(P => frontier::<AtOnce, NoWork, P>)),
-        ("slab index", twice!(P => rung::<SlabIndex<P>, AtOnce>)),
-        ("lean + dyn", twice!(P => rung::<LeanDyn<P>, AtOnce>)),
-    ]
-}
-
-/// Who works between reading and writing.
-fn at_work() -> [(&'static str, [World; 2]); 2] {
-    [
-        (MANUAL, twice!(P => by_hand::<Pipeline, Steps, P>)),
-        (FRONTIER, twice!(P => frontier::<Pipeline, Steps, P>)),
-    ]
-}
-
-// %% [markdown]
-// With that, the list of everything that is measured.
+// Under the other loads, each has code of its own, as always once for the clock and once for the count.
 
 // %%
 /// Everything that is measured.
 fn measured() -> Vec<Measured> {
-    let quiet = |variant| Measured {
-        variant,
-        load: QUIET,
-        arrival: Arrival::Pipeline,
-        parameter: "live=3".to_owned(),
+    use rungs::{LeanDyn, SlabIndex};
+    let variants: Vec<Variant> = ladder().into_iter().chain(branches()).collect();
+    let under = |load, live, name, [timed, counted]: [World; 2]| {
+        let variant = variants.iter().find(|variant| variant.name == name).expect("a name of the ladder");
+        Measured { variant: Variant { timed, counted, ..*variant }, load, live }
     };
-    let mut all: Vec<Measured> = ladder().into_iter().chain(branches()).map(quiet).collect();
-    all.extend(under("live=256", QUIET, Arrival::AtOnce, &in_the_crowd()));
+    let quiet = |&variant| Measured { variant, load: QUIET, live: PIPELINE };
+    let mut all: Vec<Measured> = variants.iter().map(quiet).collect();
+    let crowd = |name, code| under(QUIET, CROWD, name, code);
+    all.extend([
+        crowd(MANUAL, twice!(P => by_hand::<AtOnce, NoWork, P>)),
+        crowd(FRONTIER, twice!(P => frontier::<AtOnce, NoWork, P>)),
+        crowd("slab index", twice!(P => rung::<SlabIndex<P>, AtOnce>)),
+        crowd("lean + dyn", twice!(P => rung::<LeanDyn<P>, AtOnce>)),
+    ]);
     for steps in WORK {
-        let load = Load { steps, ..QUIET };
-        all.extend(under(&format!("live=3 work={steps}"), load, Arrival::Pipeline, &at_work()));
+        let work = |name, code| under(Load { steps, ..QUIET }, PIPELINE, name, code);
+        all.push(work(MANUAL, twice!(P => by_hand::<Pipeline, Steps, P>)));
+        all.push(work(FRONTIER, twice!(P => frontier::<Pipeline, Steps, P>)));
     }
     all
 }
@@ -2125,18 +2089,6 @@ const PAIRS: [(&str, &str, &str); 6] = [
     ("Arc waker", "Rc waker, address check", "atomic counting instead of a check by an address"),
 ];
 
-/// Compares a variant with the one that it is built on, where that is measured under the same load.
-fn beside_its_base(study: Study, measured: &Measured, keys: &[Key]) -> Study {
-    let Variant { base: Some(base), change, .. } = measured.variant else { return study };
-    let base = Key::new(base, base, &measured.parameter);
-    match measured.key() {
-        _ if !keys.contains(&base) => study,
-        // The loop is what all are compared with, so this replaces that comparison.
-        key if base.variant == MANUAL => study.compare(key, base, change),
-        key => study.also_compare(key, base, change),
-    }
-}
-
 // %%
 /// All variants under all their loads, proven to do the work that they should.
 ///
@@ -2145,12 +2097,18 @@ fn beside_its_base(study: Study, measured: &Measured, keys: &[Key]) -> Study {
 pub fn study() -> Result<Study, UnequalWork> {
     let mut study = Study::new("ladder").baseline(MANUAL).unit("request");
     let all = measured();
-    let keys: Vec<Key> = all.iter().map(Measured::key).collect();
-    for measured in all {
-        let (key, load) = (measured.key(), measured.load);
-        let counts = measured.variant.prove(load, measured.arrival)?;
-        study = study.bench(key.clone(), bench(measured.variant.timed, load)).counts(&key, counts);
-        study = beside_its_base(study, &measured, &keys);
+    let keys: Vec<Key> = all.iter().map(|one| one.key_of(one.variant.name)).collect();
+    for (one, key) in all.iter().zip(&keys) {
+        let counts = one.variant.prove(one.load, one.live)?;
+        study = study.bench(key.clone(), bench(one.variant.timed, one.load)).counts(key, counts);
+        // With the variant that it is built on, where that is measured under the same load.
+        let Some(base) = one.variant.base.map(|base| one.key_of(base)) else { continue };
+        study = match (keys.contains(&base), &*base.variant) {
+            (false, _) => study,
+            // The loop is what all are compared with, so this replaces that comparison.
+            (true, MANUAL) => study.compare(key.clone(), base, one.variant.change),
+            (true, _) => study.also_compare(key.clone(), base, one.variant.change),
+        };
     }
     for (one, other, change) in PAIRS {
         let [one, other] = [one, other].map(|name| Key::new(name, name, "live=3"));

@@ -431,6 +431,12 @@ fn fail_first<E: Blocked>(calls: &Cell<u32>) -> Result<(), E> {
     if number % 2 == 1 { Err(E::new()) } else { Ok(()) }
 }
 
+/// Hides a value from the optimiser, where the operation is opaque.
+#[inline(always)]
+fn seal<const SEALED: bool, T>(value: T) -> T {
+    if SEALED { black_box(value) } else { value }
+}
+
 /// Interest in, and readiness for, reading.
 pub const READABLE: u8 = 1;
 /// Interest in, and readiness for, writing.
@@ -473,12 +479,6 @@ mod calls {
                 }
             }
         };
-    }
-
-    /// Hides a value from the optimiser, where the operation is opaque.
-    #[inline(always)]
-    fn seal<const SEALED: bool, T>(value: T) -> T {
-        if SEALED { black_box(value) } else { value }
     }
 
     operation!(accept<E: Blocked>(stats: &Stats, calls: &Cell<u32>) -> Result<(), E> {
@@ -713,6 +713,7 @@ impl Counter {
     ];
 }
 
+// %%
 /// Is told what happens, and may ignore it.
 pub trait Probe: 'static {
     /// What the program of this probe looks like.
@@ -925,18 +926,14 @@ impl<C: Choices> RunList<C> {
         }
     }
 
-    /// Unlinks the slot that comes first, and returns it.
-    pub fn pop_front<T>(&mut self, nodes: &mut Slab<Node<T>>) -> Option<usize> {
-        let slot = self.head?;
-        self.remove(nodes, slot);
-        Some(slot)
-    }
-
     /// Links `slot` in at the end.
     pub fn push_back<T>(&mut self, nodes: &mut Slab<Node<T>>, slot: usize) {
         self.insert_after(nodes, self.tail, slot);
     }
+}
 
+// %%
+impl<C: Choices> RunList<C> {
     /// Unlinks `slot`. Does nothing if it is not linked, in which case it may return early.
     #[inline]
     pub fn remove<T>(&mut self, nodes: &mut Slab<Node<T>>, slot: usize) {
@@ -957,6 +954,13 @@ impl<C: Choices> RunList<C> {
         if self.tail == Some(slot) {
             self.tail = prev;
         }
+    }
+
+    /// Unlinks the slot that comes first, and returns it.
+    pub fn pop_front<T>(&mut self, nodes: &mut Slab<Node<T>>) -> Option<usize> {
+        let slot = self.head?;
+        self.remove(nodes, slot);
+        Some(slot)
     }
 }
 
