@@ -51,6 +51,9 @@
 // :dep scopeguard = "=1.2.0"
 // :dep slab = "=0.4.12"
 
+// %% [markdown]
+// The loop uses two crates that ask the operating system, and a slab.
+
 // %%
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
@@ -120,6 +123,9 @@ impl Counter {
     ];
 }
 
+// %% [markdown]
+// A probe is a type, so the one that does nothing costs nothing. It also tells the time, which a test may set.
+
 // %%
 /// Is told what is to be counted, and tells the time.
 pub trait Probe: 'static {
@@ -140,6 +146,10 @@ impl Probe for Timed {
     fn add(_: Counter, _: u64) {}
 }
 
+// %% [markdown]
+// The counting probe keeps its numbers per thread.
+
+// %%
 /// The probe of the proof.
 pub struct Counted;
 
@@ -230,6 +240,10 @@ impl<W> SortedVec<W> {
     }
 }
 
+// %% [markdown]
+// To insert or to cancel is to search. Timers that were cancelled go when they come to the end.
+
+// %%
 impl<W> TimerQueue<W> for SortedVec<W> {
     fn insert(&mut self, due: Duration, number: u64, waiter: W) -> Ticket {
         let ticket = Ticket { due, number, entry: 0 };
@@ -278,6 +292,10 @@ impl<W> Default for Heap<W> {
     }
 }
 
+// %% [markdown]
+// An entry is found by its number in the slab, which the next timer may have by then: so it says whose it is.
+
+// %%
 impl<W> TimerQueue<W> for Heap<W> {
     fn insert(&mut self, due: Duration, number: u64, waiter: W) -> Ticket {
         let ticket = Ticket { due, number, entry: self.entries.insert((number, Some(waiter))) };
@@ -369,6 +387,9 @@ pub fn insert_and_pop<T: Timers>(others: u64) -> impl Fn(&mut Bencher<'_>) {
     }
 }
 
+// %% [markdown]
+// Each queue holds ten thousand timers. Try fewer.
+
 // %% tags=["active-ipynb", "glance"]
 // harness::Glance::at("timer")
 //     .look("sorted vector", insert_and_pop::<SortedVec>(10_000))
@@ -396,6 +417,10 @@ pub enum Interest {
     Writable,
 }
 
+// %% [markdown]
+// A selector watches descriptors under keys. What it reports, and how, is its own.
+
+// %%
 /// Events that one question to the selector can bring.
 const EVENTS: NonZero<usize> = NonZero::new(1024).unwrap();
 
@@ -416,15 +441,13 @@ pub trait Selector: Send + Sync + Sized + 'static {
     /// Forgets a descriptor.
     fn delete(&self, descriptor: BorrowedFd<'_>) -> io::Result<()>;
     /// Waits for so long (for ever if that is `None`) and appends the keys of those that are ready.
-    fn wait(
-        &self,
-        events: &mut Self::Events,
-        timeout: Option<Duration>,
-        ready: &mut Vec<u64>,
-    ) -> io::Result<()>;
+    fn wait(&self, events: &mut Self::Events, time: Option<Duration>, keys: &mut Vec<u64>) -> io::Result<()>;
     /// Ends a wait, from any thread; if nobody waits, then the next one.
     fn notify(&self) -> io::Result<()>;
 }
+
+// %% [markdown]
+// The crate has events of its own, in which an interest is part of what is registered.
 
 // %%
 /// The `polling` crate.
@@ -441,6 +464,10 @@ impl Polling {
     }
 }
 
+// %% [markdown]
+// Its poller does what the trait asks for.
+
+// %%
 impl Selector for Polling {
     /// Set the timer descriptor, arm it, wait, clear the notifier, arm it.
     const CALLS: u64 = 5;
@@ -468,15 +495,10 @@ impl Selector for Polling {
         self.0.delete(descriptor)
     }
 
-    fn wait(
-        &self,
-        events: &mut Self::Events,
-        timeout: Option<Duration>,
-        ready: &mut Vec<u64>,
-    ) -> io::Result<()> {
+    fn wait(&self, events: &mut Self::Events, time: Option<Duration>, keys: &mut Vec<u64>) -> io::Result<()> {
         events.clear();
-        self.0.wait(events, timeout)?;
-        ready.extend(events.iter().map(|event| event.key as u64));
+        self.0.wait(events, time)?;
+        keys.extend(events.iter().map(|event| event.key as u64));
         Ok(())
     }
 
@@ -509,6 +531,9 @@ impl Epoll {
     }
 }
 
+// %% [markdown]
+// A notification is a report like others, and is read so that it ends.
+
 // %%
 impl Selector for Epoll {
     const CALLS: u64 = 1;
@@ -538,23 +563,18 @@ impl Selector for Epoll {
         Ok(epoll::delete(&self.set, descriptor)?)
     }
 
-    fn wait(
-        &self,
-        events: &mut Self::Events,
-        timeout: Option<Duration>,
-        ready: &mut Vec<u64>,
-    ) -> io::Result<()> {
+    fn wait(&self, events: &mut Self::Events, time: Option<Duration>, keys: &mut Vec<u64>) -> io::Result<()> {
         events.clear();
         // What is too long for the operating system is for ever.
-        let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
-        match epoll::wait(&self.set, rustix::buffer::spare_capacity(events), timeout.as_ref()) {
+        let time = time.and_then(|time| Timespec::try_from(time).ok());
+        match epoll::wait(&self.set, rustix::buffer::spare_capacity(events), time.as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
         for event in events.iter() {
             match event.data.u64() {
                 Self::NOTIFIER => drop(rustix::io::read(&self.notifier, &mut [0; 8])),
-                key => ready.push(key),
+                key => keys.push(key),
             }
         }
         Ok(())
@@ -581,6 +601,9 @@ pub fn one_report<S: Selector>(bencher: &mut Bencher<'_>) {
         selector.delete(descriptor.as_fd()).expect("it was watched");
     });
 }
+
+// %% [markdown]
+// The same descriptor with both.
 
 // %% tags=["active-ipynb", "glance"]
 // harness::Glance::at("report")
@@ -650,6 +673,10 @@ pub struct Direct {
     queued: RefCell<Vec<bool>>,
 }
 
+// %% [markdown]
+// A wake is an index into a vector, and an entry in a queue.
+
+// %%
 impl Wakers for Direct {
     const FROM_OTHER_THREADS: bool = false;
     type Waiter = Slot;
@@ -723,6 +750,10 @@ struct Arrived {
     asleep: bool,
 }
 
+// %% [markdown]
+// To wake is to append, and to end the sleep if there is one. The flag `asleep` and the queue change under one mutex, so either the loop sees the
+// slot before it sleeps, or whoever wakes it sees that it sleeps.
+
 // %%
 impl Inbox {
     /// `notify` ends the sleep of the loop, or its next one.
@@ -775,6 +806,9 @@ impl Inbox {
     }
 }
 
+// %% [markdown]
+// A slot is appended at most once until it is polled.
+
 // %%
 /// The waker of one slot.
 pub struct SlotWaker {
@@ -809,6 +843,9 @@ impl Wake for SlotWaker {
     }
 }
 
+// %% [markdown]
+// The loop keeps the other reference to each waker, to tell it when its slot is polled.
+
 // %%
 /// An `Arc` for each slot.
 pub struct ArcWakers {
@@ -816,6 +853,10 @@ pub struct ArcWakers {
     slots: RefCell<Vec<Arc<SlotWaker>>>,
 }
 
+// %% [markdown]
+// Who waits leaves a clone of the waker that it was polled with.
+
+// %%
 impl Wakers for ArcWakers {
     const FROM_OTHER_THREADS: bool = true;
     type Waiter = Waker;
@@ -884,6 +925,10 @@ fn all_loops() -> std::sync::MutexGuard<'static, BTreeMap<u32, Arc<Inbox>>> {
     LOOPS.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
+// %% [markdown]
+// The functions of the waker see one word. A wake of this thread never takes the mutex.
+
+// %%
 impl IndexWakers {
     /// Two numbers fit into one word.
     const FITS: () = assert!(size_of::<*const ()>() == 8);
@@ -908,6 +953,9 @@ impl IndexWakers {
         }
     }
 }
+
+// %% [markdown]
+// The local queue is that of the loop without wakers. What comes from other threads goes through it, too, so that no slot is queued twice.
 
 // %%
 impl Wakers for IndexWakers {
@@ -961,6 +1009,10 @@ impl Wakers for IndexWakers {
     }
 }
 
+// %% [markdown]
+// A loop that is gone leaves both tables.
+
+// %%
 impl Drop for IndexWakers {
     fn drop(&mut self) {
         all_loops().remove(&self.number);
@@ -983,6 +1035,9 @@ pub fn one_wake<W: Wakers>(bencher: &mut Bencher<'_>) {
         wakers.begin(ROOT);
     });
 }
+
+// %% [markdown]
+// All three on the thread of the loop.
 
 // %% tags=["active-ipynb", "glance"]
 // harness::Glance::at("wake")
@@ -1020,6 +1075,10 @@ impl<W: Wakers, T: Timers, S: Selector> Design for Parts<W, T, S> {
     type Selector = S;
 }
 
+// %% [markdown]
+// Any design can be counted.
+
+// %%
 /// The design `D` with another probe.
 pub struct Probed<P, D = Parts>(PhantomData<(P, D)>);
 
@@ -1049,9 +1108,8 @@ type QueueOf<D> = <<D as Design>::Timers as Timers>::Queue<WaiterOf<D>>;
 // The loop only runs while somebody waits.
 //
 // First, who waits for which descriptor? An entry for each registered object says who waits for it, and whether it
-// was reported since. Entries are
-// used again, and the operating system may report what was forgotten a moment ago. So the key that it is given
-// holds a generation besides the number of the entry.
+// was reported since. Entries are used again, and the operating system may report what was forgotten a moment ago. So the key that it is given
+// is the number of the entry and a generation.
 
 // %%
 /// A registered object.
@@ -1121,6 +1179,9 @@ pub struct EventLoop<D: Design> {
     /// Whether the root waits.
     running: Cell<bool>,
 }
+
+// %% [markdown]
+// A new loop has one slot, the root's. Whoever is polled is told where it is.
 
 // %%
 impl<D: Design> EventLoop<D> {
@@ -1253,6 +1314,9 @@ impl<D: Design> EventLoop<D> {
     }
 }
 
+// %% [markdown]
+// `block_on` polls the root, and runs the loop whenever it waits.
+
 // %%
 impl<D: Design> EventLoop<D> {
     /// Runs until the root is awake. `resume` polls a slot.
@@ -1337,6 +1401,10 @@ impl<D: Design> Timer<D> {
     }
 }
 
+// %% [markdown]
+// A timer that is dropped before its time is blanked.
+
+// %%
 impl<D: Design> Drop for Timer<D> {
     fn drop(&mut self) {
         if !self.has_fired() {
@@ -1344,6 +1412,9 @@ impl<D: Design> Drop for Timer<D> {
         }
     }
 }
+
+// %% [markdown]
+// The future makes its timer when it is first polled.
 
 // %%
 /// Ends after some time; see [`EventLoop::wait`].
@@ -1442,6 +1513,10 @@ impl<D: Design, S: AsFd> Registration<D, S> {
     }
 }
 
+// %% [markdown]
+// What was registered is forgotten with it.
+
+// %%
 impl<D: Design, S: AsFd> Drop for Registration<D, S> {
     fn drop(&mut self) {
         let entry = self.event_loop.registry.borrow_mut().remove(self.key);
@@ -1485,6 +1560,10 @@ impl<D: Design, S: AsFd> Future for Readiness<'_, D, S> {
     }
 }
 
+// %% [markdown]
+// A wait that is dropped leaves nobody to be woken. One with a registration that is kept arms it first.
+
+// %%
 impl<D: Design, S: AsFd> Drop for Readiness<'_, D, S> {
     fn drop(&mut self) {
         self.of.set_waiter(None);
@@ -1505,6 +1584,9 @@ impl<D: Design, S: AsFd> Registration<D, S> {
         Ok(Readiness { of: self, timeout, timer: None }.await)
     }
 }
+
+// %% [markdown]
+// So `await_ready` is a registration and one wait.
 
 // %%
 impl<D: Design> EventLoop<D> {
@@ -1534,7 +1616,26 @@ impl<D: Design> EventLoop<D> {
 // %% [markdown]
 // # Among others that wait
 //
-// What a wait costs may depend on how many others wait, who are never woken.
+// What a wait costs may depend on how many others wait, who are never woken. Ten thousand descriptors are more than many systems allow at
+// first.
+
+// %%
+/// Lets this process open so many descriptors.
+///
+/// # Panics
+/// If it may not.
+pub fn allow_descriptors(number: usize) {
+    let (number, mut limit) = (number as u64, getrlimit(Resource::Nofile));
+    if limit.current.is_some_and(|current| current < number) {
+        limit.current = limit.maximum.map_or(Some(number), |maximum| Some(number.min(maximum)));
+        setrlimit(Resource::Nofile, limit).expect("the limit may be raised up to its maximum");
+    }
+    let allowed = getrlimit(Resource::Nofile).current;
+    assert!(allowed.is_none_or(|allowed| allowed >= number), "only {allowed:?} open files are allowed");
+}
+
+// %% [markdown]
+// They are timers, or descriptors.
 
 // %%
 /// Timers that are not due for a long time.
@@ -1558,20 +1659,6 @@ pub fn idle_descriptors<D: Design>(
         Registration::new(event_loop, descriptor, Interest::Readable).expect("it can be watched")
     };
     (0..number).map(idle).collect()
-}
-
-/// Lets this process open so many descriptors.
-///
-/// # Panics
-/// If it may not.
-pub fn allow_descriptors(number: usize) {
-    let (number, mut limit) = (number as u64, getrlimit(Resource::Nofile));
-    if limit.current.is_some_and(|current| current < number) {
-        limit.current = limit.maximum.map_or(Some(number), |maximum| Some(number.min(maximum)));
-        setrlimit(Resource::Nofile, limit).expect("the limit may be raised up to its maximum");
-    }
-    let allowed = getrlimit(Resource::Nofile).current;
-    assert!(allowed.is_none_or(|allowed| allowed >= number), "only {allowed:?} open files are allowed");
 }
 
 // %% [markdown]
@@ -1598,6 +1685,9 @@ pub fn root_waits<D: Design>(
         bencher.iter(&mut || event_loop.block_on(wait(&event_loop), |_| unreachable!("no other slot")));
     }
 }
+
+// %% [markdown]
+// Five waits of the root:
 
 // %% tags=["active-ipynb", "glance"]
 // harness::Glance::at("wait")

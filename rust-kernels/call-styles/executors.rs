@@ -38,6 +38,9 @@
 // :dep harness = { path = "../../rust-kernels/harness" }
 // :dep pin-project-lite = "=0.2.17"
 
+// %% [markdown]
+// Fibers come from the `corosensei` crate.
+
 // %%
 use std::alloc::{self, Layout};
 use std::cell::{Cell, RefCell};
@@ -106,6 +109,9 @@ impl<T, D: Design> Conclusion<T, D> {
         }
     }
 }
+
+// %% [markdown]
+// What you hold is a reference to that.
 
 // %%
 /// A call that is not over, or whose result was not taken yet.
@@ -180,6 +186,10 @@ pub enum Begun<T, D: Design> {
     Waiting(Evaluation<T, D>),
 }
 
+// %% [markdown]
+// An executor that has these styles has `call`, too.
+
+// %%
 /// Calls a `C` by four styles.
 pub trait CallStyles<C>: Executor {
     /// The result of a call.
@@ -245,6 +255,9 @@ impl Boxes for Fresh {
         drop(future);
     }
 }
+
+// %% [markdown]
+// To use a box again takes it apart by hand: its content is dropped, its memory is kept, and the next content is written there.
 
 // %%
 /// The memory of one box without its content.
@@ -367,6 +380,9 @@ pub struct Futures<D: Design, B: Boxes = Reused> {
     vacant: RefCell<Vec<Slot>>,
 }
 
+// %% [markdown]
+// While it is out, the slot is in a guard, which puts it back or, when the future is done, makes it vacant.
+
 // %%
 /// A slot that has been taken out of the table. Dropped, it is vacant: also when a procedure panics.
 struct Occupied<'a, D: Design, B: Boxes> {
@@ -413,6 +429,9 @@ impl<D: Design, B: Boxes> Drop for Occupied<'_, D, B> {
     }
 }
 
+// %% [markdown]
+// Slots are made when no vacant one is left, and never unmade.
+
 // %%
 impl<D: Design, B: Boxes> Futures<D, B> {
     /// An executor with a loop of its own.
@@ -445,7 +464,13 @@ impl<D: Design, B: Boxes> Futures<D, B> {
         let fixtures = Some(entry.fixtures.take().expect("the fixtures of a vacant slot"));
         Occupied { executor: self, task: Task { slot, generation: entry.generation }, fixtures }
     }
+}
 
+// %% [markdown]
+// A call can be cancelled by anybody who has its evaluation, the callee included.
+
+// %%
+impl<D: Design, B: Boxes> Futures<D, B> {
     /// Ends a call that is not over: drops it where it waits, or after its poll if it is the one that cancels
     /// itself. Whether it was not over.
     pub fn cancel<T>(&self, evaluation: &Evaluation<T, D>) -> bool {
@@ -468,6 +493,9 @@ impl<D: Design, B: Boxes> Futures<D, B> {
         true
     }
 }
+
+// %% [markdown]
+// To resume a slot is to take its future out, to poll it, and to put it back or drop it.
 
 // %%
 impl<D: Design, B: Boxes> Executor for Futures<D, B> {
@@ -509,6 +537,8 @@ impl<D: Design, B: Boxes> Drop for Futures<D, B> {
 
 // %% [markdown]
 // ## Futures, called by the four styles
+//
+// The styles differ in when the future is polled for the first time, and when its evaluation is made.
 
 // %%
 impl<D: Design, B: Boxes, F: Future + 'static> CallStyles<F> for Futures<D, B> {
@@ -613,6 +643,9 @@ impl<D: Design<Wakers = Direct>> Inside<'_, D> {
     }
 }
 
+// %% [markdown]
+// A slot holds a fiber, and what is to be done next with it.
+
 // %%
 /// A slot with a fiber.
 struct FiberEntry<D: Design> {
@@ -687,7 +720,13 @@ impl<D: Design<Wakers = Direct>> Fibers<D> {
         self.entries.borrow_mut()[slot as usize].fiber.get_or_insert_with(|| self.fiber(slot));
         slot
     }
+}
 
+// %% [markdown]
+// To enter a fiber is two switches, in and out. A result makes its slot vacant.
+
+// %%
+impl<D: Design<Wakers = Direct>> Fibers<D> {
     /// Enters a fiber until it waits or concludes; then its slot is vacant.
     fn enter(&self, slot: Slot, call: Option<FiberCall<D>>) -> Option<u64> {
         let fiber = self.entries.borrow_mut()[slot as usize].fiber.take();
@@ -759,6 +798,9 @@ impl<D: Design<Wakers = Direct>> Fibers<D> {
     }
 }
 
+// %% [markdown]
+// And the four styles:
+
 // %%
 impl<D: Design<Wakers = Direct>> CallStyles<FiberCall<D>> for Fibers<D> {
     type Output = u64;
@@ -808,6 +850,9 @@ pub fn fiber_call() -> impl Fn() -> FiberCall<Parts<Direct>> {
     let procedure: FiberProc<Parts<Direct>> = Rc::new(|_, argument| argument);
     move || (Rc::clone(&procedure), black_box(7))
 }
+
+// %% [markdown]
+// Both executors, with what they use again and without:
 
 // %% tags=["active-ipynb", "glance"]
 // harness::Glance::at("call")

@@ -32,13 +32,13 @@
 // inline future cost for each call.
 //
 // This is no race between Ruby and Rust. The published figures are there for their ratios: does the *shape* of
-// the advice survive when all of its parts become a hundred times cheaper?
+// the advice survive when all of its parts are made anew?
 
 // %% [markdown]
 // ## Compile cells as for a benchmark
 //
-// As always in this house: without these settings the ratios come out wrong, and the harness refuses to
-// measure.
+// These settings give cells the profile of `cargo bench`. The harness looks, and refuses to measure without
+// them.
 
 // %% tags=["active-ipynb"]
 // :build_env CARGO_PROFILE_DEV_OPT_LEVEL=3
@@ -55,6 +55,9 @@
 // :dep rustix = { version = "=1.1.6", features = ["pipe"] }
 // :dep tokio = { version = "=1.54.1", features = ["rt"] }
 // :dep zero-cost = { path = "../../rust-kernels/zero-cost" }
+
+// %% [markdown]
+// The loop and its two executors are crates; so are the executors that they are compared with.
 
 // %%
 use std::cell::{Cell, RefCell};
@@ -73,7 +76,9 @@ use call_styles_event_loop::{
     ArcWakers, Counted, Counter, Design, Direct, Epoll, EventLoop, Heap, IndexWakers, Interest, Parts,
     Polling, Probe, Probed, Selector, SortedVec, Timed, Tree, idle_descriptors, idle_timers, yield_now,
 };
-use call_styles_executors::{Begun, Boxes, CallStyles, Executor, FiberProc, Fibers, Fresh, Futures, Reused};
+use call_styles_executors::{
+    Begun, Boxes, CallStyles, Evaluation, Executor, FiberProc, Fibers, Fresh, Futures, Reused,
+};
 use futures::FutureExt;
 use futures::executor::{LocalPool, LocalSpawner};
 use futures::task::LocalSpawnExt;
@@ -145,6 +150,10 @@ impl Pipe {
     }
 }
 
+// %% [markdown]
+// Such a procedure waits for a pipe of its own.
+
+// %%
 /// Waits for a descriptor that is ready, so many times.
 async fn reading<D: Design>(
     event_loop: Rc<EventLoop<D>>,
@@ -171,7 +180,7 @@ async fn reading<D: Design>(
 pub enum Style {
     /// Call each and wait for it.
     Call,
-    /// On executors of others: await each, without a task.
+    /// On other executors: await each, without a task.
     Await,
     /// Begin each; await those that wait, in order.
     Nonblock,
@@ -185,6 +194,10 @@ pub enum Style {
     Forget,
 }
 
+// %% [markdown]
+// The other half of a load is whether the callee waits, and how. In the table of mere waiting only the root waits.
+
+// %%
 /// How a procedure waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -210,6 +223,9 @@ pub enum RootWait {
     /// The same with registrations that are kept.
     Kept(Interest),
 }
+
+// %% [markdown]
+// A load puts that together.
 
 // %%
 /// What one iteration does.
@@ -246,15 +262,18 @@ impl Load {
     }
 }
 
+// %% [markdown]
+// Every variant is a function that sets itself up under a load and hands over one iteration.
+
+// %%
 /// Runs an iteration, which returns the sum of all results that it got, as often as is wanted.
 pub type Drive<'a> = &'a mut dyn FnMut(&mut dyn FnMut() -> u64);
-/// Sets itself up under a load, and hands over one iteration.
-pub type World = fn(Load, Drive<'_>);
+/// Sets a variant up under a load, and hands over one iteration.
+pub type Workload = fn(Load, Drive<'_>);
 
-/// Times the iterations of a world.
-pub fn timed(world: World, load: Load) -> impl Fn(&mut Bencher<'_>) {
+pub fn timed(workload: Workload, load: Load) -> impl Fn(&mut Bencher<'_>) {
     move |bencher| {
-        world(load, &mut |iterate| {
+        workload(load, &mut |iterate| {
             bencher.iter(&mut || {
                 black_box(iterate());
             });
@@ -270,6 +289,7 @@ pub fn timed(world: World, load: Load) -> impl Fn(&mut Bencher<'_>) {
 /// One iteration.
 fn batch<C>(on: &impl CallStyles<C, Output = u64>, callee: impl Fn(u64) -> C, load: Load) -> u64 {
     let callees = load.arguments().map(callee);
+    let result = |evaluation: Evaluation<u64, _>| on.block_on(evaluation).expect("nobody cancels it");
     match load.style {
         Style::Call => callees.map(|callee| on.call(callee)).sum(),
         Style::Nonblock if load.waits == 0 => callees
@@ -282,17 +302,17 @@ fn batch<C>(on: &impl CallStyles<C, Output = u64>, callee: impl Fn(u64) -> C, lo
             let begun: Vec<_> = callees.map(|callee| on.call_nonblock(callee)).collect();
             let results = begun.into_iter().map(|begun| match begun {
                 Begun::Concluded(result) => result,
-                Begun::Waiting(evaluation) => on.block_on(evaluation).expect("nobody cancels it"),
+                Begun::Waiting(evaluation) => result(evaluation),
             });
             results.sum()
         }
         Style::NonblockEagerly => {
             let begun: Vec<_> = callees.map(|callee| on.call_nonblock_eagerly(callee)).collect();
-            begun.into_iter().map(|evaluation| on.block_on(evaluation).expect("nobody cancels it")).sum()
+            begun.into_iter().map(result).sum()
         }
         Style::Detached => {
             let begun: Vec<_> = callees.map(|callee| on.call_detached(callee)).collect();
-            begun.into_iter().map(|evaluation| on.block_on(evaluation).expect("nobody cancels it")).sum()
+            begun.into_iter().map(result).sum()
         }
         Style::DetachedSettled => {
             callees.for_each(|callee| drop(on.call_detached(callee)));
@@ -309,7 +329,8 @@ fn batch<C>(on: &impl CallStyles<C, Output = u64>, callee: impl Fn(u64) -> C, lo
 }
 
 // %% [markdown]
-// And their worlds. A future that is not put into a slot stays on the stack of the root; only `call` can be had so.
+// On our loop: futures in slots, and a future that is not put into a slot. That one stays on the stack of the root, and only `call` can be had
+// so.
 
 // %%
 /// All styles, futures on a loop of design `D`, in boxes of kind `B`.
@@ -340,6 +361,9 @@ pub fn inline<D: Design>(load: Load, drive: Drive<'_>) {
         Kind::Yield | Kind::Readable => unimplemented!("measured in slots only"),
     }
 }
+
+// %% [markdown]
+// Fibers need no futures: the same procedures as plain functions.
 
 // %%
 /// All styles, procedures in fibers.
@@ -398,40 +422,40 @@ fn boxed_closure<P: Probe>(load: Load, drive: Drive<'_>) {
 // ## Waiting, and nothing else
 //
 // In the published table of "mere waiting" the root itself waits, a hundred times. At any time one descriptor is
-// registered, and it is ready. That is the price of registering, asking and deregistering more than it is the
-// price of waiting; others may be registered next to it.
+// registered, and it is ready: so this measures what it costs to register, to ask and to deregister. Others may be registered at the
+// same time.
 
 // %%
+/// Waits, and does the work of a procedure, for each call of the batch.
+#[inline(always)]
+fn for_each<P: Probe>(load: Load, drive: Drive<'_>, mut wait: impl FnMut(u64)) {
+    drive(&mut || {
+        let once = |n| {
+            wait(n);
+            work::<P>(n)
+        };
+        load.arguments().map(once).sum()
+    });
+}
+
 /// The root waits, again and again.
-fn root_waits<D: Design>(load: Load, drive: Drive<'_>) {
+pub fn root_waits<D: Design>(load: Load, drive: Drive<'_>) {
     let executor = Futures::<D>::new().expect("a selector");
     let event_loop = executor.event_loop();
     match load.root {
         RootWait::Due => {
             let _timers = idle_timers(event_loop, load.idle);
-            let once = |n| {
-                executor.block_on(event_loop.wait(Duration::ZERO));
-                work::<D::Probe>(n)
-            };
-            drive(&mut || load.arguments().map(once).sum());
+            for_each::<D::Probe>(load, drive, |_| executor.block_on(event_loop.wait(Duration::ZERO)));
         }
-        RootWait::Yield => {
-            let once = |n| {
-                executor.block_on(yield_now());
-                work::<D::Probe>(n)
-            };
-            drive(&mut || load.arguments().map(once).sum());
-        }
+        RootWait::Yield => for_each::<D::Probe>(load, drive, |_| executor.block_on(yield_now())),
         RootWait::Ready(interest) => {
             let _descriptors = idle_descriptors(event_loop, load.idle);
             let pipes = Pipe::several(load.batch, interest == Interest::Readable);
-            let once = |n| {
+            for_each::<D::Probe>(load, drive, |n| {
                 let end = pipes[n as usize].end(interest);
                 let ready = executor.block_on(event_loop.await_ready(end, interest, None));
                 assert!(ready.expect("a pipe can be watched"));
-                work::<D::Probe>(n)
-            };
-            drive(&mut || load.arguments().map(once).sum());
+            });
         }
         RootWait::Kept(interest) => {
             let _descriptors = idle_descriptors(event_loop, load.idle);
@@ -439,15 +463,26 @@ fn root_waits<D: Design>(load: Load, drive: Drive<'_>) {
             let ends = pipes.iter().map(|pipe| pipe.end(interest));
             let mut kept: Vec<_> =
                 ends.map(|end| event_loop.register(end).expect("a pipe can be watched")).collect();
-            let mut once = |n| {
+            for_each::<D::Probe>(load, drive, |n| {
                 let ready = executor.block_on(kept[n as usize].ready(interest, None));
                 assert!(ready.expect("a pipe can be watched"));
-                work::<D::Probe>(n)
-            };
-            drive(&mut || load.arguments().map(&mut once).sum());
+            });
         }
     }
 }
+
+// %% [markdown]
+// **A glance.** Four waits of the root. Let ten thousand others wait (`idle: 10_000`).
+
+// %% tags=["active-ipynb", "glance"]
+// let load = |root| Load { root, ..Load::published(Style::Call, Kind::Due) };
+// harness::Glance::at("wait")
+//     .each_of(100)
+//     .look("for a time", timed(root_waits::<Parts>, load(RootWait::Due)))
+//     .look("for its turn", timed(root_waits::<Parts>, load(RootWait::Yield)))
+//     .look("for a descriptor", timed(root_waits::<Parts>, load(RootWait::Ready(Interest::Readable))))
+//     .look("... kept registered", timed(root_waits::<Parts>, load(RootWait::Kept(Interest::Readable))))
+//     .show()
 
 // %% [markdown]
 // # The same on other executors
@@ -465,8 +500,8 @@ fn root_waits<D: Design>(load: Load, drive: Drive<'_>) {
 // ticks of a millisecond. So here everybody *yields*, and our loop and the fibers do so, too.
 
 // %%
-/// An executor of others.
-trait OtherExecutor: Sized {
+/// Another executor.
+pub trait OtherExecutor: Sized {
     /// The handle of a task.
     type Handle;
 
@@ -474,10 +509,21 @@ trait OtherExecutor: Sized {
     /// Runs a root.
     fn run<F: Future>(&self, root: F) -> F::Output;
     fn spawn(&self, future: impl Future<Output = u64> + Send + 'static) -> Self::Handle;
-    async fn join(handle: Self::Handle) -> u64;
-    fn forget(&self, future: impl Future<Output = u64> + Send + 'static);
+    fn join(handle: Self::Handle) -> impl Future<Output = u64>;
+    fn forget(&self, future: impl Future<Output = u64> + Send + 'static) {
+        self.spawn(future);
+    }
     /// Runs until there is no task.
     fn settle(&self);
+}
+
+/// Awaits handles in order.
+async fn join_all<O: OtherExecutor>(handles: Vec<O::Handle>) -> u64 {
+    let mut sum = 0;
+    for handle in handles {
+        sum += O::join(handle).await;
+    }
+    sum
 }
 
 /// Awaits each, without a task.
@@ -489,8 +535,11 @@ async fn await_each<F: Future<Output = u64>>(make: impl Fn(u64) -> F, arguments:
     sum
 }
 
+// %% [markdown]
+// The batch again, for those who have no evaluations but handles.
+
 // %%
-/// One iteration on an executor of others.
+/// One iteration on another executor.
 fn batch_of_others<O: OtherExecutor, F: Future<Output = u64> + Send + 'static>(
     on: &O,
     make: impl Fn(u64) -> F,
@@ -514,16 +563,13 @@ fn batch_of_others<O: OtherExecutor, F: Future<Output = u64> + Send + 'static>(
                     Poll::Pending => begun.push(on.spawn(future)),
                 }
             }
-            for handle in begun {
-                sum += O::join(handle).await;
-            }
+            sum += join_all::<O>(begun).await;
         }),
-        Style::Detached => on.run(async {
-            let begun: Vec<_> = arguments.map(|argument| on.spawn(make(argument))).collect();
-            for handle in begun {
-                sum += O::join(handle).await;
-            }
-        }),
+        Style::Detached => {
+            sum = on.run(async {
+                join_all::<O>(arguments.map(|argument| on.spawn(make(argument))).collect()).await
+            });
+        }
         Style::Forget => {
             arguments.for_each(|argument| on.forget(make(argument)));
             on.settle();
@@ -533,8 +579,12 @@ fn batch_of_others<O: OtherExecutor, F: Future<Output = u64> + Send + 'static>(
     sum
 }
 
-/// All styles on an executor of others.
-fn on_others<O: OtherExecutor, P: Probe>(load: Load, drive: Drive<'_>) {
+// %% [markdown]
+// What is called is the same as on our loop.
+
+// %%
+/// All styles on another executor.
+pub fn on_others<O: OtherExecutor, P: Probe>(load: Load, drive: Drive<'_>) {
     let on = O::new();
     match load.kind {
         Kind::Empty => drive(&mut || batch_of_others(&on, empty::<P>, load)),
@@ -548,7 +598,7 @@ fn on_others<O: OtherExecutor, P: Probe>(load: Load, drive: Drive<'_>) {
 
 // %%
 /// tokio, on the calling thread.
-struct Tokio(Runtime);
+pub struct Tokio(Runtime);
 
 impl OtherExecutor for Tokio {
     type Handle = tokio::task::JoinHandle<u64>;
@@ -569,10 +619,6 @@ impl OtherExecutor for Tokio {
         handle.await.expect("no panic")
     }
 
-    fn forget(&self, future: impl Future<Output = u64> + Send + 'static) {
-        self.0.spawn(future);
-    }
-
     fn settle(&self) {
         self.0.block_on(async {
             while self.0.metrics().num_alive_tasks() > 0 {
@@ -582,9 +628,12 @@ impl OtherExecutor for Tokio {
     }
 }
 
+// %% [markdown]
+// smol's knows whether it is empty; a handle of it has to be detached, for dropping it would cancel the task.
+
 // %%
 /// The executor of smol.
-struct Smol(LocalExecutor<'static>);
+pub struct Smol(LocalExecutor<'static>);
 
 impl OtherExecutor for Smol {
     type Handle = async_executor::Task<u64>;
@@ -618,9 +667,12 @@ impl OtherExecutor for Smol {
     }
 }
 
+// %% [markdown]
+// The pool runs until it is empty, and has another way to spawn what nobody waits for.
+
 // %%
 /// The local pool of the futures crate.
-struct Pool {
+pub struct Pool {
     pool: RefCell<LocalPool>,
     spawner: LocalSpawner,
 }
@@ -692,6 +744,9 @@ impl Answer {
     }
 }
 
+// %% [markdown]
+// First the styles that need no task.
+
 // %%
 /// Polls each in place, once: none may wait.
 async fn poll_each<F: Future<Output = u64>>(make: impl Fn(u64) -> F, arguments: Range<u64>) -> u64 {
@@ -718,6 +773,9 @@ fn without_tasks<F: Future<Output = u64>>(make: impl Fn(u64) -> F + Copy, load: 
         drive(&mut || executor.run(poll_each(make, load.arguments())));
     }
 }
+
+// %% [markdown]
+// And those that do. A task that was forgotten has no cell for its result.
 
 // %%
 /// The styles that make tasks, for procedures of one type.
@@ -752,8 +810,12 @@ fn in_tasks<F: Future<Output = u64>>(make: impl Fn(u64) -> F + Copy, load: Load,
     });
 }
 
+// %% [markdown]
+// Which of the two is used depends on the style.
+
+// %%
 /// All styles on the frontier.
-fn frontier<P: Probe>(load: Load, drive: Drive<'_>) {
+pub fn frontier<P: Probe>(load: Load, drive: Drive<'_>) {
     let tasks = matches!(load.style, Style::Detached | Style::Forget);
     match load.kind {
         Kind::Empty if tasks => in_tasks(empty::<P>, load, drive),
@@ -765,9 +827,23 @@ fn frontier<P: Probe>(load: Load, drive: Drive<'_>) {
 }
 
 // %% [markdown]
+// **A glance.** A call that is scheduled, yields once, and is awaited, on five executors. Forget it (`Style::Forget`).
+
+// %% tags=["active-ipynb", "glance"]
+// let load = Load::published(Style::Detached, Kind::Yield);
+// harness::Glance::at("call")
+//     .each_of(load.batch as u64)
+//     .look("our loop", timed(with_futures::<Parts, Reused>, load))
+//     .look("tokio", timed(on_others::<Tokio, Timed>, load))
+//     .look("smol", timed(on_others::<Smol, Timed>, load))
+//     .look("LocalPool", timed(on_others::<Pool, Timed>, load))
+//     .look("frontier", timed(frontier::<Timed>, load))
+//     .show()
+
+// %% [markdown]
 // # Subjects
 //
-// A subject is one bench by one variant under one load. It has each world twice, once to be timed and once to be
+// A subject is one bench by one variant under one load. Its code is there twice, once to be timed and once to be
 // counted.
 
 // %%
@@ -783,8 +859,8 @@ pub struct Subject {
     /// The load.
     pub load: Load,
     /// The code that is timed, and the same code with the probe that counts.
-    pub worlds: [World; 2],
-    /// What one iteration must count, besides executions.
+    pub workloads: [Workload; 2],
+    /// What one iteration must count, in addition to executions.
     pub expected: Option<Counts>,
 }
 
@@ -803,35 +879,45 @@ type WithEpoll = Parts<ArcWakers, SortedVec, Epoll>;
 type WithIndexWakers = Parts<IndexWakers>;
 type WithoutWakers = Parts<Direct>;
 
+// %% [markdown]
+// Each way to call, with both probes. Three of the changes are measured in two tables, so they are listed here.
+
 // %%
 /// Futures on a loop of this design.
 #[inline]
-fn on_loop<D: Design>() -> [World; 2] {
+fn on_loop<D: Design>() -> [Workload; 2] {
     [with_futures::<D, Reused>, with_futures::<Probed<Counted, D>, Reused>]
-}
-
-/// Futures on the published loop, in a fresh box each.
-#[inline]
-fn in_fresh_boxes() -> [World; 2] {
-    [with_futures::<Published, Fresh>, with_futures::<Probed<Counted>, Fresh>]
 }
 
 /// Fibers from a pool, or fresh ones.
 #[inline]
-fn in_fibers<const POOLED: bool>() -> [World; 2] {
+fn in_fibers<const POOLED: bool>() -> [Workload; 2] {
     [with_fibers::<WithoutWakers, POOLED>, with_fibers::<Probed<Counted, WithoutWakers>, POOLED>]
 }
 
 /// Waits of the root.
 #[inline]
-fn waits_of_root<D: Design>() -> [World; 2] {
+fn waits_of_root<D: Design>() -> [Workload; 2] {
     [root_waits::<D>, root_waits::<Probed<Counted, D>>]
 }
 
-/// An executor of others.
+/// Another executor.
 #[inline]
-fn of_others<O: OtherExecutor>() -> [World; 2] {
+fn of_others<O: OtherExecutor>() -> [Workload; 2] {
     [on_others::<O, Timed>, on_others::<O, Counted>]
+}
+
+/// The design with another way to keep futures, or other wakers.
+#[inline]
+fn variations() -> [(&'static str, [Workload; 2]); 3] {
+    [
+        (
+            "event loop + fresh boxes",
+            [with_futures::<Published, Fresh>, with_futures::<Probed<Counted>, Fresh>],
+        ),
+        ("event loop + index wakers", on_loop::<WithIndexWakers>()),
+        ("event loop + no wakers", on_loop::<WithoutWakers>()),
+    ]
 }
 
 // %% [markdown]
@@ -865,6 +951,10 @@ fn counts(
     named.map(|(name, count)| (name, count as u64)).into()
 }
 
+// %% [markdown]
+// Now the table of the document, style by style.
+
+// %%
 /// What the document's library does with a batch of `n`, where it has this style and this kind of wait.
 pub fn expected(load: Load) -> Option<Counts> {
     let n = load.batch;
@@ -888,6 +978,10 @@ pub fn expected(load: Load) -> Option<Counts> {
     Some(counts(of_library, [0; 3]))
 }
 
+// %% [markdown]
+// And the waits of the root, where the selector's system calls are known.
+
+// %%
 /// The same for the root's own waits, with a selector that makes so many system calls to wait once.
 fn expected_of_root(wait: RootWait, calls: u64, n: usize) -> Option<Counts> {
     let asked = |changes: usize| [n, changes * n, (changes + calls as usize) * n];
@@ -934,15 +1028,22 @@ impl Load {
     }
 }
 
+// %% [markdown]
+// A subject is compared with what the library does, unless it does something else.
+
+// %%
 /// A subject that does what the document's library does, where that has this load.
-fn subject(bench: &'static str, variant: &'static str, load: Load, worlds: [World; 2]) -> Subject {
-    Subject { bench, variant, parameter: load.parameter(), load, worlds, expected: expected(load) }
+fn subject(bench: &'static str, variant: &'static str, load: Load, workloads: [Workload; 2]) -> Subject {
+    Subject { bench, variant, parameter: load.parameter(), load, workloads, expected: expected(load) }
 }
 
 /// A subject that does something else: so many things, or nobody knows.
 fn unlike(expected: Option<Counts>, subject: Subject) -> Subject {
     Subject { expected, ..subject }
 }
+
+// %% [markdown]
+// Every style on the design, its variations and fibers; then a future on the stack, an eager evaluation, and the regular procedure.
 
 // %%
 /// Mere invocation.
@@ -951,30 +1052,21 @@ fn invocations() -> Vec<Subject> {
     let mut all = vec![];
     for (bench, style) in INVOCATIONS {
         let load = Load::published(style, Kind::Empty);
-        all.extend([
-            subject(bench, EVENT_LOOP, load, on_loop::<Published>()),
-            subject(bench, "event loop + fresh boxes", load, in_fresh_boxes()),
-            subject(bench, "event loop + index wakers", load, on_loop::<WithIndexWakers>()),
-            subject(bench, "event loop + no wakers", load, on_loop::<WithoutWakers>()),
-            subject(bench, "fibers", load, in_fibers::<true>()),
-            subject(bench, "fibers + fresh stacks", load, in_fibers::<false>()),
-        ]);
+        let fibers = [("fibers", in_fibers::<true>()), ("fibers + fresh stacks", in_fibers::<false>())];
+        let variants = [(EVENT_LOOP, on_loop::<Published>())].into_iter().chain(variations()).chain(fibers);
+        all.extend(variants.map(|(variant, workloads)| subject(bench, variant, load, workloads)));
     }
-    let call = Load::published(Style::Call, Kind::Empty);
-    let eager = Load::published(Style::NonblockEagerly, Kind::Empty);
-    let nothing = || Some(counts([0; 5], [0; 3]));
     let [(bench, _), (nonblock, _), ..] = INVOCATIONS;
+    let call = Load::published(Style::Call, Kind::Empty);
+    let nothing = |bench, variant, workloads| {
+        unlike(Some(counts([0; 5], [0; 3])), subject(bench, variant, call, workloads))
+    };
+    let eager = Load::published(Style::NonblockEagerly, Kind::Empty);
     all.extend([
-        unlike(
-            nothing(),
-            subject(bench, "event loop + inline", call, [inline::<Published>, inline::<Probed<Counted>>]),
-        ),
+        nothing(bench, "event loop + inline", [inline::<Published>, inline::<Probed<Counted>>]),
         subject(nonblock, "event loop + eager handles", eager, on_loop::<Published>()),
-        unlike(nothing(), subject(PROCEDURE, "closure", call, [closure::<Timed>, closure::<Counted>])),
-        unlike(
-            nothing(),
-            subject(PROCEDURE, "boxed closure", call, [boxed_closure::<Timed>, boxed_closure::<Counted>]),
-        ),
+        nothing(PROCEDURE, "closure", [closure::<Timed>, closure::<Counted>]),
+        nothing(PROCEDURE, "boxed closure", [boxed_closure::<Timed>, boxed_closure::<Counted>]),
     ]);
     all
 }
@@ -998,33 +1090,41 @@ fn root_subject(
     variant: &'static str,
     (name, idle): (&str, usize),
     root: RootWait,
-    worlds: [World; 2],
+    workloads: [Workload; 2],
 ) -> Subject {
     let load = Load { idle, root, ..Load::published(Style::Call, Kind::Due) };
     let calls = if variant.contains("epoll") { Epoll::CALLS } else { Polling::CALLS };
     let parameter = format!("batch={BATCH}{name}");
-    Subject { bench, variant, parameter, load, worlds, expected: expected_of_root(root, calls, BATCH) }
+    Subject { bench, variant, parameter, load, workloads, expected: expected_of_root(root, calls, BATCH) }
 }
 
+// %% [markdown]
+// First the wait for a time: three queues, alone and among many timers, and three kinds of wakers.
+
+// %%
 /// Waiting of the root for a time.
 #[inline]
 fn root_timers() -> Vec<Subject> {
-    let queues: [(&str, [World; 2]); 3] = [
+    let queues: [(&str, [Workload; 2]); 3] = [
         (EVENT_LOOP, waits_of_root::<Published>()),
         ("event loop + heap", waits_of_root::<WithHeap>()),
         ("event loop + tree", waits_of_root::<WithTree>()),
     ];
-    let wakers: [(&str, [World; 2]); 2] = [
+    let wakers: [(&str, [Workload; 2]); 2] = [
         ("event loop + index wakers", waits_of_root::<WithIndexWakers>()),
         ("event loop + no wakers", waits_of_root::<WithoutWakers>()),
     ];
     let (alone, pending) = (("", 0), (&*format!(" pending={MANY}"), MANY));
-    let due = |others| move |(variant, worlds)| root_subject(WAIT, variant, others, RootWait::Due, worlds);
+    let due =
+        |others| move |(variant, workloads)| root_subject(WAIT, variant, others, RootWait::Due, workloads);
     let mut all: Vec<_> = queues.into_iter().chain(wakers).map(due(alone)).collect();
     all.extend(queues.map(due(pending)));
     all.push(root_subject(WAIT, EVENT_LOOP, (" wait=yield", 0), RootWait::Yield, queues[0].1));
     all
 }
+
+// %% [markdown]
+// Readiness has two selectors and two kinds of registration.
 
 // %%
 /// Waiting of the root for readiness: with each selector, registered per wait or kept, alone or among others.
@@ -1038,10 +1138,10 @@ fn root_readiness() -> Vec<Subject> {
     let mut all = vec![];
     for (bench, interest) in READINESS {
         for variant in SELECTORS {
-            let worlds = if variant.contains("epoll") { by_epoll } else { by_crate };
+            let workloads = if variant.contains("epoll") { by_epoll } else { by_crate };
             let wait = if variant.ends_with("kept") { Kept(interest) } else { Ready(interest) };
             let mut add = |name: &str, idle| {
-                all.push(root_subject(bench, variant, (name, idle), wait, worlds));
+                all.push(root_subject(bench, variant, (name, idle), wait, workloads));
             };
             add("", 0);
             if wait == Ready(Interest::Readable) {
@@ -1065,47 +1165,49 @@ const CALLS: [(&str, &str, Style); 4] = [
     ("call_methods_waiting/call_and_forget", "call_methods_waiting/waiting call_and_forget", Style::Forget),
 ];
 
-/// The executors of others under a load, and the frontier, where it has this style.
+/// Other executors under a load, and the frontier, where it has this style.
 #[inline]
 fn others(bench: &'static str, load: Load) -> Vec<Subject> {
-    let mut all = vec![
-        subject(bench, "tokio", load, of_others::<Tokio>()),
-        subject(bench, "smol", load, of_others::<Smol>()),
-        subject(bench, "LocalPool", load, of_others::<Pool>()),
-    ];
+    let executors = [of_others::<Tokio>(), of_others::<Smol>(), of_others::<Pool>()];
+    let on_each = |variants: [&'static str; 3], load| {
+        let pairs = variants.into_iter().zip(executors);
+        pairs.map(move |(variant, workloads)| unlike(None, subject(bench, variant, load, workloads)))
+    };
+    let mut all: Vec<_> = on_each(["tokio", "smol", "LocalPool"], load).collect();
     if load.style == Style::Call {
         let load = Load { style: Style::Await, ..load };
-        all.extend([
-            subject(bench, "tokio + await", load, of_others::<Tokio>()),
-            subject(bench, "smol + await", load, of_others::<Smol>()),
-            subject(bench, "LocalPool + await", load, of_others::<Pool>()),
-        ]);
+        all.extend(on_each(["tokio + await", "smol + await", "LocalPool + await"], load));
     }
     if load.style != Style::Nonblock || load.kind == Kind::Empty {
-        all.push(subject(bench, "frontier", load, [frontier::<Timed>, frontier::<Counted>]));
+        all.push(unlike(None, subject(bench, "frontier", load, [frontier::<Timed>, frontier::<Counted>])));
     }
-    all.into_iter().map(|subject| unlike(None, subject)).collect()
+    all
 }
 
-/// Calls that do not wait: ours, and those of others.
+// %% [markdown]
+// On our loop also in other batches than the published one.
+
+// %%
+/// Calls that do not wait: on ours and on other executors.
 #[inline]
 fn empty_calls() -> Vec<Subject> {
     let mut all = vec![];
     for (bench, _, style) in CALLS {
         let load = Load::published(style, Kind::Empty);
-        all.extend([
-            subject(bench, EVENT_LOOP, load, on_loop::<Published>()),
-            subject(bench, "fibers", load, in_fibers::<true>()),
-        ]);
-        all.extend(others(bench, load));
-        for batch in [1, 10, 1000] {
+        let ours = |batch| {
             let load = Load { batch, ..load };
-            all.push(subject(bench, EVENT_LOOP, load, on_loop::<Published>()));
-            all.push(subject(bench, "fibers", load, in_fibers::<true>()));
-        }
+            let subject = |variant, workloads| subject(bench, variant, load, workloads);
+            [subject(EVENT_LOOP, on_loop::<Published>()), subject("fibers", in_fibers::<true>())]
+        };
+        all.extend(ours(BATCH));
+        all.extend(others(bench, load));
+        all.extend([1, 10, 1000].into_iter().flat_map(ours));
     }
     all
 }
+
+// %% [markdown]
+// Calls that wait have most variants: what a wait leaves behind, where it waits, and what it waits for.
 
 // %%
 /// Calls that wait.
@@ -1115,24 +1217,19 @@ fn waiting_calls() -> Vec<Subject> {
     for (_, bench, style) in CALLS {
         let load = Load::published(style, Kind::Due);
         let (futures, fibers) = (on_loop::<Published>(), in_fibers::<true>());
-        all.extend([
-            subject(bench, EVENT_LOOP, load, futures),
-            subject(bench, "event loop + heap", load, on_loop::<WithHeap>()),
-            subject(bench, "event loop + tree", load, on_loop::<WithTree>()),
-            subject(bench, "event loop + fresh boxes", load, in_fresh_boxes()),
-            subject(bench, "event loop + index wakers", load, on_loop::<WithIndexWakers>()),
-            subject(bench, "event loop + no wakers", load, on_loop::<WithoutWakers>()),
-            subject(bench, "fibers", load, fibers),
-        ]);
+        let mut add = |variant, load, workloads| all.push(subject(bench, variant, load, workloads));
+        add(EVENT_LOOP, load, futures);
+        add("event loop + heap", load, on_loop::<WithHeap>());
+        add("event loop + tree", load, on_loop::<WithTree>());
+        variations().into_iter().for_each(|(variant, workloads)| add(variant, load, workloads));
+        add("fibers", load, fibers);
         let of_ten = Load { waits: 10, ..load };
         let batches = [1, 10, 1000].map(|batch| Load { batch, ..load });
         let yielding = Load::published(style, Kind::Yield);
-        for load in batches.into_iter().chain([of_ten]) {
-            all.push(subject(bench, EVENT_LOOP, load, futures));
-            all.push(subject(bench, "fibers", load, fibers));
+        for load in batches.into_iter().chain([of_ten, yielding]) {
+            add(EVENT_LOOP, load, futures);
+            add("fibers", load, fibers);
         }
-        all.push(subject(bench, EVENT_LOOP, yielding, futures));
-        all.push(subject(bench, "fibers", yielding, fibers));
         all.extend(others(bench, yielding));
         let readable = Load::published(style, Kind::Readable);
         all.push(subject(bench, EVENT_LOOP, readable, futures));
@@ -1149,7 +1246,6 @@ fn waiting_calls() -> Vec<Subject> {
     all
 }
 
-// %%
 /// All subjects.
 #[inline]
 pub fn subjects() -> Vec<Subject> {
@@ -1163,7 +1259,7 @@ pub fn subjects() -> Vec<Subject> {
 // up: calls that were forgotten and wait end in a *later* iteration, since the root's own wait is due before
 // theirs, so that it takes as many iterations as they have waits until each ends as many as it begins. The last two
 // must both count what the library does, execute as many procedures as were called, and return the sum of their
-// results.
+// results. The timed code, which counts nothing, must return the same sum.
 
 // %%
 /// How long one trial may take before it counts as hanging: far longer than any of them takes.
@@ -1173,32 +1269,31 @@ pub const LIMIT: Duration = Duration::from_secs(20);
 ///
 /// # Errors
 /// If the subject does other work than it should, or none: says which subject, and what is wrong.
-pub fn prove(subject: &Subject, limit: Duration) -> Result<Counts, UnequalWork> {
-    let (key, load, world) = (subject.key(), subject.load, subject.worlds[1]);
-    let seen = harness::isolated(limit, || {
-        let mut seen = vec![];
-        world(load, &mut |iterate| {
-            for _ in 0..load.waits + 3 {
+pub fn prove(subject: &Subject, limit: Duration) -> Result<BTreeMap<String, u64>, UnequalWork> {
+    let (load, [timed, counted], n) = (subject.load, subject.workloads, subject.load.batch as u64);
+    let results = !matches!(load.style, Style::DetachedSettled | Style::Forget);
+    let sum = if results { n * (n - 1) / 2 } else { 0 };
+    let mut expected = subject.expected.clone().unwrap_or_default();
+    expected.extend([("executions", n), ("sum", sum), ("timed sum", sum)]);
+    let mut proven = harness::prove_isolated(subject.key(), limit, &expected, || {
+        let (iterations, mut sums, mut seen) = (load.waits + 3, vec![], vec![]);
+        timed(load, &mut |iterate| sums.extend((0..iterations).map(|_| iterate())));
+        counted(load, &mut |iterate| {
+            for timed_sum in &sums {
                 drop(Counted::take());
                 let sum = iterate();
-                let mut counts = Counted::take();
-                counts.insert("sum", sum);
-                seen.push(counts.into_iter().map(|(name, count)| (name.to_owned(), count)).collect());
+                seen.push(Counted::take());
+                seen.last_mut().expect("the last one").extend([("sum", sum), ("timed sum", *timed_sum)]);
             }
         });
-        seen
-    });
-    let seen: Vec<BTreeMap<String, u64>> = seen.map_err(|reason| format!("{key}: {reason}"))?;
-    let n = load.batch as u64;
-    let results = !matches!(load.style, Style::DetachedSettled | Style::Forget);
-    let mut counts = subject.expected.clone().unwrap_or_default();
-    counts.extend([("executions", n), ("sum", if results { n * (n - 1) / 2 } else { 0 })]);
-    let [.., before, last] = &seen[..] else { return Err(format!("{key} was not iterated").into()) };
-    harness::prove(&key, &counts, before)?;
-    harness::prove(&key, &counts, last)?;
-    let known = |name| (name, last.get(name).copied().unwrap_or_default());
-    Ok(Counter::NAMES.map(known).into())
+        seen.into_iter().skip(iterations - 2)
+    })?;
+    proven.retain(|counter, _| Counter::NAMES.contains(&&**counter));
+    Ok(proven)
 }
+
+// %% [markdown]
+// What the translated design counts for each call:
 
 // %% tags=["active-ipynb"]
 // for subject in subjects().into_iter().filter(|subject| subject.variant == EVENT_LOOP && subject.parameter == "batch=100") {
@@ -1258,21 +1353,25 @@ fn change(variant: &str) -> String {
     told.to_owned()
 }
 
+// %% [markdown]
+// A regular procedure is in a bench of its own, and compared with a call.
+
+// %%
 /// A variant compared with the design, or with another that is nearer to it.
-fn beside_the_design(subject: &Subject) -> Vec<Compared> {
+fn against_design(subject: &Subject) -> Vec<Compared> {
     // A regular procedure is in a bench of its own.
     let bench = if subject.bench == PROCEDURE { INVOCATIONS[0].0 } else { subject.bench };
-    let beside = |variant: &str, change: &str| {
+    let against = |variant: &str, change: &str| {
         (subject.key(), Key::new(bench, variant, subject.parameter.as_str()), change.to_owned())
     };
-    let mut all = vec![beside(EVENT_LOOP, &change(subject.variant))];
+    let mut all = vec![against(EVENT_LOOP, &change(subject.variant))];
     all.extend(match subject.variant {
-        "fibers" => Some(beside("event loop + no wakers", "a fiber in the place of a boxed future")),
-        "fibers + fresh stacks" => Some(beside("fibers", "a fresh stack in the place of a pooled fiber")),
-        "boxed closure" => Some(beside("fibers", "a regular procedure behind a pointer")),
+        "fibers" => Some(against("event loop + no wakers", "a fiber in the place of a boxed future")),
+        "fibers + fresh stacks" => Some(against("fibers", "a fresh stack in the place of a pooled fiber")),
+        "boxed closure" => Some(against("fibers", "a regular procedure behind a pointer")),
         variant => variant
             .strip_suffix(" + await")
-            .map(|executor| beside(executor, "an `.await` in the place of a task")),
+            .map(|executor| against(executor, "an `.await` in the place of a task")),
     });
     all
 }
@@ -1291,7 +1390,7 @@ const TABLES: [[&str; 4]; 3] = [
 ];
 
 /// A style compared with others of its table, with the same executor under the same load.
-fn beside_other_styles(subject: &Subject) -> Vec<Compared> {
+fn against_styles(subject: &Subject) -> Vec<Compared> {
     let place_in = |table: &[&str; 4]| table.iter().position(|bench| *bench == subject.bench);
     let Some((number, place)) =
         TABLES.iter().enumerate().find_map(|(number, table)| Some((number, place_in(table)?)))
@@ -1308,11 +1407,11 @@ fn beside_other_styles(subject: &Subject) -> Vec<Compared> {
         _ => 0,
     };
     let style = |bench: &'static str| bench.rsplit(['/', '.', ' ']).next().unwrap_or(bench);
-    let beside = |other: &'static str| {
+    let against = |other: &'static str| {
         let told = format!("`{}` instead of `{}`", style(subject.bench), style(other));
         (subject.key(), Key::new(other, subject.variant, subject.parameter.as_str()), told)
     };
-    TABLES[number][..others].iter().copied().map(beside).collect()
+    TABLES[number][..others].iter().copied().map(against).collect()
 }
 
 // %% [markdown]
@@ -1321,7 +1420,7 @@ fn beside_other_styles(subject: &Subject) -> Vec<Compared> {
 
 // %%
 /// A load compared with the published one, or a wait compared with the wait for a time.
-fn beside_the_published_load(subject: &Subject) -> Option<Compared> {
+fn against_loads(subject: &Subject) -> Option<Compared> {
     let Subject { bench, variant, load, .. } = subject;
     let published = format!("batch={BATCH}");
     let itself = |told: String| Some((subject.key(), Key::new(*bench, *variant, published.as_str()), told));
@@ -1352,7 +1451,7 @@ fn beside_the_published_load(subject: &Subject) -> Option<Compared> {
 // A few claims compare something else.
 
 // %%
-/// Variant, benches that the document compares with each other, besides, and what changes.
+/// Variant, benches that the document also compares with each other, and what changes.
 const CLAIMED: [(&str, &str, &str, &str); 5] = [
     (EVENT_LOOP, INVOCATIONS[3].0, INVOCATIONS[2].0, "`call_and_forget` instead of `call_detached`"),
     (EVENT_LOOP, INVOCATIONS[3].0, INVOCATIONS[1].0, "`call_and_forget` instead of `call_nonblock`"),
@@ -1370,9 +1469,9 @@ const CLAIMED: [(&str, &str, &str, &str); 5] = [
 fn comparisons(subjects: &[Subject]) -> Vec<Compared> {
     let mut all = vec![];
     for subject in subjects {
-        all.extend(beside_the_design(subject));
-        all.extend(beside_other_styles(subject));
-        all.extend(beside_the_published_load(subject));
+        all.extend(against_design(subject));
+        all.extend(against_styles(subject));
+        all.extend(against_loads(subject));
     }
     all.extend(CLAIMED.map(|(variant, one, other, told)| {
         let published = |bench| Key::new(bench, variant, format!("batch={BATCH}"));
@@ -1383,8 +1482,11 @@ fn comparisons(subjects: &[Subject]) -> Vec<Compared> {
     all
 }
 
+// %% [markdown]
+// The study puts it together. A subject whose proof fails is left out, and named.
+
 // %%
-/// All subjects, proven. One whose proof fails is left out, and named.
+/// All subjects, proven.
 #[inline]
 pub fn study() -> Study {
     let subjects = subjects();
@@ -1396,18 +1498,13 @@ pub fn study() -> Study {
         study = study.group(group(subject), harness::limit::CALLS).unit(unit).proven(
             key.clone(),
             proof,
-            timed(subject.worlds[0], load),
+            timed(subject.workloads[0], load),
         );
         study = study.count(key.clone(), "units", load.batch as u64);
-        for (counter, value) in counts {
-            // The executors of others are silent about everything but the procedures.
-            if subject.expected.is_some()
-                || subject.variant.starts_with(EVENT_LOOP)
-                || counter == "executions"
-            {
-                study = study.count(key.clone(), counter, value);
-            }
-        }
+        // Other executors count nothing but the procedures.
+        let counts_all = subject.expected.is_some() || subject.variant.starts_with(EVENT_LOOP);
+        study = study
+            .counts(&key, counts.into_iter().filter(|(counter, _)| counts_all || counter == "executions"));
         if subject.variant == EVENT_LOOP
             && subject.parameter == format!("batch={BATCH}")
             && CONTROLLED.contains(&subject.bench)
@@ -1421,23 +1518,11 @@ pub fn study() -> Study {
     study
 }
 
-// %%
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_subject_does_its_work() {
-        for subject in subjects() {
-            prove(&subject, LIMIT).unwrap();
-        }
-    }
-}
-
 // %% [markdown]
 // # A glance
 //
-// One way to call, in all styles, in turns, a second each: the time of a call, and how many times that of the first. Nothing is kept, and nothing is concluded. Choose others, or one of your own, and run the cell again.
+// `call` of a procedure that does not wait, by all variants in turns, a second each: the time of a call, and how many times that of the
+// first. Nothing is kept, and nothing is concluded. Choose another bench, or a variant of your own, and run the cell again.
 
 // %% tags=["active-ipynb", "glance"]
 // study().glance(|key| {
@@ -1464,14 +1549,14 @@ mod tests {
 //
 // # What this does not say
 //
-// - The procedures are empty, so every call costs what the style costs. Next to a procedure that does something, all
-//   of this weighs less.
-// - Foreground styles use one slot over and over, background styles a hundred of them. That is part of the style, and it
-//   is why a batch of one and of a thousand are measured too.
+// - The procedures are empty, so every call costs what the style costs. In a program whose procedures do something, that is a smaller
+//   part of the whole.
+// - Foreground styles use the same slot again and again, background styles a hundred slots. That is part of the style, and the reason why
+//   batches of one and of a thousand are measured, too.
 // - A descriptor that is ready all the time measures what it costs to register, to ask and to deregister. Waiting
 //   for a peer costs what the peer takes.
-// - Fibers are measured with a stack that is hot. Their price in memory, a stack each, is in no figure of time.
-// - Executors of others yield where ours has a timer, so only `wait=yield` compares them.
+// - Fibers are measured with their stacks in the cache. What they take of memory, a stack each, is in no figure of time.
+// - Other executors yield where ours has a timer, so only `wait=yield` compares them.
 //
 // # What next
 //

@@ -22,17 +22,21 @@
 // waits. If you want to know which of these decisions a microsecond comes from, you need a third runtime in
 // which you can change one of them and leave the rest.
 //
-// Here it is: a work-stealing executor on the deques of crossbeam, in some six hundred lines, with join handles,
+// Here it is: a work-stealing executor on the deques of crossbeam, with join handles,
 // timers, a pool for blocking calls and a shutdown that drops every task exactly once. At the end four of its
 // decisions are undone, one at a time, and measured.
+//
+// Words are tokio's where it has one: a *worker* is a place for one thread to run tasks, its *core* what it has for itself, the *LIFO slot* a task
+// that is run next, the *injector* the queue of tasks from outside; to *park* is to put a thread to sleep. The *root* is the future given to
+// `block_on`. A task's *home* is where it was spawned.
 //
 // When you have read it you can decide which of them your own runtime, or your use of one, should care about.
 
 // %% [markdown]
 // ## Compile cells as for a benchmark
 //
-// As always in this house: without these settings the ratios come out wrong, and the harness refuses to
-// measure.
+// These settings give cells the profile of `cargo bench`. The harness looks, and refuses to measure without
+// them.
 
 // %% tags=["active-ipynb"]
 // :build_env CARGO_PROFILE_DEV_OPT_LEVEL=3
@@ -44,6 +48,9 @@
 // :dep harness = { path = "../../rust-kernels/harness" }
 // :dep idle = { path = "../../rust-kernels/idle" }
 // :dep slab = "=0.4.12"
+
+// %% [markdown]
+// The executor uses the standard library, the deques of crossbeam, a slab, and `idle`, of which more below.
 
 // %%
 use std::any::Any;
@@ -119,7 +126,7 @@ mod threads {
 
 use self::threads::{
     Arc, AtomicBool, AtomicUsize, Injector, JoinHandle as Handle, Mutex, Ordering, Shared, Steal, Stealer,
-    Thread, Worker, current, park, park_timeout, start, yield_now,
+    Thread, Worker as Deque, current, park, park_timeout, start, yield_now,
 };
 
 // %% [markdown]
@@ -146,6 +153,11 @@ struct Entries {
     last: usize,
 }
 
+// %% [markdown]
+// Whoever fires them wakes tasks, which may set and drop timers; so nothing is woken or dropped under the lock. Most workers have no
+// timers most of the time, and find that out without a lock.
+
+// %%
 impl Timers {
     /// Wakes whoever's time has come.
     fn fire(&self) {
@@ -169,7 +181,8 @@ impl Timers {
         self.entries.lock().unwrap().wakers.keys().next().map(|(deadline, _)| *deadline)
     }
 
-    /// Adds a sleep, or gives the one of this number another waker; returns its number, which no other sleep of this seat has, and whether it was added.
+    /// Adds a sleep, or gives the one of this number another waker; returns its number, which no other sleep of this worker has, and
+    /// whether it was added.
     fn set(&self, deadline: Instant, number: Option<usize>, waker: &Waker) -> (usize, bool) {
         let mut entries = self.entries.lock().unwrap();
         let number = number.unwrap_or(entries.last + 1);
@@ -283,7 +296,7 @@ impl fmt::Debug for JoinError {
 }
 
 // %% [markdown]
-// # Seats
+// # Workers and their cores
 //
 // A worker's belongings are its deque, its LIFO slot and a few numbers: its *core*. Whoever has the core is the
 // worker. That need not always be the same thread, and this is the first decision that differs from both runtimes
@@ -291,10 +304,10 @@ impl fmt::Debug for JoinError {
 //
 // nio moves the future given to `block_on` to a worker, and puts the calling thread to sleep: two threads have to be
 // woken for each call. tokio polls it where it is, on a thread that belongs to no worker: what it spawns goes
-// through the shared queue, and a worker has to be woken for it. Here **the caller takes the seat of a worker that
+// through the shared queue, and a worker has to be woken for it. Here **the caller takes the core of a worker that
 // rests**. Its future spawns into a worker's own deque, and runs these tasks itself while it waits. Nobody needs to
-// be woken for anything. When it is done, or has nothing left to run, it gives the seat back. If nobody rests, the
-// caller asks: a worker that is busy hands its seat over after the task that it runs.
+// be woken for anything. When it is done, or has nothing left to run, it gives the core back. If nobody rests, the
+// caller asks: a worker that is busy hands its core over after the task that it runs.
 
 // %%
 /// How a runtime is set up. The switches exist to be measured.
@@ -302,18 +315,18 @@ impl fmt::Debug for JoinError {
 pub struct Settings {
     /// Worker threads, at least one: so many tasks run at once, at the most.
     pub workers: usize,
-    /// So many workers are awake at once, at the most, unless a caller of `block_on` takes a seat: threads beyond the
+    /// So many workers are awake at once, at the most, unless a caller of `block_on` takes a core: threads beyond the
     /// number of processors only take turns. As many as there are processors, by default.
     pub awake: usize,
-    /// Whether the caller of `block_on` takes a worker's seat.
-    pub seated: bool,
+    /// Whether the caller of `block_on` takes the core of a worker that rests.
+    pub takes_core: bool,
     /// Whether a task that a task wakes is run next.
     pub lifo: bool,
     /// How often a worker without work looks around before it rests.
     pub looks: u32,
 }
 
-/// Looks of a worker without work: some twenty microseconds, about what it takes to be woken.
+/// Looks of a worker without work, before it rests.
 const LOOKS: u32 = if cfg!(under_loom) { 1 } else { 200 };
 
 impl Settings {
@@ -321,10 +334,14 @@ impl Settings {
     pub fn new(workers: usize) -> Self {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let workers = workers.max(1);
-        Self { workers, awake: processors.min(workers), seated: true, lifo: true, looks: LOOKS }
+        Self { workers, awake: processors.min(workers), takes_core: true, lifo: true, looks: LOOKS }
     }
 }
 
+// %% [markdown]
+// And a task that can run has its turn.
+
+// %%
 /// When a task is to be run that can run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Turn {
@@ -335,8 +352,9 @@ enum Turn {
 }
 
 // %% [markdown]
-// Here is all of it at one glance. A task knows its home, a home its pool, the pool all seats, and a seat the core, unless
-// somebody has that.
+// Here is all of it at one glance. A task knows its home, a home its pool, the pool all workers, and a worker its core, unless
+// somebody has that. The core is for one thread at a time, and needs no atomics; of a worker other threads see the other end of its deque, its
+// timers and its thread, which is what tokio calls its `Remote`.
 
 // %%
 /// The executor's reference to a task. Whoever has it out of a queue may poll the task.
@@ -354,10 +372,10 @@ struct Header {
     joiner: Shared<Option<Waker>>,
 }
 
-/// Where tasks come from: one for each seat, one for threads without a seat, which has the number 0 as well.
+/// Where tasks come from: one for each worker, one for threads without a core, which has the number 0 as well.
 struct Home {
     pool: Arc<Pool>,
-    seat: usize,
+    worker: usize,
     /// Tasks spawned here that sleep, or have slept before.
     asleep: Mutex<Slab<Task>>,
 }
@@ -365,24 +383,24 @@ struct Home {
 /// What all threads of a runtime share.
 struct Pool {
     settings: Settings,
-    /// Tasks from threads without a seat.
+    /// Tasks from threads without a core.
     injector: Injector<Task>,
-    seats: Box<[Seat]>,
-    /// Seats that nobody has, and how many of the others look for work.
+    workers: Box<[Remote]>,
+    /// Cores that nobody has, and how many of the others look for work.
     idle: Idle,
-    /// Callers of `block_on` that wait for a seat, and how many they are.
+    /// Callers of `block_on` that wait for a core, and how many they are.
     callers: Mutex<VecDeque<std::sync::Arc<Root>>>,
     wanted: AtomicUsize,
     closed: AtomicBool,
     blocking: Blocking<Task>,
 }
 
-/// A worker's place.
-struct Seat {
+/// A worker, as other threads see it.
+struct Remote {
     /// What makes a thread the worker; `None` while somebody has it.
     core: Mutex<Option<Box<Core>>>,
     stealer: Stealer<Task>,
-    /// The seat's own thread, and whether it has to come.
+    /// The worker's own thread, and whether it has to come.
     thread: OnceLock<Thread>,
     called: AtomicBool,
     timers: Timers,
@@ -391,13 +409,13 @@ struct Seat {
 /// What the worker has for itself: its tasks, the one to be run next and its turn, how many in a row came from there, and how many it has run.
 struct Core {
     home: Arc<Home>,
-    deque: Worker<Task>,
+    deque: Deque<Task>,
     next: Cell<Option<(Task, Turn)>>,
     streak: Cell<u32>,
     tick: Cell<u32>,
 }
 
-/// A thread in `block_on`: whether its future was woken, and the seat that it has asked for and was given.
+/// A thread in `block_on`: whether its future was woken, and the core that it has asked for and was given.
 struct Root {
     woken: AtomicBool,
     given: Mutex<Option<Box<Core>>>,
@@ -417,40 +435,47 @@ unsafe impl Send for Task {}
 // - No more workers are awake than there are processors. (tokio and nio wake up to all of them.)
 //
 // Nothing may be lost over that: [`idle`](../../rust-kernels/idle/idle.rs) says why nothing is, on one page, and our thread pools sleep by the same
-// rules. It knows only numbers. Here are the seats.
+// rules. It knows only numbers. Here are the workers.
 
 // %%
+impl Remote {
+    /// Wakes its own thread.
+    fn unpark(&self) {
+        self.thread.get().expect("all threads are known before the first task").unpark();
+    }
+}
+
 impl Pool {
-    /// Has a seat's own thread come, if `idle` has named it.
+    /// Has a worker's own thread come, if `idle` has named it.
     fn call(&self, named: Option<usize>) {
-        let Some(seat) = named.map(|seat| &self.seats[seat]) else { return };
-        seat.called.swap(true, Ordering::Relaxed);
-        seat.thread.get().expect("all threads are known before the first call").unpark();
+        let Some(worker) = named.map(|worker| &self.workers[worker]) else { return };
+        worker.called.swap(true, Ordering::Relaxed);
+        worker.unpark();
     }
 
-    /// Takes a seat that nobody has.
-    fn take_seat(&self) -> Option<Box<Core>> {
-        let seat = self.idle.take()?;
-        self.seats[seat].core.lock().unwrap().take()
+    /// Takes a core that nobody has.
+    fn take_core(&self) -> Option<Box<Core>> {
+        let worker = self.idle.take()?;
+        self.workers[worker].core.lock().unwrap().take()
     }
 
-    /// Gives a seat up, and calls a helper if there is a task that nobody may have seen.
-    fn leave_seat(&self, core: Box<Core>) {
-        let seat = core.home.seat;
+    /// Gives a core up, and calls a helper if there is a task that nobody may have seen.
+    fn leave_core(&self, core: Box<Core>) {
+        let worker = core.home.worker;
         core.next.take().into_iter().for_each(|(task, _)| core.deque.push(task));
-        *self.seats[seat].core.lock().unwrap() = Some(core);
-        self.idle.rest(seat);
+        *self.workers[worker].core.lock().unwrap() = Some(core);
+        self.idle.rest(worker);
         self.call_for_waiting();
-        if self.seats[seat].timers.first().is_some() {
+        if self.workers[worker].timers.first().is_some() {
             // Its thread has to know how long it may sleep.
-            self.seats[seat].thread.get().expect("all threads are known").unpark();
+            self.workers[worker].unpark();
         }
     }
 
-    /// Calls a helper if a task waits anywhere. By whoever looked for work, or had a seat, and does no longer: while it did, those who queued tasks
-    /// called nobody.
+    /// Calls a helper if a task waits anywhere. By whoever looked for work, or had a core, and does no longer:
+    /// while it did, those who queued tasks called nobody.
     fn call_for_waiting(&self) {
-        if !self.injector.is_empty() || self.seats.iter().any(|seat| !seat.stealer.is_empty()) {
+        if !self.injector.is_empty() || self.workers.iter().any(|worker| !worker.stealer.is_empty()) {
             self.call(self.idle.hint());
         }
     }
@@ -460,7 +485,7 @@ impl Pool {
 // ## Which task is next
 //
 // A task that is **woken** by another goes to the LIFO slot: whatever the two exchange is still in the cache. That is
-// tokio's invention, and so is the limit: after three from the slot it is the others' turn. A task that is
+// tokio's invention, and so is the limit: after three from the slot the deque has its turn. A task that is
 // **spawned** goes to the back of the deque, unlike in tokio. Two tasks that spawn their successors for ever would
 // otherwise keep everybody else waiting for three polls out of four.
 //
@@ -505,9 +530,12 @@ impl Core {
     }
 
     fn timers(&self) -> &Timers {
-        &self.home.pool.seats[self.home.seat].timers
+        &self.home.pool.workers[self.home.worker].timers
     }
 }
+
+// %% [markdown]
+// A task that goes behind others is a reason to call a helper; one that is alone will be run by this worker in a moment.
 
 // %%
 impl Core {
@@ -517,7 +545,7 @@ impl Core {
         let behind = match turn {
             _ if !self.home.pool.settings.lifo => Some(task),
             Turn::Next => self.next.replace(Some((task, turn))).map(|(former, _)| former),
-            // Alone, it overtakes nobody in the slot, which is cheaper than the deque.
+            // Alone, it overtakes nobody in the slot, and need not go through the deque.
             Turn::Last if first => self.next.replace(Some((task, turn))).map(|(former, _)| former),
             Turn::Last => Some(task),
         };
@@ -545,7 +573,7 @@ impl Core {
 /// Where a thread is while it runs tasks.
 struct Place<'a> {
     home: &'a Arc<Home>,
-    /// Its seat, if it has one.
+    /// Its core, if it has one.
     core: Option<&'a Core>,
 }
 
@@ -582,6 +610,9 @@ impl Place<'_> {
         with_place(|place| work(unsafe { place.get().as_ref() }))
     }
 }
+
+// %% [markdown]
+// That decides where a task goes that can run: to the core of this thread, or, from anywhere else, through the injector.
 
 // %%
 impl Task {
@@ -689,7 +720,7 @@ enum Stage<F: Future> {
 }
 
 // %% [markdown]
-// A panic ends its task and nothing else: it is caught here, and travels to the join handle. The destructor of a
+// A panic ends its task and nothing else: it is caught here, and handed to the join handle. The destructor of a
 // future may panic as well.
 
 // %%
@@ -734,6 +765,9 @@ impl<F: Future> TaskCell<F> {
         });
     }
 }
+
+// %% [markdown]
+// The other three functions move or drop what is there. A null pointer stands for an output that nobody wants.
 
 // %%
 impl<F: Future> TaskCell<F> {
@@ -808,6 +842,10 @@ impl<T> Future for JoinHandle<T> {
     }
 }
 
+// %% [markdown]
+// The protocol between the handle and whoever ends the task is in one function.
+
+// %%
 impl Header {
     /// Leaves the waker of whoever awaits the handle; false if the task is done.
     fn leave(&self, waker: &Waker) -> bool {
@@ -834,6 +872,9 @@ impl Header {
     }
 }
 
+// %% [markdown]
+// A handle that is dropped after the end has to drop the output; before the end it leaves that to the task.
+
 // %%
 impl<T> Drop for JoinHandle<T> {
     fn drop(&mut self) {
@@ -850,6 +891,9 @@ impl<T> Drop for JoinHandle<T> {
         release(self.task);
     }
 }
+
+// %% [markdown]
+// A new task has two references: the executor's and its handle's.
 
 // %%
 impl Task {
@@ -925,6 +969,9 @@ impl Task {
     }
 }
 
+// %% [markdown]
+// While the executor has its reference, the waker for a poll needs none of its own: it is not dropped.
+
 // %%
 impl Task {
     /// Notes that the task is being polled, from out of a queue.
@@ -960,7 +1007,7 @@ impl Task {
 // ## Looking for work
 //
 // Not more than half of the workers look around at once. Each looks at the injector and at everybody's deque, several
-// times, because work often comes in a moment, and being woken for it takes longer than that.
+// times, because work may come before a thread could be put to sleep and woken for it.
 
 // %%
 impl Core {
@@ -986,7 +1033,13 @@ impl Core {
         }
         found
     }
+}
 
+// %% [markdown]
+// A thief takes half of what it finds. It begins with another worker each time, so that no worker is everybody's first choice.
+
+// %%
+impl Core {
     /// Takes tasks from the injector, or half of what another worker has.
     fn steal(&self) -> Option<Task> {
         let pool = &self.home.pool;
@@ -998,12 +1051,12 @@ impl Core {
                 Steal::Retry => again = true,
                 Steal::Empty => {}
             }
-            for index in 0..pool.seats.len() {
-                let seat = (first + index) % pool.seats.len();
-                if seat == self.home.seat {
+            for index in 0..pool.workers.len() {
+                let worker = (first + index) % pool.workers.len();
+                if worker == self.home.worker {
                     continue;
                 }
-                match pool.seats[seat].stealer.steal_batch_and_pop(&self.deque) {
+                match pool.workers[worker].stealer.steal_batch_and_pop(&self.deque) {
                     Steal::Success(task) => return Some(task),
                     Steal::Retry => again = true,
                     Steal::Empty => {}
@@ -1019,16 +1072,20 @@ impl Core {
 // %% [markdown]
 // ## The worker's thread
 //
-// It sleeps until it is called, or until the first timer of its seat expires. In the second case somebody else may have
-// the seat, who will see to the timers.
+// It sleeps until it is called, or until the first timer of its worker expires. In the second case somebody else may have
+// its core, who will see to the timers.
 
 // %%
 impl Pool {
-    /// What the thread of this seat does.
-    fn work(&self, seat: usize) {
-        while let Some(called) = self.wait(seat) {
-            let core =
-                self.seats[seat].core.lock().unwrap().take().expect("nobody else was called to this seat");
+    /// What the thread of this worker does.
+    fn work(&self, worker: usize) {
+        while let Some(called) = self.wait(worker) {
+            let core = self.workers[worker]
+                .core
+                .lock()
+                .unwrap()
+                .take()
+                .expect("nobody else was called to this core");
             Place { home: &core.home, core: Some(&core) }.enter(|| self.run_all(&core, called));
             self.end_turn(core);
         }
@@ -1036,16 +1093,16 @@ impl Pool {
 
     /// Sleeps until there is something to do; whether the thread was called for it. `None` when the runtime is closed.
     fn wait(&self, number: usize) -> Option<bool> {
-        let seat = &self.seats[number];
+        let worker = &self.workers[number];
         loop {
             // First, since tasks that are left at the end are no reason to come.
             if self.closed.load(Ordering::Relaxed) {
                 return None;
             }
-            if seat.called.swap(false, Ordering::Relaxed) {
+            if worker.called.swap(false, Ordering::Relaxed) {
                 return Some(true);
             }
-            match seat.timers.first().map(|first| first.saturating_duration_since(Instant::now())) {
+            match worker.timers.first().map(|first| first.saturating_duration_since(Instant::now())) {
                 Some(Duration::ZERO) if self.idle.take_back(number) => return Some(false),
                 None | Some(Duration::ZERO) => park(),
                 Some(left) => park_timeout(left),
@@ -1053,7 +1110,7 @@ impl Pool {
         }
     }
 
-    /// Runs tasks until there are none or a caller wants the seat. `called`: as a helper, who is counted as looking around.
+    /// Runs tasks until there are none or a caller wants the core. `called`: as a helper, who is counted as looking around.
     fn run_all(&self, core: &Core, mut called: bool) {
         let closed = || self.closed.load(Ordering::Relaxed);
         while called || !closed() {
@@ -1071,7 +1128,7 @@ impl Pool {
 // %% [markdown]
 // # Timers
 //
-// Each seat has a map from deadlines to wakers. A sleep takes the time when it is made, as tokio's does and nio's does
+// Each worker has a map from deadlines to wakers. A sleep takes the time when it is made, as tokio's does and nio's does
 // not, and is entered when it is first polled, without another look at the clock: if its time has come by then, it is found with all
 // others that are due, after 61 tasks at most.
 
@@ -1088,6 +1145,10 @@ pub fn sleep(duration: Duration) -> Sleep {
     Sleep { deadline: Instant::now() + duration, known: None }
 }
 
+// %% [markdown]
+// A sleep that is polled again may have another waker by then.
+
+// %%
 impl Future for Sleep {
     type Output = ();
 
@@ -1100,20 +1161,20 @@ impl Future for Sleep {
             return Poll::Ready(());
         }
         if let Some((home, number)) = &self.known {
-            let seat = &home.pool.seats[home.seat];
-            if seat.timers.set(self.deadline, Some(*number), context.waker()).1 {
+            let worker = &home.pool.workers[home.worker];
+            if worker.timers.set(self.deadline, Some(*number), context.waker()).1 {
                 // It fired since we looked at the clock, perhaps for another task.
-                seat.thread.get().expect("all threads are known").unpark();
+                worker.unpark();
             }
             return Poll::Pending;
         }
         let deadline = self.deadline;
         self.known = Place::here(|place| {
             let place = place.expect("a sleep needs a runtime");
-            let seat = &place.home.pool.seats[place.home.seat];
-            let (number, _) = seat.timers.set(deadline, None, context.waker());
+            let worker = &place.home.pool.workers[place.home.worker];
+            let (number, _) = worker.timers.set(deadline, None, context.waker());
             if place.core.is_none() {
-                seat.thread.get().expect("all threads are known").unpark();
+                worker.unpark();
             }
             Some((Arc::clone(place.home), number))
         });
@@ -1121,13 +1182,20 @@ impl Future for Sleep {
     }
 }
 
+// %% [markdown]
+// A sleep that is dropped is forgotten by its timers.
+
+// %%
 impl Drop for Sleep {
     fn drop(&mut self) {
         if let Some((home, number)) = self.known.take() {
-            home.pool.seats[home.seat].timers.remove(self.deadline, number);
+            home.pool.workers[home.worker].timers.remove(self.deadline, number);
         }
     }
 }
+
+// %% [markdown]
+// A timeout makes its sleep only when the future was not ready at once.
 
 // %%
 /// The output of a future, or nothing if it comes too late.
@@ -1211,6 +1279,9 @@ impl Blocking<Task> {
     }
 }
 
+// %% [markdown]
+// A thread that has made its call looks at the queue for a while before it sleeps, and ends when nobody has called it for long.
+
 // %%
 impl Blocking<Task> {
     /// What each of its threads does.
@@ -1260,6 +1331,8 @@ impl Blocking<Task> {
 
 // %% [markdown]
 // # The runtime
+//
+// A runtime is a pool, its homes and its threads.
 
 // %%
 /// A pool of threads that run tasks. Dropping it waits for the polls and the blocking calls that are under way, and drops
@@ -1269,14 +1342,18 @@ pub struct Runtime {
     threads: Vec<Handle<()>>,
 }
 
+// %% [markdown]
+// Cores and threads refer to each other, so they are made in turn: deques, the pool, its homes, the cores, and the threads at last.
+
+// %%
 impl Runtime {
     /// Starts the worker threads.
     ///
     /// # Panics
     /// If the system gives no threads.
     pub fn new(settings: Settings) -> Self {
-        let deques: Vec<Worker<Task>> = (0..settings.workers).map(|_| Worker::new_fifo()).collect();
-        let seat = |deque: &Worker<Task>| Seat {
+        let deques: Vec<Deque<Task>> = (0..settings.workers).map(|_| Deque::new_fifo()).collect();
+        let worker = |deque: &Deque<Task>| Remote {
             core: Mutex::new(None),
             stealer: deque.stealer(),
             called: AtomicBool::new(false),
@@ -1286,46 +1363,52 @@ impl Runtime {
         let pool = Arc::new(Pool {
             settings,
             injector: Injector::new(),
-            seats: deques.iter().map(seat).collect(),
+            workers: deques.iter().map(worker).collect(),
             idle: Idle::new(settings.workers, settings.awake),
             callers: Mutex::default(),
             wanted: AtomicUsize::new(0),
             closed: AtomicBool::new(false),
             blocking: Blocking::default(),
         });
-        let home = |seat| Arc::new(Home { pool: Arc::clone(&pool), seat, asleep: Mutex::new(Slab::new()) });
+        let home =
+            |worker| Arc::new(Home { pool: Arc::clone(&pool), worker, asleep: Mutex::new(Slab::new()) });
         let mut homes: Vec<_> = (0..settings.workers).map(home).collect();
         for (deque, home) in deques.into_iter().zip(&homes) {
-            let (home, number) = (Arc::clone(home), home.seat);
+            let (home, number) = (Arc::clone(home), home.worker);
             let core = Core { home, deque, next: Cell::new(None), streak: Cell::new(0), tick: Cell::new(0) };
-            *pool.seats[number].core.lock().unwrap() = Some(Box::new(core));
+            *pool.workers[number].core.lock().unwrap() = Some(Box::new(core));
         }
-        // The last one is for threads without a seat.
+        // The last one is for threads without a core.
         homes.push(home(0));
-        let work = |seat: usize| {
+        let work = |worker: usize| {
             let pool = Arc::clone(&pool);
-            start(move || pool.work(seat))
+            start(move || pool.work(worker))
         };
         let (threads, known): (Vec<_>, Vec<_>) = (0..settings.workers).map(work).unzip();
-        for (seat, thread) in pool.seats.iter().zip(known) {
-            seat.thread.get_or_init(|| thread);
+        for (worker, thread) in pool.workers.iter().zip(known) {
+            worker.thread.get_or_init(|| thread);
         }
         Self { homes, threads }
     }
+}
 
-    /// Home of what threads without a seat spawn.
+// %% [markdown]
+// What is spawned from outside has a home of its own. Tasks and blocking calls are spawned by free functions, which ask the thread where
+// it is, or by methods of the runtime.
+
+// %%
+impl Runtime {
+    /// Home of what threads without a core spawn.
     fn outside(&self) -> &Arc<Home> {
         &self.homes[self.threads.len()]
     }
 }
 
-// %%
 /// Starts a task at this place; dropping the handle lets it run on.
-fn spawn_at<F>(home: &Arc<Home>, future: F) -> JoinHandle<F::Output>
-where
-    F: Future + Send + 'static,
-    F::Output: Send + 'static,
-{
+fn spawn_at<T: Send + 'static>(
+    home: &Arc<Home>,
+    future: impl Future<Output = T> + Send + 'static,
+) -> JoinHandle<T> {
     let (task, handle) = Task::new(home, future);
     task.schedule(Turn::Last);
     handle
@@ -1352,11 +1435,7 @@ fn at_home<R>(work: impl FnOnce(&Arc<Home>) -> R) -> R {
 ///
 /// # Panics
 /// On a thread that belongs to no runtime.
-pub fn spawn<F>(future: F) -> JoinHandle<F::Output>
-where
-    F: Future + Send + 'static,
-    F::Output: Send + 'static,
-{
+pub fn spawn<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
     at_home(|home| spawn_at(home, future))
 }
 
@@ -1371,8 +1450,8 @@ pub fn spawn_blocking<T: Send + 'static>(call: impl FnOnce() -> T + Send + 'stat
 // %% [markdown]
 // ## `block_on`
 //
-// The calling thread takes a seat if one is free, polls its future, and runs tasks for as long as there are any. Before
-// it goes to sleep, it gives the seat back. Without a seat, it asks for one before it goes to sleep: otherwise a worker
+// The calling thread takes a core if one is free, polls its future, and runs tasks for as long as there are any. Before
+// it goes to sleep, it gives the core back. Without a core, it asks for one before it goes to sleep: otherwise a worker
 // that never rests would wake it for each task that it awaits.
 
 // %%
@@ -1389,8 +1468,8 @@ impl Wake for Root {
 }
 
 impl Pool {
-    /// Waits until the future is woken or a worker hands its seat over; the seat, if it does.
-    fn wait_for_seat(&self, root: &std::sync::Arc<Root>) -> Option<Box<Core>> {
+    /// Waits until the future is woken or a worker hands its core over; the core, if it does.
+    fn wait_for_core(&self, root: &std::sync::Arc<Root>) -> Option<Box<Core>> {
         {
             let mut callers = self.callers.lock().unwrap();
             callers.push_back(std::sync::Arc::clone(root));
@@ -1405,12 +1484,12 @@ impl Pool {
         root.given.lock().unwrap().take()
     }
 
-    /// Whether a caller waits for a seat, and this one has tasks left for it.
+    /// Whether a caller waits for a core, and this one has tasks left for it.
     fn is_wanted(&self, core: &Core) -> bool {
         self.wanted.load(Ordering::Relaxed) > 0 && !(core.next_is_empty() && core.deque.is_empty())
     }
 
-    /// Hands the seat over to the caller that has waited longest, or gives it up.
+    /// Hands the core over to the caller that has waited longest, or gives it up.
     fn end_turn(&self, core: Box<Core>) {
         if self.is_wanted(&core) {
             let mut callers = self.callers.lock().unwrap();
@@ -1421,29 +1500,33 @@ impl Pool {
                 return;
             }
         }
-        self.leave_seat(core);
+        self.leave_core(core);
     }
 }
 
+// %% [markdown]
+// While it has a core, the caller does what a worker does, except that its own future comes first whenever it was woken.
+
 // %%
-/// A seat on loan; given back also when the root panics.
+/// A core on loan; given back also when the root panics.
 struct Loan<'a>(&'a Pool, Option<Box<Core>>);
 
 impl Drop for Loan<'_> {
     fn drop(&mut self) {
-        self.1.take().into_iter().for_each(|core| self.0.leave_seat(core));
+        self.1.take().into_iter().for_each(|core| self.0.leave_core(core));
     }
 }
 
 impl Root {
-    /// Waits until the future is woken or the root was given a seat.
+    /// Waits until the future is woken or the root was given a core.
     fn wait(&self) {
         while !self.woken.load(Ordering::Relaxed) && self.given.lock().unwrap().is_none() {
             park();
         }
     }
 
-    /// Polls the future when it was woken, and runs tasks at this seat; nothing when there are none and the future waits.
+    /// Polls the future when it was woken, and runs tasks of this core; nothing when there are none and the
+    /// future waits.
     fn attend<F: Future>(
         &self,
         mut future: Pin<&mut F>,
@@ -1467,6 +1550,9 @@ impl Root {
     }
 }
 
+// %% [markdown]
+// So `block_on` is a loop around that: with a core that is free, with one that was handed over, or with none.
+
 // %%
 impl Runtime {
     /// Runs a future on the calling thread, and tasks meanwhile, until the future is ready.
@@ -1476,9 +1562,9 @@ impl Runtime {
         let root = std::sync::Arc::new(root);
         let waker = Waker::from(std::sync::Arc::clone(&root));
         let mut future = pin!(future);
-        let (seated, mut given) = (pool.settings.seated, None);
+        let (takes_core, mut given) = (pool.settings.takes_core, None);
         loop {
-            let loan = Loan(pool, given.take().or_else(|| if seated { pool.take_seat() } else { None }));
+            let loan = Loan(pool, given.take().or_else(|| if takes_core { pool.take_core() } else { None }));
             let core = loan.1.as_deref();
             let home = core.map_or(self.outside(), |core| &core.home);
             let attended = Place { home, core }.enter(|| root.attend(future.as_mut(), &waker, core));
@@ -1487,8 +1573,8 @@ impl Runtime {
             }
             let had_none = loan.1.is_none();
             drop(loan);
-            if seated && had_none {
-                given = pool.wait_for_seat(&root);
+            if takes_core && had_none {
+                given = pool.wait_for_core(&root);
             } else {
                 root.wait();
             }
@@ -1496,11 +1582,10 @@ impl Runtime {
     }
 
     /// Starts a task; dropping the handle lets it run on.
-    pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
-    where
-        F: Future + Send + 'static,
-        F::Output: Send + 'static,
-    {
+    pub fn spawn<T: Send + 'static>(
+        &self,
+        future: impl Future<Output = T> + Send + 'static,
+    ) -> JoinHandle<T> {
         spawn_at(self.outside(), future)
     }
 
@@ -1525,13 +1610,13 @@ impl Drop for Runtime {
     fn drop(&mut self) {
         let pool = Arc::clone(&self.outside().pool);
         pool.closed.store(true, Ordering::Relaxed);
-        pool.seats.iter().for_each(|seat| seat.thread.get().expect("all threads are known").unpark());
+        pool.workers.iter().for_each(Remote::unpark);
         for thread in self.threads.drain(..) {
             thread.join().expect("workers catch the panics of their tasks");
         }
         pool.blocking.close().into_iter().for_each(Task::cancel);
         let cores: Vec<Box<Core>> =
-            pool.seats.iter().filter_map(|seat| seat.core.lock().unwrap().take()).collect();
+            pool.workers.iter().filter_map(|worker| worker.core.lock().unwrap().take()).collect();
         while !self.is_empty() {
             for core in &cores {
                 while let Some(task) = core.deque.pop() {
@@ -1550,12 +1635,16 @@ impl Drop for Runtime {
     }
 }
 
+// %% [markdown]
+// When is nothing left? When no queue holds a task, and no home has noted one.
+
+// %%
 impl Runtime {
     /// Whether there are no tasks any more, once the threads have ended.
     fn is_empty(&self) -> bool {
         let pool = &self.outside().pool;
         pool.injector.is_empty()
-            && pool.seats.iter().all(|seat| seat.stealer.is_empty())
+            && pool.workers.iter().all(|worker| worker.stealer.is_empty())
             && self.homes.iter().all(|home| home.asleep.lock().unwrap().is_empty())
     }
 }
@@ -1581,7 +1670,7 @@ impl Pool {
 //
 // Now that everything is in our hands, one decision at a time can be undone:
 //
-// - `not seated`: the caller of `block_on` polls its future where it is, as in tokio, and takes no seat.
+// - `not seated`: the caller of `block_on` polls its future where it is, as in tokio, and takes no core.
 // - `no LIFO slot`: a task that is woken goes to the back of the deque.
 // - `no looks`: a worker without work looks around once, and rests.
 // - `all awake`: as many workers are awake as there are, whatever the number of processors.
@@ -1620,30 +1709,34 @@ const TASKS: usize = 1000;
 const PAIRS: usize = 100;
 const TURNS: usize = 20;
 
+// %% [markdown]
+// The first two workloads are spawns and joins.
+
+// %%
 /// A task that counts its end.
 async fn ending(done: Arc<Done>) {
     Done::add(&done.ended);
 }
 
-fn spawn_and_join(runtime: &Runtime, done: &Arc<Done>) {
-    runtime.block_on(join_all(TASKS, done));
-}
-
-fn one_task(runtime: &Runtime, done: &Arc<Done>) {
-    runtime.block_on(join_all(1, done));
-}
-
-/// Spawns so many tasks, and joins them in order.
-async fn join_all(tasks: usize, done: &Arc<Done>) {
-    let mut handles = Vec::with_capacity(tasks);
-    handles.extend((0..tasks).map(|_| {
-        Done::add(&done.spawned);
-        spawn(ending(Arc::clone(done)))
-    }));
+/// Collects all handles, and so starts their tasks; then waits for them in order.
+async fn join(handles: impl Iterator<Item = JoinHandle<()>>) {
+    let handles: Vec<_> = handles.collect();
     for handle in handles {
         handle.await.expect("it does not panic");
     }
 }
+
+/// Spawns so many tasks, and joins them in order.
+async fn spawn_and_join(tasks: usize, done: &Arc<Done>) {
+    let task = |_| {
+        Done::add(&done.spawned);
+        spawn(ending(Arc::clone(done)))
+    };
+    join((0..tasks).map(task)).await;
+}
+
+// %% [markdown]
+// The two that do not begin with a spawn of the root:
 
 // %%
 fn from_outside(runtime: &Runtime, done: &Arc<Done>) {
@@ -1701,6 +1794,10 @@ impl Baton {
     }
 }
 
+// %% [markdown]
+// Each of a pair is a task.
+
+// %%
 fn relay(runtime: &Runtime, done: &Arc<Done>) {
     runtime.block_on(async {
         let mut handles = Vec::with_capacity(2 * PAIRS);
@@ -1718,20 +1815,20 @@ fn relay(runtime: &Runtime, done: &Arc<Done>) {
                 })
             }));
         }
-        for handle in handles {
-            handle.await.expect("it does not panic");
-        }
+        join(handles.into_iter()).await;
     });
 }
 
 // %% [markdown]
 // ## Proof of equal work, and the study
+//
+// What each workload must do, and the settings of each variant.
 
 // %%
 /// Name, code, and what one iteration must count: spawns, ends, turns.
 const WORKLOADS: [(&str, Workload, [usize; 3]); 5] = [
-    ("spawn_and_join", spawn_and_join, [TASKS, TASKS, 0]),
-    ("one_task", one_task, [1, 1, 0]),
+    ("spawn_and_join", |runtime, done| runtime.block_on(spawn_and_join(TASKS, done)), [TASKS, TASKS, 0]),
+    ("one_task", |runtime, done| runtime.block_on(spawn_and_join(1, done)), [1, 1, 0]),
     ("relay", relay, [2 * PAIRS, 2 * PAIRS, 2 * PAIRS * TURNS]),
     ("from_outside", from_outside, [TASKS, TASKS, 0]),
     ("blocking", blocking, [TURNS, TURNS, 0]),
@@ -1742,7 +1839,7 @@ pub fn decisions(workers: usize) -> [(&'static str, &'static str, Settings); 5] 
     let all = Settings::new(workers);
     [
         (ALL, "", all),
-        ("not seated", "who calls `block_on` polls its future there", Settings { seated: false, ..all }),
+        ("not seated", "who calls `block_on` polls its future there", Settings { takes_core: false, ..all }),
         ("no LIFO slot", "a woken task goes to the back of the deque", Settings { lifo: false, ..all }),
         ("no looks", "a worker without work looks around once", Settings { looks: 0, ..all }),
         ("all awake", "all workers are awake", Settings { awake: workers, ..all }),
@@ -1752,6 +1849,10 @@ pub fn decisions(workers: usize) -> [(&'static str, &'static str, Settings); 5] 
 /// The executor as it stands above.
 const ALL: &str = "ours";
 
+// %% [markdown]
+// Two iterations of each must do exactly that, in a process of their own.
+
+// %%
 /// How long a trial may take before it counts as hanging.
 const LIMIT: Duration = Duration::from_secs(30);
 
@@ -1761,28 +1862,25 @@ fn prove(
     settings: Settings,
     workload: Workload,
     counts: [usize; 3],
-) -> Result<Counts, UnequalWork> {
-    let names = ["spawns", "ends", "turns"];
-    let expected: Counts = names.into_iter().zip(counts.map(|count| count as u64)).collect();
-    let seen = harness::isolated(LIMIT, || {
+) -> Result<BTreeMap<String, u64>, UnequalWork> {
+    let named = |counts: [usize; 3]| -> Counts {
+        ["spawns", "ends", "turns"].into_iter().zip(counts.map(|count| count as u64)).collect()
+    };
+    harness::prove_isolated(key, LIMIT, &named(counts), || {
         let runtime = Runtime::new(settings);
         [(), ()].map(|()| {
             let done = Arc::new(Done::default());
             workload(&runtime, &done);
-            let counts =
-                [&done.spawned, &done.ended, &done.woken].map(|count| count.load(Ordering::SeqCst) as u64);
-            names.map(str::to_owned).into_iter().zip(counts).collect::<BTreeMap<String, u64>>()
+            named([&done.spawned, &done.ended, &done.woken].map(|count| count.load(Ordering::SeqCst)))
         })
-    });
-    for seen in seen.map_err(|reason| format!("{key}: {reason}"))? {
-        harness::prove(key, &expected, &seen)?;
-    }
-    Ok(expected)
+    })
 }
 
+// %% [markdown]
+// The study puts both together. A variant whose proof fails is left out, and named.
+
 // %%
-/// Every workload with all decisions, and with all but one, which is compared with all. One whose proof fails is left out, and
-/// named.
+/// Every workload with all decisions, and with all but one, which is compared with all.
 #[inline]
 pub fn study() -> Study {
     let mut study = Study::new("runtimes-executor").baseline(ALL);
@@ -1797,9 +1895,7 @@ pub fn study() -> Study {
                 }
                 let key = Key::new(bench, variant, parameter);
                 let proof = prove(&key, settings, workload, counts);
-                for (name, count) in proof.clone().unwrap_or_default() {
-                    study = study.count(key.clone(), name, count);
-                }
+                study = study.counts(&key, proof.clone().unwrap_or_default());
                 study = study.count(key.clone(), "workers", workers as u64);
                 if variant != ALL {
                     study = study.compare(key.clone(), Key::new(bench, ALL, parameter), change);
@@ -1817,6 +1913,9 @@ pub fn study() -> Study {
     study
 }
 
+// %% [markdown]
+// What the executor as it stands does in one iteration:
+
 // %% tags=["active-ipynb"]
 // for (bench, workload, counts) in WORKLOADS {
 //     let key = Key::new(bench, ALL, "workers=2");
@@ -1827,7 +1926,8 @@ pub fn study() -> Study {
 // %% [markdown]
 // # A glance
 //
-// One workload with each part left out, in turns, a second each: its time, and how many times that of the first. Nothing is kept, and nothing is concluded. Choose others, or one of your own, and run the cell again.
+// One workload without each of the decisions, in turns, a second each: its time, and how many times that of the first. Nothing is kept, and
+// nothing is concluded. Choose another workload and run the cell again.
 
 // %% tags=["active-ipynb", "glance"]
 // study().glance(|key| {
@@ -1836,6 +1936,9 @@ pub fn study() -> Study {
 
 // %% [markdown]
 // # Measurement
+//
+// `quick` takes less than half a minute and is not evidence; for that, set `ASYNC_COST_PROFILE` to `standard` or `thorough` before you
+// start the kernel.
 
 // %% tags=["active-ipynb"]
 // {
@@ -1853,4 +1956,4 @@ pub fn study() -> Study {
 // - A task cannot be aborted by its handle, only by the end of the runtime.
 // - A task that blocks its thread keeps a processor's worth of workers from running, because no more are awake than there are
 //   processors. tokio with more workers than processors forgives that; here it has to go to `spawn_blocking`.
-// - A timer is seen to by whoever has its seat. Between two polls that each take a second, it may come a second late.
+// - A timer is seen to by whoever has the core. Between two polls that each take a second, it may come a second late.

@@ -52,113 +52,86 @@
 // :dep smol = "=2.0.2"
 // :dep tokio = { version = "=1.54.1", features = ["rt-multi-thread", "sync", "time", "net"] }
 
+// %% [markdown]
+// Five runtimes, and the channels of two crates.
+
 // %%
-use std::collections::BTreeMap;
 use std::fmt::{Debug, Write};
 use std::future::{Future, poll_fn, ready};
 use std::hint::black_box;
 use std::pin::{Pin, pin};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
-use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use futures::SinkExt;
-use futures::StreamExt;
 use futures::channel::{mpsc, oneshot};
+use futures::{FutureExt, Sink, SinkExt, Stream, StreamExt};
 use harness::{Bencher, Counts, Key, Study, UnequalWork};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
-use tokio::sync::{Notify, Semaphore, broadcast, watch};
+use tokio::runtime::Builder;
+use tokio::sync::{Notify, Semaphore};
 
 // %% [markdown]
-// # What is noted, and what is not timed
+// # What is counted, and what is not timed
 //
-// Equal work is proven by counts. The suites note what happens: each spawn, each task that has come to its end, each
-// message, yield or call. When they are timed, a note is a look at a flag that never changes.
+// Equal work is proven by counts. The suites note what happens, under the name that it has in the data: `spawns` and `ends`
+// of tasks, `yields`, `calls` on threads for blocking calls, messages `sent` and `received`, `works` of receivers, permits `acquired`,
+// operations on `timers`, and sleeps that ended too `early`. When they are timed, a note is a look at a flag that never changes.
 
 // %%
-/// What is counted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
-    /// A task was handed to a spawn function.
-    Spawn,
-    /// The code of a task has run to its end.
-    End,
-    /// A yield of a task.
-    Yield,
-    /// A call on a thread for blocking calls.
-    Call,
-    /// A message sent.
-    Sent,
-    /// A message received.
-    Received,
-    /// The computation of a receiver.
-    Work,
-    /// A permit acquired.
-    Acquired,
-    /// An operation on a timer.
-    Timer,
-    /// A sleep that ended too early.
-    Early,
-}
-
-/// All of them, with their names in the data.
-const COUNTED: [(What, &str); 10] = [
-    (What::Spawn, "spawns"),
-    (What::End, "ends"),
-    (What::Yield, "yields"),
-    (What::Call, "calls"),
-    (What::Sent, "sent"),
-    (What::Received, "received"),
-    (What::Work, "works"),
-    (What::Acquired, "acquired"),
-    (What::Timer, "timers"),
-    (What::Early, "early"),
-];
-
-/// Whether anything is counted in this process.
+/// Whether anything is counted in this process, and what was.
 static COUNTING: AtomicBool = AtomicBool::new(false);
-static NOTED: [AtomicU64; COUNTED.len()] = [const { AtomicU64::new(0) }; COUNTED.len()];
+static COUNTED: Mutex<Counts> = Mutex::new(Counts::new());
 
 #[inline]
-fn note(what: What) {
+fn note(what: &'static str) {
     if COUNTING.load(Ordering::Relaxed) {
-        NOTED[what as usize].fetch_add(1, Ordering::Relaxed);
+        count(what);
     }
 }
 
+#[cold]
+fn count(what: &'static str) {
+    *COUNTED.lock().expect("nobody panics here").entry(what).or_default() += 1;
+}
+
 // %% [markdown]
-// Three more pieces that the suites have in common: a yield, a stall, and some work for receivers of messages.
+// The suites share a yield, two ways to be busy, and some work for receivers of messages.
 
 // %%
-/// Yields once: wakes itself, and is ready when it is polled again.
-async fn yield_now() {
-    let mut yielded = false;
+/// Is pending once, wakes its task, and is ready when it is polled again.
+async fn pending_once() {
+    let mut polled = false;
     poll_fn(|context| {
-        if std::mem::replace(&mut yielded, true) {
+        if std::mem::replace(&mut polled, true) {
             return Poll::Ready(());
         }
         context.waker().wake_by_ref();
         Poll::Pending
     })
     .await;
-    note(What::Yield);
 }
 
-/// Keeps the thread busy for so long, in a way that lets other threads have its processor.
-fn stall(length: Duration) {
+async fn yield_now() {
+    pending_once().await;
+    note("yields");
+}
+
+/// Keeps the thread busy for so long; `pause` says whether other threads get its processor.
+fn busy(microseconds: u64, pause: fn()) {
     let start = Instant::now();
-    while start.elapsed() < length {
-        thread::yield_now();
+    while start.elapsed() < Duration::from_micros(microseconds) {
+        pause();
     }
 }
 
 /// What a receiver does with a message: prints ten random numbers and adds up the bytes.
 fn do_work(random: &mut StdRng) -> u32 {
-    note(What::Work);
+    note("works");
     let mut message = String::new();
     for index in 1..=10 {
         write!(message, " {index}={}", random.random::<f64>()).expect("a string has room");
@@ -169,63 +142,29 @@ fn do_work(random: &mut StdRng) -> u32 {
 // %% [markdown]
 // # One trait, so that every suite is written once
 //
-// The published suites are compiled twice, with an adapter for each runtime. Ours are generic over a trait. It
-// says what a suite may ask for; the runtimes differ in what they make of it, most of all in `block_on`.
+// The published suites are compiled twice, with an adapter for each runtime. Ours are generic over a trait. First, what a runtime and a
+// suite can be told. The published suites fix where the root of an iteration runs, and where tasks are spawned from;
+// here it can be chosen.
 
 // %%
-/// How a runtime is set up.
+/// Where the root of an iteration runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Setup {
-    /// Worker threads.
-    pub workers: usize,
-    /// Whether one worker is a thread of its own in tokio as well, instead of the thread that calls `block_on`.
-    pub threads: bool,
-    /// Tasks that nio gives to a worker before it takes the next; its default, half as many as there are workers, if 0.
-    pub packing: usize,
-    /// Tasks that a worker of tokio runs between two looks at the shared queue; chosen by tokio if 0.
-    pub interval: u32,
+pub enum Driver {
+    /// In the runtime's own `block_on`.
+    BlockOn,
+    /// In a task, for which the outside thread waits.
+    Task,
 }
 
-impl Setup {
-    /// So many workers, and each runtime's defaults.
-    pub const fn new(workers: usize) -> Self {
-        Self { workers, threads: false, packing: 0, interval: 0 }
-    }
-}
-
-// %%
-/// A runtime under test.
-pub trait Runtime: Send + Sync + Sized + 'static {
-    /// What a spawn gives back.
-    type Handle<T: Send + Unpin + 'static>: Future<Output = T> + Send + Unpin;
-    /// Starts it.
-    fn new(setup: Setup) -> Self;
-    /// Starts a task, called by a thread that does not belong to the runtime.
-    fn spawn<T: Send + Unpin + 'static>(
-        &self,
-        task: impl Future<Output = T> + Send + 'static,
-    ) -> Self::Handle<T>;
-    /// Starts a task, called by a task or by the root.
-    fn spawn_here<T: Send + Unpin + 'static>(
-        task: impl Future<Output = T> + Send + 'static,
-    ) -> Self::Handle<T>;
-    /// As `spawn_here`; where the runtime knows such a thing, the task stays with one worker.
-    fn spawn_pinned<T: Send + Unpin + 'static>(
-        task: impl Future<Output = T> + Send + 'static,
-    ) -> Self::Handle<T> {
-        Self::spawn_here(task)
-    }
-    /// Runs the root in the runtime's own way, and returns when it is ready.
-    fn block_on<T: Send>(&self, root: impl Future<Output = T> + Send) -> T;
-    /// Makes a call on a thread for calls that block.
-    fn blocking<T: Send + Unpin + 'static>(call: impl FnOnce() -> T + Send + 'static) -> Self::Handle<T>;
-    /// Starts a task that does something with a timer, so many times; on nio, whose timers stay with their thread, a
-    /// pinned one where the timer is polled.
-    fn timers(timer: Timer, times: u64) -> Self::Handle<()>;
-    /// Gives up a handle; the task runs on.
-    fn let_go(handle: Self::Handle<()>) {
-        drop(handle);
-    }
+/// Where tasks are spawned from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// A thread that does not belong to the runtime.
+    Outside,
+    /// The root of `block_on`.
+    Root,
+    /// A task.
+    Worker,
 }
 
 /// What is done with a timer.
@@ -244,6 +183,82 @@ pub enum Timer {
 }
 
 // %% [markdown]
+// With numbers, and two settings that only one runtime has, these make a load.
+
+// %%
+/// How a runtime and a suite are set up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Load {
+    /// Worker threads.
+    pub workers: usize,
+    /// Whether one worker is a thread of its own in tokio as well, instead of the thread that calls `block_on`.
+    pub threads: bool,
+    /// Tasks that nio gives to a worker before it takes the next; its default, half as many as there are workers, if 0.
+    pub packing: usize,
+    /// Tasks that a worker of tokio runs between two looks at the shared queue; chosen by tokio if 0.
+    pub interval: u32,
+    /// Tasks, messages, or whatever there is a number of.
+    pub n: usize,
+    /// Where the root runs.
+    pub driver: Driver,
+    /// How long busy tasks stall, or how long each task works, in microseconds.
+    pub busy_us: u64,
+    /// What timers do.
+    pub timer: Timer,
+    /// Where tasks are spawned from.
+    pub from: Origin,
+}
+
+impl Load {
+    /// So many workers and so much of whatever there is a number of, with each runtime's defaults.
+    pub const fn new(workers: usize, n: usize) -> Self {
+        let (driver, timer, from) = (Driver::BlockOn, Timer::Timeout, Origin::Outside);
+        Self { workers, threads: false, packing: 0, interval: 0, n, driver, busy_us: 0, timer, from }
+    }
+}
+
+// %% [markdown]
+// The trait says what a suite may ask for. The runtimes differ in what they make of it, most of all in `block_on`.
+
+// %%
+/// The output of a task.
+pub trait Output: Send + Unpin + 'static {}
+impl<T: Send + Unpin + 'static> Output for T {}
+
+/// What can be spawned.
+pub trait Task<T>: Future<Output = T> + Send + 'static {}
+impl<T, F: Future<Output = T> + Send + 'static> Task<T> for F {}
+
+/// A runtime under test.
+pub trait Runtime: Send + Sync + Sized + 'static {
+    /// What a spawn gives back.
+    type Handle<T: Output>: Future<Output = T> + Send + Unpin;
+    /// Starts it.
+    fn new(load: Load) -> Self;
+    /// Starts a task, called by a task or by the root.
+    fn spawn<T: Output>(task: impl Task<T>) -> Self::Handle<T>;
+    /// Starts a task, called by a thread that does not belong to the runtime.
+    fn spawn_outside<T: Output>(&self, task: impl Task<T>) -> Self::Handle<T> {
+        Self::spawn(task)
+    }
+    /// As `spawn`; where the runtime knows such a thing, the task stays with one worker.
+    fn spawn_pinned<T: Output>(task: impl Task<T>) -> Self::Handle<T> {
+        Self::spawn(task)
+    }
+    /// Runs the root in the runtime's own way, and returns when it is ready.
+    fn block_on(&self, root: impl Future<Output = ()> + Send);
+    /// Makes a call on a thread for calls that block.
+    fn spawn_blocking<T: Output>(call: impl FnOnce() -> T + Send + 'static) -> Self::Handle<T>;
+    /// Starts a task that does something with a timer, so many times; on nio, whose timers stay with their thread, a
+    /// pinned one where the timer is polled.
+    fn spawn_timers(timer: Timer, times: u64) -> Self::Handle<()>;
+    /// Gives up a handle; the task runs on.
+    fn detach(handle: Self::Handle<()>) {
+        drop(handle);
+    }
+}
+
+// %% [markdown]
 // Three of the five runtimes return a `Result` from a join handle, because a task may have panicked. Here that would
 // be the end of the trial, so it is unwrapped on the way.
 
@@ -259,9 +274,6 @@ impl<T, E: Debug, H: Future<Output = Result<T, E>> + Unpin> Future for Unwrapped
     }
 }
 
-/// Longer than any trial's task lives.
-const SECOND: Duration = Duration::from_secs(1);
-
 // %% [markdown]
 // Timers are the one thing whose type the trait cannot name: nio's stay with their thread, the others may move. So the
 // tasks that use them are generic over who makes them, and each runtime starts them in its own way.
@@ -275,42 +287,41 @@ pub trait Clock {
     fn timeout(duration: Duration, future: impl Future<Output = u32> + Send) -> impl Future;
 }
 
-/// Makes sleeps and drops them.
-async fn unpolled<C: Clock>(times: u64) {
+/// Longer than any trial's task lives.
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Makes sleeps and drops them. Not in [`use_timers`], where nio's would stay with their thread.
+fn drop_timers<C: Clock>(times: u64) {
     for _ in 0..times {
-        note(What::Timer);
+        note("timers");
         drop(black_box(C::sleep(SECOND)));
     }
 }
 
-/// Is pending once, wakes its task, and is ready when it is polled again.
-fn pending_once() -> impl Future<Output = u32> + Send {
-    let mut polled = false;
-    poll_fn(move |context| {
-        if std::mem::replace(&mut polled, true) {
-            return Poll::Ready(black_box(1));
-        }
-        context.waker().wake_by_ref();
-        Poll::Pending
-    })
-}
-
-/// Does anything else with timers.
-async fn polled<C: Clock>(timer: Timer, times: u64) {
+/// Does something with timers, so many times.
+async fn use_timers<C: Clock>(timer: Timer, times: u64) {
+    if timer == Timer::Unpolled {
+        return drop_timers::<C>(times);
+    }
     for _ in 0..times {
-        let start = if let Timer::Expires(_) = timer { Some(Instant::now()) } else { None };
+        let mut early = false;
         match timer {
             Timer::Unpolled => {}
             Timer::Timeout => drop(black_box(C::timeout(SECOND, ready(black_box(1))).await)),
-            Timer::Pending => drop(black_box(C::timeout(SECOND, pending_once()).await)),
+            Timer::Pending => {
+                drop(black_box(C::timeout(SECOND, pending_once().map(|()| black_box(1))).await))
+            }
             Timer::Polled => {
                 let mut sleep = pin!(C::sleep(SECOND));
                 poll_fn(|context| Poll::Ready(black_box(sleep.as_mut().poll(context).is_pending()))).await;
             }
-            Timer::Expires(microseconds) => drop(C::sleep(Duration::from_micros(microseconds)).await),
+            Timer::Expires(microseconds) => {
+                let (start, length) = (Instant::now(), Duration::from_micros(microseconds));
+                drop(C::sleep(length).await);
+                early = start.elapsed() < length;
+            }
         }
-        let early = matches!(timer, Timer::Expires(microseconds) if start.is_some_and(|start| start.elapsed() < Duration::from_micros(microseconds)));
-        note(if early { What::Early } else { What::Timer });
+        note(if early { "early" } else { "timers" });
     }
 }
 
@@ -335,46 +346,35 @@ impl Clock for Tokio {
 }
 
 impl Runtime for Tokio {
-    type Handle<T: Send + Unpin + 'static> = Unwrapped<tokio::task::JoinHandle<T>>;
+    type Handle<T: Output> = Unwrapped<tokio::task::JoinHandle<T>>;
 
-    fn new(setup: Setup) -> Self {
-        let mut builder = if setup.workers == 1 && !setup.threads {
-            tokio::runtime::Builder::new_current_thread()
-        } else {
-            tokio::runtime::Builder::new_multi_thread()
-        };
-        if setup.interval > 0 {
-            builder.global_queue_interval(setup.interval);
+    fn new(load: Load) -> Self {
+        let on_caller = load.workers == 1 && !load.threads;
+        let mut builder = if on_caller { Builder::new_current_thread() } else { Builder::new_multi_thread() };
+        if load.interval > 0 {
+            builder.global_queue_interval(load.interval);
         }
-        Self(builder.worker_threads(setup.workers).enable_all().build().expect("threads for tokio"))
+        Self(builder.worker_threads(load.workers).enable_all().build().expect("threads for tokio"))
     }
 
-    fn spawn<T: Send + Unpin + 'static>(
-        &self,
-        task: impl Future<Output = T> + Send + 'static,
-    ) -> Self::Handle<T> {
-        Unwrapped(self.0.spawn(task))
-    }
-
-    fn spawn_here<T: Send + Unpin + 'static>(
-        task: impl Future<Output = T> + Send + 'static,
-    ) -> Self::Handle<T> {
+    fn spawn<T: Output>(task: impl Task<T>) -> Self::Handle<T> {
         Unwrapped(tokio::spawn(task))
     }
 
-    fn block_on<T: Send>(&self, root: impl Future<Output = T> + Send) -> T {
-        self.0.block_on(root)
+    fn spawn_outside<T: Output>(&self, task: impl Task<T>) -> Self::Handle<T> {
+        Unwrapped(self.0.spawn(task))
     }
 
-    fn blocking<T: Send + Unpin + 'static>(call: impl FnOnce() -> T + Send + 'static) -> Self::Handle<T> {
+    fn block_on(&self, root: impl Future<Output = ()> + Send) {
+        self.0.block_on(root);
+    }
+
+    fn spawn_blocking<T: Output>(call: impl FnOnce() -> T + Send + 'static) -> Self::Handle<T> {
         Unwrapped(tokio::task::spawn_blocking(call))
     }
 
-    fn timers(timer: Timer, times: u64) -> Self::Handle<()> {
-        match timer {
-            Timer::Unpolled => Self::spawn_here(unpolled::<Self>(times)),
-            _ => Self::spawn_here(polled::<Self>(timer, times)),
-        }
+    fn spawn_timers(timer: Timer, times: u64) -> Self::Handle<()> {
+        Self::spawn(use_timers::<Self>(timer, times))
     }
 }
 
@@ -399,48 +399,41 @@ impl Clock for Nio {
 }
 
 impl Runtime for Nio {
-    type Handle<T: Send + Unpin + 'static> = Unwrapped<nio::JoinHandle<T>>;
+    type Handle<T: Output> = Unwrapped<nio::JoinHandle<T>>;
 
-    fn new(setup: Setup) -> Self {
-        let workers = setup.workers.try_into().expect("at most 255 workers");
+    fn new(load: Load) -> Self {
+        let workers = load.workers.try_into().expect("at most 255 workers");
         let mut builder = nio::RuntimeBuilder::new().worker_threads(workers);
-        if setup.packing > 0 {
-            builder = builder.min_tasks_per_worker(setup.packing);
+        if load.packing > 0 {
+            builder = builder.min_tasks_per_worker(load.packing);
         }
         Self(builder.rt().expect("threads for nio"))
     }
 
-    fn spawn<T: Send + Unpin + 'static>(
-        &self,
-        task: impl Future<Output = T> + Send + 'static,
-    ) -> Self::Handle<T> {
-        Unwrapped(self.0.spawn(task))
-    }
-
-    fn spawn_here<T: Send + Unpin + 'static>(
-        task: impl Future<Output = T> + Send + 'static,
-    ) -> Self::Handle<T> {
+    fn spawn<T: Output>(task: impl Task<T>) -> Self::Handle<T> {
         Unwrapped(nio::spawn(task))
     }
 
-    fn spawn_pinned<T: Send + Unpin + 'static>(
-        task: impl Future<Output = T> + Send + 'static,
-    ) -> Self::Handle<T> {
+    fn spawn_outside<T: Output>(&self, task: impl Task<T>) -> Self::Handle<T> {
+        Unwrapped(self.0.spawn(task))
+    }
+
+    fn spawn_pinned<T: Output>(task: impl Task<T>) -> Self::Handle<T> {
         Unwrapped(nio::spawn_pinned(|| task))
     }
 
-    fn block_on<T: Send>(&self, root: impl Future<Output = T> + Send) -> T {
-        self.0.block_on(|| root)
+    fn block_on(&self, root: impl Future<Output = ()> + Send) {
+        self.0.block_on(|| root);
     }
 
-    fn blocking<T: Send + Unpin + 'static>(call: impl FnOnce() -> T + Send + 'static) -> Self::Handle<T> {
+    fn spawn_blocking<T: Output>(call: impl FnOnce() -> T + Send + 'static) -> Self::Handle<T> {
         Unwrapped(nio::spawn_blocking(call))
     }
 
-    fn timers(timer: Timer, times: u64) -> Self::Handle<()> {
+    fn spawn_timers(timer: Timer, times: u64) -> Self::Handle<()> {
         match timer {
-            Timer::Unpolled => Self::spawn_here(unpolled::<Self>(times)),
-            _ => Unwrapped(nio::spawn_pinned(move || polled::<Self>(timer, times))),
+            Timer::Unpolled => Self::spawn(async move { drop_timers::<Self>(times) }),
+            _ => Unwrapped(nio::spawn_pinned(move || use_timers::<Self>(timer, times))),
         }
     }
 }
@@ -448,7 +441,7 @@ impl Runtime for Nio {
 // %% [markdown]
 // ## Ours
 //
-// The caller of `block_on` takes the seat of a worker that rests. So the root runs on the calling thread, as in tokio,
+// The caller of `block_on` takes over the place of a worker that rests. So the root runs on the calling thread, as in tokio,
 // *and* on a worker, as in nio.
 
 // %%
@@ -466,38 +459,30 @@ impl Clock for Ours {
 }
 
 impl Runtime for Ours {
-    type Handle<T: Send + Unpin + 'static> = Unwrapped<runtimes_executor::JoinHandle<T>>;
+    type Handle<T: Output> = Unwrapped<runtimes_executor::JoinHandle<T>>;
 
-    fn new(setup: Setup) -> Self {
-        Self(runtimes_executor::Runtime::new(runtimes_executor::Settings::new(setup.workers)))
+    fn new(load: Load) -> Self {
+        Self(runtimes_executor::Runtime::new(runtimes_executor::Settings::new(load.workers)))
     }
 
-    fn spawn<T: Send + Unpin + 'static>(
-        &self,
-        task: impl Future<Output = T> + Send + 'static,
-    ) -> Self::Handle<T> {
-        Unwrapped(self.0.spawn(task))
-    }
-
-    fn spawn_here<T: Send + Unpin + 'static>(
-        task: impl Future<Output = T> + Send + 'static,
-    ) -> Self::Handle<T> {
+    fn spawn<T: Output>(task: impl Task<T>) -> Self::Handle<T> {
         Unwrapped(runtimes_executor::spawn(task))
     }
 
-    fn block_on<T: Send>(&self, root: impl Future<Output = T> + Send) -> T {
-        self.0.block_on(root)
+    fn spawn_outside<T: Output>(&self, task: impl Task<T>) -> Self::Handle<T> {
+        Unwrapped(self.0.spawn(task))
     }
 
-    fn blocking<T: Send + Unpin + 'static>(call: impl FnOnce() -> T + Send + 'static) -> Self::Handle<T> {
+    fn block_on(&self, root: impl Future<Output = ()> + Send) {
+        self.0.block_on(root);
+    }
+
+    fn spawn_blocking<T: Output>(call: impl FnOnce() -> T + Send + 'static) -> Self::Handle<T> {
         Unwrapped(runtimes_executor::spawn_blocking(call))
     }
 
-    fn timers(timer: Timer, times: u64) -> Self::Handle<()> {
-        match timer {
-            Timer::Unpolled => Self::spawn_here(unpolled::<Self>(times)),
-            _ => Self::spawn_here(polled::<Self>(timer, times)),
-        }
+    fn spawn_timers(timer: Timer, times: u64) -> Self::Handle<()> {
+        Self::spawn(use_timers::<Self>(timer, times))
     }
 }
 
@@ -505,20 +490,17 @@ impl Runtime for Ours {
 // ## smol
 //
 // smol is an executor without threads: who wants any, lets them run it. These here do nothing else. `smol::block_on`
-// polls the root on the calling thread, and nothing but the root. Dropping a handle of smol cancels its task, so it
-// is detached where others drop it.
+// polls the root on the calling thread, and nothing but the root.
+//
+// It has no timeout of its own; this one is made as its documentation shows.
 
 // %%
 /// smol, with threads that run its executor.
 pub struct Smol;
 
 /// The executor of these threads; there is one such runtime in a process.
-fn smol_executor() -> &'static smol::Executor<'static> {
-    static EXECUTOR: OnceLock<smol::Executor<'static>> = OnceLock::new();
-    EXECUTOR.get_or_init(smol::Executor::new)
-}
+static SMOL: smol::Executor<'static> = smol::Executor::new();
 
-/// smol has no timeout of its own; this is how its documentation makes one.
 async fn smol_timeout<T>(duration: Duration, future: impl Future<Output = T>) -> Option<T> {
     let late = async {
         smol::Timer::after(duration).await;
@@ -537,46 +519,37 @@ impl Clock for Smol {
     }
 }
 
+// %% [markdown]
+// Dropping a handle of smol cancels its task, so it is detached where others drop it.
+
 // %%
 impl Runtime for Smol {
-    type Handle<T: Send + Unpin + 'static> = smol::Task<T>;
+    type Handle<T: Output> = smol::Task<T>;
 
-    fn new(setup: Setup) -> Self {
-        for _ in 0..setup.workers {
-            thread::spawn(|| smol::block_on(smol_executor().run(std::future::pending::<()>())));
+    fn new(load: Load) -> Self {
+        for _ in 0..load.workers {
+            thread::spawn(|| smol::block_on(SMOL.run(std::future::pending::<()>())));
         }
         Self
     }
 
-    fn spawn<T: Send + Unpin + 'static>(
-        &self,
-        task: impl Future<Output = T> + Send + 'static,
-    ) -> smol::Task<T> {
-        smol_executor().spawn(task)
+    fn spawn<T: Output>(task: impl Task<T>) -> smol::Task<T> {
+        SMOL.spawn(task)
     }
 
-    fn spawn_here<T: Send + Unpin + 'static>(
-        task: impl Future<Output = T> + Send + 'static,
-    ) -> smol::Task<T> {
-        smol_executor().spawn(task)
+    fn block_on(&self, root: impl Future<Output = ()> + Send) {
+        smol::block_on(root);
     }
 
-    fn block_on<T: Send>(&self, root: impl Future<Output = T> + Send) -> T {
-        smol::block_on(root)
-    }
-
-    fn blocking<T: Send + Unpin + 'static>(call: impl FnOnce() -> T + Send + 'static) -> smol::Task<T> {
+    fn spawn_blocking<T: Output>(call: impl FnOnce() -> T + Send + 'static) -> smol::Task<T> {
         smol::unblock(call)
     }
 
-    fn timers(timer: Timer, times: u64) -> smol::Task<()> {
-        match timer {
-            Timer::Unpolled => Self::spawn_here(unpolled::<Self>(times)),
-            _ => Self::spawn_here(polled::<Self>(timer, times)),
-        }
+    fn spawn_timers(timer: Timer, times: u64) -> smol::Task<()> {
+        Self::spawn(use_timers::<Self>(timer, times))
     }
 
-    fn let_go(handle: smol::Task<()>) {
+    fn detach(handle: smol::Task<()>) {
         handle.detach();
     }
 }
@@ -584,140 +557,74 @@ impl Runtime for Smol {
 // %% [markdown]
 // ## async-std
 //
-// Discontinued; its authors point to smol. It is measured where its own queues are, in the suites of spawns and of blocking
-// calls. Its threads are those of a global executor, which is told here how many.
+// Discontinued; its authors point to smol. It is measured in one suite, `rt_multi_threaded`, which is about its queues and
+// about nothing else. Its threads are those of a global executor, which is told here how many.
 
 // %%
 /// async-std.
 pub struct AsyncStd;
 
 impl Runtime for AsyncStd {
-    type Handle<T: Send + Unpin + 'static> = async_std::task::JoinHandle<T>;
+    type Handle<T: Output> = async_std::task::JoinHandle<T>;
 
-    fn new(setup: Setup) -> Self {
+    fn new(load: Load) -> Self {
         let config = async_global_executor::GlobalExecutorConfig::default();
-        async_global_executor::init_with_config(
-            config.with_min_threads(setup.workers).with_max_threads(setup.workers),
-        );
+        let config = config.with_min_threads(load.workers).with_max_threads(load.workers);
+        async_global_executor::init_with_config(config);
         Self
     }
 
-    fn spawn<T: Send + Unpin + 'static>(
-        &self,
-        task: impl Future<Output = T> + Send + 'static,
-    ) -> Self::Handle<T> {
+    fn spawn<T: Output>(task: impl Task<T>) -> Self::Handle<T> {
         async_std::task::spawn(task)
     }
 
-    fn spawn_here<T: Send + Unpin + 'static>(
-        task: impl Future<Output = T> + Send + 'static,
-    ) -> Self::Handle<T> {
-        async_std::task::spawn(task)
+    fn block_on(&self, root: impl Future<Output = ()> + Send) {
+        async_std::task::block_on(root);
     }
 
-    fn block_on<T: Send>(&self, root: impl Future<Output = T> + Send) -> T {
-        async_std::task::block_on(root)
-    }
-
-    fn blocking<T: Send + Unpin + 'static>(call: impl FnOnce() -> T + Send + 'static) -> Self::Handle<T> {
+    fn spawn_blocking<T: Output>(call: impl FnOnce() -> T + Send + 'static) -> Self::Handle<T> {
         async_std::task::spawn_blocking(call)
     }
 
-    fn timers(timer: Timer, times: u64) -> Self::Handle<()> {
-        match timer {
-            Timer::Unpolled => Self::spawn_here(unpolled::<Smol>(times)),
-            _ => Self::spawn_here(polled::<Smol>(timer, times)),
-        }
+    fn spawn_timers(timer: Timer, times: u64) -> Self::Handle<()> {
+        Self::spawn(use_timers::<Smol>(timer, times))
     }
 }
 
 // %% [markdown]
 // # How an iteration is driven
 //
-// A suite sets itself up, and hands over its iterations: a function that does so many of them and says how long they
-// took. Runtimes are never shut down in here; each trial has a process of its own, and ends with it.
-//
+// A suite sets itself up on a runtime, and returns a function that does so many iterations and says how long they
+// took. Nothing is shut down in here, and nothing of it freed: each trial has a process of its own, and ends with it.
+
+// %%
+/// Does so many iterations of a suite that is set up, and returns the time that they took.
+pub type Iterations = Box<dyn FnMut(u64) -> Duration>;
+
+/// Times so many iterations.
+fn timed(mut iterate: impl FnMut() + 'static) -> Iterations {
+    Box::new(move |iterations| {
+        let start = Instant::now();
+        for _ in 0..iterations {
+            iterate();
+        }
+        start.elapsed()
+    })
+}
+
+/// What lives until the process ends.
+pub fn leaked<T>(value: T) -> &'static T {
+    Box::leak(Box::new(value))
+}
+
+// %% [markdown]
 // Most suites call `block_on` once for each iteration, and what is compared is then two meanings of `block_on`.
 // So each of them can also be driven in a way that means the same on every runtime: the root is a **task**, and
 // the outside thread waits on a channel of the standard library until it is done.
 
 // %%
-/// Where the root of an iteration runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Driver {
-    /// In the runtime's own `block_on`.
-    BlockOn,
-    /// In a task, for which the outside thread waits.
-    Task,
-}
-
-/// Where tasks are spawned from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
-    /// A thread that does not belong to the runtime.
-    Outside,
-    /// The root of `block_on`.
-    Root,
-    /// A task.
-    Worker,
-}
-
-/// How a suite is set up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Load {
-    /// The runtime.
-    pub setup: Setup,
-    /// Tasks, messages, or whatever there is a number of.
-    pub n: usize,
-    /// Where the root runs.
-    pub driver: Driver,
-    /// How long busy tasks stall, or how long each task works, in microseconds.
-    pub busy_us: u64,
-    /// What timers do.
-    pub timer: Timer,
-    /// Where tasks are spawned from.
-    pub from: Origin,
-}
-
-// %%
-/// Is handed the iterations of a suite: a function that does so many and returns the time that they took.
-pub type Drive<'a> = &'a mut dyn FnMut(&mut dyn FnMut(u64) -> Duration);
-
-/// A suite, written once for all runtimes.
-pub trait Suite {
-    /// Sets it up for a load on a runtime, and hands its iterations to the drive.
-    fn run<R: Runtime>(load: Load, drive: Drive<'_>);
-}
-
-/// A suite on one runtime.
-pub type World = fn(Load, Drive<'_>);
-
-impl Load {
-    /// So many workers and so much of whatever there is a number of.
-    pub const fn new(workers: usize, n: usize) -> Self {
-        Self {
-            setup: Setup::new(workers),
-            n,
-            driver: Driver::BlockOn,
-            busy_us: 0,
-            timer: Timer::Timeout,
-            from: Origin::Outside,
-        }
-    }
-}
-
-// %%
-/// Times so many iterations.
-fn timed(iterations: u64, mut iterate: impl FnMut()) -> Duration {
-    let start = Instant::now();
-    for _ in 0..iterations {
-        iterate();
-    }
-    start.elapsed()
-}
-
 /// Runs the root of one iteration.
-fn run_root<R: Runtime>(runtime: &R, driver: Driver, root: impl Future<Output = ()> + Send + 'static) {
+fn run_root<R: Runtime>(runtime: &R, driver: Driver, root: impl Task<()>) {
     match driver {
         Driver::BlockOn => runtime.block_on(root),
         Driver::Task => {
@@ -726,57 +633,102 @@ fn run_root<R: Runtime>(runtime: &R, driver: Driver, root: impl Future<Output = 
                 root.await;
                 done.send(()).expect("the outside thread waits");
             };
-            R::let_go(runtime.spawn(task));
+            R::detach(runtime.spawn_outside(task));
             wait.recv().expect("the root ends");
         }
     }
 }
 
-/// A suite of which one iteration is one root.
-fn rooted<R: Runtime, F: Future<Output = ()> + Send + 'static>(
+/// Iterations of one root each.
+fn roots<F: Task<()>>(
+    runtime: &'static impl Runtime,
     load: Load,
-    drive: Drive<'_>,
-    runtime: &R,
-    root: impl Fn() -> F,
-) {
-    drive(&mut |iterations| timed(iterations, || run_root(runtime, load.driver, root())));
+    root: impl Fn() -> F + 'static,
+) -> Iterations {
+    timed(move || run_root(runtime, load.driver, root()))
 }
 
-/// A runtime that is not shut down.
-fn started<R: Runtime>(setup: Setup) -> &'static R {
-    Box::leak(Box::new(R::new(setup)))
-}
+// %% [markdown]
+// In other suites nobody calls `block_on`: the last task reports to the outside thread, which waits for that.
 
 // %%
-/// Starts a task from a task or from the root, and notes it.
-fn spawn<R: Runtime, T: Send + Unpin + 'static>(
-    task: impl Future<Output = T> + Send + 'static,
-) -> R::Handle<T> {
-    note(What::Spawn);
-    R::spawn_here(task)
+/// Tasks that have not ended yet, of the iteration that runs.
+static LEFT: AtomicUsize = AtomicUsize::new(0);
+
+/// Reports the end of a task, if it is the last.
+fn report_last(done: &SyncSender<()>) {
+    if LEFT.fetch_sub(1, Ordering::Relaxed) == 1 {
+        done.send(()).expect("the outside thread waits");
+    }
 }
 
-/// Starts a task from outside, and notes it.
-fn spawn_outside<R: Runtime, T: Send + Unpin + 'static>(
-    runtime: &R,
-    task: impl Future<Output = T> + Send + 'static,
-) -> R::Handle<T> {
-    note(What::Spawn);
-    runtime.spawn(task)
+/// Iterations that end with a report; `left` tasks have to end before, where they count.
+fn until_reported(left: usize, begin: impl Fn(&SyncSender<()>) + 'static) -> Iterations {
+    let (done, wait) = sync_channel(1000);
+    timed(move || {
+        LEFT.store(left, Ordering::Relaxed);
+        begin(&done);
+        wait.recv().expect("the last task reports");
+    })
 }
 
-/// Does nothing, and notes its end.
+// %% [markdown]
+// Spawning and joining, with notes.
+
+// %%
+/// Starts a task from a task or from the root.
+fn spawn<R: Runtime, T: Output>(task: impl Task<T>) -> R::Handle<T> {
+    note("spawns");
+    R::spawn(task)
+}
+
+/// Starts a task from outside.
+fn spawn_outside<R: Runtime, T: Output>(runtime: &R, task: impl Task<T>) -> R::Handle<T> {
+    note("spawns");
+    runtime.spawn_outside(task)
+}
+
+/// Does nothing.
 async fn nothing() {
-    note(What::End);
+    note("ends");
+}
+
+/// Collects all handles, and so starts their tasks; then waits for them in order, and hands on their outputs.
+async fn join<H: Future>(handles: impl Iterator<Item = H>, mut take: impl FnMut(H::Output)) {
+    let handles: Vec<H> = handles.collect();
+    for handle in handles {
+        take(handle.await);
+    }
 }
 
 /// Spawns so many tasks, and waits for them in order.
-async fn spawn_and_join<R: Runtime, F: Future<Output = ()> + Send + 'static>(n: usize, task: impl Fn() -> F) {
-    let mut handles = Vec::with_capacity(n);
-    handles.extend((0..n).map(|_| spawn::<R, _>(task())));
-    for handle in handles {
-        handle.await;
-    }
+async fn spawn_and_join<R: Runtime, F: Task<()>>(n: usize, task: impl Fn() -> F) {
+    join((0..n).map(|_| spawn::<R, _>(task())), drop).await;
+}
+
+// %% [markdown]
+// After each kind of suite you can have a glance at one of them, on the three runtimes that this is about.
+
+// %%
+/// How long one trial may take before it counts as hanging: far longer than any of them takes.
+pub const LIMIT: Duration = Duration::from_secs(30);
+const TOKIO: &str = "tokio";
+const NIO: &str = "nio";
+const OURS: &str = "ours";
+
+/// A suite on one runtime.
+type Suite<R> = fn(&'static R, Load) -> Iterations;
+
+fn measured<R: Runtime>(suite: Suite<R>, load: Load) -> impl Fn(&mut Bencher<'_>) {
+    move |bencher| bencher.iter_custom(&mut *suite(leaked(R::new(load)), load))
+}
+
+/// Looks at a suite on each runtime in turns, a second each, with a process for each trial.
+pub fn glance(load: Load, tokio: Suite<Tokio>, nio: Suite<Nio>, ours: Suite<Ours>) -> harness::Seen {
+    let key = |variant| Key::new("suite", variant, "");
+    let study = Study::new("glance").baseline(TOKIO).isolated(LIMIT).bench(key(TOKIO), measured(tokio, load));
+    let study = study.bench(key(NIO), measured(nio, load)).bench(key(OURS), measured(ours, load));
+    study.control_of(key(TOKIO)).glance(|_| true).unwrap_or_else(harness::stop)
 }
 
 // %% [markdown]
@@ -785,262 +737,179 @@ async fn spawn_and_join<R: Runtime, F: Future<Output = ()> + Send + 'static>(n: 
 // ## rt_current_thread
 //
 // One worker. The root spawns 1000 tasks that do nothing, and joins them; in the second test next to a task that does
-// nothing but spawn its successor.
+// nothing but spawn its successor. Each suite of ours has the name of the published test, where one name is enough.
 
 // %%
 /// `rt_spawn_many_local`.
-pub struct SpawnManyOnOne;
-
-impl Suite for SpawnManyOnOne {
-    fn run<R: Runtime>(load: Load, drive: Drive<'_>) {
-        let runtime = started::<R>(load.setup);
-        rooted(load, drive, runtime, || spawn_and_join::<R, _>(load.n, nothing));
-    }
+pub fn spawn_many_on_one<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
+    roots(runtime, load, move || spawn_and_join::<R, _>(load.n, nothing))
 }
 
 /// `spawn_many_remote_busy`.
-pub struct SpawnManyOnOneBusy;
+fn spawn_many_on_one_busy<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
+    R::detach(runtime.spawn_outside(async { chain::<R>(0) }));
+    spawn_many_on_one(runtime, load)
+}
 
-impl Suite for SpawnManyOnOneBusy {
-    fn run<R: Runtime>(load: Load, drive: Drive<'_>) {
-        let runtime = started::<R>(load.setup);
-        R::let_go(runtime.spawn(async { successor::<R>() }));
-        rooted(load, drive, runtime, || spawn_and_join::<R, _>(load.n, nothing));
+/// Keeps the thread busy for so long, if at all, and spawns a task that does the same.
+fn chain<R: Runtime>(microseconds: u64) {
+    if microseconds > 0 {
+        busy(microseconds, thread::yield_now);
     }
+    R::detach(R::spawn(async move { chain::<R>(microseconds) }));
 }
 
-/// Spawns a task that does the same.
-fn successor<R: Runtime>() {
-    R::let_go(R::spawn_here(async { successor::<R>() }));
-}
+// %% [markdown]
+// **A glance.** A thousand tasks that do nothing, on one worker. Try 10, or 10,000.
+
+// %% tags=["active-ipynb", "glance"]
+// glance(Load::new(1, 1000), spawn_many_on_one, spawn_many_on_one, spawn_many_on_one)
 
 // %% [markdown]
 // ## rt_multi_threaded
 //
 // Four workers. The names do not say what is done: `spawn_many_local` spawns from outside, `spawn_many_remote` from within
-// the pool, `busy1` from the root and `busy2` from outside.
+// the pool, `busy1` from the root and `busy2` from outside. In `spawn_many_remote` four tasks that stay with a worker spawn a quarter each.
 
 // %%
-/// `spawn_many_local`: outside spawns, the last task reports.
-pub struct SpawnManyLocal;
-
-impl Suite for SpawnManyLocal {
-    fn run<R: Runtime>(load: Load, drive: Drive<'_>) {
-        static LEFT: AtomicUsize = AtomicUsize::new(0);
-        let runtime = started::<R>(load.setup);
-        let (done, wait) = sync_channel(1000);
-        drive(&mut |iterations| {
-            timed(iterations, || {
-                LEFT.store(load.n, Ordering::Relaxed);
-                for _ in 0..load.n {
-                    let done = done.clone();
-                    R::let_go(spawn_outside(runtime, async move {
-                        note(What::End);
-                        if LEFT.fetch_sub(1, Ordering::Relaxed) == 1 {
-                            done.send(()).expect("the outside thread waits");
-                        }
-                    }));
-                }
-                wait.recv().expect("the last task reports");
-            })
-        });
-    }
-}
-
-// %%
-/// `spawn_many_remote`: four tasks that stay with a worker spawn a quarter each, and join them.
-pub struct SpawnManyRemote;
-
-impl Suite for SpawnManyRemote {
-    fn run<R: Runtime>(load: Load, drive: Drive<'_>) {
-        let runtime = started::<R>(load.setup);
-        rooted(load, drive, runtime, move || async move {
-            let quarter = || async move {
-                let one = || {
-                    spawn::<R, _>(async {
-                        note(What::End);
-                        1
-                    })
-                };
-                let handles: Vec<_> = (0..load.n / 4).map(|_| one()).collect();
-                let mut sum = 0;
-                for handle in handles {
-                    sum += handle.await;
-                }
-                note(What::End);
-                sum
-            };
-            let pinned = |_| {
-                note(What::Spawn);
-                R::spawn_pinned(quarter())
-            };
-            let handles: Vec<_> = (0..4).map(pinned).collect();
-            let mut sum = 0;
-            for handle in handles {
-                sum += handle.await;
-            }
-            assert_eq!(sum, load.n);
-        });
-    }
-}
-
-// %%
-/// Spawns from outside, and joins in `block_on`.
-fn spawn_outside_and_join<R: Runtime>(runtime: &R, load: Load) {
-    let mut handles = Vec::with_capacity(load.n);
-    handles.extend((0..load.n).map(|_| spawn_outside(runtime, nothing())));
-    run_root(runtime, load.driver, async {
-        for handle in handles {
-            handle.await;
-        }
-    });
-}
-
-/// `spawn_many_remote_idle`.
-pub struct SpawnManyRemoteIdle;
-
-impl Suite for SpawnManyRemoteIdle {
-    fn run<R: Runtime>(load: Load, drive: Drive<'_>) {
-        let runtime = started::<R>(load.setup);
-        drive(&mut |iterations| timed(iterations, || spawn_outside_and_join(runtime, load)));
-    }
-}
-
-/// `spawn_many_remote_busy1`: next to eight tasks that stall and yield. With tokio's yield, as published, which wakes at
-/// once where there is no tokio.
-pub struct SpawnManyRemoteBusy1;
-
-impl Suite for SpawnManyRemoteBusy1 {
-    fn run<R: Runtime>(load: Load, drive: Drive<'_>) {
-        static BUSY: AtomicBool = AtomicBool::new(true);
-        let runtime = started::<R>(load.setup);
-        for _ in 0..8 {
-            R::let_go(runtime.spawn(async move {
-                while BUSY.load(Ordering::Relaxed) {
-                    tokio::task::yield_now().await;
-                    stall(Duration::from_micros(load.busy_us));
-                }
+fn spawn_many_local<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
+    until_reported(load.n, move |done| {
+        for _ in 0..load.n {
+            let done = done.clone();
+            R::detach(spawn_outside(runtime, async move {
+                note("ends");
+                report_last(&done);
             }));
         }
-        rooted(load, drive, runtime, || spawn_and_join::<R, _>(load.n, nothing));
-        BUSY.store(false, Ordering::Relaxed);
-    }
+    })
 }
 
-// %%
-/// `spawn_many_remote_busy2`: next to four chains of tasks that stall and spawn their successors.
-pub struct SpawnManyRemoteBusy2;
+fn spawn_many_remote<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
+    async fn one() -> usize {
+        note("ends");
+        1
+    }
+    async fn quarter<R: Runtime>(tasks: usize) -> usize {
+        let mut sum = 0;
+        join((0..tasks).map(|_| spawn::<R, _>(one())), |one| sum += one).await;
+        note("ends");
+        sum
+    }
+    roots(runtime, load, move || async move {
+        let pinned = |_| {
+            note("spawns");
+            R::spawn_pinned(quarter::<R>(load.n / 4))
+        };
+        let mut sum = 0;
+        join((0..4).map(pinned), |part| sum += part).await;
+        assert_eq!(sum, load.n);
+    })
+}
 
-impl Suite for SpawnManyRemoteBusy2 {
-    fn run<R: Runtime>(load: Load, drive: Drive<'_>) {
-        static BUSY: AtomicBool = AtomicBool::new(true);
-        fn link<R: Runtime>(length: Duration) {
-            if BUSY.load(Ordering::Relaxed) {
-                stall(length);
-                R::let_go(R::spawn_here(async move { link::<R>(length) }));
+// %% [markdown]
+// Three more are about spawning: with idle workers; next to eight tasks that stall and yield (with tokio's yield, as published, which
+// wakes at once where there is no tokio); and next to four chains of tasks that stall and spawn their successors.
+
+// %%
+fn spawn_many_remote_idle<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
+    timed(move || {
+        let handles: Vec<_> = (0..load.n).map(|_| spawn_outside(runtime, nothing())).collect();
+        run_root(runtime, load.driver, join(handles.into_iter(), drop));
+    })
+}
+
+fn spawn_many_remote_busy1<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
+    for _ in 0..8 {
+        R::detach(runtime.spawn_outside(async move {
+            loop {
+                tokio::task::yield_now().await;
+                busy(load.busy_us, thread::yield_now);
             }
-        }
-        let runtime = started::<R>(load.setup);
-        for _ in 0..4 {
-            R::let_go(runtime.spawn(async move { link::<R>(Duration::from_micros(load.busy_us)) }));
-        }
-        drive(&mut |iterations| timed(iterations, || spawn_outside_and_join(runtime, load)));
-        BUSY.store(false, Ordering::Relaxed);
+        }));
     }
+    spawn_many_on_one(runtime, load)
 }
 
-// %%
-/// `ping_pong`: pairs of tasks that greet and answer by two one-shot channels.
-pub struct PingPong;
+fn spawn_many_remote_busy2<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
+    for _ in 0..4 {
+        R::detach(runtime.spawn_outside(async move { chain::<R>(load.busy_us) }));
+    }
+    spawn_many_remote_idle(runtime, load)
+}
 
-impl Suite for PingPong {
-    fn run<R: Runtime>(load: Load, drive: Drive<'_>) {
-        static LEFT: AtomicUsize = AtomicUsize::new(0);
-        async fn pair<R: Runtime>(done: SyncSender<()>) {
-            let (ping, pinged) = oneshot::channel();
-            let (pong, ponged) = oneshot::channel();
-            R::let_go(spawn::<R, _>(async move {
-                pinged.await.expect("a ping");
-                note(What::Received);
-                note(What::End);
-                pong.send(()).expect("somebody waits for the pong");
-            }));
-            ping.send(()).expect("somebody waits for the ping");
-            note(What::Sent);
-            ponged.await.expect("a pong");
-            note(What::Received);
-            note(What::End);
-            if LEFT.fetch_sub(1, Ordering::Relaxed) == 1 {
-                done.send(()).expect("the outside thread waits");
+// %% [markdown]
+// The other three are about tasks that wake each other, or themselves. `ping_pong`: pairs of tasks greet and answer by two one-shot
+// channels.
+
+// %%
+pub fn ping_pong<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
+    async fn pair<R: Runtime>(done: SyncSender<()>) {
+        let (ping, pinged) = oneshot::channel();
+        let (pong, ponged) = oneshot::channel();
+        R::detach(spawn::<R, _>(async move {
+            pinged.await.expect("a ping");
+            note("received");
+            note("ends");
+            pong.send(()).expect("somebody waits for the pong");
+        }));
+        ping.send(()).expect("somebody waits for the ping");
+        note("sent");
+        ponged.await.expect("a pong");
+        note("received");
+        note("ends");
+        report_last(&done);
+    }
+    until_reported(load.n, move |done| {
+        let done = done.clone();
+        R::detach(spawn_outside(runtime, async move {
+            for _ in 0..load.n {
+                R::detach(spawn::<R, _>(pair::<R>(done.clone())));
             }
-        }
-        let runtime = started::<R>(load.setup);
-        let (done, wait) = sync_channel(1000);
-        drive(&mut |iterations| {
-            timed(iterations, || {
-                LEFT.store(load.n, Ordering::Relaxed);
-                let done = done.clone();
-                R::let_go(spawn_outside(runtime, async move {
-                    for _ in 0..load.n {
-                        R::let_go(spawn::<R, _>(pair::<R>(done.clone())));
-                    }
-                }));
-                wait.recv().expect("the last pair reports");
-            })
-        });
-    }
+        }));
+    })
 }
 
-// %%
-/// `yield_many`: tasks that yield 1000 times.
-pub struct YieldMany;
+// %% [markdown]
+// `yield_many`: tasks yield 1000 times each. `chained_spawn`: a task spawns a task, and so on; the last one reports.
 
-impl Suite for YieldMany {
-    fn run<R: Runtime>(load: Load, drive: Drive<'_>) {
-        let runtime = started::<R>(load.setup);
-        let (done, wait) = sync_channel(load.n);
-        drive(&mut |iterations| {
-            timed(iterations, || {
-                for _ in 0..load.n {
-                    let done = done.clone();
-                    R::let_go(spawn_outside(runtime, async move {
-                        for _ in 0..1000 {
-                            yield_now().await;
-                        }
-                        note(What::End);
-                        done.send(()).expect("the outside thread waits");
-                    }));
+// %%
+fn yield_many<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
+    let (done, wait) = sync_channel(load.n);
+    timed(move || {
+        for _ in 0..load.n {
+            let done = done.clone();
+            R::detach(spawn_outside(runtime, async move {
+                for _ in 0..1000 {
+                    yield_now().await;
                 }
-                (0..load.n).for_each(|_| wait.recv().expect("every task reports"));
-            })
-        });
-    }
-}
-
-/// `chained_spawn`: a task spawns a task, and so on; the last one reports.
-pub struct ChainedSpawn;
-
-impl Suite for ChainedSpawn {
-    fn run<R: Runtime>(load: Load, drive: Drive<'_>) {
-        fn link<R: Runtime>(done: SyncSender<()>, left: usize) {
-            note(What::End);
-            if left == 0 {
+                note("ends");
                 done.send(()).expect("the outside thread waits");
-            } else {
-                R::let_go(spawn::<R, _>(async move { link::<R>(done, left - 1) }));
-            }
+            }));
         }
-        let runtime = started::<R>(load.setup);
-        let (done, wait) = sync_channel(1000);
-        drive(&mut |iterations| {
-            timed(iterations, || {
-                let done = done.clone();
-                R::let_go(spawn_outside(runtime, async move { link::<R>(done, load.n) }));
-                wait.recv().expect("the last link reports");
-            })
-        });
-    }
+        (0..load.n).for_each(|_| wait.recv().expect("every task reports"));
+    })
 }
+
+fn chained_spawn<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
+    fn link<R: Runtime>(done: SyncSender<()>, left: usize) {
+        note("ends");
+        if left == 0 {
+            done.send(()).expect("the outside thread waits");
+        } else {
+            R::detach(spawn::<R, _>(async move { link::<R>(done, left - 1) }));
+        }
+    }
+    until_reported(0, move |done| {
+        let done = done.clone();
+        R::detach(spawn_outside(runtime, async move { link::<R>(done, load.n) }));
+    })
+}
+
+// %% [markdown]
+// **A glance.** Pairs of tasks on four workers. Try one, or as many as you have processors.
+
+// %% tags=["active-ipynb", "glance"]
+// glance(Load::new(4, 1000), ping_pong, ping_pong, ping_pong)
 
 // %% [markdown]
 // ## spawn_blocking and spawn
@@ -1049,57 +918,37 @@ impl Suite for ChainedSpawn {
 // once and return it.
 
 // %%
-/// `spawn_blocking/concurrency/n`.
-pub struct SpawnBlocking;
-
-impl Suite for SpawnBlocking {
-    fn run<R: Runtime>(load: Load, drive: Drive<'_>) {
-        let runtime = started::<R>(load.setup);
-        rooted(load, drive, runtime, move || async move {
-            let calling = || async {
-                for _ in 0..100 {
-                    let call = || {
-                        R::blocking(|| {
-                            note(What::Call);
-                            0
-                        })
-                    };
-                    let calls: Vec<_> = (0..16).map(|_| call()).collect();
-                    for call in calls {
-                        assert_eq!(call.await, 0);
-                    }
-                }
-                note(What::End);
-            };
-            let handles: Vec<_> = (0..load.n).map(|_| spawn::<R, _>(calling())).collect();
-            for handle in handles {
-                handle.await;
-            }
-        });
+fn spawn_blocking<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
+    async fn calling<R: Runtime>() {
+        fn call() -> usize {
+            note("calls");
+            0
+        }
+        for _ in 0..100 {
+            join((0..16).map(|_| R::spawn_blocking(call)), |output| assert_eq!(output, 0)).await;
+        }
+        note("ends");
     }
+    roots(runtime, load, move || spawn_and_join::<R, _>(load.n, calling::<R>))
 }
 
-/// `basic_scheduler_spawn_c` and `threaded_scheduler_spawn_c`.
-pub struct SpawnAndYield;
-
-impl Suite for SpawnAndYield {
-    fn run<R: Runtime>(load: Load, drive: Drive<'_>) {
-        let runtime = started::<R>(load.setup);
-        rooted(load, drive, runtime, move || async move {
-            let work = || async {
-                let value = black_box(1) + black_box(1);
-                yield_now().await;
-                note(What::End);
-                black_box(value)
-            };
-            let mut handles = Vec::with_capacity(load.n);
-            handles.extend((0..load.n).map(|_| spawn::<R, _>(work())));
-            for handle in handles {
-                assert_eq!(handle.await, 2);
-            }
-        });
+pub fn spawn_and_yield<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
+    async fn work() -> usize {
+        let value = black_box(1) + black_box(1);
+        yield_now().await;
+        note("ends");
+        black_box(value)
     }
+    roots(runtime, load, move || {
+        join((0..load.n).map(|_| spawn::<R, _>(work())), |output| assert_eq!(output, 2))
+    })
 }
+
+// %% [markdown]
+// **A glance.** A thousand tasks that yield once, on two workers.
+
+// %% tags=["active-ipynb", "glance"]
+// glance(Load::new(2, 1000), spawn_and_yield, spawn_and_yield, spawn_and_yield)
 
 // %% [markdown]
 // ## Channels
@@ -1120,176 +969,140 @@ struct Round {
 }
 
 impl Round {
-    fn begin(&self, receivers: usize) {
-        assert_eq!(
-            self.left.fetch_add(receivers, Ordering::Relaxed),
-            0,
-            "a round begins before the last is over"
-        );
-        note(What::Sent);
-    }
-
-    fn done(&self) {
+    /// What a receiver does with a message.
+    fn receive(&self, random: &mut StdRng) {
+        note("received");
+        black_box(do_work(random));
         if self.left.fetch_sub(1, Ordering::Release) == 1 {
             self.over.notify_one();
         }
     }
 
-    async fn ended(&self) {
-        while self.left.load(Ordering::Acquire) != 0 {
-            self.over.notified().await;
-        }
-    }
-}
-
-// %%
-/// `sync_broadcast`.
-pub struct BroadcastToAll;
-
-impl Suite for BroadcastToAll {
-    fn run<R: Runtime>(load: Load, drive: Drive<'_>) {
-        let runtime = started::<R>(load.setup);
-        let (sender, _unread) = broadcast::channel::<usize>(1000);
-        let round = Arc::new(Round::default());
-        for index in 0..load.n {
-            let (mut receiver, round) = (sender.subscribe(), Arc::clone(&round));
-            let mut random = StdRng::seed_from_u64(index as u64);
-            R::let_go(runtime.spawn(async move {
-                while receiver.recv().await.is_ok() {
-                    note(What::Received);
-                    black_box(do_work(&mut random));
-                    round.done();
-                }
-            }));
-        }
-        rooted(load, drive, runtime, || {
-            let (sender, round) = (sender.clone(), Arc::clone(&round));
-            async move {
-                for number in 0..ROUNDS {
-                    round.begin(load.n);
-                    sender.send(number).expect("there are receivers");
-                    round.ended().await;
-                }
+    /// Sends in every round, and waits for so many receivers.
+    async fn send_all(&self, receivers: usize, send: impl Fn(usize)) {
+        for number in 0..ROUNDS {
+            let left = self.left.fetch_add(receivers, Ordering::Relaxed);
+            assert_eq!(left, 0, "a round begins before the last is over");
+            note("sent");
+            send(number);
+            while self.left.load(Ordering::Acquire) != 0 {
+                self.over.notified().await;
             }
-        });
-    }
-}
-
-// %%
-/// `sync_watch`: the root of an iteration spawns one task, which sends.
-pub struct WatchByAll;
-
-impl Suite for WatchByAll {
-    fn run<R: Runtime>(load: Load, drive: Drive<'_>) {
-        let runtime = started::<R>(load.setup);
-        let (sender, receiver) = watch::channel(0);
-        let (sender, round) = (Arc::new(sender), Arc::new(Round::default()));
-        for index in 0..load.n {
-            let (mut receiver, round) = (receiver.clone(), Arc::clone(&round));
-            let mut random = StdRng::seed_from_u64(index as u64);
-            R::let_go(runtime.spawn(async move {
-                while receiver.changed().await.is_ok() {
-                    black_box(*receiver.borrow_and_update());
-                    note(What::Received);
-                    black_box(do_work(&mut random));
-                    round.done();
-                }
-            }));
         }
-        rooted(load, drive, runtime, || {
-            let (sender, round) = (Arc::clone(&sender), Arc::clone(&round));
-            async move {
-                let sending = spawn::<R, _>(async move {
-                    for _ in 0..ROUNDS {
-                        round.begin(load.n);
-                        sender.send(42).expect("there are receivers");
-                        round.ended().await;
-                    }
-                    note(What::End);
-                });
-                sending.await;
-            }
-        });
     }
 }
 
 // %% [markdown]
-// `request_reply`: somebody asks, a task answers, 1000 times in turn. `mpsc`: five tasks send to the root, or the root
-// sends to itself.
+// A broadcast channel keeps what its receivers have not seen yet, up to 1000 messages; a watch keeps the last.
+
+// %%
+/// `sync_broadcast`.
+fn broadcast<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
+    let (sender, unread) = tokio::sync::broadcast::channel(1000);
+    let (sender, round) = (leaked((sender, unread)), leaked(Round::default()));
+    for index in 0..load.n {
+        let (mut receiver, mut random) = (sender.0.subscribe(), StdRng::seed_from_u64(index as u64));
+        R::detach(runtime.spawn_outside(async move {
+            while receiver.recv().await.is_ok() {
+                round.receive(&mut random);
+            }
+        }));
+    }
+    let send = |number| assert!(sender.0.send(number).is_ok(), "there are receivers");
+    roots(runtime, load, move || round.send_all(load.n, send))
+}
+
+/// `sync_watch`: the root of an iteration spawns one task, which sends.
+fn watch<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
+    let (sender, receiver) = tokio::sync::watch::channel(0);
+    let (sender, round) = (leaked(sender), leaked(Round::default()));
+    for index in 0..load.n {
+        let (mut receiver, mut random) = (receiver.clone(), StdRng::seed_from_u64(index as u64));
+        R::detach(runtime.spawn_outside(async move {
+            while receiver.changed().await.is_ok() {
+                black_box(*receiver.borrow_and_update());
+                round.receive(&mut random);
+            }
+        }));
+    }
+    let sending = move || async move {
+        round.send_all(load.n, |_| sender.send(42).expect("there are receivers")).await;
+        note("ends");
+    };
+    roots(runtime, load, move || spawn::<R, _>(sending()))
+}
+
+// %% [markdown]
+// `request_reply`: somebody asks, a task answers, 1000 times in turn.
 
 // %%
 /// `sync_mpsc_oneshot`.
-pub struct RequestReply;
-
-impl Suite for RequestReply {
-    fn run<R: Runtime>(load: Load, drive: Drive<'_>) {
-        let runtime = started::<R>(load.setup);
-        let (sender, mut requests) = mpsc::channel::<oneshot::Sender<()>>(10);
-        R::let_go(runtime.spawn(async move {
-            while let Some(reply) = requests.next().await {
-                note(What::Received);
-                reply.send(()).expect("somebody waits for the reply");
+pub fn request_reply<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
+    let (sender, mut requests) = mpsc::channel::<oneshot::Sender<()>>(10);
+    R::detach(runtime.spawn_outside(async move {
+        while let Some(reply) = requests.next().await {
+            note("received");
+            reply.send(()).expect("somebody waits for the reply");
+        }
+    }));
+    roots(runtime, load, move || {
+        let mut sender = sender.clone();
+        async move {
+            for _ in 0..load.n {
+                let (reply, answer) = oneshot::channel();
+                sender.send(reply).await.expect("somebody answers");
+                note("sent");
+                answer.await.expect("an answer");
             }
-        }));
-        rooted(load, drive, runtime, || {
-            let mut sender = sender.clone();
-            async move {
-                for _ in 0..load.n {
-                    let (reply, answer) = oneshot::channel();
-                    sender.send(reply).await.expect("somebody answers");
-                    note(What::Sent);
-                    answer.await.expect("an answer");
-                }
-            }
-        });
-    }
+        }
+    })
 }
+
+// %% [markdown]
+// `mpsc`: five tasks send to the root, 1000 messages each, or the root sends to itself.
 
 // %%
-/// `contention/unbounded`: 5 tasks send 1000 messages each.
-pub struct MpscContention;
-
-impl Suite for MpscContention {
-    fn run<R: Runtime>(load: Load, drive: Drive<'_>) {
-        let runtime = started::<R>(load.setup);
-        rooted(load, drive, runtime, move || async move {
-            let (sender, mut receiver) = mpsc::unbounded::<usize>();
-            for _ in 0..5 {
-                let mut sender = sender.clone();
-                R::let_go(spawn::<R, _>(async move {
-                    for number in 0..load.n / 5 {
-                        note(What::Sent);
-                        sender.send(number).await.expect("somebody receives");
-                    }
-                }));
-            }
-            for _ in 0..load.n {
-                receiver.next().await.expect("a message");
-                note(What::Received);
-            }
-        });
+/// Sends so many messages.
+async fn send_all(mut sender: impl Sink<usize, Error: Debug> + Unpin, messages: usize) {
+    for number in 0..messages {
+        note("sent");
+        sender.send(number).await.expect("somebody receives");
     }
 }
 
-/// `uncontented/unbounded`: the root sends to itself.
-pub struct MpscAlone;
-
-impl Suite for MpscAlone {
-    fn run<R: Runtime>(load: Load, drive: Drive<'_>) {
-        let runtime = started::<R>(load.setup);
-        rooted(load, drive, runtime, move || async move {
-            let (mut sender, mut receiver) = mpsc::unbounded::<usize>();
-            for number in 0..load.n {
-                sender.send(number).await.expect("somebody receives");
-                note(What::Sent);
-            }
-            for _ in 0..load.n {
-                receiver.next().await.expect("a message");
-                note(What::Received);
-            }
-        });
+/// Receives so many messages.
+async fn receive_all(mut receiver: impl Stream<Item = usize> + Unpin, messages: usize) {
+    for _ in 0..messages {
+        receiver.next().await.expect("a message");
+        note("received");
     }
 }
+
+/// `contention/unbounded`.
+fn mpsc_contended<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
+    roots(runtime, load, move || async move {
+        let (sender, receiver) = mpsc::unbounded();
+        for _ in 0..5 {
+            R::detach(spawn::<R, _>(send_all(sender.clone(), load.n / 5)));
+        }
+        receive_all(receiver, load.n).await;
+    })
+}
+
+/// `uncontented/unbounded`.
+fn mpsc_alone<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
+    roots(runtime, load, move || async move {
+        let (sender, receiver) = mpsc::unbounded();
+        send_all(sender, load.n).await;
+        receive_all(receiver, load.n).await;
+    })
+}
+
+// %% [markdown]
+// **A glance.** A thousand requests, one after the other, on one worker. Let the root be a task: `Load { driver: Driver::Task, ..Load::new(1, 1000) }`.
+
+// %% tags=["active-ipynb", "glance"]
+// glance(Load::new(1, 1000), request_reply, request_reply, request_reply)
 
 // %% [markdown]
 // ## sync_notify
@@ -1303,211 +1116,162 @@ impl Suite for MpscAlone {
 const WAKE_UPS: usize = 500;
 
 /// Waits until the tasks have counted to 500, calling `call` as fast as possible.
-fn notify<R: Runtime>(load: Load, drive: Drive<'_>, call: impl Fn(&Notify)) {
-    let runtime = started::<R>(load.setup);
-    let shared = Arc::new((Notify::new(), AtomicUsize::new(0)));
+fn notify<R: Runtime>(runtime: &'static R, load: Load, call: fn(&Notify)) -> Iterations {
+    let (notify, counter) = leaked((Notify::new(), AtomicUsize::new(0)));
     for _ in 0..load.n {
-        let shared = Arc::clone(&shared);
-        R::let_go(runtime.spawn(async move {
+        R::detach(runtime.spawn_outside(async move {
             loop {
-                shared.0.notified().await;
+                notify.notified().await;
                 if load.busy_us > 0 {
-                    compute(Duration::from_micros(load.busy_us));
+                    busy(load.busy_us, std::hint::spin_loop);
                 }
-                shared.1.fetch_add(1, Ordering::Relaxed);
+                counter.fetch_add(1, Ordering::Relaxed);
             }
         }));
     }
-    let (bell, counter) = (&shared.0, &shared.1);
-    drive(&mut |iterations| {
-        timed(iterations, || {
-            counter.store(0, Ordering::Relaxed);
-            while counter.load(Ordering::Relaxed) < WAKE_UPS {
-                call(bell);
-            }
-            (0..WAKE_UPS).for_each(|_| note(What::Received));
-        })
-    });
+    timed(move || {
+        counter.store(0, Ordering::Relaxed);
+        while counter.load(Ordering::Relaxed) < WAKE_UPS {
+            call(notify);
+        }
+        (0..WAKE_UPS).for_each(|_| note("received"));
+    })
 }
 
-/// Keeps the processor busy for so long.
-fn compute(length: Duration) {
-    let start = Instant::now();
-    while start.elapsed() < length {
-        std::hint::spin_loop();
-    }
+pub fn notify_one<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
+    notify(runtime, load, Notify::notify_one)
 }
 
-/// `notify_one/n`.
-pub struct NotifyOne;
-
-impl Suite for NotifyOne {
-    fn run<R: Runtime>(load: Load, drive: Drive<'_>) {
-        notify::<R>(load, drive, Notify::notify_one);
-    }
+fn notify_waiters<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
+    notify(runtime, load, Notify::notify_waiters)
 }
 
-/// `notify_waiters/n`.
-pub struct NotifyWaiters;
+// %% [markdown]
+// **A glance.** A hundred tasks that wait on one `Notify`, on six workers. Let each of them compute for a while: `busy_us: 10`.
 
-impl Suite for NotifyWaiters {
-    fn run<R: Runtime>(load: Load, drive: Drive<'_>) {
-        notify::<R>(load, drive, Notify::notify_waiters);
-    }
-}
+// %% tags=["active-ipynb", "glance"]
+// glance(Load::new(6, 100), notify_one, notify_one, notify_one)
 
 // %% [markdown]
 // ## sync_semaphore
 //
 // The document announces this suite and has no table for it; the source was deleted two days before. Six
-// acquirers and *n* permits: five, then there is contention, or ten.
+// acquirers and *n* permits: five, then there is contention, or ten. The acquirers are six tasks, six futures in one task, or one
+// future six times in turn.
 
 // %%
 /// Acquires a permit, and gives it back.
 async fn acquire(semaphore: &Semaphore) {
     let permit = semaphore.acquire().await.expect("it is never closed");
-    note(What::Acquired);
+    note("acquired");
     drop(permit);
 }
 
-/// `concurrent_multi`: six tasks.
-pub struct SemaphoreTasks;
-
-impl Suite for SemaphoreTasks {
-    fn run<R: Runtime>(load: Load, drive: Drive<'_>) {
-        let runtime = started::<R>(load.setup);
-        let semaphore: &'static Semaphore = Box::leak(Box::new(Semaphore::new(load.n)));
-        rooted(load, drive, runtime, move || async move {
-            let task = || {
-                spawn::<R, _>(async {
-                    acquire(semaphore).await;
-                    note(What::End);
-                })
-            };
-            futures::join!(task(), task(), task(), task(), task(), task());
-        });
+/// `concurrent_multi`.
+pub fn semaphore_in_tasks<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
+    async fn acquire_in_task(semaphore: &Semaphore) {
+        acquire(semaphore).await;
+        note("ends");
     }
+    let semaphore = leaked(Semaphore::new(load.n));
+    roots(runtime, load, move || async move {
+        let task = || spawn::<R, _>(acquire_in_task(semaphore));
+        futures::join!(task(), task(), task(), task(), task(), task());
+    })
 }
 
-/// `concurrent_single`: six futures in one task.
-pub struct SemaphoreFutures;
-
-impl Suite for SemaphoreFutures {
-    fn run<R: Runtime>(load: Load, drive: Drive<'_>) {
-        let runtime = started::<R>(load.setup);
-        let semaphore: &'static Semaphore = Box::leak(Box::new(Semaphore::new(load.n)));
-        rooted(load, drive, runtime, move || async move {
-            let one = || acquire(semaphore);
-            futures::join!(one(), one(), one(), one(), one(), one());
-        });
-    }
+/// `concurrent_single`.
+fn semaphore_in_futures<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
+    let semaphore = leaked(Semaphore::new(load.n));
+    roots(runtime, load, move || async move {
+        let one = || acquire(semaphore);
+        futures::join!(one(), one(), one(), one(), one(), one());
+    })
 }
 
-/// `multi`: six times in turn.
-pub struct SemaphoreAlone;
-
-impl Suite for SemaphoreAlone {
-    fn run<R: Runtime>(load: Load, drive: Drive<'_>) {
-        let runtime = started::<R>(load.setup);
-        let semaphore: &'static Semaphore = Box::leak(Box::new(Semaphore::new(load.n)));
-        rooted(load, drive, runtime, move || async move {
-            for _ in 0..6 {
-                acquire(semaphore).await;
-            }
-        });
-    }
+/// `multi`.
+fn semaphore_in_turn<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
+    let semaphore = leaked(Semaphore::new(load.n));
+    roots(runtime, load, move || async move {
+        for _ in 0..6 {
+            acquire(semaphore).await;
+        }
+    })
 }
+
+// %% [markdown]
+// **A glance.** Six tasks and five permits.
+
+// %% tags=["active-ipynb", "glance"]
+// glance(Load::new(6, 5), semaphore_in_tasks, semaphore_in_tasks, semaphore_in_tasks)
 
 // %% [markdown]
 // ## timer
 //
 // As many tasks as workers share the operations of a sample; what does not divide is dropped, as published. With eight
-// workers the figure is a throughput: wall time by operations of all.
+// workers the figure is a throughput: wall time by operations of all. We add `expiry`, where every task sleeps once, and its timer
+// really expires.
 
 // %%
+/// Starts tasks that do something with timers, so many times each, and waits for them.
+async fn timers_in_tasks<R: Runtime>(load: Load, times: u64) {
+    let task = |_| {
+        note("spawns");
+        R::spawn_timers(load.timer, times)
+    };
+    join((0..load.n).map(task), drop).await;
+}
+
 /// The four tests of the timer suite, and those that we add: `load.timer` says what an operation is.
-pub struct TimerOperations;
-
-impl Suite for TimerOperations {
-    fn run<R: Runtime>(load: Load, drive: Drive<'_>) {
-        let runtime = started::<R>(load.setup);
-        drive(&mut |operations| {
-            let tasks = load.n as u64;
-            timed(1, || {
-                run_root(runtime, load.driver, async move {
-                    let timers = |_| {
-                        note(What::Spawn);
-                        R::timers(load.timer, operations / tasks)
-                    };
-                    let handles: Vec<_> = (0..tasks).map(timers).collect();
-                    for handle in handles {
-                        handle.await;
-                    }
-                });
-            })
-        });
-    }
+pub fn timer_operations<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
+    Box::new(move |operations| {
+        let start = Instant::now();
+        run_root(runtime, load.driver, timers_in_tasks::<R>(load, operations / load.n as u64));
+        start.elapsed()
+    })
 }
 
-/// Timers that really expire: every task sleeps once.
-pub struct Expiry;
-
-impl Suite for Expiry {
-    fn run<R: Runtime>(load: Load, drive: Drive<'_>) {
-        let runtime = started::<R>(load.setup);
-        rooted(load, drive, runtime, move || async move {
-            let timers = |_| {
-                note(What::Spawn);
-                R::timers(load.timer, 1)
-            };
-            let handles: Vec<_> = (0..load.n).map(timers).collect();
-            for handle in handles {
-                handle.await;
-            }
-        });
-    }
+fn expiry<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
+    roots(runtime, load, move || timers_in_tasks::<R>(load, 1))
 }
+
+// %% [markdown]
+// **A glance.** A sleep that is made and dropped, on one worker. Try `Timer::Polled`.
+
+// %% tags=["active-ipynb", "glance"]
+// glance(Load { timer: Timer::Unpolled, threads: true, ..Load::new(1, 1) }, timer_operations, timer_operations, timer_operations)
 
 // %% [markdown]
 // ## What we add: where tasks are spawned from
 //
-// The same 1000 tasks that do nothing, spawned and joined by the outside thread, by the root of `block_on`, or by a
-// task. In the published suites this differs from row to row, and from runtime to runtime.
+// The same 1000 tasks that do nothing, spawned by the outside thread, by the root of `block_on`, or by a
+// task; the last of them reports to the outside thread. In the published suites this differs from row to row, and from runtime to
+// runtime.
 
 // %%
-/// `spawn_from`: the last task reports to the outside thread, whoever has spawned it.
-pub struct SpawnFrom;
-
-impl Suite for SpawnFrom {
-    fn run<R: Runtime>(load: Load, drive: Drive<'_>) {
-        static LEFT: AtomicUsize = AtomicUsize::new(0);
-        let runtime = started::<R>(load.setup);
-        let (done, wait) = sync_channel(1);
-        let task = move |done: SyncSender<()>| async move {
-            note(What::End);
-            if LEFT.fetch_sub(1, Ordering::Relaxed) == 1 {
-                done.send(()).expect("the outside thread waits");
-            }
-        };
-        drive(&mut |iterations| {
-            timed(iterations, || {
-                LEFT.store(load.n, Ordering::Relaxed);
-                let root = done.clone();
-                let spawning = async move {
-                    (0..load.n).for_each(|_| R::let_go(spawn::<R, _>(task(root.clone()))));
-                };
-                match load.from {
-                    Origin::Outside => {
-                        (0..load.n).for_each(|_| R::let_go(spawn_outside(runtime, task(done.clone()))));
-                    }
-                    Origin::Root => runtime.block_on(spawning),
-                    Origin::Worker => R::let_go(runtime.spawn(spawning)),
-                }
-                wait.recv().expect("the last task reports");
-            })
-        });
+pub fn spawn_from<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
+    async fn task(done: SyncSender<()>) {
+        note("ends");
+        report_last(&done);
     }
+    until_reported(load.n, move |done| {
+        let done = done.clone();
+        if load.from == Origin::Outside {
+            return (0..load.n).for_each(|_| R::detach(spawn_outside(runtime, task(done.clone()))));
+        }
+        let spawning = async move { (0..load.n).for_each(|_| R::detach(spawn::<R, _>(task(done.clone())))) };
+        match load.from {
+            Origin::Root => runtime.block_on(spawning),
+            _ => R::detach(runtime.spawn_outside(spawning)),
+        }
+    })
 }
+
+// %% [markdown]
+// **A glance.** A thousand tasks spawned by a task, on four workers. Try `Origin::Root`, and `Origin::Outside`.
+
+// %% tags=["active-ipynb", "glance"]
+// glance(Load { from: Origin::Worker, ..Load::new(4, 1000) }, spawn_from, spawn_from, spawn_from)
 
 // %% [markdown]
 // ## What we add: three programs
@@ -1517,109 +1281,111 @@ impl Suite for SpawnFrom {
 // that keep a lock while others run. The root is a task, and there are as many workers as processors, on every runtime.
 
 // %%
-/// `pipeline`: messages go from task to task through [`STAGES`] bounded channels, to the root.
-pub struct Pipeline;
-
 /// Channels of the pipeline; each but the last has a task that passes on what comes out of it.
 const STAGES: usize = 6;
 
-impl Suite for Pipeline {
-    fn run<R: Runtime>(load: Load, drive: Drive<'_>) {
-        let runtime = started::<R>(load.setup);
-        rooted(load, drive, runtime, move || async move {
-            let (mut sender, mut receiver) = mpsc::channel::<usize>(10);
-            R::let_go(spawn::<R, _>(async move {
-                for number in 0..load.n {
-                    note(What::Sent);
-                    sender.send(number).await.expect("somebody receives");
+/// Messages go from task to task through bounded channels, to the root.
+fn pipeline<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
+    roots(runtime, load, move || async move {
+        let (sender, mut receiver) = mpsc::channel::<usize>(10);
+        R::detach(spawn::<R, _>(send_all(sender, load.n)));
+        for _ in 1..STAGES {
+            let (mut next, output) = mpsc::channel(10);
+            let mut input = std::mem::replace(&mut receiver, output);
+            R::detach(spawn::<R, _>(async move {
+                while let Some(number) = input.next().await {
+                    note("sent");
+                    next.send(number).await.expect("somebody receives");
                 }
             }));
-            for _ in 1..STAGES {
-                let (mut next, output) = mpsc::channel(10);
-                let mut input = std::mem::replace(&mut receiver, output);
-                R::let_go(spawn::<R, _>(async move {
-                    while let Some(number) = input.next().await {
-                        note(What::Sent);
-                        next.send(number).await.expect("somebody receives");
-                    }
-                }));
-            }
-            for number in 0..load.n {
-                assert_eq!(receiver.next().await, Some(number));
-                note(What::Received);
-            }
-        });
-    }
-}
-
-// %%
-/// `fork_join`: a task spawns two for its halves, down to one leaf, and waits for both.
-pub struct ForkJoin;
-
-impl Suite for ForkJoin {
-    fn run<R: Runtime>(load: Load, drive: Drive<'_>) {
-        fn branch<R: Runtime>(leaves: usize) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-            Box::pin(async move {
-                if leaves > 1 {
-                    let half = || spawn::<R, _>(branch::<R>(leaves / 2));
-                    for half in [half(), half()] {
-                        half.await;
-                    }
-                }
-                note(What::End);
-            })
         }
-        let runtime = started::<R>(load.setup);
-        rooted(load, drive, runtime, || branch::<R>(load.n));
-    }
+        for number in 0..load.n {
+            assert_eq!(receiver.next().await, Some(number));
+            note("received");
+        }
+    })
 }
+
+// %% [markdown]
+// In `fork_join` a task spawns two for its halves, down to one leaf, and waits for both. In `locked` tasks take a lock ten times in turn,
+// and yield while they have it.
 
 // %%
-/// `locked`: tasks take a lock ten times in turn, and yield while they have it.
-pub struct Locked;
-
-impl Suite for Locked {
-    fn run<R: Runtime>(load: Load, drive: Drive<'_>) {
-        let runtime = started::<R>(load.setup);
-        let lock: &'static Semaphore = Box::leak(Box::new(Semaphore::new(1)));
-        let task = move || async move {
-            for _ in 0..10 {
-                let permit = lock.acquire().await.expect("it is never closed");
-                note(What::Acquired);
-                yield_now().await;
-                drop(permit);
+pub fn fork_join<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
+    fn branch<R: Runtime>(leaves: usize) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        Box::pin(async move {
+            if leaves > 1 {
+                let half = || spawn::<R, _>(branch::<R>(leaves / 2));
+                for half in [half(), half()] {
+                    half.await;
+                }
             }
-            note(What::End);
-        };
-        rooted(load, drive, runtime, || spawn_and_join::<R, _>(load.n, task));
+            note("ends");
+        })
     }
+    roots(runtime, load, move || branch::<R>(load.n))
 }
+
+fn locked<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
+    let lock = leaked(Semaphore::new(1));
+    let task = move || async move {
+        for _ in 0..10 {
+            let permit = lock.acquire().await.expect("it is never closed");
+            note("acquired");
+            yield_now().await;
+            drop(permit);
+        }
+        note("ends");
+    };
+    roots(runtime, load, move || spawn_and_join::<R, _>(load.n, task))
+}
+
+// %% [markdown]
+// **A glance.** A tree of 1024 leaves, on four workers.
+
+// %% tags=["active-ipynb", "glance"]
+// glance(Load { driver: Driver::Task, ..Load::new(4, 1024) }, fork_join, fork_join, fork_join)
 
 // %% [markdown]
 // # The rows
 //
-// A row is a test with a load, on all runtimes that can have it, and with what one iteration of it must do. (What is `inline`
-// here is so for the kernel's sake: it compiles all items with every cell, and these hold all suites on all runtimes.)
+// A row is a test with a load, on all runtimes that can have it, and with what one iteration of it must do. First all suites on all
+// runtimes, by their names. (What is `inline` here is so for the kernel's sake: it compiles all items with every cell.)
 
 // %%
-/// A suite on each of the runtimes.
-pub type Worlds = [(&'static str, World); 5];
+/// Sets a suite up on one runtime.
+pub type Start = fn(Load) -> Iterations;
 
-const TOKIO: &str = "tokio";
-const NIO: &str = "nio";
-const OURS: &str = "ours";
+/// A suite on each of the runtimes, by their names in the data.
+type OnAll = [(&'static str, Start); 5];
 
-/// This suite on all runtimes, by their names in the data.
-fn on_all<S: Suite>() -> Worlds {
-    [
-        (TOKIO, S::run::<Tokio>),
-        (NIO, S::run::<Nio>),
-        (OURS, S::run::<Ours>),
-        ("smol", S::run::<Smol>),
-        ("async-std", S::run::<AsyncStd>),
-    ]
+#[inline]
+fn on_all(suite: &str) -> OnAll {
+    macro_rules! on_all {
+        ($runtimes:tt $($suite:ident)*) => {
+            match suite {
+                $(stringify!($suite) => on_all!(@each $suite $runtimes),)*
+                other => unreachable!("{other} is no suite"),
+            }
+        };
+        (@each $suite:ident [$($name:expr => $runtime:ty),*]) => {
+            [$(($name, |load| $suite(leaked(<$runtime>::new(load)), load))),*]
+        };
+    }
+    on_all! {
+        [TOKIO => Tokio, NIO => Nio, OURS => Ours, "smol" => Smol, "async-std" => AsyncStd]
+        spawn_many_on_one spawn_many_on_one_busy spawn_many_local spawn_many_remote spawn_many_remote_idle
+        spawn_many_remote_busy1 spawn_many_remote_busy2 ping_pong yield_many chained_spawn spawn_blocking
+        spawn_and_yield broadcast watch request_reply mpsc_contended mpsc_alone notify_one notify_waiters
+        semaphore_in_tasks semaphore_in_futures semaphore_in_turn timer_operations expiry spawn_from
+        pipeline fork_join locked
+    }
 }
 
+// %% [markdown]
+// A row of the document may be measured under other loads, too: then on the three runtimes that this is about.
+
+// %%
 /// One test under one load.
 #[derive(Clone)]
 pub struct Row {
@@ -1630,38 +1396,37 @@ pub struct Row {
     /// How it is set up.
     pub load: Load,
     /// The runtimes that it is run on.
-    pub worlds: Vec<(&'static str, World)>,
+    pub runtimes: Vec<(&'static str, Start)>,
     /// What one proof must count.
     pub expected: Counts,
     /// Iterations of one proof.
     pub iterations: u64,
 }
 
+// %% [markdown]
+// A row begins on four runtimes, in one suite on five; what is changed in it may need fewer.
+
 // %%
 impl Row {
-    fn new(bench: impl Into<String>, load: Load, worlds: Worlds, expected: &[(&'static str, usize)]) -> Self {
-        Self {
-            bench: bench.into(),
-            parameter: String::new(),
-            load,
-            // async-std is asked for where it is wanted.
-            worlds: worlds[..4].to_vec(),
-            expected: expected.iter().map(|(name, count)| (*name, *count as u64)).collect(),
-            iterations: 1,
-        }
+    fn new(bench: impl Into<String>, suite: &str, load: Load, expected: &[(&'static str, usize)]) -> Self {
+        let (bench, parameter) = (bench.into(), String::new());
+        let mut runtimes = on_all(suite).to_vec();
+        runtimes.retain(|(name, _)| *name != "async-std" || bench.starts_with("rt_multi_threaded"));
+        let expected = expected.iter().map(|(name, count)| (*name, *count as u64)).collect();
+        Self { bench, parameter, load, runtimes, expected, iterations: 1 }
     }
 
-    /// The same test under another load, on the three runtimes that this is about.
+    /// The same test under another load, on the runtimes of the document and on ours.
     fn under(&self, parameter: impl Into<String>, change: impl FnOnce(&mut Load)) -> Self {
         let mut row = Self { parameter: parameter.into(), ..self.clone() };
-        row.worlds.truncate(3);
+        row.runtimes.truncate(3);
         change(&mut row.load);
         row
     }
 
     /// On this runtime only.
     fn only(mut self, variant: &str) -> Self {
-        self.worlds.retain(|(name, _)| *name == variant);
+        self.runtimes.retain(|(name, _)| *name == variant);
         self
     }
 
@@ -1683,129 +1448,145 @@ pub fn processors() -> usize {
 
 // %% [markdown]
 // The published rows, with their names and constants. `spawn_blocking` there stops at the number of processors; we go to 16 on
-// every machine, as on the published one, and the analysis marks what exceeds it.
+// every machine, as on the published one, and the analysis marks what exceeds it. First the suites of spawns.
 
 // %%
-/// The suites of spawns.
+/// What must be counted, by its name in the data.
+type Expected<'a> = &'a [(&'static str, usize)];
+
 #[inline]
 fn spawn_rows() -> Vec<Row> {
-    let mut rows = vec![];
-    let one = |name, world| {
-        let expected = [("spawns", 1000), ("ends", 1000)];
-        Row::new(format!("rt_current_thread/{name}"), Load::new(1, 1000), world, &expected)
-    };
-    rows.push(one("rt_spawn_many_local", on_all::<SpawnManyOnOne>()));
-    rows.push(one("spawn_many_remote_busy", on_all::<SpawnManyOnOneBusy>()));
-    let mut four = |name, n, worlds: Worlds, expected: &[(&'static str, usize)]| {
+    let (few, many) = ([("spawns", 1000), ("ends", 1000)], [("spawns", 10_000), ("ends", 10_000)]);
+    let one = |test, suite| Row::new(format!("rt_current_thread/{test}"), suite, Load::new(1, 1000), &few);
+    let mut rows = vec![
+        one("rt_spawn_many_local", "spawn_many_on_one"),
+        one("spawn_many_remote_busy", "spawn_many_on_one_busy"),
+    ];
+    let four: [(&str, usize, Expected<'_>); 8] = [
+        ("spawn_many_local", 10_000, &many),
+        ("spawn_many_remote", 10_000, &[("spawns", 10_004), ("ends", 10_004)]),
+        ("spawn_many_remote_idle", 10_000, &many),
+        ("spawn_many_remote_busy1", 10_000, &many),
+        ("spawn_many_remote_busy2", 1000, &few),
+        ("ping_pong", 1000, &[("spawns", 2001), ("ends", 2000), ("sent", 1000), ("received", 2000)]),
+        ("yield_many", 200, &[("spawns", 200), ("yields", 200_000), ("ends", 200)]),
+        ("chained_spawn", 1000, &[("spawns", 1001), ("ends", 1001)]),
+    ];
+    rows.extend(four.map(|(test, n, expected)| {
         let load = Load { busy_us: 10, ..Load::new(4, n) };
-        let row = Row::new(format!("rt_multi_threaded/{name}"), load, worlds, expected);
-        rows.push(Row { worlds: worlds.to_vec(), ..row });
-    };
-    let (many, more) = ([("spawns", 10_000), ("ends", 10_000)], [("spawns", 10_004), ("ends", 10_004)]);
-    four("spawn_many_local", 10_000, on_all::<SpawnManyLocal>(), &many);
-    four("spawn_many_remote", 10_000, on_all::<SpawnManyRemote>(), &more);
-    four("spawn_many_remote_idle", 10_000, on_all::<SpawnManyRemoteIdle>(), &many);
-    four("spawn_many_remote_busy1", 10_000, on_all::<SpawnManyRemoteBusy1>(), &many);
-    let few = [("spawns", 1000), ("ends", 1000)];
-    four("spawn_many_remote_busy2", 1000, on_all::<SpawnManyRemoteBusy2>(), &few);
-    let pairs = [("spawns", 2001), ("ends", 2000), ("sent", 1000), ("received", 2000)];
-    four("ping_pong", 1000, on_all::<PingPong>(), &pairs);
-    four("yield_many", 200, on_all::<YieldMany>(), &[("spawns", 200), ("yields", 200_000), ("ends", 200)]);
-    four("chained_spawn", 1000, on_all::<ChainedSpawn>(), &[("spawns", 1001), ("ends", 1001)]);
-    for n in [1, 2, 4, 8, 16] {
+        Row::new(format!("rt_multi_threaded/{test}"), test, load, expected)
+    }));
+    rows.extend([1, 2, 4, 8, 16].map(|n| {
         let name = format!("spawn_blocking/spawn_blocking/concurrency/{n}");
         let expected = [("spawns", n), ("ends", n), ("calls", 1600 * n)];
-        rows.push(Row::new(name, Load::new(processors(), n), on_all::<SpawnBlocking>(), &expected));
-    }
+        Row::new(name, "spawn_blocking", Load::new(processors(), n), &expected)
+    }));
     for (family, workers) in [("basic", 1), ("threaded", 2)] {
-        for n in [10, 100, 1000, 10_000] {
-            let name = format!("spawn/{family}_scheduler_spawn_{n}");
+        rows.extend([10, 100, 1000, 10_000].map(|n| {
             let expected = [("spawns", n), ("yields", n), ("ends", n)];
-            rows.push(Row::new(name, Load::new(workers, n), on_all::<SpawnAndYield>(), &expected));
-        }
+            let name = format!("spawn/{family}_scheduler_spawn_{n}");
+            Row::new(name, "spawn_and_yield", Load::new(workers, n), &expected)
+        }));
     }
     rows
 }
 
+// %% [markdown]
+// Then those of channels. The large broadcasts and watches are all computation, and long, so only the runtimes of the document and
+// ours run them.
+
 // %%
-/// The suites of channels and locks.
 #[inline]
-fn sync_rows() -> Vec<Row> {
+fn channel_rows() -> Vec<Row> {
     let mut rows = vec![];
     for n in [10, 100, 500, 1000] {
         let messages = [("sent", 100), ("received", 100 * n), ("works", 100 * n)];
-        let load = Load::new(6, n);
-        let broadcast =
-            Row::new(format!("sync_broadcast/contention/{n}"), load, on_all::<BroadcastToAll>(), &messages);
         let with_task = [&messages[..], &[("spawns", 1), ("ends", 1)]].concat();
-        let name = format!("sync_watch/contention_resubscribe/{n}");
-        let watch = Row::new(name, load, on_all::<WatchByAll>(), &with_task);
-        // The large ones are all computation, and long: on the runtimes of the document and on ours.
-        rows.extend([broadcast, watch].map(|row| if n > 100 { row.under("", |_| ()) } else { row }));
+        let tests: [(_, _, Expected<'_>); 2] = [
+            ("sync_broadcast/contention", "broadcast", &messages),
+            ("sync_watch/contention_resubscribe", "watch", &with_task),
+        ];
+        rows.extend(tests.map(|(test, suite, expected)| {
+            let row = Row::new(format!("{test}/{n}"), suite, Load::new(6, n), expected);
+            if n > 100 { row.under("", |_| ()) } else { row }
+        }));
     }
-    for (name, workers) in [("request_reply", 1), ("request_reply #2", 2)] {
+    for (test, workers) in [("request_reply", 1), ("request_reply #2", 2)] {
         let expected = [("sent", 1000), ("received", 1000)];
         let load = Load::new(workers, 1000);
-        rows.push(Row::new(format!("sync_mpsc_oneshot/{name}"), load, on_all::<RequestReply>(), &expected));
+        rows.push(Row::new(format!("sync_mpsc_oneshot/{test}"), "request_reply", load, &expected));
     }
     let (load, messages) = (Load::new(6, 5000), [("sent", 5000), ("received", 5000)]);
     let contended = [&messages[..], &[("spawns", 5)]].concat();
-    rows.push(Row::new("sync_mpsc/contention/unbounded", load, on_all::<MpscContention>(), &contended));
-    rows.push(Row::new("sync_mpsc/uncontented/unbounded", load, on_all::<MpscAlone>(), &messages));
-    for packing in [3, 10] {
+    rows.push(Row::new("sync_mpsc/contention/unbounded", "mpsc_contended", load, &contended));
+    rows.push(Row::new("sync_mpsc/uncontented/unbounded", "mpsc_alone", load, &messages));
+    rows
+}
+
+// %% [markdown]
+// Those of notifications and permits. `sync_notify` has two published tables, one for each setting of nio; tokio was measured again with
+// it.
+
+// %%
+/// The tables of `sync_notify`, by nio's setting; its default comes first.
+const TABLES: [&str; 2] = ["table: min_tasks_per_worker=3", "table: min_tasks_per_worker=10"];
+
+#[inline]
+fn sync_rows() -> Vec<Row> {
+    let mut rows = vec![];
+    for (table, packing) in TABLES.into_iter().zip([3, 10]) {
         for n in [10, 50, 100, 200, 500] {
-            let mut load = Load::new(6, n);
-            load.setup.packing = packing;
-            for (name, worlds) in
-                [("notify_one", on_all::<NotifyOne>()), ("notify_waiters", on_all::<NotifyWaiters>())]
-            {
+            for suite in ["notify_one", "notify_waiters"] {
+                let load = Load { packing, ..Load::new(6, n) };
                 let row =
-                    Row::new(format!("sync_notify/{name}/{n}"), load, worlds, &[("received", WAKE_UPS)]);
-                let row = Row { parameter: format!("table: min_tasks_per_worker={packing}"), ..row };
-                // The setting is nio's; tokio was measured again with it.
-                rows.push(if packing == 3 { row } else { row.under(row.parameter.as_str(), |_| ()) });
+                    Row::new(format!("sync_notify/{suite}/{n}"), suite, load, &[("received", WAKE_UPS)]);
+                let row = Row { parameter: table.to_owned(), ..row };
+                rows.push(if packing == 3 { row } else { row.under(table, |_| ()) });
             }
         }
     }
-    let mut semaphore = |name, workers, permits, worlds, tasks| {
+    let semaphores = [
+        ("contention/concurrent_multi", "semaphore_in_tasks", 6, 5, 6),
+        ("contention/concurrent_single", "semaphore_in_futures", 1, 5, 0),
+        ("uncontented/multi", "semaphore_in_turn", 6, 10, 0),
+        ("uncontented/concurrent_multi", "semaphore_in_tasks", 6, 10, 6),
+        ("uncontented/concurrent_single", "semaphore_in_futures", 1, 10, 0),
+    ];
+    rows.extend(semaphores.map(|(test, suite, workers, permits, tasks)| {
         let expected = [("acquired", 6), ("spawns", tasks), ("ends", tasks)];
-        rows.push(Row::new(format!("sync_semaphore/{name}"), Load::new(workers, permits), worlds, &expected));
-    };
-    semaphore("contention/concurrent_multi", 6, 5, on_all::<SemaphoreTasks>(), 6);
-    semaphore("contention/concurrent_single", 1, 5, on_all::<SemaphoreFutures>(), 0);
-    semaphore("uncontented/multi", 6, 10, on_all::<SemaphoreAlone>(), 0);
-    semaphore("uncontented/concurrent_multi", 6, 10, on_all::<SemaphoreTasks>(), 6);
-    semaphore("uncontented/concurrent_single", 1, 10, on_all::<SemaphoreFutures>(), 0);
+        Row::new(format!("sync_semaphore/{test}"), suite, Load::new(workers, permits), &expected)
+    }));
     rows
 }
+
+// %% [markdown]
+// And that of timers, with nio as published for it, and tokio with a thread even for one worker.
 
 // %%
 /// Operations of a proof of the timer suite, enough to be divided among all workers.
 const OPERATIONS: usize = 8000;
 
-/// The suite of timers.
 #[inline]
 fn timer_rows() -> Vec<Row> {
-    let row = |name: &str, workers, timer| {
-        let mut load = Load { timer, ..Load::new(workers, workers) };
-        // nio as published for this suite, and tokio with a thread even for one worker.
-        (load.setup.packing, load.setup.threads) = (1, true);
-        let counted = [("spawns", workers), ("timers", workers * (OPERATIONS / workers))];
-        let row = Row::new(format!("timer/{name}"), load, on_all::<TimerOperations>(), &counted);
+    let tests = [
+        ("single_thread_timeout", 1, Timer::Timeout),
+        ("multi_thread_timeout-8", 8, Timer::Timeout),
+        ("single_thread_sleep", 1, Timer::Unpolled),
+        ("multi_thread_sleep-8", 8, Timer::Unpolled),
+    ];
+    let row = |(test, workers, timer)| {
+        let load = Load { timer, packing: 1, threads: true, ..Load::new(workers, workers) };
+        let expected = [("spawns", workers), ("timers", workers * (OPERATIONS / workers))];
+        let row = Row::new(format!("timer/{test}"), "timer_operations", load, &expected);
         Row { iterations: OPERATIONS as u64, ..row }
     };
-    vec![
-        row("single_thread_timeout", 1, Timer::Timeout),
-        row("multi_thread_timeout-8", 8, Timer::Timeout),
-        row("single_thread_sleep", 1, Timer::Unpolled),
-        row("multi_thread_sleep-8", 8, Timer::Unpolled),
-    ]
+    tests.map(row).into()
 }
 
 /// All published rows, and those of the suite that was left out.
 #[inline]
 pub fn published() -> Vec<Row> {
-    [spawn_rows(), sync_rows(), timer_rows()].concat()
+    [spawn_rows(), channel_rows(), sync_rows(), timer_rows()].concat()
 }
 
 // %% [markdown]
@@ -1813,153 +1594,109 @@ pub fn published() -> Vec<Row> {
 //
 // - `driver=task`: the root is a task, and the outside thread waits on a channel; the same on all runtimes. tokio then has a
 //   thread even for one worker, as nio has.
-// - `workers=cores`: as many workers as this machine has processors, where the document has four, six or eight.
+// - `workers=cores`: as many workers as this machine has processors, where the document has another number; with nio's default packing,
+//   which is made for this number.
 // - `spawn_from`: the same tasks spawned from outside, from the root, from a worker.
 // - `global_queue_interval`: how often tokio's workers look at the queue that outside tasks go to.
 // - `packing`: how many tasks nio gives to one worker before it takes the next.
 // - `work`: each notified task computes for a while. `stall`: the busy tasks stall for less.
 // - `polled` timers are registered before they are dropped, and the timers of `expiry` really expire. A timeout under `pending` is around a future
 //   that is not ready at once: of one that is, some runtimes make no timer at all.
+//
+// The first two are for whole suites.
 
 // %%
-/// The published rows of these benches.
-fn rows_of(published: &[Row], benches: &[&str]) -> Vec<Row> {
-    published
-        .iter()
-        .filter(|row| benches.contains(&row.bench.as_str()) && !row.parameter.ends_with("=10"))
-        .cloned()
-        .collect()
+/// The published rows of these tests under another load; of two tables those of the first.
+fn others(
+    published: &[Row],
+    tests: impl Fn(&Row) -> bool,
+    parameter: &str,
+    change: impl Fn(&mut Load),
+) -> Vec<Row> {
+    let rows = published.iter().filter(|row| row.parameter != TABLES[1] && tests(row));
+    rows.map(|row| row.under(parameter, &change)).collect()
 }
 
-/// Rows under `driver=task`.
 fn driven_by_tasks(published: &[Row]) -> Vec<Row> {
-    let benches = [
-        "rt_current_thread/rt_spawn_many_local",
-        "rt_multi_threaded/spawn_many_remote_busy1",
-        "spawn/basic_scheduler_spawn_10",
-        "spawn/basic_scheduler_spawn_1000",
-        "spawn/basic_scheduler_spawn_10000",
-        "spawn/threaded_scheduler_spawn_10",
-        "spawn/threaded_scheduler_spawn_1000",
-        "spawn/threaded_scheduler_spawn_10000",
-        "sync_broadcast/contention/10",
-        "sync_broadcast/contention/100",
-        "sync_mpsc_oneshot/request_reply",
-        "sync_mpsc_oneshot/request_reply #2",
-        "sync_mpsc/contention/unbounded",
-        "sync_mpsc/uncontented/unbounded",
-    ];
-    let rows = rows_of(published, &benches);
-    let driven = |row: &Row| {
-        row.under("driver=task", |load| {
-            load.driver = Driver::Task;
-            load.setup.threads = true;
-        })
+    let tests = |row: &Row| match row.suite() {
+        "spawn" => row.load.n != 100,
+        "sync_broadcast" => row.load.n <= 100,
+        "sync_mpsc_oneshot" | "sync_mpsc" => true,
+        _ => row.bench.ends_with("/rt_spawn_many_local") || row.bench.ends_with("/spawn_many_remote_busy1"),
     };
-    rows.iter().map(driven).collect()
+    others(published, tests, "driver=task", |load| (load.driver, load.threads) = (Driver::Task, true))
 }
 
-// %%
-/// Rows under `workers=cores`, where the document has another number.
 fn on_all_processors(published: &[Row]) -> Vec<Row> {
-    let benches = [
-        "rt_multi_threaded/spawn_many_local",
-        "rt_multi_threaded/spawn_many_remote",
-        "rt_multi_threaded/spawn_many_remote_idle",
-        "rt_multi_threaded/spawn_many_remote_busy1",
-        "rt_multi_threaded/spawn_many_remote_busy2",
-        "rt_multi_threaded/ping_pong",
-        "rt_multi_threaded/yield_many",
-        "rt_multi_threaded/chained_spawn",
-        "sync_broadcast/contention/10",
-        "sync_broadcast/contention/100",
-        "sync_watch/contention_resubscribe/10",
-        "sync_watch/contention_resubscribe/100",
-        "sync_mpsc/contention/unbounded",
-        "sync_notify/notify_one/10",
-        "sync_notify/notify_one/500",
-        "sync_notify/notify_waiters/10",
-        "sync_notify/notify_waiters/500",
-    ];
-    let honest = |row: &Row| {
-        row.under("workers=cores", |load| {
-            // With nio's default packing, which is made for this number.
-            (load.setup.workers, load.setup.packing) = (processors(), 0);
-        })
+    let tests = |row: &Row| match row.suite() {
+        "rt_multi_threaded" => true,
+        "sync_broadcast" | "sync_watch" => row.load.n <= 100,
+        "sync_notify" => [10, 500].contains(&row.load.n),
+        _ => row.bench == "sync_mpsc/contention/unbounded",
     };
-    rows_of(published, &benches).iter().map(honest).collect()
+    others(published, tests, "workers=cores", |load| (load.workers, load.packing) = (processors(), 0))
 }
 
+// %% [markdown]
+// The others are for single tests.
+
 // %%
-/// Rows under everything else that the comparison lacks.
 #[inline]
 fn other_controls(published: &[Row]) -> Vec<Row> {
-    let row = |bench: &str| rows_of(published, &[bench]).remove(0);
+    let under = |test: &str, parameter: String, change: &dyn Fn(&mut Load)| {
+        others(published, |row| row.bench == test, &parameter, change).remove(0)
+    };
     let mut rows = vec![];
     for (from, word) in [(Origin::Outside, "outside"), (Origin::Root, "root"), (Origin::Worker, "worker")] {
         let load = Load { from, ..Load::new(processors(), 1000) };
-        let counted = [("spawns", 1000), ("ends", 1000)];
-        let spawned = Row::new("spawn_from/spawn_1000", load, on_all::<SpawnFrom>(), &counted);
-        rows.push(Row { parameter: format!("from={word} workers=cores"), ..spawned });
+        let row = Row::new("spawn_from/spawn_1000", "spawn_from", load, &[("spawns", 1000), ("ends", 1000)]);
+        rows.push(Row { parameter: format!("from={word} workers=cores"), ..row });
     }
-    let busy = row("rt_multi_threaded/spawn_many_remote_busy2");
-    for interval in [1, 61] {
-        let looking =
-            busy.under(format!("global_queue_interval={interval}"), |load| load.setup.interval = interval);
-        rows.push(looking.only(TOKIO));
+    let busy2 = "rt_multi_threaded/spawn_many_remote_busy2";
+    rows.extend([1, 61].map(|interval| {
+        let parameter = format!("global_queue_interval={interval}");
+        under(busy2, parameter, &|load| load.interval = interval).only(TOKIO)
+    }));
+    rows.push(under(busy2, "stall=1us".to_owned(), &|load| load.busy_us = 1));
+    let packed = |test: &str, packing| {
+        under(test, format!("packing={packing}"), &|load| load.packing = packing).only(NIO)
+    };
+    for test in ["notify_one/10", "notify_one/500", "notify_waiters/500"] {
+        rows.extend([1, 1000].map(|packing| packed(&format!("sync_notify/{test}"), packing)));
     }
-    rows.push(busy.under("stall=1us", |load| load.busy_us = 1));
-    for bench in ["sync_notify/notify_one/10", "sync_notify/notify_one/500", "sync_notify/notify_waiters/500"]
-    {
-        for packing in [1, 1000] {
-            let packed = row(bench).under(format!("packing={packing}"), |load| load.setup.packing = packing);
-            rows.push(packed.only(NIO));
+    rows.push(packed("sync_mpsc_oneshot/request_reply #2", 1));
+    rows.extend([1, 10].map(|busy_us| {
+        under("sync_notify/notify_one/500", format!("work={busy_us}us"), &|load| load.busy_us = busy_us)
+    }));
+    for (kind, name, timer) in [("sleep", "polled", Timer::Polled), ("timeout", "pending", Timer::Pending)] {
+        for test in [format!("timer/single_thread_{kind}"), format!("timer/multi_thread_{kind}-8")] {
+            rows.push(under(&test, name.to_owned(), &|load| load.timer = timer));
         }
     }
-    let apart = |load: &mut Load| load.setup.packing = 1;
-    rows.push(row("sync_mpsc_oneshot/request_reply #2").under("packing=1", apart).only(NIO));
-    for microseconds in [1, 10] {
-        let work = |load: &mut Load| load.busy_us = microseconds;
-        rows.push(row("sync_notify/notify_one/500").under(format!("work={microseconds}us"), work));
-    }
-    let polled = |load: &mut Load| load.timer = Timer::Polled;
-    rows.push(row("timer/single_thread_sleep").under("polled", polled));
-    rows.push(row("timer/multi_thread_sleep-8").under("polled", polled));
-    let pending = |load: &mut Load| load.timer = Timer::Pending;
-    rows.push(row("timer/single_thread_timeout").under("pending", pending));
-    rows.push(row("timer/multi_thread_timeout-8").under("pending", pending));
     let load = Load { timer: Timer::Expires(1000), ..Load::new(processors(), 100) };
-    let expiring =
-        Row::new("timer/expiry", load, on_all::<Expiry>(), &[("spawns", 100), ("timers", 100), ("early", 0)]);
-    rows.push(Row { parameter: "sleep=1ms tasks=100 workers=cores".to_owned(), ..expiring });
+    let expected = [("spawns", 100), ("timers", 100), ("early", 0)];
+    let row = Row::new("timer/expiry", "expiry", load, &expected);
+    rows.push(Row { parameter: "sleep=1ms tasks=100 workers=cores".to_owned(), ..row });
     rows
 }
 
+// %% [markdown]
+// Last come the programs that are in no document.
+
 // %%
-/// Programs that are in no document.
 #[inline]
 fn programs() -> Vec<Row> {
-    let row = |name: &str, n, worlds, expected: &[(&'static str, usize)]| {
-        let mut load = Load { driver: Driver::Task, ..Load::new(processors(), n) };
-        load.setup.threads = true;
-        let row = Row::new(format!("programs/{name}"), load, worlds, expected);
+    let programs: [(&str, usize, Expected<'_>); 3] = [
+        ("pipeline", 1000, &[("spawns", STAGES), ("sent", 1000 * STAGES), ("received", 1000)]),
+        ("fork_join", 1024, &[("spawns", 2046), ("ends", 2047)]),
+        ("locked", 100, &[("spawns", 100), ("acquired", 1000), ("yields", 1000), ("ends", 100)]),
+    ];
+    let row = |(name, n, expected): (&str, usize, Expected<'_>)| {
+        let load = Load { driver: Driver::Task, threads: true, ..Load::new(processors(), n) };
+        let row = Row::new(format!("programs/{name}"), name, load, expected);
         Row { parameter: "driver=task workers=cores".to_owned(), ..row }
     };
-    vec![
-        row(
-            "pipeline",
-            1000,
-            on_all::<Pipeline>(),
-            &[("spawns", STAGES), ("sent", 1000 * STAGES), ("received", 1000)],
-        ),
-        row("fork_join", 1024, on_all::<ForkJoin>(), &[("spawns", 2046), ("ends", 2047)]),
-        row(
-            "locked",
-            100,
-            on_all::<Locked>(),
-            &[("spawns", 100), ("acquired", 1000), ("yields", 1000), ("ends", 100)],
-        ),
-    ]
+    programs.map(row).into()
 }
 
 /// All rows.
@@ -1979,40 +1716,33 @@ pub fn rows() -> Vec<Row> {
 // it was.
 
 // %%
-/// How long one trial may take before it counts as hanging: far longer than any of them takes.
-pub const LIMIT: Duration = Duration::from_secs(30);
-
 /// Proves one row on one runtime.
 ///
 /// # Errors
 /// If it does other work than it should, or none: says which row on which runtime, and what is wrong.
-pub fn prove(row: &Row, variant: &str, world: World, limit: Duration) -> Result<(), UnequalWork> {
-    let key = row.key(variant);
-    let counted = harness::isolated(limit, || {
+pub fn prove(row: &Row, variant: &str, start: Start, limit: Duration) -> Result<(), UnequalWork> {
+    let take = || std::mem::take(&mut *COUNTED.lock().expect("nobody panics here"));
+    let proof = harness::prove_isolated(row.key(variant), limit, &row.expected, || {
         COUNTING.store(true, Ordering::SeqCst);
-        let mut seen = vec![];
-        world(row.load, &mut |iterate| {
-            for _ in 0..2 {
-                NOTED.iter().for_each(|noted| noted.store(0, Ordering::SeqCst));
-                iterate(row.iterations);
-                let noted = |(what, name): (What, &str)| {
-                    (name.to_owned(), NOTED[what as usize].load(Ordering::SeqCst))
-                };
-                seen.push(COUNTED.map(noted).into_iter().collect::<BTreeMap<String, u64>>());
-            }
-        });
-        seen
+        let mut iterations = start(row.load);
+        [(), ()].map(|()| {
+            drop(take());
+            iterations(row.iterations);
+            let mut seen: Counts = row.expected.keys().map(|name| (*name, 0)).collect();
+            seen.extend(take());
+            seen
+        })
     });
-    for seen in counted.map_err(|reason| format!("{key}: {reason}"))? {
-        harness::prove(&key, &row.expected, &seen)?;
-    }
-    Ok(())
+    proof.map(drop)
 }
+
+// %% [markdown]
+// What one iteration of the published rows does:
 
 // %% tags=["active-ipynb"]
 // for row in published() {
-//     for (variant, world) in &row.worlds {
-//         prove(&row, variant, *world, LIMIT).unwrap_or_else(harness::stop);
+//     for (variant, start) in &row.runtimes {
+//         prove(&row, variant, *start, LIMIT).unwrap_or_else(harness::stop);
 //     }
 //     let counts: Vec<String> = row.expected.iter().map(|(name, count)| format!("{count} {name}")).collect();
 //     println!("{:<45} {}", row.bench, counts.join(", "));
@@ -2025,7 +1755,7 @@ pub fn prove(row: &Row, variant: &str, world: World, limit: Duration) -> Result<
 // worker differences of 5 % count. Several threads on a machine that others use as well meet by chance, and how many of them are found
 // asleep differs from round to round; there it is 10 %. A trial is one sample, because more rounds tell more than more samples.
 //
-// Processor time and voluntary context switches are taken besides wall time. A runtime that wins by letting a worker spin shows
+// Processor time and voluntary context switches are taken in addition to wall time. A runtime that wins by letting a worker spin shows
 // there.
 
 // %%
@@ -2062,32 +1792,22 @@ const CONTROLS: [(&str, &str); 14] = [
 // tables of one suite with each other. Last comes nio compared with a tokio that looks at its shared queue after every task.
 
 // %%
-/// The tables of `sync_notify`, by nio's setting; its default comes first.
-const TABLES: [&str; 2] = ["table: min_tasks_per_worker=3", "table: min_tasks_per_worker=10"];
-/// Rows in which the two are compared.
-const IN_BOTH_TABLES: [&str; 4] = [
-    "sync_notify/notify_one/10",
-    "sync_notify/notify_one/500",
-    "sync_notify/notify_waiters/10",
-    "sync_notify/notify_waiters/500",
-];
-
-/// What is compared besides every runtime with tokio: the first, what it is compared with, and what changes.
+/// What is compared in addition to every runtime with tokio: the first, what it is compared with, and what changes.
 fn comparisons(rows: &[Row]) -> Vec<(Key, Key, String)> {
     let mut all = vec![];
     for row in rows {
-        let runs = |name| row.worlds.iter().any(|(variant, _)| *variant == name);
+        let runs = |name| row.runtimes.iter().any(|(variant, _)| *variant == name);
         if runs(OURS) && runs(NIO) {
             all.push((row.key(OURS), row.key(NIO), "`ours` instead of `nio`".to_owned()));
         }
-        if let [(variant, _)] = row.worlds[..] {
+        if let [(variant, _)] = row.runtimes[..] {
             let published = if row.suite() == "sync_notify" { TABLES[0] } else { "" };
             let change = format!("`{}` instead of the default", row.parameter);
             all.push((row.key(variant), Key::new(&row.bench, variant, published), change));
         }
     }
-    for bench in IN_BOTH_TABLES {
-        let [few, many] = TABLES.map(|table| Key::new(bench, NIO, table));
+    for test in ["notify_one/10", "notify_one/500", "notify_waiters/10", "notify_waiters/500"] {
+        let [few, many] = TABLES.map(|table| Key::new(format!("sync_notify/{test}"), NIO, table));
         all.push((many, few, "ten tasks for each worker instead of three".to_owned()));
     }
     let busy = |variant, parameter| Key::new("rt_multi_threaded/spawn_many_remote_busy2", variant, parameter);
@@ -2096,8 +1816,11 @@ fn comparisons(rows: &[Row]) -> Vec<(Key, Key, String)> {
     all
 }
 
+// %% [markdown]
+// The study puts it together. A row whose proof fails on a runtime is left out, and named.
+
 // %%
-/// All rows on all their runtimes, proven. One whose proof fails is left out, and named.
+/// All rows on all their runtimes, proven.
 #[inline]
 pub fn study() -> Study {
     let mut study = Study::new("runtimes").baseline(TOKIO);
@@ -2111,17 +1834,15 @@ pub fn study() -> Study {
     let rows = rows();
     for row in &rows {
         study = study.group(row.suite(), limit(row.suite()));
-        for (variant, world) in &row.worlds {
-            let proof = prove(row, variant, *world, LIMIT);
-            let (key, load, world) = (row.key(variant), row.load, *world);
+        for (variant, start) in &row.runtimes {
+            let proof = prove(row, variant, *start, LIMIT);
+            let (key, load, start) = (row.key(variant), row.load, *start);
             study = study.proven(key.clone(), proof, move |bencher: &mut Bencher| {
-                world(load, &mut |iterate| bencher.iter_custom(iterate));
+                bencher.iter_custom(&mut *start(load));
             });
-            study = study.count(key.clone(), "workers", load.setup.workers as u64);
+            study = study.count(key.clone(), "workers", load.workers as u64);
             if row.iterations == 1 {
-                for (name, count) in &row.expected {
-                    study = study.count(key.clone(), *name, *count);
-                }
+                study = study.counts(&key, row.expected.clone());
             }
         }
         if CONTROLS.contains(&(&row.bench, &row.parameter)) {
@@ -2139,7 +1860,8 @@ pub fn study() -> Study {
 //
 // # A glance
 //
-// One benchmark on all runtimes in turns, a second each: its time, and how many times that of the first. Nothing is kept, and nothing is concluded. Choose others, or one of your own, and run the cell again.
+// One published row on all its runtimes in turns, a second each: its time, and how many times that of the first. Nothing is kept, and
+// nothing is concluded. Choose another row and run the cell again.
 
 // %% tags=["active-ipynb", "glance"]
 // study().glance(|key| {
@@ -2167,8 +1889,9 @@ pub fn study() -> Study {
 //
 // # What this does not say
 //
-// - None of these tasks does anything useful for long. Next to a request that takes a millisecond, no row here matters.
+// - None of these tasks does anything useful for long. What a row says is a difference for each task or message; how much that is of a request
+//   depends on the request.
 // - Nothing is read from a socket. How a runtime polls the operating system is not measured.
 // - The published numbers of workers exceed the processors of many a machine. What is then measured is how a runtime behaves with
 //   too many threads; `workers=cores` is the honest setting.
-// - `workers=1` means one thread in tokio (the caller's), one besides the caller in nio and smol, and in ours one at a time.
+// - `workers=1` means one thread in tokio (the caller's), one other than the caller in nio and smol, and in ours one at a time.

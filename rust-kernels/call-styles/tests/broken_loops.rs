@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Waker};
 use std::time::Duration;
 
-use call_styles::{Drive, Kind, LIMIT, Load, Style, Subject, World, expected, prove};
+use call_styles::{Drive, Kind, LIMIT, Load, Style, Subject, Workload, expected, prove};
 use call_styles_event_loop::{
     Counted, Counter, Design, Direct, Parts, Probe, Probed, Selector, Wakers, yield_now,
 };
@@ -16,11 +16,12 @@ use call_styles_executors::{CallStyles, Executor, Futures};
 /// How long to wait for what never ends.
 const SOON: Duration = Duration::from_secs(2);
 
-/// Why a world under the published load of `waiting call` is refused.
-fn refused(world: World, limit: Duration) -> String {
+/// Why a workload under the published load of `waiting call` is refused.
+fn refused(workload: Workload, limit: Duration) -> String {
     let load = Load::published(Style::Call, Kind::Due);
     let (bench, variant, parameter) = ("a broken loop", "event loop", "batch=100".to_owned());
-    let subject = Subject { bench, variant, parameter, load, worlds: [world; 2], expected: expected(load) };
+    let subject =
+        Subject { bench, variant, parameter, load, workloads: [workload; 2], expected: expected(load) };
     let broken = prove(&subject, limit).expect_err("a broken loop is found out").to_string();
     assert!(broken.starts_with(&subject.key().to_string()), "{broken} does not say whose it is");
     broken
@@ -48,10 +49,10 @@ type Sound = Probed<Counted, Parts<Direct>>;
 #[test]
 fn the_same_world_without_a_fault_is_accepted() {
     let load = Load::published(Style::Call, Kind::Due);
-    let world: World = |load, drive| called::<Sound>(load, 1, 1, drive);
+    let workload: Workload = |load, drive| called::<Sound>(load, 1, 1, drive);
     let parameter = "batch=100".to_owned();
     let (bench, variant, expected) = ("a sound loop", "event loop", expected(load));
-    prove(&Subject { bench, variant, parameter, load, worlds: [world; 2], expected }, LIMIT).unwrap();
+    prove(&Subject { bench, variant, parameter, load, workloads: [workload; 2], expected }, LIMIT).unwrap();
 }
 
 #[test]

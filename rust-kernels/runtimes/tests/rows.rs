@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use harness::{Bencher, Key, Study};
 use runtimes::{
-    LIMIT, Load, Row, Runtime, Setup, SpawnManyOnOne, Suite, Timer, Tokio, World, prove, published, rows,
+    Iterations, LIMIT, Load, Output, Row, Runtime, Start, Task, Timer, Tokio, glance, leaked, prove,
+    published, rows, spawn_many_on_one,
 };
 
 /// How long to wait for what never ends.
@@ -18,7 +19,7 @@ fn every_published_row_is_measured() {
     let cells = table.lines().skip(1).map(|line| line.split(',').collect::<Vec<_>>());
     let expected: Vec<Key> = cells.map(|cells| Key::new(cells[1], cells[2], cells[3])).collect();
     assert_eq!(expected.len(), 118);
-    let keys = |row: Row| row.worlds.iter().map(|(variant, _)| row.key(variant)).collect::<Vec<_>>();
+    let keys = |row: Row| row.runtimes.iter().map(|(variant, _)| row.key(variant)).collect::<Vec<_>>();
     let measured: Vec<Key> = published().into_iter().flat_map(keys).collect();
     for key in expected {
         assert!(measured.contains(&key), "{key} is not measured");
@@ -43,9 +44,9 @@ fn every_suite_does_equal_work_on_one_worker_and_on_many() {
     for row in all.iter().filter(small).filter(|row| seen.insert(row.suite().to_owned())) {
         for workers in [1, 3] {
             let mut row = row.clone();
-            (row.load.setup.workers, row.load.setup.threads) = (workers, true);
-            for (variant, world) in row.worlds.clone() {
-                prove(&row, variant, world, LIMIT).unwrap();
+            (row.load.workers, row.load.threads) = (workers, true);
+            for (variant, start) in row.runtimes.clone() {
+                prove(&row, variant, start, LIMIT).unwrap();
             }
         }
     }
@@ -57,41 +58,34 @@ struct Broken<N>(Tokio, std::marker::PhantomData<N>);
 
 /// What becomes of a task that is spawned by a task.
 trait Nasty: Send + Sync + 'static {
-    fn spawn<T: Send + Unpin + 'static>(
-        task: impl Future<Output = T> + Send + 'static,
-    ) -> <Tokio as Runtime>::Handle<T>;
+    fn spawn<T: Output>(task: impl Task<T>) -> <Tokio as Runtime>::Handle<T>;
 }
 
 impl<N: Nasty> Runtime for Broken<N> {
-    type Handle<T: Send + Unpin + 'static> = <Tokio as Runtime>::Handle<T>;
+    type Handle<T: Output> = <Tokio as Runtime>::Handle<T>;
 
-    fn new(setup: Setup) -> Self {
-        Self(Tokio::new(setup), std::marker::PhantomData)
+    fn new(load: Load) -> Self {
+        Self(Tokio::new(load), std::marker::PhantomData)
     }
 
-    fn spawn<T: Send + Unpin + 'static>(
-        &self,
-        task: impl Future<Output = T> + Send + 'static,
-    ) -> Self::Handle<T> {
-        self.0.spawn(task)
-    }
-
-    fn spawn_here<T: Send + Unpin + 'static>(
-        task: impl Future<Output = T> + Send + 'static,
-    ) -> Self::Handle<T> {
+    fn spawn<T: Output>(task: impl Task<T>) -> Self::Handle<T> {
         N::spawn(task)
     }
 
-    fn block_on<T: Send>(&self, root: impl Future<Output = T> + Send) -> T {
-        self.0.block_on(root)
+    fn spawn_outside<T: Output>(&self, task: impl Task<T>) -> Self::Handle<T> {
+        self.0.spawn_outside(task)
     }
 
-    fn blocking<T: Send + Unpin + 'static>(call: impl FnOnce() -> T + Send + 'static) -> Self::Handle<T> {
-        Tokio::blocking(call)
+    fn block_on(&self, root: impl Future<Output = ()> + Send) {
+        self.0.block_on(root);
     }
 
-    fn timers(timer: Timer, times: u64) -> Self::Handle<()> {
-        Tokio::timers(timer, times)
+    fn spawn_blocking<T: Output>(call: impl FnOnce() -> T + Send + 'static) -> Self::Handle<T> {
+        Tokio::spawn_blocking(call)
+    }
+
+    fn spawn_timers(timer: Timer, times: u64) -> Self::Handle<()> {
+        Tokio::spawn_timers(timer, times)
     }
 }
 
@@ -99,13 +93,11 @@ impl<N: Nasty> Runtime for Broken<N> {
 struct Loses;
 
 impl Nasty for Loses {
-    fn spawn<T: Send + Unpin + 'static>(
-        task: impl Future<Output = T> + Send + 'static,
-    ) -> <Tokio as Runtime>::Handle<T> {
+    fn spawn<T: Output>(task: impl Task<T>) -> <Tokio as Runtime>::Handle<T> {
         static SPAWNED: AtomicUsize = AtomicUsize::new(0);
         match SPAWNED.fetch_add(1, Ordering::Relaxed) {
-            17 => Tokio::spawn_here(pending()),
-            _ => Tokio::spawn_here(task),
+            17 => Tokio::spawn(pending()),
+            _ => Tokio::spawn(task),
         }
     }
 }
@@ -114,18 +106,16 @@ impl Nasty for Loses {
 struct Panics;
 
 impl Nasty for Panics {
-    fn spawn<T: Send + Unpin + 'static>(
-        task: impl Future<Output = T> + Send + 'static,
-    ) -> <Tokio as Runtime>::Handle<T> {
+    fn spawn<T: Output>(task: impl Task<T>) -> <Tokio as Runtime>::Handle<T> {
         static SPAWNED: AtomicUsize = AtomicUsize::new(0);
         assert!(SPAWNED.fetch_add(1, Ordering::Relaxed) < 17, "no room for a task");
-        Tokio::spawn_here(task)
+        Tokio::spawn(task)
     }
 }
 
 /// A suite of the study on this runtime.
-fn spawns<R: Runtime>(load: Load, drive: runtimes::Drive<'_>) {
-    SpawnManyOnOne::run::<R>(load, drive);
+fn spawns<R: Runtime>(load: Load) -> Iterations {
+    spawn_many_on_one(leaked(R::new(load)), load)
 }
 
 fn row() -> Row {
@@ -159,9 +149,9 @@ fn a_row_that_does_less_is_found_out() {
 #[test]
 fn a_trial_that_hangs_ends_its_row_and_not_the_run() {
     let row = row();
-    let bench = |world: World| {
+    let bench = |start: Start| {
         let load = row.load;
-        move |bencher: &mut Bencher| world(load, &mut |iterate| bencher.iter_custom(iterate))
+        move |bencher: &mut Bencher| bencher.iter_custom(&mut *start(load))
     };
     let study = Study::new("broken-runtimes")
         .isolated(SOON)
@@ -170,4 +160,12 @@ fn a_trial_that_hangs_ends_its_row_and_not_the_run() {
     let error = study.run_once(&row.key("loses")).expect_err("it hangs").to_string();
     assert!(error.contains("loses") && error.contains("did not end within"), "{error}");
     study.run_once(&row.key("tokio")).expect("the other one is not concerned");
+}
+
+#[test]
+fn a_glance_shows_each_of_three_runtimes() {
+    let seen = glance(Load::new(1, 10), spawn_many_on_one, spawn_many_on_one, spawn_many_on_one).to_string();
+    for runtime in ["tokio", "nio", "ours"] {
+        assert!(seen.lines().any(|line| line.starts_with(runtime) && line.contains('█')), "{seen}");
+    }
 }

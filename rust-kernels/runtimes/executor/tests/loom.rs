@@ -169,7 +169,7 @@ fn a_caller_that_asks_for_a_seat_hears_of_its_wake_or_gets_one() {
 #[test]
 fn a_join_handle_hears_of_the_end() {
     in_every_order(2, || {
-        let runtime = Runtime::new(Settings { seated: false, ..settings(1) });
+        let runtime = Runtime::new(Settings { takes_core: false, ..settings(1) });
         let task = runtime.spawn(async { 7 });
         assert_eq!(runtime.block_on(task).unwrap(), 7);
     });
@@ -265,7 +265,7 @@ fn a_seat_that_is_given_back_with_a_task_is_taken_again() {
         let ringing = Arc::clone(&bell);
         // The root ends before its task has run.
         runtime.block_on(async { drop(spawn(async move { ringing.ring() })) });
-        let waiting = Settings { seated: false, ..settings(1) };
+        let waiting = Settings { takes_core: false, ..settings(1) };
         let other = Runtime::new(waiting);
         other.block_on(async { bell.heard().await });
     });

@@ -161,7 +161,7 @@ fn round(seed: u64) {
     let mut lots = Lots(seed);
     let workers = 1 + lots.below(4) as usize;
     let settings = Settings {
-        seated: lots.below(2) == 0,
+        takes_core: lots.below(2) == 0,
         lifo: lots.below(2) == 0,
         looks: lots.below(3) as u32,
         awake: 1 + lots.below(workers as u64) as usize,

@@ -19,7 +19,7 @@ fn settings() -> impl Iterator<Item = Settings> {
         let all = Settings::new(workers);
         [
             all,
-            Settings { seated: false, ..all },
+            Settings { takes_core: false, ..all },
             Settings { lifo: false, ..all },
             Settings { looks: 0, ..all },
             Settings { awake: workers, ..all },
