@@ -18,19 +18,19 @@
 // # What does an executor-neutral spawn cost?
 //
 // A library that starts tasks has to choose. It can call `tokio::spawn`, and then it is a library for
-// tokio. Or it takes *something that can spawn* from its user, and runs on any executor. Such a something is
-// a trait, and every layer of it does something more than the runtime's own function: it boxes the future,
-// or it wraps it so that a handle can wait for it or cancel it.
+// tokio. Or its user passes it *something that can spawn*, and it runs on any executor. That something implements
+// a trait, and every layer of it does more than the runtime's own function: it boxes the future,
+// or wraps it so that a handle can wait for it or cancel it.
 //
 // In 2020 the author of `async_executors` asked what these layers cost, and published an answer: boxing for
-// the sake of an object-safe trait about 1.5 ns, going from the runtime's own function to a trait with
+// an object-safe trait about 1.5 ns, going from the runtime's own function to a trait with
 // handles 4 to 8 ns, on two runtimes with 24 threads. This notebook asks again: with today's executors, one
 // switch at a time, on the processor at hand, with processor time as well as wall time.
 //
 // When you have read it you can decide whether your library may hide the executor behind a trait, and which
 // of the four layers to hide it behind.
 //
-// This is no comparison of runtimes. They appear because each of them makes its handles in another way.
+// This is not a comparison of runtimes. There are several because each of them makes its handles in another way.
 
 // %% [markdown]
 // ## Compile cells as for a benchmark
@@ -54,12 +54,10 @@
 // :dep tokio = { version = "=1.54.1", features = ["rt-multi-thread"] }
 
 // %% [markdown]
-// A word on one of them: **async-std is discontinued.** Its authors point to smol. It is here because the
-// published table has it, and because its successor still runs on the same executor. Do not start anything
-// new with it.
+// **async-std is discontinued**; its authors recommend smol. It is measured because the published table has it,
+// and because smol still runs on the same executor. Do not start anything new with it.
 
 // %%
-use std::collections::BTreeMap;
 use std::future::{Future, ready};
 use std::pin::Pin;
 use std::rc::Rc;
@@ -72,7 +70,7 @@ use futures::channel::mpsc::{self, Receiver, Sender};
 use futures::executor::{LocalPool, LocalSpawner, ThreadPool};
 use futures::future::{AbortHandle, Abortable, Aborted, RemoteHandle};
 use futures::stream::StreamExt;
-use futures::task::{FutureObj, LocalFutureObj, LocalSpawn, LocalSpawnExt, Spawn, SpawnExt};
+use futures::task::{FutureObj, LocalFutureObj, LocalSpawn, LocalSpawnExt, Spawn, SpawnError, SpawnExt};
 use futures::{FutureExt, SinkExt};
 use harness::{Bencher, Counts, Key, Study, UnequalWork, limit};
 use tokio::runtime::{Builder, Runtime};
@@ -92,10 +90,9 @@ use tokio::task::LocalSet;
 //
 // ## A witness
 //
-// Before anything is timed we want proof that all of this happened, exactly so and no oftener. The ring
-// carries a witness. When it is timed, the witness is nobody, and each question costs a branch that always
-// goes the same way. When it is proven, the witness keeps a ledger. It is the same machine code in both
-// cases, which a second program for proving could not claim.
+// Before anything is timed we want proof that all of this happened, exactly once. So the ring carries a
+// witness. While the proof runs, it keeps a ledger; while the clock runs, it has none, and each call is a branch that always
+// goes the same way. Both run the same machine code, which a second program written for the proof would not.
 
 // %%
 /// What happened in one iteration.
@@ -119,8 +116,11 @@ impl Ledger {
     }
 }
 
+// %% [markdown]
+// The program reports to a witness, which every task gets a clone of.
+
 // %%
-/// Knows what happens in an iteration, or nothing at all.
+/// Records what happens in an iteration if it has a ledger, and nothing if it has none.
 #[derive(Clone, Default)]
 pub struct Witness(Option<Arc<Ledger>>);
 
@@ -148,7 +148,7 @@ impl Witness {
 }
 
 // %% [markdown]
-// Why keep an account for each node and each number of hops? Because it says more than a sum. The message
+// Why count by node and by hops? Because that says more than a sum. The message
 // that node *i* receives after *h* hops was started by the node *h* places before it. So if every node has
 // received every number of hops from 1 to *N* exactly once, then each of the *N* messages has visited each
 // node exactly once, in the right order, and came home last.
@@ -161,35 +161,35 @@ impl Witness {
 // flush after it, if the receiver is behind.
 
 // %%
-/// What a node of the ring is given.
-pub struct Seat {
+/// A node of the ring: the receiving end of the channel before it, and the sending end of the one after.
+pub struct Node {
     /// From 0.
     number: usize,
     /// In the whole ring.
     nodes: usize,
     from: Receiver<usize>,
     to: Sender<usize>,
-    /// Messages of the ring that are back at their origin.
+    /// Messages of the whole ring that have returned to their origin.
     home: Arc<AtomicUsize>,
 }
 
-/// The seats of a ring, each with the receiving end of the channel before it and the sending end of the one after.
+/// The nodes of a ring, connected.
 ///
 /// # Panics
 /// If there are fewer than two: a node would send to itself.
-pub fn seats(nodes: usize) -> impl Iterator<Item = Seat> {
+pub fn ring(nodes: usize) -> impl Iterator<Item = Node> {
     assert!(nodes >= 2, "a ring has at least two nodes");
     let (mut to, from): (Vec<_>, Vec<_>) = (0..nodes).map(|_| mpsc::channel(1)).unzip();
     // The sender that belongs to the receiver of node 0 is held by the last node.
     to.rotate_left(1);
     let home = Arc::new(AtomicUsize::new(0));
     let ends = from.into_iter().zip(to).enumerate();
-    ends.map(move |(number, (from, to))| Seat { number, nodes, from, to, home: Arc::clone(&home) })
+    ends.map(move |(number, (from, to))| Node { number, nodes, from, to, home: Arc::clone(&home) })
 }
 
 // %% [markdown]
-// This is the task that carries one message. The sender comes first in the argument list, so it is dropped
-// last: when it is gone, so is everything else that the task held. We shall lean on that in a moment.
+// This task carries one message. The sender is the first argument, so it is dropped last: when it is gone, so is
+// everything else that the task held. The end of the ring below relies on that.
 
 // %%
 /// Sends one message.
@@ -207,15 +207,14 @@ pub async fn deliver(mut to: Sender<usize>, hops: usize, witness: Witness) {
 // A node does not know how tasks are spawned. It is given a function `send` that starts a delivery and
 // returns something to wait for; whether there is anything to wait for is the first thing we shall vary.
 //
-// How does a node know that it is over? The node whose message is the last to come home leaves its loop,
-// and drops its sender. That ends its successor's channel, which makes the successor leave, and so on round
-// the ring: *N* wake-ups one after another.
+// How does a node know when to stop? The node whose message is the last to come home leaves its loop
+// and drops its sender. That ends its successor's channel, so the successor leaves too, and so on round
+// the ring: *N* wake-ups in sequence.
 //
-// Here is the one thing that we do otherwise. In the published program that first node is gone before the
-// news has come round, and on a thread pool the last deliveries may still be running when the iteration is
-// over. Ours stays until its own channel ends. A channel ends when all its senders are dropped, so after
-// the ring has closed, **every delivery has ended**, and nothing runs on into the next iteration. The
-// price is one wake-up more, among some *N·N*.
+// One thing differs from the published program. There, the first node to leave is gone at once, and on a thread pool
+// the last deliveries may still be running when the iteration is over. Ours stays until its own channel ends. A channel
+// ends when all its senders are dropped, so at that point **every delivery has ended**, and nothing runs on
+// into the next iteration. It takes one more wake-up, in addition to some *N·N*.
 
 // %%
 /// Sends a message, passes on those of others, and counts its own when it comes home. Ends when all messages of the
@@ -223,8 +222,8 @@ pub async fn deliver(mut to: Sender<usize>, hops: usize, witness: Witness) {
 ///
 /// # Panics
 /// If a message has gone too far.
-pub async fn node<S: Future>(seat: Seat, send: impl Fn(Sender<usize>, usize) -> S, witness: Witness) {
-    let Seat { number, nodes, mut from, to, home } = seat;
+pub async fn run_node<S: Future>(node: Node, send: impl Fn(Sender<usize>, usize) -> S, witness: Witness) {
+    let Node { number, nodes, mut from, to, home } = node;
     send(to.clone(), 1).await;
     while let Some(hops) = from.next().await {
         witness.receive(number, hops);
@@ -243,39 +242,35 @@ pub async fn node<S: Future>(seat: Seat, send: impl Fn(Sender<usize>, usize) -> 
 // %% [markdown]
 // # Four ways to spawn
 //
-// Now to the layers. From the ring's point of view they differ in one respect: what a spawn gives back. A
-// task whose handle is of no further use is *let go*. That is a method of its own, because in most of these
-// APIs merely dropping the handle would cancel the task.
+// Now to the layers. To the ring, they differ in one respect: what a spawn gives back. A
+// task whose handle is no longer needed is *detached*. That is a method of its own, because in most of these
+// APIs dropping the handle cancels the task.
 
 // %%
 /// What a spawn gives back.
 pub trait Handle: Sized {
-    /// Gives the handle up and lets the task run on.
-    fn let_go(self) {}
+    /// Drops the handle without cancelling the task.
+    fn detach(self) {}
 }
 
 /// There is no handle.
 impl Handle for () {}
 
 // %% [markdown]
-// Rust cannot be generic over whether a future may move to another thread. So, as in every library of this
-// kind, there are two traits that say the same: one for executors with threads, one for those that keep all
+// Rust cannot be generic over whether a future is `Send`. So, as in every library of this
+// kind, there are two traits of the same shape: one for executors with threads, one for those that keep all
 // tasks on the thread that started them.
 
 // %%
 /// Can spawn what may move between threads.
 pub trait Api: Clone + Send + Sync + 'static {
-    /// What a spawn gives back.
     type Handle: Handle + Send;
-    /// Starts a task.
     fn start(&self, task: impl Future<Output = ()> + Send + 'static) -> Self::Handle;
 }
 
 /// Can spawn on the same thread.
 pub trait LocalApi: Clone + 'static {
-    /// What a spawn gives back.
     type Handle: Handle;
-    /// Starts a task.
     fn start(&self, task: impl Future<Output = ()> + 'static) -> Self::Handle;
 }
 
@@ -285,33 +280,11 @@ pub trait LocalApi: Clone + 'static {
 // **native**: the runtime's own function. It has no trait; each runtime below implements `Api` by calling it.
 //
 // **`Spawn`**: the trait of the futures crate. It is object-safe, so it takes a boxed future, and it gives
-// nothing back. `LocalSpawn` is its sister for one thread. The two wrappers below box and pass on.
-
-// %%
-/// Spawns through `Spawn` or `LocalSpawn` of the futures crate: boxed, without a handle.
-#[derive(Clone)]
-pub struct Detached<E>(pub E);
-
-impl<E: Spawn + Clone + Send + Sync + 'static> Api for Detached<E> {
-    type Handle = ();
-
-    fn start(&self, task: impl Future<Output = ()> + Send + 'static) {
-        self.0.spawn_obj(FutureObj::new(Box::new(task))).expect("the executor runs");
-    }
-}
-
-impl<E: LocalSpawn + Clone + 'static> LocalApi for Detached<E> {
-    type Handle = ();
-
-    fn start(&self, task: impl Future<Output = ()> + 'static) {
-        self.0.spawn_local_obj(LocalFutureObj::new(Box::new(task))).expect("the executor runs");
-    }
-}
-
-// %% [markdown]
+// nothing back. `LocalSpawn` is its counterpart for one thread.
+//
 // **`SpawnHandle`**: gives a handle back that can be awaited and that cancels the task when it is dropped.
 // The method is generic over the future, so no box is needed, and the trait is not object-safe. The crate
-// dropped this layer later that year; here it is again.
+// dropped this layer later that year; we rebuild it.
 //
 // An executor-neutral trait needs an executor-neutral handle. It is an enum, and every poll of it is a
 // branch.
@@ -341,7 +314,7 @@ impl<T> From<JoinHandleOf<T>> for JoinHandle<T> {
 }
 
 // %% [markdown]
-// A finished task needs no cancelling, which saves the common case an atomic operation or two.
+// A finished task needs no cancelling, so the usual case skips an atomic operation or two.
 
 // %%
 impl<T: 'static> Future for JoinHandle<T> {
@@ -376,7 +349,7 @@ impl<T> Drop for JoinHandle<T> {
 }
 
 impl<T> Handle for JoinHandle<T> {
-    fn let_go(mut self) {
+    fn detach(mut self) {
         self.cancels = false;
         if let JoinHandleOf::Remote(task) = &mut self.of {
             task.take().into_iter().for_each(RemoteHandle::forget);
@@ -385,12 +358,13 @@ impl<T> Handle for JoinHandle<T> {
 }
 
 // %% [markdown]
-// Two traits, again, and the wrapper that the ring uses them through.
+// Two traits again. Their object-safe versions, **`SpawnHandleOs`**, name the output instead of the method; the caller
+// boxes the future, and the rest is the layer before. So the step from `SpawnHandle` to `SpawnHandleOs` is one box and nothing
+// else.
 
 // %%
 /// Spawns with a handle, without a box.
 pub trait SpawnHandle {
-    /// Starts a task.
     fn spawn_handle<T: Send + 'static>(
         &self,
         task: impl Future<Output = T> + Send + 'static,
@@ -399,39 +373,11 @@ pub trait SpawnHandle {
 
 /// As [`SpawnHandle`], on the same thread.
 pub trait LocalSpawnHandle {
-    /// Starts a task.
     fn spawn_handle_local<T: 'static>(&self, task: impl Future<Output = T> + 'static) -> JoinHandle<T>;
 }
 
-/// Spawns through [`SpawnHandle`] or [`LocalSpawnHandle`].
-#[derive(Clone)]
-pub struct Handled<E>(pub E);
-
-impl<E: SpawnHandle + Clone + Send + Sync + 'static> Api for Handled<E> {
-    type Handle = JoinHandle<()>;
-
-    fn start(&self, task: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
-        self.0.spawn_handle(task)
-    }
-}
-
-impl<E: LocalSpawnHandle + Clone + 'static> LocalApi for Handled<E> {
-    type Handle = JoinHandle<()>;
-
-    fn start(&self, task: impl Future<Output = ()> + 'static) -> JoinHandle<()> {
-        self.0.spawn_handle_local(task)
-    }
-}
-
-// %% [markdown]
-// **`SpawnHandleOs`**: the object-safe one. The trait names the output instead of the method, the caller
-// boxes the future, and what follows is exactly the layer before. So the step from `SpawnHandle` to
-// `SpawnHandleOs` is one box, and nothing else.
-
-// %%
-/// Spawns with a handle, object-safe: whoever calls it boxes the future.
+/// Spawns with a handle, object-safe: the caller boxes the future.
 pub trait SpawnHandleOs<T> {
-    /// Starts a task.
     fn spawn_handle_os(&self, task: Pin<Box<dyn Future<Output = T> + Send>>) -> JoinHandle<T>;
 }
 
@@ -443,7 +389,6 @@ impl<T: Send + 'static, E: SpawnHandle> SpawnHandleOs<T> for E {
 
 /// As [`SpawnHandleOs`], on the same thread.
 pub trait LocalSpawnHandleOs<T> {
-    /// Starts a task.
     fn spawn_handle_local_os(&self, task: Pin<Box<dyn Future<Output = T>>>) -> JoinHandle<T>;
 }
 
@@ -453,109 +398,116 @@ impl<T: 'static, E: LocalSpawnHandle> LocalSpawnHandleOs<T> for E {
     }
 }
 
-// %%
-/// Spawns through [`SpawnHandleOs`] or [`LocalSpawnHandleOs`].
-#[derive(Clone)]
-pub struct Boxed<E>(pub E);
-
-impl<E: SpawnHandleOs<()> + Clone + Send + Sync + 'static> Api for Boxed<E> {
-    type Handle = JoinHandle<()>;
-
-    fn start(&self, task: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
-        self.0.spawn_handle_os(Box::pin(task))
-    }
-}
-
-impl<E: LocalSpawnHandleOs<()> + Clone + 'static> LocalApi for Boxed<E> {
-    type Handle = JoinHandle<()>;
-
-    fn start(&self, task: impl Future<Output = ()> + 'static) -> JoinHandle<()> {
-        self.0.spawn_handle_local_os(Box::pin(task))
-    }
-}
-
 // %% [markdown]
 // ## Two that are not in the table
 //
-// Whoever has nothing but `Spawn` can still have a handle: the futures crate makes one, by wrapping the
-// future so that its output travels through a one-shot channel. It is the most portable handle there is. On
+// With nothing but `Spawn` one can still have a handle: the futures crate makes one, by wrapping the
+// future so that its output goes through a one-shot channel. It works on any executor. On
 // tokio it can be compared with the runtime's own, and then the difference is that wrapper (and the box of
 // `Spawn`), not the executor.
+//
+// And there is what `async_executors` offers **today**. Its `SpawnHandle` descends from the object-safe
+// one: it takes a boxed future. On tokio it no longer wraps that in `Abortable`, because tokio's own handle
+// can cancel by now. Variants that go through it have `0.7` in their name.
 
 // %%
-/// Spawns through `Spawn` or `LocalSpawn`, with the handle that the futures crate adds to it.
-#[derive(Clone)]
-pub struct Remote<E>(pub E);
-
 impl<T> Handle for RemoteHandle<T> {
-    fn let_go(self) {
+    fn detach(self) {
         self.forget();
     }
 }
 
-impl<E: Spawn + Clone + Send + Sync + 'static> Api for Remote<E> {
-    type Handle = RemoteHandle<()>;
-
-    fn start(&self, task: impl Future<Output = ()> + Send + 'static) -> RemoteHandle<()> {
-        self.0.spawn_with_handle(task).expect("the executor runs")
-    }
-}
-
-impl<E: LocalSpawn + Clone + 'static> LocalApi for Remote<E> {
-    type Handle = RemoteHandle<()>;
-
-    fn start(&self, task: impl Future<Output = ()> + 'static) -> RemoteHandle<()> {
-        self.0.spawn_local_with_handle(task).expect("the executor runs")
-    }
-}
-
-// %% [markdown]
-// And there is what `async_executors` offers **today**. Its `SpawnHandle` is the heir of the object-safe
-// one: it takes a boxed future. On tokio it no longer wraps that in `Abortable`, because tokio's own handle
-// has learnt to cancel. Variants that go through it have `0.7` in their name.
-
-// %%
-/// Spawns through `SpawnHandle` or `LocalSpawnHandle` of async_executors 0.7.
-#[derive(Clone)]
-pub struct Today<E>(pub E);
-
 impl<T> Handle for async_executors::JoinHandle<T> {
-    fn let_go(self) {
+    fn detach(self) {
         self.detach();
     }
 }
 
-impl<E: async_executors::SpawnHandle<()> + Clone + Send + Sync + 'static> Api for Today<E> {
-    type Handle = async_executors::JoinHandle<()>;
+// %% [markdown]
+// ## All layers side by side
+//
+// Each layer wraps an executor, and spawns through one trait where tasks may move between threads, and through its counterpart
+// where they stay. The macro writes both; the table below it says what each layer does.
 
-    fn start(&self, task: impl Future<Output = ()> + Send + 'static) -> Self::Handle {
-        async_executors::SpawnHandleExt::spawn_handle(&self.0, task).expect("the executor runs")
+// %%
+pub mod layers {
+    use async_executors::{LocalSpawnHandleExt, SpawnHandleExt};
+
+    use super::*;
+
+    macro_rules! layers {
+        ($(#[doc = $doc:literal] $layer:ident -> $handle:ty, |$executor:ident, $task:ident|
+           $moving:path => $start:expr, $local:path => $start_local:expr;)*) => {$(
+            #[doc = $doc]
+            #[derive(Clone)]
+            pub struct $layer<E>(pub E);
+
+            impl<E> From<E> for $layer<E> {
+                fn from(executor: E) -> Self {
+                    Self(executor)
+                }
+            }
+
+            impl<E: $moving + Clone + Send + Sync + 'static> Api for $layer<E> {
+                type Handle = $handle;
+                fn start(&self, $task: impl Future<Output = ()> + Send + 'static) -> $handle {
+                    let $executor = &self.0;
+                    $start
+                }
+            }
+
+            impl<E: $local + Clone + 'static> LocalApi for $layer<E> {
+                type Handle = $handle;
+                fn start(&self, $task: impl Future<Output = ()> + 'static) -> $handle {
+                    let $executor = &self.0;
+                    $start_local
+                }
+            }
+        )*};
     }
-}
 
-impl<E: async_executors::LocalSpawnHandle<()> + Clone + 'static> LocalApi for Today<E> {
-    type Handle = async_executors::JoinHandle<()>;
-
-    fn start(&self, task: impl Future<Output = ()> + 'static) -> Self::Handle {
-        async_executors::LocalSpawnHandleExt::spawn_handle_local(&self.0, task).expect("the executor runs")
+    layers! {
+        /// Through `Spawn` or `LocalSpawn` of the futures crate: boxed, without a handle.
+        Detached -> (), |executor, task|
+            Spawn => executor.spawn_obj(FutureObj::new(Box::new(task))).expect("it runs"),
+            LocalSpawn => executor.spawn_local_obj(LocalFutureObj::new(Box::new(task))).expect("it runs");
+        /// Through [`SpawnHandle`] or [`LocalSpawnHandle`].
+        Handled -> JoinHandle<()>, |executor, task|
+            SpawnHandle => executor.spawn_handle(task),
+            LocalSpawnHandle => executor.spawn_handle_local(task);
+        /// Through [`SpawnHandleOs`] or [`LocalSpawnHandleOs`].
+        Boxed -> JoinHandle<()>, |executor, task|
+            SpawnHandleOs<()> => executor.spawn_handle_os(Box::pin(task)),
+            LocalSpawnHandleOs<()> => executor.spawn_handle_local_os(Box::pin(task));
+        /// Through `Spawn` or `LocalSpawn`, with the handle that the futures crate adds.
+        Remote -> RemoteHandle<()>, |executor, task|
+            Spawn => executor.spawn_with_handle(task).expect("it runs"),
+            LocalSpawn => executor.spawn_local_with_handle(task).expect("it runs");
+        /// Through `SpawnHandle` or `LocalSpawnHandle` of async_executors 0.7.
+        Today -> async_executors::JoinHandle<()>, |executor, task|
+            async_executors::SpawnHandle<()> => SpawnHandleExt::spawn_handle(executor, task).expect("it runs"),
+            async_executors::LocalSpawnHandle<()> =>
+                LocalSpawnHandleExt::spawn_handle_local(executor, task).expect("it runs");
     }
 }
 
 // %% [markdown]
 // # One program, two ways to wait
 //
-// Here the published comparison went astray. Programs with handles waited for each delivery before their
-// node received again, and for all nodes in the end. Programs without handles could do neither: they
+// The published comparison mixed two programs. With handles, a node waited for each delivery before it received
+// again, and the caller for all nodes. Without handles neither was possible: tasks
 // counted down, and the last one sent a message. So `Spawn` against native compared not only two ways to
-// spawn but two programs, and the one with less waiting won: on tokio, spawning *with* a box came out
-// faster than without.
+// spawn but also two programs, one of which waits less.
 //
 // We keep both programs, and keep them apart. In the **joined** one every handle is awaited. In the other
-// every handle is **dropped** (let go, to be exact). A layer without handles can only do the second; every
+// every handle is **dropped** (detached, to be exact). A layer without handles can only do the second; every
 // other layer does both. Within one program, only the spawn API differs.
 //
-// And we add a floor. A channel and its wake-ups cost far more than a box; a difference may drown in it.
-// So, besides the ring, there is a loop: one task that spawns *M* tasks that do nothing.
+// And we add a floor. The cost of channels and wake-ups may hide a difference between layers.
+// So there is also a loop: one task that spawns *M* tasks that do nothing.
+
+// %% [markdown]
+// Two choices make a program, then: what is spawned, and what becomes of the handles.
 
 // %%
 /// What is spawned.
@@ -592,10 +544,10 @@ impl Work {
 }
 
 // %% [markdown]
-// Every spawn function is used through this wrapper, which tells the witness of each spawn.
+// Every spawn function is called through this wrapper, which reports each spawn to the witness.
 
 // %%
-/// A spawn function under the eyes of a witness.
+/// A spawn function and the witness that it reports to.
 #[derive(Clone)]
 pub struct Watched<A> {
     api: A,
@@ -603,7 +555,7 @@ pub struct Watched<A> {
 }
 
 impl<A: Clone> Watched<A> {
-    /// This spawn function, under the eyes of this witness.
+    /// This spawn function, with this witness.
     pub fn new(api: &A, witness: &Witness) -> Self {
         Self { api: api.clone(), witness: witness.clone() }
     }
@@ -628,7 +580,7 @@ impl<A: LocalApi> LocalApi for Watched<A> {
 }
 
 // %% [markdown]
-// First the joined program. What it is made of knows nothing of threads.
+// First the parts of the joined program that do not depend on whether tasks may move between threads.
 
 // %%
 async fn join_all<T: Future<Output = ()>>(tasks: Vec<T>) {
@@ -649,54 +601,45 @@ async fn start_and_join<T: Future<Output = ()>>(tasks: usize, start: impl Fn() -
 }
 
 // %% [markdown]
-// Then twice the same text: for executors with threads, and for those without.
+// Then the program, compiled for executors with threads, and for those without.
 
 // %%
-/// Runs the program in which every handle is awaited.
-pub async fn joined<A: Api<Handle: Future<Output = ()> + 'static>>(work: Work, api: Watched<A>) {
-    let inner = api.clone();
-    let witness = api.witness.clone();
-    match work {
-        Work::Ring(nodes) => {
-            let start_node = |seat| {
-                let inner = inner.clone();
-                let send = move |to, hops| inner.start(deliver(to, hops, inner.witness.clone()));
-                api.start(node(seat, send, witness.clone()))
-            };
-            join_all(seats(nodes).map(start_node).collect()).await;
-        }
-        Work::Loop(tasks) => {
-            let start = move || inner.start(empty(inner.witness.clone()));
-            api.start(start_and_join(tasks, start, witness)).await;
-        }
-    }
-}
+pub mod joining {
+    use super::*;
 
-// %%
-/// As [`joined`], on the same thread.
-pub async fn joined_locally<A: LocalApi<Handle: Future<Output = ()>>>(work: Work, api: Watched<A>) {
-    let inner = api.clone();
-    let witness = api.witness.clone();
-    match work {
-        Work::Ring(nodes) => {
-            let start_node = |seat| {
-                let inner = inner.clone();
-                let send = move |to, hops| inner.start(deliver(to, hops, inner.witness.clone()));
-                api.start(node(seat, send, witness.clone()))
-            };
-            join_all(seats(nodes).map(start_node).collect()).await;
-        }
-        Work::Loop(tasks) => {
-            let start = move || inner.start(empty(inner.witness.clone()));
-            api.start(start_and_join(tasks, start, witness)).await;
-        }
+    macro_rules! joined {
+        ($api:ident, $joined:ident) => {
+            /// Runs the program in which every handle is awaited.
+            pub async fn $joined<A: $api<Handle: Future<Output = ()> + 'static>>(
+                work: Work,
+                api: Watched<A>,
+            ) {
+                let (inner, witness) = (api.clone(), api.witness.clone());
+                match work {
+                    Work::Ring(nodes) => {
+                        let start_node = |node| {
+                            let inner = inner.clone();
+                            let send = move |to, hops| inner.start(deliver(to, hops, inner.witness.clone()));
+                            api.start(run_node(node, send, witness.clone()))
+                        };
+                        join_all(ring(nodes).map(start_node).collect()).await;
+                    }
+                    Work::Loop(tasks) => {
+                        let start = move || inner.start(empty(inner.witness.clone()));
+                        api.start(start_and_join(tasks, start, witness)).await;
+                    }
+                }
+            }
+        };
     }
+
+    joined!(Api, joined);
+    joined!(LocalApi, joined_locally);
 }
 
 // %% [markdown]
-// In the program with dropped handles somebody has to notice the end. The published one counts down, and so
-// do we: nodes in the ring, all tasks in the loop. The loop's counter is shared by all its tasks, and on
-// several threads they will feel that; but they all have it.
+// The program with dropped handles needs another way to notice its end. The published one counts down, and so
+// do we: nodes in the ring, all tasks in the loop. All tasks of the loop share the counter, in every layer.
 
 // %%
 /// Knows how many tasks are left, and reports when there is none.
@@ -726,62 +669,48 @@ async fn start_all(tasks: usize, start: impl Fn(), witness: Witness) {
     witness.end();
 }
 
-// %%
-/// Runs the program in which every handle is dropped.
-pub async fn dropped<A: Api>(work: Work, api: Watched<A>) {
-    let inner = api.clone();
-    let witness = api.witness.clone();
-    let mut reported = match work {
-        Work::Ring(nodes) => {
-            let (countdown, reported) = Countdown::new(nodes);
-            for seat in seats(nodes) {
-                let inner = inner.clone();
-                let send = move |to, hops| {
-                    inner.start(deliver(to, hops, inner.witness.clone())).let_go();
-                    ready(())
-                };
-                api.start(countdown.clone().after(node(seat, send, witness.clone()))).let_go();
-            }
-            reported
-        }
-        Work::Loop(tasks) => {
-            let (countdown, reported) = Countdown::new(tasks + 1);
-            let each = countdown.clone();
-            let start = move || inner.start(each.clone().after(empty(inner.witness.clone()))).let_go();
-            api.start(countdown.after(start_all(tasks, start, witness))).let_go();
-            reported
-        }
-    };
-    reported.next().await;
-}
+// %% [markdown]
+// This program, too, is compiled twice.
 
 // %%
-/// As [`dropped`], on the same thread.
-pub async fn dropped_locally<A: LocalApi>(work: Work, api: Watched<A>) {
-    let inner = api.clone();
-    let witness = api.witness.clone();
-    let mut reported = match work {
-        Work::Ring(nodes) => {
-            let (countdown, reported) = Countdown::new(nodes);
-            for seat in seats(nodes) {
-                let inner = inner.clone();
-                let send = move |to, hops| {
-                    inner.start(deliver(to, hops, inner.witness.clone())).let_go();
-                    ready(())
-                };
-                api.start(countdown.clone().after(node(seat, send, witness.clone()))).let_go();
+pub mod dropping {
+    use super::*;
+
+    macro_rules! dropped {
+        ($api:ident, $dropped:ident) => {
+            /// Runs the program in which every handle is dropped.
+            pub async fn $dropped<A: $api>(work: Work, api: Watched<A>) {
+                let (inner, witness) = (api.clone(), api.witness.clone());
+                let (Work::Ring(counted) | Work::Loop(counted)) = work;
+                let root = usize::from(matches!(work, Work::Loop(_)));
+                let (countdown, mut reported) = Countdown::new(counted + root);
+                match work {
+                    Work::Ring(nodes) => {
+                        for node in ring(nodes) {
+                            let inner = inner.clone();
+                            let send = move |to, hops| {
+                                inner.start(deliver(to, hops, inner.witness.clone())).detach();
+                                ready(())
+                            };
+                            api.start(countdown.clone().after(run_node(node, send, witness.clone())))
+                                .detach();
+                        }
+                        drop(countdown);
+                    }
+                    Work::Loop(tasks) => {
+                        let each = countdown.clone();
+                        let start =
+                            move || inner.start(each.clone().after(empty(inner.witness.clone()))).detach();
+                        api.start(countdown.after(start_all(tasks, start, witness))).detach();
+                    }
+                }
+                reported.next().await;
             }
-            reported
-        }
-        Work::Loop(tasks) => {
-            let (countdown, reported) = Countdown::new(tasks + 1);
-            let each = countdown.clone();
-            let start = move || inner.start(each.clone().after(empty(inner.witness.clone()))).let_go();
-            api.start(countdown.after(start_all(tasks, start, witness))).let_go();
-            reported
-        }
-    };
-    reported.next().await;
+        };
+    }
+
+    dropped!(Api, dropped);
+    dropped!(LocalApi, dropped_locally);
 }
 
 // %% [markdown]
@@ -793,142 +722,91 @@ pub async fn dropped_locally<A: LocalApi>(work: Work, api: Watched<A>) {
 
 // %%
 /// An executor, set up.
-pub trait Host {
+pub trait Host: Sized {
     /// What tasks are spawned with.
     type Spawner: Clone + 'static;
     /// Sets it up with so many worker threads, if it has any.
-    fn new(workers: usize) -> Self;
-    /// What tasks are spawned with.
-    fn spawner(&self) -> Self::Spawner;
+    fn set_up(workers: usize) -> (Self, Self::Spawner);
     /// Runs the future, and the tasks, until the future is ready.
     fn block_on(&mut self, future: impl Future<Output = ()>);
 }
 
 // %% [markdown]
-// A *subject* of the study is an executor together with a way to spawn on it. Here is how one is driven.
-// `drive` gets one iteration as a function, and calls it as often as it likes.
+// A *subject* of the study is an executor together with a way to spawn on it. Its code, a *world*, sets the executor up and
+// passes one iteration, as a function, to `drive`, which calls it for the proof or for the clock.
 
 // %%
 /// What an iteration does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Load {
-    /// What is spawned.
     pub work: Work,
-    /// What becomes of the handles.
     pub handles: Handles,
     /// Worker threads, where the executor has any.
     pub workers: usize,
 }
 
-/// Is handed one iteration as a function, after the set-up.
+/// Receives one iteration as a function, after the set-up.
 pub type Drive<'a> = &'a mut dyn FnMut(&mut dyn FnMut(&Witness));
 
-/// Sets an executor up for a load, and hands one iteration to the drive.
+/// Sets an executor up for a load, and passes one iteration to `drive`.
 pub type World = fn(Load, Drive<'_>);
 
-// %%
 /// A subject's code.
 #[derive(Clone, Copy)]
 pub struct Code {
-    /// Sets it up, and runs it.
     pub world: World,
     /// Whether a spawn gives something back that can be awaited.
     pub has_handles: bool,
 }
 
 // %% [markdown]
-// Four functions make the code of all subjects: with threads and without, with handles and without. What has
-// no handles cannot be joined, and the compiler knows.
+// Four functions make the code of all subjects: with threads and without, with handles and without. A way to spawn without
+// handles cannot be joined, and the compiler checks that.
 
 // %%
-/// Tasks may move between threads, and their handles can be awaited.
-pub fn with_handles<H: Host, A>() -> Code
-where
-    A: Api<Handle: Future<Output = ()> + 'static> + From<H::Spawner>,
-{
-    let world: World = |load, drive| {
-        let mut host = H::new(load.workers);
-        let api = A::from(host.spawner());
-        drive(&mut |witness| match load.handles {
-            Handles::Joined => host.block_on(joined(load.work, Watched::new(&api, witness))),
-            Handles::Dropped => host.block_on(dropped(load.work, Watched::new(&api, witness))),
-        });
-    };
-    Code { world, has_handles: true }
-}
+pub mod worlds {
+    use super::*;
 
-/// As [`with_handles`], on one thread.
-pub fn with_handles_locally<H: Host, A>() -> Code
-where
-    A: LocalApi<Handle: Future<Output = ()>> + From<H::Spawner>,
-{
-    let world: World = |load, drive| {
-        let mut host = H::new(load.workers);
-        let api = A::from(host.spawner());
-        drive(&mut |witness| match load.handles {
-            Handles::Joined => host.block_on(joined_locally(load.work, Watched::new(&api, witness))),
-            Handles::Dropped => host.block_on(dropped_locally(load.work, Watched::new(&api, witness))),
-        });
-    };
-    Code { world, has_handles: true }
-}
+    macro_rules! worlds {
+        ($api:ident, $with:ident, $without:ident, $joined:ident, $dropped:ident) => {
+            /// The code of a way to spawn whose handles can be awaited.
+            pub fn $with<H: Host, A>() -> Code
+            where
+                A: $api<Handle: Future<Output = ()> + 'static> + From<H::Spawner>,
+            {
+                let world: World = |load, drive| {
+                    let (mut host, spawner) = H::set_up(load.workers);
+                    let api = A::from(spawner);
+                    drive(&mut |witness| match load.handles {
+                        Handles::Joined => host.block_on($joined(load.work, Watched::new(&api, witness))),
+                        Handles::Dropped => host.block_on($dropped(load.work, Watched::new(&api, witness))),
+                    });
+                };
+                Code { world, has_handles: true }
+            }
 
-// %%
-/// Tasks may move between threads, and have no handles.
-pub fn without_handles<H: Host, A: Api + From<H::Spawner>>() -> Code {
-    let world: World = |load, drive| {
-        assert_eq!(load.handles, Handles::Dropped, "there are no handles to await");
-        let mut host = H::new(load.workers);
-        let api = A::from(host.spawner());
-        drive(&mut |witness| host.block_on(dropped(load.work, Watched::new(&api, witness))));
-    };
-    Code { world, has_handles: false }
-}
+            /// The code of a way to spawn without handles.
+            pub fn $without<H: Host, A: $api + From<H::Spawner>>() -> Code {
+                let world: World = |load, drive| {
+                    assert_eq!(load.handles, Handles::Dropped, "there are no handles to await");
+                    let (mut host, spawner) = H::set_up(load.workers);
+                    let api = A::from(spawner);
+                    drive(&mut |witness| host.block_on($dropped(load.work, Watched::new(&api, witness))));
+                };
+                Code { world, has_handles: false }
+            }
+        };
+    }
 
-/// As [`without_handles`], on one thread.
-pub fn without_handles_locally<H: Host, A: LocalApi + From<H::Spawner>>() -> Code {
-    let world: World = |load, drive| {
-        assert_eq!(load.handles, Handles::Dropped, "there are no handles to await");
-        let mut host = H::new(load.workers);
-        let api = A::from(host.spawner());
-        drive(&mut |witness| host.block_on(dropped_locally(load.work, Watched::new(&api, witness))));
-    };
-    Code { world, has_handles: false }
+    worlds!(Api, with_handles, without_handles, joined, dropped);
+    worlds!(LocalApi, with_handles_locally, without_handles_locally, joined_locally, dropped_locally);
 }
 
 // %% [markdown]
-// The wrappers above are made from whatever spawns.
+// Now all of it under its own name.
 
 // %%
-impl<E> From<E> for Detached<E> {
-    fn from(spawner: E) -> Self {
-        Self(spawner)
-    }
-}
-
-impl<E> From<E> for Handled<E> {
-    fn from(spawner: E) -> Self {
-        Self(spawner)
-    }
-}
-
-impl<E> From<E> for Boxed<E> {
-    fn from(spawner: E) -> Self {
-        Self(spawner)
-    }
-}
-
-impl<E> From<E> for Remote<E> {
-    fn from(spawner: E) -> Self {
-        Self(spawner)
-    }
-}
-
-impl<E> From<E> for Today<E> {
-    fn from(spawner: E) -> Self {
-        Self(spawner)
-    }
-}
+pub use self::{dropping::*, joining::*, layers::*, worlds::*};
 
 // %% [markdown]
 // ## The futures crate: LocalPool and ThreadPool
@@ -941,12 +819,10 @@ impl<E> From<E> for Today<E> {
 impl Host for LocalPool {
     type Spawner = LocalSpawner;
 
-    fn new(_: usize) -> Self {
-        LocalPool::new()
-    }
-
-    fn spawner(&self) -> LocalSpawner {
-        LocalPool::spawner(self)
+    fn set_up(_: usize) -> (Self, LocalSpawner) {
+        let pool = LocalPool::new();
+        let spawner = pool.spawner();
+        (pool, spawner)
     }
 
     fn block_on(&mut self, future: impl Future<Output = ()>) {
@@ -961,16 +837,16 @@ impl LocalSpawnHandle for LocalSpawner {
     }
 }
 
+// %% [markdown]
+// Its pool with threads, the same way.
+
 // %%
 impl Host for ThreadPool {
     type Spawner = ThreadPool;
 
-    fn new(workers: usize) -> Self {
-        ThreadPool::builder().pool_size(workers).create().expect("threads for the pool")
-    }
-
-    fn spawner(&self) -> ThreadPool {
-        self.clone()
+    fn set_up(workers: usize) -> (Self, Self) {
+        let pool = ThreadPool::builder().pool_size(workers).create().expect("threads for the pool");
+        (pool.clone(), pool)
     }
 
     fn block_on(&mut self, future: impl Future<Output = ()>) {
@@ -994,10 +870,10 @@ impl SpawnHandle for ThreadPool {
 // been cancelled; the wrapper unpacks it and is nothing else.
 
 // %%
-/// A task of tokio that neither panics nor is cancelled.
-pub struct Unwrapped(tokio::task::JoinHandle<()>);
+/// A task that neither panics nor is cancelled, of a runtime whose handle says so.
+pub struct Unwrapped<H>(H);
 
-impl Future for Unwrapped {
+impl<H: Future<Output = Result<(), E>> + Unpin, E: std::fmt::Debug> Future for Unwrapped<H> {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
@@ -1005,23 +881,26 @@ impl Future for Unwrapped {
     }
 }
 
-/// Without its handle, a task of tokio runs on.
-impl Handle for Unwrapped {}
+/// Without their handles, tasks of these runtimes run on.
+impl<H> Handle for Unwrapped<H> {}
+
+/// A task of tokio.
+pub type TokioTask = Unwrapped<tokio::task::JoinHandle<()>>;
 
 /// Spawns on a runtime of tokio.
 #[derive(Clone)]
 pub struct TokioTp(tokio::runtime::Handle);
 
 impl Api for TokioTp {
-    type Handle = Unwrapped;
+    type Handle = TokioTask;
 
-    fn start(&self, task: impl Future<Output = ()> + Send + 'static) -> Unwrapped {
+    fn start(&self, task: impl Future<Output = ()> + Send + 'static) -> TokioTask {
         Unwrapped(self.0.spawn(task))
     }
 }
 
 impl Spawn for TokioTp {
-    fn spawn_obj(&self, task: FutureObj<'static, ()>) -> Result<(), futures::task::SpawnError> {
+    fn spawn_obj(&self, task: FutureObj<'static, ()>) -> Result<(), SpawnError> {
         drop(self.0.spawn(task));
         Ok(())
     }
@@ -1029,9 +908,8 @@ impl Spawn for TokioTp {
 
 // %% [markdown]
 // In the published layer, a handle cancels through the futures crate's `Abortable`, a flag and a waker in
-// an allocation of their own, looked at on every poll. Today a handle would use `abort` of tokio. We have
-// both, the second as a variant of its own, so that the price of `Abortable` can be told from the price of
-// the layer.
+// an allocation of their own, read at every poll. Today a handle would use `abort` of tokio. We have
+// both, the second as a variant of its own, which separates the cost of `Abortable` from that of the layer.
 
 // %%
 impl SpawnHandle for TokioTp {
@@ -1062,19 +940,25 @@ impl Api for NativeAbort<TokioTp> {
     }
 }
 
-// %%
-/// tokio's scheduler with threads.
-pub struct TokioThreads(Runtime);
+// %% [markdown]
+// tokio has two schedulers: with threads, and on the calling thread. The published table has the second natively as well, spawning
+// through the runtime's handle. That handle belongs to any thread, so each spawn goes through it as if it came from
+// another one; it is the same function as above, on another runtime.
 
-impl Host for TokioThreads {
+// %%
+/// A runtime of tokio, with threads or on the calling thread.
+pub struct TokioHost<const THREADS: bool>(Runtime);
+pub type TokioThreads = TokioHost<true>;
+pub type TokioOneThread = TokioHost<false>;
+
+impl<const THREADS: bool> Host for TokioHost<THREADS> {
     type Spawner = TokioTp;
 
-    fn new(workers: usize) -> Self {
-        Self(Builder::new_multi_thread().worker_threads(workers).build().expect("threads for tokio"))
-    }
-
-    fn spawner(&self) -> TokioTp {
-        TokioTp(self.0.handle().clone())
+    fn set_up(workers: usize) -> (Self, TokioTp) {
+        let mut builder = if THREADS { Builder::new_multi_thread() } else { Builder::new_current_thread() };
+        let runtime = builder.worker_threads(workers).build().expect("a runtime");
+        let spawner = TokioTp(runtime.handle().clone());
+        (Self(runtime), spawner)
     }
 
     fn block_on(&mut self, future: impl Future<Output = ()>) {
@@ -1083,36 +967,11 @@ impl Host for TokioThreads {
 }
 
 // %% [markdown]
-// ## tokio on one thread, twice
+// ## tokio's `LocalSet`
 //
-// The published table has tokio's single-threaded scheduler natively, spawning through the runtime's
-// handle. That handle belongs to any thread, so each spawn goes through it as if it came from another one;
-// it is the same function as above, on another runtime.
-
-// %%
-/// tokio's scheduler on the calling thread.
-pub struct TokioOneThread(Runtime);
-
-impl Host for TokioOneThread {
-    type Spawner = TokioTp;
-
-    fn new(_: usize) -> Self {
-        Self(Builder::new_current_thread().build().expect("a runtime"))
-    }
-
-    fn spawner(&self) -> TokioTp {
-        TokioTp(self.0.handle().clone())
-    }
-
-    fn block_on(&mut self, future: impl Future<Output = ()>) {
-        self.0.block_on(future);
-    }
-}
-
-// %% [markdown]
 // `TokioCt`, the wrapper of the table, has to take futures that stay on their thread. In its first version it
-// forced them through that same handle; ever since, it spawns on a `LocalSet`. We do what it does today, and
-// so its rows have a native counterpart that the table lacks: `LocalSet` itself.
+// forced them through that same handle; since then, it spawns on a `LocalSet`. We do what it does today, so
+// its rows have a native counterpart that the table lacks: `LocalSet` itself.
 
 // %%
 /// Spawns on the local set of tokio that runs on this thread.
@@ -1120,15 +979,15 @@ impl Host for TokioOneThread {
 pub struct TokioCt(Rc<LocalSet>);
 
 impl LocalApi for TokioCt {
-    type Handle = Unwrapped;
+    type Handle = TokioTask;
 
-    fn start(&self, task: impl Future<Output = ()> + 'static) -> Unwrapped {
+    fn start(&self, task: impl Future<Output = ()> + 'static) -> TokioTask {
         Unwrapped(self.0.spawn_local(task))
     }
 }
 
 impl LocalSpawn for TokioCt {
-    fn spawn_local_obj(&self, task: LocalFutureObj<'static, ()>) -> Result<(), futures::task::SpawnError> {
+    fn spawn_local_obj(&self, task: LocalFutureObj<'static, ()>) -> Result<(), SpawnError> {
         drop(self.0.spawn_local(task));
         Ok(())
     }
@@ -1150,27 +1009,25 @@ impl LocalApi for NativeAbort<TokioCt> {
     }
 }
 
+// %% [markdown]
+// The set runs where the main future is polled.
+
 // %%
 /// tokio on the calling thread, with a set of tasks that never leave it.
-pub struct TokioLocal {
-    runtime: Runtime,
-    tasks: Rc<LocalSet>,
-}
+pub struct TokioLocal(Runtime, TokioCt);
 
 impl Host for TokioLocal {
     type Spawner = TokioCt;
 
-    fn new(_: usize) -> Self {
+    fn set_up(_: usize) -> (Self, TokioCt) {
+        let spawner = TokioCt(Rc::new(LocalSet::new()));
         let runtime = Builder::new_current_thread().build().expect("a runtime");
-        Self { runtime, tasks: Rc::new(LocalSet::new()) }
-    }
-
-    fn spawner(&self) -> TokioCt {
-        TokioCt(Rc::clone(&self.tasks))
+        (Self(runtime, spawner.clone()), spawner)
     }
 
     fn block_on(&mut self, future: impl Future<Output = ()>) {
-        self.runtime.block_on(self.tasks.run_until(future));
+        let Self(runtime, TokioCt(tasks)) = self;
+        runtime.block_on(tasks.run_until(future));
     }
 }
 
@@ -1178,7 +1035,7 @@ impl Host for TokioLocal {
 // ## async-std, and the executor below it
 //
 // async-std has one executor for the whole process, which it shares with whoever else uses
-// `async-global-executor`. The number of its threads is settled by the first who asks; here that is us.
+// `async-global-executor`. The first user decides the number of its threads; here that is us.
 // Its own handle cannot cancel when it is dropped, so the layer with handles wraps the future in
 // `Abortable`, to this day.
 
@@ -1196,19 +1053,18 @@ pub struct AsyncStd;
 impl Host for AsyncStd {
     type Spawner = Self;
 
-    fn new(workers: usize) -> Self {
+    fn set_up(workers: usize) -> (Self, Self) {
         start_global_executor(workers);
-        Self
-    }
-
-    fn spawner(&self) -> Self {
-        Self
+        (Self, Self)
     }
 
     fn block_on(&mut self, future: impl Future<Output = ()>) {
         async_std::task::block_on(future);
     }
 }
+
+// %% [markdown]
+// The three layers on it: native, `Spawn`, and the one with handles.
 
 // %%
 /// Without its handle, a task of async-std runs on.
@@ -1223,7 +1079,7 @@ impl Api for AsyncStd {
 }
 
 impl Spawn for AsyncStd {
-    fn spawn_obj(&self, task: FutureObj<'static, ()>) -> Result<(), futures::task::SpawnError> {
+    fn spawn_obj(&self, task: FutureObj<'static, ()>) -> Result<(), SpawnError> {
         drop(async_std::task::spawn(task));
         Ok(())
     }
@@ -1251,13 +1107,9 @@ pub struct Global;
 impl Host for Global {
     type Spawner = Self;
 
-    fn new(workers: usize) -> Self {
+    fn set_up(workers: usize) -> (Self, Self) {
         start_global_executor(workers);
-        Self
-    }
-
-    fn spawner(&self) -> Self {
-        Self
+        (Self, Self)
     }
 
     fn block_on(&mut self, future: impl Future<Output = ()>) {
@@ -1267,7 +1119,7 @@ impl Host for Global {
 
 /// The task of the executors that smol, async-std and others are built on.
 impl Handle for smol::Task<()> {
-    fn let_go(self) {
+    fn detach(self) {
         self.detach();
     }
 }
@@ -1290,12 +1142,10 @@ impl Api for Global {
 impl Host for async_executors::TokioTp {
     type Spawner = Self;
 
-    fn new(workers: usize) -> Self {
-        TokioThreads::new(workers).0.try_into().expect("a runtime with threads")
-    }
-
-    fn spawner(&self) -> Self {
-        self.clone()
+    fn set_up(workers: usize) -> (Self, Self) {
+        let (TokioHost(runtime), _) = TokioThreads::set_up(workers);
+        let executor = Self::try_from(runtime).expect("a runtime with threads");
+        (executor.clone(), executor)
     }
 
     fn block_on(&mut self, future: impl Future<Output = ()>) {
@@ -1306,12 +1156,9 @@ impl Host for async_executors::TokioTp {
 impl Host for async_executors::TokioCt {
     type Spawner = Self;
 
-    fn new(_: usize) -> Self {
-        Self::new().expect("a runtime")
-    }
-
-    fn spawner(&self) -> Self {
-        self.clone()
+    fn set_up(_: usize) -> (Self, Self) {
+        let executor = Self::new().expect("a runtime");
+        (executor.clone(), executor)
     }
 
     fn block_on(&mut self, future: impl Future<Output = ()>) {
@@ -1319,17 +1166,16 @@ impl Host for async_executors::TokioCt {
     }
 }
 
+// %% [markdown]
+// Those on the process-wide executor are empty structs.
+
 // %%
 impl Host for async_executors::AsyncStd {
     type Spawner = Self;
 
-    fn new(workers: usize) -> Self {
+    fn set_up(workers: usize) -> (Self, Self) {
         start_global_executor(workers);
-        Self
-    }
-
-    fn spawner(&self) -> Self {
-        *self
+        (Self, Self)
     }
 
     fn block_on(&mut self, future: impl Future<Output = ()>) {
@@ -1340,13 +1186,9 @@ impl Host for async_executors::AsyncStd {
 impl Host for async_executors::AsyncGlobal {
     type Spawner = Self;
 
-    fn new(workers: usize) -> Self {
+    fn set_up(workers: usize) -> (Self, Self) {
         start_global_executor(workers);
-        Self
-    }
-
-    fn spawner(&self) -> Self {
-        *self
+        (Self, Self)
     }
 
     fn block_on(&mut self, future: impl Future<Output = ()>) {
@@ -1357,7 +1199,7 @@ impl Host for async_executors::AsyncGlobal {
 // %% [markdown]
 // ## smol
 //
-// smol's executors come without threads: a thread that wants to work for one runs it. They come for one
+// smol's executors have no threads: a thread that is to work for one runs it. There is one for a single
 // thread, too. And `smol::spawn` is an executor for the whole process, with one thread unless an environment
 // variable says otherwise.
 
@@ -1377,18 +1219,18 @@ impl LocalApi for SmolLocal {
 impl Host for SmolLocal {
     type Spawner = Self;
 
-    fn new(_: usize) -> Self {
-        Self(Rc::default())
-    }
-
-    fn spawner(&self) -> Self {
-        self.clone()
+    fn set_up(_: usize) -> (Self, Self) {
+        let executor = Self(Rc::default());
+        (executor.clone(), executor)
     }
 
     fn block_on(&mut self, future: impl Future<Output = ()>) {
         smol::block_on(self.0.run(future));
     }
 }
+
+// %% [markdown]
+// With threads: each worker runs the executor until the channel that it waits on is closed.
 
 // %%
 /// Spawns on an executor of smol.
@@ -1403,34 +1245,31 @@ impl Api for Smol {
     }
 }
 
-/// smol's executor with threads.
+/// smol's executor with threads, which leave when this is dropped.
 pub struct SmolThreads {
-    spawner: Smol,
-    /// The threads leave when this is dropped.
-    _work: smol::channel::Sender<()>,
+    _open: smol::channel::Sender<()>,
 }
 
 impl Host for SmolThreads {
     type Spawner = Smol;
 
-    fn new(workers: usize) -> Self {
+    fn set_up(workers: usize) -> (Self, Smol) {
         let spawner = Smol(Arc::default());
-        let (work, end) = smol::channel::unbounded::<()>();
+        let (open, end) = smol::channel::unbounded::<()>();
         for _ in 0..workers {
             let (Smol(executor), end) = (spawner.clone(), end.clone());
             std::thread::spawn(move || smol::block_on(executor.run(end.recv())));
         }
-        Self { spawner, _work: work }
-    }
-
-    fn spawner(&self) -> Smol {
-        self.spawner.clone()
+        (Self { _open: open }, spawner)
     }
 
     fn block_on(&mut self, future: impl Future<Output = ()>) {
         smol::block_on(future);
     }
 }
+
+// %% [markdown]
+// And the one for the whole process, which is there already.
 
 // %%
 /// smol's executor for the whole process.
@@ -1448,12 +1287,8 @@ impl Api for SmolGlobal {
 impl Host for SmolGlobal {
     type Spawner = Self;
 
-    fn new(_: usize) -> Self {
-        Self
-    }
-
-    fn spawner(&self) -> Self {
-        Self
+    fn set_up(_: usize) -> (Self, Self) {
+        (Self, Self)
     }
 
     fn block_on(&mut self, future: impl Future<Output = ()>) {
@@ -1468,46 +1303,28 @@ impl Host for SmolGlobal {
 // do. The calling thread is one of its workers.
 
 // %%
-/// A task of nio that neither panics nor is cancelled.
-pub struct NioTask(nio::JoinHandle<()>);
-
-impl Future for NioTask {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        self.0.poll_unpin(context).map(|done| done.expect("no panic"))
-    }
-}
-
-/// Without its handle, a task of nio runs on.
-impl Handle for NioTask {}
-
 /// Spawns on the runtime of nio that this thread works for.
 #[derive(Clone)]
 pub struct NioSpawner;
 
 impl Api for NioSpawner {
-    type Handle = NioTask;
+    type Handle = Unwrapped<nio::JoinHandle<()>>;
 
-    fn start(&self, task: impl Future<Output = ()> + Send + 'static) -> NioTask {
-        NioTask(nio::spawn(task))
+    fn start(&self, task: impl Future<Output = ()> + Send + 'static) -> Self::Handle {
+        Unwrapped(nio::spawn(task))
     }
 }
 
-// %%
 /// nio.
 pub struct Nio(nio::LocalRuntime);
 
 impl Host for Nio {
     type Spawner = NioSpawner;
 
-    fn new(workers: usize) -> Self {
+    fn set_up(workers: usize) -> (Self, NioSpawner) {
         let workers = workers.try_into().expect("at most 255 workers");
-        Self(nio::RuntimeBuilder::new().worker_threads(workers).build().expect("threads for nio"))
-    }
-
-    fn spawner(&self) -> NioSpawner {
-        NioSpawner
+        let runtime = nio::RuntimeBuilder::new().worker_threads(workers).build();
+        (Self(runtime.expect("threads for nio")), NioSpawner)
     }
 
     fn block_on(&mut self, future: impl Future<Output = ()>) {
@@ -1516,22 +1333,18 @@ impl Host for Nio {
 }
 
 // %% [markdown]
-// ## Who is not here
+// ## What is not measured
 //
-// The executor that [the ladder](../ladder/measure.ipynb) arrives at, which needs a fraction of what these
-// need for a task, cannot run this program. It keeps the futures of its pool in 256 slots, all of *one* type,
-// and lends itself to the root future only. In the ring, nodes spawn; so its type would have to contain a
-// reference to an executor of that very type, and 200 nodes with their deliveries need more slots. Untying
+// The executor that [the ladder](../ladder/measure.ipynb) arrives at cannot run this program. It keeps the futures of its pool in 256 slots, all of *one* type,
+// and only the root future can spawn on it. In the ring, nodes spawn; so its type would have to contain a
+// reference to an executor of that very type, and 200 nodes with their deliveries need more slots. Solving
 // that takes a box for each task or a table of jobs, and then it is one of the executors above.
 //
 // # All subjects
 //
 // The names are those of the published table, as far as it has them: the executor's row, and the way to spawn.
-// Each subject also names what it is compared with, and what changes from there. That is the native row of its executor; and
-// native rows are compared with tokio's, not to crown a runtime, but because the published text does so.
-//
-// The functions that list them are marked `inline`. So they are compiled where they are called, and a cell that
-// calls none of them does not have to compile all these executors once more.
+// Each subject also names what it is compared with, and what changes from there. That is the native row of its executor.
+// Native rows are compared with tokio's because the published text does so; this is not a contest of runtimes.
 
 // %%
 /// Which threads run a subject's tasks.
@@ -1545,25 +1358,25 @@ pub enum Threads {
     OneWorker,
 }
 
-/// An executor and a way to spawn on it.
+/// An executor, by its row in the published table, and a way to spawn on it.
 #[derive(Clone)]
 pub struct Subject {
-    /// The executor's row in the published table.
     pub bench: &'static str,
-    /// The way to spawn.
     pub variant: &'static str,
     /// Bench and variant that it is compared with.
     pub native: Row,
-    /// What changes from there.
     pub change: &'static str,
-    /// Which threads run its tasks.
     pub threads: Threads,
-    /// What it does.
     pub code: Code,
 }
 
 /// Bench and variant.
 type Row = (&'static str, &'static str);
+
+// %% [markdown]
+// Subjects of one executor share all but the way to spawn.
+
+// %%
 
 /// The subjects of one executor.
 fn rows<const N: usize>(
@@ -1575,7 +1388,21 @@ fn rows<const N: usize>(
     all.map(|(variant, change, code)| Subject { bench, variant, native, change, threads, code }).to_vec()
 }
 
-/// What changes in more than one place.
+/// The executor's own way to spawn.
+fn native(
+    threads: Threads,
+    bench: &'static str,
+    other: Row,
+    change: &'static str,
+    code: Code,
+) -> Vec<Subject> {
+    rows(threads, bench, other, [("native", change, code)])
+}
+
+// %% [markdown]
+// What changes from a native row is one of these, in most rows.
+
+// %%
 const BOX: &str = "a box";
 const ABORTABLE: &str = "a handle by `Abortable`";
 const BOXED_ABORTABLE: &str = "a handle by `Abortable`, and a box";
@@ -1588,6 +1415,10 @@ const SECOND_REMOTE: &str = "a handle by `remote_handle`, and a second box";
 const TWICE_BOXED_REMOTE: &str = "a handle by `remote_handle`, and two boxes";
 const BOX_TODAY: &str = "a box, by `async_executors` 0.7";
 const TODAY: &str = "a handle by `async_executors` 0.7";
+
+// %% [markdown]
+// First the subjects that stay on the calling thread. The functions that list subjects are marked `inline`: they are compiled
+// where they are called, and a cell that calls none of them does not compile all these executors once more.
 
 // %%
 const BASIC: Row = ("tokio::Runtime (basic_scheduler)", "native");
@@ -1612,32 +1443,22 @@ pub fn on_one_thread() -> Vec<Subject> {
         ("LocalSpawn 0.7", BOX_TODAY, without_handles_locally::<Ct, Detached<_>>()),
         ("LocalSpawnHandle 0.7", TODAY, with_handles_locally::<Ct, Today<_>>()),
     ];
-    let native = |change, code| [("native", change, code)];
+    let (basic, set) =
+        (with_handles::<TokioOneThread, TokioTp>(), with_handles_locally::<TokioLocal, TokioCt>());
+    let smol = with_handles_locally::<SmolLocal, SmolLocal>();
     let caller = Threads::Caller;
     [
         rows(caller, "LocalPool", LOCAL_POOL, pool),
-        rows(
-            caller,
-            "tokio::Runtime (basic_scheduler)",
-            BASIC,
-            native("", with_handles::<TokioOneThread, TokioTp>()),
-        ),
-        rows(
-            caller,
-            "tokio::LocalSet",
-            BASIC,
-            native("a `LocalSet` on the runtime", with_handles_locally::<TokioLocal, TokioCt>()),
-        ),
+        native(caller, BASIC.0, BASIC, "", basic),
+        native(caller, LOCAL_SET.0, BASIC, "a `LocalSet` on the runtime", set),
         rows(caller, "TokioCt", LOCAL_SET, tokio),
-        rows(
-            caller,
-            "smol::LocalExecutor",
-            BASIC,
-            native("smol instead of tokio", with_handles_locally::<SmolLocal, SmolLocal>()),
-        ),
+        native(caller, "smol::LocalExecutor", BASIC, "smol instead of tokio", smol),
     ]
     .concat()
 }
+
+// %% [markdown]
+// Then those with worker threads: on tokio, every layer that there is.
 
 // %%
 const TOKIO: Row = ("tokio::Runtime", "native");
@@ -1658,10 +1479,12 @@ fn on_tokio() -> Vec<Subject> {
         ("Spawn 0.7", BOX_TODAY, without_handles::<Tp, Detached<_>>()),
         ("SpawnHandle 0.7", TODAY, with_handles::<Tp, Today<_>>()),
     ];
-    let native = [("native", "", with_handles::<TokioThreads, TokioTp>())];
-    let workers = Threads::Workers;
-    [rows(workers, "tokio::Runtime", TOKIO, native), rows(workers, "TokioTp", TOKIO, apis)].concat()
+    let (workers, own) = (Threads::Workers, with_handles::<TokioThreads, TokioTp>());
+    [native(workers, TOKIO.0, TOKIO, "", own), rows(workers, "TokioTp", TOKIO, apis)].concat()
 }
+
+// %% [markdown]
+// On the other executors, the layers of the table.
 
 // %%
 /// The other subjects with worker threads.
@@ -1680,40 +1503,23 @@ fn on_others() -> Vec<Subject> {
         ("SpawnHandle 0.7", TODAY, with_handles::<async_executors::AsyncStd, Today<_>>()),
     ];
     let global = [("SpawnHandle 0.7", TODAY, with_handles::<async_executors::AsyncGlobal, Today<_>>())];
-    let native = |change, code| [("native", change, code)];
+    let standard = with_handles::<AsyncStd, AsyncStd>();
+    let below = with_handles::<Global, Global>();
+    let smol = with_handles::<SmolThreads, Smol>();
+    let smol_global = with_handles::<SmolGlobal, SmolGlobal>();
+    let nio = with_handles::<Nio, NioSpawner>();
+    let without_tasks = "the executor of async-std without its tasks";
+    let whole_process = "smol's executor for the whole process instead of tokio";
     let workers = Threads::Workers;
     [
         rows(workers, "ThreadPool", THREAD_POOL, pool),
-        rows(
-            workers,
-            "async_std::task",
-            TOKIO,
-            native("async-std instead of tokio", with_handles::<AsyncStd, AsyncStd>()),
-        ),
+        native(workers, ASYNC_STD.0, TOKIO, "async-std instead of tokio", standard),
         rows(workers, "AsyncStd", ASYNC_STD, async_std),
-        rows(
-            workers,
-            "async_global_executor",
-            ASYNC_STD,
-            native("the executor of async-std without its tasks", with_handles::<Global, Global>()),
-        ),
+        native(workers, GLOBAL.0, ASYNC_STD, without_tasks, below),
         rows(workers, "AsyncGlobal", GLOBAL, global),
-        rows(
-            workers,
-            "smol::Executor",
-            TOKIO,
-            native("smol instead of tokio", with_handles::<SmolThreads, Smol>()),
-        ),
-        rows(
-            Threads::OneWorker,
-            "smol::spawn",
-            TOKIO,
-            native(
-                "smol's executor for the whole process instead of tokio",
-                with_handles::<SmolGlobal, SmolGlobal>(),
-            ),
-        ),
-        rows(workers, "nio", TOKIO, native("nio instead of tokio", with_handles::<Nio, NioSpawner>())),
+        native(workers, "smol::Executor", TOKIO, "smol instead of tokio", smol),
+        native(Threads::OneWorker, "smol::spawn", TOKIO, whole_process, smol_global),
+        native(workers, "nio", TOKIO, "nio instead of tokio", nio),
     ]
     .concat()
 }
@@ -1726,12 +1532,11 @@ pub fn subjects() -> Vec<Subject> {
 
 // %% [markdown]
 // `Spawn` of `async_executors` 0.7 is the same three lines as ours on all its executors. We measure it on
-// tokio, where the two together show how far apart two builds of one thing come out, and leave out the
-// others.
+// tokio only, where the two show how much two builds of one thing differ.
 //
 // ## Under which loads
 //
-// - `N=10`, `N=100`, `N=200`: the published table. Who has handles joins them; who has none cannot. As many
+// - `N=10`, `N=100`, `N=200`: the published table. Handles are joined where there are some. As many
 //   workers as the machine has processors.
 // - `N=200 handles=dropped`: the ring once more, and now it is one program for all. Compare `Spawn` with native
 //   here.
@@ -1764,6 +1569,9 @@ pub fn sweep(processors: usize) -> Vec<(usize, String)> {
         .map(|workers| (workers, format!("N={LARGEST} workers={workers}{}", word(workers))))
         .collect()
 }
+
+// %% [markdown]
+// Not every subject can do all of these: the loads of each, and what they are called in the data.
 
 // %%
 impl Subject {
@@ -1836,13 +1644,12 @@ pub fn expected(work: Work) -> Counts {
 }
 
 // %% [markdown]
-// Two iterations are witnessed, one after the other, by one witness each. Both must have seen the same, and
+// Two iterations are witnessed, one after the other, each by a witness of its own. Both must have seen the same, and
 // the first must not have seen anything more when the second is over.
 //
-// All of it happens in a process of its own. Executors start threads, and this process must not have any:
-// each trial of the study will be a copy of it, and a copied process has one thread. It also deals with an
-// executor that loses a task. Such a ring never ends; the copy is killed after a while, and the error says
-// whose it was.
+// All of it happens in a process of its own. Executors start threads, and this process must not have any,
+// because each trial of the study is a fork of it, and a fork has one thread only. A ring whose executor loses a task
+// never ends; the child process is then killed at the limit, and the error names the subject.
 
 // %%
 /// How long one trial may take before it counts as hanging: far longer than any of them takes.
@@ -1853,7 +1660,7 @@ pub const LIMIT: Duration = Duration::from_secs(30);
 /// # Errors
 /// If the subject does other work than it should, or none: says which subject, and what is wrong.
 pub fn prove(key: &Key, world: World, load: Load, limit: Duration) -> Result<Counts, UnequalWork> {
-    let witnessed = harness::isolated(limit, || {
+    let two_iterations = || {
         let nodes = if let Work::Ring(nodes) = load.work { nodes } else { 0 };
         let ledgers = [0, 1].map(|_| Arc::new(Ledger::of_ring(nodes)));
         let mut seen = vec![];
@@ -1864,16 +1671,14 @@ pub fn prove(key: &Key, world: World, load: Load, limit: Duration) -> Result<Cou
             }
         });
         seen.push(ledgers[0].seen());
-        let named =
-            |counts: Counts| counts.into_iter().map(|(name, count)| (name.to_owned(), count)).collect();
-        seen.into_iter().map(named).collect::<Vec<BTreeMap<String, u64>>>()
-    });
+        seen
+    };
     let counts = expected(load.work);
-    for seen in witnessed.map_err(|reason| format!("{key}: {reason}"))? {
-        harness::prove(key, &counts, &seen)?;
-    }
-    Ok(counts)
+    harness::prove_isolated(key, limit, &counts, two_iterations).map(|_| counts)
 }
+
+// %% [markdown]
+// A first look: one load of each subject, proven.
 
 // %% tags=["active-ipynb"]
 // for subject in subjects() {
@@ -1887,15 +1692,13 @@ pub fn prove(key: &Key, world: World, load: Load, limit: Duration) -> Result<Cou
 // %% [markdown]
 // # The study
 //
-// Which differences are large enough to matter? On one thread a ring is a computation, with an allocation or three for
-// each spawn; there 2 % count. Several threads meet by chance. How many wake-ups find the other thread asleep depends on
-// what the operating system does at that moment, and it does something else in each round: from one trial to the next
-// the same ring differs by 10 to 30 %. There we ask for 5 %. Each load is a group with a control of its own.
+// Which differences are large enough to matter? On one thread a ring is a computation, with up to three allocations for
+// each spawn; the limit is 2 %. On several threads, how many wake-ups find the other thread asleep depends on
+// what the operating system does at that moment, which differs from trial to trial; the limit is 5 %.
+// Each load is a group with a control of its own.
 //
-// Trials differ from each other by far more than samples of one trial, for each trial has a runtime of its
-// own. So a trial has one sample or two where others have ten, and there is time for more rounds. Processor time
-// is taken besides wall time: on several threads a spawn that costs 2 ns of wall time may cost several times
-// that in processor time.
+// Each trial has a runtime of its own, so trials differ more than samples within a trial. A trial therefore has one or two
+// samples, which leaves time for more rounds. Processor time is taken as well as wall time.
 
 // %%
 /// The group of comparisons under this load, and the half-width of what counts as equal there.
@@ -1920,9 +1723,7 @@ fn samples(work: Work) -> u32 {
 // %% [markdown]
 // What is compared with what? Everything with the native row of its executor, under the same load; then ways to spawn that
 // differ in one thing, and executors that the published text compares. Where one of two joins its tasks and the other has
-// no handles, these are two programs.
-//
-// And a ring with itself: with fewer nodes, for one way to spawn on each executor, and with other numbers of workers.
+// no handles, these are two programs, and the data says so.
 
 // %%
 /// Ways to spawn that are compared with each other, under which loads, and what changes.
@@ -1945,7 +1746,11 @@ const STEPS: [(Row, Row, &[&str], &str); 11] = [
     (("TokioCt", "LocalSpawn"), LOCAL_POOL, &["N=200"], "a `LocalSet` of tokio instead of a `LocalPool`"),
 ];
 
-/// Who is compared with itself in a larger ring.
+// %% [markdown]
+// And a ring with itself: with fewer nodes, for one way to spawn on each executor, and with other numbers of workers.
+
+// %%
+/// Subjects that are compared with themselves in a larger ring.
 const IN_SMALL_RINGS: [Row; 8] = [
     TOKIO,
     LOCAL_SET,
@@ -1957,16 +1762,19 @@ const IN_SMALL_RINGS: [Row; 8] = [
     ("smol::LocalExecutor", "native"),
 ];
 
+// %% [markdown]
+// All pairs that both are measured:
+
 // %%
 /// Everything that is compared: the first, what it is compared with, and what changes.
-fn comparisons(subjects: &[Subject], processors: usize) -> Vec<(Key, Key, String)> {
+pub fn comparisons(subjects: &[Subject], processors: usize) -> Vec<(Key, Key, String)> {
     let measured = |subject: &Subject| subject.loads(processors).into_iter().map(|(_, parameter)| parameter);
     let keys: Vec<Key> = subjects
         .iter()
         .flat_map(|subject| measured(subject).map(|parameter| subject.key(&parameter)))
         .collect();
     let mut all = vec![];
-    let mut beside = |one: Row, other: Row, parameter: &str, change: &str| {
+    let mut compare = |one: Row, other: Row, parameter: &str, change: &str| {
         let subject = |row| subjects.iter().find(|subject| subject.row() == row).expect("a subject");
         let (one, other) = (subject(one), subject(other));
         let handles_differ = one.code.has_handles != other.code.has_handles;
@@ -1976,11 +1784,11 @@ fn comparisons(subjects: &[Subject], processors: usize) -> Vec<(Key, Key, String
     };
     for subject in subjects {
         for parameter in measured(subject) {
-            beside(subject.row(), subject.native, &parameter, subject.change);
+            compare(subject.row(), subject.native, &parameter, subject.change);
         }
     }
     for (one, other, parameters, change) in STEPS {
-        parameters.iter().for_each(|parameter| beside(one, other, parameter, change));
+        parameters.iter().for_each(|parameter| compare(one, other, parameter, change));
     }
     for subject in subjects {
         for (load, parameter) in subject.loads(processors) {
@@ -2000,6 +1808,9 @@ fn comparisons(subjects: &[Subject], processors: usize) -> Vec<(Key, Key, String
     all
 }
 
+// %% [markdown]
+// tokio's native rows are the controls, one for each load: measured twice under two names.
+
 // %%
 /// All subjects under all their loads, proven. One whose proof fails is left out, and named.
 #[inline]
@@ -2011,16 +1822,14 @@ pub fn study() -> Study {
         for (load, parameter) in subject.loads(processors()) {
             let (key, world) = (subject.key(&parameter), subject.code.world);
             let proof = prove(&key, world, load, LIMIT);
-            let counts = expected(load.work);
+            let (spawns, messages) = (load.work.spawns() as u64, load.work.messages() as u64);
             let (group, limit) = group(subject, &parameter);
             study = study.group(group, limit).samples(samples(load.work));
             study = study.proven(key.clone(), proof, move |bencher: &mut Bencher| {
                 let nobody = Witness::default();
                 world(load, &mut |iterate| bencher.iter(&mut || iterate(&nobody)));
             });
-            for (counter, value) in [("units", "spawns"), ("spawns", "spawns"), ("messages", "messages")] {
-                study = study.count(key.clone(), counter, counts[value]);
-            }
+            study = study.counts(&key, [("units", spawns), ("spawns", spawns), ("messages", messages)]);
             if subject.threads != Threads::Caller {
                 study = study.count(key.clone(), "workers", load.workers as u64);
             }
@@ -2036,61 +1845,10 @@ pub fn study() -> Study {
 }
 
 // %% [markdown]
-// tokio's native rows are the controls, one for each load: measured twice under two names.
-//
-// For those who read this as a crate: the proof as a test. Rings that are broken on purpose, and the
-// allocations of each layer, are tested in files of their own.
-
-// %%
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// All loads of the study are proven when it is built. Here are small rings, down to the smallest there is.
-    #[test]
-    fn all_subjects_do_equal_work_on_one_worker_and_on_too_many() {
-        for subject in subjects() {
-            let works = [Work::Ring(2), Work::Ring(3), Work::Ring(30), Work::Loop(0), Work::Loop(100)];
-            for (work, workers) in works.into_iter().flat_map(|work| [1, 4].map(|workers| (work, workers))) {
-                let joined = subject.code.has_handles.then_some(Handles::Joined);
-                for handles in joined.into_iter().chain([Handles::Dropped]) {
-                    let load = Load { work, handles, workers };
-                    prove(&subject.key(&format!("{load:?}")), subject.code.world, load, LIMIT).unwrap();
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn whatever_the_number_of_processors_no_two_are_compared_twice() {
-        for processors in [1, 2, 3, 8] {
-            let mut pairs = comparisons(&subjects(), processors);
-            pairs.iter_mut().for_each(|(one, other, _)| {
-                if one > other {
-                    std::mem::swap(one, other);
-                }
-            });
-            pairs.sort();
-            let all = pairs.len();
-            pairs.dedup_by(|a, b| (&a.0, &a.1) == (&b.0, &b.1));
-            assert_eq!(pairs.len(), all, "with {processors} processors");
-        }
-    }
-
-    #[test]
-    fn a_sweep_leaves_out_what_is_measured_anyway_and_labels_too_many() {
-        let numbers =
-            |processors| sweep(processors).into_iter().map(|(_, parameter)| parameter).collect::<Vec<_>>();
-        assert_eq!(numbers(1), ["N=200 workers=2 oversubscribed"]);
-        assert_eq!(numbers(2), ["N=200 workers=1", "N=200 workers=4 oversubscribed"]);
-        assert_eq!(numbers(8), ["N=200 workers=1", "N=200 workers=2", "N=200 workers=16 oversubscribed"]);
-    }
-}
-
-// %% [markdown]
 // # A glance
 //
-// The ways to spawn on one executor in turns, a second each: the time of a spawn, and how many times that of the first. Nothing is kept, and nothing is concluded. Choose others, or one of your own, and run the cell again.
+// The ways to spawn on one executor, interleaved, for a second each: the time per spawn, and its ratio to the first. Nothing is stored.
+// Choose others, or add one of your own, and run the cell again.
 
 // %% tags=["active-ipynb", "glance"]
 // study().glance(|key| {
@@ -2115,20 +1873,19 @@ mod tests {
 
 // %% [markdown]
 // The [analysis](analysis.ipynb) takes ratios in the same round and under the same load, divides differences by
-// the number of spawns, puts the published claims next to them, and looks at processor time. Before you read a ratio, look at the controls of its load,
-// `native (A/A)`. A difference that is not clearly larger than theirs has not been seen.
+// the number of spawns, checks the published claims, and looks at processor time. Before you read a ratio, look at the controls of its load,
+// `native (A/A)`: a difference that does not exceed theirs is indistinguishable from noise.
 //
 // # What this does not say
 //
-// - The tasks are tiny, and the channel is most of what a spawn costs here. Next to a task that does something,
-//   all of these layers weigh less.
+// - The tasks do next to nothing, and each sends through a channel. The more a task does itself, the smaller is the share of
+//   its layer.
 // - `Spawn` under plain `N=…` is another program than native under plain `N=…`, as it was in the published
 //   table. Only `handles=dropped` compares them.
 // - Every box here comes from the hottest free block of the allocator, on one machine with one allocator.
 // - The calling thread counts as a worker for nio, and for nobody else. With `workers=1`, the others have one
 //   thread that works and one that waits.
-// - `TokioCt` is not the one of 2020, as said above: its published rows measured a slow way to spawn more than
-//   a layer.
+// - `TokioCt` is not the one of 2020, as said above: its published rows include another way to spawn.
 //
 // # What next
 //

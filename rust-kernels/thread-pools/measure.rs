@@ -102,6 +102,9 @@ pub mod shared {
     }
 }
 
+// %% [markdown]
+// The remaining names come from the standard library and from crossbeam.
+
 // %%
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -130,80 +133,83 @@ use self::shared::{Arc, AtomicBool, AtomicUsize, Condvar, Mutex, MutexGuard, Thr
 // ## A job
 //
 // A job is a closure. The originals box it: one allocation where it is submitted, and a release on another
-// thread, which is what allocators like least. Most closures are small. So a job has room for three
-// words, and only what does not fit goes to the heap. It is the trick of every small vector.
+// thread. But most closures are small. So a job has room for three words, and only what does not fit goes to the heap, as in a
+// small vector.
 
 // %%
-/// Room for a closure, or for the box around one that is too large or too strictly aligned.
-type Room = MaybeUninit<[usize; 3]>;
+/// Holds a closure, or the box of one that is too large or too strictly aligned.
+pub type Storage = MaybeUninit<[usize; 3]>;
 
-/// What can be done with the closure in a room.
-struct Table {
-    run: unsafe fn(*mut Room),
-    drop: unsafe fn(*mut Room),
+/// What can be done with the stored closure.
+struct VTable {
+    run: unsafe fn(*mut Storage),
+    drop: unsafe fn(*mut Storage),
 }
 
 /// A closure that runs once, of any type.
 pub struct Job {
-    table: &'static Table,
-    room: Room,
+    vtable: &'static VTable,
+    storage: Storage,
 }
 
 // SAFETY: a job is made of a closure that is `Send`, and holds nothing else.
 unsafe impl Send for Job {}
 
-/// How a closure of this type lies in a room.
+/// How a closure of this type is stored.
 struct Layout<F>(PhantomData<F>);
 
 impl<F: FnOnce() + Send + 'static> Layout<F> {
-    const FITS: bool = size_of::<F>() <= size_of::<Room>() && align_of::<F>() <= align_of::<Room>();
-    const TABLE: Table = Table { run: Self::run, drop: Self::drop };
+    const FITS: bool = size_of::<F>() <= size_of::<Storage>() && align_of::<F>() <= align_of::<Storage>();
+    const VTABLE: VTable = VTable { run: Self::run, drop: Self::drop };
 
     /// # Safety
-    /// The room holds a closure of this type, and nobody takes it out again.
-    unsafe fn take(room: *mut Room) -> F {
+    /// A closure of this type is stored, and nobody takes it out again.
+    unsafe fn take(storage: *mut Storage) -> F {
         if Self::FITS {
             // SAFETY: the caller's promise; a closure that fits lies there itself.
-            unsafe { room.cast::<F>().read() }
+            unsafe { storage.cast::<F>().read() }
         } else {
             // SAFETY: the same; here lies its box.
-            unsafe { *room.cast::<Box<F>>().read() }
+            unsafe { *storage.cast::<Box<F>>().read() }
         }
     }
 
-    unsafe fn run(room: *mut Room) {
+    unsafe fn run(storage: *mut Storage) {
         // SAFETY: the caller's promise.
-        unsafe { Self::take(room)() };
+        unsafe { Self::take(storage)() };
     }
 
-    unsafe fn drop(room: *mut Room) {
+    unsafe fn drop(storage: *mut Storage) {
         // SAFETY: the caller's promise.
-        drop(unsafe { Self::take(room) });
+        drop(unsafe { Self::take(storage) });
     }
 }
+
+// %% [markdown]
+// A job is built from a closure, and run or dropped once.
 
 // %%
 impl Job {
     /// Of this closure.
     #[inline]
     pub fn new<F: FnOnce() + Send + 'static>(closure: F) -> Self {
-        let mut room = Room::uninit();
+        let mut storage = Storage::uninit();
         if Layout::<F>::FITS {
             // SAFETY: it fits, in size and alignment.
-            unsafe { room.as_mut_ptr().cast::<F>().write(closure) };
+            unsafe { storage.as_mut_ptr().cast::<F>().write(closure) };
         } else {
             // SAFETY: a box is one word.
-            unsafe { room.as_mut_ptr().cast::<Box<F>>().write(Box::new(closure)) };
+            unsafe { storage.as_mut_ptr().cast::<Box<F>>().write(Box::new(closure)) };
         }
-        Self { table: &Layout::<F>::TABLE, room }
+        Self { vtable: &Layout::<F>::VTABLE, storage }
     }
 
     /// Calls the closure.
     #[inline]
     pub fn run(self) {
         let mut job = ManuallyDrop::new(self);
-        // SAFETY: the table is of the closure that is in the room, which is not dropped after this.
-        unsafe { (job.table.run)(&raw mut job.room) }
+        // SAFETY: the table is that of the stored closure, which is not dropped after this.
+        unsafe { (job.vtable.run)(&raw mut job.storage) }
     }
 }
 
@@ -211,17 +217,17 @@ impl Job {
 impl Drop for Job {
     fn drop(&mut self) {
         // SAFETY: as for `run`, which does not come here.
-        unsafe { (self.table.drop)(&raw mut self.room) }
+        unsafe { (self.vtable.drop)(&raw mut self.storage) }
     }
 }
 
 // %% [markdown]
 // ## How workers sleep
 //
-// A worker without work may spin, which answers soonest and costs a processor, or park, which costs a system
+// A worker without work may spin, which occupies a processor, or park, which takes a system
 // call on both sides. The usual compromise is to spin for a moment and then park. The difficulty is the moment in
 // between. A job that is queued just after a worker has looked for the last time, and just before it sleeps,
-// must not lie there. And how many should be woken? The originals wake a worker for every job from outside that finds
+// must not wait for ever. And how many should be woken? The originals wake a worker for every job from outside that finds
 // a sleeper; we wake one only if nobody is searching already.
 //
 // Both are decided by [`idle`](../../rust-kernels/idle/idle.rs), one page that [our executor](../runtimes/executor.ipynb) shares. It knows only numbers;
@@ -253,7 +259,7 @@ struct Place {
 }
 
 // %% [markdown]
-// First the side of those who have a job to offer. `offer` is called after the job was queued.
+// First the side of a thread that submits. `offer` is called after the job was queued.
 
 // %%
 impl Sleep {
@@ -291,15 +297,20 @@ impl Sleep {
             place.thread.get().into_iter().for_each(Thread::unpark);
         }
     }
+}
 
-    /// Wakes everybody.
+// %% [markdown]
+// When the pool ends, everybody has to wake.
+
+// %%
+impl Sleep {
     fn wake_all(&self) {
         while let Some(worker) = self.idle.name_any() {
             self.wake(Some(worker));
         }
     }
 
-    /// No more jobs are taken; everybody wakes.
+    /// The pool takes no more jobs.
     pub fn close(&self) {
         // Whoever is at rest is woken, and whoever comes to rest later sees this, since both lock the list of `idle`.
         self.closed.store(true, Ordering::Relaxed);
@@ -368,7 +379,7 @@ impl Sleep {
 pub enum Idle {
     /// Search for a moment, then sleep.
     Park,
-    /// Search for ever, giving way to other threads. Submitting is cheaper, and a processor is never idle.
+    /// Search for ever, yielding to other threads: nobody is woken, and no processor is idle.
     NeverPark,
 }
 
@@ -406,6 +417,9 @@ impl Settings {
     }
 }
 
+// %% [markdown]
+// And this is what a pool has to write itself, a page for either.
+
 // %%
 /// Where jobs wait.
 pub trait Queue: Send + Sync + Sized + 'static {
@@ -416,7 +430,7 @@ pub trait Queue: Send + Sync + Sized + 'static {
     /// Takes a job from a thread that is no worker. Everybody can find it.
     fn push(&self, job: Job);
     /// Takes a job from the worker whose local this is. Says whether others have to be told.
-    fn push_local(&self, local: &Self::Local, job: Job) -> Tell;
+    fn push_local(&self, local: &Self::Local, job: Job) -> Notify;
     /// The next job of this worker, as long as it has some.
     fn next(&self, local: &Self::Local) -> Option<Job>;
     /// Any job that this worker can get hold of.
@@ -429,7 +443,7 @@ pub trait Queue: Send + Sync + Sized + 'static {
 
 /// Whom a worker tells of a job that it has queued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tell {
+pub enum Notify {
     /// Nobody: the worker will come to it.
     Nobody,
     /// A sleeper, if one is seen; the worker will come to it in any case.
@@ -443,12 +457,12 @@ pub enum Tell {
 
 // %%
 /// Workers that have not ended, and a place to wait for that.
-struct Living {
+struct LiveWorkers {
     number: Mutex<usize>,
     changed: Condvar,
 }
 
-impl Living {
+impl LiveWorkers {
     fn new(workers: usize) -> Self {
         Self { number: Mutex::new(workers), changed: Condvar::new() }
     }
@@ -476,6 +490,9 @@ impl Living {
     }
 }
 
+// %% [markdown]
+// With the queue, the sleepers and the count of handles it makes the core.
+
 // %%
 /// What workers and handles of a pool share.
 struct Core<Q> {
@@ -488,8 +505,8 @@ struct Core<Q> {
     /// Handles, and the credit that workers have taken for handles.
     handles: CachePadded<AtomicUsize>,
     /// No handle is left, so no job will come.
-    forsaken: AtomicBool,
-    living: Living,
+    abandoned: AtomicBool,
+    live: LiveWorkers,
     /// Jobs that panicked.
     panics: AtomicUsize,
 }
@@ -507,6 +524,9 @@ fn wait(turn: u32) -> bool {
     }
     turn >= PATIENCE.0 + PATIENCE.1
 }
+
+// %% [markdown]
+// Workers survive a panic. The core is freed when the last handle is released.
 
 // %%
 /// Keeps a panic from the caller. Says whether there was none.
@@ -542,25 +562,25 @@ impl<Q: Queue> Core<Q> {
             // number to zero gets here.
             let core = unsafe { Arc::from_raw(this.as_ptr()) };
             // Whoever sees it sees what all handles have submitted; to who rests it is ordered as in `Sleep::close`.
-            core.forsaken.store(true, Ordering::Release);
+            core.abandoned.store(true, Ordering::Release);
             core.sleep.wake_all();
         }
     }
 }
 
 // %% [markdown]
-// ## A handle that workers clone for nothing
+// ## A handle that workers clone without a shared count
 //
 // Every job of the published program clones the pool's handle. An ordinary handle counts references in one
-// place, and all workers write to that place for every job: the line of cache goes to and fro between the
+// place, and all workers write to that place for every job, so its cache line moves between the
 // processors. Most of these clones are made on a worker and dropped on a worker. So a worker takes *credit*: it
 // adds a thousand to the shared count at once, and from then on counts its own clones and drops in a cell
-// that nobody else sees. Before it sleeps, it settles. The shared count is never less than the number of
+// that no other thread sees. Before it sleeps, it returns its credit. The shared count is never less than the number of
 // handles, and it reaches zero soon after the last of them is gone.
 
 // %%
 /// What a worker thread knows about itself.
-struct Here {
+struct CurrentWorker {
     /// The core of its pool; tells the type of `local` as well.
     core: *const (),
     local: *const (),
@@ -575,29 +595,32 @@ const CREDIT: usize = 1 << 10;
 mod place {
     use std::cell::Cell;
 
-    use super::Here;
+    use super::CurrentWorker;
 
     #[cfg(not(under_loom))]
     thread_local! {
-        static HERE: Cell<*const Here> = const { Cell::new(std::ptr::null()) };
+        static CURRENT: Cell<*const CurrentWorker> = const { Cell::new(std::ptr::null()) };
     }
     #[cfg(under_loom)]
     loom::thread_local! {
-        static HERE: Cell<*const Here> = Cell::new(std::ptr::null());
+        static CURRENT: Cell<*const CurrentWorker> = Cell::new(std::ptr::null());
     }
 
     #[inline]
-    pub fn get() -> *const Here {
-        HERE.with(Cell::get)
+    pub fn get() -> *const CurrentWorker {
+        CURRENT.with(Cell::get)
     }
 
-    pub fn set(here: *const Here) {
-        HERE.with(|place| place.set(here));
+    pub fn set(here: *const CurrentWorker) {
+        CURRENT.with(|place| place.set(here));
     }
 }
 
+// %% [markdown]
+// A thread enters when its worker begins, and leaves when it ends. The pointers in between are never read by another thread.
+
 // %%
-impl Here {
+impl CurrentWorker {
     /// This thread becomes a worker until `leave`, which frees the result.
     fn enter<Q: Queue>(core: &Arc<Core<Q>>, local: &Q::Local) -> NonNull<Self> {
         let (core, local) = (Arc::as_ptr(core).cast(), std::ptr::from_ref(local).cast());
@@ -608,7 +631,7 @@ impl Here {
 
     /// Calls `work` with this thread's worker, if it is one of the pool with this core.
     #[inline]
-    fn with<Q, T>(core: NonNull<Core<Q>>, work: impl FnOnce(Option<&Here>) -> T) -> T {
+    fn with<Q, T>(core: NonNull<Core<Q>>, work: impl FnOnce(Option<&CurrentWorker>) -> T) -> T {
         let here = place::get();
         // SAFETY: set by `enter` on this thread, and not freed before `leave` takes it back.
         let here = unsafe { here.as_ref() };
@@ -648,7 +671,7 @@ impl Here {
 // %%
 impl<Q: Queue> Core<Q> {
     /// A job, or `None` when the pool ends. The caller is one of so many who search; with a job, it is no longer one.
-    fn search(&self, searching: usize, worker: usize, local: &Q::Local, here: &Here) -> Option<Job> {
+    fn search(&self, searching: usize, worker: usize, local: &Q::Local, here: &CurrentWorker) -> Option<Job> {
         let impatient = if searching > self.searchers { PATIENCE.0 + PATIENCE.1 } else { 0 };
         let mut turn = impatient;
         loop {
@@ -667,7 +690,7 @@ impl<Q: Queue> Core<Q> {
             }
             // SAFETY: the caller has entered with this core.
             unsafe { here.settle::<Q>() };
-            if self.forsaken.load(Ordering::Acquire) {
+            if self.abandoned.load(Ordering::Acquire) {
                 // What was submitted before the last handle went can be found by now.
                 let last = self.queue.find(local);
                 if last.is_some() {
@@ -680,7 +703,7 @@ impl<Q: Queue> Core<Q> {
                 continue;
             }
             self.sleep.announce(worker);
-            let ends = self.sleep.closed() || self.forsaken.load(Ordering::Relaxed);
+            let ends = self.sleep.closed() || self.abandoned.load(Ordering::Relaxed);
             if ends || !self.queue.is_empty() {
                 self.sleep.stay(worker);
             } else {
@@ -691,11 +714,14 @@ impl<Q: Queue> Core<Q> {
     }
 }
 
+// %% [markdown]
+// Around the search, the loop of a worker: all its own jobs first, then a search for others.
+
 // %%
 impl<Q: Queue> Core<Q> {
     /// Runs jobs until the pool ends; a thread of its own, counted as searching.
     fn work(this: &Arc<Self>, worker: usize, local: Q::Local) {
-        let entered = Here::enter(this, &local);
+        let entered = CurrentWorker::enter(this, &local);
         // SAFETY: it is not freed before `leave`.
         let here = unsafe { entered.as_ref() };
         this.sleep.begin(worker);
@@ -715,7 +741,7 @@ impl<Q: Queue> Core<Q> {
         }
         this.sleep.found();
         // SAFETY: it has entered above, and no job runs here any more.
-        unsafe { Here::leave::<Q>(entered) };
+        unsafe { CurrentWorker::leave::<Q>(entered) };
         if this.sleep.closed() {
             while let Some(job) = this.queue.next(&local) {
                 shielded(|| drop(job));
@@ -723,12 +749,14 @@ impl<Q: Queue> Core<Q> {
             shielded(|| this.queue.clear());
         }
         // The last thing that a worker does with the pool.
-        this.living.one_less();
+        this.live.one_less();
     }
 }
 
 // %% [markdown]
 // ## The handle
+//
+// A handle is a pointer to the core. All handles together own one reference to it.
 
 // %%
 /// A pool's handle. Jobs may hold clones of it and submit further jobs; those go to the queue of their worker.
@@ -751,10 +779,14 @@ impl<Q: Queue> Pool<Q> {
     }
 }
 
+// %% [markdown]
+// Cloned or dropped on a worker, a handle only moves that worker's credit.
+
+// %%
 impl<Q: Queue> Clone for Pool<Q> {
     #[inline]
     fn clone(&self) -> Self {
-        Here::with(self.core, |here| match here {
+        CurrentWorker::with(self.core, |here| match here {
             None => {
                 self.core().handles.fetch_add(1, Ordering::Relaxed);
             }
@@ -773,7 +805,7 @@ impl<Q: Queue> Clone for Pool<Q> {
 impl<Q: Queue> Drop for Pool<Q> {
     #[inline]
     fn drop(&mut self) {
-        Here::with(self.core, |here| match here {
+        CurrentWorker::with(self.core, |here| match here {
             // SAFETY: it was counted, and is going.
             None => unsafe { Core::release(self.core, 1) },
             Some(here) => {
@@ -819,8 +851,8 @@ impl<Q: Queue> Pool<Q> {
             wakes: settings.wakes,
             searchers: settings.workers.div_ceil(2),
             handles: CachePadded::new(AtomicUsize::new(1)),
-            forsaken: AtomicBool::new(false),
-            living: Living::new(settings.workers),
+            abandoned: AtomicBool::new(false),
+            live: LiveWorkers::new(settings.workers),
             panics: AtomicUsize::new(0),
         });
         for (worker, local) in locals.into_iter().enumerate() {
@@ -832,6 +864,9 @@ impl<Q: Queue> Pool<Q> {
         Self { core: unsafe { NonNull::new_unchecked(Arc::into_raw(core).cast_mut()) } }
     }
 }
+
+// %% [markdown]
+// A job from outside is queued and then offered; one from a worker goes to its own queue, and sleepers may hear of it.
 
 // %%
 impl<Q: Queue> Core<Q> {
@@ -852,7 +887,7 @@ impl<Q: Queue> Core<Q> {
         if self.sleep.closed() {
             return Err(Closed);
         }
-        if self.queue.push_local(local, job) == Tell::Sleepers && self.parks {
+        if self.queue.push_local(local, job) == Notify::Sleepers && self.parks {
             self.sleep.hint();
         }
         Ok(())
@@ -866,6 +901,9 @@ impl<Q: Queue> Core<Q> {
     }
 }
 
+// %% [markdown]
+// These are the methods that a user calls.
+
 // %%
 impl<Q: Queue> Pool<Q> {
     /// Runs this closure once, on any worker. A job that is submitted by a job may wait until that one has ended.
@@ -875,8 +913,8 @@ impl<Q: Queue> Pool<Q> {
     #[inline]
     pub fn execute(&self, closure: impl FnOnce() + Send + 'static) -> Result<(), Closed> {
         let (core, job) = (self.core(), Job::new(closure));
-        Here::with(self.core, |here| match here {
-            // SAFETY: `Here` says that this thread is a worker of this very core, so its local is of this type, and alive.
+        CurrentWorker::with(self.core, |here| match here {
+            // SAFETY: `CurrentWorker` says that this thread is a worker of this very core, so its local is of this type, and alive.
             Some(here) => core.submit_local(unsafe { &*here.local.cast::<Q::Local>() }, job),
             None => core.submit(job),
         })
@@ -889,9 +927,9 @@ impl<Q: Queue> Pool<Q> {
     /// `Busy` when the time is up; the workers that are left end after their job, without being waited for.
     pub fn shutdown(&self, limit: Duration) -> Result<(), Busy> {
         let core = self.core();
-        let myself = Here::with(self.core, |here| here.map_or(0, |_| 1));
+        let myself = CurrentWorker::with(self.core, |here| here.map_or(0, |_| 1));
         core.sleep.close();
-        match core.living.wait_for_all_but(myself, limit) {
+        match core.live.wait_for_all_but(myself, limit) {
             0 => Ok(()),
             left => Err(Busy(left)),
         }
@@ -913,9 +951,8 @@ impl<Q: Queue> Pool<Q> {
 //
 // ## CBCP: one shared channel
 //
-// One unbounded channel of crossbeam for all. Nothing could be simpler or fairer: first come, first served, wherever
-// a job comes from. The channel can block its receivers, which the original makes use of. Ours
-// sleep by the rules above instead.
+// One unbounded channel of crossbeam for all: first come, first served, wherever a job comes from. The channel can block its
+// receivers, which the original makes use of. Ours sleep by the rules above instead.
 
 // %%
 /// Jobs in one channel.
@@ -941,9 +978,9 @@ impl Queue for SharedChannel {
     }
 
     #[inline]
-    fn push_local(&self, (): &(), job: Job) -> Tell {
+    fn push_local(&self, (): &(), job: Job) -> Notify {
         self.push(job);
-        Tell::Sleepers
+        Notify::Sleepers
     }
 
     #[inline]
@@ -976,8 +1013,8 @@ impl Queue for SharedChannel {
 // *is* outside. As long as the injector is empty, there is nobody to be fair to, and to see that it is empty
 // takes two reads of memory that nobody writes. When it is found not to be, the millisecond begins.
 //
-// Even then a clock is dear for a job that takes 50 ns. The processor's own counter is cheaper, but how fast it ticks is not
-// said. It is enough to know that it ticks once a nanosecond *or faster*: as many ticks as there are nanoseconds left cannot take
+// Even then the clock would be read after every job. The processor's own counter can be read instead, but its rate is not
+// documented. It is enough to know that it ticks once a nanosecond *or faster*: as many ticks as there are nanoseconds left cannot take
 // longer than that. So the counter says when it is worth reading the clock, and the clock decides.
 
 // %%
@@ -1016,6 +1053,9 @@ fn ticks() -> u64 {
     return u64::MAX;
 }
 
+// %% [markdown]
+// With the deadline at hand, the state of the pool and of each worker:
+
 // %%
 /// Jobs in an injector, and in a deque for each worker.
 pub struct Stealing {
@@ -1037,6 +1077,9 @@ pub struct Deque {
     /// When it will look outside, once something was seen there.
     deadline: Cell<Option<Deadline>>,
 }
+
+// %% [markdown]
+// A worker asks after each job whether it is time to look outside.
 
 // %%
 impl Stealing {
@@ -1086,6 +1129,9 @@ fn steal(mut from: impl FnMut() -> Steal<Job>) -> Option<Job> {
     }
 }
 
+// %% [markdown]
+// Own jobs first, then a batch from outside, then the deques of others.
+
 // %%
 impl Queue for Stealing {
     type Local = Deque;
@@ -1112,10 +1158,10 @@ impl Queue for Stealing {
     }
 
     #[inline]
-    fn push_local(&self, own: &Deque, job: Job) -> Tell {
+    fn push_local(&self, own: &Deque, job: Job) -> Notify {
         own.jobs.push(job);
         // One job is for this worker itself. If there are more, others may help.
-        if own.jobs.len() > 1 { Tell::Sleepers } else { Tell::Nobody }
+        if own.jobs.len() > 1 { Notify::Sleepers } else { Notify::Nobody }
     }
 
     #[inline]
@@ -1159,9 +1205,7 @@ impl Queue for Stealing {
 // %%
 /// A pool under measurement.
 pub trait Subject: Clone + Send + 'static {
-    /// With so many workers.
     fn make(workers: usize) -> Self;
-    /// Queues a job.
     fn execute(&self, job: impl FnOnce() + Send + 'static);
     /// Ends its workers as soon as possible, so that they do not disturb what comes next.
     fn end(self) {}
@@ -1207,6 +1251,9 @@ impl<Q: Queue, const PARKS: bool, const TIMED: bool, const FAR: u8> Subject for 
     }
 }
 
+// %% [markdown]
+// The plain pool, then:
+
 // %%
 /// The plain thread pool.
 #[derive(Clone)]
@@ -1236,10 +1283,10 @@ impl Subject for Tp {
 // %% [markdown]
 // # The pools as described
 //
-// The claims of the document are about its pools, and ours above are others by now. So here is what it describes, without our ideas: each
+// The claims of the document are about its pools, which ours above no longer are. So here is what it describes, without our changes: each
 // job in a box, a handle that counts references, a channel in which workers block, a wake for every job from outside that finds a
 // sleeper, a clock that is read after every job, thieves in an order drawn by lot. They are measured under the published names. The
-// original crates take part in the same rounds, and a table of the report says how near they come.
+// original crates take part in the same rounds, and a table of the report compares the two.
 //
 // ## CBCP as described
 //
@@ -1265,10 +1312,10 @@ enum Message {
 }
 
 /// What its workers and handles share.
-struct Channelled {
+struct ChannelCore {
     receiver: Receiver<Message>,
     workers: usize,
-    living: Living,
+    live: LiveWorkers,
 }
 
 // %% [markdown]
@@ -1287,24 +1334,27 @@ impl<R: FnMut(), E: FnMut()> Drop for Sentinel<R, E> {
     }
 }
 
+// %% [markdown]
+// With those parts the pool fits a screen.
+
 // %%
 /// The pool with one shared crossbeam channel, as described. A handle counts three references, as that of the crate does.
 #[derive(Clone)]
 pub struct DescribedCbcp<const PINS: bool = false> {
-    core: Arc<Channelled>,
+    core: Arc<ChannelCore>,
     sender: Sender<Message>,
     shut: Arc<AtomicBool>,
 }
 
 impl<const PINS: bool> DescribedCbcp<PINS> {
-    fn start_worker(core: &Arc<Channelled>, number: usize) {
+    fn start_worker(core: &Arc<ChannelCore>, number: usize) {
         let core = Arc::clone(core);
         let worker = move || {
             if PINS {
                 pin(number);
             }
             let _sentinel =
-                Sentinel { replace: || Self::start_worker(&core, number), end: || core.living.one_less() };
+                Sentinel { replace: || Self::start_worker(&core, number), end: || core.live.one_less() };
             while let Ok(Message::Run(job)) = core.receiver.recv() {
                 job();
             }
@@ -1316,7 +1366,7 @@ impl<const PINS: bool> DescribedCbcp<PINS> {
 impl<const PINS: bool> Subject for DescribedCbcp<PINS> {
     fn make(workers: usize) -> Self {
         let (sender, receiver) = crossbeam_channel::unbounded();
-        let core = Arc::new(Channelled { receiver, workers, living: Living::new(workers) });
+        let core = Arc::new(ChannelCore { receiver, workers, live: LiveWorkers::new(workers) });
         (0..workers).for_each(|number| Self::start_worker(&core, number));
         Self { core, sender, shut: Arc::new(AtomicBool::new(false)) }
     }
@@ -1331,7 +1381,7 @@ impl<const PINS: bool> Subject for DescribedCbcp<PINS> {
     fn end(self) {
         self.shut.store(true, Ordering::SeqCst);
         (0..self.core.workers).for_each(|_| drop(self.sender.send(Message::Stop)));
-        assert_eq!(self.core.living.wait_for_all_but(0, END), 0, "jobs of the measuring program are short");
+        assert_eq!(self.core.live.wait_for_all_but(0, END), 0, "jobs of the measuring program are short");
     }
 }
 
@@ -1368,6 +1418,9 @@ pub struct Parker {
     bits: AtomicUsize,
     states: Mutex<Vec<Parking>>,
 }
+
+// %% [markdown]
+// First the side of a worker that finds nothing to do: prepare, look once more, park.
 
 // %%
 impl Parker {
@@ -1478,14 +1531,17 @@ enum Control {
 }
 
 /// What workers and handles of [`DescribedCbwp`] share.
-struct Spread {
+struct StealingCore {
     injector: Injector<Boxed>,
     parker: Parker,
     shut: AtomicBool,
     /// The deque of each worker, and how it is told something.
     workers: Mutex<Vec<(Stealer<Boxed>, Sender<Control>)>>,
-    living: Living,
+    live: LiveWorkers,
 }
+
+// %% [markdown]
+// A thread finds its deque in a thread-local. Each worker is told of the deques of the others, again after each replacement.
 
 // %%
 /// Looks at the place for the deque of this thread, which is empty unless it is a worker of such a pool.
@@ -1499,7 +1555,7 @@ fn own_deque<Out>(look: impl FnOnce(&std::cell::OnceCell<Worker<Boxed>>) -> Out)
 
 /// The pool with work stealing, as described.
 pub struct DescribedCbwp<const PARKS: bool = true, const TIMED: bool = true, const PINS: bool = false>(
-    Arc<Spread>,
+    Arc<StealingCore>,
 );
 
 impl<const PARKS: bool, const TIMED: bool, const PINS: bool> Clone for DescribedCbwp<PARKS, TIMED, PINS> {
@@ -1509,7 +1565,7 @@ impl<const PARKS: bool, const TIMED: bool, const PINS: bool> Clone for Described
     }
 }
 
-impl Spread {
+impl StealingCore {
     /// Tells every worker of the deques of the others.
     fn introduce(&self) {
         let workers = self.workers.lock().expect("nobody panics with the list of workers");
@@ -1521,10 +1577,13 @@ impl Spread {
     }
 }
 
+// %% [markdown]
+// A worker that panics is replaced by one with a new deque.
+
 // %%
 impl<const PARKS: bool, const TIMED: bool, const PINS: bool> DescribedCbwp<PARKS, TIMED, PINS> {
     /// Starts this worker with a deque of its own, or starts it again after a panic.
-    fn start_worker(core: &Arc<Spread>, worker: usize) {
+    fn start_worker(core: &Arc<StealingCore>, worker: usize) {
         let (control, told) = crossbeam_channel::unbounded();
         let deque = Worker::new_fifo();
         {
@@ -1542,7 +1601,7 @@ impl<const PARKS: bool, const TIMED: bool, const PINS: bool> DescribedCbwp<PARKS
                 Self::start_worker(&core, worker);
                 core.introduce();
             };
-            let _sentinel = Sentinel { replace, end: || core.living.one_less() };
+            let _sentinel = Sentinel { replace, end: || core.live.one_less() };
             Self::work(&core, worker, &told);
         };
         thread::Builder::new().spawn(work).expect("the system has a thread");
@@ -1554,7 +1613,7 @@ impl<const PARKS: bool, const TIMED: bool, const PINS: bool> DescribedCbwp<PARKS
 
 // %%
 impl<const PARKS: bool, const TIMED: bool, const PINS: bool> DescribedCbwp<PARKS, TIMED, PINS> {
-    fn work(core: &Spread, worker: usize, told: &Receiver<Control>) {
+    fn work(core: &StealingCore, worker: usize, told: &Receiver<Control>) {
         const MILLISECOND: Duration = Duration::from_millis(1);
         const JOBS: u32 = 100;
         let own_job = || own_deque(|own| own.get().and_then(Worker::pop));
@@ -1612,15 +1671,18 @@ impl<const PARKS: bool, const TIMED: bool, const PINS: bool> DescribedCbwp<PARKS
     }
 }
 
+// %% [markdown]
+// Submitting depends on the thread: to its own deque if it has one, otherwise to the injector.
+
 // %%
 impl<const PARKS: bool, const TIMED: bool, const PINS: bool> Subject for DescribedCbwp<PARKS, TIMED, PINS> {
     fn make(workers: usize) -> Self {
-        let core = Arc::new(Spread {
+        let core = Arc::new(StealingCore {
             injector: Injector::new(),
             parker: Parker::new(workers),
             shut: AtomicBool::new(false),
             workers: Mutex::new(vec![]),
-            living: Living::new(workers),
+            live: LiveWorkers::new(workers),
         });
         (0..workers).for_each(|worker| Self::start_worker(&core, worker));
         core.introduce();
@@ -1656,14 +1718,14 @@ impl<const PARKS: bool, const TIMED: bool, const PINS: bool> Subject for Describ
             let _ = control.send(Control::Stop);
         }
         self.0.parker.unpark_all();
-        assert_eq!(self.0.living.wait_for_all_but(0, END), 0, "jobs of the measuring program are short");
+        assert_eq!(self.0.live.wait_for_all_but(0, END), 0, "jobs of the measuring program are short");
     }
 }
 
 // %% [markdown]
 // ## From the described pools to the lean ones
 //
-// How much is each of our ideas worth? That can be asked one at a time, from the one pool to the other. Two of them can be taken
+// What does each of our changes contribute? That can be asked for one at a time, from one pool to the other. Two of them can be taken
 // back around a lean pool: its closures can be put in boxes, and its handles can be counted in one place. The others are settings of our pool: `wakes`,
 // `fairness` and `shuffled`.
 
@@ -1708,80 +1770,14 @@ impl<P: Subject + Sync> Subject for InOnePlace<P> {
 }
 
 // %% [markdown]
-// The originals, each as its documentation says; `small_pool` is the one of the published program.
-
-// %%
-/// The pools of the executors crate, of any of its versions.
-pub mod originals {
-    use super::Subject;
-    use executors::crossbeam_workstealing_pool as stealing;
-    use executors_counting::crossbeam_workstealing_pool as stealing_counting;
-    use executors_never_parking::crossbeam_workstealing_pool as stealing_never_parking;
-
-    /// A pool of the executors crate, of any of its versions.
-    macro_rules! original {
-        ($name:ident, $crate_name:ident, $pool:ty, $new:expr) => {
-            #[doc = concat!("`", stringify!($pool), "`")]
-            #[derive(Clone)]
-            pub struct $name($pool);
-
-            impl Subject for $name {
-                fn make(workers: usize) -> Self {
-                    Self($new(workers))
-                }
-
-                #[inline]
-                fn execute(&self, job: impl FnOnce() + Send + 'static) {
-                    $crate_name::Executor::execute(&self.0, job);
-                }
-
-                fn end(self) {
-                    $crate_name::Executor::shutdown(self.0).expect("jobs of the measuring program are short");
-                }
-            }
-        };
-    }
-
-    original!(
-        OriginalCbcp,
-        executors,
-        executors::crossbeam_channel_pool::ThreadPool,
-        executors::crossbeam_channel_pool::ThreadPool::new
-    );
-    original!(
-        OriginalCbwp,
-        executors,
-        stealing::ThreadPool<executors::parker::StaticParker<executors::parker::SmallThreadData>>,
-        stealing::small_pool
-    );
-    original!(
-        OriginalNeverParking,
-        executors_never_parking,
-        stealing_never_parking::ThreadPool<
-            executors_never_parking::parker::StaticParker<executors_never_parking::parker::SmallThreadData>,
-        >,
-        stealing_never_parking::small_pool
-    );
-    original!(
-        OriginalCounting,
-        executors_counting,
-        stealing_counting::ThreadPool<
-            executors_counting::parker::StaticParker<executors_counting::parker::SmallThreadData>,
-        >,
-        stealing_counting::small_pool
-    );
-}
-
-// %%
-pub use self::originals::{OriginalCbcp, OriginalCbwp, OriginalCounting, OriginalNeverParking};
-
-// %% [markdown]
-// And three of the field. `rayon` gets a handle that costs nothing to clone: its pool is never freed, which
-// is what its global pool does, too. `futures` takes futures, so a job becomes a future that is ready when polled once. tokio's
+// ## Pools of other crates
+//
+// The originals, each as its documentation says; `small_pool` is the one of the published program. And three of the field. `rayon`'s pool is
+// never freed, as its global pool is not, so a handle is a reference. `futures` takes futures, so a job becomes a future that is ready when polled once. tokio's
 // `spawn_blocking` is made for closures that block; it has a queue of its own, with a mutex.
 
 // %%
-/// Keeps a thing for ever, where those who look for leaks find it.
+/// Keeps a thing for ever, where leak checkers find it.
 fn kept<T: Send + Sync>(thing: T) -> &'static T {
     static KEPT: std::sync::Mutex<Vec<usize>> = std::sync::Mutex::new(vec![]);
     let kept = Box::leak(Box::new(thing));
@@ -1789,70 +1785,88 @@ fn kept<T: Send + Sync>(thing: T) -> &'static T {
     kept
 }
 
-/// rayon's `spawn`.
-#[derive(Clone, Copy)]
-pub struct Rayon(&'static rayon::ThreadPool);
-
-impl Subject for Rayon {
-    fn make(workers: usize) -> Self {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(workers).build();
-        Self(kept(pool.expect("the system has threads")))
-    }
-
-    #[inline]
-    fn execute(&self, job: impl FnOnce() + Send + 'static) {
-        self.0.spawn(job);
-    }
+/// `StaticParker<SmallThreadData>` of each version of the executors crate.
+mod small {
+    pub type Parker = executors::parker::StaticParker<executors::parker::SmallThreadData>;
+    pub type NeverParking =
+        executors_never_parking::parker::StaticParker<executors_never_parking::parker::SmallThreadData>;
+    pub type Counting = executors_counting::parker::StaticParker<executors_counting::parker::SmallThreadData>;
 }
+
+// %% [markdown]
+// In the table: what a handle holds, how a pool is made, how it takes a job, how it ends.
 
 // %%
-/// The same with `spawn_fifo`: jobs of a worker run in the order in which it submits them.
-#[derive(Clone, Copy)]
-pub struct RayonFifo(Rayon);
+pub mod others {
+    use executors::{crossbeam_channel_pool as channel, crossbeam_workstealing_pool as stealing};
+    use executors_counting::crossbeam_workstealing_pool as stealing_counting;
+    use executors_never_parking::crossbeam_workstealing_pool as stealing_never_parking;
 
-impl Subject for RayonFifo {
-    fn make(workers: usize) -> Self {
-        Self(Rayon::make(workers))
+    use super::{Subject, kept, small};
+
+    macro_rules! pools {
+        ($($name:ident($inner:ty), |$workers:ident| $make:expr, |$pool:ident, $job:ident| $execute:expr, $end:expr;)*) => {$(
+            #[doc = concat!("`", stringify!($inner), "`")]
+            #[derive(Clone)]
+            pub struct $name(pub(super) $inner);
+
+            impl Subject for $name {
+                fn make($workers: usize) -> Self {
+                    Self($make)
+                }
+
+                #[inline]
+                fn execute(&self, $job: impl FnOnce() + Send + 'static) {
+                    let $pool = &self.0;
+                    $execute;
+                }
+
+                fn end(self) {
+                    $end(self.0).expect("jobs of the measuring program are short");
+                }
+            }
+        )*};
     }
 
-    #[inline]
-    fn execute(&self, job: impl FnOnce() + Send + 'static) {
-        self.0.0.spawn_fifo(job);
+    /// These pools end with the process of their trial.
+    fn left<P>(_pool: P) -> Result<(), String> {
+        Ok(())
+    }
+
+    pools! {
+        OriginalCbcp(channel::ThreadPool), |workers| channel::ThreadPool::new(workers),
+            |pool, job| executors::Executor::execute(pool, job), executors::Executor::shutdown;
+        OriginalCbwp(stealing::ThreadPool<small::Parker>), |workers| stealing::small_pool(workers),
+            |pool, job| executors::Executor::execute(pool, job), executors::Executor::shutdown;
+        OriginalNeverParking(stealing_never_parking::ThreadPool<small::NeverParking>),
+            |workers| stealing_never_parking::small_pool(workers),
+            |pool, job| executors_never_parking::Executor::execute(pool, job),
+            executors_never_parking::Executor::shutdown;
+        OriginalCounting(stealing_counting::ThreadPool<small::Counting>),
+            |workers| stealing_counting::small_pool(workers),
+            |pool, job| executors_counting::Executor::execute(pool, job),
+            executors_counting::Executor::shutdown;
+        Rayon(&'static rayon::ThreadPool),
+            |workers| kept(rayon::ThreadPoolBuilder::new().num_threads(workers).build().expect("threads")),
+            |pool, job| pool.spawn(job), left;
+        RayonFifo(Rayon), |workers| Rayon::make(workers), |rayon, job| rayon.0.spawn_fifo(job), left;
+        Futures(futures::executor::ThreadPool),
+            |workers| futures::executor::ThreadPool::builder().pool_size(workers).create().expect("threads"),
+            |pool, job| pool.spawn_ok(async move { job() }), left;
+        Blocking(&'static tokio::runtime::Runtime), |workers| kept({
+            let mut builder = tokio::runtime::Builder::new_multi_thread();
+            builder.worker_threads(1).max_blocking_threads(workers).build().expect("threads")
+        }), |runtime, job| drop(runtime.spawn_blocking(job)), left;
     }
 }
 
-/// The thread pool of the futures crate.
-#[derive(Clone)]
-pub struct Futures(futures::executor::ThreadPool);
+// %% [markdown]
+// From here on each goes by its own name.
 
-impl Subject for Futures {
-    fn make(workers: usize) -> Self {
-        let pool = futures::executor::ThreadPool::builder().pool_size(workers).create();
-        Self(pool.expect("the system has threads"))
-    }
-
-    #[inline]
-    fn execute(&self, job: impl FnOnce() + Send + 'static) {
-        self.0.spawn_ok(async move { job() });
-    }
-}
-
-/// tokio's threads for blocking closures.
-#[derive(Clone, Copy)]
-pub struct Blocking(&'static tokio::runtime::Runtime);
-
-impl Subject for Blocking {
-    fn make(workers: usize) -> Self {
-        let mut builder = tokio::runtime::Builder::new_multi_thread();
-        let runtime = builder.worker_threads(1).max_blocking_threads(workers).build();
-        Self(kept(runtime.expect("the system has threads")))
-    }
-
-    #[inline]
-    fn execute(&self, job: impl FnOnce() + Send + 'static) {
-        drop(self.0.spawn_blocking(job));
-    }
-}
+// %%
+pub use self::others::{
+    Blocking, Futures, OriginalCbcp, OriginalCbwp, OriginalCounting, OriginalNeverParking, Rayon, RayonFifo,
+};
 
 // %% [markdown]
 // # The program
@@ -1869,9 +1883,7 @@ impl Subject for Blocking {
 // %%
 /// What a job does apart from submitting the next one.
 pub trait Work: Copy + Send + 'static {
-    /// Before that.
     fn before(self);
-    /// After it.
     fn after(self);
 }
 
@@ -1893,14 +1905,10 @@ impl Work for Folded {
 
 #[inline(never)]
 fn sum_below(end: u64) -> u64 {
-    let mut sum: u64 = 0;
-    for number in 0..end {
-        sum = sum.wrapping_add(number);
-    }
-    sum
+    (0..end).fold(0, u64::wrapping_add)
 }
 
-/// Steps of which each needs the one before. (Small numbers, so that a job still has room without a box.)
+/// Steps of which each needs the one before. (Small numbers, so that a job still has storage without a box.)
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Opaque {
     /// Before the next job is submitted.
@@ -1916,9 +1924,12 @@ impl Opaque {
     }
 }
 
+// %% [markdown]
+// Each step is a multiplication and an addition behind `black_box`.
+
 // %%
 #[inline]
-fn so_many(steps: u32) {
+pub fn so_many(steps: u32) {
     let mut state = 1_u64;
     for _ in 0..steps {
         state = std::hint::black_box(state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1));
@@ -1944,7 +1955,7 @@ impl Work for Opaque {
 
 // %%
 /// What becomes of a chain.
-pub trait Course: Copy + Send + Sync + 'static {
+pub trait Observer: Copy + Send + Sync + 'static {
     /// A job of it has begun, after which so many are to come.
     fn begin(self, _left: u32) {}
     /// It has ended.
@@ -1952,7 +1963,7 @@ pub trait Course: Copy + Send + Sync + 'static {
 }
 
 /// Nobody waits, or this latch does.
-impl Course for Option<&'static Latch> {
+impl Observer for Option<&'static Latch> {
     #[inline]
     fn end(self) {
         if let Some(latch) = self {
@@ -1989,29 +2000,31 @@ impl Latch {
     }
 }
 
+// %% [markdown]
+// The message itself. Each of its jobs carries a handle of the pool.
+
 // %%
 /// A message: this job, and so many to come.
 pub struct Chain<P, W, C> {
     pool: P,
     left: u32,
     work: W,
-    course: C,
+    observer: C,
 }
 
-impl<P: Subject, W: Work, C: Course> Chain<P, W, C> {
-    /// The job.
+impl<P: Subject, W: Work, C: Observer> Chain<P, W, C> {
     #[inline]
     pub fn run(self) {
-        let Self { pool, left, work, course } = self;
-        course.begin(left);
+        let Self { pool, left, work, observer } = self;
+        observer.begin(left);
         work.before();
         if left > 0 {
-            let next = Self { pool: pool.clone(), left: left - 1, work, course };
+            let next = Self { pool: pool.clone(), left: left - 1, work, observer };
             pool.execute(move || next.run());
         }
         work.after();
         if left == 0 {
-            course.end();
+            observer.end();
         }
     }
 }
@@ -2024,7 +2037,6 @@ impl<P: Subject, W: Work, C: Course> Chain<P, W, C> {
 /// How much is submitted, and by whom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Load {
-    /// Threads of the pool.
     pub workers: usize,
     /// Threads that submit.
     pub producers: u64,
@@ -2051,12 +2063,16 @@ impl Load {
     }
 }
 
-/// Submits it all and waits. `course` is told whether a message is its thread's last. The time until `wait` returns.
-pub fn burst<P: Subject, W: Work, C: Course>(
+// %% [markdown]
+// The threads that submit are scoped, so that a burst has ended all of them when it returns.
+
+// %%
+/// Submits it all and waits. `observer` is told whether a message is its thread's last. The time until `wait` returns.
+pub fn burst<P: Subject, W: Work, C: Observer>(
     pool: &P,
     load: &Load,
     work: W,
-    course: impl Fn(bool) -> C + Copy + Send,
+    observer: impl Fn(bool) -> C + Copy + Send,
     wait: impl FnOnce(),
 ) -> Duration {
     let start = Instant::now();
@@ -2065,8 +2081,8 @@ pub fn burst<P: Subject, W: Work, C: Course>(
             let pool = pool.clone();
             scope.spawn(move || {
                 for message in 1..=load.messages {
-                    let course = course(message == load.messages);
-                    let chain = Chain { pool: pool.clone(), left: load.amplification, work, course };
+                    let observer = observer(message == load.messages);
+                    let chain = Chain { pool: pool.clone(), left: load.amplification, work, observer };
                     pool.execute(move || chain.run());
                 }
             });
@@ -2076,19 +2092,10 @@ pub fn burst<P: Subject, W: Work, C: Course>(
     })
 }
 
+// %% [markdown]
+// An observer that is told the time: when each message has ended.
+
 // %%
-/// As published: the time until the last message of each thread has ended.
-pub fn until_last<P: Subject, W: Work>(pool: &P, load: &Load, work: W) -> Duration {
-    let latch = Latch::of(load.producers);
-    burst(pool, load, work, |last| last.then_some(latch), || latch.wait())
-}
-
-/// The time until all messages have ended.
-pub fn until_all<P: Subject, W: Work>(pool: &P, load: &Load, work: W) -> Duration {
-    let latch = Latch::of(load.chains());
-    burst(pool, load, work, |_| Some(latch), || latch.wait())
-}
-
 /// When each message has ended.
 struct Arrivals {
     start: Instant,
@@ -2098,7 +2105,7 @@ struct Arrivals {
     latch: &'static Latch,
 }
 
-impl Course for &'static Arrivals {
+impl Observer for &'static Arrivals {
     fn end(self) {
         let ns = self.start.elapsed().as_nanos() as u64;
         self.ns[self.arrived.fetch_add(1, Ordering::Relaxed) as usize].store(ns, Ordering::Relaxed);
@@ -2106,13 +2113,11 @@ impl Course for &'static Arrivals {
     }
 }
 
-/// The time until all messages have ended, and how long after the start each of them did.
-pub fn with_arrivals<P: Subject, W: Work>(pool: &P, load: &Load, work: W) -> (Duration, Histogram<u64>) {
-    let ns = (0..load.chains()).map(|_| AtomicU64::new(0)).collect();
-    let latch = Latch::of(load.chains());
-    let arrivals = kept(Arrivals { start: Instant::now(), ns, arrived: AtomicU64::new(0), latch });
-    let time = burst(pool, load, work, |_| arrivals, || latch.wait());
-    (time, distribution(arrivals.ns.iter().map(|ns| ns.load(Ordering::Relaxed))))
+impl Arrivals {
+    fn of(chains: u64) -> &'static Self {
+        let ns = (0..chains).map(|_| AtomicU64::new(0)).collect();
+        kept(Self { start: Instant::now(), ns, arrived: AtomicU64::new(0), latch: Latch::of(chains) })
+    }
 }
 
 /// Times in nanoseconds by how often they came, to three digits. It grows with the longest of them: one that saturates does not, and would
@@ -2133,6 +2138,11 @@ pub fn distribution(ns: impl IntoIterator<Item = u64>) -> Histogram<u64> {
 // the pool has ended. The jobs that are witnessed are as large as the others, and go through the same code.
 
 // %%
+/// Jobs that do nothing.
+pub const IDLE: Opaque = Opaque::halves(0);
+/// The work of the published experiments: 10,000 numbers, before and after.
+const PUBLISHED_WORK: Folded = Folded(10_000);
+
 /// What happened to the chains of one burst.
 pub struct Ledger {
     /// Jobs that have begun, by how many were to follow in their chain.
@@ -2141,7 +2151,7 @@ pub struct Ledger {
     latch: &'static Latch,
 }
 
-impl Course for &'static Ledger {
+impl Observer for &'static Ledger {
     fn begin(self, left: u32) {
         self.begun[left as usize].fetch_add(1, Ordering::Relaxed);
     }
@@ -2159,17 +2169,13 @@ impl Ledger {
     }
 
     /// What has been seen so far, where each place is to be seen so many times.
-    fn seen(&self, times_of: impl Fn(u32) -> u64) -> Seen {
+    fn seen(&self, times_of: impl Fn(u32) -> u64) -> Counts {
         let begun: Vec<u64> = self.begun.iter().map(|times| times.load(Ordering::SeqCst)).collect();
         let places = (0..).zip(&begun).filter(|(left, times)| **times == times_of(*left)).count() as u64;
-        let ended = self.ended.load(Ordering::SeqCst);
-        let counts = [("jobs", begun.iter().sum()), ("places", places), ("messages", ended)];
-        counts.map(|(name, count)| (name.to_owned(), count)).into()
+        let messages = self.ended.load(Ordering::SeqCst);
+        Counts::from([("jobs", begun.iter().sum()), ("places", places), ("messages", messages)])
     }
 }
-
-/// Counts from another process.
-pub type Seen = std::collections::BTreeMap<String, u64>;
 
 /// What a witness must see.
 pub fn expected(load: &Load) -> Counts {
@@ -2193,20 +2199,21 @@ pub trait Bursts {
     fn witnessed(&self, load: &Load, work: Option<Opaque>) -> &'static Ledger;
 }
 
-/// The work of the published experiments: 10,000 numbers, before and after.
-const PUBLISHED_WORK: Folded = Folded(10_000);
-
 impl<P: Subject> Bursts for P {
     fn until_last(&self, load: &Load) -> Duration {
-        until_last(self, load, PUBLISHED_WORK)
+        let latch = Latch::of(load.producers);
+        burst(self, load, PUBLISHED_WORK, |last| last.then_some(latch), || latch.wait())
     }
 
     fn until_all(&self, load: &Load, work: Opaque) -> Duration {
-        until_all(self, load, work)
+        let latch = Latch::of(load.chains());
+        burst(self, load, work, |_| Some(latch), || latch.wait())
     }
 
     fn with_arrivals(&self, load: &Load) -> (Duration, Histogram<u64>) {
-        with_arrivals(self, load, Opaque::halves(0))
+        let arrivals = Arrivals::of(load.chains());
+        let time = burst(self, load, IDLE, |_| arrivals, || arrivals.latch.wait());
+        (time, distribution(arrivals.ns.iter().map(|ns| ns.load(Ordering::Relaxed))))
     }
 
     fn witnessed(&self, load: &Load, work: Option<Opaque>) -> &'static Ledger {
@@ -2219,7 +2226,11 @@ impl<P: Subject> Bursts for P {
     }
 }
 
-/// Makes a pool with so many workers, hands it over, and ends it.
+// %% [markdown]
+// A proof looks at the ledger twice: when the burst has ended, and when the pool has.
+
+// %%
+/// Makes a pool with so many workers, passes it on, and ends it.
 pub type World = fn(usize, &mut dyn FnMut(&dyn Bursts));
 
 /// Of pools of this type.
@@ -2229,11 +2240,27 @@ fn world<P: Subject>(workers: usize, work: &mut dyn FnMut(&dyn Bursts)) {
     pool.end();
 }
 
-// %%
 /// How long one trial or proof may take before it counts as hanging: far longer than any of them takes.
 pub const LIMIT: Duration = Duration::from_secs(60);
 
-/// The counts of a burst, proven in a process of its own.
+/// Whether the ledger that `run` fills, in a process of its own, is as expected: when `run` looks at it, and once more at the end.
+fn prove_ledger(
+    key: &Key,
+    limit: Duration,
+    expected: &Counts,
+    times_of: impl Fn(u32) -> u64,
+    run: impl FnOnce(&mut dyn FnMut(&'static Ledger)),
+) -> Result<(), UnequalWork> {
+    let look_twice = || {
+        let (mut looked_at, mut seen) = (None, vec![]);
+        run(&mut |ledger| seen.push(looked_at.insert(ledger).seen(&times_of)));
+        seen.extend(looked_at.map(|ledger| ledger.seen(&times_of)));
+        seen
+    };
+    harness::prove_isolated(key, limit, expected, look_twice).map(drop)
+}
+
+/// Proves a burst.
 ///
 /// # Errors
 /// If the pool runs other jobs than it should, or not all: says which pool, and what is wrong.
@@ -2243,21 +2270,16 @@ pub fn prove(
     load: &Load,
     work: Option<Opaque>,
     limit: Duration,
-) -> Result<Counts, UnequalWork> {
-    let witnessed = harness::isolated(limit, || {
-        let (mut ledger, mut seen) = (None, vec![]);
-        world(load.workers, &mut |pool| {
-            let witness = ledger.insert(pool.witnessed(load, work));
-            seen.push(witness.seen(|_| load.chains()));
-        });
-        seen.extend(ledger.map(|ledger| ledger.seen(|_| load.chains())));
-        seen
-    });
-    let counts = expected(load);
-    for seen in witnessed.map_err(|reason| format!("{key}: {reason}"))? {
-        harness::prove(key, &counts, &seen)?;
-    }
-    Ok(counts)
+) -> Result<(), UnequalWork> {
+    prove_ledger(
+        key,
+        limit,
+        &expected(load),
+        |_| load.chains(),
+        |look| {
+            world(load.workers, &mut |pool| look(pool.witnessed(load, work)));
+        },
+    )
 }
 
 // %% [markdown]
@@ -2273,9 +2295,9 @@ pub fn prove(
 pub trait ForkJoin: Sized {
     /// With so many threads, among them the caller's, if that takes part.
     fn make(workers: usize) -> Self;
-    /// Goes through a tree of so many levels below its root, with so many steps of work in each leaf. `course` hears of every node, and of every
+    /// Goes through a tree of so many levels below its root, with so many steps of work in each leaf. `observer` hears of every node, and of every
     /// leaf as an end.
-    fn go_through<C: Course>(&self, levels: u32, steps: u32, course: C);
+    fn go_through<C: Observer>(&self, levels: u32, steps: u32, observer: C);
     /// Whether `go_through` returns before the last leaf.
     const RETURNS_EARLY: bool = false;
     /// Ends its threads as soon as possible.
@@ -2283,24 +2305,27 @@ pub trait ForkJoin: Sized {
 }
 
 #[inline]
-fn leaf<C: Course>(steps: u32, course: C) {
+fn leaf<C: Observer>(steps: u32, observer: C) {
     so_many(steps);
-    course.end();
+    observer.end();
 }
+
+// %% [markdown]
+// For a pool without `join`, each node submits one half and goes on with the other.
 
 // %%
 /// A pool without `join`.
 pub struct Submitting<P>(P);
 
 impl<P: Subject> Submitting<P> {
-    fn node<C: Course>(pool: P, left: u32, steps: u32, course: C) {
-        course.begin(left);
+    fn node<C: Observer>(pool: P, left: u32, steps: u32, observer: C) {
+        observer.begin(left);
         if left == 0 {
-            return leaf(steps, course);
+            return leaf(steps, observer);
         }
         let other = pool.clone();
-        pool.execute(move || Self::node(other, left - 1, steps, course));
-        Self::node(pool, left - 1, steps, course);
+        pool.execute(move || Self::node(other, left - 1, steps, observer));
+        Self::node(pool, left - 1, steps, observer);
     }
 }
 
@@ -2311,15 +2336,18 @@ impl<P: Subject> ForkJoin for Submitting<P> {
         Self(P::make(workers))
     }
 
-    fn go_through<C: Course>(&self, levels: u32, steps: u32, course: C) {
+    fn go_through<C: Observer>(&self, levels: u32, steps: u32, observer: C) {
         let pool = self.0.clone();
-        self.0.execute(move || Self::node(pool, levels, steps, course));
+        self.0.execute(move || Self::node(pool, levels, steps, observer));
     }
 
     fn end(self) {
         self.0.end();
     }
 }
+
+// %% [markdown]
+// rayon offers two ways.
 
 // %%
 /// rayon's `join`.
@@ -2330,15 +2358,15 @@ impl ForkJoin for RayonJoin {
         Self(Rayon::make(workers))
     }
 
-    fn go_through<C: Course>(&self, levels: u32, steps: u32, course: C) {
-        fn node<C: Course>(left: u32, steps: u32, course: C) {
-            course.begin(left);
-            match left {
-                0 => leaf(steps, course),
-                _ => drop(rayon::join(|| node(left - 1, steps, course), || node(left - 1, steps, course))),
+    fn go_through<C: Observer>(&self, levels: u32, steps: u32, observer: C) {
+        fn node<C: Observer>(left: u32, steps: u32, observer: C) {
+            observer.begin(left);
+            if left == 0 {
+                return leaf(steps, observer);
             }
+            rayon::join(|| node(left - 1, steps, observer), || node(left - 1, steps, observer));
         }
-        self.0.0.install(|| node(levels, steps, course));
+        self.0.0.install(|| node(levels, steps, observer));
     }
 }
 
@@ -2350,18 +2378,21 @@ impl ForkJoin for RayonScope {
         Self(Rayon::make(workers))
     }
 
-    fn go_through<C: Course>(&self, levels: u32, steps: u32, course: C) {
-        fn node<'scope, C: Course>(scope: &rayon::Scope<'scope>, left: u32, steps: u32, course: C) {
-            course.begin(left);
+    fn go_through<C: Observer>(&self, levels: u32, steps: u32, observer: C) {
+        fn node<'scope, C: Observer>(scope: &rayon::Scope<'scope>, left: u32, steps: u32, observer: C) {
+            observer.begin(left);
             if left == 0 {
-                return leaf(steps, course);
+                return leaf(steps, observer);
             }
-            scope.spawn(move |scope| node(scope, left - 1, steps, course));
-            node(scope, left - 1, steps, course);
+            scope.spawn(move |scope| node(scope, left - 1, steps, observer));
+            node(scope, left - 1, steps, observer);
         }
-        self.0.0.scope(|scope| node(scope, levels, steps, course));
+        self.0.0.scope(|scope| node(scope, levels, steps, observer));
     }
 }
+
+// %% [markdown]
+// And chili one.
 
 // %%
 impl ForkJoin for chili::ThreadPool {
@@ -2370,18 +2401,16 @@ impl ForkJoin for chili::ThreadPool {
         Self::with_config(chili::Config { thread_count, ..Default::default() })
     }
 
-    fn go_through<C: Course>(&self, levels: u32, steps: u32, course: C) {
-        fn node<C: Course>(scope: &mut chili::Scope<'_>, left: u32, steps: u32, course: C) {
-            course.begin(left);
-            match left {
-                0 => leaf(steps, course),
-                _ => drop(scope.join(
-                    |one| node(one, left - 1, steps, course),
-                    |two| node(two, left - 1, steps, course),
-                )),
+    fn go_through<C: Observer>(&self, levels: u32, steps: u32, observer: C) {
+        fn node<C: Observer>(scope: &mut chili::Scope<'_>, left: u32, steps: u32, observer: C) {
+            observer.begin(left);
+            if left == 0 {
+                return leaf(steps, observer);
             }
+            let half = |scope: &mut chili::Scope<'_>| node(scope, left - 1, steps, observer);
+            scope.join(half, half);
         }
-        node(&mut self.scope(), levels, steps, course);
+        node(&mut self.scope(), levels, steps, observer);
     }
 }
 
@@ -2426,32 +2455,25 @@ fn tree_world<F: ForkJoin>(workers: usize, work: &mut dyn FnMut(&dyn Trees)) {
     made.end();
 }
 
+// %% [markdown]
+// All trees have the same size.
+
 // %%
 /// Levels of the trees below their root, and nodes of all of them.
 const LEVELS: u32 = 14;
 const NODES: u64 = (2 << LEVELS) - 1;
 
-/// Proves, in a process of its own, that every node of a tree is seen once.
+/// Proves that every node of a tree is seen once.
 ///
 /// # Errors
 /// If it is not: says in whose tree, and what is wrong.
-pub fn prove_tree(key: &Key, world: TreeWorld, workers: usize, steps: u32) -> Result<Counts, UnequalWork> {
+pub fn prove_tree(key: &Key, world: TreeWorld, workers: usize, steps: u32) -> Result<(), UnequalWork> {
     let of_place = |left| 1_u64 << (LEVELS - left);
-    let witnessed = harness::isolated(LIMIT, || {
-        let (mut ledger, mut seen) = (None, vec![]);
-        world(workers, &mut |trees| {
-            let witness = ledger.insert(trees.witness(LEVELS, steps));
-            seen.push(witness.seen(of_place));
-        });
-        seen.extend(ledger.map(|ledger| ledger.seen(of_place)));
-        seen
-    });
     let places = u64::from(LEVELS) + 1;
     let counts = Counts::from([("jobs", NODES), ("places", places), ("messages", of_place(0))]);
-    for seen in witnessed.map_err(|reason| format!("{key}: {reason}"))? {
-        harness::prove(key, &counts, &seen)?;
-    }
-    Ok(counts)
+    prove_ledger(key, LIMIT, &counts, of_place, |look| {
+        world(workers, &mut |trees| look(trees.witness(LEVELS, steps)));
+    })
 }
 
 // %% [markdown]
@@ -2479,11 +2501,8 @@ impl Subject for NoPool {
 /// A pool under a name.
 #[derive(Clone, Copy)]
 pub struct Variant {
-    /// As in the data.
     pub name: &'static str,
-    /// Makes it.
     pub world: World,
-    /// Makes what goes through trees.
     pub tree_world: TreeWorld,
 }
 
@@ -2496,30 +2515,37 @@ const fn forks<F: ForkJoin>(name: &'static str) -> Variant {
     Variant { name, world: |_, _| panic!("this one knows only `Kind::Tree`"), tree_world: tree_world::<F> }
 }
 
+// %% [markdown]
+// The names are those in the data.
+
+// %%
 pub const TP: Variant = variant::<Tp>("TP");
 pub const CBCP: Variant = variant::<DescribedCbcp>("CBCP");
-const DEFAULT: Variant = variant::<DescribedCbwp>("CBWP (default-features)");
-const NEVER_PARK: Variant = variant::<DescribedCbwp<false>>("CBWP (ws-no-park)");
-const COUNTING: Variant = variant::<DescribedCbwp<true, false>>("CBWP (no ws-timed-fairness)");
+pub const DEFAULT: Variant = variant::<DescribedCbwp>("CBWP (default-features)");
+pub const NEVER_PARK: Variant = variant::<DescribedCbwp<false>>("CBWP (ws-no-park)");
+pub const COUNTING: Variant = variant::<DescribedCbwp<true, false>>("CBWP (no ws-timed-fairness)");
 /// The name of the default in the tables on latency.
 pub const CBWP: Variant = variant::<DescribedCbwp>("CBWP");
 pub const LEAN_CBCP: Variant = variant::<Ours<SharedChannel>>("lean CBCP");
 pub const LEAN_CBWP: Variant = variant::<Ours<Stealing>>("lean CBWP");
-const LEAN_NEVER_PARK: Variant = variant::<Ours<Stealing, false>>("lean CBWP (ws-no-park)");
-const X_CBCP: Variant = variant::<OriginalCbcp>("executors CBCP");
-const X_CBWP: Variant = variant::<OriginalCbwp>("executors CBWP");
-const X_NEVER_PARK: Variant = variant::<OriginalNeverParking>("executors 0.9 CBWP (ws-no-park)");
-const X_COUNTING: Variant = variant::<OriginalCounting>("executors 0.8 CBWP (no ws-timed-fairness)");
-const PINNED_CBCP: Variant = variant::<DescribedCbcp<true>>("CBCP (pinned)");
-const PINNED_CBWP: Variant = variant::<DescribedCbwp<true, true, true>>("CBWP (pinned)");
+pub const LEAN_NEVER_PARK: Variant = variant::<Ours<Stealing, false>>("lean CBWP (ws-no-park)");
+pub const X_CBCP: Variant = variant::<OriginalCbcp>("executors CBCP");
+pub const X_CBWP: Variant = variant::<OriginalCbwp>("executors CBWP");
+pub const X_NEVER_PARK: Variant = variant::<OriginalNeverParking>("executors 0.9 CBWP (ws-no-park)");
+pub const X_COUNTING: Variant = variant::<OriginalCounting>("executors 0.8 CBWP (no ws-timed-fairness)");
+pub const PINNED_CBCP: Variant = variant::<DescribedCbcp<true>>("CBCP (pinned)");
+pub const PINNED_CBWP: Variant = variant::<DescribedCbwp<true, true, true>>("CBWP (pinned)");
 pub const RAYON: Variant = variant::<Rayon>("rayon spawn");
-const RAYON_FIFO: Variant = variant::<RayonFifo>("rayon spawn_fifo");
-const RAYON_JOIN: Variant = forks::<RayonJoin>("rayon join");
-const RAYON_SCOPE: Variant = forks::<RayonScope>("rayon scope");
-const CHILI: Variant = forks::<chili::ThreadPool>("chili join");
-const FUTURES: Variant = variant::<Futures>("futures ThreadPool");
-const BLOCKING: Variant = variant::<Blocking>("tokio spawn_blocking");
-const NO_POOL: Variant = variant::<NoPool>("no pool");
+pub const RAYON_FIFO: Variant = variant::<RayonFifo>("rayon spawn_fifo");
+pub const RAYON_JOIN: Variant = forks::<RayonJoin>("rayon join");
+pub const RAYON_SCOPE: Variant = forks::<RayonScope>("rayon scope");
+pub const CHILI: Variant = forks::<chili::ThreadPool>("chili join");
+pub const FUTURES: Variant = variant::<Futures>("futures ThreadPool");
+pub const BLOCKING: Variant = variant::<Blocking>("tokio spawn_blocking");
+pub const NO_POOL: Variant = variant::<NoPool>("no pool");
+
+// %% [markdown]
+// The steps from a described pool to the lean one, each of which changes one thing:
 
 // %%
 /// A step from one pool to the next, and what changes there.
@@ -2557,6 +2583,9 @@ const TO_LEAN_CBWP: [Step; 7] = [
     (LEAN_CBWP, "victims in turn instead of by lot"),
 ];
 
+// %% [markdown]
+// Two questions about a name, for the comparisons below.
+
 // %%
 /// The pool one step before this one, and what changes.
 fn step_before(to: &str) -> Option<(&'static str, &'static str)> {
@@ -2568,7 +2597,7 @@ fn step_before(to: &str) -> Option<(&'static str, &'static str)> {
 }
 
 /// The original of one of ours.
-fn original(of: &str) -> Option<&'static str> {
+pub fn original(of: &str) -> Option<&'static str> {
     match of {
         "CBCP" => Some(X_CBCP.name),
         "CBWP" | "CBWP (default-features)" => Some(X_CBWP.name),
@@ -2584,8 +2613,8 @@ fn original(of: &str) -> Option<&'static str> {
 // The published runs take minutes for each cell and gigabytes for what is queued. Ours are cut down, to some
 // milliseconds: 20,000 and 50,000 jobs instead of 40 and 100 million, or more if the profile says so. How many there were is exported
 // with the data. What is cut is the number of messages, and for high amplification also the length of
-// a chain, so that there are still many more chains than workers. On a shared machine many short runs tell more than few long
-// ones: what is compared then happens within a moment.
+// a chain, so that there are still many more chains than workers. Many short runs are interleaved, so that what is compared
+// runs under the same conditions of a shared machine.
 
 // %%
 /// How much a profile measures.
@@ -2600,7 +2629,6 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// Of this profile.
     pub fn of(profile: &str) -> Self {
         match profile {
             "thorough" => Self { messages: 4, bursts: (3, 10), published: true },
@@ -2610,16 +2638,22 @@ impl Scale {
     }
 }
 
+// %% [markdown]
+// A row of the data is a pool under a load, measured in one of these ways.
+
+// %%
 /// Something that is measured: a pool under a load.
 pub struct Row {
-    /// Its name.
     pub key: Key,
-    /// The pool.
     pub variant: Variant,
-    /// What it has to do.
     pub load: Load,
-    /// How that is measured.
     pub kind: Kind,
+}
+
+impl Row {
+    fn new(bench: &str, variant: Variant, parameter: &str, load: Load, kind: Kind) -> Self {
+        Self { key: Key::new(bench, variant.name, parameter), variant, load, kind }
+    }
 }
 
 /// What is done with a load.
@@ -2635,11 +2669,13 @@ pub enum Kind {
     WholeBurst(Duration),
     /// A tree, with so many steps in each leaf.
     Tree(u32),
-    /// A pause.
     Idle,
     /// Other threads compute, one for each processor, while the pool has nothing to do.
     Neighbour,
 }
+
+// %% [markdown]
+// First the published throughput, in all its cells.
 
 // %%
 /// The published benches of throughput: half of the jobs come from outside, or nearly all from workers.
@@ -2662,16 +2698,18 @@ fn published_throughput(scale: Scale) -> Vec<Row> {
             // Enough to see where the lean ones stand.
             let lean = if workers.is_power_of_two() { &lean[..] } else { &[] };
             for &variant in variants.iter().chain(lean) {
-                let key = Key::new(bench, variant.name, format!("threads={workers}"));
-                cells.push(Row { key, variant, load, kind: Kind::Published });
+                cells.push(Row::new(bench, variant, &format!("threads={workers}"), load, Kind::Published));
             }
         }
     }
     cells
 }
 
+// %% [markdown]
+// From which size on does the rate not depend on how long a run is? Three of the cells in growing sizes.
+
 // %%
-/// Three cells of it in growing sizes: from when on does the rate not depend on how long a run is?
+/// Three cells of the published throughput in growing sizes.
 fn sizes(scale: Scale) -> Vec<Row> {
     let low = [5_000, 50_000, 500_000, 10_000_000].map(|messages| (messages, 1));
     let high = [(50, 500), (50, 5_000), (500, 5_000), (1_000, 50_000)];
@@ -2682,17 +2720,18 @@ fn sizes(scale: Scale) -> Vec<Row> {
         [(LOW_BY_SIZE, 4, low, &[CBCP, DEFAULT][..]), (HIGH_BY_SIZE, 8, high, &[DEFAULT])]
     {
         for &(messages, amplification) in sizes {
-            for &variant in variants {
-                let parameter = format!("threads={workers} m={messages} a={amplification}");
-                let load = Load { workers, producers: 2, messages, amplification };
-                let key = Key::new(bench, variant.name, parameter);
-                rows.push(Row { key, variant, load, kind: Kind::Published });
-            }
+            let parameter = format!("threads={workers} m={messages} a={amplification}");
+            let load = Load { workers, producers: 2, messages, amplification };
+            rows.extend(variants.iter().map(|&of| Row::new(bench, of, &parameter, load, Kind::Published)));
         }
     }
     rows
 }
 
+// %% [markdown]
+// Then latency: the last message of a burst, as published, and whole bursts.
+
+// %%
 /// The published latency, and whole bursts next to it. The largest burst is cut down where it is awaited wholly.
 fn latency() -> Vec<Row> {
     let sizes = [("small", 1), ("medium", 100), ("large", 10_000)];
@@ -2700,11 +2739,10 @@ fn latency() -> Vec<Row> {
     let load = |amplification| Load { workers: 6, producers: 1, messages: 100, amplification };
     let mut add = |kind: &str, size: &str, amplification, pause: Duration, variants: &[Variant]| {
         let parameter = format!("threads=6 p=1 m=100 a={amplification} s={}ms", pause.as_millis());
-        for variant in variants {
-            let key = Key::new(format!("{kind}/{size}-bursts"), variant.name, &parameter);
-            let kind = if kind == "latency" { Kind::LastOfBurst(pause) } else { Kind::WholeBurst(pause) };
-            cells.push(Row { key, variant: *variant, load: load(amplification), kind });
-        }
+        let bench = format!("{kind}/{size}-bursts");
+        let kind = if kind == "latency" { Kind::LastOfBurst(pause) } else { Kind::WholeBurst(pause) };
+        let rows = variants.iter().map(|&of| Row::new(&bench, of, &parameter, load(amplification), kind));
+        cells.extend(rows);
     };
     for (size, amplification) in sizes {
         let all =
@@ -2733,6 +2771,8 @@ const WORKS: [(u16, u64); 3] = [(100, 4), (1_000, 20), (10_000, 100)];
 fn corrected_throughput(scale: Scale) -> Vec<Row> {
     let external = ("jobs/external", 10_000 * scale.messages, 0);
     let internal = ("jobs/internal", 50 * scale.messages, 500);
+    let lean = [LEAN_CBCP, LEAN_CBWP, LEAN_NEVER_PARK, RAYON, RAYON_FIFO];
+    let every = [TP, CBCP, CBWP, PINNED_CBCP, PINNED_CBWP].into_iter().chain(lean);
     let mut cells = vec![];
     for (bench, messages, amplification) in [external, internal] {
         let mut add = |variant: Variant, workers, steps, producers, fewer: u64| {
@@ -2741,24 +2781,11 @@ fn corrected_throughput(scale: Scale) -> Vec<Row> {
                 _ => (messages, amplification / fewer as u32),
             };
             let load = Load { workers, producers, messages, amplification };
-            let key = Key::new(bench, variant.name, format!("threads={workers} work={steps}"));
-            cells.push(Row { key, variant, load, kind: Kind::All(Opaque::halves(steps)) });
+            let parameter = format!("threads={workers} work={steps}");
+            cells.push(Row::new(bench, variant, &parameter, load, Kind::All(Opaque::halves(steps))));
         };
         for workers in [8, 4, 2, 1] {
-            for variant in [
-                TP,
-                CBCP,
-                CBWP,
-                PINNED_CBCP,
-                PINNED_CBWP,
-                LEAN_CBCP,
-                LEAN_CBWP,
-                LEAN_NEVER_PARK,
-                RAYON,
-                RAYON_FIFO,
-            ] {
-                add(variant, workers, 0, 2, 1);
-            }
+            every.clone().for_each(|variant| add(variant, workers, 0, 2, 1));
             if [2, 8].contains(&workers) {
                 [FUTURES, BLOCKING].into_iter().for_each(|variant| add(variant, workers, 0, 2, 1));
                 for steps in [&TO_LEAN_CBCP[..], &TO_LEAN_CBWP] {
@@ -2776,6 +2803,9 @@ fn corrected_throughput(scale: Scale) -> Vec<Row> {
     cells
 }
 
+// %% [markdown]
+// Trees, and the pools that have nothing to do.
+
 // %%
 /// Trees of 32,767 nodes.
 fn trees() -> Vec<Row> {
@@ -2783,10 +2813,8 @@ fn trees() -> Vec<Row> {
     let mut cells = vec![];
     for (workers, steps) in [(2, 0), (2, 100), (1, 0), (1, 100)] {
         let load = Load { workers, producers: 1, messages: 1, amplification: NODES as u32 - 1 };
-        cells.extend(variants.map(|variant| {
-            let key = Key::new("tree", variant.name, format!("threads={workers} work={steps}"));
-            Row { key, variant, load, kind: Kind::Tree(steps) }
-        }));
+        let parameter = format!("threads={workers} work={steps}");
+        cells.extend(variants.map(|of| Row::new("tree", of, &parameter, load, Kind::Tree(steps))));
     }
     cells
 }
@@ -2795,9 +2823,7 @@ fn trees() -> Vec<Row> {
 fn without_work() -> Vec<Row> {
     let load = Load { workers: 6, producers: 0, messages: 0, amplification: 0 };
     let pools = [CBCP, CBWP, NEVER_PARK, LEAN_CBCP, LEAN_CBWP, LEAN_NEVER_PARK, TP, RAYON, NO_POOL];
-    let cell = |bench: &str, kind| {
-        pools.map(|variant| Row { key: Key::new(bench, variant.name, "threads=6"), variant, load, kind })
-    };
+    let cell = |bench, kind| pools.map(|of| Row::new(bench, of, "threads=6", load, kind));
     [cell("idle", Kind::Idle), cell("neighbour", Kind::Neighbour)].into_iter().flatten().collect()
 }
 
@@ -2841,7 +2867,7 @@ fn relative_standard_error(times: &[f64]) -> f64 {
 }
 
 /// Bursts until the rule is content: their times in nanoseconds.
-fn by_the_rule(bursts: (u64, u64), mut burst: impl FnMut() -> Duration) -> Vec<f64> {
+pub fn by_the_rule(bursts: (u64, u64), mut burst: impl FnMut() -> Duration) -> Vec<f64> {
     let (least, most) = bursts;
     let mut times = vec![];
     loop {
@@ -2859,10 +2885,28 @@ fn of_bursts(times: &[f64]) -> Sample {
     Sample::new(times.len() as u64, all).with("rse_ppm", (1e6 * relative_standard_error(times)) as u64)
 }
 
+// %% [markdown]
+// Samples of a whole burst carry the quantiles of its messages.
+
 // %%
 /// Length of an idle pause, and steps of each neighbour's computation, whose time is that of the slowest: many turns of a scheduler, which are some milliseconds each.
 const PAUSE: Duration = Duration::from_millis(10);
 const NEIGHBOUR: u32 = 20_000_000;
+
+/// One computation for each processor, at the same time.
+fn neighbours() {
+    std::thread::scope(|scope| {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        (0..processors).for_each(|_| drop(scope.spawn(|| so_many(NEIGHBOUR))));
+    });
+}
+
+/// A sample of one iteration.
+fn timed(work: impl FnOnce()) -> Sample {
+    let start = Instant::now();
+    work();
+    Sample::new(1, start.elapsed())
+}
 
 /// Whole bursts, and when their messages have ended, in quantiles over all of them.
 fn whole_bursts(bursts: (u64, u64), pause: Duration, load: &Load, pool: &dyn Bursts) -> Sample {
@@ -2880,6 +2924,9 @@ fn whole_bursts(bursts: (u64, u64), pause: Duration, load: &Load, pool: &dyn Bur
         .with("p99_ns", quantile(0.99))
         .with("max_ns", arrivals.max())
 }
+
+// %% [markdown]
+// Each kind, then, in one match.
 
 // %%
 impl Row {
@@ -2917,22 +2964,9 @@ impl Row {
                 bencher.samples(&mut || Sample::new(NODES, trees.time(LEVELS, steps)))
             }),
             Kind::Idle => (variant.world)(workers, &mut |_| {
-                bencher.samples(&mut || {
-                    let start = Instant::now();
-                    std::thread::sleep(PAUSE);
-                    Sample::new(1, start.elapsed())
-                })
+                bencher.samples(&mut || timed(|| std::thread::sleep(PAUSE)))
             }),
-            Kind::Neighbour => (variant.world)(workers, &mut |_| {
-                bencher.samples(&mut || {
-                    let (start, processors) = (Instant::now(), std::thread::available_parallelism());
-                    std::thread::scope(|scope| {
-                        (0..processors.map_or(1, usize::from))
-                            .for_each(|_| drop(scope.spawn(|| so_many(NEIGHBOUR))));
-                    });
-                    Sample::new(1, start.elapsed())
-                })
-            }),
+            Kind::Neighbour => (variant.world)(workers, &mut |_| bencher.samples(&mut || timed(neighbours))),
         }
     }
 }
@@ -2962,6 +2996,9 @@ fn unit(kind: Kind) -> &'static str {
     }
 }
 
+// %% [markdown]
+// The last question about a name: as what was a lean pool described?
+
 // %%
 /// The pool as described of a lean one.
 fn described(of: &str, kind: Kind) -> Option<&'static str> {
@@ -2981,9 +3018,6 @@ fn described(of: &str, kind: Kind) -> Option<&'static str> {
 // that differ in one thing.
 
 // %%
-/// Jobs that do nothing.
-pub const IDLE: Opaque = Opaque::halves(0);
-
 /// With what a pool is compared under its load.
 fn rivals(cell: &Row) -> Vec<&'static str> {
     let name = cell.variant.name;
@@ -3021,6 +3055,9 @@ fn rivals(cell: &Row) -> Vec<&'static str> {
     let known = |other: &str| original(other) == Some(name) || described(other, cell.kind) == Some(name);
     rivals.into_iter().flatten().filter(|other| *other != name && !known(other)).collect()
 }
+
+// %% [markdown]
+// Each comparison says in words what changes.
 
 // %%
 /// What changes from one pool to another.
@@ -3082,13 +3119,17 @@ const PUBLISHED: [(&str, OfThreads, OfThreads); 19] = [
     (LOW, (COUNTING, 4), (DEFAULT, 4)),
 ];
 
+// %% [markdown]
+// All pairs, from these rules and this table.
+
+// %%
 /// Whether the cell is one of several sizes.
-fn has_sizes(cell: &Row) -> bool {
+pub fn has_sizes(cell: &Row) -> bool {
     [LOW_BY_SIZE, HIGH_BY_SIZE].contains(&&*cell.key.bench)
 }
 
 /// Everything that is compared: the first, what it is compared with, and what changes.
-fn comparisons(cells: &[Row]) -> Vec<(Key, Key, String)> {
+pub fn comparisons(cells: &[Row]) -> Vec<(Key, Key, String)> {
     let mut all = vec![];
     for cell in cells {
         for other in rivals(cell) {
@@ -3117,6 +3158,9 @@ fn comparisons(cells: &[Row]) -> Vec<(Key, Key, String)> {
     all
 }
 
+// %% [markdown]
+// A proof is shared by all rows that run the same program; that with fewer workers is tested in `tests/program.rs`.
+
 // %%
 /// Everything, proven, as large as that. A cell whose proof fails is left out, and named.
 pub fn study_of(scale: Scale) -> Study {
@@ -3132,8 +3176,8 @@ pub fn study_of(scale: Scale) -> Study {
         let proof = if load.jobs() > 0 {
             let program = (key.variant.clone(), load.jobs(), load.messages, work);
             let prove = || match cell.kind {
-                Kind::Tree(steps) => prove_tree(&key, cell.variant.tree_world, load.workers, steps).map(drop),
-                _ => prove(&key, cell.variant.world, &load, work, LIMIT).map(drop),
+                Kind::Tree(steps) => prove_tree(&key, cell.variant.tree_world, load.workers, steps),
+                _ => prove(&key, cell.variant.world, &load, work, LIMIT),
             };
             proofs.entry(program).or_insert_with(prove).clone()
         } else {
@@ -3151,9 +3195,7 @@ pub fn study_of(scale: Scale) -> Study {
             ("amplification", u64::from(load.amplification)),
             ("burst_jobs", load.jobs()),
         ];
-        for (counter, value) in exact {
-            study = study.count(key.clone(), counter, value);
-        }
+        study = study.counts(&key, exact);
         // From the corrected experiment on; elsewhere the process does more than what is timed.
         if matches!(cell.kind, Kind::WholeBurst(_) | Kind::All(_) | Kind::Tree(_) | Kind::Idle) {
             study = study.resources();
@@ -3188,145 +3230,11 @@ pub fn study() -> Result<Study, harness::Error> {
 // %%
 /// A glance at some pools under a load: the first is what the others are compared with. The time is that of a job, or of a burst where `kind` has a pause.
 pub fn glance(variants: &[Variant], load: Load, kind: Kind) -> harness::Seen {
-    let rows = variants.iter().map(|&variant| Row {
-        key: Key::new("glance", variant.name, ""),
-        variant,
-        load,
-        kind,
-    });
+    let rows = variants.iter().map(|&variant| Row::new("glance", variant, "", load, kind));
     rows.fold(harness::Glance::at(unit(kind)), |glance, row| {
         glance.look(row.variant.name, move |bencher| row.trial(Scale::of("quick"), bencher))
     })
     .show()
-}
-
-// %% [markdown]
-// For those who read this as a crate: what can be tested of the program itself. What the pools promise, ten million jobs for each
-// of them, and loom are in files of their own.
-
-// %%
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn load(workers: usize, producers: u64, messages: u64, amplification: u32) -> Load {
-        Load { workers, producers, messages, amplification }
-    }
-
-    const ALL: [Variant; 20] = [
-        PINNED_CBCP,
-        PINNED_CBWP,
-        RAYON_FIFO,
-        LEAN_CBCP,
-        LEAN_CBWP,
-        LEAN_NEVER_PARK,
-        TP,
-        CBCP,
-        DEFAULT,
-        NEVER_PARK,
-        COUNTING,
-        CBWP,
-        X_CBCP,
-        X_CBWP,
-        X_NEVER_PARK,
-        X_COUNTING,
-        RAYON,
-        FUTURES,
-        BLOCKING,
-        NO_POOL,
-    ];
-
-    #[test]
-    fn all_pools_do_equal_work_under_small_and_crowded_loads() {
-        for variant in ALL {
-            for load in [load(1, 1, 1, 0), load(1, 2, 100, 3), load(4, 3, 50, 1), load(9, 1, 7, 100)] {
-                let key = Key::new("test", variant.name, format!("{load:?}"));
-                for work in [None, Some(IDLE), Some(Opaque { before: 10, after: 3 })] {
-                    prove(&key, variant.world, &load, work, LIMIT).unwrap();
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn everyone_goes_through_all_nodes_of_a_tree_once() {
-        for variant in [CBCP, CBWP, LEAN_CBCP, LEAN_CBWP, RAYON, RAYON_JOIN, RAYON_SCOPE, CHILI] {
-            for workers in [1, 3] {
-                prove_tree(&Key::new("tree", variant.name, ""), variant.tree_world, workers, 10).unwrap();
-            }
-        }
-    }
-
-    #[test]
-    fn a_message_is_one_job_more_than_its_amplification() {
-        let low = load(1, 2, 10_000_000, 1);
-        assert_eq!((low.chains(), low.counted(), low.jobs()), (20_000_000, 20_000_000, 40_000_000));
-        let high = load(1, 2, 1_000, 50_000);
-        assert_eq!((high.chains(), high.counted(), high.jobs()), (2_000, 100_000_000, 100_002_000));
-    }
-}
-
-// %%
-#[cfg(test)]
-mod tests_of_the_program {
-    use super::*;
-
-    #[test]
-    fn bursts_end_by_the_error_of_their_mean_or_by_their_number() {
-        let taken = |bursts, times: &[u64]| {
-            let mut times = times.iter().cycle();
-            by_the_rule(bursts, || Duration::from_nanos(*times.next().unwrap())).len()
-        };
-        assert_eq!(taken((3, 100), &[50]), 3);
-        assert_eq!(taken((1, 7), &[1, 1_000]), 1, "one time has no error");
-        assert_eq!(taken((2, 7), &[1, 1_000]), 7);
-        // A relative standard deviation of one half, nearly: 25 times for a tenth.
-        assert_eq!(taken((2, 100), &[150, 50]), 25);
-    }
-
-    #[test]
-    fn what_our_pools_are_measured_with_fits_into_a_job_without_a_box() {
-        type Awaited = Option<&'static Latch>;
-        assert!(size_of::<Chain<Ours<Stealing>, Opaque, Awaited>>() <= size_of::<Room>());
-        // What a node of a tree submits: the pool, two numbers, and who waits.
-        assert!(size_of::<(Ours<Stealing>, u32, u32, Awaited)>() <= size_of::<Room>());
-    }
-
-    #[test]
-    fn the_published_work_is_folded_and_ours_is_not() {
-        let time = |work: &dyn Fn()| {
-            let start = Instant::now();
-            (0..100).for_each(|_| work());
-            start.elapsed()
-        };
-        // Ten thousand times as much of the one takes no longer; the other does.
-        let folded = time(&|| Folded(100_000_000).before());
-        let opaque = time(&|| so_many(10_000));
-        assert!(cfg!(debug_assertions) || folded < opaque, "{folded:?} for a sum, {opaque:?} for steps");
-    }
-
-    #[test]
-    fn its_comparisons_make_sense() {
-        study_of(Scale::of("standard")).comparisons().unwrap();
-    }
-
-    #[test]
-    fn every_pool_of_the_table_has_its_original_in_each_of_its_cells() {
-        let rows = cells(Scale::of("standard"));
-        let compared = comparisons(&rows);
-        let beside_its_original = |row: &Row| {
-            let of = |(key, other): (&Key, &Key)| {
-                *key == row.key && original(&key.variant) == Some(&other.variant)
-            };
-            compared.iter().any(|(key, other, _)| of((key, other)))
-        };
-        let as_published =
-            |row: &&Row| matches!(row.kind, Kind::Published | Kind::LastOfBurst(_)) && !has_sizes(row);
-        let described = rows.iter().filter(as_published).filter(|row| row.key.variant.starts_with("CB"));
-        let missing: Vec<&Key> =
-            described.filter(|row| !beside_its_original(row)).map(|row| &row.key).collect();
-        assert_eq!(missing, [] as [&Key; 0]);
-    }
 }
 
 // %% [markdown]
@@ -3355,18 +3263,18 @@ mod tests_of_the_program {
 // };
 
 // %% [markdown]
-// The [analysis](analysis.ipynb) takes ratios to the original, in the same round and under the same load: below 1, ours is faster.
-// It puts the published tables next to them, marks where there were more threads than processors, and weighs the claims.
+// The [analysis](analysis.ipynb) takes ratios to the original, in the same round and under the same load: below 1, ours takes less time.
+// It shows the published tables with them, marks where there were more threads than processors, and checks the claims.
 //
 // # What this does not say
 //
-// - Jobs here are tiny. Next to a job of 20 µs, all of these pools weigh little.
+// - Most jobs here do nothing. The more a job does itself, the smaller is the share of its pool.
 // - Two threads submit, and they need processors, too. On a machine with two, every published cell is crowded.
 // - The flags of the originals are fixed when they are compiled. Two of them are older versions for that reason.
 // - A pause of 100 ms lets the workers fall asleep, not the processor: how deep that sleeps depends on the machine.
 //
 // # What next
 //
-// - Let `push_local` always return `Tell::Sleepers` in the work-stealing pool, and see what it costs.
+// - Let `push_local` always return `Notify::Sleepers` in the work-stealing pool, and see what it costs.
 // - Take `Worker::new_lifo` instead of `new_fifo`.
 // - Give `Job` more room, or none, and count: `cargo bench -p thread-pools --bench counts`.

@@ -87,8 +87,7 @@ fn a_hanging_trial_fails_alone() {
 #[test]
 fn a_ring_with_a_node_too_few_is_found_out() {
     let smaller: World = |load, drive| {
-        let mut host = TokioOneThread::new(load.workers);
-        let api = host.spawner();
+        let (mut host, api) = TokioOneThread::set_up(load.workers);
         let work = Work::Ring(NODES - 1);
         drive(&mut |witness| host.block_on(joined(work, Watched::new(&api, witness))));
     };
@@ -105,8 +104,7 @@ fn a_ring_with_a_node_too_few_is_found_out() {
 #[test]
 fn a_second_ring_in_the_same_iteration_is_found_out() {
     let twice: World = |load, drive| {
-        let mut host = TokioOneThread::new(load.workers);
-        let api = host.spawner();
+        let (mut host, api) = TokioOneThread::set_up(load.workers);
         drive(&mut |witness| {
             for _ in 0..2 {
                 host.block_on(joined(load.work, Watched::new(&api, witness)));

@@ -10,7 +10,7 @@ use std::time::Duration;
 use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
-use thread_pools::{Idle, Job, Parked, Parker, Pool, Queue, Settings, Sleep, Tell, Wakes};
+use thread_pools::{Idle, Job, Notify, Parked, Parker, Pool, Queue, Settings, Sleep, Wakes};
 
 /// Jobs in one list behind a mutex. Whether it is empty is seen without that, and perhaps late: the mutex would order what is left to the pools' fences.
 struct Plain {
@@ -31,9 +31,9 @@ impl Queue for Plain {
         self.length.store(jobs.len(), Ordering::Release);
     }
 
-    fn push_local(&self, (): &(), job: Job) -> Tell {
+    fn push_local(&self, (): &(), job: Job) -> Notify {
         self.push(job);
-        Tell::Sleepers
+        Notify::Sleepers
     }
 
     fn next(&self, (): &()) -> Option<Job> {

@@ -1,0 +1,123 @@
+//! The measuring program itself: equal work, bursts that end by their error, jobs without a box, comparisons.
+
+use std::time::{Duration, Instant};
+
+use harness::Key;
+use thread_pools::{
+    BLOCKING, CBCP, CBWP, CHILI, COUNTING, Chain, DEFAULT, FUTURES, Folded, IDLE, Kind, LEAN_CBCP, LEAN_CBWP,
+    LEAN_NEVER_PARK, LIMIT, Latch, Load, NEVER_PARK, NO_POOL, Opaque, Ours, PINNED_CBCP, PINNED_CBWP, RAYON,
+    RAYON_FIFO, RAYON_JOIN, RAYON_SCOPE, Row, Scale, Stealing, Storage, TP, Variant, Work, X_CBCP, X_CBWP,
+    X_COUNTING, X_NEVER_PARK, by_the_rule, cells, comparisons, has_sizes, original, prove, prove_tree,
+    so_many, study_of,
+};
+
+fn load(workers: usize, producers: u64, messages: u64, amplification: u32) -> Load {
+    Load { workers, producers, messages, amplification }
+}
+
+const ALL: [Variant; 20] = [
+    PINNED_CBCP,
+    PINNED_CBWP,
+    RAYON_FIFO,
+    LEAN_CBCP,
+    LEAN_CBWP,
+    LEAN_NEVER_PARK,
+    TP,
+    CBCP,
+    DEFAULT,
+    NEVER_PARK,
+    COUNTING,
+    CBWP,
+    X_CBCP,
+    X_CBWP,
+    X_NEVER_PARK,
+    X_COUNTING,
+    RAYON,
+    FUTURES,
+    BLOCKING,
+    NO_POOL,
+];
+
+#[test]
+fn all_pools_do_equal_work_under_small_and_crowded_loads() {
+    for variant in ALL {
+        for load in [load(1, 1, 1, 0), load(1, 2, 100, 3), load(4, 3, 50, 1), load(9, 1, 7, 100)] {
+            let key = Key::new("test", variant.name, format!("{load:?}"));
+            for work in [None, Some(IDLE), Some(Opaque { before: 10, after: 3 })] {
+                prove(&key, variant.world, &load, work, LIMIT).unwrap();
+            }
+        }
+    }
+}
+
+#[test]
+fn everyone_goes_through_all_nodes_of_a_tree_once() {
+    for variant in [CBCP, CBWP, LEAN_CBCP, LEAN_CBWP, RAYON, RAYON_JOIN, RAYON_SCOPE, CHILI] {
+        for workers in [1, 3] {
+            prove_tree(&Key::new("tree", variant.name, ""), variant.tree_world, workers, 10).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_message_is_one_job_more_than_its_amplification() {
+    let low = load(1, 2, 10_000_000, 1);
+    assert_eq!((low.chains(), low.counted(), low.jobs()), (20_000_000, 20_000_000, 40_000_000));
+    let high = load(1, 2, 1_000, 50_000);
+    assert_eq!((high.chains(), high.counted(), high.jobs()), (2_000, 100_000_000, 100_002_000));
+}
+
+#[test]
+fn bursts_end_by_the_error_of_their_mean_or_by_their_number() {
+    let taken = |bursts, times: &[u64]| {
+        let mut times = times.iter().cycle();
+        by_the_rule(bursts, || Duration::from_nanos(*times.next().unwrap())).len()
+    };
+    assert_eq!(taken((3, 100), &[50]), 3);
+    assert_eq!(taken((1, 7), &[1, 1_000]), 1, "one time has no error");
+    assert_eq!(taken((2, 7), &[1, 1_000]), 7);
+    // A relative standard deviation of one half, nearly: 25 times for a tenth.
+    assert_eq!(taken((2, 100), &[150, 50]), 25);
+}
+
+#[test]
+fn what_our_pools_are_measured_with_fits_into_a_job_without_a_box() {
+    type Awaited = Option<&'static Latch>;
+    assert!(size_of::<Chain<Ours<Stealing>, Opaque, Awaited>>() <= size_of::<Storage>());
+    // What a node of a tree submits: the pool, two numbers, and who waits.
+    assert!(size_of::<(Ours<Stealing>, u32, u32, Awaited)>() <= size_of::<Storage>());
+}
+
+#[test]
+fn the_published_work_is_folded_and_ours_is_not() {
+    let time = |work: &dyn Fn()| {
+        let start = Instant::now();
+        (0..100).for_each(|_| work());
+        start.elapsed()
+    };
+    // Ten thousand times as much of the one takes no longer; the other does.
+    let folded = time(&|| Folded(100_000_000).before());
+    let opaque = time(&|| so_many(10_000));
+    assert!(cfg!(debug_assertions) || folded < opaque, "{folded:?} for a sum, {opaque:?} for steps");
+}
+
+#[test]
+fn its_comparisons_make_sense() {
+    study_of(Scale::of("standard")).comparisons().unwrap();
+}
+
+#[test]
+fn every_pool_of_the_table_has_its_original_in_each_of_its_cells() {
+    let rows = cells(Scale::of("standard"));
+    let compared = comparisons(&rows);
+    let beside_its_original = |row: &Row| {
+        let of =
+            |(key, other): (&Key, &Key)| *key == row.key && original(&key.variant) == Some(&other.variant);
+        compared.iter().any(|(key, other, _)| of((key, other)))
+    };
+    let as_published =
+        |row: &&Row| matches!(row.kind, Kind::Published | Kind::LastOfBurst(_)) && !has_sizes(row);
+    let described = rows.iter().filter(as_published).filter(|row| row.key.variant.starts_with("CB"));
+    let missing: Vec<&Key> = described.filter(|row| !beside_its_original(row)).map(|row| &row.key).collect();
+    assert_eq!(missing, [] as [&Key; 0]);
+}
