@@ -774,6 +774,8 @@ pub enum Counter {
     ZeroedBytes,
     /// Size in bytes of the largest future that was spawned.
     FutureBytes,
+    /// Bytes that a server has in its tables for each connection, where it says so.
+    ConnectionBytes,
     /// Largest number of connections at one time.
     PeakConnections,
     /// Largest number of unfinished tasks at one time.
@@ -1389,6 +1391,7 @@ impl<'s, D: Door<&'s Stats>, W: Work, P: Probe> Loop<'s, D, W, P> {
         let slot = self.vacant[self.vacancies];
         P::peak(Counter::PeakConnections, CONNECTIONS - self.vacancies);
         P::peak(Counter::PeakRegistrations, CONNECTIONS - self.vacancies + 1);
+        P::peak(Counter::ConnectionBytes, size_of::<Option<Peer>>() + size_of_val(&slot));
         let peer = self.peers[slot as usize].insert(Peer::new::<P>(stream));
         self.poll.register(&peer.stream, slot as usize + 1, READABLE | WRITABLE);
         self.step(slot);
@@ -3242,6 +3245,7 @@ impl Counter {
         (Self::Transactions, "transactions"),
         (Self::ZeroedBytes, "zeroed_bytes"),
         (Self::FutureBytes, "future_bytes"),
+        (Self::ConnectionBytes, "connection_bytes"),
         (Self::PeakConnections, "peak_connections"),
         (Self::PeakTasks, "peak_tasks"),
         (Self::PeakRegistrations, "peak_registrations"),
