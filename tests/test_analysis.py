@@ -9,7 +9,20 @@ import told as telling
 from told import Told, check_form, read
 
 from async_cost import words
-from async_cost.testing.made_up_runs import ALL, FEW, FLOOR, OFF, ON, SOCKETS, ZERO_COST, make_run, reversed_truth
+from async_cost.testing.made_up_runs import (
+    ALL,
+    ALL_KEPT,
+    FEW,
+    FEW_KEPT,
+    FLOOR,
+    KEPT,
+    OFF,
+    ON,
+    SOCKETS,
+    ZERO_COST,
+    make_run,
+    reversed_truth,
+)
 
 tell = partial(telling.tell, "zero-cost")
 
@@ -192,6 +205,21 @@ def test_sockets_turn_round_with_their_effect(effect, reverse):
     assert re.findall(above, reverse.text) == ["less", "less"]
     assert re.search(rf"On sockets, `async` adds .* \(`{FEW}`, compared with `manual`\)", effect.text)
     assert re.search(rf"On sockets, `async` saves .* \(`{FEW}`, compared with `manual`\)", reverse.text)
+
+
+def test_a_request_on_a_kept_connection_is_told_with_the_share_of_the_kernel(effect, runs):
+    assert "Connections that stay open were **not measured** in this run." in effect.text
+    for name, verb, more, turn in (("kept", "adds", "more", dict), ("kept-reverse", "saves", "less", reversed_truth)):
+        told = tell(make_run(runs / name, sockets=turn(SOCKETS | KEPT), seed=4, rounds=60, noise=0.005))
+        assert re.search(rf"A request alone, on connections that stay open: .*{more} time .* It {verb} ", told.answer)
+        found = re.findall(
+            rf"At `([^`]*asks=\d+)`, `async` takes [\d.]+ % {more} time .*?; it {verb} ([\d.]+) ns", told.text
+        )
+        assert [load for load, _ in found] == [FEW_KEPT, ALL_KEPT]
+        assert [float(ns) for _, ns in found] == pytest.approx([30, 30], abs=4), "3 % of a microsecond"
+        shares = re.findall(r"Of the time of `manual`, ([\d.]+) % \(.*?\) are the kernel's, and ([\d.]+) ns", told.text)
+        assert [float(share) for share, _ in shares] == pytest.approx([95, 95], abs=1)
+        assert [float(own) for _, own in shares] == pytest.approx([50, 50], abs=6)
 
 
 def test_a_study_that_was_not_measured_is_said_not_to_be(nothing, effect):

@@ -63,6 +63,17 @@ def test_the_dearest_steps_are_named_by_either_lens(effect):
     assert "add most time: `mutex queue`, `Arc waker` and `boxed dyn`" in effect.answer
     assert "add most instructions: `mutex queue`, `bound per operation` and `boxed dyn`" in effect.answer
     assert "750 instructions" in effect.answer and "568" not in effect.answer
+    assert "`frontier` executes 750 instructions, `manual (best)` 570: 180 added" in effect.answer
+
+
+def test_the_price_is_told_in_bytes_as_well_and_without_the_fake(effect, reverse):
+    assert "For each connection `frontier` keeps 304 bytes, `manual (best)` 185: 119 added." in effect.answer
+    assert re.search(
+        r"and the frontier adds \d+ ns .*; without the fake it takes (1\.9|2\.0)\d* times the time", effect.text
+    )
+    assert "without the fake it takes" not in reverse.text.split("By the clock")[1], (
+        "nothing is left without a fake that is slower"
+    )
 
 
 def test_every_step_is_sorted_by_its_verdict(effect, reverse):

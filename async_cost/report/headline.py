@@ -66,7 +66,15 @@ def _against(measured: Measured, variant: str, other: str, parameter: str) -> st
     row = interval.row(measured.compare(variant, other), parameter=parameter)
     extra = interval.row(measured.added(variant, other), parameter=parameter)
     ratio = words.ratio_with_interval(row["ratio"], row["low"], row["high"])
-    return f"**{ratio}**; it {words.added(extra, row['verdict'])}"
+    more = [words.added(extra, row["verdict"])]
+    for counter, noun, where, units in (
+        ("instructions", "instruction", "", measured.requests),
+        ("connection_bytes", "byte", " to each connection", 1),
+    ):
+        mine, base = (measured.run.count(measured.study, counter, name, parameter) for name in (variant, other))
+        if mine and base:
+            more.append(f"{words.counted(round((mine - base) / units), noun)}{where}")
+    return f"**{ratio}**; it {words.listing(more)}"
 
 
 def _limit(run: Run) -> str:
@@ -74,11 +82,7 @@ def _limit(run: Run) -> str:
     if ladder.STUDY not in run.info.studies:
         return ""
     time = _against(Measured.of(run, ladder.STUDY), ladder.FRONTIER, ladder.MANUAL, ladder.FEW)
-    counted = dict(ladder.per_request(run, "instructions").iter_rows())
-    more = ""
-    if {ladder.FRONTIER, ladder.MANUAL} <= counted.keys():
-        more = f", and {words.counted(round(counted[ladder.FRONTIER] - counted[ladder.MANUAL]), 'instruction')}"
-    return f"The leanest async server that we could write takes, against the best loop: {time}{more}.\n\n"
+    return f"The leanest async server that we could write takes, against the best loop: {time}.\n\n"
 
 
 def _designs(run: Run) -> pl.DataFrame:

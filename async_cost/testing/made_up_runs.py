@@ -26,18 +26,22 @@ OFF, ON = "syscalls=off", "syscalls=on"
 BASELINE = "manual"
 #: The two loads of zero-cost-sockets: few clients at a time, and all of them at once.
 FEW, ALL = "live=3", "live=256"
+#: The same where connections are kept, and the null subject of that: its system calls alone.
+FEW_KEPT, ALL_KEPT, ALONE = "live=3 asks=64", "live=256 asks=8", "calls alone"
 #: Its null subject: what remains of the time when there is no server to speak of.
 FLOOR = "client"
 #: The baseline of ladder.
 BEST = "manual (best)"
-#: Requests served by one iteration of any study.
+#: Requests served by one iteration of any study, and of one on kept connections.
 REQUESTS = 256
+KEPT_REQUESTS = {FEW_KEPT: 192, ALL_KEPT: 2048}
 #: Steps of own work that zero-cost executes for each request.
 WORK_STEPS = (100, 300, 1000, 3000, 10_000)
 #: System calls of one iteration by load (those on sockets; the ladder makes none).
 SYSTEM_CALLS = {OFF: 0, ON: 2308, FEW: 4362, ALL: 3342}
 #: True time of `manual` for one iteration, and of one step of own work, in nanoseconds.
 MANUAL_NS = {OFF: 26_000.0, ON: 500_000.0, FEW: 4_100_000.0, ALL: 3_600_000.0}
+MANUAL_NS |= {parameter: requests * 1000.0 for parameter, requests in KEPT_REQUESTS.items()}
 STEP_NS = 1.0
 #: The same for `manual (best)` of the ladder, which is a faster loop.
 BEST_NS = 14_000.0
@@ -69,6 +73,13 @@ SOCKETS: dict[tuple[str, str], float] = {
     ("async+box", ALL): 1.08,
     (FLOOR, FEW): 0.7,
     (FLOOR, ALL): 0.8,
+}
+#: What a run of it holds as well if it has kept connections.
+KEPT: dict[tuple[str, str], float] = {
+    ("async", FEW_KEPT): 1.03,
+    ("async", ALL_KEPT): 1.03,
+    (ALONE, FEW_KEPT): 0.95,
+    (ALONE, ALL_KEPT): 0.95,
 }
 #: The same for ladder, whose ratios are those to `manual (best)`, with instructions and allocations for a request.
 RUNGS: dict[str, tuple[float, int, int]] = {
@@ -140,8 +151,8 @@ class Study:
 
 
 def reversed_truth(truth: Mapping[tuple[str, str], float] = ZERO_COST) -> dict[tuple[str, str], float]:
-    """Every effect turned round: what was slower than `manual` is as much faster. The floor below all servers stays."""
-    return {key: ratio if key[0] == FLOOR else 1 / ratio for key, ratio in truth.items()}
+    """Every effect turned round: what was slower than `manual` is as much faster. The floors below all servers stay."""
+    return {key: ratio if key[0] in (FLOOR, ALONE) else 1 / ratio for key, ratio in truth.items()}
 
 
 def make_run(
@@ -188,7 +199,8 @@ def make_run(
     honest = {load: controls.get(load, 1.0) for load in (FEW, ALL)}
     if sockets is not None:
         levels = [(ALL, steps) for steps in WORK_STEPS if steps in (1000, 10_000)]
-        times = _true_times(sockets, honest, levels if work else [], "async")
+        kept = {load: controls.get(load, 1.0) for load in KEPT_REQUESTS if (ALONE, load) in sockets}
+        times = _true_times(sockets, honest | kept, levels if work else [], "async")
         studies["zero-cost-sockets"] = _zero_cost("zero-cost-sockets", times, BASELINE, failed)
     if ladder is not None:
         levels = [(FEW, steps) for steps in WORK_STEPS if steps in (1000, 10_000)]
@@ -218,9 +230,9 @@ def make_run(
 
 
 def bench_of(variant: str, parameter: str) -> str:
-    """The bench word that goes with a variant and parameter: `nonbox`, `nonbox+syscalls`, `nonbox+syscalls+work`."""
-    bench = variant.removesuffix(" (A/A)")
-    return bench + ("+syscalls" if ON in parameter else "") + ("+work" if "work=" in parameter else "")
+    """The bench word that goes with a variant and parameter: `nonbox`, `nonbox+syscalls`, `nonbox+syscalls+work`, `async+kept`."""
+    bench, kinds = variant.removesuffix(" (A/A)"), {ON: "+syscalls", "work=": "+work", "asks=": "+kept"}
+    return bench + "".join(kind for mark, kind in kinds.items() if mark in parameter)
 
 
 def _true_times(
@@ -370,7 +382,7 @@ def _counts(study: str, times: Iterable[tuple[str, str]]) -> dict[tuple[str, str
         unboxed = variant in ("nonbox", "large+nonbox", "async")
         counts[variant, parameter] = ({"client_syscalls": 1537} if on_sockets else operations) | {
             "syscalls": 2306 if variant == FLOOR else SYSTEM_CALLS[parameter.partition(" ")[0]],
-            "transactions": REQUESTS,
+            **({"units": KEPT_REQUESTS[parameter]} if parameter in KEPT_REQUESTS else {"transactions": REQUESTS}),
             "allocations": 0 if manual or unboxed else 257,
             "instructions": 280_000 if manual else 610_000,
             "atomic_instructions": 3072 if variant == "box+arc" else 0,
@@ -398,6 +410,7 @@ def _ladder_counts(times: Iterable[tuple[str, str]]) -> dict[tuple[str, str], di
             "zeroed_bytes": REQUESTS * (16_384 if variant == "16 KiB zeroed" else 128),
             "waker_clones": 1536 if "waker" in variant else 0,
             "future_bytes": future,
+            "connection_bytes": {BEST: 185, "frontier": 304}.get(variant, 0),
         }
     return counts
 

@@ -1220,6 +1220,7 @@ impl<Y: System, F, P: Probe, const QUEUED: bool> Executor<'_, Y, F, P, QUEUED> {
         P::add(Counter::Spawns, 1);
         P::peak(Counter::PeakTasks, self.tasks.get() + 1); // and the root
         P::peak(Counter::FutureBytes, size_of::<F>());
+        P::peak(Counter::ConnectionBytes, size_of::<Slot<F>>() + size_of::<Entry<Y, P>>());
         Ok(())
     }
 }

@@ -82,7 +82,7 @@ use zero_cost::{Steps, Timed, Work, WouldBlock};
 // ## A request
 //
 // A request has 64 bytes, and so has its answer, which repeats it. The bytes say which connection sends it and how many requests
-// that connection has sent before, so an answer to another request, or to another client, is found out.
+// that connection has sent before, so an answer to another request, or to another client, is detected.
 
 // %%
 /// Bytes of a request, and of its answer.
@@ -97,10 +97,10 @@ pub fn request(connection: u64, number: u64) -> [u8; LENGTH] {
 }
 
 // %% [markdown]
-// ## A connection, whoever serves it
+// ## A connection
 //
 // A request may come in pieces, and several may come at once. What a server has to remember is the same for all of them: the bytes that came, and how many
-// of them were written as answers. The buffer has room for two requests, so that a read of one does not fill it: whoever reads less than there is room for knows that
+// of them were written as answers. The buffer has room for two requests, so that a read of one does not fill it: a server that reads less than there is room for knows that
 // nothing is left to read.
 //
 // Own work is a chain of so many steps of a xorshift generator, done once for each request.
@@ -184,9 +184,8 @@ impl Echo {
 // %% [markdown]
 // ## What a server is
 //
-// A function that accepts connections from a listener and serves them, until it cannot accept any more. Whoever wants it to end shuts
-// the listener down. A server of your own, or an executor of your own below one, is one more such function, and one more line in the
-// table further down.
+// A function that accepts connections from a listener and serves them until it cannot accept any more: to end it, the listener is shut
+// down. A server or an executor of your own is one more such function, and one more line in the table further down.
 
 // %%
 /// Serves connections of a listener, each request with so much work, until accepting fails.
@@ -465,7 +464,7 @@ pub fn on_smol(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> io::Re
 // %% [markdown]
 // ## A thread for each connection
 //
-// No poller and no readiness: a thread reads, and the operating system lets it wait. Stacks are small, as one would make ten thousand of them.
+// No poller and no readiness: a thread reads, and the operating system lets it wait. Stacks are small, as they would be for ten thousand threads.
 
 // %%
 /// Bytes of the stack of a connection's thread.
@@ -500,8 +499,8 @@ pub fn on_threads(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> io:
 // %% [markdown]
 // # The clients
 //
-// One process plays all clients, and it is the same for every server. As a process of its own, it has its own limit of open files, and its
-// processor time and its memory are apart from those of the server. The two processes agree on what is next through a pair of sockets, in numbers.
+// One process plays all clients, and it is the same for every server. It has its own limit of open files, and its processor time and memory are
+// not mixed with those of the server. The two processes tell each other what is next through a pair of sockets, as numbers.
 
 // %%
 /// Sends some numbers to the other process.
@@ -534,7 +533,7 @@ struct Peer {
     /// Requests answered.
     answered: u64,
     sent: Instant,
-    /// One byte longer than an answer, to find out one that is too long.
+    /// One byte longer than an answer, to detect one that is too long.
     answer: [u8; LENGTH + 1],
     received: usize,
 }
@@ -553,7 +552,13 @@ impl Peer {
         let (answer, sent) = ([0; _], Instant::now());
         Ok(Self { stream, connection, answered: 0, sent, answer, received: 0 })
     }
+}
 
+// %% [markdown]
+// A client sends, and reads until it has the answer that belongs to its request.
+
+// %%
+impl Peer {
     /// Sends the next request, which begins now.
     fn send(&mut self, now: Instant) -> io::Result<()> {
         self.sent = now;
@@ -620,10 +625,10 @@ fn open(address: SocketAddr, load: Load) -> io::Result<Vec<Peer>> {
 // %% [markdown]
 // ## Requests
 //
-// The load is closed: an active connection sends its next request when the answer to the last one is there. So as many requests are under way as connections are active, and a
-// slow server gets fewer of them in a second. The active connections are spread evenly over all.
+// The load is closed: an active connection sends its next request when it has the answer to the last one. So there are as many requests under way as active connections, and a
+// slow server gets fewer requests a second. The active connections are spread evenly over all.
 //
-// A latency begins before its request is sent and ends after its answer was read. While the clients are busy with other answers, an answer waits, and its latency grows.
+// A latency lasts from before the request is sent until the answer is read. An answer that waits while the clients are busy with others has a longer one.
 
 // %%
 /// How long a session may last.
@@ -664,8 +669,8 @@ fn ask(peers: &mut [Peer], epoll: &OwnedFd, load: Load, requests: u64) -> io::Re
 }
 
 // %% [markdown]
-// The process of the clients says that it is there, opens the connections when it is told to, and then sends as many requests as it is told, until it is told
-// none.
+// The process of the clients reports that it is ready, opens the connections when told to, and then sends as many requests as it is told, until that number is
+// zero.
 
 // %%
 /// What they say when they are there, and when all connections are open.
@@ -694,11 +699,11 @@ fn clients(address: SocketAddr, load: Load, pipe: &UnixStream) -> io::Result<()>
 //
 // ## What the server uses
 //
-// The processor time is that of all threads of the server's process. On loopback, whoever writes does the kernel's work up to the socket of the other side,
+// The processor time is that of all threads of the server's process. On loopback, the side that writes does the kernel's work up to the socket of the other side,
 // and pays for it. So the server pays for the way of its answers, and the clients pay for that of their requests.
 //
-// The whole is counted to the microsecond. The kernel's part of it is known less well: Linux estimates it by looking, some hundred times a second, where the processor is. One
-// trial tells it to some hundredths; many trials tell more.
+// The total is exact to the microsecond. How much of it is the kernel's is an estimate: at each timer tick Linux looks whether the processor is in the kernel. One
+// trial gives it to within some hundredths; many trials give more.
 
 // %%
 /// Processor time of this process so far, and the kernel's part of it.
@@ -722,8 +727,8 @@ fn memory() -> io::Result<u64> {
 }
 
 // %% [markdown]
-// Each side of ten thousand connections needs ten thousand open files and some more. The soft limit is often 1,024; a process may raise it to
-// the hard one.
+// With ten thousand connections, each side needs ten thousand open files and some more. The soft limit is often 1,024; a process may raise it to
+// the hard limit.
 
 // %%
 /// Files that a process has open besides its connections, with some to spare.
@@ -747,8 +752,8 @@ fn allow_files(connections: u64) -> Result<(), String> {
 // %% [markdown]
 // ## Opening
 //
-// The process of the clients is forked before the server has any thread. The harness makes it, kills it when it is late, and says what
-// it panicked with; a thread of this process waits for that.
+// The process of the clients is forked before the server has any thread. The harness forks it, kills it when it takes too long, and reports its
+// panic; a thread of this process waits for that.
 
 // %%
 /// A server in this process, with its clients in another one.
@@ -823,7 +828,13 @@ impl Session {
         self.grown = memory()?.saturating_sub(before);
         Ok(())
     }
+}
 
+// %% [markdown]
+// Once all connections are open, a sample is as many requests as one likes.
+
+// %%
+impl Session {
     /// One sample: so many requests. Its time is the processor time of the server.
     ///
     /// # Errors
@@ -847,8 +858,8 @@ impl Session {
 // %% [markdown]
 // ## Closing
 //
-// When the clients have gone, the server must have seen all connections end, answered exactly as many requests as they had sent, and read not a byte more.
-// So every trial proves, in the code that it timed, that the work was done.
+// When the clients have gone, the server must have seen all connections end, answered exactly as many requests as were sent, and read not a byte more.
+// So every trial proves that the code that it timed did its work.
 
 // %%
 impl Session {
@@ -968,10 +979,10 @@ impl Load {
 //
 // A trial is a session in a process of its own. A tenth of the requests warms up; then one sample is taken.
 //
-// The time of a sample, of which ratios are formed, is the processor time of the server. The time that passes is noted next to it, but it
-// says less: the clients need a processor, too. With all connections active, the time that passes is that of the slower side, and a server that
-// gets quicker than its clients shows nothing of it. With few connections active, both sides sleep and wake each other by turns. What the server
-// takes from the machine is its processor time in either case.
+// Ratios are those of the server's processor time. Wall-clock time is recorded as well, but it
+// says less, for the clients need a processor, too. With all connections active, it is that of the slower side: a server that is faster
+// than its clients does not show it. With few connections active, both sides take turns to sleep and wake each other. Processor time is what the server
+// takes from the machine in either case.
 
 // %%
 impl Variant {
@@ -1047,6 +1058,10 @@ fn comparisons(variant: Variant) -> Vec<(Key, Key, String)> {
     all
 }
 
+// %% [markdown]
+// Each server is proved once, under a small load, in a process of its own. One that fails is named and left out.
+
+// %%
 /// The load of the proofs.
 const PROOF: Load = load(50, 10, 3);
 
@@ -1124,19 +1139,19 @@ mod tests {
 // };
 
 // %% [markdown]
-// The [analysis](analysis.ipynb) compares processor times in the same round and under the same load, and shows latencies and memory next to them.
+// The [analysis](analysis.ipynb) compares processor times in the same round and under the same load, and shows latencies and memory as well.
 //
 // # What this does not say
 //
-// - Server and clients share the processors, their caches and one kernel. With a network card, there are interrupts, and packets that arrive together.
+// - Server and clients share the processors, their caches and one kernel. A network card would add interrupts, and packets would arrive together.
 // - Requests are small, and an answer never has to wait for room in a socket.
 // - Memory is that of the process. What the kernel keeps for each connection (two sockets, and for a thread its kernel stack) is not in it.
-// - Work that the kernel leaves to threads of its own is in nobody's processor time.
-// - The load is closed: nobody sends while waiting for an answer. Under a load that arrives by the clock, latencies are larger, and unbounded where a server
+// - What the kernel does in threads of its own is in neither side's processor time.
+// - The load is closed: nobody sends while waiting for an answer. Under a load with a fixed arrival rate latencies are larger, and unbounded where a server
 //   cannot keep up.
 //
 // # What next
 //
 // - Register for levels instead of edges in `by_hand`, and see what the second look costs.
-// - Let `on_polling` use `PollMode::Level`, so that it need not tell the poller again.
+// - Let `on_polling` use `PollMode::Level`, so that it need not re-arm the poller.
 // - Give a connection a larger buffer, and look at the memory.

@@ -694,6 +694,8 @@ pub enum Counter {
     ZeroedBytes,
     /// Size in bytes of the largest future that was spawned.
     FutureBytes,
+    /// Bytes that a server has in its tables for each connection, where it says so.
+    ConnectionBytes,
     /// Largest number of connections at one time.
     PeakConnections,
     /// Largest number of unfinished tasks at one time.
@@ -705,10 +707,10 @@ pub enum Counter {
 impl Counter {
     /// Their names in the data, in the order of declaration.
     #[rustfmt::skip]
-    pub const NAMES: [&str; 15] = [
+    pub const NAMES: [&str; 16] = [
         "events", "spawns", "polls", "operation_polls", "not_ready_polls",
         "waker_clones", "will_wake_hits", "waker_drops", "wakes",
-        "transactions", "zeroed_bytes", "future_bytes",
+        "transactions", "zeroed_bytes", "future_bytes", "connection_bytes",
         "peak_connections", "peak_tasks", "peak_registrations",
     ];
 }
@@ -1301,6 +1303,7 @@ impl<'s, D: Door<&'s Stats>, W: Work, P: Probe> Loop<'s, D, W, P> {
         let slot = self.vacant[self.vacancies];
         P::peak(Counter::PeakConnections, CONNECTIONS - self.vacancies);
         P::peak(Counter::PeakRegistrations, CONNECTIONS - self.vacancies + 1);
+        P::peak(Counter::ConnectionBytes, size_of::<Option<Peer>>() + size_of_val(&slot));
         let peer = self.peers[slot as usize].insert(Peer::new::<P>(stream));
         self.poll.register(&peer.stream, slot as usize + 1, READABLE | WRITABLE);
         self.step(slot);

@@ -17,10 +17,9 @@
 // %% [markdown]
 // # Does it disappear in a real application?
 //
-// On a fake operating system, made of counters, `async` costs a multiple of the hand-written loop: that is
-// what [the notebook next to this one](measure.ipynb) measures. Whoever publishes such a figure adds a
-// comfort: *in a real application there are system calls, and next to them the difference disappears.* It
-// is usually computed, at best imitated by a dummy call behind each operation. Here we look.
+// What `async` costs compared with a loop written by hand, [the notebook next to this one](measure.ipynb) measures on a fake operating system
+// made of counters. Such figures are usually published with a comfort: *in a real application there are system calls, and next to them the
+// difference disappears.* That is usually computed, at best imitated by a dummy call behind each operation. Here we look.
 //
 // So this is the same server once more, on real sockets. Clients connect, each sends a line, each gets its
 // line back; bytes go through the kernel, the poller is a real epoll, connections are file descriptors that
@@ -29,6 +28,9 @@
 // - `manual`: a loop written by hand;
 // - `async`: async functions on [the frontier](../ladder/frontier.ipynb), the leanest executor that we know how to write;
 // - `async+box`: the same functions on the same executor, each connection's future in a box of `dyn Future`.
+//
+// Once more, the first two serve clients who keep their connections and ask again and again. Then nothing is opened or closed, and what async
+// adds to a request can be told to some nanoseconds.
 //
 // When you have read it you can decide whether the choice between the three matters for a server of your
 // own that does *at least* this: accept, read, write, close. What a real server does beyond that is the
@@ -70,7 +72,7 @@ use std::os::unix::net::UnixStream;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::Waker;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use frontier::{Epoll, Executor, Full, Io, Object, Reactor, Sockets, System, tried};
 use harness::{Bencher, Counts, Key, Study, UnequalWork};
@@ -87,7 +89,7 @@ use zero_cost::{
 //
 // Equal work is a promise that has to be kept in system calls, because they are what the time goes into. So
 // each call to the operating system is entered in a ledger, in timed code as well: one addition to a cell,
-// next to a system call of some hundred nanoseconds. The server's calls and the client's are kept apart.
+// next to a system call. The server's calls and the client's are kept apart.
 
 // %%
 /// What the program asks of the operating system.
@@ -112,7 +114,7 @@ pub enum Call {
     /// A client opens a connection.
     Open,
     /// Clients announce the connections they have opened.
-    Ring,
+    Announce,
     /// A client sends its line.
     Send,
     /// A client reads its answer.
@@ -139,7 +141,7 @@ impl Call {
         (Self::Write, "write", 1),
         (Self::Close, "close", 1),
         (Self::Open, "client_open", 3),
-        (Self::Ring, "client_ring", 1),
+        (Self::Announce, "client_announce", 1),
         (Self::Send, "client_send", 1),
         (Self::Receive, "client_receive", 1),
         (Self::HangUp, "client_hang_up", 1),
@@ -158,9 +160,8 @@ fn would_block<T>(outcome: &io::Result<T>) -> bool {
 
 // %% [markdown]
 // The ledger also knows how many of the calls would have blocked and how many bytes moved. And it has a
-// knob for tests: sockets may take less than they are offered, and deliver less than there is. With `most`
-// at 5, each read and write moves five bytes at most, so that every server has to cope with requests and
-// answers in pieces.
+// knob for tests: sockets may take less than they are offered. With `most` at 5, each write moves five bytes
+// at most, so that every server has to send its answers in pieces.
 
 // %%
 /// Counts calls to the operating system and the bytes that they moved.
@@ -172,12 +173,12 @@ pub struct Ledger {
     bytes_read: Cell<u64>,
     /// Bytes that the server wrote.
     bytes_written: Cell<u64>,
-    /// Bytes that the server may read or write at once.
+    /// Bytes that the server may write at once.
     most: usize,
 }
 
 impl Ledger {
-    /// A ledger of zeros. The server's reads and writes will be of `most` bytes at most.
+    /// A ledger of zeros. The server's writes will be of `most` bytes at most.
     pub fn new(most: usize) -> Self {
         Self {
             calls: array::from_fn(|_| Cell::default()),
@@ -187,7 +188,13 @@ impl Ledger {
             most,
         }
     }
+}
 
+// %% [markdown]
+// A call that a signal interrupts is made again, and entered again.
+
+// %%
+impl Ledger {
     /// Enters a call.
     #[inline(always)]
     fn enter(&self, call: Call) {
@@ -233,15 +240,14 @@ impl Ledger {
 }
 
 // %% [markdown]
-// Reading and writing are compiled once, out of line, so that every server goes through the same door to
-// the kernel. The sockets are non-blocking; a call either moves bytes now or fails with `WouldBlock`.
+// Reading and writing are compiled once, out of line, so that every server enters the
+// kernel in the same way. The sockets are non-blocking; a call either moves bytes now or fails with `WouldBlock`.
 
 // %%
 /// Reads into the start of `buffer`; 0 if the other end is closed, or the buffer empty.
 #[inline(never)]
 fn read_call(ledger: &Ledger, mut stream: &UnixStream, buffer: &mut [u8]) -> io::Result<usize> {
-    let most = buffer.len().min(ledger.most);
-    let length = ledger.attempt(Call::Read, || stream.read(&mut buffer[..most]))?;
+    let length = ledger.attempt(Call::Read, || stream.read(buffer))?;
     ledger.bytes_read.set(ledger.bytes_read.get() + length as u64);
     Ok(length)
 }
@@ -294,46 +300,46 @@ impl Drop for Socket<'_> {
 }
 
 // %% [markdown]
-// ## The door
+// ## The listener
 //
 // A connection is a fresh pair of Unix-domain sockets: the client keeps one end, the server gets the other.
-// What is missing is the moment of arrival, in which a listening socket becomes readable. The door plays
-// that part, and not for free: clients ring, which writes a byte for each connection into one more socket,
+// What is missing is the moment of arrival, in which a listening socket becomes readable. A third pair of sockets plays
+// that part, and not for free: clients write a byte to it for each connection,
 // and to accept is to read one such byte and take the connection that waits. That is one system call, as
-// `accept4` would be, and one that truly would block when nobody is there.
+// `accept4` would be, and one that would block when nobody has connected.
 
 // %%
 /// Where connections arrive.
-pub struct Door {
+pub struct Listener {
     /// What happens in this world.
     pub ledger: Ledger,
-    /// Rung by clients.
-    button: UnixStream,
-    /// Heard by the server: readable while a connection waits.
-    bell: UnixStream,
+    /// Clients write a byte to it for each connection.
+    sender: UnixStream,
+    /// The server's end: readable while a connection waits.
+    receiver: UnixStream,
     /// The server's ends of connections that wait to be accepted.
     waiting: RefCell<VecDeque<UnixStream>>,
 }
 
-impl Door {
-    /// A door where nobody waits. The server's reads and writes will be of `most` bytes at most.
+impl Listener {
+    /// A listener without connections. The server's writes will be of `most` bytes at most.
     ///
     /// # Errors
     /// The operating system's error, for example when too many files are open.
     pub fn open(most: usize) -> io::Result<Rc<Self>> {
-        let (button, bell) = UnixStream::pair()?;
-        bell.set_nonblocking(true)?;
+        let (sender, receiver) = UnixStream::pair()?;
+        receiver.set_nonblocking(true)?;
         let waiting = RefCell::new(VecDeque::with_capacity(CONNECTIONS));
-        Ok(Rc::new(Self { ledger: Ledger::new(most), button, bell, waiting }))
+        Ok(Rc::new(Self { ledger: Ledger::new(most), sender, receiver, waiting }))
     }
 
-    /// Makes a connection wait at the door, of which `stream`, non-blocking, is the server's end.
+    /// Makes a connection wait, of which `stream`, non-blocking, is the server's end.
     pub fn hand_over(&self, stream: UnixStream) {
         self.waiting.borrow_mut().push_back(stream);
     }
 
-    /// Opens a connection whose other end waits at the door, and returns the client's end. The server will
-    /// not hear of it before somebody rings.
+    /// Opens a connection whose other end waits to be accepted, and returns the client's end. The server will
+    /// not hear of it before it is announced.
     ///
     /// # Errors
     /// The operating system's error, for example when too many files are open.
@@ -348,42 +354,42 @@ impl Door {
 }
 
 // %% [markdown]
-// Several clients who come together ring together. A Unix-domain socket books every write with some hundred
+// Clients who connect together are announced together. A Unix-domain socket books every write with some hundred
 // bytes of overhead, and would be full after less than three hundred single bytes.
 
 // %%
-impl Door {
-    /// Rings for the last `arrivals` connections, with one system call.
+impl Listener {
+    /// Announces the last `arrivals` connections, with one system call.
     ///
     /// # Errors
     /// The operating system's error.
     ///
     /// # Panics
     /// If there are more of them than [`CONNECTIONS`].
-    pub fn ring(&self, arrivals: usize) -> io::Result<()> {
-        self.ledger.enter(Call::Ring);
-        (&self.button).write_all(&[b'!'; CONNECTIONS][..arrivals])
+    pub fn announce(&self, arrivals: usize) -> io::Result<()> {
+        self.ledger.enter(Call::Announce);
+        (&self.sender).write_all(&[b'!'; CONNECTIONS][..arrivals])
     }
 
     /// The next connection.
     ///
     /// # Errors
-    /// `WouldBlock` if nobody has rung; any other error of the operating system.
+    /// `WouldBlock` if none was announced; any other error of the operating system.
     ///
     /// # Panics
-    /// If somebody rang without a connection.
+    /// If one was announced and does not wait.
     #[inline(never)]
     pub fn accept(&self) -> io::Result<Socket<'_>> {
-        self.ledger.attempt(Call::Accept, || (&self.bell).read_exact(&mut [0]))?;
-        let stream = self.waiting.borrow_mut().pop_front().expect("no connection for this ring");
+        self.ledger.attempt(Call::Accept, || (&self.receiver).read_exact(&mut [0]))?;
+        let stream = self.waiting.borrow_mut().pop_front().expect("a connection that was announced");
         Ok(Socket { stream, ledger: &self.ledger })
     }
 }
 
-/// Its bell.
-impl AsFd for Door {
+/// The receiver.
+impl AsFd for Listener {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.bell.as_fd()
+        self.receiver.as_fd()
     }
 }
 
@@ -395,9 +401,10 @@ impl AsFd for Door {
 // which something is ready. In a turn, who was answered reads the answer and hangs up; who was connected in
 // the turn before sends a line; and new clients connect, as long as fewer than `live` are connected.
 //
-// This work is part of the time of every variant, the same code for all, driven by the same number of
-// turns. It is neither small nor hidden: further down the clients are measured on their own.
+// This work is the same code for all variants, driven by the same number of
+// turns. Where it is part of the time, it is also measured on its own, further down; where connections are kept, it is no part of the time.
 //
+// A client asks once, and the server hangs up after its answer; or it asks several times over its one connection, and hangs up itself.
 // No two clients say the same, so an answer that went to the wrong connection is noticed.
 
 // %%
@@ -415,6 +422,10 @@ pub fn line(number: usize) -> [u8; LINE] {
     line
 }
 
+// %% [markdown]
+// A client remembers what it has said and how much of the answer has come.
+
+// %%
 /// A client that is connected.
 struct Peer {
     stream: UnixStream,
@@ -423,11 +434,15 @@ struct Peer {
     answer: [u8; LINE + 1],
     /// Bytes of `answer` that have come.
     received: usize,
+    /// Requests that it has not sent yet.
+    unsent: u32,
 }
 
 impl Peer {
     fn send(&mut self, ledger: &Ledger) {
         ledger.enter(Call::Send);
+        self.received = 0;
+        self.unsent -= 1;
         let sent = self.stream.write(&self.line).expect("a new socket has room for a line");
         assert_eq!(sent, LINE, "a new socket has room for a line");
     }
@@ -461,9 +476,11 @@ impl Peer {
 // %%
 /// All clients of one world.
 pub struct Clients {
-    door: Rc<Door>,
+    listener: Rc<Listener>,
     /// How many are connected at one time.
     live: usize,
+    /// Requests of each.
+    asks: u32,
     /// How many will still come.
     left: usize,
     /// The number of the next one.
@@ -473,26 +490,37 @@ pub struct Clients {
 }
 
 impl Clients {
-    /// Clients who come to this door, `live` at a time.
+    /// Clients of this listener, `live` at a time, who ask `asks` times each.
     ///
     /// # Panics
-    /// If `live` is 0 or more than [`CONNECTIONS`].
-    pub fn new(door: Rc<Door>, live: usize) -> Self {
+    /// If `live` is 0 or more than [`CONNECTIONS`], or if nobody asks.
+    pub fn new(listener: Rc<Listener>, live: usize, asks: u32) -> Self {
         assert!((1..=CONNECTIONS).contains(&live), "between 1 and {CONNECTIONS} at a time");
+        assert!(asks > 0, "each client asks");
         let room = || Vec::with_capacity(live);
-        Self { door, live, left: 0, number: 0, connected: room(), asked: room() }
+        Self { listener, live, asks, left: 0, number: 0, connected: room(), asked: room() }
     }
+}
 
+// %% [markdown]
+// In a turn, clients with an answer ask again or leave, those who have just connected ask, and others take the place of those who left.
+
+// %%
+impl Clients {
     /// Lets everybody do what can be done without the server.
     ///
     /// # Panics
     /// If an answer is wrong, or the operating system refuses a socket.
     pub fn turn(&mut self) {
-        let ledger = &self.door.ledger;
+        let ledger = &self.listener.ledger;
         self.asked.retain_mut(|peer| {
-            let stays = !peer.has_answer(ledger);
-            if !stays {
-                ledger.enter(Call::HangUp); // retain_mut drops the peer, and with it the socket
+            if !peer.has_answer(ledger) {
+                return true;
+            }
+            let stays = peer.unsent > 0;
+            match stays {
+                true => peer.send(ledger),
+                false => ledger.enter(Call::HangUp), // retain_mut drops the peer, and with it the socket
             }
             stays
         });
@@ -500,21 +528,21 @@ impl Clients {
         self.asked.append(&mut self.connected);
         let arrivals = self.left.min(self.live - self.asked.len());
         for _ in 0..arrivals {
-            let stream = self.door.connect().expect("two more files may be opened");
+            let stream = self.listener.connect().expect("two more files may be opened");
             let line = line(self.number);
             self.number += 1;
-            self.connected.push(Peer { stream, line, answer: [0; LINE + 1], received: 0 });
+            self.connected.push(Peer { stream, line, answer: [0; LINE + 1], received: 0, unsent: self.asks });
         }
         if arrivals > 0 {
-            self.door.ring(arrivals).expect("the server listens");
+            self.listener.announce(arrivals).expect("the server listens");
         }
         self.left -= arrivals;
     }
 }
 
 // %% [markdown]
-// All servers have one face: a function that serves so many connections and gives others their turn before
-// each wait. With that, one run is two lines.
+// All servers have the same interface: a function that serves so many connections and lets others have their turn before
+// each wait.
 
 // %%
 /// Serves so many connections, and calls the second argument before each wait.
@@ -530,7 +558,34 @@ impl Clients {
         serve(connections, &mut || self.turn());
         self.turn(); // the last answers
         let waiting = self.left + self.connected.len() + self.asked.len();
-        assert_eq!(waiting, 0, "the server went home while {waiting} clients waited");
+        assert_eq!(waiting, 0, "the server ended while {waiting} clients waited");
+    }
+}
+
+// %% [markdown]
+// Such a run opens and closes a connection for each request. To see a request alone, clients keep their connections, and the clock runs only while the
+// server answers: from the end of a turn in which somebody asked to the server's next wait. That takes two readings of the clock for each wait,
+// as many for every server.
+
+// %%
+impl Clients {
+    /// As [`visit`](Self::visit); returns the time that the server took to answer.
+    ///
+    /// # Panics
+    /// As [`visit`](Self::visit).
+    pub fn timed_visit(&mut self, connections: usize, serve: Serve<'_>) -> Duration {
+        let listener = Rc::clone(&self.listener);
+        let asked = || listener.ledger.calls[Call::Send as usize].get();
+        let (mut time, mut since) = (Duration::ZERO, None);
+        self.visit(connections, &mut |count, turn| {
+            serve(count, &mut || {
+                time += since.as_ref().map_or(Duration::ZERO, Instant::elapsed);
+                let before = asked();
+                turn();
+                since = (asked() > before).then(Instant::now);
+            });
+        });
+        time
     }
 }
 
@@ -553,7 +608,7 @@ pub const PATIENCE: Duration = Duration::from_secs(1);
 pub struct Ledgered<'d> {
     /// What it is registered with.
     epoll: Epoll<Socket<'d>>,
-    door: &'d Door,
+    listener: &'d Listener,
 }
 
 // SAFETY: its keys are those of its epoll.
@@ -565,7 +620,7 @@ unsafe impl<'d> System for Ledgered<'d> {
     #[inline(never)]
     fn poll(&self, events: &mut Vec<epoll::Event>, may_wait: impl FnOnce() -> bool) {
         let at_most = if may_wait() { PATIENCE } else { Duration::ZERO };
-        self.door.ledger.enter(Call::Poll);
+        self.listener.ledger.enter(Call::Poll);
         self.epoll.wait(events, Some(at_most));
         let waited = at_most == PATIENCE && events.is_empty();
         assert!(!waited, "no client has done anything for {PATIENCE:?}; has one been forgotten?");
@@ -587,19 +642,19 @@ unsafe impl<'d> System for Ledgered<'d> {
 }
 
 // %% [markdown]
-// It watches the servers' sockets and the door, which stands for its bell.
+// It watches the servers' sockets and the listener.
 
 // %%
 impl<'d> Ledgered<'d> {
     #[inline(never)]
     fn watch(&self, file: &impl AsFd, key: usize) {
-        self.door.ledger.enter(Call::Register);
+        self.listener.ledger.enter(Call::Register);
         file.register(&self.epoll, key, ());
     }
 
     #[inline(never)]
     fn forget(&self, file: &impl AsFd) {
-        self.door.ledger.enter(Call::Unregister);
+        self.listener.ledger.enter(Call::Unregister);
         file.unregister(&self.epoll);
     }
 }
@@ -616,7 +671,7 @@ unsafe impl<'d> Object<Ledgered<'d>> for Socket<'d> {
 }
 
 // SAFETY: as it says.
-unsafe impl<'d> Object<Ledgered<'d>> for &'d Door {
+unsafe impl<'d> Object<Ledgered<'d>> for &'d Listener {
     fn register(&self, system: &Ledgered<'d>, key: usize, (): ()) {
         system.watch(self, key);
     }
@@ -627,20 +682,20 @@ unsafe impl<'d> Object<Ledgered<'d>> for &'d Door {
 }
 
 // %%
-impl Door {
+impl Listener {
     /// An epoll for what arrives here.
     ///
     /// # Errors
     /// The operating system's error.
     pub fn system(&self) -> io::Result<Ledgered<'_>> {
-        Ok(Ledgered { epoll: Epoll::new()?, door: self })
+        Ok(Ledgered { epoll: Epoll::new()?, listener: self })
     }
 }
 
 impl Sockets for Ledgered<'_> {
     #[inline(never)]
     fn watch_writes(&self, stream: &Self::Stream, key: usize) {
-        self.door.ledger.enter(Call::Reregister);
+        self.listener.ledger.enter(Call::Reregister);
         self.epoll.watch_writes(stream, key);
     }
 }
@@ -651,7 +706,7 @@ impl Sockets for Ledgered<'_> {
 // The state machine that everyone writes: am I receiving or sending, and how far am I? `step` goes as far
 // as it can and says what it waits for. Whatever goes wrong, a client that hangs up in the middle of its
 // line, a socket that breaks while we write, a line that is longer than the buffer: it ends *this*
-// connection and concerns nobody else.
+// connection only.
 
 // %%
 /// How far a connection came.
@@ -688,33 +743,44 @@ impl<'d> Connection<'d> {
 }
 
 // %% [markdown]
-// Note that a read which brought the whole line is not followed by another "to see if there is more": then we know enough.
+// A read that does not fill its buffer has left nothing behind, unless the client has finished, so it is not followed by another "to see if there is
+// more". Whether a client may ask again (`KEEPS`) is known when the server is compiled, so a server of single requests does not pay for it.
 
 // %%
 impl Connection<'_> {
-    /// Goes as far as possible without waiting.
+    /// Goes as far as possible without waiting; `finished` says that the client will send nothing more.
     #[inline(always)]
-    fn step<W: Work, P: Probe>(&mut self, work: W) -> Step {
-        if !self.answering {
-            while !holds_line::<Lean>(&self.buffer[..self.filled]) {
-                match (&self.socket).read(&mut self.buffer[self.filled..]) {
-                    Ok(length @ 1..) => self.filled += length,
-                    error if would_block(&error) => return Step::WaitToRead,
+    fn step<W: Work, P: Probe, const KEEPS: bool>(&mut self, work: W, finished: bool) -> Step {
+        let mut drained = false;
+        loop {
+            if !self.answering {
+                while !holds_line::<Lean>(&self.buffer[..self.filled]) {
+                    if drained {
+                        return Step::WaitToRead;
+                    }
+                    match (&self.socket).read(&mut self.buffer[self.filled..]) {
+                        Ok(length @ 1..) => self.filled += length,
+                        error if would_block(&error) => return Step::WaitToRead,
+                        _ => return Step::Over,
+                    }
+                    drained = !finished && self.filled < SMALL_BUFFER;
+                }
+                work.perform();
+                self.answering = true;
+            }
+            while self.sent < self.filled {
+                match (&self.socket).write(&self.buffer[self.sent..self.filled]) {
+                    Ok(length @ 1..) => self.sent += length,
+                    error if would_block(&error) => return Step::WaitToWrite,
                     _ => return Step::Over,
                 }
             }
-            work.perform();
-            self.answering = true;
-        }
-        while self.sent < self.filled {
-            match (&self.socket).write(&self.buffer[self.sent..self.filled]) {
-                Ok(length @ 1..) => self.sent += length,
-                error if would_block(&error) => return Step::WaitToWrite,
-                _ => return Step::Over,
+            P::add(Counter::Transactions, 1);
+            if !KEEPS {
+                return Step::Over;
             }
+            (self.answering, self.filled, self.sent) = (false, 0, 0);
         }
-        P::add(Counter::Transactions, 1);
-        Step::Over
     }
 }
 
@@ -725,11 +791,11 @@ impl Connection<'_> {
 // slab. Whatever needs memory is kept from run to run.
 
 // %%
-/// The door's key; connection `slot` has the key `slot + 1`.
-const DOOR: usize = 0;
+/// The listener's key; connection `slot` has the key `slot + 1`.
+const LISTENER: usize = 0;
 
 /// The hand-written server.
-pub struct ManualServer<'d, W, P> {
+pub struct ManualServer<'d, W, P, const KEEPS: bool> {
     system: Ledgered<'d>,
     connections: Slab<Connection<'d>>,
     /// Connections that will still come in this run.
@@ -738,20 +804,26 @@ pub struct ManualServer<'d, W, P> {
     probe: PhantomData<P>,
 }
 
-impl<'d, W: Work, P: Probe> ManualServer<'d, W, P> {
-    /// A server for the connections that arrive at `door`.
+impl<'d, W: Work, P: Probe, const KEEPS: bool> ManualServer<'d, W, P, KEEPS> {
+    /// A server for the connections of `listener`.
     ///
     /// # Errors
     /// The operating system's error.
-    pub fn new(door: &'d Door, work: W) -> io::Result<Self> {
+    pub fn new(listener: &'d Listener, work: W) -> io::Result<Self> {
         let connections = Slab::with_capacity(CONNECTIONS);
-        Ok(Self { system: door.system()?, connections, left: 0, work, probe: PhantomData })
+        Ok(Self { system: listener.system()?, connections, left: 0, work, probe: PhantomData })
     }
+}
 
+// %% [markdown]
+// An event concerns one connection, or the listener.
+
+// %%
+impl<W: Work, P: Probe, const KEEPS: bool> ManualServer<'_, W, P, KEEPS> {
     /// Lets the connection in `slot` go as far as it can, and closes it if that is the end.
-    fn step(&mut self, slot: usize) {
+    fn step(&mut self, slot: usize, finished: bool) {
         let connection = &mut self.connections[slot];
-        match connection.step::<W, P>(self.work) {
+        match connection.step::<W, P, KEEPS>(self.work, finished) {
             Step::WaitToWrite if !connection.watches_writes => {
                 connection.watches_writes = true;
                 self.system.watch_writes(&connection.socket, slot + 1);
@@ -764,22 +836,22 @@ impl<'d, W: Work, P: Probe> ManualServer<'d, W, P> {
         }
     }
 
-    /// Accepts whoever waits; after the last connection nobody listens at the door any more.
+    /// Accepts all that wait; after the last connection the listener is not watched any more.
     fn accept(&mut self) {
-        let door = self.system.door;
+        let listener = self.system.listener;
         while self.left > 0 {
-            let accepted = door.accept();
+            let accepted = listener.accept();
             if would_block(&accepted) {
                 return;
             }
-            let socket = accepted.expect("a bell that works");
+            let socket = accepted.expect("a listener that works");
             self.left -= 1;
             let slot = self.connections.insert(Connection::new::<P>(socket));
             P::peak(Counter::PeakConnections, self.connections.len());
             self.system.watch(&self.connections[slot].socket, slot + 1);
-            self.step(slot);
+            self.step(slot, false);
         }
-        self.system.forget(door);
+        self.system.forget(listener);
     }
 }
 
@@ -787,14 +859,14 @@ impl<'d, W: Work, P: Probe> ManualServer<'d, W, P> {
 // The loop itself is short. It ends when everybody has come and gone.
 
 // %%
-impl<W: Work, P: Probe> ManualServer<'_, W, P> {
+impl<W: Work, P: Probe, const KEEPS: bool> ManualServer<'_, W, P, KEEPS> {
     /// Serves so many connections; calls `before_wait` whenever there is nothing left to do but to wait.
     ///
     /// # Panics
     /// If nothing happens after that, or the operating system refuses what it must not.
     pub fn run(&mut self, connections: usize, events: &mut Vec<epoll::Event>, before_wait: &mut dyn FnMut()) {
         self.left = connections;
-        self.system.watch(self.system.door, DOOR);
+        self.system.watch(self.system.listener, LISTENER);
         self.accept();
         while self.left > 0 || !self.connections.is_empty() {
             before_wait();
@@ -802,8 +874,8 @@ impl<W: Work, P: Probe> ManualServer<'_, W, P> {
             for event in events.iter() {
                 P::add(Counter::Events, 1);
                 match Ledgered::key(event) {
-                    DOOR => self.accept(),
-                    key => self.step(key - 1),
+                    LISTENER => self.accept(),
+                    key => self.step(key - 1, Ledgered::is_end(event)),
                 }
             }
         }
@@ -820,35 +892,40 @@ impl<W: Work, P: Probe> ManualServer<'_, W, P> {
 /// A connection of the async servers.
 type Stream<'r, 'd, P> = Io<'r, Ledgered<'d>, P>;
 
-/// Reads one line and sends it back. What goes wrong ends this connection and concerns nobody else.
-pub async fn connection<W: Work, P: Probe>(mut stream: Stream<'_, '_, P>, work: W) {
+/// Reads a line and sends it back; one after the other if it `KEEPS` the connection. Whatever goes wrong ends this connection only.
+pub async fn connection<W: Work, P: Probe, const KEEPS: bool>(mut stream: Stream<'_, '_, P>, work: W) {
     P::add(Counter::ZeroedBytes, SMALL_BUFFER);
     let mut buffer = [0; SMALL_BUFFER];
-    let mut filled = 0;
-    while !holds_line::<Lean>(&buffer[..filled]) {
-        let read = stream.attempt(|mut socket| tried(socket.read(&mut buffer[filled..])));
-        let Ok(length @ 1..) = read.await else { return };
-        filled += length;
+    loop {
+        let mut filled = 0;
+        while !holds_line::<Lean>(&buffer[..filled]) {
+            let Ok(length @ 1..) = stream.read(&mut buffer[filled..]).await else { return };
+            filled += length;
+        }
+        work.perform();
+        let mut sent = 0;
+        while sent < filled {
+            let Ok(length @ 1..) = stream.write(&buffer[sent..filled]).await else { return };
+            sent += length;
+        }
+        P::add(Counter::Transactions, 1);
+        if !KEEPS {
+            return;
+        }
     }
-    work.perform();
-    let mut sent = 0;
-    while sent < filled {
-        let Ok(length @ 1..) = stream.write(&buffer[sent..filled]).await else { return };
-        sent += length;
-    }
-    P::add(Counter::Transactions, 1);
 }
 
 /// Accepts so many connections and hands each to `spawn`.
 pub async fn accept_all<'r, 'd, P: Probe>(
     reactor: &'r Reactor<Ledgered<'d>, P>,
-    door: &'d Door,
+    listener: &'d Listener,
     connections: usize,
     spawn: impl Fn(Stream<'r, 'd, P>) -> Result<(), Full>,
 ) {
-    let mut listener = Io::owned(reactor, door, ());
+    let mut accepting = Io::owned(reactor, listener, ());
     for _ in 0..connections {
-        let socket = listener.attempt(|door| tried(door.accept())).await.expect("a bell that works");
+        let socket =
+            accepting.attempt(|listener| tried(listener.accept())).await.expect("a listener that works");
         spawn(Io::in_entry(reactor, socket, ())).expect("the executor has room for all connections");
     }
 }
@@ -861,8 +938,8 @@ pub async fn accept_all<'r, 'd, P: Probe>(
 /// Is given a server.
 pub type Drive<'d> = &'d mut dyn FnMut(Serve<'_>);
 
-/// Sets up, at this door, a server whose requests cause so many steps of work, and hands it over.
-pub type World = fn(steps: u32, door: &Door, drive: Drive<'_>);
+/// Sets up, at this listener, a server whose requests cause so many steps of work, and hands it over.
+pub type World = fn(steps: u32, listener: &Listener, drive: Drive<'_>);
 
 /// Work of so many steps.
 fn work<W: Work>(steps: u32) -> W {
@@ -870,20 +947,20 @@ fn work<W: Work>(steps: u32) -> W {
 }
 
 /// The variant `manual`.
-pub fn manual<W: Work, P: Probe>(steps: u32, door: &Door, drive: Drive<'_>) {
-    let mut server = ManualServer::<W, P>::new(door, work(steps)).expect("a poller");
+pub fn manual<W: Work, P: Probe, const KEEPS: bool>(steps: u32, listener: &Listener, drive: Drive<'_>) {
+    let mut server = ManualServer::<W, P, KEEPS>::new(listener, work(steps)).expect("a poller");
     let mut events = Vec::with_capacity(TASKS + 1);
     drive(&mut |connections, before_wait| server.run(connections, &mut events, before_wait));
 }
 
 /// The variant `async`.
-pub fn unboxed<W: Work, P: Probe>(steps: u32, door: &Door, drive: Drive<'_>) {
-    let reactor = Reactor::<_, P>::new(door.system().expect("a poller"), TASKS);
+pub fn unboxed<W: Work, P: Probe, const KEEPS: bool>(steps: u32, listener: &Listener, drive: Drive<'_>) {
+    let reactor = Reactor::<_, P>::new(listener.system().expect("a poller"), TASKS);
     let executor = Executor::new(&reactor, CONNECTIONS);
     let work = work::<W>(steps);
     drive(&mut |connections, before_wait| {
-        let spawn = |stream| executor.spawn(|| connection(stream, work));
-        executor.run_with(accept_all(&reactor, door, connections, spawn), before_wait);
+        let spawn = |stream| executor.spawn(|| connection::<_, _, KEEPS>(stream, work));
+        executor.run_with(accept_all(&reactor, listener, connections, spawn), before_wait);
     });
 }
 
@@ -891,13 +968,13 @@ pub fn unboxed<W: Work, P: Probe>(steps: u32, door: &Door, drive: Drive<'_>) {
 type Boxed<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 
 /// The variant `async+box`.
-pub fn boxed<W: Work, P: Probe>(steps: u32, door: &Door, drive: Drive<'_>) {
-    let reactor = Reactor::<_, P>::new(door.system().expect("a poller"), TASKS);
+pub fn boxed<W: Work, P: Probe>(steps: u32, listener: &Listener, drive: Drive<'_>) {
+    let reactor = Reactor::<_, P>::new(listener.system().expect("a poller"), TASKS);
     let executor = Executor::<_, Boxed<'_>, _>::new(&reactor, CONNECTIONS);
     let work = work::<W>(steps);
     drive(&mut |connections, before_wait| {
-        let spawn = |stream| executor.spawn(|| Box::pin(connection(stream, work)));
-        executor.run_with(accept_all(&reactor, door, connections, spawn), before_wait);
+        let spawn = |stream| executor.spawn(|| Box::pin(connection::<_, _, false>(stream, work)));
+        executor.run_with(accept_all(&reactor, listener, connections, spawn), before_wait);
     });
 }
 
@@ -913,27 +990,71 @@ pub fn boxed<W: Work, P: Probe>(steps: u32, door: &Door, drive: Drive<'_>) {
 
 // %%
 /// The variant `client`.
-pub fn stand_in<W: Work, P: Probe>(steps: u32, door: &Door, drive: Drive<'_>) {
+pub fn stand_in<W: Work, P: Probe>(steps: u32, listener: &Listener, drive: Drive<'_>) {
     let work = work::<W>(steps);
     let mut open = Vec::with_capacity(CONNECTIONS);
     drive(&mut |connections, before_wait| {
         let mut left = connections;
         while left > 0 {
             before_wait(); // they connect
-            let rings = door.ledger.attempt(Call::Accept, || (&door.bell).read(&mut [0; CONNECTIONS]));
-            open.extend(door.waiting.borrow_mut().drain(..rings.expect("somebody rang")));
+            let announcements =
+                listener.ledger.attempt(Call::Accept, || (&listener.receiver).read(&mut [0; CONNECTIONS]));
+            open.extend(listener.waiting.borrow_mut().drain(..announcements.expect("an announcement")));
             P::peak(Counter::PeakConnections, open.len());
             left -= open.len();
             before_wait(); // they ask
             for stream in open.drain(..) {
                 let mut buffer = [0; SMALL_BUFFER];
                 P::add(Counter::ZeroedBytes, SMALL_BUFFER);
-                let length = read_call(&door.ledger, &stream, &mut buffer).expect("a request");
+                let length = read_call(&listener.ledger, &stream, &mut buffer).expect("a request");
                 work.perform();
-                write_call(&door.ledger, &stream, &buffer[..length]).expect("room for the answer");
+                write_call(&listener.ledger, &stream, &buffer[..length]).expect("room for the answer");
                 P::add(Counter::Transactions, 1);
-                door.ledger.enter(Call::Close);
+                listener.ledger.enter(Call::Close);
             }
+        }
+    });
+}
+
+// %% [markdown]
+// Where connections are kept, the floor holds all that is the kernel's. `calls alone` makes every system call of a server, in the same order, and
+// decides nothing: it knows which sockets are ready and what is in them. What a server takes on top of that is its own.
+
+// %%
+/// The variant `calls alone`, for clients who all come at once.
+pub fn calls_alone<W: Work, P: Probe>(steps: u32, listener: &Listener, drive: Drive<'_>) {
+    let work = work::<W>(steps);
+    let system = listener.system().expect("a poller");
+    let (mut open, mut events) = (Vec::with_capacity(CONNECTIONS), Vec::with_capacity(TASKS + 1));
+    let mut buffer = [0; SMALL_BUFFER];
+    drive(&mut |connections, before_wait| {
+        system.watch(&listener, LISTENER);
+        assert!(listener.accept().is_err(), "they come at their first turn");
+        before_wait();
+        system.poll(&mut events, || true);
+        for slot in 0..connections {
+            let socket = listener.accept().expect("an announcement");
+            P::add(Counter::ZeroedBytes, SMALL_BUFFER);
+            system.watch(&socket, slot + 1);
+            assert!((&socket).read(&mut buffer).is_err(), "they ask at their second turn");
+            open.push(socket);
+        }
+        P::peak(Counter::PeakConnections, open.len());
+        system.forget(&listener);
+        while !open.is_empty() {
+            before_wait();
+            system.poll(&mut events, || true);
+            open.retain(|mut socket: &Socket<'_>| {
+                let length = socket.read(&mut buffer).expect("a request, or the end");
+                if length == 0 {
+                    system.forget(socket);
+                    return false;
+                }
+                work.perform();
+                let sent = socket.write(&buffer[..length]).expect("room for the answer");
+                P::add(Counter::Transactions, 1);
+                sent == length
+            });
         }
     });
 }
@@ -941,11 +1062,10 @@ pub fn stand_in<W: Work, P: Probe>(steps: u32, door: &Door, drive: Drive<'_>) {
 // %% [markdown]
 // # All variants in one table
 //
-// There are two loads, and the published one lies between them in spirit. With `live=3`, three clients
-// connect, ask, are answered and make room for the next three; a wait yields three events at best, and most
-// of the time goes into waiting and connecting. With `live=256`, all clients are there at once: two waits
-// serve them all, the cushion of the poller is gone, and 256 sockets and tasks no longer fit into the
-// first-level cache. That load is the harder test of the claim.
+// With `live=3`, three clients connect, ask, are answered and make room for the next three; a wait yields three events at best. With `live=256`, all clients are there at once: two waits
+// serve them all, and 256 sockets and tasks no longer fit into the first-level cache. That load is the harder test of the claim.
+//
+// With `asks=64` or `asks=8`, clients keep their connections and ask so many times, and only answers are timed.
 //
 // And since a real application also *does* something, `manual` and `async` are run with work as well: so
 // many steps of a dependent xorshift chain per request, about a nanosecond each.
@@ -956,17 +1076,41 @@ pub fn stand_in<W: Work, P: Probe>(steps: u32, door: &Door, drive: Drive<'_>) {
 pub struct Load {
     /// Clients that are connected at one time.
     pub live: usize,
+    /// Requests of each client.
+    pub asks: u32,
     /// Steps of work per request.
     pub steps: u32,
 }
 
 /// Nothing but I/O, with few clients and with many.
-pub const BARE: [Load; 2] = [Load { live: 3, steps: 0 }, Load { live: CONNECTIONS, steps: 0 }];
+pub const BARE: [Load; 2] = [load(3, 1, 0), load(CONNECTIONS, 1, 0)];
+
+/// The same, on connections that are kept.
+pub const KEPT: [Load; 2] = [load(3, 64, 0), load(CONNECTIONS, 8, 0)];
 
 /// A microsecond of work per request, or ten.
-pub const WORKING: [Load; 2] =
-    [Load { live: CONNECTIONS, steps: 1000 }, Load { live: CONNECTIONS, steps: 10_000 }];
+pub const WORKING: [Load; 2] = [load(CONNECTIONS, 1, 1000), load(CONNECTIONS, 1, 10_000)];
 
+const fn load(live: usize, asks: u32, steps: u32) -> Load {
+    Load { live, asks, steps }
+}
+
+impl Load {
+    /// Whether connections are kept after the first answer.
+    pub fn keeps(self) -> bool {
+        self.asks > 1
+    }
+
+    /// Connections of one run.
+    pub fn connections(self) -> usize {
+        if self.keeps() { self.live } else { CONNECTIONS }
+    }
+}
+
+// %% [markdown]
+// A variant has a name and two functions that differ in their probe only: one is timed, the other counts.
+
+// %%
 /// Labels for [`Timed`], which give each variant its own machine code.
 pub mod label {
     pub enum Manual {}
@@ -975,6 +1119,9 @@ pub mod label {
     pub enum Client {}
     pub enum ManualWork {}
     pub enum AsyncWork {}
+    pub enum ManualKept {}
+    pub enum AsyncKept {}
+    pub enum CallsAlone {}
 }
 
 /// One way to serve.
@@ -993,52 +1140,55 @@ pub struct Variant {
 impl Variant {
     /// Its name under this load.
     pub fn key(&self, load: Load) -> Key {
-        let (work, steps) = match load.steps {
-            0 => ("", String::new()),
-            steps => ("+work", format!(" work={steps}")),
+        let (kind, more) = match load {
+            Load { asks: 1, steps: 0, .. } => ("", String::new()),
+            Load { asks: 1, steps, .. } => ("+work", format!(" work={steps}")),
+            Load { asks, .. } => ("+kept", format!(" asks={asks}")),
         };
-        Key::new(format!("{}{work}", self.name), self.name, format!("live={}{steps}", load.live))
+        Key::new(format!("{}{kind}", self.name), self.name, format!("live={}{more}", load.live))
     }
 }
 
 // %% [markdown]
-// Of each pair, the first function is timed and the second one counts. They differ in their probe only.
+// These are all of them.
 
 // %%
-/// The baseline, the two async servers, the null subject, and the first two with work.
-pub fn variants() -> [Variant; 6] {
-    use label::{Async, AsyncBox, AsyncWork, Client, Manual, ManualWork};
+/// The baseline, the two async servers and their null subject; the first two with work; and on kept connections, with theirs.
+pub fn variants() -> [Variant; 9] {
+    use label::{Async, AsyncBox, AsyncKept, AsyncWork, CallsAlone, Client, Manual, ManualKept, ManualWork};
     let new = |name, loads: &'static [Load], timed, counted| Variant { name, loads, timed, counted };
     [
-        new("manual", &BARE, manual::<NoWork, Timed<Manual>>, manual::<NoWork, Counted>),
-        new("async", &BARE, unboxed::<NoWork, Timed<Async>>, unboxed::<NoWork, Counted>),
+        new("manual", &BARE, manual::<NoWork, Timed<Manual>, false>, manual::<NoWork, Counted, false>),
+        new("async", &BARE, unboxed::<NoWork, Timed<Async>, false>, unboxed::<NoWork, Counted, false>),
         new("async+box", &BARE, boxed::<NoWork, Timed<AsyncBox>>, boxed::<NoWork, Counted>),
         new("client", &BARE, stand_in::<NoWork, Timed<Client>>, stand_in::<NoWork, Counted>),
-        new("manual", &WORKING, manual::<Steps, Timed<ManualWork>>, manual::<Steps, Counted>),
-        new("async", &WORKING, unboxed::<Steps, Timed<AsyncWork>>, unboxed::<Steps, Counted>),
+        new("manual", &WORKING, manual::<Steps, Timed<ManualWork>, false>, manual::<Steps, Counted, false>),
+        new("async", &WORKING, unboxed::<Steps, Timed<AsyncWork>, false>, unboxed::<Steps, Counted, false>),
+        new("manual", &KEPT, manual::<NoWork, Timed<ManualKept>, true>, manual::<NoWork, Counted, true>),
+        new("async", &KEPT, unboxed::<NoWork, Timed<AsyncKept>, true>, unboxed::<NoWork, Counted, true>),
+        new("calls alone", &KEPT, calls_alone::<NoWork, Timed<CallsAlone>>, calls_alone::<NoWork, Counted>),
     ]
 }
 
 // %% [markdown]
 // # Proof of equal work
 //
-// What must one run of 256 requests count? Clients come in batches of `live`, so there are *B* = 256 /
-// `live` of them, rounded up.
+// What must one run of *C* clients count, who ask *A* times each? They come in batches of `live`, so there are
+// *B* = *C* / `live` batches, rounded up. Where *A* > 1 the client hangs up, and the server has to notice: *E* = *C* ends, else none.
 //
-// - **Waits.** Each batch needs two: until it has connected, and until it has asked. 2 *B*.
-// - **Accepts.** 256 succeed. One comes too early, before the first client; and after each batch but the
-//   last the door is tried once more, in vain. So *B* fail.
-// - **Reads.** A connection is tried as soon as it is accepted, which is too early, and again when its line
-//   is there: 512, of which 256 fail. **Writes** never fail: 256.
-// - **Events.** One for each line, and one for each batch at the door: 256 + *B*.
-// - **Bytes.** 256 times 12 in, and as many out.
-// - **The poller** hears of 256 connections and one door, twice each, and nothing is ever watched for
+// - **Waits.** A batch needs one until it has connected, one for each time that it asks, and one for its ends.
+// - **Accepts.** *C* succeed. One comes too early, before the first client; and after each batch but the
+//   last the server tries once more, in vain. So *B* fail.
+// - **Reads.** A connection is tried as soon as it is accepted, which is too early, then whenever a line
+//   is there, and at its end: *C* + *C A* + *E*, of which *C* fail. **Writes** never fail: *C A*.
+// - **Events.** One for each line and each end, and one for each batch that arrives: *C A* + *E* + *B*.
+// - **The poller** hears of *C* connections and one listener, twice each, and nothing is ever watched for
 //   writing.
-// - **Tasks** are polled once when they start and once for each event they wait for: 2 · 256, and 1 + *B*
+// - **Tasks** are polled once when they start and once for each event they wait for: *C* + *C A* + *E*, and 1 + *B*
 //   for the one that accepts.
 // - **Wakers** are never cloned: the reactor notes tasks.
 //
-// For manual and async alike, in everything that both have. Nothing in it depends on luck: the script
+// For manual and async alike, in everything that both have, and for `calls alone` in all system calls. Nothing in it depends on luck: the script
 // decides what is ready when.
 
 // %%
@@ -1063,15 +1213,16 @@ pub const COUNTERS: [(Counter, &str); 12] = [
 /// # Panics
 /// If an answer is wrong, or sockets cannot be had.
 pub fn count(world: World, load: Load) -> Counts {
-    let door = Door::open(usize::MAX).expect("a socket for the bell");
-    let mut clients = Clients::new(Rc::clone(&door), load.live);
+    let listener = Listener::open(usize::MAX).expect("sockets for the listener");
+    let mut clients = Clients::new(Rc::clone(&listener), load.live, load.asks);
     let mut counts = Counts::new();
-    world(load.steps, &door, &mut |serve| {
-        clients.visit(CONNECTIONS, serve);
+    world(load.steps, &listener, &mut |serve| {
+        clients.visit(load.connections(), serve);
         Counted::reset();
-        let before = door.ledger.counts();
-        clients.visit(CONNECTIONS, serve);
-        counts = door.ledger.counts().into_iter().map(|(name, after)| (name, after - before[name])).collect();
+        let before = listener.ledger.counts();
+        clients.visit(load.connections(), serve);
+        counts =
+            listener.ledger.counts().into_iter().map(|(name, after)| (name, after - before[name])).collect();
     });
     counts.extend(COUNTERS.map(|(counter, name)| (name, Counted::value(counter))));
     counts
@@ -1083,45 +1234,52 @@ pub fn count(world: World, load: Load) -> Counts {
 // %%
 /// What one run of a variant must count, by the reasoning above.
 pub fn expected(variant: &Variant, load: Load) -> Counts {
-    let connections = CONNECTIONS as u64;
-    let batches = connections.div_ceil(load.live as u64);
+    let (connections, asks) = (load.connections() as u64, u64::from(load.asks));
+    let (requests, batches) = (connections * asks, connections.div_ceil(load.live as u64));
+    let ends = if load.keeps() { connections } else { 0 };
     let when = |condition, count| if condition { count } else { 0 };
     let serves = |count| when(variant.name != "client", count);
+    let finds_out = |count| when(!["client", "calls alone"].contains(&variant.name), count);
     let schedules = |count| when(variant.name.starts_with("async"), count);
-    let client_syscalls = 6 * connections + batches;
-    let floor = client_syscalls + batches + 3 * connections;
-    let finding_out = 2 * (connections + 1) + 2 * batches + connections + connections;
-    Counts::from([
+    let clients_calls = [
+        ("client_open", connections),
+        ("client_announce", batches),
+        ("client_send", requests),
+        ("client_receive", requests),
+        ("client_hang_up", connections),
+    ];
+    let servers_calls = [
         ("register", serves(connections + 1)),
         ("reregister", 0),
         ("unregister", serves(connections + 1)),
-        ("poll", serves(2 * batches)),
+        ("poll", serves((1 + asks) * batches + ends / load.live as u64)),
         ("accept", batches + serves(connections)),
-        ("read", connections + serves(connections)),
-        ("write", connections),
+        ("read", requests + ends + serves(connections)),
+        ("write", requests),
         ("close", connections),
+    ];
+    let client_syscalls = 2 * connections + clients_calls.iter().map(|(_, count)| count).sum::<u64>();
+    let server_syscalls = servers_calls.iter().map(|(_, count)| count).sum::<u64>();
+    let mut counts = Counts::from([
         ("would_block", serves(connections + batches)),
-        ("read_bytes", connections * LINE as u64),
-        ("written_bytes", connections * LINE as u64),
-        ("client_open", connections),
-        ("client_ring", batches),
-        ("client_send", connections),
-        ("client_receive", connections),
-        ("client_hang_up", connections),
+        ("read_bytes", requests * LINE as u64),
+        ("written_bytes", requests * LINE as u64),
         ("client_syscalls", client_syscalls),
-        ("syscalls", floor + serves(finding_out)),
-        ("events", serves(connections + batches)),
+        ("syscalls", client_syscalls + server_syscalls),
+        ("events", finds_out(requests + ends + batches)),
         ("spawns", schedules(connections)),
-        ("polls", schedules(2 * connections + 1 + batches)),
-        ("operation_polls", schedules(4 * connections + batches)),
+        ("polls", schedules(connections + requests + ends + 1 + batches)),
+        ("operation_polls", schedules(connections + batches + connections + 2 * requests + ends)),
         ("not_ready_polls", 0),
         ("waker_clones", 0),
         ("wakes", 0),
-        ("transactions", connections),
+        ("transactions", requests),
         ("zeroed_bytes", connections * SMALL_BUFFER as u64),
         ("peak_connections", load.live as u64),
         ("peak_tasks", schedules(load.live as u64 + 1)),
-    ])
+    ]);
+    counts.extend(clients_calls.into_iter().chain(servers_calls));
+    counts
 }
 
 // %% [markdown]
@@ -1144,26 +1302,26 @@ pub fn prove(variant: &Variant, load: Load) -> Result<Counts, UnequalWork> {
 }
 
 // %% [markdown]
-// Here is what the four subjects count, once it is proved.
+// Here is what they count without work of their own, once it is proved.
 
 // %% tags=["active-ipynb"]
-// for variant in &variants()[..4] {
-//     for &load in variant.loads {
+// for variant in variants() {
+//     for &load in variant.loads.iter().filter(|load| load.steps == 0) {
 //         let counts = prove(variant, load).unwrap_or_else(harness::stop);
 //         let row = ["syscalls", "client_syscalls", "poll", "read", "would_block", "polls"];
 //         let row = row.map(|name| format!("{name} {:>4}", counts[name])).join("  ");
-//         println!("{:>9} {:>8}  {row}", variant.name, format!("live={}", load.live));
+//         println!("{:>11} {:>15}  {row}", variant.name, variant.key(load).parameter);
 //     }
 // }
 
 // %% [markdown]
-// The first column is the scale of everything that follows: more than ten system calls for each
-// request, and not one of them more for async. What async adds is on the near side of the kernel.
+// The first column is the scale of everything that follows. It is the same for the loop and for async, so what async adds is on the near side
+// of the kernel.
 //
 // # The study
 //
 // Every variant is compared with the loop written by hand under its load, and the boxed server with the other one. What changes is
-// said here, and the analysis repeats it.
+// said here, and the analysis repeats it. Each load without work has a control.
 
 // %%
 /// All variants under all their loads, proven to do equal work.
@@ -1177,27 +1335,34 @@ pub fn study() -> Result<Study, UnequalWork> {
         for &load in variant.loads {
             let key = variant.key(load);
             study = study.bench(key.clone(), move |bencher: &mut Bencher| {
-                let door = Door::open(usize::MAX).expect("a socket for the bell");
-                let mut clients = Clients::new(Rc::clone(&door), load.live);
-                (variant.timed)(load.steps, &door, &mut |serve| {
-                    bencher.iter(&mut || clients.visit(CONNECTIONS, serve));
+                let listener = Listener::open(usize::MAX).expect("sockets for the listener");
+                let mut clients = Clients::new(Rc::clone(&listener), load.live, load.asks);
+                (variant.timed)(load.steps, &listener, &mut |serve| {
+                    if load.keeps() {
+                        let mut visit = || clients.timed_visit(load.connections(), serve);
+                        bencher.iter_custom(&mut |times| (0..times).map(|_| visit()).sum());
+                    } else {
+                        bencher.iter(&mut || clients.visit(load.connections(), serve));
+                    }
                 });
             });
             for (counter, value) in prove(&variant, load)? {
+                // What is timed is one run, of as many requests as the load has.
+                let counter = if load.keeps() && counter == "transactions" { "units" } else { counter };
                 study = study.count(key.clone(), counter, value);
             }
         }
     }
-    let [_, unboxed, boxed, ..] = all;
+    let [manual, unboxed, boxed, ..] = all;
     for load in BARE {
         let change = "each connection's future in a box of `dyn Future`";
         study = study.also_compare(boxed.key(load), unboxed.key(load), change);
     }
-    Ok(study.control("live=3").control("live=256"))
+    Ok(BARE.into_iter().chain(KEPT).map(|load| manual.key(load)).fold(study, Study::control_of))
 }
 
 // %% [markdown]
-// For those who read this as a crate: here is the same proof as a test. Ten thousand connections in
+// For those who read this as a crate: a test builds the study, and so proves all of it. Ten thousand connections in
 // sequence, requests in pieces, clients that hang up, and files that must all be closed in the end, are
 // tested in files of their own.
 
@@ -1207,31 +1372,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_variants_do_equal_work() -> Result<(), UnequalWork> {
-        for variant in variants() {
-            for &load in variant.loads {
-                prove(&variant, load)?;
-            }
-        }
-        Ok(())
+    fn all_variants_do_equal_work_and_are_compared() {
+        study().unwrap().comparisons().unwrap();
     }
 }
 
 // %% [markdown]
 // # A glance
 //
-// All variants under one load in turns, a second each: the time of a request, and how many times that of the loop. Nothing is kept, and nothing is concluded. Choose others, or one of your own, and run the cell again; `live=256` is the other load.
+// All variants under one load in turns, a second each: the time of a request, and how many times that of the loop. Nothing is kept, and nothing is concluded. Choose others, or one of your own, and run the cell again. With `live=3`, connections are
+// opened and closed, too.
 
 // %% tags=["active-ipynb", "glance"]
 // study().unwrap_or_else(harness::stop).glance(|key| {
-//     key.parameter == "live=3"
+//     key.parameter == "live=3 asks=64"
 // }).unwrap_or_else(harness::stop)
 
 // %% [markdown]
 // # Measurement
 //
 // What is timed is a whole visit of 256 clients: opening their sockets, sending, serving, reading and
-// checking the answers, closing. Only the poller, the tables and the executor are made beforehand.
+// checking the answers, closing. Only the poller, the tables and the executor are made beforehand. Of clients who keep their connections,
+// only the server's answers are timed.
 //
 // `quick` takes a minute or two and shows that everything works; it is not evidence. For that, set the
 // environment variable `ASYNC_COST_PROFILE` to `standard` or `thorough` before you start the kernel.
@@ -1247,7 +1409,7 @@ mod tests {
 // What came out is told by the [analysis](analysis.ipynb): ratios to the loop written by hand, in the same round and
 // under the same load. Check `manual (A/A)` before anything else. Its true ratio is 1, so a difference that is not clearly
 // larger than its own has not been seen: "disappears" means no more and no less than that. Then look at
-// `client`: what it lacks to 1 is the part that a server can influence at all. To judge servers alone, take
+// `client`, and where connections are kept at `calls alone`: what they lack to 1 is the part that a server can influence at all. To judge servers alone, take
 // the floor off both sides: (async − client) / (manual − client).
 //
 // # What this does not say
@@ -1257,6 +1419,7 @@ mod tests {
 //   would make it smaller again.
 // - `client` is a floor, not an exact share: the stand-in touches memory in another order, and its read,
 //   write and close count as floor although a server has to do them.
+// - `calls alone` holds what the kernel does, and also the way there: entering it, counting the call, checking its outcome.
 // - 256 clients at once need some 520 open files, which the usual limit of 1024 allows. What happens with
 //   ten thousand at once, this study cannot say.
 // - An answer that fits into the socket is never waited for. Large answers would add waits, and equally
@@ -1267,4 +1430,4 @@ mod tests {
 // - Change something: give the connection two lines to echo, watch levels instead of edges, let the clients
 //   send byte by byte. The proof will tell you which counts have changed, and for whom.
 // - `cargo bench -p zero-cost-sockets --bench counts` counts instructions and allocations. Instructions are
-//   those in user space only: the kernel's, which are most of the time here, are in none of these counts.
+//   those in user space only: the kernel's are in none of these counts.

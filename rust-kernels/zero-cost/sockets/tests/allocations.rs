@@ -5,10 +5,10 @@ mod common;
 
 use std::rc::Rc;
 
-use common::{subjects, watched};
+use common::watched;
 use harness::counting::{CountingAllocator, count_allocations};
 use zero_cost::CONNECTIONS;
-use zero_cost_sockets::{BARE, Clients, Door};
+use zero_cost_sockets::{Clients, Listener, variants};
 
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;
@@ -16,17 +16,17 @@ static ALLOCATOR: CountingAllocator = CountingAllocator;
 #[test]
 fn only_the_boxed_server_allocates_and_once_for_each_task() {
     watched(|| {
-        for (name, world) in subjects() {
-            for load in BARE {
-                let door = Door::open(usize::MAX).unwrap();
-                let mut clients = Clients::new(Rc::clone(&door), load.live);
+        for variant in variants() {
+            for &load in variant.loads {
+                let listener = Listener::open(usize::MAX).unwrap();
+                let mut clients = Clients::new(Rc::clone(&listener), load.live, load.asks);
                 let mut allocations = 0;
-                world(0, &door, &mut |serve| {
-                    clients.visit(CONNECTIONS, serve);
-                    allocations = count_allocations(&mut || clients.visit(CONNECTIONS, serve));
+                (variant.timed)(0, &listener, &mut |serve| {
+                    clients.visit(load.connections(), serve);
+                    allocations = count_allocations(&mut || clients.visit(load.connections(), serve));
                 });
-                let wanted = if name == "async+box" { CONNECTIONS as u64 } else { 0 };
-                assert_eq!(allocations, wanted, "{name}, {load:?}");
+                let wanted = if variant.name == "async+box" { CONNECTIONS as u64 } else { 0 };
+                assert_eq!(allocations, wanted, "{}", variant.key(load));
             }
         }
     });

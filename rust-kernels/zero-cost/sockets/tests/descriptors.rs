@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
 use common::{subjects, visit, watched};
-use zero_cost_sockets::{Clients, Door, World};
+use zero_cost_sockets::{Clients, Listener, World};
 
 /// Files that this program has open.
 fn open_files() -> usize {
@@ -19,12 +19,12 @@ fn no_file_stays_open() {
     watched(|| {
         for (name, world) in subjects() {
             let before = open_files();
-            let door = Door::open(usize::MAX).unwrap();
+            let listener = Listener::open(usize::MAX).unwrap();
             for live in [1, 256] {
-                visit(world, &door, 1000, live);
-                assert_eq!(open_files(), before + 2, "{name}: only the bell's two ends are open");
+                visit(world, &listener, 1000, live);
+                assert_eq!(open_files(), before + 2, "{name}: only the receiver's two ends are open");
             }
-            drop(door);
+            drop(listener);
             assert_eq!(open_files(), before, "{name}");
             // All clients connected; or more to come, so that the server still listens.
             for connections in [100, 200] {
@@ -38,10 +38,10 @@ fn no_file_stays_open() {
 /// Has a panic take the whole world away, while 100 of so many connections are open.
 fn panic_with_connections_open(world: World, connections: usize) {
     let broken = catch_unwind(AssertUnwindSafe(|| {
-        let door = Door::open(usize::MAX).unwrap();
-        let mut clients = Clients::new(Rc::clone(&door), 100);
+        let listener = Listener::open(usize::MAX).unwrap();
+        let mut clients = Clients::new(Rc::clone(&listener), 100, 1);
         let mut turns = 0;
-        world(0, &door, &mut |serve| {
+        world(0, &listener, &mut |serve| {
             clients.visit(connections, &mut |count, turn| {
                 serve(count, &mut || {
                     turns += 1;

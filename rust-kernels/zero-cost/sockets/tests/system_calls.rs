@@ -9,9 +9,8 @@ use std::fs;
 use std::process::Command;
 use std::rc::Rc;
 
-use common::{subjects, watched};
-use zero_cost::CONNECTIONS;
-use zero_cost_sockets::{BARE, Clients, Door};
+use common::watched;
+use zero_cost_sockets::{Clients, Listener, variants};
 
 /// Set when this program runs under `strace`.
 const TRACED: &str = "ASYNC_COST_TRACED";
@@ -39,17 +38,17 @@ fn the_ledger_counts_what_strace_counts() {
     compare_with_ledger(&trace);
 }
 
-/// Makes one run of each subject under each load, between two marks, after one that warms up.
+/// Makes one run of each variant under each load, between two marks, after one that warms up.
 fn run_marked() {
     watched(|| {
-        for (_, world) in subjects() {
-            for load in BARE {
-                let door = Door::open(usize::MAX).unwrap();
-                let mut clients = Clients::new(Rc::clone(&door), load.live);
-                world(0, &door, &mut |serve| {
-                    clients.visit(CONNECTIONS, serve);
+        for variant in variants() {
+            for &load in variant.loads {
+                let listener = Listener::open(usize::MAX).unwrap();
+                let mut clients = Clients::new(Rc::clone(&listener), load.live, load.asks);
+                (variant.timed)(0, &listener, &mut |serve| {
+                    clients.visit(load.connections(), serve);
                     _ = fs::metadata(MARK);
-                    clients.visit(CONNECTIONS, serve);
+                    clients.visit(load.connections(), serve);
                     _ = fs::metadata(MARK);
                 });
             }
@@ -79,20 +78,21 @@ fn between_marks(trace: &str) -> Vec<BTreeMap<&str, u64>> {
 
 fn compare_with_ledger(trace: &str) {
     let mut runs = between_marks(trace).into_iter();
-    for (name, world) in subjects() {
-        for load in BARE {
-            let counted = zero_cost_sockets::count(world, load);
-            let traced = runs.next().unwrap_or_else(|| panic!("{name} was not traced"));
+    for variant in variants() {
+        for &load in variant.loads {
+            let key = variant.key(load);
+            let counted = zero_cost_sockets::count(variant.counted, load);
+            let traced = runs.next().unwrap_or_else(|| panic!("{key} was not traced"));
             // Without optimisation, the standard library asks whether a file is open before it closes it.
             let checks = if cfg!(debug_assertions) { traced["close"] } else { 0 };
-            assert_eq!(traced.get("fcntl").copied().unwrap_or(0), checks, "{name}, {load:?}: fcntl");
+            assert_eq!(traced.get("fcntl").copied().unwrap_or(0), checks, "{key}: fcntl");
             let total = traced.values().sum::<u64>() - checks;
-            assert_eq!(total, counted["syscalls"], "{name}, {load:?}: {traced:?}");
+            assert_eq!(total, counted["syscalls"], "{key}: {traced:?}");
             let epoll = traced.get("epoll_ctl").copied().unwrap_or(0);
             let changes = counted["register"] + counted["unregister"];
-            assert_eq!(epoll, changes, "{name}, {load:?}: epoll_ctl");
-            assert_eq!(traced["socketpair"], counted["client_open"], "{name}, {load:?}");
-            assert_eq!(traced["close"], counted["close"] + counted["client_hang_up"], "{name}, {load:?}");
+            assert_eq!(epoll, changes, "{key}: epoll_ctl");
+            assert_eq!(traced["socketpair"], counted["client_open"], "{key}");
+            assert_eq!(traced["close"], counted["close"] + counted["client_hang_up"], "{key}");
         }
     }
     assert_eq!(runs.next(), None, "all runs are compared");

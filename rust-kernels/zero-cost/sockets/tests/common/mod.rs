@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use zero_cost_sockets::{Clients, Door, World, variants};
+use zero_cost_sockets::{Clients, Listener, Variant, World, variants};
 
 /// How long one test may take before it counts as hanging.
 const LIMIT: Duration = Duration::from_secs(120);
@@ -39,8 +39,14 @@ pub fn servers() -> impl Iterator<Item = (&'static str, World)> {
     subjects().filter(|(name, _)| *name != "client")
 }
 
+/// The timed servers that keep connections, without their stand-in.
+pub fn kept_servers() -> impl Iterator<Item = (&'static str, World)> {
+    let keeps = |variant: &Variant| variant.loads[0].keeps() && variant.name != "calls alone";
+    variants().into_iter().filter(keeps).map(|variant| (variant.name, variant.timed))
+}
+
 /// Has `connections` well-behaved clients served, `live` at a time, each answer checked by the client.
-pub fn visit(world: World, door: &Rc<Door>, connections: usize, live: usize) {
-    let mut clients = Clients::new(Rc::clone(door), live);
-    world(0, door, &mut |serve| clients.visit(connections, serve));
+pub fn visit(world: World, listener: &Rc<Listener>, connections: usize, live: usize) {
+    let mut clients = Clients::new(Rc::clone(listener), live, 1);
+    world(0, listener, &mut |serve| clients.visit(connections, serve));
 }
