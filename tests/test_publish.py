@@ -14,6 +14,7 @@ from async_cost.errors import DataError
 from async_cost.report import charts, markup, provenance, publish
 from async_cost.report.notebook import PublishError
 from async_cost.runs.record import read_run_info
+from async_cost.workflow.studies import ANALYSED
 
 LIMIT_BYTES = 3_000_000
 
@@ -85,14 +86,37 @@ def test_a_long_list_of_reasons_is_folded_below_the_verdict(tmp_path, monkeypatc
     notebook = write_notebook(tmp_path / "zero-cost.ipynb", trusted=False)
 
     def notice(out: str) -> str:
-        front = publish.publish(run, [notebook], tmp_path / out, pdf=False)[0].read_text(encoding="utf-8")
-        return re.search(r'<aside class="notice".*?</aside>', front, re.DOTALL)[0]
+        page = publish.publish(run, [notebook], tmp_path / out, pdf=False)[1].read_text(encoding="utf-8")
+        return re.search(r'<aside class="notice".*?</aside>', page, re.DOTALL)[0]
 
     assert "<details>" not in notice("short")
     monkeypatch.setattr(publish, "LONG_REASON", 10)
     seen, folded = notice("long").split("<details>")
     assert "it is not evidence" in seen and "The profile is quick" in seen
     assert "The A/A control behaves." in folded
+
+
+def test_the_front_page_names_what_a_decision_lacks_after_the_answer(tmp_path):
+    report = publish_example(tmp_path, trusted=False, profile="quick")
+    front = (report / "index.html").read_text(encoding="utf-8")
+    answer, notice, reason = (
+        front.index(part) for part in (ANSWER, "Missing for a decision", "The A/A control behaves.")
+    )
+    assert answer < notice < reason
+    assert re.search(r'<details class="belief no">\s*<summary>.*is not evidence</summary>', front)
+    assert "evidence on zero-cost" in front
+
+
+def test_a_card_asks_what_it_decides_and_shows_a_small_picture(report):
+    card = re.search(
+        r'<article class="card">.*?</article>', (report / "index.html").read_text(encoding="utf-8"), re.DOTALL
+    )[0]
+    assert publish.DECISIONS["zero-cost"] in card
+    assert card.count('<figure class="chart"><svg') == 1
+
+
+def test_every_room_decides_something():
+    assert set(publish.DECISIONS) == set(ANALYSED)
 
 
 def test_a_quick_run_whose_notebooks_say_nothing_on_trust_carries_a_warning(tmp_path):
@@ -145,7 +169,7 @@ def test_failed_variants_and_uncommitted_changes_are_said(tmp_path):
     info["studies"]["zero-cost"]["failed"] = [failed]
     report = publish_example(tmp_path, git=info["git"], studies=info["studies"])
     html = (report / "index.html").read_text(encoding="utf-8")
-    for words in ("Uncommitted changes", "1 variant failed", "box syscalls=on: &lt;b&gt;lost a wake"):
+    for words in ("Uncommitted changes", "does not say anything about", "box (syscalls=on)", "&lt;b&gt;lost a wake"):
         assert words in html, f"{words} is missing"
 
 

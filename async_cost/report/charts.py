@@ -87,7 +87,7 @@ def _theme() -> alt.theme.ThemeConfig:
         "domainColor": MUTED,
         "tickColor": MUTED,
         "gridColor": GRID,
-        "labelLimit": 150,
+        "labelLimit": 0,
         "titlePadding": 10,
     }
     return {
@@ -287,7 +287,7 @@ def side_by_side(
         "scale": alt.Scale(type="log", domain=_ratio_domain(frame, True, room=0.04), nice=False),
         "axis": alt.Axis(grid=False),
     }
-    names = alt.Axis(domain=False, ticks=False, grid=False, labelLimit=0, labelExpr=r"split(datum.label, '\n')")
+    names = alt.Axis(domain=False, ticks=False, grid=False, labelExpr=r"split(datum.label, '\n')")
     frame = _drawn(frame, [label, unit, *_INTERVAL]).with_columns(
         pl.col(label).map_elements(lambda text: "\n".join(textwrap.wrap(text, 20, break_long_words=False)), pl.String)
     )
@@ -415,7 +415,8 @@ def spread(
 ) -> alt.LayerChart:
     """One row a thing, in it a mark for each of several values of it, on a log scale: quantiles, or quartiles and a published mean.
 
-    Columns: `label`, `what` (a colour each, at most six), value (above 0, in the unit of `title`). A line break in a label begins its next line.
+    Columns: `label`, `what` (a colour each, at most six), value (above 0, in the unit of `title`); optional `thing`, which a mark is
+    of. A line break in a label begins its next line.
     """
     _require(frame, [label, what, "value"])
     kinds = frame[what].unique(maintain_order=True).to_list()
@@ -424,17 +425,18 @@ def spread(
         "scale": alt.Scale(type="log", nice=False, padding=10),
         "axis": _log_axis(frame["value"].to_list(), grid=False),
     }
-    names = alt.Axis(domain=False, ticks=False, grid=False, labelLimit=0, labelExpr=r"split(datum.label, '\n')")
+    names = alt.Axis(domain=False, ticks=False, grid=False, labelExpr=r"split(datum.label, '\n')")
     base = alt.Chart(frame).encode(y=alt.Y(f"{label}:N", sort=None, title=None, axis=names))
+    things = ["thing:N"] if "thing" in frame.columns else []
+    colours = alt.Scale(domain=kinds, range=list(PALETTE)[: len(kinds)])
+    colour = alt.Color(f"{what}:N", sort=None, scale=colours, legend=alt.Legend(columns=2))
     line = base.mark_rule(strokeWidth=2, opacity=0.35).encode(
         x=alt.X("min(value):Q", **along_x), x2=alt.X2("max(value):Q")
     )
-    colours = alt.Scale(domain=kinds, range=list(PALETTE)[: len(kinds)])
-    colour = alt.Color(f"{what}:N", sort=None, scale=colours, legend=alt.Legend(columns=2))
     marks = base.mark_point(filled=True, size=70, opacity=1).encode(
         x=alt.X("value:Q", **along_x),
         color=colour,
-        tooltip=[f"{label}:N", f"{what}:N", alt.Tooltip("value:Q", format=",.3~g")],
+        tooltip=[f"{label}:N", f"{what}:N", *things, alt.Tooltip("value:Q", format=",.3~g")],
     )
     lines = frame[label].str.count_matches("\n", literal=True).max() + 1
     height = (14 + 14 * lines) * frame[label].n_unique()

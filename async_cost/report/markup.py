@@ -74,6 +74,9 @@ STYLES = CSSSanitizer(allowed_css_properties=["text-align", "font-weight", "font
 UNSEEN = re.compile(r"<(style|script|template)\b.*?</\1\s*>", re.IGNORECASE | re.DOTALL)
 # A notebook also links to its neighbours in the repository; on the page, which has none, that is plain text.
 LINKS = ("#", "http://", "https://", "mailto:")
+#: How high a picture may be, in pixels, to stand in a card.
+SMALL = 640
+HEIGHT = re.compile(r'<svg[^>]* height="([\d.]+)')
 TABLE = re.compile(r"(<table\b.*?</table>)", re.DOTALL)
 
 
@@ -107,10 +110,15 @@ def words_of(html: str) -> str:
 
 
 class Charts:
-    """Turns chart outputs into figures; `seen` says whether the page needs the chart library."""
+    """Turns chart outputs into figures; `seen` says whether the page needs the chart library, `small` is the first picture that suits a card.
 
-    def __init__(self) -> None:
+    The pictures of notebooks with other `names` may stand on one page.
+    """
+
+    def __init__(self, names: str = "") -> None:
         self.seen = False
+        self.small: str | None = None
+        self._names = names
         self._numbers = count()
 
     def chart(self, output: Mapping[str, Any]) -> str:
@@ -120,10 +128,13 @@ class Charts:
             return ""
         alt = escape(_described(spec.get("description")))
         self.seen = True
-        pictures = "\n".join(
-            f'<div class="static {name}">{self._svg(charts.static_svg(spec, width))}</div>'
+        drawn = {
+            name: self._svg(charts.static_svg(spec, width))
             for name, width in (("wide", charts.WIDE), ("narrow", charts.NARROW))
-        )
+        }
+        if self.small is None and float(HEIGHT.search(drawn["narrow"])[1]) <= SMALL:
+            self.small = f'<figure class="chart">{drawn["narrow"]}</figure>'
+        pictures = "\n".join(f'<div class="static {name}">{svg}</div>' for name, svg in drawn.items())
         data = json.dumps(spec, ensure_ascii=True).replace("<", "\\u003c")
         return (
             f'<figure class="chart">\n{pictures}\n<div class="live" role="img" aria-label="{alt}"></div>\n'
@@ -141,7 +152,7 @@ class Charts:
 
     def _svg(self, svg: str) -> str:
         """The picture with names of its own: those of one SVG reach into the next on the same page."""
-        prefix = f"picture-{next(self._numbers)}-"
+        prefix = f"{self._names}picture-{next(self._numbers)}-"
         return (
             svg.replace(' id="', f' id="{prefix}')
             .replace("url(#", f"url(#{prefix}")
@@ -169,7 +180,19 @@ def _cleaned(html: str) -> str:
 
 
 def _allowed(tag: str, name: str, value: str) -> bool:
-    if name in ("class", "id", "style", "title", "scope", "colspan", "rowspan", "open", "aria-label", "alt"):
+    if name in (
+        "class",
+        "id",
+        "style",
+        "title",
+        "scope",
+        "colspan",
+        "rowspan",
+        "open",
+        "aria-label",
+        "alt",
+        "data-value",
+    ):
         return True
     if tag == "a" and name == "href":
         return value.startswith(LINKS)

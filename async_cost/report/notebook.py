@@ -34,6 +34,10 @@ IN_PART = "in part"
 BELIEFS = {"yes": "may be believed", IN_PART: "may be believed in part", "no": "is not evidence"}
 
 
+#: What makes a list of that class one that can be filtered.
+SCRIPTS = {"claims": "claims.js", "prices": "prices.js"}
+
+
 class PublishError(Exception):
     """A notebook cannot be published; the message names the file and what is wrong with it."""
 
@@ -51,7 +55,10 @@ class Page:
     #: The studies that the page reads, and whether each may be believed.
     verdicts: dict[str, str]
     has_charts: bool
-    has_claims: bool
+    #: What stands for all charts on the front page.
+    picture: Markup | None
+    #: Scripts for what it holds, besides that of charts.
+    scripts: list[str]
     pdf: str | None = None
     href: str = field(init=False)
 
@@ -63,6 +70,12 @@ class Page:
         """The first paragraph of the answer, which says it in one sentence; all of it where it has no paragraphs."""
         paragraph = re.match(r"\s*<p>.*?</p>", self.answer or "", re.DOTALL)
         return Markup(paragraph[0]) if paragraph else self.answer
+
+    @property
+    def belief(self) -> str:
+        """What may be said of all studies that the page reads, an entry of BELIEFS: the least of what is said of each."""
+        said = set(self.verdicts.values()) or {"yes"}
+        return "no" if not self.trusted else "yes" if said == {"yes"} else IN_PART
 
     @cached_property
     def sections(self) -> list[site.Section]:
@@ -83,7 +96,7 @@ def page_of(notebook: Path) -> Page:
     answer, trust = _tagged(content, "answer"), _tagged(content, "trust")
     _lift(content, {"answer"} if trust is None or trust.trusted else {"answer", "trust"})
     _join_code(content)
-    figures = markup.Charts()
+    figures = markup.Charts(f"{notebook.stem}-")
     exporter = HTMLExporter(
         config=Config({"NbConvertBase": {"display_data_priority": OUTPUT_ORDER}}),
         template_name=TEMPLATE.name,
@@ -109,7 +122,8 @@ def page_of(notebook: Path) -> Page:
         trusted=trust is None or trust.trusted,
         verdicts=_verdicts(notebook, trust),
         has_charts=figures.seen,
-        has_claims='<div class="claims">' in body,
+        picture=figures.small and Markup(figures.small),
+        scripts=[script for of, script in SCRIPTS.items() if f'<div class="{of}">' in body],
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
+from markupsafe import Markup
 from msgspec.structs import asdict
 
 from async_cost.runs.record import Codegen, Git, Machine, RunInfo, StudyInfo
@@ -57,8 +58,10 @@ def notices(info: RunInfo, *, profile: bool = True) -> Iterator[Notice]:
         yield Notice("Quick profile: not evidence.", text)
     for name, study in info.studies.items():
         if study.failed:
-            which = "; ".join(f"{one.variant} {_text(one.parameter)}: {one.error}" for one in study.failed)
-            yield Notice(f"{name}: {_count(len(study.failed), 'variant')} failed.", which)
+            missing = ", ".join(f"{one.variant} ({_text(one.parameter)})" for one in study.failed)
+            why = "; ".join(f"{one.bench}: {one.error}" for one in study.failed)
+            text = Markup("{}.<details><summary>Why: it failed</summary>{}</details>").format(missing, why)
+            yield Notice(f"{name} does not say anything about", text)
     if info.git and info.git.clean is False:
         text = "The code that was measured is not exactly that of the revision named below."
         yield Notice("Uncommitted changes.", text)

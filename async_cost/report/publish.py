@@ -21,6 +21,21 @@ from async_cost.runs.record import RunInfo, read_run_info
 RUN_FILES = ("run.json", "*.csv", "*.csv.gz")
 #: Length, as HTML, from which on reasons not to rely on a run are folded: more than a few sentences.
 LONG_REASON = 1500
+#: What a reader of each page may want to decide; the front page asks it in these words, and shows the first of them first.
+DECISIONS = {
+    "ladder": "Which part of async is worth avoiding?",
+    "zero-cost": "Is async free enough here?",
+    "boxing-cost": "May I box?",
+    "spawn-apis": "May I spawn through a trait?",
+    "call-styles": "How should I call what may wait?",
+    "thread-pools": "Which pool for which load?",
+    "servers": "A loop, a runtime, or a thread for each connection?",
+    "runtimes": "Which runtime?",
+    "prices": "What does a task cost? And everything else?",
+    "replication": "May I quote what was published?",
+    "trust": "May I believe this run?",
+    "hardware": "Does it hold on other machines?",
+}
 
 
 def publish(
@@ -104,13 +119,18 @@ class _Report:
 
     def _write_front(self) -> Path:
         scripts = [assets.script("search.js")]
+        shown = sorted(self.pages, key=lambda page: page.study != next(iter(DECISIONS)))
         found = [(page.study, page.href, markup.words_of(page.answer or ""), page.sections) for page in self.pages]
         return self._render(
             "front.html.j2",
             "index.html",
             scripts,
+            cards=shown,
+            decisions=DECISIONS,
+            beliefs=BELIEFS,
+            lead=next((page.short_answer for page in shown if page.short_answer), None),
             absent=self.absent,
-            notices=_notices(self.info, self.pages),
+            notices=_notices(self.info, self.pages, front=True),
             title=f"Run {self.facts.run}",
             summary=f"What async Rust costs on {self.facts.machine}",
             here="index",
@@ -122,7 +142,7 @@ class _Report:
 
     def _write_page(self, page: Page, before: Page | None, after: Page | None) -> Path:
         scripts = [assets.chart_library(), assets.script("page.js")] if page.has_charts else []
-        scripts += [assets.script("claims.js")] if page.has_claims else []
+        scripts += map(assets.script, page.scripts)
         return self._render(
             "page.html.j2",
             page.href,
@@ -179,22 +199,23 @@ class _Report:
         )
 
 
-def _notices(info: RunInfo, pages: Sequence[Page]) -> list[provenance.Notice]:
-    """What a reader of these pages must know first. What speaks against relying on the run is one notice, for all pages."""
+def _notices(info: RunInfo, pages: Sequence[Page], *, front: bool = False) -> list[provenance.Notice]:
+    """What a reader of these pages must know first. What speaks against relying on the run is one notice, for all pages; on the `front` page
+    it names what a decision would lack, and each card says why."""
     doubts = [page for page in pages if not page.trusted and page.trust]
     others = list(provenance.notices(info, profile=not doubts))
     if not doubts:
         return others
-    if len(pages) > 1:
-        reasons = [Markup("<p>{}:</p>{}").format(page.study, page.trust) for page in doubts]
+    quick = "The profile is quick, which shows that everything works and is never evidence. "
+    short = quick if info.profile == "quick" else ""
+    if front:
+        lacking = ", ".join(page.study for page in doubts)
+        text = Markup("{}Missing for a decision: evidence on {}; each says below why.").format(short, lacking)
     else:
-        reasons = [page.trust for page in doubts]
-    text = Markup("").join(reasons)
-    if len(text) > LONG_REASON:
-        # A study of many controls names each that failed. The verdict must be seen at once, the list by those who ask for it.
-        quick = "The profile is quick, which shows that everything works and is never evidence. "
-        short = quick if info.profile == "quick" else ""
-        text = Markup("{}<details><summary>The reasons, one by one</summary>{}</details>").format(short, text)
+        text = Markup("").join(page.trust for page in doubts)
+        if len(text) > LONG_REASON:
+            # A study of many controls names each that failed. The verdict must be seen at once, the list by those who ask for it.
+            text = Markup("{}<details><summary>The reasons, one by one</summary>{}</details>").format(short, text)
     some = any(belief != "no" for page in pages for belief in page.verdicts.values())
     head = "Not all of this run is evidence." if some else "Do not rely on this run: it is not evidence."
     return [provenance.Notice(head, text), *others]

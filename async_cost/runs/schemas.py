@@ -165,3 +165,20 @@ class ComparisonRows(dy.Schema):
     group = dy.String(nullable=False, regex=WORD_OR_NOTHING, max_length=LONGEST)
     change = dy.String(nullable=False, regex=LINE)
     unit = dy.String(nullable=False, regex=LINE)
+
+
+class PriceRows(dy.Schema):
+    """`data/prices.csv`: which key of a study's tables is the price of what."""
+
+    line = dy.UInt32(nullable=False)
+    kind = dy.String(nullable=False, regex=WORD, max_length=LONGEST)
+    what = dy.String(nullable=False, primary_key=True, regex=WORD, max_length=LONGEST)
+    unit = dy.String(nullable=False, regex=WORD, max_length=LONGEST)
+    who = dy.String(nullable=False, regex=WORD_OR_NOTHING, max_length=LONGEST)
+    study = dy.String(nullable=False, regex=rf"^$|{STUDY}")
+    bench = dy.String(nullable=False, regex=WORD_OR_NOTHING, max_length=LONGEST)
+    variants = dy.String(nullable=False, regex=WORD_OR_NOTHING, max_length=LONGEST)
+    parameter = dy.String(nullable=False, regex=WORD_OR_NOTHING, max_length=LONGEST)
+    baseline_bench = dy.String(nullable=False, regex=WORD_OR_NOTHING, max_length=LONGEST)
+    baseline_variant = dy.String(nullable=False, regex=WORD_OR_NOTHING, max_length=LONGEST)
+    counter = dy.String(nullable=False, regex=rf"^$|{COUNTER}")

@@ -45,6 +45,7 @@ ANALYSED = {
     "thread-pools": ("thread-pools",),
     "servers": ("servers",),
     "runtimes": ("runtimes",),
+    "prices": tuple(MEASURED),
     "replication": (),
     "trust": (),
     "hardware": (),

@@ -1,0 +1,159 @@
+"""The price list: what each thing costs on the machine of a run, by the clock and by the counts.
+
+data/prices.csv says what a price is: `what`, for one `unit` of it, is a key of a study's tables. With a baseline it is what the key adds to a unit
+of work, from the table of comparisons; without, it is the time of an iteration, shared out among what the iteration does of `counter`
+(the study's own units where that is empty; `iteration` for the whole). Nothing else is known here: every number comes from the run.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import polars as pl
+
+from async_cost.runs.comparisons import BASE_KEY, DATA, KEY
+from async_cost.runs.reader import read_table
+from async_cost.runs.run import Run
+from async_cost.runs.schemas import PriceRows
+from async_cost.statistics.interval import estimates, widened
+from async_cost.statistics.measured import Measured
+from async_cost.statistics.trials import trial_values
+
+#: What is counted for one iteration, and its column here.
+COUNTED = {"instructions": "instructions", "allocations": "allocations", "allocated_bytes": "bytes"}
+#: The processor time of all threads, which a study with several of them notes beside what has passed.
+CPU = "cpu_ns"
+#: Of how many jobs thread-pools counts, whatever an iteration is.
+JOBS = "burst_jobs"
+#: Says that a price is that of a whole iteration.
+WHOLE = "iteration"
+#: Whose prices have a colour of their own in a chart: those of the runtimes that most things were measured for.
+OWNERS = ("tokio", "smol", "nio", "ours")
+OTHERS = "others"
+ENTRY = dict.fromkeys(("kind", "what", "unit", "who", "study", *KEY, *BASE_KEY[:2], "counter"), pl.String)
+TIMES = ("ns", "low", "high", "cpu_ns", "cpu_low", "cpu_high")
+COLUMNS = (
+    ENTRY
+    | dict.fromkeys((*TIMES, *COUNTED.values()), pl.Float64)
+    | {"episodes": pl.Int64, "evidence": pl.Boolean, "lacks": pl.String}
+)
+
+
+def entries() -> pl.DataFrame:
+    """What may have a price, in the order of data/prices.csv, a row for each of its variants: the columns of `ENTRY`; who is whose it is."""
+    rows = read_table(DATA / "prices.csv", PriceRows)
+    who = pl.when(pl.col("who") == "").then("variants").otherwise("who").str.split(";")
+    return (
+        rows.with_columns(variant=pl.col("variants").str.split(";"), who=who).explode("variant", "who").select(*ENTRY)
+    )
+
+
+def prices(run: Run) -> pl.DataFrame:
+    """The price list of a run, a row for each of `entries`: the columns of `COLUMNS`.
+
+    ns, low, high are nanoseconds for one unit with the 95 % interval; cpu_ns, cpu_low, cpu_high processor time of all threads; instructions,
+    allocations, bytes counts for one unit. Of a price that is a difference all are differences, and processor time is not given. `evidence` is
+    whether anything may be concluded from it. What has no price has nulls, and `lacks` says why.
+    """
+    listed = entries()
+    studies = {study: _Study(Measured.of(run, study)) for study in listed["study"].unique(maintain_order=True)}
+    rows = [studies[entry["study"]].price(entry) for entry in listed.iter_rows(named=True)]
+    return pl.DataFrame([{**dict.fromkeys(COLUMNS), **row} for row in rows], schema=COLUMNS)
+
+
+def drawn(found: pl.DataFrame) -> pl.DataFrame:
+    """The price list as a chart on a log scale shows it, a row for each kind, the cheapest first: label (the kind), whose, thing, value in nanoseconds.
+
+    `whose` is one of `OWNERS`, or others. What is below 0 has no place on such a scale.
+    """
+    whose = pl.when(pl.col("who").is_in(OWNERS)).then("who").otherwise(pl.lit(OTHERS))
+    thing = pl.format("{}, {}", "what", "who")
+    middle = pl.col("ns").median().over("kind")
+    shown = found.filter(pl.col("ns") > 0).sort(middle, maintain_order=True)
+    return shown.select(label="kind", whose=whose, thing=thing, value="ns")
+
+
+@dataclass
+class _Study:
+    """What of one study is read more than once."""
+
+    measured: Measured
+
+    @cached_property
+    def counts(self) -> dict[tuple[str, ...], dict[str, int]]:
+        """The exact counts of each key for an iteration."""
+        rows = self.measured.counts.select(*KEY, "counter", "value").iter_rows()
+        found: dict[tuple[str, ...], dict[str, int]] = {}
+        for *key, counter, value in rows:
+            found.setdefault(tuple(key), {})[counter] = value
+        return found
+
+    @cached_property
+    def cpu(self) -> pl.DataFrame:
+        """The processor time of each trial for an iteration; KEY, round, episode, ns."""
+        return trial_values(self.measured.run, self.measured.study, CPU).rename({"value": "ns"})
+
+    def price(self, entry: dict[str, str]) -> dict[str, object]:
+        """The row of the price list for one of `entries`."""
+        if not self.measured:
+            study = entry["study"]
+            return {**entry, "lacks": f"this run does not hold {study}" if study else "no study measures it by itself"}
+        found = self._difference(entry) if entry["baseline_variant"] else self._whole(entry)
+        return {**entry, **(found or {"lacks": "this run did not measure it"})}
+
+    def _difference(self, entry: dict[str, str]) -> dict[str, object] | None:
+        """What a variant adds to a unit of work of its baseline."""
+        found = self.measured.compare(entry["variant"], entry["baseline_variant"]).filter(parameter=entry["parameter"])
+        for name in ("bench", "baseline_bench"):
+            found = found.filter(pl.col(name) == entry[name]) if entry[name] else found
+        if found.is_empty():
+            return None
+        row = found.row(0, named=True)
+        mine, theirs = (self._counted(tuple(row[name] for name in names), "") for names in (KEY, BASE_KEY))
+        return {
+            **{name: row[name] for name in (*KEY, *BASE_KEY[:2], "episodes")},
+            **dict(zip(TIMES[:3], (row["added_ns"], row["added_low"], row["added_high"]), strict=True)),
+            **{name: mine[name] - theirs[name] for name in mine.keys() & theirs.keys()},
+            "evidence": row["verdict"] is not None,
+        }
+
+    def _whole(self, entry: dict[str, str]) -> dict[str, object] | None:
+        """The time of an iteration, shared out."""
+        wanted = [pl.col(name) == entry[name] for name in KEY if entry[name] or name == "parameter"]
+        trials = self.measured.compared.filter(wanted)
+        if trials.height < 2:
+            return None
+        key = trials.select(KEY).row(0)
+        units, (bias, evidence) = self._units(key, entry["counter"]), self._judged(key)
+        if not units:
+            return {"lacks": "what an iteration does was not counted"}
+        found: dict[str, object] = {"episodes": trials["episode"].n_unique(), "evidence": evidence}
+        for names, values in ((TIMES[:3], trials), (TIMES[3:], self.cpu.filter(wanted))):
+            if values.height < 2:
+                continue
+            row = estimates(values.with_columns(pl.col("ns").log()), "ns").row(0, named=True)
+            logs = row["ns"], *widened(row["ns"], row["low"], row["high"], row["quantile"] * bias)
+            found |= {name: math.exp(log) / units for name, log in zip(names, logs, strict=True)}
+        return {**dict(zip(KEY, key, strict=True)), **found, **self._counted(key, entry["counter"])}
+
+    def _judged(self, key: tuple[str, ...]) -> tuple[float, bool]:
+        """The bias of the kind of a key, as a share of its time, and whether anything is concluded from a comparison that it is in."""
+        sides = [
+            pl.all_horizontal(pl.col(name) == value for name, value in zip(names, key, strict=True))
+            for names in (KEY, BASE_KEY)
+        ]
+        found = self.measured.declared.filter(pl.any_horizontal(sides))
+        return found["bias"].max() or 0.0, found["verdict"].count() > 0
+
+    def _units(self, key: tuple[str, ...], counter: str) -> int | None:
+        """How many units one iteration does; None where they were not counted."""
+        counted = self.counts.get(key, {})
+        if counter == WHOLE:
+            return 1
+        return counted.get(counter) if counter else counted.get("units") or counted.get("transactions")
+
+    def _counted(self, key: tuple[str, ...], counter: str) -> dict[str, float]:
+        """What of `COUNTED` was counted, for one unit."""
+        counted = self.counts.get(key, {})
+        units = counted.get(JOBS) or self._units(key, counter)
+        return {name: counted[of] / units for of, name in COUNTED.items() if units and of in counted}
