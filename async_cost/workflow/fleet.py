@@ -132,7 +132,9 @@ def check_features(fleet: Fleet) -> None:
         )
         if tried.returncode != 0:
             said = tried.stderr.strip().splitlines()
-            raise StepFailed(f"{machine}: Slurm has no node for it ({features!r}): {said[-1] if said else 'no reason given'}")
+            raise StepFailed(
+                f"{machine}: Slurm has no node for it ({features!r}): {said[-1] if said else 'no reason given'}"
+            )
 
 
 def jobs() -> dict[str, str]:
@@ -180,10 +182,17 @@ def wait_for_jobs_of_before(news: News, deadline: float) -> None:
 
 def submit(fleet: Fleet, python: str, news: News, deadline: float) -> None:
     """One attempt at all machines that have not answered yet: until all jobs have ended, or the time is over."""
-    command = f"PYTHONPATH={ROOT} {python} -m async_cost.workflow.fleet_job {WORK} {runs_root()} \"{fleet.what()}\""
+    command = f'PYTHONPATH={ROOT} {python} -m async_cost.workflow.fleet_job {WORK} {runs_root()} "{fleet.what()}"'
     settings = {"machines": fleet.machines, "hours": max(1, round(fleet.hours)), "command": command}
     (WORK / "settings.json").write_text(json.dumps(settings), encoding="utf-8")
-    arguments = ["--snakefile", ROOT / "fleet" / "Snakefile", "--directory", WORK, "--configfile", WORK / "settings.json"]
+    arguments = [
+        "--snakefile",
+        ROOT / "fleet" / "Snakefile",
+        "--directory",
+        WORK,
+        "--configfile",
+        WORK / "settings.json",
+    ]
     arguments += ["--profile", ROOT / "fleet" / "profile", "--quiet", "rules"]
     arguments += ["--executor", "local", "--cores", "1"] if fleet.executor == "local" else []
     with (WORK / "snakemake.log").open("a", encoding="utf-8") as log:
@@ -247,7 +256,9 @@ def main() -> int:
         return 1
     missing = sorted(fleet.machines.keys() - runs.keys())
     for machine in missing:
-        print(f"{machine}: no run after {ATTEMPTS} attempts or {fleet.hours} hours; its log: {shown(WORK / f'{machine}.log')}")
+        print(
+            f"{machine}: no run after {ATTEMPTS} attempts or {fleet.hours} hours; its log: {shown(WORK / f'{machine}.log')}"
+        )
     if runs:
         print(f"The site: {(reports_root() / 'index.html').as_uri()}")
     if missing:
