@@ -131,7 +131,7 @@ def report(arguments: argparse.Namespace) -> int:
     if arguments.run:
         run = existing_run(arguments.run)
         title, steps = f"make report RUN={arguments.run}", [publishing(lambda: [run])]
-        run_steps(title, [*toolchain.steps(), *steps], ROOT, ENV)
+        run_steps(title, [*toolchain.steps(native=True), *steps], ROOT, ENV)  # analyses need no Rust kernel
     else:
         plan = Plan("report", arguments.profile, arguments.studies, arguments.native, arguments.only)
         steps = [*plan.steps(), publishing(lambda: [plan.run()])]
@@ -144,14 +144,14 @@ def report(arguments: argparse.Namespace) -> int:
 @one_at_a_time()
 def compare(arguments: argparse.Namespace) -> int:
     runs = [existing_run(folder) for folder in arguments.runs]
-    run_steps("make compare", [*toolchain.steps(), publishing(lambda: runs)], ROOT, ENV)
+    run_steps("make compare", [*toolchain.steps(native=True), publishing(lambda: runs)], ROOT, ENV)
     return tell_page(report_of(runs))
 
 
 @one_at_a_time()
 def contribute(arguments: argparse.Namespace) -> int:
     run = existing_run(arguments.run)
-    run_steps("make contribute", toolchain.steps(), ROOT, ENV)
+    run_steps("make contribute", toolchain.steps(native=True), ROOT, ENV)
     command = [PYTHON, "-m", "async_cost.workflow.contribute", run, "--runs", RUNS]
     return subprocess.run(command, cwd=ROOT, env={**os.environ, **ENV}).returncode
 
