@@ -8,7 +8,7 @@ EXECUTED = tests/test_notebooks.py tests/test_pins.py
 PYTEST = .venv/bin/python -m pytest --durations=10
 WORKFLOW = $(PYTHON_THERE); $(PYTHON) -m async_cost.workflow.commands
 
-.PHONY: help report measure compare contribute comparisons experiments test lab setup format clean
+.PHONY: help report measure compare contribute fleet comparisons experiments test lab setup format clean
 
 help:
 	@echo "make report [PROFILE=quick|standard|thorough] [RUN=data/runs/...]   measure, analyse, publish under reports/"
@@ -18,6 +18,7 @@ help:
 	@echo "             NATIVE=1 with either measures programs instead of cells, and builds no Rust kernel"
 	@echo "make compare A=data/runs/... B=data/runs/...   set two runs side by side"
 	@echo "make contribute RUN=data/runs/...   check a run, pack it, show what a pull request with it would say"
+	@echo "make fleet   measure the machines that fleet/config.yaml names, by Slurm, and make one site of them"
 	@echo "make comparisons  write data/comparisons.csv, what the studies declare that they compare"
 	@echo "make experiments  measure the measuring, for the page on trust: some twenty minutes, into data/experiments/"
 	@echo "make lab      open JupyterLab with both kernels"
@@ -39,6 +40,9 @@ compare:
 contribute:
 	$(if $(RUN),,$(error make contribute needs a run: make contribute RUN=data/runs/...))
 	@$(WORKFLOW) contribute "$(RUN)"
+
+fleet:
+	@$(WORKFLOW) fleet $(or $(CONFIG),fleet/config.yaml)
 
 comparisons: setup
 	.venv/bin/python -m async_cost.workflow.declared
@@ -72,5 +76,5 @@ format:
 	.venv/bin/jupyter nbconvert --clear-output --inplace --log-level=WARN notebooks/*/*.ipynb
 
 clean:
-	rm -rf .venv .tools target reports data/runs/.partial async_cost.egg-info .pytest_cache .ruff_cache
+	rm -rf .venv .tools target reports data/runs/.partial fleet/.work async_cost.egg-info .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -40,6 +40,7 @@ def main() -> int:
         ("report", "measure (or take --run), analyse and publish under reports/"),
         ("compare", "set two runs side by side, under reports/compare"),
         ("contribute", "check a run, pack it, and show what a pull request with it says"),
+        ("fleet", "measure many machines by Slurm, and make one site of them"),
         ("lab", "open JupyterLab with both kernels"),
     ]:
         command = commands.add_parser(name, help=text)
@@ -56,6 +57,8 @@ def main() -> int:
             command.add_argument("--run", type=Path, help="render this run and measure nothing")
         if name == "contribute":
             command.add_argument("run", type=Path, help="folder of the run")
+        if name == "fleet":
+            command.add_argument("config", type=Path, help="which machines, such as fleet/config.yaml")
         if name == "compare":
             command.add_argument("runs", type=Path, nargs=2, metavar="RUN", help="folder of a run")
     arguments = parser.parse_args()
@@ -128,7 +131,7 @@ def report(arguments: argparse.Namespace) -> int:
     if arguments.run:
         run = existing_run(arguments.run)
         title, steps = f"make report RUN={arguments.run}", [publishing(lambda: [run])]
-        run_steps(title, [*toolchain.steps(), *steps], ROOT, ENV)
+        run_steps(title, [*toolchain.steps(native=True), *steps], ROOT, ENV)  # analyses need no Rust kernel
     else:
         plan = Plan("report", arguments.profile, arguments.studies, arguments.native, arguments.only)
         steps = [*plan.steps(), publishing(lambda: [plan.run()])]
@@ -141,16 +144,25 @@ def report(arguments: argparse.Namespace) -> int:
 @one_at_a_time()
 def compare(arguments: argparse.Namespace) -> int:
     runs = [existing_run(folder) for folder in arguments.runs]
-    run_steps("make compare", [*toolchain.steps(), publishing(lambda: runs)], ROOT, ENV)
+    run_steps("make compare", [*toolchain.steps(native=True), publishing(lambda: runs)], ROOT, ENV)
     return tell_page(report_of(runs))
 
 
 @one_at_a_time()
 def contribute(arguments: argparse.Namespace) -> int:
     run = existing_run(arguments.run)
-    run_steps("make contribute", toolchain.steps(), ROOT, ENV)
+    run_steps("make contribute", toolchain.steps(native=True), ROOT, ENV)
     command = [PYTHON, "-m", "async_cost.workflow.contribute", run, "--runs", RUNS]
     return subprocess.run(command, cwd=ROOT, env={**os.environ, **ENV}).returncode
+
+
+def fleet(arguments: argparse.Namespace) -> int:
+    with one_at_a_time():
+        steps = [*toolchain.steps(native=True), toolchain.snakemake_step()]
+        run_steps("make fleet", steps, ROOT, ENV)
+    python = toolchain.SNAKEMAKE.with_name("python")
+    command = [python, "-m", "async_cost.workflow.fleet", arguments.config, "--python", sys.executable]
+    return subprocess.run(command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}).returncode
 
 
 def lab(arguments: argparse.Namespace) -> int:

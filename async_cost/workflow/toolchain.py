@@ -33,6 +33,8 @@ EVCXR_PROFILE = {"CARGO_PROFILE_RELEASE_OPT_LEVEL": "1", "CARGO_PROFILE_RELEASE_
 #: Each kernel builds its cells in a folder of its own below this one (`async_cost.workflow.kernel`).
 KERNEL_BUILDS = ROOT / "target" / "kernel"
 VENDOR = ROOT / "target" / "vendor"
+#: Submits the jobs of a fleet; in an environment of its own, since it wants other versions than ours.
+SNAKEMAKE = TOOLS / "snakemake" / "bin" / "snakemake"
 
 #: The kernelspec's command: evcxr, given a build folder of its own.
 KERNEL_COMMAND = [str(PYTHON), "-m", "async_cost.workflow.kernel", str(EVCXR), "{connection_file}"]
@@ -119,6 +121,31 @@ def _install_python(progress: Progress) -> None:
     progress.command([*pip, "--require-hashes", "-r", "requirements.txt"], progress=count)
     progress.command([*pip, "--no-deps", "--no-build-isolation", "--no-index", "-e", "."])
     (VENV / "async-cost.stamp").write_text(_python_inputs(), encoding="utf-8")
+
+
+# Snakemake, which only `make fleet` needs.
+
+
+def snakemake_step() -> Step:
+    """Install Snakemake."""
+    return Step("Snakemake", _install_snakemake, 60, lambda: _stamp(_snakemake_stamp()) == _snakemake_inputs())
+
+
+def _snakemake_stamp() -> Path:
+    return TOOLS / "snakemake" / "stamp"
+
+
+def _snakemake_inputs() -> str:
+    return f"{_digest(ROOT / 'fleet' / 'requirements.txt')} {ROOT}"
+
+
+def _install_snakemake(progress: Progress) -> None:
+    folder = TOOLS / "snakemake"
+    shutil.rmtree(folder, ignore_errors=True)
+    progress.command([sys.executable, "-m", "venv", folder])
+    pip = [folder / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "install"]
+    progress.command([*pip, "--require-hashes", "-r", "fleet/requirements.txt"])
+    _snakemake_stamp().write_text(_snakemake_inputs(), encoding="utf-8")
 
 
 # The Rust kernel.

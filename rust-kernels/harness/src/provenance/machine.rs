@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// What is known about this machine. Unknown facts are `None`, never guessed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Machine {
-    /// Such as `amd-epyc-2c`: processor and logical cores.
+    /// Such as `amd-epyc-2c`: processor and logical cores, or what `ASYNC_COST_MACHINE` says, where a fleet has several alike.
     pub(crate) name: String,
     pub(crate) cpu: Option<String>,
     pub(crate) architecture: Option<String>,
@@ -42,7 +42,8 @@ impl Machine {
         let cpu = field(&cpu_info, "model name").map(plain);
         let logical_cores = logical_cores();
         Self {
-            name: slug(cpu.as_deref().unwrap_or(std::env::consts::ARCH), logical_cores),
+            name: std::env::var("ASYNC_COST_MACHINE")
+                .unwrap_or_else(|_| slug(cpu.as_deref().unwrap_or(std::env::consts::ARCH), logical_cores)),
             cpu,
             architecture: Some(std::env::consts::ARCH.to_owned()),
             logical_cores,

@@ -1,0 +1,273 @@
+"""Measure many machines by one command: a job for each, submitted by Snakemake, and a site of all their runs.
+
+    .tools/snakemake/bin/python -m async_cost.workflow.fleet fleet/config.yaml
+
+Which machines, and what is measured, stands in the configuration. The jobs are `async_cost/workflow/fleet_job.py`. What Snakemake leaves open is here: jobs
+that a killed submitter has left behind are waited for and not submitted again; a machine whose node died is tried again; one that never
+answers delays the others for a limited time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from async_cost.paths import reports_root, runs_root, shown
+from async_cost.workflow.steps import StepFailed
+from async_cost.workflow.toolchain import ENV, PYTHON, ROOT, SNAKEMAKE
+
+#: Checkouts, logs and outcomes, by machine; on a file system that the machines share.
+WORK = Path(os.environ.get("ASYNC_COST_FLEET") or ROOT / "fleet" / ".work").resolve()
+EXECUTORS = ("local", "slurm")
+PROFILES = ("quick", "standard", "thorough")
+#: How often a machine is asked before the site is made without it. Not by Snakemake, which would keep a retry from the node that failed.
+ATTEMPTS = 3
+#: Seconds between two looks at the jobs.
+LOOK_S = 1.0
+#: As a folder below data/runs is named.
+NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """A configuration that was read: see fleet/config.yaml for the meaning of its lines."""
+
+    profile: str
+    studies: str
+    native: bool
+    executor: str
+    hours: float
+    machines: dict[str, str]
+
+    @classmethod
+    def read(cls, path: Path) -> Fleet:
+        """The configuration in `path`. Raises StepFailed with the line that is wrong, and the remedy."""
+        try:
+            read = yaml.safe_load(path.read_text(encoding="utf-8"))
+            fleet = cls(**read)
+        except (OSError, yaml.YAMLError, TypeError) as error:
+            raise StepFailed(f"{path}: {' '.join(str(error).split())}. Compare it with fleet/config.yaml") from error
+        if wrong := next(fleet._wrong(), None):
+            raise StepFailed(f"{path}: {wrong}")
+        return fleet
+
+    def _wrong(self) -> Iterator[str]:
+        if self.executor not in EXECUTORS:
+            yield f"executor is {self.executor!r}; write {' or '.join(EXECUTORS)}"
+        if self.profile not in PROFILES:
+            yield f"profile is {self.profile!r}; write {', '.join(PROFILES)}"
+        if not isinstance(self.native, bool):
+            yield f"native is {self.native!r}; write true or false"
+        if not isinstance(self.studies, str) or not re.fullmatch(r"[a-z0-9 -]*", self.studies):
+            yield f'studies is {self.studies!r}; write names with blanks between them, or ""'
+        if not isinstance(self.hours, int | float) or not 0 < self.hours <= 1000:
+            yield f"hours is {self.hours!r}; write a number of hours"
+        if not isinstance(self.machines, dict) or not self.machines:
+            yield "machines names none; write one line for each, as in `node-a: epyc`"
+            return
+        if self.executor == "local" and len(self.machines) > 1:
+            yield "executor is local, which measures this machine alone: name one, or write `executor: slurm`"
+        for name, features in self.machines.items():
+            if not isinstance(name, str) or not NAME.fullmatch(name):
+                yield f"a machine is called {name!r}; use small letters, digits and hyphens"
+            if not isinstance(features, str) or not re.fullmatch(r"[\w|&!()\[\]*.-]*", features):
+                yield f"the features of {name} are {features!r}; write them as for sbatch --constraint, in quotes"
+
+    def what(self) -> str:
+        """The arguments of `make measure`."""
+        return f"PROFILE={self.profile} STUDIES='{self.studies}'" + (" NATIVE=1" if self.native else "")
+
+
+def outcome_of(machine: str) -> Path:
+    """Where the job of `machine` writes which run it has made; it appears when the run is there."""
+    return WORK / f"{machine}.json"
+
+
+def arrived(fleet: Fleet) -> dict[str, str]:
+    """By machine the id of its run, of those that are done."""
+    return {
+        machine: json.loads(outcome_of(machine).read_text(encoding="utf-8"))["run"]
+        for machine in fleet.machines
+        if outcome_of(machine).exists()
+    }
+
+
+def check_out(machine: str, revision: str) -> None:
+    """A checkout of `revision` for a machine, where it keeps what it compiles."""
+    place = WORK / machine
+    if place.exists():
+        git("-C", place, "checkout", "--quiet", "--force", "--detach", revision)
+    else:
+        git("worktree", "prune")
+        git("worktree", "add", "--quiet", "--force", "--detach", place, revision)
+
+
+def git(*arguments: str | Path) -> str:
+    done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise StepFailed(f"git {arguments[0]} failed: {done.stderr.strip()}")
+    return done.stdout.strip()
+
+
+# Slurm.
+
+
+def check_features(fleet: Fleet) -> None:
+    """Raises StepFailed, in a line, for a machine that this cluster does not have."""
+    for machine, features in fleet.machines.items():
+        tried = subprocess.run(
+            ["sbatch", "--test-only", "--constraint", features, "--wrap", "true"], capture_output=True, text=True
+        )
+        if tried.returncode != 0:
+            said = tried.stderr.strip().splitlines()
+            raise StepFailed(
+                f"{machine}: Slurm has no node for it ({features!r}): {said[-1] if said else 'no reason given'}"
+            )
+
+
+def jobs() -> dict[str, str]:
+    """Jobs of this fleet that Slurm knows, whoever submitted them: by id the state."""
+    listed = subprocess.run(
+        ["squeue", "--noheader", "--me", "--format=%i|%T|%Z"], capture_output=True, text=True, check=True
+    ).stdout
+    rows = (line.split("|") for line in listed.splitlines())
+    return {number: state for number, state, folder in rows if Path(folder) == WORK}
+
+
+def cancel(numbers: Iterable[str]) -> None:
+    """Take jobs out of Slurm."""
+    if numbers := list(numbers):
+        subprocess.run(["scancel", *numbers], check=False)
+
+
+# The whole.
+
+
+class News:
+    """Prints the newest line of each machine's log, when there is a new one."""
+
+    def __init__(self, machines: Iterable[str]) -> None:
+        self.told = dict.fromkeys(machines, "")
+
+    def tell(self) -> None:
+        for machine, before in self.told.items():
+            with contextlib.suppress(OSError, IndexError):
+                line = (WORK / f"{machine}.log").read_text(encoding="utf-8").splitlines()[-1].strip()
+                if line != before:
+                    self.told[machine] = line
+                    print(f"{machine}: {line}", flush=True)
+
+
+def wait_for_jobs_of_before(news: News, deadline: float) -> None:
+    """Wait for jobs that run although their submitter is gone; those that have not begun are cancelled, and submitted again later."""
+    cancel(number for number, state in jobs().items() if state == "PENDING")
+    while (left := jobs()) and time.monotonic() < deadline:
+        print(f"waiting for {len(left)} jobs of a command before", flush=True) if not any(news.told.values()) else None
+        news.tell()
+        time.sleep(LOOK_S)
+    cancel(left)
+
+
+def submit(fleet: Fleet, python: str, news: News, deadline: float) -> None:
+    """One attempt at all machines that have not answered yet: until all jobs have ended, or the time is over."""
+    command = f'PYTHONPATH={ROOT} {python} -m async_cost.workflow.fleet_job {WORK} {runs_root()} "{fleet.what()}"'
+    settings = {"machines": fleet.machines, "hours": max(1, round(fleet.hours)), "command": command}
+    (WORK / "settings.json").write_text(json.dumps(settings), encoding="utf-8")
+    arguments = [
+        "--snakefile",
+        ROOT / "fleet" / "Snakefile",
+        "--directory",
+        WORK,
+        "--configfile",
+        WORK / "settings.json",
+    ]
+    arguments += ["--profile", ROOT / "fleet" / "profile", "--quiet", "rules"]
+    arguments += ["--executor", "local", "--cores", "1"] if fleet.executor == "local" else []
+    with (WORK / "snakemake.log").open("a", encoding="utf-8") as log:
+        snakemake = subprocess.Popen([SNAKEMAKE, *arguments], cwd=ROOT, stdout=log, stderr=log)
+        try:
+            while snakemake.poll() is None and time.monotonic() < deadline:
+                news.tell()
+                time.sleep(LOOK_S)
+        finally:
+            snakemake.terminate()
+            snakemake.wait()
+            if fleet.executor == "slurm":
+                cancel(jobs())
+    news.tell()
+
+
+def measure(fleet: Fleet, python: str) -> dict[str, str]:
+    """Measure all machines that have not answered yet; returns by machine the run, of those that have. Raises StepFailed."""
+    WORK.mkdir(parents=True, exist_ok=True)
+    news, deadline = News(fleet.machines), time.monotonic() + fleet.hours * 3600
+    if fleet.executor == "slurm":
+        if shutil.which("sbatch") is None:
+            raise StepFailed("executor is slurm, and there is no sbatch here: run this where jobs can be submitted")
+        check_features(fleet)
+        wait_for_jobs_of_before(news, deadline)
+    if changed := git("status", "--porcelain", "--", "notebooks", "rust-kernels", "async_cost", "Cargo.lock"):
+        print(f"Note: a fleet measures the last commit, without your {len(changed.splitlines())} changed files.")
+    revision = git("rev-parse", "HEAD")
+    for _ in range(ATTEMPTS):
+        missing = fleet.machines.keys() - arrived(fleet).keys()
+        if not missing or time.monotonic() > deadline:
+            break
+        for machine in sorted(missing):
+            check_out(machine, revision)
+        submit(fleet, python, news, deadline)
+    return arrived(fleet)
+
+
+def publish(run: str) -> None:
+    """Write the pages of a run, and renew the list of all. Raises StepFailed."""
+    reports, runs = reports_root(), runs_root()
+    command = [PYTHON, "-m", "async_cost.workflow.publishing", reports, reports / run, runs / run]
+    done = subprocess.run(list(map(str, command)), cwd=ROOT, env={**os.environ, **ENV}, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise StepFailed(f"{run} cannot be published:\n{done.stderr}")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="make fleet", description=__doc__.splitlines()[0])
+    parser.add_argument("config", type=Path)
+    parser.add_argument("--python", default="python3", help="the Python that runs make measure on a machine")
+    arguments = parser.parse_args()
+    try:
+        fleet = Fleet.read(arguments.config)
+        runs = measure(fleet, arguments.python)
+        for machine, run in runs.items():
+            print(f"{machine}: measured, {shown(runs_root() / run)}; making its pages", flush=True)
+            publish(run)
+    except StepFailed as error:
+        print(error, file=sys.stderr)
+        return 1
+    missing = sorted(fleet.machines.keys() - runs.keys())
+    for machine in missing:
+        print(
+            f"{machine}: no run after {ATTEMPTS} attempts or {fleet.hours} hours; its log: {shown(WORK / f'{machine}.log')}"
+        )
+    if runs:
+        print(f"The site: {(reports_root() / 'index.html').as_uri()}")
+    if missing:
+        print("Completed machines are kept: run the same command to try the others again.", file=sys.stderr)
+        return 1
+    for machine in runs:  # delivered: the next command measures anew
+        outcome_of(machine).unlink()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

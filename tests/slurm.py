@@ -1,0 +1,151 @@
+"""A Slurm of our own for tests: munged, slurmctld and two nodes on this machine, as children of the test.
+
+Node `a` has the feature alpha, node `b` the feature beta. Settings that a small cluster without accounting needs are those of slurm.conf(5).
+"""
+
+import os
+import secrets
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+
+PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue")
+NODES = {"a": "alpha", "b": "beta"}
+#: Seconds until a daemon must answer.
+PATIENCE_S = 60
+CONFIGURATION = """
+ClusterName=test
+SlurmctldHost={host}(127.0.0.1)
+SlurmctldPort={controller}
+SlurmUser={user}
+SlurmdUser={user}
+AuthType=auth/munge
+AuthInfo=socket={folder}/munge.sock
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/spool-%n
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmdPidFile={folder}/slurmd-%n.pid
+SlurmctldLogFile={folder}/slurmctld.log
+SlurmdLogFile={folder}/slurmd-%n.log
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+AccountingStorageType=accounting_storage/none
+JobAcctGatherType=jobacct_gather/none
+SwitchType=switch/none
+MpiDefault=none
+MinJobAge=3600
+SlurmdTimeout=10
+ReturnToService=2
+SlurmdParameters=config_overrides
+PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+"""
+
+
+def missing() -> list[str]:
+    """Programs of Slurm that are not installed."""
+    return [name for name in PROGRAMS if shutil.which(name) is None]
+
+
+class Slurm:
+    """A running Slurm; commands find it by `env`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.file = folder, folder / "slurm.conf"
+        self.env = {
+            **os.environ,
+            "SLURM_CONF": str(self.file),
+            "PATH": os.pathsep.join([str(folder / "bin"), os.environ["PATH"]]),
+        }
+        self.daemons: dict[str, subprocess.Popen] = {}
+
+    def start(self) -> None:
+        """Starts everything; the nodes are idle then."""
+        key = self.folder / "munge.key"
+        key.write_bytes(secrets.token_bytes(128))
+        key.chmod(0o400)
+        files = [
+            f"--{name}-file={self.folder / f'munge.{name}'}"
+            if name != "socket"
+            else f"--socket={self.folder}/munge.sock"
+            for name in ("key", "socket", "pid", "log", "seed")
+        ]
+        host, ports = socket.gethostname().split(".")[0], free_ports(1 + len(NODES))
+        for name in ("state", *(f"spool-{node}" for node in NODES)):
+            (self.folder / name).mkdir()
+        # Snakemake takes Slurm's variables away from its jobs, which on a cluster find the configuration in its usual place.
+        srun = self.folder / "bin" / "srun"
+        srun.parent.mkdir()
+        srun.write_text(f'#!/bin/sh\nSLURM_CONF={self.file} exec {shutil.which("srun")} "$@"\n')
+        srun.chmod(0o755)
+        user = os.environ.get("USER") or "root"
+        text = CONFIGURATION.format(host=host, controller=ports[0], user=user, folder=self.folder)
+        for (node, feature), port in zip(NODES.items(), ports[1:], strict=True):
+            text += f"NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs=1 Feature={feature}\n"
+        self.file.write_text(text)
+        self._start("munged", "munged", "--foreground", "--force", *files)
+        self._until(lambda: (self.folder / "munge.sock").exists(), "munged")
+        self._start("slurmctld", "slurmctld", "-D", "-f", self.file)
+        for node in NODES:
+            self.start_node(node)
+        self._until(lambda: all(state == "idle" for state in self.states().values()), "slurmd")
+
+    def start_node(self, node: str) -> None:
+        self._start(node, "slurmd", "-D", "-N", node, "-f", self.file)
+
+    def states(self) -> dict[str, str]:
+        """By node what sinfo says of it."""
+        said = subprocess.run(["sinfo", "-h", "-N", "-o", "%N %t"], env=self.env, capture_output=True, text=True).stdout
+        return {node: "unknown" for node in NODES} | dict(line.split() for line in said.splitlines())
+
+    def kill_node(self, node: str) -> None:
+        """Ends a node and all processes of its jobs, as a power failure does."""
+        jobs = subprocess.run(["squeue", "-h", "-w", node, "-o", "%i"], env=self.env, capture_output=True, text=True)
+        steps = tuple(f"slurmstepd: [{job}." for job in jobs.stdout.split())
+        daemon = psutil.Process(self.daemons[node].pid)
+        found = [p for p in psutil.process_iter(["cmdline"]) if " ".join(p.info["cmdline"] or ()).startswith(steps)]
+        for process in [daemon, *(one for step in found if steps for one in [*step.children(recursive=True), step])]:
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+        self.daemons.pop(node).wait()
+
+    def stop(self) -> None:
+        """Ends everything that was started here, by process id."""
+        subprocess.run(["scancel", "--state=RUNNING"], env=self.env, check=False)
+        for daemon in reversed(self.daemons.values()):
+            daemon.terminate()
+            try:
+                daemon.wait(10)
+            except subprocess.TimeoutExpired:
+                daemon.kill()
+                daemon.wait()
+
+    def _start(self, name: str, *command: object) -> None:
+        with (self.folder / f"{name}.out").open("a") as output:
+            self.daemons[name] = subprocess.Popen(
+                [str(part) for part in command], env=self.env, stdout=output, stderr=output
+            )
+
+    def _until(self, done: Callable[[], bool], what: str) -> None:
+        deadline = time.monotonic() + PATIENCE_S
+        while not done():
+            assert time.monotonic() < deadline, f"{what} does not answer; its output is in {self.folder}"
+            time.sleep(0.2)
+
+
+def free_ports(number: int) -> list[int]:
+    """Ports that nobody listens on."""
+    sockets = [socket.socket() for _ in range(number)]
+    for one in sockets:
+        one.bind(("127.0.0.1", 0))
+    ports = [one.getsockname()[1] for one in sockets]
+    for one in sockets:
+        one.close()
+    return ports

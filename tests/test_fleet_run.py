@@ -1,0 +1,174 @@
+"""`make fleet` on a Slurm with two nodes, one of which dies while it measures; then the command that submitted the jobs dies, too."""
+
+import csv
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import yaml
+from slurm import Slurm, missing
+
+from async_cost.runs.run import load_run
+from async_cost.workflow import fleet, toolchain
+from async_cost.workflow.steps import Progress, StepFailed
+from async_cost.workflow.toolchain import ENV, ROOT
+
+STUDY = "ladder"
+CONFIG = {
+    "profile": "quick",
+    "studies": STUDY,
+    "native": True,
+    "executor": "slurm",
+    "hours": 0.5,
+    "machines": {"node-a": "alpha", "node-b": "beta"},
+}
+TIME_COLUMNS = ("study", "bench", "variant", "parameter", "round", "position", "sample", "iterations", "elapsed_ns")
+#: Seconds for whatever is waited for; machines compile in them.
+PATIENCE_S = 900
+
+
+def written(path: Path, **changes: object) -> Path:
+    """A configuration like CONFIG with some lines changed."""
+    path.write_text(yaml.safe_dump({**CONFIG, **changes}))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"executor": "ssh"}, "executor is 'ssh'; write local or slurm"),
+        ({"executor": "local"}, "executor is local, which measures this machine alone"),
+        ({"machines": {}}, "machines names none"),
+        ({"machines": {"Node A": ""}}, "a machine is called 'Node A'; use small letters, digits and hyphens"),
+        ({"machines": {"a": "x; rm -rf /"}}, "the features of a are 'x; rm -rf /'"),
+        ({"studies": "$(ladder)"}, "studies is '$(ladder)'"),
+        ({"hours": 0}, "hours is 0"),
+        ({"nodes": 3}, "unexpected keyword argument 'nodes'"),
+    ],
+)
+def test_a_configuration_that_is_wrong_is_told_in_a_line(tmp_path, changes, told):
+    with pytest.raises(StepFailed) as caught:
+        fleet.Fleet.read(written(tmp_path / "fleet.yaml", **changes))
+    assert told in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_the_configuration_of_the_repository_is_right():
+    read = fleet.Fleet.read(ROOT / "fleet" / "config.yaml")
+    assert read.executor == "local" and read.profile == "standard"
+
+
+@pytest.fixture(scope="module")
+def slurm(tmp_path_factory) -> Iterator[Slurm]:
+    if absent := missing():
+        message = f"no {', '.join(absent)}: install Slurm (Debian: apt-get install slurm-wlm munge)"
+        if os.environ.get("ASYNC_COST_REQUIRE_SLURM") == "1":
+            pytest.fail(message)
+        pytest.skip(message)
+    started = Slurm(tmp_path_factory.mktemp("slurm"))
+    try:
+        started.start()
+        yield started
+    finally:
+        started.stop()
+
+
+@dataclass
+class Command:
+    """`make fleet` with folders of its own."""
+
+    slurm: Slurm
+    folder: Path
+
+    def start(self, **changes: object) -> subprocess.Popen:
+        folders = {"FLEET": "work", "RUNS": "runs", "REPORTS": "reports"}
+        env = {f"ASYNC_COST_{name}": str(self.folder / folder) for name, folder in folders.items()}
+        # What both nodes compile is the same, and partly compiled here already.
+        env |= {"CARGO_TARGET_DIR": str(ROOT / "target"), "PYTHONPATH": str(ROOT)}
+        config = written(self.folder / "fleet.yaml", **changes)
+        command = [toolchain.SNAKEMAKE.with_name("python"), "-m", "async_cost.workflow.fleet", config]
+        return subprocess.Popen(
+            [*map(str, command), "--python", sys._base_executable],
+            cwd=ROOT,
+            env={**self.slurm.env, **ENV, "PATH": self.slurm.env["PATH"], **env},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+
+    def partial(self, machine: str) -> list[str]:
+        """Whole lines of the partial run of a machine."""
+        files = self.folder.glob(f"work/{machine}.runs/.partial/*/{STUDY}.time.csv")
+        return [line for file in files for line in file.read_text().splitlines(keepends=True) if line.endswith("\n")]
+
+    def jobs(self, *options: str) -> list[str]:
+        """What squeue lists: the node of each job."""
+        listed = ["squeue", "-h", "-o", "%N", *options]
+        return subprocess.run(listed, env=self.slurm.env, capture_output=True, text=True, check=True).stdout.split()
+
+
+@pytest.fixture(scope="module")
+def command(slurm, tmp_path_factory) -> Command:
+    folder = tmp_path_factory.mktemp("fleet")
+    step = toolchain.snakemake_step()
+    if not step.done():
+        step.run(Progress(lambda seen: None, folder / "install.log", ROOT, ENV))
+    return Command(slurm, folder)
+
+
+def round_of(line: str) -> str:
+    """The round of a line of a table of times; a variant's name may hold commas."""
+    (row,) = csv.DictReader([line], TIME_COLUMNS)
+    return row["round"]
+
+
+def until(condition: Callable[[], object], process: subprocess.Popen) -> None:
+    """Waits for a condition, as long as the process lives."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline, "nothing happens"
+        if process.poll() is not None:
+            pytest.fail(f"the command ended early:\n{process.stdout.read()}")
+        time.sleep(0.02)
+
+
+def test_a_feature_that_no_node_has_is_told_in_a_line(command):
+    process = command.start(machines={"node-c": "gamma"})
+    said = process.communicate(timeout=PATIENCE_S)[0]
+    assert process.returncode == 1 and said.count("\n") == 1, said
+    assert said.startswith("node-c: Slurm has no node for it ('gamma')")
+
+
+def test_a_dead_node_and_a_dead_submitter_lose_no_round_and_measure_nothing_twice(command, slurm):
+    first = command.start()
+    until(lambda: len(set(map(round_of, command.partial("node-b")[1:]))) > 2, first)
+    slurm.kill_node("b")
+    before = command.partial("node-b")
+    until(lambda: slurm.states()["b"].startswith("down"), first)
+    slurm.start_node("b")
+    until(lambda: "b" in command.jobs("-t", "RUNNING"), first)
+    os.killpg(first.pid, signal.SIGKILL)
+    first.communicate()
+
+    second = command.start()
+    said = second.communicate(timeout=PATIENCE_S)[0]
+    assert second.returncode == 0, said
+    assert (command.folder / "reports" / "index.html").exists() and "The site: " in said
+    runs = {path.parents[1].name: path.parent for path in command.folder.glob("runs/[!.]*/*/run.json")}
+    assert sorted(runs) == sorted(CONFIG["machines"])
+    assert len(list(command.folder.glob("runs/[!.]*/*/run.json"))) == 2, "a machine was measured twice"
+    after = (runs["node-b"] / f"{STUDY}.time.csv").read_text().splitlines(keepends=True)
+    last_round = round_of(before[-1])  # may be incomplete: it is measured again
+    kept = [line for line in before[1:] if round_of(line) != last_round]
+    assert kept and after[1 : 1 + len(kept)] == kept
+    assert load_run(runs["node-b"]).info.studies[STUDY].resumed >= 1
+    assert load_run(runs["node-a"]).info.studies[STUDY].resumed == 0
+    ended = command.jobs("-t", "all")
+    assert ended.count("a") == 1 and ended.count("b") == 2, shlex.join(ended)
