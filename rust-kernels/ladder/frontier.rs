@@ -644,25 +644,47 @@ unsafe impl<'s, T: Source> Object<Fake<'s>> for T {
 //
 // In the published design each operation puts a clone of its task's waker into the reactor, each event takes
 // it out and calls it, and each finished operation looks whether there is one left to throw away. But almost
-// always it is a waker of the very executor that this reactor serves, and all that it says is "poll the task that
-// was being polled". So the executor leaves the address of that task with the reactor, and the reactor notes it for
-// the object. Any other waker, be it one of `join!` or `select!` or a clone of our own, has another address;
+// always it is a waker of the very executor that this reactor serves, in its task: its address says whose it is, and that
+// address is all that the reactor notes. Any other waker, be it one of `join!` or `select!` or a clone of our own, has another address;
 // it is cloned and kept in the usual way.
 //
-// One word per object then holds all that there is to know.
+// Whether an address is that of a task is known at a glance for the task that waited for this object before. For any other, the executor has said
+// where its tasks are.
+
+// %%
+/// The addresses of an executor's tasks, each of which begins with its waker.
+#[derive(Clone, Copy)]
+struct Tasks {
+    root: usize,
+    /// The first of the pool.
+    first: usize,
+    /// How many bytes lie from one to the next, and from the first to the end.
+    stride: usize,
+    length: usize,
+}
+
+impl Tasks {
+    /// Whether one is there.
+    fn contain(&self, address: usize) -> bool {
+        let distance = address.wrapping_sub(self.first);
+        address == self.root || distance < self.length && distance.is_multiple_of(self.stride)
+    }
+}
 
 // %%
 /// The word of an object for which nobody waits: an operation may be tried.
-const NOBODY: *const Task = ptr::null();
+const NOBODY: usize = 0;
 /// The word of an object for which nobody waits, but which a read has just emptied: another read would be in vain.
-const DRAINED: *const Task = ptr::without_provenance(1);
+const DRAINED: usize = 1;
 /// The word of an object for which a foreign waker waits. All larger words are addresses of tasks.
-const FOREIGN: *const Task = ptr::without_provenance(2);
+const FOREIGN: usize = 2;
 
 /// What the reactor knows of one I/O object.
 pub struct Entry<Y: System, P> {
     /// [`NOBODY`], [`DRAINED`], [`FOREIGN`] or the task that waits. Nobody waits for a vacant entry.
-    waits: Cell<*const Task>,
+    waits: Cell<usize>,
+    /// The address of the task that waited here last, or 0. A waker at that address is the task's own.
+    owner: Cell<usize>,
     /// The waker, if it is not one of ours. One that was superseded by a task of ours stays here until another takes its place.
     foreign: Cell<Option<Waker>>,
     /// Whether the system has said that nothing more will come.
@@ -682,12 +704,13 @@ pub struct Reactor<Y: System, P> {
     system: Y,
     /// The system knows them by their addresses. The first one is the notifier's.
     entries: Table<Entry<Y, P>>,
-    first_vacant: Cell<*const Entry<Y, P>>,
+    /// Vacant entries: those that had an object with its owner, and those that had a stream. Kept apart, the entry of a stream and the
+    /// slot of its task become vacant together and are taken together, so that the one knows the other.
+    first_vacant: [Cell<*const Entry<Y, P>>; 2],
     /// Objects registered; kept for probes that count.
     objects: Cell<usize>,
-    /// The task that the attached executor is polling, or has polled last; null while it does not run.
-    polled: Cell<*const Task>,
-    attached: Cell<bool>,
+    /// Where the tasks of the attached executor are.
+    tasks: Cell<Option<Tasks>>,
     /// Ends a wait of the system, on any thread.
     notifier: Waker,
 }
@@ -697,6 +720,7 @@ impl<Y: System, P> Entry<Y, P> {
     fn new() -> Self {
         Self {
             waits: Cell::new(NOBODY),
+            owner: Cell::new(0),
             foreign: Cell::new(None),
             ended: Cell::new(false),
             watches_writes: Cell::new(false),
@@ -715,23 +739,38 @@ impl<Y: System, P: Probe> Reactor<Y, P> {
         Self {
             notifier: system.notifier(ptr::from_ref(notice).expose_provenance()),
             system,
-            first_vacant: Cell::new(ptr::null()),
+            first_vacant: [const { Cell::new(ptr::null()) }; 2],
             entries,
             objects: Cell::new(0),
-            polled: Cell::new(ptr::null()),
-            attached: Cell::new(false),
+            tasks: Cell::new(None),
         }
     }
+}
 
-    /// The entry of the next object to be registered.
+// %%
+impl<Y: System, P: Probe> Reactor<Y, P> {
+    /// An entry for an object, of that list if it has any.
     ///
     /// # Panics
     /// If the reactor is full.
     #[inline]
-    fn vacant_entry(&self) -> &Entry<Y, P> {
-        // SAFETY: the list of vacant entries has our own entries only, and ends with null.
-        let vacant = unsafe { self.first_vacant.get().as_ref() };
-        vacant.or_else(|| self.entries.push(|_| Entry::new())).expect("the reactor is full")
+    fn take_entry(&self, list: usize) -> &Entry<Y, P> {
+        self.take_vacant(list).unwrap_or_else(|| self.another_entry(list))
+    }
+
+    #[inline(always)]
+    fn take_vacant(&self, list: usize) -> Option<&Entry<Y, P>> {
+        // SAFETY: the lists of vacant entries have our own entries only, and end with null.
+        let vacant = unsafe { self.first_vacant[list].get().as_ref() }?;
+        self.first_vacant[list].set(vacant.next_vacant.get());
+        Some(vacant)
+    }
+
+    /// An entry when that list has none.
+    #[cold]
+    fn another_entry(&self, list: usize) -> &Entry<Y, P> {
+        let new = self.entries.push(|_| Entry::new());
+        new.or_else(|| self.take_vacant(1 - list)).expect("the reactor is full")
     }
 
     /// Watches `object`.
@@ -740,8 +779,6 @@ impl<Y: System, P: Probe> Reactor<Y, P> {
     /// If it is registered already.
     #[inline]
     fn register(&self, object: &impl Object<Y>, entry: &Entry<Y, P>, interest: Y::Interest) {
-        // Off the list first: `object` is foreign code, and may register another.
-        self.first_vacant.set(entry.next_vacant.get());
         object.register(&self.system, ptr::from_ref(entry).expose_provenance(), interest);
         entry.reactor.set(self);
         entry.ended.set(false);
@@ -771,9 +808,9 @@ impl<Y: System, P: Probe> Reactor<Y, P> {
     /// foreign code, which may do with this reactor what it likes, so the caller must not borrow from it any more.
     #[inline]
     #[must_use]
-    fn vacate(&self, entry: &Entry<Y, P>) -> Option<Waker> {
+    fn vacate(&self, entry: &Entry<Y, P>, list: usize) -> Option<Waker> {
         entry.waits.set(NOBODY);
-        entry.next_vacant.set(self.first_vacant.replace(entry));
+        entry.next_vacant.set(self.first_vacant[list].replace(entry));
         if P::COUNTS {
             self.objects.set(self.objects.get() - 1);
         }
@@ -783,10 +820,13 @@ impl<Y: System, P: Probe> Reactor<Y, P> {
 
     /// The executor goes, and its tasks with it: nobody waits any more.
     fn detach(&self) {
-        for entry in self.entries.iter().filter(|entry| entry.waits.get() > FOREIGN) {
-            entry.waits.set(NOBODY);
+        for entry in self.entries.iter() {
+            entry.owner.set(0);
+            if entry.waits.get() > FOREIGN {
+                entry.waits.set(NOBODY);
+            }
         }
-        self.attached.set(false);
+        self.tasks.set(None);
     }
 }
 
@@ -798,28 +838,52 @@ impl<Y: System, P: Probe> Reactor<Y, P> {
 // waiting task per object is enough, and the last one to ask is the right one.
 
 // %%
-impl<Y: System, P: Probe> Reactor<Y, P> {
+impl<Y: System, P: Probe> Entry<Y, P> {
+    /// The reactor that watches its object.
+    ///
+    /// # Safety
+    /// There is an `Io` of this entry, which borrows the reactor for `'r` or longer.
+    #[inline(always)]
+    unsafe fn reactor<'r>(&self) -> &'r Reactor<Y, P> {
+        // SAFETY: it was given to `register` when the `Io` was made.
+        unsafe { &*self.reactor.get() }
+    }
+
     /// The object's next event wakes the task behind `context`.
+    ///
+    /// # Safety
+    /// There is an `Io` of this entry.
     #[inline]
-    fn wait(&self, entry: &Entry<Y, P>, context: &Context<'_>) {
-        let task = self.polled.get();
-        // A task's waker has the address of the task, and nobody else refers to it there.
-        if ptr::eq(context.waker(), task.cast()) {
-            entry.waits.set(task);
+    unsafe fn wait(&self, context: &Context<'_>) {
+        let address = ptr::from_ref(context.waker()).addr();
+        if self.owner.get() == address {
+            self.waits.set(address);
         } else {
-            Self::wait_foreign(entry, context.waker());
+            // SAFETY: by the caller.
+            unsafe { self.wait_anew(context.waker()) };
         }
     }
 
-    /// Keeps a waker that is not one of the executor's.
+    /// The same for a waker that is not the owner's: another task becomes the owner, or a foreign waker is kept.
+    ///
+    /// # Safety
+    /// As for [`wait`](Self::wait).
     #[cold]
-    fn wait_foreign(entry: &Entry<Y, P>, waker: &Waker) {
+    unsafe fn wait_anew(&self, waker: &Waker) {
+        // SAFETY: by the caller.
+        let tasks = unsafe { self.reactor() }.tasks.get();
+        let address = ptr::from_ref(waker).addr();
+        if tasks.is_some_and(|tasks| tasks.contain(address)) {
+            self.owner.set(address);
+            self.waits.set(address);
+            return;
+        }
         P::add(Counter::WakerClones, 1);
         // Foreign code runs in `clone` and `drop`, and may do with this reactor what it likes: we hold no
         // borrow.
         let clone = waker.clone();
-        entry.waits.set(FOREIGN);
-        drop(entry.foreign.replace(Some(clone)));
+        self.waits.set(FOREIGN);
+        drop(self.foreign.replace(Some(clone)));
     }
 }
 
@@ -835,49 +899,87 @@ impl<Y: System, P: Probe> Reactor<Y, P> {
 pub trait Place<Y: System> {
     type Object: Object<Y>;
 
+    /// What must be known besides the entry.
+    type Known<'a>: Copy
+    where
+        Self: 'a;
+
+    /// Which of a reactor's two lists has such entries when they are vacant.
+    const LIST: usize;
+
+    /// What must be known.
+    fn known(&self) -> Self::Known<'_>;
+
     /// The object itself.
     ///
     /// # Safety
     /// `entry` is the one that was entered for this place.
-    unsafe fn object<'a, P>(&'a self, entry: &'a Entry<Y, P>) -> &'a Self::Object;
+    unsafe fn object<'a, P>(known: Self::Known<'a>, entry: &'a Entry<Y, P>) -> &'a Self::Object
+    where
+        Self: 'a;
 
     /// Drops the object if it is in its entry.
     ///
     /// # Safety
     /// As for [`object`](Self::object), which is not asked for again.
-    unsafe fn end<P>(&self, entry: &Entry<Y, P>);
+    unsafe fn end<P>(entry: &Entry<Y, P>);
 }
 
+// %%
 /// With its owner.
 pub struct Owned<T>(T);
 
 impl<Y: System, T: Object<Y>> Place<Y> for Owned<T> {
     type Object = T;
+    type Known<'a>
+        = &'a T
+    where
+        T: 'a;
+
+    const LIST: usize = 0;
 
     #[inline(always)]
-    unsafe fn object<'a, P>(&'a self, _: &'a Entry<Y, P>) -> &'a T {
+    fn known(&self) -> &T {
         &self.0
     }
 
     #[inline(always)]
-    unsafe fn end<P>(&self, _: &Entry<Y, P>) {}
+    unsafe fn object<'a, P>(object: &'a T, _: &'a Entry<Y, P>) -> &'a T
+    where
+        T: 'a,
+    {
+        object
+    }
+
+    #[inline(always)]
+    unsafe fn end<P>(_: &Entry<Y, P>) {}
 }
 
+// %%
 /// A stream, in its entry.
 pub struct InEntry(());
 
 impl<Y: System> Place<Y> for InEntry {
     type Object = Y::Stream;
+    type Known<'a> = ();
+
+    const LIST: usize = 1;
 
     #[inline(always)]
-    unsafe fn object<'a, P>(&'a self, entry: &'a Entry<Y, P>) -> &'a Y::Stream {
-        // SAFETY: the caller's entry was given a stream before `self` was made, see `Io::in_entry`, and keeps it until
-        // `self` is gone.
+    fn known(&self) {}
+
+    #[inline(always)]
+    unsafe fn object<'a, P>((): (), entry: &'a Entry<Y, P>) -> &'a Y::Stream
+    where
+        Self: 'a,
+    {
+        // SAFETY: the caller's entry was given a stream before the place was made, see `Io::in_entry`, and keeps it until
+        // that is gone.
         unsafe { (*entry.stream.get()).assume_init_ref() }
     }
 
     #[inline(always)]
-    unsafe fn end<P>(&self, entry: &Entry<Y, P>) {
+    unsafe fn end<P>(entry: &Entry<Y, P>) {
         // SAFETY: as above; and the caller does not refer to it any more.
         unsafe { (*entry.stream.get()).assume_init_drop() };
     }
@@ -899,7 +1001,7 @@ impl<'r, Y: System, P: Probe, T: Object<Y>> Io<'r, Y, P, Owned<T>> {
     /// # Panics
     /// If the reactor is full, or `object` registered already.
     pub fn owned(reactor: &'r Reactor<Y, P>, object: T, interest: Y::Interest) -> Self {
-        let entry = reactor.vacant_entry();
+        let entry = reactor.take_entry(<Owned<T> as Place<Y>>::LIST);
         reactor.register(&object, entry, interest);
         Self { entry, place: Owned(object) }
     }
@@ -912,7 +1014,7 @@ impl<'r, Y: System, P: Probe> Io<'r, Y, P> {
     /// If the reactor is full, or `stream` registered already.
     #[inline]
     pub fn in_entry(reactor: &'r Reactor<Y, P>, stream: Y::Stream, interest: Y::Interest) -> Self {
-        let entry = reactor.vacant_entry();
+        let entry = reactor.take_entry(<InEntry as Place<Y>>::LIST);
         // SAFETY: nobody refers to the content of a vacant entry.
         let stream = unsafe { (*entry.stream.get()).write(stream) };
         reactor.register(stream, entry, interest);
@@ -925,14 +1027,14 @@ impl<'r, Y: System, P: Probe, L: Place<Y>> Io<'r, Y, P, L> {
     /// The reactor that watches it.
     #[inline(always)]
     pub fn reactor(&self) -> &'r Reactor<Y, P> {
-        // SAFETY: it was given to `register` when `self` was made, and is borrowed as long as there is `self`.
-        unsafe { &*self.entry.reactor.get() }
+        // SAFETY: here is one, and what it borrows is borrowed for `'r`.
+        unsafe { self.entry.reactor() }
     }
 
     #[inline(always)]
     fn object(&self) -> &L::Object {
         // SAFETY: both were made together.
-        unsafe { self.place.object(self.entry) }
+        unsafe { L::object(self.place.known(), self.entry) }
     }
 }
 
@@ -950,13 +1052,34 @@ impl<Y: System, P: Probe, L: Place<Y>> Io<'_, Y, P, L> {
         context: &Context<'_>,
         call: impl FnOnce(&L::Object) -> Result<Out, WouldBlock>,
     ) -> Poll<Out> {
+        // SAFETY: they are ours, and we are borrowed.
+        unsafe { Self::poll_at(self.entry, self.place.known(), context, call) }
+    }
+
+    /// The same for what an object consists of.
+    ///
+    /// # Safety
+    /// They are those of an `Io` that is borrowed, mutably.
+    #[inline(always)]
+    unsafe fn poll_at<'a, Out>(
+        entry: &'a Entry<Y, P>,
+        known: L::Known<'a>,
+        context: &Context<'_>,
+        call: impl FnOnce(&L::Object) -> Result<Out, WouldBlock>,
+    ) -> Poll<Out>
+    where
+        L: 'a,
+    {
         P::add(Counter::OperationPolls, 1);
-        if self.entry.waits.get() > DRAINED {
+        // SAFETY: by the caller.
+        let object = unsafe { L::object(known, entry) };
+        if entry.waits.get() > DRAINED {
             P::add(Counter::NotReadyPolls, 1);
-        } else if let Ok(outcome) = call(self.object()) {
+        } else if let Ok(outcome) = call(object) {
             return Poll::Ready(outcome);
         }
-        self.reactor().wait(self.entry, context);
+        // SAFETY: there is an `Io` of this entry.
+        unsafe { entry.wait(context) };
         Poll::Pending
     }
 
@@ -966,18 +1089,22 @@ impl<Y: System, P: Probe, L: Place<Y>> Io<'_, Y, P, L> {
         &mut self,
         mut call: impl FnMut(&L::Object) -> Result<Out, WouldBlock>,
     ) -> impl Future<Output = Out> {
-        poll_fn(move |context| self.poll(context, &mut call))
+        // What is kept across the wait is what `self` consists of: `self` would be one look-up more at each poll.
+        let (entry, known) = (self.entry, self.place.known());
+        // SAFETY: they are ours, and the future borrows us mutably.
+        poll_fn(move |context| unsafe { Self::poll_at(entry, known, context, &mut call) })
     }
 }
 
+// %%
 impl<Y: System, P: Probe, L: Place<Y>> Drop for Io<'_, Y, P, L> {
     #[inline]
     fn drop(&mut self) {
         let reactor = self.reactor();
         self.object().unregister(&reactor.system);
         // SAFETY: nobody refers to the object any more.
-        unsafe { self.place.end(self.entry) };
-        drop(reactor.vacate(self.entry));
+        unsafe { L::end(self.entry) };
+        drop(reactor.vacate(self.entry, L::LIST));
     }
 }
 
@@ -1081,15 +1208,18 @@ pub struct Executor<'r, Y: System, F, P: Probe, const QUEUED: bool = false> {
     turn: Cell<usize>,
     /// One for each task of the pool.
     slots: ManuallyDrop<Table<Slot<F>>>,
-    /// The root's, which never holds a future, and is the head of the list of new tasks.
+    /// The root's, which never holds a future.
     root: AliasableBox<Slot<F>>,
     first_vacant: Cell<*const Slot<F>>,
-    /// The youngest task that was not polled yet, or else the root.
+    /// The oldest task that was not polled yet, or null.
+    first_new: Cell<*const Slot<F>>,
+    /// The youngest, if there is any.
     last_new: Cell<*const Slot<F>>,
     /// Unfinished tasks of the pool.
     tasks: Cell<usize>,
-    /// How many tasks may be polled, for another reason than an event, before the reactor polls.
-    patience: Cell<usize>,
+    /// How many tasks may still be polled before the reactor polls: new ones, and those that were woken, but not by an event.
+    patience_with_new: Cell<i32>,
+    patience_with_woken: Cell<i32>,
     running: Cell<bool>,
     /// Memory for the events of one poll, between runs.
     events: Cell<Vec<Y::Event>>,
@@ -1097,23 +1227,32 @@ pub struct Executor<'r, Y: System, F, P: Probe, const QUEUED: bool = false> {
 
 impl<'r, Y: System, F: Future<Output = ()>, P: Probe, const QUEUED: bool> Executor<'r, Y, F, P, QUEUED> {
     fn attach(reactor: &'r Reactor<Y, P>, capacity: usize) -> Self {
-        assert!(!reactor.attached.replace(true), "this reactor has an executor");
+        assert!(reactor.tasks.get().is_none(), "this reactor has an executor");
         let mut blocks = vec![OwnedBlock::obtain(None)];
         for _ in 0..capacity / FLAGS {
             blocks.push(OwnedBlock::obtain(blocks.first()));
         }
         let root = AliasableBox::from(Box::new(Slot::vacant(&blocks, capacity)));
+        let slots = Table::<Slot<F>>::with_capacity(capacity);
+        reactor.tasks.set(Some(Tasks {
+            root: root.as_ptr().expose_provenance(),
+            first: slots.places.as_ptr().cast::<Slot<F>>().expose_provenance(),
+            stride: size_of::<Slot<F>>(),
+            length: slots.places.len() * size_of::<Slot<F>>(),
+        }));
         Self {
             reactor,
             first_block: blocks[0].block,
             blocks: blocks.into(),
             turn: Cell::new(0),
             first_vacant: Cell::new(ptr::null()),
-            last_new: Cell::new(ptr::from_ref(&*root)),
-            slots: ManuallyDrop::new(Table::with_capacity(capacity)),
+            first_new: Cell::new(ptr::null()),
+            last_new: Cell::new(ptr::null()),
+            slots: ManuallyDrop::new(slots),
             root,
             tasks: Cell::new(0),
-            patience: Cell::new(0),
+            patience_with_new: Cell::new(0),
+            patience_with_woken: Cell::new(0),
             running: Cell::new(false),
             events: Cell::new(Vec::with_capacity(capacity + 1)),
         }
@@ -1183,8 +1322,15 @@ impl<Action: FnMut()> Drop for OnDrop<Action> {
 }
 
 // %%
-/// Tasks that are polled for another reason than an event between two polls of the reactor.
-const PATIENCE: usize = 2 * TASKS;
+/// Tasks of each kind, new ones and woken ones, that are polled between two polls of the reactor.
+const PATIENCE: i32 = TASKS as i32;
+
+/// One poll less; whether there was one left.
+#[inline(always)]
+fn spend(patience: &Cell<i32>) -> bool {
+    patience.set(patience.get() - 1);
+    patience.get() >= 0
+}
 
 /// Why a task was not started: all slots of the pool are taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -1213,8 +1359,12 @@ impl<Y: System, F, P: Probe, const QUEUED: bool> Executor<'_, Y, F, P, QUEUED> {
         } else {
             slot.task.stage.set(Stage::New);
             slot.next.set(ptr::null());
-            // SAFETY: the list of new tasks is of our slots.
-            unsafe { &*self.last_new.replace(slot) }.next.set(slot);
+            let last = self.last_new.replace(slot);
+            match self.slot(self.first_new.get()) {
+                None => self.first_new.set(slot),
+                // SAFETY: the list of new tasks is of our slots, and not empty.
+                Some(_) => unsafe { (*last).next.set(slot) },
+            }
         }
         self.tasks.set(self.tasks.get() + 1);
         P::add(Counter::Spawns, 1);
@@ -1230,18 +1380,11 @@ impl<Y: System, F, P: Probe, const QUEUED: bool> Executor<'_, Y, F, P, QUEUED> {
     /// The oldest new task, which is about to be polled for the first time.
     #[inline(always)]
     fn take_new(&self) -> Option<&Slot<F>> {
-        let head = &self.root;
-        let slot = self.slot(head.next.get())?;
-        let left = self.patience.get();
-        if left <= PATIENCE / 2 {
-            return None; // the rest is for tasks that were woken
+        let slot = self.slot(self.first_new.get())?;
+        if !spend(&self.patience_with_new) {
+            return None;
         }
-        self.patience.set(left - 1);
-        let next = slot.next.get();
-        head.next.set(next);
-        if next.is_null() {
-            self.last_new.set(ptr::from_ref(&**head));
-        }
+        self.first_new.set(slot.next.get());
         slot.task.stage.set(Stage::Started);
         Some(slot)
     }
@@ -1291,8 +1434,8 @@ impl<Y: System, F, P: Probe, const QUEUED: bool> Drop for Executor<'_, Y, F, P, 
 // followed by that task's poll at once. When the events of one poll are through, the new tasks come, which have a list. Flags are
 // for everyone else: tasks woken by other tasks, and by other threads.
 //
-// One limit keeps tasks that forever wake themselves, or spawn, from locking out the objects: after so many polls the reactor has its
-// turn, whoever is still awake. Half of them are kept for tasks that were woken, so that endless new ones do not lock those out.
+// A limit keeps tasks that forever wake themselves, or spawn, from locking out the objects: after so many polls the reactor has its
+// turn, whoever is still awake. New tasks and woken ones have each their own, so that endless new ones do not lock out those that were woken.
 
 // %% [markdown]
 // First what happens when there is nobody: the reactor polls. The same place looks for wakes from other
@@ -1307,7 +1450,7 @@ impl<Y: System, F, P: Probe, const QUEUED: bool> Executor<'_, Y, F, P, QUEUED> {
             self.fetch_remote();
         }
         self.reactor.system.poll(events, || {
-            let nobody_is_awake = self.root.next.get().is_null() && !self.first_block.any_ready.get();
+            let nobody_is_awake = self.first_new.get().is_null() && !self.first_block.any_ready.get();
             if nobody_is_awake {
                 before_wait();
             }
@@ -1351,14 +1494,32 @@ fn wake_foreign<Y: System, P>(entry: &Entry<Y, P>) {
 }
 
 // %% [markdown]
-// And this is the choice itself, for every poll of every task.
+// And this is the choice itself, for every poll of every task. Who was woken may have finished since, or be new.
 
 // %%
-impl<Y: System, F, P: Probe, const QUEUED: bool> Executor<'_, Y, F, P, QUEUED> {
-    /// The next task to poll, which may have finished; `None` when the reactor must poll, because nobody is awake or `patience` is at its
-    /// end.
+/// Whose turn it is.
+enum Next<'e, F> {
+    Pooled(&'e Slot<F>),
+    Root,
+    /// The reactor's, because nobody is awake or all patience is spent.
+    Nobody,
+}
+
+impl<F> Slot<F> {
     #[inline(always)]
-    fn next(&self, events: &mut slice::Iter<'_, Y::Event>) -> Option<&Slot<F>> {
+    fn turn(&self) -> Option<Next<'_, F>> {
+        match self.task.stage.get() {
+            Stage::Started => Some(Next::Pooled(self)),
+            Stage::Root => Some(Next::Root),
+            Stage::New | Stage::Vacant => None,
+        }
+    }
+}
+
+impl<Y: System, F, P: Probe, const QUEUED: bool> Executor<'_, Y, F, P, QUEUED> {
+    /// The next task to poll.
+    #[inline(always)]
+    fn next(&self, events: &mut slice::Iter<'_, Y::Event>) -> Next<'_, F> {
         for event in events {
             let entry = self.reactor.entry(event);
             if Y::is_end(event) {
@@ -1368,24 +1529,28 @@ impl<Y: System, F, P: Probe, const QUEUED: bool> Executor<'_, Y, F, P, QUEUED> {
             if waits > FOREIGN {
                 // SAFETY: the reactor knows the tasks of one executor at a time, as long as that lives; and a task has
                 // the address of its slot.
-                let slot = unsafe { &*waits.cast::<Slot<F>>() };
-                if !QUEUED {
-                    return Some(slot);
+                let slot = unsafe { &*ptr::with_exposed_provenance::<Slot<F>>(waits) };
+                if QUEUED {
+                    self.flag(&slot.task);
+                } else if let Some(next) = slot.turn() {
+                    return next;
                 }
-                self.flag(&slot.task);
             } else if waits == FOREIGN {
                 wake_foreign(entry);
             }
         }
-        let new = self.take_new();
-        if new.is_some() {
-            return new;
+        if let Some(slot) = self.take_new() {
+            return Next::Pooled(slot);
         }
-        if !self.first_block.any_ready.get() {
-            return None;
+        while self.first_block.any_ready.get()
+            && spend(&self.patience_with_woken)
+            && let Some(slot) = self.take_flagged()
+        {
+            if let Some(next) = slot.turn() {
+                return next;
+            }
         }
-        self.patience.set(self.patience.get().checked_sub(1)?);
-        self.take_flagged()
+        Next::Nobody
     }
 }
 
@@ -1399,7 +1564,6 @@ impl<Y: System, F: Future<Output = ()>, P: Probe, const QUEUED: bool> Executor<'
     #[inline(always)]
     fn poll_task<T: Future>(&self, slot: &Slot<F>, future: Pin<&mut T>) -> Poll<T::Output> {
         P::add(Counter::Polls, 1);
-        self.reactor.polled.set(ptr::from_ref(slot).cast());
         future.poll(&mut Context::from_waker(&slot.task.waker))
     }
 
@@ -1457,7 +1621,6 @@ impl<Y: System, F: Future<Output = ()>, P: Probe, const QUEUED: bool> Executor<'
         let place = &self.root;
         let _running = OnDrop(|| {
             place.task.stage.set(Stage::Vacant);
-            self.reactor.polled.set(ptr::null());
             self.notify(None);
             self.running.set(false);
         });
@@ -1470,15 +1633,18 @@ impl<Y: System, F: Future<Output = ()>, P: Probe, const QUEUED: bool> Executor<'
         events.clear();
         loop {
             let mut fresh = events.iter();
-            self.patience.set(PATIENCE);
-            while let Some(slot) = self.next(&mut fresh) {
-                if slot.task.stage.get() == Stage::Started {
-                    self.poll_pooled(slot);
-                } else if slot.task.stage.get() == Stage::Root
-                    && let Poll::Ready(output) = self.poll_task(place, root.as_mut())
-                {
-                    place.task.stage.set(Stage::Vacant);
-                    keep(&mut outcome, output);
+            self.patience_with_new.set(PATIENCE);
+            self.patience_with_woken.set(PATIENCE);
+            loop {
+                match self.next(&mut fresh) {
+                    Next::Pooled(slot) => self.poll_pooled(slot),
+                    Next::Root => {
+                        if let Poll::Ready(output) = self.poll_task(place, root.as_mut()) {
+                            place.task.stage.set(Stage::Vacant);
+                            keep(&mut outcome, output);
+                        }
+                    }
+                    Next::Nobody => break,
                 }
             }
             if self.is_empty() && place.task.stage.get() == Stage::Vacant {
@@ -1728,7 +1894,8 @@ where
         poll_fn(move |context| {
             let entry = self.entry;
             if entry.waits.get() == DRAINED {
-                self.reactor().wait(entry, context);
+                // SAFETY: it is our entry.
+                unsafe { entry.wait(context) };
                 return Poll::Pending;
             }
             let outcome = ready!(self.poll(context, |mut stream| tried(stream.read(buffer))));

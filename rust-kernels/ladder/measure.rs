@@ -2143,12 +2143,29 @@ pub fn study() -> Result<Study, UnequalWork> {
 // %% [markdown]
 // # What limits the frontier
 //
-// Where does what the frontier needs beyond the loop go? Read the ladder's first steps again. From the loop to `split` it is the separation into futures, reactor
-// and executor: an event must be traced to its task, the task to its future, the future must find its object, and note who waits. From there to the frontier it is the keyword:
-// an `async fn` moves its arguments once, and stores an operation's arguments in the future, where the loop has them in registers. How the difference divides
-// between the two is computed by the analysis, in instructions and in time, which need not agree.
+// Where does what the frontier needs beyond the loop go? Read the ladder's first steps again, with the machine code of both side by side. What
+// the loop does not have is this, for each request:
 //
-// A loop that had a table of connections, readiness and handlers of several kinds would pay for the separation, too.
+// - **Who waits.** An operation looks whether somebody waits for its object already. When it has to wait, it compares the waker with that of the
+//   task that waited there before, and notes the task. An event takes the note off.
+// - **Is it still there.** A waker may outlive its task, and an object may be waited for by a task that has finished since. So an event also
+//   looks how far the task has come; and there are two kinds of task, the root and those of the pool.
+// - **Three lists.** Objects and tasks come and go independently of each other, so vacant entries and vacant slots have a list each; new tasks
+//   have a third one.
+// - **Everyone else.** Before each poll of the reactor, the executor looks for wakes by tasks of its own thread and of others, and gives
+//   new patience to both kinds.
+// - **The keyword.** An `async fn` finds its place by a jump through a table, moves its arguments once, and stores what an operation needs in
+//   the future, where the loop has it in registers.
+//
+// All but the last are the price of a waker that says "this task" and nothing about what the task waits for. If each object belonged for ever to the
+// task that registered it, the event's key would be the task: nothing to note, nothing to compare, one list instead of two. That is the loop by hand,
+// which can neither hand a connection to another task nor wait for two at once. A loop that had to would pay for it, too.
+//
+// How the difference divides between the separation and the keyword is computed by the analysis, in instructions and in time, which need not agree.
+//
+// Some other ways were tried and not kept. To poll a new task while it is spawned, as the loop does, takes a second place that polls, and then the
+// compiler inlines the server into neither. To wait for readiness and then try, instead of waiting for the outcome, keeps no slice across the wait, but
+// makes it anew each time. Without jump tables, comparisons take the place of the jump.
 //
 // # From here
 //

@@ -12,10 +12,10 @@ use std::thread;
 use std::time::Duration;
 
 use async_channel::Sender;
-use frontier::{Executor, Fake, Full, Listener, Reactor, Small, accept_all, echo};
+use frontier::{Executor, Fake, Full, Line, Listener, Reactor, Small, accept_all, echo};
 use zero_cost::{
-    CONNECTIONS, Counted, Counter, FakeListener, FakePoll, NoWork, Operation, Probe, READABLE, Stats, TASKS,
-    Timed,
+    CONNECTIONS, Counted, Counter, FakeListener, FakePoll, LINE, NoWork, Operation, Probe, READABLE, Stats,
+    TASKS, Timed,
 };
 
 type Task<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
@@ -442,6 +442,49 @@ fn an_abandoned_operation_leaves_its_object_usable() {
         drop(first);
         assert_eq!(stats.count(Operation::Accept), 1);
         drop(listener.accept().await);
+    });
+}
+
+/// Its first owner is the root, its second a task, and its third a foreign waker: each is woken in his turn.
+#[test]
+fn a_stream_that_changes_hands_wakes_whoever_waits_now() {
+    let stats = Stats::new(false);
+    let reactor = reactor::<Timed<()>>(&stats);
+    let executor = Executor::<_, Task<'_>, _>::new(&reactor, CONNECTIONS);
+    let mut listener = listen(&reactor, &stats);
+    executor.run(async {
+        let mut stream = listener.accept().await;
+        let mut line = [0; LINE.len()];
+        assert_eq!(stream.read(&mut line).await, LINE.len());
+        let serve = async move {
+            assert_eq!(stream.write(LINE).await, LINE.len());
+            let mut again = Box::pin(echo::<_, NoWork, Timed<()>, Small>(stream, NoWork));
+            poll_fn(move |context| {
+                let clone = context.waker().clone();
+                again.as_mut().poll(&mut Context::from_waker(&clone))
+            })
+            .await;
+        };
+        executor.spawn(|| Box::pin(serve)).unwrap();
+    });
+    drop(listener);
+    assert_eq!(stats.count(Operation::Unregister), 2);
+}
+
+/// Places that held streams are good for other objects, and the other way round.
+#[test]
+fn a_reactor_is_full_when_all_places_are_taken_and_not_before() {
+    let stats = Stats::new(false);
+    let reactor = Reactor::<_, Timed<()>>::new(FakePoll::new(&stats, 2), 2);
+    let executor = Executor::<_, Task<'_>, _>::new(&reactor, 1);
+    let mut first = listen(&reactor, &stats);
+    executor.run(async {
+        drop(first.accept().await);
+        let second = listen(&reactor, &stats);
+        let third = || drop(listen(&reactor, &stats));
+        catch_unwind(AssertUnwindSafe(third)).expect_err("the reactor is full");
+        drop(second);
+        drop(first.accept().await);
     });
 }
 

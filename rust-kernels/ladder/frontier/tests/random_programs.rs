@@ -20,7 +20,7 @@ const TASKS: usize = 24;
 const PROGRAMS: u64 = if cfg!(miri) { 3 } else { 400 };
 
 /// Polls of the root without news after which nothing will ever happen. The frontier looks for wakes from other threads
-/// when nobody is awake or its patience ends, which is after some 500 polls.
+/// when nobody is awake or its patience ends, which is after some 250 polls.
 const IDLE: usize = 1200;
 
 /// What a task does next.
