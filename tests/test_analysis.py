@@ -208,7 +208,7 @@ def test_sockets_turn_round_with_their_effect(effect, reverse):
 
 
 def test_a_request_on_a_kept_connection_is_told_with_the_share_of_the_kernel(effect, runs):
-    assert "Connections that stay open were **not measured** in this run." in effect.text
+    assert "Connections that stay open were not measured in this run." in effect.text
     for name, verb, more, turn in (("kept", "adds", "more", dict), ("kept-reverse", "saves", "less", reversed_truth)):
         told = tell(make_run(runs / name, sockets=turn(SOCKETS | KEPT), seed=4, rounds=60, noise=0.005))
         assert re.search(rf"A request alone, on connections that stay open: .*{more} time .* It {verb} ", told.answer)

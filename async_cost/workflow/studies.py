@@ -23,7 +23,7 @@ class Study(NamedTuple):
 MEASURED = {
     "zero-cost": Study("zero-cost/measure", quick=5, standard=115, thorough=460),
     "ladder": Study("ladder/measure", quick=5, standard=95, thorough=380),
-    "zero-cost-sockets": Study("zero-cost/sockets", quick=7, standard=150, thorough=600),
+    "zero-cost-sockets": Study("zero-cost/sockets", quick=9, standard=200, thorough=800),
     "spawn-apis": Study("spawn-apis/measure", quick=40, standard=600, thorough=2400),
     "call-styles": Study("call-styles/measure", quick=20, standard=320, thorough=800),
     "thread-pools": Study("thread-pools/measure", quick=40, standard=230, thorough=600),
