@@ -2056,11 +2056,6 @@ impl Load {
     pub fn chains(&self) -> u64 {
         self.producers * self.messages
     }
-
-    /// What the published tables count.
-    pub fn counted(&self) -> u64 {
-        self.chains() * u64::from(self.amplification)
-    }
 }
 
 // %% [markdown]
@@ -3231,10 +3226,10 @@ pub fn study() -> Result<Study, harness::Error> {
 /// A glance at some pools under a load: the first is what the others are compared with. The time is that of a job, or of a burst where `kind` has a pause.
 pub fn glance(variants: &[Variant], load: Load, kind: Kind) -> harness::Seen {
     let rows = variants.iter().map(|&variant| Row::new("glance", variant, "", load, kind));
-    rows.fold(harness::Glance::at(unit(kind)), |glance, row| {
-        glance.look(row.variant.name, move |bencher| row.trial(Scale::of("quick"), bencher))
-    })
-    .show()
+    let study = rows.fold(Study::new("thread-pools").unit(unit(kind)).isolated(LIMIT), |study, row| {
+        study.bench(row.key.clone(), move |bencher: &mut Bencher| row.trial(Scale::of("quick"), bencher))
+    });
+    study.glance(|_| true).unwrap_or_else(harness::stop)
 }
 
 // %% [markdown]
