@@ -25,9 +25,9 @@
 // The crate `executors` has published tables about that: three pools, one to nine threads, two loads for
 // throughput, and three sizes of bursts for latency. The tables are of 2019, on a desktop with four cores.
 // This notebook builds the pools again, in code that you can read and change here, and measures all of these
-// cells. The originals and other pools of the field take part in the same rounds. After that comes
-// what the published program does not tell: jobs that really work, bursts that are awaited to their end, and
-// what it costs others when workers never sleep.
+// cells. The originals and other well-known pools are measured in the same rounds. Then
+// comes what the published program leaves out: jobs that do work, bursts that are awaited to their end, and
+// what workers that never sleep cost other threads.
 //
 // When you have read it you can decide which pool suits your load, and which of its parts cost what.
 
@@ -37,9 +37,9 @@
 // These settings give cells the profile of `cargo bench`. The harness looks, and refuses to measure without
 // them. Building the pools of the field takes a minute or two the first time.
 //
-// `executors` is there three times. Whether its workers park, and what their fairness goes by, is decided when
-// it is compiled, once for a version. Between 0.8 and 0.10 nothing in its pools has changed but the reporting of metrics and, in
-// 0.9, the version of crossbeam; so an older version serves where another flag is needed, and says so in its name.
+// `executors` appears in three versions. Whether its workers park, and what its fairness is based on, is decided at
+// compile time, once per version. Between 0.8 and 0.10 its pools changed only in how they report metrics and, in 0.9, in
+// the version of crossbeam; so an older version is used where another flag is needed, and its name says so.
 
 // %% tags=["active-ipynb"]
 // :build_env CARGO_PROFILE_DEV_OPT_LEVEL=3
@@ -65,9 +65,9 @@
 // :dep tokio = { version = "=1.54.1", features = ["rt-multi-thread"] }
 
 // %% [markdown]
-// Where threads meet, being right for years is no proof. So whatever the pools' threads share comes through one module, which can
-// be turned over to [loom](https://docs.rs/loom): it runs a test once for every order in which threads could meet. `tests/loom.rs` does
-// that to the parking of workers below.
+// An error between threads may take years to show. So whatever the pools' threads share comes from one module, which
+// [loom](https://docs.rs/loom) can replace: it runs a test once for every possible interleaving. `tests/loom.rs` does
+// that for the parking of workers below.
 
 // %%
 /// loom's threads, which can be woken while they wait for a lock.
@@ -126,9 +126,8 @@ use self::shared::{Arc, AtomicBool, AtomicUsize, Condvar, Mutex, MutexGuard, Thr
 // %% [markdown]
 // # What all our pools share
 //
-// A pool is a queue, and a rule for what workers do when the queue is empty. The second is where most of the
-// difficulty lies, and it is the same for both of our pools. So here are first the parts that they share: the
-// job, the worker that sleeps, the handle, the end.
+// A pool is a queue, and a rule for what workers do when the queue is empty. The second is the harder part, and the
+// same in both of our pools. So first come the parts that they share: the job, the worker that sleeps, the handle, the end.
 //
 // ## A job
 //
@@ -418,7 +417,7 @@ impl Settings {
 }
 
 // %% [markdown]
-// And this is what a pool has to write itself, a page for either.
+// Each pool implements this trait.
 
 // %%
 /// Where jobs wait.
@@ -491,7 +490,7 @@ impl LiveWorkers {
 }
 
 // %% [markdown]
-// With the queue, the sleepers and the count of handles it makes the core.
+// Together with the queue, the sleeping workers and the count of handles, that is the core.
 
 // %%
 /// What workers and handles of a pool share.
@@ -823,7 +822,7 @@ impl<Q: Queue> Drop for Pool<Q> {
 // %% [markdown]
 // ## Submitting, and the end
 //
-// `shutdown` is for those who cannot wait: no more jobs are taken, every worker ends after the job that it is
+// `shutdown` is for callers that cannot wait: no more jobs are taken, every worker ends after the job that it is
 // running, and what is queued is dropped, so that its destructors run. It says how many workers are not done
 // when the time is up. Nothing is lost by dropping the handles instead, which runs all that was
 // submitted.
@@ -866,7 +865,7 @@ impl<Q: Queue> Pool<Q> {
 }
 
 // %% [markdown]
-// A job from outside is queued and then offered; one from a worker goes to its own queue, and sleepers may hear of it.
+// A job from outside is queued and then offered; one from a worker goes to its own queue, and may wake a sleeper.
 
 // %%
 impl<Q: Queue> Core<Q> {
@@ -1054,7 +1053,7 @@ fn ticks() -> u64 {
 }
 
 // %% [markdown]
-// With the deadline at hand, the state of the pool and of each worker:
+// The state of the pool, and of each worker:
 
 // %%
 /// Jobs in an injector, and in a deque for each worker.
@@ -1200,7 +1199,7 @@ impl Queue for Stealing {
 //
 // # All pools of the table
 //
-// What the measuring program wants of a pool is little: to be made, to be cloned, to take a job, and to be gone.
+// The measuring program needs four things of a pool: make it, clone its handle, give it a job, end it.
 
 // %%
 /// A pool under measurement.
@@ -1252,7 +1251,7 @@ impl<Q: Queue, const PARKS: bool, const TIMED: bool, const FAR: u8> Subject for 
 }
 
 // %% [markdown]
-// The plain pool, then:
+// The plain pool:
 
 // %%
 /// The plain thread pool.
@@ -1319,7 +1318,7 @@ struct ChannelCore {
 }
 
 // %% [markdown]
-// A worker is told of its own panic by what it drops on the way out.
+// A value that the worker drops when it ends finds out whether it panicked.
 
 // %%
 /// Calls `replace` when its thread panics, and `end` when it does not.
@@ -1335,7 +1334,7 @@ impl<R: FnMut(), E: FnMut()> Drop for Sentinel<R, E> {
 }
 
 // %% [markdown]
-// With those parts the pool fits a screen.
+// The pool, made of these parts.
 
 // %%
 /// The pool with one shared crossbeam channel, as described. A handle counts three references, as that of the crate does.
@@ -1388,8 +1387,8 @@ impl<const PINS: bool> Subject for DescribedCbcp<PINS> {
 // %% [markdown]
 // ## How workers of CBWP park, as described
 //
-// One bit for each worker that sleeps or is about to, and a state for each behind a mutex. Who submits from outside looks at the bits, and
-// only if one is set takes the mutex. A worker that finds the mutex taken does not wait for it, and looks for work instead.
+// One bit for each worker that sleeps or is about to, and a state for each behind a mutex. A thread that submits from outside reads the bits, and
+// takes the mutex only if one is set. A worker that finds the mutex taken does not wait for it, and looks for work instead.
 
 // %%
 /// What a worker is doing, as the parker knows it.
@@ -1467,7 +1466,7 @@ impl Parker {
 }
 
 // %% [markdown]
-// The other side: whoever has queued a job.
+// The other side: a thread that has queued a job.
 
 // %%
 impl Parker {
@@ -1518,9 +1517,9 @@ impl Parker {
 // %% [markdown]
 // ## CBWP as described
 //
-// A worker runs what is in its own deque until that is empty or it was at it for a millisecond, by a clock that it reads after every job.
-// Then it listens to the pool, takes a batch from the injector, and steals one job from another. What a worker submits goes to its own
-// deque and wakes nobody. That is told to sleepers only when it has looked outside after a millisecond, and has more to do.
+// A worker runs what is in its own deque until that is empty or a millisecond has passed, by a clock that it reads after every job.
+// Then it reads messages of the pool, takes a batch from the injector, and steals one job from another. What a worker submits goes to its own
+// deque and wakes nobody. A sleeper is woken only when the worker has looked outside after a millisecond, found nothing, and has more to do.
 
 // %%
 /// What the pool tells a worker.
@@ -1609,7 +1608,7 @@ impl<const PARKS: bool, const TIMED: bool, const PINS: bool> DescribedCbwp<PARKS
 }
 
 // %% [markdown]
-// The loop of a worker. That it is prepared to park says only that its bit is set; it goes round once more before it sleeps.
+// The loop of a worker. `prepared` means only that its bit is set; it looks for work once more before it sleeps.
 
 // %%
 impl<const PARKS: bool, const TIMED: bool, const PINS: bool> DescribedCbwp<PARKS, TIMED, PINS> {
@@ -1878,7 +1877,7 @@ pub use self::others::{
 // Each job works before and after it submits the next. The published work adds up numbers in a loop, and that is the
 // first catch: **a compiler knows the sum.** It turns the loop into one multiplication, so all published jobs are
 // empty, whatever the options say. We keep that work, under its own name, and add one that no compiler can
-// shorten: every step takes the result of the one before, out of the compiler's sight.
+// shorten: every step takes the result of the one before, hidden from the compiler.
 
 // %%
 /// What a job does apart from submitting the next one.
@@ -1949,9 +1948,9 @@ impl Work for Opaque {
 }
 
 // %% [markdown]
-// The second catch is **who is awaited**. The published program waits for the chain that each thread has submitted last, and for no other. In a
-// shared queue that one ends about last. With work stealing it may be alone on a thief, and be done long before the rest. So the end
-// of a chain is a parameter here: nobody, a latch, a witness who counts everything, or a list of arrivals.
+// The second catch is **who is awaited**. The published program waits for the chain that each thread has submitted last, and for no other. With a
+// shared queue that chain ends about last. With work stealing it may run alone on a worker that stole it, and end long before the rest. So the end
+// of a chain is a parameter here: nobody, a latch, a witness that counts everything, or a list of arrivals.
 
 // %%
 /// What becomes of a chain.
@@ -2128,7 +2127,7 @@ pub fn distribution(ns: impl IntoIterator<Item = u64>) -> Histogram<u64> {
 // %% [markdown]
 // # Proof of equal work
 //
-// A witness counts every job by its place in its chain. All is well if every place from the first to the last was
+// A witness counts every job by its place in its chain. The proof holds if every place from the first to the last was
 // seen exactly once for each message, and if all messages have ended; and if nothing is added after
 // the pool has ended. The jobs that are witnessed are as large as the others, and go through the same code.
 
@@ -2179,7 +2178,7 @@ pub fn expected(load: &Load) -> Counts {
 }
 
 // %% [markdown]
-// The measuring below wants to handle all pools alike. So here is what can be done with one, without its type.
+// The measurements treat all pools alike, so this trait hides their types.
 
 // %%
 /// What the program does with a pool.
@@ -2283,7 +2282,7 @@ pub fn prove(
 // Another load is what rayon was made for: a call that splits its work into halves and waits for both, down to leaves. With a `join`, that
 // takes no allocation, and a half that nobody steals is an ordinary call. Our pools have no `join`. There, one half is submitted, the other is run
 // at once, and a latch waits for the leaves. It costs each leaf an atomic operation, and queues that are first in, first out hold whole levels of the tree.
-// Next to rayon there is `chili`, which offers a half to others only now and then.
+// `chili` is measured as well, which offers a half to other threads only from time to time.
 
 // %%
 /// What can go through a tree.
@@ -2475,7 +2474,7 @@ pub fn prove_tree(key: &Key, world: TreeWorld, workers: usize, steps: u32) -> Re
 // # What is measured
 //
 // Under their published names, the pools as described; with the word `executors` before it, the original that each of them is
-// compared with; with the word `lean`, what we made of it.
+// compared with; with the word `lean`, ours.
 
 // %%
 /// Runs a job where it is submitted: what the work itself takes.
@@ -2579,7 +2578,7 @@ const TO_LEAN_CBWP: [Step; 7] = [
 ];
 
 // %% [markdown]
-// Two questions about a name, for the comparisons below.
+// For the comparisons below: the pool one step before a pool, and its original.
 
 // %%
 /// The pool one step before this one, and what changes.
@@ -2605,9 +2604,8 @@ pub fn original(of: &str) -> Option<&'static str> {
 // %% [markdown]
 // ## How much of it
 //
-// The published runs take minutes for each cell and gigabytes for what is queued. Ours are cut down, to some
-// milliseconds: 20,000 and 50,000 jobs instead of 40 and 100 million, or more if the profile says so. How many there were is exported
-// with the data. What is cut is the number of messages, and for high amplification also the length of
+// The published runs take minutes per cell, and gigabytes for what is queued. Ours are cut down to some
+// milliseconds: 20,000 and 50,000 jobs instead of 40 and 100 million, or more if the profile says so. Their number is exported with the data. What is cut is the number of messages, and for high amplification also the length of
 // a chain, so that there are still many more chains than workers. Many short runs are interleaved, so that what is compared
 // runs under the same conditions of a shared machine.
 
@@ -2969,8 +2967,8 @@ impl Row {
 // %% [markdown]
 // # The study
 //
-// Every bench under every parameter is a group of its own, with a control: work stealing as described a second time. Threads meet by chance, and on few
-// processors the operating system decides who meets whom. So we ask for 10 % where jobs are timed, and for 5 % of the neighbour's computation.
+// Every bench under every parameter is a group of its own, with a control: work stealing as described a second time. How threads
+// interleave differs from run to run. So the limit is 10 % where jobs are timed, and 5 % for the neighbours' computation.
 
 // %%
 /// The cell that is measured twice in its group.
@@ -2992,7 +2990,7 @@ fn unit(kind: Kind) -> &'static str {
 }
 
 // %% [markdown]
-// The last question about a name: as what was a lean pool described?
+// And the described counterpart of a lean pool.
 
 // %%
 /// The pool as described of a lean one.
@@ -3007,10 +3005,9 @@ fn described(of: &str, kind: Kind) -> Option<&'static str> {
 }
 
 // %% [markdown]
-// What is compared with what? The pools as described with their originals, and the lean ones with the described ones, under every load that both have.
-// Every pool with lean work stealing where all jobs are
-// awaited and do nothing, and in small bursts; with no pool at all where jobs work, and so is the neighbour. In bursts, pools as described
-// that differ in one thing.
+// What is compared with what? Under every load that both have: the pools as described with their originals, and the lean ones with the described ones.
+// Every pool with lean work stealing where all jobs are awaited and do nothing, and in small bursts. With no pool at all where jobs work, and for
+// the neighbours. In bursts, also pools as described that differ in one thing.
 
 // %%
 /// With what a pool is compared under its load.
@@ -3220,7 +3217,7 @@ pub fn study() -> Result<Study, harness::Error> {
 // # Your own load
 //
 // The published program takes its parameters from the command line: threads of the pool and threads that submit, messages and amplification, work in each
-// job, a pause before each burst. Here they are the arguments of a function. Below, before everything is measured, a cell calls it.
+// job, a pause before each burst. Here they are the arguments of a function. A cell below calls it.
 
 // %%
 /// A glance at some pools under a load: the first is what the others are compared with. The time is that of a job, or of a burst where `kind` has a pause.
