@@ -492,6 +492,8 @@ pub mod layers {
     }
 }
 
+pub use self::layers::{Boxed, Detached, Handled, Remote, Today};
+
 // %% [markdown]
 // # One program, two ways to wait
 //
@@ -638,6 +640,8 @@ pub mod joining {
     joined!(LocalApi, joined_locally);
 }
 
+pub use self::joining::{joined, joined_locally};
+
 // %% [markdown]
 // The program with dropped handles needs another way to notice its end. The published one counts down, and so
 // do we: nodes in the ring, all tasks in the loop. All tasks of the loop share the counter, in every layer.
@@ -713,6 +717,8 @@ pub mod dropping {
     dropped!(Api, dropped);
     dropped!(LocalApi, dropped_locally);
 }
+
+pub use self::dropping::{dropped, dropped_locally};
 
 // %% [markdown]
 // # Executors
@@ -803,13 +809,13 @@ pub mod worlds {
     worlds!(LocalApi, with_handles_locally, without_handles_locally, joined_locally, dropped_locally);
 }
 
+pub use self::worlds::{with_handles, with_handles_locally, without_handles, without_handles_locally};
+
 // %% [markdown]
-// Now all of it under its own name, and a function that times some ways to spawn in turns, each in processes of its own. Cells below call it; change what they
-// name and run them again.
+// This function times some ways to spawn in turns, each trial in a process of its own. Cells below call it; change what
+// they name and run them again.
 
 // %%
-pub use self::{dropping::*, joining::*, layers::*, worlds::*};
-
 /// How long one trial may take before it counts as hanging: far longer than any of them takes.
 pub const LIMIT: Duration = Duration::from_secs(30);
 
