@@ -154,6 +154,10 @@ pub struct Job {
 // SAFETY: a job is made of a closure that is `Send`, and holds nothing else.
 unsafe impl Send for Job {}
 
+// %% [markdown]
+// A closure that fits is stored itself; of one that does not, its box.
+
+// %%
 /// How a closure of this type is stored.
 struct Layout<F>(PhantomData<F>);
 
@@ -286,6 +290,12 @@ impl Sleep {
         self.wake(self.idle.hint());
     }
 
+    /// Whether `close` was called.
+    #[inline]
+    pub fn closed(&self) -> bool {
+        self.closed.load(Ordering::Relaxed)
+    }
+
     /// Wakes the worker that was named.
     #[inline]
     fn wake(&self, named: Option<usize>) {
@@ -314,12 +324,6 @@ impl Sleep {
         // Whoever is at rest is woken, and whoever comes to rest later sees this, since both lock the list of `idle`.
         self.closed.store(true, Ordering::Relaxed);
         self.wake_all();
-    }
-
-    /// Whether `close` was called.
-    #[inline]
-    pub fn closed(&self) -> bool {
-        self.closed.load(Ordering::Relaxed)
     }
 }
 
@@ -393,6 +397,10 @@ pub enum Fairness {
     Counted(u32),
 }
 
+// %% [markdown]
+// With the number of workers, these are the settings of a pool.
+
+// %%
 /// How a pool is to be.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
@@ -525,7 +533,7 @@ fn wait(turn: u32) -> bool {
 }
 
 // %% [markdown]
-// Workers survive a panic. The core is freed when the last handle is released.
+// Workers survive a panic of a job, even one that panics again when its payload is dropped.
 
 // %%
 /// Keeps a panic from the caller. Says whether there was none.
@@ -542,6 +550,10 @@ fn shielded(work: impl FnOnce()) -> bool {
     false
 }
 
+// %% [markdown]
+// The core is freed by whoever releases its last handle.
+
+// %%
 impl<Q: Queue> Core<Q> {
     #[inline]
     fn run(&self, job: Job) {
@@ -801,6 +813,10 @@ impl<Q: Queue> Clone for Pool<Q> {
     }
 }
 
+// %% [markdown]
+// A worker that has collected too much credit gives some of it back.
+
+// %%
 impl<Q: Queue> Drop for Pool<Q> {
     #[inline]
     fn drop(&mut self) {
@@ -1081,6 +1097,17 @@ pub struct Deque {
 // A worker asks after each job whether it is time to look outside.
 
 // %%
+/// Steals until it is known whether there is something.
+fn steal(mut from: impl FnMut() -> Steal<Job>) -> Option<Job> {
+    loop {
+        match from() {
+            Steal::Success(job) => return Some(job),
+            Steal::Empty => return None,
+            Steal::Retry => std::hint::spin_loop(),
+        }
+    }
+}
+
 impl Stealing {
     /// Whether it is time to look outside, now that a job has ended.
     #[inline]
@@ -1114,17 +1141,6 @@ impl Stealing {
         own.turns.set(0);
         own.deadline.set(None);
         steal(|| self.injector.steal_batch_and_pop(&own.jobs))
-    }
-}
-
-/// Steals until it is known whether there is something.
-fn steal(mut from: impl FnMut() -> Steal<Job>) -> Option<Job> {
-    loop {
-        match from() {
-            Steal::Success(job) => return Some(job),
-            Steal::Empty => return None,
-            Steal::Retry => std::hint::spin_loop(),
-        }
     }
 }
 
@@ -1210,6 +1226,10 @@ pub trait Subject: Clone + Send + 'static {
     fn end(self) {}
 }
 
+// %% [markdown]
+// Our pools implement it with the settings that their type names.
+
+// %%
 /// How long a pool may take to end.
 const END: Duration = Duration::from_secs(5);
 
@@ -1362,6 +1382,10 @@ impl<const PINS: bool> DescribedCbcp<PINS> {
     }
 }
 
+// %% [markdown]
+// It ends when each worker has received a request to stop.
+
+// %%
 impl<const PINS: bool> Subject for DescribedCbcp<PINS> {
     fn make(workers: usize) -> Self {
         let (sender, receiver) = crossbeam_channel::unbounded();
@@ -1430,6 +1454,10 @@ impl Parker {
     pub fn new(workers: usize) -> Self {
         assert!(workers <= usize::BITS as usize, "{workers} workers are more than bits");
         Self { bits: AtomicUsize::new(0), states: Mutex::new((0..workers).map(|_| Parking::Awake).collect()) }
+    }
+
+    fn states(&self) -> MutexGuard<'_, Vec<Parking>> {
+        self.states.lock().expect("nobody panics with the states")
     }
 
     /// A worker says that it is about to sleep. It then looks for work once more, and calls `park` or `abort_park`.
@@ -1508,10 +1536,6 @@ impl Parker {
             left -= 1;
         }
     }
-
-    fn states(&self) -> MutexGuard<'_, Vec<Parking>> {
-        self.states.lock().expect("nobody panics with the states")
-    }
 }
 
 // %% [markdown]
@@ -1577,37 +1601,6 @@ impl StealingCore {
 }
 
 // %% [markdown]
-// A worker that panics is replaced by one with a new deque.
-
-// %%
-impl<const PARKS: bool, const TIMED: bool, const PINS: bool> DescribedCbwp<PARKS, TIMED, PINS> {
-    /// Starts this worker with a deque of its own, or starts it again after a panic.
-    fn start_worker(core: &Arc<StealingCore>, worker: usize) {
-        let (control, told) = crossbeam_channel::unbounded();
-        let deque = Worker::new_fifo();
-        {
-            let mut workers = core.workers.lock().expect("nobody panics with the list of workers");
-            let entry = (deque.stealer(), control);
-            if worker < workers.len() { workers[worker] = entry } else { workers.push(entry) }
-        }
-        let core = Arc::clone(core);
-        let work = move || {
-            if PINS {
-                pin(worker);
-            }
-            own_deque(|own| own.set(deque).unwrap_or_else(|_| unreachable!("the thread is new")));
-            let replace = || {
-                Self::start_worker(&core, worker);
-                core.introduce();
-            };
-            let _sentinel = Sentinel { replace, end: || core.live.one_less() };
-            Self::work(&core, worker, &told);
-        };
-        thread::Builder::new().spawn(work).expect("the system has a thread");
-    }
-}
-
-// %% [markdown]
 // The loop of a worker. `prepared` means only that its bit is set; it looks for work once more before it sleeps.
 
 // %%
@@ -1667,6 +1660,37 @@ impl<const PARKS: bool, const TIMED: bool, const PINS: bool> DescribedCbwp<PARKS
                 backoff.snooze();
             }
         }
+    }
+}
+
+// %% [markdown]
+// A worker that panics is replaced by one with a new deque.
+
+// %%
+impl<const PARKS: bool, const TIMED: bool, const PINS: bool> DescribedCbwp<PARKS, TIMED, PINS> {
+    /// Starts this worker with a deque of its own, or starts it again after a panic.
+    fn start_worker(core: &Arc<StealingCore>, worker: usize) {
+        let (control, told) = crossbeam_channel::unbounded();
+        let deque = Worker::new_fifo();
+        {
+            let mut workers = core.workers.lock().expect("nobody panics with the list of workers");
+            let entry = (deque.stealer(), control);
+            if worker < workers.len() { workers[worker] = entry } else { workers.push(entry) }
+        }
+        let core = Arc::clone(core);
+        let work = move || {
+            if PINS {
+                pin(worker);
+            }
+            own_deque(|own| own.set(deque).unwrap_or_else(|_| unreachable!("the thread is new")));
+            let replace = || {
+                Self::start_worker(&core, worker);
+                core.introduce();
+            };
+            let _sentinel = Sentinel { replace, end: || core.live.one_less() };
+            Self::work(&core, worker, &told);
+        };
+        thread::Builder::new().spawn(work).expect("the system has a thread");
     }
 }
 
@@ -1907,6 +1931,10 @@ fn sum_below(end: u64) -> u64 {
     (0..end).fold(0, u64::wrapping_add)
 }
 
+// %% [markdown]
+// The work that no compiler can shorten, before and after the next job is submitted.
+
+// %%
 /// Steps of which each needs the one before. (Small numbers, so that a job still has storage without a box.)
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Opaque {
@@ -1961,16 +1989,10 @@ pub trait Observer: Copy + Send + Sync + 'static {
     fn end(self);
 }
 
-/// Nobody waits, or this latch does.
-impl Observer for Option<&'static Latch> {
-    #[inline]
-    fn end(self) {
-        if let Some(latch) = self {
-            latch.arrive();
-        }
-    }
-}
+// %% [markdown]
+// The latch unparks the thread that waits, once.
 
+// %%
 /// Waits until so many have arrived.
 pub struct Latch {
     missing: AtomicU64,
@@ -1995,6 +2017,16 @@ impl Latch {
     pub fn wait(&self) {
         while self.missing.load(Ordering::Acquire) > 0 {
             std::thread::park();
+        }
+    }
+}
+
+/// Nobody waits, or this latch does.
+impl Observer for Option<&'static Latch> {
+    #[inline]
+    fn end(self) {
+        if let Some(latch) = self {
+            latch.arrive();
         }
     }
 }
@@ -2156,6 +2188,10 @@ impl Observer for &'static Ledger {
     }
 }
 
+// %% [markdown]
+// What a ledger has seen is compared with what the load asks for.
+
+// %%
 impl Ledger {
     fn of(load: &Load) -> &'static Self {
         let begun = (0..=load.amplification).map(|_| AtomicU64::new(0)).collect();
@@ -2254,6 +2290,10 @@ fn prove_ledger(
     harness::prove_isolated(key, limit, expected, look_twice).map(drop)
 }
 
+// %% [markdown]
+// For a burst, each place of a chain must be seen once per message.
+
+// %%
 /// Proves a burst.
 ///
 /// # Errors
@@ -2341,7 +2381,7 @@ impl<P: Subject> ForkJoin for Submitting<P> {
 }
 
 // %% [markdown]
-// rayon offers two ways.
+// rayon offers two ways. `join` returns when both halves have ended.
 
 // %%
 /// rayon's `join`.
@@ -2364,6 +2404,10 @@ impl ForkJoin for RayonJoin {
     }
 }
 
+// %% [markdown]
+// In a `scope` one half is spawned, and may outlive the node that spawned it.
+
+// %%
 /// rayon's `scope`, in which one half is spawned.
 pub struct RayonScope(Rayon);
 
@@ -2820,6 +2864,10 @@ fn without_work() -> Vec<Row> {
     [cell("idle", Kind::Idle), cell("neighbour", Kind::Neighbour)].into_iter().flatten().collect()
 }
 
+// %% [markdown]
+// Together, these are all rows.
+
+// %%
 /// Everything that is measured.
 #[inline]
 pub fn cells(scale: Scale) -> Vec<Row> {
@@ -2879,7 +2927,7 @@ fn of_bursts(times: &[f64]) -> Sample {
 }
 
 // %% [markdown]
-// Samples of a whole burst carry the quantiles of its messages.
+// Two measurements need no pool: other threads that compute, and a pause.
 
 // %%
 /// Length of an idle pause, and steps of each neighbour's computation, whose time is that of the slowest: many turns of a scheduler, which are some milliseconds each.
@@ -2901,6 +2949,10 @@ fn timed(work: impl FnOnce()) -> Sample {
     Sample::new(1, start.elapsed())
 }
 
+// %% [markdown]
+// A sample of whole bursts carries the quantiles of its messages.
+
+// %%
 /// Whole bursts, and when their messages have ended, in quantiles over all of them.
 fn whole_bursts(bursts: (u64, u64), pause: Duration, load: &Load, pool: &dyn Bursts) -> Sample {
     let mut arrivals = distribution([]);
@@ -3203,6 +3255,10 @@ pub fn study_of(scale: Scale) -> Study {
     study
 }
 
+// %% [markdown]
+// How large it is depends on the profile.
+
+// %%
 /// Everything, proven, as large as the profile that is set in the environment wants it.
 ///
 /// # Errors
