@@ -67,7 +67,8 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures::channel::mpsc::{self, Receiver, Sender};
-use futures::executor::{LocalPool, LocalSpawner, ThreadPool};
+pub use futures::executor::LocalPool;
+use futures::executor::{LocalSpawner, ThreadPool};
 use futures::future::{AbortHandle, Abortable, Aborted, RemoteHandle};
 use futures::stream::StreamExt;
 use futures::task::{FutureObj, LocalFutureObj, LocalSpawn, LocalSpawnExt, Spawn, SpawnError, SpawnExt};
@@ -491,6 +492,8 @@ pub mod layers {
     }
 }
 
+pub use self::layers::{Boxed, Detached, Handled, Remote, Today};
+
 // %% [markdown]
 // # One program, two ways to wait
 //
@@ -637,6 +640,8 @@ pub mod joining {
     joined!(LocalApi, joined_locally);
 }
 
+pub use self::joining::{joined, joined_locally};
+
 // %% [markdown]
 // The program with dropped handles needs another way to notice its end. The published one counts down, and so
 // do we: nodes in the ring, all tasks in the loop. All tasks of the loop share the counter, in every layer.
@@ -712,6 +717,8 @@ pub mod dropping {
     dropped!(Api, dropped);
     dropped!(LocalApi, dropped_locally);
 }
+
+pub use self::dropping::{dropped, dropped_locally};
 
 // %% [markdown]
 // # Executors
@@ -802,11 +809,34 @@ pub mod worlds {
     worlds!(LocalApi, with_handles_locally, without_handles_locally, joined_locally, dropped_locally);
 }
 
+pub use self::worlds::{with_handles, with_handles_locally, without_handles, without_handles_locally};
+
 // %% [markdown]
-// Now all of it under its own name.
+// This function times some ways to spawn in turns, each trial in a process of its own. Cells below call it; change what
+// they name and run them again.
 
 // %%
-pub use self::{dropping::*, joining::*, layers::*, worlds::*};
+/// How long one trial may take before it counts as hanging: far longer than any of them takes.
+pub const LIMIT: Duration = Duration::from_secs(30);
+
+/// Times the iterations of a world.
+pub fn bench(world: World, load: Load) -> impl Fn(&mut Bencher) {
+    move |bencher| {
+        let nobody = Witness::default();
+        world(load, &mut |iterate| bencher.iter(&mut || iterate(&nobody)));
+    }
+}
+
+/// Some ways to spawn at a glance, in rings of 100 nodes with two workers; the first is what the others are compared with.
+pub fn glance(codes: &[(&str, Code)]) -> harness::Seen {
+    let load = Load { work: Work::Ring(100), handles: Handles::Dropped, workers: 2 };
+    let study =
+        codes.iter().fold(Study::new("spawn-apis").unit("spawn").isolated(LIMIT), |study, (name, code)| {
+            let key = Key::new("glance", *name, "");
+            study.bench(key.clone(), bench(code.world, load)).count(key, "units", load.work.spawns() as u64)
+        });
+    study.glance(|_| true).unwrap_or_else(harness::stop)
+}
 
 // %% [markdown]
 // ## The futures crate: LocalPool and ThreadPool
@@ -862,6 +892,16 @@ impl SpawnHandle for ThreadPool {
         JoinHandleOf::Remote(Some(self.spawn_with_handle(task).expect("the pool is there"))).into()
     }
 }
+
+// %% [markdown]
+// At a glance, on one thread: the time per spawn without a handle, with one, and with one and a second box.
+
+// %% tags=["active-ipynb", "glance"]
+// glance(&[
+//     ("LocalSpawn", without_handles_locally::<LocalPool, Detached<_>>()),
+//     ("LocalSpawnHandle", with_handles_locally::<LocalPool, Handled<_>>()),
+//     ("LocalSpawnHandleOs", with_handles_locally::<LocalPool, Boxed<_>>()),
+// ])
 
 // %% [markdown]
 // ## tokio with threads
@@ -967,6 +1007,17 @@ impl<const THREADS: bool> Host for TokioHost<THREADS> {
 }
 
 // %% [markdown]
+// The layers on tokio's threads:
+
+// %% tags=["active-ipynb", "glance"]
+// glance(&[
+//     ("native", with_handles::<TokioThreads, TokioTp>()),
+//     ("Spawn", without_handles::<TokioThreads, Detached<_>>()),
+//     ("SpawnHandle", with_handles::<TokioThreads, Handled<_>>()),
+//     ("native abort", with_handles::<TokioThreads, NativeAbort<_>>()),
+// ])
+
+// %% [markdown]
 // ## tokio's `LocalSet`
 //
 // `TokioCt`, the wrapper of the table, has to take futures that stay on their thread. In its first version it
@@ -1030,6 +1081,17 @@ impl Host for TokioLocal {
         runtime.block_on(tasks.run_until(future));
     }
 }
+
+// %% [markdown]
+// The layers on a `LocalSet`:
+
+// %% tags=["active-ipynb", "glance"]
+// glance(&[
+//     ("native", with_handles_locally::<TokioLocal, TokioCt>()),
+//     ("LocalSpawn", without_handles_locally::<TokioLocal, Detached<_>>()),
+//     ("LocalSpawnHandle", with_handles_locally::<TokioLocal, Handled<_>>()),
+//     ("native abort", with_handles_locally::<TokioLocal, NativeAbort<_>>()),
+// ])
 
 // %% [markdown]
 // ## async-std, and the executor below it
@@ -1131,6 +1193,16 @@ impl Api for Global {
         async_global_executor::spawn(task)
     }
 }
+
+// %% [markdown]
+// async-std, and the executor below it:
+
+// %% tags=["active-ipynb", "glance"]
+// glance(&[
+//     ("async-std", with_handles::<AsyncStd, AsyncStd>()),
+//     ("SpawnHandle", with_handles::<AsyncStd, Handled<_>>()),
+//     ("async-global-executor", with_handles::<Global, Global>()),
+// ])
 
 // %% [markdown]
 // ## What `async_executors` has today
@@ -1297,6 +1369,15 @@ impl Host for SmolGlobal {
 }
 
 // %% [markdown]
+// smol on one thread, and tokio:
+
+// %% tags=["active-ipynb", "glance"]
+// glance(&[
+//     ("tokio", with_handles_locally::<TokioLocal, TokioCt>()),
+//     ("smol", with_handles_locally::<SmolLocal, SmolLocal>()),
+// ])
+
+// %% [markdown]
 // ## nio
 //
 // The youngest here. It has no work stealing: each spawn, and each wake, picks the worker with the least to
@@ -1331,6 +1412,15 @@ impl Host for Nio {
         self.0.block_on(future);
     }
 }
+
+// %% [markdown]
+// nio with two workers, and smol:
+
+// %% tags=["active-ipynb", "glance"]
+// glance(&[
+//     ("smol", with_handles::<SmolThreads, Smol>()),
+//     ("nio", with_handles::<Nio, NioSpawner>()),
+// ])
 
 // %% [markdown]
 // ## What is not measured
@@ -1652,9 +1742,6 @@ pub fn expected(work: Work) -> Counts {
 // never ends; the child process is then killed at the limit, and the error names the subject.
 
 // %%
-/// How long one trial may take before it counts as hanging: far longer than any of them takes.
-pub const LIMIT: Duration = Duration::from_secs(30);
-
 /// The counts of one iteration, proven.
 ///
 /// # Errors
@@ -1825,10 +1912,7 @@ pub fn study() -> Study {
             let (spawns, messages) = (load.work.spawns() as u64, load.work.messages() as u64);
             let (group, limit) = group(subject, &parameter);
             study = study.group(group, limit).samples(samples(load.work));
-            study = study.proven(key.clone(), proof, move |bencher: &mut Bencher| {
-                let nobody = Witness::default();
-                world(load, &mut |iterate| bencher.iter(&mut || iterate(&nobody)));
-            });
+            study = study.proven(key.clone(), proof, bench(world, load));
             study = study.counts(&key, [("units", spawns), ("spawns", spawns), ("messages", messages)]);
             if subject.threads != Threads::Caller {
                 study = study.count(key.clone(), "workers", load.workers as u64);

@@ -25,9 +25,9 @@
 // The crate `executors` has published tables about that: three pools, one to nine threads, two loads for
 // throughput, and three sizes of bursts for latency. The tables are of 2019, on a desktop with four cores.
 // This notebook builds the pools again, in code that you can read and change here, and measures all of these
-// cells. The originals and other pools of the field take part in the same rounds. After that comes
-// what the published program does not tell: jobs that really work, bursts that are awaited to their end, and
-// what it costs others when workers never sleep.
+// cells. The originals and other well-known pools are measured in the same rounds. Then
+// comes what the published program leaves out: jobs that do work, bursts that are awaited to their end, and
+// what workers that never sleep cost other threads.
 //
 // When you have read it you can decide which pool suits your load, and which of its parts cost what.
 
@@ -37,9 +37,9 @@
 // These settings give cells the profile of `cargo bench`. The harness looks, and refuses to measure without
 // them. Building the pools of the field takes a minute or two the first time.
 //
-// `executors` is there three times. Whether its workers park, and what their fairness goes by, is decided when
-// it is compiled, once for a version. Between 0.8 and 0.10 nothing in its pools has changed but the reporting of metrics and, in
-// 0.9, the version of crossbeam; so an older version serves where another flag is needed, and says so in its name.
+// `executors` appears in three versions. Whether its workers park, and what its fairness is based on, is decided at
+// compile time, once per version. Between 0.8 and 0.10 its pools changed only in how they report metrics and, in 0.9, in
+// the version of crossbeam; so an older version is used where another flag is needed, and its name says so.
 
 // %% tags=["active-ipynb"]
 // :build_env CARGO_PROFILE_DEV_OPT_LEVEL=3
@@ -65,9 +65,9 @@
 // :dep tokio = { version = "=1.54.1", features = ["rt-multi-thread"] }
 
 // %% [markdown]
-// Where threads meet, being right for years is no proof. So whatever the pools' threads share comes through one module, which can
-// be turned over to [loom](https://docs.rs/loom): it runs a test once for every order in which threads could meet. `tests/loom.rs` does
-// that to the parking of workers below.
+// An error between threads may take years to show. So whatever the pools' threads share comes from one module, which
+// [loom](https://docs.rs/loom) can replace: it runs a test once for every possible interleaving. `tests/loom.rs` does
+// that for the parking of workers below.
 
 // %%
 /// loom's threads, which can be woken while they wait for a lock.
@@ -126,9 +126,8 @@ use self::shared::{Arc, AtomicBool, AtomicUsize, Condvar, Mutex, MutexGuard, Thr
 // %% [markdown]
 // # What all our pools share
 //
-// A pool is a queue, and a rule for what workers do when the queue is empty. The second is where most of the
-// difficulty lies, and it is the same for both of our pools. So here are first the parts that they share: the
-// job, the worker that sleeps, the handle, the end.
+// A pool is a queue, and a rule for what workers do when the queue is empty. The second is the harder part, and the
+// same in both of our pools. So first come the parts that they share: the job, the worker that sleeps, the handle, the end.
 //
 // ## A job
 //
@@ -155,6 +154,10 @@ pub struct Job {
 // SAFETY: a job is made of a closure that is `Send`, and holds nothing else.
 unsafe impl Send for Job {}
 
+// %% [markdown]
+// A closure that fits is stored itself; of one that does not, its box.
+
+// %%
 /// How a closure of this type is stored.
 struct Layout<F>(PhantomData<F>);
 
@@ -287,6 +290,12 @@ impl Sleep {
         self.wake(self.idle.hint());
     }
 
+    /// Whether `close` was called.
+    #[inline]
+    pub fn closed(&self) -> bool {
+        self.closed.load(Ordering::Relaxed)
+    }
+
     /// Wakes the worker that was named.
     #[inline]
     fn wake(&self, named: Option<usize>) {
@@ -315,12 +324,6 @@ impl Sleep {
         // Whoever is at rest is woken, and whoever comes to rest later sees this, since both lock the list of `idle`.
         self.closed.store(true, Ordering::Relaxed);
         self.wake_all();
-    }
-
-    /// Whether `close` was called.
-    #[inline]
-    pub fn closed(&self) -> bool {
-        self.closed.load(Ordering::Relaxed)
     }
 }
 
@@ -394,6 +397,10 @@ pub enum Fairness {
     Counted(u32),
 }
 
+// %% [markdown]
+// With the number of workers, these are the settings of a pool.
+
+// %%
 /// How a pool is to be.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
@@ -418,7 +425,7 @@ impl Settings {
 }
 
 // %% [markdown]
-// And this is what a pool has to write itself, a page for either.
+// Each pool implements this trait.
 
 // %%
 /// Where jobs wait.
@@ -491,7 +498,7 @@ impl LiveWorkers {
 }
 
 // %% [markdown]
-// With the queue, the sleepers and the count of handles it makes the core.
+// Together with the queue, the sleeping workers and the count of handles, that is the core.
 
 // %%
 /// What workers and handles of a pool share.
@@ -526,7 +533,7 @@ fn wait(turn: u32) -> bool {
 }
 
 // %% [markdown]
-// Workers survive a panic. The core is freed when the last handle is released.
+// Workers survive a panic of a job, even one that panics again when its payload is dropped.
 
 // %%
 /// Keeps a panic from the caller. Says whether there was none.
@@ -543,6 +550,10 @@ fn shielded(work: impl FnOnce()) -> bool {
     false
 }
 
+// %% [markdown]
+// The core is freed by whoever releases its last handle.
+
+// %%
 impl<Q: Queue> Core<Q> {
     #[inline]
     fn run(&self, job: Job) {
@@ -802,6 +813,10 @@ impl<Q: Queue> Clone for Pool<Q> {
     }
 }
 
+// %% [markdown]
+// A worker that has collected too much credit gives some of it back.
+
+// %%
 impl<Q: Queue> Drop for Pool<Q> {
     #[inline]
     fn drop(&mut self) {
@@ -823,7 +838,7 @@ impl<Q: Queue> Drop for Pool<Q> {
 // %% [markdown]
 // ## Submitting, and the end
 //
-// `shutdown` is for those who cannot wait: no more jobs are taken, every worker ends after the job that it is
+// `shutdown` is for callers that cannot wait: no more jobs are taken, every worker ends after the job that it is
 // running, and what is queued is dropped, so that its destructors run. It says how many workers are not done
 // when the time is up. Nothing is lost by dropping the handles instead, which runs all that was
 // submitted.
@@ -866,7 +881,7 @@ impl<Q: Queue> Pool<Q> {
 }
 
 // %% [markdown]
-// A job from outside is queued and then offered; one from a worker goes to its own queue, and sleepers may hear of it.
+// A job from outside is queued and then offered; one from a worker goes to its own queue, and may wake a sleeper.
 
 // %%
 impl<Q: Queue> Core<Q> {
@@ -1054,7 +1069,7 @@ fn ticks() -> u64 {
 }
 
 // %% [markdown]
-// With the deadline at hand, the state of the pool and of each worker:
+// The state of the pool, and of each worker:
 
 // %%
 /// Jobs in an injector, and in a deque for each worker.
@@ -1082,6 +1097,17 @@ pub struct Deque {
 // A worker asks after each job whether it is time to look outside.
 
 // %%
+/// Steals until it is known whether there is something.
+fn steal(mut from: impl FnMut() -> Steal<Job>) -> Option<Job> {
+    loop {
+        match from() {
+            Steal::Success(job) => return Some(job),
+            Steal::Empty => return None,
+            Steal::Retry => std::hint::spin_loop(),
+        }
+    }
+}
+
 impl Stealing {
     /// Whether it is time to look outside, now that a job has ended.
     #[inline]
@@ -1115,17 +1141,6 @@ impl Stealing {
         own.turns.set(0);
         own.deadline.set(None);
         steal(|| self.injector.steal_batch_and_pop(&own.jobs))
-    }
-}
-
-/// Steals until it is known whether there is something.
-fn steal(mut from: impl FnMut() -> Steal<Job>) -> Option<Job> {
-    loop {
-        match from() {
-            Steal::Success(job) => return Some(job),
-            Steal::Empty => return None,
-            Steal::Retry => std::hint::spin_loop(),
-        }
     }
 }
 
@@ -1200,7 +1215,7 @@ impl Queue for Stealing {
 //
 // # All pools of the table
 //
-// What the measuring program wants of a pool is little: to be made, to be cloned, to take a job, and to be gone.
+// The measuring program needs four things of a pool: make it, clone its handle, give it a job, end it.
 
 // %%
 /// A pool under measurement.
@@ -1211,6 +1226,10 @@ pub trait Subject: Clone + Send + 'static {
     fn end(self) {}
 }
 
+// %% [markdown]
+// Our pools implement it with the settings that their type names.
+
+// %%
 /// How long a pool may take to end.
 const END: Duration = Duration::from_secs(5);
 
@@ -1252,7 +1271,7 @@ impl<Q: Queue, const PARKS: bool, const TIMED: bool, const FAR: u8> Subject for 
 }
 
 // %% [markdown]
-// The plain pool, then:
+// The plain pool:
 
 // %%
 /// The plain thread pool.
@@ -1319,7 +1338,7 @@ struct ChannelCore {
 }
 
 // %% [markdown]
-// A worker is told of its own panic by what it drops on the way out.
+// A value that the worker drops when it ends finds out whether it panicked.
 
 // %%
 /// Calls `replace` when its thread panics, and `end` when it does not.
@@ -1335,7 +1354,7 @@ impl<R: FnMut(), E: FnMut()> Drop for Sentinel<R, E> {
 }
 
 // %% [markdown]
-// With those parts the pool fits a screen.
+// The pool, made of these parts.
 
 // %%
 /// The pool with one shared crossbeam channel, as described. A handle counts three references, as that of the crate does.
@@ -1363,6 +1382,10 @@ impl<const PINS: bool> DescribedCbcp<PINS> {
     }
 }
 
+// %% [markdown]
+// It ends when each worker has received a request to stop.
+
+// %%
 impl<const PINS: bool> Subject for DescribedCbcp<PINS> {
     fn make(workers: usize) -> Self {
         let (sender, receiver) = crossbeam_channel::unbounded();
@@ -1388,8 +1411,8 @@ impl<const PINS: bool> Subject for DescribedCbcp<PINS> {
 // %% [markdown]
 // ## How workers of CBWP park, as described
 //
-// One bit for each worker that sleeps or is about to, and a state for each behind a mutex. Who submits from outside looks at the bits, and
-// only if one is set takes the mutex. A worker that finds the mutex taken does not wait for it, and looks for work instead.
+// One bit for each worker that sleeps or is about to, and a state for each behind a mutex. A thread that submits from outside reads the bits, and
+// takes the mutex only if one is set. A worker that finds the mutex taken does not wait for it, and looks for work instead.
 
 // %%
 /// What a worker is doing, as the parker knows it.
@@ -1433,6 +1456,10 @@ impl Parker {
         Self { bits: AtomicUsize::new(0), states: Mutex::new((0..workers).map(|_| Parking::Awake).collect()) }
     }
 
+    fn states(&self) -> MutexGuard<'_, Vec<Parking>> {
+        self.states.lock().expect("nobody panics with the states")
+    }
+
     /// A worker says that it is about to sleep. It then looks for work once more, and calls `park` or `abort_park`.
     pub fn prepare_park(&self, worker: usize) {
         self.bits.fetch_or(1 << worker, Ordering::Relaxed);
@@ -1467,7 +1494,7 @@ impl Parker {
 }
 
 // %% [markdown]
-// The other side: whoever has queued a job.
+// The other side: a thread that has queued a job.
 
 // %%
 impl Parker {
@@ -1509,18 +1536,14 @@ impl Parker {
             left -= 1;
         }
     }
-
-    fn states(&self) -> MutexGuard<'_, Vec<Parking>> {
-        self.states.lock().expect("nobody panics with the states")
-    }
 }
 
 // %% [markdown]
 // ## CBWP as described
 //
-// A worker runs what is in its own deque until that is empty or it was at it for a millisecond, by a clock that it reads after every job.
-// Then it listens to the pool, takes a batch from the injector, and steals one job from another. What a worker submits goes to its own
-// deque and wakes nobody. That is told to sleepers only when it has looked outside after a millisecond, and has more to do.
+// A worker runs what is in its own deque until that is empty or a millisecond has passed, by a clock that it reads after every job.
+// Then it reads messages of the pool, takes a batch from the injector, and steals one job from another. What a worker submits goes to its own
+// deque and wakes nobody. A sleeper is woken only when the worker has looked outside after a millisecond, found nothing, and has more to do.
 
 // %%
 /// What the pool tells a worker.
@@ -1578,38 +1601,7 @@ impl StealingCore {
 }
 
 // %% [markdown]
-// A worker that panics is replaced by one with a new deque.
-
-// %%
-impl<const PARKS: bool, const TIMED: bool, const PINS: bool> DescribedCbwp<PARKS, TIMED, PINS> {
-    /// Starts this worker with a deque of its own, or starts it again after a panic.
-    fn start_worker(core: &Arc<StealingCore>, worker: usize) {
-        let (control, told) = crossbeam_channel::unbounded();
-        let deque = Worker::new_fifo();
-        {
-            let mut workers = core.workers.lock().expect("nobody panics with the list of workers");
-            let entry = (deque.stealer(), control);
-            if worker < workers.len() { workers[worker] = entry } else { workers.push(entry) }
-        }
-        let core = Arc::clone(core);
-        let work = move || {
-            if PINS {
-                pin(worker);
-            }
-            own_deque(|own| own.set(deque).unwrap_or_else(|_| unreachable!("the thread is new")));
-            let replace = || {
-                Self::start_worker(&core, worker);
-                core.introduce();
-            };
-            let _sentinel = Sentinel { replace, end: || core.live.one_less() };
-            Self::work(&core, worker, &told);
-        };
-        thread::Builder::new().spawn(work).expect("the system has a thread");
-    }
-}
-
-// %% [markdown]
-// The loop of a worker. That it is prepared to park says only that its bit is set; it goes round once more before it sleeps.
+// The loop of a worker. `prepared` means only that its bit is set; it looks for work once more before it sleeps.
 
 // %%
 impl<const PARKS: bool, const TIMED: bool, const PINS: bool> DescribedCbwp<PARKS, TIMED, PINS> {
@@ -1668,6 +1660,37 @@ impl<const PARKS: bool, const TIMED: bool, const PINS: bool> DescribedCbwp<PARKS
                 backoff.snooze();
             }
         }
+    }
+}
+
+// %% [markdown]
+// A worker that panics is replaced by one with a new deque.
+
+// %%
+impl<const PARKS: bool, const TIMED: bool, const PINS: bool> DescribedCbwp<PARKS, TIMED, PINS> {
+    /// Starts this worker with a deque of its own, or starts it again after a panic.
+    fn start_worker(core: &Arc<StealingCore>, worker: usize) {
+        let (control, told) = crossbeam_channel::unbounded();
+        let deque = Worker::new_fifo();
+        {
+            let mut workers = core.workers.lock().expect("nobody panics with the list of workers");
+            let entry = (deque.stealer(), control);
+            if worker < workers.len() { workers[worker] = entry } else { workers.push(entry) }
+        }
+        let core = Arc::clone(core);
+        let work = move || {
+            if PINS {
+                pin(worker);
+            }
+            own_deque(|own| own.set(deque).unwrap_or_else(|_| unreachable!("the thread is new")));
+            let replace = || {
+                Self::start_worker(&core, worker);
+                core.introduce();
+            };
+            let _sentinel = Sentinel { replace, end: || core.live.one_less() };
+            Self::work(&core, worker, &told);
+        };
+        thread::Builder::new().spawn(work).expect("the system has a thread");
     }
 }
 
@@ -1878,7 +1901,7 @@ pub use self::others::{
 // Each job works before and after it submits the next. The published work adds up numbers in a loop, and that is the
 // first catch: **a compiler knows the sum.** It turns the loop into one multiplication, so all published jobs are
 // empty, whatever the options say. We keep that work, under its own name, and add one that no compiler can
-// shorten: every step takes the result of the one before, out of the compiler's sight.
+// shorten: every step takes the result of the one before, hidden from the compiler.
 
 // %%
 /// What a job does apart from submitting the next one.
@@ -1908,6 +1931,10 @@ fn sum_below(end: u64) -> u64 {
     (0..end).fold(0, u64::wrapping_add)
 }
 
+// %% [markdown]
+// The work that no compiler can shorten, before and after the next job is submitted.
+
+// %%
 /// Steps of which each needs the one before. (Small numbers, so that a job still has storage without a box.)
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Opaque {
@@ -1949,9 +1976,9 @@ impl Work for Opaque {
 }
 
 // %% [markdown]
-// The second catch is **who is awaited**. The published program waits for the chain that each thread has submitted last, and for no other. In a
-// shared queue that one ends about last. With work stealing it may be alone on a thief, and be done long before the rest. So the end
-// of a chain is a parameter here: nobody, a latch, a witness who counts everything, or a list of arrivals.
+// The second catch is **who is awaited**. The published program waits for the chain that each thread has submitted last, and for no other. With a
+// shared queue that chain ends about last. With work stealing it may run alone on a worker that stole it, and end long before the rest. So the end
+// of a chain is a parameter here: nobody, a latch, a witness that counts everything, or a list of arrivals.
 
 // %%
 /// What becomes of a chain.
@@ -1962,16 +1989,10 @@ pub trait Observer: Copy + Send + Sync + 'static {
     fn end(self);
 }
 
-/// Nobody waits, or this latch does.
-impl Observer for Option<&'static Latch> {
-    #[inline]
-    fn end(self) {
-        if let Some(latch) = self {
-            latch.arrive();
-        }
-    }
-}
+// %% [markdown]
+// The latch unparks the thread that waits, once.
 
+// %%
 /// Waits until so many have arrived.
 pub struct Latch {
     missing: AtomicU64,
@@ -1996,6 +2017,16 @@ impl Latch {
     pub fn wait(&self) {
         while self.missing.load(Ordering::Acquire) > 0 {
             std::thread::park();
+        }
+    }
+}
+
+/// Nobody waits, or this latch does.
+impl Observer for Option<&'static Latch> {
+    #[inline]
+    fn end(self) {
+        if let Some(latch) = self {
+            latch.arrive();
         }
     }
 }
@@ -2055,11 +2086,6 @@ impl Load {
     /// Messages of all threads.
     pub fn chains(&self) -> u64 {
         self.producers * self.messages
-    }
-
-    /// What the published tables count.
-    pub fn counted(&self) -> u64 {
-        self.chains() * u64::from(self.amplification)
     }
 }
 
@@ -2133,7 +2159,7 @@ pub fn distribution(ns: impl IntoIterator<Item = u64>) -> Histogram<u64> {
 // %% [markdown]
 // # Proof of equal work
 //
-// A witness counts every job by its place in its chain. All is well if every place from the first to the last was
+// A witness counts every job by its place in its chain. The proof holds if every place from the first to the last was
 // seen exactly once for each message, and if all messages have ended; and if nothing is added after
 // the pool has ended. The jobs that are witnessed are as large as the others, and go through the same code.
 
@@ -2162,6 +2188,10 @@ impl Observer for &'static Ledger {
     }
 }
 
+// %% [markdown]
+// What a ledger has seen is compared with what the load asks for.
+
+// %%
 impl Ledger {
     fn of(load: &Load) -> &'static Self {
         let begun = (0..=load.amplification).map(|_| AtomicU64::new(0)).collect();
@@ -2184,7 +2214,7 @@ pub fn expected(load: &Load) -> Counts {
 }
 
 // %% [markdown]
-// The measuring below wants to handle all pools alike. So here is what can be done with one, without its type.
+// The measurements treat all pools alike, so this trait hides their types.
 
 // %%
 /// What the program does with a pool.
@@ -2260,6 +2290,10 @@ fn prove_ledger(
     harness::prove_isolated(key, limit, expected, look_twice).map(drop)
 }
 
+// %% [markdown]
+// For a burst, each place of a chain must be seen once per message.
+
+// %%
 /// Proves a burst.
 ///
 /// # Errors
@@ -2288,7 +2322,7 @@ pub fn prove(
 // Another load is what rayon was made for: a call that splits its work into halves and waits for both, down to leaves. With a `join`, that
 // takes no allocation, and a half that nobody steals is an ordinary call. Our pools have no `join`. There, one half is submitted, the other is run
 // at once, and a latch waits for the leaves. It costs each leaf an atomic operation, and queues that are first in, first out hold whole levels of the tree.
-// Next to rayon there is `chili`, which offers a half to others only now and then.
+// `chili` is measured as well, which offers a half to other threads only from time to time.
 
 // %%
 /// What can go through a tree.
@@ -2347,7 +2381,7 @@ impl<P: Subject> ForkJoin for Submitting<P> {
 }
 
 // %% [markdown]
-// rayon offers two ways.
+// rayon offers two ways. `join` returns when both halves have ended.
 
 // %%
 /// rayon's `join`.
@@ -2370,6 +2404,10 @@ impl ForkJoin for RayonJoin {
     }
 }
 
+// %% [markdown]
+// In a `scope` one half is spawned, and may outlive the node that spawned it.
+
+// %%
 /// rayon's `scope`, in which one half is spawned.
 pub struct RayonScope(Rayon);
 
@@ -2480,7 +2518,7 @@ pub fn prove_tree(key: &Key, world: TreeWorld, workers: usize, steps: u32) -> Re
 // # What is measured
 //
 // Under their published names, the pools as described; with the word `executors` before it, the original that each of them is
-// compared with; with the word `lean`, what we made of it.
+// compared with; with the word `lean`, ours.
 
 // %%
 /// Runs a job where it is submitted: what the work itself takes.
@@ -2584,7 +2622,7 @@ const TO_LEAN_CBWP: [Step; 7] = [
 ];
 
 // %% [markdown]
-// Two questions about a name, for the comparisons below.
+// For the comparisons below: the pool one step before a pool, and its original.
 
 // %%
 /// The pool one step before this one, and what changes.
@@ -2610,9 +2648,8 @@ pub fn original(of: &str) -> Option<&'static str> {
 // %% [markdown]
 // ## How much of it
 //
-// The published runs take minutes for each cell and gigabytes for what is queued. Ours are cut down, to some
-// milliseconds: 20,000 and 50,000 jobs instead of 40 and 100 million, or more if the profile says so. How many there were is exported
-// with the data. What is cut is the number of messages, and for high amplification also the length of
+// The published runs take minutes per cell, and gigabytes for what is queued. Ours are cut down to some
+// milliseconds: 20,000 and 50,000 jobs instead of 40 and 100 million, or more if the profile says so. Their number is exported with the data. What is cut is the number of messages, and for high amplification also the length of
 // a chain, so that there are still many more chains than workers. Many short runs are interleaved, so that what is compared
 // runs under the same conditions of a shared machine.
 
@@ -2827,6 +2864,10 @@ fn without_work() -> Vec<Row> {
     [cell("idle", Kind::Idle), cell("neighbour", Kind::Neighbour)].into_iter().flatten().collect()
 }
 
+// %% [markdown]
+// Together, these are all rows.
+
+// %%
 /// Everything that is measured.
 #[inline]
 pub fn cells(scale: Scale) -> Vec<Row> {
@@ -2886,7 +2927,7 @@ fn of_bursts(times: &[f64]) -> Sample {
 }
 
 // %% [markdown]
-// Samples of a whole burst carry the quantiles of its messages.
+// Two measurements need no pool: other threads that compute, and a pause.
 
 // %%
 /// Length of an idle pause, and steps of each neighbour's computation, whose time is that of the slowest: many turns of a scheduler, which are some milliseconds each.
@@ -2908,6 +2949,10 @@ fn timed(work: impl FnOnce()) -> Sample {
     Sample::new(1, start.elapsed())
 }
 
+// %% [markdown]
+// A sample of whole bursts carries the quantiles of its messages.
+
+// %%
 /// Whole bursts, and when their messages have ended, in quantiles over all of them.
 fn whole_bursts(bursts: (u64, u64), pause: Duration, load: &Load, pool: &dyn Bursts) -> Sample {
     let mut arrivals = distribution([]);
@@ -2974,8 +3019,8 @@ impl Row {
 // %% [markdown]
 // # The study
 //
-// Every bench under every parameter is a group of its own, with a control: work stealing as described a second time. Threads meet by chance, and on few
-// processors the operating system decides who meets whom. So we ask for 10 % where jobs are timed, and for 5 % of the neighbour's computation.
+// Every bench under every parameter is a group of its own, with a control: work stealing as described a second time. How threads
+// interleave differs from run to run. So the limit is 10 % where jobs are timed, and 5 % for the neighbours' computation.
 
 // %%
 /// The cell that is measured twice in its group.
@@ -2997,7 +3042,7 @@ fn unit(kind: Kind) -> &'static str {
 }
 
 // %% [markdown]
-// The last question about a name: as what was a lean pool described?
+// And the described counterpart of a lean pool.
 
 // %%
 /// The pool as described of a lean one.
@@ -3012,10 +3057,9 @@ fn described(of: &str, kind: Kind) -> Option<&'static str> {
 }
 
 // %% [markdown]
-// What is compared with what? The pools as described with their originals, and the lean ones with the described ones, under every load that both have.
-// Every pool with lean work stealing where all jobs are
-// awaited and do nothing, and in small bursts; with no pool at all where jobs work, and so is the neighbour. In bursts, pools as described
-// that differ in one thing.
+// What is compared with what? Under every load that both have: the pools as described with their originals, and the lean ones with the described ones.
+// Every pool with lean work stealing where all jobs are awaited and do nothing, and in small bursts. With no pool at all where jobs work, and for
+// the neighbours. In bursts, also pools as described that differ in one thing.
 
 // %%
 /// With what a pool is compared under its load.
@@ -3211,6 +3255,10 @@ pub fn study_of(scale: Scale) -> Study {
     study
 }
 
+// %% [markdown]
+// How large it is depends on the profile.
+
+// %%
 /// Everything, proven, as large as the profile that is set in the environment wants it.
 ///
 /// # Errors
@@ -3225,16 +3273,16 @@ pub fn study() -> Result<Study, harness::Error> {
 // # Your own load
 //
 // The published program takes its parameters from the command line: threads of the pool and threads that submit, messages and amplification, work in each
-// job, a pause before each burst. Here they are the arguments of a function. Below, before everything is measured, a cell calls it.
+// job, a pause before each burst. Here they are the arguments of a function. A cell below calls it.
 
 // %%
 /// A glance at some pools under a load: the first is what the others are compared with. The time is that of a job, or of a burst where `kind` has a pause.
 pub fn glance(variants: &[Variant], load: Load, kind: Kind) -> harness::Seen {
     let rows = variants.iter().map(|&variant| Row::new("glance", variant, "", load, kind));
-    rows.fold(harness::Glance::at(unit(kind)), |glance, row| {
-        glance.look(row.variant.name, move |bencher| row.trial(Scale::of("quick"), bencher))
-    })
-    .show()
+    let study = rows.fold(Study::new("thread-pools").unit(unit(kind)).isolated(LIMIT), |study, row| {
+        study.bench(row.key.clone(), move |bencher: &mut Bencher| row.trial(Scale::of("quick"), bencher))
+    });
+    study.glance(|_| true).unwrap_or_else(harness::stop)
 }
 
 // %% [markdown]
