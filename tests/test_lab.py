@@ -89,7 +89,7 @@ def _wait_for(status: str, server: subprocess.Popen, log: Path) -> None:
 
 
 #: The open notebook, of which a test acts on one cell after the other by keys and reads all, also those that are not drawn.
-PANEL = "globalThis.jupyterapp?.shell?.currentWidget"
+PANEL = "jupyterapp.shell.currentWidget"
 CELLS = f"""() => {PANEL}.content.widgets.map(({{model}}) => ({{
     type: model.type,
     source: model.sharedModel.getSource(),
@@ -97,7 +97,8 @@ CELLS = f"""() => {PANEL}.content.widgets.map(({{model}}) => ({{
     count: model.executionCount ?? null,
     outputs: model.outputs?.toJSON() ?? [],
 }}))"""
-STATUS = f"() => {PANEL}?.sessionContext?.session?.kernel?.status"
+#: Of the kernel; undefined until there is one.
+STATUS = f"() => globalThis.jupyterapp && {PANEL}?.sessionContext?.session?.kernel?.status"
 
 
 class Notebook:
@@ -126,9 +127,16 @@ class Notebook:
     def select(self, number: int) -> None:
         """Makes a cell the one that keys act on."""
         self.page.evaluate(
-            f"number => {{ {PANEL}.content.activeCellIndex = number; {PANEL}.content.mode = 'command'; }}", number
+            f"""async number => {{
+                const notebook = {PANEL}.content;
+                notebook.mode = "command";
+                notebook.activeCellIndex = number;
+                await notebook.scrollToItem(number);
+                await notebook.activeCell.ready;
+                notebook.node.focus();
+            }}""",
+            number,
         )
-        self.page.evaluate(f"() => {PANEL}.content.node.focus()")
 
     def press(self, *keys: str) -> None:
         for key in keys:
@@ -183,10 +191,12 @@ class Notebook:
 
     def write(self, number: int, source: str) -> None:
         self.select(number)
-        self.press("Enter", "Control+A")
+        self.press("Enter")
+        self.page.wait_for_function("() => document.activeElement.classList.contains('cm-content')")
+        self.press("Control+A")
         self.page.keyboard.insert_text(source)
         self.press("Escape")
-        assert self.cells()[number]["source"] == source
+        assert self.cells()[number]["source"] == source, "keys went elsewhere"
 
     def new_cell(self, source: str) -> int:
         """Adds a cell at the end."""
@@ -209,6 +219,7 @@ class Notebook:
         """Restarts the kernel, and says yes when asked whether to."""
         self.press("0", "0")
         self.page.locator(".jp-Dialog .jp-mod-accept").click(timeout=PAGE_MS)
+        self.until("the kernel restarts", lambda: not self.idle(), PAGE_MS)
         self.until("the kernel is idle", self.idle, PAGE_MS)
 
     def text(self, number: int) -> str:
