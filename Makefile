@@ -14,9 +14,9 @@ help:
 	@echo "make report [PROFILE=quick|standard|thorough] [RUN=data/runs/...]   measure, analyse, publish under reports/"
 	@echo "make measure [PROFILE=...]   only measure, into data/runs/"
 	@echo "             STUDIES=\"zero-cost ladder\" with either measures these studies alone"
-	@echo "             ONLY=\"nonbox; box\" with one study measures these variants, and what they are compared with"
+	@echo "             ONLY=\"nonbox; box\" with one study measures these variants, their baselines and controls"
 	@echo "             NATIVE=1 with either measures programs instead of cells, and builds no Rust kernel"
-	@echo "make compare A=data/runs/... B=data/runs/...   set two runs side by side"
+	@echo "make compare A=data/runs/... B=data/runs/...   compare two runs"
 	@echo "make contribute RUN=data/runs/...   check a run, pack it, show what a pull request with it would say"
 	@echo "make fleet   measure the machines that fleet/config.yaml names, by Slurm, and make one site of them"
 	@echo "make comparisons  write data/comparisons.csv, what the studies declare that they compare"
@@ -24,7 +24,7 @@ help:
 	@echo "make lab      open JupyterLab with both kernels"
 	@echo "make test     run all tests (Rust, Python, notebooks in quick profile)"
 	@echo "make format   format Rust and Python, bring notebooks and crates in step"
-	@echo "make clean    remove everything that was installed, built or generated; runs in data/runs stay"
+	@echo "make clean    remove everything that was installed, built or generated, but keep runs in data/runs"
 
 report:
 	@$(WORKFLOW) report $(if $(RUN),--run "$(RUN)",--profile $(PROFILE)) $(CHOSEN)

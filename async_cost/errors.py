@@ -1,4 +1,4 @@
-"""The one error for data that cannot be used as it is."""
+"""The one error for data that cannot be used."""
 
 from pathlib import Path
 
@@ -6,9 +6,9 @@ from async_cost.paths import shown
 
 
 class DataError(Exception):
-    """A file is not what it has to be. The message names file, row, column and remedy.
+    """A file is invalid. The message names file, row, column and remedy.
 
-    `row` is the line in the file, counted from 1 (the header is line 1), None where no single line is to blame.
+    `row` is the line in the file, counted from 1 (the header is line 1), None if no single line is to blame.
     `column` is a column of a table or a field of run.json (`machine.name`). Values from outside are quoted by
     `quoted`, so that a message is safe on a terminal.
     """
@@ -30,7 +30,7 @@ def quoted(value: object) -> str:
 
 
 def require_plain_file(path: Path) -> None:
-    """Raises `DataError` for what is there and is no file of its own: whoever opens a pipe waits for ever, and a link in a run from a
-    stranger may lead to any file of this machine. What is not there passes."""
+    """Raises `DataError` for anything that exists and is not a plain file: opening a pipe blocks forever, and a link in a run from a
+    stranger may lead to any file on this machine. A missing file passes."""
     if path.is_symlink() or (path.exists() and not path.is_file()):
-        raise DataError(path, "this is no plain file", "Restore the file from where it was measured")
+        raise DataError(path, "this is not a plain file", "Restore the file from where it was measured")

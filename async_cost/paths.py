@@ -1,13 +1,13 @@
-"""Where things lie in the repository, and how a place is named to a reader."""
+"""Where things are in the repository, and how messages name a path."""
 
 import os
 from pathlib import Path
 
 
 def repository_root() -> Path:
-    """The folder that holds `rust-kernels` and `data`: upwards from the current folder, else from this package.
+    """The folder that holds `rust-kernels` and `data`: searched upwards from the current folder, else from this package.
 
-    The harness looks in the same way, so notebook, test and command line agree from any folder of the repository.
+    The harness searches in the same way, so notebook, test and command line agree in any folder of the repository.
     """
     package = Path(__file__).resolve().parent
     for start in (Path.cwd().resolve(), package):
@@ -28,9 +28,9 @@ def reports_root() -> Path:
 
 
 def report_folder(run: Path) -> Path | None:
-    """`<machine>/<utc-time>` among the reports for the run of that name; None for a run that lies elsewhere than the others, and has no report."""
+    """`<machine>/<utc-time>` among the reports for the run of that name; None for a run outside that folder, which has no report."""
     run = run.resolve()
-    # Whoever keeps runs elsewhere and does not say where their reports are wants nothing among ours.
+    # If runs are kept elsewhere and no folder for their reports is named, nothing goes among ours.
     apart = ("ASYNC_COST_RUNS" in os.environ) != ("ASYNC_COST_REPORTS" in os.environ)
     return None if apart or run.parents[1] != runs_root() else reports_root() / run.parent.name / run.name
 
@@ -40,9 +40,9 @@ def _folder(variable: str, usual: Path) -> Path:
 
 
 def shown(path: Path) -> str:
-    """`path` as error messages name it: from the repository on, or its last three parts; never a home folder.
+    """`path` as error messages show it: relative to the repository, or its last three parts; never a home folder.
 
-    Characters that a terminal would obey are shown escaped.
+    Terminal control characters are escaped.
     """
     path = Path(path)
     try:

@@ -2,7 +2,7 @@
 
 Three rules. A number never shows more digits than its interval supports: rounding stops at the decimal place of the
 interval's half-width, unless an interval that excludes equality would then seem to touch it. A number and its unit stay
-on one line: the blank between them does not break. And text that comes from a file is data: it goes through `escape` (or
+on one line: the space between them does not break. And text from a file is data: it goes through `escape` (or
 `code`) before it is shown. All functions return Markdown.
 """
 
@@ -19,17 +19,19 @@ CONTROL = " (A/A)"
 TIMES_FROM = 1.5
 #: Digits when no interval says how many are known.
 DIGITS = 3
-#: More digits than these are noise to a reader, however narrow the interval.
+#: More digits than these only distract a reader, however narrow the interval.
 MOST_DIGITS = 4
 #: What may begin or end markup. A hyphen inside a word does not, nor do brackets, commas and the like by themselves.
 MARKUP = re.compile(r"(?<![^\W_])-|[\\`*_{}\[\]<>#+!|~$&@:^=\"']")
 MINUS = "\N{MINUS SIGN}"
-#: Between a number and its unit. (Examples in the comments below show it as a plain blank.)
+#: Between a number and its unit. (Examples in the comments below show it as a plain space.)
 NBSP = "\N{NO-BREAK SPACE}"
 PERCENT = f"{NBSP}%"
 #: What a table shows where nothing is known.
 NOTHING = "\N{EN DASH}"
 INTERVAL = f"95{PERCENT} interval"
+#: The baseline of rows that are pairs, each with a baseline of its own, named by `label` as `a / b`.
+SECOND = "the second of the two"
 #: Counts that prose writes as words.
 NUMERALS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 #: Nanoseconds in a unit, largest first.
@@ -37,9 +39,9 @@ UNITS = (("s", 1e9), ("ms", 1e6), ("µs", 1e3), ("ns", 1.0))
 
 
 def escape(text: object) -> str:
-    """`text` such that Markdown shows it as it is, tags included; characters that cannot be shown become blanks.
+    """`text` escaped so that Markdown shows it literally, tags included; characters that cannot be shown become spaces.
 
-    Every sign that Markdown or HTML could take for markup gets a backslash, which Markdown takes away again. For raw HTML,
+    Every character that Markdown or HTML could take for markup gets a backslash, which Markdown removes again. For raw HTML,
     use `html.escape` instead.
     """
     shown = "".join(c if c.isprintable() else " " for c in str(text))
@@ -47,7 +49,7 @@ def escape(text: object) -> str:
 
 
 def code(text: object) -> str:
-    """A name from the data, in code type. (Backticks, the one thing that ends code type, become apostrophes.)"""
+    """A name from the data, as code. (Backticks, which would end the code span, become apostrophes.)"""
     shown = "".join(c if c.isprintable() else " " for c in str(text)).replace("`", "'")
     return f"`{shown}`"
 
@@ -55,7 +57,7 @@ def code(text: object) -> str:
 def key(row: Mapping[str, object]) -> str:
     """What a row with `variant`, `parameter` and perhaps `bench` is about: the variant, and the parameter in brackets if there is one.
 
-    The bench is said where it does more than repeat the variant: `` `Spawn` in `ThreadPool` (`N=10`) ``.
+    The bench is named if it does more than repeat the variant: `` `Spawn` in `ThreadPool` (`N=10`) ``.
     """
     bench, variant, parameter = (str(row.get(name, "")) for name in ("bench", "variant", "parameter"))
     more = f" in {code(bench)}" if bench and not bench.startswith(variant.removesuffix(CONTROL)) else ""
@@ -76,7 +78,7 @@ def listing(items: Iterable[str], last: str = "and") -> str:
 
 
 def numeral(count: int, zero: str = NUMERALS[0]) -> str:
-    """A small count as a word, `three`; a larger one in digits; `zero` for nothing, which is "no" before a noun and "none" without one."""
+    """A small count as a word, `three`; a larger one in digits; `zero` for 0: "no" before a noun, "none" without one."""
     if not count:
         return zero
     return NUMERALS[count] if count < len(NUMERALS) else f"{count:,}"
@@ -88,12 +90,12 @@ def verb(count: int, one: str, many: str) -> str:
 
 
 def number(value: float, half_width: float | None = None) -> str:
-    """`value` with the digits that an uncertainty of +-`half_width` leaves, thousands separated."""
+    """`value` with as many digits as an uncertainty of +-`half_width` allows, with thousands separators."""
     return _fixed(value, _decimals(value, half_width))
 
 
 def whole(value: float) -> str:
-    """An exact count for a unit of work, whose fractions come from dividing a whole run: `1,094`."""
+    """An exact count for a unit of work, without the fractions that come from dividing a whole run: `1,094`."""
     return f"{value:,.0f}".replace("-", MINUS)
 
 
@@ -103,17 +105,17 @@ def percent(share: float, half_width: float | None = None) -> str:
 
 
 def rough_percent(share: float) -> str:
-    """A measured share of which no interval is known: two digits."""
+    """A measured share without a known interval: two digits."""
     return percent(share, abs(share) / 10) if share else exact_percent(share)
 
 
 def exact_percent(share: float, places: int | None = None) -> str:
-    """A share that is set, not measured: `1 %`, `2.5 %`; or one of counted cases, to so many places."""
+    """A share that is set, not measured: `1 %`, `2.5 %`; or a share of counted cases, to `places` decimals."""
     return f"{100 * share if places is None else round(100 * share, places):g}{PERCENT}"
 
 
 def time(ns: float, low: float | None = None, high: float | None = None) -> str:
-    """Nanoseconds in the unit in which they read best, `241 ns` or `1.1 ms`."""
+    """Nanoseconds in the most readable unit, `241 ns` or `1.1 ms`."""
     unit, size = _unit(max(abs(ns), abs(low or 0), abs(high or 0)) if low is not None else abs(ns))
     if low is None or high is None:
         return f"{number(ns / size)}{NBSP}{unit}"
@@ -139,13 +141,13 @@ def ratio(value: float, low: float | None = None, high: float | None = None, wha
 
 
 def rough_ratio(value: float, half_width: float | None = None, what: str = "time") -> str:
-    """A ratio of which no interval is known, with two or three digits: `2.3 % more time`, `2.18 times the time`."""
+    """A ratio without a known interval, with two or three digits: `2.3 % more time`, `2.18 times the time`."""
     half = min(abs(value - 1) / 10, 0.05) if half_width is None else half_width
     return ratio(value, value - half, value + half, what)
 
 
 def longer(value: float, half_width: float | None = None) -> str:
-    """The same before what it is compared with: `2.3 % more time than`, `2.1 times as long as`."""
+    """The same, to be followed by what it is compared with: `2.3 % more time than`, `2.1 times as long as`."""
     if value < TIMES_FROM:
         return f"{rough_ratio(value, half_width)} than"
     return f"{number(value, half_width or value / 100)} times as long as"
@@ -154,7 +156,7 @@ def longer(value: float, half_width: float | None = None) -> str:
 def interval(low: float, high: float, around: float | None = None, limit: float | None = None) -> str:
     """`95 % interval 3.58 to 3.70 times`, or in per cent near 1: `95 % interval 0.4 % less to 1.2 % more`.
 
-    Where the sentence is about a distance of `limit` from 1, there is one more digit, and as many as it takes to see that an
+    If the sentence is about a distance of `limit` from 1, there is one more digit, and as many as it takes to show that an
     end lies beyond it.
     """
     middle = (low + high) / 2 if around is None else around
@@ -185,7 +187,7 @@ def ratio_with_interval(value: float, low: float, high: float, what: str = "time
 def comparison(name: str, other: str, row: dict | None) -> str:
     """A sentence on `name` against `other` from a row with ratio, low, high, verdict and the limit of its group. Names are already safe text.
 
-    A row of None says that it was not measured. A verdict of None gives the numbers and nothing else.
+    For a row of None, the sentence says that it was not measured. For a verdict of None, it gives the numbers only.
     """
     if row is None:
         return f"{name} was **not measured** against {other} in this run."
@@ -195,15 +197,15 @@ def comparison(name: str, other: str, row: dict | None) -> str:
             return f"{name} is **{word}** than {other}: it takes {measured}."
         case "same":
             return (
-                f"{name} takes **the same** time as {other}, to within the {exact_percent(equivalence)} that count as "
-                f"nothing: {measured}."
+                f"{name} takes **the same** time as {other}, to within the {exact_percent(equivalence)} "
+                f"that does not count: {measured}."
             )
         case "undecided":
             reach = interval(row["low"], row["high"], around=row["ratio"], limit=equivalence)
             return (
                 f"Whether {name} is slower or faster than {other} is **undecided**: "
-                f"{ratio(row['ratio'], row['low'], row['high'])} ({reach}), "
-                f"which reaches across the border of ±{exact_percent(equivalence)}."
+                f"{ratio(row['ratio'], row['low'], row['high'])} ({reach}); "
+                f"the interval crosses the border of ±{exact_percent(equivalence)}."
             ) + (f" To decide it: {escape(row['to_decide'])}." if row.get("to_decide") else "")
         case _:
             return f"compared with {other}, {name} takes {measured}."
@@ -212,10 +214,10 @@ def comparison(name: str, other: str, row: dict | None) -> str:
 def added(row: dict | None, verdict: str | None, to: str = "each request") -> str:
     """`adds 258 ns (...) to each request` from a row with added_ns and its ends, added_low and added_high or low and high.
 
-    The verb follows the verdict; without one it `differs by 258 ns (...) on each request`.
+    The verb follows from the verdict; without one it `differs by 258 ns (...) on each request`.
     """
     if row is None:
-        return f"was not measured, so that nothing is known about {to}"
+        return f"was not measured, so nothing is known about {to}"
     low, high = (row.get(f"added_{end}", row[end]) for end in ("low", "high"))
     shown = time_with_interval(row["added_ns"], low, high)
     match verdict:
@@ -225,7 +227,7 @@ def added(row: dict | None, verdict: str | None, to: str = "each request") -> st
             turned = time_with_interval(-row["added_ns"], -high, -low)
             return f"saves {turned} on {to}"
         case "same":
-            return f"changes {to} by nothing that counts, {shown}"
+            return f"changes {to} by less than counts, {shown}"
         case "undecided":
             return f"changes {to} by an undecided amount, {shown}"
         case _:
@@ -233,14 +235,14 @@ def added(row: dict | None, verdict: str | None, to: str = "each request") -> st
 
 
 def in_this_run(text: str) -> str:
-    """`text`, marked as no more than what a run showed that is no evidence."""
+    """`text`, marked as what a run showed without being evidence."""
     return f"*In this run:* {text}"
 
 
 def in_short(row: dict | None) -> str | None:
     """`3.6 times the time`, `the same time`: a row with ratio, low, high and verdict in the fewest words and two digits.
 
-    None where nothing was measured or the run is no evidence.
+    None if nothing was measured or the run is no evidence.
     """
     match row and row["verdict"]:
         case "slower" | "faster":
@@ -263,11 +265,17 @@ def direction(row: dict | None, up: str, down: str, unclear: str) -> str:
     return up if row["low"] > 0 else down
 
 
-def by_verdict(frame: pl.DataFrame, other: str, label: str = "variant", show: Callable[[object], str] = code) -> str:
-    """Sentences that sort all rows of a frame with `label` and verdict: `Slower than x: a and b. The same as x: c.`
+def label_of(frame: pl.DataFrame) -> str:
+    """The column that names the rows of a frame: `label` if there is one, else `variant`."""
+    return "label" if "label" in frame.columns else "variant"
 
-    Without verdicts, it only says from where to where its ratios (ratio, low, high) reach.
+
+def by_verdict(frame: pl.DataFrame, other: str, label: str | None = None, show: Callable[[object], str] = code) -> str:
+    """Sentences that sort all rows of a frame with verdict by it, named by `label` (`label_of`): `Slower than x: a and b. The same as x: c.`
+
+    Without verdicts, they only give the range of its ratios (ratio, low, high).
     """
+    label = label or label_of(frame)
     if frame.is_empty():
         return f"Nothing was measured against {other}."
     if frame["verdict"].null_count():
@@ -298,14 +306,14 @@ def _reach(frame: pl.DataFrame, label: str, show: Callable[[object], str]) -> st
 
 
 def bare_ratio(value: float, low: float, high: float) -> str:
-    """`3.65`: a ratio as it stands in charts and tables."""
+    """`3.65`: a ratio as charts and tables show it."""
     return _fixed(value, _places(value, low, high, 1))
 
 
 def ratio_table(frame: pl.DataFrame) -> pl.DataFrame:
     """The rows of a frame with ratio, low, high, published and verdict as text for a table; null where nothing is known.
 
-    Without any verdict there is no column for them.
+    If there is no verdict, there is no column for it.
     """
 
     def shown(row: dict) -> dict:
@@ -321,7 +329,7 @@ def ratio_table(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def plain(markdown: str) -> str:
-    """The words of a computed text without emphasis, code type and escapes: for alt texts, which are no Markdown."""
+    """The words of a computed text without emphasis, code spans and escapes: for alt texts, which are not Markdown."""
     return re.sub(r"\\(.)", r"\1", re.sub(r"(?<!\\)[*`]", "", markdown))
 
 
@@ -347,7 +355,7 @@ def duration(seconds: float) -> str:
 
 
 def seconds_between(start: str, end: str) -> float:
-    """Seconds between two times as they stand in run.json."""
+    """Seconds between two times in the format of run.json."""
     return (datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds()
 
 
@@ -360,7 +368,7 @@ def _half(low: float, high: float) -> float:
 
 
 def _places(value: float, low: float | None, high: float | None, equal: float) -> int:
-    """Decimal places that the interval supports, and more where it excludes `equal` but an end would be printed as that."""
+    """Decimal places that the interval supports, and more if it excludes `equal` but an end would be printed as that."""
     if low is None or high is None:
         return _decimals(value, None)
     places = _decimals(value, _half(low, high))
@@ -373,7 +381,7 @@ def _places(value: float, low: float | None, high: float | None, equal: float) -
 
 
 def _percent_places(value: float, low: float | None, high: float | None) -> int:
-    """The same for a ratio that is shown as its distance from 1 in per cent."""
+    """The same for a ratio that is shown as a distance from 1 in per cent."""
     if low is None or high is None:
         return _decimals(100 * (value - 1), None)
     return _places(*(100 * (ratio - 1) for ratio in (value, low, high)), 0)

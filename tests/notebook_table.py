@@ -1,11 +1,13 @@
-"""How the notebooks read: how long their cells are, and how many of them come right after prose.
+"""How the notebooks read: how long their cells are, how many of them come right after prose, and how many charts are read right after.
 
     python tests/notebook_table.py
 
-prints a row for each notebook; test_notebook_table.py holds the limits.
+prints a row for each notebook, and the totals; test_notebook_table.py has the limits.
 """
 
+import ast
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import nbformat
@@ -24,13 +26,36 @@ def is_prose(cell: nbformat.NotebookNode) -> bool:
     return cell.cell_type == "markdown" or cell.source.startswith("say(")
 
 
+def drawn(cells: Sequence[nbformat.NotebookNode]) -> list[int]:
+    """The places of the cells that show a chart: they end in a call of `charts`, or of a function of the notebook that makes one by it."""
+    trees = {place: ast.parse(cell.source) for place, cell in enumerate(cells) if cell.cell_type == "code"}
+    makers = {
+        name
+        for tree in trees.values()
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef | ast.Assign) and "charts." in ast.unparse(node)
+        for name in ([node.name] if isinstance(node, ast.FunctionDef) else map(ast.unparse, node.targets))
+    }
+
+    def draws(node: ast.stmt) -> bool:
+        if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)):
+            return False
+        called = ast.unparse(node.value.func)
+        return called in makers or (called.startswith("charts.") and called != "charts.enable")
+
+    return [place for place, tree in trees.items() if tree.body and draws(tree.body[-1])]
+
+
 def row(path: Path, root: Path = ROOT) -> dict[str, object]:
     """What the table says of one notebook.
 
     `after_prose` is the share of code cells that follow a paragraph, written or computed, among those that are none themselves; `words`
-    are those of written prose for each line of code.
+    are those of written prose for each line of code; `charts` are shown, and `read` of them in the next cell, by a paragraph.
     """
-    cells = [cell for cell in nbformat.read(path, as_version=4).cells if cell.source.strip()]
+    content = nbformat.read(path, as_version=4)
+    cells = [cell for cell in content.cells if cell.source.strip()]
+    charts = drawn(cells) if content.metadata.kernelspec.language == "python" else []
+    read = [is_prose(cells[place + 1]) and not cells[place + 1].source.startswith("#") for place in charts]
     code = [place for place, cell in enumerate(cells) if cell.cell_type == "code"]
     after = [is_prose(cells[place - 1]) for place in code if not is_prose(cells[place])]
     lengths = pl.Series([lines(cells[place].source) for place in code])
@@ -44,7 +69,18 @@ def row(path: Path, root: Path = ROOT) -> dict[str, object]:
         "longest": lengths.max(),
         "after_prose": sum(after) / len(after),
         "words": prose / lengths.sum(),
+        "charts": len(charts),
+        "read": sum(read),
     }
+
+
+def total(rows: pl.DataFrame) -> pl.DataFrame:
+    """What analyses have together, and the other notebooks."""
+    analyses = pl.col("notebook").str.ends_with("/analysis")
+    kind = pl.when(analyses).then(pl.lit("analyses")).otherwise(pl.lit("Rust"))
+    return rows.group_by(notebooks=kind, maintain_order=True).agg(
+        pl.len().alias("number"), pl.col("cells", "lines", "charts", "read").sum()
+    )
 
 
 def table(root: Path = ROOT) -> pl.DataFrame:
@@ -54,5 +90,6 @@ def table(root: Path = ROOT) -> pl.DataFrame:
 
 
 if __name__ == "__main__":
-    with pl.Config(tbl_rows=-1, tbl_width_chars=120, float_precision=2, tbl_hide_dataframe_shape=True):
-        sys.stdout.write(f"{table()}\n")
+    with pl.Config(tbl_rows=-1, tbl_cols=-1, tbl_width_chars=140, float_precision=2, tbl_hide_dataframe_shape=True):
+        rows = table()
+        sys.stdout.write(f"{rows}\n{total(rows)}\n")

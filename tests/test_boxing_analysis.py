@@ -169,7 +169,7 @@ def test_a_pair_of_a_doubtful_load_does_not_spoil_its_study(runs):
     run = make_run(runs / "ring", ladder=LADDER, others={STUDY: ring}, seed=5, rounds=60, noise=0.004, work=False)
     told = tell(ROOM, run)
     assert told.trusted and told.answer.startswith("Boxing a small future takes up to")
-    doubted = "but for `LocalSpawnHandleOs / LocalSpawnHandle, a ring of spawns, one thread`, from which nothing"
+    doubted = "except for `LocalSpawnHandleOs / LocalSpawnHandle, a ring of spawns, one thread`, from which nothing"
     assert f"`{STUDY}` may be believed, {doubted}" in told.trust
     assert "`LocalSpawn / native, a ring of spawns, one thread`" in told.text
 

@@ -53,7 +53,7 @@ def test_an_estimate_at_the_border_is_said_to_be_there():
 
 
 def test_every_border_that_the_interval_reaches_across_counts():
-    """Around 0.998, an interval of 0.985 to 1.012 reaches across both; the nearer one takes longer to clear."""
+    """Around 0.998, an interval of 0.985 to 1.012 crosses both; the nearer one takes longer to clear."""
     both = of_comparison_closing(row(0.998, 0.985, 1.012), HOUR).times
     nearer = (math.log(0.998 / 0.985) / math.log(0.998 / 0.99)) ** 2
     assert both == pytest.approx(nearer)

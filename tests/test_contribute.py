@@ -115,7 +115,7 @@ def test_other_files_and_other_places_are_refused(tmp_path):
     moved = tmp_path / "elsewhere" / "alpha" / run.name
     shutil.copytree(run, moved)
     text = refused(moved, tmp_path)
-    assert "notes.txt is no part of a run" in text and "move it to" in text
+    assert "notes.txt is not part of a run" in text and "move it to" in text
 
 
 def test_a_copy_of_a_known_run_is_refused(tmp_path):

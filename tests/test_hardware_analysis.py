@@ -31,7 +31,7 @@ def test_one_machine_cannot_say_what_holds_on_others(tmp_path, monkeypatch):
     make_run(tmp_path, ladder=LADDER, sockets=SOCKETS, **QUIET)
     told = told_of(tmp_path, monkeypatch)
     assert told.trusted
-    assert told.answer.startswith("**One machine is evidence here, and one cannot say what holds on others.**")
+    assert told.answer.startswith("**Only one machine is evidence here, and one cannot say what holds on others.**")
     assert "Async / published loop: measured on one machine, 3.6" in told.text
     assert "No machine was measured twice with one compiler." in told.text
     assert "Nothing: every folder under data/runs could be used." in told.text
@@ -67,7 +67,7 @@ def test_which_findings_are_consistent(tmp_path, monkeypatch):
     )
     assert shared == len(words) and alike - open_ones <= consistent <= alike
     turned, changed = (
-        re.search(rf"{head}: (.*)", told.answer)[1] for head in ("on another", "of another verdict there")
+        re.search(rf"{head}: (.*)", told.answer)[1] for head in ("on another", "with different verdicts")
     )
     assert "`nonbox / manual (syscalls=on)`" in turned and "`box / manual (syscalls=on)`" in changed
     assert re.search(r"Async / published loop: \*\*slower\*\* everywhere, 3\.\d+ to 3\.\d+ times the time", told.text)
@@ -142,7 +142,7 @@ def test_hostile_runs_are_named_and_the_rest_goes_on(tmp_path, monkeypatch):
     honest = make_run(tmp_path, machine="alpha", seed=1, **QUIET)
     kinds = hostile_copies(honest, tmp_path, 60, seed=5)
     told = told_of(tmp_path, monkeypatch, report=honest)
-    assert told.answer.startswith("**One machine is evidence here")
+    assert told.answer.startswith("**Only one machine is evidence here")
     assert f"{len(kinds)} folders could not be used" in told.answer
     for run in kinds:
         assert f"- `{run}`: " in told.text

@@ -1,4 +1,4 @@
-"""JupyterLab in a browser, as a reader uses it: start-here cell by cell, then a change, and another look."""
+"""JupyterLab in a browser, as a reader uses it: cell by cell, a change and another look, and what may go wrong on the way."""
 
 import os
 import re
@@ -7,36 +7,70 @@ import socket
 import subprocess
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from async_cost.report.headline import reference_run
 from async_cost.workflow.toolchain import ENV, PYTHON, ROOT
 
-#: A cell may compile the harness first, beside other tests.
-CELL_MS, PAGE_MS = 300_000, 120_000
-COUNT = re.compile(r"\[(\d+)\]:")
+#: Cells may compile the harness first, while other tests run.
+CELLS_MS, PAGE_MS = 300_000, 120_000
+#: Nanoseconds in the units of a glance.
+UNITS = {"ns": 1, "µs": 1e3, "ms": 1e6}
+#: The notebooks that are opened, below `notebooks/`.
+START, MEASURE, ANALYSIS = "start-here", "zero-cost/measure", "boxing-cost/analysis"
+
+
+@dataclass
+class Lab:
+    """A running JupyterLab and the repository that it shows, a copy: what a browser saves must not be saved here."""
+
+    clone: Path
+    address: str
+
+    def runs(self) -> list[Path]:
+        """Finished runs besides the reference run."""
+        return [run for run in self.clone.glob("data/runs/[!.]*/*/run.json") if not run.parent.is_symlink()]
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory) -> Iterator[str]:
-    """Of the notebook in a JupyterLab of its own, on a copy: what a browser saves must not be saved here."""
+def lab(tmp_path_factory) -> Iterator[Lab]:
     clone = tmp_path_factory.mktemp("clone")
-    for name in ("Cargo.toml", "Cargo.lock", "rust-toolchain.toml", "rust-kernels"):
+    for name in ("Cargo.toml", "Cargo.lock", "rust-toolchain.toml", "pyproject.toml"):
         (clone / name).symlink_to(ROOT / name)
-    (clone / "notebooks").mkdir()
-    shutil.copy(ROOT / "notebooks" / "start-here.ipynb", clone / "notebooks")
+    shutil.copytree(ROOT / "rust-kernels", clone / "rust-kernels")
+    for name in (START, MEASURE, ANALYSIS):
+        notebook = clone / "notebooks" / f"{name}.ipynb"
+        notebook.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / "notebooks" / f"{name}.ipynb", notebook)
+    run = reference_run().path
+    (clone / "data" / "runs" / run.parent.name).mkdir(parents=True)
+    (clone / "data" / "runs" / run.parent.name / run.name).symlink_to(run)
+    for path in (ROOT / "data").iterdir():
+        if path.name != "runs":
+            (clone / "data" / path.name).symlink_to(path)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    options = ["--no-browser", "--allow-root", "--IdentityProvider.token=", f"--ServerApp.root_dir={clone}"]
-    command = [PYTHON, "-m", "jupyterlab", f"--ServerApp.port={port}", "--ServerApp.port_retries=0", *options]
+    settings = {
+        "ServerApp.port": port,
+        "ServerApp.port_retries": 0,
+        "ServerApp.root_dir": clone,
+        "IdentityProvider.token": "",
+        "LabApp.expose_app_in_browser": True,
+    }
+    options = ["--no-browser", "--allow-root", *(f"--{name}={value}" for name, value in settings.items())]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("ASYNC_COST_")}
     with (clone / "log").open("w") as log:
-        server = subprocess.Popen(command, env={**os.environ, **ENV}, stdout=log, stderr=subprocess.STDOUT)
+        server = subprocess.Popen(
+            [PYTHON, "-m", "jupyterlab", *options], env={**environment, **ENV}, stdout=log, stderr=subprocess.STDOUT
+        )
         try:
             _wait_for(f"http://127.0.0.1:{port}/api/status", server, clone / "log")
-            yield f"http://127.0.0.1:{port}/lab/tree/notebooks/start-here.ipynb"
+            yield Lab(clone, f"http://127.0.0.1:{port}/lab")
         finally:
             server.terminate()
             server.wait(60)
@@ -54,69 +88,268 @@ def _wait_for(status: str, server: subprocess.Popen, log: Path) -> None:
     pytest.fail(f"JupyterLab did not start:\n{log.read_text()}")
 
 
+#: The open notebook, of which a test acts on one cell after the other by keys and reads all, also those that are not drawn.
+PANEL = "jupyterapp.shell.currentWidget"
+CELLS = f"""() => {PANEL}.content.widgets.map(({{model}}) => ({{
+    type: model.type,
+    source: model.sharedModel.getSource(),
+    tags: model.getMetadata("tags") ?? [],
+    count: model.executionCount ?? null,
+    outputs: model.outputs?.toJSON() ?? [],
+}}))"""
+#: Of the kernel; undefined until there is one.
+STATUS = f"() => globalThis.jupyterapp && {PANEL}?.sessionContext?.session?.kernel?.status"
+
+
 class Notebook:
-    """The open notebook, cell by cell; cells are counted from 0, code cells only."""
+    """A notebook in a tab of its own; cells are counted from 0, with those of prose."""
 
-    def __init__(self, browser, address: str) -> None:
-        # As high as the notebook, since JupyterLab draws only the cells that are seen.
-        self.page = browser.new_context(viewport={"width": 1280, "height": 5000}).new_page()
-        self.page.goto(address)
-        self.cells = self.page.locator(".jp-CodeCell")
-        self.cells.nth(4).wait_for(timeout=PAGE_MS)
-        assert self.cells.count() == 5, "five code cells"
+    def __init__(self, browser, lab: Lab, name: str) -> None:
+        self.page = browser.new_context(viewport={"width": 1280, "height": 1200}).new_page()
+        # A workspace of its own: none opens what another had open.
+        self.page.goto(f"{lab.address}/workspaces/{name.replace('/', '-')}/tree/notebooks/{name}.ipynb?reset")
+        self.until("the kernel is idle", self.idle, PAGE_MS)
 
-    def run(self, number: int) -> None:
-        """Runs a cell, and waits until it is done."""
-        prompt = self.cells.nth(number).locator(".jp-InputPrompt")
-        before = prompt.inner_text()
-        self.cells.nth(number).locator(".cm-content").click()
-        self.page.keyboard.press("Control+Enter")
-        deadline, again = time.monotonic() + CELL_MS / 1000, time.monotonic() + 5
-        while not COUNT.fullmatch(now := prompt.inner_text().strip()) or now == before.strip():
-            assert time.monotonic() < deadline, f"cell {number} is not done: {now}"
-            if now == before.strip() and time.monotonic() > again:  # keys that came before the page listened
-                self.page.keyboard.press("Control+Enter")
-                again += 5
-            self.page.wait_for_timeout(100)
-        assert not self.errors(), self.errors()
+    def cells(self) -> list[dict]:
+        """All cells, with what they have shown."""
+        return self.page.evaluate(CELLS)
 
-    def errors(self) -> list[str]:
-        """What cells say went wrong, and what a dialog asks."""
-        wrong = self.page.locator(
-            '[data-mime-type="application/vnd.jupyter.error"], [data-mime-type$="stderr"], .jp-Dialog'
+    def find(self, text: str, tag: str = "") -> int:
+        """The one code cell with this text, and with this tag."""
+        found = [
+            number
+            for number, cell in enumerate(self.cells())
+            if cell["type"] == "code" and text in cell["source"] and (not tag or tag in cell["tags"])
+        ]
+        assert len(found) == 1, f"{text!r} is in the cells {found}"
+        return found[0]
+
+    def select(self, number: int) -> None:
+        """Makes a cell the one that keys act on."""
+        self.page.evaluate(
+            f"""async number => {{
+                const notebook = {PANEL}.content;
+                notebook.mode = "command";
+                notebook.activeCellIndex = number;
+                await notebook.scrollToItem(number);
+                await notebook.activeCell.ready;
+                notebook.node.focus();
+            }}""",
+            number,
         )
-        return wrong.all_inner_texts()
+
+    def press(self, *keys: str) -> None:
+        for key in keys:
+            self.page.keyboard.press(key)
+
+    def start(self, first: int, last: int | None = None) -> None:
+        """Sends a cell, or all from the first to the last, to the kernel."""
+        self.select(first)
+        for _ in range(first, last or first):
+            self.press("Shift+Enter")
+        self.press("Control+Enter")
+
+    def run(self, first: int, last: int | None = None) -> None:
+        """Runs a cell, or all from the first to the last, and waits until they are done and nothing went wrong."""
+        before, last = self.cells(), last or first
+        self.start(first, last)
+
+        def done() -> bool:
+            cells = self.cells()[first : last + 1]
+            # All are sent at once, and the numbers say that all of them have come back.
+            return (
+                all(
+                    new["count"] is not None and new["count"] != old["count"]
+                    for new, old in zip(cells, before[first : last + 1], strict=True)
+                    if new["type"] == "code"
+                )
+                and self.idle()
+            )
+
+        self.until(f"the cells {first} to {last} are done", done, CELLS_MS)
+        self.check(first, last)
+
+    def check(self, first: int = 0, last: int | None = None) -> None:
+        """No cell says that something went wrong, and no dialog asks anything."""
+        assert not (asked := self.page.locator(".jp-Dialog").all_inner_texts()), asked
+        for cell in self.cells()[first : None if last is None else last + 1]:
+            wrong = [
+                output
+                for output in cell["outputs"]
+                if output["output_type"] == "error" or output.get("name") == "stderr"
+            ]
+            assert not wrong, f"{wrong}\n{cell['source']}"
+
+    def idle(self) -> bool:
+        return self.page.evaluate(STATUS) == "idle"
 
     def change(self, number: int, old: str, new: str) -> None:
         """Types another source into a cell."""
-        source = "\n".join(self.cells.nth(number).locator(".cm-line").all_inner_texts())
+        source = self.cells()[number]["source"]
         assert source.count(old) == 1
-        self.cells.nth(number).locator(".cm-content").click()
-        self.page.keyboard.press("Control+A")
-        self.page.keyboard.insert_text(source.replace(old, new))
+        self.write(number, source.replace(old, new))
 
-    def output(self, number: int) -> str:
+    def write(self, number: int, source: str) -> None:
+        self.select(number)
+        self.press("Enter")
+        self.page.wait_for_function("() => document.activeElement.classList.contains('cm-content')")
+        self.press("Control+A")
+        self.page.keyboard.insert_text(source)
+        self.press("Escape")
+        assert self.cells()[number]["source"] == source, "keys went elsewhere"
+
+    def new_cell(self, source: str) -> int:
+        """Adds a cell at the end."""
+        last = len(self.cells()) - 1
+        self.select(last)
+        self.press("b")
+        self.write(last + 1, source)
+        return last + 1
+
+    def save(self) -> None:
+        """Saves, which also writes the view as a crate, and waits until it is done."""
+        self.press("Control+s")
+        self.until("all is saved", lambda: not self.page.evaluate(f"() => {PANEL}.context.model.dirty"), PAGE_MS)
+        self.check()
+
+    def interrupt(self) -> None:
+        self.press("i", "i")
+
+    def restart(self) -> None:
+        """Restarts the kernel, and says yes when asked whether to."""
+        self.press("0", "0")
+        self.page.locator(".jp-Dialog .jp-mod-accept").click(timeout=PAGE_MS)
+        self.until("the kernel restarts", lambda: not self.idle(), PAGE_MS)
+        self.until("the kernel is idle", self.idle, PAGE_MS)
+
+    def text(self, number: int) -> str:
         """What a cell has printed."""
-        return self.cells.nth(number).locator(".jp-OutputArea").inner_text()
+        outputs = self.cells()[number]["outputs"]
+        return "".join("".join(output.get("text", "")) for output in outputs)
 
-    def glance(self) -> tuple[str, dict[str, str]]:
-        """What the last cell shows: the caption, and the time of each way."""
-        table = self.cells.nth(4).locator("table")
-        rows = [row.locator("td").all_inner_texts() for row in table.locator("tr").all()]
-        return table.locator("caption").inner_text(), {name: told for name, told, *_ in rows}
+    def errors(self, number: int) -> list[str]:
+        outputs = self.cells()[number]["outputs"]
+        return [f"{output['ename']} {output['evalue']}" for output in outputs if output["output_type"] == "error"]
+
+    def glance(self, number: int) -> dict[str, float]:
+        """What a cell that glances shows: nanoseconds of each way. The caption says that they are no evidence."""
+        html = "".join(
+            "".join(output.get("data", {}).get("text/html", "")) for output in self.cells()[number]["outputs"]
+        )
+        assert "a glance, not evidence" in html, html
+        rows = re.findall(r"<tr><td>(.*?)</td><td>([\d.]+) (\w+)</td>", html)
+        return {name: float(value) * UNITS[unit] for name, value, unit in rows}
+
+    def until(self, what: str, true: Callable[[], bool], ms: int = CELLS_MS) -> None:
+        """Waits for it; fails when that takes longer than so many milliseconds."""
+        deadline = time.monotonic() + ms / 1000
+        while not true():
+            assert time.monotonic() < deadline, f"waited in vain until {what}"
+            self.page.wait_for_timeout(100)
 
 
-def test_a_reader_runs_start_here_changes_it_and_looks_again(address, browser):
-    notebook = Notebook(browser, address)
-    for number in range(5):
-        notebook.run(number)
-    caption, first = notebook.glance()
-    assert "a glance, not evidence" in caption
-    assert list(first) == ["by hand", "async", "async, boxed"]
-    assert all(re.fullmatch(r"[\d.]+ (ns|µs)", told) for told in first.values()), first
-    assert "each way: 200 tries for 100 requests" in notebook.output(3)
-    notebook.change(1, "const REQUESTS: u64 = 100;", "const REQUESTS: u64 = 50;")
-    for number in (1, 3, 4):
-        notebook.run(number)
-    assert "each way: 100 tries for 50 requests" in notebook.output(3), "the cells below do not see the change"
-    assert list(notebook.glance()[1]) == list(first)
+@pytest.fixture(scope="module")
+def start_here(browser, lab) -> Notebook:
+    return Notebook(browser, lab, START)
+
+
+@pytest.fixture(scope="module")
+def measure(browser, lab) -> Notebook:
+    return Notebook(browser, lab, MEASURE)
+
+
+def last_of(notebook: Notebook) -> int:
+    return max(number for number, cell in enumerate(notebook.cells()) if cell["type"] == "code")
+
+
+def test_a_reader_runs_start_here_changes_it_and_looks_again(start_here):
+    assert sum(cell["type"] == "code" for cell in start_here.cells()) == 5, "five code cells"
+    proof, glance = start_here.find("tries for {REQUESTS} requests"), start_here.find("harness::Glance")
+    start_here.run(0, glance)
+    first = start_here.glance(glance)
+    assert list(first) == ["by hand", "async", "async, boxed"] and all(first.values())
+    assert "each way: 200 tries for 100 requests" in start_here.text(proof)
+    job = start_here.find("const REQUESTS")
+    start_here.change(job, "const REQUESTS: u64 = 100;", "const REQUESTS: u64 = 50;")
+    start_here.run(job)
+    start_here.run(proof, glance)
+    assert "each way: 100 tries for 50 requests" in start_here.text(proof), "the cells below do not see the change"
+    assert list(start_here.glance(glance)) == list(first)
+
+
+def test_statements_at_top_level_keep_their_value(start_here):
+    cell = start_here.new_cell("let v = vec![1];")
+    start_here.run(cell)
+    start_here.write(cell, 'println!("it holds {v:?}");')
+    start_here.run(cell)
+    assert start_here.text(cell).strip() == "it holds [1]"
+
+
+@pytest.mark.parametrize("source", ["let x =", "let y = vec![", "let z = 5", 'let s = "abc'])
+def test_an_unfinished_statement_is_an_error_and_no_hang(start_here, source):
+    cell = start_here.new_cell(source)
+    start_here.start(cell)
+    start_here.until(f"{source} is refused", lambda: start_here.errors(cell) and start_here.idle())
+    start_here.write(cell, 'println!("{}", 3 + 4);')
+    start_here.run(cell)
+    assert start_here.text(cell).strip() == "7", "the kernel does not go on"
+
+
+def test_a_restarted_kernel_has_forgotten_all_and_runs_again(start_here):
+    glance = start_here.find("harness::Glance")
+    start_here.restart()
+    start_here.start(glance)
+    start_here.until("the glance fails", lambda: start_here.errors(glance) and start_here.idle())
+    start_here.run(0, glance)
+    assert all(start_here.glance(glance).values())
+
+
+def test_a_reader_runs_a_measuring_notebook_cell_by_cell(measure):
+    glance = measure.find("study()", "glance")
+    measure.run(0, glance)
+    assert list(measure.glance(glance)) == ["manual", "manual (best)", "nonbox", "box"]
+
+
+def test_an_interrupted_measurement_leaves_no_run_and_a_kernel_that_goes_on(measure, lab):
+    cell, glance = measure.find(".measure(&profile)"), measure.find("study()", "glance")
+    measure.start(cell)
+    measure.until(
+        "samples are on disk", lambda: any(map(has_samples, lab.clone.glob("data/runs/.partial/*/*.time.csv")))
+    )
+    measure.interrupt()
+    measure.until("the cell has ended", measure.idle)
+    assert "Subprocess terminated" in measure.errors(cell)[0]
+    assert not lab.runs(), "an interrupted measurement is no run"
+    measure.run(glance)
+    assert all(measure.glance(glance).values())
+
+
+def has_samples(table: Path) -> bool:
+    return table.read_text().count("\n") > 1
+
+
+def test_a_changed_variant_and_a_new_row_show_at_the_next_glance(measure, lab):
+    variant, glance = measure.find("pub fn nonbox<"), measure.find("by_hand::<Pipeline, NoWork, Timed<()>>", "glance")
+    measure.change(
+        variant, "executor.spawn(", "std::thread::sleep(std::time::Duration::from_millis(1));\n        executor.spawn("
+    )
+    row = '("nonbox", nonbox::<NoWork, Timed<()>, SMALL_BUFFER>),'
+    measure.change(glance, row, f'{row}\n    ("nonbox, 1 KiB", nonbox::<NoWork, Timed<()>, 1024>),')
+    measure.save()
+    crate = (lab.clone / "rust-kernels" / "zero-cost" / "measure.rs").read_text()
+    assert "from_millis(1)" in crate and '"nonbox, 1 KiB"' in crate, "the view as a crate does not follow"
+    measure.run(variant)
+    measure.run(glance)
+    seen = measure.glance(glance)
+    assert list(seen) == ["manual", "manual (best)", "nonbox", "nonbox, 1 KiB", "callerbox"]
+    # A millisecond of sleep for each 256 requests is the least that both then take.
+    assert min(seen["nonbox"], seen["nonbox, 1 KiB"]) > 1e6 / 256
+    measure.save()
+
+
+def test_a_reader_runs_an_analysis_cell_by_cell(browser, lab):
+    analysis = Notebook(browser, lab, ANALYSIS)
+    analysis.run(0, last_of(analysis))
+    shown = [kind for cell in analysis.cells() for output in cell["outputs"] for kind in output.get("data", {})]
+    assert "text/markdown" in shown and "application/vnd.vegalite.v5+json" in shown
+    assert analysis.page.locator(".jp-RenderedVegaCommon5 svg").count(), "no chart is drawn"

@@ -307,7 +307,7 @@ def test_a_time_in_another_unit_is_refused(run):
         ("iterations", "-1", "not a whole number"),
         ("round", "one", "not a whole number"),
         ("position", "-1", "not a whole number"),
-        ("bench", "", "may stand here"),
+        ("bench", "", "not a valid name or value here"),
     ],
 )
 def test_a_value_that_cannot_be_measured_is_refused_with_line_and_column(run, column, value, says):

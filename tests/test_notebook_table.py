@@ -1,11 +1,14 @@
 """Notebooks stay readable: their cells are short, and prose comes before code."""
 
 import nbformat
+import polars as pl
 import pytest
-from notebook_table import lines, row, table
+from notebook_table import lines, row, table, total
 
 #: Lines of the longest cell, as far as the notebooks have come. An analysis is an argument, a cell of it a chain, a chart or a paragraph.
 LONGEST = {"analysis": 25, "measure": 82}
+#: Lines of the middle cell of an analysis, and of one that is not there yet.
+MEDIAN, LATER = 5, {"ladder/analysis": 8}
 #: Share of the code cells of an analysis that follow a paragraph.
 AFTER_PROSE = 0.9
 ROWS = table().to_dicts()
@@ -17,12 +20,53 @@ def test_cells_are_short(row):
     assert row["longest"] <= limit, f"a cell of {row['notebook']} has {row['longest']} lines: split it"
 
 
-@pytest.mark.parametrize(
+of_an_analysis = pytest.mark.parametrize(
     "row", [row for row in ROWS if row["notebook"].endswith("/analysis")], ids=lambda row: row["notebook"]
 )
+
+
+@of_an_analysis
+def test_the_middle_cell_of_an_analysis_is_short(row):
+    told = f"the middle cell of {row['notebook']} has {row['median']:g} lines"
+    assert row["median"] <= LATER.get(row["notebook"], MEDIAN), (
+        f"{told}: a cell is one chain, one chart or one paragraph"
+    )
+
+
+@of_an_analysis
+def test_every_chart_is_read_in_the_next_cell(row):
+    assert row["read"] == row["charts"], f"{row['charts'] - row['read']} charts of {row['notebook']} are not read"
+
+
+@of_an_analysis
 def test_code_of_an_analysis_follows_prose(row):
     told = f"{row['after_prose']:.0%} of the code cells of {row['notebook']} follow a paragraph"
     assert row["after_prose"] >= AFTER_PROSE, f"{told}: say above the others what they are for"
+
+
+def notebook(cells: list) -> nbformat.NotebookNode:
+    """A notebook in Python."""
+    kernel = {"name": "python3", "display_name": "Python", "language": "python"}
+    return nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernel})
+
+
+def test_a_chart_is_read_by_the_paragraph_that_follows(tmp_path):
+    cells = [
+        nbformat.v4.new_code_cell("from x import charts\ncharts.enable()"),
+        nbformat.v4.new_code_cell("def chart_of(frame):\n    return charts.bars(frame)"),
+        nbformat.v4.new_code_cell("chart_of(frame)"),
+        nbformat.v4.new_markdown_cell("It rises."),
+        nbformat.v4.new_code_cell("charts.bars(frame)"),
+        nbformat.v4.new_code_cell('say("It falls.")'),
+        nbformat.v4.new_code_cell("a = 1\ncharts.bars(frame)"),
+        nbformat.v4.new_markdown_cell("## Next"),
+    ]
+    path = tmp_path / "notebooks" / "x" / "analysis.ipynb"
+    path.parent.mkdir(parents=True)
+    nbformat.write(notebook(cells), path)
+    found = row(path, tmp_path)
+    assert (found["charts"], found["read"]) == (3, 2)
+    assert total(pl.DataFrame([found])).row(0) == ("analyses", 1, 6, 9, 3, 2)
 
 
 def test_a_computed_paragraph_counts_as_prose(tmp_path):
@@ -35,7 +79,7 @@ def test_a_computed_paragraph_counts_as_prose(tmp_path):
     ]
     path = tmp_path / "notebooks" / "x" / "analysis.ipynb"
     path.parent.mkdir(parents=True)
-    nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
+    nbformat.write(notebook(cells), path)
     found = row(path, tmp_path)
     assert found["notebook"] == "x/analysis" and (found["cells"], found["lines"], found["longest"]) == (4, 5, 2)
     assert found["after_prose"] == pytest.approx(2 / 3) and found["words"] == pytest.approx(2 / 5)

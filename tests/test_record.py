@@ -95,7 +95,7 @@ def test_a_run_of_version_1_has_no_words_about_its_comparisons(document, tmp_pat
         (("git",), [], "git", "Expected an object or null, got a list"),
         (("studies", "two", "rounds"), 1.5, "studies.two.rounds", "Expected a whole number, got a number"),
         (("studies", "two", "groups", ""), "1 %", "studies.two.groups", "Expected a number, got text"),
-        (("studies", "two", "groups", ""), 1.0, "studies.two.groups", "is no share between 0 and 1"),
+        (("studies", "two", "groups", ""), 1.0, "studies.two.groups", "is not a share between 0 and 1"),
         (("studies", "two", "samples"), 10**6 + 1, "studies.two.samples", "Expected a whole number <= 1000000"),
         (("studies", "two"), [], "studies.two", "Expected an object, got a list"),
         (("studies", "two", "load_after"), [1, 10**400], "studies.two.load_after[1]", "Number out of range"),

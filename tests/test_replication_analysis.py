@@ -82,8 +82,8 @@ def test_a_confounded_claim_is_said_to_differ_from_its_clean_comparison(runs, ef
             runs / "clean", ladder=LADDER | {("lean + dyn", "live=3"): 1.0}, rounds=60, noise=0.003, work=False, seed=4
         ),
     )
-    assert re.search(r"The clean comparison says another word on [^.]*`Z19`", told.answer)
-    assert not re.search(r"The clean comparison says another word on [^.]*`Z19`", effect.answer)
+    assert re.search(r"The clean comparison has another verdict on [^.]*`Z19`", told.answer)
+    assert not re.search(r"The clean comparison has another verdict on [^.]*`Z19`", effect.answer)
 
 
 def test_a_run_that_is_no_evidence_replicates_and_contradicts_nothing_but_counts(untrusted, effect_run):

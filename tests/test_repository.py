@@ -33,7 +33,7 @@ EVIDENCE = ("zero-cost", "ladder", "zero-cost-sockets")
 def test_the_reference_run_is_evidence():
     run = headline.reference_run()
     assert run.info.profile != "quick"
-    assert run.info.git.clean, "the reference run was measured with changes that are in no revision"
+    assert run.info.git.clean, "the reference run was measured with uncommitted changes"
     for study in EVIDENCE:
         judged = Measured.of(run, study).trust
         assert judged.trusted, f"{study}: {judged.reasons}"

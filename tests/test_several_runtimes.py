@@ -212,7 +212,7 @@ def test_the_metrics_of_a_failed_key_are_not_estimated(tmp_path):
     [
         (lambda lines: lines[:-1], "is there for 23 of its 24 samples"),
         (lambda lines: [*lines[:-1], lines[-1].replace(",7,", ",70,", 1)], "of a sample that has no time"),
-        (lambda lines: [*lines, lines[-1]], "stands already on line"),
+        (lambda lines: [*lines, lines[-1]], "is already on line"),
         (lambda lines: [*lines[:-1], lines[-1].rpartition(",")[0] + ",-1"], "below 0"),
         (lambda lines: [*lines[:-1], lines[-1].rpartition(",")[0] + ",0.5"], "not a whole number"),
         (lambda lines: [lines[0].replace("metric", "counter"), *lines[1:]], "column metric is missing"),

@@ -263,7 +263,7 @@ def test_a_published_pair_of_two_programs_is_taken_apart(effect, reverse):
     changed = r"`TokioTp Spawn / native`: two programs, .* \(in the document 0\.731 times\); one program, .*"
     assert re.search(changed + r"changes from \*faster\* to \*slower\*", effect.text)
     assert re.search(changed + r"changes from \*slower\* to \*faster\*", reverse.text)
-    assert "the clean comparison says another word on" in effect.answer
+    assert "the clean comparison has another verdict on" in effect.answer
 
 
 def test_every_claim_has_its_figure(effect):

@@ -422,7 +422,7 @@ def test_disturbances_are_remarked_but_do_not_end_trust(tmp_path):
     run = load_run(make_run(tmp_path, {("nonbox", OFF): 3.0}, work=False, changes=changes, failed=[("nonbox", OFF)]))
     text = " ".join(remarks(run, STUDY))
     assert Measured.of(run, STUDY).trust.trusted
-    for word in (f"10.0{PERCENT}", "load 1.90", "kvm", "in no revision", "made-up failure"):
+    for word in (f"10.0{PERCENT}", "load 1.90", "kvm", "uncommitted changes", "made-up failure"):
         assert word in text
     assert "<b>" not in text
 

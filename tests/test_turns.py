@@ -133,7 +133,7 @@ def test_another_build_in_the_same_place_is_not_measured_on(partial):
     assert sealed(partial, "a")
     library.write_bytes(b"other")
     assert not sealed(partial, "a") and Start.read(partial, "a") is None
-    with pytest.raises(StepFailed, match="built again meanwhile"):
+    with pytest.raises(StepFailed, match="rebuilt meanwhile"):
         run(partial)
 
 

@@ -1,12 +1,12 @@
-"""Measure the measuring: whether another run says the same, what interleaved rounds are worth, what the kernel and the linker's order do.
+"""Measure the measuring: whether another run says the same, what interleaved rounds are worth, and what the kernel and the order of linking change.
 
     python -m async_cost.experiments.measure            some twenty minutes on a quiet machine, into data/experiments/<machine>/<utc-time>/
     python -m async_cost.experiments.measure --tiny     the same with hardly any samples, to see that it works
 
 Four experiments:
 
-- repeats: complete runs of a few keys of two studies, made as the workflow makes them, many times in turn.
-- identical: one function against itself, for the same time each by interleaved rounds, by Criterion and by tango-bench, many times in turn.
+- repeats: complete runs of a few keys of two studies, made like those of the workflow, many times in turn.
+- identical: one function compared with itself, for the same time by interleaved rounds, by Criterion and by tango-bench, many times in turn.
 - layout: the same object code of zero-cost, its functions put in another order by the linker each time.
 - kernel: the whole of zero-cost natively, from the notebook, and from a notebook without the settings of its first cell.
 
@@ -88,7 +88,7 @@ class Sizes:
     kernel_episodes: int = 8
 
     def rounds(self, warm_up_us: int, trial_us: int) -> int:
-        """Rounds of two variants that take as long as a window. A warm-up, which doubles its iterations, lasts half as long again on average."""
+        """Rounds of two variants that take as long as a window. A warm-up, which doubles its iterations, takes half as long again on average."""
         return max(2, round(1000 * self.window_ms / 2 / (1.5 * warm_up_us + trial_us)))
 
 
@@ -110,7 +110,7 @@ class Unable(Exception):
 
 
 class Table:
-    """The trials so far, and where they come from."""
+    """The trials so far, and their origin."""
 
     def __init__(self) -> None:
         self.parts: list[pl.DataFrame] = []
@@ -137,7 +137,7 @@ class Table:
             self.pairs[study] = _pairs(study, details, info.schema_version, time.select(KEY).unique())
 
     def add_estimates(self, experiment: str, setting: str, repeat: int, printed: str) -> None:
-        """What a sequential reading printed: one estimate for each variant, of no round."""
+        """What a sequential reading printed: one estimate for each variant, without a round."""
         found = {line["variant"]: float(line["ns"]) for line in ESTIMATE.finditer(printed)}
         if not found:
             raise Unable(f"no estimate in what was printed: {printed[-300:]!r}")
@@ -202,7 +202,7 @@ def public(message: str) -> str:
 
 
 def write(record: dict, trials: pl.DataFrame, root: Path) -> Path:
-    """Writes the two files of a result below `root`, whole or not at all."""
+    """Writes the two files of a result below `root`, entirely or not at all."""
     target = root / str(record["machine"]["name"]) / re.sub(r"[-:]", "", str(record["started"]))
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".") as hidden:
@@ -220,7 +220,7 @@ def write(record: dict, trials: pl.DataFrame, root: Path) -> Path:
 
 
 def _repeats(table: Table, sizes: Sizes, scratch: Path, say: Callable[[str], None]) -> None:
-    """The runs of the studies in turn, so that those of one are spread over the whole time."""
+    """The runs of the studies in turn, so that those of each study are spread over the whole time."""
     programs = {}
     for study in REPEATED:
         say(f"  compiling {study}")
@@ -249,7 +249,7 @@ def _complete_run(study: str, program: Path, profile: str, folder: Path) -> None
 
 
 def _identical(table: Table, sizes: Sizes, scratch: Path, say: Callable[[str], None]) -> None:
-    """One reading by each method in turn, so that all meet the same weather, and that many times."""
+    """One reading by each method in turn, so that all meet the same conditions, and that many times."""
     program, tango = _build(scratch / "identical"), None
     try:
         tango = _build_tango()
@@ -269,7 +269,7 @@ def _identical(table: Table, sizes: Sizes, scratch: Path, say: Callable[[str], N
 
 
 def _layout(table: Table, sizes: Sizes, scratch: Path, say: Callable[[str], None]) -> None:
-    """One program for each order of its functions; all programs in turn, and that several times."""
+    """One program for each order of its functions; all programs in turn, several times."""
     orders = []
     for order in range(sizes.layouts):
         say(f"  link order {order + 1} of {sizes.layouts}")
@@ -309,8 +309,8 @@ EXPERIMENTS = {"repeats": _repeats, "identical": _identical, "layout": _layout, 
 def notebook(rounds: int, processes: int, like_bench: bool) -> nbformat.NotebookNode:
     """The measuring notebook with this many rounds, in so many processes, of the profile `test`, which may be measured whatever the build.
 
-    Without `like_bench`, its cells are compiled as a stock kernel compiles them. Raises ValueError when the notebook no longer has
-    the lines that are to be replaced.
+    Without `like_bench`, its cells are compiled like those of a stock kernel. Raises ValueError if the notebook no longer has
+    the lines that should be replaced.
     """
     content = nbformat.read(NOTEBOOK, as_version=4)
     given = f'name: "test".to_owned(), rounds: {rounds}, episodes: {processes}'
@@ -336,7 +336,7 @@ def notebook(rounds: int, processes: int, like_bench: bool) -> nbformat.Notebook
 
 
 def _build(target: Path, options: list[str] | None = None, crate: str = STUDY, bench: str = "experiments") -> Path:
-    """Compiles a bench of a crate with further options of rustc for its last step, and copies the program to `target`."""
+    """Compiles a bench of a crate with further rustc options for the last step, and copies the program to `target`."""
     cargo = ["cargo", "rustc", "--locked", "-p", crate, "--bench", bench, "--profile", "bench"]
     try:
         printed = _run([*cargo, "--message-format=json", "--", *(options or [])], **CARGO_ENV)
@@ -356,15 +356,15 @@ def _build_tango() -> Path:
 
 
 def _program(printed: str) -> Path:
-    """The last program that cargo says it has made."""
+    """The last program that cargo reports."""
     messages = (json.loads(line) for line in printed.splitlines() if line.startswith("{"))
     return Path([message["executable"] for message in messages if message.get("executable")][-1])
 
 
 def _run_tango(program: Path, seconds: float) -> str:
-    """Compares the program with itself for so long; returns the mean time of each side as a sequential reading prints it.
+    """Compares the program with itself for the given time; returns the mean time of each side in the format of a sequential reading.
 
-    tango-bench tells the ratio of these two means.
+    tango-bench reports the ratio of these two means.
     """
     with tempfile.TemporaryDirectory() as folder:
         # Beyond any difference: else it exits with an error where it finds one.
@@ -389,7 +389,7 @@ def _partial() -> Iterator[Path]:
 
 
 def _run(command: list[object], **env: str) -> str:
-    """Runs a command to its end and returns what it printed. Raises `Unable` with its last words when it fails."""
+    """Runs a command to its end and returns what it printed. Raises `Unable` with the end of its output if it fails."""
     command = [str(part) for part in command]
     done = subprocess.run(command, cwd=ROOT, env={**os.environ, **env}, capture_output=True, text=True)
     if done.returncode != 0:

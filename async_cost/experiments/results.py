@@ -1,6 +1,6 @@
-"""What experiments on the measuring itself found: read their table, and compute errors and departures from it.
+"""The results of experiments on the measuring itself: reads their table, and computes errors and differences from it.
 
-`async_cost.experiments.measure` makes the table; data/README.md describes it. A machine without one has no results, and every question to those
+`async_cost.experiments.measure` makes the table; data/README.md describes it. A machine without one has no results, and every question about them
 gets an empty frame.
 """
 
@@ -70,7 +70,7 @@ class Experiments:
 
 
 def newest(machine: str, environ: Mapping[str, str] = os.environ, root: Path | None = None) -> Experiments:
-    """The newest result that was made on this machine; without one, the newest of any machine; of no result, an empty one.
+    """The newest result from this machine; else the newest from any machine; else an empty one.
 
     ASYNC_COST_EXPERIMENTS names another folder, or says `none`. Raises `DataError` for a damaged one.
     """
@@ -84,7 +84,7 @@ def newest(machine: str, environ: Mapping[str, str] = os.environ, root: Path | N
 
 
 def load(folder: Path) -> Experiments:
-    """The result in `folder`. Raises `DataError` when it is not whole."""
+    """The result in `folder`. Raises `DataError` if it is not complete."""
     record_file, table = folder / "experiments.json", folder / "trials.csv.gz"
     remedy = "Remove the folder, or measure with `make experiments`"
     try:
@@ -132,15 +132,15 @@ def repeats(trials: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
 def dealt(trials: pl.DataFrame) -> pl.DataFrame:
     """The same processes dealt out to as many runs, one of each real run in turn, so that every run is spread over the whole time: columns as given.
 
-    The workflow spreads a run of many studies like that; a run of a few keys is over before a machine changes its mood. These runs share
-    their minutes, so they agree more easily than real ones, as those that were made one after the other agree less easily.
+    The workflow spreads a run of many studies like that; a run of a few keys is over before the machine changes its state. These runs share
+    their minutes, so they agree more easily than complete runs, and runs made one after the other agree less easily.
     """
     runs = pl.col("repeat").n_unique().over("setting").cast(pl.Int64)
     return trials.with_columns((pl.col("repeat") + pl.col("episode")) % runs)
 
 
 def repeatability(found: pl.DataFrame) -> pl.DataFrame:
-    """How far two runs depart: study, the columns of a pair, control, ratio (mean of the runs), runs, median, p90, p99.
+    """How far two runs differ: study, the columns of a pair, control, ratio (mean of the runs), runs, median, p90, p99.
 
     Takes rows of `repeats`. The last three are quantiles, over all pairs of runs, of the larger of their two ratios / the smaller - 1.
     """
@@ -151,7 +151,7 @@ def repeatability(found: pl.DataFrame) -> pl.DataFrame:
 
 
 def coverage(found: pl.DataFrame) -> pl.DataFrame:
-    """In what share of pairs of runs the two agree within their intervals: study, runs, cases, share, low, high, expected.
+    """The share of pairs of runs that agree within their intervals: study, runs, cases, share, low, high, expected.
 
     Takes rows of `repeats`. A case is a comparison in two runs: |difference of the log ratios| < 1.96 of its standard error, the root of the sum
     of the squares of both runs'. Cases of one run depend on each other, so the interval of the share is a bootstrap over runs (percentiles, with a
@@ -203,11 +203,11 @@ def _over_runs(cases: pl.DataFrame, numbers: list[int]) -> tuple[float | None, f
 
 
 def planted(found: pl.DataFrame, effects: tuple[float, ...] = EFFECTS) -> pl.DataFrame:
-    """What the judge says of known effects: study, limit, effect, cases, slower, same, faster, undecided, found, missed, wrong (shares).
+    """What the judge says about known effects: study, limit, effect, cases, slower, same, faster, undecided, found, missed, wrong (shares).
 
-    Takes rows of `repeats`. Of each comparison of differing code, and each run, the interval less the truth, which is the mean of the other runs,
-    plus the effect, goes to the judge of the pages. An effect above the limit is to be called slower, any other the same: `found`. `missed` is
-    undecided, `wrong` every other word.
+    Takes rows of `repeats`. For each comparison of different code and each run, the judge of the pages gets the interval minus the truth, which is the mean of the other runs,
+    plus the effect. An effect above the limit should be called slower, any other the same: `found`. `missed` is
+    undecided, `wrong` every other verdict.
     """
     others = pl.col("log_ratio").sum().over("study", *PAIR) - pl.col("log_ratio")
     runs = pl.len().over("study", *PAIR)
@@ -238,9 +238,9 @@ def planted(found: pl.DataFrame, effects: tuple[float, ...] = EFFECTS) -> pl.Dat
 
 
 def identical(trials: pl.DataFrame) -> pl.DataFrame:
-    """What each reading says of one function against itself: setting, repeat, ratio, error (|ratio - 1|).
+    """What each reading says about one function compared with itself: setting, repeat, ratio, error (|ratio - 1|).
 
-    Takes the trials of the experiment of that name. Of rounds it is the median of their ratios, of other methods the ratio of their two estimates.
+    Takes the trials of the experiment of that name. For rounds it is the median of their ratios, for other methods the ratio of their two estimates.
     """
     estimated = trials.filter(pl.col("round").is_null())
     base = estimated.filter(variant=BASELINE).select("setting", "repeat", base_ns="ns")
@@ -265,7 +265,7 @@ def layouts(trials: pl.DataFrame) -> pl.DataFrame:
 def spread(found: pl.DataFrame) -> pl.DataFrame:
     """How far the orders of linking move each variant: variant, least, most, moved (most / least - 1), apart.
 
-    Takes rows of `layouts`. `apart` is true where the least and the greatest ratio have intervals that do not touch.
+    Takes rows of `layouts`. `apart` is true if the intervals of the smallest and the largest ratio do not overlap.
     """
     return (
         found.sort("ratio")
@@ -288,8 +288,8 @@ def kernels(trials: pl.DataFrame) -> pl.DataFrame:
 def departures(found: pl.DataFrame, setting: str) -> pl.DataFrame:
     """A setting's ratios compared with the native ones: bench, variant, parameter, native, other, ratio (other / native), low, high, apart.
 
-    Takes rows of `kernels`. The two were measured in rounds of their own, so the interval from `low` to `high` is made of both
-    intervals and errs on the wide side. `apart` is true where it misses 1. The largest departure comes first.
+    Takes rows of `kernels`. The two were measured in separate rounds, so the interval from `low` to `high` combines both
+    intervals and errs on the wide side. `apart` is true if it excludes 1. The largest departure comes first.
     """
     native = found.filter(setting="native").select(*KEY, native="ratio", native_low="low", native_high="high")
     both = found.filter(setting=setting).join(native, on=KEY)
@@ -344,7 +344,7 @@ def _two_runs(found: pl.DataFrame) -> pl.DataFrame:
 
 
 def _compared(trials: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
-    """The trials of repeated runs of which comparisons are made, as on the pages: of a study of one thread the undisturbed ones."""
+    """The trials of repeated runs behind the comparisons, as on the pages: for a study on one thread the undisturbed ones."""
     columns = ["setting", "repeat", *KEY, "round", "episode", "ns"]
     alone = pl.col("setting").is_in(pairs.filter(kind=ALONE)["study"].unique().implode())
     quick = undisturbed(trials.filter(alone), ("setting", "repeat"))

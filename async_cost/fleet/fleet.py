@@ -1,7 +1,7 @@
-"""Many runs side by side, with whatever cannot be used set aside by name and reason.
+"""Many runs compared; those that cannot be used are set aside, by name and with the reason.
 
-Of a run only its table of comparisons is kept: memory grows with the number of runs and findings, not with their samples. It is the same
-table as on the pages of that run, so a finding has the same word here and there.
+Only the table of comparisons of each run is kept, so memory grows with the number of runs and findings, not with their samples. It is the same
+table as on the pages of that run, so a finding has the same verdict in both places.
 """
 
 import os
@@ -67,7 +67,7 @@ class Fleet:
 
 
 def chosen_folders(environ: Mapping[str, str] = os.environ, root: Path | None = None) -> list[Path]:
-    """The runs to set side by side: those that ASYNC_COST_COMPARE names (separated as in PATH), else all that there are.
+    """The runs to compare: those that ASYNC_COST_COMPARE names (separated as in PATH), else all of them.
 
     All are those under `root` (default: the folder in ASYNC_COST_RUNS, else data/runs) and the one of ASYNC_COST_RUN, which may lie elsewhere.
     """
@@ -80,7 +80,7 @@ def chosen_folders(environ: Mapping[str, str] = os.environ, root: Path | None = 
 
 
 def read_fleet(folders: Sequence[Path]) -> Fleet:
-    """Reads all runs, in the order given. Never raises for what is in a folder: see `Fleet.aside`."""
+    """Reads all runs, in the given order. Never raises because of what is in a folder: see `Fleet.aside`."""
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         outcomes = list(zip(folders, pool.map(_read_or_reason, folders), strict=True))
     runs, aside = _without_twins(outcomes)
@@ -147,7 +147,7 @@ def _findings(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def _reason(table: pl.DataFrame) -> str:
-    """Why not all groups of a study are evidence; empty when they are."""
+    """Why not all groups of a study are evidence; empty if they are."""
     if table.is_empty():
         return "no comparisons"
     groups = table.sort(pl.col("doubt").is_not_null(), maintain_order=True).unique(
@@ -185,7 +185,7 @@ def _without_twins(outcomes: Sequence[tuple[Path, "_Read | str"]]) -> tuple[list
 
 
 def _machine(info: RunInfo) -> str:
-    """The machine, as far as runs are of one: programs and cells are compiled in two ways, so they are not taken for each other."""
+    """The machine of a run. Native programs and cells are compiled differently, so their runs count as different machines."""
     return info.machine.name + (" (native)" if info.origin == "native" else "")
 
 

@@ -1,4 +1,4 @@
-"""What changes from machine to machine: findings of several runs side by side, and two runs against each other.
+"""What changes from machine to machine: findings of several runs, and changes between two runs.
 
 A finding is the ratio of one variant to another. It is consistent when every machine gives it the same verdict.
 """
@@ -26,7 +26,7 @@ class Agreement(StrEnum):
 def one_of_each(fleet: Fleet, each: str = "machine") -> pl.DataFrame:
     """The ratios of one run for each machine and study: the newest that is evidence, else the newest.
 
-    With `each` = "run", all runs stand for themselves. Columns as `Fleet.ratios`, and `unit`, the name of what is compared.
+    With `each` = "run", every run counts. Columns as `Fleet.ratios`, and `unit`, the name of what is compared.
     """
     ratios = fleet.ratios.with_columns(unit=pl.col(each))
     if each == "run" or ratios.is_empty():
@@ -39,12 +39,12 @@ def one_of_each(fleet: Fleet, each: str = "machine") -> pl.DataFrame:
 
 
 def without_controls(ratios: pl.DataFrame) -> pl.DataFrame:
-    """The findings alone: that a baseline is as fast as itself is none."""
+    """The findings without controls: that a baseline is as fast as itself is not a finding."""
     return ratios.filter(~pl.col("control"))
 
 
 def headlines(ratios: pl.DataFrame) -> pl.DataFrame:
-    """The findings that are known by a name, in the order of `HEADLINES`, with that name in column `label`."""
+    """The findings with a name, in the order of `HEADLINES`, with that name in column `label`."""
     names = pl.DataFrame(
         [
             (entry.study, entry.variant, entry.other, entry.parameter, entry.label, place)
@@ -60,8 +60,8 @@ def headlines(ratios: pl.DataFrame) -> pl.DataFrame:
 def agreement(ratios: pl.DataFrame) -> pl.DataFrame:
     """One row for each finding of rows of `one_of_each`: columns FINDING, units, slower, faster, same, undecided, least, most, agreement.
 
-    Only what is evidence counts. `least` and `most` are the ends of the ratios; `agreement` is a word of `Agreement`. Where a verdict is
-    undecided on one machine and decided on another, the finding depends on the machine, or on the patience of who measured.
+    Only what is evidence counts. `least` and `most` are the ends of the ratios; `agreement` is a word of `Agreement`. If a verdict is
+    undecided on one machine and decided on another, the finding depends on the machine, or on how long it was measured.
     """
     verdicts = ("slower", "faster", "same", "undecided")
     counted = (
@@ -90,7 +90,7 @@ def change(ratios: pl.DataFrame, before: str, after: str) -> pl.DataFrame:
     """How each finding changes from run `before` to run `after`: FINDING, ratio (after / before), low, high, verdict.
 
     The two runs share no round, so nothing is paired: on a log scale, the half-widths of the two intervals are added as squares. Like
-    these, the interval covers the noise of two runs and nothing else. The verdict is null where one of the two is no evidence.
+    them, the interval covers the noise of two runs and nothing else. The verdict is null if one of the two is no evidence.
     """
     half = (pl.col("high").log() - pl.col("low").log()) / 2
     sides = [
@@ -124,7 +124,7 @@ def changes(ratios: pl.DataFrame, pairs: Sequence[tuple[str, str, str]]) -> pl.D
 
 
 def typical_change(changes: pl.DataFrame) -> tuple[float, float]:
-    """Half and nine tenths of the findings changed by no more than these factors (1.02: by 2 %). Of rows of `change`, not empty."""
+    """The factors (1.02: 2 %) that half and nine tenths of the findings do not exceed. Takes rows of `change`, not empty."""
     distance = np.exp(np.abs(np.log(changes["ratio"].to_numpy())))
     return float(np.quantile(distance, 0.5)), float(np.quantile(distance, 0.9))
 
@@ -157,6 +157,6 @@ def finding_label(row: dict) -> str:
 
 
 def spread(rows: Sequence[dict]) -> dict | None:
-    """The finding whose size differs most between machines, of rows of `travelling`; None without one."""
+    """The finding whose size differs most between machines, from rows of `agreement`; None if there is none."""
     several = [row for row in rows if row["units"] > 1]
     return max(several, key=lambda row: row["most"] / row["least"], default=None)

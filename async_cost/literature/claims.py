@@ -1,7 +1,7 @@
-"""What five documents claim, in a form that a program can weigh against a run.
+"""What five documents claim, in a form that a program can compare with a run.
 
-data/claims.csv says of every claim in which region of effects it is true, data/claims-operands.csv which keys of the tidy data
-make up that effect; both are described in data/README.md. Here they are read and checked. `replication` weighs them.
+data/claims.csv gives the region of effects in which each claim is true, data/claims-operands.csv the keys of the tidy data
+from which the effect is computed; both are described in data/README.md. This module reads and checks them; `replication` judges them.
 """
 
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ REVIEW = "Correct the row, or take it back from version control; data/README.md 
 
 
 class Comparison(StrEnum):
-    """`published` is what the document compared; `counterpart` stands for it where that can be measured nowhere here, for it was written
+    """`published` is what the document compared; `counterpart` replaces it if that cannot be measured here, because it is written
     in another language; `clean` differs in nothing but what the claim is about."""
 
     PUBLISHED = "published"
@@ -59,7 +59,7 @@ Case = tuple[tuple[Operand, ...], ...]
 
 @dataclass(frozen=True)
 class Claim:
-    """A row of data/claims.csv with its operands: its columns are described in data/README.md. A claim on several cases asserts all of them."""
+    """A row of data/claims.csv with its operands: its columns are described in data/README.md. A claim about several cases asserts all of them."""
 
     id: str
     study: str
@@ -87,12 +87,12 @@ class Claim:
 
     @property
     def faithful(self) -> Comparison:
-        """The comparison that comes nearest to what the document compared, of those that can be measured."""
+        """The measurable comparison that is closest to what the document compared."""
         return Comparison.COUNTERPART if self.counterpart else Comparison.PUBLISHED
 
     @property
     def is_direction(self) -> bool:
-        """Whether it says that something is more, or less, than something else: its bound is no effect at all."""
+        """Whether it says that something is more, or less, than something else, so that its bound is no effect."""
         bound = {"greater": self.least, "less": self.most}.get(self.relation)
         return bound == (1.0 if self.in_ratios else 0.0) and self.unit != "fraction"
 

@@ -1,4 +1,4 @@
-"""What five documents reported, in the same words and units as a run, and side by side with it.
+"""What five documents reported, in the words and units of a run, and joined with it.
 
 data/published/<study>.csv keeps the figures as printed; data/published/later-edition/ holds a second printing of the same table.
 """
@@ -12,7 +12,7 @@ from async_cost.runs.comparisons import KEY
 from async_cost.runs.reader import read_table
 from async_cost.runs.schemas import PublishedRows
 
-#: Published variants by study that are programs of another language: context that nobody measures here.
+#: Published variants by study that are programs in another language: context that is not measured here.
 FOREIGN = {"call-styles": ("ruby 2.4.1", "mruby 1.3.0")}
 #: Nanoseconds in each printed unit of time.
 NANOSECONDS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
@@ -47,8 +47,8 @@ def published_ratios(study: str, baseline: str, root: Path | None = None, editio
     """Reported times over that of `baseline` with the same parameter: bench, variant, parameter, published,
     published_low, published_high, published_added_ns (the difference, for one iteration).
 
-    The outer values divide the printed ends of the one by the opposite ends of the other. They cover what one printed run
-    knew about itself, and nothing of what differs between two runs.
+    The outer values divide the printed ends of the one by the opposite ends of the other. They cover the uncertainty within one printed run, but not
+    what differs between two runs.
     """
     times = published_times(study, root, edition)
     base = times.filter(pl.col("variant") == baseline).select(

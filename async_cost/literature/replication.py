@@ -1,4 +1,4 @@
-"""Which published claims hold in a run: for each of them an effect, its interval, and one of four words.
+"""Which published claims hold in a run: for each of them an effect, its interval, and a verdict.
 
 A claim names a region of effects in which it is true (`region`), the run gives an interval, and `verdict` compares the two. The
 comparison that the document made and, where it is confounded, the clean one are weighed alike and kept apart.
@@ -37,7 +37,7 @@ class Verdict(StrEnum):
     NOT_MEASURED = "not measured"
 
 
-#: The words in the order in which a page shows them: what is decided first, surprises before all.
+#: The verdicts in the order in which a page shows them: decided ones first, surprises before all.
 VERDICTS = (
     Verdict.CONTRADICTED,
     Verdict.REPLICATED,
@@ -48,23 +48,23 @@ VERDICTS = (
 
 
 def region(claim: Claim) -> tuple[float, float]:
-    """The effects in which `claim` is true, from the least to the greatest, as data/claims.csv states them."""
+    """The smallest and the largest effect for which `claim` is true, as stated in data/claims.csv."""
     least = (0.0 if claim.in_ratios else -math.inf) if claim.least is None else claim.least
     return least, math.inf if claim.most is None else claim.most
 
 
 def counts_for_nothing(claim: Claim, base: float = 0.0, nothing: float = EQUIVALENCE) -> tuple[float, float]:
-    """The effects that are none to speak of: of a ratio those nearer to 1 than the share `nothing`, of a difference those of less than that
+    """The effects that do not count: ratios that differ from 1 by less than the share `nothing`, and differences of less than that
     share of `base`, the time of what is subtracted, in the unit of the claim."""
     return (1 - nothing, 1 + nothing) if claim.in_ratios else (-nothing * abs(base), nothing * abs(base))
 
 
 def verdict(claim: Claim, low: float, high: float, base: float = 0.0, nothing: float = EQUIVALENCE) -> Verdict:
-    """The word for `claim` when its effect has the interval [low, high]; `base` and `nothing` as for `counts_for_nothing`.
+    """The verdict on `claim` if its effect has the interval [low, high]; `base` and `nothing` as for `counts_for_nothing`.
 
     Replicated when the whole interval lies in the region in which the claim is true, contradicted when all of it lies outside, on
-    one side, and undecided when it reaches across a border. Whether something is more or less than something else is
-    contradicted, too, when the interval shows that it is neither to speak of. An exact count is an interval of one point and is never undecided.
+    one side, and undecided when it crosses a border. A claim that something is more or less than something else is
+    also contradicted if the interval shows that the difference does not count. An exact count is an interval of one point and is never undecided.
     """
     lowest, highest = region(claim)
     if lowest <= low and high <= highest:
@@ -78,7 +78,7 @@ def verdict(claim: Claim, low: float, high: float, base: float = 0.0, nothing: f
 
 
 def together(verdicts: Iterable[Verdict]) -> Verdict:
-    """The word for a claim on several cases, which asserts all of them: one that is contradicted is enough."""
+    """The verdict on a claim about several cases, which asserts all of them: one contradicted case is enough."""
     found = set(verdicts)
     if not found - {Verdict.NOT_MEASURED, Verdict.NOT_MEASURABLE}:
         return Verdict.NOT_MEASURABLE if Verdict.NOT_MEASURABLE in found else Verdict.NOT_MEASURED
@@ -91,10 +91,10 @@ def together(verdicts: Iterable[Verdict]) -> Verdict:
 class Weighed:
     """One comparison of a claim in one run.
 
-    `effect`, `low` and `high` are in the unit of the claim, null where nothing was measured; of several cases they are those of the one that
-    decides, `case`. `holds` is the region in which the claim is true, `none` the effects that count for nothing.
-    `reason`, Markdown with words of the data escaped, says why there is no effect or no conclusion. `closing` says what would decide it, where the
-    interval reaches across a border.
+    `effect`, `low` and `high` are in the unit of the claim, null if nothing was measured; of several cases they belong to the deciding one,
+    `case`. `holds` is the region in which the claim is true, `none` the effects that count for nothing.
+    `reason`, Markdown with words of the data escaped, says why there is no effect or no conclusion. `closing` says what would decide it if the
+    interval crosses a border.
     """
 
     verdict: Verdict
@@ -109,7 +109,7 @@ class Weighed:
 
     @property
     def counts_for_nothing(self) -> bool:
-        """Whether all of the interval lies where an effect is none to speak of."""
+        """Whether the whole interval is an effect that does not count."""
         return self.effect is not None and self.none[0] <= self.low and self.high <= self.none[1]
 
 
@@ -124,13 +124,13 @@ class Outcome:
 
     @property
     def clean_disagrees(self) -> bool:
-        """Whether both comparisons were measured and say different words."""
+        """Whether both comparisons were measured and have different verdicts."""
         words_of_both = {self.published.verdict, self.clean.verdict} if self.clean else set()
         return len(words_of_both) == 2 and not words_of_both & {Verdict.NOT_MEASURED, Verdict.NOT_MEASURABLE}
 
 
 def outcomes(run: Run, claims: Sequence[Claim] | None = None) -> list[Outcome]:
-    """What `run` says about each of `claims` (all of them by default), in their order. None is left out."""
+    """What `run` says about each of `claims` (all of them by default), in their order."""
     claims = load_claims() if claims is None else claims
     studies: dict[str, _Study] = {}
 
@@ -153,22 +153,43 @@ def score(run: Run, claims: Sequence[Claim] | None = None) -> dict[Verdict, int]
 
 
 def tally(found: Iterable[Outcome]) -> dict[Verdict, int]:
-    """How often each verdict was given, none left out."""
+    """How often each verdict was given, including those that never were."""
     counts = dict.fromkeys(VERDICTS, 0)
     for outcome in found:
         counts[outcome.published.verdict] += 1
     return counts
 
 
+#: Relations of claims that name a direction.
+SIDED = ("greater", "less", "at most", "about")
+
+
+def published_ratios(found: Iterable[Outcome]) -> pl.DataFrame:
+    """Claims on a ratio of times or rates that were measured and have a published figure: label (the claim), ratio, low, high, published, word (the
+    verdict) and sided (whether the claim names a direction).
+    """
+    schema = (
+        {"label": pl.String}
+        | dict.fromkeys(("ratio", "low", "high", "published"), pl.Float64)
+        | {"word": pl.String, "sided": pl.Boolean}
+    )
+    rows = [
+        (claim.id, one.effect, one.low, one.high, claim.published_value, one.verdict.value, claim.relation in SIDED)
+        for claim, one in ((outcome.claim, outcome.published) for outcome in found)
+        if claim.in_ratios and claim.quantity != "count" and one.effect is not None
+    ]
+    return pl.DataFrame(rows, schema=schema, orient="row").drop_nulls("published")
+
+
 def told_tally(counts: Mapping[Verdict, int]) -> str:
-    """How often each word was given: `3 contradicted, 9 replicated and 1 undecided`."""
+    """How often each verdict was given: `3 contradicted, 9 replicated and 1 undecided`."""
     return words.listing(f"{counts[word]} {word}" for word in VERDICTS if counts[word])
 
 
 def told(found: Sequence[Outcome]) -> str:
-    """How many of one document's claims hold, and on which the clean comparison says another word."""
+    """How many of one document's claims hold, and where the clean comparison has another verdict."""
     other = [words.code(one.claim.id) for one in found if one.clean_disagrees]
-    more = f"; the clean comparison says another word on {words.listing(other)}" if other else ""
+    more = f"; the clean comparison has another verdict on {words.listing(other)}" if other else ""
     return f"of the document's {len(found)} claims: {told_tally(tally(found))}{more}"
 
 
@@ -187,7 +208,7 @@ def told_score(counts: Mapping[Verdict, int]) -> str:
 
 
 def departure(claim: Claim, weighed: Weighed) -> str | None:
-    """How a contradicted effect departs from the claim: the reverse of it, none that counts, smaller, larger, or another number.
+    """How a contradicted effect differs from the claim: its reverse, none that counts, smaller, larger, or another number.
 
     None where the claim is not contradicted.
     """
@@ -222,7 +243,7 @@ class _Study:
 
     @cached_property
     def comparisons(self) -> dict[tuple[Key, Key], dict]:
-        """The rows of the table of comparisons by key and baseline, as they were declared and turned round."""
+        """The rows of the table of comparisons by key and baseline, as declared and reversed."""
         rows = both_ways(self.measured.comparisons).iter_rows(named=True)
         return {(tuple(row[name] for name in KEY), tuple(row[name] for name in BASE_KEY)): row for row in rows}
 
@@ -244,7 +265,7 @@ class _Study:
         return {row[:-1]: row[-1] for row in self.measured.run.units(self.name).iter_rows()}
 
     def behind(self, case: Case) -> list[dict]:
-        """The comparisons that a case is made of: of its first place with the second, of its third with the fourth; else those of its keys."""
+        """The comparisons behind a case: of its first place with the second, of its third with the fourth; else those of its keys."""
         keys = [place[0].key for place in case]
         pairs = [
             self.comparisons[pair] for pair in zip(keys[::2], keys[1::2], strict=False) if pair in self.comparisons
@@ -254,7 +275,7 @@ class _Study:
 
 @dataclass(frozen=True)
 class _Effect:
-    """What was measured of one case, with its interval. `missing` says why there is nothing; `doubt` why nothing is concluded from it.
+    """The measured effect of one case, with its interval. `missing` says why there is none, `doubt` why nothing is concluded from it.
 
     `base` is the time of what is subtracted, in the unit of the claim; `nothing` the share below which a difference counts as none; `fixed` the
     half width that the controls add to the interval: of a ratio on the scale of logarithms, else in the unit of the claim.
@@ -286,12 +307,12 @@ def _effect(claim: Claim, case: Case, study: _Study) -> _Effect:
 
 
 def _same_units(case: Case, study: _Study) -> bool:
-    """Whether one iteration does as many units of work on all sides: then a difference in one of them is one for each of the other."""
+    """Whether one iteration does the same number of units of work on all sides, so that differences for an iteration and for a unit are proportional."""
     return len({study.units.get(place[0].key) for place in case}) == 1
 
 
 def _count(claim: Claim, case: Case, study: _Study) -> _Effect:
-    """An exact number, which no control of times can cast a doubt on."""
+    """An exact number, which no control of times can put in doubt."""
     counts = [sum(study.counts[*operand.key, operand.counter] for operand in place) for place in case]
     if claim.operation == "ratio" and not counts[1]:
         return _Effect(missing="it divides by a count of zero")
@@ -300,7 +321,7 @@ def _count(claim: Claim, case: Case, study: _Study) -> _Effect:
 
 
 def _declared(claim: Claim, case: Case, study: _Study) -> _Effect:
-    """A row of the table of comparisons, in the unit of the claim. Times there are those of a unit of work, here of an iteration."""
+    """A row of the table of comparisons, in the unit of the claim. Times there are for a unit of work, here for an iteration."""
     one, other = (place[0].key for place in case)
     row = study.comparisons.get((other, one) if claim.quantity == "rate" else (one, other))
     if row is None:
@@ -320,7 +341,7 @@ def _declared(claim: Claim, case: Case, study: _Study) -> _Effect:
 
 
 def _derived(claim: Claim, case: Case, study: _Study) -> _Effect:
-    """What is made of more than one comparison, round by round, or of times with something added on paper."""
+    """An effect that combines several comparisons, round by round, or times with something added on paper."""
     places = [f"place{number}" for number in range(len(case))]
     rounds = _aligned(case, study)
     if rounds.height < 2:
@@ -392,7 +413,7 @@ def _aligned(case: Case, study: _Study) -> pl.DataFrame:
 
 
 def _weigh(claim: Claim, case: Case, study: _Study) -> Weighed:
-    """One case of a comparison. A group of comparisons that is no evidence decides nothing."""
+    """The judgement on one case of a comparison. A group of comparisons that is no evidence decides nothing."""
     effect = _effect(claim, case, study)
     if effect.missing:
         return Weighed(Verdict.NOT_MEASURED, reason=effect.missing, case=case)
@@ -412,7 +433,7 @@ def _weigh(claim: Claim, case: Case, study: _Study) -> Weighed:
 
 
 def _closing(claim: Claim, effect: _Effect, holds: tuple[float, float], seconds: float | None) -> Closing:
-    """What would decide on which side of a border of `holds` the effect lies; of a direction also whether it is none to speak of, where that is
+    """What would decide on which side of a border of `holds` the effect lies; for a direction also whether the effect counts at all, if that is
     decided sooner."""
     near = NEAR * effect.nothing
     if claim.is_direction:
@@ -429,7 +450,7 @@ def _closing(claim: Claim, effect: _Effect, holds: tuple[float, float], seconds:
 
 
 def _deciding(cases: Sequence[Weighed]) -> Weighed:
-    """The verdict of all cases together, with the numbers of the one that is least on the claim's side."""
+    """The verdict on all cases together, with the numbers of the one that supports the claim least."""
     if not cases:
         return Weighed(Verdict.NOT_MEASURED, reason="no count and no time of these studies tells it")
 
@@ -446,6 +467,6 @@ def _deciding(cases: Sequence[Weighed]) -> Weighed:
     reason = shown.reason
     if word is Verdict.UNDECIDED and gaps and reason is None:
         reason = words.listing(dict.fromkeys(gaps))
-    # Of several cases that are open, the claim is as long open as the one that takes longest.
+    # A claim with several open cases stays open as long as the one that takes longest.
     open_ones = [weighed.closing for weighed in cases if weighed.closing] if word is Verdict.UNDECIDED else []
     return replace(shown, verdict=word, reason=reason, closing=max(open_ones, key=lambda one: one.times, default=None))

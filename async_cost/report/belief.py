@@ -1,6 +1,7 @@
-"""What a page says of the run that it reads: which one it is, how far it may be believed, and what disturbed it. Markdown, words of the run escaped."""
+"""What a page says about the run that it reads: which one it is, how far it may be believed, and what disturbed it. Markdown, with words from the run escaped."""
 
 import math
+from collections.abc import Iterable
 
 import polars as pl
 
@@ -11,9 +12,9 @@ from async_cost.statistics.disturbance import steal_share
 from async_cost.statistics.interval import LEAST_EPISODES
 from async_cost.statistics.measured import Measured
 
-#: Share of the machine's time taken by other guests from which on it is worth a remark.
+#: Least share of the machine's time taken by other guests that deserves a remark.
 STEAL_SHARE = 0.01
-#: Processes waiting for a core before the run began, for each core, from which on it is worth a remark.
+#: Least number of processes per core waiting before the run that deserves a remark.
 BUSY_LOAD = 0.5
 
 
@@ -35,7 +36,7 @@ def origin(run: Run, study: str) -> str:
 
 
 def errata(run: Run, study: str) -> list[str]:
-    """What became known of the run after it was measured (data/errata.csv), as sentences."""
+    """What was found out about the run after it was measured (data/errata.csv), as sentences."""
     known = pl.read_csv(
         repository_root() / "data" / "errata.csv", schema=dict.fromkeys(("run", "study", "statement"), pl.String)
     )
@@ -43,13 +44,13 @@ def errata(run: Run, study: str) -> list[str]:
 
 
 def remarks(run: Run, study: str) -> list[str]:
-    """What the records say about disturbances, failures and gaps, and what became known since, as sentences."""
+    """What the records say about disturbances, failures and gaps, and what was found out since, as sentences."""
     details, machine = run.study(study), run.info.machine
     found = errata(run, study)
     if len(details.episodes) < LEAST_EPISODES:
         number = words.counted(len(details.episodes), "process", "processes")
         found.append(
-            f"It was measured by {number}, so its intervals hold nothing of what differs from process to process."
+            f"It was measured by {number}, so its intervals do not cover what differs from process to process."
         )
     if (share := steal_share(run, study)) is not None and share >= STEAL_SHARE:
         found.append(f"Other guests of the host took {words.percent(share)} of the processor time (steal).")
@@ -63,7 +64,7 @@ def remarks(run: Run, study: str) -> list[str]:
     if run.info.git is None or run.info.git.clean is None:
         found.append("It is not known which revision was measured.")
     elif not run.info.git.clean:
-        found.append("The measured code had changes that are in no revision.")
+        found.append("The measured code had uncommitted changes.")
     for entry in details.failed:
         name = words.key({"bench": entry.bench, "variant": entry.variant, "parameter": entry.parameter})
         found.append(f"{name} failed and is missing or incomplete: {words.escape(entry.error)}.")
@@ -71,14 +72,21 @@ def remarks(run: Run, study: str) -> list[str]:
 
 
 def records(measured: Measured) -> str:
-    """Which run this is, and as a list what its records say of a study; nothing where it was not measured."""
+    """Which run this is, and what its records say about a study, as a list; nothing if it was not measured."""
     if not measured:
         return ""
     return f"{origin(measured.run, measured.study)}\n\n{words.bullets(remarks(measured.run, measured.study))}"
 
 
+def records_of_all(run: Run, studies: Iterable[str]) -> str:
+    """Which run this is, and what its records say of several studies, as a list with an entry for each."""
+    return words.bullets(
+        [f"{words.code(study)}: {origin(run, study)} {' '.join(remarks(run, study))}" for study in studies]
+    )
+
+
 def belief(measured: Measured) -> tuple[str, dict[str, bool | str]]:
-    """What to believe of a study, by its groups of comparisons: a sentence in Markdown, and the study with its extent, for the page."""
+    """How far a study may be believed, by its groups of comparisons: a sentence in Markdown, and the study with its extent, for the page."""
     if not measured:
         return "There is nothing to believe or to doubt.", {}
     groups, whole = measured.groups, measured.trust
@@ -99,17 +107,17 @@ def belief(measured: Measured) -> tuple[str, dict[str, bool | str]]:
 
 
 def _processes(measured: Measured) -> str:
-    """Which processes the ratios of work on one thread are made of (`trials.compared`), after a semicolon; nothing where it is all of them."""
+    """Which processes the ratios of work on one thread come from (`trials.compared`), after a semicolon; nothing if all of them do."""
     used, every = measured.compared["episode"].n_unique(), measured.trials["episode"].n_unique()
     if used == every:
         return ""
     all_rounds = measured.comparisons.filter(pl.col("episodes") < LEAST_EPISODES).height
-    rest = f", {words.counted(all_rounds, 'comparison')} of all of them" if all_rounds else ""
-    return f"; its ratios are made of the {used} of {every} processes that ran undisturbed{rest}"
+    rest = f", {words.counted(all_rounds, 'comparison')} from all of them" if all_rounds else ""
+    return f"; its ratios come from the {used} of {every} processes that ran undisturbed{rest}"
 
 
 def correction(measured: Measured) -> str:
-    """What the controls of a study's kinds add to its intervals, as half a sentence in Markdown, and what became known of the run since."""
+    """What the controls of a study's kinds add to its intervals, as half a sentence in Markdown, and what was found out about the run since."""
     since = " ".join(errata(measured.run, measured.study)).removesuffix(".")
     known = f". **Known since:** {since}" if since else ""
     processes = _processes(measured)

@@ -2,11 +2,11 @@
 
 `enable()` is called once at the top of an analysis notebook. From then on a chart is stored as Vega-Lite
 (drawn by JupyterLab and by the published page) and as SVG (for readers without scripts), both with the
-chart's description as the text that a screen reader speaks. The caller says what is drawn; what there is to see, which rows are slower
-or from where to where the values reach, the builder adds, unless the caller has a `finding` of its own.
+chart's description as the text that a screen reader speaks. The caller says what is drawn; the builder adds what there is to see (which rows are slower,
+or the range of the values), unless the caller has a `finding` of its own.
 
 Builders take a polars frame with the columns they name, keep its row order, and return an Altair chart that
-is as wide as its container, or None for a frame without rows. Ratios are plain numbers: 1 is as fast as the baseline.
+is as wide as its container, or None if the frame has no rows. Ratios are plain numbers: 1 is as fast as the baseline.
 """
 
 import json
@@ -47,7 +47,7 @@ DARK = {
     SKY: "#8fd0f5",
 }
 
-#: What a row is called that has no verdict among rows that have one.
+#: The word for a row without a verdict among rows that have one.
 NO_EVIDENCE = "no evidence"
 VERDICT_COLOURS = {"slower": VERMILLION, "faster": BLUE, "same": GREEN, "undecided": MUTED, NO_EVIDENCE: PURPLE}
 
@@ -56,12 +56,12 @@ VERDICT_COLOURS = {"slower": VERMILLION, "faster": BLUE, "same": GREEN, "undecid
 VEGALITE_MIME = "application/vnd.vegalite.v5+json"
 VEGALITE_VERSION = alt.SCHEMA_VERSION.removeprefix("v").rsplit(".", 1)[0]  # 6.4: what Altair writes
 WIDE, NARROW = 680, 330  # pixels: the text column on a desktop, a 375 px phone less its margins
-# Fonts of one and the same letter widths: the static pictures are laid out here, with Liberation Sans, and shown
+# Fonts with the same letter widths: the static pictures are laid out here, with Liberation Sans, and shown
 # with whichever of these the reader has.
 FONT = "Arial, Helvetica, 'Liberation Sans', sans-serif"
 NUMBERS = {"decimal": ".", "thousands": "\u202f", "grouping": [3], "currency": ["", ""]}
-# What the renderer says of single marks. The whole chart is one picture with a description; its marks, which have none, are
-# nothing that a screen reader should stop at.
+# What the renderer says about single marks. The whole chart is one picture with a description; a screen reader should not
+# stop at its marks, which have none.
 OF_MARKS = re.compile(r' (?:role="graphics-[a-z]+"|aria-[a-z]+="[^"]*")')
 _INTERVAL = ("ratio", "low", "high")
 TITLE_CHARACTERS = 40  # an axis title of 13 px breaks here, so that it still fits on a phone
@@ -71,7 +71,7 @@ TITLE_CHARACTERS = 40  # an axis title of 13 px breaks here, so that it still fi
 
 
 def enable() -> None:
-    """Make the project's theme and renderer those of this kernel."""
+    """Use the project's theme and renderer in this kernel."""
     alt.theme.register("async-cost", enable=True)(_theme)
     alt.renderers.register("async-cost", mime_bundle)
     alt.renderers.enable("async-cost")
@@ -121,7 +121,7 @@ def _theme() -> alt.theme.ThemeConfig:
 def mime_bundle(spec: dict[str, Any], **_options: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """The two forms of a chart that a notebook stores, and the alt text in the metadata of the picture.
 
-    The description is the plain-text form, too: terminals and diff tools show that one.
+    The description is also the plain-text form, which terminals and diff tools show.
     """
     alt_text = spec.get("description") or "Chart without a description"
     spec = {key: value for key, value in spec.items() if key != "$schema"}
@@ -155,7 +155,7 @@ def dark_css(scope: str) -> str:
 
 
 def _builder(finding: Callable[..., str]) -> Callable:
-    """A builder of charts: it draws nothing for a frame without rows, and its description ends with what `finding` says of the frame."""
+    """A builder of charts: it draws nothing for a frame without rows, and its description ends with what `finding` says about the frame."""
     of_frame = finding
 
     def decorate(build: Callable[..., alt.LayerChart]) -> Callable[..., alt.LayerChart | None]:
@@ -174,11 +174,11 @@ def _builder(finding: Callable[..., str]) -> Callable:
     return decorate
 
 
-def _by_verdict(frame: pl.DataFrame, *, baseline: str = "manual", label: str = "variant", **_options: Any) -> str:
-    """Which rows are slower, faster and the same; without verdicts, from where to where the ratios reach."""
+def _by_verdict(frame: pl.DataFrame, *, baseline: str = "manual", label: str | None = None, **_options: Any) -> str:
+    """Which rows are slower, faster and the same; without verdicts, the range of the ratios."""
     if _has_values(frame, "verdict"):
         return words.plain(words.by_verdict(frame, baseline, label, show=_one_line))
-    return _reach(frame, "ratio", [label])
+    return _reach(frame, "ratio", [label or words.label_of(frame)])
 
 
 def _reach(frame: pl.DataFrame, value: str, names: Sequence[str]) -> str:
@@ -208,28 +208,35 @@ def _one_line(text: object) -> str:
     return str(text).replace("\n", " ")
 
 
+def _time_title(baseline: str, log: bool) -> str:
+    """The default title of an axis of time ratios."""
+    what = "time of the first / time of the second" if baseline == words.SECOND else f"time / time of {baseline}"
+    return f"{what}, same round (1 = as fast{', log scale' if log else ''})"
+
+
 @_builder(_by_verdict)
 def ratio_intervals(
     frame: pl.DataFrame,
     *,
     baseline: str = "manual",
-    label: str = "variant",
+    label: str | None = None,
     title: str | None = None,
     log: bool = False,
 ) -> alt.LayerChart:
-    """One row a variant: the ratio as a stroke on its interval and as a number, against a rule at 1.
+    """One row for each label: the ratio as a stroke on its interval and as a number, against a rule at 1.
 
-    Columns: `label`, ratio, low, high; optional `published` (ratio, null where there is none: a hollow
+    Columns: `label` (if not given, that of `words.label_of`), ratio, low, high; optional `published` (ratio, null where there is none: a hollow
     diamond below ours) and `verdict` (slower, faster, same, undecided: the colour; null among others is "no evidence"). `title` replaces the
     axis title. A line break in a label begins its next line. The numbers have the digits that the interval supports.
     """
+    label = label or words.label_of(frame)
     _require(frame, [label, "ratio", "low", "high"])
     shown = [words.bare_ratio(*row) for row in frame.select("ratio", "low", "high").iter_rows()]
     frame = _drawn(frame.with_columns(pl.Series("shown", shown)), [label, *_INTERVAL, "verdict", "published", "shown"])
     if _has_values(frame, "verdict"):
         frame = frame.with_columns(pl.col("verdict").cast(pl.String).fill_null(NO_EVIDENCE))
     published = _has_values(frame, "published")
-    title = title or f"time / time of {baseline}, same round (1 = as fast)"
+    title = title or _time_title(baseline, log)
     scale = alt.Scale(type="log" if log else "linear", domain=_ratio_domain(frame, log), nice=False)
     colour = _verdict_colour(frame)
     ours, theirs = "measured, 95 % interval", "published"
@@ -274,10 +281,10 @@ def side_by_side(
     unit: str = "unit",
     title: str = "time of the first / time of the second, same round (1 = equal, log scale)",
 ) -> alt.LayerChart:
-    """One row a finding, in it one stroke for each unit (a machine or a run): where do they agree?
+    """One row for each finding, with one stroke for each unit (a machine or a run): where do they agree?
 
-    Columns: `label`, `unit`, ratio, low, high. Few units have a colour and an interval each, one below the other; many are
-    strokes on one line, so that their crowd is what one sees.
+    Columns: `label`, `unit`, ratio, low, high. A few units have a colour and an interval each, one below the other; many are
+    strokes on one line, which shows where they cluster.
     """
     _require(frame, [label, unit, "ratio", "low", "high"])
     units = frame[unit].unique(maintain_order=True).to_list()
@@ -327,8 +334,8 @@ def break_even(
     """How an overhead fades as the program does more work of its own: line, points and interval band.
 
     Columns: work_us (microseconds, above 0), overhead, low, high (in the unit of `y_title`); optional
-    `series` (a line each). `thresholds` are overheads worth a dashed rule with their number, such as 1 %. A log axis has no
-    place for 0 and less: there the band ends at the smallest value shown, and such points are left out.
+    `series` (a line each). `thresholds` are overheads worth a dashed rule with their number, such as 1 %. A log axis cannot show
+    0 or less: there the band ends at the smallest value shown, and such points are left out.
     """
     _require(frame, ["work_us", "overhead", "low", "high"])
     scale = alt.Scale(type="log", nice=False, padding=8) if log_y else alt.Scale(zero=True)
@@ -373,7 +380,7 @@ def scaling(
     """How a rate changes with the number of threads: line, points and interval band for each series.
 
     Columns: threads (integers), value, low, high (in the unit of `y_title`), series. To the right of `crowded_from` there are more threads
-    than processors: a dashed line and a word say so.
+    than processors, which a dashed line and a label show.
     """
     _require(frame, ["threads", "value", "low", "high", "series"])
     x = alt.X(
@@ -413,7 +420,7 @@ def spread(
     label: str = "label",
     what: str = "what",
 ) -> alt.LayerChart:
-    """One row a thing, in it a mark for each of several values of it, on a log scale: quantiles, or quartiles and a published mean.
+    """One row for each thing, with a mark for each of several values, on a log scale: quantiles, or quartiles and a published mean.
 
     Columns: `label`, `what` (a colour each, at most six), value (above 0, in the unit of `title`); optional `thing`, which a mark is
     of. A line break in a label begins its next line.
@@ -450,7 +457,7 @@ def drift(
     y_title: str = "time of manual in each round (µs an iteration)",
     x_title: str = "round",
 ) -> alt.LayerChart:
-    """The time of the baseline, round after round: what the machine did while we measured.
+    """The time of the baseline, round after round: what the machine did during the measurement.
 
     Columns: round (from 0; or places in a round, if `x_title` says so), time (in the unit of `y_title`); optional `series` (a line each).
     """
@@ -476,7 +483,7 @@ def bars(
     label: str = "variant",
     decimals: int = 0,
 ) -> alt.LayerChart:
-    """Numbers as bars from 0, each with its number at its end, to so many decimals.
+    """Numbers as bars from 0, each labelled with its number to `decimals` places.
 
     Columns: `label`, value; optional `series` (a colour each, one bar below the other).
     """
@@ -512,7 +519,7 @@ def waterfall(
 ) -> alt.LayerChart:
     """How a total grows step by step: a bar from the total before to the total after, with the step as a number.
 
-    Columns: `label`, start, end. The first bar usually begins at 0: it is what was there before any step.
+    Columns: `label`, start, end. The first bar usually begins at 0 and shows the total before any step.
     """
     _require(frame, [label, "start", "end"])
     steps = frame.with_columns(
@@ -549,7 +556,7 @@ def waterfall(
 
 
 def wrapped(title: str) -> list[str]:
-    """An axis title in lines that fit on a phone; breaks before a remark in brackets if that is enough."""
+    """An axis title in lines that fit on a phone; it breaks before a remark in brackets if that is enough."""
     head, bracket, remark = title.partition(" (")
     parts = [head, f"({remark}"] if bracket and len(title) > TITLE_CHARACTERS else [title]
     return [line for part in parts for line in textwrap.wrap(part, TITLE_CHARACTERS)] or [""]
@@ -565,7 +572,7 @@ def _require(frame: pl.DataFrame, columns: Sequence[str]) -> None:
 
 
 def _drawn(frame: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
-    """The columns that a chart draws, of those that are there: every other one would only make the page larger."""
+    """Only the columns that a chart draws: all others would make the page larger."""
     return frame.select(name for name in dict.fromkeys(columns) if name in frame.columns)
 
 

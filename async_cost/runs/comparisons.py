@@ -1,7 +1,7 @@
-"""What is compared with what in a study: each a key and its baseline, in a group whose limit says how small a difference matters.
+"""What a study compares: pairs of a key and its baseline, in groups whose limits say how small a difference matters.
 
-The study declares it, in Rust, and the run says it in its run.json. Runs of schema version 1 said only what each key is compared with
-first; what their studies compare besides is in data/comparisons.csv, which is what the studies declare today.
+The study declares them, in Rust, and the run records them in its run.json. Runs of schema version 1 recorded only the first comparison of each
+key; the others are in data/comparisons.csv, which is what the studies declare today.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ from async_cost.runs.record import StudyInfo
 from async_cost.runs.schemas import ComparisonRows, OperandRows
 from async_cost.words import CONTROL
 
-#: What names one measured thing. A study's files, the published figures and the claims use the same words.
+#: What identifies one measured thing. A study's files, the published figures and the claims use the same words.
 KEY = ("bench", "variant", "parameter")
 #: The same for what it is compared with.
 BASE_KEY = tuple(f"baseline_{name}" for name in KEY)
@@ -38,7 +38,7 @@ DECLARED = (DATA / "comparisons.csv", OPERANDS)
 
 @dataclass(frozen=True)
 class Headline:
-    """A finding that is named in words, since it is one of those that people decide by: `variant` against `other`."""
+    """A finding with a name, because people base decisions on it: `variant` against `other`."""
 
     study: str
     variant: str
@@ -78,7 +78,7 @@ def declared(study: str, details: StudyInfo, version: int, keys: pl.DataFrame) -
 
 
 def turned(frame: pl.DataFrame) -> pl.DataFrame:
-    """The same comparisons seen from the other side: key and baseline change places."""
+    """The same comparisons in the other direction: key and baseline swapped."""
     return frame.rename(dict(zip(PAIR, (*BASE_KEY, *KEY), strict=True))).select(frame.columns)
 
 
@@ -95,7 +95,7 @@ def require_known(pairs: pl.DataFrame, keys: pl.DataFrame, path: Path) -> None:
 def with_later(own: pl.DataFrame, study: str, groups: Mapping[str, float], keys: pl.DataFrame) -> pl.DataFrame:
     """The comparisons of a run of version 1 with those of `keys` that its study has declared since, in the order of today.
 
-    They are in the group that the run gave to their key or its baseline, else in that of today if the run has it.
+    Each is in the group that the run gave to its key or baseline, else in its group of today if the run has that.
     """
     later = of_today().filter(study=study)
     base = own.select(*(pl.col(base).alias(name) for name, base in zip(KEY, BASE_KEY, strict=True)), "group")
@@ -116,7 +116,7 @@ def with_later(own: pl.DataFrame, study: str, groups: Mapping[str, float], keys:
 
 
 def _with_looks(own: pl.DataFrame, study: str) -> pl.DataFrame:
-    """The comparisons with two looks at those of which both keys may be measured further: a claim or a headline rests on them."""
+    """The comparisons, with two looks at those that a claim or a headline rests on: both of their keys may be measured further."""
     pairs = claimed().filter(study=study).select(PAIR)
     for one in HEADLINES:
         if one.study == study:

@@ -1,4 +1,4 @@
-"""JSON files as typed records (`msgspec.Struct`): whole and of the right types, or a `DataError` that names the field."""
+"""JSON files as typed records (`msgspec.Struct`): complete and of the right types, or a `DataError` that names the field."""
 
 import json
 import re
@@ -73,7 +73,7 @@ def _words(value: object, field: str = "") -> Iterator[tuple[str, str]]:
 
 
 def typed(path: Path, kind: type[Kind], document: dict, field: str = "") -> Kind:
-    """`document`, which is what `path` holds in `field`, as a record. What msgspec says against it is said in our words."""
+    """`document`, which is the content of `field` in `path`, as a record. Objections of msgspec are put in our words."""
     try:
         return msgspec.convert(document, kind)
     except msgspec.ValidationError as error:
@@ -90,12 +90,12 @@ def typed(path: Path, kind: type[Kind], document: dict, field: str = "") -> Kind
 
 
 def missing(path: Path, field: str) -> DataError:
-    """The refusal of a record that lacks `field`."""
+    """The error for a record that lacks `field`."""
     remedy = "An unknown fact is null, not left out; a run from before there was such a field has to be measured again"
     return DataError(path, "the field is missing", remedy, column=field)
 
 
 def unknown(path: Path, field: str, name: str) -> DataError:
-    """The refusal of a record that has a field `name` which its schema version does not know."""
+    """The error for a record with a field `name` that its schema version does not have."""
     remedy = "Nothing is dropped silently: use the revision of async-cost that made the run"
     return DataError(path, f"unknown field {quoted(name)}", remedy, column=field)

@@ -1,4 +1,4 @@
-"""The one reader of tables: a file is read whole or not at all.
+"""The one reader of tables: a file is read entirely or not at all.
 
 The first row that breaks a rule of its schema becomes a `DataError` that names its line, column and remedy.
 """
@@ -14,15 +14,15 @@ import polars as pl
 from async_cost.errors import DataError, quoted, require_plain_file
 
 REMEASURE = "A run is never edited: restore the file from where it was measured, or measure again"
-#: Bytes from which on a compressed table is refused unread: a hundred times what a long run has, and no more than memory holds. Some kilobytes,
-#: made for it, unpack to any size.
+#: A compressed table of this size or more is refused unread: a hundred times the size of a long run, and little enough for memory. A crafted file
+#: of a few kilobytes can unpack to any size.
 MOST_UNPACKED = 512 << 20
 
 
 def read_table(path: Path, schema: type[dy.Schema], study: str | None = None) -> pl.DataFrame:
     """All rows of a `.csv` or `.csv.gz` file, typed as `schema` says, with each row's line number in column `line`.
 
-    `study`, where given, is the study that every row has to belong to. Raises `DataError` for a torn or foreign file,
+    If `study` is given, every row has to belong to it. Raises `DataError` for a torn or foreign file,
     unknown or missing columns, and the first row that breaks a rule of the schema.
     """
     text = _read_text(path)
@@ -72,7 +72,7 @@ def _read_text(path: Path) -> str:
         row = data.count(b"\n", 0, error.start) + 1
         raise DataError(path, "the text is not UTF-8", REMEASURE, row=row) from None
     if not text:
-        raise DataError(path, "the file is empty, not even a header is there", REMEASURE, row=1)
+        raise DataError(path, "the file is empty and lacks even a header", REMEASURE, row=1)
     # A checkout on another system may have changed line ends; that changes no value.
     text = text.replace("\r\n", "\n")
     if not text.endswith("\n"):
@@ -81,7 +81,7 @@ def _read_text(path: Path) -> str:
 
 
 def _parsed(_path: Path, text: str, columns: list[str]) -> pl.DataFrame | None:
-    """The cells as polars splits them, which takes a tenth of the time; None where there is anything that it may see otherwise than `_split`."""
+    """The cells as split by polars, which takes a tenth of the time; None if it might split anything differently from `_split`."""
     if text.partition("\n")[0] != ",".join(columns) or "\r" in text:
         return None
     try:
@@ -96,7 +96,7 @@ def _parsed(_path: Path, text: str, columns: list[str]) -> pl.DataFrame | None:
 
 
 def _split(path: Path, text: str, columns: list[str]) -> pl.DataFrame:
-    """The cells of every row as texts in the order of `columns`, and in `line` the line that each row stands on."""
+    """The cells of every row as texts in the order of `columns`, and in `line` the line number of each row."""
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     rows = []
     try:
@@ -131,9 +131,9 @@ def _check_header(path: Path, header: list[str], columns: list[str]) -> None:
 
 
 def _first_failure(path: Path, schema: type[dy.Schema], details: pl.DataFrame) -> DataError:
-    """The error for the first row that broke a rule, with the value as it stands in the file."""
+    """The error for the first row that broke a rule, with the value as written in the file."""
     row = details.sort("line").row(0, named=True)
-    # Values are looked at before rules for rows, and these before keys: a duplicate whose number is also wrong is first of all wrong.
+    # Values are checked before rules for rows, and those before keys: if a duplicate also has a wrong number, the number is reported.
     rules = [name for name, state in row.items() if name not in schema.column_names() and state == "invalid"]
     rule = min(rules, key=lambda name: ("|dtype" not in name, "|" not in name, name == "primary_key"))
     if rule == "primary_key":
@@ -151,19 +151,19 @@ def _first_failure(path: Path, schema: type[dy.Schema], details: pl.DataFrame) -
     if kind == "min":
         least = schema.columns()[column].min
         return DataError(path, f"{value} is below {least}", REMEASURE, row["line"], column)
-    problem = f"{quoted(value)} is not a name or value that may stand here (control characters, markup, blanks?)"
+    problem = f"{quoted(value)} is not a valid name or value here (control characters, markup, spaces?)"
     return DataError(path, problem, "Rename it where it is declared and measure again", row["line"], column)
 
 
 def _duplicate(path: Path, schema: type[dy.Schema], details: pl.DataFrame) -> DataError:
-    """The error for a key that stands on two lines: names the second, and where the first is."""
+    """The error for a key that is on two lines: it names the second, and says where the first is."""
     key = schema.primary_key()
     first, second = (
         details.filter(pl.col("primary_key") == "invalid")
         .filter(pl.struct(key) == pl.struct(key).sort_by("line").first())
         .sort("line")["line"][:2]
     )
-    problem = f"the same {', '.join(key)} stands already on line {first}"
+    problem = f"the same {', '.join(key)} is already on line {first}"
     return DataError(path, problem, REMEASURE, second, "/".join(key))
 
 

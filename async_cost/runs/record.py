@@ -1,8 +1,8 @@
-"""run.json: what is known about a run besides its numbers, as typed records.
+"""run.json: everything that is known about a run except its numbers, as typed records.
 
-A record knows its fields and nothing else: an unknown field, a missing one or one of another type is a `DataError`,
-since a reader that skips what it does not know cannot promise to have understood the rest. Facts that the measuring machine could
-not tell are None. Whoever wants to know something about a run asks `read_run_info`; nobody else opens a run.json.
+A record has exactly its fields: an unknown field, a missing one or one of another type is a `DataError`,
+since a reader that skips what it does not know cannot claim to have understood the rest. Facts that the measuring machine did
+not reveal are None. Only `read_run_info` opens a run.json.
 """
 
 import re
@@ -20,11 +20,11 @@ from async_cost.runs.decode import RESTORE, missing, read_json, typed, unknown
 
 #: Version 2 added what a comparison changes and the unit of a difference; version 3 the episodes of a study and the kinds of its groups.
 SCHEMA_VERSIONS = (1, 2, 3)
-#: What studies are called in runs of version 1 that have another name today.
+#: Former names, in runs of version 1, of studies that have been renamed.
 FORMER_NAMES = {"ladder": "zero-cost-ladder"}
 PROFILES = ("quick", "standard", "thorough")
 ORIGINS = ("notebook", "native")
-#: What a group of comparisons may be of. Controls of one kind, in all studies of a run, tell one systematic error.
+#: Kinds of groups of comparisons. The controls of one kind, in all studies of a run, show one systematic error.
 KINDS = ("one thread", "forked trials", "many threads", "long trials")
 
 SLUG = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
@@ -39,7 +39,7 @@ CLOCK_AHEAD = timedelta(days=1)
 LARGEST = 2**63 - 1
 Count = Annotated[int, Meta(ge=0, le=LARGEST)]
 Number = Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
-#: More rounds, or samples of a trial, are no measurement: at 1 ms for a trial, so many would take a variant 16 minutes.
+#: No measurement has more rounds, or samples in a trial: at 1 ms for a trial, these would take 16 minutes for each variant.
 Rounds = Annotated[int, Meta(ge=1, le=1_000_000)]
 
 
@@ -137,7 +137,7 @@ class Comparison(Record):
 class Episode(Record):
     """One of the processes that measured a study: from `first_round` to the next one's, or to the end.
 
-    `ended` is None where it was interrupted. `only` are the keys (bench, variant, parameter) that were measured in its rounds; null says all of them.
+    `ended` is None if it was interrupted. `only` are the keys (bench, variant, parameter) that were measured in its rounds; null means all of them.
     """
 
     first_round: Count
@@ -147,10 +147,10 @@ class Episode(Record):
 
 
 class StudyInfo(Record, omit_defaults=True):
-    """How one study was measured. Loads are averages over 1, 5 and 15 minutes; steal is in ms since boot, all CPUs.
+    """How one study was measured. Loads are averages over 1, 5 and 15 minutes; steal is in ms since boot, over all CPUs.
 
     `groups` maps the name of each group of comparisons to the half-width of its region of practical equivalence, `kinds` to its kind.
-    Runs before version 3 say neither kinds nor episodes (what is not in the file is not written back either); `read_run_info` says what they amount to.
+    Runs before version 3 have neither kinds nor episodes (and what is not in the file is not written back either); `read_run_info` fills them in.
     """
 
     state: str
@@ -195,7 +195,7 @@ class RunInfo(Record):
 
 
 def claims_of_today(root: Path | None = None) -> str:
-    """The SHA-256 of the claims with their regions and operands as they stand now: of data/claims.csv and data/claims-operands.csv in turn."""
+    """The SHA-256 of the claims with their present regions and operands: of data/claims.csv followed by data/claims-operands.csv."""
     folder = (repository_root() if root is None else root) / "data"
     return sha256(b"".join((folder / name).read_bytes() for name in ("claims.csv", "claims-operands.csv"))).hexdigest()
 
@@ -227,13 +227,13 @@ def read_run_info(path: Path) -> RunInfo:
 
 
 def _in_one_episode(study: str, details: StudyInfo) -> StudyInfo:
-    """What version 3 would say of a study that was measured before there were episodes. No kind is known across studies."""
+    """A study from before there were episodes, in the form of version 3. Its groups share no kind with other studies."""
     episodes = (Episode(0, details.started, None if details.resumed else details.ended, None),)
     return msgspec.structs.replace(details, episodes=episodes, kinds=dict.fromkeys(details.groups, study))
 
 
 def read_record(path: Path) -> RunInfo:
-    """The records of a run.json in a known version, whatever they say: of a trial run, say, that no reader of runs would take."""
+    """The records of a run.json in a known version, whatever they say: for instance of a trial run that no reader of runs would accept."""
     document = read_json(path)
     version = document.get("schema_version")
     if version not in SCHEMA_VERSIONS or isinstance(version, bool):
@@ -256,7 +256,7 @@ def read_record(path: Path) -> RunInfo:
 
 
 def _check_names(path: Path, info: RunInfo) -> None:
-    """Names become folders and headings: plain ones only, and the ones of the folder that holds the file."""
+    """Names become folders and headings, so they must be plain, and those of the folder that contains the file."""
     if not SLUG.fullmatch(info.machine.name):
         problem = f"{quoted(info.machine.name)} is not a machine name"
         remedy = "Lower case letters, digits and hyphens only, such as amd-epyc-2c"
@@ -299,7 +299,7 @@ def _check_time(path: Path, value: str | None, field: str) -> None:
 
 
 def _check_complete(path: Path, info: RunInfo) -> None:
-    remedy = "Resume it: `make report` goes on at the first round that is missing"
+    remedy = "Resume it: `make report` continues with the first missing round"
     if not info.studies:
         raise DataError(path, "the run holds no study", "Measure one", column="studies")
     for study, details in info.studies.items():
@@ -312,7 +312,7 @@ def _check_comparisons(path: Path, details: StudyInfo, field: str) -> None:
     """Two different keys are compared once, in a group that has a limit."""
     for name, limit in details.groups.items():
         if not 0 < limit < 1:
-            problem = f"the limit {limit} of group {quoted(name)} is no share between 0 and 1"
+            problem = f"the limit {limit} of group {quoted(name)} is not a share between 0 and 1"
             raise DataError(path, problem, RESTORE, column=f"{field}.groups")
     seen = set()
     for entry in details.comparisons:
@@ -360,7 +360,7 @@ def _check_kinds(path: Path, details: StudyInfo, field: str) -> None:
 
 
 def _check_codegen(path: Path, codegen: Codegen) -> None:
-    """The stock kernel compiles like a debug build, where async looks dearer or cheaper than it is."""
+    """The stock kernel compiles like a debug build, in which the cost of async is distorted."""
     wanted = {
         "opt_level": "3",
         "debug_assertions": "False",
@@ -379,8 +379,8 @@ def _check_codegen(path: Path, codegen: Codegen) -> None:
 def check_clock(path: Path, info: RunInfo, now: datetime | None = None) -> None:
     """Do the times of a run.json make sense: in order, and neither ahead of `now` nor before there was Rust?
 
-    Raises `DataError`. Nothing is computed from these times but durations and an order of runs, so a reader of one run does without
-    this check, and a measurement is not lost because somebody set the clock; whoever sets runs side by side needs it.
+    Raises `DataError`. Only durations and the order of runs are computed from these times, so a reader of one run skips
+    this check, and no measurement is lost because somebody set the clock; a comparison of runs needs it.
     """
     latest = (datetime.now(UTC) if now is None else now) + CLOCK_AHEAD
     spans = {"": info} | {f"studies.{study}.": details for study, details in info.studies.items()}

@@ -1,4 +1,4 @@
-"""Find runs and read them: a table is whole and checked, or it is a `DataError`. Only what is asked for is opened."""
+"""Find runs and read them: a table is complete and checked, or it is a `DataError`. Only what is asked for is opened."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -22,7 +22,7 @@ from async_cost.runs.schemas import CountRows, MetricRows, TimeRows
 class Run:
     """A run. The tables of a study are read and checked when they are first asked for; see data/README.md for columns and units.
 
-    Whatever asks for a study that the run does not hold, or for a table that is torn, foreign, doubled or missing, raises `DataError`, which
+    Asking for a study that the run does not contain, or for a table that is torn, foreign, duplicated or missing, raises `DataError`, which
     names file, row, column and remedy.
     """
 
@@ -42,16 +42,16 @@ class Run:
     def time(self, study: str) -> pl.DataFrame:
         """Raw samples: study, bench, variant, parameter, round, position, sample, iterations, elapsed_ns, episode.
 
-        `episode` is the number, from 0, of the process that measured the round; run.json says so, not the file.
+        `episode` is the number, from 0, of the process that measured the round; it comes from run.json, not from the file.
         """
         return self._once("time", study, _load_time)
 
     def whole_time(self, study: str) -> pl.DataFrame:
-        """`time` without the variants that failed: their rounds so far are kept, but nothing is estimated from them."""
+        """`time` without the variants that failed: their rounds are kept, but nothing is estimated from them."""
         return self.time(study).join(_failed(self.study(study)), on=KEY, how="anti")
 
     def seconds(self, study: str) -> float | None:
-        """How long `study` was measured, by all of its episodes together; None where one of them was interrupted."""
+        """How long `study` was measured, by all of its episodes together; None if one of them was interrupted."""
         spans = [(episode.started, episode.ended) for episode in self.study(study).episodes]
         if any(ended is None for _, ended in spans):
             return None
@@ -64,7 +64,7 @@ class Run:
     def metrics(self, study: str) -> pl.DataFrame:
         """What else was noted about a sample: study, bench, variant, parameter, round, position, sample, metric, value.
 
-        Empty where the study notes nothing but times.
+        Empty if the study records nothing but times.
         """
         return self._once("metrics", study, _load_metrics)
 
@@ -73,12 +73,12 @@ class Run:
         return self._once("counts", study, _load_counts)
 
     def count(self, study: str, counter: str, variant: str, parameter: str) -> int | None:
-        """One exact count for one iteration; None where it was not counted."""
+        """One exact count for one iteration; None if it was not counted."""
         found = self.counts(study).filter(counter=counter, variant=variant, parameter=parameter)["value"]
         return found[0] if found.len() else None
 
     def units(self, study: str) -> pl.DataFrame:
-        """What one iteration does, as often as the study counts it (spawns, jobs, calls, requests): bench, variant, parameter, units.
+        """How many units of work one iteration does (spawns, jobs, calls, requests): bench, variant, parameter, units.
 
         It is the counter `units`, in zero-cost `transactions`. Keys for which neither was counted are not there.
         """
@@ -86,24 +86,27 @@ class Run:
         return counted.sort("counter").group_by(KEY).agg(units=pl.col("value").last()).sort(KEY)
 
     def requests(self, study: str) -> int:
-        """How many requests one iteration serves. Raises `DataError` when that was not counted, or differs by variant."""
+        """How many requests one iteration serves. Raises `DataError` if that was not counted, or differs by variant."""
         served = self.counts(study).filter(counter="transactions")["value"].unique()
         if served.len() != 1:
             problem = f"{served.len()} different counts of transactions in an iteration of {study}"
             raise DataError(
-                self.path, problem, "Count the study anew; times for one request need exactly one", column="counter"
+                self.path,
+                problem,
+                "Count the study again; times for one request need exactly one count",
+                column="counter",
             )
         return served[0]
 
     def checked(self) -> "Run":
-        """This run, after every table of every study was read. Raises `DataError` for whatever is wrong with one of them."""
+        """This run, after every table of every study has been read. Raises `DataError` if one of them is invalid."""
         for study in self.info.studies:
             for table in (self.time, self.counts, self.metrics):
                 table(study)
         return self
 
     def file(self, study: str, lens: str) -> Path:
-        """Where a table of `study` lies, plain or compressed: its `time`, `counts` or `metrics`."""
+        """The file of a table of `study`, plain or compressed: its `time`, `counts` or `metrics`."""
         return _table_file(self.path, f"{_name_in_files(study, self.info)}.{lens}.csv")
 
     def _once(self, lens: str, study: str, load: Callable[["Run", str, Path], pl.DataFrame]) -> pl.DataFrame:
@@ -136,10 +139,10 @@ def choose_run(
     root: Path | None = None,
     instead: str | None = None,
 ) -> Run:
-    """The run that the environment variable ASYNC_COST_RUN names, else the newest one that holds `study`; any run where that is None.
+    """The run that the environment variable ASYNC_COST_RUN names, else the newest one that contains `study`; any run if that is None.
 
-    A notebook that has something to say without `study` names another one `instead` that will do where `study` is missing. Raises
-    `DataError` when there is no run, or when the one to be read is damaged: an older run never stands in silently.
+    A notebook that can do without `study` names another one to use `instead` if `study` is missing. Raises
+    `DataError` if there is no run, or if the one to be read is damaged: an older run never replaces it silently.
     """
     wanted = [study] if instead is None else [study, instead]
     if named := environ.get("ASYNC_COST_RUN"):
@@ -158,7 +161,7 @@ def choose_run(
 
 
 def open_run(path: Path) -> Run:
-    """The run in folder `path`, of which run.json was read and checked. Raises `DataError` when that is damaged or not finished."""
+    """The run in folder `path`, with its run.json read and checked. Raises `DataError` if that is damaged or not finished."""
     path = Path(path)
     if not path.is_dir():
         raise DataError(path, "there is no such run", f"Runs are the folders {shown(runs_root())}/<machine>/<utc-time>")
@@ -168,12 +171,12 @@ def open_run(path: Path) -> Run:
 
 
 def load_run(path: Path) -> Run:
-    """`open_run`, with every table read and checked: what a run has to stand that is finished, contributed or compared with others."""
+    """`open_run`, with every table read and checked, as is done before a run is finished, contributed or compared with others."""
     return open_run(path).checked()
 
 
 def _table_file(folder: Path, name: str) -> Path:
-    """Where table `name` of a run lies, plain or compressed. Raises `DataError` when it is there in both forms."""
+    """The file of table `name` of a run, plain or compressed. Raises `DataError` if it exists in both forms."""
     plain, packed = folder / name, folder / f"{name}.gz"
     if plain.exists() and packed.exists():
         raise DataError(plain, "the table is there twice, plain and compressed", "Keep the one that was measured")
@@ -181,7 +184,7 @@ def _table_file(folder: Path, name: str) -> Path:
 
 
 def no_stray_tables(folder: Path, info: RunInfo) -> None:
-    """Raises `DataError` for a table in the folder of a run that its run.json does not speak of."""
+    """Raises `DataError` for a table in the folder of a run that its run.json does not mention."""
     lenses = ("time", "counts", "metrics")
     names = [_name_in_files(study, info) for study in info.studies]
     known = {f"{name}.{lens}.csv{end}" for name in names for lens in lenses for end in ("", ".gz")}
@@ -231,7 +234,7 @@ def _keys(time: pl.DataFrame, details: StudyInfo) -> pl.DataFrame:
 
 
 def _check_baselines(path: Path, time: pl.DataFrame, pairs: pl.DataFrame, details: StudyInfo) -> None:
-    """Ratios are taken within a round, so each of them needs its baseline there, unless that failed, or the episode left it out."""
+    """Ratios are taken within a round, so a key needs its baseline in the same round, unless that failed or the episode left it out."""
     needed = pairs.join(_failed(details), left_on=BASE_KEY, right_on=KEY, how="anti")
     whole = [(first, end) for episode, first, end in _spans(details) if episode.only is None]
     within = [pl.col("round").is_between(first, end, closed="left") for first, end in whole]
@@ -287,7 +290,7 @@ def _spans(details: StudyInfo) -> Iterator[tuple[Episode, int, int]]:
 
 
 def _check_samples(path: Path, time: pl.DataFrame, details: StudyInfo) -> None:
-    """A trial has as many samples as every other of its key, at most those of the study, taken at one position of its round."""
+    """All trials of a key have the same number of samples, at most that of the study, and each was taken at one position in its round."""
     trials = time.group_by(*KEY, "round", maintain_order=True).agg(
         pl.len().alias("samples"), pl.col("position").n_unique().alias("positions"), pl.col("line").min()
     )

@@ -1,6 +1,6 @@
 """The tables of a run and of the literature as schemas.
 
-Every column is declared once, here, with its bounds (`line`, which is in no file, is the line a row stands on, for messages). What the
+Every column is declared once, here, with its bounds (`line`, which is in no file, is the line number of a row, for messages). What the
 columns mean, and their units, is in data/README.md. `reader` reads them.
 """
 
@@ -63,7 +63,7 @@ class CountRows(dy.Schema):
 
 
 class PublishedRows(dy.Schema):
-    """`data/published/<study>.csv`: a figure that somebody else reported, in the unit in which it was printed."""
+    """`data/published/<study>.csv`: a figure that somebody else reported, in the printed unit."""
 
     line = dy.UInt32(nullable=False)
     study = dy.String(nullable=False, regex=STUDY)
@@ -152,7 +152,7 @@ class OperandRows(dy.Schema):
 
 
 class ComparisonRows(dy.Schema):
-    """`data/comparisons.csv`: what the studies declare that they compare, as run.json says it since schema version 2."""
+    """`data/comparisons.csv`: the comparisons that the studies declare, as in run.json since schema version 2."""
 
     line = dy.UInt32(nullable=False)
     study = dy.String(nullable=False, primary_key=True, regex=STUDY)

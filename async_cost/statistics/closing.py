@@ -1,7 +1,7 @@
-"""What would decide a question that a run leaves open: more time of the same study, and about how much, or nothing of the kind.
+"""What would decide a question that a run leaves open: more time for the same study, and about how much, or that no amount of time would.
 
-The half width of an interval falls with the square root of the measuring time, so the time that is needed grows with the square of the half
-width over the distance to the border. What controls add to an interval does not fall: it is no noise of this comparison.
+The half width of an interval shrinks with the square root of the measuring time, so the time that is needed grows with the square of the half
+width over the distance to the border. What controls add to an interval does not shrink, since it is not noise of this comparison.
 """
 
 import math
@@ -12,7 +12,7 @@ import polars as pl
 
 from async_cost import words
 
-#: An estimate within this part of the limit from the border is at it: it takes a hundred times the time to tell, and then the limit is the question.
+#: An estimate within this part of the limit from the border counts as on it: deciding its side would take a hundred times as long as detecting the limit.
 NEAR = 0.1
 #: Nobody measures one study for longer.
 LONGEST_SECONDS = 10 * 3600
@@ -36,11 +36,11 @@ def closing(
     fixed: float = 0.0,
     seconds: float | None = None,
 ) -> Closing:
-    """What would decide on which side of `borders` a value lies, whose interval reaches across one of them.
+    """What would decide on which side of `borders` a value lies if its interval crosses one of them.
 
     Numbers are on a scale on which errors are added: logarithms of ratios, else the value's own. `near` is the distance from a border within which the
-    value lies on it, for which the text says a part of `limit`, a share; `fixed` the half width that controls add to the interval; `seconds` how
-    long the study was measured, None where that is unknown.
+    value counts as on it, which the text gives as a part of `limit`, a share; `fixed` is the half width that controls add to the interval; `seconds` is how
+    long the study was measured, None if that is unknown.
     """
     borders = [border for border in borders if math.isfinite(border)]
     if min(abs(value - border) for border in borders) <= near:
@@ -59,7 +59,7 @@ def closing(
 
 
 def _times(value: float, low: float, high: float, border: float, fixed: float) -> float:
-    """How many times the measuring it takes until the interval ends before `border`; 1 where it does, infinite where it never will."""
+    """How many times the measuring it takes until the interval ends before `border`; 1 if it does already, infinite if it never will."""
     half, distance = (value - low if border < value else high - value), abs(border - value)
     if half <= distance:
         return 1.0
@@ -67,7 +67,7 @@ def _times(value: float, low: float, high: float, border: float, fixed: float) -
 
 
 def _about(seconds: float) -> str:
-    """`7 more minutes`, `40 more minutes`, `3 more hours`: as coarse as such a forecast is."""
+    """`7 more minutes`, `40 more minutes`, `3 more hours`: a forecast is no more precise than that."""
     minutes = max(1, math.ceil(seconds / 60))
     if minutes > 90:
         return f"{math.ceil(minutes / 60)} more hours"
@@ -76,7 +76,7 @@ def _about(seconds: float) -> str:
 
 
 def of_comparison_closing(row: dict, seconds: float | None) -> Closing | None:
-    """What would decide an undecided row of the table of comparisons; None where it is decided, refused, or was not measured."""
+    """What would decide an undecided row of the table of comparisons; None if it is decided, refused, or was not measured."""
     if row["ratio"] is None or row["doubt"] or row["verdict"] != "undecided":
         return None
     value, low, high = (math.log(row[name]) for name in ("ratio", "low", "high"))
@@ -86,7 +86,7 @@ def of_comparison_closing(row: dict, seconds: float | None) -> Closing | None:
 
 
 def of_comparison(row: dict, seconds: float | None) -> str | None:
-    """The same in words, of which a refused row has some, too: what it is refused for."""
+    """The same in words; for a refused row, why it is refused."""
     if row["ratio"] is not None and row["doubt"]:
         return f"nothing in this run: {row['doubt']}"
     found = of_comparison_closing(row, seconds)

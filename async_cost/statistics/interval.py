@@ -1,15 +1,15 @@
-"""The one interval: of what a ratio, or a time, is in the middle, over the processes and rounds of a run.
+"""The one interval: for the centre of a ratio or a time over the processes and rounds of a run.
 
-A process has its own memory layout, and so its own speed, which more rounds in it do not average out. So within an episode (a process) the
+A process has its own memory layout, and therefore its own speed, which more rounds do not average out. So within an episode (a process) the
 value is the median over its rounds, and over episodes the mean of these medians, with a t interval: that of the random-effects model of a
-balanced one-way layout, which holds the variance within processes and between them (Kalibera and Jones 2013; Searle, Casella, McCulloch,
-Variance Components, 1992, chapter 3). A process that met a busy moment is far off, so the mean is trimmed: without the least and the greatest
-fifth of the episodes, with the standard error that goes with that (Tukey and McLaughlin 1963). Of normal values such an interval is 8 % wider than
+balanced one-way layout, which includes the variance within processes and between them (Kalibera and Jones 2013; Searle, Casella, McCulloch,
+Variance Components, 1992, chapter 3). A process that met a busy moment is far off, so the mean is trimmed: without the lowest and the highest
+fifth of the episodes, with the matching standard error (Tukey and McLaughlin 1963). For normal values such an interval is 8 % wider than
 the untrimmed one; when one process in seven differs six times as much as the others, it is half as wide.
 
 With fewer than `LEAST_EPISODES` it is the median over all rounds, bounded by order statistics. How many of n values lie below their true
-median is binomial, whatever their distribution. So two of the sorted values, by their ranks alone, hold the median with a known
-probability (David and Nagaraja, Order Statistics, 2003, section 7.1). Of the variance between processes that knows nothing.
+median is binomial, whatever their distribution. So two of the sorted values, chosen by rank alone, enclose the median with a known
+probability (David and Nagaraja, Order Statistics, 2003, section 7.1). This does not cover the variance between processes.
 """
 
 from collections.abc import Sequence
@@ -24,9 +24,9 @@ from async_cost.runs.comparisons import KEY
 
 #: A number, or a column of them.
 Number = TypeVar("Number", float, pl.Expr)
-#: Share of intervals that are to hold the truth.
+#: Share of intervals that should contain the truth.
 CONFIDENCE = 0.95
-#: Episodes from which on their spread is used. Of three, the quantile of t is above 4 and their standard deviation hardly known.
+#: Least number of episodes whose spread is used. With three, the quantile of t is above 4 and the standard deviation hardly known.
 LEAST_EPISODES = 4
 #: Share of the episodes that is left out at either end.
 TRIM = 0.2
@@ -51,14 +51,14 @@ def quantile(episodes: int, confidence: float = CONFIDENCE) -> float:
 
 
 def freedom(episodes: int) -> int:
-    """Degrees of freedom of the standard error over so many episodes: one less than are left when the ends are trimmed."""
+    """Degrees of freedom of the standard error over this many episodes: one less than remain after trimming."""
     return episodes - 2 * int(TRIM * episodes) - 1
 
 
 def trimmed(within: pl.DataFrame, value: str, by: Sequence[str]) -> pl.DataFrame:
     """The trimmed mean of `value` over the rows of each group: by..., mean, error (its standard error), episodes (rows).
 
-    The error is that of the values whose ends were moved to the first and last that are left (Winsorized).
+    The error is that of the Winsorized values: the trimmed ones are replaced by the nearest that remain.
     """
     values, number, cut = pl.col(value), pl.len().cast(pl.Int64), (TRIM * pl.len()).floor().cast(pl.Int64)
     order = values.sort()
@@ -71,13 +71,13 @@ def trimmed(within: pl.DataFrame, value: str, by: Sequence[str]) -> pl.DataFrame
 
 
 def after_looks(looks: int, confidence: float = CONFIDENCE) -> float:
-    """The confidence of each of `looks` intervals of one truth, so that all of them hold it with `confidence`: Bonferroni, which holds
+    """The confidence that each of `looks` intervals for one truth needs so that all of them contain it with `confidence`: Bonferroni, which is valid
     however much was measured between the looks, and whatever that depended on (Jennison and Turnbull, Group Sequential Methods, 2000, chapter 9)."""
     return 1 - (1 - confidence) / looks
 
 
 def enough(rounds: int, episodes: int = 1, confidence: float = CONFIDENCE) -> bool:
-    """Whether an interval over so many rounds and episodes can hold the truth with `confidence`."""
+    """Whether an interval over this many rounds and episodes can contain the truth with `confidence`."""
     return episodes >= LEAST_EPISODES or 2 * 0.5**rounds <= 1 - confidence
 
 
@@ -85,13 +85,13 @@ def estimates(frame: pl.DataFrame, value: str = "ratio", by: Sequence[str] = KEY
     """`value` over episodes and rounds (columns of `frame`), with its interval: by..., value, low, high, q1, q3, rounds, episodes, quantile.
 
     q1 and q3 are the quartiles over all rounds, for charts; quantile is half the width of the interval in standard errors. An episode that lacks
-    a value does not count for it. Where `frame` has a column `looks`, how often the run was judged on the way, all intervals of one truth hold it
-    together with 95 %. No rows give no estimates; less than two rounds raise ValueError.
+    a value does not count for it. If `frame` has a column `looks` (how often the run is judged), all intervals for one truth together contain it
+    with 95 %. No rows give no estimates; less than two rounds raise ValueError.
     """
     looks = pl.col("looks").first() if "looks" in frame.columns else pl.lit(1).first()
     over = trimmed(frame.group_by(*by, "episode").agg(pl.col(value).median()), value, by)
     found = medians(frame, value, by).join(over, on=by).join(frame.group_by(by).agg(looks=looks), on=by)
-    # Where processes are too few to tell, nothing is evidence, and the order statistics are those of one look.
+    # With too few processes nothing is evidence, and the order statistics are those of one look.
     looked = found.select("episodes", pl.when(pl.col("episodes") >= LEAST_EPISODES).then("looks").otherwise(1))
     known = [quantile(episodes, after_looks(looks)) for episodes, looks in looked.rows()]
     found = found.with_columns(quantile=pl.Series(known, dtype=pl.Float64))
@@ -108,9 +108,9 @@ def estimates(frame: pl.DataFrame, value: str = "ratio", by: Sequence[str] = KEY
 
 
 def medians(frame: pl.DataFrame, value: str, by: Sequence[str] = KEY, confidence: float = CONFIDENCE) -> pl.DataFrame:
-    """The median of `value` over rounds, bounded by order statistics, whichever process measured them: by..., value, low, high, q1, q3, rounds.
+    """The median of `value` over rounds, bounded by order statistics, regardless of the process that measured them: by..., value, low, high, q1, q3, rounds.
 
-    For what is too sparse to have a value in every episode. Otherwise as `estimates`.
+    For values too sparse to exist in every episode. Otherwise like `estimates`.
     """
     values = pl.col(value)
     found = frame.group_by(by).agg(
@@ -134,11 +134,11 @@ def medians(frame: pl.DataFrame, value: str, by: Sequence[str] = KEY, confidence
 
 
 def chances(frame: pl.DataFrame, value: str, by: Sequence[str] = KEY) -> pl.DataFrame:
-    """How likely a `value` whose truth is 0 would be as far off, to either side: by..., chance (a p-value).
+    """How likely a `value` whose true value is 0 is to be this far off, on either side: by..., chance (a p-value).
 
-    Student's t test of the mean over episodes, of all of them: a process that is far off makes it cautious, while the trimmed mean of
-    `estimates` has a tail a little heavier than that of t, of which Holm's procedure over 40 controls sees the far end (refused of honest runs:
-    6 to 7.5 % instead of 5). With too few episodes it is the exact sign test over rounds, in which a value of exactly 0 counts for neither side.
+    Student's t test of the mean over all episodes: a process that is far off makes it cautious, while the trimmed mean of
+    `estimates` has a slightly heavier tail than t, which matters to Holm's procedure over 40 controls (it would refuse
+    6 to 7.5 % of honest runs instead of 5). With too few episodes it is the exact sign test over rounds, in which a value of exactly 0 counts for neither side.
     """
     medians = pl.col(value)
     over = (
@@ -162,14 +162,14 @@ def chances(frame: pl.DataFrame, value: str, by: Sequence[str] = KEY) -> pl.Data
 
 
 def widened(value: Number, low: Number, high: Number, more: Number) -> tuple[Number, Number]:
-    """Both ends of an interval to which an independent error of half width `more` was added: as squares, each side for itself."""
+    """Both ends of an interval to which an independent error of half width `more` was added: as squares, for each side separately."""
     return value - ((value - low) ** 2 + more**2) ** 0.5, value + ((high - value) ** 2 + more**2) ** 0.5
 
 
 def relative_standard_error(values: np.ndarray) -> tuple[float, float, float]:
     """The relative standard error of the mean of `values`, one for each round, and its 95 % interval.
 
-    It is a spread and no median, so no two ranks bound it: the interval is a percentile bootstrap over rounds, with a fixed seed so that
+    It is a spread, not a median, so no two ranks bound it: the interval is a percentile bootstrap over rounds, with a fixed seed so that
     the same run gives the same words. Less than two rounds raise ValueError.
     """
     if len(values) < 2:
@@ -195,7 +195,7 @@ def added_time(ratios: pl.DataFrame, units: int, by: Sequence[str] = KEY) -> pl.
 
 
 def row(frame: pl.DataFrame, **key: str) -> dict | None:
-    """The one row with these key columns, None where there is none. Raises ValueError when there are several."""
+    """The one row with these key columns, None if there is none. Raises ValueError if there are several."""
     found = frame.filter(**key) if key else frame
     if found.height > 1:
         raise ValueError(f"{found.height} rows for {key}")

@@ -2,18 +2,18 @@
 
 Two variants are practically equivalent when their ratio lies within the limit of their group, ±1 % unless the study declares another: below
 that, where the linker puts a function, or which thread wakes first, matters more than what was changed. An interval entirely above that
-region says slower, entirely below faster, entirely inside same; one that reaches across a border leaves the question undecided.
+region says slower, entirely below faster, entirely inside same; one that crosses a border leaves the question undecided.
 
-A control is a key measured a second time under another name. Its true ratio is 1, so whatever the run says about it is what the run says
-about nothing. That is used twice:
+A control is a key measured a second time under another name. Its true ratio is 1, so any other result is error.
+That is used twice:
 
-- It corrects. By how much more the controls of one kind are off than their own intervals explain is an error that comparisons of this kind
-  have as well: one variance component (DerSimonian and Laird 1986, with the mean known to be 0), which widens each of their intervals.
+- It corrects. If the controls of one kind are off by more than their own intervals explain, comparisons of this kind
+  are, too: one variance component (DerSimonian and Laird 1986, with the mean known to be 0), which widens each of their intervals.
 - It refuses. A control that differs from its twin by more than chance explains shows that its group compares something else than it says,
-  and nothing is concluded from that group. All controls of a run are tested together (Holm 1979), so that in 95 % of honest runs none
-  refuses. A control that is known imprecisely refuses nothing: what it cannot exclude the comparisons of its group cannot either.
+  and nothing is concluded from that group. All controls of a run are tested together (Holm 1979), so in 95 % of honest runs none
+  refuses. An imprecise control refuses nothing: what it cannot exclude, the comparisons of its group cannot exclude either.
 
-A comparison of two loads needs the controls of both: nothing is concluded from it either when a group in which one of its sides is compared
+A comparison of two loads needs the controls of both: nothing is concluded from it if a group in which one of its sides is compared
 is refused.
 """
 
@@ -47,7 +47,7 @@ VERDICTS = pl.Enum([verdict.value for verdict in Verdict])
 
 
 def verdict_column(trusted: bool | pl.Expr, limit: float | pl.Expr = EQUIVALENCE) -> pl.Expr:
-    """The word for each row of a frame with low and high of a ratio, null where `trusted` is false; named verdict.
+    """The verdict for each row of a frame with low and high of a ratio, null where `trusted` is false; the column is named verdict.
 
     `limit` is one half-width of the region of practical equivalence for all rows, or an expression for each row's own.
     """
@@ -73,9 +73,9 @@ def judged(comparisons: pl.DataFrame, profile: str) -> pl.DataFrame:
     Takes study, the columns of a pair, group, kind, limit, control, ratio, low, high, rounds, episodes, quantile, unit_ns (time of a unit of work of the
     key), added_ns, added_low, added_high, and chance (of a control: the p-value of its ratio being 1); null where they were not measured. `chance`
     becomes that of Holm over the controls of the run. `bias` is the standard deviation of the error that the controls of the kind show, on
-    the scale of logarithms: 0 where they show none, null where there are none to go by; low, high, added_low and added_high of what is no
-    control are widened by it. `doubt` says in a few words of plain text why nothing is concluded from the row, null where there is no reason;
-    `verdict` is null where there is one.
+    the scale of logarithms: 0 if they show none, null if there are no controls; it widens low, high, added_low and added_high of everything that is not a
+    control. `doubt` says in a few words of plain text why nothing is concluded from the row, and is null without a reason;
+    `verdict` is null if there is one.
     """
     told = comparisons.with_columns(chance=_holm(_beside_others(comparisons)))
     told = _corrected(told.join(_biases(told), on="kind", how="left", maintain_order="left"))
@@ -92,7 +92,7 @@ def judged(comparisons: pl.DataFrame, profile: str) -> pl.DataFrame:
 
 
 def _beside_others(comparisons: pl.DataFrame) -> pl.Series:
-    """The chance of each control when it may also be off by what the other controls of its kind show: not smaller than its own.
+    """The chance of each control if it may also have the error that the other controls of its kind show: not smaller than its own.
 
     Without that, a kind whose controls are all off by more than their intervals explain would lose the largest of them, one by one, and be corrected by the rest.
     """
@@ -115,7 +115,7 @@ def _beside_others(comparisons: pl.DataFrame) -> pl.Series:
 
 def _with_squares(comparisons: pl.DataFrame) -> pl.DataFrame:
     """The rows with, of controls, error (the standard error of the logarithm), free (its degrees of freedom, 0 where ranks were used),
-    precision (1 / error squared) and surplus (the square of the control's own error, in its standard errors, less what is expected of it)."""
+    precision (1 / error squared) and surplus (the square of the control's own error, in its standard errors, minus its expectation)."""
     episodes = pl.col("episodes")
     known = pl.col("control") & (pl.col("high") > pl.col("low"))
     free = pl.when(episodes >= LEAST_EPISODES).then(episodes.map_elements(freedom, pl.Int64)).otherwise(0)
@@ -128,8 +128,8 @@ def _with_squares(comparisons: pl.DataFrame) -> pl.DataFrame:
 
 
 def _holm(chances: pl.Series) -> pl.Series:
-    """The p-values of a family, null where there is none, each as Holm's step-down procedure adjusts it: compared with 5 %, in 95 % of
-    honest families none is smaller."""
+    """The p-values of a family (null where there is none), adjusted by Holm's step-down procedure: in 95 % of
+    honest families none is below 5 %."""
     frame = pl.DataFrame({"chance": chances}).with_row_index("row").sort("chance", nulls_last=True)
     left = chances.len() - chances.null_count() - pl.int_range(pl.len()).cast(pl.Float64)
     return frame.with_columns((pl.col("chance") * left).cum_max().clip(upper_bound=1.0)).sort("row")["chance"]
@@ -159,7 +159,7 @@ def _corrected(comparisons: pl.DataFrame) -> pl.DataFrame:
         *(pl.col(name) for name in ("added_ns", "added_low", "added_high")), more * pl.col("unit_ns")
     )
     ends = {"low": low.exp(), "high": high.exp(), "added_low": added_low, "added_high": added_high}
-    # Where there is no bias the ends stay what they are, to the last digit.
+    # Without bias the ends stay the same, to the last digit.
     applies = ~pl.col("control") & (pl.col("bias") > 0)
     return comparisons.with_columns(
         pl.when(applies).then(end).otherwise(name).alias(name) for name, end in ends.items()
@@ -167,7 +167,7 @@ def _corrected(comparisons: pl.DataFrame) -> pl.DataFrame:
 
 
 def _groups_behind(comparisons: pl.DataFrame) -> Iterator[list[tuple[str, str]]]:
-    """For each row its study and group; for one of two loads also the groups in which its sides are compared under their own."""
+    """For each row its study and group; for a comparison of two loads also the groups in which its sides are compared under their own load."""
     held: dict[tuple[str, ...], list[tuple[str, str]]] = {}
     one_load = pl.col("parameter") == pl.col("baseline_parameter")
     for row in comparisons.filter(one_load).iter_rows(named=True):
@@ -201,26 +201,26 @@ class Trust:
         return self.trusted or ("in part" if self.partly else False)
 
     def label(self, text: str) -> str:
-        """`text`, unless the run is trusted marked as no more than what it showed: for what is said without a verdict."""
+        """`text`, marked as what the run showed unless it is trusted: for statements without a verdict."""
         return text if self.trusted else words.in_this_run(text)
 
 
 def trust(comparisons: pl.DataFrame, profile: str) -> Trust:
-    """The trust in judged comparisons, of a whole study or of some groups: in all of their groups or not at all."""
+    """The trust in judged comparisons of a whole study or of some groups: in all of their groups or not at all."""
     why = tuple(sentence for _, sentence in _reasons(comparisons, profile))
     controls = comparisons.filter(pl.col("control"), pl.col("ratio").is_not_null()).sort(KEY)
     return Trust(not why, why, controls, bool(why) and comparisons["doubt"].is_null().any())
 
 
 def _reasons(rows: pl.DataFrame, profile: str) -> Iterator[tuple[str, str]]:
-    """Why nothing is concluded from these comparisons, which are all of their groups: in a few words, and as a sentence in Markdown."""
+    """Why nothing is concluded from these comparisons, which are all those of their groups: in a few words, and as a sentence in Markdown."""
     if profile == "quick":
-        yield "quick profile", "the profile is quick, which shows that everything works and is never evidence"
+        yield "quick profile", "the profile is quick, which shows that everything works but is never evidence"
     controls = rows.filter("control").sort("parameter", "variant", "bench")
     for least, episodes in rows.select("rounds", "episodes").drop_nulls().unique().sort("rounds").iter_rows():
         if not enough(least, episodes):
             rounds = words.counted(least, "round")
-            yield "too few rounds", f"no interval over {rounds} holds the truth as often as it says"
+            yield "too few rounds", f"no interval over {rounds} contains the truth as often as it claims"
             break
     if controls.is_empty():
         yield "no control", "the run has no A/A control"

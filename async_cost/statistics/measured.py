@@ -1,7 +1,7 @@
-"""One study of a run, ready to be asked how two of its variants compare.
+"""One study of a run, which can be asked how two of its variants compare.
 
-A run may lack a study that a notebook also reads. That one has no comparisons and no trust: every question to it gets an empty frame,
-which the words call not measured.
+A run may lack a study that a notebook reads. Such a study has no comparisons and no trust: every question gets an empty frame,
+which is told as not measured.
 """
 
 import math
@@ -41,12 +41,12 @@ class Measured:
 
     @cached_property
     def comparisons(self) -> pl.DataFrame:
-        """The rows of the table that were measured, controls left out."""
+        """The rows of the table that were measured, without controls."""
         return self.declared.filter(~pl.col("control")).drop_nulls("ratio")
 
     @cached_property
     def trials(self) -> pl.DataFrame:
-        """As from `trial_times`, controls included: for what is no comparison."""
+        """As from `trial_times`, including controls: for everything that is not a comparison."""
         return trial_times(self.run.whole_time(self.study)) if self else NO_TRIALS
 
     @cached_property
@@ -56,7 +56,7 @@ class Measured:
 
     @cached_property
     def compared(self) -> pl.DataFrame:
-        """The trials of which comparisons are made (`trials.compared`): for what is made of several of them."""
+        """The trials behind the comparisons (`trials.compared`): for what combines several comparisons."""
         return compared(self.trials, self.run.study(self.study).kinds.values()) if self else NO_TRIALS
 
     @cached_property
@@ -74,14 +74,14 @@ class Measured:
 
     @cached_property
     def requests(self) -> int:
-        """Requests served by one iteration; 1 where the study serves none."""
+        """Requests served by one iteration; 1 if the study serves none."""
         serves = self.counts.filter(counter="transactions").height
         return self.run.requests(self.study) if serves else 1
 
     def compare(self, variant: str, other: str) -> pl.DataFrame:
         """The comparisons of one variant with another under the same parameter, in either direction in which they were declared.
 
-        Raises LookupError when both were measured under one parameter and the study compares them nowhere.
+        Raises LookupError if both were measured under one parameter and the study does not compare them.
         """
         found = both_ways(self.comparisons).filter(
             pl.col("parameter") == pl.col("baseline_parameter"), variant=variant, baseline_variant=other
@@ -99,7 +99,7 @@ class Measured:
         return self.compare(variant, other).select(*KEY, "added_ns", low="added_low", high="added_high")
 
     def concluded(self, rounds: pl.DataFrame) -> pl.DataFrame:
-        """What is made of two comparisons of this study, round by round (KEY, round, episode, ratio): estimates, as its controls correct them, and verdict.
+        """Estimates, corrected by the controls, and a verdict for a combination of two comparisons of this study, given round by round (KEY, round, episode, ratio).
 
         Each of the two has the largest bias of the study's kinds.
         """
@@ -113,7 +113,7 @@ class Measured:
     def pick(self, pairs: pl.DataFrame) -> pl.DataFrame:
         """The measured comparisons that `pairs` names (the six columns of a pair), with its other columns, in its order.
 
-        Raises LookupError for a pair of which both sides were measured and which the study does not declare.
+        Raises LookupError for a pair that the study does not declare although both sides were measured.
         """
         lost = pairs.join(both_ways(self.declared), on=PAIR, how="anti")
         for names in (KEY, BASE_KEY):
@@ -124,9 +124,9 @@ class Measured:
 
 
 def both_ways(found: pl.DataFrame) -> pl.DataFrame:
-    """Every comparison as it was declared and turned round: one over the ratio, minus the added time, the opposite word.
+    """Every comparison as declared and reversed: the reciprocal ratio, minus the added time, the opposite verdict.
 
-    What is said to change is said of the declared direction only: turned round it is null. So is `smallest`.
+    What changes is stated for the declared direction only: reversed, it is null. So is `smallest`.
     """
     back = turned(found).with_columns(
         ratio=1 / pl.col("ratio"),

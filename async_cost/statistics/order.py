@@ -1,7 +1,7 @@
-"""Does it matter when in a round a trial ran, and after what?
+"""Does it matter when in a round a trial ran, and what ran before?
 
-Rounds are shuffled so that such effects fall on all variants alike. They still widen the intervals, and in few rounds they need not
-cancel. Here they are made visible: what is left of a trial's time after its own median and the speed of its round are divided out.
+Rounds are shuffled so that such effects affect all variants alike. They still widen the intervals, and in few rounds they need not
+cancel. They show in what remains of a trial's time after it is divided by its own median and the speed of its round.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ BEFORE = ("before_bench", "before_variant", "before_parameter")
 def rest(trials: pl.DataFrame) -> pl.DataFrame:
     """`trials` (of `trial_times`) with what is unexplained: adds rest (1 is nothing) and the columns of `BEFORE`.
 
-    The first trial of a round has nothing before it, nor has one whose neighbour failed: null.
+    The first trial of a round has no predecessor, nor has one whose neighbour failed: null.
     """
     named = dict(zip(KEY, BEFORE, strict=True))
     before = trials.select("round", pl.col("position") + 1, *(pl.col(name).alias(new) for name, new in named.items()))
@@ -37,7 +37,7 @@ def effects(rests: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
     """The median of rest for each group: by..., rest, low, high, rounds.
 
     `by` is ["position"] or `BEFORE`. The intervals are exact for a median (order statistics), and so wide (Bonferroni) that in 95 % of
-    runs in which order does not matter all of them hold 1. With too few rounds for that an interval is 0 to infinity.
+    runs in which order does not matter all of them include 1. With too few rounds for that, an interval is 0 to infinity.
     """
     known = rests.drop_nulls(by)
     groups = known.group_by(by).agg(pl.len().alias("rounds"))
@@ -56,7 +56,7 @@ def effects(rests: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
 
 
 def matters(found: pl.DataFrame) -> pl.DataFrame:
-    """The rows of `effects` whose interval misses 1, the largest effect first."""
+    """The rows of `effects` whose interval excludes 1, the largest effect first."""
     missed = found.filter((pl.col("low") > 1) | (pl.col("high") < 1))
     return missed.sort(pl.col("rest").log().abs(), descending=True)
 
@@ -70,7 +70,7 @@ def taken_out(rests: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
 
 def told(trials: pl.DataFrame, pairs: pl.DataFrame, rests: pl.DataFrame, by: Sequence[str]) -> dict[str, object]:
     """What order by `by` does in one study: groups (how many there are), matter (how many of them), most (the row of `matters` with the largest
-    effect, or None), moved (by how much the ratio changes that changes most when the effect is taken out)."""
+    effect, or None), moved (the largest change of a ratio when the effect is taken out)."""
     found = effects(rests, by)
     mattering = matters(found)
     kept, without = (

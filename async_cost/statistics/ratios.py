@@ -1,8 +1,8 @@
 """From trials to comparisons: two times of the same round, as a ratio and as a difference.
 
-A shared machine may halve its speed within a minute. So no two times from different moments are ever compared: each round measures
-every variant once, a ratio is taken within a round, and the rounds are the sample. Of work on one thread, it is taken within an episode, whose
-rounds follow each other (`trials.undisturbed`); its `round` then is the episode.
+A shared machine may halve its speed within a minute. So times from different moments are never compared: each round measures
+every variant once, a ratio is taken within a round, and the rounds are the sample. For work on one thread, it is taken within an episode, whose
+rounds follow each other (`trials.undisturbed`); its `round` is then the episode.
 """
 
 from collections.abc import Sequence
@@ -40,15 +40,15 @@ def paired(trials: pl.DataFrame, pairs: pl.DataFrame, units: pl.DataFrame | None
 
 
 def enough_episodes(values: pl.DataFrame, rounds: pl.DataFrame, by: Sequence[str] = PAIR) -> pl.DataFrame:
-    """The rows of `values` where there are enough episodes of a pair for an interval over them, and of all other pairs those of `rounds`."""
+    """The rows of `values` for pairs with enough episodes for an interval over them, and those of `rounds` for all other pairs."""
     values = values.filter(pl.col("episode").n_unique().over(by) >= LEAST_EPISODES)
     return pl.concat([values, rounds.join(values, on=by, how="anti")])
 
 
 def between(trials: pl.DataFrame, variant: str, other: str) -> pl.DataFrame:
-    """One variant compared with another under each parameter that both have, as `paired`: for what a study cannot declare, made of its trials.
+    """One variant compared with another under each parameter that both have, as `paired`: for what a study cannot declare, computed from its trials.
 
-    Empty where one of the two was not measured. Raises ValueError when a parameter has several benches of one of them.
+    Empty if one of the two was not measured. Raises ValueError if a parameter has several benches of one of them.
     """
     mine = trials.filter(variant=variant).select(KEY).unique()
     theirs = trials.filter(variant=other).select(KEY).unique()

@@ -1,8 +1,8 @@
-"""What would the same samples have said, had the variants been measured one after the other?
+"""What would the same samples have said if the variants had been measured one after the other?
 
-A run is cut into stretches of rounds. Within rounds, a stretch gives one paired ratio. One after the other, the variant is taken from
-one stretch and its baseline from another, as a benchmark does that finishes one before it begins the next. Both readings use the same
-number of samples; the whole run, paired, is what they are held against.
+A run is cut into stretches of rounds. The paired reading takes a ratio within a stretch. The sequential reading takes the variant from
+one stretch and its baseline from another, like a benchmark that finishes one before it begins the next. Both readings use the same
+number of samples, and both are compared with the whole run, paired.
 """
 
 import numpy as np
@@ -10,7 +10,7 @@ import polars as pl
 
 from async_cost.runs.comparisons import BASE_KEY, KEY
 
-#: Stretches that a run is cut into: enough for 90 readings one after the other, few enough that each keeps a dozen standard rounds.
+#: Stretches of a run: enough for 90 sequential readings, few enough that each has a dozen standard rounds.
 PARTS = 10
 READINGS = ("paired", "sequential")
 
@@ -19,9 +19,9 @@ def errors(trials: pl.DataFrame, pairs: pl.DataFrame, parts: int = PARTS) -> pl.
     """Relative errors of both readings: bench, variant, parameter, reading, typical, worst.
 
     `trials` as of `trial_times`, `pairs` as of `Run.comparisons`. `reading` is paired or
-    sequential, `typical` the median over all readings of that kind, `worst` the largest. No rounds enough for two stretches: no rows.
+    sequential, `typical` the median over all readings of that kind, `worst` the largest. With too few rounds for two stretches there are no rows.
 
-    The whole run that serves as truth holds each paired reading as a tenth of itself, which flatters those by some 5 %.
+    Each paired reading is a tenth of the whole run that serves as truth, which flatters it by some 5 %.
     """
     found = []
     for pair in pairs.iter_rows(named=True):
@@ -51,9 +51,9 @@ def summary(found: pl.DataFrame) -> pl.DataFrame:
 def unpaired_range(
     trials: pl.DataFrame, variant: str, other: str, parameter: str, parts: int = 10
 ) -> tuple[float, float] | None:
-    """The least and greatest ratio to be had by measuring one after the other: each in another of `parts` stretches of the run.
+    """The smallest and the largest ratio that measuring one after the other could give: each variant in another of `parts` stretches of the run.
 
-    None where one of the two was not measured. It shows what pairing is good for; nothing is concluded from it.
+    None if one of the two was not measured. It shows the benefit of pairing; nothing is concluded from it.
     """
 
     def stretches(name: str) -> pl.Series:

@@ -1,7 +1,7 @@
-"""The one table of comparisons: a row for each, from the raw samples of a run to a word.
+"""The one table of comparisons: a row for each, from the raw samples of a run to a verdict.
 
-It is one of the whole run, since the controls of all its studies correct and are tested together. It is derived, so it is never
-committed; it is kept next to the run's report, one Parquet file, under a key made of everything that it follows from. Pages, claims, fleets
+It covers the whole run, since the controls of all its studies correct and are tested together. It is derived, so it is never
+committed; it is kept next to the run's report as one Parquet file, under a key made of everything that it depends on. Pages, claims, fleets
 and the headline are joins on it.
 """
 
@@ -36,14 +36,14 @@ COLUMNS = (
     | dict.fromkeys(("quantile", "added_ns", "added_low", "added_high", "smallest", "chance", "bias"), pl.Float64)
     | {"doubt": pl.String, "verdict": VERDICTS, "to_decide": pl.String}
 )
-#: What is found of each pair, by way of logarithms.
+#: What is estimated for each pair, on a logarithmic scale.
 NUMBERS = (
     dict.fromkeys(PAIR, pl.String)
     | dict.fromkeys(("log_ratio", "low", "high", "q1", "q3"), pl.Float64)
     | dict.fromkeys(("rounds", "episodes"), pl.Int64)
     | dict.fromkeys(("quantile", "added_ns", "added_low", "added_high", "unit_ns", "chance"), pl.Float64)
 )
-#: A table follows from the code of these rooms, too: as it was imported, for a page may outlive an edit.
+#: A table also depends on the code of these packages, in the version that was imported: a page may outlive an edit.
 CODE = hashlib.sha256(
     b"\0".join(path.read_bytes() for room in ("runs", "statistics") for path in sorted((PACKAGE / room).glob("*.py")))
     + pl.__version__.encode()
@@ -52,12 +52,12 @@ CODE = hashlib.sha256(
 
 @dataclass(frozen=True)
 class Comparisons:
-    """The table of a run, and by study of how many samples (`rows`) it is made, which took `elapsed_ns` together.
+    """The table of a run, and by study how many samples (`rows`) it was computed from, and their total time `elapsed_ns`.
 
     Columns of `frame`, study by study in the order of declaration: study; those of `runs.comparisons.SCHEMA`; kind (of the group); ratio (time
     of the key over that of its baseline), low, high (its interval: `interval.estimates`, as the controls correct it), q1, q3 (quartiles over rounds);
     rounds, episodes (processes that measured them); quantile (half the width of the interval in standard errors); added_ns, added_low, added_high (what it adds to one unit of work); smallest (the least
-    share by which it would have had to be slower to be called so); chance, bias, doubt, verdict (`judge.judged`); to_decide (what would decide it, null where it is decided). What failed has a row
+    slowdown that would have been called slower); chance, bias, doubt, verdict (`judge.judged`); to_decide (what would decide it, null if it is decided). A key that failed has a row
     without numbers.
     """
 
@@ -71,13 +71,13 @@ class Comparisons:
 
 
 def comparisons(run: Run) -> Comparisons:
-    """The table of `run`: read if it was made before of the very same run by the same code, else made, and kept."""
+    """The table of `run`: read if the same code made it from the same run before, else made and kept."""
     return _of_files(run.path, _key(run))
 
 
 @lru_cache(maxsize=8)
 def _of_files(folder: Path, key: str) -> Comparisons:
-    """The table of the run in `folder`, whose files have that `key`: each page asks for it study by study."""
+    """The table of the run in `folder`, whose files have this `key`: each page asks for it study by study."""
     report = report_folder(folder)
     file = None if report is None else report / "comparisons.parquet"
     if file and (kept := _kept(file, key)):
@@ -106,7 +106,7 @@ def make(run: Run) -> Comparisons:
 
 
 def _estimated(run: Run, study: str) -> pl.DataFrame:
-    """The comparisons of a study with their numbers, before any control has a say: what `judge.judged` takes."""
+    """The comparisons of a study with their numbers, before any correction by controls: the input of `judge.judged`."""
     declared = run.comparisons(study)
     trials, kinds, units = trial_times(run.whole_time(study)), run.study(study).kinds, run.units(study)
     rounds = paired(trials, declared, units)
@@ -139,7 +139,7 @@ def _key(run: Run) -> str:
 
 
 def _kept(file: Path, key: str) -> Comparisons | None:
-    """The table that was kept under `key`; None without one. It is only a copy: what cannot be read is made again."""
+    """The table that was kept under `key`; None if there is none. It is only a copy: if it cannot be read, it is made again."""
     try:
         about = json.loads(pl.read_parquet_metadata(file)["async-cost"])
         if about["key"] == key:
@@ -151,7 +151,7 @@ def _kept(file: Path, key: str) -> Comparisons | None:
 
 
 def _keep(made: Comparisons, file: Path, key: str) -> None:
-    """Writes the file at once or not at all, on a full disk, say; pages that are made side by side may make the same one."""
+    """Writes the file entirely or not at all (on a full disk, for instance); pages that are made at the same time may write the same one."""
     about = {"key": key, "rows": made.rows, "elapsed_ns": made.elapsed_ns}
     partial = file.with_suffix(f".{os.getpid()}.partial")
     with contextlib.suppress(OSError):

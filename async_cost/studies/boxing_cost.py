@@ -1,7 +1,7 @@
-"""Comparisons that tell what a box costs, from whichever study declares them.
+"""Comparisons that show what a box costs, from any study that declares them.
 
-A line below says under which load a comparison asks about which kind of box. It is clean when nothing but the question differs
-between its two sides; what differs in others is said by the study, as `change`, and they are shown next to the clean ones, never among them.
+Each entry below says which kind of box a comparison is about, and under which load. A comparison is clean if its two sides differ in nothing
+else; what differs in others is stated by the study, as `change`, and they are shown next to the clean ones, never among them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ from async_cost.studies import spawn_apis
 from async_cost.studies.spawn_apis import DROPPED, JOINED, LOOP_DROPPED, ONE_WORKER
 
 LADDER, ZERO_COST, SOCKETS, SPAWNS = "ladder", "zero-cost", "zero-cost-sockets", spawn_apis.STUDY
-#: What is behind the I/O, and how many connections live at a time.
+#: What is behind the I/O, and how many connections are alive at a time.
 BARE, CROWD, CALLS = "no system calls, few live", "no system calls, 256 live", "system calls, few live"
 FEW, ALL = "sockets, few live", "sockets, 256 live"
 #: Tasks that are spawned: with a message each, or with nothing to do.
@@ -28,7 +28,7 @@ BOX, DYN, PLACE, REST = "a box or none", "dyn or its own type", "built in its bo
 
 #: bench, variant, parameter.
 Key = tuple[str, str, str]
-#: What is said of a pair besides its keys.
+#: Columns of a pair other than its keys.
 TEXTS = ("study", "one", "other", "future", "load", "asks")
 
 
@@ -36,7 +36,7 @@ TEXTS = ("study", "one", "other", "future", "load", "asks")
 class Pair:
     """`one` against `other`, variants of `study` with `parameter`. `future` is small or large.
 
-    `clean` says that nothing differs besides what the pair `asks`. `benches` of the two are given where a
+    `clean` means that nothing differs but what the pair `asks`. `benches` of the two are given if a
     variant occurs in several benches.
     """
 
@@ -59,13 +59,13 @@ class Pair:
         return self._side(1), self.other, self.parameter
 
     def _side(self, side: int) -> str:
-        """The bench of one side. Where none is given it is the variant's own name, in zero-cost with its system calls."""
+        """The bench of one side. If none is given it is the variant's own name, in zero-cost with its system calls."""
         calls = "+syscalls" if self.study == ZERO_COST and self.parameter == "syscalls=on" else ""
         return self.benches[side] if self.benches else (self.one, self.other)[side] + calls
 
     @property
     def published(self) -> float | None:
-        """The reported ratio, None where there is none."""
+        """The reported ratio, None if there is none."""
         if self.study != ZERO_COST:
             return None
         reported = published_between(self.study, self.one, self.other).filter(parameter=self.parameter)["published"]
@@ -73,7 +73,7 @@ class Pair:
 
     @property
     def label(self) -> str:
-        """`one / other` and the load if it is not the usual one, in lines of their own where one would be long."""
+        """`one / other` and the load if it is not the usual one, on separate lines if one would be too long."""
         load = "" if self.load == BARE else self.load.removesuffix(", few live")
         gap = "\n" if len(self.one) + len(self.other) + len(load) > 18 else " "
         return f"{self.one}{gap}/ {self.other}" + (f",{gap}{load}" if load else "")
@@ -125,7 +125,7 @@ def compare(studies: Mapping[str, Measured], pairs: Sequence[Pair] = PAIRS) -> p
 
 
 def _counted(measured: Measured, rows: pl.DataFrame) -> pl.DataFrame:
-    """The rows with what one side allocates more than the other, for a task, and the size of its future."""
+    """The rows with what one side allocates more than the other for a task, and the size of its future."""
     empty = pl.DataFrame(schema=dict.fromkeys(KEY, pl.String) | {"counter": pl.String, "value": pl.Int64})
     counts = measured.run.counts(measured.study) if measured else empty
     units = measured.run.units(measured.study) if measured else empty.select(*KEY, units="value")

@@ -1,4 +1,4 @@
-"""Ways of calling something that may wait: what one call costs by each of them, and which to choose.
+"""Ways of calling something that may wait: what a call costs in each of them, and which to choose.
 
 A *style* is how a procedure is called. A *batch* is one iteration: so many calls, then settling. All times here are for one call, or for
 one wait of the root where nothing is called.
@@ -66,7 +66,7 @@ REGISTERED = (f"{BATCH} registered=100", f"{BATCH} registered=10000")
 def turned(
     measured: Measured, variants: Collection[str], base: str, benches: Mapping[str, str], parameter: str = BATCH
 ) -> pl.DataFrame:
-    """Variants compared with the one in which a switch is turned back, in `benches`: the table of comparisons, and `label` for a chart."""
+    """Variants compared with the one without the change, in `benches`: the table of comparisons, and `label` for a chart."""
     rows = measured.comparisons.filter(
         pl.col("variant").is_in(variants),
         pl.col("bench").is_in(list(benches)),
@@ -79,25 +79,25 @@ def turned(
 
 
 def _label(benches: Mapping[str, str]) -> pl.Expr:
-    """The bench by its name, and below it the variant without what all have in common."""
+    """The name of the bench, and below it the variant without the part that all have in common."""
     name = pl.col("bench").replace_strict(benches, default="", return_dtype=pl.String)
     return pl.format("{}\n{}", name, pl.col("variant").str.strip_prefix(f"{LOOP} + "))
 
 
 def stackful(measured: Measured) -> pl.DataFrame:
-    """The same loop without wakers, with fibers and with futures: what is left between them is the fiber."""
+    """The same loop without wakers, with fibers and with futures, which differ in the fiber alone."""
     return turned(measured, [FIBERS], DIRECT, EMPTY | WAITING)
 
 
 def slots(measured: Measured) -> pl.DataFrame:
-    """Fresh boxes, no slot at all, and fresh stacks, in the place of pooled ones."""
+    """Fresh boxes, no slot at all, and fresh stacks, instead of pooled ones."""
     bare = {INVOKE[CALL]: CALL, waiting(CALL): "waiting call"}
     fresh, inline = turned(measured, [FRESH], LOOP, EMPTY | WAITING), turned(measured, [INLINE], LOOP, bare)
     return pl.concat([fresh, inline, turned(measured, [STACKS], FIBERS, EMPTY)])
 
 
 def handles(measured: Measured) -> pl.DataFrame:
-    """An eager handle in the place of a lazy one."""
+    """An eager handle instead of a lazy one."""
     benches = {INVOKE[NONBLOCK]: NONBLOCK, waiting(NONBLOCK): "waiting call_nonblock"}
     return turned(measured, [EAGER], LOOP, benches)
 
@@ -114,7 +114,7 @@ def queues(measured: Measured) -> pl.DataFrame:
 
 
 def selectors(measured: Measured) -> pl.DataFrame:
-    """Plain epoll in the place of the polling crate, and registrations that are kept."""
+    """Plain epoll instead of the polling crate, and registrations that are kept."""
     return turned(measured, [EPOLL, KEPT, EPOLL_KEPT], LOOP, READY)
 
 
@@ -128,7 +128,7 @@ def kinds(measured: Measured) -> pl.DataFrame:
 
 
 def elsewhere(measured: Measured) -> pl.DataFrame:
-    """Executors of others, and the frontier, compared with the translated loop: calls that do not wait, and calls that yield."""
+    """Other executors, and the frontier, compared with the translated loop: calls that do not wait, and calls that yield."""
     there = (*OTHERS, *AWAITED, FRONTIER)
     straight = turned(measured, there, LOOP, {calls(style): style for style in STYLES})
     return pl.concat([straight, turned(measured, there, LOOP, WAITING, YIELD)])
@@ -199,8 +199,8 @@ CELLS = (
 class Advice:
     """What a run advises in one cell for one executor.
 
-    `ns` is the time of a call by the cheapest style; `best` holds it and all that are not told from it. `agreement` is None where the
-    group's controls do not hold, and then `best` is the cheapest style alone.
+    `ns` is the time of a call in the cheapest style; `best` contains it and all styles that are indistinguishable from it. `agreement` is None if the
+    group's controls refuse it, and then `best` is the cheapest style alone.
     """
 
     cell: Cell
@@ -213,7 +213,7 @@ class Advice:
 
 
 def advise(measured: Measured, variant: str, cell: Cell, parameter: str = BATCH) -> Advice | None:
-    """The advice of this run for one cell; None where `variant` was not measured in more than one of its styles.
+    """The advice of this run for one cell; None if `variant` was measured in fewer than two of its styles.
 
     The cheapest style is the one with the least median. Every other is compared with it, in the same rounds.
     """
@@ -241,7 +241,7 @@ def advise(measured: Measured, variant: str, cell: Cell, parameter: str = BATCH)
 
 
 def _agreement(verdicts: Sequence[str]) -> Agreement:
-    """What the verdicts of all styles that the document advises, against the cheapest, make of its advice."""
+    """Whether the document's advice holds, by the verdicts of all advised styles compared with the cheapest."""
     if "undecided" in verdicts and "same" not in verdicts:
         return Agreement.UNDECIDED
     good = sum(verdict in ("same", "undecided") for verdict in verdicts)
@@ -251,10 +251,10 @@ def _agreement(verdicts: Sequence[str]) -> Agreement:
 
 
 def turning_point(measured: Measured, variant: str, parameter: str = BATCH) -> dict | None:
-    """From which share of waiting calls on `call_and_forget` is cheaper than `call_nonblock`: a row with share, low and high.
+    """The share of waiting calls above which `call_and_forget` is cheaper than `call_nonblock`: a row with share, low and high.
 
-    A mixture of calls costs the mixture of their costs, which is a calculation and not a measurement. None where one of the four was not
-    measured, or where one style is the cheaper one at every share.
+    The cost of mixed calls is the mixture of their costs, which is a calculation and not a measurement. None if one of the four was not
+    measured, or if one style is cheaper at every share.
     """
     keys = {
         "n": (calls(NONBLOCK), BATCH),
@@ -285,7 +285,7 @@ def published_ratios() -> pl.DataFrame:
 
 
 def beside_published(measured: Measured, benches: Sequence[str], base: str) -> pl.DataFrame:
-    """Time of one execution of each of `benches` over that of `base`, in this run with futures and with fibers and as published.
+    """Time of one execution of each of `benches` divided by that of `base`, in this run with futures and with fibers, and as published.
 
     Columns: label (the bench without its table), unit (who), ratio, low, high; for the document, which gives no spread, both ends are the ratio.
     """

@@ -1,6 +1,6 @@
-"""Details of the published program that are not async: each chosen otherwise, alone, on the loop and on two executors.
+"""Details of the published program that are not async: each changed alone, on the loop and on two executors.
 
-A variant `nonbox (small error)` is `nonbox` with that choice made otherwise; `(lean)` has all of the lean ones.
+A variant `nonbox (small error)` is `nonbox` with that detail changed; `(lean)` has all of the lean choices.
 """
 
 import polars as pl

@@ -1,7 +1,7 @@
-"""How much work of its own a request must do before what async adds stops mattering.
+"""How much work of its own a request must do before the cost of async stops mattering.
 
-The levels are measured, not added on paper: a parameter `syscalls=off work=1000` executes 1000 steps for each request. How
-long they take is measured too, as what they add to the baseline, paired in the round.
+The levels are measured, not computed: a parameter `syscalls=off work=1000` executes 1000 steps for each request. Their
+duration is measured as well, as the time that they add to the baseline, paired in the round.
 """
 
 import polars as pl
@@ -35,7 +35,7 @@ def overhead_by_work(measured: Measured, variant: str, baseline: str, parameter:
 
 
 def covered_from(levels: pl.DataFrame, share: float) -> dict | None:
-    """The first level from which on `variant` is shown to cost no more than `share` extra; None where no level shows it.
+    """The first level from which on `variant` is shown to cost no more than `share` extra; None if no level shows it.
 
     Shown means that this interval and those of all levels with more work end below 1 + share.
     """
@@ -49,7 +49,7 @@ def against_paper(trials: pl.DataFrame, variant: str, baseline: str, parameter: 
     """Time measured with work over the time that addition predicts: bench, variant, parameter, round, episode, ratio.
 
     The prediction for a round is `variant` without work, plus what the work adds to `baseline`. A ratio of 1 means that
-    the overhead stays what it was when there is other work.
+    other work does not change the overhead.
     """
 
     def ns(name: str, of: str, column: str) -> pl.DataFrame:

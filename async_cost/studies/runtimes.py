@@ -1,4 +1,4 @@
-"""Runtimes on micro-benchmarks: which of their gaps are queues, which are policy, and which are what `block_on` means.
+"""Runtimes on micro-benchmarks: which of their gaps come from queues, which from policy, and which from the meaning of `block_on`.
 
 A row is a test under one parameter. The published rows come with controls, whose parameters say what they change: `driver=task` runs the root
 of an iteration as a task on all runtimes, `workers=cores` has as many workers as there are processors.
@@ -42,7 +42,7 @@ CPU, SWITCHES = "cpu_ns", "voluntary_switches"
 
 
 def test_of(bench: str) -> str:
-    """The test without its suite, where it is not named alike."""
+    """The test without its suite, unless both have the same name."""
     suite, _, test = bench.partition("/")
     return test.removeprefix(f"{suite}/")
 
@@ -115,7 +115,7 @@ def beside_the_better(measured: Measured, parameters: tuple[str, ...] = PUBLISHE
 
 
 def at_least_as_fast(rows: pl.DataFrame) -> pl.DataFrame:
-    """The rows of `beside_the_better` in which ours is not shown to be slower and takes no longer in the middle, by more than the limit of its group."""
+    """The rows of `beside_the_better` in which ours is not shown to be slower, and its estimate is not longer by more than the limit of its group."""
     return rows.filter(pl.col("ratio") <= 1 + pl.col("limit"), pl.col("low") <= 1 + pl.col("limit"))
 
 
@@ -130,7 +130,7 @@ def both_ways(measured: Measured, parameter: str) -> pl.DataFrame:
 
 
 def changed(twice: pl.DataFrame) -> pl.DataFrame:
-    """The benches of `both_ways` whose two intervals lie apart: bench, ratio, low, high as published, and the same with `_other`."""
+    """The benches of `both_ways` whose two intervals do not overlap: bench, ratio, low, high as published, and the same with `_other`."""
     usual, other = (twice.filter(pl.col("unit") == "as published"), twice.filter(pl.col("unit") != "as published"))
     paired = usual.join(other.select("bench", "ratio", "low", "high", "verdict"), on="bench", suffix="_other")
     return paired.filter((pl.col("high") < pl.col("low_other")) | (pl.col("low") > pl.col("high_other")))
@@ -178,6 +178,6 @@ def busy(run: Run) -> pl.DataFrame:
 
 
 def decisions(run: Run) -> tuple[Measured, pl.DataFrame]:
-    """What our executor is without one of its decisions, compared with itself: the table of comparisons, label."""
+    """Our executor without one of its decisions, compared with itself: the table of comparisons, label."""
     measured = Measured.of(run, EXECUTOR)
     return measured, measured.comparisons.with_columns(label=pl.format("{}\n{}", "bench", "variant"))

@@ -1,6 +1,6 @@
-"""An echo server written in several ways: what a request takes of the processor and of time, and a connection of memory.
+"""An echo server written in several ways: processor time and elapsed time of a request, and memory of a connection.
 
-The time of this study, of which its comparisons are made, is the processor time of the server. What passed meanwhile, and what the clients saw, are
+The time that this study compares is the processor time of the server. Elapsed time and the latency that the clients saw are
 metrics: they have estimates and no verdicts.
 """
 
@@ -16,7 +16,7 @@ from async_cost.words import CONTROL
 STUDY = "servers"
 LOOP, FRONTIER = "loop", "frontier"
 TOKIO, TOKIO_THREADS = "tokio current_thread", "tokio multi_thread"
-#: What the measure of time is called in sentences.
+#: The name of the measured time in sentences.
 WHAT = "processor time"
 _LOAD = {"connections": r"connections=(\d+)", "active": r"active=(\d+)", "work": r"work=(\d+)"}
 #: The loads in the order in which they are shown.
@@ -24,13 +24,13 @@ _ORDER = ("work", "all_active", "connections")
 
 
 def load_name(connections: int, active: int, work: int) -> str:
-    """A load as a reader says it: `10 of 1,000 active`."""
+    """A load in words: `10 of 1,000 active`."""
     who = f"all of {connections:,}" if active == connections else f"{active:,} of {connections:,}"
     return f"{who} active{', with work' if work else ''}"
 
 
 def with_load(frame: pl.DataFrame) -> pl.DataFrame:
-    """Adds connections, active, work (steps), all_active and load (its name) from the parameter; sorted by load and, under it, as the rows were."""
+    """Adds connections, active, work (steps), all_active and load (its name) from the parameter; sorted by load, in which rows keep their order."""
     frame = frame.with_columns(
         pl.col("parameter").str.extract(pattern).cast(pl.Int64).fill_null(0).alias(name)
         for name, pattern in _LOAD.items()
@@ -74,7 +74,7 @@ def more_connections(measured: Measured) -> pl.DataFrame:
 
 
 def own_work(measured: Measured) -> dict | None:
-    """The loop with work of its own compared with the loop without: a row of the table of comparisons, None where that was not measured."""
+    """The loop with work of its own compared with the loop without: a row of the table of comparisons, None if that was not measured."""
     rows = measured.comparisons.filter(pl.col("parameter").str.contains("work="), variant=LOOP, baseline_variant=LOOP)
     return next(rows.iter_rows(named=True), None)
 
@@ -91,7 +91,7 @@ def of_metric(measured: Measured, metric: str) -> pl.DataFrame:
 
 
 def wall_beside_loop(measured: Measured) -> pl.DataFrame:
-    """The time that passed for a request, compared with the loop's in the same round: the six columns of a pair, ratio, low, high, and its load."""
+    """Elapsed time of a request, compared with the loop's in the same round: the six columns of a pair, ratio, low, high, and its load."""
     pairs = beside_loop(measured).select(PAIR)
     if pairs.is_empty():
         return with_load(estimates(paired(measured.trials, pairs), "ratio", PAIR))
@@ -100,7 +100,7 @@ def wall_beside_loop(measured: Measured) -> pl.DataFrame:
 
 
 def kernel_shares(measured: Measured) -> pl.DataFrame:
-    """The kernel's share of the processor time: key, value, low, high, and its load. It is sampled, and where chance makes it more than all, it is all."""
+    """The kernel's share of the processor time: key, value, low, high, and its load. It is sampled, so it is capped at 1."""
     if not measured:
         return of_metric(measured, "kernel_ns")
     kernel = trial_values(measured.run, STUDY, "kernel_ns").select(*KEY, "round", "value")

@@ -1,4 +1,4 @@
-"""The ring of spawns: what one way to spawn costs compared with another, for one spawn, in wall time and in processor time.
+"""The ring of spawns: what one way to spawn costs compared with another, per spawn, in wall time and in processor time.
 
 A ring spawns a task for every message, a loop spawns tasks that do nothing. In a *joined* program every task is awaited, in a *dropped* one
 none is; which of the two a layer can run is the confound of the published table. `JOINED` is each layer's own program, which for layers
@@ -27,7 +27,7 @@ LOOP, LOOP_DROPPED = "M=1000", "M=1000 handles=dropped"
 ONE_THREAD, THREADS = "one thread", "threads"
 CPU = "cpu_ns"
 NATIVE = "native"
-#: The pools of futures have no way of their own besides the layer: their plainest stands for it.
+#: The pools of futures have no native way to spawn: their plainest layer replaces it.
 POOLS, PLAIN = ("LocalPool", "ThreadPool"), ("LocalSpawn", "Spawn")
 
 
@@ -129,10 +129,10 @@ def runtimes(measured: Measured, parameter: str) -> pl.DataFrame:
 
 
 def noted(measured: Measured, rows: pl.DataFrame) -> pl.DataFrame:
-    """Rows of the table of comparisons with what else was noted of the two sides.
+    """Rows of the table of comparisons with further values that were recorded for the two sides.
 
     Added: cpu_ratio, cpu_ratio_low, cpu_ratio_high, cpu_ns, cpu_low, cpu_high, ratio and added time of one spawn in processor time of all
-    threads, null where it was not noted; published and published_ns, the reported ratio and time added to one spawn, null where one of the
+    threads, null if it was not recorded; published and published_ns, the reported ratio and time added to one spawn, null if one of the
     two was not reported.
     """
     units = measured.run.units(STUDY) if measured else None
@@ -155,7 +155,7 @@ def _reported(measured: Measured, rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def per_spawn(measured: Measured, parameters: Sequence[str]) -> pl.DataFrame:
-    """Wall time of one spawn with all that belongs to it: key, ns, low, high, q1, q3, rounds; controls are left out."""
+    """Wall time of one spawn with everything that belongs to it: key, ns, low, high, q1, q3, rounds; without controls."""
     trials = measured.trials.filter(pl.col("parameter").is_in(parameters), ~pl.col("variant").str.ends_with(CONTROL))
     return estimates(per_unit(trials, measured.run.units(STUDY)) if measured else trials, "ns")
 
@@ -171,7 +171,7 @@ def beside_parameter(measured: Measured, parameters: Sequence[str], other: str) 
 
 
 def allocations(run: Run, parameter: str) -> pl.DataFrame:
-    """Allocations of one spawn with all that belongs to it, the fewest first: key, value. Empty where none were counted."""
+    """Allocations of one spawn with everything that belongs to it, the fewest first: key, value. Empty if none were counted."""
     counted = run.counts(STUDY).filter(counter="allocations", parameter=parameter)
     mine = counted.filter(~pl.col("variant").is_in(run.study(STUDY).controls)).join(run.units(STUDY), on=KEY)
     return mine.select(*KEY, value=pl.col("value") / pl.col("units")).sort("value", *KEY)

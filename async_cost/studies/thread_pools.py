@@ -1,8 +1,8 @@
-"""Three thread pools: throughput by threads, bursts, and what ours take compared with the pools they are built after.
+"""Three thread pools: throughput by threads, bursts, and how ours compare with the pools that they are modelled on.
 
-In the benches `throughput/...` and `latency/...` the published program runs, which awaits the last chain of each submitting thread. In
-`jobs/...` and `whole/...` all jobs are awaited. Pools as described have their published names; the original of each has the word `executors` in
-it, and what we made of it the word `lean`.
+The benches `throughput/...` and `latency/...` run the published program, which awaits the last chain of each submitting thread. In
+`jobs/...` and `whole/...` all jobs are awaited. Pools as described have their published names; the originals have `executors` in
+their names, and our lean versions `lean`.
 """
 
 from collections.abc import Sequence
@@ -46,7 +46,7 @@ def with_threads(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def processors(run: Run) -> int:
-    """Logical processors of the machine, 1 where it could not tell."""
+    """Logical processors of the machine, 1 if unknown."""
     return run.info.machine.logical_cores or 1
 
 
@@ -82,7 +82,7 @@ def published_bursts() -> pl.DataFrame:
 def against_originals(measured: Measured) -> pl.DataFrame:
     """The pools as described compared with their originals, wherever both were measured: the table of comparisons, threads, speed, speed_low, speed_high.
 
-    The speeds are one over the ratio: above 1, the one as described is faster.
+    The speeds are the reciprocals of the ratios: above 1, the pool as described is faster.
     """
     rows = measured.comparisons.filter(
         pl.col("variant").is_in(DESCRIBED), pl.col("baseline_variant").str.starts_with("executors")
@@ -115,7 +115,7 @@ def pinned(measured: Measured) -> pl.DataFrame:
 
 
 def trees(measured: Measured) -> pl.DataFrame:
-    """What goes through a tree compared with rayon's `join`: rows of the table of comparisons, the fastest first under each load."""
+    """Ways to run a tree compared with rayon's `join`: rows of the table of comparisons, the fastest first under each load."""
     return measured.comparisons.filter(bench="tree", baseline_variant=RAYON_JOIN).sort("parameter", "ratio")
 
 
@@ -157,7 +157,7 @@ def beside_no_pool(measured: Measured, bench: str) -> pl.DataFrame:
 
 
 def of_metric(measured: Measured, metric: str, benches: Sequence[str]) -> pl.DataFrame:
-    """A metric for one iteration (a quantile for its bursts): key, value, low, high, q1, q3, rounds; empty where it was not noted."""
+    """A metric for one iteration (a quantile for its bursts): key, value, low, high, q1, q3, rounds; empty if it was not recorded."""
     if not measured:
         return estimates(measured.trials.with_columns(value="ns"), "value")
     rows = _of_the_field(trial_values(measured.run, STUDY, metric)).filter(
@@ -181,7 +181,7 @@ def bursts(measured: Measured, kind: str) -> pl.DataFrame:
 
 
 def _of_the_field(rows: pl.DataFrame) -> pl.DataFrame:
-    """Without what is compared with one other pool only."""
+    """Without the pools that are compared with one other pool only."""
     return rows.filter(
         ~pl.any_horizontal(pl.col("variant").str.contains(mark, literal=True) for mark in (STEP, PINNED))
     )

@@ -38,7 +38,7 @@ def main() -> int:
         ("setup", "install everything inside the clone"),
         ("measure", "measure all studies into a new run under data/runs"),
         ("report", "measure (or take --run), analyse and publish under reports/"),
-        ("compare", "set two runs side by side, under reports/compare"),
+        ("compare", "compare two runs, under reports/compare"),
         ("contribute", "check a run, pack it, and show what a pull request with it says"),
         ("fleet", "measure many machines by Slurm, and make one site of them"),
         ("lab", "open JupyterLab with both kernels"),

@@ -50,7 +50,7 @@ def _place(run: Run, runs: Path) -> Iterator[str]:
 
 
 def _evidence(run: Run) -> Iterator[str]:
-    """A sound run is welcome, whatever its controls say: where they find fault, its own pages conclude nothing, and other runs gain by knowing."""
+    """A sound run is welcome, whatever its controls say: if they find fault, its own pages conclude nothing, and other runs still benefit."""
     if run.info.profile == "quick":
         yield "the profile is quick, which is never evidence; measure in the standard profile"
 
@@ -58,7 +58,7 @@ def _evidence(run: Run) -> Iterator[str]:
 def _strangers(run: Run) -> Iterator[str]:
     for file in sorted(run.path.iterdir()):
         if file.name != "run.json" and not file.name.endswith(TABLES):
-            yield f"{file.name} is no part of a run; take it away"
+            yield f"{file.name} is not part of a run; remove it"
 
 
 def _personal(run: Run) -> Iterator[str]:
@@ -72,7 +72,7 @@ def _personal(run: Run) -> Iterator[str]:
 
 
 def _names() -> set[str]:
-    """The user and the host of this machine, as far as they are known."""
+    """The user and the host of this machine, if they are known."""
     names = {socket.gethostname(), socket.gethostname().split(".")[0], Path.home().name}
     with suppress(KeyError, OSError):  # a user without an entry, as in containers
         names.add(getpass.getuser())
@@ -80,7 +80,7 @@ def _names() -> set[str]:
 
 
 def _twins(run: Run, runs: Path) -> Iterator[str]:
-    """The same check as the hardware page makes, with the other runs first: it is the newcomer that has to be new."""
+    """The same check as on the hardware page, with the other runs first, so that the new run counts as the copy."""
     mine = run.path.resolve()
     others = [folder for folder in find_runs(runs) if folder.resolve() != mine]
     for _, reason in read_fleet([*others, mine]).aside.filter(run="/".join(mine.parts[-2:])).rows():
@@ -88,7 +88,7 @@ def _twins(run: Run, runs: Path) -> Iterator[str]:
 
 
 def pack(run: Path) -> list[Path]:
-    """Compress the tables of a run in place, one after the other; returns all its files."""
+    """Compress the tables of a run in place, one after the other; returns all files of the run."""
     for table in sorted(run.glob("*.csv")):
         packed, partial = table.with_name(f"{table.name}.gz"), table.with_name(f".{table.name}.gz.partial")
         partial.write_bytes(packed_bytes(table))

@@ -1,4 +1,4 @@
-"""Write data/comparisons.csv: what every study declares that it compares, as its native program lists it.
+"""Write data/comparisons.csv: the comparisons that every study declares, as listed by its native program.
 
 python -m async_cost.workflow.declared
 """

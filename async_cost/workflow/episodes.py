@@ -1,7 +1,7 @@
 """Measure the studies in turns, an episode each: every episode is a fresh process that measures some rounds of one study.
 
-A machine changes within minutes. Studies that take turns are spread over the whole measuring time, so that their intervals know of these
-changes. How a process is started was written down by the study's own program, or cell (`rust-kernels/harness/src/measure/episode.rs`).
+A machine changes within minutes. Studies that take turns are spread over the whole measuring time, so their intervals cover these
+changes. The study's own program, or cell, wrote down how a process is started (`rust-kernels/harness/src/measure/episode.rs`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LEAST = 8
 
 @dataclass(frozen=True)
 class Start:
-    """How a process of a study is started: its program with arguments, what is typed into it, and the library that goes with that.
+    """How a process of a study is started: its program with arguments, its standard input, and the library that belongs to it.
 
     `until` are the rounds at which episodes end; `done_status` and `refused_status` the exit statuses of a process that has measured its episode and
     of one that would be refused again.
@@ -44,7 +44,7 @@ class Start:
 
     @classmethod
     def read(cls, partial: Path, study: str) -> Start | None:
-        """What `study` has written into the partial run; None where it did not, or where its program is gone or another one (see `seal`)."""
+        """What `study` wrote into the partial run; None if it did not, or if its program is gone or has changed (see `seal`)."""
         try:
             told = json.loads(start_file(partial, study).read_text(encoding="utf-8"))
             if told.get("sha256", digest := _digest(told)) != digest:
@@ -57,7 +57,7 @@ class Start:
         return cls(command, path, library["entry"], tuple(told["until"]), told["done_status"], told["refused_status"])
 
     def run(self, study: str, until: int, env: Mapping[str, str], progress: Progress) -> None:
-        """Measure `study` up to the round `until`. Raises StepFailed when a process is refused, or when two die of it."""
+        """Measure `study` up to the round `until`. Raises StepFailed if a process is refused, or if two processes die."""
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 with self._typed(study) as typed:
@@ -78,7 +78,7 @@ class Start:
 
     @contextmanager
     def _typed(self, study: str) -> Iterator[str]:
-        """What makes the kernel's program run the cell: from a copy of its library, since pages of one file would keep their places in memory."""
+        """The input that makes the kernel's program run the cell, from a copy of its library, since pages of one file would keep their places in memory."""
         if self.library is None:
             yield ""
             return
@@ -97,43 +97,43 @@ class Start:
 
 
 def start_file(partial: Path, study: str) -> Path:
-    """Where `study` says how its episodes are started."""
+    """The file in which `study` says how its episodes are started."""
     return partial / f"{study}.episode.json"
 
 
 def seal(partial: Path, study: str) -> None:
-    """Note what `study` is measured with: another build lies in the same place, and would be measured on in its stead."""
+    """Record what `study` is measured with: another build would have the same path, and would be measured instead."""
     file = start_file(partial, study)
     told = json.loads(file.read_text(encoding="utf-8"))
     write_json(file, told | {"sha256": _digest(told)})
 
 
 def sealed(partial: Path, study: str) -> bool:
-    """Whether `study` can be measured with what was sealed."""
+    """Whether `study` can still be measured with what was sealed."""
     file = start_file(partial, study)
     return Start.read(partial, study) is not None and "sha256" in json.loads(file.read_text(encoding="utf-8"))
 
 
 def _digest(told: Mapping) -> str:
-    """Hash of the program, and of the library that goes with it. Raises OSError where one of them is gone."""
+    """Hash of the program and of its library. Raises OSError if one of them is gone."""
     paths = [told["program"], *([told["library"]["path"]] if told["library"] else [])]
     return hashlib.sha256(b"".join(hashlib.sha256(Path(path).read_bytes()).digest() for path in paths)).hexdigest()
 
 
 def write_json(file: Path, content: object) -> None:
-    """Writes JSON at once or not at all."""
+    """Writes JSON entirely or not at all."""
     temporary = file.with_suffix(".tmp")
     temporary.write_text(json.dumps(content), encoding="utf-8")
     temporary.replace(file)
 
 
 def done_file(partial: Path) -> Path:
-    """The episodes that were measured: a list of study, until (a round) and seconds."""
+    """The file of the measured episodes: a list of study, until (a round) and seconds."""
     return partial / "episodes.json"
 
 
 def further_file(partial: Path) -> Path:
-    """What is measured after the episodes that everything gets: `async_cost.workflow.further`."""
+    """The file of what is measured after the episodes that every study gets: `async_cost.workflow.further`."""
     return partial / "further.json"
 
 
@@ -146,10 +146,10 @@ def done_episodes(partial: Path) -> list[dict]:
 
 
 def measure(partial: Path, studies: Mapping[str, float], env: Mapping[str, str], progress: Progress) -> None:
-    """Measure the episodes that everything gets, as far as they are missing; `studies` with the seconds that each takes on two slow cores.
+    """Measure the missing ones of the episodes that every study gets; `studies` with the seconds that each takes on two slow cores.
 
-    When these are over, all together, the episodes that are left are left out, but for `LEAST` of each study: what takes turns loses the same share.
-    Raises StepFailed for the first episode that cannot be measured; all others up to there are kept.
+    When the total of these seconds is over, the remaining episodes are left out, except for `LEAST` of each study; since studies take turns, all lose the same share.
+    Raises StepFailed for the first episode that cannot be measured; all earlier ones are kept.
     """
     if further_file(partial).exists():
         return  # all of it was done before
@@ -166,7 +166,7 @@ def _time_is_up(done: Sequence[Mapping], until: Mapping[str, Sequence[int]], sec
 
 
 def _end_at_the_last(partial: Path, study: str, ends: Sequence[int]) -> None:
-    """Say in run.json that a study is complete with the rounds that it has, where episodes were left out."""
+    """Mark a study as complete in run.json with the rounds that it has, if episodes were left out."""
     last = max(entry["until"] for entry in done_episodes(partial) if entry["study"] == study)
     if last < ends[-1]:
         file = partial / "run.json"
@@ -179,7 +179,7 @@ def _end_at_the_last(partial: Path, study: str, ends: Sequence[int]) -> None:
 def _start(partial: Path, study: str) -> Start:
     if start := Start.read(partial, study):
         return start
-    raise StepFailed(f"what measures {study} was built again meanwhile, or is gone: run the same command again")
+    raise StepFailed(f"what measures {study} was rebuilt meanwhile, or is gone: run the same command again")
 
 
 def measure_further(partial: Path, env: Mapping[str, str], progress: Progress) -> None:
@@ -237,7 +237,7 @@ def _in_turns(
 
 
 def _turns(until: Mapping[str, Sequence[int]]) -> list[tuple[str, int]]:
-    """Every episode of every study, those of each spread evenly over the whole."""
+    """Every episode of every study, with those of each study spread evenly over the whole time."""
     placed = [
         ((place + 0.5) / len(ends), study, end) for study, ends in until.items() for place, end in enumerate(ends)
     ]

@@ -1,12 +1,12 @@
-"""Execute one notebook in a fresh kernel and show on the terminal what it prints.
+"""Execute one notebook in a fresh kernel and show its output on the terminal.
 
     python -m async_cost.workflow.execute notebooks/zero-cost/measure.ipynb executed.ipynb
 
-The notebook runs in its own folder, as it does in JupyterLab. The executed copy is written even when a cell fails.
+The notebook runs in its own folder, as it does in JupyterLab. The executed copy is written even if a cell fails.
 
-evcxr compiles and links one library for every cell, and compiles all earlier items anew each time: hundreds of item cells take
-a minute that way. So item cells that follow one another are sent as one, which compiles what the crate compiles; `--singly` sends them
-one by one, as a person in JupyterLab does. Cells with the tag `glance` are for such a person: among item cells that are sent as one they are left out.
+evcxr compiles and links one library for every cell, and recompiles all earlier items each time, which takes a minute for hundreds of item
+cells. So neighbouring item cells are sent as one, which compiles what the crate compiles; `--singly` sends them
+one by one, like a person in JupyterLab. Cells with the tag `glance` are meant for such a person and are skipped when cells are sent as one.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from async_cost.workflow.steps import die_with_parent, tell
 
 #: Colours and other terminal control in a kernel's messages.
 CONTROL = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
-#: The tag of a cell that looks at some variants for some seconds, and measures nothing.
+#: The tag of a cell that takes a glance at some variants for some seconds and keeps nothing.
 GLANCE = "glance"
 #: Seconds for a kernel to start: rust-analyzer loads the standard library first, on a machine that may be busy.
 STARTUP_S = 600
-#: Seconds that are waited for words on standard error after a cell that calls something, and after the last cell: evcxr passes them on in a
-#: thread of its own, at times when it has reported the cell as done already. What comes still later is noticed with a later cell.
+#: Seconds to wait for output on standard error after a cell that calls something, and after the last cell: evcxr forwards it in a
+#: separate thread, sometimes after it has reported the cell as done. What comes even later is noticed with a later cell.
 LATE_S, LAST_S = 0.1, 1.0
 
 
 class CellFailed(Exception):
-    """A cell did not do what it should; the message holds the cell's first line and the kernel's own words."""
+    """A cell failed; the message has the cell's first line and the kernel's own words."""
 
 
 class EchoingClient(NotebookClient):
@@ -55,7 +55,7 @@ class EchoingClient(NotebookClient):
         self.complaints: list[tuple[str, str]] = []
 
     async def async_start_new_kernel_client(self):
-        """Connect to the kernel, and listen to standard error also between cells, which nbclient does not."""
+        """Connect to the kernel, and listen to standard error between cells as well, which nbclient does not."""
         connected = await super().async_start_new_kernel_client()
         receive = connected.iopub_channel.get_msg
 
@@ -70,7 +70,7 @@ class EchoingClient(NotebookClient):
         return connected
 
     async def complaint(self, seconds: float) -> str:
-        """What was said on standard error, with the cell that it belongs to; for new words `seconds` are waited. Empty when there was nothing."""
+        """The output on standard error, with the cell that it belongs to, after waiting `seconds` for more. Empty if there was none."""
         with suppress(Empty):
             while True:
                 await self.kc.iopub_channel.get_msg(timeout=seconds)
@@ -81,7 +81,7 @@ class EchoingClient(NotebookClient):
         return told(cell, CONTROL.sub("", "".join(text for _, text in said)))
 
     async def async_execute_cell(self, cell, cell_index, *arguments, **options):
-        """Execute a cell, with the neighbours that wait for it; on a failure one by one, so that the right one is named."""
+        """Execute a cell together with the neighbours that are sent with it; after a failure one by one, so that the right cell is named."""
         group = self.together.get(cell_index)
         if group is None:
             if any(cell_index in others for others in self.together.values()):
@@ -101,7 +101,7 @@ class EchoingClient(NotebookClient):
         return cell
 
     def process_message(self, message, cell, cell_index):
-        """Repeat what a cell prints and note whose it was; everything else is nbclient's business."""
+        """Repeat what a cell prints and remember which cell it was; nbclient does everything else."""
         self.sent[message["parent_header"]["msg_id"]] = cell
         if message["msg_type"] == "stream":
             sys.stdout.write(message["content"]["text"])
@@ -112,7 +112,7 @@ class EchoingClient(NotebookClient):
 def execute(notebook: Path, executed: Path, singly: bool = False) -> None:
     """Run `notebook` from top to bottom and write the result to `executed`; `singly` sends every cell on its own.
 
-    Raises CellFailed for an error in a cell (in Rust also a panic, or anything on standard error), DeadKernelError or RuntimeError when there is no living kernel.
+    Raises CellFailed for an error in a cell (in Rust also a panic, or anything on standard error), DeadKernelError or RuntimeError if there is no living kernel.
     """
     content = nbformat.read(notebook, as_version=4)
     resources = {"metadata": {"path": str(notebook.parent)}}
@@ -128,7 +128,7 @@ def execute(notebook: Path, executed: Path, singly: bool = False) -> None:
             tell("cell", code.index(cell_index) + 1, len(code))
 
     async def refuse_complaint(cell, cell_index, **_):
-        # evcxr goes on after a panic or an error that `?` hands it, having said so on standard error and nowhere else.
+        # After a panic, or an error returned by `?`, evcxr continues; it reports them on standard error only.
         if rust:
             calls = "active-ipynb" in cell.metadata.get("tags", [])
             complaint = await client.complaint(LAST_S if cell_index == code[-1] else LATE_S if calls else 0)
@@ -177,7 +177,7 @@ def main() -> int:
         print(f"{arguments.notebook}: {error}", file=sys.stderr)
         return 1
     except (DeadKernelError, RuntimeError) as error:
-        # A kernel that does not even start is a RuntimeError in jupyter_client; its own words stand above.
+        # A kernel that does not start is a RuntimeError in jupyter_client; its own words are above.
         print(f"{arguments.notebook}: the kernel died or did not start ({error})", file=sys.stderr)
         return 1
     return 0

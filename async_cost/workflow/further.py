@@ -1,9 +1,9 @@
-"""Choose what else a run measures, after the episodes that everything gets: what a claim or a headline needs and what is still open.
+"""Choose what a run measures after the episodes that every study gets: comparisons that a claim or a headline needs and that are still undecided.
 
     python -m async_cost.workflow.further data/runs/.partial/<id> <share>
 
 The run is judged once before and once after, and the intervals of what may be chosen allow for that (`looks` of a comparison). Every
-chosen key gets as many further episodes as it had, so that the second look is one of a fixed size; with more rounds in each where the rounds
+chosen key gets as many further episodes as it had, so the second look has a fixed size; each has more rounds if the rounds
 of one process differ more than the processes do. The cheapest come first, until the measuring time is used up; what would stay open even then
 is left out. Writes `further.json` into the partial run (see `async_cost.workflow.episodes`) and says what it chose.
 """
@@ -38,7 +38,7 @@ Key = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class Open:
-    """A question that a run leaves open: its name, the keys that it is about, and how many times the measuring it takes in all to close it."""
+    """A question that a run leaves open: its name, the keys that it is about, and how many times the measuring time it takes in total to close it."""
 
     name: str
     study: str
@@ -48,14 +48,14 @@ class Open:
 
 @dataclass
 class Chosen:
-    """What is measured further of a study: these keys, in episodes of so many times the usual rounds."""
+    """What is measured further in a study: these keys, in episodes with a multiple of the usual rounds."""
 
     keys: set[Key]
     more: int
 
 
 def open_questions(run: Run) -> Iterator[Open]:
-    """The claims and headlines that are undecided in `run` and that more time would decide, as far as can be foreseen."""
+    """The claims and headlines that are undecided in `run` and that more time is predicted to decide."""
     for outcome in outcomes(run):
         weighed, claim = outcome.published, outcome.claim
         if weighed.verdict is Verdict.UNDECIDED and weighed.closing and math.isfinite(weighed.closing.times):
@@ -74,7 +74,7 @@ def open_questions(run: Run) -> Iterator[Open]:
 
 
 def with_controls(run: Run, question: Open) -> set[Key]:
-    """Its keys, and the controls of the groups in which they are compared: what vouches for them is measured with them."""
+    """Its keys, and the controls of the groups in which they are compared, which must be measured with them."""
     declared = Measured.of(run, question.study).declared.filter(pl.col("ratio").is_not_null())
     keys = pl.DataFrame(list(question.keys), schema=dict.fromkeys(KEY, pl.String), orient="row")
     groups = declared.join(keys, on=KEY, how="semi").select("group").unique()
@@ -108,10 +108,10 @@ class Costs:
 
 
 def share_within(run: Run, question: Open) -> float:
-    """The share of the variance of an episode's value that is due to its rounds, from 0 to 1; 1 where it cannot be told.
+    """The share of the variance of an episode's value that is due to its rounds, from 0 to 1; 1 if it is unknown.
 
     The rounds of an episode are dealt into two halves in turn, each of which has a value. Half their difference varies as their mean does within
-    episodes. Both variances are those of values without their ends, as in the interval.
+    episodes. Both variances are those of trimmed values, as in the interval.
     """
     measured, (one, other) = Measured.of(run, question.study), question.keys[:2]
     pair = pl.DataFrame([(*one, *other)], schema=dict.fromkeys(PAIR, pl.String), orient="row")
@@ -138,9 +138,9 @@ def share_within(run: Run, question: Open) -> float:
 
 
 def gain(within: float, more: int, episodes: int) -> float:
-    """How many times the measuring it is worth to have as many episodes again, with `more` times the rounds: by the variance of their mean.
+    """How many times the measuring time it is worth to have as many episodes again, with `more` times the rounds: by the variance of their mean.
 
-    A t interval over more episodes is shorter besides, since their spread is known better.
+    A t interval over more episodes is also shorter because their spread is known better.
     """
     variance = 4 / (1 + (1 - within) + within / more)
     now, then = (quantile(number, after_looks(2)) for number in (episodes, 2 * episodes))
@@ -148,7 +148,7 @@ def gain(within: float, more: int, episodes: int) -> float:
 
 
 def choose(run: Run, seconds: dict[str, list[float]], share: float) -> tuple[dict[str, Chosen], dict[str, float]]:
-    """What to measure further of each study, and the seconds that it takes: at most `share` of those that were measured so far.
+    """What to measure further in each study, and the seconds that it takes: at most `share` of the measuring time so far.
 
     `seconds` are those of the episodes of each study.
     """
@@ -174,7 +174,7 @@ def choose(run: Run, seconds: dict[str, list[float]], share: float) -> tuple[dic
 
 
 def has_more(run: Run) -> bool:
-    """Whether something was measured further already."""
+    """Whether something was already measured further."""
     return any(episode.only for details in run.info.studies.values() for episode in details.episodes)
 
 

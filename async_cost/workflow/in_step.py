@@ -1,4 +1,4 @@
-"""A measure notebook and its crate are one thing: is what will be timed (the notebook) what was counted and tested (the crate)?
+"""A measure notebook and its crate are the same: is what will be timed (the notebook) what was counted and tested (the crate)?
 
 python -m async_cost.workflow.in_step notebooks/zero-cost/measure.ipynb ...
 """
@@ -12,12 +12,12 @@ from async_cost.workflow.toolchain import ROOT
 
 
 def source_of(notebook: Path) -> Path:
-    """The crate root that is the notebook: the same room and name under rust-kernels."""
+    """The crate root that corresponds to the notebook: the same folder and name under rust-kernels."""
     return ROOT / "rust-kernels" / notebook.parent.name / f"{notebook.stem}.rs"
 
 
 def is_paired(notebook: Path) -> bool:
-    """True when the notebook, written as Rust, is its crate root to the letter."""
+    """True if the notebook, written as Rust, is identical to its crate root."""
     return jupytext.writes(jupytext.read(notebook), fmt="rs:percent") == source_of(notebook).read_text(encoding="utf-8")
 
 

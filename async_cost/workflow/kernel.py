@@ -2,9 +2,9 @@
 
     python -m async_cost.workflow.kernel <evcxr_jupyter> <connection file>
 
-evcxr rewrites one source file for every cell, so two kernels in one folder break each other; in an empty folder, a kernel builds all
-crates anew, which takes a minute. So the folders are numbered and kept, a kernel takes the first that no other kernel
-holds, and a new one begins with a copy of what was built in another. The lock on it is passed on to evcxr, and ends when that does.
+evcxr rewrites one source file for every cell, so two kernels in one folder would break each other; in an empty folder, a kernel rebuilds all
+crates, which takes a minute. So the folders are numbered and kept, a kernel takes the first that no other kernel
+uses, and a new folder begins with a copy of what was built in another. The lock is passed on to evcxr, and released when evcxr ends.
 """
 
 import fcntl
@@ -18,7 +18,7 @@ from async_cost.workflow.toolchain import KERNEL_BUILDS
 
 
 def claim(room: str, builds: Path = KERNEL_BUILDS) -> tuple[Path, int]:
-    """The first free folder `<builds>/<room>/<number>` and the descriptor whose lock keeps it."""
+    """The first free folder `<builds>/<room>/<number>` and the descriptor whose lock reserves it."""
     for number in itertools.count():
         folder = builds / room / str(number)
         folder.mkdir(parents=True, exist_ok=True)
@@ -34,9 +34,9 @@ def claim(room: str, builds: Path = KERNEL_BUILDS) -> tuple[Path, int]:
 
 
 def _begin_with_a_copy(folder: Path, builds: Path) -> None:
-    """Give `folder` the crates that were built in the oldest other folder that no kernel holds: what all rooms depend on.
+    """Copy into `folder` the crates that were built in the oldest other folder that no kernel uses: the common dependencies.
 
-    Cargo sees for itself which of them are what it needs. What belongs to cells (evcxr calls it ctx and code) stays behind.
+    Cargo decides which of them it can use. What belongs to cells (evcxr calls it ctx and code) is not copied.
     """
     there = [place for place in builds.glob("*/*/target") if place.parent != folder]
     for target in sorted(there, key=lambda place: place.parent.joinpath("lock").stat().st_ctime_ns):
@@ -45,7 +45,7 @@ def _begin_with_a_copy(folder: Path, builds: Path) -> None:
                 fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
             except OSError:
                 continue
-            part = folder / "part"  # a copy that was killed is begun again
+            part = folder / "part"  # a copy that was killed is started again
             shutil.rmtree(part, ignore_errors=True)
             shutil.copytree(
                 target,

@@ -1,4 +1,4 @@
-"""What one measurement consists of, and the name under which it is continued after a kill."""
+"""What one measurement consists of, and the name under which it is resumed after a kill."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ RUNS = runs_root()
 
 
 class Plan:
-    """What one `make measure` does: measure the studies into a partial run, then let the run appear by one rename.
+    """What one `make measure` does: measure the studies into a partial run, then make the run appear by one rename.
 
-    The partial run's folder is named after everything that its numbers depend on. So the same command after a kill finds it and
-    goes on at the next round, and a changed source, compiler, profile or choice of studies begins anew instead of mixing two programs.
+    The partial run's folder is named after everything that its numbers depend on. So after a kill the same command finds it and
+    continues with the next round, while a changed source, compiler, profile or choice of studies starts over instead of mixing two programs.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class Plan:
         return RUNS / self._outcome()["run"]
 
     def close(self) -> None:
-        """Note that the run was delivered, so that the next command measures a new one."""
+        """Record that the run was delivered, so that the next command measures a new one."""
         self.outcome.write_text(json.dumps({**self._outcome(), "plan": None}) + "\n", encoding="utf-8")
 
     def _outcome(self) -> dict[str, str | None]:
@@ -82,7 +82,7 @@ class Plan:
             return {}
 
     def _finished(self) -> bool:
-        """The run is complete but was not delivered: the command before this one was stopped after measuring."""
+        """Whether the run is complete but was not delivered, because the previous command was stopped after measuring."""
         outcome = self._outcome()
         return outcome.get("plan") == self.partial.name and (RUNS / outcome["run"]).exists()
 
@@ -118,7 +118,7 @@ class Plan:
         progress.command([PYTHON, "-m", "async_cost.workflow.in_step", *map(measuring, self.studies)])
 
     def _build(self, progress: Progress) -> None:
-        """Count the studies, and compile what measures them. Cargo's folder serves one command at a time, but kernels have folders of their own."""
+        """Count the studies, and compile the programs or cells that measure them. Cargo's folder serves one command at a time, but kernels have folders of their own."""
         self.partial.mkdir(parents=True, exist_ok=True)
         counts = [self._count(study) for study in self.studies if not self._counted(study)]
         prepared = {study: self._prepare(study) for study in self.studies if not self._prepared(study)}
@@ -136,7 +136,7 @@ class Plan:
         return Command(arguments, f"count {study}", {**CARGO_ENV, **self._env()}, cargo_progress, then=note)
 
     def _prepare(self, study: str) -> Command:
-        """Compile what measures `study`, prove its variants, and note how its episodes are started."""
+        """Compile the program or cells that measure `study`, prove its variants, and record how its episodes are started."""
         env, seal = {**self._env(), "ASYNC_COST_EPISODE": "prepare"}, partial(episodes.seal, self.partial, study)
         if self.native:
             arguments = ["cargo", "bench", "--locked", "-p", study, "--bench", "measure"]
@@ -170,7 +170,7 @@ class Plan:
 
 
 def _fingerprint(profile: str, studies: Sequence[str], native: bool, only: str | None) -> str:
-    """Hash of all that a measurement of `studies` depends on: sources, lock, compiler, CPU, revision, profile, whether it is native, and its variants."""
+    """Hash of everything that a measurement of `studies` depends on: sources, lock, compiler, CPU, revision, profile, whether it is native, and its variants."""
     digest = hashlib.sha256()
     for path in measured_files(studies):
         digest.update(str(path.relative_to(ROOT)).encode() + b"\0" + path.read_bytes() + b"\0")

@@ -1,4 +1,4 @@
-"""Execute the analyses of a run and publish them; of two runs, the page that sets them side by side.
+"""Execute the analyses of a run and publish them; for two runs, the page that compares them.
 
 python -m async_cost.workflow.publishing reports reports/<machine>/<utc-time> data/runs/<machine>/<utc-time>
 python -m async_cost.workflow.publishing reports reports/compare/<name> <run> <run>
@@ -29,7 +29,7 @@ def publish_run(reports: Path, report: Path, run: Path) -> list[Path]:
 
 
 def publish_comparison(reports: Path, report: Path, runs: Sequence[Path]) -> list[Path]:
-    """Write the page about hardware for these runs alone."""
+    """Write the page about hardware for these runs only."""
     env = {"ASYNC_COST_COMPARE": os.pathsep.join(map(str, runs)), "ASYNC_COST_RUN": ""}
     (executed,) = execute(["hardware"], report / ".notebooks", env)
     return publish_alone(runs[-1], executed, report, reports=reports)

@@ -1,6 +1,6 @@
-"""Run the steps of a workflow one after another and show which one runs, how far it is and how long remains.
+"""Run the steps of a workflow one after another and show the current step, its progress and the time left.
 
-Only the standard library is used: the first steps make the virtual environment in which everything else lives.
+Only the standard library is used: the first steps create the virtual environment for everything else.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class StepFailed(Exception):
 
 
 class CommandFailed(StepFailed):
-    """A command ended with another exit status (`status`) than it should; the message holds its last lines."""
+    """A command ended with an unexpected exit status (`status`); the message has its last lines."""
 
     def __init__(self, message: str, status: int) -> None:
         super().__init__(message)
@@ -45,8 +45,8 @@ class CommandFailed(StepFailed):
 class Step:
     """One named piece of a workflow.
 
-    `run` is called with a `Progress`; `done` says that there is nothing left to do. `expected_s` is how long the step takes
-    on two slow cores, used for the time left until a duration has been measured on this machine.
+    `run` is called with a `Progress`; `done` says whether there is nothing left to do. `expected_s` is how long the step takes
+    on two slow cores; it gives the time left until a duration has been measured on this machine.
     """
 
     name: str
@@ -57,7 +57,7 @@ class Step:
 
 @dataclass
 class Seen:
-    """What one line of output tells about a step: words, and the fraction done or the seconds left where it knows them."""
+    """What one line of output says about a step: words, and the fraction done or the seconds left if it has them."""
 
     text: str = ""
     fraction: float | None = None
@@ -66,7 +66,7 @@ class Seen:
 
 @dataclass
 class Progress:
-    """Where a running step reports how far it is; also runs its commands, with their output kept in a log file."""
+    """Takes the progress reports of a running step; also runs its commands, and keeps their output in a log file."""
 
     report: Callable[[Seen], None]
     log: Path
@@ -74,20 +74,20 @@ class Progress:
     env: Mapping[str, str] = field(default_factory=dict)
 
     def __call__(self, text: str, fraction: float | None = None) -> None:
-        """Show a few words about what is going on, and how far it is (0 to 1) where that is known."""
+        """Show a few words about what is going on, and the fraction done (0 to 1) if it is known."""
         self.report(Seen(text, fraction))
 
     def command(self, arguments: Iterable[str | Path], **options: Any) -> None:
         """Run one command to its end; `options` are those of `Command`.
 
-        Raises CommandFailed with the last lines of the output when it does not exit with the status that it should.
+        Raises CommandFailed with the last lines of the output if it exits with an unexpected status.
         """
         self.commands([[Command(arguments, **options)]])
 
     def commands(self, chains: Iterable[Iterable[Command]], lanes: int = 1) -> None:
-        """Run chains of commands, so many of them at the same time, and each in order. What they tell as JSON is shown.
+        """Run chains of commands, each in order and several at the same time. What they report as JSON is shown.
 
-        Raises CommandFailed with the last lines of the output of the first command that does not exit with the status that it should; the others are
+        Raises CommandFailed with the last lines of the output of the first command that exits with an unexpected status; the others are
         ended.
         """
         waiting = deque(chain for chain in map(deque, chains) if chain)
@@ -157,7 +157,7 @@ class _Running:
         self.log.flush()
 
     def read(self, step: Progress, fraction: float | None) -> bool:
-        """Read what there is; False at the end. A carriage return ends a line, too. `fraction` is that of all commands, if there are several."""
+        """Read the available output; False at the end. A carriage return also ends a line. `fraction` is that of all commands, if there are several."""
         chunk = os.read(self.process.stdout.fileno(), 65536)
         *whole, self.unread = re.split(rb"[\r\n]+", self.unread + chunk if chunk else self.unread + b"\n")
         for line in (line.decode("utf-8", "replace") for line in whole if line):
@@ -181,7 +181,7 @@ class _Running:
 def die_with_parent() -> None:
     """For `preexec_fn`: the child is killed when this process is, even by SIGKILL (Linux only; elsewhere nothing happens).
 
-    Without it a killed `make report` would leave a kernel behind that measures on, next to the one that resumes.
+    Without it a killed `make report` would leave a kernel behind that continues to measure, next to the one that resumes.
     """
     if sys.platform == "linux":
         pr_set_pdeathsig = 1  # linux/prctl.h
@@ -196,7 +196,7 @@ def cargo_progress(line: str) -> Seen | None:
 
 
 def tell(unit: str, number: int, of: int, **more: float) -> None:
-    """Say how far this program is, `unit` `number` of so many: to the workflow as it wants to be told, to a person in words."""
+    """Report the progress of this program, `unit` `number` of `of`: to the workflow as JSON, to a person in words."""
     if os.environ.get("ASYNC_COST_PROGRESS") == "json":
         print(json.dumps({"unit": unit, "round": number, "rounds": of, **more}), flush=True)
     else:
@@ -204,7 +204,7 @@ def tell(unit: str, number: int, of: int, **more: float) -> None:
 
 
 def told_progress(line: str) -> Seen | None:
-    """Read what `tell` and the harness print where ASYNC_COST_PROGRESS is `json`: one object a line."""
+    """Read what `tell` and the harness print if ASYNC_COST_PROGRESS is `json`: one object per line."""
     if not line.startswith("{"):
         return None
     try:
@@ -226,7 +226,7 @@ CARGO_ENV = {
 
 
 def run_steps(title: str, steps: list[Step], root: Path, env: Mapping[str, str]) -> None:
-    """Run `steps` in order, skipping those that are done; raise StepFailed at the first that fails."""
+    """Run `steps` in order, skipping those that are done; raise StepFailed for the first that fails."""
     logs = root / ".tools" / "log"
     logs.mkdir(parents=True, exist_ok=True)
     memory = _Durations(root / ".tools" / "durations.json")
@@ -289,7 +289,7 @@ class _Display:
         return time.monotonic() - self.start
 
     def own_left(self) -> float:
-        """Seconds for the rest of this step: told by it, else expected, and extrapolated the more of it is done."""
+        """Seconds for the rest of this step: as it reports, else as expected, and increasingly extrapolated from its progress."""
         elapsed = self.elapsed()
         if self.told is not None:
             return max(self.told[1] - (elapsed - self.told[0]), 0)

@@ -1,4 +1,4 @@
-"""The studies that measure, what they are built on, and the rooms that read them: where a new one is entered."""
+"""The studies that measure, what they build on, and the analyses that read them. A new one is added here."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from async_cost.workflow.toolchain import ROOT
 
 class Study(NamedTuple):
     """A study that measures: its notebook under notebooks/, and the seconds that measuring takes in each profile on two slow
-    cores: until a duration was measured here they serve the time left, and when all of them are over, episodes are left out
+    cores. They give the time left until a duration has been measured here, and when all of them are over, episodes are left out
     (`workflow/episodes.py`)."""
 
     notebook: str

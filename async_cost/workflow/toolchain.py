@@ -1,7 +1,7 @@
 """Set up everything inside the clone: Python packages, the evcxr kernel, and the crates that its cells are built from.
 
-Nothing outside the clone is changed (Cargo and pip fill their own download caches). Every step knows when it is done, so that
-a second start costs nothing; `make clean` removes it all.
+Nothing outside the clone is changed (except that Cargo and pip fill their own download caches). Every step knows whether it is done, so
+a second start costs nothing; `make clean` removes everything.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ ENV = {
 
 
 def steps(native: bool = False) -> list[Step]:
-    """The set-up, in order; `native` leaves out what only the Rust kernel needs."""
+    """The steps of the set-up, in order; `native` leaves out what only the Rust kernel needs."""
     python = Step("Python packages", _install_python, 60, _python_done)
     if native:
         return [python]
@@ -65,7 +65,7 @@ def steps(native: bool = False) -> list[Step]:
 
 
 def missing_programs() -> list[str]:
-    """What a person must install before anything can work, each with the remedy."""
+    """What must be installed before anything can work, each with the remedy."""
     missing = []
     if not (3, 11) <= sys.version_info < (3, 14):
         missing.append(f"Python 3.11, 3.12 or 3.13 (this is {sys.version.split()[0]}): make PYTHON=python3.11 ...")
