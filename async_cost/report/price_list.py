@@ -11,7 +11,7 @@ import polars as pl
 
 from async_cost import words
 
-HEADS = ("what", "by whom", "for one", "time", "instructions", "allocations", "bytes", "processor time", "measured as")
+HEADS = ("what", "by whom", "time", "for one", "instructions", "allocations", "bytes", "processor time", "measured as")
 #: Where a difference is the price, its cell begins with this sign.
 MORE = "+"
 
@@ -28,8 +28,8 @@ def _row(price: Mapping[str, object]) -> str:
     cells = [
         f'<th scope="row">{escape(str(price["what"]))} {kind}</th>',
         _cell(escape(str(price["who"] or ""))),
-        _cell(escape(str(price["unit"]))),
         _time(price),
+        _cell(escape(str(price["unit"]))),
         *(_count(price, name) for name in ("instructions", "allocations", "bytes")),
         _cell(_spelled(price, "cpu_ns", "cpu_low", "cpu_high"), price["cpu_ns"]),
         _cell(_origin(price)),
