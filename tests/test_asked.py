@@ -80,7 +80,7 @@ def test_a_note_tells_baseline_unit_rounds_cell_rows_and_command(run, rows):
     (note,) = asked.notes(f'<a href="#asked-{address(row)}">3.6 times</a>')
     facts = {name: str(value) for name, value in note.facts}
     assert "nonbox" in note.names and "<code>manual</code>" in facts["Baseline"]
-    assert "for each request" in note.numbers and facts["Measured"] == "40 rounds in 8 processes"
+    assert "to each request" in note.numbers and facts["Measured"] == "40 rounds in 8 processes"
     assert note.drawing.count("<circle") == len(asked_episodes(run, row)) > 3
     assert note.command == 'make report STUDIES=zero-cost ONLY="nonbox; manual"'
     assert note.rows == "data/zero-cost.time.csv"

@@ -66,12 +66,12 @@ class Asked:
         study, variant, other = (str(row[name]) for name in ("study", "variant", "baseline_variant"))
         run = open_run(self.folder)
         mine, theirs = (words.key(dict(zip(KEY, key, strict=True))) for key in _sides(row))
-        added = words.time_with_interval(row["added_ns"], row["added_low"], row["added_high"])
-        told = f"{words.ratio_with_interval(row['ratio'], row['low'], row['high'])}; {added} for each {row['unit'] or 'iteration'}"
+        added = words.added(row, row["verdict"], f"each {row['unit'] or 'iteration'}")
+        told = f"{words.ratio_with_interval(row['ratio'], row['low'], row['high'])}; it {added}"
         verdict = "nothing is concluded" if row["verdict"] is None else str(row["verdict"])
         quartiles = words.interval(row["q1"], row["q3"], around=row["ratio"]).removeprefix(words.INTERVAL).strip()
         facts = [
-            ("Verdict", f"{verdict}; {words.exact_percent(row['limit'])} count as nothing"),
+            ("Verdict", f"{verdict}; differences below {words.exact_percent(row['limit'])} count as nothing"),
             ("Baseline", markup.inline(theirs)),
             ("What changes", markup.inline(str(row["change"] or words.NOTHING))),
             (
