@@ -32,6 +32,8 @@ NOTHING = "\N{EN DASH}"
 INTERVAL = f"95{PERCENT} interval"
 #: The baseline of rows that are pairs, each with a baseline of its own, named by `label` as `a / b`.
 SECOND = "the second of the two"
+#: How the address of a comparison begins on a page that tells of it.
+ASKED = "asked-"
 #: Counts that prose writes as words.
 NUMERALS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 #: Nanoseconds in a unit, largest first.
@@ -184,14 +186,14 @@ def ratio_with_interval(value: float, low: float, high: float, what: str = "time
     return f"{ratio(value, low, high, what)} ({interval(low, high, around=value)})"
 
 
-def comparison(name: str, other: str, row: dict | None) -> str:
+def comparison(name: str, other: str, row: dict | None, shown: Callable[[str], str] = str) -> str:
     """A sentence on `name` against `other` from a row with ratio, low, high, verdict and the limit of its group. Names are already safe text.
 
-    For a row of None, the sentence says that it was not measured. For a verdict of None, it gives the numbers only.
+    For a row of None, the sentence says that it was not measured. For a verdict of None, it gives the numbers only. `shown` is applied to the numbers.
     """
     if row is None:
         return f"{name} was **not measured** against {other} in this run."
-    measured, equivalence = ratio_with_interval(row["ratio"], row["low"], row["high"]), row.get("limit", 0.01)
+    measured, equivalence = shown(ratio_with_interval(row["ratio"], row["low"], row["high"])), row.get("limit", 0.01)
     match str(row["verdict"]):
         case "slower" | "faster" as word:
             return f"{name} is **{word}** than {other}: it takes {measured}."
@@ -204,27 +206,27 @@ def comparison(name: str, other: str, row: dict | None) -> str:
             reach = interval(row["low"], row["high"], around=row["ratio"], limit=equivalence)
             return (
                 f"Whether {name} is slower or faster than {other} is **undecided**: "
-                f"{ratio(row['ratio'], row['low'], row['high'])} ({reach}); "
+                f"{shown(ratio(row['ratio'], row['low'], row['high']))} ({reach}); "
                 f"the interval crosses the border of ±{exact_percent(equivalence)}."
             ) + (f" To decide it: {escape(row['to_decide'])}." if row.get("to_decide") else "")
         case _:
             return f"compared with {other}, {name} takes {measured}."
 
 
-def added(row: dict | None, verdict: str | None, to: str = "each request") -> str:
+def added(row: dict | None, verdict: str | None, to: str = "each request", asked: Callable[[str], str] = str) -> str:
     """`adds 258 ns (...) to each request` from a row with added_ns and its ends, added_low and added_high or low and high.
 
-    The verb follows from the verdict; without one it `differs by 258 ns (...) on each request`.
+    The verb follows from the verdict; without one it `differs by 258 ns (...) on each request`. `asked` is applied to the time.
     """
     if row is None:
         return f"was not measured, so nothing is known about {to}"
     low, high = (row.get(f"added_{end}", row[end]) for end in ("low", "high"))
-    shown = time_with_interval(row["added_ns"], low, high)
+    shown = asked(time_with_interval(row["added_ns"], low, high))
     match verdict:
         case "slower":
             return f"adds {shown} to {to}"
         case "faster":
-            turned = time_with_interval(-row["added_ns"], -high, -low)
+            turned = asked(time_with_interval(-row["added_ns"], -high, -low))
             return f"saves {turned} on {to}"
         case "same":
             return f"changes {to} by less than counts, {shown}"
@@ -329,8 +331,18 @@ def ratio_table(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def plain(markdown: str) -> str:
-    """The words of a computed text without emphasis, code spans and escapes: for alt texts, which are not Markdown."""
-    return re.sub(r"\\(.)", r"\1", re.sub(r"(?<!\\)[*`]", "", markdown))
+    """The words of a computed text without emphasis, code spans, links and escapes: for alt texts, which are not Markdown."""
+    return re.sub(r"\\(.)", r"\1", re.sub(r"(?<!\\)[*`]", "", unasked(markdown)))
+
+
+def asked(text: str, address: str | None) -> str:
+    """`text` as a link to where its number comes from, a comparison with that `address`; as it is without one."""
+    return text if address is None else f"[{text}](#{ASKED}{address})"
+
+
+def unasked(markdown: str) -> str:
+    """Without the links of `asked`."""
+    return re.sub(rf"\[([^\]]*)\]\(#{ASKED}\w+\)", r"\1", markdown)
 
 
 def sentence(text: str) -> str:

@@ -190,7 +190,7 @@ def test_the_list_can_be_sorted_by_keyboard_with_what_is_unknown_last(page, list
         page.get_by_role("button", name="time", exact=True).press("Enter")
         values = [
             float(cell)
-            for cell in page.locator(".prices td:nth-child(4)[data-value]").evaluate_all(
+            for cell in page.locator(".prices td:nth-child(3)[data-value]").evaluate_all(
                 "cells => cells.map(cell => cell.dataset.value)"
             )
         ]

@@ -112,7 +112,7 @@ def test_a_card_asks_what_it_decides_and_shows_a_small_picture(report):
         r'<article class="card">.*?</article>', (report / "index.html").read_text(encoding="utf-8"), re.DOTALL
     )[0]
     assert publish.DECISIONS["zero-cost"] in card
-    assert card.count('<figure class="chart"><svg') == 1
+    assert card.count('<figure class="picture"><svg') == 1
 
 
 def test_every_room_decides_something():

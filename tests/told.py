@@ -15,7 +15,7 @@ from jupyter_client import KernelManager
 from nbclient import NotebookClient
 
 from async_cost.paths import repository_root
-from async_cost.words import NBSP
+from async_cost.words import NBSP, unasked
 
 #: A number with what would make it a result: a unit, a percentage, "times".
 RESULT = re.compile(r"\d\s*(%|‰|ns|µs|us|ms|s\b|times|x\b|fold)")
@@ -76,7 +76,7 @@ def tell(room: str, run: Path) -> Told:
     ]
     markdown = [(tags, output) for tags, output in said if "text/markdown" in output.data]
     for _, output in markdown:
-        output.data["text/markdown"] = output.data["text/markdown"].replace(NBSP, " ")
+        output.data["text/markdown"] = unasked(output.data["text/markdown"]).replace(NBSP, " ")
     answers = [output.data["text/markdown"] for tags, output in markdown if "answer" in tags]
     trusts = [output for tags, output in markdown if "trust" in tags]
     assert len(answers) == len(trusts) == 1, "one answer and one word on trust, for the front page"

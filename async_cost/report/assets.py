@@ -60,7 +60,7 @@ def _css() -> Markup:
     # Of the styles at hand, the one all of whose colours stand out from the page's tint as WCAG asks, 4.5 to 1.
     light = HtmlFormatter(style="xcode").get_style_defs(".highlight")
     dark = HtmlFormatter(style="github-dark").get_style_defs(".highlight")
-    recoloured = charts.dark_css("figure.chart")
+    recoloured = charts.dark_css("figure:is(.chart, .picture)")
     page = (TEMPLATE / "page.css").read_text(encoding="utf-8")
     return Markup(
         f"{light}\n@media screen and (prefers-color-scheme: dark) {{\n{dark}\n{recoloured}\n}}\n{page}"

@@ -15,6 +15,7 @@ from typing import Any
 
 import bleach
 from bleach.css_sanitizer import CSSSanitizer
+from markupsafe import Markup
 from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 
 from async_cost.report import charts
@@ -94,6 +95,11 @@ def safe_output_markdown(source: str) -> str:
     return _cleaned(_rendered(source, escape_html=True))
 
 
+def inline(source: str) -> Markup:
+    """One line of Markdown that was computed, without a paragraph around it."""
+    return Markup(re.sub(r"^\s*<p>(.*)</p>\s*$", r"\1", safe_output_markdown(source), flags=re.DOTALL))
+
+
 def safe_table(html: str) -> str:
     """HTML that a cell showed, such as a table of great-tables or polars, in the page's own style."""
     return _cleaned(html)
@@ -133,7 +139,7 @@ class Charts:
             for name, width in (("wide", charts.WIDE), ("narrow", charts.NARROW))
         }
         if self.small is None and float(HEIGHT.search(drawn["narrow"])[1]) <= SMALL:
-            self.small = f'<figure class="chart">{drawn["narrow"]}</figure>'
+            self.small = f'<figure class="picture">{drawn["narrow"]}</figure>'
         pictures = "\n".join(f'<div class="static {name}">{svg}</div>' for name, svg in drawn.items())
         data = json.dumps(spec, ensure_ascii=True).replace("<", "\\u003c")
         return (

@@ -35,7 +35,7 @@ BELIEFS = {"yes": "may be believed", IN_PART: "may be believed in part", "no": "
 
 
 #: What makes a list of that class one that can be filtered.
-SCRIPTS = {"claims": "claims.js", "prices": "prices.js"}
+SCRIPTS = {"claims": "claims.js", "prices": "prices.js", "program": "program.js"}
 
 
 class PublishError(Exception):
@@ -123,7 +123,7 @@ def page_of(notebook: Path) -> Page:
         verdicts=_verdicts(notebook, trust),
         has_charts=figures.seen,
         picture=figures.small and Markup(figures.small),
-        scripts=[script for of, script in SCRIPTS.items() if f'<div class="{of}">' in body],
+        scripts=[script for of, script in SCRIPTS.items() if f'<div class="{of}"' in body],
     )
 
 

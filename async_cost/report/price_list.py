@@ -4,14 +4,17 @@ A cell carries the number that it shows as `data-value`, to sort by and to take 
 All text is escaped here.
 """
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from html import escape
 
 import polars as pl
 
 from async_cost import words
+from async_cost.studies.program import Term
 
-HEADS = ("what", "by whom", "for one", "time", "instructions", "allocations", "bytes", "processor time", "measured as")
+HEADS = ("what", "by whom", "time", "for one", "instructions", "allocations", "bytes", "processor time", "measured as")
 #: Where a difference is the price, its cell begins with this sign.
 MORE = "+"
 
@@ -28,8 +31,8 @@ def _row(price: Mapping[str, object]) -> str:
     cells = [
         f'<th scope="row">{escape(str(price["what"]))} {kind}</th>',
         _cell(escape(str(price["who"] or ""))),
-        _cell(escape(str(price["unit"]))),
         _time(price),
+        _cell(escape(str(price["unit"]))),
         *(_count(price, name) for name in ("instructions", "allocations", "bytes")),
         _cell(_spelled(price, "cpu_ns", "cpu_low", "cpu_high"), price["cpu_ns"]),
         _cell(_origin(price)),
@@ -74,3 +77,20 @@ def _origin(price: Mapping[str, object]) -> str:
 
 def _cell(shown: str, value: object = None) -> str:
     return f"<td>{shown}</td>" if value is None else f'<td data-value="{value:.6g}">{shown}</td>'
+
+
+def program(found: Sequence[Term]) -> str:
+    """The prices that a reader's own program is made of, with the form of program.js above them: the data of the form is in the element."""
+    data = escape(json.dumps([asdict(term) for term in found]))
+    heads = "".join(f'<th scope="col">{head}</th>' for head in ("for each", "async adds", "measured with", "rests on"))
+    rows = "\n".join(map(_of_program, found))
+    return f'<div class="program" data-value="{data}"><table><thead><tr>{heads}</tr></thead><tbody>\n{rows}\n</tbody></table></div>'
+
+
+def _of_program(term: Term) -> str:
+    price = words.time_with_interval(term.ns, term.low, term.high) if term.high > term.low else words.NOTHING
+    known = f"{term.least:.3g} to {term.most:.4g}" if term.most > term.least else f"{term.least:g}"
+    rests = escape(term.rests)
+    if term.address:
+        rests = f'<a href="#{words.ASKED}{term.address}">{rests}</a>'
+    return f'<tr><th scope="row">{escape(term.label)}</th><td>{price}</td><td>{known}</td><td>{rests}</td></tr>'

@@ -11,7 +11,8 @@ lines within.
 
 A template fails, and the error shows it, when it names what is not there, or would print None or a number that has not gone through a filter:
 only a filter knows how many digits are known. Nothing is escaped on the way: text that comes from a file goes through `code` or `escape`, as
-everywhere, and is never a template itself; tags in the outputs of a page mean nothing (`markup.safe_output_markdown`).
+everywhere, and is never a template itself; tags in the outputs of a page mean nothing (`markup.safe_output_markdown`). The number of a row of the table of
+comparisons becomes a link to what a page tells of that comparison (`report/asked.py`).
 """
 
 import re
@@ -24,6 +25,7 @@ import polars as pl
 from IPython.display import Markdown, display
 
 from async_cost import words
+from async_cost.runs.comparisons import address
 from async_cost.statistics.judge import Trust
 from async_cost.statistics.measured import Measured
 
@@ -106,9 +108,15 @@ def _of_row(show: Callable[[float, float, float], str]) -> Callable[..., str]:
     """The filter for a row with ratio, low and high, or with a value of another name."""
 
     def filtered(row: Mapping[str, float], value: str = "ratio", low: str = "low", high: str = "high") -> str:
-        return show(row[value], row[low], row[high])
+        return _asked(row)(show(row[value], row[low], row[high]))
 
     return filtered
+
+
+def _asked(row: Mapping[str, object] | None) -> Callable[[str], str]:
+    """What makes of a number of `row` a link to where it comes from."""
+    where = row and address(row)
+    return lambda text: words.asked(text, where)
 
 
 def _listing(items: Iterable[str] | str, last: str = "and") -> str:
@@ -119,12 +127,12 @@ def _listing(items: Iterable[str] | str, last: str = "and") -> str:
 
 def _verdict(row: dict | None, name: str, other: str) -> str:
     """`a is **slower** than b: ...`, from a row of comparisons and two names as they are shown."""
-    return words.comparison(name, other, row)
+    return words.comparison(name, other, row, _asked(row))
 
 
 def _added(row: dict | None, to: str = "each request") -> str:
     """`adds 258 ns (...) to each request`, from a row with added_ns and its ends."""
-    return words.added(row, row and row.get("verdict"), to)
+    return words.added(row, row and row.get("verdict"), to, _asked(row))
 
 
 @cache
@@ -153,9 +161,9 @@ def _environment() -> jinja2.Environment:
         # of rows
         "added": _added,
         "bare_ratio": _of_row(words.bare_ratio),
-        "interval": _of_row(lambda value, low, high: words.interval(low, high, around=value)),
+        "interval": lambda row: words.interval(row["low"], row["high"], around=row["ratio"]),
         "key": words.key,
-        "price": lambda row: words.time_with_interval(row["added_ns"], row["added_low"], row["added_high"]),
+        "price": lambda row: _of_row(words.time_with_interval)(row, "added_ns", "added_low", "added_high"),
         "ratio": _of_row(words.ratio_with_interval),
         "short_ratio": _of_row(words.ratio),
         "timed": _of_row(words.time_with_interval),

@@ -3,7 +3,7 @@
 Everything is plain text from run.json; the template escapes it. What run.json does not know is "unknown".
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -51,13 +51,16 @@ def facts(info: RunInfo) -> Facts:
     return Facts(info.run_id, machine, when, headline, groups)
 
 
-def notices(info: RunInfo, *, profile: bool = True) -> Iterator[Notice]:
-    """What limits the run, most severe first; without `profile`, what is said elsewhere about a quick one is left out."""
+def notices(info: RunInfo, *, profile: bool = True, studies: Collection[str] | None = None) -> Iterator[Notice]:
+    """What limits the run, most severe first; without `profile`, what is said elsewhere about a quick one is left out.
+
+    Of failures, those in `studies` where a page is about these alone.
+    """
     if profile and info.profile == "quick":
         text = "This run shows that everything works; it is too short to conclude anything from."
         yield Notice("Quick profile: not evidence.", text)
     for name, study in info.studies.items():
-        if study.failed:
+        if study.failed and (studies is None or name in studies):
             missing = ", ".join(f"{one.variant} ({_text(one.parameter)})" for one in study.failed)
             why = "; ".join(f"{one.bench}: {one.error}" for one in study.failed)
             text = Markup("{}.<details><summary>Why: it failed</summary>{}</details>").format(missing, why)

@@ -6,7 +6,7 @@ publishes one notebook that is not about this run alone, as index.html. `async_c
 """
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +15,7 @@ from markupsafe import Markup
 
 from async_cost.report import assets, markup, provenance, site
 from async_cost.report import pdf as paper
+from async_cost.report.asked import Asked, elsewhere, without
 from async_cost.report.notebook import BELIEFS, Page, heading_of, page_of
 from async_cost.runs.record import RunInfo, read_run_info
 
@@ -45,17 +46,26 @@ def publish(
     *,
     pdf: bool = True,
     not_measured: Sequence[Path] = (),
+    sources: Mapping[str, Path] | None = None,
     reports: Path | None = None,
 ) -> list[Path]:
     """Write the pages of a run into `out_dir`; returns them, the front page first.
 
-    `not_measured` are the unexecuted notebooks of analyses that the run has nothing for: the front page gives their headings. `reports` is
-    the folder two levels above `out_dir` whose list of runs is renewed.
+    `not_measured` are the unexecuted notebooks of analyses that the run has nothing for: the front page gives their headings. `sources` are the crate views of the
+    notebooks that measure, by study: numbers lead to their cells. `reports` is the folder two levels above `out_dir` whose list of runs is renewed.
     """
     info = read_run_info(run_dir / "run.json")
     pages = [page_of(notebook) for notebook in notebooks]
     absent = [heading_of(notebook) for notebook in not_measured]
-    return _Report(info, pages, out_dir, reports, _copy_data(run_dir, out_dir / "data"), absent).publish(pdf)
+    return _Report(
+        info,
+        pages,
+        out_dir,
+        reports,
+        _copy_data(run_dir, out_dir / "data"),
+        absent,
+        numbers=Asked(run_dir, sources or {}),
+    ).publish(pdf)
 
 
 def publish_alone(
@@ -88,6 +98,8 @@ class _Report:
     absent: Sequence[Markup] = ()
     alone: bool = False
     front_pdf: str | None = None
+    #: What may be asked of the numbers of the run; of nothing on a page alone, which is about several runs.
+    numbers: Asked | None = None
 
     @cached_property
     def facts(self) -> provenance.Facts:
@@ -106,6 +118,8 @@ class _Report:
         written = [] if self.alone else [self._write_front()]
         for before, page, after in zip(turns, self.pages, turns[2:], strict=False):
             written.append(self._write_page(page, before, after))
+        for study in sorted(self.numbers.linked) if self.numbers else ():
+            self._write_cells(self.numbers, study)
         return written
 
     def add_pdfs(self, written: Sequence[Path]) -> bool:
@@ -120,6 +134,7 @@ class _Report:
     def _write_front(self) -> Path:
         scripts = [assets.script("search.js")]
         shown = sorted(self.pages, key=lambda page: page.study != next(iter(DECISIONS)))
+        leads = {page.study: page.short_answer and elsewhere(page.short_answer, page.href) for page in self.pages}
         found = [(page.study, page.href, markup.words_of(page.answer or ""), page.sections) for page in self.pages]
         return self._render(
             "front.html.j2",
@@ -128,7 +143,9 @@ class _Report:
             cards=shown,
             decisions=DECISIONS,
             beliefs=BELIEFS,
-            lead=next((page.short_answer for page in shown if page.short_answer), None),
+            leads=leads,
+            reasons={page.study: page.trust and elsewhere(page.trust, page.href) for page in self.pages},
+            lead=next((lead for page in shown if (lead := leads[page.study])), None),
             absent=self.absent,
             notices=_notices(self.info, self.pages, front=True),
             title=f"Run {self.facts.run}",
@@ -136,13 +153,15 @@ class _Report:
             here="index",
             pdf=self.front_pdf,
             index=Markup(site.search_index(found)),
-            score=next((page.short_answer for page in self.pages if page.study == "replication"), None),
+            score=next((leads[page.study] for page in self.pages if page.study == "replication"), None),
             doubted=[page.study for page in self.pages if not page.trusted],
         )
 
     def _write_page(self, page: Page, before: Page | None, after: Page | None) -> Path:
         scripts = [assets.chart_library(), assets.script("page.js")] if page.has_charts else []
         scripts += map(assets.script, page.scripts)
+        notes = self.numbers.notes(page.answer, page.trust, page.body) if self.numbers else []
+        scripts += [assets.script("asked.js")] if notes else []
         return self._render(
             "page.html.j2",
             page.href,
@@ -150,14 +169,36 @@ class _Report:
             notices=_notices(self.info, [page]) if not self.alone else [],
             title=page.heading,
             heading=page.heading,
-            answer=page.answer,
+            answer=page.answer and without(page.answer, notes),
+            notes=notes,
             verdicts=[(study, belief.replace(" ", "-"), BELIEFS[belief]) for study, belief in page.verdicts.items()],
             summary=Markup(markup.plain(page.answer or page.heading)),
             here=page.study,
-            body=page.body,
+            body=without(page.body, notes),
             pdf=page.pdf,
             before=before,
             after=after,
+        )
+
+    def _write_cells(self, numbers: Asked, study: str) -> Path:
+        """The cells of the notebook that measures a study, for numbers to link to."""
+        title = f"The cells of {study}"
+        return self._render(
+            "page.html.j2",
+            f"cells-{study}.html",
+            [],
+            notices=[],
+            title=title,
+            heading=title,
+            answer=None,
+            notes=[],
+            verdicts=[],
+            summary=title,
+            here=study,
+            body=numbers.page_of_cells(study),
+            pdf=None,
+            before=None,
+            after=None,
         )
 
     def _render(self, template: str, name: str, scripts: list[str], **values: object) -> Path:
@@ -203,7 +244,8 @@ def _notices(info: RunInfo, pages: Sequence[Page], *, front: bool = False) -> li
     """What a reader of these pages must know first. What speaks against relying on the run is one notice, for all pages; on the `front` page
     it names what a decision would lack, and each card says why."""
     doubts = [page for page in pages if not page.trusted and page.trust]
-    others = list(provenance.notices(info, profile=not doubts))
+    about = None if front else {study for page in pages for study in page.verdicts}
+    others = list(provenance.notices(info, profile=not doubts, studies=about))
     if not doubts:
         return others
     quick = "The profile is quick, which shows that everything works and is never evidence. "

@@ -4,6 +4,7 @@ The study declares them, in Rust, and the run records them in its run.json. Runs
 key; the others are in data/comparisons.csv, which is what the studies declare today.
 """
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -80,6 +81,18 @@ def declared(study: str, details: StudyInfo, version: int, keys: pl.DataFrame) -
 def turned(frame: pl.DataFrame) -> pl.DataFrame:
     """The same comparisons in the other direction: key and baseline swapped."""
     return frame.rename(dict(zip(PAIR, (*BASE_KEY, *KEY), strict=True))).select(frame.columns)
+
+
+def address(row: Mapping[str, object]) -> str | None:
+    """Names a comparison with its numbers, for links to where they come from; None for a row that is no comparison with numbers.
+
+    Rows of another run, or numbers that were made of several comparisons, have another address.
+    """
+    names = ("study", *PAIR, "ratio", "low", "high")
+    if any(row.get(name) is None for name in names):
+        return None
+    words = (f"{value:.6g}" if isinstance(value := row[name], float) else str(value) for name in names)
+    return hashlib.sha256("\0".join(words).encode()).hexdigest()[:12]
 
 
 def require_known(pairs: pl.DataFrame, keys: pl.DataFrame, path: Path) -> None:

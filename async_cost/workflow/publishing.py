@@ -16,8 +16,9 @@ from async_cost.errors import DataError
 from async_cost.report.notebook import PublishError
 from async_cost.report.publish import publish, publish_alone
 from async_cost.runs.record import RunInfo, read_run_info
+from async_cost.workflow.in_step import source_of
 from async_cost.workflow.steps import die_with_parent, tell
-from async_cost.workflow.studies import ANALYSED, analysis
+from async_cost.workflow.studies import ANALYSED, MEASURED, analysis, measuring
 
 
 def publish_run(reports: Path, report: Path, run: Path) -> list[Path]:
@@ -25,7 +26,8 @@ def publish_run(reports: Path, report: Path, run: Path) -> list[Path]:
     rooms = rooms_of(read_run_info(run / "run.json"))
     executed = execute(rooms, report / ".notebooks", {"ASYNC_COST_RUN": str(run)})
     absent = [analysis(room) for room in ANALYSED if room not in rooms]
-    return publish(run, executed, report, not_measured=absent, reports=reports)
+    sources = {study: source_of(measuring(study)) for study in MEASURED}
+    return publish(run, executed, report, not_measured=absent, sources=sources, reports=reports)
 
 
 def publish_comparison(reports: Path, report: Path, runs: Sequence[Path]) -> list[Path]:

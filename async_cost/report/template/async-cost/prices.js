@@ -5,10 +5,12 @@ for (const list of document.querySelectorAll(".prices")) {
   const rows = [...body.rows];
   const text = (cell) => cell.textContent.trim();
   const kindOf = (row) => text(row.cells[0].querySelector("small"));
-  // A price list has thousands of times between its first and its last row, so numbers come before words, and nothing last.
+  const numeric = heads.map((_, column) => rows.some((row) => "value" in row.cells[column].dataset));
+  const time = numeric.indexOf(true);
+  // What has no number comes last, whichever way the others are sorted.
   const value = (row, column) => {
     const cell = row.cells[column];
-    return "value" in cell.dataset ? Number(cell.dataset.value) : column > 2 && column < 8 ? Infinity : text(cell).toLowerCase();
+    return "value" in cell.dataset ? Number(cell.dataset.value) : numeric[column] ? Infinity : text(cell).toLowerCase();
   };
 
   const form = document.createElement("form");
@@ -72,13 +74,14 @@ for (const list of document.querySelectorAll(".prices")) {
       show();
     });
   });
-  // Behind each time a bar, ten times as long a time the same piece longer.
-  const times = rows.map((row) => value(row, 3)).filter((time) => time > 0 && time < Infinity).map(Math.log10);
-  const [least, most] = [Math.min(...times), Math.max(...times)];
-  for (const row of rows) {
-    const time = value(row, 3), share = 4 + (96 * (Math.log10(time) - least)) / (most - least);
-    if (time > 0 && time < Infinity) row.cells[3].style.backgroundImage = `linear-gradient(to right, var(--bar) ${share}%, transparent 0)`;
-  }
+  // Behind each time a bar, for ten times the time the same piece longer.
+  const logs = rows.map((row) => Math.log10(value(row, time)));
+  const known = logs.filter(Number.isFinite), [least, most] = [Math.min(...known), Math.max(...known)];
+  rows.forEach((row, place) => {
+    if (!Number.isFinite(logs[place])) return;
+    const share = 4 + (96 * (logs[place] - least)) / (most - least);
+    row.cells[time].style.backgroundImage = `linear-gradient(to right, var(--bar) ${share}%, transparent 0)`;
+  });
 
   form.addEventListener("input", show);
   form.addEventListener("submit", (event) => event.preventDefault());

@@ -1,0 +1,182 @@
+"""Where a number comes from: what a page tells of each comparison that it links to (`words.asked`), and the cells that define its variants.
+
+A note is there without a script, as the target of its link; asked.js shows it also to whoever points at a number or moves the focus to it.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+import polars as pl
+from markupsafe import Markup
+from pygments import highlight
+from pygments.formatters import HtmlFormatter
+from pygments.lexers import RustLexer
+
+from async_cost import words
+from async_cost.report import markup
+from async_cost.runs.comparisons import KEY, PAIR, address
+from async_cost.runs.run import open_run
+from async_cost.statistics.measured import Measured, both_ways
+from async_cost.statistics.ratios import paired
+from async_cost.statistics.table import comparisons
+
+LINK = re.compile(rf'<a href="#{words.ASKED}(\w+)">(.*?)</a>', re.DOTALL)
+#: Where a cell of a crate view begins.
+CELL = re.compile(r"^// %%.*\n", re.MULTILINE)
+#: A drawing of one comparison: pixels, and what is left free at either side.
+WIDTH, HEIGHT, FREE = 320, 40, 8
+
+
+@dataclass(frozen=True)
+class Note:
+    """What is told of one comparison. `names` are those of key and baseline, `rows` is the file of its samples, `cells` what defines its variants."""
+
+    address: str
+    names: Markup
+    numbers: Markup
+    facts: list[tuple[str, str | Markup]]
+    drawing: Markup
+    rows: str
+    cells: list[tuple[str, str]]
+    command: str
+
+
+@dataclass
+class Asked:
+    """What may be asked of the comparisons of the run in `folder`; `sources` are the crate views of its studies."""
+
+    folder: Path
+    sources: Mapping[str, Path]
+    #: The studies some of whose cells a note links to.
+    linked: set[str] = field(default_factory=set)
+
+    def notes(self, *bodies: str | None) -> list[Note]:
+        """The notes of all comparisons that `bodies` link to, in order of appearance."""
+        wanted = dict.fromkeys(found for body in bodies for found, _ in LINK.findall(body or ""))
+        if not wanted:
+            return []
+        rows = {where: row for row in _rows(self.folder) if (where := row["address"]) in wanted}
+        drawn = {study: _by_episode(self.folder, study, list(part)) for study, part in _by_study(rows.values())}
+        return [self._note(rows[where], drawn) for where in wanted if where in rows]
+
+    def _note(self, row: Mapping[str, object], drawn: Mapping[str, Mapping[tuple, list[float]]]) -> Note:
+        study, variant, other = (str(row[name]) for name in ("study", "variant", "baseline_variant"))
+        run = open_run(self.folder)
+        mine, theirs = (words.key(dict(zip(KEY, key, strict=True))) for key in _sides(row))
+        added = words.added(row, row["verdict"], f"each {row['unit'] or 'iteration'}")
+        told = f"{words.ratio_with_interval(row['ratio'], row['low'], row['high'])}; it {added}"
+        verdict = "nothing is concluded" if row["verdict"] is None else str(row["verdict"])
+        quartiles = words.interval(row["q1"], row["q3"], around=row["ratio"]).removeprefix(words.INTERVAL).strip()
+        facts = [
+            ("Verdict", f"{verdict}; differences below {words.exact_percent(row['limit'])} count as nothing"),
+            ("Baseline", markup.inline(theirs)),
+            ("What changes", markup.inline(str(row["change"] or words.NOTHING))),
+            (
+                "Measured",
+                f"{words.counted(row['rounds'], 'round')} in {words.counted(row['episodes'], 'process', 'processes')}",
+            ),
+            ("Middle half of the rounds", quartiles),
+        ]
+        cells = [
+            (name, f"cells-{study}.html#{place}") for name in (variant, other) if (place := self._cell(study, name))
+        ]
+        names = list(dict.fromkeys(name.removesuffix(words.CONTROL) for name in (variant, other)))
+        return Note(
+            str(row["address"]),
+            markup.inline(f"{mine} compared with {theirs}, in {words.escape(study)}"),
+            markup.inline(told),
+            facts,
+            _drawing(drawn[study][tuple(row[name] for name in PAIR)], row["low"], row["ratio"], row["high"]),
+            f"data/{run.file(study, 'time').name}",
+            cells,
+            f'make report STUDIES={study} ONLY="{"; ".join(names)}"',
+        )
+
+    def _cell(self, study: str, variant: str) -> str | None:
+        """The place of the first cell that names a variant, None where none does."""
+        name = f'"{variant.removesuffix(words.CONTROL)}"'
+        for number, (_, text) in enumerate(self.cells(study)):
+            if name in text:
+                self.linked.add(study)
+                return f"cell-{number}"
+        return None
+
+    def cells(self, study: str) -> list[tuple[str, str]]:
+        """The cells of the notebook that measures a study, as its crate view holds them: first lines and texts."""
+        return _cells(self.sources[study]) if study in self.sources else []
+
+    def page_of_cells(self, study: str) -> Markup:
+        """All cells of a study, each with its place."""
+        lexer, formatter = RustLexer(), HtmlFormatter()
+        parts = (
+            Markup('<div id="cell-{}">{}</div>').format(number, Markup(highlight(text, lexer, formatter)))
+            for number, (_, text) in enumerate(self.cells(study))
+        )
+        return Markup("\n").join(parts).replace("<pre>", Markup('<pre tabindex="0">'))
+
+
+def without(body: str, notes: Collection[Note]) -> Markup:
+    """`body` without the links that none of the notes answers."""
+    known = {note.address for note in notes}
+    return Markup(LINK.sub(lambda found: found[0] if found[1] in known else found[2], body))
+
+
+def elsewhere(body: str, href: str) -> Markup:
+    """`body` on another page than the one at `href`, which has the notes."""
+    return Markup(str(body).replace(f'href="#{words.ASKED}', f'href="{href}#{words.ASKED}'))
+
+
+@cache
+def _rows(folder: Path) -> list[dict[str, object]]:
+    """All comparisons with numbers, as declared and turned round, with their addresses."""
+    table = both_ways(comparisons(open_run(folder)).frame.drop_nulls("ratio"))
+    return [{**row, "address": address(row)} for row in table.iter_rows(named=True)]
+
+
+def _by_study(rows: Iterable[Mapping[str, object]]) -> Iterable[tuple[str, list[tuple]]]:
+    found: dict[str, list[tuple]] = {}
+    for row in rows:
+        found.setdefault(str(row["study"]), []).append(tuple(row[name] for name in PAIR))
+    return found.items()
+
+
+def _by_episode(folder: Path, study: str, pairs: list[tuple]) -> dict[tuple, list[float]]:
+    """The ratio in each process, of pairs of a study."""
+    run = open_run(folder)
+    wanted = pl.DataFrame(pairs, schema=dict.fromkeys(PAIR, pl.String), orient="row").unique(maintain_order=True)
+    rounds = paired(Measured.of(run, study).compared, wanted, run.units(study))
+    found = rounds.group_by(*PAIR, "episode").agg(pl.col("ratio").median()).sort("episode")
+    return {pair: found.filter(**dict(zip(PAIR, pair, strict=True)))["ratio"].to_list() for pair in wanted.iter_rows()}
+
+
+def _sides(row: Mapping[str, object]) -> tuple[tuple, tuple]:
+    return tuple(row[name] for name in PAIR[:3]), tuple(row[name] for name in PAIR[3:])
+
+
+def _drawing(values: list[float], low: float, middle: float, high: float) -> Markup:
+    """A dot for each process, above the interval."""
+    least, most = min([low, *values]), max([high, *values])
+
+    def at(value: float) -> str:
+        return f"{FREE + (WIDTH - 2 * FREE) * ((value - least) / (most - least) if most > least else 0.5):.1f}"
+
+    dots = "".join(f'<circle cx="{at(value)}" cy="10" r="3"/>' for value in values)
+    ends = f"from {words.bare_ratio(min(values), low, high)} to {words.bare_ratio(max(values), low, high)}"
+    label = f"The ratio in each of {words.counted(len(values), 'process', 'processes')}, {ends}; below, the interval"
+    return Markup(
+        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" role="img" aria-label="{label}">{dots}'
+        f'<path d="M{at(low)} 28H{at(high)}"/><path class="middle" d="M{at(middle)} 21V35"/></svg>'
+    )
+
+
+@cache
+def _cells(source: Path) -> list[tuple[str, str]]:
+    if not source.is_file():
+        return []
+    text = source.read_text(encoding="utf-8")
+    starts = [found.start() for found in CELL.finditer(text)]
+    parts = [text[start:end] for start, end in zip(starts, [*starts[1:], None], strict=True)]
+    return [(part.split("\n", 1)[0], part.split("\n", 1)[1]) for part in parts]

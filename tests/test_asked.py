@@ -1,0 +1,151 @@
+"""A number of a page can be asked where it comes from: by pointer, finger and keyboard, with and without the script."""
+
+import re
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+
+from async_cost import words
+from async_cost.report.asked import Asked, without
+from async_cost.report.prose import Prose
+from async_cost.report.publish import publish
+from async_cost.runs.comparisons import address
+from async_cost.runs.run import load_run
+from async_cost.statistics import interval
+from async_cost.statistics.measured import Measured
+from async_cost.testing.made_up_runs import OFF, make_run
+from async_cost.workflow.in_step import source_of
+from async_cost.workflow.studies import MEASURED, measuring
+
+TEXT = "{{ row | verdict('a' | code, 'b' | code) }} It {{ row | added }}, {{ turned | ratio }}."
+
+
+@pytest.fixture(scope="module")
+def run(runs):
+    return make_run(runs / "asked", rounds=40, work=False, episodes=8, between=0.01)
+
+
+@pytest.fixture(scope="module")
+def rows(run) -> tuple[dict, dict]:
+    """`nonbox` against `manual`, and the other way round."""
+    measured = Measured.of(load_run(run), "zero-cost")
+    pairs = (measured.compare(*names) for names in (("nonbox", "manual"), ("manual", "nonbox")))
+    return tuple(interval.row(pair, parameter=OFF) for pair in pairs)
+
+
+@pytest.fixture(scope="module")
+def report(run, rows, tmp_path_factory):
+    root = tmp_path_factory.mktemp("asked")
+    row, turned = rows
+    text = Prose({}).text(TEXT, row=row, turned=turned)
+    strange = f"{text} {words.asked('7 ns', '0' * 12)}"
+    shown = new_output("display_data", {"text/markdown": strange, "text/plain": "…"})
+    cells = [
+        new_markdown_cell("# Asked"),
+        new_code_cell("say", outputs=[shown], execution_count=1, metadata={"tags": ["answer"]}),
+    ]
+    nbformat.write(new_notebook(cells=cells), root / "zero-cost.ipynb")
+    sources = {study: source_of(measuring(study)) for study in MEASURED}
+    publish(run, [root / "zero-cost.ipynb"], root / "report", pdf=False, sources=sources)
+    return root / "report"
+
+
+# -- links ---------------------------------------------------------------------------------------------------------
+
+
+def test_numbers_of_comparisons_are_links_and_read_as_before(rows):
+    row, turned = rows
+    text = Prose({}).text(TEXT, row=row, turned=turned)
+    assert text.count(f"](#asked-{address(row)})") == 2 and text.count(f"](#asked-{address(turned)})") == 1
+    plain = f"{words.comparison('`a`', '`b`', row)} It {words.added(row, row['verdict'])}, {words.ratio_with_interval(turned['ratio'], turned['low'], turned['high'])}."
+    assert words.unasked(text) == plain
+    assert "asked" not in words.plain(text)
+
+
+def test_a_row_that_is_no_comparison_or_has_other_numbers_is_not_asked_as_one(rows):
+    row = rows[0]
+    assert address({"ratio": 2.0, "low": 1.0, "high": 3.0}) is None
+    assert address(row | {"ratio": row["ratio"] * 1.001}) != address(row)
+    assert address(row | {"note": "more"}) == address(row)
+    assert Prose({}).text("{{ row | ratio }}", row={"ratio": 2.0, "low": 1.9, "high": 2.1}).startswith("2.0")
+
+
+# -- notes ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_note_tells_baseline_unit_rounds_cell_rows_and_command(run, rows):
+    row = rows[0]
+    asked = Asked(run, {"zero-cost": source_of(measuring("zero-cost"))})
+    (note,) = asked.notes(f'<a href="#asked-{address(row)}">3.6 times</a>')
+    facts = {name: str(value) for name, value in note.facts}
+    assert "nonbox" in note.names and "<code>manual</code>" in facts["Baseline"]
+    assert "to each request" in note.numbers and facts["Measured"] == "40 rounds in 8 processes"
+    assert note.drawing.count("<circle") == len(asked_episodes(run, row)) > 3
+    assert note.command == 'make report STUDIES=zero-cost ONLY="nonbox; manual"'
+    assert note.rows == "data/zero-cost.time.csv"
+    cell = int(dict(note.cells)["nonbox"].split("#cell-")[1])
+    assert '"nonbox"' in asked.cells("zero-cost")[cell][1]
+
+
+def asked_episodes(run, row) -> list[int]:
+    """The processes of which the comparison is made."""
+    trials = Measured.of(load_run(run), "zero-cost").compared
+    return trials.filter(bench=row["bench"], variant=row["variant"], parameter=OFF)["episode"].unique().to_list()
+
+
+def test_a_link_that_no_note_answers_is_plain_text():
+    assert (
+        without('<p><a href="#asked-abc">7 ns</a> and <a href="#top">up</a></p>', [])
+        == '<p>7 ns and <a href="#top">up</a></p>'
+    )
+
+
+def test_every_link_of_a_page_has_its_note_and_every_file_of_a_note_is_there(report, rows):
+    page = (report / "zero-cost.html").read_text(encoding="utf-8")
+    asked = set(re.findall(r'href="#(asked-\w+)"', page))
+    assert asked == set(re.findall(r'<article id="(asked-\w+)"', page)) and len(asked) == 2
+    for href in re.findall(r'href="(cells-[^"]+|data/[^"]+)"', page):
+        file, _, place = href.partition("#")
+        assert (report / file).is_file()
+        assert not place or f'id="{place}"' in (report / file).read_text(encoding="utf-8")
+    front = (report / "index.html").read_text(encoding="utf-8")
+    assert f'href="zero-cost.html#asked-{address(rows[0])}"' in front and 'href="#asked-' not in front
+
+
+# -- in a browser --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(params=[True, False], ids=["script", "no script"])
+def page(report, browser, request):
+    context = browser.new_context(java_script_enabled=request.param)
+    page = context.new_page()
+    page.goto((report / "zero-cost.html").as_uri())
+    yield page
+    context.close()
+
+
+def test_a_tap_shows_the_note_and_close_hides_it(page):
+    note = page.locator(".asked article").first
+    assert not note.is_visible()
+    page.locator('a[href^="#asked-"]').first.click()
+    assert note.is_visible() and "make report STUDIES=zero-cost" in note.inner_text()
+    note.get_by_role("link", name="Close").click()
+    assert not note.is_visible()
+
+
+def test_pointing_and_focus_show_the_note_and_escape_gives_the_focus_back(report, browser):
+    page = browser.new_page()
+    page.goto((report / "zero-cost.html").as_uri())
+    link, note = page.locator('a[href^="#asked-"]').first, page.locator(".asked article").first
+    link.hover()
+    assert note.is_visible()
+    page.mouse.move(0, 0)
+    assert not note.is_visible()
+    link.focus()
+    assert note.is_visible()
+    page.keyboard.press("Enter")
+    assert note.evaluate("note => note === document.activeElement")
+    page.keyboard.press("Escape")
+    assert not note.is_visible() and link.evaluate("link => link === document.activeElement")
+    page.close()
