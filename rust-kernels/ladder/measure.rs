@@ -179,6 +179,9 @@ fn accept_by_hand<'r, 's: 'r, D: Door<&'s Stats> + 'r, P: Probe>(
     })
 }
 
+// %% [markdown]
+// Executor and reactor are those of the frontier.
+
 // %%
 /// The world of the frontier with futures by hand.
 pub fn frontier_by_hand<D: OpensDoors, W: Work, P: Probe>(load: Load, drive: Drive<'_>) {
@@ -251,6 +254,9 @@ pub fn frontier_owning<D: OpensDoors, W: Work, P: Probe>(load: Load, drive: Driv
         }));
     });
 }
+
+// %% [markdown]
+// What do these switches do to the time of a request?
 
 // %% tags=["active-ipynb", "glance"]
 // zero_cost::glance(Load { syscalls: false, steps: 0 }, &[
@@ -445,6 +451,9 @@ trait Table<T> {
     /// Rows in use.
     fn len(&self) -> usize;
 }
+
+// %% [markdown]
+// With an index, the table is a slab in a cell.
 
 // %%
 /// By index into a slab.
@@ -792,6 +801,9 @@ impl Flags for AtomicU64 {
     }
 }
 
+// %% [markdown]
+// A bitmap has a flag for each task, and a summary of its words.
+
 // %%
 /// Number of the task that accepts; the others have smaller numbers.
 const ROOT: usize = CONNECTIONS;
@@ -933,6 +945,9 @@ trait WakerKind: 'static {
     /// holds for `place`, which is the target of all wakers of this slot.
     unsafe fn waker<Q: Queue>(target: Target, place: *const Target) -> Waker;
 }
+
+// %% [markdown]
+// A kind that counts says how, and where its target is.
 
 // %%
 /// How a counted waker holds its target.
@@ -1210,6 +1225,9 @@ impl ThreadCheck for Cached {
     }
 }
 
+// %% [markdown]
+// The other two ask anew each time.
+
 // %%
 /// The standard library's answer.
 enum Asked {}
@@ -1438,6 +1456,9 @@ impl<'s, R: Rung> RungReactor<'s, R> {
     }
 }
 
+// %% [markdown]
+// Objects come and go, and operations bind and unbind their wakers.
+
 // %%
 impl<R: Rung> RungReactor<'_, R> {
     #[inline(always)]
@@ -1556,6 +1577,9 @@ impl<R: Rung, T: Source, Call> Drop for RungOperation<'_, '_, '_, R, T, Call> {
         self.object.reactor.unbind(self.object.key);
     }
 }
+
+// %% [markdown]
+// A stream and the task that accepts are written as on the frontier.
 
 // %%
 /// A registered stream.
@@ -1681,6 +1705,9 @@ impl<'r, 's, R: Rung, F: Future<Output = ()> + 'r> RungExecutor<'r, 's, R, F> {
     }
 }
 
+// %% [markdown]
+// A world of a rung puts reactor and executor together; the rung says whether they are shared by reference or by `Rc`.
+
 // %%
 /// The world of a rung.
 fn rung<R: Rung, D: OpensDoors>(load: Load, drive: Drive<'_>) {
@@ -1713,6 +1740,9 @@ type Plain = Bitmap<Cell<u64>>;
 type Atomic = Bitmap<AtomicU64>;
 type SharedArc = ArcPointer<false>;
 type OwnArc = ArcPointer<true>;
+
+// %% [markdown]
+// In the table, the columns are: keeps a waker, binds each operation, lookup, waker, queue, storage, handles, cells, buffer.
 
 // %%
 /// The rungs, each for any probe.
@@ -1888,6 +1918,9 @@ pub fn ladder() -> Vec<Variant> {
     ]
 }
 
+// %% [markdown]
+// The branches name the rung that they differ from.
+
 // %%
 /// The branches off the ladder, and the fake alone.
 pub fn branches() -> Vec<Variant> {
@@ -2002,6 +2035,9 @@ impl Variant {
     }
 }
 
+// %% [markdown]
+// Here is what each counts:
+
 // %% tags=["active-ipynb"]
 // for variant in ladder().into_iter().chain(branches()) {
 //     let counts = variant.prove(QUIET, PIPELINE).unwrap_or_else(harness::stop);
@@ -2087,6 +2123,9 @@ const PAIRS: [(&str, &str, &str); 6] = [
     ("Arc waker", "Rc waker, asked check", "atomic counting instead of asking the standard library"),
     ("Arc waker", "Rc waker, address check", "atomic counting instead of a check by an address"),
 ];
+
+// %% [markdown]
+// The study proves each of them before it adds it.
 
 // %%
 /// All variants under all their loads, proven to do the work that they should.

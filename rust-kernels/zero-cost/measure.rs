@@ -295,6 +295,9 @@ impl Blocked for io::Error {
     }
 }
 
+// %% [markdown]
+// The poller leaves its events in a plain vector or, as published, in a slab.
+
 // %%
 /// "The object that was registered with `key` is `ready` now."
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -352,6 +355,9 @@ impl Events for Slab<Event> {
     }
 }
 
+// %% [markdown]
+// A program is generic over its set of choices. One set is a type, so that none of them is looked up while the program runs.
+
 // %%
 /// [`Choices::CALLS`]: the optimiser may look into them, and make them part of their callers.
 pub const INLINED: u8 = 0;
@@ -394,6 +400,9 @@ where
     const CALLS: u8 = CALLS;
     const COPIED: bool = COPIED;
 }
+
+// %% [markdown]
+// These are the sets that are measured.
 
 // %%
 /// The document's, except for opaque calls. The others differ from it in one choice.
@@ -545,6 +554,9 @@ impl<S, C, Kind> Source for Object<S, C, Kind> {
         &self.token
     }
 }
+
+// %% [markdown]
+// A stream is such an object.
 
 // %%
 /// A client that sends [`LINE`] and takes whatever it is sent.
@@ -714,6 +726,9 @@ impl Counter {
         "peak_connections", "peak_tasks", "peak_registrations",
     ];
 }
+
+// %% [markdown]
+// A probe is told of each of these.
 
 // %%
 /// Is told what happens; may ignore it.
@@ -933,6 +948,10 @@ impl<C: Choices> RunList<C> {
         self.insert_after(nodes, self.tail, slot);
     }
 }
+
+// %% [markdown]
+// Unlinking joins the neighbours. A slot that is in no list has none, so the function may return early; whether it does is one
+// of the choices.
 
 // %%
 impl<C: Choices> RunList<C> {
@@ -1599,6 +1618,9 @@ impl<R: ReactorHandle, T: Source> Drop for Registered<R, T> {
         self.registration.reactor.poll.unregister(&self.object);
     }
 }
+
+// %% [markdown]
+// For a stream these are reading and writing.
 
 // %%
 /// Reads and writes.
@@ -2289,6 +2311,9 @@ impl OpensDoors for AtOnce {
     type Door<S: Clone + Deref<Target = Stats>> = Crowd<S>;
 }
 
+// %% [markdown]
+// The first async world has a reactor, a table, a spawner and an executor, all on the stack.
+
 // %%
 /// Futures by value in the slots of the executor. With a `BUFFER` of 16 KiB this is `large+nonbox`.
 pub fn nonbox<W: Work, P: Probe, const BUFFER: usize>(load: Load, drive: Drive<'_>) {
@@ -2355,6 +2380,9 @@ pub fn glance(load: Load, worlds: &[(&str, World)]) -> harness::Seen {
     let glance = harness::Glance::at("request").each_of(CONNECTIONS as u64);
     worlds.iter().fold(glance, |glance, &(name, world)| glance.look(name, bench(world, load))).show()
 }
+
+// %% [markdown]
+// The loops, and the two executors without `dyn`:
 
 // %% tags=["active-ipynb", "glance"]
 // glance(Load { syscalls: false, steps: 0 }, &[
@@ -2481,6 +2509,9 @@ pub fn box_callerbox<P: Probe>(load: Load, drive: Drive<'_>) {
         executor.run(|| reactor.poll());
     });
 }
+
+// %% [markdown]
+// The same future without a box, in a box, and in a box of `dyn`:
 
 // %% tags=["active-ipynb", "glance"]
 // glance(Load { syscalls: false, steps: 0 }, &[
@@ -2788,6 +2819,9 @@ pub fn box_counted<K: WakerKind + 'static, P: Probe<Choices = AsDescribed>>(load
         executor.run(|| reactor.poll());
     });
 }
+
+// %% [markdown]
+// And the kinds of counted waker, compared with the embedded one:
 
 // %% tags=["active-ipynb", "glance"]
 // glance(Load { syscalls: false, steps: 0 }, &[
@@ -3144,6 +3178,9 @@ const PAIRS: [(&str, &str, &[Load], &str); 13] = [
     ("box+arc", "box+rc", BOTH, "an `Arc` instead of an `Rc`"),
     ("box+arc", "box+chkrc", BOTH, "an `Arc` instead of an `Rc` that checks its thread"),
 ];
+
+// %% [markdown]
+// The study puts the parts together: variants, counts, pairs, controls.
 
 // %%
 /// All variants under all their loads, proven to do equal work.
