@@ -365,8 +365,8 @@ impl Switches {
 // %% [markdown]
 // ### Factor: who may look inside
 //
-// The published reactor and task table sit in a `RefCell` each. If no two borrows can overlap, the check can be left out; to share the state between threads takes more. We
-// compare the first two.
+// The published reactor and task table sit in a `RefCell` each. If no two borrows can overlap, the check can be left out; state that threads share needs a lock. We compare the
+// first two.
 
 // %%
 /// How mutable state is guarded.
