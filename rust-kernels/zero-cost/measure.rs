@@ -2620,7 +2620,6 @@ impl<const CHECKED: bool> LocalWaker<CHECKED> {
     ///
     /// # Safety
     /// As for all functions of the table: `data` came from `Rc::into_raw` and is still counted; unless checked, on this thread.
-    #[inline(always)]
     unsafe fn borrow(data: *const ()) -> ManuallyDrop<Rc<WakeTarget>> {
         let target = data.cast::<WakeTarget>();
         if CHECKED {
