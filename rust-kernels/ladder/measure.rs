@@ -23,14 +23,13 @@
 // waker per task, a queue behind a mutex. Between the two lie more than a dozen decisions, and each is a step of this notebook.
 // A step changes exactly one thing, so the difference between neighbours is the price of that thing.
 //
-// When you have read it you can decide which habits of your own executor, or of the runtime you use, are
-// worth fighting, and which are noise.
+// After reading it and its analysis you can decide which habits of your own executor, or of the runtime you use, are worth
+// changing, and which are noise.
 
 // %% [markdown]
 // ## Compile cells as for a benchmark
 //
-// As always in this house: without these settings the ratios come out wrong, and the harness refuses to
-// measure.
+// As in every measuring notebook: without these settings the ratios come out wrong, and the harness refuses to measure.
 
 // %% tags=["active-ipynb"]
 // :build_env CARGO_PROFILE_DEV_OPT_LEVEL=3
@@ -79,8 +78,8 @@ use zero_cost::{
 // ## What no server can do without
 //
 // Part of what the loop does happens inside the fake system, in every server alike, so a ratio to the loop is also about the fake. To tell the two apart we need the fake alone: the same operations on as many live
-// connections, in an order that is known beforehand, so that nobody has to find out whose turn it is. That is no server, but
-// what is left when it is taken off is the server.
+// connections, in an order that is known beforehand, so that nothing has to find out whose turn it is. That is not a server; what a
+// variant takes beyond it is.
 
 // %%
 /// The world without a server: the operations of the pipeline.
@@ -180,6 +179,9 @@ fn accept_by_hand<'r, 's: 'r, D: Door<&'s Stats> + 'r, P: Probe>(
     })
 }
 
+// %% [markdown]
+// Executor and reactor are those of the frontier.
+
 // %%
 /// The world of the frontier with futures by hand.
 pub fn frontier_by_hand<D: OpensDoors, W: Work, P: Probe>(load: Load, drive: Drive<'_>) {
@@ -200,7 +202,7 @@ pub fn frontier_by_hand<D: OpensDoors, W: Work, P: Probe>(load: Load, drive: Dri
 // The frontier polls a task as soon as its event is seen. A conventional reactor only *wakes*, and the
 // executor finds out later. The constant `QUEUED` of our executor turns that on: events and spawns set a
 // flag, flags are served afterwards. (The search begins at the top each time, which is shorter than going
-// round. Nobody in this load wakes himself, so it need not be fair.)
+// round. No task in this load wakes itself, so the search need not be fair.)
 
 // %%
 /// The world of the frontier with a ready queue.
@@ -253,6 +255,9 @@ pub fn frontier_owning<D: OpensDoors, W: Work, P: Probe>(load: Load, drive: Driv
     });
 }
 
+// %% [markdown]
+// What do these switches do to the time of a request?
+
 // %% tags=["active-ipynb", "glance"]
 // zero_cost::glance(Load { syscalls: false, steps: 0 }, &[
 //     ("loop", by_hand::<Pipeline, NoWork, zero_cost::Timed<()>>),
@@ -293,7 +298,7 @@ impl Buffer for Unzeroed {
     }
 }
 
-/// What a buffer is called among the switches.
+/// The name of a buffer among the switches.
 fn size_and_zeroing<B: Buffer>() -> &'static str {
     match (size_of::<B>(), B::ZEROED) {
         (SMALL_BUFFER, _) => "128",
@@ -311,8 +316,8 @@ fn size_and_zeroing<B: Buffer>() -> &'static str {
 // data, so that a test can verify that neighbours on the ladder differ in exactly one.
 //
 // Changing the runtime is a step of its own, at which all other switches stay where the frontier has them. The
-// frontier is a library that one could use: it bears panics, wakes from other threads, foreign wakers and
-// selfish tasks. The runtime of the rungs trusts its two tasks and leaves all that out, but it keeps more
+// frontier is a library that one could use: it withstands panics, wakes from other threads, foreign
+// wakers and tasks that wake themselves all the time. The runtime of the rungs trusts its two tasks and leaves all that out, but it keeps more
 // state for each object, because some rung needs it. What the two differ in, for better or worse, is in that one
 // step, and in none below it.
 
@@ -360,8 +365,8 @@ impl Switches {
 // %% [markdown]
 // ### Factor: who may look inside
 //
-// The published reactor and task table sit in a `RefCell` each. Whoever is certain that no two borrows meet
-// may leave out the check; whoever wants to share them between threads needs more. We compare the first two.
+// The published reactor and task table sit in a `RefCell` each. If no two borrows can overlap, the check can be left out; state that threads share needs a lock. We compare the
+// first two.
 
 // %%
 /// How mutable state is guarded.
@@ -446,6 +451,9 @@ trait Table<T> {
     /// Rows in use.
     fn len(&self) -> usize;
 }
+
+// %% [markdown]
+// With an index, the table is a slab in a cell.
 
 // %%
 /// By index into a slab.
@@ -586,7 +594,7 @@ impl<C: Cells, T> Table<T> for References<C, T> {
 }
 
 // %% [markdown]
-// With its table complete, the second way can be named.
+// With its table complete, the second way gets its name.
 
 // %%
 /// By reference to a cell that never moves.
@@ -793,6 +801,9 @@ impl Flags for AtomicU64 {
     }
 }
 
+// %% [markdown]
+// A bitmap has a flag for each task, and a summary of its words.
+
 // %%
 /// Number of the task that accepts; the others have smaller numbers.
 const ROOT: usize = CONNECTIONS;
@@ -934,6 +945,9 @@ trait WakerKind: 'static {
     /// holds for `place`, which is the target of all wakers of this slot.
     unsafe fn waker<Q: Queue>(target: Target, place: *const Target) -> Waker;
 }
+
+// %% [markdown]
+// A kind that counts says how, and where its target is.
 
 // %%
 /// How a counted waker holds its target.
@@ -1211,6 +1225,9 @@ impl ThreadCheck for Cached {
     }
 }
 
+// %% [markdown]
+// The other two ask anew each time.
+
 // %%
 /// The standard library's answer.
 enum Asked {}
@@ -1250,7 +1267,7 @@ impl ThreadCheck for ByAddress {
 // %% [markdown]
 // ### A rung
 //
-// All factors are there now, and a rung can say which way each of them is.
+// With all factors defined, a rung states its choice for each.
 
 // %%
 /// One way to set all switches of the generic runtime.
@@ -1294,8 +1311,8 @@ trait Rung: 'static {
 // %% [markdown]
 // ### The reactor of the rungs
 //
-// One function for each moment in the life of a registration, with the switches inside. When the code is
-// compiled for a rung, the branches not taken are gone.
+// One function for each moment in the life of a registration, with the switches inside. In the code compiled for a rung, the
+// branches not taken are gone.
 
 // %%
 /// What all tasks of one executor share: the queue, and the wakers of its slots.
@@ -1372,7 +1389,7 @@ type ObjectKey<R> = <TableOf<R, Interest> as Table<Interest>>::Key;
 /// A handle of the rung's kind.
 type Handle<'r, R, T> = <<R as Rung>::Share as Share>::Handle<'r, T>;
 
-/// Turns events into wakes, in the way of the rung.
+/// Turns events into wakes, as the rung says.
 struct RungReactor<'s, R: Rung> {
     poll: FakePoll<Handle<'s, R, Stats>>,
     stats: Handle<'s, R, Stats>,
@@ -1438,6 +1455,9 @@ impl<'s, R: Rung> RungReactor<'s, R> {
         }
     }
 }
+
+// %% [markdown]
+// Objects come and go, and operations bind and unbind their wakers.
 
 // %%
 impl<R: Rung> RungReactor<'_, R> {
@@ -1511,7 +1531,7 @@ impl<R: Rung, T: Source> Drop for RungObject<'_, '_, R, T> {
 }
 
 // %% [markdown]
-// The operation is where waiting is bound and unbound, in the way of the rung.
+// An operation binds and unbinds its waker, as the rung says.
 
 // %%
 /// Tries an I/O call whenever its object may be ready, until it does not block.
@@ -1558,6 +1578,9 @@ impl<R: Rung, T: Source, Call> Drop for RungOperation<'_, '_, '_, R, T, Call> {
     }
 }
 
+// %% [markdown]
+// A stream and the task that accepts are written as on the frontier.
+
 // %%
 /// A registered stream.
 type RungStream<'r, 's, R> = RungObject<'r, 's, R, FakeStream<Handle<'s, R, Stats>>>;
@@ -1596,7 +1619,7 @@ async fn accept_rung<'r, 's, R: Rung, D: OpensDoors>(
 /// A place for what the rung keeps of a future.
 type RungSlot<'r, R, F> = UnsafeCell<MaybeUninit<<<R as Rung>::Storage as Storage>::Kept<'r, F>>>;
 
-/// Runs a root and futures of type `F`, in the way of the rung.
+/// Runs a root and futures of type `F`, as the rung says.
 struct RungExecutor<'r, 's: 'r, R: Rung, F: Future<Output = ()> + 'r> {
     reactor: Handle<'r, R, RungReactor<'s, R>>,
     /// Which slots hold a task.
@@ -1682,6 +1705,9 @@ impl<'r, 's, R: Rung, F: Future<Output = ()> + 'r> RungExecutor<'r, 's, R, F> {
     }
 }
 
+// %% [markdown]
+// A world of a rung puts reactor and executor together; the rung says whether they are shared by reference or by `Rc`.
+
 // %%
 /// The world of a rung.
 fn rung<R: Rung, D: OpensDoors>(load: Load, drive: Drive<'_>) {
@@ -1705,7 +1731,7 @@ fn rung<R: Rung, D: OpensDoors>(load: Load, drive: Drive<'_>) {
 //
 // Now the ladder can be read as a table: one line per rung, one column per factor. Each line of the first
 // block differs from the line above in one place. Below it are branches: the same factor turned at another
-// rung, or turned another way. They answer the questions of the published program one at a time. Is it the
+// rung, or turned another way. They answer the questions of the published program one by one. Is it the
 // box or the `dyn`? Who boxes? Is it the size or the zeroing? Which check?
 
 // %%
@@ -1714,6 +1740,9 @@ type Plain = Bitmap<Cell<u64>>;
 type Atomic = Bitmap<AtomicU64>;
 type SharedArc = ArcPointer<false>;
 type OwnArc = ArcPointer<true>;
+
+// %% [markdown]
+// In the table, the columns are: keeps a waker, binds each operation, lookup, waker, queue, storage, handles, cells, buffer.
 
 // %%
 /// The rungs, each for any probe.
@@ -1889,6 +1918,9 @@ pub fn ladder() -> Vec<Variant> {
     ]
 }
 
+// %% [markdown]
+// The branches name the rung that they differ from.
+
 // %%
 /// The branches off the ladder, and the fake alone.
 pub fn branches() -> Vec<Variant> {
@@ -2003,6 +2035,9 @@ impl Variant {
     }
 }
 
+// %% [markdown]
+// Here is what each counts:
+
 // %% tags=["active-ipynb"]
 // for variant in ladder().into_iter().chain(branches()) {
 //     let counts = variant.prove(QUIET, PIPELINE).unwrap_or_else(harness::stop);
@@ -2089,6 +2124,9 @@ const PAIRS: [(&str, &str, &str); 6] = [
     ("Arc waker", "Rc waker, address check", "atomic counting instead of a check by an address"),
 ];
 
+// %% [markdown]
+// The study proves each of them before it adds it.
+
 // %%
 /// All variants under all their loads, proven to do the work that they should.
 ///
@@ -2120,7 +2158,8 @@ pub fn study() -> Result<Study, UnequalWork> {
 // %% [markdown]
 // # A glance
 //
-// Some rungs in turns, a second each: the time of a request, and how many times that of the first. Nothing is kept, and nothing is concluded. Choose others, or one of your own, and run the cell again.
+// Some rungs in turn, a second each: the time of a request, and its ratio to the first. Nothing is stored, and nothing is
+// concluded. Choose others, or one of your own, and run the cell again.
 
 // %% tags=["active-ipynb", "glance"]
 // study().unwrap_or_else(harness::stop).glance(|key| {
@@ -2130,8 +2169,8 @@ pub fn study() -> Result<Study, UnequalWork> {
 // %% [markdown]
 // # Measurement
 //
-// Everything so far was preparation; this is the run. In the quick profile it takes some minutes and is good
-// for a first look; what the figures mean is said by the analysis, not here.
+// Everything so far was preparation; this is the run. In the quick profile it takes some minutes and is good for a first
+// look. What the figures mean is for the analysis to say.
 
 // %% tags=["active-ipynb"]
 // {
@@ -2172,6 +2211,6 @@ pub fn study() -> Result<Study, UnequalWork> {
 // - `cargo bench -p ladder --bench counts` counts instructions and allocations. Look at both
 //   lenses. Instructions see no difference between `Rc` and `Arc`, and clearing 16 KiB with one string
 //   instruction counts once per byte; time sees both.
-// - Small differences are code layout; the analysis says which are that small. Do not build on them.
+// - Small differences are code layout; the analysis says which are that small. Do not rely on them.
 // - Add a rung: one line in a table of rungs, one in `branches`. The tests will tell you whether it changes
 //   one thing.

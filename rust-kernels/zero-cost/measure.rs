@@ -29,15 +29,15 @@
 // his ten servers again, from the description up, adds a better hand-written loop to compare them with, and
 // measures all of them on *your* machine.
 //
-// So the answer here is what the published minimal executors cost, not the least that any could. The loop has
-// a `manual (best)` below, made as good as I can make it. Async has no such champion in this notebook: how
-// far it can be pushed in its turn is another question, and work for another notebook.
+// So the answer here is what the published minimal executors cost, not the least that any could. `manual (best)` below is
+// the best loop that I can write. Async has no such champion here: how far it can be pushed is the question of
+// [the frontier](../ladder/frontier.ipynb).
 //
 // All 256 requests together are one **iteration**, and every figure is the cost of an iteration unless it
 // says otherwise. A **run** is what is kept in `data/runs`: one measurement of everything, from start to end.
 // (In the code, `run` is the function that makes one iteration.)
 //
-// When you have read it you can decide three things about a single-threaded program of your own:
+// After reading it you can decide three things about a single-threaded program of your own:
 //
 // 1. whether the cost of `async` is anywhere near the cost of the work it schedules;
 // 2. whether you need to avoid boxing futures, or may stop thinking about it;
@@ -51,7 +51,7 @@
 //
 // A notebook kernel normally compiles in Cargo's development profile, with overflow checks and debug
 // assertions. Those cost each server a different share of its time, so every ratio would come out wrong. The
-// first thing we do is switch all of that off. The harness looks, and refuses to measure if we forget.
+// first thing we do is switch all of that off. The harness checks, and refuses to measure if we forget.
 
 // %% tags=["active-ipynb"]
 // :build_env CARGO_PROFILE_DEV_OPT_LEVEL=3
@@ -116,7 +116,7 @@ pub const LINE: &[u8; 12] = b"hello world\n";
 // **Each operation fails first.** Every odd call returns `WouldBlock`, so each variant must wait for
 // readiness and come back, just as with sockets.
 //
-// **Each variant sees the same closed door.** The operations are compiled once for each kind of error, out of line, and their
+// **All variants call the same opaque functions.** The operations are compiled once for each kind of error, out of line, and their
 // results pass through `black_box`. Otherwise the optimiser would look into the fake, notice that `read`
 // always yields 12 bytes, and fold half of a server away; and it would do so in the simple loop sooner than
 // in the executors.
@@ -295,6 +295,9 @@ impl Blocked for io::Error {
     }
 }
 
+// %% [markdown]
+// The poller leaves its events in a plain vector or, as published, in a slab.
+
 // %%
 /// "The object that was registered with `key` is `ready` now."
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -352,6 +355,9 @@ impl Events for Slab<Event> {
     }
 }
 
+// %% [markdown]
+// A program is generic over its set of choices. One set is a type, so that none of them is looked up while the program runs.
+
 // %%
 /// [`Choices::CALLS`]: the optimiser may look into them, and make them part of their callers.
 pub const INLINED: u8 = 0;
@@ -394,6 +400,9 @@ where
     const CALLS: u8 = CALLS;
     const COPIED: bool = COPIED;
 }
+
+// %% [markdown]
+// These are the sets that are measured.
 
 // %%
 /// The document's, except for opaque calls. The others differ from it in one choice.
@@ -546,6 +555,9 @@ impl<S, C, Kind> Source for Object<S, C, Kind> {
     }
 }
 
+// %% [markdown]
+// A stream is such an object.
+
 // %%
 /// A client that sends [`LINE`] and takes whatever it is sent.
 pub type FakeStream<S, C = Lean> = Object<S, C, Sends>;
@@ -678,13 +690,13 @@ pub enum Counter {
     Polls,
     /// Polls of an accept, read or write future by its task.
     OperationPolls,
-    /// Operation polls that gave up at once because the object was known not to be ready.
+    /// Operation polls that returned at once because the object was known not to be ready.
     NotReadyPolls,
     /// Wakers cloned by the reactor in order to keep them.
     WakerClones,
     /// Clones avoided because the reactor held an equivalent waker.
     WillWakeHits,
-    /// Kept wakers that were thrown away because their operation was over.
+    /// Kept wakers that were dropped because their operation had ended.
     WakerDrops,
     /// Kept wakers that were called, by value.
     Wakes,
@@ -715,8 +727,11 @@ impl Counter {
     ];
 }
 
+// %% [markdown]
+// A probe is told of each of these.
+
 // %%
-/// Is told what happens, and may ignore it.
+/// Is told what happens; may ignore it.
 pub trait Probe: 'static {
     /// What the program of this probe looks like.
     type Choices: Choices;
@@ -934,6 +949,10 @@ impl<C: Choices> RunList<C> {
     }
 }
 
+// %% [markdown]
+// Unlinking joins the neighbours. A slot that is in no list has none, so the function may return early; whether it does is one
+// of the choices.
+
 // %%
 impl<C: Choices> RunList<C> {
     /// Unlinks `slot`. Does nothing if it is not linked, in which case it may return early.
@@ -996,7 +1015,7 @@ pub struct Connection<'s, C = Lean> {
 }
 
 // %% [markdown]
-// Both loops below use this `step`. It is inlined in each of them.
+// Both loops below use this `step`. It is inlined in each.
 
 // %%
 impl<'s, C: Choices> Connection<'s, C> {
@@ -1157,8 +1176,7 @@ impl<W: Work, P: Probe> ManualServer<'_, W, P> {
 // visible from outside: the listener is unregistered after the last accept, as the async servers do it, so
 // two events fewer are delivered than in the published loop, 768 for 770.
 //
-// All ratios in the tables use the *published* loop as their baseline. Compare with this one before you call
-// the abstraction free.
+// All ratios in the tables use the *published* loop as their baseline. Look at both before you judge the abstraction.
 
 // %% [markdown]
 // ### Two loads
@@ -1486,7 +1504,7 @@ impl<R: ReactorHandle> Registration<R> {
 
 // %%
 impl<R: ReactorHandle> Registration<R> {
-    /// Sees to it that the object's next event wakes the task behind `context`, and no other.
+    /// Makes the object's next event wake the task behind `context`, and no other.
     fn bind(&self, context: &Context<'_>) {
         let mut state = self.reactor.state.borrow_mut();
         let bound = &mut state.objects[self.key].waker;
@@ -1501,7 +1519,7 @@ impl<R: ReactorHandle> Registration<R> {
         drop(outdated);
     }
 
-    /// Throws the waker away, if there is one.
+    /// Drops the waker, if there is one.
     fn unbind(&self) {
         let waker = self.reactor.state.borrow_mut().objects[self.key].waker.take();
         if waker.is_some() {
@@ -1600,6 +1618,9 @@ impl<R: ReactorHandle, T: Source> Drop for Registered<R, T> {
         self.registration.reactor.poll.unregister(&self.object);
     }
 }
+
+// %% [markdown]
+// For a stream these are reading and writing.
 
 // %%
 /// Reads and writes.
@@ -1910,7 +1931,7 @@ impl<T: Deref<Target = TaskTable<P::Choices>>, F, W: WakerSource, P: Probe> Drop
 }
 
 // %% [markdown]
-// Before the end come the polls. This is the only place where the contents of a slot are borrowed.
+// Polling is what comes before that. This is the only place where the contents of a slot are borrowed.
 
 // %%
 impl<T: Deref<Target = TaskTable<P::Choices>>, F: Future<Output = ()>, W: WakerSource, P: Probe>
@@ -1934,7 +1955,7 @@ impl<T: Deref<Target = TaskTable<P::Choices>>, F: Future<Output = ()>, W: WakerS
 }
 
 // %% [markdown]
-// And so to the two functions that callers see.
+// Two functions remain, those that callers see.
 
 // %%
 impl<T: Deref<Target = TaskTable<P::Choices>>, F: Future<Output = ()>, W: WakerSource, P: Probe>
@@ -2112,8 +2133,7 @@ impl<C> Drop for EmbeddedWakers<'_, C> {
 // ## A spawner that breaks the knot
 //
 // The accept task spawns connections, so its future mentions the executor; and the executor holds that
-// future, so its type mentions the future's. Such a knot cannot be written down. The spawner cuts it: it
-// knows the executor only as an untyped pointer, together with a function that knows the type. The pointer is
+// future, so its type mentions the future's. Such a knot cannot be written down. The spawner cuts it: it knows the executor only as an untyped pointer, together with a function that knows the type. The pointer is
 // set while the executor runs and at no other time, so there is no way to use it when the executor has moved
 // or is gone.
 
@@ -2125,20 +2145,8 @@ pub trait Spawn<A> {
     fn spawn(&self, argument: A) -> Result<(), SpawnError>;
 }
 
-/// An executor whose type is forgotten.
-struct Target<A> {
-    executor: NonNull<()>,
-    /// Must only be called with `executor`, while that is alive.
-    spawn: unsafe fn(NonNull<()>, A) -> Result<(), SpawnError>,
-}
-
-impl<A> Clone for Target<A> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<A> Copy for Target<A> {}
+/// An executor whose type is forgotten, and a function that must only be called with it, while it is alive.
+type Target<A> = (NonNull<()>, unsafe fn(NonNull<()>, A) -> Result<(), SpawnError>);
 
 /// Reaches the executor that is running, from inside its tasks.
 pub struct ArgSpawner<A> {
@@ -2163,7 +2171,7 @@ impl<A> ArgSpawner<A> {
     /// [`SpawnError::NoExecutor`] if there is none, [`SpawnError::Full`] if it has no vacant slot.
     #[inline]
     pub fn spawn(&self, argument: A) -> Result<(), SpawnError> {
-        let Target { executor, spawn } = self.target.get().ok_or(SpawnError::NoExecutor)?;
+        let (executor, spawn) = self.target.get().ok_or(SpawnError::NoExecutor)?;
         // SAFETY: `target` is set only inside `with`, which borrows the executor and stores it with the
         // function of its type.
         unsafe { spawn(executor, argument) }
@@ -2178,7 +2186,7 @@ impl<A> ArgSpawner<A> {
             // SAFETY: promised by the caller.
             unsafe { executor.cast::<E>().as_ref() }.spawn(argument)
         }
-        let target = Target { executor: NonNull::from(executor).cast(), spawn: spawn_on::<A, E> };
+        let target: Target<A> = (NonNull::from(executor).cast(), spawn_on::<A, E>);
         let previous = self.target.replace(Some(target));
         let _restore = OnDrop(|| self.target.set(previous));
         run();
@@ -2303,6 +2311,9 @@ impl OpensDoors for AtOnce {
     type Door<S: Clone + Deref<Target = Stats>> = Crowd<S>;
 }
 
+// %% [markdown]
+// The first async world has a reactor, a table, a spawner and an executor, all on the stack.
+
 // %%
 /// Futures by value in the slots of the executor. With a `BUFFER` of 16 KiB this is `large+nonbox`.
 pub fn nonbox<W: Work, P: Probe, const BUFFER: usize>(load: Load, drive: Drive<'_>) {
@@ -2355,8 +2366,8 @@ pub fn callerbox<P: Probe>(load: Load, drive: Drive<'_>) {
 }
 
 // %% [markdown]
-// What does a request take? Some worlds in turns, a second each, and its ratio to the first. It is a glance: one process, no proof, no control. Change the load, or a
-// cell above, and look again.
+// How long does a request take? The cell below runs some servers in turn, a second each, and compares them with the first.
+// It is a glance: one process, no proof, no control. Change the load, or a cell above, and look again.
 
 // %%
 /// Times the iterations of a world.
@@ -2369,6 +2380,9 @@ pub fn glance(load: Load, worlds: &[(&str, World)]) -> harness::Seen {
     let glance = harness::Glance::at("request").each_of(CONNECTIONS as u64);
     worlds.iter().fold(glance, |glance, &(name, world)| glance.look(name, bench(world, load))).show()
 }
+
+// %% [markdown]
+// The loops, and the two executors without `dyn`:
 
 // %% tags=["active-ipynb", "glance"]
 // glance(Load { syscalls: false, steps: 0 }, &[
@@ -2406,16 +2420,13 @@ impl<'a, P: Probe> BoxSpawner<'a, P> {
     /// Boxes `future` and starts a task with it.
     ///
     /// # Errors
-    /// As [`ArgSpawner::spawn`].
+    /// As [`ArgSpawner::spawn`], here and below.
     #[inline]
     pub fn spawn(&self, future: impl Future<Output = ()> + 'a) -> Result<(), SpawnError> {
         self.spawn_boxed(boxed::<P, _>(future))
     }
 
     /// Starts a task with a future that is boxed already.
-    ///
-    /// # Errors
-    /// As [`ArgSpawner::spawn`].
     #[inline]
     pub fn spawn_boxed(&self, future: BoxedFuture<'a>) -> Result<(), SpawnError> {
         self.inner.spawn(future)
@@ -2499,6 +2510,9 @@ pub fn box_callerbox<P: Probe>(load: Load, drive: Drive<'_>) {
     });
 }
 
+// %% [markdown]
+// The same future without a box, in a box, and in a box of `dyn`:
+
 // %% tags=["active-ipynb", "glance"]
 // glance(Load { syscalls: false, steps: 0 }, &[
 //     ("nonbox", nonbox::<NoWork, Timed<()>, SMALL_BUFFER>),
@@ -2580,7 +2594,7 @@ impl<K: WakerKind> WakerSource for CountedWakers<K> {
 }
 
 // %% [markdown]
-// ## `Rc`, and hope, or checked
+// ## `Rc`, with a check or without
 //
 // The standard library turns an `Arc` into a `Waker` for you. With `Rc` you write the table of functions
 // yourself, and what you get is unsound in any program that sends a waker elsewhere.
@@ -2606,7 +2620,6 @@ impl<const CHECKED: bool> LocalWaker<CHECKED> {
     ///
     /// # Safety
     /// As for all functions of the table: `data` came from `Rc::into_raw` and is still counted; unless checked, on this thread.
-    #[inline(always)]
     unsafe fn borrow(data: *const ()) -> ManuallyDrop<Rc<WakeTarget>> {
         let target = data.cast::<WakeTarget>();
         if CHECKED {
@@ -2806,6 +2819,9 @@ pub fn box_counted<K: WakerKind + 'static, P: Probe<Choices = AsDescribed>>(load
     });
 }
 
+// %% [markdown]
+// And the kinds of counted waker, compared with the embedded one:
+
 // %% tags=["active-ipynb", "glance"]
 // glance(Load { syscalls: false, steps: 0 }, &[
 //     ("box", boxes::<Timed<()>, SMALL_BUFFER>),
@@ -2824,8 +2840,8 @@ pub fn box_counted<K: WakerKind + 'static, P: Probe<Choices = AsDescribed>>(load
 /// The published loads.
 pub const PUBLISHED: [Load; 2] = [Load { syscalls: false, steps: 0 }, Load { syscalls: true, steps: 0 }];
 
-/// Work per request, three settings to a decade or so, from hardly visible to dominant. With system calls as much as the document computes with: 10 µs, by
-/// two nanoseconds a step, which is six dependent operations; what it takes on the machine is measured.
+/// Work per request, about three settings a decade. With system calls, as much as the document assumes: 10 µs, at two
+/// nanoseconds for a step of six dependent operations. How long a step takes is measured.
 pub const WORKING: [Load; 6] = [
     Load { syscalls: false, steps: 100 },
     Load { syscalls: false, steps: 300 },
@@ -3131,8 +3147,8 @@ pub fn prove(variant: &Variant, load: Load) -> Result<Counts, UnequalWork> {
 // What remains is to hand it all to the harness. It measures in rounds: every round runs each variant for
 // some milliseconds, in a fresh random order, and only times of the same round are ever compared. The machine
 // may slow down by half from one minute to the next, as rented machines do, and the ratios will not notice.
-// The baseline takes part twice, the second time as `manual (A/A)`, a variant whose true ratio is exactly 1.
-// Whatever the study says about that one is its error.
+// The baseline is measured twice, the second time as `manual (A/A)`, whose true ratio is exactly 1. Whatever the study says
+// about that one is its error.
 
 // %% [markdown]
 // Every variant is compared with the published loop under its load. Some are also compared with each other, because the published
@@ -3161,6 +3177,9 @@ const PAIRS: [(&str, &str, &[Load], &str); 13] = [
     ("box+arc", "box+rc", BOTH, "an `Arc` instead of an `Rc`"),
     ("box+arc", "box+chkrc", BOTH, "an `Arc` instead of an `Rc` that checks its thread"),
 ];
+
+// %% [markdown]
+// The study puts the parts together: variants, counts, pairs, controls.
 
 // %%
 /// All variants under all their loads, proven to do equal work.
@@ -3199,14 +3218,15 @@ pub fn study() -> Result<Study, UnequalWork> {
 }
 
 // %% [markdown]
-// In the crate, tests make sure that all variants pass the proof and nothing else gets into the study. What executors promise beyond
+// In the crate, tests ensure that all variants pass the proof and nothing else gets into the study. What executors promise beyond
 // equal work (when they poll, what they drop and in which order, what a panic does, what a wrong thread does) is tested there as
 // well, and so is the proof itself, with executors that are broken on purpose.
 
 // %% [markdown]
 // # A glance
 //
-// Some variants in turns, a second each: the time of a request, and how many times that of the first. Nothing is kept, and nothing is concluded. Choose others, or one of your own, and run the cell again;
+// Some variants in turn, a second each: the time of a request, and its ratio to the first. Nothing is stored, and nothing is
+// concluded. Choose others, or one of your own, and run the cell again;
 // `syscalls=on` is the other load.
 
 // %% tags=["active-ipynb", "glance"]
@@ -3230,9 +3250,8 @@ pub fn study() -> Result<Study, UnequalWork> {
 // };
 
 // %% [markdown]
-// What came out is told by the [analysis](analysis.ipynb): ratios of each variant to the published loop, in the
-// same round. Before you believe one, check the control `manual (A/A)`. The further it is from 1, the less the small
-// differences mean.
+// The [analysis](analysis.ipynb) shows the ratio of each variant to the published loop in the same round. Before you believe
+// one, check the control `manual (A/A)`: a difference as small as the control's distance from 1 means nothing.
 //
 // # What is not as published
 //
