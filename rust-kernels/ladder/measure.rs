@@ -1115,80 +1115,7 @@ impl WakerKind for Embedded {
 }
 
 // %% [markdown]
-// Then the counted pointers of the standard library, made beforehand or for each task. With `Rc` one may go without anything
-// that keeps it on its thread, or take the danger away: each function first compares threads.
-
-// %%
-/// `Rc`, with a check of the thread, or without one.
-struct RcPointer<C = Unasked>(PhantomData<C>);
-
-impl<C: ThreadCheck> Pointer for RcPointer<C> {
-    #[inline(always)]
-    unsafe fn retain(data: *const ()) {
-        // SAFETY: promised by the caller.
-        unsafe { Rc::increment_strong_count(data.cast::<Target>()) };
-    }
-
-    #[inline(always)]
-    unsafe fn release(data: *const ()) {
-        // SAFETY: promised by the caller.
-        unsafe { Rc::decrement_strong_count(data.cast::<Target>()) };
-    }
-
-    #[inline(always)]
-    unsafe fn check(data: *const ()) {
-        // SAFETY: counted, hence alive; and the owner never changes, so any thread may read it.
-        let owner = unsafe { &(*data.cast::<Target>()).owner };
-        assert!(C::is_here(owner), "this waker must stay on the thread that made it");
-    }
-}
-
-impl<C: ThreadCheck> WakerKind for RcPointer<C> {
-    const NAME: &'static str = C::NAME;
-
-    unsafe fn waker<Q: Queue>(target: Target, _: *const Target) -> Waker {
-        // SAFETY: the pointer counts; the caller promises the rest.
-        unsafe { Waker::new(Rc::into_raw(Rc::new(target)).cast(), &Functions::<Self, Q>::VTABLE) }
-    }
-}
-
-// %% [markdown]
-// `Arc` differs in what it counts with, and in one variant in when it is made.
-
-// %%
-/// `Arc`. With `PER_TASK`, one for each task, allocated when it is spawned and freed when it ends.
-struct ArcPointer<const PER_TASK: bool>;
-
-impl<const PER_TASK: bool> Pointer for ArcPointer<PER_TASK> {
-    #[inline(always)]
-    unsafe fn retain(data: *const ()) {
-        // SAFETY: promised by the caller.
-        unsafe { Arc::increment_strong_count(data.cast::<Target>()) };
-    }
-
-    #[inline(always)]
-    unsafe fn release(data: *const ()) {
-        // SAFETY: promised by the caller.
-        unsafe { Arc::decrement_strong_count(data.cast::<Target>()) };
-    }
-}
-
-impl<const PER_TASK: bool> WakerKind for ArcPointer<PER_TASK> {
-    const NAME: &'static str = if PER_TASK { "Arc per task" } else { "Arc" };
-    const PER_TASK: bool = PER_TASK;
-
-    #[allow(
-        clippy::arc_with_non_send_sync,
-        reason = "the price of the atomic count is the question; it stays on its thread"
-    )]
-    unsafe fn waker<Q: Queue>(target: Target, _: *const Target) -> Waker {
-        // SAFETY: the pointer counts; the caller promises the rest.
-        unsafe { Waker::new(Arc::into_raw(Arc::new(target)).cast(), &Functions::<Self, Q>::VTABLE) }
-    }
-}
-
-// %% [markdown]
-// There are three common ways to ask "which thread is this?", besides not asking. The published program caches the id in a lazily filled `RefCell`. One may ask
+// There are three common ways to ask "which thread is this?", besides not asking: a waker behind an `Rc` must stay on its thread. The published program caches the id in a lazily filled `RefCell`. One may ask
 // the standard library each time. Or one may take the address of a thread-local variable.
 
 // %%
@@ -1261,6 +1188,79 @@ impl ThreadCheck for ByAddress {
     #[inline(always)]
     fn is_here(owner: &Owner) -> bool {
         owner.address == Self::here()
+    }
+}
+
+// %% [markdown]
+// Then the counted pointers of the standard library, made beforehand or for each task. With `Rc`, each function first
+// compares threads, in one of these ways or not at all.
+
+// %%
+/// `Rc`, with a check of the thread, or without one.
+struct RcPointer<C = Unasked>(PhantomData<C>);
+
+impl<C: ThreadCheck> Pointer for RcPointer<C> {
+    #[inline(always)]
+    unsafe fn retain(data: *const ()) {
+        // SAFETY: promised by the caller.
+        unsafe { Rc::increment_strong_count(data.cast::<Target>()) };
+    }
+
+    #[inline(always)]
+    unsafe fn release(data: *const ()) {
+        // SAFETY: promised by the caller.
+        unsafe { Rc::decrement_strong_count(data.cast::<Target>()) };
+    }
+
+    #[inline(always)]
+    unsafe fn check(data: *const ()) {
+        // SAFETY: counted, hence alive; and the owner never changes, so any thread may read it.
+        let owner = unsafe { &(*data.cast::<Target>()).owner };
+        assert!(C::is_here(owner), "this waker must stay on the thread that made it");
+    }
+}
+
+impl<C: ThreadCheck> WakerKind for RcPointer<C> {
+    const NAME: &'static str = C::NAME;
+
+    unsafe fn waker<Q: Queue>(target: Target, _: *const Target) -> Waker {
+        // SAFETY: the pointer counts; the caller promises the rest.
+        unsafe { Waker::new(Rc::into_raw(Rc::new(target)).cast(), &Functions::<Self, Q>::VTABLE) }
+    }
+}
+
+// %% [markdown]
+// `Arc` differs in what it counts with, and in one variant in when it is made.
+
+// %%
+/// `Arc`. With `PER_TASK`, one for each task, allocated when it is spawned and freed when it ends.
+struct ArcPointer<const PER_TASK: bool>;
+
+impl<const PER_TASK: bool> Pointer for ArcPointer<PER_TASK> {
+    #[inline(always)]
+    unsafe fn retain(data: *const ()) {
+        // SAFETY: promised by the caller.
+        unsafe { Arc::increment_strong_count(data.cast::<Target>()) };
+    }
+
+    #[inline(always)]
+    unsafe fn release(data: *const ()) {
+        // SAFETY: promised by the caller.
+        unsafe { Arc::decrement_strong_count(data.cast::<Target>()) };
+    }
+}
+
+impl<const PER_TASK: bool> WakerKind for ArcPointer<PER_TASK> {
+    const NAME: &'static str = if PER_TASK { "Arc per task" } else { "Arc" };
+    const PER_TASK: bool = PER_TASK;
+
+    #[allow(
+        clippy::arc_with_non_send_sync,
+        reason = "the price of the atomic count is the question; it stays on its thread"
+    )]
+    unsafe fn waker<Q: Queue>(target: Target, _: *const Target) -> Waker {
+        // SAFETY: the pointer counts; the caller promises the rest.
+        unsafe { Waker::new(Arc::into_raw(Arc::new(target)).cast(), &Functions::<Self, Q>::VTABLE) }
     }
 }
 
