@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use harness::{Bencher, Key, Study};
 use runtimes::{
-    Iterations, LIMIT, Load, Output, Row, Runtime, Start, Task, Timer, Tokio, glance, leaked, prove,
-    published, rows, spawn_many_on_one,
+    Iterations, LIMIT, Load, Output, Row, Runtime, Start, Task, Timer, Tokio, leaked, prove, published, rows,
+    spawn_many_on_one,
 };
 
 /// How long to wait for what never ends.
@@ -160,12 +160,4 @@ fn a_trial_that_hangs_ends_its_row_and_not_the_run() {
     let error = study.run_once(&row.key("loses")).expect_err("it hangs").to_string();
     assert!(error.contains("loses") && error.contains("did not end within"), "{error}");
     study.run_once(&row.key("tokio")).expect("the other one is not concerned");
-}
-
-#[test]
-fn a_glance_shows_each_of_three_runtimes() {
-    let seen = glance(Load::new(1, 10), spawn_many_on_one, spawn_many_on_one, spawn_many_on_one).to_string();
-    for runtime in ["tokio", "nio", "ours"] {
-        assert!(seen.lines().any(|line| line.starts_with(runtime) && line.contains('█')), "{seen}");
-    }
 }
