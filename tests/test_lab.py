@@ -41,7 +41,13 @@ def lab(tmp_path_factory) -> Iterator[Lab]:
     clone = tmp_path_factory.mktemp("clone")
     for name in ("Cargo.toml", "Cargo.lock", "rust-toolchain.toml", "pyproject.toml"):
         (clone / name).symlink_to(ROOT / name)
-    shutil.copytree(ROOT / "rust-kernels", clone / "rust-kernels")
+    # What is built is found again, since the kernel follows links; the crate of a paired notebook is written to, and so a copy.
+    kernels, paired = clone / "rust-kernels", MEASURE.split("/")[0]
+    kernels.mkdir()
+    for path in (ROOT / "rust-kernels").iterdir():
+        if path.name != paired:
+            (kernels / path.name).symlink_to(path)
+    shutil.copytree(ROOT / "rust-kernels" / paired, kernels / paired)
     for name in (START, MEASURE, ANALYSIS):
         notebook = clone / "notebooks" / f"{name}.ipynb"
         notebook.parent.mkdir(parents=True, exist_ok=True)
