@@ -87,7 +87,7 @@ class Charts:
             name: self._svg(charts.static_svg(spec, width))
             for name, width in (("wide", charts.WIDE), ("narrow", charts.NARROW))
         }
-        if self.small is None and float(HEIGHT.search(drawn["narrow"])[1]) <= SMALL:
+        if self.small is None and (height := HEIGHT.search(drawn["narrow"])) and float(height[1]) <= SMALL:
             self.small = f'<figure class="chart">{drawn["narrow"]}</figure>'
         pictures = "\n".join(f'<div class="static {name}">{svg}</div>' for name, svg in drawn.items())
         data = json.dumps(spec, ensure_ascii=True).replace("<", "\\u003c")

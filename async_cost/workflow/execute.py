@@ -71,6 +71,7 @@ class EchoingClient(NotebookClient):
 
     async def complaint(self, seconds: float) -> str:
         """What was said on standard error, with the cell that it belongs to; for new words `seconds` are waited. Empty when there was nothing."""
+        assert self.kc is not None, "the kernel was started"
         with suppress(Empty):
             while True:
                 await self.kc.iopub_channel.get_msg(timeout=seconds)

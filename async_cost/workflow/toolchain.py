@@ -143,7 +143,7 @@ def _install_snakemake(progress: Progress) -> None:
     folder = TOOLS / "snakemake"
     shutil.rmtree(folder, ignore_errors=True)
     progress.command([sys.executable, "-m", "venv", folder])
-    pip = [folder / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "install"]
+    pip: list[str | Path] = [folder / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "install"]
     progress.command([*pip, "--require-hashes", "-r", "fleet/requirements.txt"])
     _snakemake_stamp().write_text(_snakemake_inputs(), encoding="utf-8")
 
