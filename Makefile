@@ -3,12 +3,13 @@ PYTHON ?= python3
 PROFILE ?= standard
 PYTHON_THERE = command -v $(PYTHON) >/dev/null || { echo "PYTHON=$(PYTHON) is not there: name a Python 3.11 to 3.13" >&2; exit 2; }
 CHOSEN = $(if $(STUDIES),--studies "$(STUDIES)") $(if $(ONLY),--only "$(ONLY)") $(if $(NATIVE),--native)
-# The run of all notebooks takes longest and needs one processor.
-EXECUTED = tests/test_notebooks.py tests/test_pins.py
-PYTEST = .venv/bin/python -m pytest --durations=10
 WORKFLOW = $(PYTHON_THERE); $(PYTHON) -m async_cost.workflow.commands
 
-.PHONY: help report measure compare contribute fleet comparisons experiments test lab setup format clean
+# What a change of one notebook can break without its study being measured. STUDIES= tests these crates alone.
+QUICK_TESTS = tests/test_in_step.py tests/test_notebook_table.py tests/test_pins.py tests/test_repository.py tests/test_words.py
+CRATES = $(if $(STUDIES),$(addprefix -p ,$(STUDIES)),--workspace)
+
+.PHONY: help report measure compare contribute fleet comparisons experiments site test test-rust test-python test-fast deny lab setup format clean
 
 help:
 	@echo "make report [PROFILE=quick|standard|thorough] [RUN=data/runs/...]   measure, analyse, publish under reports/"
@@ -22,7 +23,11 @@ help:
 	@echo "make comparisons  write data/comparisons.csv, what the studies declare that they compare"
 	@echo "make experiments  measure the measuring, for the page on trust: some twenty minutes, into data/experiments/"
 	@echo "make lab      open JupyterLab with both kernels"
+	@echo "make test-fast  formatting, pairing, lints, tests of the crates: for who changed a notebook"
+	@echo "             STUDIES=\"zero-cost\" tests these crates alone"
 	@echo "make test     run all tests (Rust, Python, notebooks in quick profile)"
+	@echo "make site     render all runs under data/runs, as the public pages are"
+	@echo "make deny     licences, sources and advisories of the crates; needs cargo-deny"
 	@echo "make format   format Rust and Python, bring notebooks and crates in step"
 	@echo "make clean    remove everything that was installed, built or generated, but keep runs in data/runs"
 
@@ -56,18 +61,34 @@ lab:
 setup:
 	@$(WORKFLOW) setup
 
-test: setup
+site:
+	@$(foreach run,$(wildcard data/runs/*/*/run.json),$(WORKFLOW) report --run "$(dir $(run))" &&) true
+
+# Cargo builds and tests the crates while the set-up builds the kernel and fetches the packages.
+test:
+	@$(MAKE) --no-print-directory -j2 test-rust test-python
+
+test-rust:
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets --locked -- -D warnings
-	cargo test --workspace --locked
+	cargo clippy --workspace --all-features --all-targets --locked -- -D warnings
+	cargo test --workspace --all-features --locked
+
+test-python: setup
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
-	@mkdir -p target/tests
-	@echo "Python tests in two processes; what the run of all notebooks says comes at the end, from target/tests."
-	@$(PYTEST) $(EXECUTED) > target/tests/executed.log 2>&1 & executed=$$!; \
-	trap "kill $$executed; exit 130" INT TERM; \
-	$(PYTEST) $(addprefix --ignore=,$(EXECUTED)); others=$$?; \
-	wait $$executed; executed=$$?; cat target/tests/executed.log; exit $$((executed + others))
+	.venv/bin/mypy
+	.venv/bin/python -m pytest --durations=20 -n 2
+
+test-fast: setup
+	cargo fmt --all --check
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/python -m pytest -q $(QUICK_TESTS) $(wildcard $(foreach study,$(STUDIES),tests/test_$(subst -,_,$(study))_analysis.py))
+	cargo clippy $(CRATES) --all-features --all-targets --locked -- -D warnings
+	cargo test $(CRATES) --all-features --locked
+
+deny:
+	cargo deny check
 
 format:
 	cargo fmt --all
@@ -76,5 +97,5 @@ format:
 	.venv/bin/jupyter nbconvert --clear-output --inplace --log-level=WARN notebooks/*/*.ipynb
 
 clean:
-	rm -rf .venv .tools target reports data/runs/.partial fleet/.work async_cost.egg-info .pytest_cache .ruff_cache
+	rm -rf .venv .tools target reports data/runs/.partial fleet/.work async_cost.egg-info .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

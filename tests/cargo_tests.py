@@ -25,12 +25,13 @@ def packages() -> dict[str, dict]:
 
 
 @functools.cache
-def built(command: str, **settings: str) -> dict[str, dict[str, str]]:
-    """Run `command`, a `cargo test`, without running the tests, in an environment with `settings`; by crate and test target the executable."""
+def built(command: str, compiler: str = "") -> dict[str, dict[str, str]]:
+    """Run `command`, a `cargo test`, without running the tests; by crate and test target the executable. `compiler` is one of tests/compilers."""
+    wrapper = {"RUSTC_WORKSPACE_WRAPPER": str(ROOT / "tests" / "compilers" / compiler)} if compiler else {}
     done = subprocess.run(
         [*command.split(), "--locked", "--no-run", "--message-format=json"],
         cwd=ROOT,
-        env={**os.environ, **settings},
+        env={**os.environ, **wrapper},
         capture_output=True,
         text=True,
     )

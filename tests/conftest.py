@@ -14,6 +14,21 @@ import pytest
 from async_cost.report.pdf import CHROMIUM_ARGUMENTS, find_chromium
 from async_cost.workflow.toolchain import ROOT
 
+#: Files that take longest; begun first, so that two processes end at about the same time.
+LONG = (
+    "test_notebooks.py",
+    "test_memory.py",
+    "test_execute.py",
+    "test_loom.py",
+    "test_one_word.py",
+    "test_fleet_run.py",
+    "test_lab.py",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: LONG.index(item.path.name) if item.path.name in LONG else len(LONG))
+
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory) -> Path:

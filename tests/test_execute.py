@@ -6,7 +6,7 @@ import re
 import nbformat
 import pytest
 
-from async_cost.workflow.execute import GLANCE, CellFailed, execute, neighbouring_items
+from async_cost.workflow.execute import GLANCE, CellFailed, execute, sent_as_one
 from async_cost.workflow.kernel import claim
 from async_cost.workflow.studies import LIBRARIES
 from async_cost.workflow.toolchain import ENV, ROOT
@@ -18,10 +18,13 @@ def rust(tmp_path, monkeypatch):
     for name, value in ENV.items():
         monkeypatch.setenv(name, value)
 
-    def run(*cells):
+    def run(*cells, calls=()):
         spec = {"name": "rust", "display_name": "Rust", "language": "rust"}
         notebook = nbformat.v4.new_notebook(metadata={"kernelspec": spec})
-        notebook.cells = [nbformat.v4.new_code_cell(cell) for cell in cells]
+        tags = [["active-ipynb"] if cell in calls else [] for cell in cells]
+        notebook.cells = [
+            nbformat.v4.new_code_cell(cell, metadata={"tags": tag}) for cell, tag in zip(cells, tags, strict=True)
+        ]
         folder = tmp_path / "room-of-a-test"
         folder.mkdir()
         nbformat.write(notebook, folder / "cells.ipynb")
@@ -58,11 +61,18 @@ def test_of_item_cells_sent_together_the_failing_one_is_named_and_those_before_i
         rust("pub fn one() -> u32 { 1 }", "pub fn wrong() -> u32 { one() as u8 }", "pub fn two() -> u32 { 2 }")
 
 
-def test_only_prose_may_stand_between_cells_that_are_sent_together():
+def test_a_call_that_panics_is_named_and_not_the_items_that_were_sent_with_it(rust, capfd):
+    call = 'println!("called"); check(3);'
+    with pytest.raises(CellFailed, match=r"(?s)begins with `println.*the proof failed"):
+        rust('pub fn check(found: u32) { assert_eq!(found, 4, "the proof failed"); }', call, calls=[call])
+    assert capfd.readouterr().out.count("called") == 1, "what panics is not called again"
+
+
+def test_items_are_sent_together_with_the_cell_that_calls_them():
     new = nbformat.v4
     call = new.new_code_cell("one()", metadata={"tags": ["active-ipynb"]})
     item, prose = new.new_code_cell("fn one() {}"), new.new_markdown_cell("Then.")
-    assert neighbouring_items([item, prose, item, call, item, call, item, item]) == {2: [0, 2], 7: [6, 7]}
+    assert sent_as_one([item, prose, item, call, item, call, item, item]) == {3: [0, 2, 3], 5: [4, 5], 7: [6, 7]}
 
 
 def test_cells_that_succeed_are_kept_with_their_output(rust):

@@ -1,8 +1,8 @@
 """Unsafe code under AddressSanitizer and valgrind: the tests of every study crate that has any, run once under each. A crate that denies
 `unsafe_code` is left out.
 
-AddressSanitizer needs a nightly compiler and valgrind is a program of its own, so that a machine may lack them: then these tests
-skip and say so. ASYNC_COST_REQUIRE_VALGRIND=1 (set by .ci/run, which installs it) makes a missing valgrind a failure.
+AddressSanitizer watches our crates and what they hand to others, valgrind the crates that they depend on as well. It is a program of its own, so that a
+machine may lack it: then its tests skip and say so. ASYNC_COST_REQUIRE_VALGRIND=1 (set by .ci/run, which installs it) makes a missing valgrind a failure.
 
 A test binary that cannot be run so is named in its crate's Cargo.toml, with the reason:
 
@@ -33,19 +33,12 @@ def has_unsafe_code(package: dict) -> bool:
 
 PACKAGES = {name: package for name, package in packages().items() if has_unsafe_code(package)}
 #: Unit and integration tests of all crates, as `make test` has built them before: a choice of crates would be built with other features.
-ALL_TESTS = "test --workspace --lib --tests"
-#: Those of these crates, for a compiler that has built nothing before.
-OUR_TESTS = f"test {' '.join(f'-p {name}' for name in PACKAGES)} --lib --tests"
+ALL_TESTS = "cargo test --workspace --all-features --lib --tests"
 
 
 def exempted(crate: str, what: str) -> dict[str, str]:
     """Test binaries of `crate` that its manifest exempts from something, with the reason."""
     return ((PACKAGES[crate]["metadata"] or {}).get("async-cost") or {}).get(what, {})
-
-
-def host() -> str:
-    version = subprocess.run(["rustc", "-vV"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
-    return next(line.removeprefix("host: ") for line in version.splitlines() if line.startswith("host: "))
 
 
 def run(command: list[str], crate: str, env: dict[str, str] | None = None) -> None:
@@ -76,14 +69,7 @@ def test_exemptions_name_test_binaries_and_give_a_reason(crate):
 
 @pytest.mark.parametrize("crate", PACKAGES)
 def test_no_memory_error_under_address_sanitizer(crate):
-    toolchains = subprocess.run(["rustup", "toolchain", "list"], capture_output=True, text=True).stdout
-    if "nightly" not in toolchains:
-        pytest.skip(
-            "no nightly compiler is installed, and AddressSanitizer needs one: rustup toolchain install nightly"
-        )
-    command = f"cargo +nightly {OUR_TESTS} --target {host()}"
-    settings = {"RUSTFLAGS": "-Zsanitizer=address --cfg under_asan", "CARGO_TARGET_DIR": str(ROOT / "target" / "asan")}
-    for name, binary in built(command, **settings)[crate].items():
+    for name, binary in built(ALL_TESTS, "under_asan")[crate].items():
         if name in exempted(crate, ADDRESS_SANITIZER):
             continue
         leaks = "0" if name in exempted(crate, LEAKS) else "1"
@@ -96,7 +82,7 @@ def test_no_memory_error_under_valgrind(crate):
         if os.environ.get("ASYNC_COST_REQUIRE_VALGRIND") == "1":
             pytest.fail("valgrind is required here and is not installed")
         pytest.skip("valgrind is not installed (Debian: apt-get install valgrind)")
-    for name, binary in built(f"cargo {ALL_TESTS}")[crate].items():
+    for name, binary in built(ALL_TESTS)[crate].items():
         if name in exempted(crate, VALGRIND):
             continue
         # Fair, since valgrind runs one thread at a time: a thread that spins would keep the one it waits for from running.

@@ -1,5 +1,7 @@
 """All notebooks, executed by the same workflow as `make report PROFILE=quick`, killed once and resumed."""
 
+import tomllib
+
 import polars as pl
 import pytest
 
@@ -10,7 +12,7 @@ from async_cost.runs.run import load_run
 from async_cost.statistics.measured import Measured
 from async_cost.studies import choices
 from async_cost.workflow.studies import MEASURED
-from async_cost.workflow.toolchain import ROOT
+from async_cost.workflow.toolchain import KERNEL_BUILDS, ROOT
 
 KEY = ["bench", "variant", "parameter"]
 
@@ -135,3 +137,18 @@ def test_every_choice_in_zero_cost_makes_another_program(quick_run):
 
 def test_a_quick_page_says_that_it_is_not_evidence(quick_run):
     assert "not evidence" in quick_run.page.read_text().lower()
+
+
+@pytest.mark.parametrize("room", sorted({study.notebook.split("/")[0] for study in MEASURED.values()}))
+def test_the_kernel_builds_what_the_lock_says(quick_run, room):
+    """The run leaves the lock that cargo wrote for the cells."""
+    ours, built = (
+        {
+            (package["name"], package["version"])
+            for package in tomllib.loads(path.read_text(encoding="utf-8"))["package"]
+            if package["name"] != "ctx"
+        }
+        for path in (ROOT / "Cargo.lock", KERNEL_BUILDS / room / "0" / "Cargo.lock")
+    )
+    assert built, "the kernel's lock is empty"
+    assert built <= ours, f"the kernel builds what Cargo.lock does not name: {sorted(built - ours)}"

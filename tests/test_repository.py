@@ -1,13 +1,17 @@
 """The repository keeps its promises: generated text is fresh, links lead somewhere, nothing names a machine or a registry."""
 
+import json
 import re
 import subprocess
 from collections import Counter
 
+import jsonschema
 import pytest
 
 from async_cost.paths import runs_root
 from async_cost.report import headline
+from async_cost.runs import schema
+from async_cost.runs.run import find_runs
 from async_cost.statistics.measured import Measured
 from async_cost.workflow.toolchain import ROOT
 
@@ -37,6 +41,18 @@ def test_the_reference_run_is_evidence():
     for study in EVIDENCE:
         judged = Measured.of(run, study).trust
         assert judged.trusted, f"{study}: {judged.reasons}"
+
+
+def test_the_schema_of_run_json_is_that_of_its_reader_and_all_runs_fit():
+    text = schema.schema_file().read_text(encoding="utf-8")
+    assert text == schema.text(), "run `python -m async_cost.runs.schema` and commit what it writes"
+    validator = jsonschema.Draft202012Validator(json.loads(text))
+    documents = [json.loads((folder / "run.json").read_text(encoding="utf-8")) for folder in find_runs(runs_root())]
+    assert documents
+    for document in documents:
+        validator.validate(document)
+        for wrong in ({"unknown": 1}, {"machine": None}, {"schema_version": "3"}):
+            assert not validator.is_valid(document | wrong)
 
 
 def test_committed_runs_stay_small():

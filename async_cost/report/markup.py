@@ -13,66 +13,21 @@ from html import escape, unescape
 from itertools import count
 from typing import Any
 
-import bleach
-from bleach.css_sanitizer import CSSSanitizer
+import nh3
 from markupsafe import Markup
 from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 
 from async_cost.report import charts
 
-TAGS = set(
-    [
-        "a",
-        "abbr",
-        "b",
-        "blockquote",
-        "br",
-        "caption",
-        "code",
-        "col",
-        "colgroup",
-        "dd",
-        "del",
-        "details",
-        "div",
-        "dl",
-        "dt",
-        "em",
-        "h1",
-        "h2",
-        "h3",
-        "h4",
-        "h5",
-        "h6",
-        "hr",
-        "i",
-        "img",
-        "kbd",
-        "li",
-        "mark",
-        "ol",
-        "p",
-        "pre",
-        "s",
-        "small",
-        "span",
-        "strong",
-        "sub",
-        "summary",
-        "sup",
-        "table",
-        "tbody",
-        "td",
-        "tfoot",
-        "th",
-        "thead",
-        "tr",
-        "ul",
-    ]
+TAGS = (
+    "a abbr b blockquote br caption code col colgroup dd del details div dl dt em h1 h2 h3 h4 h5 h6 hr i img kbd li "
+    "mark ol p pre s small span strong sub summary sup table tbody td tfoot th thead tr ul"
 )
 # Colours and fonts of a table's own style would not follow the reader's theme.
-STYLES = CSSSanitizer(allowed_css_properties=["text-align", "font-weight", "font-style", "white-space"])
-UNSEEN = re.compile(r"<(style|script|template)\b.*?</\1\s*>", re.IGNORECASE | re.DOTALL)
+STYLES = {"text-align", "font-weight", "font-style", "white-space"}
+ATTRIBUTES = {"class", "id", "style", "title", "scope", "colspan", "rowspan", "open", "aria-label", "alt", "data-value"}
+#: Tags that go with all that is in them.
+UNSEEN = {"style", "script", "template"}
 # A notebook also links to its neighbours in the repository; on the page, which has none, that is plain text.
 LINKS = ("#", "http://", "https://", "mailto:")
 #: How high a picture may be, in pixels, to stand in a card.
@@ -107,7 +62,7 @@ def safe_table(html: str) -> str:
 
 def plain(html: str) -> str:
     """The words of an HTML fragment; still escaped."""
-    return " ".join(bleach.clean(re.sub(r"<a class=\"anchor-link\".*?</a>", "", html), tags=[], strip=True).split())
+    return " ".join(nh3.clean(re.sub(r"<a class=\"anchor-link\".*?</a>", "", html), tags=set()).split())
 
 
 def words_of(html: str) -> str:
@@ -138,7 +93,7 @@ class Charts:
             name: self._svg(charts.static_svg(spec, width))
             for name, width in (("wide", charts.WIDE), ("narrow", charts.NARROW))
         }
-        if self.small is None and float(HEIGHT.search(drawn["narrow"])[1]) <= SMALL:
+        if self.small is None and (height := HEIGHT.search(drawn["narrow"])) and float(height[1]) <= SMALL:
             self.small = f'<figure class="picture">{drawn["narrow"]}</figure>'
         pictures = "\n".join(f'<div class="static {name}">{svg}</div>' for name, svg in drawn.items())
         data = json.dumps(spec, ensure_ascii=True).replace("<", "\\u003c")
@@ -172,37 +127,25 @@ def _rendered(source: str, *, escape_html: bool) -> str:
 
 
 def _cleaned(html: str) -> str:
-    html = bleach.clean(
-        UNSEEN.sub("", html),
-        tags=TAGS,
-        attributes=_allowed,
-        protocols=["http", "https", "mailto", "data"],
-        css_sanitizer=STYLES,
-        strip=True,
+    html = nh3.clean(
+        html,
+        tags=set(TAGS.split()),
+        clean_content_tags=UNSEEN,
+        attributes={"*": ATTRIBUTES, "a": {"href"}, "img": {"src"}},
+        attribute_filter=_allowed,
+        filter_style_properties=STYLES,
+        url_schemes={"http", "https", "mailto", "data"},
+        link_rel=None,
     )
     # What is wider than the page scrolls in a box, which has to be in reach of the keyboard.
     html = TABLE.sub(r'<div class="table" role="group" aria-label="Table" tabindex="0">\1</div>', html)
     return html.replace("<pre>", '<pre tabindex="0">')
 
 
-def _allowed(tag: str, name: str, value: str) -> bool:
-    if name in (
-        "class",
-        "id",
-        "style",
-        "title",
-        "scope",
-        "colspan",
-        "rowspan",
-        "open",
-        "aria-label",
-        "alt",
-        "data-value",
-    ):
-        return True
-    if tag == "a" and name == "href":
-        return value.startswith(LINKS)
-    return tag == "img" and name == "src" and value.startswith("data:image/")
+def _allowed(tag: str, name: str, value: str) -> str | None:
+    """The value of an attribute that may stay."""
+    places = {("a", "href"): LINKS, ("img", "src"): ("data:image/",)}
+    return value if value.startswith(places.get((tag, name), ("",))) else None
 
 
 def _described(text: str | None) -> str:

@@ -34,9 +34,9 @@ def finish(partial: Path, runs: Path, outcome: Path) -> Path:
     info = read_record(info_file)  # as it stands in the file: nothing is written that was only made of it for readers
     if info.ended is None:
         ended = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
-        ended = msgspec.structs.replace(info, ended=ended, claims=claims_of_today())
+        complete = msgspec.structs.replace(info, ended=ended, claims=claims_of_today())
         temporary = info_file.with_suffix(".json.tmp")
-        temporary.write_bytes(msgspec.json.format(msgspec.json.encode(ended), indent=2) + b"\n")
+        temporary.write_bytes(msgspec.json.format(msgspec.json.encode(complete), indent=2) + b"\n")
         os.replace(temporary, info_file)
     target = runs / info.run_id
     target.parent.mkdir(parents=True, exist_ok=True)

@@ -149,7 +149,7 @@ def _first_failure(path: Path, schema: type[dy.Schema], details: pl.DataFrame) -
         problem = f"{quoted(value)} is not a {'whole ' if whole else ''}number that fits this column"
         return DataError(path, problem, REMEASURE, row["line"], column)
     if kind == "min":
-        least = schema.columns()[column].min
+        least = schema.columns()[column].min  # type: ignore[attr-defined]  # every column with this rule has it
         return DataError(path, f"{value} is below {least}", REMEASURE, row["line"], column)
     problem = f"{quoted(value)} is not a valid name or value here (control characters, markup, spaces?)"
     return DataError(path, problem, "Rename it where it is declared and measure again", row["line"], column)

@@ -47,7 +47,7 @@ class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What all records of a run.json have in common."""
 
 
-class Cache(Record):
+class Cache(Record, frozen=True):
     """One cache of the processor."""
 
     level: Count
@@ -55,7 +55,7 @@ class Cache(Record):
     bytes: Count
 
 
-class Machine(Record):
+class Machine(Record, frozen=True):
     """The machine, without anything that names its owner."""
 
     name: str
@@ -71,7 +71,7 @@ class Machine(Record):
     os: str | None
 
 
-class Toolchain(Record):
+class Toolchain(Record, frozen=True):
     """Compiler and, for a run from a notebook, kernel."""
 
     rustc: str | None
@@ -79,7 +79,7 @@ class Toolchain(Record):
     evcxr: str | None
 
 
-class Codegen(Record):
+class Codegen(Record, frozen=True):
     """How the measured code was compiled."""
 
     profile: str | None
@@ -93,14 +93,14 @@ class Codegen(Record):
     rustflags: str | tuple[str, ...] | None
 
 
-class Git(Record):
+class Git(Record, frozen=True):
     """The revision that was measured."""
 
     revision: str | None
     clean: bool | None
 
 
-class FailedVariant(Record):
+class FailedVariant(Record, frozen=True):
     """A variant that ended with an error or a panic; the others went on."""
 
     bench: str
@@ -109,7 +109,7 @@ class FailedVariant(Record):
     error: str
 
 
-class Comparison(Record):
+class Comparison(Record, frozen=True):
     """One measured key with its baseline, and the group whose limit holds for the two.
 
     `change` says what differs, `unit` in what a difference is told; runs of version 1 do not know them.
@@ -134,7 +134,7 @@ class Comparison(Record):
         return self.baseline_bench, self.baseline_variant, self.baseline_parameter
 
 
-class Episode(Record):
+class Episode(Record, frozen=True):
     """One of the processes that measured a study: from `first_round` to the next one's, or to the end.
 
     `ended` is None if it was interrupted. `only` are the keys (bench, variant, parameter) that were measured in its rounds; null means all of them.
@@ -146,7 +146,7 @@ class Episode(Record):
     only: tuple[tuple[str, str, str], ...] | None
 
 
-class StudyInfo(Record, omit_defaults=True):
+class StudyInfo(Record, frozen=True, omit_defaults=True):
     """How one study was measured. Loads are averages over 1, 5 and 15 minutes; steal is in ms since boot, over all CPUs.
 
     `groups` maps the name of each group of comparisons to the half-width of its region of practical equivalence, `kinds` to its kind.
@@ -175,7 +175,7 @@ class StudyInfo(Record, omit_defaults=True):
     kinds: dict[str, str] = {}
 
 
-class RunInfo(Record):
+class RunInfo(Record, frozen=True):
     """The whole of run.json. `claims` is the `claims_of_today` of the day on which the run was finished; older runs have none."""
 
     schema_version: Count

@@ -52,10 +52,11 @@ class Run:
 
     def seconds(self, study: str) -> float | None:
         """How long `study` was measured, by all of its episodes together; None if one of them was interrupted."""
-        spans = [(episode.started, episode.ended) for episode in self.study(study).episodes]
-        if any(ended is None for _, ended in spans):
+        episodes = self.study(study).episodes
+        spans = [(episode.started, episode.ended) for episode in episodes if episode.ended is not None]
+        if len(spans) < len(episodes):
             return None
-        return sum(max(0.0, words.seconds_between(*span)) for span in spans)
+        return sum(max(0.0, words.seconds_between(started, ended)) for started, ended in spans)
 
     def comparisons(self, study: str) -> pl.DataFrame:
         """What is compared with what, in the order of declaration: the columns of `comparisons.SCHEMA`. Keys that failed are among them."""

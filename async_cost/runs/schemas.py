@@ -30,7 +30,7 @@ class TimeRows(dy.Schema):
     parameter = dy.String(nullable=False, primary_key=True, regex=WORD_OR_NOTHING, max_length=LONGEST)
     round = dy.UInt32(nullable=False, primary_key=True)
     position = dy.UInt32(nullable=False)
-    sample = dy.UInt32(nullable=False, primary_key=True)
+    sample = dy.UInt32(nullable=False, primary_key=True)  # type: ignore[assignment]  # hides a method that nobody calls
     iterations = dy.UInt64(nullable=False, min=1)
     elapsed_ns = dy.Int64(nullable=False, min=1)
 
@@ -45,7 +45,7 @@ class MetricRows(dy.Schema):
     parameter = dy.String(nullable=False, primary_key=True, regex=WORD_OR_NOTHING, max_length=LONGEST)
     round = dy.UInt32(nullable=False, primary_key=True)
     position = dy.UInt32(nullable=False)
-    sample = dy.UInt32(nullable=False, primary_key=True)
+    sample = dy.UInt32(nullable=False, primary_key=True)  # type: ignore[assignment]  # hides a method that nobody calls
     metric = dy.String(nullable=False, primary_key=True, regex=COUNTER)
     value = dy.Int64(nullable=False, min=0)
 

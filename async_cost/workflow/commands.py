@@ -152,7 +152,7 @@ def compare(arguments: argparse.Namespace) -> int:
 def contribute(arguments: argparse.Namespace) -> int:
     run = existing_run(arguments.run)
     run_steps("make contribute", toolchain.steps(native=True), ROOT, ENV)
-    command = [PYTHON, "-m", "async_cost.workflow.contribute", run, "--runs", RUNS]
+    command: list[str | Path] = [PYTHON, "-m", "async_cost.workflow.contribute", run, "--runs", RUNS]
     return subprocess.run(command, cwd=ROOT, env={**os.environ, **ENV}).returncode
 
 
@@ -187,8 +187,7 @@ def publishing(runs: Callable[[], list[Path]]) -> Step:
     """Execute the analyses of a run, or of several side by side, and publish them; `runs` is called when the step begins."""
 
     def publish(progress: Progress) -> None:
-        command = [PYTHON, "-m", "async_cost.workflow.publishing", REPORTS, report_of(runs()), *runs()]
-        progress.command(command)
+        progress.command([PYTHON, "-m", "async_cost.workflow.publishing", REPORTS, report_of(runs()), *runs()])
 
     return Step("analyse and publish", publish, 120)
 

@@ -9,6 +9,7 @@ the name of the file. A run that is packed already stays as it is. Nothing is ch
 import argparse
 import getpass
 import gzip
+import json
 import os
 import re
 import socket
@@ -17,12 +18,15 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+import jsonschema
+
 from async_cost import words
 from async_cost.errors import DataError
 from async_cost.fleet.fleet import read_fleet
 from async_cost.fleet.hardware import headlines, one_of_each
 from async_cost.paths import runs_root, shown
 from async_cost.report.belief import origin, remarks
+from async_cost.runs import schema
 from async_cost.runs.record import check_clock
 from async_cost.runs.run import Run, find_runs, load_run
 from async_cost.statistics.measured import Measured
@@ -41,7 +45,14 @@ COMMON_NAMES = {"root", "user", "admin", "ubuntu", "debian", "runner", "localhos
 
 def objections(run: Run, runs: Path) -> list[str]:
     """Why `run` cannot be contributed, as sentences; empty when it can."""
-    return [*_place(run, runs), *_evidence(run), *_strangers(run), *_personal(run), *_twins(run, runs)]
+    return [
+        *_place(run, runs),
+        *_evidence(run),
+        *_described(run),
+        *_strangers(run),
+        *_personal(run),
+        *_twins(run, runs),
+    ]
 
 
 def _place(run: Run, runs: Path) -> Iterator[str]:
@@ -53,6 +64,13 @@ def _evidence(run: Run) -> Iterator[str]:
     """A sound run is welcome, whatever its controls say: if they find fault, its own pages conclude nothing, and other runs still benefit."""
     if run.info.profile == "quick":
         yield "the profile is quick, which is never evidence; measure in the standard profile"
+
+
+def _described(run: Run) -> Iterator[str]:
+    """What data/run.schema.json, by which programs of others read runs, does not allow."""
+    validator = jsonschema.Draft202012Validator(json.loads(schema.text()))
+    for error in validator.iter_errors(json.loads((run.path / "run.json").read_text(encoding="utf-8"))):
+        yield f"run.json, {error.json_path}: {error.message} (data/run.schema.json)"
 
 
 def _strangers(run: Run) -> Iterator[str]:

@@ -5,7 +5,7 @@
 The notebook runs in its own folder, as it does in JupyterLab. The executed copy is written even if a cell fails.
 
 evcxr compiles and links one library for every cell, and recompiles all earlier items each time, which takes a minute for hundreds of item
-cells. So neighbouring item cells are sent as one, which compiles what the crate compiles; `--singly` sends them
+cells. So neighbouring item cells are sent as one, together with the cell that calls them next; `--singly` sends them
 one by one, like a person in JupyterLab. Cells with the tag `glance` are meant for such a person and are skipped when cells are sent as one.
 """
 
@@ -16,7 +16,6 @@ import re
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from itertools import groupby
 from pathlib import Path
 from queue import Empty
 
@@ -43,7 +42,7 @@ class CellFailed(Exception):
 
 
 class EchoingClient(NotebookClient):
-    """Runs a notebook, repeating its printed lines on standard output; neighbouring item cells go to the kernel as one."""
+    """Runs a notebook, repeating its printed lines on standard output; items go to the kernel together with the cell that calls them."""
 
     #: Positions of cells that are sent together, by the position of the last of them.
     together: Mapping[int, list[int]] = {}
@@ -57,6 +56,7 @@ class EchoingClient(NotebookClient):
     async def async_start_new_kernel_client(self):
         """Connect to the kernel, and listen to standard error between cells as well, which nbclient does not."""
         connected = await super().async_start_new_kernel_client()
+        assert connected is not None
         receive = connected.iopub_channel.get_msg
 
         async def receive_and_note(*arguments, **options):
@@ -71,6 +71,7 @@ class EchoingClient(NotebookClient):
 
     async def complaint(self, seconds: float) -> str:
         """The output on standard error, with the cell that it belongs to, after waiting `seconds` for more. Empty if there was none."""
+        assert self.kc is not None, "the kernel was started"
         with suppress(Empty):
             while True:
                 await self.kc.iopub_channel.get_msg(timeout=seconds)
@@ -91,7 +92,7 @@ class EchoingClient(NotebookClient):
         joined = NotebookNode({**cell, "source": "\n".join(member.source for member in members)})
         try:
             await super().async_execute_cell(joined, cell_index, *arguments, **options)
-        except (CellExecutionError, CellFailed):
+        except CellExecutionError:
             for index, member in zip(group, members, strict=True):
                 await super().async_execute_cell(member, index, *arguments, **options)
             return cell
@@ -102,7 +103,7 @@ class EchoingClient(NotebookClient):
 
     def process_message(self, message, cell, cell_index):
         """Repeat what a cell prints and remember which cell it was; nbclient does everything else."""
-        self.sent[message["parent_header"]["msg_id"]] = cell
+        self.sent[message["parent_header"]["msg_id"]] = self.nb.cells[cell_index]
         if message["msg_type"] == "stream":
             sys.stdout.write(message["content"]["text"])
             sys.stdout.flush()
@@ -119,7 +120,7 @@ def execute(notebook: Path, executed: Path, singly: bool = False) -> None:
     client = EchoingClient(content, timeout=None, startup_timeout=STARTUP_S, resources=resources)
     rust = content.metadata.kernelspec.language == "rust"
     together = rust and not singly
-    client.together = neighbouring_items(content.cells) if together else {}
+    client.together = sent_as_one(content.cells) if together else {}
     client.skip_cells_with_tag = GLANCE if together else ""
     code = [index for index, cell in enumerate(content.cells) if cell.cell_type == "code"]
 
@@ -145,13 +146,16 @@ def execute(notebook: Path, executed: Path, singly: bool = False) -> None:
         nbformat.write(content, executed)
 
 
-def neighbouring_items(cells: list[NotebookNode]) -> dict[int, list[int]]:
-    """Groups of two or more item cells with nothing but prose and glances between them: positions, by the position of the last."""
-    tags = [cell.metadata.get("tags", []) for cell in cells]
-    code = [index for index, cell in enumerate(cells) if cell.cell_type == "code" and GLANCE not in tags[index]]
-    groups = groupby(code, key=lambda index: "active-ipynb" in tags[index])
-    runs = [list(group) for is_call, group in groups if not is_call]
-    return {group[-1]: group for group in runs if len(group) > 1}
+def sent_as_one(cells: list[NotebookNode]) -> dict[int, list[int]]:
+    """Groups of item cells and the call after them, with nothing but prose and glances between them: positions, by the position of the last."""
+    groups: list[list[int]] = [[]]
+    for index, cell in enumerate(cells):
+        tags = cell.metadata.get("tags", [])
+        if cell.cell_type == "code" and GLANCE not in tags:
+            groups[-1].append(index)
+            if "active-ipynb" in tags:
+                groups.append([])
+    return {group[-1]: group for group in groups if len(group) > 1}
 
 
 def errors_of(cell) -> str:

@@ -185,7 +185,7 @@ def submit(fleet: Fleet, python: str, news: News, deadline: float) -> None:
     command = f'PYTHONPATH={ROOT} {python} -m async_cost.workflow.fleet_job {WORK} {runs_root()} "{fleet.what()}"'
     settings = {"machines": fleet.machines, "hours": max(1, round(fleet.hours)), "command": command}
     (WORK / "settings.json").write_text(json.dumps(settings), encoding="utf-8")
-    arguments = [
+    arguments: list[str | Path] = [
         "--snakefile",
         ROOT / "fleet" / "Snakefile",
         "--directory",

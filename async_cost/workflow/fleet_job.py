@@ -27,6 +27,7 @@ def measure(work: Path, runs: Path, what: str, machine: str) -> str:
             command = ["make", "measure", f"PYTHON={sys.executable}", *shlex.split(what)]
             subprocess.run(command, cwd=work / machine, env=env, stdout=log, stderr=log, check=True)
         run = _finished(own)
+    assert run is not None, "`make measure` made no run"
     name, part = "/".join(run.parts[-2:]), runs / ".partial" / f"{machine}-{run.name}"
     shutil.rmtree(part, ignore_errors=True)  # a copy that was killed is begun again
     shutil.copytree(run, part)

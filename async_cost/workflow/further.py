@@ -196,8 +196,9 @@ def main() -> int:
     parser.add_argument("share", type=float, help="of the measuring time so far")
     arguments = parser.parse_args()
     try:
-        told = {}
-        run, seconds = open_run(arguments.partial), {}
+        told: dict[str, dict] = {}
+        run = open_run(arguments.partial)
+        seconds: dict[str, list[float]] = {}
         # There are two looks, so what was measured further already is all.
         if arguments.share and not has_more(run):
             for entry in done_episodes(arguments.partial):

@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from async_cost.paths import runs_root
 from async_cost.workflow import episodes, toolchain
@@ -75,7 +76,7 @@ class Plan:
         """Record that the run was delivered, so that the next command measures a new one."""
         self.outcome.write_text(json.dumps({**self._outcome(), "plan": None}) + "\n", encoding="utf-8")
 
-    def _outcome(self) -> dict[str, str | None]:
+    def _outcome(self) -> dict[str, Any]:
         try:
             return json.loads(self.outcome.read_text(encoding="utf-8"))
         except OSError:
@@ -138,6 +139,7 @@ class Plan:
     def _prepare(self, study: str) -> Command:
         """Compile the program or cells that measure `study`, prove its variants, and record how its episodes are started."""
         env, seal = {**self._env(), "ASYNC_COST_EPISODE": "prepare"}, partial(episodes.seal, self.partial, study)
+        arguments: list[str | Path]
         if self.native:
             arguments = ["cargo", "bench", "--locked", "-p", study, "--bench", "measure"]
             return Command(arguments, f"build {study}", {**CARGO_ENV, **env}, cargo_progress, then=seal)

@@ -49,11 +49,16 @@ def execute(rooms: Sequence[str], folder: Path, env: Mapping[str, str]) -> list[
     executed = [folder / f"{room}.ipynb" for room in rooms]
 
     def one(room: str, notebook: Path) -> str:
-        command = [sys.executable, "-m", "async_cost.workflow.execute", analysis(room), notebook]
         # What several notebooks say at once, nobody could read.
-        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-        silent = {**os.environ, **env, "ASYNC_COST_PROGRESS": ""}
-        return subprocess.run(command, env=silent, check=True, preexec_fn=die_with_parent, **pipes).stdout
+        return subprocess.run(
+            [sys.executable, "-m", "async_cost.workflow.execute", analysis(room), notebook],
+            env={**os.environ, **env, "ASYNC_COST_PROGRESS": ""},
+            check=True,
+            preexec_fn=die_with_parent,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        ).stdout
 
     # They are independent of one another, and starting Python takes as long as reading the run: one for each core.
     with ThreadPoolExecutor(os.cpu_count()) as pool:

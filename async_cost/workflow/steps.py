@@ -98,7 +98,7 @@ class Progress:
                     while waiting and len(outputs.get_map()) < lanes:
                         chain = waiting.popleft()
                         started = _Running(chain.popleft(), chain, self, log)
-                        outputs.register(started.process.stdout, selectors.EVENT_READ, started)
+                        outputs.register(started.output, selectors.EVENT_READ, started)
                     ready = outputs.select(1)
                     if not ready:  # a second without output: the clock still moves
                         self.report(Seen())
@@ -106,7 +106,7 @@ class Progress:
                         left = len(outputs.get_map()) + sum(map(len, waiting))
                         left += sum(len(key.data.chain) for key in outputs.get_map().values())
                         if not running.read(self, 1 - left / total if total > 1 else None):
-                            outputs.unregister(running.process.stdout)
+                            outputs.unregister(running.output)
                             running.finish()
                             if running.chain:
                                 waiting.appendleft(running.chain)
@@ -149,6 +149,8 @@ class _Running:
             stderr=subprocess.STDOUT,
             preexec_fn=die_with_parent,
         )
+        assert self.process.stdin and self.process.stdout, "both are pipes"
+        self.output = self.process.stdout
         with contextlib.suppress(BrokenPipeError), self.process.stdin as stdin:
             stdin.write(command.typed.encode())
 
@@ -158,7 +160,7 @@ class _Running:
 
     def read(self, step: Progress, fraction: float | None) -> bool:
         """Read the available output; False at the end. A carriage return also ends a line. `fraction` is that of all commands, if there are several."""
-        chunk = os.read(self.process.stdout.fileno(), 65536)
+        chunk = os.read(self.output.fileno(), 65536)
         *whole, self.unread = re.split(rb"[\r\n]+", self.unread + chunk if chunk else self.unread + b"\n")
         for line in (line.decode("utf-8", "replace") for line in whole if line):
             self._note(line)
@@ -282,7 +284,7 @@ class _Display:
         #: When the step said how long it still takes, and how long that was.
         self.told: tuple[float, float] | None = None
         self.terminal = sys.stdout.isatty()
-        self.printed = -QUIET_SECONDS
+        self.printed = float(-QUIET_SECONDS)
         self.show(Seen())
 
     def elapsed(self) -> float:

@@ -117,7 +117,7 @@ def _install_python(progress: Progress) -> None:
             return Seen(f"installing {wanted} packages", fraction=0.6)
         return None
 
-    pip = [PYTHON, "-m", "pip", "--disable-pip-version-check", "install"]
+    pip: list[str | Path] = [PYTHON, "-m", "pip", "--disable-pip-version-check", "install"]
     progress.command([*pip, "--require-hashes", "-r", "requirements.txt"], progress=count)
     progress.command([*pip, "--no-deps", "--no-build-isolation", "--no-index", "-e", "."])
     (VENV / "async-cost.stamp").write_text(_python_inputs(), encoding="utf-8")
@@ -143,7 +143,7 @@ def _install_snakemake(progress: Progress) -> None:
     folder = TOOLS / "snakemake"
     shutil.rmtree(folder, ignore_errors=True)
     progress.command([sys.executable, "-m", "venv", folder])
-    pip = [folder / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "install"]
+    pip: list[str | Path] = [folder / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "install"]
     progress.command([*pip, "--require-hashes", "-r", "fleet/requirements.txt"])
     _snakemake_stamp().write_text(_snakemake_inputs(), encoding="utf-8")
 
@@ -163,7 +163,7 @@ def _evcxr_built() -> bool:
 
 def _install_evcxr(progress: Progress) -> None:
     build = TOOLS / "build"  # kept until it succeeds, so that a killed build goes on where it was
-    arguments = ["cargo", "install", "--locked", "--force", "--root", TOOLS, "--target-dir", build]
+    arguments: list[str | Path] = ["cargo", "install", "--locked", "--force", "--root", TOOLS, "--target-dir", build]
     if not _evcxr_built():
         progress.command(
             [*arguments, "evcxr_jupyter", "--version", EVCXR_VERSION],

@@ -27,6 +27,7 @@ static LEAKED: AtomicBool = AtomicBool::new(false);
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let argument = |index: usize| arguments.get(index).map_or("", String::as_str);
+    #[cfg(feature = "criterion")]
     if let Ok(fault) = std::env::var("FIXTURE_UNDER_CRITERION") {
         return harness::criterion::main(study(&fault));
     }

@@ -68,10 +68,12 @@ pub use base::limit;
 pub use base::profile::Profile;
 pub use base::proof::{Counts, UnequalWork, prove, prove_both, stop};
 pub use base::sample::Sample;
+pub use measure::counting;
+#[cfg(feature = "criterion")]
+pub use measure::criterion;
 pub use measure::glance::{Glance, Seen};
 pub use measure::outcome::Outcome;
 pub use measure::program::main;
-pub use measure::{counting, criterion};
 pub use study::builder::Study;
 pub use trial::bencher::Bencher;
 pub use trial::isolation::{isolated, prove_isolated};

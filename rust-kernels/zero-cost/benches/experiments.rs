@@ -16,7 +16,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use criterion::Criterion;
+use harness::criterion::Criterion;
 use harness::{Bencher, Key, Profile, Study};
 use zero_cost::{PUBLISHED, variants};
 

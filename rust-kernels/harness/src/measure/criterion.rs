@@ -3,11 +3,11 @@
 //! Criterion measures one variant after the other, so a drift of the machine looks like a difference between them. That is
 //! why a study has a loop and an order of its own. Criterion is for a quick look at one variant, and for before and after:
 //! ```text
-//! cargo bench -p zero-cost --bench criterion -- --save-baseline before nonbox
-//! cargo bench -p zero-cost --bench criterion -- --baseline before nonbox
+//! cargo bench -p zero-cost --features criterion --bench criterion -- --save-baseline before nonbox
+//! cargo bench -p zero-cost --features criterion --bench criterion -- --baseline before nonbox
 //! ```
 //! A benchmark is called `<study>/<variant>/<parameter>`, or `<study>/<bench>/<variant>/<parameter>` where bench and variant
-//! differ. Its elements are units of work: see [`Study::unit`].
+//! differ. (This module is there with the feature `criterion` of the crate.) Its elements are units of work: see [`Study::unit`].
 //!
 //! A variant is set up once for each benchmark, and Criterion repeats its workload. In a study that is
 //! [isolated](Study::isolated), each sample has a process of its own, is set up there and warmed up by one iteration. Of a
@@ -17,8 +17,9 @@ use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::{Duration, Instant};
 
+pub use ::criterion::Criterion;
 use ::criterion::measurement::{Measurement, ValueFormatter, WallTime};
-use ::criterion::{BenchmarkGroup, BenchmarkId, Criterion, Throughput};
+use ::criterion::{BenchmarkGroup, BenchmarkId, Throughput};
 
 use crate::base::declared::Failure;
 use crate::base::error::Error;

@@ -2,6 +2,7 @@
 
 pub(crate) mod callgrind;
 pub mod counting;
+#[cfg(feature = "criterion")]
 pub mod criterion;
 pub(crate) mod disassembly;
 pub(crate) mod episode;

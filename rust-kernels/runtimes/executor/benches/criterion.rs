@@ -1,4 +1,4 @@
-//! The variants one after the other, by Criterion with its arguments: `cargo bench -p runtimes-executor --bench criterion`.
+//! The variants one after the other, by Criterion with its arguments: `cargo bench -p runtimes-executor --features criterion --bench criterion`.
 
 fn main() {
     harness::criterion::main(runtimes_executor::study());
