@@ -611,6 +611,24 @@ pub struct Ledgered<'d> {
     listener: &'d Listener,
 }
 
+impl<'d> Ledgered<'d> {
+    #[inline(never)]
+    fn watch(&self, file: &impl AsFd, key: usize) {
+        self.listener.ledger.enter(Call::Register);
+        file.register(&self.epoll, key, ());
+    }
+
+    #[inline(never)]
+    fn forget(&self, file: &impl AsFd) {
+        self.listener.ledger.enter(Call::Unregister);
+        file.unregister(&self.epoll);
+    }
+}
+
+// %% [markdown]
+// As a system it watches the servers' sockets and the listener. The kernel must see these three together, since each needs the others.
+
+// %%
 // SAFETY: its keys are those of its epoll.
 unsafe impl<'d> System for Ledgered<'d> {
     type Event = epoll::Event;
@@ -638,24 +656,6 @@ unsafe impl<'d> System for Ledgered<'d> {
 
     fn notifier(&self, key: usize) -> Waker {
         self.epoll.notifier(key)
-    }
-}
-
-// %% [markdown]
-// It watches the servers' sockets and the listener.
-
-// %%
-impl<'d> Ledgered<'d> {
-    #[inline(never)]
-    fn watch(&self, file: &impl AsFd, key: usize) {
-        self.listener.ledger.enter(Call::Register);
-        file.register(&self.epoll, key, ());
-    }
-
-    #[inline(never)]
-    fn forget(&self, file: &impl AsFd) {
-        self.listener.ledger.enter(Call::Unregister);
-        file.unregister(&self.epoll);
     }
 }
 
