@@ -1307,7 +1307,7 @@ pub fn prove(variant: &Variant, load: Load) -> Result<Counts, UnequalWork> {
 // %% tags=["active-ipynb"]
 // for variant in variants() {
 //     for &load in variant.loads.iter().filter(|load| load.steps == 0) {
-//         let counts = prove(variant, load).unwrap_or_else(harness::stop);
+//         let counts = prove(&variant, load).unwrap_or_else(harness::stop);
 //         let row = ["syscalls", "client_syscalls", "poll", "read", "would_block", "polls"];
 //         let row = row.map(|name| format!("{name} {:>4}", counts[name])).join("  ");
 //         println!("{:>11} {:>15}  {row}", variant.name, variant.key(load).parameter);
