@@ -66,7 +66,9 @@ site:
 
 # Cargo builds and tests the crates while the set-up builds the kernel and fetches the packages.
 test:
-	@$(MAKE) --no-print-directory -j2 test-rust test-python
+	@$(MAKE) --no-print-directory test-rust & rust=$$!; trap "kill $$rust; exit 130" INT TERM; \
+	$(MAKE) --no-print-directory test-python; python=$$?; \
+	wait $$rust; rust=$$?; [ $$rust = 0 ] || echo "make test-rust failed, see above" >&2; exit $$((rust + python))
 
 test-rust:
 	cargo fmt --all --check

@@ -29,6 +29,7 @@ KERNEL = JUPYTER_PATH / "kernels" / "rust" / "kernel.json"
 CONDA_EVCXR = Path(os.environ.get("CONDA_PREFIX", "/nonexistent")) / "bin" / "evcxr_jupyter"
 EVCXR = CONDA_EVCXR if CONDA_EVCXR.exists() else TOOLS / "bin" / "evcxr_jupyter"
 #: The kernel's own work on a cell is small compared with what the compiler does with it, so it is not worth minutes of optimising.
+#: (Without any optimization the build takes less than half as long, but every start of a kernel half a minute longer: it reads the standard library.)
 EVCXR_PROFILE = {"CARGO_PROFILE_RELEASE_OPT_LEVEL": "1", "CARGO_PROFILE_RELEASE_DEBUG": "false"}
 #: Each kernel builds its cells in a folder of its own below this one (`async_cost.workflow.kernel`).
 KERNEL_BUILDS = ROOT / "target" / "kernel"
