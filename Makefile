@@ -9,7 +9,7 @@ WORKFLOW = $(PYTHON_THERE); $(PYTHON) -m async_cost.workflow.commands
 QUICK_TESTS = tests/test_in_step.py tests/test_notebook_table.py tests/test_pins.py tests/test_repository.py tests/test_words.py
 CRATES = $(if $(STUDIES),$(addprefix -p ,$(STUDIES)),--workspace)
 
-.PHONY: help report measure compare contribute fleet comparisons experiments site test test-rust test-python test-fast deny lab setup format clean
+.PHONY: help report measure compare contribute fleet comparisons sample experiments site test test-rust test-python test-fast deny lab setup format clean
 
 help:
 	@echo "make report [PROFILE=quick|standard|thorough] [RUN=data/runs/...]   measure, analyse, publish under reports/"
@@ -21,6 +21,7 @@ help:
 	@echo "make contribute RUN=data/runs/...   check a run, pack it, show what a pull request with it would say"
 	@echo "make fleet   measure the machines that fleet/config.yaml names, by Slurm, and make one site of them"
 	@echo "make comparisons  write data/comparisons.csv, what the studies declare that they compare"
+	@echo "make sample      write docs/sample, the report of the reference run as pages for where the repository is hosted"
 	@echo "make experiments  measure the measuring, for the page on trust: some twenty minutes, into data/experiments/"
 	@echo "make lab      open JupyterLab with both kernels"
 	@echo "make test-fast  formatting, pairing, lints, tests of the crates: for who changed a notebook"
@@ -51,6 +52,9 @@ fleet:
 
 comparisons: setup
 	.venv/bin/python -m async_cost.workflow.declared
+
+sample: setup
+	.venv/bin/python -m async_cost.workflow.sample
 
 experiments: setup
 	.venv/bin/python -m async_cost.experiments.measure

@@ -7,7 +7,6 @@ from urllib.parse import unquote
 import nbformat
 import polars as pl
 import pytest
-from example_report import run_info, write_run
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from told import VERDICTS, check_alts, check_form, read, tell
 
@@ -159,12 +158,12 @@ def test_words_of_a_run_are_no_markup(listed):
 
 
 @pytest.fixture(scope="module")
-def page(listed, browser, tmp_path_factory):
+def page(run, listed, browser, tmp_path_factory):
     root = tmp_path_factory.mktemp("prices")
     table = new_output("display_data", {"text/html": price_list.table(listed), "text/plain": "…"})
     cells = [new_markdown_cell("# Prices"), new_code_cell("table", outputs=[table], execution_count=1)]
     nbformat.write(new_notebook(cells=cells), root / "prices.ipynb")
-    publish(write_run(root / "run", run_info()), [root / "prices.ipynb"], root / "report", pdf=False)
+    publish(run, [root / "prices.ipynb"], root / "report", pdf=False)
     page = browser.new_page()
     page.goto((root / "report" / "prices.html").as_uri())
     yield page
@@ -183,6 +182,13 @@ def test_the_list_can_be_filtered_and_taken_away(page, listed):
     assert float(rows[0]["time"]) == pytest.approx(price["ns"], rel=1e-4)
     page.get_by_label("Words").fill("")
     page.get_by_label("Kind").select_option("")
+
+
+def test_a_price_that_is_a_comparison_can_be_asked(page, listed):
+    note = page.locator(f".asked #asked-{interval.row(listed, variant='lean + box')['asked']}")
+    page.locator(".prices tbody tr", has_text="a box around a small future of known type").locator("a").click()
+    assert note.is_visible() and "slab index" in note.inner_text()
+    page.keyboard.press("Escape")
 
 
 def test_the_list_can_be_sorted_by_keyboard_with_what_is_unknown_last(page, listed):

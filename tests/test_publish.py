@@ -115,6 +115,13 @@ def test_a_card_asks_what_it_decides_and_shows_a_small_picture(report):
     assert card.count('<figure class="picture"><svg') == 1
 
 
+def test_a_long_table_is_folded_and_a_list_of_the_page_is_not():
+    rows = "<tr><td>7</td></tr>" * 30
+    assert "<summary>Table of 29 rows</summary>" in markup.safe_table(f"<table>{rows}</table>")
+    assert "<summary>" not in markup.safe_table(f"<table>{rows[:200]}</table>")
+    assert "<summary>" not in markup.safe_table(f'<div class="prices"><table>{rows}</table></div>')
+
+
 def test_every_room_decides_something():
     assert set(publish.DECISIONS) == set(ANALYSED)
 

@@ -212,7 +212,7 @@ def test_a_run_without_runtimes_says_so(runs):
 
 
 def test_charts_say_what_they_show(effect):
-    assert len(effect.alts) == 15
+    assert len(effect.alts) == 16
     check_alts(effect)
 
 

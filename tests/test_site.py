@@ -157,7 +157,7 @@ def test_each_claim_is_found_by_its_id_and_its_words():
 def test_pages_lead_to_each_other_and_to_all_runs(reports, browser):
     visit = Visit(browser, reports / "index.html", viewport=DESKTOP)
     visit.page.get_by_role("link", name="toy-2c/20261120T190102Z").click()
-    visit.page.locator("article h2 a").first.click()
+    visit.page.locator("article h2 a[href='zero-cost.html']").click()
     visit.page.locator("nav.turn [rel=next]").click()
     assert visit.page.url.endswith("ladder.html")
     visit.page.locator("nav.turn [rel=prev]").click()
@@ -168,6 +168,11 @@ def test_pages_lead_to_each_other_and_to_all_runs(reports, browser):
 
 
 # -- the front page and the list of runs --------------------------------------------------------------------------
+
+
+def test_the_front_page_begins_with_the_ladder(reports):
+    front = (reports / FRONT).read_text(encoding="utf-8")
+    assert re.findall(r'<h2><a href="([^"]+)">', front) == ["ladder.html", "zero-cost.html"]
 
 
 def test_the_front_page_gives_each_answer_in_one_sentence(tmp_path):

@@ -62,7 +62,11 @@ FONT = "Arial, Helvetica, 'Liberation Sans', sans-serif"
 NUMBERS = {"decimal": ".", "thousands": "\u202f", "grouping": [3], "currency": ["", ""]}
 # What the renderer says about single marks. The whole chart is one picture with a description; a screen reader should not
 # stop at its marks, which have none.
-OF_MARKS = re.compile(r' (?:role="graphics-[a-z]+"|aria-[a-z]+="[^"]*")')
+# What is so anyway only makes the page larger.
+OF_MARKS = re.compile(r' (?:role="graphics-[a-z]+"|aria-[a-z]+="[^"]*"|pointer-events="none"|opacity="1")')
+#: A mark that is a circle, as the renderer draws it: half of a page with many of them.
+CIRCLE = re.compile(r'd="M([\d.]+),0A\1,\1,0,1,1,-\1,0A\1,\1,0,1,1,\1,0"')
+PATH = re.compile(r"<path( [^>]*?)(/>|></path>)")
 _INTERVAL = ("ratio", "low", "high")
 TITLE_CHARACTERS = 40  # an axis title of 13 px breaks here, so that it still fits on a phone
 
@@ -138,8 +142,21 @@ def static_svg(spec: dict[str, Any], width: int) -> str:
     svg = vl_convert.vegalite_to_svg(json.dumps(sized), vl_version=VEGALITE_VERSION, allowed_base_urls=[])
     alt_text = escape(spec.get("description", ""))
     head, rest = svg.split(">", 1)
-    rest = OF_MARKS.sub("", rest)
+    rest = PATH.sub(_circle, OF_MARKS.sub("", rest))
     return f'{head} role="img" aria-label="{alt_text}" style="max-width:100%;height:auto">{rest}'
+
+
+def dark(svg: str) -> str:
+    """The picture in the colours of a dark page."""
+    for light, colour in DARK.items():
+        svg = svg.replace(f'="{light}"', f'="{colour}"')
+    return svg
+
+
+def _circle(path: re.Match[str]) -> str:
+    """A path as a circle, if it is one."""
+    drawn, circles = CIRCLE.subn(r'r="\1"', path[1])
+    return f"<circle{drawn}/>" if circles else path[0]
 
 
 def dark_css(scope: str) -> str:

@@ -32,8 +32,15 @@ UNSEEN = {"style", "script", "template"}
 LINKS = ("#", "http://", "https://", "mailto:")
 #: How high a picture may be, in pixels, to stand in a card.
 SMALL = 640
+#: Characters of a picture from which on it is shown to phones as it is, only smaller, in place of a second one for them.
+LARGE = 20_000
 HEIGHT = re.compile(r'<svg[^>]* height="([\d.]+)')
 TABLE = re.compile(r"(<table\b.*?</table>)", re.DOTALL)
+
+
+#: Rows from which on a table is folded, but for those that are a page's own lists.
+LONG = 20
+LIST = re.compile(r'\s*<div class="(?:claims|prices|program)"')
 
 
 class MissingDescription(ValueError):
@@ -95,8 +102,10 @@ class Charts:
         }
         if self.small is None and (height := HEIGHT.search(drawn["narrow"])) and float(height[1]) <= SMALL:
             self.small = f'<figure class="picture">{drawn["narrow"]}</figure>'
+        if len(drawn["wide"]) > LARGE:
+            drawn = {"": drawn["wide"]}
         pictures = "\n".join(f'<div class="static {name}">{svg}</div>' for name, svg in drawn.items())
-        data = json.dumps(spec, ensure_ascii=True).replace("<", "\\u003c")
+        data = json.dumps(_rounded(spec), ensure_ascii=True, separators=(",", ":")).replace("<", "\\u003c")
         return (
             f'<figure class="chart">\n{pictures}\n<div class="live" role="img" aria-label="{alt}"></div>\n'
             f'<script type="application/json">{data}</script>\n</figure>'
@@ -121,6 +130,19 @@ class Charts:
         )
 
 
+def _rounded(value: Any) -> Any:
+    """A chart whose numbers have no more digits than a tooltip shows."""
+    match value:
+        case float():
+            return float(f"{value:.6g}")
+        case dict():
+            return {key: _rounded(one) for key, one in value.items()}
+        case list():
+            return [_rounded(one) for one in value]
+        case _:
+            return value
+
+
 def _rendered(source: str, *, escape_html: bool) -> str:
     renderer = IPythonRenderer(escape=escape_html, allow_harmful_protocols=False)
     return MarkdownWithMath(renderer=renderer).render(source)
@@ -138,8 +160,20 @@ def _cleaned(html: str) -> str:
         link_rel=None,
     )
     # What is wider than the page scrolls in a box, which has to be in reach of the keyboard.
+    if not LIST.match(html):
+        html = TABLE.sub(_folded, html)
     html = TABLE.sub(r'<div class="table" role="group" aria-label="Table" tabindex="0">\1</div>', html)
     return html.replace("<pre>", '<pre tabindex="0">')
+
+
+def _folded(table: re.Match[str]) -> str:
+    """A table, folded if it is long."""
+    rows = table[0].count("<tr") - 1
+    return (
+        table[0]
+        if rows <= LONG
+        else f'<details class="fold"><summary>Table of {rows} rows</summary>{table[0]}</details>'
+    )
 
 
 def _allowed(tag: str, name: str, value: str) -> str | None:

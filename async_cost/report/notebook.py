@@ -82,7 +82,8 @@ class Page:
         return site.sections(self.body)
 
 
-def _read(notebook: Path) -> nbformat.NotebookNode:
+def read(notebook: Path) -> nbformat.NotebookNode:
+    """The notebook. Raises `PublishError` when it is none."""
     try:
         return nbformat.read(notebook, as_version=4)
     except (OSError, ValueError) as error:
@@ -90,7 +91,7 @@ def _read(notebook: Path) -> nbformat.NotebookNode:
 
 
 def page_of(notebook: Path) -> Page:
-    content = _read(notebook)
+    content = read(notebook)
     _require_executed(content, notebook)
     heading = _take_heading(content, notebook)
     answer, trust = _tagged(content, "answer"), _tagged(content, "trust")
@@ -129,7 +130,7 @@ def page_of(notebook: Path) -> Page:
 
 def heading_of(notebook: Path) -> Markup:
     """The heading of a notebook, which need not be executed."""
-    return _take_heading(_read(notebook), notebook)
+    return _take_heading(read(notebook), notebook)
 
 
 def _require_executed(content: nbformat.NotebookNode, notebook: Path) -> None:

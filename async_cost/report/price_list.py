@@ -45,7 +45,9 @@ def _time(price: Mapping[str, object]) -> str:
     if price["lacks"]:
         return _cell(f"not measured: {escape(str(price['lacks']))}")
     doubt = "" if price["evidence"] else " <strong>not evidence</strong>"
-    return _cell(f"{_spelled(price, 'ns', 'low', 'high')}{doubt}", price["ns"])
+    shown = _spelled(price, "ns", "low", "high")
+    asked = f'<a href="#{words.ASKED}{price["asked"]}">{shown}</a>' if price["asked"] else shown
+    return _cell(f"{asked}{doubt}", price["ns"])
 
 
 def _spelled(price: Mapping[str, object], *names: str) -> str:

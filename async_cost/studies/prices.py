@@ -11,7 +11,7 @@ from functools import cached_property
 
 import polars as pl
 
-from async_cost.runs.comparisons import BASE_KEY, DATA, KEY
+from async_cost.runs.comparisons import BASE_KEY, DATA, KEY, address
 from async_cost.runs.reader import read_table
 from async_cost.runs.run import Run
 from async_cost.runs.schemas import PriceRows
@@ -35,7 +35,7 @@ TIMES = ("ns", "low", "high", "cpu_ns", "cpu_low", "cpu_high")
 COLUMNS = (
     ENTRY
     | dict.fromkeys((*TIMES, *COUNTED.values()), pl.Float64)
-    | {"episodes": pl.Int64, "evidence": pl.Boolean, "lacks": pl.String}
+    | {"episodes": pl.Int64, "evidence": pl.Boolean, "asked": pl.String, "lacks": pl.String}
 )
 
 
@@ -53,7 +53,7 @@ def prices(run: Run) -> pl.DataFrame:
 
     ns, low, high are nanoseconds for one unit with the 95 % interval; cpu_ns, cpu_low, cpu_high processor time of all threads; instructions,
     allocations, bytes counts for one unit. Of a price that is a difference all are differences, and processor time is not given. `evidence` is
-    whether anything may be concluded from it. What has no price has nulls, and `lacks` says why.
+    whether anything may be concluded from it, `asked` the address of the comparison that it is. What has no price has nulls, and `lacks` says why.
     """
     listed = entries()
     studies = {study: _Study(Measured.of(run, study)) for study in listed["study"].unique(maintain_order=True)}
@@ -115,6 +115,7 @@ class _Study:
             **dict(zip(TIMES[:3], (row["added_ns"], row["added_low"], row["added_high"]), strict=True)),
             **{name: mine[name] - theirs[name] for name in mine.keys() & theirs.keys()},
             "evidence": row["verdict"] is not None,
+            "asked": address(row),
         }
 
     def _whole(self, entry: dict[str, str]) -> dict[str, object] | None:

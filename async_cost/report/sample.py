@@ -1,0 +1,114 @@
+"""Pages for where a repository is hosted: Markdown with pictures, light and dark, made by nbconvert from executed analyses.
+
+They need no server and no script. What a page of a report does besides, such as filters and questions to numbers, is left out, and code is in the notebooks.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from html import escape
+from pathlib import Path
+
+import nbformat
+from nbconvert import MarkdownExporter
+from nbconvert.preprocessors import Preprocessor
+
+from async_cost import words
+from async_cost.report import charts, markup
+from async_cost.report.asked import LINK
+from async_cost.report.notebook import heading_of, page_of, read
+from async_cost.report.publish import DECISIONS
+
+#: What of a table is for a page with a style and scripts.
+OF_PAGE = re.compile(r' (?:class|data-value|tabindex|role|aria-label|id)="[^"]*"|\n\s*')
+#: What an SVG says that is so without it.
+SPARE = re.compile(
+    r' (?:class|font-weight="normal"|stroke-miterlimit|xmlns:xlink|version|data-[a-z]+)(?:="[^"]*")?(?=[ />])'
+)
+EMPTY = re.compile(r'<path d="(?:M0,0h0v0h0Z)?"(?: display="none")?/>')
+#: A mark without a stroke.
+FILLED = re.compile(r'<circle((?: (?!stroke=)[\w-]+="[^"]*")*)/>')
+WIDE = re.compile(' stroke-width="[^"]*"')
+FONTS = re.compile(r' font-family="([^"]*)"')
+#: Where something lies, and a number in it with more digits than a screen has pixels for.
+PLACE = re.compile(r' (?:transform|d|x2|y2|width|height)="[^"]*"')
+LONG = re.compile(r"(\d+\.\d)\d+")
+
+
+def pages(notebooks: Sequence[Path], origin: str) -> dict[str, str]:
+    """The files of a sample by name: a page for each executed notebook, its pictures, and README.md, which lists them. `origin` says of which run."""
+    files: dict[str, str] = {}
+    lines = []
+    for notebook in sorted(notebooks, key=lambda path: list(DECISIONS).index(path.stem)):
+        files |= _page(notebook)
+        answer = markup.words_of(page_of(notebook).short_answer or "")
+        head = markup.words_of(heading_of(notebook))
+        lines.append(f"- **{DECISIONS[notebook.stem]}** {words.escape(answer)} [{head}]({notebook.stem}.md)")
+    listed = "\n".join(lines)
+    files["README.md"] = (
+        f"# A sample of the report\n\n{origin} These pages are made by `make sample`; a report of your own, by `make report`, holds the same with charts that "
+        f"answer questions, filters and a form for a program of yours.\n\n{listed}\n"
+    )
+    return files
+
+
+class _Shown(Preprocessor):
+    """What a cell showed, as Markdown that needs no page around it; `pictures` collects what it links to, by file name."""
+
+    def __init__(self, room: str) -> None:
+        super().__init__()
+        self.room, self.pictures = room, {}
+
+    def preprocess_cell(self, cell: nbformat.NotebookNode, resources: Mapping, index: int) -> tuple:
+        for output in cell.get("outputs", []):
+            if output.output_type in ("display_data", "execute_result"):
+                output.data = {"text/markdown": self._markdown(output.data)}
+        return cell, resources
+
+    def _markdown(self, data: Mapping[str, object]) -> str:
+        if charts.VEGALITE_MIME in data:
+            return self._picture(data[charts.VEGALITE_MIME])
+        if "text/markdown" in data:
+            # Tags mean nothing in what a cell computed, here as on a page.
+            return re.sub(r"(?<!\\)<", "&lt;", words.unasked(str(data["text/markdown"])))
+        if "text/html" in data:
+            html = LINK.sub(r"\2", markup.safe_table(str(data["text/html"])))
+            return OF_PAGE.sub("", html).replace("<tr", "\n<tr")
+        return f"```\n{data.get('text/plain', '')}\n```"
+
+    def _picture(self, spec: Mapping[str, object]) -> str:
+        name = f"{self.room}-{len(self.pictures) // 2 + 1}"
+        light = _small(charts.static_svg(dict(spec), charts.WIDE))
+        self.pictures |= {f"{name}.svg": light, f"{name}-dark.svg": charts.dark(light)}
+        alt = escape(str(spec.get("description", "")))
+        return (
+            f'<picture><source media="(prefers-color-scheme: dark)" srcset="{name}-dark.svg">'
+            f'<img src="{name}.svg" alt="{alt}"></picture>'
+        )
+
+
+def _page(notebook: Path) -> dict[str, str]:
+    content, shown = read(notebook), _Shown(notebook.stem)
+    for cell in content.cells:
+        if cell.cell_type == "markdown":  # neighbours are pages of the sample too
+            cell.source = re.sub(r"\]\(\.\./([\w-]+)/analysis\.ipynb\)", r"](\1.md)", cell.source)
+            cell.source = re.sub(r"\]\(\.\./(?!\.\.)([^)]+)\)", r"](../../notebooks/\1)", cell.source)
+            cell.source = re.sub(
+                r"\]\((?![a-z]+:|\.\./|#|[\w-]+\.md)([^)]+)\)", rf"](../../notebooks/{notebook.stem}/\1)", cell.source
+            )
+    exporter = MarkdownExporter(exclude_input=True)
+    exporter.register_preprocessor(shown, enabled=True)
+    body, _ = exporter.from_notebook_node(content)
+    text = re.sub(r"\n{3,}", "\n\n", re.sub(r"[ \t]+\n", "\n", body)).strip()
+    source = f"[The notebook](../../notebooks/{notebook.stem}/analysis.ipynb) · [All pages](README.md)"
+    return {f"{notebook.stem}.md": f"{text}\n\n{source}\n"} | shown.pictures
+
+
+def _small(svg: str) -> str:
+    """An SVG with what a picture of that size can show."""
+    head, rest = svg.split(">", 1)
+    fonts = FONTS.findall(rest)
+    rest = EMPTY.sub("", SPARE.sub("", FONTS.sub("", rest)))
+    rest = PLACE.sub(lambda place: LONG.sub(r"\1", place[0]), rest)
+    rest = FILLED.sub(lambda mark: f"<circle{WIDE.sub('', mark[1])}/>", rest)
+    family = f' font-family="{fonts[0]}"' if fonts else ""
+    return f"{SPARE.sub('', head)}{family}>{rest}\n"
