@@ -44,7 +44,7 @@ def text(run: Run) -> str:
     belief = (
         "" if judged.trusted else "**The reference run concludes nothing**: its A/A control differs from its twin.\n\n"
     )
-    if known := errata(run, STUDY):
+    if known := [*errata(run, ladder.STUDY), *errata(run, STUDY)]:
         belief += f"**Known since:** {' '.join(known)}\n\n"
     machine, details = run.info.machine, run.study(STUDY)
     processes = f" in {len(details.episodes)} processes" if len(details.episodes) > 1 else ""
