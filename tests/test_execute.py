@@ -36,7 +36,8 @@ def rust(tmp_path, monkeypatch):
 
 def test_a_panic_in_a_cell_ends_the_notebook_with_its_message(rust):
     with pytest.raises(CellFailed, match=r"(?s)let wrong.*the proof failed"):
-        rust('let wrong = 1;\nif wrong == 1 { panic!("the proof failed"); }', 'println!("went on");')
+        wrong = 'let wrong = 1;\nif wrong == 1 { panic!("the proof failed"); }'
+        rust(wrong, 'println!("went on");', calls=[wrong])
 
 
 def test_a_compile_error_is_told_with_the_compilers_words(rust):
