@@ -180,7 +180,7 @@ impl Probe for Counted {
 // # Timers
 //
 // The published deferred track is an array sorted by due time, **latest first**, so that the next timer stands
-// at the end, where an array is cheap to shorten. It is kept in order by binary search. A timer that is cancelled is
+// at the end, where an array is shortened without moving anything. It is kept in order by binary search. A timer that is cancelled is
 // blanked in place. Timers with the same due time fire in the order in which they were made.
 
 // %%

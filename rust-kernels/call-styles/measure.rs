@@ -710,8 +710,8 @@ impl OtherExecutor for Pool {
 // %% [markdown]
 // # The frontier
 //
-// And what does a call that may wait cost at best? [The frontier](../ladder/frontier.ipynb) is the leanest
-// executor that we know how to write with real wakers. Its tasks are all of one type and live by value in slots
+// And what does a call that may wait cost at best? [The frontier](../ladder/frontier.ipynb) is an
+// executor of our own with real wakers. Its tasks are all of one type and live by value in slots
 // that were allocated once. We take it from there as it is.
 //
 // On it, `call` is nothing but an `.await`: the callee becomes a part of the caller. `call_nonblock` polls it in

@@ -17,8 +17,8 @@
 // %% [markdown]
 // # How close can async come to a loop written by hand?
 //
-// [The first notebook of zero-cost](../zero-cost/measure.ipynb) finds that its leanest async server executes a multiple of the
-// instructions of the best loop. Must that be? Here we go for the limit: plain `async fn`s, with real `Waker`s and a sound executor, as
+// [The first notebook of zero-cost](../zero-cost/measure.ipynb) compares its async servers with the best loop
+// that I could write. Must the distance be what it is? Here we go for the limit: plain `async fn`s, with real `Waker`s and a sound executor, as
 // close to the best loop of that notebook as I can bring them.
 //
 // What comes out is a library in one notebook: it bears panics, wakes from other threads, foreign wakers and selfish tasks, and runs on

@@ -17,7 +17,7 @@
 // %% [markdown]
 // # What does a server cost for each request?
 //
-// One echo server, written in seven ways: a loop by hand on bare epoll, the leanest executor that we know, a loop on the crate `polling`, tokio with one thread and with
+// One echo server, written in seven ways: a loop by hand on bare epoll, the frontier, which is an executor of our own, a loop on the crate `polling`, tokio with one thread and with
 // several, smol, and a thread for each connection. All of them serve the same clients over TCP: 10, 1,000 or 10,000 connections that
 // stay open, of which ten or all send requests.
 //
@@ -348,7 +348,7 @@ pub fn on_polling(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> io:
 // %% [markdown]
 // ## The frontier
 //
-// [The leanest executor](../ladder/frontier.ipynb) that we know how to write, on the same epoll as the first loop, edge-triggered like it. A task for each connection,
+// [The frontier](../ladder/frontier.ipynb), an executor of our own, on the same epoll as the first loop, edge-triggered like it. A task for each connection,
 // in a table of tasks of one type.
 
 // %%

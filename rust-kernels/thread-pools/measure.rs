@@ -1300,6 +1300,40 @@ impl Subject for Tp {
 }
 
 // %% [markdown]
+// Now pools can be glanced at. One thread submits jobs that do nothing to two workers, and waits for all of them.
+
+// %%
+/// Jobs of an iteration of [`jobs`].
+pub const JOBS: u64 = 1_000;
+
+/// Submits [`JOBS`] jobs to a new pool again and again, and waits each time until they are done.
+pub fn jobs<S: Subject>(bencher: &mut Bencher) {
+    static DONE: AtomicU64 = AtomicU64::new(0);
+    let pool = S::make(2);
+    bencher.iter(&mut || {
+        DONE.store(0, Ordering::Relaxed);
+        for _ in 0..JOBS {
+            pool.execute(|| {
+                DONE.fetch_add(1, Ordering::Release);
+            });
+        }
+        while DONE.load(Ordering::Acquire) < JOBS {
+            std::thread::yield_now();
+        }
+    });
+    pool.end();
+}
+
+// %% tags=["active-ipynb", "glance"]
+// harness::Glance::at("job")
+//     .each_of(JOBS)
+//     .look("TP", jobs::<Tp>)
+//     .look("lean CBCP", jobs::<Ours<SharedChannel>>)
+//     .look("lean CBWP", jobs::<Ours<Stealing>>)
+//     .look("lean CBWP, never parks", jobs::<Ours<Stealing, false>>)
+//     .show()
+
+// %% [markdown]
 // # The pools as described
 //
 // The claims of the document are about its pools, which ours above no longer are. So here is what it describes, without our changes: each
@@ -1791,6 +1825,18 @@ impl<P: Subject + Sync> Subject for InOnePlace<P> {
         P::clone(&self.0).end();
     }
 }
+
+// %% [markdown]
+// At a glance: the pools as described, and the lean ones with a box for each job and with one count for all handles.
+
+// %% tags=["active-ipynb", "glance"]
+// harness::Glance::at("job")
+//     .each_of(JOBS)
+//     .look("CBCP as described", jobs::<DescribedCbcp<false>>)
+//     .look("CBWP as described", jobs::<DescribedCbwp<true, true, false>>)
+//     .look("lean CBWP in boxes, counted in one place", jobs::<InBoxes<InOnePlace<Ours<Stealing>>>>)
+//     .look("lean CBWP", jobs::<Ours<Stealing>>)
+//     .show()
 
 // %% [markdown]
 // ## Pools of other crates

@@ -26,7 +26,7 @@
 // are opened and closed. One thread serves them in three ways:
 //
 // - `manual`: a loop written by hand;
-// - `async`: async functions on [the frontier](../ladder/frontier.ipynb), the leanest executor that we know how to write;
+// - `async`: async functions on [the frontier](../ladder/frontier.ipynb), an executor of our own;
 // - `async+box`: the same functions on the same executor, each connection's future in a box of `dyn Future`.
 //
 // Once more, the first two serve clients who keep their connections and ask again and again. Then nothing is opened or closed, and what async
