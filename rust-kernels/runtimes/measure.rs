@@ -1029,7 +1029,8 @@ fn watch<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
         round.send_all(load.n, |_| sender.send(42).expect("there are receivers")).await;
         note("ends");
     };
-    roots(runtime, load, move || spawn::<R, _>(sending()))
+    // Inside of `async`, for a task is spawned by the root, and not by whoever makes the root.
+    roots(runtime, load, move || async move { spawn::<R, _>(sending()).await })
 }
 
 // %% [markdown]
