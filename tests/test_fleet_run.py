@@ -1,6 +1,7 @@
 """`make fleet` on a Slurm with two nodes, one of which dies while it measures; then the command that submitted the jobs dies, too."""
 
 import csv
+import json
 import os
 import shlex
 import signal
@@ -16,7 +17,7 @@ import yaml
 from slurm import Slurm, missing
 
 from async_cost.runs.run import load_run
-from async_cost.workflow import fleet, toolchain
+from async_cost.workflow import fleet, fleet_job, toolchain
 from async_cost.workflow.steps import Progress, StepFailed
 from async_cost.workflow.toolchain import ENV, ROOT
 
@@ -64,6 +65,61 @@ def test_the_configuration_of_the_repository_is_right():
     assert read.executor == "local" and read.profile == "standard"
 
 
+@pytest.fixture
+def job(tmp_path, monkeypatch) -> Callable[[], list[str]]:
+    """A job with a `make measure` that makes a run at once; each call returns the ids of all runs."""
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b.c"]
+    checkout = tmp_path / "checkouts" / "node-a"
+    for folder in (checkout, tmp_path / "logs", tmp_path / "measured"):
+        folder.mkdir(parents=True)
+    for command in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "a"]):
+        subprocess.run([*git, *command], cwd=checkout, check=True)
+    run_of_now = "$$ASYNC_COST_RUNS/node-a/$$(date +%s%N)"
+    script = f"measure:\n\trun={run_of_now}; mkdir -p $$run && touch $$run/run.json\n"
+    (checkout / "Makefile").write_text(script)
+
+    def run() -> list[str]:
+        outcome = tmp_path / "measured" / "node-a.json"
+        fleet_job.measure(tmp_path, tmp_path / "all", "PROFILE=quick", "node-a", outcome)
+        assert json.loads(outcome.read_text())["revision"] == fleet_job.revision(checkout)
+        return sorted(path.parent.name for path in (tmp_path / "all").glob("*/*/run.json"))
+
+    return run
+
+
+def test_a_job_that_is_killed_while_it_hands_its_run_over_measures_nothing_twice(job, tmp_path, monkeypatch):
+    class Killed(BaseException):
+        pass
+
+    def killed(*_):
+        raise Killed
+
+    for name in (
+        "json.dumps",
+        "os.rename",
+        "os.replace",
+    ):  # before the run is noted, before it appears, before its outcome does
+        module, function = name.split(".")
+        with monkeypatch.context() as patched, pytest.raises(Killed):
+            original = getattr(sys.modules[module], function)
+            # What is hashed is dumped first.
+            calls = iter([original, killed] if function == "dumps" else [killed])
+            patched.setattr(name, lambda *arguments, calls=calls: next(calls)(*arguments))
+            job()
+    (only,) = job()
+    assert only and not list((tmp_path / "runs").glob("*/*/*/*/run.json")), "a run was measured twice"
+
+
+def test_an_outcome_of_another_configuration_is_no_answer(tmp_path, monkeypatch):
+    monkeypatch.setattr(fleet, "WORK", tmp_path)
+    configured = fleet.Fleet.read(written(tmp_path / "fleet.yaml"))
+    outcome = {"run": "node-a/20260101T000000Z", "what": configured.what(), "revision": "abc"}
+    fleet.outcome_of("node-a").parent.mkdir()
+    for changed in ({}, {"revision": "def"}, {"what": "PROFILE=thorough"}):
+        fleet.outcome_of("node-a").write_text(json.dumps(outcome | changed))
+        assert fleet.arrived(configured, "abc") == ({} if changed else {"node-a": outcome["run"]})
+
+
 @pytest.fixture(scope="module")
 def slurm(tmp_path_factory) -> Iterator[Slurm]:
     if absent := missing():
@@ -105,7 +161,7 @@ class Command:
 
     def partial(self, machine: str) -> list[str]:
         """Whole lines of the partial run of a machine."""
-        files = self.folder.glob(f"work/{machine}.runs/.partial/*/{STUDY}.time.csv")
+        files = self.folder.glob(f"work/runs/{machine}/*/.partial/*/{STUDY}.time.csv")
         return [line for file in files for line in file.read_text().splitlines(keepends=True) if line.endswith("\n")]
 
     def jobs(self, *options: str) -> list[str]:

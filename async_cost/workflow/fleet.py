@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import math
 import os
 import re
 import shutil
@@ -92,21 +93,30 @@ class Fleet:
 
 def outcome_of(machine: str) -> Path:
     """Where the job of `machine` writes which run it has made; it appears when the run is there."""
-    return WORK / f"{machine}.json"
+    return WORK / "measured" / f"{machine}.json"
 
 
-def arrived(fleet: Fleet) -> dict[str, str]:
-    """By machine the id of its run, of those that are done."""
-    return {
-        machine: json.loads(outcome_of(machine).read_text(encoding="utf-8"))["run"]
-        for machine in fleet.machines
-        if outcome_of(machine).exists()
-    }
+def log_of(machine: str) -> Path:
+    """What `make measure` prints on a machine."""
+    return WORK / "logs" / f"{machine}.log"
+
+
+def arrived(fleet: Fleet, revision: str) -> dict[str, str]:
+    """By machine the id of its run, of those that are done. An outcome of another revision, or of another configuration, is removed."""
+    runs = {}
+    for machine in fleet.machines:
+        with contextlib.suppress(OSError):
+            outcome = json.loads(outcome_of(machine).read_text(encoding="utf-8"))
+            if (outcome["what"], outcome["revision"]) == (fleet.what(), revision):
+                runs[machine] = outcome["run"]
+            else:
+                outcome_of(machine).unlink()
+    return runs
 
 
 def check_out(machine: str, revision: str) -> None:
     """A checkout of `revision` for a machine, where it keeps what it compiles."""
-    place = WORK / machine
+    place = WORK / "checkouts" / machine
     if place.exists():
         git("-C", place, "checkout", "--quiet", "--force", "--detach", revision)
     else:
@@ -138,7 +148,7 @@ def check_features(fleet: Fleet) -> None:
 
 
 def jobs() -> dict[str, str]:
-    """Jobs of this fleet that Slurm knows, whoever submitted them: by id the state."""
+    """Jobs of this fleet that Slurm knows, whichever command submitted them: by id the state."""
     listed = subprocess.run(
         ["squeue", "--noheader", "--me", "--format=%i|%T|%Z"], capture_output=True, text=True, check=True
     ).stdout
@@ -164,26 +174,28 @@ class News:
     def tell(self) -> None:
         for machine, before in self.told.items():
             with contextlib.suppress(OSError, IndexError):
-                line = (WORK / f"{machine}.log").read_text(encoding="utf-8").splitlines()[-1].strip()
+                line = log_of(machine).read_text(encoding="utf-8").splitlines()[-1].strip()
                 if line != before:
                     self.told[machine] = line
                     print(f"{machine}: {line}", flush=True)
 
 
-def wait_for_jobs_of_before(news: News, deadline: float) -> None:
+def wait_for_earlier_jobs(news: News, deadline: float) -> None:
     """Wait for jobs that run although their submitter is gone; those that have not begun are cancelled, and submitted again later."""
     cancel(number for number, state in jobs().items() if state == "PENDING")
-    while (left := jobs()) and time.monotonic() < deadline:
-        print(f"waiting for {len(left)} jobs of a command before", flush=True) if not any(news.told.values()) else None
+    if left := jobs():
+        print(f"Waiting for {len(left)} jobs that an earlier command has submitted.", flush=True)
+    while left and time.monotonic() < deadline:
         news.tell()
         time.sleep(LOOK_S)
+        left = jobs()
     cancel(left)
 
 
 def submit(fleet: Fleet, python: str, news: News, deadline: float) -> None:
     """One attempt at all machines that have not answered yet: until all jobs have ended, or the time is over."""
     command = f'PYTHONPATH={ROOT} {python} -m async_cost.workflow.fleet_job {WORK} {runs_root()} "{fleet.what()}"'
-    settings = {"machines": fleet.machines, "hours": max(1, round(fleet.hours)), "command": command}
+    settings = {"machines": fleet.machines, "minutes": math.ceil(fleet.hours * 60), "command": command}
     (WORK / "settings.json").write_text(json.dumps(settings), encoding="utf-8")
     arguments: list[str | Path] = [
         "--snakefile",
@@ -211,24 +223,25 @@ def submit(fleet: Fleet, python: str, news: News, deadline: float) -> None:
 
 def measure(fleet: Fleet, python: str) -> dict[str, str]:
     """Measure all machines that have not answered yet; returns by machine the run, of those that have. Raises StepFailed."""
-    WORK.mkdir(parents=True, exist_ok=True)
+    for folder in ("checkouts", "logs", "measured"):
+        (WORK / folder).mkdir(parents=True, exist_ok=True)
     news, deadline = News(fleet.machines), time.monotonic() + fleet.hours * 3600
     if fleet.executor == "slurm":
         if shutil.which("sbatch") is None:
             raise StepFailed("executor is slurm, and there is no sbatch here: run this where jobs can be submitted")
         check_features(fleet)
-        wait_for_jobs_of_before(news, deadline)
+        wait_for_earlier_jobs(news, deadline)
     if changed := git("status", "--porcelain", "--", "notebooks", "rust-kernels", "async_cost", "Cargo.lock"):
         print(f"Note: a fleet measures the last commit, without your {len(changed.splitlines())} changed files.")
     revision = git("rev-parse", "HEAD")
     for _ in range(ATTEMPTS):
-        missing = fleet.machines.keys() - arrived(fleet).keys()
+        missing = fleet.machines.keys() - arrived(fleet, revision).keys()
         if not missing or time.monotonic() > deadline:
             break
         for machine in sorted(missing):
             check_out(machine, revision)
         submit(fleet, python, news, deadline)
-    return arrived(fleet)
+    return arrived(fleet, revision)
 
 
 def publish(run: str) -> None:
@@ -256,9 +269,7 @@ def main() -> int:
         return 1
     missing = sorted(fleet.machines.keys() - runs.keys())
     for machine in missing:
-        print(
-            f"{machine}: no run after {ATTEMPTS} attempts or {fleet.hours} hours; its log: {shown(WORK / f'{machine}.log')}"
-        )
+        print(f"{machine}: no run after {ATTEMPTS} attempts or {fleet.hours} hours; its log: {shown(log_of(machine))}")
     if runs:
         print(f"The site: {(reports_root() / 'index.html').as_uri()}")
     if missing:

@@ -368,10 +368,13 @@ impl OwnedBlock {
 
 impl Drop for OwnedBlock {
     fn drop(&mut self) {
-        // Late wakes from other threads may still come. They flag nothing worse than a task of the next
-        // owner.
-        self.block.fetch_remote();
+        // Wakes that came are for tasks that have gone. They are not announced: the first block may have another owner by now. Late
+        // ones may still come; they flag nothing worse than a task of the next owner.
+        for remote in &self.block.remote {
+            remote.swap(0, Ordering::Acquire);
+        }
         while self.block.take_ready().is_some() {}
+        self.block.any_ready.set(false);
         self.block.owner.store(0, Ordering::Relaxed);
         pool().lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(self.block);
     }

@@ -1420,6 +1420,11 @@ mod tests {
 // - `client` is a floor, not an exact share: the stand-in touches memory in another order, and its read,
 //   write and close count as floor although a server has to do them.
 // - `calls alone` holds what the kernel does, and also the way there: entering it, counting the call, checking its outcome.
+// - Of connections that stay open only answers are timed. What it takes to accept a connection, to spawn its task and to end both is in
+//   the loads whose clients come and go.
+// - The loop finds a connection in a slab, by an index that is checked; the frontier by its address. A difference of some nanoseconds may be
+//   that as well as `async`.
+// - Where `calls alone` and the loop are not told apart, no server can be seen. Then the interval says how much async adds at most, and not that it adds nothing.
 // - 256 clients at once need some 520 open files, which the usual limit of 1024 allows. What happens with
 //   ten thousand at once, this study cannot say.
 // - An answer that fits into the socket is never waited for. Large answers would add waits, and equally

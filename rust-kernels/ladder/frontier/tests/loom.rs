@@ -165,3 +165,24 @@ fn a_late_wake_disturbs_nobody() {
         next.join().expect("no panic");
     });
 }
+
+/// A wake of a task in the second block meets the end of its executor, whose first block goes to another thread's executor.
+#[test]
+fn a_late_wake_of_another_block_disturbs_nobody() {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(2); // the blocks have many flags, and three threads meet
+    model.check(|| {
+        let mut others = Vec::new();
+        with_room_for(512, |executor| {
+            executor.run(poll_fn(|context| {
+                let late = context.waker().clone();
+                others.push(thread::spawn(move || late.wake()));
+                Poll::Ready(())
+            }));
+            others.push(on_thread(|| on_frontier(|executor| executor.run(wait_for(Waker::wake)))));
+        });
+        for other in others {
+            other.join().expect("no panic");
+        }
+    });
+}
