@@ -24,7 +24,7 @@ help:
 	@echo "make sample      write docs/sample, the report of the reference run as pages for where the repository is hosted"
 	@echo "make experiments  measure the measuring, for the page on trust: some twenty minutes, into data/experiments/"
 	@echo "make lab      open JupyterLab with both kernels"
-	@echo "make test-fast  formatting, pairing, lints, tests of the crates: for who changed a notebook"
+	@echo "make test-fast  formatting, pairing, lints, tests of the crates: for whoever changed a notebook"
 	@echo "             STUDIES=\"zero-cost\" tests these crates alone"
 	@echo "make test     run all tests (Rust, Python, notebooks in quick profile)"
 	@echo "make site     render all runs under data/runs, as the public pages are"

@@ -76,8 +76,9 @@ pub fn prove_both(
 ) -> Result<Counts, UnequalWork> {
     assert!(!timed.is_empty(), "{name}: the timed code counts nothing, so nothing about it is proven");
     prove(&name, expected, &counted)?;
-    let also_timed = counted.iter().filter(|(counter, _)| timed.contains_key(**counter));
-    prove(&name, &also_timed.map(|(counter, count)| (*counter, *count)).collect(), timed)?;
+    let also_timed: Counts =
+        timed.keys().map(|counter| (*counter, counted.get(counter).copied().unwrap_or(0))).collect();
+    prove(format!("the timed code of {name}"), &also_timed, timed)?;
     Ok(counted)
 }
 

@@ -203,21 +203,24 @@ fn rank(values: usize) -> usize {
 }
 
 impl Seen {
-    /// Name, time, ratio and length of the bar, from 0 to 1.
+    /// Name, time, ratio and length of the bar, from 0 to 1. A bar shows the ratio: times of different rounds are not comparable.
     fn cells(&self) -> impl Iterator<Item = (&str, String, String, f64)> {
-        let most = self.rows.iter().filter_map(|row| Some(row.seen.as_ref().ok()?.ns)).fold(0.0, f64::max);
+        let length = |times: &Times| times.ratio.map_or(1.0, |[middle, ..]| middle);
+        let most =
+            self.rows.iter().filter_map(|row| Some(length(row.seen.as_ref().ok()?))).fold(0.0, f64::max);
         self.rows.iter().map(move |row| match &row.seen {
             Err(why) => (&*row.name, format!("failed: {why}"), String::new(), 0.0),
-            Ok(Times { ns, ratio }) => {
-                let told = ratio.map(|[middle, low, high]| format!("{middle:.3} ({low:.3} to {high:.3})"));
-                (&*row.name, time(*ns), told.unwrap_or_default(), ns / most)
+            Ok(times) => {
+                let told =
+                    times.ratio.map(|[middle, low, high]| format!("{middle:.3} ({low:.3} to {high:.3})"));
+                (&*row.name, time(times.ns), told.unwrap_or_default(), length(times) / most)
             }
         })
     }
 
     fn heading(&self) -> String {
         format!(
-            "a glance, not evidence: time of a {}, and times the first, over {} rounds",
+            "a glance, not evidence: median time of a {}, and median ratio to the first in the same round, over {} rounds of one process",
             self.unit, self.rounds
         )
     }
@@ -307,7 +310,10 @@ mod tests {
             ("lost", Err("a wake".to_owned())),
         ]);
         let lines: Vec<String> = shown.to_string().lines().map(str::to_owned).collect();
-        assert_eq!(lines[0], "a glance, not evidence: time of a call, and times the first, over 9 rounds");
+        assert_eq!(
+            lines[0],
+            "a glance, not evidence: median time of a call, and median ratio to the first in the same round, over 9 rounds of one process"
+        );
         assert!(lines[1].starts_with("manual ") && lines[1].contains("118 ns"), "{}", lines[1]);
         assert!(lines[2].contains("2.000 (1.900 to 2.100)") && lines[2].ends_with(&"█".repeat(40)));
         assert!(lines[1].ends_with(&"█".repeat(20)) && !lines[1].ends_with(&"█".repeat(21)));
