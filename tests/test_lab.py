@@ -216,7 +216,7 @@ class Notebook:
         """Saves, which also writes the view as a crate, and waits until it is done."""
         self.press("Control+s")
         self.until("all is saved", lambda: not self.page.evaluate(f"() => {PANEL}.context.model.dirty"), PAGE_MS)
-        self.check()
+        self.check(0, 0)  # the dialog: an interrupted cell may still show its error
 
     def interrupt(self) -> None:
         self.press("i", "i")
@@ -313,7 +313,7 @@ def test_a_restarted_kernel_has_forgotten_all_and_runs_again(start_here):
 def test_a_reader_runs_a_measuring_notebook_cell_by_cell(measure):
     glance = measure.find("study()", "glance")
     measure.run(0, glance)
-    assert list(measure.glance(glance)) == ["manual", "manual (best)", "nonbox", "box"]
+    assert set(measure.glance(glance)) == {"manual", "manual (best)", "nonbox", "box"}
 
 
 def test_an_interrupted_measurement_leaves_no_run_and_a_kernel_that_goes_on(measure, lab):
