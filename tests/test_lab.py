@@ -21,7 +21,7 @@ CELLS_MS, PAGE_MS = 300_000, 120_000
 #: Nanoseconds in the units of a glance.
 UNITS = {"ns": 1, "µs": 1e3, "ms": 1e6}
 #: The notebooks that are opened, below `notebooks/`.
-START, MEASURE, ANALYSIS = "start-here", "zero-cost/measure", "boxing-cost/analysis"
+START, MEASURE = "start-here", "zero-cost/measure"
 
 
 @dataclass
@@ -48,7 +48,7 @@ def lab(tmp_path_factory) -> Iterator[Lab]:
         if path.name != paired:
             (kernels / path.name).symlink_to(path)
     shutil.copytree(ROOT / "rust-kernels" / paired, kernels / paired)
-    for name in (START, MEASURE, ANALYSIS):
+    for name in (START, MEASURE):
         notebook = clone / "notebooks" / f"{name}.ipynb"
         notebook.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / "notebooks" / f"{name}.ipynb", notebook)
@@ -264,10 +264,6 @@ def measure(browser, lab) -> Notebook:
     return Notebook(browser, lab, MEASURE)
 
 
-def last_of(notebook: Notebook) -> int:
-    return max(number for number, cell in enumerate(notebook.cells()) if cell["type"] == "code")
-
-
 def test_a_reader_runs_start_here_changes_it_and_looks_again(start_here):
     assert sum(cell["type"] == "code" for cell in start_here.cells()) == 5, "five code cells"
     proof, glance = start_here.find("tries for {REQUESTS} requests"), start_here.find("harness::Glance")
@@ -351,11 +347,3 @@ def test_a_changed_variant_and_a_new_row_show_at_the_next_glance(measure, lab):
     # A millisecond of sleep for each 256 requests is the least that both then take.
     assert min(seen["nonbox"], seen["nonbox, 1 KiB"]) > 1e6 / 256
     measure.save()
-
-
-def test_a_reader_runs_an_analysis_cell_by_cell(browser, lab):
-    analysis = Notebook(browser, lab, ANALYSIS)
-    analysis.run(0, last_of(analysis))
-    shown = [kind for cell in analysis.cells() for output in cell["outputs"] for kind in output.get("data", {})]
-    assert "text/markdown" in shown and "application/vnd.vegalite.v5+json" in shown
-    assert analysis.page.locator(".jp-RenderedVegaCommon5 svg").count(), "no chart is drawn"
