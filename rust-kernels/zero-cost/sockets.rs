@@ -1424,7 +1424,7 @@ mod tests {
 //   the loads whose clients come and go.
 // - The loop finds a connection in a slab, by an index that is checked; the frontier by its address. A difference of some nanoseconds may be
 //   that as well as `async`.
-// - Where `calls alone` and the loop are not told apart, no server can be seen. Then the interval says how much async adds at most, and not that it adds nothing.
+// - Where `calls alone` and the loop are not told apart, no server can be seen. Then the interval is an upper bound, and no proof that there is no difference.
 // - 256 clients at once need some 520 open files, which the usual limit of 1024 allows. What happens with
 //   ten thousand at once, this study cannot say.
 // - An answer that fits into the socket is never waited for. Large answers would add waits, and equally
