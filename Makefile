@@ -9,7 +9,7 @@ WORKFLOW = $(PYTHON_THERE); $(PYTHON) -m async_cost.workflow.commands
 QUICK_TESTS = tests/test_in_step.py tests/test_notebook_table.py tests/test_pins.py tests/test_repository.py tests/test_words.py
 CRATES = $(if $(STUDIES),$(addprefix -p ,$(STUDIES)),--workspace)
 
-.PHONY: help report measure compare contribute fleet comparisons sample experiments site test test-rust test-python test-fast deny lab setup format clean
+.PHONY: help report measure sweep compare contribute fleet comparisons sample experiments site test test-rust test-python test-fast deny lab setup format clean
 
 help:
 	@echo "make report [PROFILE=quick|standard|thorough] [RUN=data/runs/...]   measure, analyse, publish under reports/"
@@ -17,6 +17,7 @@ help:
 	@echo "             STUDIES=\"zero-cost ladder\" with either measures these studies alone"
 	@echo "             ONLY=\"nonbox; box\" with one study measures these variants, their baselines and controls"
 	@echo "             NATIVE=1 with either measures programs instead of cells, and builds no Rust kernel"
+	@echo "make sweep RUSTC=\"1.95.0 nightly\" [PROFILE=...] [STUDIES=...]   measure with one installed compiler after the other"
 	@echo "make compare A=data/runs/... B=data/runs/...   compare two runs"
 	@echo "make contribute RUN=data/runs/...   check a run, pack it, show what a pull request with it would say"
 	@echo "make fleet   measure the machines that fleet/config.yaml names, by Slurm, and make one site of them"
@@ -38,6 +39,11 @@ report:
 measure:
 	$(if $(RUN),$(error make measure makes a new run; to render one that is there: make report RUN=$(RUN)))
 	@$(WORKFLOW) measure --profile $(PROFILE) $(CHOSEN)
+
+# Cargo would take the variable RUSTC for its compiler.
+sweep:
+	$(if $(RUSTC),,$(error make sweep needs compilers: make sweep RUSTC="1.95.0 nightly"))
+	@$(PYTHON_THERE); env -u RUSTC $(PYTHON) -m async_cost.workflow.commands sweep --profile $(PROFILE) $(if $(STUDIES),--studies "$(STUDIES)") "$(RUSTC)"
 
 compare:
 	$(if $(and $(A),$(B)),,$(error make compare needs two runs: make compare A=data/runs/... B=data/runs/...))

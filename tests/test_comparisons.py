@@ -96,7 +96,7 @@ def test_declared_comparisons_are_read_as_they_are(run):
         ([*DECLARED, DECLARED[0]], None, "compared twice"),
         ([comparison(key("box"), key("manual"))], None, "'box / box / syscalls=off', which was neither"),
         ([comparison(key("nonbox"), key("other"))], None, "'other / other / syscalls=off', which was neither"),
-        (DECLARED, GROUPS | {"loads": 0}, "no share between 0 and 1"),
+        (DECLARED, GROUPS | {"loads": 0}, "is not a share between 0 and 1"),
         (None, {"loads": 0.05}, "Expected a list, got null"),
     ],
 )

@@ -21,7 +21,7 @@ CELLS_MS, PAGE_MS = 300_000, 120_000
 #: Nanoseconds in the units of a glance.
 UNITS = {"ns": 1, "µs": 1e3, "ms": 1e6}
 #: The notebooks that are opened, below `notebooks/`.
-START, MEASURE = "start-here", "zero-cost/measure"
+START, MEASURE, ANALYSIS = "start-here", "zero-cost/measure", "boxing-cost/analysis"
 
 
 @dataclass
@@ -48,7 +48,7 @@ def lab(tmp_path_factory) -> Iterator[Lab]:
         if path.name != paired:
             (kernels / path.name).symlink_to(path)
     shutil.copytree(ROOT / "rust-kernels" / paired, kernels / paired)
-    for name in (START, MEASURE):
+    for name in (START, MEASURE, ANALYSIS):
         notebook = clone / "notebooks" / f"{name}.ipynb"
         notebook.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / "notebooks" / f"{name}.ipynb", notebook)
@@ -105,6 +105,11 @@ CELLS = f"""() => {PANEL}.content.widgets.map(({{model}}) => ({{
 }}))"""
 #: Of the kernel; undefined until there is one.
 STATUS = f"() => globalThis.jupyterapp && {PANEL}?.sessionContext?.session?.kernel?.status"
+#: Whether the kernel answers within five seconds: after a restart it is called idle before it listens.
+ANSWERS = f"""() => Promise.race([
+    {PANEL}.sessionContext.session.kernel.requestKernelInfo().then(() => true, () => false),
+    new Promise(resolve => setTimeout(() => resolve(false), 5000)),
+])"""
 
 
 class Notebook:
@@ -162,6 +167,8 @@ class Notebook:
 
         def done() -> bool:
             cells = self.cells()[first : last + 1]
+            if self.idle():
+                self.check(first, last)  # after an error, the cells below it do not run
             # All are sent at once, and the numbers say that all of them have come back.
             return (
                 all(
@@ -226,6 +233,7 @@ class Notebook:
         self.press("0", "0")
         self.page.locator(".jp-Dialog .jp-mod-accept").click(timeout=PAGE_MS)
         self.until("the kernel restarts", lambda: not self.idle(), PAGE_MS)
+        self.until("the new kernel answers", lambda: self.page.evaluate(ANSWERS), PAGE_MS)
         self.until("the kernel is idle", self.idle, PAGE_MS)
 
     def text(self, number: int) -> str:
@@ -347,3 +355,11 @@ def test_a_changed_variant_and_a_new_row_show_at_the_next_glance(measure, lab):
     # A millisecond of sleep for each 256 requests is the least that both then take.
     assert min(seen["nonbox"], seen["nonbox, 1 KiB"]) > 1e6 / 256
     measure.save()
+
+
+def test_a_reader_runs_an_analysis_cell_by_cell(browser, lab):
+    analysis = Notebook(browser, lab, ANALYSIS)
+    analysis.run(0, max(number for number, cell in enumerate(analysis.cells()) if cell["type"] == "code"))
+    shown = [kind for cell in analysis.cells() for output in cell["outputs"] for kind in output.get("data", {})]
+    assert "text/markdown" in shown and "application/vnd.vegalite.v5+json" in shown
+    assert analysis.page.locator(".jp-RenderedVegaCommon5 svg").count(), "no chart is drawn"

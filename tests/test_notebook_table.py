@@ -7,8 +7,8 @@ from notebook_table import lines, row, table, total
 
 #: Lines of the longest cell, as far as the notebooks have come. An analysis is an argument, a cell of it a chain, a chart or a paragraph.
 LONGEST = {"analysis": 25, "measure": 60}
-#: Lines of the middle cell of an analysis, and of one that is not there yet.
-MEDIAN, LATER = 5, {"ladder/analysis": 8}
+#: Lines of the middle cell of an analysis.
+MEDIAN = 5
 #: Share of the code cells of an analysis that follow a paragraph.
 AFTER_PROSE = 0.9
 ROWS = table().to_dicts()
@@ -28,9 +28,7 @@ of_an_analysis = pytest.mark.parametrize(
 @of_an_analysis
 def test_the_middle_cell_of_an_analysis_is_short(row):
     told = f"the middle cell of {row['notebook']} has {row['median']:g} lines"
-    assert row["median"] <= LATER.get(row["notebook"], MEDIAN), (
-        f"{told}: a cell is one chain, one chart or one paragraph"
-    )
+    assert row["median"] <= MEDIAN, f"{told}: a cell is one chain, one chart or one paragraph"
 
 
 @of_an_analysis

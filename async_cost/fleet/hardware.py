@@ -9,7 +9,8 @@ from enum import StrEnum
 import numpy as np
 import polars as pl
 
-from async_cost.fleet.fleet import FINDING, Fleet
+from async_cost.fleet.fleet import Fleet
+from async_cost.fleet.summary import FINDING
 from async_cost.runs.comparisons import HEADLINES
 from async_cost.statistics.judge import verdict_column
 
@@ -31,11 +32,15 @@ def one_of_each(fleet: Fleet, each: str = "machine") -> pl.DataFrame:
     ratios = fleet.ratios.with_columns(unit=pl.col(each))
     if each == "run" or ratios.is_empty():
         return ratios
+    return ratios.join(chosen_runs(fleet), on=["machine", "study", "run"], how="semi", maintain_order="left")
+
+
+def chosen_runs(fleet: Fleet) -> pl.DataFrame:
+    """The run that speaks for each machine and study: machine, study, run, trusted. It is the newest that is evidence, else the newest."""
     order = fleet.studies.join(fleet.runs.select("run", "machine", "started"), on="run").sort(
         "trusted", "started", "run"
     )
-    best = order.group_by("machine", "study").agg(pl.col("run").last())
-    return ratios.join(best, on=["machine", "study", "run"], how="semi", maintain_order="left")
+    return order.group_by("machine", "study", maintain_order=True).agg(pl.col("run", "trusted").last())
 
 
 def without_controls(ratios: pl.DataFrame) -> pl.DataFrame:
@@ -86,41 +91,57 @@ def agreement(ratios: pl.DataFrame) -> pl.DataFrame:
     return counted.with_columns(word.alias("agreement"))
 
 
+def holding(ratios: pl.DataFrame, groups: pl.DataFrame) -> pl.DataFrame:
+    """On how many machines of a group each finding holds: FINDING, group, word (the commonest verdict of the group), holds (machines with it), of.
+
+    `ratios` are rows of `one_of_each`; `groups` says of each run which group it belongs to (run, group), such as its processor. Only evidence counts.
+    """
+    counted = (
+        ratios.drop_nulls("verdict")
+        .join(groups, on="run")
+        .group_by(*FINDING, "group", "verdict", maintain_order=True)
+        .len("holds")
+        .with_columns(of=pl.col("holds").sum().over(*FINDING, "group"))
+    )
+    commonest = counted.sort("holds", descending=True, maintain_order=True).unique(
+        [*FINDING, "group"], keep="first", maintain_order=True
+    )
+    return commonest.rename({"verdict": "word"}).sort("group", maintain_order=True)
+
+
 def change(ratios: pl.DataFrame, before: str, after: str) -> pl.DataFrame:
-    """How each finding changes from run `before` to run `after`: FINDING, ratio (after / before), low, high, verdict.
+    """How each finding changes from run `before` to run `after`: FINDING, ratio (after / before), low, high, evident, verdict.
 
     The two runs share no round, so nothing is paired: on a log scale, the half-widths of the two intervals are added as squares. Like
     them, the interval covers the noise of two runs and nothing else. The verdict is null if one of the two is no evidence.
     """
-    half = (pl.col("high").log() - pl.col("low").log()) / 2
-    sides = [
-        ratios.filter(run=run).select(*FINDING, pl.col("ratio").log().alias(f"log_{side}"), half.alias(f"half_{side}"),
-                                      pl.col("verdict").is_not_null().alias(f"evident_{side}"))
-        for side, run in (("before", before), ("after", after))
-    ]  # fmt: skip
-    both = sides[0].join(sides[1], on=FINDING, maintain_order="left")
-    middle = pl.col("log_after") - pl.col("log_before")
-    reach = (pl.col("half_before") ** 2 + pl.col("half_after") ** 2).sqrt()
+    return changes(ratios, [("", before, after)]).drop("unit", "before", "after")
+
+
+def changes(ratios: pl.DataFrame, pairs: Sequence[tuple[str, str, str]]) -> pl.DataFrame:
+    """The same for several pairs of runs (machine, before, after): also the columns unit (the machine), before, after."""
+    names = ("unit", "before", "after")
+    chosen = pl.DataFrame(pairs, schema=dict.fromkeys(names, pl.String), orient="row")
+    logs = ratios.select(
+        *("run", *FINDING),
+        log=pl.col("ratio").log(),
+        half=(pl.col("high").log() - pl.col("low").log()) / 2,
+        evident=pl.col("verdict").is_not_null(),
+    )
+    before = chosen.join(logs, left_on="before", right_on="run", maintain_order="left_right")
+    both = before.join(
+        logs, left_on=["after", *FINDING], right_on=["run", *FINDING], suffix="_after", maintain_order="left"
+    )
+    middle = pl.col("log_after") - pl.col("log")
+    reach = (pl.col("half") ** 2 + pl.col("half_after") ** 2).sqrt()
     return both.select(
         *FINDING,
         middle.exp().alias("ratio"),
         (middle - reach).exp().alias("low"),
         (middle + reach).exp().alias("high"),
-        (pl.col("evident_before") & pl.col("evident_after")).alias("evident"),
+        (pl.col("evident") & pl.col("evident_after")).alias("evident"),
+        *names,
     ).with_columns(verdict_column(pl.col("evident")))
-
-
-def changes(ratios: pl.DataFrame, pairs: Sequence[tuple[str, str, str]]) -> pl.DataFrame:
-    """The same for several pairs of runs (machine, before, after): also the columns unit (the machine), before, after."""
-    nothing = change(ratios.clear(), "", "").with_columns(unit=pl.lit(""), before=pl.lit(""), after=pl.lit(""))
-    names = ("unit", "before", "after")
-    return pl.concat(
-        [nothing]
-        + [
-            change(ratios, *pair[1:]).with_columns(**{n: pl.lit(v) for n, v in zip(names, pair, strict=True)})
-            for pair in pairs
-        ]
-    )
 
 
 def typical_change(changes: pl.DataFrame) -> tuple[float, float]:

@@ -130,6 +130,12 @@ def _verdict(row: dict | None, name: str, other: str) -> str:
     return words.comparison(name, other, row, _asked(row))
 
 
+def _cost(row: dict | None, name: str, other: str) -> str:
+    """The verdict on two variants by their names, and what the first adds to each request."""
+    verdict = _verdict(row, words.code(name), words.code(other))
+    return f"{verdict} It {_added(row)}." if row and row.get("verdict") else verdict
+
+
 def _added(row: dict | None, to: str = "each request") -> str:
     """`adds 258 ns (...) to each request`, from a row with added_ns and its ends."""
     return words.added(row, row and row.get("verdict"), to, _asked(row))
@@ -160,6 +166,7 @@ def _environment() -> jinja2.Environment:
         "rows": lambda frame: frame.to_dicts(),
         # of rows
         "added": _added,
+        "cost": _cost,
         "bare_ratio": _of_row(words.bare_ratio),
         "interval": lambda row: words.interval(row["low"], row["high"], around=row["ratio"]),
         "key": words.key,

@@ -5,10 +5,7 @@ committed; it is kept next to the run's report as one Parquet file, under a key 
 and the headline are joins on it.
 """
 
-import contextlib
 import hashlib
-import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -16,6 +13,7 @@ from pathlib import Path
 
 import polars as pl
 
+from async_cost import kept
 from async_cost.paths import report_folder
 from async_cost.runs.comparisons import DECLARED, PAIR, SCHEMA
 from async_cost.runs.run import Run, open_run
@@ -80,12 +78,13 @@ def _of_files(folder: Path, key: str) -> Comparisons:
     """The table of the run in `folder`, whose files have this `key`: each page asks for it study by study."""
     report = report_folder(folder)
     file = None if report is None else report / "comparisons.parquet"
-    if file and (kept := _kept(file, key)):
-        return kept
+    if file and (found := kept.read(file, key, COLUMNS)):
+        frame, about = found
+        return Comparisons(frame, about["rows"], about["elapsed_ns"])
     run = open_run(folder)  # the files as they are now, whatever was read of them before
     made = make(run)
     if file and _key(run) == key:
-        _keep(made, file, key)
+        kept.write(made.frame, file, key, rows=made.rows, elapsed_ns=made.elapsed_ns)
     return made
 
 
@@ -136,28 +135,3 @@ def _key(run: Run) -> str:
         digest.update(path.read_bytes() if path.is_file() else b"")
         digest.update(b"\0")
     return digest.hexdigest()
-
-
-def _kept(file: Path, key: str) -> Comparisons | None:
-    """The table that was kept under `key`; None if there is none. It is only a copy: if it cannot be read, it is made again."""
-    try:
-        about = json.loads(pl.read_parquet_metadata(file)["async-cost"])
-        if about["key"] == key:
-            frame = pl.read_parquet(file)
-            return Comparisons(frame, about["rows"], about["elapsed_ns"]) if frame.schema == COLUMNS else None
-    except (OSError, ValueError, KeyError, TypeError, pl.exceptions.PolarsError):
-        pass
-    return None
-
-
-def _keep(made: Comparisons, file: Path, key: str) -> None:
-    """Writes the file entirely or not at all (on a full disk, for instance); pages that are made at the same time may write the same one."""
-    about = {"key": key, "rows": made.rows, "elapsed_ns": made.elapsed_ns}
-    partial = file.with_suffix(f".{os.getpid()}.partial")
-    with contextlib.suppress(OSError):
-        try:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            made.frame.write_parquet(partial, metadata={"async-cost": json.dumps(about)})
-            os.replace(partial, file)
-        finally:
-            partial.unlink(missing_ok=True)

@@ -3,6 +3,8 @@
 Which rung is built on which, and what the step changes, is declared by the study; those of the main ladder come first.
 """
 
+from collections.abc import Callable
+
 import polars as pl
 
 from async_cost.runs.run import Run
@@ -64,6 +66,12 @@ def per_request(run: Run, counter: str, parameter: str = FEW) -> pl.DataFrame:
         return pl.DataFrame(schema={"variant": pl.String, "value": pl.Float64})
     counts = run.counts(STUDY).filter(counter=counter, parameter=parameter)
     return counts.select("variant", pl.col("value") / run.requests(STUDY))
+
+
+def counts(run: Run, counter: str, parameter: str) -> Callable[[str], tuple[str, float | None]]:
+    """Looks up an exact count for one request by the name of a variant: the name and the count, None where it was not counted."""
+    found = dict(per_request(run, counter, parameter).iter_rows())
+    return lambda variant: (variant, found.get(variant))
 
 
 def totals(measured: Measured, parameter: str = FEW) -> pl.DataFrame:

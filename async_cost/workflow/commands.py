@@ -1,4 +1,4 @@
-"""The commands behind the Makefile: `report`, `measure`, `compare`, `contribute`, `lab`.
+"""The commands behind the Makefile: `report`, `measure`, `sweep`, `compare`, `contribute`, `fleet`, `lab`.
 
     python3 -m async_cost.workflow.commands report --profile standard
     python3 -m async_cost.workflow.commands report --run data/runs/<machine>/<utc-time>
@@ -19,7 +19,7 @@ from pathlib import Path
 
 from async_cost.paths import reports_root
 from async_cost.workflow import toolchain
-from async_cost.workflow.plan import RUNS, Plan
+from async_cost.workflow.plan import RUNS, Plan, Sweep
 from async_cost.workflow.steps import Progress, Step, StepFailed, run_steps
 from async_cost.workflow.studies import MEASURED
 from async_cost.workflow.toolchain import ENV, PYTHON, ROOT
@@ -38,21 +38,25 @@ def main() -> int:
         ("setup", "install everything inside the clone"),
         ("measure", "measure all studies into a new run under data/runs"),
         ("report", "measure (or take --run), analyse and publish under reports/"),
+        ("sweep", "measure the same studies with one installed compiler after the other"),
         ("compare", "compare two runs, under reports/compare"),
         ("contribute", "check a run, pack it, and show what a pull request with it says"),
         ("fleet", "measure many machines by Slurm, and make one site of them"),
         ("lab", "open JupyterLab with both kernels"),
     ]:
         command = commands.add_parser(name, help=text)
-        if name in ("measure", "report"):
+        if name in ("measure", "report", "sweep"):
             command.add_argument("--profile", choices=PROFILES, default="standard", help="how much to measure")
             command.add_argument(
                 "--studies", type=chosen_studies, help="only these, in one word with blanks between them"
             )
+        if name in ("measure", "report"):
             command.add_argument("--only", help="only these variants of the one study, with semicolons between them")
             command.add_argument(
                 "--native", action="store_true", help="measure programs instead of cells: no Rust kernel is needed"
             )
+        if name == "sweep":
+            command.add_argument("releases", help="toolchains of rustup, in one word with blanks between them")
         if name == "report":
             command.add_argument("--run", type=Path, help="render this run and measure nothing")
         if name == "contribute":
@@ -139,6 +143,29 @@ def report(arguments: argparse.Namespace) -> int:
         plan.close()
         run = plan.run()
     return tell_page(report_of([run]))
+
+
+@one_at_a_time()
+def sweep(arguments: argparse.Namespace) -> int:
+    """Programs, not cells: the kernel is built with one compiler. Releases that were measured before an interruption are not measured again."""
+    releases = list(dict.fromkeys(arguments.releases.split()))
+    if missing := [release for release in releases if not toolchain.has(release)]:
+        install = f"rustup toolchain install --profile minimal {' '.join(missing)}"
+        raise StepFailed(f"rustup has no toolchain {' and no '.join(missing)} here. To install: {install}")
+    done = Sweep(arguments.profile, arguments.studies)
+    for release in releases:
+        if release in done.runs:
+            print(f"{release}: measured before, {done.runs[release]}")
+            continue
+        os.environ["RUSTUP_TOOLCHAIN"] = release
+        plan = Plan("measure", arguments.profile, arguments.studies, native=True)
+        run_steps(f"make sweep, {release}", [*toolchain.steps(native=True), *plan.steps()], ROOT, ENV)
+        done.note(release, plan.run())
+        plan.close()
+    runs = [RUNS / done.runs[release] for release in releases]
+    run_steps("make sweep", [publishing(lambda: runs[-1:])], ROOT, ENV)
+    done.close()
+    return tell_page(report_of(runs[-1:]))
 
 
 @one_at_a_time()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -169,6 +170,29 @@ class Plan:
 
     def _finish(self, progress: Progress) -> None:
         progress.command([PYTHON, "-m", "async_cost.runs.finish", self.partial, RUNS, self.outcome])
+
+
+class Sweep:
+    """The releases that an unfinished `make sweep` has measured, `runs` by release, so that a second one goes on after them; another profile, choice of
+    studies or revision starts over."""
+
+    def __init__(self, profile: str, studies: Sequence[str] | None) -> None:
+        self.file = RUNS / ".partial" / "sweep.json"
+        self.about = [profile, *(studies or MEASURED), _revision()]
+        self.runs: dict[str, str] = {}
+        with contextlib.suppress(OSError, ValueError):
+            told = json.loads(self.file.read_text(encoding="utf-8"))
+            if told["about"] == self.about:
+                self.runs = {release: run for release, run in told["runs"].items() if (RUNS / run).exists()}
+
+    def note(self, release: str, run: Path) -> None:
+        """Record that `release` was measured."""
+        self.runs[release] = run.relative_to(RUNS).as_posix()
+        episodes.write_json(self.file, {"about": self.about, "runs": self.runs})
+
+    def close(self) -> None:
+        """The next sweep measures all releases."""
+        self.file.unlink(missing_ok=True)
 
 
 def _fingerprint(profile: str, studies: Sequence[str], native: bool, only: str | None) -> str:

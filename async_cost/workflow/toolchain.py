@@ -202,6 +202,14 @@ def _vendor(progress: Progress) -> None:
     (KERNEL_BUILDS / "lock.stamp").write_text(_digest(ROOT / "Cargo.lock"), encoding="utf-8")
 
 
+def has(release: str) -> bool:
+    """Whether rustup has this toolchain installed. (`rustc +release` would install it.)"""
+    try:
+        return subprocess.run(["rustup", "run", release, "rustc", "--version"], capture_output=True).returncode == 0
+    except OSError:
+        return False
+
+
 def rustc_version() -> str:
     """`rustc 1.95.0 (…)`, the compiler that rust-toolchain.toml selects here."""
     return subprocess.run(["rustc", "-V"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()

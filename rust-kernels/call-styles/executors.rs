@@ -594,6 +594,26 @@ impl<D: Design, B: Boxes> Futures<D, B> {
 }
 
 // %% [markdown]
+// **A glance.** A call of a future that does not wait, with boxes that are used again and with fresh ones. Let it wait, or call it by another style,
+// and run the cell again.
+
+// %%
+/// Calls what `callee` makes, again and again.
+pub fn one_call<C>(executor: impl CallStyles<C>, callee: impl Fn() -> C) -> impl Fn(&mut Bencher<'_>) {
+    move |bencher| {
+        bencher.iter(&mut || {
+            black_box(executor.call(callee()));
+        });
+    }
+}
+
+// %% tags=["active-ipynb", "glance"]
+// harness::Glance::at("call")
+//     .look("futures", one_call(Futures::<Parts>::new().expect("a selector"), || async { black_box(7) }))
+//     .look("futures in fresh boxes", one_call(Futures::<Parts, Fresh>::new().expect("a selector"), || async { black_box(7) }))
+//     .show()
+
+// %% [markdown]
 // # Fibers
 //
 // The same loop once more, and in the slots there are fibers, from the `corosensei` crate: stacks of their own, left
@@ -832,32 +852,18 @@ impl<D: Design<Wakers = Direct>> CallStyles<FiberCall<D>> for Fibers<D> {
 // %% [markdown]
 // # A glance
 //
-// A call of something that does not wait, on each executor. Let it wait, or call it by another style, and run the cell
-// again.
+// The same call of a fiber, from a pool or on a fresh stack, and of a future.
 
 // %%
-/// Calls what `callee` makes, again and again.
-pub fn one_call<C>(executor: impl CallStyles<C>, callee: impl Fn() -> C) -> impl Fn(&mut Bencher<'_>) {
-    move |bencher| {
-        bencher.iter(&mut || {
-            black_box(executor.call(callee()));
-        });
-    }
-}
-
 /// A procedure for fibers that gives its argument back.
 pub fn fiber_call() -> impl Fn() -> FiberCall<Parts<Direct>> {
     let procedure: FiberProc<Parts<Direct>> = Rc::new(|_, argument| argument);
     move || (Rc::clone(&procedure), black_box(7))
 }
 
-// %% [markdown]
-// Both executors, with what they use again and without:
-
 // %% tags=["active-ipynb", "glance"]
 // harness::Glance::at("call")
 //     .look("futures", one_call(Futures::<Parts>::new().expect("a selector"), || async { black_box(7) }))
-//     .look("futures in fresh boxes", one_call(Futures::<Parts, Fresh>::new().expect("a selector"), || async { black_box(7) }))
 //     .look("fibers", one_call(Fibers::new(true).expect("a selector"), fiber_call()))
 //     .look("fibers on fresh stacks", one_call(Fibers::new(false).expect("a selector"), fiber_call()))
 //     .show()

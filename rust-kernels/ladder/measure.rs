@@ -1809,6 +1809,80 @@ mod rungs {
 }
 
 // %% [markdown]
+// Now each factor can be looked at, a second for each rung.
+
+// %% tags=["active-ipynb"]
+// /// The timed code of a rung.
+// fn timed<R: Rung>() -> World {
+//     rung::<R::With<zero_cost::Timed<()>>, Pipeline>
+// }
+
+// %% [markdown]
+// **A glance: finding and binding.** Objects found by address or by index, a number or a `Waker` kept, once for each wait or for each operation.
+
+// %% tags=["active-ipynb", "glance"]
+// zero_cost::glance(Load { syscalls: false, steps: 0 }, &[
+//     ("by address", timed::<rungs::GenericRuntime>()),
+//     ("slab index", timed::<rungs::SlabIndex>()),
+//     ("cloned waker", timed::<rungs::ClonedWaker>()),
+//     ("bound per operation", timed::<rungs::PerOperation>()),
+// ])
+
+// %% [markdown]
+// **A glance: what a waker is.** The same rung with six kinds of waker.
+
+// %% tags=["active-ipynb", "glance"]
+// zero_cost::glance(Load { syscalls: false, steps: 0 }, &[
+//     ("by address", timed::<rungs::PerOperation>()),
+//     ("embedded", timed::<rungs::EmbeddedWaker>()),
+//     ("Rc", timed::<rungs::RcWaker>()),
+//     ("Arc", timed::<rungs::ArcWaker>()),
+//     ("Arc per task", timed::<rungs::ArcPerTask>()),
+//     ("none", timed::<rungs::NoopWaker>()),
+// ])
+
+// %% [markdown]
+// **A glance: the queue.** From the lean rung: flags, atomic flags, and a list behind a `Mutex`.
+
+// %% tags=["active-ipynb", "glance"]
+// zero_cost::glance(Load { syscalls: false, steps: 0 }, &[
+//     ("flags", timed::<rungs::SlabIndex>()),
+//     ("atomic flags", timed::<rungs::LeanAtomic>()),
+//     ("mutex", timed::<rungs::LeanMutex>()),
+// ])
+
+// %% [markdown]
+// **A glance: where futures live.** In the executor's slots, in a box of their own type, or in a box of `dyn Future`.
+
+// %% tags=["active-ipynb", "glance"]
+// zero_cost::glance(Load { syscalls: false, steps: 0 }, &[
+//     ("slot", timed::<rungs::SlabIndex>()),
+//     ("box", timed::<rungs::LeanBox>()),
+//     ("dyn", timed::<rungs::LeanDyn>()),
+//     ("dyn, built in place", timed::<rungs::LeanDynInPlace>()),
+// ])
+
+// %% [markdown]
+// **A glance: handles and cells.** References, `Rc`, and `RefCell`.
+
+// %% tags=["active-ipynb", "glance"]
+// zero_cost::glance(Load { syscalls: false, steps: 0 }, &[
+//     ("references", timed::<rungs::SlabIndex>()),
+//     ("Rc", timed::<rungs::LeanRcHandles>()),
+//     ("RefCell", timed::<rungs::LeanChecked>()),
+// ])
+
+// %% [markdown]
+// **A glance: the buffer.** 128 bytes, and 16 KiB as they are or set to zero.
+
+// %% tags=["active-ipynb", "glance"]
+// zero_cost::glance(Load { syscalls: false, steps: 0 }, &[
+//     ("128 bytes", timed::<rungs::SlabIndex>()),
+//     ("16 KiB uninitialised", timed::<rungs::LargeUnzeroed>()),
+//     ("16 KiB zeroed", timed::<rungs::LargeZeroed>()),
+// ])
+
+// %% [markdown]
 // # All variants
 //
 // A variant has a name, the variant that it is built on and what it changes there, its switches, and its code: once

@@ -1666,6 +1666,24 @@ impl Pool {
 // That is all of it. What is promised is tested next to the crate: a million wakes and none lost, panics that reach their
 // handles, a shutdown that drops every task once whatever state it is in, and the protocols under loom, in every order.
 //
+// **A glance.** A future that is ready, a task that is spawned and joined, and a call on a thread for blocking calls, each from `block_on` with two
+// workers. Change the settings and look again.
+
+// %% tags=["active-ipynb", "glance"]
+// {
+//     let runtime = Runtime::new(Settings::new(2));
+//     harness::Glance::at("block_on")
+//         .look("ready", |bencher| bencher.iter(&mut || runtime.block_on(async {})))
+//         .look("spawn and join", |bencher| {
+//             bencher.iter(&mut || runtime.block_on(async { spawn(async {}).await.expect("it does not panic") }));
+//         })
+//         .look("spawn_blocking", |bencher| {
+//             bencher.iter(&mut || runtime.block_on(async { spawn_blocking(|| ()).await.expect("it does not panic") }));
+//         })
+//         .show()
+// }
+
+// %% [markdown]
 // # What four decisions are worth
 //
 // Now that everything is in our hands, one decision at a time can be undone:
@@ -1926,12 +1944,20 @@ pub fn study() -> Study {
 // %% [markdown]
 // # A glance
 //
-// One workload without each of the decisions, in turns, a second each: its time, and how many times that of the first. Nothing is kept, and
-// nothing is concluded. Choose another workload and run the cell again.
+// A workload without each of the decisions, in turns, a second each: its time, and how many times that of the first. Nothing is kept, and
+// nothing is concluded. First spawns and joins:
 
 // %% tags=["active-ipynb", "glance"]
 // study().glance(|key| {
 //     key.bench == "spawn_and_join" && key.parameter == "workers=cores"
+// }).unwrap_or_else(harness::stop)
+
+// %% [markdown]
+// Then tasks that wake one another. Choose another workload and run the cell again.
+
+// %% tags=["active-ipynb", "glance"]
+// study().glance(|key| {
+//     key.bench == "relay" && key.parameter == "workers=cores"
 // }).unwrap_or_else(harness::stop)
 
 // %% [markdown]

@@ -1,0 +1,60 @@
+"""On how many machines each published claim holds."""
+
+import hashlib
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import polars as pl
+
+from async_cost import kept
+from async_cost.errors import DataError
+from async_cost.fleet.fleet import Fleet
+from async_cost.fleet.hardware import chosen_runs
+from async_cost.fleet.summary import key_of
+from async_cost.literature.claims import load_claims
+from async_cost.literature.replication import Verdict, outcomes
+from async_cost.paths import report_folder, repository_root
+from async_cost.runs.run import open_run
+
+VERDICTS = {"claim": pl.String, "study": pl.String, "verdict": pl.String}
+#: The verdicts that a page counts.
+COUNTED = (Verdict.REPLICATED, Verdict.CONTRADICTED, Verdict.UNDECIDED)
+#: A verdict also depends on the claims and on the code that judges them.
+SOURCES = (*sorted((Path(__file__).parents[1] / "literature").glob("*.py")), Path(__file__))
+
+
+def on_machines(fleet: Fleet) -> pl.DataFrame:
+    """One row for each claim that was measured: claim, study, replicated, contradicted, undecided (numbers of machines), machines (their sum).
+
+    Of each machine the run counts that speaks for the study of the claim. A machine that does not hold the operands of a claim is left out.
+    """
+    chosen = chosen_runs(fleet).filter("trusted")
+    names = chosen["run"].unique(maintain_order=True).to_list()
+    with ThreadPoolExecutor() as pool:
+        parts = list(pool.map(_verdicts, [fleet.folders[name] for name in names]))
+    found = pl.concat(
+        [pl.DataFrame(schema=VERDICTS).with_columns(run=pl.lit("")).clear()]
+        + [part.with_columns(run=pl.lit(name)) for name, part in zip(names, parts, strict=True)]
+    )
+    found = found.join(chosen, on=["run", "study"], how="semi").filter(pl.col("verdict").is_in(list(COUNTED)))
+    each = (pl.col("verdict").eq(word).sum().alias(word) for word in COUNTED)
+    return found.group_by("claim", "study", maintain_order=True).agg(*each, machines=pl.len()).sort("claim")
+
+
+def _verdicts(folder: Path) -> pl.DataFrame:
+    """What a run says about each claim: the columns VERDICTS. Empty where its samples cannot be read."""
+    report = report_folder(folder)
+    data = (repository_root() / "data" / name for name in ("claims.csv", "claims-operands.csv"))
+    digest = hashlib.sha256(key_of(folder).encode() + b"".join(path.read_bytes() for path in (*data, *SOURCES)))
+    file, key = report and report / "claims.parquet", digest.hexdigest()
+    if file and (found := kept.read(file, key, VERDICTS)):
+        return found[0]
+    try:
+        judged = outcomes(open_run(folder), load_claims())
+    except DataError:
+        return pl.DataFrame(schema=VERDICTS)
+    rows = [(one.claim.id, one.claim.study, one.published.verdict.value) for one in judged]
+    made = pl.DataFrame(rows, schema=VERDICTS, orient="row")
+    if file:
+        kept.write(made, file, key)
+    return made

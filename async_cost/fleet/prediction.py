@@ -1,0 +1,113 @@
+"""What machines have in common, and what to expect of one that nobody has measured yet.
+
+A ratio differs from machine to machine, on one machine from run to run, and in one run from process to process (episode). On a log scale these are
+three variances that add up. The last is known from the interval of each run. The second is estimated from machines that were measured more than
+once, over all findings of a study together, since a single finding seldom has more than two runs. The first is what the means of machines differ by
+beyond that.
+
+The interval for another machine is the classical one for a further observation of a normal variable, with k - 1 degrees of freedom for k machines, and so
+wide where there are few. It assumes that the other machine is drawn from the same lot as those that were measured; how earlier predictions fared says how
+far that holds.
+"""
+
+import polars as pl
+from scipy import stats
+
+from async_cost.fleet.fleet import Fleet
+from async_cost.fleet.summary import FINDING
+
+#: Two machines are the fewest that differ.
+FEWEST = 2
+CONFIDENCE = 0.95
+PREDICTED = dict.fromkeys(FINDING, pl.String) | {
+    "machines": pl.Int64,
+    "ratio": pl.Float64,
+    "low": pl.Float64,
+    "high": pl.Float64,
+    "of_machines": pl.Float64,
+    "of_runs": pl.Float64,
+    "of_episodes": pl.Float64,
+}
+FARED = {"machine": pl.String, "run": pl.String, "machines": pl.Int64} | dict.fromkeys(FINDING, pl.String) | {
+    "predicted": pl.Float64,
+    "low": pl.Float64,
+    "high": pl.Float64,
+    "ratio": pl.Float64,
+    "held": pl.Boolean,
+}  # fmt: skip
+
+
+def predicted(ratios: pl.DataFrame) -> pl.DataFrame:
+    """What a run on another machine is expected to find, from rows of `Fleet.ratios`, all runs of all machines: columns PREDICTED.
+
+    `ratio` is the geometric mean over `machines`, `low` to `high` where a run of one more machine lies with a probability of 95 %.
+    `of_machines`, `of_runs` and `of_episodes` are the standard deviations of the logarithm between machines, between runs of one, and within a run.
+    Only evidence counts, and findings of two machines or more.
+    """
+    log, half = pl.col("ratio").log(), (pl.col("high").log() - pl.col("low").log()) / 2
+    runs = ratios.drop_nulls("verdict").select(*FINDING, "machine", log=log, within=(half / pl.col("quantile")) ** 2)
+    machines = runs.group_by("machine", *FINDING, maintain_order=True).agg(
+        pl.col("log").mean(),
+        pl.col("within").mean(),
+        runs=pl.len(),
+        squares=((pl.col("log") - pl.col("log").mean()) ** 2).sum(),
+    )
+    machines = machines.join(_between_runs(machines), on="study", how="left")
+    by_finding = machines.group_by(FINDING, maintain_order=True).agg(
+        machines=pl.len(),
+        log=pl.col("log").mean(),
+        spread=pl.col("log").var(),
+        within=pl.col("within").mean(),
+        between_runs=pl.col("between_runs").first(),
+        share=(1 / pl.col("runs")).mean(),
+    )
+    found = by_finding.filter(pl.col("machines") >= FEWEST)
+    one_run = pl.col("between_runs") + pl.col("within")
+    # The means of machines cannot be surer than their runs, however near together they happen to lie.
+    spread = pl.max_horizontal("spread", one_run * pl.col("share"))
+    variance = spread * (1 + 1 / pl.col("machines")) + one_run * (1 - pl.col("share"))
+    quantile = stats.t.ppf((1 + CONFIDENCE) / 2, found["machines"].to_numpy() - 1)
+    reach = pl.Series(quantile, dtype=pl.Float64) * found.select(variance.sqrt()).to_series()
+    found = found.with_columns(reach=reach, of_machines=(spread - one_run * pl.col("share")).clip(0).sqrt())
+    return found.select(
+        *FINDING,
+        "machines",
+        ratio=pl.col("log").exp(),
+        low=(pl.col("log") - pl.col("reach")).exp(),
+        high=(pl.col("log") + pl.col("reach")).exp(),
+        of_machines=pl.col("of_machines"),
+        of_runs=pl.col("between_runs").sqrt(),
+        of_episodes=pl.col("within").sqrt(),
+    ).cast(PREDICTED)
+
+
+def _between_runs(machines: pl.DataFrame) -> pl.DataFrame:
+    """Variance from run to run of one machine beyond that within a run, for each study: study, between_runs; 0 where no machine was measured twice."""
+    repeated = pl.col("runs") > 1
+    squares, degrees = pl.col("squares").filter(repeated).sum(), (pl.col("runs") - 1).filter(repeated).sum()
+    within = (pl.col("within") * (pl.col("runs") - 1)).filter(repeated).sum()
+    beyond = pl.when(degrees > 0).then(((squares - within) / degrees).clip(0)).otherwise(0.0)
+    return machines.group_by("study").agg(between_runs=beyond)
+
+
+def fared(fleet: Fleet) -> pl.DataFrame:
+    """How the first evidence of each machine compares with what the machines before it predicted: columns FARED, in the order of arrival.
+
+    The prediction is made from the runs that started before it, and from no other. Findings that fewer than two machines had are not predicted.
+    """
+    ratios = fleet.ratios.filter(~pl.col("control")).drop_nulls("verdict")
+    started = fleet.runs.select("run", "started")
+    first = (
+        ratios.join(started, on="run")
+        .sort("started", "run", maintain_order=True)
+        .unique(["machine", *FINDING], keep="first", maintain_order=True)
+    )
+    parts = [pl.DataFrame(schema=FARED)]
+    for (start, run, machine), mine in first.group_by("started", "run", "machine", maintain_order=True):
+        earlier = started.filter(pl.col("started") < start)
+        before = ratios.join(earlier, on="run", how="semi").filter(pl.col("machine") != machine)
+        expected = predicted(before).rename({"ratio": "predicted"})
+        seen = mine.select(*FINDING, "ratio").join(expected, on=list(FINDING), maintain_order="left")
+        held = pl.col("ratio").is_between("low", "high")
+        parts.append(seen.with_columns(held=held, machine=pl.lit(machine), run=pl.lit(run)).select(*FARED).cast(FARED))
+    return pl.concat(parts)
