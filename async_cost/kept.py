@@ -1,6 +1,8 @@
-"""Tables that are derived from a run and kept next to its report: one Parquet file each, under a key made of everything that it depends on.
+"""Tables that are derived from a run and kept next to its report: one Parquet file each, under a key made of everything
+that it depends on.
 
-It is only a copy: a file that is missing, damaged or has another key is made again, and one that cannot be written is not kept.
+It is only a copy: a file that is missing, damaged or has another key is made again, and one that cannot be written is
+not kept.
 """
 
 import contextlib
@@ -28,7 +30,9 @@ def read(file: Path, key: str, schema: Mapping[str, object]) -> tuple[pl.DataFra
 
 
 def write(frame: pl.DataFrame, file: Path, key: str, **about: object) -> None:
-    """Writes the file entirely or not at all (on a full disk, for instance); pages that are made at the same time may write the same one."""
+    """Writes the file entirely or not at all (on a full disk, for instance); pages that are made at the same time may
+    write the same one.
+    """
     partial = file.with_suffix(f".{os.getpid()}.partial")
     with contextlib.suppress(OSError):
         try:

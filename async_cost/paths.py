@@ -5,7 +5,8 @@ from pathlib import Path
 
 
 def repository_root() -> Path:
-    """The folder that holds `rust-kernels` and `data`: searched upwards from the current folder, else from this package.
+    """The folder that holds `rust-kernels` and `data`: searched upwards from the current folder, else from this
+    package.
 
     The harness searches in the same way, so notebook, test and command line agree in any folder of the repository.
     """
@@ -28,7 +29,9 @@ def reports_root() -> Path:
 
 
 def report_folder(run: Path) -> Path | None:
-    """`<machine>/<utc-time>` among the reports for the run of that name; None for a run outside that folder, which has no report."""
+    """`<machine>/<utc-time>` among the reports for the run of that name; None for a run outside that folder, which has
+    no report.
+    """
     run = run.resolve()
     # If runs are kept elsewhere and no folder for their reports is named, nothing goes among ours.
     apart = ("ASYNC_COST_RUNS" in os.environ) != ("ASYNC_COST_REPORTS" in os.environ)

@@ -43,8 +43,8 @@ UNITS = (("s", 1e9), ("ms", 1e6), ("µs", 1e3), ("ns", 1.0))
 def escape(text: object) -> str:
     """`text` escaped so that Markdown shows it literally, tags included; characters that cannot be shown become spaces.
 
-    Every character that Markdown or HTML could take for markup gets a backslash, which Markdown removes again. For raw HTML,
-    use `html.escape` instead.
+    Every character that Markdown or HTML could take for markup gets a backslash, which Markdown removes again. For raw
+    HTML, use `html.escape` instead.
     """
     shown = "".join(c if c.isprintable() else " " for c in str(text))
     return MARKUP.sub(r"\\\g<0>", shown)
@@ -57,7 +57,8 @@ def code(text: object) -> str:
 
 
 def key(row: Mapping[str, object]) -> str:
-    """What a row with `variant`, `parameter` and perhaps `bench` is about: the variant, and the parameter in brackets if there is one.
+    """What a row with `variant`, `parameter` and perhaps `bench` is about: the variant, and the parameter in brackets
+    if there is one.
 
     The bench is named if it does more than repeat the variant: `` `Spawn` in `ThreadPool` (`N=10`) ``.
     """
@@ -80,7 +81,9 @@ def listing(items: Iterable[str], last: str = "and") -> str:
 
 
 def numeral(count: int, zero: str = NUMERALS[0]) -> str:
-    """A small count as a word, `three`; a larger one in digits; `zero` for 0: "no" before a noun, "none" without one."""
+    """A small count as a word, `three`; a larger one in digits; `zero` for 0: "no" before a noun, "none" without
+    one.
+    """
     if not count:
         return zero
     return NUMERALS[count] if count < len(NUMERALS) else f"{count:,}"
@@ -102,7 +105,9 @@ def whole(value: float) -> str:
 
 
 def more_counts(each: str, does: str, unit: str, mine: tuple[str, float | None], base: tuple[str, float | None]) -> str:
-    """What two variants count for each request or connection: `... a executes 750 instructions, b 570: 180 added, 31.6 % more instructions.`"""
+    """What two variants count for each request or connection: `... a executes 750 instructions, b 570: 180 added, 31.6
+    % more instructions.`
+    """
     (name, count), (other, least) = mine, base
     if not count or not least:
         return sentence(f"{unit}s of a {each} were not counted")
@@ -167,8 +172,8 @@ def longer(value: float, half_width: float | None = None) -> str:
 def interval(low: float, high: float, around: float | None = None, limit: float | None = None) -> str:
     """`95 % interval 3.58 to 3.70 times`, or in per cent near 1: `95 % interval 0.4 % less to 1.2 % more`.
 
-    If the sentence is about a distance of `limit` from 1, there is one more digit, and as many as it takes to show that an
-    end lies beyond it.
+    If the sentence is about a distance of `limit` from 1, there is one more digit, and as many as it takes to show that
+    an end lies beyond it.
     """
     middle = (low + high) / 2 if around is None else around
     if not 1 / TIMES_FROM < middle < TIMES_FROM:
@@ -196,9 +201,11 @@ def ratio_with_interval(value: float, low: float, high: float, what: str = "time
 
 
 def comparison(name: str, other: str, row: dict | None, shown: Callable[[str], str] = str) -> str:
-    """A sentence on `name` against `other` from a row with ratio, low, high, verdict and the limit of its group. Names are already safe text.
+    """A sentence on `name` against `other` from a row with ratio, low, high, verdict and the limit of its group. Names
+    are already safe text.
 
-    For a row of None, the sentence says that it was not measured. For a verdict of None, it gives the numbers only. `shown` is applied to the numbers.
+    For a row of None, the sentence says that it was not measured. For a verdict of None, it gives the numbers only.
+    `shown` is applied to the numbers.
     """
     if row is None:
         return f"{name} was **not measured** against {other} in this run."
@@ -223,9 +230,11 @@ def comparison(name: str, other: str, row: dict | None, shown: Callable[[str], s
 
 
 def added(row: dict | None, verdict: str | None, to: str = "each request", asked: Callable[[str], str] = str) -> str:
-    """`adds 258 ns (...) to each request` from a row with added_ns and its ends, added_low and added_high or low and high.
+    """`adds 258 ns (...) to each request` from a row with added_ns and its ends, added_low and added_high or low and
+    high.
 
-    The verb follows from the verdict; without one it `differs by 258 ns (...) on each request`. `asked` is applied to the time.
+    The verb follows from the verdict; without one it `differs by 258 ns (...) on each request`. `asked` is applied to
+    the time.
     """
     if row is None:
         return f"was not measured, so nothing is known about {to}"
@@ -251,7 +260,8 @@ def in_this_run(text: str) -> str:
 
 
 def in_short(row: dict | None) -> str | None:
-    """`3.6 times the time`, `the same time`: a row with ratio, low, high and verdict in the fewest words and two digits.
+    """`3.6 times the time`, `the same time`: a row with ratio, low, high and verdict in the fewest words and two
+    digits.
 
     None if nothing was measured or the run is no evidence.
     """
@@ -282,7 +292,8 @@ def label_of(frame: pl.DataFrame) -> str:
 
 
 def by_verdict(frame: pl.DataFrame, other: str, label: str | None = None, show: Callable[[object], str] = code) -> str:
-    """Sentences that sort all rows of a frame with verdict by it, named by `label` (`label_of`): `Slower than x: a and b. The same as x: c.`
+    """Sentences that sort all rows of a frame with verdict by it, named by `label` (`label_of`): `Slower than x: a and
+    b. The same as x: c.`
 
     Without verdicts, they only give the range of its ratios (ratio, low, high).
     """
@@ -322,7 +333,8 @@ def bare_ratio(value: float, low: float, high: float) -> str:
 
 
 def ratio_table(frame: pl.DataFrame) -> pl.DataFrame:
-    """The rows of a frame with ratio, low, high, published and verdict as text for a table; null where nothing is known.
+    """The rows of a frame with ratio, low, high, published and verdict as text for a table; null where nothing is
+    known.
 
     If there is no verdict, there is no column for it.
     """
@@ -340,7 +352,9 @@ def ratio_table(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def plain(markdown: str) -> str:
-    """The words of a computed text without emphasis, code spans, links and escapes: for alt texts, which are not Markdown."""
+    """The words of a computed text without emphasis, code spans, links and escapes: for alt texts, which are not
+    Markdown.
+    """
     return re.sub(r"\\(.)", r"\1", re.sub(r"(?<!\\)[*`]", "", unasked(markdown)))
 
 
@@ -389,7 +403,9 @@ def _half(low: float, high: float) -> float:
 
 
 def _places(value: float, low: float | None, high: float | None, equal: float) -> int:
-    """Decimal places that the interval supports, and more if it excludes `equal` but an end would be printed as that."""
+    """Decimal places that the interval supports, and more if it excludes `equal` but an end would be printed as
+    that.
+    """
     if low is None or high is None:
         return _decimals(value, None)
     places = _decimals(value, _half(low, high))

@@ -1,4 +1,5 @@
-//! A thread that can be woken, for tests under loom: its own `unpark` confuses a thread that it finds waiting for a lock.
+//! A thread that can be woken, for tests under loom: its own `unpark` confuses a thread that it finds waiting for a
+//! lock.
 #![allow(dead_code, reason = "not every crate starts its threads here")]
 
 use loom::sync::{Arc, Condvar, Mutex};

@@ -1,5 +1,5 @@
-"""Test binaries of the crates, built for all of them at once: one by one, cargo would choose other features of what they share for each, and
-compile it again.
+"""Test binaries of the crates, built for all of them at once: one by one, cargo would choose other features of what
+they share for each, and compile it again.
 """
 
 import functools
@@ -26,7 +26,9 @@ def packages() -> dict[str, dict]:
 
 @functools.cache
 def built(command: str, compiler: str = "") -> dict[str, dict[str, str]]:
-    """Run `command`, a `cargo test`, without running the tests; by crate and test target the executable. `compiler` is one of tests/compilers."""
+    """Run `command`, a `cargo test`, without running the tests; by crate and test target the executable. `compiler` is
+    one of tests/compilers.
+    """
     wrapper = {"RUSTC_WORKSPACE_WRAPPER": str(ROOT / "tests" / "compilers" / compiler)} if compiler else {}
     done = subprocess.run(
         [*command.split(), "--locked", "--no-run", "--message-format=json"],

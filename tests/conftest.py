@@ -1,4 +1,6 @@
-"""What several test files need: a folder for made-up runs, and one quick run of the whole workflow, killed once on its way."""
+"""What several test files need: a folder for made-up runs, and one quick run of the whole workflow, killed once on its
+way.
+"""
 
 import os
 import signal

@@ -1,4 +1,6 @@
-"""Run folders as a careless or a hostile stranger could send them: every kind of damage that we could think of, at random places."""
+"""Run folders as a careless or a hostile stranger could send them: every kind of damage that we could think of, at
+random places.
+"""
 
 import gzip
 import json

@@ -12,7 +12,9 @@ ABOVE = ("structure", "task", "dispatch", "placement", "runtime")
 
 
 def _calls(first: str, last: str) -> list[tuple[str, str, str]]:
-    """Rung type ("" above the rungs), variant and base of every variant that is made between two places of the source."""
+    """Rung type ("" above the rungs), variant and base of every variant that is made between two places of the
+    source.
+    """
     name = r'("[^"]+"|[A-Z]+)'
     body = SOURCE[SOURCE.index(first) : SOURCE.index(last)]
     calls = re.findall(rf"(?:\bnew\(|on_rung::<(\w+)>\()\s*{name},\s*\(?{name},", body)

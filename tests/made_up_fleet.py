@@ -11,7 +11,9 @@ QUANTILE = 2.0
 
 
 def fleet_of(logs: np.ndarray, error: float, rustc: list[str] | None = None) -> Fleet:
-    """A fleet whose runs find exp(`logs`[finding, machine, run]), with so large a standard error; the runs of a machine are of the compilers `rustc`, if these are given."""
+    """A fleet whose runs find exp(`logs`[finding, machine, run]), with so large a standard error; the runs of a machine
+    are of the compilers `rustc`, if these are given.
+    """
     findings, machines, runs = logs.shape
     rows, about = [], []
     for machine in range(machines):

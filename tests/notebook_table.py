@@ -1,4 +1,5 @@
-"""How the notebooks read: how long their cells are, how many of them come right after prose, and how many charts are read right after.
+"""How the notebooks read: how long their cells are, how many of them come right after prose, and how many charts are
+read right after.
 
     python tests/notebook_table.py
 
@@ -27,7 +28,9 @@ def is_prose(cell: nbformat.NotebookNode) -> bool:
 
 
 def drawn(cells: Sequence[nbformat.NotebookNode]) -> list[int]:
-    """The places of the cells that show a chart: they end in a call of `charts`, or of a function of the notebook that makes one by it."""
+    """The places of the cells that show a chart: they end in a call of `charts`, or of a function of the notebook that
+    makes one by it.
+    """
     trees = {place: ast.parse(cell.source) for place, cell in enumerate(cells) if cell.cell_type == "code"}
     makers = {
         name
@@ -49,8 +52,9 @@ def drawn(cells: Sequence[nbformat.NotebookNode]) -> list[int]:
 def row(path: Path, root: Path = ROOT) -> dict[str, object]:
     """What the table says of one notebook.
 
-    `after_prose` is the share of code cells that follow a paragraph, written or computed, among those that are none themselves; `words`
-    are those of written prose for each line of code; `charts` are shown, and `read` of them in the next cell, by a paragraph.
+    `after_prose` is the share of code cells that follow a paragraph, written or computed, among those that are none
+    themselves; `words` are those of written prose for each line of code; `charts` are shown, and `read` of them in the
+    next cell, by a paragraph.
     """
     content = nbformat.read(path, as_version=4)
     cells = [cell for cell in content.cells if cell.source.strip()]

@@ -1,6 +1,7 @@
 """A Slurm of our own for tests: munged, slurmctld and two nodes on this machine, as children of the test.
 
-Node `a` has the feature alpha, node `b` the feature beta. Settings that a small cluster without accounting needs are those of slurm.conf(5).
+Node `a` has the feature alpha, node `b` the feature beta. Settings that a small cluster without accounting needs are
+those of slurm.conf(5).
 """
 
 import os
@@ -80,7 +81,8 @@ class Slurm:
         host, ports = socket.gethostname().split(".")[0], free_ports(1 + len(NODES))
         for name in ("state", *(f"spool-{node}" for node in NODES)):
             (self.folder / name).mkdir()
-        # Snakemake takes Slurm's variables away from its jobs, which on a cluster find the configuration in its usual place.
+        # Snakemake takes Slurm's variables away from its jobs, which on a cluster find the configuration in its usual
+        # place.
         srun = self.folder / "bin" / "srun"
         srun.parent.mkdir()
         srun.write_text(f'#!/bin/sh\nSLURM_CONF={self.file} exec {shutil.which("srun")} "$@"\n')

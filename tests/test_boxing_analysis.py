@@ -15,7 +15,8 @@ from async_cost.studies.spawn_apis import JOINED, ONE_THREAD, STUDY
 from async_cost.testing.made_up_runs import ALL, FEW, LADDER, OFF, ON, SOCKETS, ZERO_COST, make_run, reversed_truth
 
 ROOM = "boxing-cost"
-#: The two studies whose clean pairs also cover system calls and a crowd, which runs made before there were any do not have.
+#: The two studies whose clean pairs also cover system calls and a crowd, which runs made before there were any do not
+#: have.
 BOXES = ZERO_COST | {("callerbox", ON): 1.104}
 RUNGS = LADDER | {("slab index", ALL): 1.9, ("lean + dyn", ALL): 2.15}
 

@@ -34,7 +34,8 @@ from async_cost.studies.call_styles import (
 from async_cost.testing.made_up_runs import Study, make_run
 
 ROOM = "call-styles"
-#: Nanoseconds of one call by each style on the translated loop, when the callee does not wait and when it waits: as the document has it.
+#: Nanoseconds of one call by each style on the translated loop, when the callee does not wait and when it waits: as the
+#: document has it.
 EMPTY = {CALL: 11.0, NONBLOCK: 10.0, DETACHED: 24.0, FORGET: 16.0}
 WAITING = {CALL: 100.0, NONBLOCK: 60.0, DETACHED: 60.0, FORGET: 50.0}
 #: A style that is reversed costs what another one does.

@@ -24,7 +24,8 @@ BY_ID = {claim.id: claim for claim in CLAIMS}
 STUDIES = tuple(dict.fromkeys(claim.study for claim in CLAIMS))
 #: How many statements each document makes that a measurement can check.
 STATED = {"zero-cost": 29, "spawn-apis": 18, "runtimes": 44, "thread-pools": 27, "call-styles": 23}
-#: Tasks spawned by one iteration of the ring with N=200, and requests of one of zero-cost: what `per` counts in the printed tables.
+#: Tasks spawned by one iteration of the ring with N=200, and requests of one of zero-cost: what `per` counts in the
+#: printed tables.
 PRINTED_PER = {"spawns": 40_200, "transactions": 256}
 
 
@@ -110,7 +111,8 @@ def printed_effect(claim: Claim, case: Case) -> float:
 
 
 def follows(claim: Claim) -> bool:
-    """Whether the printed times have the effect that the claim publishes, in the region in which it is true unless it says why not.
+    """Whether the printed times have the effect that the claim publishes, in the region in which it is true unless it
+    says why not.
 
     Of several cases the least is given: those of one direction are all on its side.
     """
@@ -160,8 +162,9 @@ def replaced(claim: Claim) -> Iterator[Claim]:
 
 @pytest.mark.parametrize(("mutate", "least"), [(swapped, 90), (shifted, 100), (replaced, 300)])
 def test_a_claim_that_is_changed_no_longer_follows(mutate, least):
-    """Of operands that are swapped, regions that are shifted and programs that are replaced each is seen, unless the printed times of both
-    are so near to each other that no rounded figure tells them apart."""
+    """Of operands that are swapped, regions that are shifted and programs that are replaced each is seen, unless the
+    printed times of both are so near to each other that no rounded figure tells them apart.
+    """
     seen, unseen = 0, []
     for claim in TIMED:
         for changed in mutate(claim) if claim.published else ():

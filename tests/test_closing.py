@@ -1,4 +1,6 @@
-"""What a run leaves open says what would decide it: more time, a forecast that comes true on made-up runs, or nothing of the kind."""
+"""What a run leaves open says what would decide it: more time, a forecast that comes true on made-up runs, or nothing
+of the kind.
+"""
 
 import math
 

@@ -1,4 +1,6 @@
-"""What is compared with what: as run.json declares it, and, in runs of version 1, what their studies declare besides."""
+"""What is compared with what: as run.json declares it, and, in runs of version 1, what their studies declare
+besides.
+"""
 
 import json
 import shutil

@@ -1,4 +1,6 @@
-"""A run that is offered to others is sound, no quick one, small, and names nobody; packing changes none of its numbers."""
+"""A run that is offered to others is sound, no quick one, small, and names nobody; packing changes none of its
+numbers.
+"""
 
 import getpass
 import json

@@ -1,4 +1,6 @@
-"""Controls correct the intervals of their kind, and refuse a group only when one differs from its twin by more than chance explains."""
+"""Controls correct the intervals of their kind, and refuse a group only when one differs from its twin by more than
+chance explains.
+"""
 
 from itertools import chain
 
@@ -25,7 +27,9 @@ RNG_RUNS = 400
 def rows(
     errors: list[float], standard_error: float = 0.01, episodes: int = 10, kind: str = ONE, study: str = "s"
 ) -> list[dict]:
-    """For each error of a control a group: the control that is so many of its standard errors off, and a comparison that is 10 % slower."""
+    """For each error of a control a group: the control that is so many of its standard errors off, and a comparison
+    that is 10 % slower.
+    """
     found = []
     for place, error in enumerate(errors):
         half = quantile(episodes) * standard_error
@@ -77,7 +81,9 @@ def test_a_chance_that_one_control_alone_would_not_have_is_usual_among_many():
 
 
 def test_holm_steps_down():
-    """Of p-values .001, .02, .03 and .04 three controls are compared with .05 / 4, / 3, / 2: only the first is small enough."""
+    """Of p-values .001, .02, .03 and .04 three controls are compared with .05 / 4, / 3, / 2: only the first is small
+    enough.
+    """
     frame = told(rows([0.0] * 4)).with_columns(doubt=None)
     chances = iter((0.02, 0.001, 0.04, 0.03))
     given = [row | {"chance": next(chances) if row["control"] else None} for row in frame.iter_rows(named=True)]
@@ -88,7 +94,9 @@ def test_holm_steps_down():
 
 
 def test_no_more_than_one_honest_run_in_twenty_refuses_anything():
-    """40 controls each, some known by few episodes: the share of runs with a refusal, against 5 % and two standard errors."""
+    """40 controls each, some known by few episodes: the share of runs with a refusal, against 5 % and two standard
+    errors.
+    """
     rng = np.random.default_rng(11)
     controls = 40
     for free in (3, 19):
@@ -143,7 +151,9 @@ def test_a_bias_in_common_widens_every_interval_of_its_kind_and_no_other():
 
 
 def test_controls_that_are_all_off_correct_one_another_and_are_not_refused_one_by_one():
-    """Twins whose true errors are three standard errors: each is a miss by itself, and usual among the others of its kind."""
+    """Twins whose true errors are three standard errors: each is a miss by itself, and usual among the others of its
+    kind.
+    """
     rng, betas, refused = np.random.default_rng(5), [], 0
     for _ in range(20):
         found = told(rows(list(rng.normal(0, np.hypot(3, 1), 20)), episodes=30))
@@ -155,7 +165,9 @@ def test_controls_that_are_all_off_correct_one_another_and_are_not_refused_one_b
 
 
 def test_the_variance_is_that_of_dersimonian_and_laird_about_zero():
-    """Errors of 2, 1 and -2 standard errors of 0.01 over 10 episodes, of which 6 are left: 9 - 3 * 5/3 over 3 / 0.0001."""
+    """Errors of 2, 1 and -2 standard errors of 0.01 over 10 episodes, of which 6 are left: 9 - 3 * 5/3 over 3 /
+    0.0001.
+    """
     found = told(rows([2.0, 1.0, -2.0]))
     assert found["bias"].unique().item() == pytest.approx(np.sqrt((9 - 3 * 5 / 3) / 3) * 0.01)
     one = told(rows([2.0, 1.0, -2.0], episodes=1))

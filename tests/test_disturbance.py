@@ -22,8 +22,10 @@ PAIRS = pl.DataFrame(
 def made_up(
     rounds=120, noise=0.01, weather=lambda moment: 1.0, first=1.0, after: dict | None = None, grows=1.0, seed=1
 ):
-    """Trials of `KEYS`: `weather` is the machine's slowness by share of the run, `first` the factor on the first trial of a
-    round, `after` factors on whatever runs after a variant, `grows` the factor by which nonbox grows in the second half."""
+    """Trials of `KEYS`: `weather` is the machine's slowness by share of the run, `first` the factor on the first trial
+    of a round, `after` factors on whatever runs after a variant, `grows` the factor by which nonbox grows in the second
+    half.
+    """
     rng = np.random.default_rng(seed)
     rows = []
     for number in range(rounds):

@@ -1,4 +1,6 @@
-"""A run consists of episodes, one process each: run.json says which rounds they measured, and intervals hold their spread."""
+"""A run consists of episodes, one process each: run.json says which rounds they measured, and intervals hold their
+spread.
+"""
 
 import json
 
@@ -272,7 +274,9 @@ def test_the_test_of_nothing_agrees_with_its_interval():
 @pytest.mark.parametrize("outliers", [0.0, 0.15])
 @pytest.mark.parametrize("episodes", [8, 12, 24])
 def test_no_more_than_one_honest_run_in_twenty_has_a_control_that_misses(episodes, outliers):
-    """From the medians of 40 controls to the least chance of a run, times 40 (Holm's first step), against 5 % and two standard errors."""
+    """From the medians of 40 controls to the least chance of a run, times 40 (Holm's first step), against 5 % and two
+    standard errors.
+    """
     runs, controls = 1_000, 40
     rng = np.random.default_rng(7)
     scale = np.where(rng.random((runs * controls, episodes)) < outliers, 6.0, 1.0)
@@ -295,7 +299,9 @@ def test_the_sign_test_leaves_out_what_is_exactly_nothing():
 
 
 def test_the_least_and_the_greatest_fifth_of_the_episodes_are_left_out():
-    """Of 0, 1, 2, 3, 100 the middle three: mean 2, standard deviation of 1, 1, 2, 3, 3 is 1, so the error is sqrt(4 / (3 * 2))."""
+    """Of 0, 1, 2, 3, 100 the middle three: mean 2, standard deviation of 1, 1, 2, 3, 3 is 1, so the error is sqrt(4 /
+    (3 * 2)).
+    """
     found = trimmed(pl.DataFrame({"of": "a", "value": [0.0, 3.0, 100.0, 1.0, 2.0]}), "value", ["of"]).row(0, named=True)
     assert (found["mean"], found["error"], found["episodes"]) == pytest.approx((2.0, np.sqrt(4 / 6), 5))
     same = trimmed(pl.DataFrame({"of": "a", "value": [1.0, 3.0, 5.0, 7.0]}), "value", ["of"]).row(0, named=True)
@@ -329,7 +335,8 @@ def test_a_made_up_run_of_processes_that_differ_is_known_as_well_as_they_agree(t
         Measured.of(one, STUDY).compare("nonbox", BASELINE).select(pl.col("high") / pl.col("low") - 1).item()
         for one in (run, one)
     )
-    # The ratio of two keys that are off by 2 % each: 2.4 * 0.02 * sqrt(2 / 12), to either side, and a little more for the trimming.
+    # The ratio of two keys that are off by 2 % each: 2.4 * 0.02 * sqrt(2 / 12), to either side, and a little more for
+    # the trimming.
     assert width == pytest.approx(2 * 2.5 * 0.02 * np.sqrt(2 / 12), rel=0.7) and narrow < width / 4
     row = Measured.of(run, STUDY).compare("nonbox", BASELINE).row(0, named=True)
     assert row["low"] < 3 < row["high"] and row["episodes"] == 12

@@ -120,7 +120,9 @@ def test_the_first_notebook_shows_a_number_for_each_way(rust, tmp_path):
 
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_the_kernel_runs_every_cell_of_a_library(rust, library, tmp_path):
-    """No study runs it, so nothing else would notice a cell that the kernel refuses. (That its glances compile is tested with the others.)"""
+    """No study runs it, so nothing else would notice a cell that the kernel refuses. (That its glances compile is
+    tested with the others.)
+    """
     execute(ROOT / "notebooks" / f"{library}.ipynb", tmp_path / "executed.ipynb")
     cells = nbformat.read(tmp_path / "executed.ipynb", as_version=4).cells
     last = [cell for cell in cells if cell.cell_type == "code" and GLANCE not in cell.metadata.get("tags", [])][-1]

@@ -1,4 +1,6 @@
-"""`make fleet` on a Slurm with two nodes, one of which dies while it measures; then the command that submitted the jobs dies, too."""
+"""`make fleet` on a Slurm with two nodes, one of which dies while it measures; then the command that submitted the jobs
+dies, too.
+"""
 
 import csv
 import json

@@ -1,4 +1,6 @@
-"""What is measured further, after the episodes that everything gets: what claims and headlines need and time can close, the cheapest first."""
+"""What is measured further, after the episodes that everything gets: what claims and headlines need and time can close,
+the cheapest first.
+"""
 
 import json
 import math

@@ -1,4 +1,6 @@
-"""Cells that glance are left out when a notebook is run by a command, so they are compiled here, as part of a program that uses the notebook's crate."""
+"""Cells that glance are left out when a notebook is run by a command, so they are compiled here, as part of a program
+that uses the notebook's crate.
+"""
 
 import os
 import re

@@ -19,8 +19,9 @@ LATER = {"started": "2026-01-02T00:00:00Z", "ended": "2026-01-02T00:30:00Z"}
 
 
 def told_of(root: Path, monkeypatch, *runs: Path, report: Path | None = None) -> Told:
-    """What the notebook says with the runs below `root` in place of data/runs, in the report of one of them; or of `runs`, named as a
-    pair is."""
+    """What the notebook says with the runs below `root` in place of data/runs, in the report of one of them; or of
+    `runs`, named as a pair is.
+    """
     monkeypatch.setenv("ASYNC_COST_RUNS", str(root))
     if runs:
         monkeypatch.setenv("ASYNC_COST_COMPARE", ":".join(map(str, runs)))

@@ -20,7 +20,8 @@ ITEM = re.compile(
     r'^(?:pub(?:\([a-z]+\))? )?(?:(?:async|const|unsafe|extern "") )*(fn|struct|enum|trait|const|static|type) (\w+)',
     re.M,
 )
-#: Names that mean something else before the notebook defines them: an attribute, a library's type, a variant, an argument.
+#: Names that mean something else before the notebook defines them: an attribute, a library's type, a variant, an
+#: argument.
 ELSEWHERE = {"inline", "JoinHandle", "Remote", "AsyncStd", "serve"}
 
 

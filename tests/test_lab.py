@@ -1,4 +1,6 @@
-"""JupyterLab in a browser, as a reader uses it: cell by cell, a change and another look, and what may go wrong on the way."""
+"""JupyterLab in a browser, as a reader uses it: cell by cell, a change and another look, and what may go wrong on the
+way.
+"""
 
 import os
 import re
@@ -41,7 +43,8 @@ def lab(tmp_path_factory) -> Iterator[Lab]:
     clone = tmp_path_factory.mktemp("clone")
     for name in ("Cargo.toml", "Cargo.lock", "rust-toolchain.toml", "pyproject.toml"):
         (clone / name).symlink_to(ROOT / name)
-    # What is built is found again, since the kernel follows links; the crate of a paired notebook is written to, and so a copy.
+    # What is built is found again, since the kernel follows links; the crate of a paired notebook is written to, and so
+    # a copy.
     kernels, paired = clone / "rust-kernels", MEASURE.split("/")[0]
     kernels.mkdir()
     for path in (ROOT / "rust-kernels").iterdir():
@@ -94,7 +97,8 @@ def _wait_for(status: str, server: subprocess.Popen, log: Path) -> None:
     pytest.fail(f"JupyterLab did not start:\n{log.read_text()}")
 
 
-#: The open notebook, of which a test acts on one cell after the other by keys and reads all, also those that are not drawn.
+#: The open notebook, of which a test acts on one cell after the other by keys and reads all, also those that are not
+#: drawn.
 PANEL = "jupyterapp.shell.currentWidget"
 CELLS = f"""() => {PANEL}.content.widgets.map(({{model}}) => ({{
     type: model.type,

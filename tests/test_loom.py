@@ -1,4 +1,6 @@
-"""Threads that meet in every possible order: what can be woken from elsewhere, as loom runs it (the tests/loom.rs of each crate)."""
+"""Threads that meet in every possible order: what can be woken from elsewhere, as loom runs it (the tests/loom.rs of
+each crate).
+"""
 
 import functools
 import os
@@ -16,7 +18,9 @@ CRATES = ("frontier", "runtimes-executor", "call-styles-event-loop", "thread-poo
 
 
 class Explored(NamedTuple):
-    """A test and what came of it: its program, exit status, words, the places that could be weakened (as `file.rs:line`), and how long it took."""
+    """A test and what came of it: its program, exit status, words, the places that could be weakened (as
+    `file.rs:line`), and how long it took.
+    """
 
     binary: str
     status: int
@@ -53,7 +57,9 @@ WEAKENED = {"executor.rs": "runtimes/executor.rs", "idle.rs": "idle/idle.rs", "m
 
 @pytest.mark.parametrize("crate", ["runtimes-executor", "thread-pools"])
 def test_every_fence_is_missed_by_a_test_in_some_order(crate):
-    """Each fence is left out in turn, and some test must fail. With ASYNC_COST_ORDERINGS=1 also each ordering of a single access, which takes long."""
+    """Each fence is left out in turn, and some test must fail. With ASYNC_COST_ORDERINGS=1 also each ordering of a
+    single access, which takes long.
+    """
     # A test that sees nothing looks at every order, so those that take the least time come first.
     tests = sorted(explored(crate).items(), key=lambda test: test[1].seconds)
     text = {place: line_of(place) for place in sorted({place for _, test in tests for place in test.places})}

@@ -56,8 +56,9 @@ def twins(method, repeat, wrong=1.0) -> pl.DataFrame:
 
 
 def repeated(study="zero-cost", *, runs=20, episodes=12, noise=0.004, between=0.0, seed=0) -> pl.DataFrame:
-    """Complete runs of the baseline, its twin and two others. Every process has an error of its own, of size `noise`; so has every run, of size
-    `between`, which its intervals do not know of."""
+    """Complete runs of the baseline, its twin and two others. Every process has an error of its own, of size `noise`;
+    so has every run, of size `between`, which its intervals do not know of.
+    """
     rng = np.random.default_rng([seed, runs, episodes])
     rows = []
     for name, true in {"manual": 1.0, f"manual{CONTROL}": 1.0, "nonbox": 2.5, "box": 3.0}.items():
@@ -97,7 +98,8 @@ def test_runs_are_as_repeatable_as_they_were_made():
     departs = measuring.repeatability(found)
     assert departs["runs"].to_list() == [20] * 3
     assert departs["ratio"].to_list() == pytest.approx([3.0, 2.5, 1.0], rel=0.002), "controls come last"
-    # Of a process 0.004 and of its two rounds 0.004 / sqrt(2), for each of two variants, over 12 processes; twice, since two runs differ.
+    # Of a process 0.004 and of its two rounds 0.004 / sqrt(2), for each of two variants, over 12 processes; twice,
+    # since two runs differ.
     spread = 0.004 * (1.5 * 2 / 12 * 2) ** 0.5
     for row in departs.iter_rows(named=True):
         assert row["median"] == pytest.approx(0.674 * spread, rel=0.4)

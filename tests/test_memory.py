@@ -1,8 +1,9 @@
-"""Unsafe code under AddressSanitizer and valgrind: the tests of every study crate that has any, run once under each. A crate that denies
-`unsafe_code` is left out.
+"""Unsafe code under AddressSanitizer and valgrind: the tests of every study crate that has any, run once under each. A
+crate that denies `unsafe_code` is left out.
 
-AddressSanitizer watches our crates and what they hand to others, valgrind the crates that they depend on as well. It is a program of its own, so that a
-machine may lack it: then its tests skip and say so. ASYNC_COST_REQUIRE_VALGRIND=1 (set by .ci/run, which installs it) makes a missing valgrind a failure.
+AddressSanitizer watches our crates and what they hand to others, valgrind the crates that they depend on as well. It is
+a program of its own, so that a machine may lack it: then its tests skip and say so. ASYNC_COST_REQUIRE_VALGRIND=1 (set
+by .ci/run, which installs it) makes a missing valgrind a failure.
 
 A test binary that cannot be run so is named in its crate's Cargo.toml, with the reason:
 
@@ -32,7 +33,8 @@ def has_unsafe_code(package: dict) -> bool:
 
 
 PACKAGES = {name: package for name, package in packages().items() if has_unsafe_code(package)}
-#: Unit and integration tests of all crates, as `make test` has built them before: a choice of crates would be built with other features.
+#: Unit and integration tests of all crates, as `make test` has built them before: a choice of crates would be built
+#: with other features.
 ALL_TESTS = "cargo test --workspace --all-features --lib --tests"
 
 
@@ -85,5 +87,6 @@ def test_no_memory_error_under_valgrind(crate):
     for name, binary in built(ALL_TESTS)[crate].items():
         if name in exempted(crate, VALGRIND):
             continue
-        # Fair, since valgrind runs one thread at a time: a thread that spins would keep the one it waits for from running.
+        # Fair, since valgrind runs one thread at a time: a thread that spins would keep the one it waits for from
+        # running.
         run(["valgrind", "-q", "--fair-sched=try", "--error-exitcode=9", binary, "--quiet", "--test-threads=1"], crate)

@@ -5,7 +5,8 @@ import polars as pl
 import pytest
 from notebook_table import lines, row, table, total
 
-#: Lines of the longest cell, as far as the notebooks have come. An analysis is an argument, a cell of it a chain, a chart or a paragraph.
+#: Lines of the longest cell, as far as the notebooks have come. An analysis is an argument, a cell of it a chain, a
+#: chart or a paragraph.
 LONGEST = {"analysis": 25, "measure": 60}
 #: Lines of the middle cell of an analysis.
 MEDIAN = 5

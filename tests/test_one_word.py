@@ -1,4 +1,6 @@
-"""A comparison has the same word on every page: over the committed reference run, on all of its pages and next to other runs."""
+"""A comparison has the same word on every page: over the committed reference run, on all of its pages and next to other
+runs.
+"""
 
 import os
 

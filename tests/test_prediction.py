@@ -1,4 +1,6 @@
-"""The prediction for a machine that was not measured holds as often as it says, and knows nothing of what came later."""
+"""The prediction for a machine that was not measured holds as often as it says, and knows nothing of what came
+later.
+"""
 
 import numpy as np
 import polars as pl

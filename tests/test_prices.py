@@ -1,4 +1,6 @@
-"""The price list holds what a run measured, for one unit, and says what it lacks; its page sorts, filters and hands it out."""
+"""The price list holds what a run measured, for one unit, and says what it lacks; its page sorts, filters and hands it
+out.
+"""
 
 import csv
 import io

@@ -1,4 +1,6 @@
-"""What async adds to a reader's own request is the sum that the prices of a run make, in Python and on the page alike."""
+"""What async adds to a reader's own request is the sum that the prices of a run make, in Python and on the page
+alike.
+"""
 
 import math
 

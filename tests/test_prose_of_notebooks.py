@@ -1,4 +1,6 @@
-"""Prose of a measuring notebook says what differs between two variants. How much that costs is for the analysis to compute."""
+"""Prose of a measuring notebook says what differs between two variants. How much that costs is for the analysis to
+compute.
+"""
 
 import re
 from pathlib import Path

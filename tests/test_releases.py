@@ -1,4 +1,6 @@
-"""The release that changed something is named, and none where nothing changed; `make sweep` measures each installed release once."""
+"""The release that changed something is named, and none where nothing changed; `make sweep` measures each installed
+release once.
+"""
 
 import argparse
 from pathlib import Path

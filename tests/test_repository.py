@@ -1,4 +1,6 @@
-"""The repository keeps its promises: generated text is fresh, links lead somewhere, nothing names a machine or a registry."""
+"""The repository keeps its promises: generated text is fresh, links lead somewhere, nothing names a machine or a
+registry.
+"""
 
 import json
 import re
@@ -29,8 +31,9 @@ def test_the_readmes_first_lines_and_picture_come_from_the_reference_run(monkeyp
     assert headline.main() == 0, "run `python -m async_cost.report.headline` and commit what it writes"
 
 
-#: Studies whose controls must hold in the reference run. In the others each group is judged by its own, and one that fails
-#: concludes nothing on any page: threads, and processes that live for a moment, vary too much on two shared cores for every group to hold.
+#: Studies whose controls must hold in the reference run. In the others each group is judged by its own, and one that
+#: fails concludes nothing on any page: threads, and processes that live for a moment, vary too much on two shared cores
+#: for every group to hold.
 EVIDENCE = ("zero-cost", "ladder", "zero-cost-sockets")
 
 

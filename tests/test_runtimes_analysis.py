@@ -23,7 +23,9 @@ LIMIT = 0.05
 
 
 def rows(turn: float, twins: dict[str, float] | None = None, **options) -> Study:
-    """A study in which nio compared with tokio is as published, to the power of `turn`; `twins` are the true ratios of the controls by suite."""
+    """A study in which nio compared with tokio is as published, to the power of `turn`; `twins` are the true ratios of
+    the controls by suite.
+    """
     published = {
         (row["bench"], row["variant"], row["parameter"]): row["ns"]
         for row in published_times(STUDY).iter_rows(named=True)

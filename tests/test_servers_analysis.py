@@ -30,9 +30,11 @@ KERNEL, WALL = 0.9, 1.5
 def made_servers(
     ratio: float = 1.2, idle: float = 1.3, twins: dict[str, float] | None = None, frontier: bool = True
 ) -> Study:
-    """A request takes ADDED_NS more on the frontier than in the loop, `ratio` times as long on tokio, twice that with several threads, and three
-    times as long with a thread for each connection; `idle` times as long with idle connections; `twins` are the true ratios of the controls by load, 1 where they are honest. Older runs
-    have no `frontier`."""
+    """A request takes ADDED_NS more on the frontier than in the loop, `ratio` times as long on tokio, twice that with
+    several threads, and three times as long with a thread for each connection; `idle` times as long with idle
+    connections; `twins` are the true ratios of the controls by load, 1 where they are honest. Older runs have no
+    `frontier`.
+    """
     factors = {LOOP: 1.0, FRONTIER: 1 + ADDED_NS / LOOP_NS, TOKIO: ratio, TOKIO_THREADS: 2 * ratio, THREADS: 3.0}
     if not frontier:
         del factors[FRONTIER]

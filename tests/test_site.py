@@ -1,4 +1,6 @@
-"""The site as its readers use it: found by search, by keyboard, by a screen reader, without scripts, on paper, and as a list of runs."""
+"""The site as its readers use it: found by search, by keyboard, by a screen reader, without scripts, on paper, and as a
+list of runs.
+"""
 
 import json
 import re

@@ -35,7 +35,8 @@ BASIC, LOCAL_SET, POOL = (
 )
 TOKIO, ASYNC_STD, THREAD_POOL = spawn_apis.TOKIO, spawn_apis.ASYNC_STD, ("ThreadPool", "Spawn")
 GLOBAL = ("async_global_executor", "native")
-#: Nanoseconds of one spawn of the rows that others are compared with, in a joined ring; and what they are compared with themselves.
+#: Nanoseconds of one spawn of the rows that others are compared with, in a joined ring; and what they are compared with
+#: themselves.
 BASES = {
     ONE_THREAD: {
         BASIC: (400, None),
@@ -87,7 +88,8 @@ CONTROLLED = (BASIC, TOKIO)
 
 
 def rings(sign: float = 1.0, program: float = 0.75, twins: dict[str, float] | None = None, **options) -> Study:
-    """A study whose layers add what `LAYERS` says times `sign`; a base takes `program` times as long where no handle is awaited.
+    """A study whose layers add what `LAYERS` says times `sign`; a base takes `program` times as long where no handle is
+    awaited.
 
     `twins` are the true ratios of the controls by group, 1 where they are honest.
     """

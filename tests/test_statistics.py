@@ -1,4 +1,6 @@
-"""The statistics find the truth of made-up runs: under drift, reversed, absent; and intervals hold it as often as they say."""
+"""The statistics find the truth of made-up runs: under drift, reversed, absent; and intervals hold it as often as they
+say.
+"""
 
 import time
 
@@ -136,7 +138,9 @@ def test_a_trial_is_the_median_of_its_samples():
 
 
 def disturbed_trials(share: float, seed: int) -> pl.DataFrame:
-    """16 episodes of 40 rounds, of which about `share` were disturbed: then manual takes 1.8 times as long, and nonbox, else 2.6 times manual, 1.5 times."""
+    """16 episodes of 40 rounds, of which about `share` were disturbed: then manual takes 1.8 times as long, and nonbox,
+    else 2.6 times manual, 1.5 times.
+    """
     rng = np.random.default_rng(seed)
     episodes, rounds = 16, 40
     busy = rng.random((episodes, rounds)) < rng.uniform(0, 2 * share, (episodes, 1))

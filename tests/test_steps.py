@@ -112,7 +112,8 @@ def python(name, code, **options):
 
 def test_chains_run_side_by_side_and_each_in_order(tmp_path):
     ended = []
-    # Each of the first two waits for the other, and so they must run at the same time; the third must come after the first.
+    # Each of the first two waits for the other, and so they must run at the same time; the third must come after the
+    # first.
     meet = "import pathlib, time; pathlib.Path({0!r}).touch()\nwhile not pathlib.Path({1!r}).exists(): time.sleep(0.01)"
     one, two = (str(tmp_path / name) for name in ("one", "two"))
     chains = [

@@ -32,7 +32,8 @@ from async_cost.studies.thread_pools import (
 from async_cost.testing.made_up_runs import Study, make_run
 
 ROOM = "thread-pools"
-#: Nanoseconds of an empty job of the pools as described, with one worker; the original of each; and what was made of it.
+#: Nanoseconds of an empty job of the pools as described, with one worker; the original of each; and what was made of
+#: it.
 DESCRIBED = {
     CBCP: (300, "executors CBCP", LEAN_CBCP),
     DEFAULT: (200, "executors CBWP", LEAN_CBWP),
@@ -52,8 +53,9 @@ CPU = 1.5
 def pools(
     ratio: float = 0.7, never_park: float = 0.5, twins: dict[str, float] | None = None, known: float = 1.0
 ) -> Study:
-    """Lean pools take `ratio` of the time of those as described, which take `known` of the time of their originals; a pool that never parks answers
-    in `never_park` of the time of one that does, and disturbs its neighbour as much the more. `twins` are the true ratios of the controls by group, 1 where they are honest.
+    """Lean pools take `ratio` of the time of those as described, which take `known` of the time of their originals; a
+    pool that never parks answers in `never_park` of the time of one that does, and disturbs its neighbour as much the
+    more. `twins` are the true ratios of the controls by group, 1 where they are honest.
     """
     times, counts, metrics, comparisons, groups, controls = {}, {}, {}, [], {}, set()
 

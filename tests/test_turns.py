@@ -1,4 +1,6 @@
-"""Studies take turns, an episode each; what was measured is not measured again, and a process that dies costs its episode alone."""
+"""Studies take turns, an episode each; what was measured is not measured again, and a process that dies costs its
+episode alone.
+"""
 
 import json
 import sys
@@ -19,7 +21,8 @@ from async_cost.workflow.episodes import (
 )
 from async_cost.workflow.steps import Progress, Seen, StepFailed
 
-#: Stands for a study's program: notes that it was called and with what, and ends as the file `ends` next to it says, one status a line.
+#: Stands for a study's program: notes that it was called and with what, and ends as the file `ends` next to it says,
+#: one status a line.
 PROGRAM = """
 import os, pathlib, sys
 folder = pathlib.Path(sys.argv[1])

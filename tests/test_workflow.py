@@ -1,4 +1,6 @@
-"""What `make measure` and `make report` decide before anything runs: studies, what they depend on, and which rooms have a page."""
+"""What `make measure` and `make report` decide before anything runs: studies, what they depend on, and which rooms have
+a page.
+"""
 
 import subprocess
 import sys

@@ -44,7 +44,9 @@ def read(room: str) -> nbformat.NotebookNode:
 
 @functools.cache
 def kernel() -> KernelManager:
-    """A Python kernel for all notebooks of a test process: to start one and import everything takes three times as long as an analysis."""
+    """A Python kernel for all notebooks of a test process: to start one and import everything takes three times as long
+    as an analysis.
+    """
     manager = KernelManager(kernel_name="python3")
     manager.start_kernel()
     atexit.register(manager.shutdown_kernel, now=True)

@@ -1,17 +1,21 @@
-"""Measure the measuring: whether another run says the same, what interleaved rounds are worth, and what the kernel and the order of linking change.
+"""Measure the measuring: whether another run says the same, what interleaved rounds are worth, and what the kernel and
+the order of linking change.
 
-    python -m async_cost.experiments.measure            some twenty minutes on a quiet machine, into data/experiments/<machine>/<utc-time>/
+    python -m async_cost.experiments.measure   some twenty minutes on a quiet machine
     python -m async_cost.experiments.measure --tiny     the same with hardly any samples, to see that it works
 
 Four experiments:
 
 - repeats: complete runs of a few keys of two studies, made like those of the workflow, many times in turn.
-- identical: one function compared with itself, for the same time by interleaved rounds, by Criterion and by tango-bench, many times in turn.
+- identical: one function compared with itself, for the same time by interleaved rounds, by Criterion and by
+  tango-bench, many times in turn.
 - layout: the same object code of zero-cost, its functions put in another order by the linker each time.
-- kernel: the whole of zero-cost natively, from the notebook, and from a notebook without the settings of its first cell.
+- kernel: the whole of zero-cost natively, from the notebook, and from a notebook without the settings of its first
+  cell.
 
-The result is one table of trials and a record of its origin (data/README.md describes both); it appears by one rename. `async_cost.experiments.results`
-reads it. What a machine cannot do (no kernel, another linker) is left out, and the record says why.
+The result is one table of trials and a record of its origin (data/README.md describes both); it appears by one rename.
+`async_cost.experiments.results` reads it. What a machine cannot do (no kernel, another linker) is left out, and the
+record says why.
 """
 
 import argparse
@@ -48,7 +52,8 @@ from async_cost.workflow.toolchain import ROOT
 STUDY = "zero-cost"
 NOTEBOOK = ROOT / "notebooks" / STUDY / "measure.ipynb"
 TANGO = ROOT / "rust-kernels" / "tango" / "Cargo.toml"
-#: What is run again and again: a loop, the same again, a better one, and async; two thread pools and what was made of one of them.
+#: What is run again and again: a loop, the same again, a better one, and async; two thread pools and what was made of
+#: one of them.
 REPEATED = {
     STUDY: [
         (name.removesuffix(CONTROL), name, "syscalls=off")
@@ -61,7 +66,8 @@ REPEATED = {
 #: The function that is measured against itself, and the key of both.
 TWIN = "manual"
 TWIN_KEYS = {"bench": TWIN, "parameter": "syscalls=off"}
-#: Trials of interleaved rounds: microseconds of warm-up and of samples, and samples. The first is that of the standard profile.
+#: Trials of interleaved rounds: microseconds of warm-up and of samples, and samples. The first is that of the standard
+#: profile.
 TRIALS = {"short trials": (300, 1_000, 2), "long trials": (2_000, 6_000, 10)}
 #: What a sequential reading prints for each variant.
 ESTIMATE = re.compile(r"^(?P<variant>[^\t\n]+)\t(?P<ns>[\d.]+)$", re.MULTILINE)
@@ -88,7 +94,9 @@ class Sizes:
     kernel_episodes: int = 8
 
     def rounds(self, warm_up_us: int, trial_us: int) -> int:
-        """Rounds of two variants that take as long as a window. A warm-up, which doubles its iterations, takes half as long again on average."""
+        """Rounds of two variants that take as long as a window. A warm-up, which doubles its iterations, takes half as
+        long again on average.
+        """
         return max(2, round(1000 * self.window_ms / 2 / (1.5 * warm_up_us + trial_us)))
 
 
@@ -234,7 +242,9 @@ def _repeats(table: Table, sizes: Sizes, scratch: Path, say: Callable[[str], Non
 
 
 def _complete_run(study: str, program: Path, profile: str, folder: Path) -> None:
-    """What the workflow does for a run, with the keys of `REPEATED` only: prepare, then every episode of the profile."""
+    """What the workflow does for a run, with the keys of `REPEATED` only: prepare, then every episode of the
+    profile.
+    """
     only = folder / "only.json"
     only.write_text(json.dumps(REPEATED[study]), encoding="utf-8")
     env = {"ASYNC_COST_PARTIAL": str(folder), "ASYNC_COST_PROFILE": profile, "ASYNC_COST_ONLY": str(only)}
@@ -273,7 +283,8 @@ def _layout(table: Table, sizes: Sizes, scratch: Path, say: Callable[[str], None
     orders = []
     for order in range(sizes.layouts):
         say(f"  link order {order + 1} of {sizes.layouts}")
-        # The order of the object files first, then shuffled by this seed: an option of LLVM's linker, which rustc brings along.
+        # The order of the object files first, then shuffled by this seed: an option of LLVM's linker, which rustc
+        # brings along.
         options = [] if order == 0 else [f"-Clink-arg=-Wl,--shuffle-sections=.text*={order}"]
         orders.append(_build(scratch / f"layout-{order}", options))
     if len({program.read_bytes() for program in orders}) == 1:
@@ -293,7 +304,8 @@ def _kernel(table: Table, sizes: Sizes, scratch: Path, say: Callable[[str], None
         raise Unable("there is no Rust kernel: `make setup` installs it")
     for setting, like_bench in (("notebook", True), ("debug notebook", False)):
         say(f"  {setting}")
-        # The folder's name is that of the kernel's build folder: the real notebook's serves both its own copy and itself.
+        # The folder's name is that of the kernel's build folder: the real notebook's serves both its own copy and
+        # itself.
         room = scratch / (STUDY if like_bench else f"{STUDY}-debug")
         room.mkdir()
         nbformat.write(notebook(sizes.kernel_rounds, sizes.kernel_episodes, like_bench), room / "measure.ipynb")
@@ -307,10 +319,11 @@ EXPERIMENTS = {"repeats": _repeats, "identical": _identical, "layout": _layout, 
 
 
 def notebook(rounds: int, processes: int, like_bench: bool) -> nbformat.NotebookNode:
-    """The measuring notebook with this many rounds, in so many processes, of the profile `test`, which may be measured whatever the build.
+    """The measuring notebook with this many rounds, in so many processes, of the profile `test`, which may be measured
+    whatever the build.
 
-    Without `like_bench`, its cells are compiled like those of a stock kernel. Raises ValueError if the notebook no longer has
-    the lines that should be replaced.
+    Without `like_bench`, its cells are compiled like those of a stock kernel. Raises ValueError if the notebook no
+    longer has the lines that should be replaced.
     """
     content = nbformat.read(NOTEBOOK, as_version=4)
     given = f'name: "test".to_owned(), rounds: {rounds}, episodes: {processes}'
@@ -350,7 +363,9 @@ def _build(target: Path, options: list[str] | None = None, crate: str = STUDY, b
 
 
 def _build_tango() -> Path:
-    """Compiles the program that tango-bench compares with itself: a workspace of its own, downloaded for this experiment alone."""
+    """Compiles the program that tango-bench compares with itself: a workspace of its own, downloaded for this
+    experiment alone.
+    """
     cargo = ["cargo", "build", "--locked", "--release", "--message-format=json"]
     return _program(_run([*cargo, "--manifest-path", TANGO, "--target-dir", ROOT / "target" / "tango"], **CARGO_ENV))
 
@@ -362,7 +377,8 @@ def _program(printed: str) -> Path:
 
 
 def _run_tango(program: Path, seconds: float) -> str:
-    """Compares the program with itself for the given time; returns the mean time of each side in the format of a sequential reading.
+    """Compares the program with itself for the given time; returns the mean time of each side in the format of a
+    sequential reading.
 
     tango-bench reports the ratio of these two means.
     """

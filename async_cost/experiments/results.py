@@ -1,7 +1,7 @@
 """The results of experiments on the measuring itself: reads their table, and computes errors and differences from it.
 
-`async_cost.experiments.measure` makes the table; data/README.md describes it. A machine without one has no results, and every question about them
-gets an empty frame.
+`async_cost.experiments.measure` makes the table; data/README.md describes it. A machine without one has no results, and
+every question about them gets an empty frame.
 """
 
 import json
@@ -34,8 +34,8 @@ COLUMNS = {
     "episode": pl.Int64,
     "ns": pl.Float64,
 }
-#: What is compared in repeated runs: as in a run.json, `limit` being half the width of the region of practical equivalence, `kind` that of its group (null:
-#: not known, in older results).
+#: What is compared in repeated runs: as in a run.json, `limit` being half the width of the region of practical
+#: equivalence, `kind` that of its group (null: not known, in older results).
 PAIRS = {
     "study": pl.String,
     **dict.fromkeys(PAIR, pl.String),
@@ -111,8 +111,8 @@ def load(folder: Path) -> Experiments:
 def repeats(trials: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
     """What each run says: study, repeat, the columns of a pair, limit, control, log_ratio, low, high, error, episodes.
 
-    Takes the trials of the experiment of that name and rows of `PAIRS`. `low` and `high` are the ends of the interval of `log_ratio`, as
-    the pages have it before the controls of a whole run widen it; `error` is its standard error.
+    Takes the trials of the experiment of that name and rows of `PAIRS`. `low` and `high` are the ends of the interval
+    of `log_ratio`, as the pages have it before the controls of a whole run widen it; `error` is its standard error.
     """
     by, beside = ("setting", "repeat", *PAIR), pairs.select(PAIR)
     ratios = enough_episodes(_ratios(_compared(trials, pairs), beside), _ratios(trials, beside), by)
@@ -130,10 +130,12 @@ def repeats(trials: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
 
 
 def dealt(trials: pl.DataFrame) -> pl.DataFrame:
-    """The same processes dealt out to as many runs, one of each real run in turn, so that every run is spread over the whole time: columns as given.
+    """The same processes dealt out to as many runs, one of each real run in turn, so that every run is spread over the
+    whole time: columns as given.
 
-    The workflow spreads a run of many studies like that; a run of a few keys is over before the machine changes its state. These runs share
-    their minutes, so they agree more easily than complete runs, and runs made one after the other agree less easily.
+    The workflow spreads a run of many studies like that; a run of a few keys is over before the machine changes its
+    state. These runs share their minutes, so they agree more easily than complete runs, and runs made one after the
+    other agree less easily.
     """
     runs = pl.col("repeat").n_unique().over("setting").cast(pl.Int64)
     return trials.with_columns((pl.col("repeat") + pl.col("episode")) % runs)
@@ -142,7 +144,8 @@ def dealt(trials: pl.DataFrame) -> pl.DataFrame:
 def repeatability(found: pl.DataFrame) -> pl.DataFrame:
     """How far two runs differ: study, the columns of a pair, control, ratio (mean of the runs), runs, median, p90, p99.
 
-    Takes rows of `repeats`. The last three are quantiles, over all pairs of runs, of the larger of their two ratios / the smaller - 1.
+    Takes rows of `repeats`. The last three are quantiles, over all pairs of runs, of the larger of their two ratios /
+    the smaller - 1.
     """
     by = ["study", *PAIR, "control"]
     runs = found.group_by(by).agg(ratio=pl.col("log_ratio").mean().exp(), runs=pl.len())
@@ -153,9 +156,10 @@ def repeatability(found: pl.DataFrame) -> pl.DataFrame:
 def coverage(found: pl.DataFrame) -> pl.DataFrame:
     """The share of pairs of runs that agree within their intervals: study, runs, cases, share, low, high, expected.
 
-    Takes rows of `repeats`. A case is a comparison in two runs: |difference of the log ratios| < 1.96 of its standard error, the root of the sum
-    of the squares of both runs'. Cases of one run depend on each other, so the interval of the share is a bootstrap over runs (percentiles, with a
-    fixed seed; null of fewer than four runs). `expected` is the share if the intervals are right: t, with the degrees of freedom of two runs.
+    Takes rows of `repeats`. A case is a comparison in two runs: |difference of the log ratios| < 1.96 of its standard
+    error, the root of the sum of the squares of both runs'. Cases of one run depend on each other, so the interval of
+    the share is a bootstrap over runs (percentiles, with a fixed seed; null of fewer than four runs). `expected` is the
+    share if the intervals are right: t, with the degrees of freedom of two runs.
     """
     cases = _two_runs(found).with_columns(agree=pl.col("difference").abs() < NORMAL * pl.col("difference_error"))
     rows = []
@@ -175,7 +179,9 @@ def coverage(found: pl.DataFrame) -> pl.DataFrame:
 
 
 def _over_runs(cases: pl.DataFrame, numbers: list[int]) -> tuple[float | None, float | None]:
-    """The interval of the share of `cases` that agree, if other runs had been drawn; `numbers` are those of the runs."""
+    """The interval of the share of `cases` that agree, if other runs had been drawn; `numbers` are those of the
+    runs.
+    """
     if len(numbers) < LEAST_EPISODES:
         return None, None
     place = {number: index for index, number in enumerate(numbers)}
@@ -203,11 +209,12 @@ def _over_runs(cases: pl.DataFrame, numbers: list[int]) -> tuple[float | None, f
 
 
 def planted(found: pl.DataFrame, effects: tuple[float, ...] = EFFECTS) -> pl.DataFrame:
-    """What the judge says about known effects: study, limit, effect, cases, slower, same, faster, undecided, found, missed, wrong (shares).
+    """What the judge says about known effects: study, limit, effect, cases, slower, same, faster, undecided, found,
+    missed, wrong (shares).
 
-    Takes rows of `repeats`. For each comparison of different code and each run, the judge of the pages gets the interval minus the truth, which is the mean of the other runs,
-    plus the effect. An effect above the limit should be called slower, any other the same: `found`. `missed` is
-    undecided, `wrong` every other verdict.
+    Takes rows of `repeats`. For each comparison of different code and each run, the judge of the pages gets the
+    interval minus the truth, which is the mean of the other runs, plus the effect. An effect above the limit should be
+    called slower, any other the same: `found`. `missed` is undecided, `wrong` every other verdict.
     """
     others = pl.col("log_ratio").sum().over("study", *PAIR) - pl.col("log_ratio")
     runs = pl.len().over("study", *PAIR)
@@ -240,7 +247,8 @@ def planted(found: pl.DataFrame, effects: tuple[float, ...] = EFFECTS) -> pl.Dat
 def identical(trials: pl.DataFrame) -> pl.DataFrame:
     """What each reading says about one function compared with itself: setting, repeat, ratio, error (|ratio - 1|).
 
-    Takes the trials of the experiment of that name. For rounds it is the median of their ratios, for other methods the ratio of their two estimates.
+    Takes the trials of the experiment of that name. For rounds it is the median of their ratios, for other methods the
+    ratio of their two estimates.
     """
     estimated = trials.filter(pl.col("round").is_null())
     base = estimated.filter(variant=BASELINE).select("setting", "repeat", base_ns="ns")
@@ -253,7 +261,9 @@ def identical(trials: pl.DataFrame) -> pl.DataFrame:
 
 
 def errors(found: pl.DataFrame) -> pl.DataFrame:
-    """The errors of each method: setting, readings, median, p90, p99 (quantiles), the smallest median first. Takes rows of `identical`."""
+    """The errors of each method: setting, readings, median, p90, p99 (quantiles), the smallest median first. Takes rows
+    of `identical`.
+    """
     return found.group_by("setting").agg(pl.len().alias("readings"), *_quantiles(pl.col("error"))).sort("median")
 
 
@@ -286,10 +296,11 @@ def kernels(trials: pl.DataFrame) -> pl.DataFrame:
 
 
 def departures(found: pl.DataFrame, setting: str) -> pl.DataFrame:
-    """A setting's ratios compared with the native ones: bench, variant, parameter, native, other, ratio (other / native), low, high, apart.
+    """A setting's ratios compared with the native ones: bench, variant, parameter, native, other, ratio (other /
+    native), low, high, apart.
 
-    Takes rows of `kernels`. The two were measured in separate rounds, so the interval from `low` to `high` combines both
-    intervals and errs on the wide side. `apart` is true if it excludes 1. The largest departure comes first.
+    Takes rows of `kernels`. The two were measured in separate rounds, so the interval from `low` to `high` combines
+    both intervals and errs on the wide side. `apart` is true if it excludes 1. The largest departure comes first.
     """
     native = found.filter(setting="native").select(*KEY, native="ratio", native_low="low", native_high="high")
     both = found.filter(setting=setting).join(native, on=KEY)
@@ -324,7 +335,8 @@ def _quantiles(value: pl.Expr) -> list[pl.Expr]:
 
 
 def _two_runs(found: pl.DataFrame) -> pl.DataFrame:
-    """Each comparison in each pair of runs: study, the columns of a pair, control, episodes, repeat, repeat_other, difference, difference_error.
+    """Each comparison in each pair of runs: study, the columns of a pair, control, episodes, repeat, repeat_other,
+    difference, difference_error.
 
     Takes rows of `repeats`; the difference is that of the log ratios.
     """
@@ -344,7 +356,9 @@ def _two_runs(found: pl.DataFrame) -> pl.DataFrame:
 
 
 def _compared(trials: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
-    """The trials of repeated runs behind the comparisons, as on the pages: for a study on one thread the undisturbed ones."""
+    """The trials of repeated runs behind the comparisons, as on the pages: for a study on one thread the undisturbed
+    ones.
+    """
     columns = ["setting", "repeat", *KEY, "round", "episode", "ns"]
     alone = pl.col("setting").is_in(pairs.filter(kind=ALONE)["study"].unique().implode())
     quick = undisturbed(trials.filter(alone), ("setting", "repeat"))
@@ -352,7 +366,8 @@ def _compared(trials: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
 
 
 def _ratios(trials: pl.DataFrame, pairs: pl.DataFrame | None = None) -> pl.DataFrame:
-    """Ratios within each round of each setting and repeat: setting, repeat, the columns of a pair, episode, ratio, log_ratio.
+    """Ratios within each round of each setting and repeat: setting, repeat, the columns of a pair, episode, ratio,
+    log_ratio.
 
     `pairs` are the six columns of a pair; without them every variant is compared with the baseline of its parameter.
     """

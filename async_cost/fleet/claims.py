@@ -24,9 +24,11 @@ SOURCES = (*sorted((Path(__file__).parents[1] / "literature").glob("*.py")), Pat
 
 
 def on_machines(fleet: Fleet) -> pl.DataFrame:
-    """One row for each claim that was measured: claim, study, replicated, contradicted, undecided (numbers of machines), machines (their sum).
+    """One row for each claim that was measured: claim, study, replicated, contradicted, undecided (numbers of
+    machines), machines (their sum).
 
-    Of each machine the run counts that speaks for the study of the claim. A machine that does not hold the operands of a claim is left out.
+    Of each machine the run counts that speaks for the study of the claim. A machine that does not hold the operands of
+    a claim is left out.
     """
     chosen = chosen_runs(fleet).filter("trusted")
     names = chosen["run"].unique(maintain_order=True).to_list()

@@ -1,7 +1,7 @@
 """Many runs compared; those that cannot be used are set aside, by name and with the reason.
 
-Only the summary of each run is read (`summary`), so memory grows with the number of runs and findings, not with their samples. Its comparisons are
-those on the pages of that run, so a finding has the same verdict in both places.
+Only the summary of each run is read (`summary`), so memory grows with the number of runs and findings, not with their
+samples. Its comparisons are those on the pages of that run, so a finding has the same verdict in both places.
 """
 
 import os
@@ -25,10 +25,11 @@ ASIDE = {"run": pl.String, "reason": pl.String}
 class Fleet:
     """What a number of runs say.
 
-    `runs`: run, machine, cpu, cores, rustc, origin, profile, started. `studies`: run, study, trusted (in one group of comparisons at
-    least), reason (why it is not, or not in all), rows (samples read), elapsed_ns (their time). `ratios`: run, machine, study, bench, variant, other,
-    parameter, ratio, low, high, quantile (half the width of the interval in standard errors), limit (of what counts as the same), rounds,
-    control, verdict (null where the run is no evidence for that group). `aside`: run, reason, both text from outside. `folders` are those of the runs.
+    `runs`: run, machine, cpu, cores, rustc, origin, profile, started. `studies`: run, study, trusted (in one group of
+    comparisons at least), reason (why it is not, or not in all), rows (samples read), elapsed_ns (their time).
+    `ratios`: run, machine, study, bench, variant, other, parameter, ratio, low, high, quantile (half the width of the
+    interval in standard errors), limit (of what counts as the same), rounds, control, verdict (null where the run is no
+    evidence for that group). `aside`: run, reason, both text from outside. `folders` are those of the runs.
     """
 
     folders: Mapping[str, Path]
@@ -46,7 +47,8 @@ class Fleet:
 def chosen_folders(environ: Mapping[str, str] = os.environ, root: Path | None = None) -> list[Path]:
     """The runs to compare: those that ASYNC_COST_COMPARE names (separated as in PATH), else all of them.
 
-    All are those under `root` (default: the folder in ASYNC_COST_RUNS, else data/runs) and the one of ASYNC_COST_RUN, which may lie elsewhere.
+    All are those under `root` (default: the folder in ASYNC_COST_RUNS, else data/runs) and the one of ASYNC_COST_RUN,
+    which may lie elsewhere.
     """
     if named := environ.get("ASYNC_COST_COMPARE"):
         return list(dict.fromkeys(Path(folder).resolve() for folder in named.split(os.pathsep)))
@@ -73,7 +75,9 @@ def read_fleet(folders: Sequence[Path]) -> Fleet:
 def _without_twins(
     outcomes: Sequence[tuple[Path, Summary | str]],
 ) -> tuple[list[Summary], list[tuple[str, str]], dict[str, Path]]:
-    """Runs, what is set aside, and the folders of the runs; two runs with one id, or with the very same samples, are one run and its copy."""
+    """Runs, what is set aside, and the folders of the runs; two runs with one id, or with the very same samples, are
+    one run and its copy.
+    """
     runs, aside, samples = list[Summary](), list[tuple[str, str]](), dict[tuple, str]()
     folders: dict[str, Path] = {}
     for folder, outcome in outcomes:

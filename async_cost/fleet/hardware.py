@@ -36,7 +36,9 @@ def one_of_each(fleet: Fleet, each: str = "machine") -> pl.DataFrame:
 
 
 def chosen_runs(fleet: Fleet) -> pl.DataFrame:
-    """The run that speaks for each machine and study: machine, study, run, trusted. It is the newest that is evidence, else the newest."""
+    """The run that speaks for each machine and study: machine, study, run, trusted. It is the newest that is evidence,
+    else the newest.
+    """
     order = fleet.studies.join(fleet.runs.select("run", "machine", "started"), on="run").sort(
         "trusted", "started", "run"
     )
@@ -63,10 +65,12 @@ def headlines(ratios: pl.DataFrame) -> pl.DataFrame:
 
 
 def agreement(ratios: pl.DataFrame) -> pl.DataFrame:
-    """One row for each finding of rows of `one_of_each`: columns FINDING, units, slower, faster, same, undecided, least, most, agreement.
+    """One row for each finding of rows of `one_of_each`: columns FINDING, units, slower, faster, same, undecided,
+    least, most, agreement.
 
-    Only what is evidence counts. `least` and `most` are the ends of the ratios; `agreement` is a word of `Agreement`. If a verdict is
-    undecided on one machine and decided on another, the finding depends on the machine, or on how long it was measured.
+    Only what is evidence counts. `least` and `most` are the ends of the ratios; `agreement` is a word of `Agreement`.
+    If a verdict is undecided on one machine and decided on another, the finding depends on the machine, or on how long
+    it was measured.
     """
     verdicts = ("slower", "faster", "same", "undecided")
     counted = (
@@ -92,9 +96,11 @@ def agreement(ratios: pl.DataFrame) -> pl.DataFrame:
 
 
 def holding(ratios: pl.DataFrame, groups: pl.DataFrame) -> pl.DataFrame:
-    """On how many machines of a group each finding holds: FINDING, group, word (the commonest verdict of the group), holds (machines with it), of.
+    """On how many machines of a group each finding holds: FINDING, group, word (the commonest verdict of the group),
+    holds (machines with it), of.
 
-    `ratios` are rows of `one_of_each`; `groups` says of each run which group it belongs to (run, group), such as its processor. Only evidence counts.
+    `ratios` are rows of `one_of_each`; `groups` says of each run which group it belongs to (run, group), such as its
+    processor. Only evidence counts.
     """
     counted = (
         ratios.drop_nulls("verdict")
@@ -110,16 +116,20 @@ def holding(ratios: pl.DataFrame, groups: pl.DataFrame) -> pl.DataFrame:
 
 
 def change(ratios: pl.DataFrame, before: str, after: str) -> pl.DataFrame:
-    """How each finding changes from run `before` to run `after`: FINDING, ratio (after / before), low, high, evident, verdict.
+    """How each finding changes from run `before` to run `after`: FINDING, ratio (after / before), low, high, evident,
+    verdict.
 
-    The two runs share no round, so nothing is paired: on a log scale, the half-widths of the two intervals are added as squares. Like
-    them, the interval covers the noise of two runs and nothing else. The verdict is null if one of the two is no evidence.
+    The two runs share no round, so nothing is paired: on a log scale, the half-widths of the two intervals are added as
+    squares. Like them, the interval covers the noise of two runs and nothing else. The verdict is null if one of the
+    two is no evidence.
     """
     return changes(ratios, [("", before, after)]).drop("unit", "before", "after")
 
 
 def changes(ratios: pl.DataFrame, pairs: Sequence[tuple[str, str, str]]) -> pl.DataFrame:
-    """The same for several pairs of runs (machine, before, after): also the columns unit (the machine), before, after."""
+    """The same for several pairs of runs (machine, before, after): also the columns unit (the machine), before,
+    after.
+    """
     names = ("unit", "before", "after")
     chosen = pl.DataFrame(pairs, schema=dict.fromkeys(names, pl.String), orient="row")
     logs = ratios.select(
@@ -145,7 +155,9 @@ def changes(ratios: pl.DataFrame, pairs: Sequence[tuple[str, str, str]]) -> pl.D
 
 
 def typical_change(changes: pl.DataFrame) -> tuple[float, float]:
-    """The factors (1.02: 2 %) that half and nine tenths of the findings do not exceed. Takes rows of `change`, not empty."""
+    """The factors (1.02: 2 %) that half and nine tenths of the findings do not exceed. Takes rows of `change`, not
+    empty.
+    """
     distance = np.exp(np.abs(np.log(changes["ratio"].to_numpy())))
     return float(np.quantile(distance, 0.5)), float(np.quantile(distance, 0.9))
 
@@ -156,7 +168,9 @@ def repeats(fleet: Fleet) -> list[tuple[str, str, str]]:
 
 
 def upgrades(fleet: Fleet) -> list[tuple[str, str, str]]:
-    """Machines that were measured with two compilers: machine, the newest run of the older one, the newest run of the newer."""
+    """Machines that were measured with two compilers: machine, the newest run of the older one, the newest run of the
+    newer.
+    """
     return _pairs(fleet, same_compiler=False)
 
 

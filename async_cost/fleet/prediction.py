@@ -1,13 +1,13 @@
 """What machines have in common, and what to expect of one that nobody has measured yet.
 
-A ratio differs from machine to machine, on one machine from run to run, and in one run from process to process (episode). On a log scale these are
-three variances that add up. The last is known from the interval of each run. The second is estimated from machines that were measured more than
-once, over all findings of a study together, since a single finding seldom has more than two runs. The first is what the means of machines differ by
-beyond that.
+A ratio differs from machine to machine, on one machine from run to run, and in one run from process to process
+(episode). On a log scale these are three variances that add up. The last is known from the interval of each run. The
+second is estimated from machines that were measured more than once, over all findings of a study together, since a
+single finding seldom has more than two runs. The first is what the means of machines differ by beyond that.
 
-The interval for another machine is the classical one for a further observation of a normal variable, with k - 1 degrees of freedom for k machines, and so
-wide where there are few. It assumes that the other machine is drawn from the same lot as those that were measured; how earlier predictions fared says how
-far that holds.
+The interval for another machine is the classical one for a further observation of a normal variable, with k - 1 degrees
+of freedom for k machines, and so wide where there are few. It assumes that the other machine is drawn from the same lot
+as those that were measured; how earlier predictions fared says how far that holds.
 """
 
 import polars as pl
@@ -38,11 +38,12 @@ FARED = {"machine": pl.String, "run": pl.String, "machines": pl.Int64} | dict.fr
 
 
 def predicted(ratios: pl.DataFrame) -> pl.DataFrame:
-    """What a run on another machine is expected to find, from rows of `Fleet.ratios`, all runs of all machines: columns PREDICTED.
+    """What a run on another machine is expected to find, from rows of `Fleet.ratios`, all runs of all machines: columns
+    PREDICTED.
 
-    `ratio` is the geometric mean over `machines`, `low` to `high` where a run of one more machine lies with a probability of 95 %.
-    `of_machines`, `of_runs` and `of_episodes` are the standard deviations of the logarithm between machines, between runs of one, and within a run.
-    Only evidence counts, and findings of two machines or more.
+    `ratio` is the geometric mean over `machines`, `low` to `high` where a run of one more machine lies with a
+    probability of 95 %. `of_machines`, `of_runs` and `of_episodes` are the standard deviations of the logarithm between
+    machines, between runs of one, and within a run. Only evidence counts, and findings of two machines or more.
     """
     log, half = pl.col("ratio").log(), (pl.col("high").log() - pl.col("low").log()) / 2
     runs = ratios.drop_nulls("verdict").select(*FINDING, "machine", log=log, within=(half / pl.col("quantile")) ** 2)
@@ -82,7 +83,9 @@ def predicted(ratios: pl.DataFrame) -> pl.DataFrame:
 
 
 def _between_runs(machines: pl.DataFrame) -> pl.DataFrame:
-    """Variance from run to run of one machine beyond that within a run, for each study: study, between_runs; 0 where no machine was measured twice."""
+    """Variance from run to run of one machine beyond that within a run, for each study: study, between_runs; 0 where no
+    machine was measured twice.
+    """
     repeated = pl.col("runs") > 1
     squares, degrees = pl.col("squares").filter(repeated).sum(), (pl.col("runs") - 1).filter(repeated).sum()
     within = (pl.col("within") * (pl.col("runs") - 1)).filter(repeated).sum()
@@ -91,9 +94,11 @@ def _between_runs(machines: pl.DataFrame) -> pl.DataFrame:
 
 
 def fared(fleet: Fleet) -> pl.DataFrame:
-    """How the first evidence of each machine compares with what the machines before it predicted: columns FARED, in the order of arrival.
+    """How the first evidence of each machine compares with what the machines before it predicted: columns FARED, in the
+    order of arrival.
 
-    The prediction is made from the runs that started before it, and from no other. Findings that fewer than two machines had are not predicted.
+    The prediction is made from the runs that started before it, and from no other. Findings that fewer than two
+    machines had are not predicted.
     """
     ratios = fleet.ratios.filter(~pl.col("control")).drop_nulls("verdict")
     started = fleet.runs.select("run", "started")

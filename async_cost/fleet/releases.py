@@ -22,7 +22,8 @@ STEPS = dict.fromkeys(("machine", *FINDING, "before", "release"), pl.String) | d
 def series(fleet: Fleet) -> pl.DataFrame:
     """The newest run of each release on each machine that has several, releases in order: machine, release, run.
 
-    Runs of the quick profile are left out, and so are compilers without a number. Two builds of one release, such as a nightly, are told apart by their whole name.
+    Runs of the quick profile are left out, and so are compilers without a number. Two builds of one release, such as a
+    nightly, are told apart by their whole name.
     """
     numbers = [pl.col("rustc").str.extract(VERSION, place).cast(pl.Int64).alias(f"v{place}") for place in (1, 2, 3)]
     known = fleet.runs.filter(pl.col("profile") != "quick").with_columns(numbers).drop_nulls("v1")
@@ -35,12 +36,13 @@ def series(fleet: Fleet) -> pl.DataFrame:
 
 
 def steps(fleet: Fleet) -> pl.DataFrame:
-    """The releases that changed a finding on a machine: machine, FINDING, before (the release before), release, ratio (mean of the ratios from there on
-    over that of the stretch before), low, high, verdict.
+    """The releases that changed a finding on a machine: machine, FINDING, before (the release before), release, ratio
+    (mean of the ratios from there on over that of the stretch before), low, high, verdict.
 
-    The steps of a series are found together by PELT with a cost of squares, in standard errors of the runs. A step has to explain more of them than
-    the best of all possible steps in pure noise does (corrected by Bonferroni for the findings and releases of the machine), and its interval has to
-    lie beyond what counts as the same. Only evidence counts, and no control.
+    The steps of a series are found together by PELT with a cost of squares, in standard errors of the runs. A step has
+    to explain more of them than the best of all possible steps in pure noise does (corrected by Bonferroni for the
+    findings and releases of the machine), and its interval has to lie beyond what counts as the same. Only evidence
+    counts, and no control.
     """
     order = series(fleet).with_row_index("place")
     half = (pl.col("high").log() - pl.col("low").log()) / 2

@@ -1,7 +1,7 @@
 """What many runs need of each: its comparisons and who measured it, made once for a run and kept next to its report.
 
-It is keyed by the sizes and times of the run's files, which are looked up without opening them, so that a run that was summarised before costs
-one small file.
+It is keyed by the sizes and times of the run's files, which are looked up without opening them, so that a run that was
+summarised before costs one small file.
 """
 
 import hashlib
@@ -20,7 +20,8 @@ from async_cost.runs.run import open_run
 from async_cost.statistics.judge import VERDICTS
 from async_cost.statistics.table import CODE, Comparisons, comparisons
 
-#: A finding is what is said about one pair: `variant` compared with `other`, which names the bench and the parameter of the baseline where they are others.
+#: A finding is what is said about one pair: `variant` compared with `other`, which names the bench and the parameter of
+#: the baseline where they are others.
 FINDING = ("study", "bench", "variant", "other", "parameter")
 RUNS = {
     "run": pl.String,
@@ -78,7 +79,9 @@ def summary(folder: Path) -> Summary | str:
 
 
 def key_of(folder: Path) -> str:
-    """Hash of what the summary depends on: names, sizes and times of the run's files, what studies declare today, and our code."""
+    """Hash of what the summary depends on: names, sizes and times of the run's files, what studies declare today, and
+    our code.
+    """
     digest = hashlib.sha256(CODE.encode())
     digest.update(Path(__file__).read_bytes())
     for path in DECLARED:
@@ -115,7 +118,9 @@ def _check_elapsed(folder: Path, name: str, details: StudyInfo, elapsed_ns: int)
 
 
 def _findings(table: pl.DataFrame) -> pl.DataFrame:
-    """The table with `other`: the baseline's variant, its bench where that is another one than its name, its parameter where that differs."""
+    """The table with `other`: the baseline's variant, its bench where that is another one than its name, its parameter
+    where that differs.
+    """
     other, bench, parameter = (pl.col(f"baseline_{name}") for name in ("variant", "bench", "parameter"))
     elsewhere = (bench != pl.col("bench")) & ~bench.str.starts_with(other)
     named = pl.when(elsewhere).then(pl.format("{} in {}", other, bench)).otherwise(other)
@@ -147,7 +152,9 @@ def _reason(table: pl.DataFrame) -> str:
 
 
 def _machine(info: RunInfo) -> str:
-    """The machine of a run. Native programs and cells are compiled differently, so their runs count as different machines."""
+    """The machine of a run. Native programs and cells are compiled differently, so their runs count as different
+    machines.
+    """
     return info.machine.name + (" (native)" if info.origin == "native" else "")
 
 

@@ -1,7 +1,8 @@
 """What five documents claim, in a form that a program can compare with a run.
 
-data/claims.csv gives the region of effects in which each claim is true, data/claims-operands.csv the keys of the tidy data
-from which the effect is computed; both are described in data/README.md. This module reads and checks them; `replication` judges them.
+data/claims.csv gives the region of effects in which each claim is true, data/claims-operands.csv the keys of the tidy
+data from which the effect is computed; both are described in data/README.md. This module reads and checks them;
+`replication` judges them.
 """
 
 from collections.abc import Iterator
@@ -29,8 +30,9 @@ REVIEW = "Correct the row, or take it back from version control; data/README.md 
 
 
 class Comparison(StrEnum):
-    """`published` is what the document compared; `counterpart` replaces it if that cannot be measured here, because it is written
-    in another language; `clean` differs in nothing but what the claim is about."""
+    """`published` is what the document compared; `counterpart` replaces it if that cannot be measured here, because it
+    is written in another language; `clean` differs in nothing but what the claim is about.
+    """
 
     PUBLISHED = "published"
     COUNTERPART = "counterpart"
@@ -59,7 +61,9 @@ Case = tuple[tuple[Operand, ...], ...]
 
 @dataclass(frozen=True)
 class Claim:
-    """A row of data/claims.csv with its operands: its columns are described in data/README.md. A claim about several cases asserts all of them."""
+    """A row of data/claims.csv with its operands: its columns are described in data/README.md. A claim about several
+    cases asserts all of them.
+    """
 
     id: str
     study: str
@@ -105,8 +109,8 @@ class Claim:
 def load_claims(root: Path | None = None) -> tuple[Claim, ...]:
     """All claims in the order of the file.
 
-    Raises `DataError`, naming file, row, column and remedy, for a row that breaks a rule of its table, for operands of no claim,
-    and for claims whose operands do not fill the places of their operation.
+    Raises `DataError`, naming file, row, column and remedy, for a row that breaks a rule of its table, for operands of
+    no claim, and for claims whose operands do not fill the places of their operation.
     """
     folder = (repository_root() if root is None else root) / "data"
     file, operand_file = folder / "claims.csv", folder / "claims-operands.csv"

@@ -1,6 +1,7 @@
 """What five documents reported, in the words and units of a run, and joined with it.
 
-data/published/<study>.csv keeps the figures as printed; data/published/later-edition/ holds a second printing of the same table.
+data/published/<study>.csv keeps the figures as printed; data/published/later-edition/ holds a second printing of the
+same table.
 """
 
 from pathlib import Path
@@ -19,7 +20,8 @@ NANOSECONDS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 
 
 def load_published(study: str, root: Path | None = None, edition: str | None = None) -> pl.DataFrame:
-    """The reported figures of `study`: study, bench, variant, parameter, metric, unit, value, low, high, machine, source.
+    """The reported figures of `study`: study, bench, variant, parameter, metric, unit, value, low, high, machine,
+    source.
 
     `edition` is a folder below data/published with another printing ("later-edition"). Raises `DataError` as runs do.
     """
@@ -47,8 +49,8 @@ def published_ratios(study: str, baseline: str, root: Path | None = None, editio
     """Reported times over that of `baseline` with the same parameter: bench, variant, parameter, published,
     published_low, published_high, published_added_ns (the difference, for one iteration).
 
-    The outer values divide the printed ends of the one by the opposite ends of the other. They cover the uncertainty within one printed run, but not
-    what differs between two runs.
+    The outer values divide the printed ends of the one by the opposite ends of the other. They cover the uncertainty
+    within one printed run, but not what differs between two runs.
     """
     times = published_times(study, root, edition)
     base = times.filter(pl.col("variant") == baseline).select(

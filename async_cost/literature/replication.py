@@ -1,7 +1,7 @@
 """Which published claims hold in a run: for each of them an effect, its interval, and a verdict.
 
-A claim names a region of effects in which it is true (`region`), the run gives an interval, and `verdict` compares the two. The
-comparison that the document made and, where it is confounded, the clean one are weighed alike and kept apart.
+A claim names a region of effects in which it is true (`region`), the run gives an interval, and `verdict` compares the
+two. The comparison that the document made and, where it is confounded, the clean one are weighed alike and kept apart.
 """
 
 import math
@@ -54,17 +54,20 @@ def region(claim: Claim) -> tuple[float, float]:
 
 
 def counts_for_nothing(claim: Claim, base: float = 0.0, nothing: float = EQUIVALENCE) -> tuple[float, float]:
-    """The effects that do not count: ratios that differ from 1 by less than the share `nothing`, and differences of less than that
-    share of `base`, the time of what is subtracted, in the unit of the claim."""
+    """The effects that do not count: ratios that differ from 1 by less than the share `nothing`, and differences of
+    less than that share of `base`, the time of what is subtracted, in the unit of the claim.
+    """
     return (1 - nothing, 1 + nothing) if claim.in_ratios else (-nothing * abs(base), nothing * abs(base))
 
 
 def verdict(claim: Claim, low: float, high: float, base: float = 0.0, nothing: float = EQUIVALENCE) -> Verdict:
-    """The verdict on `claim` if its effect has the interval [low, high]; `base` and `nothing` as for `counts_for_nothing`.
+    """The verdict on `claim` if its effect has the interval [low, high]; `base` and `nothing` as for
+    `counts_for_nothing`.
 
-    Replicated when the whole interval lies in the region in which the claim is true, contradicted when all of it lies outside, on
-    one side, and undecided when it crosses a border. A claim that something is more or less than something else is
-    also contradicted if the interval shows that the difference does not count. An exact count is an interval of one point and is never undecided.
+    Replicated when the whole interval lies in the region in which the claim is true, contradicted when all of it lies
+    outside, on one side, and undecided when it crosses a border. A claim that something is more or less than something
+    else is also contradicted if the interval shows that the difference does not count. An exact count is an interval of
+    one point and is never undecided.
     """
     lowest, highest = region(claim)
     if lowest <= low and high <= highest:
@@ -91,10 +94,10 @@ def together(verdicts: Iterable[Verdict]) -> Verdict:
 class Weighed:
     """One comparison of a claim in one run.
 
-    `effect`, `low` and `high` are in the unit of the claim, null if nothing was measured; of several cases they belong to the deciding one,
-    `case`. `holds` is the region in which the claim is true, `none` the effects that count for nothing.
-    `reason`, Markdown with words of the data escaped, says why there is no effect or no conclusion. `closing` says what would decide it if the
-    interval crosses a border.
+    `effect`, `low` and `high` are in the unit of the claim, null if nothing was measured; of several cases they belong
+    to the deciding one, `case`. `holds` is the region in which the claim is true, `none` the effects that count for
+    nothing. `reason`, Markdown with words of the data escaped, says why there is no effect or no conclusion. `closing`
+    says what would decide it if the interval crosses a border.
     """
 
     verdict: Verdict
@@ -115,8 +118,9 @@ class Weighed:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run says about one claim: by what the document compared, or by its counterpart here, and by the clean comparison, None where
-    there is none."""
+    """What a run says about one claim: by what the document compared, or by its counterpart here, and by the clean
+    comparison, None where there is none.
+    """
 
     claim: Claim
     published: Weighed
@@ -148,7 +152,9 @@ def outcomes(run: Run, claims: Sequence[Claim] | None = None) -> list[Outcome]:
 
 
 def score(run: Run, claims: Sequence[Claim] | None = None) -> dict[Verdict, int]:
-    """How many claims `run` replicates, contradicts, leaves undecided and did not measure, by the published comparison."""
+    """How many claims `run` replicates, contradicts, leaves undecided and did not measure, by the published
+    comparison.
+    """
     return tally(outcomes(run, claims))
 
 
@@ -165,8 +171,8 @@ SIDED = ("greater", "less", "at most", "about")
 
 
 def published_ratios(found: Iterable[Outcome]) -> pl.DataFrame:
-    """Claims on a ratio of times or rates that were measured and have a published figure: label (the claim), ratio, low, high, published, word (the
-    verdict) and sided (whether the claim names a direction).
+    """Claims on a ratio of times or rates that were measured and have a published figure: label (the claim), ratio,
+    low, high, published, word (the verdict) and sided (whether the claim names a direction).
     """
     schema = (
         {"label": pl.String}
@@ -208,7 +214,8 @@ def told_score(counts: Mapping[Verdict, int]) -> str:
 
 
 def departure(claim: Claim, weighed: Weighed) -> str | None:
-    """How a contradicted effect differs from the claim: its reverse, none that counts, smaller, larger, or another number.
+    """How a contradicted effect differs from the claim: its reverse, none that counts, smaller, larger, or another
+    number.
 
     None where the claim is not contradicted.
     """
@@ -265,7 +272,9 @@ class _Study:
         return {row[:-1]: row[-1] for row in self.measured.run.units(self.name).iter_rows()}
 
     def behind(self, case: Case) -> list[dict]:
-        """The comparisons behind a case: of its first place with the second, of its third with the fourth; else those of its keys."""
+        """The comparisons behind a case: of its first place with the second, of its third with the fourth; else those
+        of its keys.
+        """
         keys = [place[0].key for place in case]
         pairs = [
             self.comparisons[pair] for pair in zip(keys[::2], keys[1::2], strict=False) if pair in self.comparisons
@@ -275,10 +284,12 @@ class _Study:
 
 @dataclass(frozen=True)
 class _Effect:
-    """The measured effect of one case, with its interval. `missing` says why there is none, `doubt` why nothing is concluded from it.
+    """The measured effect of one case, with its interval. `missing` says why there is none, `doubt` why nothing is
+    concluded from it.
 
-    `base` is the time of what is subtracted, in the unit of the claim; `nothing` the share below which a difference counts as none; `fixed` the
-    half width that the controls add to the interval: of a ratio on the scale of logarithms, else in the unit of the claim.
+    `base` is the time of what is subtracted, in the unit of the claim; `nothing` the share below which a difference
+    counts as none; `fixed` the half width that the controls add to the interval: of a ratio on the scale of logarithms,
+    else in the unit of the claim.
     """
 
     value: float | None = None
@@ -307,7 +318,9 @@ def _effect(claim: Claim, case: Case, study: _Study) -> _Effect:
 
 
 def _same_units(case: Case, study: _Study) -> bool:
-    """Whether one iteration does the same number of units of work on all sides, so that differences for an iteration and for a unit are proportional."""
+    """Whether one iteration does the same number of units of work on all sides, so that differences for an iteration
+    and for a unit are proportional.
+    """
     return len({study.units.get(place[0].key) for place in case}) == 1
 
 
@@ -321,7 +334,9 @@ def _count(claim: Claim, case: Case, study: _Study) -> _Effect:
 
 
 def _declared(claim: Claim, case: Case, study: _Study) -> _Effect:
-    """A row of the table of comparisons, in the unit of the claim. Times there are for a unit of work, here for an iteration."""
+    """A row of the table of comparisons, in the unit of the claim. Times there are for a unit of work, here for an
+    iteration.
+    """
     one, other = (place[0].key for place in case)
     row = study.comparisons.get((other, one) if claim.quantity == "rate" else (one, other))
     if row is None:
@@ -369,7 +384,8 @@ def _derived(claim: Claim, case: Case, study: _Study) -> _Effect:
     looks = max((row["looks"] for row in rows), default=1)
     rounds = rounds.with_columns(effect=value, of=pl.lit(""), looks=looks)
     found = estimates(rounds, "effect", by=("of",)).row(0, named=True)
-    # Each of the comparisons behind the effect has the bias of its kind: of a ratio as it is, of a difference times what is subtracted from.
+    # Each of the comparisons behind the effect has the bias of its kind: of a ratio as it is, of a difference times
+    # what is subtracted from.
     bias = max((row["bias"] or 0.0 for row in rows), default=0.0)
     shares = [1.0 if claim.in_ratios else rounds[name].median() / unit for name in places[::2]]
     about["fixed"] = found["quantile"] * bias * math.hypot(*shares)
@@ -398,7 +414,9 @@ def _gaps(claim: Claim, case: Case, study: _Study) -> Iterator[str]:
 
 
 def _aligned(case: Case, study: _Study) -> pl.DataFrame:
-    """round, episode, place0, place1, ...: nanoseconds of each place, round by round; only rounds that all operands have."""
+    """round, episode, place0, place1, ...: nanoseconds of each place, round by round; only rounds that all operands
+    have.
+    """
     joined = None
     for number, place in enumerate(case):
         parts = [study.times[operand.key].with_columns(pl.col("ns") + operand.plus_ns) for operand in place]
@@ -433,8 +451,9 @@ def _weigh(claim: Claim, case: Case, study: _Study) -> Weighed:
 
 
 def _closing(claim: Claim, effect: _Effect, holds: tuple[float, float], seconds: float | None) -> Closing:
-    """What would decide on which side of a border of `holds` the effect lies; for a direction also whether the effect counts at all, if that is
-    decided sooner."""
+    """What would decide on which side of a border of `holds` the effect lies; for a direction also whether the effect
+    counts at all, if that is decided sooner.
+    """
     near = NEAR * effect.nothing
     if claim.is_direction:
         none = counts_for_nothing(claim, effect.base, effect.nothing)

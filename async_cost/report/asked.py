@@ -1,6 +1,8 @@
-"""Where a number comes from: what a page tells of each comparison that it links to (`words.asked`), and the cells that define its variants.
+"""Where a number comes from: what a page tells of each comparison that it links to (`words.asked`), and the cells that
+define its variants.
 
-A note is there without a script, as the target of its link; asked.js shows it also to whoever points at a number or moves the focus to it.
+A note is there without a script, as the target of its link; asked.js shows it also to whoever points at a number or
+moves the focus to it.
 """
 
 import re
@@ -32,7 +34,9 @@ WIDTH, HEIGHT, FREE = 320, 40, 8
 
 @dataclass(frozen=True)
 class Note:
-    """What is told of one comparison. `names` are those of key and baseline, `rows` is the file of its samples, `cells` what defines its variants."""
+    """What is told of one comparison. `names` are those of key and baseline, `rows` is the file of its samples, `cells`
+    what defines its variants.
+    """
 
     address: str
     names: Markup

@@ -1,4 +1,6 @@
-"""What a page says about the run that it reads: which one it is, how far it may be believed, and what disturbed it. Markdown, with words from the run escaped."""
+"""What a page says about the run that it reads: which one it is, how far it may be believed, and what disturbed it.
+Markdown, with words from the run escaped.
+"""
 
 import math
 from collections.abc import Iterable
@@ -86,7 +88,9 @@ def records_of_all(run: Run, studies: Iterable[str]) -> str:
 
 
 def belief(measured: Measured) -> tuple[str, dict[str, bool | str]]:
-    """How far a study may be believed, by its groups of comparisons: a sentence in Markdown, and the study with its extent, for the page."""
+    """How far a study may be believed, by its groups of comparisons: a sentence in Markdown, and the study with its
+    extent, for the page.
+    """
     if not measured:
         return "There is nothing to believe or to doubt.", {}
     groups, whole = measured.groups, measured.trust
@@ -107,7 +111,9 @@ def belief(measured: Measured) -> tuple[str, dict[str, bool | str]]:
 
 
 def _processes(measured: Measured) -> str:
-    """Which processes the ratios of work on one thread come from (`trials.compared`), after a semicolon; nothing if all of them do."""
+    """Which processes the ratios of work on one thread come from (`trials.compared`), after a semicolon; nothing if all
+    of them do.
+    """
     used, every = measured.compared["episode"].n_unique(), measured.trials["episode"].n_unique()
     if used == every:
         return ""
@@ -117,7 +123,9 @@ def _processes(measured: Measured) -> str:
 
 
 def correction(measured: Measured) -> str:
-    """What the controls of a study's kinds add to its intervals, as half a sentence in Markdown, and what was found out about the run since."""
+    """What the controls of a study's kinds add to its intervals, as half a sentence in Markdown, and what was found out
+    about the run since.
+    """
     since = " ".join(errata(measured.run, measured.study)).removesuffix(".")
     known = f". **Known since:** {since}" if since else ""
     processes = _processes(measured)

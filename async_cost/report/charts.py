@@ -1,9 +1,9 @@
 """The look of every chart, and the few chart shapes that the studies share.
 
-`enable()` is called once at the top of an analysis notebook. From then on a chart is stored as Vega-Lite
-(drawn by JupyterLab and by the published page) and as SVG (for readers without scripts), both with the
-chart's description as the text that a screen reader speaks. The caller says what is drawn; the builder adds what there is to see (which rows are slower,
-or the range of the values), unless the caller has a `finding` of its own.
+`enable()` is called once at the top of an analysis notebook. From then on a chart is stored as Vega-Lite (drawn by
+JupyterLab and by the published page) and as SVG (for readers without scripts), both with the chart's description as the
+text that a screen reader speaks. The caller says what is drawn; the builder adds what there is to see (which rows are
+slower, or the range of the values), unless the caller has a `finding` of its own.
 
 Builders take a polars frame with the columns they name, keep its row order, and return an Altair chart that
 is as wide as its container, or None if the frame has no rows. Ratios are plain numbers: 1 is as fast as the baseline.
@@ -60,9 +60,8 @@ WIDE, NARROW = 680, 330  # pixels: the text column on a desktop, a 375 px phone 
 # with whichever of these the reader has.
 FONT = "Arial, Helvetica, 'Liberation Sans', sans-serif"
 NUMBERS = {"decimal": ".", "thousands": "\u202f", "grouping": [3], "currency": ["", ""]}
-# What the renderer says about single marks. The whole chart is one picture with a description; a screen reader should not
-# stop at its marks, which have none.
-# What is so anyway only makes the page larger.
+# What the renderer says about single marks. The whole chart is one picture with a description; a screen reader should
+# not stop at its marks, which have none. What is so anyway only makes the page larger.
 OF_MARKS = re.compile(r' (?:role="graphics-[a-z]+"|aria-[a-z]+="[^"]*"|pointer-events="none"|opacity="1")')
 #: A mark that is a circle, as the renderer draws it: half of a page with many of them.
 CIRCLE = re.compile(r'd="M([\d.]+),0A\1,\1,0,1,1,-\1,0A\1,\1,0,1,1,\1,0"')
@@ -172,7 +171,9 @@ def dark_css(scope: str) -> str:
 
 
 def _builder(finding: Callable[..., str]) -> Callable:
-    """A builder of charts: it draws nothing for a frame without rows, and its description ends with what `finding` says about the frame."""
+    """A builder of charts: it draws nothing for a frame without rows, and its description ends with what `finding` says
+    about the frame.
+    """
     of_frame = finding
 
     def decorate(build: Callable[..., alt.LayerChart]) -> Callable[..., alt.LayerChart | None]:
@@ -242,9 +243,10 @@ def ratio_intervals(
 ) -> alt.LayerChart:
     """One row for each label: the ratio as a stroke on its interval and as a number, against a rule at 1.
 
-    Columns: `label` (if not given, that of `words.label_of`), ratio, low, high; optional `published` (ratio, null where there is none: a hollow
-    diamond below ours) and `verdict` (slower, faster, same, undecided: the colour; null among others is "no evidence"). `title` replaces the
-    axis title. A line break in a label begins its next line. The numbers have the digits that the interval supports.
+    Columns: `label` (if not given, that of `words.label_of`), ratio, low, high; optional `published` (ratio, null where
+    there is none: a hollow diamond below ours) and `verdict` (slower, faster, same, undecided: the colour; null among
+    others is "no evidence"). `title` replaces the axis title. A line break in a label begins its next line. The numbers
+    have the digits that the interval supports.
     """
     label = label or words.label_of(frame)
     _require(frame, [label, "ratio", "low", "high"])
@@ -300,8 +302,8 @@ def side_by_side(
 ) -> alt.LayerChart:
     """One row for each finding, with one stroke for each unit (a machine or a run): where do they agree?
 
-    Columns: `label`, `unit`, ratio, low, high. A few units have a colour and an interval each, one below the other; many are
-    strokes on one line, which shows where they cluster.
+    Columns: `label`, `unit`, ratio, low, high. A few units have a colour and an interval each, one below the other;
+    many are strokes on one line, which shows where they cluster.
     """
     _require(frame, [label, unit, "ratio", "low", "high"])
     units = frame[unit].unique(maintain_order=True).to_list()
@@ -350,9 +352,9 @@ def break_even(
 ) -> alt.LayerChart:
     """How an overhead fades as the program does more work of its own: line, points and interval band.
 
-    Columns: work_us (microseconds, above 0), overhead, low, high (in the unit of `y_title`); optional
-    `series` (a line each). `thresholds` are overheads worth a dashed rule with their number, such as 1 %. A log axis cannot show
-    0 or less: there the band ends at the smallest value shown, and such points are left out.
+    Columns: work_us (microseconds, above 0), overhead, low, high (in the unit of `y_title`); optional `series` (a line
+    each). `thresholds` are overheads worth a dashed rule with their number, such as 1 %. A log axis cannot show 0 or
+    less: there the band ends at the smallest value shown, and such points are left out.
     """
     _require(frame, ["work_us", "overhead", "low", "high"])
     scale = alt.Scale(type="log", nice=False, padding=8) if log_y else alt.Scale(zero=True)
@@ -396,8 +398,8 @@ def scaling(
 ) -> alt.LayerChart:
     """How a rate changes with the number of threads: line, points and interval band for each series.
 
-    Columns: threads (integers), value, low, high (in the unit of `y_title`), series. To the right of `crowded_from` there are more threads
-    than processors, which a dashed line and a label show.
+    Columns: threads (integers), value, low, high (in the unit of `y_title`), series. To the right of `crowded_from`
+    there are more threads than processors, which a dashed line and a label show.
     """
     _require(frame, ["threads", "value", "low", "high", "series"])
     x = alt.X(
@@ -437,10 +439,11 @@ def spread(
     label: str = "label",
     what: str = "what",
 ) -> alt.LayerChart:
-    """One row for each thing, with a mark for each of several values, on a log scale: quantiles, or quartiles and a published mean.
+    """One row for each thing, with a mark for each of several values, on a log scale: quantiles, or quartiles and a
+    published mean.
 
-    Columns: `label`, `what` (a colour each, at most six), value (above 0, in the unit of `title`); optional `thing`, which a mark is
-    of. A line break in a label begins its next line.
+    Columns: `label`, `what` (a colour each, at most six), value (above 0, in the unit of `title`); optional `thing`,
+    which a mark is of. A line break in a label begins its next line.
     """
     _require(frame, [label, what, "value"])
     kinds = frame[what].unique(maintain_order=True).to_list()
@@ -476,7 +479,8 @@ def drift(
 ) -> alt.LayerChart:
     """The time of the baseline, round after round: what the machine did during the measurement.
 
-    Columns: round (from 0; or places in a round, if `x_title` says so), time (in the unit of `y_title`); optional `series` (a line each).
+    Columns: round (from 0; or places in a round, if `x_title` says so), time (in the unit of `y_title`); optional
+    `series` (a line each).
     """
     _require(frame, ["round", "time"])
     series = "series" in frame.columns
@@ -642,8 +646,8 @@ def _log_axis(values: Sequence[float | None], **options: Any) -> alt.Axis:
 def _axis_at(ticks: Sequence[float], **options: Any) -> alt.Axis:
     """An axis with these ticks, each with all its digits.
 
-    Without its count, the renderer thins them out to the number that the theme asks for. With a plain format it rounds them to the digits
-    that this many ticks over the whole axis would need.
+    Without its count, the renderer thins them out to the number that the theme asks for. With a plain format it rounds
+    them to the digits that this many ticks over the whole axis would need.
     """
     return alt.Axis(values=list(ticks), tickCount=len(ticks), labelExpr="format(datum.value, '~g')", **options)
 

@@ -1,8 +1,8 @@
 """Claims and what became of them, as HTML that a notebook shows and a page filters.
 
-One card for each study: how many claims have which verdict, then claim by claim, the surprising ones first; what was not measured is
-folded away. Classes carry what can be filtered by (verdict, study, basis, confounded), so that the page needs no script to be read.
-All text is escaped here: statements and keys are data.
+One card for each study: how many claims have which verdict, then claim by claim, the surprising ones first; what was
+not measured is folded away. Classes carry what can be filtered by (verdict, study, basis, confounded), so that the page
+needs no script to be read. All text is escaped here: statements and keys are data.
 """
 
 import math
@@ -72,7 +72,9 @@ def value(claim: Claim, number: float, low: float | None = None, high: float | N
 
 
 def table(outcomes: Iterable[Outcome]) -> pl.DataFrame:
-    """Claims with the document's figure and this run's, as texts: claim, says, published, this run, clean comparison."""
+    """Claims with the document's figure and this run's, as texts: claim, says, published, this run, clean
+    comparison.
+    """
     rows = [
         (
             one.claim.id,

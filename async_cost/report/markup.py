@@ -32,7 +32,8 @@ UNSEEN = {"style", "script", "template"}
 LINKS = ("#", "http://", "https://", "mailto:")
 #: How high a picture may be, in pixels, to stand in a card.
 SMALL = 640
-#: Characters of a picture from which on it is shown to phones as it is, only smaller, in place of a second one for them.
+#: Characters of a picture from which on it is shown to phones as it is, only smaller, in place of a second one for
+#: them.
 LARGE = 20_000
 HEIGHT = re.compile(r'<svg[^>]* height="([\d.]+)')
 TABLE = re.compile(r"(<table\b.*?</table>)", re.DOTALL)
@@ -78,7 +79,8 @@ def words_of(html: str) -> str:
 
 
 class Charts:
-    """Turns chart outputs into figures; `seen` says whether the page needs the chart library, `small` is the first picture that suits a card.
+    """Turns chart outputs into figures; `seen` says whether the page needs the chart library, `small` is the first
+    picture that suits a card.
 
     The pictures of notebooks with other `names` may stand on one page.
     """

@@ -3,8 +3,8 @@
 Two cells are lifted from each notebook by their tags: `answer`, whose Markdown output says what was found and opens the
 page and its card on the front page, and `trust`, whose Markdown output says how far the run can be believed. When that
 output's metadata holds `"trusted": False`, it becomes the page's warning, and is not repeated below:
-`display(Markdown(sentence), metadata={"trusted": trusted, "studies": {"zero-cost": trusted}})`. The verdict on each of the `studies` that the
-page reads stands at its top, below the title.
+`display(Markdown(sentence), metadata={"trusted": trusted, "studies": {"zero-cost": trusted}})`. The verdict on each of
+the `studies` that the page reads stands at its top, below the title.
 """
 
 import re
@@ -73,7 +73,9 @@ class Page:
 
     @property
     def belief(self) -> str:
-        """What may be said of all studies that the page reads, an entry of BELIEFS: the least of what is said of each."""
+        """What may be said of all studies that the page reads, an entry of BELIEFS: the least of what is said of
+        each.
+        """
         said = set(self.verdicts.values()) or {"yes"}
         return "no" if not self.trusted else "yes" if said == {"yes"} else IN_PART
 
@@ -205,7 +207,9 @@ def _tagged(content: nbformat.NotebookNode, tag: str) -> Said | None:
 
 
 def _belief(trusted: object) -> str:
-    """What a notebook says of a study, true, false or "in part" (some groups of its comparisons hold), as an entry of BELIEFS."""
+    """What a notebook says of a study, true, false or "in part" (some groups of its comparisons hold), as an entry of
+    BELIEFS.
+    """
     return IN_PART if trusted == IN_PART else "yes" if trusted else "no"
 
 

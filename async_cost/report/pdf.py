@@ -1,7 +1,8 @@
 """Pages on paper: PDFs through a Chromium, where there is one.
 
-What is printed is a copy without scripts and without links to other files. The print style shows the static pictures anyway, so drawing
-the live charts would only cost time; and a PDF keeps every link as an absolute one, which would name the folders of this machine.
+What is printed is a copy without scripts and without links to other files. The print style shows the static pictures
+anyway, so drawing the live charts would only cost time; and a PDF keeps every link as an absolute one, which would name
+the folders of this machine.
 """
 
 import os

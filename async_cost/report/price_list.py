@@ -1,7 +1,7 @@
 """The price list as HTML that a notebook shows and a page sorts, filters and hands out as CSV (prices.js).
 
-A cell carries the number that it shows as `data-value`, to sort by and to take away; without the script the whole list is there to be read.
-All text is escaped here.
+A cell carries the number that it shows as `data-value`, to sort by and to take away; without the script the whole list
+is there to be read. All text is escaped here.
 """
 
 import json
@@ -82,7 +82,9 @@ def _cell(shown: str, value: object = None) -> str:
 
 
 def program(found: Sequence[Term]) -> str:
-    """The prices that a reader's own program is made of, with the form of program.js above them: the data of the form is in the element."""
+    """The prices that a reader's own program is made of, with the form of program.js above them: the data of the form
+    is in the element.
+    """
     data = escape(json.dumps([asdict(term) for term in found]))
     heads = "".join(f'<th scope="col">{head}</th>' for head in ("for each", "async adds", "measured with", "rests on"))
     rows = "\n".join(map(_of_program, found))

@@ -1,18 +1,20 @@
-"""Computed prose: a paragraph is a template in which one can read the sentence, filled in with what a notebook has computed.
+"""Computed prose: a paragraph is a template in which one can read the sentence, filled in with what a notebook has
+computed.
 
 `say = Prose(globals())` once at the top of a notebook; then
 
-    say("Of {{ controls.height | counted('control') }}, {{ differing | numeral }} {{ 'differs' if differing == 1 else 'differ' }}.")
+    say("{{ differing | numeral }} of {{ controls.height | counted('control') }} differ from their twins.")
 
-The templates are those of Jinja2, with the words of `async_cost.words` as filters; `verdict` and the other filters of rows take a row of
-comparisons. Lines of a template are joined as in Markdown: a paragraph ends at an empty line, and `- ` begins an entry of a list, which is made
-a sentence. A line that holds nothing but tags, or whose tags come to nothing, leaves no trace. `{% filter listing %}` makes "a, b and c" of the
-lines within.
+The templates are those of Jinja2, with the words of `async_cost.words` as filters; `verdict` and the other filters of
+rows take a row of comparisons. Lines of a template are joined as in Markdown: a paragraph ends at an empty line, and `-
+` begins an entry of a list, which is made a sentence. A line that holds nothing but tags, or whose tags come to
+nothing, leaves no trace. `{% filter listing %}` makes "a, b and c" of the lines within.
 
-A template fails, and the error shows it, when it names what is not there, or would print None or a number that has not gone through a filter:
-only a filter knows how many digits are known. Nothing is escaped on the way: text that comes from a file goes through `code` or `escape`, as
-everywhere, and is never a template itself; tags in the outputs of a page mean nothing (`markup.safe_output_markdown`). The number of a row of the table of
-comparisons becomes a link to what a page tells of that comparison (`report/asked.py`).
+A template fails, and the error shows it, when it names what is not there, or would print None or a number that has not
+gone through a filter: only a filter knows how many digits are known. Nothing is escaped on the way: text that comes
+from a file goes through `code` or `escape`, as everywhere, and is never a template itself; tags in the outputs of a
+page mean nothing (`markup.safe_output_markdown`). The number of a row of the table of comparisons becomes a link to
+what a page tells of that comparison (`report/asked.py`).
 """
 
 import re
@@ -84,7 +86,9 @@ def _evidence(about: About | None) -> bool | None:
 
 
 def _joined(text: str) -> str:
-    """One line for each paragraph and each entry of a list, which is a sentence; an empty one between them, none between entries."""
+    """One line for each paragraph and each entry of a list, which is a sentence; an empty one between them, none
+    between entries.
+    """
     joined, gap = [""], True
     for line in filter(None, (line.strip(" \t") for line in text.split("\n"))):
         entry = line.startswith("- ")
@@ -98,7 +102,9 @@ def _joined(text: str) -> str:
 
 
 def _printed(value: object) -> object:
-    """What a template may print as it is: a number that is no count has to go through a filter. A text is a paragraph, perhaps with a list."""
+    """What a template may print as it is: a number that is no count has to go through a filter. A text is a paragraph,
+    perhaps with a list.
+    """
     if isinstance(value, str | jinja2.Undefined) or (isinstance(value, int) and not isinstance(value, bool)):
         return value
     raise TypeError(f"{value!r} is no text: choose a filter")

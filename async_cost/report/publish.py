@@ -1,8 +1,9 @@
 """Publish a run: the pages of its analyses open from disk, without kernel and network.
 
-`publish` writes index.html, one page per notebook, named after the notebook's file, a PDF of each where there is a Chromium, data/ with the
-run's own files, and summary.json for the list of all runs, reports/index.html, which it renews and links to. `publish_alone`
-publishes one notebook that is not about this run alone, as index.html. `async_cost.workflow.publishing` is the command.
+`publish` writes index.html, one page per notebook, named after the notebook's file, a PDF of each where there is a
+Chromium, data/ with the run's own files, and summary.json for the list of all runs, reports/index.html, which it renews
+and links to. `publish_alone` publishes one notebook that is not about this run alone, as index.html.
+`async_cost.workflow.publishing` is the command.
 """
 
 import shutil
@@ -22,7 +23,8 @@ from async_cost.runs.record import RunInfo, read_run_info
 RUN_FILES = ("run.json", "*.csv", "*.csv.gz")
 #: Length, as HTML, from which on reasons not to rely on a run are folded: more than a few sentences.
 LONG_REASON = 1500
-#: What a reader of each page may want to decide; the front page asks it in these words, and shows the first of them first.
+#: What a reader of each page may want to decide; the front page asks it in these words, and shows the first of them
+#: first.
 DECISIONS = {
     "ladder": "Which part of async is worth avoiding?",
     "zero-cost": "Is async free enough here?",
@@ -51,8 +53,9 @@ def publish(
 ) -> list[Path]:
     """Write the pages of a run into `out_dir`; returns them, the front page first.
 
-    `not_measured` are the unexecuted notebooks of analyses that the run has nothing for: the front page gives their headings. `sources` are the crate views of the
-    notebooks that measure, by study: numbers lead to their cells. `reports` is the folder two levels above `out_dir` whose list of runs is renewed.
+    `not_measured` are the unexecuted notebooks of analyses that the run has nothing for: the front page gives their
+    headings. `sources` are the crate views of the notebooks that measure, by study: numbers lead to their cells.
+    `reports` is the folder two levels above `out_dir` whose list of runs is renewed.
     """
     info = read_run_info(run_dir / "run.json")
     pages = [page_of(notebook) for notebook in notebooks]
@@ -241,8 +244,9 @@ class _Report:
 
 
 def _notices(info: RunInfo, pages: Sequence[Page], *, front: bool = False) -> list[provenance.Notice]:
-    """What a reader of these pages must know first. What speaks against relying on the run is one notice, for all pages; on the `front` page
-    it names what a decision would lack, and each card says why."""
+    """What a reader of these pages must know first. What speaks against relying on the run is one notice, for all
+    pages; on the `front` page it names what a decision would lack, and each card says why.
+    """
     doubts = [page for page in pages if not page.trusted and page.trust]
     about = None if front else {study for page in pages for study in page.verdicts}
     others = list(provenance.notices(info, profile=not doubts, studies=about))
@@ -256,7 +260,8 @@ def _notices(info: RunInfo, pages: Sequence[Page], *, front: bool = False) -> li
     else:
         text = Markup("").join(page.trust for page in doubts)
         if len(text) > LONG_REASON:
-            # A study of many controls names each that failed. The verdict must be seen at once, the list by those who ask for it.
+            # A study of many controls names each that failed. The verdict must be seen at once, the list by those who
+            # ask for it.
             text = Markup("{}<details><summary>The reasons, one by one</summary>{}</details>").format(short, text)
     some = any(belief != "no" for page in pages for belief in page.verdicts.values())
     head = "Not all of this run is evidence." if some else "Do not rely on this run: it is not evidence."

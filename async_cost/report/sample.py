@@ -1,6 +1,8 @@
-"""Pages for where a repository is hosted: Markdown with pictures, light and dark, made by nbconvert from executed analyses.
+"""Pages for where a repository is hosted: Markdown with pictures, light and dark, made by nbconvert from executed
+analyses.
 
-They need no server and no script. What a page of a report does besides, such as filters and questions to numbers, is left out, and code is in the notebooks.
+They need no server and no script. What a page of a report does besides, such as filters and questions to numbers, is
+left out, and code is in the notebooks.
 """
 
 import re
@@ -35,7 +37,9 @@ LONG = re.compile(r"(\d+\.\d)\d+")
 
 
 def pages(notebooks: Sequence[Path], origin: str) -> dict[str, str]:
-    """The files of a sample by name: a page for each executed notebook, its pictures, and README.md, which lists them. `origin` says of which run."""
+    """The files of a sample by name: a page for each executed notebook, its pictures, and README.md, which lists them.
+    `origin` says of which run.
+    """
     files: dict[str, str] = {}
     lines = []
     for notebook in sorted(notebooks, key=lambda path: list(DECISIONS).index(path.stem)):
@@ -52,7 +56,9 @@ def pages(notebooks: Sequence[Path], origin: str) -> dict[str, str]:
 
 
 class _Shown(Preprocessor):
-    """What a cell showed, as Markdown that needs no page around it; `pictures` collects what it links to, by file name."""
+    """What a cell showed, as Markdown that needs no page around it; `pictures` collects what it links to, by file
+    name.
+    """
 
     def __init__(self, room: str) -> None:
         super().__init__()

@@ -25,7 +25,8 @@ VOID = ("br", "col", "hr", "img", "input", "link", "meta", "wbr")
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a page that can be found: what stands below a heading of the second level, or one claim. Its id, heading and words.
+    """A part of a page that can be found: what stands below a heading of the second level, or one claim. Its id,
+    heading and words.
 
     Claims are found by search; only what has a heading is `listed` as a section of the page.
     """
@@ -37,7 +38,9 @@ class Section:
 
 
 def sections(body: str) -> list[Section]:
-    """The sections and claims of a page's body, in order. Folded code and pictures count for nothing, alternative texts do."""
+    """The sections and claims of a page's body, in order. Folded code and pictures count for nothing, alternative texts
+    do.
+    """
     parser = _Sections()
     parser.feed(DRAWING.sub("", body))
     parser.close()
@@ -94,7 +97,9 @@ def write_summary(folder: Path, **facts: object) -> None:
 
 
 def summaries(reports: Path) -> list[Mapping[str, object]]:
-    """What is known of each report below `reports`, newest first, with its folder as `href`; damaged notes are left out."""
+    """What is known of each report below `reports`, newest first, with its folder as `href`; damaged notes are left
+    out.
+    """
     found = []
     for file in reports.glob(f"*/*/{SUMMARY}"):
         try:
@@ -107,7 +112,9 @@ def summaries(reports: Path) -> list[Mapping[str, object]]:
 
 
 def search_index(pages: Sequence[tuple[str, str, str, Sequence[Section]]]) -> str:
-    """JSON for the search box: for each section of pages (name, href, answer, sections), where it is and what words it holds."""
+    """JSON for the search box: for each section of pages (name, href, answer, sections), where it is and what words it
+    holds.
+    """
     entries = []
     for name, href, answer, parts in pages:
         entries.append({"page": name, "heading": "The answer", "href": href, "text": answer})

@@ -1,4 +1,6 @@
-"""Tables of a page: a frame whose columns are text, as a reader shall see them, and expressions that make such columns."""
+"""Tables of a page: a frame whose columns are text, as a reader shall see them, and expressions that make such
+columns.
+"""
 
 from collections.abc import Callable
 
@@ -17,7 +19,9 @@ def table(frame: pl.DataFrame, title: str | None = None) -> GT | None:
 
 
 def text(show: Callable[..., str], *columns: str) -> pl.Expr:
-    """What `show` (one of `words`) says of the values of these columns, such as a ratio and its ends; null where the first is."""
+    """What `show` (one of `words`) says of the values of these columns, such as a ratio and its ends; null where the
+    first is.
+    """
 
     def shown(row: dict[str, object]) -> str | None:
         return None if row[columns[0]] is None else show(*row.values())

@@ -1,7 +1,7 @@
 """What a study compares: pairs of a key and its baseline, in groups whose limits say how small a difference matters.
 
-The study declares them, in Rust, and the run records them in its run.json. Runs of schema version 1 recorded only the first comparison of each
-key; the others are in data/comparisons.csv, which is what the studies declare today.
+The study declares them, in Rust, and the run records them in its run.json. Runs of schema version 1 recorded only the
+first comparison of each key; the others are in data/comparisons.csv, which is what the studies declare today.
 """
 
 import hashlib
@@ -24,8 +24,9 @@ KEY = ("bench", "variant", "parameter")
 #: The same for what it is compared with.
 BASE_KEY = tuple(f"baseline_{name}" for name in KEY)
 PAIR = (*KEY, *BASE_KEY)
-#: `limit` is half the width of the region of practical equivalence of the group; `control` says that key and baseline are the same code;
-#: `looks` how often a run judges the comparison: twice when a claim or a headline rests on it, because it may then be measured further.
+#: `limit` is half the width of the region of practical equivalence of the group; `control` says that key and baseline
+#: are the same code; `looks` how often a run judges the comparison: twice when a claim or a headline rests on it,
+#: because it may then be measured further.
 SCHEMA = dict.fromkeys((*PAIR, "group", "change", "unit"), pl.String) | {
     "limit": pl.Float64,
     "control": pl.Boolean,
@@ -64,7 +65,8 @@ HEADLINES = (
 def declared(study: str, details: StudyInfo, version: int, keys: pl.DataFrame) -> pl.DataFrame:
     """The comparisons of a study in the order of declaration: the columns of `SCHEMA`.
 
-    `details` is the study's part of a run.json of that schema `version`; `keys` (bench, variant, parameter) were measured or failed.
+    `details` is the study's part of a run.json of that schema `version`; `keys` (bench, variant, parameter) were
+    measured or failed.
     """
     rows = []
     for entry in details.comparisons:
@@ -84,7 +86,8 @@ def turned(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def address(row: Mapping[str, object]) -> str | None:
-    """Names a comparison with its numbers, for links to where they come from; None for a row that is no comparison with numbers.
+    """Names a comparison with its numbers, for links to where they come from; None for a row that is no comparison with
+    numbers.
 
     Rows of another run, or numbers that were made of several comparisons, have another address.
     """
@@ -96,7 +99,9 @@ def address(row: Mapping[str, object]) -> str | None:
 
 
 def require_known(pairs: pl.DataFrame, keys: pl.DataFrame, path: Path) -> None:
-    """Raises `DataError` for a comparison of a key that is not among `keys`; `path` is the file that the message names."""
+    """Raises `DataError` for a comparison of a key that is not among `keys`; `path` is the file that the message
+    names.
+    """
     for names in (KEY, BASE_KEY):
         for row in pairs.join(keys, left_on=names, right_on=KEY, how="anti").head(1).iter_rows(named=True):
             problem = f"run.json compares {quoted(' / '.join(row[name] for name in names))}, which was neither measured nor failed"
@@ -106,7 +111,8 @@ def require_known(pairs: pl.DataFrame, keys: pl.DataFrame, path: Path) -> None:
 
 
 def with_later(own: pl.DataFrame, study: str, groups: Mapping[str, float], keys: pl.DataFrame) -> pl.DataFrame:
-    """The comparisons of a run of version 1 with those of `keys` that its study has declared since, in the order of today.
+    """The comparisons of a run of version 1 with those of `keys` that its study has declared since, in the order of
+    today.
 
     Each is in the group that the run gave to its key or baseline, else in its group of today if the run has that.
     """
@@ -129,7 +135,9 @@ def with_later(own: pl.DataFrame, study: str, groups: Mapping[str, float], keys:
 
 
 def _with_looks(own: pl.DataFrame, study: str) -> pl.DataFrame:
-    """The comparisons, with two looks at those that a claim or a headline rests on: both of their keys may be measured further."""
+    """The comparisons, with two looks at those that a claim or a headline rests on: both of their keys may be measured
+    further.
+    """
     pairs = claimed().filter(study=study).select(PAIR)
     for one in HEADLINES:
         if one.study == study:
@@ -150,7 +158,9 @@ def _with_looks(own: pl.DataFrame, study: str) -> pl.DataFrame:
 
 @lru_cache(maxsize=1)
 def claimed() -> pl.DataFrame:
-    """The pairs of keys that claims on times compare: study and the columns of `PAIR`, from data/claims-operands.csv."""
+    """The pairs of keys that claims on times compare: study and the columns of `PAIR`, from
+    data/claims-operands.csv.
+    """
     places = read_table(OPERANDS, OperandRows).filter(counter="")
     case = ("claim", "comparison", "case", "place", "study")
     other = places.select(*case[:-2], (pl.col("place") - 1).alias("place"), "study", *KEY)

@@ -1,4 +1,6 @@
-"""JSON files as typed records (`msgspec.Struct`): complete and of the right types, or a `DataError` that names the field."""
+"""JSON files as typed records (`msgspec.Struct`): complete and of the right types, or a `DataError` that names the
+field.
+"""
 
 import json
 import re
@@ -73,7 +75,9 @@ def _words(value: object, field: str = "") -> Iterator[tuple[str, str]]:
 
 
 def typed(path: Path, kind: type[Kind], document: dict, field: str = "") -> Kind:
-    """`document`, which is the content of `field` in `path`, as a record. Objections of msgspec are put in our words."""
+    """`document`, which is the content of `field` in `path`, as a record. Objections of msgspec are put in our
+    words.
+    """
     try:
         return msgspec.convert(document, kind)
     except msgspec.ValidationError as error:

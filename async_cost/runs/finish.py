@@ -20,10 +20,11 @@ from async_cost.runs.run import load_run
 
 
 def finish(partial: Path, runs: Path, outcome: Path) -> Path:
-    """Check the partial run the way every reader does, and rename it to data/runs/<machine>/<utc-time>; returns that folder.
+    """Check the partial run the way every reader does, and rename it to data/runs/<machine>/<utc-time>; returns that
+    folder.
 
-    `outcome` is written before the rename, so that a kill between the two is noticed (the folder it names is not there yet).
-    Raises DataError, and leaves the partial run where it is, if a study is incomplete or a file is invalid.
+    `outcome` is written before the rename, so that a kill between the two is noticed (the folder it names is not there
+    yet). Raises DataError, and leaves the partial run where it is, if a study is incomplete or a file is invalid.
     """
     info_file = partial / "run.json"
     if not info_file.exists():
@@ -44,7 +45,8 @@ def finish(partial: Path, runs: Path, outcome: Path) -> Path:
         raise DataError(
             target, "a run of this machine and time exists already", "Move it away and run the command again"
         )
-    # Files that only served the measuring: a run keeps data alone. They are needed to resume, until nothing more can fail.
+    # Files that only served the measuring: a run keeps data alone. They are needed to resume, until nothing more can
+    # fail.
     for pattern in (
         "*.measure.ipynb",
         "*.episode.json",

@@ -14,8 +14,8 @@ import polars as pl
 from async_cost.errors import DataError, quoted, require_plain_file
 
 REMEASURE = "A run is never edited: restore the file from where it was measured, or measure again"
-#: A compressed table of this size or more is refused unread: a hundred times the size of a long run, and little enough for memory. A crafted file
-#: of a few kilobytes can unpack to any size.
+#: A compressed table of this size or more is refused unread: a hundred times the size of a long run, and little enough
+#: for memory. A crafted file of a few kilobytes can unpack to any size.
 MOST_UNPACKED = 512 << 20
 
 
@@ -43,7 +43,9 @@ def read_table(path: Path, schema: type[dy.Schema], study: str | None = None) ->
 
 
 def unpacked(path: Path, data: bytes) -> bytes:
-    """The content of a `.gz` file whose bytes are `data`. Raises `DataError` when it is damaged, cut off, or would take more than `MOST_UNPACKED`."""
+    """The content of a `.gz` file whose bytes are `data`. Raises `DataError` when it is damaged, cut off, or would take
+    more than `MOST_UNPACKED`.
+    """
     stream = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
     try:
         text = stream.decompress(data, MOST_UNPACKED)
@@ -81,7 +83,9 @@ def _read_text(path: Path) -> str:
 
 
 def _parsed(_path: Path, text: str, columns: list[str]) -> pl.DataFrame | None:
-    """The cells as split by polars, which takes a tenth of the time; None if it might split anything differently from `_split`."""
+    """The cells as split by polars, which takes a tenth of the time; None if it might split anything differently from
+    `_split`.
+    """
     if text.partition("\n")[0] != ",".join(columns) or "\r" in text:
         return None
     try:
@@ -133,7 +137,8 @@ def _check_header(path: Path, header: list[str], columns: list[str]) -> None:
 def _first_failure(path: Path, schema: type[dy.Schema], details: pl.DataFrame) -> DataError:
     """The error for the first row that broke a rule, with the value as written in the file."""
     row = details.sort("line").row(0, named=True)
-    # Values are checked before rules for rows, and those before keys: if a duplicate also has a wrong number, the number is reported.
+    # Values are checked before rules for rows, and those before keys: if a duplicate also has a wrong number, the
+    # number is reported.
     rules = [name for name, state in row.items() if name not in schema.column_names() and state == "invalid"]
     rule = min(rules, key=lambda name: ("|dtype" not in name, "|" not in name, name == "primary_key"))
     if rule == "primary_key":

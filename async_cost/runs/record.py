@@ -1,8 +1,8 @@
 """run.json: everything that is known about a run except its numbers, as typed records.
 
-A record has exactly its fields: an unknown field, a missing one or one of another type is a `DataError`,
-since a reader that skips what it does not know cannot claim to have understood the rest. Facts that the measuring machine did
-not reveal are None. Only `read_run_info` opens a run.json.
+A record has exactly its fields: an unknown field, a missing one or one of another type is a `DataError`, since a reader
+that skips what it does not know cannot claim to have understood the rest. Facts that the measuring machine did not
+reveal are None. Only `read_run_info` opens a run.json.
 """
 
 import re
@@ -18,7 +18,8 @@ from async_cost.errors import DataError, quoted
 from async_cost.paths import repository_root
 from async_cost.runs.decode import RESTORE, missing, read_json, typed, unknown
 
-#: Version 2 added what a comparison changes and the unit of a difference; version 3 the episodes of a study and the kinds of its groups.
+#: Version 2 added what a comparison changes and the unit of a difference; version 3 the episodes of a study and the
+#: kinds of its groups.
 SCHEMA_VERSIONS = (1, 2, 3)
 #: Former names, in runs of version 1, of studies that have been renamed.
 FORMER_NAMES = {"ladder": "zero-cost-ladder"}
@@ -39,7 +40,8 @@ CLOCK_AHEAD = timedelta(days=1)
 LARGEST = 2**63 - 1
 Count = Annotated[int, Meta(ge=0, le=LARGEST)]
 Number = Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
-#: No measurement has more rounds, or samples in a trial: at 1 ms for a trial, these would take 16 minutes for each variant.
+#: No measurement has more rounds, or samples in a trial: at 1 ms for a trial, these would take 16 minutes for each
+#: variant.
 Rounds = Annotated[int, Meta(ge=1, le=1_000_000)]
 
 
@@ -137,7 +139,8 @@ class Comparison(Record, frozen=True):
 class Episode(Record, frozen=True):
     """One of the processes that measured a study: from `first_round` to the next one's, or to the end.
 
-    `ended` is None if it was interrupted. `only` are the keys (bench, variant, parameter) that were measured in its rounds; null means all of them.
+    `ended` is None if it was interrupted. `only` are the keys (bench, variant, parameter) that were measured in its
+    rounds; null means all of them.
     """
 
     first_round: Count
@@ -147,10 +150,12 @@ class Episode(Record, frozen=True):
 
 
 class StudyInfo(Record, frozen=True, omit_defaults=True):
-    """How one study was measured. Loads are averages over 1, 5 and 15 minutes; steal is in ms since boot, over all CPUs.
+    """How one study was measured. Loads are averages over 1, 5 and 15 minutes; steal is in ms since boot, over all
+    CPUs.
 
-    `groups` maps the name of each group of comparisons to the half-width of its region of practical equivalence, `kinds` to its kind.
-    Runs before version 3 have neither kinds nor episodes (and what is not in the file is not written back either); `read_run_info` fills them in.
+    `groups` maps the name of each group of comparisons to the half-width of its region of practical equivalence,
+    `kinds` to its kind. Runs before version 3 have neither kinds nor episodes (and what is not in the file is not
+    written back either); `read_run_info` fills them in.
     """
 
     state: str
@@ -176,7 +181,9 @@ class StudyInfo(Record, frozen=True, omit_defaults=True):
 
 
 class RunInfo(Record, frozen=True):
-    """The whole of run.json. `claims` is the `claims_of_today` of the day on which the run was finished; older runs have none."""
+    """The whole of run.json. `claims` is the `claims_of_today` of the day on which the run was finished; older runs
+    have none.
+    """
 
     schema_version: Count
     run_id: str
@@ -195,13 +202,16 @@ class RunInfo(Record, frozen=True):
 
 
 def claims_of_today(root: Path | None = None) -> str:
-    """The SHA-256 of the claims with their present regions and operands: of data/claims.csv followed by data/claims-operands.csv."""
+    """The SHA-256 of the claims with their present regions and operands: of data/claims.csv followed by
+    data/claims-operands.csv.
+    """
     folder = (repository_root() if root is None else root) / "data"
     return sha256(b"".join((folder / name).read_bytes() for name in ("claims.csv", "claims-operands.csv"))).hexdigest()
 
 
 def read_run_info(path: Path) -> RunInfo:
-    """The records of a run.json. A study of a version before 3 has one episode, and each of its groups the name of the study for a kind.
+    """The records of a run.json. A study of a version before 3 has one episode, and each of its groups the name of the
+    study for a kind.
 
     Raises `DataError` for torn JSON, another schema version, unknown, missing or ill-typed fields, names that could
     leave their folder or a page, an unfinished study, and code that was not compiled for measuring.
@@ -227,13 +237,17 @@ def read_run_info(path: Path) -> RunInfo:
 
 
 def _in_one_episode(study: str, details: StudyInfo) -> StudyInfo:
-    """A study from before there were episodes, in the form of version 3. Its groups share no kind with other studies."""
+    """A study from before there were episodes, in the form of version 3. Its groups share no kind with other
+    studies.
+    """
     episodes = (Episode(0, details.started, None if details.resumed else details.ended, None),)
     return msgspec.structs.replace(details, episodes=episodes, kinds=dict.fromkeys(details.groups, study))
 
 
 def read_record(path: Path) -> RunInfo:
-    """The records of a run.json in a known version, whatever they say: for instance of a trial run that no reader of runs would accept."""
+    """The records of a run.json in a known version, whatever they say: for instance of a trial run that no reader of
+    runs would accept.
+    """
     document = read_json(path)
     version = document.get("schema_version")
     if version not in SCHEMA_VERSIONS or isinstance(version, bool):

@@ -1,4 +1,6 @@
-"""Find runs and read them: a table is complete and checked, or it is a `DataError`. Only what is asked for is opened."""
+"""Find runs and read them: a table is complete and checked, or it is a `DataError`. Only what is asked for is
+opened.
+"""
 
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -20,10 +22,11 @@ from async_cost.runs.schemas import CountRows, MetricRows, TimeRows
 
 @dataclass(frozen=True)
 class Run:
-    """A run. The tables of a study are read and checked when they are first asked for; see data/README.md for columns and units.
+    """A run. The tables of a study are read and checked when they are first asked for; see data/README.md for columns
+    and units.
 
-    Asking for a study that the run does not contain, or for a table that is torn, foreign, duplicated or missing, raises `DataError`, which
-    names file, row, column and remedy.
+    Asking for a study that the run does not contain, or for a table that is torn, foreign, duplicated or missing,
+    raises `DataError`, which names file, row, column and remedy.
     """
 
     path: Path
@@ -42,7 +45,8 @@ class Run:
     def time(self, study: str) -> pl.DataFrame:
         """Raw samples: study, bench, variant, parameter, round, position, sample, iterations, elapsed_ns, episode.
 
-        `episode` is the number, from 0, of the process that measured the round; it comes from run.json, not from the file.
+        `episode` is the number, from 0, of the process that measured the round; it comes from run.json, not from the
+        file.
         """
         return self._once("time", study, _load_time)
 
@@ -59,7 +63,9 @@ class Run:
         return sum(max(0.0, words.seconds_between(started, ended)) for started, ended in spans)
 
     def comparisons(self, study: str) -> pl.DataFrame:
-        """What is compared with what, in the order of declaration: the columns of `comparisons.SCHEMA`. Keys that failed are among them."""
+        """What is compared with what, in the order of declaration: the columns of `comparisons.SCHEMA`. Keys that
+        failed are among them.
+        """
         return _declared(self, study, self.time(study))
 
     def metrics(self, study: str) -> pl.DataFrame:
@@ -140,7 +146,8 @@ def choose_run(
     root: Path | None = None,
     instead: str | None = None,
 ) -> Run:
-    """The run that the environment variable ASYNC_COST_RUN names, else the newest one that contains `study`; any run if that is None.
+    """The run that the environment variable ASYNC_COST_RUN names, else the newest one that contains `study`; any run if
+    that is None.
 
     A notebook that can do without `study` names another one to use `instead` if `study` is missing. Raises
     `DataError` if there is no run, or if the one to be read is damaged: an older run never replaces it silently.
@@ -162,7 +169,9 @@ def choose_run(
 
 
 def open_run(path: Path) -> Run:
-    """The run in folder `path`, with its run.json read and checked. Raises `DataError` if that is damaged or not finished."""
+    """The run in folder `path`, with its run.json read and checked. Raises `DataError` if that is damaged or not
+    finished.
+    """
     path = Path(path)
     if not path.is_dir():
         raise DataError(path, "there is no such run", f"Runs are the folders {shown(runs_root())}/<machine>/<utc-time>")
@@ -172,7 +181,9 @@ def open_run(path: Path) -> Run:
 
 
 def load_run(path: Path) -> Run:
-    """`open_run`, with every table read and checked, as is done before a run is finished, contributed or compared with others."""
+    """`open_run`, with every table read and checked, as is done before a run is finished, contributed or compared with
+    others.
+    """
     return open_run(path).checked()
 
 
@@ -235,7 +246,9 @@ def _keys(time: pl.DataFrame, details: StudyInfo) -> pl.DataFrame:
 
 
 def _check_baselines(path: Path, time: pl.DataFrame, pairs: pl.DataFrame, details: StudyInfo) -> None:
-    """Ratios are taken within a round, so a key needs its baseline in the same round, unless that failed or the episode left it out."""
+    """Ratios are taken within a round, so a key needs its baseline in the same round, unless that failed or the episode
+    left it out.
+    """
     needed = pairs.join(_failed(details), left_on=BASE_KEY, right_on=KEY, how="anti")
     whole = [(first, end) for episode, first, end in _spans(details) if episode.only is None]
     within = [pl.col("round").is_between(first, end, closed="left") for first, end in whole]
@@ -291,7 +304,9 @@ def _spans(details: StudyInfo) -> Iterator[tuple[Episode, int, int]]:
 
 
 def _check_samples(path: Path, time: pl.DataFrame, details: StudyInfo) -> None:
-    """All trials of a key have the same number of samples, at most that of the study, and each was taken at one position in its round."""
+    """All trials of a key have the same number of samples, at most that of the study, and each was taken at one
+    position in its round.
+    """
     trials = time.group_by(*KEY, "round", maintain_order=True).agg(
         pl.len().alias("samples"), pl.col("position").n_unique().alias("positions"), pl.col("line").min()
     )

@@ -1,7 +1,7 @@
 """The tables of a run and of the literature as schemas.
 
-Every column is declared once, here, with its bounds (`line`, which is in no file, is the line number of a row, for messages). What the
-columns mean, and their units, is in data/README.md. `reader` reads them.
+Every column is declared once, here, with its bounds (`line`, which is in no file, is the line number of a row, for
+messages). What the columns mean, and their units, is in data/README.md. `reader` reads them.
 """
 
 import dataframely as dy
@@ -84,7 +84,9 @@ class PublishedRows(dy.Schema):
 
 
 class ClaimRows(dy.Schema):
-    """`data/claims.csv`: a sentence that a published document asserts, and the region of effects in which it is true."""
+    """`data/claims.csv`: a sentence that a published document asserts, and the region of effects in which it is
+    true.
+    """
 
     line = dy.UInt32(nullable=False)
     id = dy.String(nullable=False, primary_key=True, regex=r"^[A-Z][0-9]+$")

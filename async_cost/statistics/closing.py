@@ -1,7 +1,9 @@
-"""What would decide a question that a run leaves open: more time for the same study, and about how much, or that no amount of time would.
+"""What would decide a question that a run leaves open: more time for the same study, and about how much, or that no
+amount of time would.
 
-The half width of an interval shrinks with the square root of the measuring time, so the time that is needed grows with the square of the half
-width over the distance to the border. What controls add to an interval does not shrink, since it is not noise of this comparison.
+The half width of an interval shrinks with the square root of the measuring time, so the time that is needed grows with
+the square of the half width over the distance to the border. What controls add to an interval does not shrink, since it
+is not noise of this comparison.
 """
 
 import math
@@ -12,7 +14,8 @@ import polars as pl
 
 from async_cost import words
 
-#: An estimate within this part of the limit from the border counts as on it: deciding its side would take a hundred times as long as detecting the limit.
+#: An estimate within this part of the limit from the border counts as on it: deciding its side would take a hundred
+#: times as long as detecting the limit.
 NEAR = 0.1
 #: Nobody measures one study for longer.
 LONGEST_SECONDS = 10 * 3600
@@ -20,7 +23,9 @@ LONGEST_SECONDS = 10 * 3600
 
 @dataclass(frozen=True)
 class Closing:
-    """`text` says what would decide, in plain text; `times` how many times the measuring that would take in all, infinite where it would not help."""
+    """`text` says what would decide, in plain text; `times` how many times the measuring that would take in all,
+    infinite where it would not help.
+    """
 
     text: str
     times: float
@@ -38,9 +43,10 @@ def closing(
 ) -> Closing:
     """What would decide on which side of `borders` a value lies if its interval crosses one of them.
 
-    Numbers are on a scale on which errors are added: logarithms of ratios, else the value's own. `near` is the distance from a border within which the
-    value counts as on it, which the text gives as a part of `limit`, a share; `fixed` is the half width that controls add to the interval; `seconds` is how
-    long the study was measured, None if that is unknown.
+    Numbers are on a scale on which errors are added: logarithms of ratios, else the value's own. `near` is the distance
+    from a border within which the value counts as on it, which the text gives as a part of `limit`, a share; `fixed` is
+    the half width that controls add to the interval; `seconds` is how long the study was measured, None if that is
+    unknown.
     """
     borders = [border for border in borders if math.isfinite(border)]
     if min(abs(value - border) for border in borders) <= near:
@@ -59,7 +65,9 @@ def closing(
 
 
 def _times(value: float, low: float, high: float, border: float, fixed: float) -> float:
-    """How many times the measuring it takes until the interval ends before `border`; 1 if it does already, infinite if it never will."""
+    """How many times the measuring it takes until the interval ends before `border`; 1 if it does already, infinite if
+    it never will.
+    """
     half, distance = (value - low if border < value else high - value), abs(border - value)
     if half <= distance:
         return 1.0
@@ -76,7 +84,9 @@ def _about(seconds: float) -> str:
 
 
 def of_comparison_closing(row: dict, seconds: float | None) -> Closing | None:
-    """What would decide an undecided row of the table of comparisons; None if it is decided, refused, or was not measured."""
+    """What would decide an undecided row of the table of comparisons; None if it is decided, refused, or was not
+    measured.
+    """
     if row["ratio"] is None or row["doubt"] or row["verdict"] != "undecided":
         return None
     value, low, high = (math.log(row[name]) for name in ("ratio", "low", "high"))

@@ -29,8 +29,8 @@ CONDITIONS = {
 def speed(trials: pl.DataFrame) -> pl.DataFrame:
     """How slow the machine was in each round, over all keys: round, relative (1 is the median, 2 half as fast).
 
-    Takes `trial_times`. Each key is divided by its own median over rounds, so long and short workloads weigh the same; the
-    median over keys is what they have in common.
+    Takes `trial_times`. Each key is divided by its own median over rounds, so long and short workloads weigh the same;
+    the median over keys is what they have in common.
     """
     relative = pl.col("ns") / pl.col("ns").median().over(KEY)
     return trials.with_columns(relative=relative).group_by("round").agg(pl.col("relative").median()).sort("round")
@@ -49,9 +49,10 @@ def drift(trials: pl.DataFrame, baseline: str) -> pl.DataFrame:
 def conditions(run: Run) -> pl.DataFrame:
     """One row for each study, in the order of measuring; unknown values are null.
 
-    Columns: study, rounds, keys (how many were measured), seconds, load_before and load_after (average over a minute), steal (share
-    of the processors' time), interruptions (how often in a second of measured time a thread lost its core involuntarily, to any other
-    thread; null if the study does not record it), resumed (how often), failed (keys). Seconds and steal of a resumed study would include its break, so they are unknown.
+    Columns: study, rounds, keys (how many were measured), seconds, load_before and load_after (average over a minute),
+    steal (share of the processors' time), interruptions (how often in a second of measured time a thread lost its core
+    involuntarily, to any other thread; null if the study does not record it), resumed (how often), failed (keys).
+    Seconds and steal of a resumed study would include its break, so they are unknown.
     """
     rows = []
     for study, details in sorted(run.info.studies.items(), key=lambda entry: entry[1].started):
@@ -81,7 +82,8 @@ def _interruptions(run: Run, study: str) -> float | None:
 def steal_share(run: Run, study: str) -> float | None:
     """Share of all processor time between start and end that the host gave to others; None if unknown.
 
-    For a resumed measurement it is unknown: the break is between the two readings, perhaps with a restart of the machine.
+    For a resumed measurement it is unknown: the break is between the two readings, perhaps with a restart of the
+    machine.
     """
     details = run.study(study)
     if details.resumed:
@@ -96,11 +98,14 @@ def steal_share(run: Run, study: str) -> float | None:
 
 
 def halves(ratios: pl.DataFrame) -> pl.DataFrame:
-    """Whether each ratio is the same in the second half of the rounds: the columns of a pair, first, second, change, moved.
+    """Whether each ratio is the same in the second half of the rounds: the columns of a pair, first, second, change,
+    moved.
 
-    Takes rows of `ratios.paired`. `first` and `second` are medians, `change` is second / first. `moved` says that the two halves differ
-    by the test of Mann and Whitney (over episodes, where there are enough of them: the rounds of one process are not independent), so strictly (Bonferroni) that in 95 % of honest runs none of the ratios is called moved. A ratio that
-    moved is not constant: something warmed up, filled up or throttled, and the median over rounds hides it.
+    Takes rows of `ratios.paired`. `first` and `second` are medians, `change` is second / first. `moved` says that the
+    two halves differ by the test of Mann and Whitney (over episodes, where there are enough of them: the rounds of one
+    process are not independent), so strictly (Bonferroni) that in 95 % of honest runs none of the ratios is called
+    moved. A ratio that moved is not constant: something warmed up, filled up or throttled, and the median over rounds
+    hides it.
     """
     count = ratios.select(PAIR).n_unique()
     rows = []

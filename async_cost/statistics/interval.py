@@ -1,15 +1,17 @@
 """The one interval: for the centre of a ratio or a time over the processes and rounds of a run.
 
-A process has its own memory layout, and therefore its own speed, which more rounds do not average out. So within an episode (a process) the
-value is the median over its rounds, and over episodes the mean of these medians, with a t interval: that of the random-effects model of a
-balanced one-way layout, which includes the variance within processes and between them (Kalibera and Jones 2013; Searle, Casella, McCulloch,
-Variance Components, 1992, chapter 3). A process that met a busy moment is far off, so the mean is trimmed: without the lowest and the highest
-fifth of the episodes, with the matching standard error (Tukey and McLaughlin 1963). For normal values such an interval is 8 % wider than
-the untrimmed one; when one process in seven differs six times as much as the others, it is half as wide.
+A process has its own memory layout, and therefore its own speed, which more rounds do not average out. So within an
+episode (a process) the value is the median over its rounds, and over episodes the mean of these medians, with a t
+interval: that of the random-effects model of a balanced one-way layout, which includes the variance within processes
+and between them (Kalibera and Jones 2013; Searle, Casella, McCulloch, Variance Components, 1992, chapter 3). A process
+that met a busy moment is far off, so the mean is trimmed: without the lowest and the highest fifth of the episodes,
+with the matching standard error (Tukey and McLaughlin 1963). For normal values such an interval is 8 % wider than the
+untrimmed one; when one process in seven differs six times as much as the others, it is half as wide.
 
-With fewer than `LEAST_EPISODES` it is the median over all rounds, bounded by order statistics. How many of n values lie below their true
-median is binomial, whatever their distribution. So two of the sorted values, chosen by rank alone, enclose the median with a known
-probability (David and Nagaraja, Order Statistics, 2003, section 7.1). This does not cover the variance between processes.
+With fewer than `LEAST_EPISODES` it is the median over all rounds, bounded by order statistics. How many of n values lie
+below their true median is binomial, whatever their distribution. So two of the sorted values, chosen by rank alone,
+enclose the median with a known probability (David and Nagaraja, Order Statistics, 2003, section 7.1). This does not
+cover the variance between processes.
 """
 
 from collections.abc import Sequence
@@ -26,7 +28,8 @@ from async_cost.runs.comparisons import KEY
 Number = TypeVar("Number", float, pl.Expr)
 #: Share of intervals that should contain the truth.
 CONFIDENCE = 0.95
-#: Least number of episodes whose spread is used. With three, the quantile of t is above 4 and the standard deviation hardly known.
+#: Least number of episodes whose spread is used. With three, the quantile of t is above 4 and the standard deviation
+#: hardly known.
 LEAST_EPISODES = 4
 #: Share of the episodes that is left out at either end.
 TRIM = 0.2
@@ -45,7 +48,9 @@ def ranks(rounds: int, confidence: float = CONFIDENCE) -> tuple[int, int]:
 
 @lru_cache(maxsize=256)
 def quantile(episodes: int, confidence: float = CONFIDENCE) -> float:
-    """Half the width of an interval over `episodes`, in standard errors: of t with their degrees of freedom, or normal for order statistics."""
+    """Half the width of an interval over `episodes`, in standard errors: of t with their degrees of freedom, or normal
+    for order statistics.
+    """
     share = (1 + confidence) / 2
     return float(stats.t.ppf(share, freedom(episodes)) if episodes >= LEAST_EPISODES else stats.norm.ppf(share))
 
@@ -56,7 +61,8 @@ def freedom(episodes: int) -> int:
 
 
 def trimmed(within: pl.DataFrame, value: str, by: Sequence[str]) -> pl.DataFrame:
-    """The trimmed mean of `value` over the rows of each group: by..., mean, error (its standard error), episodes (rows).
+    """The trimmed mean of `value` over the rows of each group: by..., mean, error (its standard error), episodes
+    (rows).
 
     The error is that of the Winsorized values: the trimmed ones are replaced by the nearest that remain.
     """
@@ -71,8 +77,10 @@ def trimmed(within: pl.DataFrame, value: str, by: Sequence[str]) -> pl.DataFrame
 
 
 def after_looks(looks: int, confidence: float = CONFIDENCE) -> float:
-    """The confidence that each of `looks` intervals for one truth needs so that all of them contain it with `confidence`: Bonferroni, which is valid
-    however much was measured between the looks, and whatever that depended on (Jennison and Turnbull, Group Sequential Methods, 2000, chapter 9)."""
+    """The confidence that each of `looks` intervals for one truth needs so that all of them contain it with
+    `confidence`: Bonferroni, which is valid however much was measured between the looks, and whatever that depended on
+    (Jennison and Turnbull, Group Sequential Methods, 2000, chapter 9).
+    """
     return 1 - (1 - confidence) / looks
 
 
@@ -82,11 +90,13 @@ def enough(rounds: int, episodes: int = 1, confidence: float = CONFIDENCE) -> bo
 
 
 def estimates(frame: pl.DataFrame, value: str = "ratio", by: Sequence[str] = KEY) -> pl.DataFrame:
-    """`value` over episodes and rounds (columns of `frame`), with its interval: by..., value, low, high, q1, q3, rounds, episodes, quantile.
+    """`value` over episodes and rounds (columns of `frame`), with its interval: by..., value, low, high, q1, q3,
+    rounds, episodes, quantile.
 
-    q1 and q3 are the quartiles over all rounds, for charts; quantile is half the width of the interval in standard errors. An episode that lacks
-    a value does not count for it. If `frame` has a column `looks` (how often the run is judged), all intervals for one truth together contain it
-    with 95 %. No rows give no estimates; less than two rounds raise ValueError.
+    q1 and q3 are the quartiles over all rounds, for charts; quantile is half the width of the interval in standard
+    errors. An episode that lacks a value does not count for it. If `frame` has a column `looks` (how often the run is
+    judged), all intervals for one truth together contain it with 95 %. No rows give no estimates; less than two rounds
+    raise ValueError.
     """
     looks = pl.col("looks").first() if "looks" in frame.columns else pl.lit(1).first()
     over = trimmed(frame.group_by(*by, "episode").agg(pl.col(value).median()), value, by)
@@ -108,7 +118,8 @@ def estimates(frame: pl.DataFrame, value: str = "ratio", by: Sequence[str] = KEY
 
 
 def medians(frame: pl.DataFrame, value: str, by: Sequence[str] = KEY, confidence: float = CONFIDENCE) -> pl.DataFrame:
-    """The median of `value` over rounds, bounded by order statistics, regardless of the process that measured them: by..., value, low, high, q1, q3, rounds.
+    """The median of `value` over rounds, bounded by order statistics, regardless of the process that measured them:
+    by..., value, low, high, q1, q3, rounds.
 
     For values too sparse to exist in every episode. Otherwise like `estimates`.
     """
@@ -136,9 +147,10 @@ def medians(frame: pl.DataFrame, value: str, by: Sequence[str] = KEY, confidence
 def chances(frame: pl.DataFrame, value: str, by: Sequence[str] = KEY) -> pl.DataFrame:
     """How likely a `value` whose true value is 0 is to be this far off, on either side: by..., chance (a p-value).
 
-    Student's t test of the mean over all episodes: a process that is far off makes it cautious, while the trimmed mean of
-    `estimates` has a slightly heavier tail than t, which matters to Holm's procedure over 40 controls (it would refuse
-    6 to 7.5 % of honest runs instead of 5). With too few episodes it is the exact sign test over rounds, in which a value of exactly 0 counts for neither side.
+    Student's t test of the mean over all episodes: a process that is far off makes it cautious, while the trimmed mean
+    of `estimates` has a slightly heavier tail than t, which matters to Holm's procedure over 40 controls (it would
+    refuse 6 to 7.5 % of honest runs instead of 5). With too few episodes it is the exact sign test over rounds, in
+    which a value of exactly 0 counts for neither side.
     """
     medians = pl.col(value)
     over = (
@@ -162,15 +174,17 @@ def chances(frame: pl.DataFrame, value: str, by: Sequence[str] = KEY) -> pl.Data
 
 
 def widened(value: Number, low: Number, high: Number, more: Number) -> tuple[Number, Number]:
-    """Both ends of an interval to which an independent error of half width `more` was added: as squares, for each side separately."""
+    """Both ends of an interval to which an independent error of half width `more` was added: as squares, for each side
+    separately.
+    """
     return value - ((value - low) ** 2 + more**2) ** 0.5, value + ((high - value) ** 2 + more**2) ** 0.5
 
 
 def relative_standard_error(values: np.ndarray) -> tuple[float, float, float]:
     """The relative standard error of the mean of `values`, one for each round, and its 95 % interval.
 
-    It is a spread, not a median, so no two ranks bound it: the interval is a percentile bootstrap over rounds, with a fixed seed so that
-    the same run gives the same words. Less than two rounds raise ValueError.
+    It is a spread, not a median, so no two ranks bound it: the interval is a percentile bootstrap over rounds, with a
+    fixed seed so that the same run gives the same words. Less than two rounds raise ValueError.
     """
     if len(values) < 2:
         raise ValueError("an interval needs at least two rounds")
@@ -190,7 +204,9 @@ def relative_standard_error(values: np.ndarray) -> tuple[float, float, float]:
 
 
 def added_time(ratios: pl.DataFrame, units: int, by: Sequence[str] = KEY) -> pl.DataFrame:
-    """What is added to one of the `units` of work of an iteration, of rows with added_ns: by..., added_ns, low, high, q1, q3, rounds, episodes, quantile."""
+    """What is added to one of the `units` of work of an iteration, of rows with added_ns: by..., added_ns, low, high,
+    q1, q3, rounds, episodes, quantile.
+    """
     return estimates(ratios.with_columns(pl.col("added_ns") / units), "added_ns", by)
 
 

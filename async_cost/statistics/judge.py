@@ -1,20 +1,23 @@
 """The one judge: from an interval to a word, and what the controls of a run say about all of its intervals.
 
-Two variants are practically equivalent when their ratio lies within the limit of their group, ±1 % unless the study declares another: below
-that, where the linker puts a function, or which thread wakes first, matters more than what was changed. An interval entirely above that
-region says slower, entirely below faster, entirely inside same; one that crosses a border leaves the question undecided.
+Two variants are practically equivalent when their ratio lies within the limit of their group, ±1 % unless the study
+declares another: below that, where the linker puts a function, or which thread wakes first, matters more than what was
+changed. An interval entirely above that region says slower, entirely below faster, entirely inside same; one that
+crosses a border leaves the question undecided.
 
 A control is a key measured a second time under another name. Its true ratio is 1, so any other result is error.
 That is used twice:
 
 - It corrects. If the controls of one kind are off by more than their own intervals explain, comparisons of this kind
-  are, too: one variance component (DerSimonian and Laird 1986, with the mean known to be 0), which widens each of their intervals.
-- It refuses. A control that differs from its twin by more than chance explains shows that its group compares something else than it says,
-  and nothing is concluded from that group. All controls of a run are tested together (Holm 1979), so in 95 % of honest runs none
-  refuses. An imprecise control refuses nothing: what it cannot exclude, the comparisons of its group cannot exclude either.
+  are, too: one variance component (DerSimonian and Laird 1986, with the mean known to be 0), which widens each of their
+  intervals.
+- It refuses. A control that differs from its twin by more than chance explains shows that its group compares something
+  else than it says, and nothing is concluded from that group. All controls of a run are tested together (Holm 1979), so
+  in 95 % of honest runs none refuses. An imprecise control refuses nothing: what it cannot exclude, the comparisons of
+  its group cannot exclude either.
 
-A comparison of two loads needs the controls of both: nothing is concluded from it if a group in which one of its sides is compared
-is refused.
+A comparison of two loads needs the controls of both: nothing is concluded from it if a group in which one of its sides
+is compared is refused.
 """
 
 from collections.abc import Iterator
@@ -47,7 +50,8 @@ VERDICTS = pl.Enum([verdict.value for verdict in Verdict])
 
 
 def verdict_column(trusted: bool | pl.Expr, limit: float | pl.Expr = EQUIVALENCE) -> pl.Expr:
-    """The verdict for each row of a frame with low and high of a ratio, null where `trusted` is false; the column is named verdict.
+    """The verdict for each row of a frame with low and high of a ratio, null where `trusted` is false; the column is
+    named verdict.
 
     `limit` is one half-width of the region of practical equivalence for all rows, or an expression for each row's own.
     """
@@ -70,12 +74,13 @@ def verdict_column(trusted: bool | pl.Expr, limit: float | pl.Expr = EQUIVALENCE
 def judged(comparisons: pl.DataFrame, profile: str) -> pl.DataFrame:
     """Corrects, and adds bias, doubt and verdict to, all comparisons of a run.
 
-    Takes study, the columns of a pair, group, kind, limit, control, ratio, low, high, rounds, episodes, quantile, unit_ns (time of a unit of work of the
-    key), added_ns, added_low, added_high, and chance (of a control: the p-value of its ratio being 1); null where they were not measured. `chance`
-    becomes that of Holm over the controls of the run. `bias` is the standard deviation of the error that the controls of the kind show, on
-    the scale of logarithms: 0 if they show none, null if there are no controls; it widens low, high, added_low and added_high of everything that is not a
-    control. `doubt` says in a few words of plain text why nothing is concluded from the row, and is null without a reason;
-    `verdict` is null if there is one.
+    Takes study, the columns of a pair, group, kind, limit, control, ratio, low, high, rounds, episodes, quantile,
+    unit_ns (time of a unit of work of the key), added_ns, added_low, added_high, and chance (of a control: the p-value
+    of its ratio being 1); null where they were not measured. `chance` becomes that of Holm over the controls of the
+    run. `bias` is the standard deviation of the error that the controls of the kind show, on the scale of logarithms: 0
+    if they show none, null if there are no controls; it widens low, high, added_low and added_high of everything that
+    is not a control. `doubt` says in a few words of plain text why nothing is concluded from the row, and is null
+    without a reason; `verdict` is null if there is one.
     """
     told = comparisons.with_columns(chance=_holm(_beside_others(comparisons)))
     told = _corrected(told.join(_biases(told), on="kind", how="left", maintain_order="left"))
@@ -92,9 +97,11 @@ def judged(comparisons: pl.DataFrame, profile: str) -> pl.DataFrame:
 
 
 def _beside_others(comparisons: pl.DataFrame) -> pl.Series:
-    """The chance of each control if it may also have the error that the other controls of its kind show: not smaller than its own.
+    """The chance of each control if it may also have the error that the other controls of its kind show: not smaller
+    than its own.
 
-    Without that, a kind whose controls are all off by more than their intervals explain would lose the largest of them, one by one, and be corrected by the rest.
+    Without that, a kind whose controls are all off by more than their intervals explain would lose the largest of them,
+    one by one, and be corrected by the rest.
     """
     told = _with_squares(comparisons).with_columns(
         surplus=pl.col("surplus").sum().over("kind") - pl.col("surplus"),
@@ -114,8 +121,10 @@ def _beside_others(comparisons: pl.DataFrame) -> pl.Series:
 
 
 def _with_squares(comparisons: pl.DataFrame) -> pl.DataFrame:
-    """The rows with, of controls, error (the standard error of the logarithm), free (its degrees of freedom, 0 where ranks were used),
-    precision (1 / error squared) and surplus (the square of the control's own error, in its standard errors, minus its expectation)."""
+    """The rows with, of controls, error (the standard error of the logarithm), free (its degrees of freedom, 0 where
+    ranks were used), precision (1 / error squared) and surplus (the square of the control's own error, in its standard
+    errors, minus its expectation).
+    """
     episodes = pl.col("episodes")
     known = pl.col("control") & (pl.col("high") > pl.col("low"))
     free = pl.when(episodes >= LEAST_EPISODES).then(episodes.map_elements(freedom, pl.Int64)).otherwise(0)
@@ -143,8 +152,9 @@ def misses_its_twin() -> pl.Expr:
 def _biases(comparisons: pl.DataFrame) -> pl.DataFrame:
     """What the controls that are not refused show of each kind: kind, bias.
 
-    The squares of their errors, each in its own standard errors, add up to the sum of nu / (nu - 2) when there is nothing but the errors
-    that their intervals know of (nu degrees of freedom of t, whose square has that mean); what is above it is the variance in common.
+    The squares of their errors, each in its own standard errors, add up to the sum of nu / (nu - 2) when there is
+    nothing but the errors that their intervals know of (nu degrees of freedom of t, whose square has that mean); what
+    is above it is the variance in common.
     """
     controls = _with_squares(comparisons).filter("control", ~misses_its_twin())
     surplus = pl.col("surplus").sum() / pl.col("precision").sum()
@@ -152,7 +162,9 @@ def _biases(comparisons: pl.DataFrame) -> pl.DataFrame:
 
 
 def _corrected(comparisons: pl.DataFrame) -> pl.DataFrame:
-    """The intervals of all but the controls with the bias of their kind in them, which adds to a time what it adds to the ratio."""
+    """The intervals of all but the controls with the bias of their kind in them, which adds to a time what it adds to
+    the ratio.
+    """
     more = pl.col("quantile") * pl.col("bias")
     low, high = widened(*(pl.col(name).log() for name in ("ratio", "low", "high")), more)
     added_low, added_high = widened(
@@ -167,7 +179,9 @@ def _corrected(comparisons: pl.DataFrame) -> pl.DataFrame:
 
 
 def _groups_behind(comparisons: pl.DataFrame) -> Iterator[list[tuple[str, str]]]:
-    """For each row its study and group; for a comparison of two loads also the groups in which its sides are compared under their own load."""
+    """For each row its study and group; for a comparison of two loads also the groups in which its sides are compared
+    under their own load.
+    """
     held: dict[tuple[str, ...], list[tuple[str, str]]] = {}
     one_load = pl.col("parameter") == pl.col("baseline_parameter")
     for row in comparisons.filter(one_load).iter_rows(named=True):
@@ -186,8 +200,8 @@ def _groups_behind(comparisons: pl.DataFrame) -> Iterator[list[tuple[str, str]]]
 class Trust:
     """Whether a study of a run, or one group of its comparisons, is evidence, and why.
 
-    `reasons` say why it is not (empty when trusted), sentences in Markdown. `controls` are the rows of the table that are controls. `partly` says
-    that some groups of a study that is not trusted as a whole may be believed.
+    `reasons` say why it is not (empty when trusted), sentences in Markdown. `controls` are the rows of the table that
+    are controls. `partly` says that some groups of a study that is not trusted as a whole may be believed.
     """
 
     trusted: bool
@@ -213,7 +227,9 @@ def trust(comparisons: pl.DataFrame, profile: str) -> Trust:
 
 
 def _reasons(rows: pl.DataFrame, profile: str) -> Iterator[tuple[str, str]]:
-    """Why nothing is concluded from these comparisons, which are all those of their groups: in a few words, and as a sentence in Markdown."""
+    """Why nothing is concluded from these comparisons, which are all those of their groups: in a few words, and as a
+    sentence in Markdown.
+    """
     if profile == "quick":
         yield "quick profile", "the profile is quick, which shows that everything works but is never evidence"
     controls = rows.filter("control").sort("parameter", "variant", "bench")

@@ -1,7 +1,7 @@
 """One study of a run, which can be asked how two of its variants compare.
 
-A run may lack a study that a notebook reads. Such a study has no comparisons and no trust: every question gets an empty frame,
-which is told as not measured.
+A run may lack a study that a notebook reads. Such a study has no comparisons and no trust: every question gets an empty
+frame, which is told as not measured.
 """
 
 import math
@@ -24,7 +24,9 @@ _OPPOSITE = {"slower": "faster", "faster": "slower"}
 
 @dataclass(frozen=True)
 class Measured:
-    """`declared`: the table of comparisons (`table.Comparisons.of`) of `study` in `run`; empty where the run lacks the study."""
+    """`declared`: the table of comparisons (`table.Comparisons.of`) of `study` in `run`; empty where the run lacks the
+    study.
+    """
 
     run: Run
     study: str
@@ -79,7 +81,8 @@ class Measured:
         return self.run.requests(self.study) if serves else 1
 
     def compare(self, variant: str, other: str) -> pl.DataFrame:
-        """The comparisons of one variant with another under the same parameter, in either direction in which they were declared.
+        """The comparisons of one variant with another under the same parameter, in either direction in which they were
+        declared.
 
         Raises LookupError if both were measured under one parameter and the study does not compare them.
         """
@@ -95,11 +98,14 @@ class Measured:
         return found
 
     def added(self, variant: str, other: str) -> pl.DataFrame:
-        """Nanoseconds that one variant adds to a unit of work of another, for each parameter: KEY, added_ns, low, high."""
+        """Nanoseconds that one variant adds to a unit of work of another, for each parameter: KEY, added_ns, low,
+        high.
+        """
         return self.compare(variant, other).select(*KEY, "added_ns", low="added_low", high="added_high")
 
     def concluded(self, rounds: pl.DataFrame) -> pl.DataFrame:
-        """Estimates, corrected by the controls, and a verdict for a combination of two comparisons of this study, given round by round (KEY, round, episode, ratio).
+        """Estimates, corrected by the controls, and a verdict for a combination of two comparisons of this study, given
+        round by round (KEY, round, episode, ratio).
 
         Each of the two has the largest bias of the study's kinds.
         """
@@ -111,7 +117,8 @@ class Measured:
         return found.with_columns(verdict_column(self.trust.trusted))
 
     def pick(self, pairs: pl.DataFrame) -> pl.DataFrame:
-        """The measured comparisons that `pairs` names (the six columns of a pair), with its other columns, in its order.
+        """The measured comparisons that `pairs` names (the six columns of a pair), with its other columns, in its
+        order.
 
         Raises LookupError for a pair that the study does not declare although both sides were measured.
         """

@@ -1,7 +1,8 @@
 """Does it matter when in a round a trial ran, and what ran before?
 
-Rounds are shuffled so that such effects affect all variants alike. They still widen the intervals, and in few rounds they need not
-cancel. They show in what remains of a trial's time after it is divided by its own median and the speed of its round.
+Rounds are shuffled so that such effects affect all variants alike. They still widen the intervals, and in few rounds
+they need not cancel. They show in what remains of a trial's time after it is divided by its own median and the speed of
+its round.
 """
 
 from collections.abc import Sequence
@@ -36,8 +37,9 @@ def rest(trials: pl.DataFrame) -> pl.DataFrame:
 def effects(rests: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
     """The median of rest for each group: by..., rest, low, high, rounds.
 
-    `by` is ["position"] or `BEFORE`. The intervals are exact for a median (order statistics), and so wide (Bonferroni) that in 95 % of
-    runs in which order does not matter all of them include 1. With too few rounds for that, an interval is 0 to infinity.
+    `by` is ["position"] or `BEFORE`. The intervals are exact for a median (order statistics), and so wide (Bonferroni)
+    that in 95 % of runs in which order does not matter all of them include 1. With too few rounds for that, an interval
+    is 0 to infinity.
     """
     known = rests.drop_nulls(by)
     groups = known.group_by(by).agg(pl.len().alias("rounds"))
@@ -69,8 +71,9 @@ def taken_out(rests: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
 
 
 def told(trials: pl.DataFrame, pairs: pl.DataFrame, rests: pl.DataFrame, by: Sequence[str]) -> dict[str, object]:
-    """What order by `by` does in one study: groups (how many there are), matter (how many of them), most (the row of `matters` with the largest
-    effect, or None), moved (the largest change of a ratio when the effect is taken out)."""
+    """What order by `by` does in one study: groups (how many there are), matter (how many of them), most (the row of
+    `matters` with the largest effect, or None), moved (the largest change of a ratio when the effect is taken out).
+    """
     found = effects(rests, by)
     mattering = matters(found)
     kept, without = (

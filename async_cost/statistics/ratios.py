@@ -1,8 +1,8 @@
 """From trials to comparisons: two times of the same round, as a ratio and as a difference.
 
-A shared machine may halve its speed within a minute. So times from different moments are never compared: each round measures
-every variant once, a ratio is taken within a round, and the rounds are the sample. For work on one thread, it is taken within an episode, whose
-rounds follow each other (`trials.undisturbed`); its `round` is then the episode.
+A shared machine may halve its speed within a minute. So times from different moments are never compared: each round
+measures every variant once, a ratio is taken within a round, and the rounds are the sample. For work on one thread, it
+is taken within an episode, whose rounds follow each other (`trials.undisturbed`); its `round` is then the episode.
 """
 
 from collections.abc import Sequence
@@ -14,10 +14,12 @@ from async_cost.statistics.interval import LEAST_EPISODES
 
 
 def paired(trials: pl.DataFrame, pairs: pl.DataFrame, units: pl.DataFrame | None = None) -> pl.DataFrame:
-    """Key compared with baseline in each round: the six columns of a pair, round, episode, ns, ratio, log_ratio (natural), added_ns.
+    """Key compared with baseline in each round: the six columns of a pair, round, episode, ns, ratio, log_ratio
+    (natural), added_ns.
 
-    `pairs` holds the six columns; a round that lacks one of the two sides is left out. Times are those of one unit of work (`units` as from
-    `Run.units`) where both sides count units, else of one iteration: `ns` is that of the key, `ratio` ns / ns of the baseline, `added_ns` the difference.
+    `pairs` holds the six columns; a round that lacks one of the two sides is left out. Times are those of one unit of
+    work (`units` as from `Run.units`) where both sides count units, else of one iteration: `ns` is that of the key,
+    `ratio` ns / ns of the baseline, `added_ns` the difference.
     """
     if units is not None:
         counted = pairs.join(units, on=KEY).join(units, left_on=BASE_KEY, right_on=KEY, suffix="_base")
@@ -40,13 +42,16 @@ def paired(trials: pl.DataFrame, pairs: pl.DataFrame, units: pl.DataFrame | None
 
 
 def enough_episodes(values: pl.DataFrame, rounds: pl.DataFrame, by: Sequence[str] = PAIR) -> pl.DataFrame:
-    """The rows of `values` for pairs with enough episodes for an interval over them, and those of `rounds` for all other pairs."""
+    """The rows of `values` for pairs with enough episodes for an interval over them, and those of `rounds` for all
+    other pairs.
+    """
     values = values.filter(pl.col("episode").n_unique().over(by) >= LEAST_EPISODES)
     return pl.concat([values, rounds.join(values, on=by, how="anti")])
 
 
 def between(trials: pl.DataFrame, variant: str, other: str) -> pl.DataFrame:
-    """One variant compared with another under each parameter that both have, as `paired`: for what a study cannot declare, computed from its trials.
+    """One variant compared with another under each parameter that both have, as `paired`: for what a study cannot
+    declare, computed from its trials.
 
     Empty if one of the two was not measured. Raises ValueError if a parameter has several benches of one of them.
     """
@@ -71,8 +76,8 @@ def across_parameters(trials: pl.DataFrame, variant: str, parameter: str, other:
 def change(ratios: pl.DataFrame, parameter: str, other: str) -> pl.DataFrame:
     """How a ratio and a difference change from parameter `other` to `parameter`, within the round.
 
-    Takes rows of `paired` of one pair of variants; returns bench, variant, parameter, round, episode, ratio (ratio / ratio) and added_ns
-    (difference - difference).
+    Takes rows of `paired` of one pair of variants; returns bench, variant, parameter, round, episode, ratio (ratio /
+    ratio) and added_ns (difference - difference).
     """
     before = ratios.filter(parameter=other).select("variant", "round", ratio_before="ratio", added_before="added_ns")
     return (

@@ -1,8 +1,8 @@
 """What would the same samples have said if the variants had been measured one after the other?
 
-A run is cut into stretches of rounds. The paired reading takes a ratio within a stretch. The sequential reading takes the variant from
-one stretch and its baseline from another, like a benchmark that finishes one before it begins the next. Both readings use the same
-number of samples, and both are compared with the whole run, paired.
+A run is cut into stretches of rounds. The paired reading takes a ratio within a stretch. The sequential reading takes
+the variant from one stretch and its baseline from another, like a benchmark that finishes one before it begins the
+next. Both readings use the same number of samples, and both are compared with the whole run, paired.
 """
 
 import numpy as np
@@ -18,8 +18,8 @@ READINGS = ("paired", "sequential")
 def errors(trials: pl.DataFrame, pairs: pl.DataFrame, parts: int = PARTS) -> pl.DataFrame:
     """Relative errors of both readings: bench, variant, parameter, reading, typical, worst.
 
-    `trials` as of `trial_times`, `pairs` as of `Run.comparisons`. `reading` is paired or
-    sequential, `typical` the median over all readings of that kind, `worst` the largest. With too few rounds for two stretches there are no rows.
+    `trials` as of `trial_times`, `pairs` as of `Run.comparisons`. `reading` is paired or sequential, `typical` the
+    median over all readings of that kind, `worst` the largest. With too few rounds for two stretches there are no rows.
 
     Each paired reading is a tenth of the whole run that serves as truth, which flatters it by some 5 %.
     """
@@ -51,7 +51,8 @@ def summary(found: pl.DataFrame) -> pl.DataFrame:
 def unpaired_range(
     trials: pl.DataFrame, variant: str, other: str, parameter: str, parts: int = 10
 ) -> tuple[float, float] | None:
-    """The smallest and the largest ratio that measuring one after the other could give: each variant in another of `parts` stretches of the run.
+    """The smallest and the largest ratio that measuring one after the other could give: each variant in another of
+    `parts` stretches of the run.
 
     None if one of the two was not measured. It shows the benefit of pairing; nothing is concluded from it.
     """

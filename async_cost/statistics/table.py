@@ -1,8 +1,8 @@
 """The one table of comparisons: a row for each, from the raw samples of a run to a verdict.
 
-It covers the whole run, since the controls of all its studies correct and are tested together. It is derived, so it is never
-committed; it is kept next to the run's report as one Parquet file, under a key made of everything that it depends on. Pages, claims, fleets
-and the headline are joins on it.
+It covers the whole run, since the controls of all its studies correct and are tested together. It is derived, so it is
+never committed; it is kept next to the run's report as one Parquet file, under a key made of everything that it depends
+on. Pages, claims, fleets and the headline are joins on it.
 """
 
 import hashlib
@@ -50,13 +50,16 @@ CODE = hashlib.sha256(
 
 @dataclass(frozen=True)
 class Comparisons:
-    """The table of a run, and by study how many samples (`rows`) it was computed from, and their total time `elapsed_ns`.
+    """The table of a run, and by study how many samples (`rows`) it was computed from, and their total time
+    `elapsed_ns`.
 
-    Columns of `frame`, study by study in the order of declaration: study; those of `runs.comparisons.SCHEMA`; kind (of the group); ratio (time
-    of the key over that of its baseline), low, high (its interval: `interval.estimates`, as the controls correct it), q1, q3 (quartiles over rounds);
-    rounds, episodes (processes that measured them); quantile (half the width of the interval in standard errors); added_ns, added_low, added_high (what it adds to one unit of work); smallest (the least
-    slowdown that would have been called slower); chance, bias, doubt, verdict (`judge.judged`); to_decide (what would decide it, null if it is decided). A key that failed has a row
-    without numbers.
+    Columns of `frame`, study by study in the order of declaration: study; those of `runs.comparisons.SCHEMA`; kind (of
+    the group); ratio (time of the key over that of its baseline), low, high (its interval: `interval.estimates`, as the
+    controls correct it), q1, q3 (quartiles over rounds); rounds, episodes (processes that measured them); quantile
+    (half the width of the interval in standard errors); added_ns, added_low, added_high (what it adds to one unit of
+    work); smallest (the least slowdown that would have been called slower); chance, bias, doubt, verdict
+    (`judge.judged`); to_decide (what would decide it, null if it is decided). A key that failed has a row without
+    numbers.
     """
 
     frame: pl.DataFrame

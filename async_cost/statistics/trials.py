@@ -11,8 +11,8 @@ from async_cost.runs.comparisons import KEY
 from async_cost.runs.run import Run
 from async_cost.statistics.interval import LEAST_EPISODES
 
-#: Metrics that add up over the iterations of a sample: processor time, the kernel's part of it, the time that passed, and how often the scheduler
-#: took the processor away.
+#: Metrics that add up over the iterations of a sample: processor time, the kernel's part of it, the time that passed,
+#: and how often the scheduler took the processor away.
 TOTALS = ("cpu_ns", "kernel_ns", "wall_ns", "voluntary_switches", "involuntary_switches")
 #: The kind of a group whose trials run on one thread in one process.
 ALONE = "one thread"
@@ -41,19 +41,22 @@ def trial_times(time: pl.DataFrame) -> pl.DataFrame:
 
 
 def compared(trials: pl.DataFrame, kinds: Collection[str]) -> pl.DataFrame:
-    """The trials behind the comparisons of a study with groups of these `kinds`: for work on one thread with enough undisturbed episodes, one row
-    for each of these (`undisturbed`), else all."""
+    """The trials behind the comparisons of a study with groups of these `kinds`: for work on one thread with enough
+    undisturbed episodes, one row for each of these (`undisturbed`), else all.
+    """
     found = undisturbed(trials) if set(kinds) == {ALONE} else trials
     return found if found["episode"].n_unique() >= LEAST_EPISODES else trials
 
 
 def undisturbed(trials: pl.DataFrame, within: Sequence[str] = ()) -> pl.DataFrame:
-    """The lowest decile of the trials of a key in each undisturbed episode: bench, variant, parameter, episode, round (its number again), ns.
+    """The lowest decile of the trials of a key in each undisturbed episode: bench, variant, parameter, episode, round
+    (its number again), ns.
 
-    Whatever disturbs a thread that waits for no other makes it slower: a neighbour on the same core, an interrupt. So its shortest times are closest to
-    what the program takes (Chen and Revels, Robust benchmarking in noisy environments, 2016). An episode counts as disturbed throughout, and is left out, if most of
-    its keys are slower there than elsewhere by 5 % or more; but at least half of the episodes are kept. What slows down one key alone, such as its memory
-    layout, excludes nothing. Trials that differ in a column of `within` are kept apart.
+    Whatever disturbs a thread that waits for no other makes it slower: a neighbour on the same core, an interrupt. So
+    its shortest times are closest to what the program takes (Chen and Revels, Robust benchmarking in noisy
+    environments, 2016). An episode counts as disturbed throughout, and is left out, if most of its keys are slower
+    there than elsewhere by 5 % or more; but at least half of the episodes are kept. What slows down one key alone, such
+    as its memory layout, excludes nothing. Trials that differ in a column of `within` are kept apart.
     """
     by = [*within, *KEY]
     low = trials.group_by(*by, "episode").agg(pl.col("ns").quantile(LOW, "linear"))
@@ -65,11 +68,12 @@ def undisturbed(trials: pl.DataFrame, within: Sequence[str] = ()) -> pl.DataFram
 
 
 def trial_values(run: Run, study: str, metric: str, per_iteration: bool | None = None) -> pl.DataFrame:
-    """One row for each trial: bench, variant, parameter, round, episode, position, value; variants that failed are left out.
+    """One row for each trial: bench, variant, parameter, round, episode, position, value; variants that failed are left
+    out.
 
-    `value` is the median over the trial's samples. Metrics that add up over a sample (those in `TOTALS`, unless `per_iteration` says otherwise)
-    are divided by the sample's iterations; quantiles are taken as they are. Empty if the
-    metric was not recorded.
+    `value` is the median over the trial's samples. Metrics that add up over a sample (those in `TOTALS`, unless
+    `per_iteration` says otherwise) are divided by the sample's iterations; quantiles are taken as they are. Empty if
+    the metric was not recorded.
     """
     noted = run.metrics(study).filter(metric=metric)
     rows = noted.join(run.whole_time(study), on=[*KEY, "round", "position", "sample"])
@@ -83,7 +87,9 @@ def trial_values(run: Run, study: str, metric: str, per_iteration: bool | None =
 
 
 def per_unit(trials: pl.DataFrame, units: pl.DataFrame) -> pl.DataFrame:
-    """The trials with the time of one unit of work instead of one iteration; `units` as from `Run.units`. Keys without units are left out."""
+    """The trials with the time of one unit of work instead of one iteration; `units` as from `Run.units`. Keys without
+    units are left out.
+    """
     return trials.join(units, on=KEY).with_columns(pl.col("ns") / pl.col("units")).drop("units")
 
 

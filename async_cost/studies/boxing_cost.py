@@ -1,7 +1,8 @@
 """Comparisons that show what a box costs, from any study that declares them.
 
-Each entry below says which kind of box a comparison is about, and under which load. A comparison is clean if its two sides differ in nothing
-else; what differs in others is stated by the study, as `change`, and they are shown next to the clean ones, never among them.
+Each entry below says which kind of box a comparison is about, and under which load. A comparison is clean if its two
+sides differ in nothing else; what differs in others is stated by the study, as `change`, and they are shown next to the
+clean ones, never among them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -108,8 +109,9 @@ PAIRS = (
 def compare(studies: Mapping[str, Measured], pairs: Sequence[Pair] = PAIRS) -> pl.DataFrame:
     """One row for each pair of `studies` that was measured, in the order of `pairs`.
 
-    Columns: those of the table of comparisons; label, one, other, future, load, asks, clean; published (the reported ratio);
-    allocations and bytes, for a task, of `one` in addition to those of `other`; future_bytes of `one`. Counts are null where not made.
+    Columns: those of the table of comparisons; label, one, other, future, load, asks, clean; published (the reported
+    ratio); allocations and bytes, for a task, of `one` in addition to those of `other`; future_bytes of `one`. Counts
+    are null where not made.
     """
     named = pl.DataFrame(
         [(*pair.key, *pair.baseline, pair.label, *(getattr(pair, name) for name in TEXTS), pair.clean, pair.published) for pair in pairs],

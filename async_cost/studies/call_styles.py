@@ -1,7 +1,7 @@
 """Ways of calling something that may wait: what a call costs in each of them, and which to choose.
 
-A *style* is how a procedure is called. A *batch* is one iteration: so many calls, then settling. All times here are for one call, or for
-one wait of the root where nothing is called.
+A *style* is how a procedure is called. A *batch* is one iteration: so many calls, then settling. All times here are for
+one call, or for one wait of the root where nothing is called.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -66,7 +66,9 @@ REGISTERED = (f"{BATCH} registered=100", f"{BATCH} registered=10000")
 def turned(
     measured: Measured, variants: Collection[str], base: str, benches: Mapping[str, str], parameter: str = BATCH
 ) -> pl.DataFrame:
-    """Variants compared with the one without the change, in `benches`: the table of comparisons, and `label` for a chart."""
+    """Variants compared with the one without the change, in `benches`: the table of comparisons, and `label` for a
+    chart.
+    """
     rows = measured.comparisons.filter(
         pl.col("variant").is_in(variants),
         pl.col("bench").is_in(list(benches)),
@@ -128,7 +130,9 @@ def kinds(measured: Measured) -> pl.DataFrame:
 
 
 def elsewhere(measured: Measured) -> pl.DataFrame:
-    """Other executors, and the frontier, compared with the translated loop: calls that do not wait, and calls that yield."""
+    """Other executors, and the frontier, compared with the translated loop: calls that do not wait, and calls that
+    yield.
+    """
     there = (*OTHERS, *AWAITED, FRONTIER)
     straight = turned(measured, there, LOOP, {calls(style): style for style in STYLES})
     return pl.concat([straight, turned(measured, there, LOOP, WAITING, YIELD)])
@@ -140,13 +144,17 @@ def one_call(measured: Measured) -> pl.DataFrame:
 
 
 def costs(trials: pl.DataFrame, keys: Sequence[Key]) -> pl.DataFrame:
-    """Nanoseconds of one call of each of `keys` that was measured, in their order; `trials` as from `one_call`: columns of `estimates` of ns."""
+    """Nanoseconds of one call of each of `keys` that was measured, in their order; `trials` as from `one_call`: columns
+    of `estimates` of ns.
+    """
     wanted = pl.DataFrame(keys, schema=dict.fromkeys(KEY, pl.String), orient="row").with_row_index("number")
     return wanted.join(estimates(trials.join(wanted, on=KEY, how="semi"), "ns"), on=KEY).sort("number").drop("number")
 
 
 def beside_batch(measured: Measured, sizes: Sequence[str]) -> pl.DataFrame:
-    """One call in batches of other `sizes` compared with one in the published batch: rows of the table of comparisons."""
+    """One call in batches of other `sizes` compared with one in the published batch: rows of the table of
+    comparisons.
+    """
     return measured.comparisons.filter(
         pl.col("parameter").is_in(sizes),
         pl.col("bench") == pl.col("baseline_bench"),
@@ -169,8 +177,9 @@ class Agreement(StrEnum):
 
 @dataclass(frozen=True)
 class Cell:
-    """A question of the table: does the callee wait nearly always, or hardly ever, and is its result needed? `advised` is the answer that
-    the document gives."""
+    """A question of the table: does the callee wait nearly always, or hardly ever, and is its result needed? `advised`
+    is the answer that the document gives.
+    """
 
     waits: bool
     needed: bool
@@ -199,8 +208,8 @@ CELLS = (
 class Advice:
     """What a run advises in one cell for one executor.
 
-    `ns` is the time of a call in the cheapest style; `best` contains it and all styles that are indistinguishable from it. `agreement` is None if the
-    group's controls refuse it, and then `best` is the cheapest style alone.
+    `ns` is the time of a call in the cheapest style; `best` contains it and all styles that are indistinguishable from
+    it. `agreement` is None if the group's controls refuse it, and then `best` is the cheapest style alone.
     """
 
     cell: Cell
@@ -251,10 +260,11 @@ def _agreement(verdicts: Sequence[str]) -> Agreement:
 
 
 def turning_point(measured: Measured, variant: str, parameter: str = BATCH) -> dict | None:
-    """The share of waiting calls above which `call_and_forget` is cheaper than `call_nonblock`: a row with share, low and high.
+    """The share of waiting calls above which `call_and_forget` is cheaper than `call_nonblock`: a row with share, low
+    and high.
 
-    The cost of mixed calls is the mixture of their costs, which is a calculation and not a measurement. None if one of the four was not
-    measured, or if one style is cheaper at every share.
+    The cost of mixed calls is the mixture of their costs, which is a calculation and not a measurement. None if one of
+    the four was not measured, or if one style is cheaper at every share.
     """
     keys = {
         "n": (calls(NONBLOCK), BATCH),
@@ -285,9 +295,11 @@ def published_ratios() -> pl.DataFrame:
 
 
 def beside_published(measured: Measured, benches: Sequence[str], base: str) -> pl.DataFrame:
-    """Time of one execution of each of `benches` divided by that of `base`, in this run with futures and with fibers, and as published.
+    """Time of one execution of each of `benches` divided by that of `base`, in this run with futures and with fibers,
+    and as published.
 
-    Columns: label (the bench without its table), unit (who), ratio, low, high; for the document, which gives no spread, both ends are the ratio.
+    Columns: label (the bench without its table), unit (who), ratio, low, high; for the document, which gives no spread,
+    both ends are the ratio.
     """
     found = both_ways(measured.comparisons).filter(
         pl.col("bench").is_in(benches), baseline_bench=base, parameter=BATCH, baseline_parameter=BATCH
@@ -311,7 +323,9 @@ def beside_published(measured: Measured, benches: Sequence[str], base: str) -> p
 
 
 def sides(table: pl.DataFrame) -> pl.DataFrame:
-    """Whether this run, with futures, lies on the same side of equality as every published figure: label, same. Takes rows of `beside_published`."""
+    """Whether this run, with futures, lies on the same side of equality as every published figure: label, same. Takes
+    rows of `beside_published`.
+    """
     above = pl.col("ratio") > 1
     mine = table.filter(pl.col("unit").str.starts_with("futures")).select("label", mine=above)
     printed = table.filter(pl.col("unit").str.ends_with("published")).join(mine, on="label", maintain_order="left")

@@ -19,7 +19,9 @@ def is_choice() -> pl.Expr:
 
 
 def effects(measured: Measured) -> pl.DataFrame:
-    """What each choice does to each server, compared with the same server as described: the table of comparisons, server, choice."""
+    """What each choice does to each server, compared with the same server as described: the table of comparisons,
+    server, choice.
+    """
     return _named(measured).filter(pl.col("baseline_variant") == pl.col("server"))
 
 

@@ -15,16 +15,17 @@ MANUAL, FRONTIER, LEAN = "manual (best)", "frontier", "slab index"
 #: The operations of all servers, without a server.
 FAKE = "fake alone"
 FEW, ALL = "live=3", "live=256"
-#: Instructions for a request below which a difference is code layout: what inlining moved between prototypes of the ladder
-#: that did the same.
+#: Instructions for a request below which a difference is code layout: what inlining moved between prototypes of the
+#: ladder that did the same.
 LAYOUT = 30
 
 
 def steps(measured: Measured, parameter: str = FEW) -> pl.DataFrame:
     """One row a step, in the order of the ladder: what the variant costs compared with its base.
 
-    Columns: those of the table of comparisons; base, branch (off the main ladder); instructions of the variant and step_instructions more than its
-    base, for a request, and instruction_ratio (null where not counted). Steps of which a side was not measured are left out.
+    Columns: those of the table of comparisons; base, branch (off the main ladder); instructions of the variant and
+    step_instructions more than its base, for a request, and instruction_ratio (null where not counted). Steps of which
+    a side was not measured are left out.
     """
     declared = built_on(measured.declared.filter(~pl.col("control"), parameter=parameter))
     counted = per_request(measured.run, "instructions", parameter)
@@ -44,7 +45,8 @@ def steps(measured: Measured, parameter: str = FEW) -> pl.DataFrame:
 def built_on(declared: pl.DataFrame) -> pl.DataFrame:
     """Of declared comparisons, that of each variant with the one that it is built on.
 
-    It is the first that is not with the loop, with which all are compared; only the first rung is built on the loop itself.
+    It is the first that is not with the loop, with which all are compared; only the first rung is built on the loop
+    itself.
     """
     servers = declared.filter(pl.col("variant") != FAKE)
     first = servers.with_row_index("place").sort(pl.col("baseline_variant") == MANUAL, "place")
@@ -69,13 +71,16 @@ def per_request(run: Run, counter: str, parameter: str = FEW) -> pl.DataFrame:
 
 
 def counts(run: Run, counter: str, parameter: str) -> Callable[[str], tuple[str, float | None]]:
-    """Looks up an exact count for one request by the name of a variant: the name and the count, None where it was not counted."""
+    """Looks up an exact count for one request by the name of a variant: the name and the count, None where it was not
+    counted.
+    """
     found = dict(per_request(run, counter, parameter).iter_rows())
     return lambda variant: (variant, found.get(variant))
 
 
 def totals(measured: Measured, parameter: str = FEW) -> pl.DataFrame:
-    """Nanoseconds for a request, down the ladder: variant, value. The loop's own median, and on top what each rung adds to it.
+    """Nanoseconds for a request, down the ladder: variant, value. The loop's own median, and on top what each rung adds
+    to it.
 
     Each addition is a paired one, so that a drift of the machine is in none of them.
     """

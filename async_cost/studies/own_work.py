@@ -22,7 +22,8 @@ def work_parameters(trials: pl.DataFrame, parameter: str) -> list[str]:
 def overhead_by_work(measured: Measured, variant: str, baseline: str, parameter: str) -> pl.DataFrame:
     """What `variant` costs against `baseline` at every level of own work, least work first.
 
-    Columns: those of the table of comparisons, work_ns (own work of one request), work_low, work_high. Empty when no level was measured.
+    Columns: those of the table of comparisons, work_ns (own work of one request), work_low, work_high. Empty when no
+    level was measured.
     """
     levels = work_parameters(measured.trials, parameter)
     extra = [across_parameters(measured.compared, baseline, level, parameter) for level in levels]

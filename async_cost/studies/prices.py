@@ -1,8 +1,9 @@
 """The price list: what each thing costs on the machine of a run, by the clock and by the counts.
 
-data/prices.csv says what a price is: `what`, for one `unit` of it, is a key of a study's tables. With a baseline it is what the key adds to a unit
-of work, from the table of comparisons; without, it is the time of an iteration, shared out among what the iteration does of `counter`
-(the study's own units where that is empty; `iteration` for the whole). Nothing else is known here: every number comes from the run.
+data/prices.csv says what a price is: `what`, for one `unit` of it, is a key of a study's tables. With a baseline it is
+what the key adds to a unit of work, from the table of comparisons; without, it is the time of an iteration, shared out
+among what the iteration does of `counter` (the study's own units where that is empty; `iteration` for the whole).
+Nothing else is known here: every number comes from the run.
 """
 
 import math
@@ -40,7 +41,9 @@ COLUMNS = (
 
 
 def entries() -> pl.DataFrame:
-    """What may have a price, in the order of data/prices.csv, a row for each of its variants: the columns of `ENTRY`; who is whose it is."""
+    """What may have a price, in the order of data/prices.csv, a row for each of its variants: the columns of `ENTRY`;
+    who is whose it is.
+    """
     rows = read_table(DATA / "prices.csv", PriceRows)
     who = pl.when(pl.col("who") == "").then("variants").otherwise("who").str.split(";")
     return (
@@ -51,9 +54,10 @@ def entries() -> pl.DataFrame:
 def prices(run: Run) -> pl.DataFrame:
     """The price list of a run, a row for each of `entries`: the columns of `COLUMNS`.
 
-    ns, low, high are nanoseconds for one unit with the 95 % interval; cpu_ns, cpu_low, cpu_high processor time of all threads; instructions,
-    allocations, bytes counts for one unit. Of a price that is a difference all are differences, and processor time is not given. `evidence` is
-    whether anything may be concluded from it, `asked` the address of the comparison that it is. What has no price has nulls, and `lacks` says why.
+    ns, low, high are nanoseconds for one unit with the 95 % interval; cpu_ns, cpu_low, cpu_high processor time of all
+    threads; instructions, allocations, bytes counts for one unit. Of a price that is a difference all are differences,
+    and processor time is not given. `evidence` is whether anything may be concluded from it, `asked` the address of the
+    comparison that it is. What has no price has nulls, and `lacks` says why.
     """
     listed = entries()
     studies = {study: _Study(Measured.of(run, study)) for study in listed["study"].unique(maintain_order=True)}
@@ -62,7 +66,8 @@ def prices(run: Run) -> pl.DataFrame:
 
 
 def drawn(found: pl.DataFrame) -> pl.DataFrame:
-    """The price list as a chart on a log scale shows it, a row for each kind, the cheapest first: label (the kind), whose, thing, value in nanoseconds.
+    """The price list as a chart on a log scale shows it, a row for each kind, the cheapest first: label (the kind),
+    whose, thing, value in nanoseconds.
 
     `whose` is one of `OWNERS`, or others. What is below 0 has no place on such a scale.
     """
@@ -138,7 +143,9 @@ class _Study:
         return {**dict(zip(KEY, key, strict=True)), **found, **self._counted(key, entry["counter"])}
 
     def _judged(self, key: tuple[str, ...]) -> tuple[float, bool]:
-        """The bias of the kind of a key, as a share of its time, and whether anything is concluded from a comparison that it is in."""
+        """The bias of the kind of a key, as a share of its time, and whether anything is concluded from a comparison
+        that it is in.
+        """
         sides = [
             pl.all_horizontal(pl.col(name) == value for name, value in zip(names, key, strict=True))
             for names in (KEY, BASE_KEY)

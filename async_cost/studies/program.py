@@ -1,4 +1,5 @@
-"""What async would add to a request of a reader's own program on the machine of a run: a sum of prices, each times how often a request pays it.
+"""What async would add to a request of a reader's own program on the machine of a run: a sum of prices, each times how
+often a request pays it.
 
 The page evaluates the same sum (program.js); a test holds both to the same numbers.
 """
@@ -24,8 +25,9 @@ LIVE = {ladder.FEW: 3, ladder.ALL: 256}
 class Term:
     """What one more of something adds to a request: `ns`, low and high in nanoseconds.
 
-    It adds `ns` times (how many less `origin`). `least` and `most` are the numbers that were measured: others extrapolate. `usual` is what a
-    form begins with. `rests` says on what it rests, `address` which comparison that is where it is one.
+    It adds `ns` times (how many less `origin`). `least` and `most` are the numbers that were measured: others
+    extrapolate. `usual` is what a form begins with. `rests` says on what it rests, `address` which comparison that is
+    where it is one.
     """
 
     name: str
@@ -58,7 +60,9 @@ def terms(run: Run) -> list[Term]:
 
 
 def added(found: Sequence[Term], counts: Mapping[str, float]) -> Added:
-    """The sum; a term that `counts` does not name counts for its origin. The errors of prices are independent: their squares add up."""
+    """The sum; a term that `counts` does not name counts for its origin. The errors of prices are independent: their
+    squares add up.
+    """
     times = [counts.get(term.name, term.origin) - term.origin for term in found]
     total = sum(count * term.ns for count, term in zip(times, found, strict=True))
     below, above = (

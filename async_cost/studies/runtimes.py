@@ -1,7 +1,9 @@
-"""Runtimes on micro-benchmarks: which of their gaps come from queues, which from policy, and which from the meaning of `block_on`.
+"""Runtimes on micro-benchmarks: which of their gaps come from queues, which from policy, and which from the meaning of
+`block_on`.
 
-A row is a test under one parameter. The published rows come with controls, whose parameters say what they change: `driver=task` runs the root
-of an iteration as a task on all runtimes, `workers=cores` has as many workers as there are processors.
+A row is a test under one parameter. The published rows come with controls, whose parameters say what they change:
+`driver=task` runs the root of an iteration as a task on all runtimes, `workers=cores` has as many workers as there are
+processors.
 """
 
 import polars as pl
@@ -95,14 +97,18 @@ def of_suite(rows: pl.DataFrame, suite: str) -> pl.DataFrame:
 
 
 def settings(measured: Measured, bench: str, variant: str) -> pl.DataFrame:
-    """One runtime with a setting of its own compared with itself as published, in one bench: rows of the table of comparisons."""
+    """One runtime with a setting of its own compared with itself as published, in one bench: rows of the table of
+    comparisons.
+    """
     return measured.comparisons.filter(
         pl.col("parameter") != pl.col("baseline_parameter"), bench=bench, variant=variant, baseline_variant=variant
     )
 
 
 def beside_the_better(measured: Measured, parameters: tuple[str, ...] = PUBLISHED) -> pl.DataFrame:
-    """Our executor compared with the better of tokio and nio, which is the one with the smaller median time: the table of comparisons, suite, label."""
+    """Our executor compared with the better of tokio and nio, which is the one with the smaller median time: the table
+    of comparisons, suite, label.
+    """
     rows = _same_row(measured).filter(
         pl.col("baseline_variant").is_in([TOKIO, NIO]), pl.col("parameter").is_in(parameters), variant=OURS
     )
@@ -115,12 +121,16 @@ def beside_the_better(measured: Measured, parameters: tuple[str, ...] = PUBLISHE
 
 
 def at_least_as_fast(rows: pl.DataFrame) -> pl.DataFrame:
-    """The rows of `beside_the_better` in which ours is not shown to be slower, and its estimate is not longer by more than the limit of its group."""
+    """The rows of `beside_the_better` in which ours is not shown to be slower, and its estimate is not longer by more
+    than the limit of its group.
+    """
     return rows.filter(pl.col("ratio") <= 1 + pl.col("limit"), pl.col("low") <= 1 + pl.col("limit"))
 
 
 def both_ways(measured: Measured, parameter: str) -> pl.DataFrame:
-    """nio compared with tokio as published and under `parameter`, where both were measured: the table of comparisons, unit, label."""
+    """nio compared with tokio as published and under `parameter`, where both were measured: the table of comparisons,
+    unit, label.
+    """
     rows = _same_row(measured).filter(variant=NIO, baseline_variant=TOKIO)
     other = rows.filter(parameter=parameter).with_columns(unit=pl.lit(parameter))
     usual = rows.filter(pl.col("parameter").is_in(PUBLISHED)).join(other, on="bench", how="semi")
@@ -130,15 +140,19 @@ def both_ways(measured: Measured, parameter: str) -> pl.DataFrame:
 
 
 def changed(twice: pl.DataFrame) -> pl.DataFrame:
-    """The benches of `both_ways` whose two intervals do not overlap: bench, ratio, low, high as published, and the same with `_other`."""
+    """The benches of `both_ways` whose two intervals do not overlap: bench, ratio, low, high as published, and the same
+    with `_other`.
+    """
     usual, other = (twice.filter(pl.col("unit") == "as published"), twice.filter(pl.col("unit") != "as published"))
     paired = usual.join(other.select("bench", "ratio", "low", "high", "verdict"), on="bench", suffix="_other")
     return paired.filter((pl.col("high") < pl.col("low_other")) | (pl.col("low") > pl.col("high_other")))
 
 
 def used(measured: Measured) -> pl.DataFrame:
-    """Suite by suite: of the published rows and of our programs, the median ratio of each runtime to tokio in wall time and in processor time,
-    and the voluntary context switches of one iteration: suite, variant, wall, cpu, switches, tokio_switches."""
+    """Suite by suite: of the published rows and of our programs, the median ratio of each runtime to tokio in wall time
+    and in processor time, and the voluntary context switches of one iteration: suite, variant, wall, cpu, switches,
+    tokio_switches.
+    """
     shown = pl.col("parameter").is_in(PUBLISHED) | (pl.col("suite") == PROGRAMS)
     rows = _same_row(measured).filter(shown, pl.col("variant").is_in([NIO, OURS]), baseline_variant=TOKIO)
     if rows.is_empty():
@@ -162,8 +176,9 @@ def oversubscribed(run: Run) -> pl.DataFrame:
 
 
 def busy(run: Run) -> pl.DataFrame:
-    """How many threads of each runtime ran in the rows of `oversubscribed`, the caller's among them: bench, parameter, workers, and a column for each
-    runtime, the median over trials; empty in runs that did not note it."""
+    """How many threads of each runtime ran in the rows of `oversubscribed`, the caller's among them: bench, parameter,
+    workers, and a column for each runtime, the median over trials; empty in runs that did not note it.
+    """
     rows = oversubscribed(run)
     if rows.is_empty():
         return rows

@@ -1,7 +1,7 @@
 """An echo server written in several ways: processor time and elapsed time of a request, and memory of a connection.
 
-The time that this study compares is the processor time of the server. Elapsed time and the latency that the clients saw are
-metrics: they have estimates and no verdicts.
+The time that this study compares is the processor time of the server. Elapsed time and the latency that the clients saw
+are metrics: they have estimates and no verdicts.
 """
 
 import polars as pl
@@ -30,7 +30,9 @@ def load_name(connections: int, active: int, work: int) -> str:
 
 
 def with_load(frame: pl.DataFrame) -> pl.DataFrame:
-    """Adds connections, active, work (steps), all_active and load (its name) from the parameter; sorted by load, in which rows keep their order."""
+    """Adds connections, active, work (steps), all_active and load (its name) from the parameter; sorted by load, in
+    which rows keep their order.
+    """
     frame = frame.with_columns(
         pl.col("parameter").str.extract(pattern).cast(pl.Int64).fill_null(0).alias(name)
         for name, pattern in _LOAD.items()
@@ -45,13 +47,17 @@ def with_load(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def beside_loop(measured: Measured) -> pl.DataFrame:
-    """Every server compared with the loop under its load, the least processor time first: rows of the table of comparisons, with their load."""
+    """Every server compared with the loop under its load, the least processor time first: rows of the table of
+    comparisons, with their load.
+    """
     rows = measured.comparisons.filter(pl.col("parameter") == pl.col("baseline_parameter"), baseline_variant=LOOP)
     return with_load(rows.sort("ratio"))
 
 
 def frontier_beside_loop(measured: Measured) -> pl.DataFrame:
-    """The frontier's rows of `beside_loop`, by load, with the loop's processor time of a request (loop_ns) and the kernel's share of it (kernel)."""
+    """The frontier's rows of `beside_loop`, by load, with the loop's processor time of a request (loop_ns) and the
+    kernel's share of it (kernel).
+    """
     of_loop = processor_times(measured).filter(variant=LOOP).select("parameter", loop_ns="value")
     kernel = kernel_shares(measured).filter(variant=LOOP).select("parameter", kernel="value")
     rows = beside_loop(measured).filter(variant=FRONTIER)
@@ -74,7 +80,9 @@ def more_connections(measured: Measured) -> pl.DataFrame:
 
 
 def own_work(measured: Measured) -> dict | None:
-    """The loop with work of its own compared with the loop without: a row of the table of comparisons, None if that was not measured."""
+    """The loop with work of its own compared with the loop without: a row of the table of comparisons, None if that was
+    not measured.
+    """
     rows = measured.comparisons.filter(pl.col("parameter").str.contains("work="), variant=LOOP, baseline_variant=LOOP)
     return next(rows.iter_rows(named=True), None)
 
@@ -91,7 +99,9 @@ def of_metric(measured: Measured, metric: str) -> pl.DataFrame:
 
 
 def wall_beside_loop(measured: Measured) -> pl.DataFrame:
-    """Elapsed time of a request, compared with the loop's in the same round: the six columns of a pair, ratio, low, high, and its load."""
+    """Elapsed time of a request, compared with the loop's in the same round: the six columns of a pair, ratio, low,
+    high, and its load.
+    """
     pairs = beside_loop(measured).select(PAIR)
     if pairs.is_empty():
         return with_load(estimates(paired(measured.trials, pairs), "ratio", PAIR))
@@ -100,7 +110,9 @@ def wall_beside_loop(measured: Measured) -> pl.DataFrame:
 
 
 def kernel_shares(measured: Measured) -> pl.DataFrame:
-    """The kernel's share of the processor time: key, value, low, high, and its load. It is sampled, so it is capped at 1."""
+    """The kernel's share of the processor time: key, value, low, high, and its load. It is sampled, so it is capped at
+    1.
+    """
     if not measured:
         return of_metric(measured, "kernel_ns")
     kernel = trial_values(measured.run, STUDY, "kernel_ns").select(*KEY, "round", "value")
@@ -110,7 +122,9 @@ def kernel_shares(measured: Measured) -> pl.DataFrame:
 
 
 def memory(measured: Measured) -> pl.DataFrame:
-    """Bytes of memory of a connection where most of them are open and active, the least first: key, value, low, high, and its load."""
+    """Bytes of memory of a connection where most of them are open and active, the least first: key, value, low, high,
+    and its load.
+    """
     rows = of_metric(measured, "memory_bytes")
     most = rows.filter(pl.col("connections") == pl.col("connections").max(), pl.col("all_active"))
     return most.with_columns(pl.col("value", "low", "high") / pl.col("connections")).sort("value")

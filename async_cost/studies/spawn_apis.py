@@ -1,8 +1,9 @@
 """The ring of spawns: what one way to spawn costs compared with another, per spawn, in wall time and in processor time.
 
-A ring spawns a task for every message, a loop spawns tasks that do nothing. In a *joined* program every task is awaited, in a *dropped* one
-none is; which of the two a layer can run is the confound of the published table. `JOINED` is each layer's own program, which for layers
-without handles is the dropped one; under `DROPPED` all layers run the same.
+A ring spawns a task for every message, a loop spawns tasks that do nothing. In a *joined* program every task is
+awaited, in a *dropped* one none is; which of the two a layer can run is the confound of the published table. `JOINED`
+is each layer's own program, which for layers without handles is the dropped one; under `DROPPED` all layers run the
+same.
 """
 
 from collections.abc import Sequence
@@ -41,7 +42,8 @@ Row = tuple[str, str]
 TOKIO, LOCAL_SET, ASYNC_STD = ("tokio::Runtime", NATIVE), ("tokio::LocalSet", NATIVE), ("async_std::task", NATIVE)
 
 
-#: Benches and ways to spawn, two by two: the first of the two sides has one box more, of a task, or around what is boxed already.
+#: Benches and ways to spawn, two by two: the first of the two sides has one box more, of a task, or around what is
+#: boxed already.
 BOXES = {
     DROPPED: (
         (("TokioCt", "LocalSpawn"), LOCAL_SET),
@@ -131,9 +133,9 @@ def runtimes(measured: Measured, parameter: str) -> pl.DataFrame:
 def noted(measured: Measured, rows: pl.DataFrame) -> pl.DataFrame:
     """Rows of the table of comparisons with further values that were recorded for the two sides.
 
-    Added: cpu_ratio, cpu_ratio_low, cpu_ratio_high, cpu_ns, cpu_low, cpu_high, ratio and added time of one spawn in processor time of all
-    threads, null if it was not recorded; published and published_ns, the reported ratio and time added to one spawn, null if one of the
-    two was not reported.
+    Added: cpu_ratio, cpu_ratio_low, cpu_ratio_high, cpu_ns, cpu_low, cpu_high, ratio and added time of one spawn in
+    processor time of all threads, null if it was not recorded; published and published_ns, the reported ratio and time
+    added to one spawn, null if one of the two was not reported.
     """
     units = measured.run.units(STUDY) if measured else None
     cpu = paired(_processor_time(measured), rows.select(PAIR), units)
@@ -155,13 +157,17 @@ def _reported(measured: Measured, rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def per_spawn(measured: Measured, parameters: Sequence[str]) -> pl.DataFrame:
-    """Wall time of one spawn with everything that belongs to it: key, ns, low, high, q1, q3, rounds; without controls."""
+    """Wall time of one spawn with everything that belongs to it: key, ns, low, high, q1, q3, rounds; without
+    controls.
+    """
     trials = measured.trials.filter(pl.col("parameter").is_in(parameters), ~pl.col("variant").str.ends_with(CONTROL))
     return estimates(per_unit(trials, measured.run.units(STUDY)) if measured else trials, "ns")
 
 
 def beside_parameter(measured: Measured, parameters: Sequence[str], other: str) -> pl.DataFrame:
-    """One spawn with each of `parameters` compared with one of the same layer with `other`: rows of the table of comparisons."""
+    """One spawn with each of `parameters` compared with one of the same layer with `other`: rows of the table of
+    comparisons.
+    """
     return measured.comparisons.filter(
         pl.col("parameter").is_in(parameters),
         pl.col("bench") == pl.col("baseline_bench"),
@@ -171,7 +177,9 @@ def beside_parameter(measured: Measured, parameters: Sequence[str], other: str) 
 
 
 def allocations(run: Run, parameter: str) -> pl.DataFrame:
-    """Allocations of one spawn with everything that belongs to it, the fewest first: key, value. Empty if none were counted."""
+    """Allocations of one spawn with everything that belongs to it, the fewest first: key, value. Empty if none were
+    counted.
+    """
     counted = run.counts(STUDY).filter(counter="allocations", parameter=parameter)
     mine = counted.filter(~pl.col("variant").is_in(run.study(STUDY).controls)).join(run.units(STUDY), on=KEY)
     return mine.select(*KEY, value=pl.col("value") / pl.col("units")).sort("value", *KEY)

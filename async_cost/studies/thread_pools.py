@@ -1,8 +1,8 @@
 """Three thread pools: throughput by threads, bursts, and how ours compare with the pools that they are modelled on.
 
-The benches `throughput/...` and `latency/...` run the published program, which awaits the last chain of each submitting thread. In
-`jobs/...` and `whole/...` all jobs are awaited. Pools as described have their published names; the originals have `executors` in
-their names, and our lean versions `lean`.
+The benches `throughput/...` and `latency/...` run the published program, which awaits the last chain of each submitting
+thread. In `jobs/...` and `whole/...` all jobs are awaited. Pools as described have their published names; the originals
+have `executors` in their names, and our lean versions `lean`.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,8 @@ TP, CBCP, CBWP, NEVER_PARK = "TP", "CBCP", "CBWP", "CBWP (ws-no-park)"
 DEFAULT, COUNTING = "CBWP (default-features)", "CBWP (no ws-timed-fairness)"
 NO_POOL = "no pool"
 RAYON_JOIN = "rayon join"
-#: Pools that are compared with one other pool only: steps from the described pools to the lean ones, and workers that are bound to processors.
+#: Pools that are compared with one other pool only: steps from the described pools to the lean ones, and workers that
+#: are bound to processors.
 STEP, PINNED = ", step ", " (pinned)"
 #: The columns of the published tables, in their order.
 PUBLISHED = (TP, CBCP, DEFAULT, NEVER_PARK, COUNTING)
@@ -51,7 +52,8 @@ def processors(run: Run) -> int:
 
 
 def rates(measured: Measured, benches: Sequence[str], as_published: bool = False) -> pl.DataFrame:
-    """Million jobs a second: key, value, low, high, q1, q3, rounds, threads; without controls, steps and pools whose workers are bound.
+    """Million jobs a second: key, value, low, high, q1, q3, rounds, threads; without controls, steps and pools whose
+    workers are bound.
 
     `as_published` counts what the published tables do: the jobs of a message without its first.
     """
@@ -80,7 +82,8 @@ def published_bursts() -> pl.DataFrame:
 
 
 def against_originals(measured: Measured) -> pl.DataFrame:
-    """The pools as described compared with their originals, wherever both were measured: the table of comparisons, threads, speed, speed_low, speed_high.
+    """The pools as described compared with their originals, wherever both were measured: the table of comparisons,
+    threads, speed, speed_low, speed_high.
 
     The speeds are the reciprocals of the ratios: above 1, the pool as described is faster.
     """
@@ -91,18 +94,24 @@ def against_originals(measured: Measured) -> pl.DataFrame:
 
 
 def by_size(measured: Measured) -> pl.DataFrame:
-    """Each size of a throughput compared with the next smaller one, by time of a job: rows of the table of comparisons."""
+    """Each size of a throughput compared with the next smaller one, by time of a job: rows of the table of
+    comparisons.
+    """
     return measured.comparisons.filter(pl.col("bench").str.starts_with("size/")).sort("bench", "variant")
 
 
 def lean(measured: Measured) -> pl.DataFrame:
-    """The lean pools compared with those as described, wherever both were measured: columns as of `against_originals`."""
+    """The lean pools compared with those as described, wherever both were measured: columns as of
+    `against_originals`.
+    """
     rows = measured.comparisons.filter(pl.col("variant").is_in(LEAN), pl.col("baseline_variant").is_in(DESCRIBED))
     return with_threads(_with_speed(rows)).sort("bench", "variant", "threads", "parameter")
 
 
 def steps(measured: Measured) -> pl.DataFrame:
-    """Each step from a pool as described to the lean one compared with the step before it: rows of the table of comparisons, in the order of the steps."""
+    """Each step from a pool as described to the lean one compared with the step before it: rows of the table of
+    comparisons, in the order of the steps.
+    """
     stepped = [pl.col(name).str.contains(STEP, literal=True) for name in ("variant", "baseline_variant")]
     pool = pl.col("baseline_variant").str.split(",").list.first()
     rows = measured.comparisons.filter(pl.any_horizontal(stepped))
@@ -115,7 +124,9 @@ def pinned(measured: Measured) -> pl.DataFrame:
 
 
 def trees(measured: Measured) -> pl.DataFrame:
-    """Ways to run a tree compared with rayon's `join`: rows of the table of comparisons, the fastest first under each load."""
+    """Ways to run a tree compared with rayon's `join`: rows of the table of comparisons, the fastest first under each
+    load.
+    """
     return measured.comparisons.filter(bench="tree", baseline_variant=RAYON_JOIN).sort("parameter", "ratio")
 
 
@@ -132,7 +143,9 @@ def ranked(measured: Measured, bench: str, parameter: str) -> pl.DataFrame:
 
 
 def beside_ours(measured: Measured, bench: str, parameter: str) -> pl.DataFrame:
-    """Every other pool compared with `lean CBWP` under one load, the fastest first: rows of the table of comparisons."""
+    """Every other pool compared with `lean CBWP` under one load, the fastest first: rows of the table of
+    comparisons.
+    """
     rows = _of_the_field(both_ways(measured.comparisons)).filter(
         pl.col("variant") != NO_POOL,
         baseline_variant=LEAN_CBWP,
@@ -144,7 +157,8 @@ def beside_ours(measured: Measured, bench: str, parameter: str) -> pl.DataFrame:
 
 
 def beside_no_pool(measured: Measured, bench: str) -> pl.DataFrame:
-    """A job that works compared with the work alone on one thread: the table of comparisons, work (steps), own_ns (the time of the work alone).
+    """A job that works compared with the work alone on one thread: the table of comparisons, work (steps), own_ns (the
+    time of the work alone).
 
     With two processors and no cost of its own, a pool of two workers would need half the time.
     """
@@ -157,7 +171,9 @@ def beside_no_pool(measured: Measured, bench: str) -> pl.DataFrame:
 
 
 def of_metric(measured: Measured, metric: str, benches: Sequence[str]) -> pl.DataFrame:
-    """A metric for one iteration (a quantile for its bursts): key, value, low, high, q1, q3, rounds; empty if it was not recorded."""
+    """A metric for one iteration (a quantile for its bursts): key, value, low, high, q1, q3, rounds; empty if it was
+    not recorded.
+    """
     if not measured:
         return estimates(measured.trials.with_columns(value="ns"), "value")
     rows = _of_the_field(trial_values(measured.run, STUDY, metric)).filter(
@@ -167,7 +183,8 @@ def of_metric(measured: Measured, metric: str, benches: Sequence[str]) -> pl.Dat
 
 
 def bursts(measured: Measured, kind: str) -> pl.DataFrame:
-    """Time of a burst: columns of `estimates` in ns, size, and as in the published tables own_mean and own_bound (the largest deviation of a trial from it).
+    """Time of a burst: columns of `estimates` in ns, size, and as in the published tables own_mean and own_bound (the
+    largest deviation of a trial from it).
 
     `kind` is `latency` (last chain awaited) or `whole` (all).
     """

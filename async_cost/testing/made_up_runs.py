@@ -1,7 +1,7 @@
 """Made-up runs whose truth is known, in the very format of a measured one.
 
-Tests use them to see whether the estimates find the truth and whether the words follow it; a person uses them to see what a
-notebook says about an effect, its reverse, or a machine that cannot be trusted:
+Tests use them to see whether the estimates find the truth and whether the words follow it; a person uses them to see
+what a notebook says about an effect, its reverse, or a machine that cannot be trusted:
 
     python -m async_cost.testing.made_up_runs /tmp/runs --reversed
     ASYNC_COST_RUN=/tmp/runs/made-up/20260101T000000Z jupyter lab
@@ -132,9 +132,10 @@ Key = tuple[str, str, str]
 class Study:
     """The truth of a study with any name, by key (bench, variant, parameter).
 
-    `times` are nanoseconds for one iteration. `comparisons` are (key, baseline, group); without any, every key is compared with `baseline` at its
-    parameter. What a real study of that name declares is compared as well, where both keys are there. `metrics` are the true values of a metric, for one iteration where it is one of
-    `trials.TOTALS`. `samples` are those of keys that have fewer than the others; `failed` are the rounds for which a failed key lasted.
+    `times` are nanoseconds for one iteration. `comparisons` are (key, baseline, group); without any, every key is
+    compared with `baseline` at its parameter. What a real study of that name declares is compared as well, where both
+    keys are there. `metrics` are the true values of a metric, for one iteration where it is one of `trials.TOTALS`.
+    `samples` are those of keys that have fewer than the others; `failed` are the rounds for which a failed key lasted.
     `kinds` are those of groups that are not of one thread.
     """
 
@@ -179,15 +180,16 @@ def make_run(
     only: Mapping[int, Sequence[Key]] | None = None,
     changes: Mapping[str, object] | None = None,
 ) -> Path:
-    """Writes a run below `root` and returns its folder. It holds zero-cost (unless `truth` is None), zero-cost-sockets and
-    ladder if `sockets` and `ladder` have their truth, and whatever studies `others` names.
+    """Writes a run below `root` and returns its folder. It holds zero-cost (unless `truth` is None), zero-cost-sockets
+    and ladder if `sockets` and `ladder` have their truth, and whatever studies `others` names.
 
-    `truth`, `sockets`, `ladder` and `failed` are keyed by (variant, parameter). `controls` are the true ratios of the A/A control by parameter
-    (1 in an honest run; the loads of the other studies may be left out). `noise` is the relative standard deviation of a trial. `drift` is by
-    what factor the machine slows down and recovers in the course of the run. `work` adds the levels of own work, in which async adds to
-    each request what it adds without. With `episodes` it is a run of schema version 3 whose rounds so many processes share, in each of which
-    a key is off by a factor with the relative standard deviation `between`; `only` are the keys that an episode measured, by its number, if
-    not all; without, a run of version 2. `changes` are replaced fields of run.json, by dotted name.
+    `truth`, `sockets`, `ladder` and `failed` are keyed by (variant, parameter). `controls` are the true ratios of the
+    A/A control by parameter (1 in an honest run; the loads of the other studies may be left out). `noise` is the
+    relative standard deviation of a trial. `drift` is by what factor the machine slows down and recovers in the course
+    of the run. `work` adds the levels of own work, in which async adds to each request what it adds without. With
+    `episodes` it is a run of schema version 3 whose rounds so many processes share, in each of which a key is off by a
+    factor with the relative standard deviation `between`; `only` are the keys that an episode measured, by its number,
+    if not all; without, a run of version 2. `changes` are replaced fields of run.json, by dotted name.
     """
     controls = {OFF: 1.0, ON: 1.0} if controls is None else controls
     studies: dict[str, Study] = {}
@@ -230,7 +232,9 @@ def make_run(
 
 
 def bench_of(variant: str, parameter: str) -> str:
-    """The bench word that goes with a variant and parameter: `nonbox`, `nonbox+syscalls`, `nonbox+syscalls+work`, `async+kept`."""
+    """The bench word that goes with a variant and parameter: `nonbox`, `nonbox+syscalls`, `nonbox+syscalls+work`,
+    `async+kept`.
+    """
     bench, kinds = variant.removesuffix(" (A/A)"), {ON: "+syscalls", "work=": "+work", "asks=": "+kept"}
     return bench + "".join(kind for mark, kind in kinds.items() if mark in parameter)
 
@@ -243,7 +247,9 @@ def _true_times(
     baseline: str = BASELINE,
     baseline_ns: Mapping[str, float] = MANUAL_NS,
 ) -> dict[tuple[str, str], float]:
-    """True nanoseconds for one iteration, by (variant, parameter); at `levels` of own work for `baseline` and `lean`."""
+    """True nanoseconds for one iteration, by (variant, parameter); at `levels` of own work for `baseline` and
+    `lean`.
+    """
     parameters = sorted({parameter for _, parameter in truth} | set(controls))
     times = {(baseline, parameter): baseline_ns[parameter] for parameter in parameters}
     times |= {(f"{baseline} (A/A)", parameter): ratio * baseline_ns[parameter] for parameter, ratio in controls.items()}
@@ -258,7 +264,9 @@ def _true_times(
 def _zero_cost(
     study: str, times: Mapping[tuple[str, str], float], baseline: str, failed: Sequence[tuple[str, str]]
 ) -> Study:
-    """A study of the family of zero-cost, whose times are keyed by (variant, parameter); what failed did so after a round."""
+    """A study of the family of zero-cost, whose times are keyed by (variant, parameter); what failed did so after a
+    round.
+    """
     key = {(variant, parameter): (bench_of(variant, parameter), variant, parameter) for variant, parameter in times}
     counts = _ladder_counts(times) if study == "ladder" else _counts(study, times)
     return Study(
@@ -281,7 +289,9 @@ def _sampled(
     firsts: Sequence[int],
     rng: np.random.Generator,
 ) -> pl.DataFrame:
-    """Rows of time.csv: every key once a round in shuffled order, on a machine that slows down and recovers, by processes that begin at `firsts`."""
+    """Rows of time.csv: every key once a round in shuffled order, on a machine that slows down and recovers, by
+    processes that begin at `firsts`.
+    """
     keys = list(times)
     count = len(keys)
     order = np.argsort(rng.random((rounds, count)), axis=1)  # order[round, position] is a key

@@ -3,7 +3,8 @@
     python3 -m async_cost.workflow.commands report --profile standard
     python3 -m async_cost.workflow.commands report --run data/runs/<machine>/<utc-time>
 
-Runs under the system's Python with its standard library alone; whatever needs packages is a command of the virtual environment.
+Runs under the system's Python with its standard library alone; whatever needs packages is a command of the virtual
+environment.
 """
 
 from __future__ import annotations
@@ -147,7 +148,9 @@ def report(arguments: argparse.Namespace) -> int:
 
 @one_at_a_time()
 def sweep(arguments: argparse.Namespace) -> int:
-    """Programs, not cells: the kernel is built with one compiler. Releases that were measured before an interruption are not measured again."""
+    """Programs, not cells: the kernel is built with one compiler. Releases that were measured before an interruption
+    are not measured again.
+    """
     releases = list(dict.fromkeys(arguments.releases.split()))
     if missing := [release for release in releases if not toolchain.has(release)]:
         install = f"rustup toolchain install --profile minimal {' '.join(missing)}"
@@ -202,7 +205,9 @@ def lab(arguments: argparse.Namespace) -> int:
 
 
 def existing_run(folder: Path) -> Path:
-    """The folder as an absolute path. Raises StepFailed when it is no run at all; whether it is a sound one is for its readers to say."""
+    """The folder as an absolute path. Raises StepFailed when it is no run at all; whether it is a sound one is for its
+    readers to say.
+    """
     if not (folder / "run.json").exists():
         raise StepFailed(
             f"{folder} is not a run: it holds no run.json. Runs are the folders data/runs/<machine>/<utc-time>"
@@ -211,7 +216,9 @@ def existing_run(folder: Path) -> Path:
 
 
 def publishing(runs: Callable[[], list[Path]]) -> Step:
-    """Execute the analyses of a run, or of several side by side, and publish them; `runs` is called when the step begins."""
+    """Execute the analyses of a run, or of several side by side, and publish them; `runs` is called when the step
+    begins.
+    """
 
     def publish(progress: Progress) -> None:
         progress.command([PYTHON, "-m", "async_cost.workflow.publishing", REPORTS, report_of(runs()), *runs()])

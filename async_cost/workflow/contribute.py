@@ -2,8 +2,9 @@
 
     python -m async_cost.workflow.contribute data/runs/<machine>/<utc-time>
 
-Packing replaces `<study>.time.csv` by `<study>.time.csv.gz` and so on, with nothing of this machine in it: neither the time of packing nor
-the name of the file. A run that is packed already stays as it is. Nothing is changed unless all checks pass.
+Packing replaces `<study>.time.csv` by `<study>.time.csv.gz` and so on, with nothing of this machine in it: neither the
+time of packing nor the name of the file. A run that is packed already stays as it is. Nothing is changed unless all
+checks pass.
 """
 
 import argparse
@@ -61,7 +62,9 @@ def _place(run: Run, runs: Path) -> Iterator[str]:
 
 
 def _evidence(run: Run) -> Iterator[str]:
-    """A sound run is welcome, whatever its controls say: if they find fault, its own pages conclude nothing, and other runs still benefit."""
+    """A sound run is welcome, whatever its controls say: if they find fault, its own pages conclude nothing, and other
+    runs still benefit.
+    """
     if run.info.profile == "quick":
         yield "the profile is quick, which is never evidence; measure in the standard profile"
 
@@ -80,7 +83,9 @@ def _strangers(run: Run) -> Iterator[str]:
 
 
 def _personal(run: Run) -> Iterator[str]:
-    """Whatever names a folder, a user or a host. The tables hold words of the study and numbers; run.json holds the rest."""
+    """Whatever names a folder, a user or a host. The tables hold words of the study and numbers; run.json holds the
+    rest.
+    """
     text = (run.path / "run.json").read_text(encoding="utf-8")
     for found in sorted(set(FOLDER.findall(text))):
         yield f"run.json names the folder {found!r}; blank it out"
@@ -167,7 +172,9 @@ def _silent(measured: Measured) -> str:
 
 
 def contribute(folder: Path, runs: Path) -> str:
-    """Check and pack the run in `folder`; returns the preview. Raises `DataError` with all objections, having changed nothing."""
+    """Check and pack the run in `folder`; returns the preview. Raises `DataError` with all objections, having changed
+    nothing.
+    """
     run = load_run(folder)
     check_clock(folder / "run.json", run.info)
     against = objections(run, runs)

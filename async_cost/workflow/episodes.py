@@ -1,7 +1,9 @@
-"""Measure the studies in turns, an episode each: every episode is a fresh process that measures some rounds of one study.
+"""Measure the studies in turns, an episode each: every episode is a fresh process that measures some rounds of one
+study.
 
-A machine changes within minutes. Studies that take turns are spread over the whole measuring time, so their intervals cover these
-changes. The study's own program, or cell, wrote down how a process is started (`rust-kernels/harness/src/measure/episode.rs`).
+A machine changes within minutes. Studies that take turns are spread over the whole measuring time, so their intervals
+cover these changes. The study's own program, or cell, wrote down how a process is started
+(`rust-kernels/harness/src/measure/episode.rs`).
 """
 
 from __future__ import annotations
@@ -29,10 +31,11 @@ LEAST = 8
 
 @dataclass(frozen=True)
 class Start:
-    """How a process of a study is started: its program with arguments, its standard input, and the library that belongs to it.
+    """How a process of a study is started: its program with arguments, its standard input, and the library that belongs
+    to it.
 
-    `until` are the rounds at which episodes end; `done_status` and `refused_status` the exit statuses of a process that has measured its episode and
-    of one that would be refused again.
+    `until` are the rounds at which episodes end; `done_status` and `refused_status` the exit statuses of a process that
+    has measured its episode and of one that would be refused again.
     """
 
     command: tuple[str, ...]
@@ -44,7 +47,9 @@ class Start:
 
     @classmethod
     def read(cls, partial: Path, study: str) -> Start | None:
-        """What `study` wrote into the partial run; None if it did not, or if its program is gone or has changed (see `seal`)."""
+        """What `study` wrote into the partial run; None if it did not, or if its program is gone or has changed (see
+        `seal`).
+        """
         try:
             told = json.loads(start_file(partial, study).read_text(encoding="utf-8"))
             if told.get("sha256", digest := _digest(told)) != digest:
@@ -57,7 +62,9 @@ class Start:
         return cls(command, path, library["entry"], tuple(told["until"]), told["done_status"], told["refused_status"])
 
     def run(self, study: str, until: int, env: Mapping[str, str], progress: Progress) -> None:
-        """Measure `study` up to the round `until`. Raises StepFailed if a process is refused, or if two processes die."""
+        """Measure `study` up to the round `until`. Raises StepFailed if a process is refused, or if two processes
+        die.
+        """
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 with self._typed(study) as typed:
@@ -78,7 +85,9 @@ class Start:
 
     @contextmanager
     def _typed(self, study: str) -> Iterator[str]:
-        """The input that makes the kernel's program run the cell, from a copy of its library, since pages of one file would keep their places in memory."""
+        """The input that makes the kernel's program run the cell, from a copy of its library, since pages of one file
+        would keep their places in memory.
+        """
         if self.library is None:
             yield ""
             return
@@ -146,10 +155,12 @@ def done_episodes(partial: Path) -> list[dict]:
 
 
 def measure(partial: Path, studies: Mapping[str, float], env: Mapping[str, str], progress: Progress) -> None:
-    """Measure the missing ones of the episodes that every study gets; `studies` with the seconds that each takes on two slow cores.
+    """Measure the missing ones of the episodes that every study gets; `studies` with the seconds that each takes on two
+    slow cores.
 
-    When the total of these seconds is over, the remaining episodes are left out, except for `LEAST` of each study; since studies take turns, all lose the same share.
-    Raises StepFailed for the first episode that cannot be measured; all earlier ones are kept.
+    When the total of these seconds is over, the remaining episodes are left out, except for `LEAST` of each study;
+    since studies take turns, all lose the same share. Raises StepFailed for the first episode that cannot be measured;
+    all earlier ones are kept.
     """
     if further_file(partial).exists():
         return  # all of it was done before
@@ -183,7 +194,9 @@ def _start(partial: Path, study: str) -> Start:
 
 
 def measure_further(partial: Path, env: Mapping[str, str], progress: Progress) -> None:
-    """Measure what `further_file` names: by study until (rounds at which its episodes end), only (keys), seconds. Raises as `measure`."""
+    """Measure what `further_file` names: by study until (rounds at which its episodes end), only (keys), seconds.
+    Raises as `measure`.
+    """
     chosen = json.loads(further_file(partial).read_text(encoding="utf-8"))
     for study, more in chosen.items():
         _only_file(partial, study).write_text(json.dumps(more["only"]), encoding="utf-8")
@@ -219,7 +232,8 @@ def _in_turns(
             left[study] = seconds[study] * (1 - (until[study].index(end) + 1) / len(until[study]))
             continue
 
-        # A study knows how long its rounds take that were planned from the beginning, and of further ones those of this episode.
+        # A study knows how long its rounds take that were planned from the beginning, and of further ones those of this
+        # episode.
         later = (
             (len(until[study]) - 1 - until[study].index(end)) * seconds[study] / len(until[study]) if further else 0.0
         )

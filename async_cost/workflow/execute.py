@@ -4,9 +4,10 @@
 
 The notebook runs in its own folder, as it does in JupyterLab. The executed copy is written even if a cell fails.
 
-evcxr compiles and links one library for every cell, and recompiles all earlier items each time, which takes a minute for hundreds of item
-cells. So neighbouring item cells are sent as one, together with the cell that calls them next; `--singly` sends them
-one by one, like a person in JupyterLab. Cells with the tag `glance` are meant for such a person and are skipped when cells are sent as one.
+evcxr compiles and links one library for every cell, and recompiles all earlier items each time, which takes a minute
+for hundreds of item cells. So neighbouring item cells are sent as one, together with the cell that calls them next;
+`--singly` sends them one by one, like a person in JupyterLab. Cells with the tag `glance` are meant for such a person
+and are skipped when cells are sent as one.
 """
 
 from __future__ import annotations
@@ -32,8 +33,9 @@ CONTROL = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 GLANCE = "glance"
 #: Seconds for a kernel to start: rust-analyzer loads the standard library first, on a machine that may be busy.
 STARTUP_S = 600
-#: Seconds to wait for output on standard error after a cell that calls something, and after the last cell: evcxr forwards it in a
-#: separate thread, sometimes after it has reported the cell as done. What comes even later is noticed with a later cell.
+#: Seconds to wait for output on standard error after a cell that calls something, and after the last cell: evcxr
+#: forwards it in a separate thread, sometimes after it has reported the cell as done. What comes even later is noticed
+#: with a later cell.
 LATE_S, LAST_S = 0.1, 1.0
 
 
@@ -42,7 +44,9 @@ class CellFailed(Exception):
 
 
 class EchoingClient(NotebookClient):
-    """Runs a notebook, repeating its printed lines on standard output; items go to the kernel together with the cell that calls them."""
+    """Runs a notebook, repeating its printed lines on standard output; items go to the kernel together with the cell
+    that calls them.
+    """
 
     #: Positions of cells that are sent together, by the position of the last of them.
     together: Mapping[int, list[int]] = {}
@@ -70,7 +74,9 @@ class EchoingClient(NotebookClient):
         return connected
 
     async def complaint(self, seconds: float) -> str:
-        """The output on standard error, with the cell that it belongs to, after waiting `seconds` for more. Empty if there was none."""
+        """The output on standard error, with the cell that it belongs to, after waiting `seconds` for more. Empty if
+        there was none.
+        """
         assert self.kc is not None, "the kernel was started"
         with suppress(Empty):
             while True:
@@ -82,7 +88,9 @@ class EchoingClient(NotebookClient):
         return told(cell, CONTROL.sub("", "".join(text for _, text in said)))
 
     async def async_execute_cell(self, cell, cell_index, *arguments, **options):
-        """Execute a cell together with the neighbours that are sent with it; after a failure one by one, so that the right cell is named."""
+        """Execute a cell together with the neighbours that are sent with it; after a failure one by one, so that the
+        right cell is named.
+        """
         group = self.together.get(cell_index)
         if group is None:
             if any(cell_index in others for others in self.together.values()):
@@ -113,7 +121,8 @@ class EchoingClient(NotebookClient):
 def execute(notebook: Path, executed: Path, singly: bool = False) -> None:
     """Run `notebook` from top to bottom and write the result to `executed`; `singly` sends every cell on its own.
 
-    Raises CellFailed for an error in a cell (in Rust also a panic, or anything on standard error), DeadKernelError or RuntimeError if there is no living kernel.
+    Raises CellFailed for an error in a cell (in Rust also a panic, or anything on standard error), DeadKernelError or
+    RuntimeError if there is no living kernel.
     """
     content = nbformat.read(notebook, as_version=4)
     resources = {"metadata": {"path": str(notebook.parent)}}
@@ -147,7 +156,9 @@ def execute(notebook: Path, executed: Path, singly: bool = False) -> None:
 
 
 def sent_as_one(cells: list[NotebookNode]) -> dict[int, list[int]]:
-    """Groups of item cells and the call after them, with nothing but prose and glances between them: positions, by the position of the last."""
+    """Groups of item cells and the call after them, with nothing but prose and glances between them: positions, by the
+    position of the last.
+    """
     groups: list[list[int]] = [[]]
     for index, cell in enumerate(cells):
         tags = cell.metadata.get("tags", [])

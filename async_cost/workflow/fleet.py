@@ -2,9 +2,9 @@
 
     .tools/snakemake/bin/python -m async_cost.workflow.fleet fleet/config.yaml
 
-Which machines, and what is measured, stands in the configuration. The jobs are `async_cost/workflow/fleet_job.py`. What Snakemake leaves open is here: jobs
-that a killed submitter has left behind are waited for and not submitted again; a machine whose node died is tried again; one that never
-answers delays the others for a limited time.
+Which machines, and what is measured, stands in the configuration. The jobs are `async_cost/workflow/fleet_job.py`. What
+Snakemake leaves open is here: jobs that a killed submitter has left behind are waited for and not submitted again; a
+machine whose node died is tried again; one that never answers delays the others for a limited time.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ from async_cost.workflow.toolchain import ENV, PYTHON, ROOT, SNAKEMAKE
 WORK = Path(os.environ.get("ASYNC_COST_FLEET") or ROOT / "fleet" / ".work").resolve()
 EXECUTORS = ("local", "slurm")
 PROFILES = ("quick", "standard", "thorough")
-#: How often a machine is asked before the site is made without it. Not by Snakemake, which would keep a retry from the node that failed.
+#: How often a machine is asked before the site is made without it. Not by Snakemake, which would keep a retry from the
+#: node that failed.
 ATTEMPTS = 3
 #: Seconds between two looks at the jobs.
 LOOK_S = 1.0
@@ -102,7 +103,9 @@ def log_of(machine: str) -> Path:
 
 
 def arrived(fleet: Fleet, revision: str) -> dict[str, str]:
-    """By machine the id of its run, of those that are done. An outcome of another revision, or of another configuration, is removed."""
+    """By machine the id of its run, of those that are done. An outcome of another revision, or of another
+    configuration, is removed.
+    """
     runs = {}
     for machine in fleet.machines:
         with contextlib.suppress(OSError):
@@ -181,7 +184,9 @@ class News:
 
 
 def wait_for_earlier_jobs(news: News, deadline: float) -> None:
-    """Wait for jobs that run although their submitter is gone; those that have not begun are cancelled, and submitted again later."""
+    """Wait for jobs that run although their submitter is gone; those that have not begun are cancelled, and submitted
+    again later.
+    """
     cancel(number for number, state in jobs().items() if state == "PENDING")
     if left := jobs():
         print(f"Waiting for {len(left)} jobs that an earlier command has submitted.", flush=True)
@@ -222,7 +227,9 @@ def submit(fleet: Fleet, python: str, news: News, deadline: float) -> None:
 
 
 def measure(fleet: Fleet, python: str) -> dict[str, str]:
-    """Measure all machines that have not answered yet; returns by machine the run, of those that have. Raises StepFailed."""
+    """Measure all machines that have not answered yet; returns by machine the run, of those that have. Raises
+    StepFailed.
+    """
     for folder in ("checkouts", "logs", "measured"):
         (WORK / folder).mkdir(parents=True, exist_ok=True)
     news, deadline = News(fleet.machines), time.monotonic() + fleet.hours * 3600

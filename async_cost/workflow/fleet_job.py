@@ -2,9 +2,9 @@
 
     python3 -m async_cost.workflow.fleet_job <work> <runs> "<what to measure, as for make measure>" <machine> <outcome>
 
-It measures in a checkout of its own, `<work>/checkouts/<machine>`, so that machines with a shared file system share neither what they compile nor
-a partial run. A job that died resumes at its next round when it is started again, since it runs the same command there. (This module itself comes from
-the clone where `make fleet` was called.)
+It measures in a checkout of its own, `<work>/checkouts/<machine>`, so that machines with a shared file system share
+neither what they compile nor a partial run. A job that died resumes at its next round when it is started again, since
+it runs the same command there. (This module itself comes from the clone where `make fleet` was called.)
 """
 
 from __future__ import annotations
@@ -23,9 +23,11 @@ from pathlib import Path
 
 
 def measure(work: Path, runs: Path, what: str, machine: str, outcome: Path) -> None:
-    """Measure, let the run appear below `runs` by one rename, then the outcome, which names it. Raises CalledProcessError when `make measure` fails.
+    """Measure, let the run appear below `runs` by one rename, then the outcome, which names it. Raises
+    CalledProcessError when `make measure` fails.
 
-    The outcome is written beforehand under another name: a job that is killed between the two renames finds it when it is started again.
+    The outcome is written beforehand under another name: a job that is killed between the two renames finds it when it
+    is started again.
     """
     checkout = work / "checkouts" / machine
     question = {"what": what, "revision": revision(checkout)}

@@ -1,11 +1,13 @@
-"""Choose what a run measures after the episodes that every study gets: comparisons that a claim or a headline needs and that are still undecided.
+"""Choose what a run measures after the episodes that every study gets: comparisons that a claim or a headline needs and
+that are still undecided.
 
     python -m async_cost.workflow.further data/runs/.partial/<id> <share>
 
-The run is judged once before and once after, and the intervals of what may be chosen allow for that (`looks` of a comparison). Every
-chosen key gets as many further episodes as it had, so the second look has a fixed size; each has more rounds if the rounds
-of one process differ more than the processes do. The cheapest come first, until the measuring time is used up; what would stay open even then
-is left out. Writes `further.json` into the partial run (see `async_cost.workflow.episodes`) and says what it chose.
+The run is judged once before and once after, and the intervals of what may be chosen allow for that (`looks` of a
+comparison). Every chosen key gets as many further episodes as it had, so the second look has a fixed size; each has
+more rounds if the rounds of one process differ more than the processes do. The cheapest come first, until the measuring
+time is used up; what would stay open even then is left out. Writes `further.json` into the partial run (see
+`async_cost.workflow.episodes`) and says what it chose.
 """
 
 from __future__ import annotations
@@ -38,7 +40,9 @@ Key = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class Open:
-    """A question that a run leaves open: its name, the keys that it is about, and how many times the measuring time it takes in total to close it."""
+    """A question that a run leaves open: its name, the keys that it is about, and how many times the measuring time it
+    takes in total to close it.
+    """
 
     name: str
     study: str
@@ -110,8 +114,8 @@ class Costs:
 def share_within(run: Run, question: Open) -> float:
     """The share of the variance of an episode's value that is due to its rounds, from 0 to 1; 1 if it is unknown.
 
-    The rounds of an episode are dealt into two halves in turn, each of which has a value. Half their difference varies as their mean does within
-    episodes. Both variances are those of trimmed values, as in the interval.
+    The rounds of an episode are dealt into two halves in turn, each of which has a value. Half their difference varies
+    as their mean does within episodes. Both variances are those of trimmed values, as in the interval.
     """
     measured, (one, other) = Measured.of(run, question.study), question.keys[:2]
     pair = pl.DataFrame([(*one, *other)], schema=dict.fromkeys(PAIR, pl.String), orient="row")
@@ -138,7 +142,8 @@ def share_within(run: Run, question: Open) -> float:
 
 
 def gain(within: float, more: int, episodes: int) -> float:
-    """How many times the measuring time it is worth to have as many episodes again, with `more` times the rounds: by the variance of their mean.
+    """How many times the measuring time it is worth to have as many episodes again, with `more` times the rounds: by
+    the variance of their mean.
 
     A t interval over more episodes is also shorter because their spread is known better.
     """
@@ -148,7 +153,8 @@ def gain(within: float, more: int, episodes: int) -> float:
 
 
 def choose(run: Run, seconds: dict[str, list[float]], share: float) -> tuple[dict[str, Chosen], dict[str, float]]:
-    """What to measure further in each study, and the seconds that it takes: at most `share` of the measuring time so far.
+    """What to measure further in each study, and the seconds that it takes: at most `share` of the measuring time so
+    far.
 
     `seconds` are those of the episodes of each study.
     """
@@ -179,7 +185,9 @@ def has_more(run: Run) -> bool:
 
 
 def plan(run: Run, chosen: dict[str, Chosen], seconds: dict[str, float]) -> dict[str, dict]:
-    """`chosen` as `further.json` holds it: by study `only` (keys), `until` (the rounds at which the further episodes end), `seconds`."""
+    """`chosen` as `further.json` holds it: by study `only` (keys), `until` (the rounds at which the further episodes
+    end), `seconds`.
+    """
     told = {}
     for study, one in chosen.items():
         details = run.study(study)

@@ -1,4 +1,5 @@
-"""A measure notebook and its crate are the same: is what will be timed (the notebook) what was counted and tested (the crate)?
+"""A measure notebook and its crate are the same: is what will be timed (the notebook) what was counted and tested (the
+crate)?
 
 python -m async_cost.workflow.in_step notebooks/zero-cost/measure.ipynb ...
 """

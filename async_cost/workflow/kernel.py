@@ -2,9 +2,10 @@
 
     python -m async_cost.workflow.kernel <evcxr_jupyter> <connection file>
 
-evcxr rewrites one source file for every cell, so two kernels in one folder would break each other; in an empty folder, a kernel rebuilds all
-crates, which takes a minute. So the folders are numbered and kept, a kernel takes the first that no other kernel
-uses, and a new folder begins with a copy of what was built in another. The lock is passed on to evcxr, and released when evcxr ends.
+evcxr rewrites one source file for every cell, so two kernels in one folder would break each other; in an empty folder,
+a kernel rebuilds all crates, which takes a minute. So the folders are numbered and kept, a kernel takes the first that
+no other kernel uses, and a new folder begins with a copy of what was built in another. The lock is passed on to evcxr,
+and released when evcxr ends.
 """
 
 import fcntl
@@ -35,7 +36,8 @@ def claim(room: str, builds: Path = KERNEL_BUILDS) -> tuple[Path, int]:
 
 
 def _begin_with_a_copy(folder: Path, builds: Path) -> None:
-    """Copy into `folder` the crates that were built in the oldest other folder that no kernel uses: the common dependencies.
+    """Copy into `folder` the crates that were built in the oldest other folder that no kernel uses: the common
+    dependencies.
 
     Cargo decides which of them it can use. What belongs to cells (evcxr calls it ctx and code) is not copied.
     """

@@ -18,7 +18,8 @@ from async_cost.workflow.steps import CARGO_ENV, Command, Progress, Step, cargo_
 from async_cost.workflow.studies import MEASURED, crate_of, measuring
 from async_cost.workflow.toolchain import PYTHON, ROOT
 
-#: What is measured further at most, as a share of the measuring time of what everything gets: for claims and headlines that are still open.
+#: What is measured further at most, as a share of the measuring time of what everything gets: for claims and headlines
+#: that are still open.
 FURTHER = {"quick": 0.0, "standard": 0.2, "thorough": 1.0}
 #: Where runs go.
 RUNS = runs_root()
@@ -27,8 +28,9 @@ RUNS = runs_root()
 class Plan:
     """What one `make measure` does: measure the studies into a partial run, then make the run appear by one rename.
 
-    The partial run's folder is named after everything that its numbers depend on. So after a kill the same command finds it and
-    continues with the next round, while a changed source, compiler, profile or choice of studies starts over instead of mixing two programs.
+    The partial run's folder is named after everything that its numbers depend on. So after a kill the same command
+    finds it and continues with the next round, while a changed source, compiler, profile or choice of studies starts
+    over instead of mixing two programs.
     """
 
     def __init__(
@@ -84,7 +86,9 @@ class Plan:
             return {}
 
     def _finished(self) -> bool:
-        """Whether the run is complete but was not delivered, because the previous command was stopped after measuring."""
+        """Whether the run is complete but was not delivered, because the previous command was stopped after
+        measuring.
+        """
         outcome = self._outcome()
         return outcome.get("plan") == self.partial.name and (RUNS / outcome["run"]).exists()
 
@@ -120,7 +124,9 @@ class Plan:
         progress.command([PYTHON, "-m", "async_cost.workflow.in_step", *map(measuring, self.studies)])
 
     def _build(self, progress: Progress) -> None:
-        """Count the studies, and compile the programs or cells that measure them. Cargo's folder serves one command at a time, but kernels have folders of their own."""
+        """Count the studies, and compile the programs or cells that measure them. Cargo's folder serves one command at
+        a time, but kernels have folders of their own.
+        """
         self.partial.mkdir(parents=True, exist_ok=True)
         counts = [self._count(study) for study in self.studies if not self._counted(study)]
         prepared = {study: self._prepare(study) for study in self.studies if not self._prepared(study)}
@@ -138,7 +144,9 @@ class Plan:
         return Command(arguments, f"count {study}", {**CARGO_ENV, **self._env()}, cargo_progress, then=note)
 
     def _prepare(self, study: str) -> Command:
-        """Compile the program or cells that measure `study`, prove its variants, and record how its episodes are started."""
+        """Compile the program or cells that measure `study`, prove its variants, and record how its episodes are
+        started.
+        """
         env, seal = {**self._env(), "ASYNC_COST_EPISODE": "prepare"}, partial(episodes.seal, self.partial, study)
         arguments: list[str | Path]
         if self.native:
@@ -173,8 +181,9 @@ class Plan:
 
 
 class Sweep:
-    """The releases that an unfinished `make sweep` has measured, `runs` by release, so that a second one goes on after them; another profile, choice of
-    studies or revision starts over."""
+    """The releases that an unfinished `make sweep` has measured, `runs` by release, so that a second one goes on after
+    them; another profile, choice of studies or revision starts over.
+    """
 
     def __init__(self, profile: str, studies: Sequence[str] | None) -> None:
         self.file = RUNS / ".partial" / "sweep.json"
@@ -196,7 +205,9 @@ class Sweep:
 
 
 def _fingerprint(profile: str, studies: Sequence[str], native: bool, only: str | None) -> str:
-    """Hash of everything that a measurement of `studies` depends on: sources, lock, compiler, CPU, revision, profile, whether it is native, and its variants."""
+    """Hash of everything that a measurement of `studies` depends on: sources, lock, compiler, CPU, revision, profile,
+    whether it is native, and its variants.
+    """
     digest = hashlib.sha256()
     for path in measured_files(studies):
         digest.update(str(path.relative_to(ROOT)).encode() + b"\0" + path.read_bytes() + b"\0")
@@ -206,7 +217,9 @@ def _fingerprint(profile: str, studies: Sequence[str], native: bool, only: str |
 
 
 def measured_files(studies: Iterable[str]) -> list[Path]:
-    """The files that the numbers of `studies` depend on: their notebooks, their crates and those that these use, and the lock."""
+    """The files that the numbers of `studies` depend on: their notebooks, their crates and those that these use, and
+    the lock.
+    """
     import tomllib  # an older Python lacks it, and is told so by `missing_programs` before this is called
 
     notebooks = [measuring(study) for study in studies]

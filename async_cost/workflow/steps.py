@@ -45,8 +45,8 @@ class CommandFailed(StepFailed):
 class Step:
     """One named piece of a workflow.
 
-    `run` is called with a `Progress`; `done` says whether there is nothing left to do. `expected_s` is how long the step takes
-    on two slow cores; it gives the time left until a duration has been measured on this machine.
+    `run` is called with a `Progress`; `done` says whether there is nothing left to do. `expected_s` is how long the
+    step takes on two slow cores; it gives the time left until a duration has been measured on this machine.
     """
 
     name: str
@@ -87,8 +87,8 @@ class Progress:
     def commands(self, chains: Iterable[Iterable[Command]], lanes: int = 1) -> None:
         """Run chains of commands, each in order and several at the same time. What they report as JSON is shown.
 
-        Raises CommandFailed with the last lines of the output of the first command that exits with an unexpected status; the others are
-        ended.
+        Raises CommandFailed with the last lines of the output of the first command that exits with an unexpected
+        status; the others are ended.
         """
         waiting = deque(chain for chain in map(deque, chains) if chain)
         total = sum(map(len, waiting))
@@ -119,8 +119,9 @@ class Progress:
 
 @dataclass(frozen=True)
 class Command:
-    """A command of a step, with `typed` on its standard input. `progress` reads the lines that are not JSON; `name` is put before what it tells, where
-    several run at the same time; `then` is called when it has ended with `status`."""
+    """A command of a step, with `typed` on its standard input. `progress` reads the lines that are not JSON; `name` is
+    put before what it tells, where several run at the same time; `then` is called when it has ended with `status`.
+    """
 
     arguments: Iterable[str | Path]
     name: str = ""
@@ -159,7 +160,9 @@ class _Running:
         self.log.flush()
 
     def read(self, step: Progress, fraction: float | None) -> bool:
-        """Read the available output; False at the end. A carriage return also ends a line. `fraction` is that of all commands, if there are several."""
+        """Read the available output; False at the end. A carriage return also ends a line. `fraction` is that of all
+        commands, if there are several.
+        """
         chunk = os.read(self.output.fileno(), 65536)
         *whole, self.unread = re.split(rb"[\r\n]+", self.unread + chunk if chunk else self.unread + b"\n")
         for line in (line.decode("utf-8", "replace") for line in whole if line):
@@ -181,9 +184,11 @@ class _Running:
 
 
 def die_with_parent() -> None:
-    """For `preexec_fn`: the child is killed when this process is, even by SIGKILL (Linux only; elsewhere nothing happens).
+    """For `preexec_fn`: the child is killed when this process is, even by SIGKILL (Linux only; elsewhere nothing
+    happens).
 
-    Without it a killed `make report` would leave a kernel behind that continues to measure, next to the one that resumes.
+    Without it a killed `make report` would leave a kernel behind that continues to measure, next to the one that
+    resumes.
     """
     if sys.platform == "linux":
         pr_set_pdeathsig = 1  # linux/prctl.h
@@ -291,7 +296,9 @@ class _Display:
         return time.monotonic() - self.start
 
     def own_left(self) -> float:
-        """Seconds for the rest of this step: as it reports, else as expected, and increasingly extrapolated from its progress."""
+        """Seconds for the rest of this step: as it reports, else as expected, and increasingly extrapolated from its
+        progress.
+        """
         elapsed = self.elapsed()
         if self.told is not None:
             return max(self.told[1] - (elapsed - self.told[0]), 0)

@@ -9,9 +9,10 @@ from async_cost.workflow.toolchain import ROOT
 
 
 class Study(NamedTuple):
-    """A study that measures: its notebook under notebooks/, and the seconds that measuring takes in each profile on two slow
-    cores. They give the time left until a duration has been measured here, and when all of them are over, episodes are left out
-    (`workflow/episodes.py`)."""
+    """A study that measures: its notebook under notebooks/, and the seconds that measuring takes in each profile on two
+    slow cores. They give the time left until a duration has been measured here, and when all of them are over, episodes
+    are left out (`workflow/episodes.py`).
+    """
 
     notebook: str
     quick: int
@@ -31,11 +32,11 @@ MEASURED = {
     "runtimes-executor": Study("runtimes/executor", quick=5, standard=45, thorough=135),
     "runtimes": Study("runtimes/measure", quick=60, standard=500, thorough=1650),
 }
-#: Notebooks that others are built on, under notebooks/. They glance and measure nothing that is kept, so no run holds them; what they cost is
-#: measured by the studies that use them.
+#: Notebooks that others are built on, under notebooks/. They glance and measure nothing that is kept, so no run holds
+#: them; what they cost is measured by the studies that use them.
 LIBRARIES = ("ladder/frontier", "call-styles/event-loop", "call-styles/executors")
-#: Rooms whose notebook `analysis` reads a run, in the order of the published page, each with the studies of which one must be in
-#: the run for its page to say something; none: it has something to say about every run.
+#: Rooms whose notebook `analysis` reads a run, in the order of the published page, each with the studies of which one
+#: must be in the run for its page to say something; none: it has something to say about every run.
 ANALYSED = {
     "zero-cost": ("zero-cost",),
     "ladder": ("ladder",),
@@ -63,6 +64,8 @@ def analysis(room: str) -> Path:
 
 
 def crate_of(notebook: Path) -> Path:
-    """The folder of the crate that a Rust notebook is: the room's for `measure`, one of its own in the room for any other."""
+    """The folder of the crate that a Rust notebook is: the room's for `measure`, one of its own in the room for any
+    other.
+    """
     room = ROOT / "rust-kernels" / notebook.parent.name
     return room if notebook.stem == "measure" else room / notebook.stem

@@ -1,7 +1,7 @@
 """Set up everything inside the clone: Python packages, the evcxr kernel, and the crates that its cells are built from.
 
-Nothing outside the clone is changed (except that Cargo and pip fill their own download caches). Every step knows whether it is done, so
-a second start costs nothing; `make clean` removes everything.
+Nothing outside the clone is changed (except that Cargo and pip fill their own download caches). Every step knows
+whether it is done, so a second start costs nothing; `make clean` removes everything.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ KERNEL = JUPYTER_PATH / "kernels" / "rust" / "kernel.json"
 #: conda-forge has evcxr prebuilt (environment.yml); everywhere else it is built once into the clone.
 CONDA_EVCXR = Path(os.environ.get("CONDA_PREFIX", "/nonexistent")) / "bin" / "evcxr_jupyter"
 EVCXR = CONDA_EVCXR if CONDA_EVCXR.exists() else TOOLS / "bin" / "evcxr_jupyter"
-#: The kernel's own work on a cell is small compared with what the compiler does with it, so it is not worth minutes of optimising.
-#: (Without any optimization the build takes less than half as long, but every start of a kernel half a minute longer: it reads the standard library.)
+#: The kernel's own work on a cell is small compared with what the compiler does with it, so it is not worth minutes of
+#: optimising. (Without any optimization the build takes less than half as long, but every start of a kernel half a
+#: minute longer: it reads the standard library.)
 EVCXR_PROFILE = {"CARGO_PROFILE_RELEASE_OPT_LEVEL": "1", "CARGO_PROFILE_RELEASE_DEBUG": "false"}
 #: Each kernel builds its cells in a folder of its own below this one (`async_cost.workflow.kernel`).
 KERNEL_BUILDS = ROOT / "target" / "kernel"
@@ -40,8 +41,8 @@ SNAKEMAKE = TOOLS / "snakemake" / "bin" / "snakemake"
 #: The kernelspec's command: evcxr, given a build folder of its own.
 KERNEL_COMMAND = [str(PYTHON), "-m", "async_cost.workflow.kernel", str(EVCXR), "{connection_file}"]
 
-#: Keeps Jupyter, IPython and evcxr from reading or writing the user's own settings. evcxr_jupyter updates a kernelspec named
-#: `rust` that it finds at start; with JUPYTER_PATH pointing here it can only find ours.
+#: Keeps Jupyter, IPython and evcxr from reading or writing the user's own settings. evcxr_jupyter updates a kernelspec
+#: named `rust` that it finds at start; with JUPYTER_PATH pointing here it can only find ours.
 ENV = {
     "JUPYTER_PATH": str(JUPYTER_PATH),
     "JUPYTER_DATA_DIR": str(TOOLS / "jupyter-data"),
@@ -93,7 +94,8 @@ def _stamp(path: Path) -> str | None:
 
 
 def _python_inputs() -> str:
-    # The folder is part of it: the scripts of a virtual environment hold its absolute path, so a moved clone needs a new one.
+    # The folder is part of it: the scripts of a virtual environment hold its absolute path, so a moved clone needs a
+    # new one.
     return f"{_digest(ROOT / 'requirements.txt', ROOT / 'pyproject.toml')} {ROOT}"
 
 
@@ -178,8 +180,9 @@ def _install_evcxr(progress: Progress) -> None:
     KERNEL.write_text(json.dumps({**spec, "argv": KERNEL_COMMAND}, indent=1) + "\n", encoding="utf-8")
 
 
-# One lock for all: evcxr resolves the dependencies of its cells anew, without the workspace's Cargo.lock. It can only choose what
-# it finds, so the crates of the lock, and no others, are laid out in a folder that replaces the registry for those builds.
+# One lock for all: evcxr resolves the dependencies of its cells anew, without the workspace's Cargo.lock. It can only
+# choose what it finds, so the crates of the lock, and no others, are laid out in a folder that replaces the registry
+# for those builds.
 
 
 def _vendor_done() -> bool:

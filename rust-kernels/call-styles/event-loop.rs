@@ -179,9 +179,9 @@ impl Probe for Counted {
 // %% [markdown]
 // # Timers
 //
-// The published deferred track is an array sorted by due time, **latest first**, so that the next timer stands
-// at the end, where an array is shortened without moving anything. It is kept in order by binary search. A timer that is cancelled is
-// blanked in place. Timers with the same due time fire in the order in which they were made.
+// The published deferred track is an array sorted by due time, **latest first**, so that the next timer stands at the
+// end, where an array is shortened without moving anything. It is kept in order by binary search. A timer that is
+// cancelled is blanked in place. Timers with the same due time fire in the order in which they were made.
 
 // %%
 /// A timer in its queue. Timers are ordered by due time, then by number.
@@ -751,8 +751,8 @@ struct Arrived {
 }
 
 // %% [markdown]
-// To wake is to append, and to end the sleep if there is one. The flag `asleep` and the queue change under one mutex, so either the loop sees the
-// slot before it sleeps, or whoever wakes it sees that it sleeps.
+// To wake is to append, and to end the sleep if there is one. The flag `asleep` and the queue change under one mutex,
+// so either the loop sees the slot before it sleeps, or whoever wakes it sees that it sleeps.
 
 // %%
 impl Inbox {
@@ -955,7 +955,8 @@ impl IndexWakers {
 }
 
 // %% [markdown]
-// The local queue is that of the loop without wakers. What comes from other threads goes through it, too, so that no slot is queued twice.
+// The local queue is that of the loop without wakers. What comes from other threads goes through it, too, so that no
+// slot is queued twice.
 
 // %%
 impl Wakers for IndexWakers {
@@ -1049,8 +1050,8 @@ pub fn one_wake<W: Wakers>(bencher: &mut Bencher<'_>) {
 // %% [markdown]
 // # A design
 //
-// A probe and these three choices make a design. The published one, translated as directly as Rust allows, is the default of each
-// parameter.
+// A probe and these three choices make a design. The published one, translated as directly as Rust allows, is the
+// default of each parameter.
 
 // %%
 /// What a loop is made of.
@@ -1107,9 +1108,9 @@ type QueueOf<D> = <<D as Design>::Timers as Timers>::Queue<WaiterOf<D>>;
 //
 // The loop only runs while somebody waits.
 //
-// First, who waits for which descriptor? An entry for each registered object says who waits for it, and whether it
-// was reported since. Entries are used again, and the operating system may report what was forgotten a moment ago. So the key that it is given
-// is the number of the entry and a generation.
+// First, who waits for which descriptor? An entry for each registered object says who waits for it, and whether it was
+// reported since. Entries are used again, and the operating system may report what was forgotten a moment ago. So the
+// key that it is given is the number of the entry and a generation.
 
 // %%
 /// A registered object.
@@ -1616,8 +1617,8 @@ impl<D: Design> EventLoop<D> {
 // %% [markdown]
 // # Among others that wait
 //
-// What a wait costs may depend on how many others wait, who are never woken. Ten thousand descriptors are more than many systems allow at
-// first.
+// What a wait costs may depend on how many others wait, who are never woken. Ten thousand descriptors are more than
+// many systems allow at first.
 
 // %%
 /// Lets this process open so many descriptors.

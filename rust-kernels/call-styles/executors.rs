@@ -21,7 +21,8 @@
 // futures: each call polls one at once, and if it waits, it moves into a slot. Then the same a second time with
 // fibers, as in the original: stacks of their own that can be left and entered again.
 //
-// Both have the four call styles of the original. What these cost is the question of [the next notebook](measure.ipynb).
+// Both have the four call styles of the original. What these cost is the question of [the next
+// notebook](measure.ipynb).
 //
 // ## Compile cells as for a benchmark
 //
@@ -257,7 +258,8 @@ impl Boxes for Fresh {
 }
 
 // %% [markdown]
-// To use a box again takes it apart by hand: its content is dropped, its memory is kept, and the next content is written there.
+// To use a box again takes it apart by hand: its content is dropped, its memory is kept, and the next content is
+// written there.
 
 // %%
 /// The memory of one box without its content.
@@ -304,8 +306,8 @@ impl Boxes for Reused {
         let memory = NonNull::new(raw.cast::<u8>()).filter(|_| layout.size() > 0);
         // First, so that a destructor that panics leaks nothing.
         *kept = Memory(memory.map(|memory| (memory, layout)));
-        // SAFETY: the content of a box that has just been taken apart; its memory is not used before this is over, as the
-        // caller has it.
+        // SAFETY: the content of a box that has just been taken apart; its memory is not used before this is over, as
+        // the caller has it.
         unsafe { raw.drop_in_place() };
     }
 }
@@ -594,8 +596,8 @@ impl<D: Design, B: Boxes> Futures<D, B> {
 }
 
 // %% [markdown]
-// **A glance.** A call of a future that does not wait, with boxes that are used again and with fresh ones. Let it wait, or call it by another style,
-// and run the cell again.
+// **A glance.** A call of a future that does not wait, with boxes that are used again and with fresh ones. Let it wait,
+// or call it by another style, and run the cell again.
 
 // %%
 /// Calls what `callee` makes, again and again.

@@ -22,11 +22,11 @@
 // later? Or start it and forget it? Each of these is a *call style*, and each does other work: when the callee
 // does not wait, which is the common case, and when it does.
 //
-// In 2017 the author of *Concurrently*, a Ruby library, asked this for its four styles and published what he
-// found with a table of advice. His concurrent procedures run in **fibers**, stacks of their own that can be
-// left and entered again. Rust's answer to the same wish is a **future**, a value that can be polled again.
-// [His event loop](event-loop.ipynb) is rebuilt in Rust, with [two executors](executors.ipynb) on it: one for futures in
-// the place of fibers, one for real fibers. This notebook measures both against the executors that people use.
+// In 2017 the author of *Concurrently*, a Ruby library, asked this for its four styles and published what he found with
+// a table of advice. His concurrent procedures run in **fibers**, stacks of their own that can be left and entered
+// again. Rust's answer to the same wish is a **future**, a value that can be polled again. [His event
+// loop](event-loop.ipynb) is rebuilt in Rust, with [two executors](executors.ipynb) on it: one for futures in the place
+// of fibers, one for real fibers. This notebook measures both against the executors that people use.
 //
 // When you have read it you can decide which style to use where, and what a fiber, a boxed future and an
 // inline future cost for each call.
@@ -329,8 +329,8 @@ fn batch<C>(on: &impl CallStyles<C, Output = u64>, callee: impl Fn(u64) -> C, lo
 }
 
 // %% [markdown]
-// On our loop: futures in slots, and a future that is not put into a slot. That one stays on the stack of the root, and only `call` can be had
-// so.
+// On our loop: futures in slots, and a future that is not put into a slot. That one stays on the stack of the root, and
+// only `call` can be had so.
 
 // %%
 /// All styles, futures on a loop of design `D`, in boxes of kind `B`.
@@ -422,8 +422,8 @@ fn boxed_closure<P: Probe>(load: Load, drive: Drive<'_>) {
 // ## Waiting, and nothing else
 //
 // In the published table of "mere waiting" the root itself waits, a hundred times. At any time one descriptor is
-// registered, and it is ready: so this measures what it costs to register, to ask and to deregister. Others may be registered at the
-// same time.
+// registered, and it is ready: so this measures what it costs to register, to ask and to deregister. Others may be
+// registered at the same time.
 
 // %%
 /// Waits, and does the work of a procedure, for each call of the batch.
@@ -490,8 +490,8 @@ pub fn root_waits<D: Design>(load: Load, drive: Drive<'_>) {
 // Nobody needs our loop in order to call something. The same four styles can be had from tokio on one thread, from
 // smol's executor, and from the `LocalPool` of the futures crate, in the way in which their users would write them.
 //
-// - `call` is a spawn that is awaited at once; and, since nobody would write that where an `.await` does, the same without a
-//   task: `tokio + await` and so on.
+// - `call` is a spawn that is awaited at once; and, since nobody would write that where an `.await` does, the same
+//   without a task: `tokio + await` and so on.
 // - `call_nonblock` boxes the future and polls it once in place. If it is pending, the box is spawned.
 // - `call_detached` is a spawn; `call_and_forget` one whose handle is dropped.
 //
@@ -996,8 +996,8 @@ fn expected_of_root(wait: RootWait, calls: u64, n: usize) -> Option<Counts> {
 // %% [markdown]
 // ## The tables
 //
-// Now everything has a name. The design of the document, translated, is called `event loop`; what is different is added to
-// its name. First the table of mere invocation.
+// Now everything has a name. The design of the document, translated, is called `event loop`; what is different is added
+// to its name. First the table of mere invocation.
 
 // %%
 /// The translated design, with which all others are compared.
@@ -1043,7 +1043,8 @@ fn unlike(expected: Option<Counts>, subject: Subject) -> Subject {
 }
 
 // %% [markdown]
-// Every style on the design, its variations and fibers; then a future on the stack, an eager evaluation, and the regular procedure.
+// Every style on the design, its variations and fibers; then a future on the stack, an eager evaluation, and the
+// regular procedure.
 
 // %%
 /// Mere invocation.
@@ -1307,7 +1308,8 @@ pub fn prove(subject: &Subject, limit: Duration) -> Result<BTreeMap<String, u64>
 // %% [markdown]
 // # The study
 //
-// Differences of less than 2 % do not matter: nobody chooses a style for them. Each family of subjects is a group with a control: the translated design, measured a second time.
+// Differences of less than 2 % do not matter: nobody chooses a style for them. Each family of subjects is a group with
+// a control: the translated design, measured a second time.
 
 // %%
 /// The group of comparisons that a subject belongs to.
@@ -1324,8 +1326,8 @@ fn group(subject: &Subject) -> &'static str {
 const CONTROLLED: [&str; 4] = [INVOCATIONS[0].0, WAIT, READINESS[0].0, CALLS[1].1];
 
 // %% [markdown]
-// What is compared with what? First each variant with the translated design, in the same bench under the same load. Fibers differ
-// from it in their wakers, too, so they are also compared with the design that has none.
+// What is compared with what? First each variant with the translated design, in the same bench under the same load.
+// Fibers differ from it in their wakers, too, so they are also compared with the design that has none.
 
 // %%
 /// The first, what it is compared with, and what changes.
@@ -1377,9 +1379,9 @@ fn against_design(subject: &Subject) -> Vec<Compared> {
 }
 
 // %% [markdown]
-// Then style with style. The others of a published table are told by one of its styles, `call` in the first and `call_nonblock` in
-// the third. Advice needs every style against every other, for a callee that waits once and for one that does not, on
-// every executor.
+// Then style with style. The others of a published table are told by one of its styles, `call` in the first and
+// `call_nonblock` in the third. Advice needs every style against every other, for a callee that waits once and for one
+// that does not, on every executor.
 
 // %%
 /// The styles of a table, the one first that others are told by.
@@ -1415,8 +1417,8 @@ fn against_styles(subject: &Subject) -> Vec<Compared> {
 }
 
 // %% [markdown]
-// And load with load: kinds of waits with the wait for a time, waiting among others with waiting alone, batches of other sizes
-// with the published one, a callee that waits ten times with one that waits once.
+// And load with load: kinds of waits with the wait for a time, waiting among others with waiting alone, batches of
+// other sizes with the published one, a callee that waits ten times with one that waits once.
 
 // %%
 /// A load compared with the published one, or a wait compared with the wait for a time.
@@ -1521,8 +1523,9 @@ pub fn study() -> Study {
 // %% [markdown]
 // # A glance
 //
-// `call` of a procedure that does not wait, by all variants in turns, a second each: the time of a call, and how many times that of the
-// first. Nothing is kept, and nothing is concluded. Choose another bench, or a variant of your own, and run the cell again.
+// `call` of a procedure that does not wait, by all variants in turns, a second each: the time of a call, and how many
+// times that of the first. Nothing is kept, and nothing is concluded. Choose another bench, or a variant of your own,
+// and run the cell again.
 
 // %% tags=["active-ipynb", "glance"]
 // study().glance(|key| {
@@ -1545,17 +1548,19 @@ pub fn study() -> Study {
 // };
 
 // %% [markdown]
-// The [analysis](analysis.ipynb) derives the table of advice anew from this run, and puts the published claims next to it. Before you read a ratio, look at the control of its group, `event loop (A/A)`.
+// The [analysis](analysis.ipynb) derives the table of advice anew from this run, and puts the published claims next to
+// it. Before you read a ratio, look at the control of its group, `event loop (A/A)`.
 //
 // # What this does not say
 //
-// - The procedures are empty, so every call costs what the style costs. In a program whose procedures do something, that is a smaller
-//   part of the whole.
-// - Foreground styles use the same slot again and again, background styles a hundred slots. That is part of the style, and the reason why
-//   batches of one and of a thousand are measured, too.
+// - The procedures are empty, so every call costs what the style costs. In a program whose procedures do something,
+//   that is a smaller part of the whole.
+// - Foreground styles use the same slot again and again, background styles a hundred slots. That is part of the style,
+//   and the reason why batches of one and of a thousand are measured, too.
 // - A descriptor that is ready all the time measures what it costs to register, to ask and to deregister. Waiting
 //   for a peer costs what the peer takes.
-// - Fibers are measured with their stacks in the cache. What they take of memory, a stack each, is in no figure of time.
+// - Fibers are measured with their stacks in the cache. What they take of memory, a stack each, is in no figure of
+//   time.
 // - Other executors yield where ours has a timer, so only `wait=yield` compares them.
 //
 // # What next

@@ -1,25 +1,27 @@
-//! Which workers of a pool search for work, which rest, and who has to be woken. The executor and the thread pools share it.
+//! Which workers of a pool search for work, which rest, and who has to be woken. The executor and the thread pools
+//! share it.
 //!
-//! A worker without work *searches* for a while and then *rests*. Waking a thread is the most expensive thing that a scheduler does, so
-//! whoever queues a task wakes nobody if somebody searches: a searcher will find it. In return, the last searcher that finds something, or
-//! gives up, looks whether there is more, and wakes the next. So a burst wakes as many workers as are of use, one after the other, and a
-//! trickle keeps one awake. The schedulers of Go and tokio do the same.
+//! A worker without work *searches* for a while and then *rests*. Waking a thread is the most expensive thing that a
+//! scheduler does, so whoever queues a task wakes nobody if somebody searches: a searcher will find it. In return, the
+//! last searcher that finds something, or gives up, looks whether there is more, and wakes the next. So a burst wakes
+//! as many workers as are of use, one after the other, and a trickle keeps one awake. The schedulers of Go and tokio do
+//! the same.
 //!
 //! # The invariant
 //!
-//! While a task is queued and a worker rests that may be woken, somebody who is awake has still to look at that queue: a searcher, or
-//! the thread that queued the task and has not returned from [`offer`](Idle::offer) yet. It holds because each side takes two steps, with
-//! a fence in between:
+//! While a task is queued and a worker rests that may be woken, somebody who is awake has still to look at that queue:
+//! a searcher, or the thread that queued the task and has not returned from [`offer`](Idle::offer) yet. It holds
+//! because each side takes two steps, with a fence in between:
 //!
 //! - who queues a task first queues it, and **then** looks who searches and who rests (`offer`);
 //! - who stops searching first says so (`found`, `rest`), and **then** looks into all queues once more.
 //!
-//! Whatever the order, one of the two sees the other. A worker that will look into the queue again itself needs no fence (`hint`). Besides the
-//! fences nothing has to be ordered: the state is one number, and who rests is changed together with it under a lock. `tests/test_loom.py` leaves out
-//! each fence in turn, and some test fails.
+//! Whatever the order, one of the two sees the other. A worker that will look into the queue again itself needs no
+//! fence (`hint`). Besides the fences nothing has to be ordered: the state is one number, and who rests is changed
+//! together with it under a lock. `tests/test_loom.py` leaves out each fence in turn, and some test fails.
 //!
-//! This crate knows only numbers: it names the worker to be woken, and its owner wakes that thread. Whoever is named is at rest no
-//! longer, and is counted as searching from that moment on.
+//! This crate knows only numbers: it names the worker to be woken, and its owner wakes that thread. Whoever is named is
+//! at rest no longer, and is counted as searching from that moment on.
 
 #[cfg(under_loom)]
 #[path = "../weakened.rs"]
@@ -134,15 +136,16 @@ impl Idle {
         self.state.fetch_add(1, Ordering::Relaxed) % RESTING + 1
     }
 
-    /// A searcher stops, because it has found a task or will rest. Says whether it was the last, and there is somebody to be woken: then it has to
-    /// look into all queues, and to `hint` at what is there.
+    /// A searcher stops, because it has found a task or will rest. Says whether it was the last, and there is somebody
+    /// to be woken: then it has to look into all queues, and to `hint` at what is there.
     pub fn found(&self) -> bool {
         let left = self.state.fetch_sub(1, Ordering::Relaxed) - 1;
         fence(Ordering::SeqCst);
         self.is_wanted(left)
     }
 
-    /// A worker that does not search is at rest from here on, and may be named. It has to look into all queues once more, and to `hint` at what is there.
+    /// A worker that does not search is at rest from here on, and may be named. It has to look into all queues once
+    /// more, and to `hint` at what is there.
     pub fn rest(&self, worker: usize) {
         let mut resting = self.list();
         resting.push(worker);

@@ -17,13 +17,13 @@
 // %% [markdown]
 // # How close can async come to a loop written by hand?
 //
-// [The first notebook of zero-cost](../zero-cost/measure.ipynb) compares its async servers with the best loop
-// that I could write. Must the distance be what it is? Here we go for the limit: plain `async fn`s, with real `Waker`s and a sound executor, as
-// close to the best loop of that notebook as I can bring them.
+// [The first notebook of zero-cost](../zero-cost/measure.ipynb) compares its async servers with the best loop that I
+// could write. Must the distance be what it is? Here we go for the limit: plain `async fn`s, with real `Waker`s and a
+// sound executor, as close to the best loop of that notebook as I can bring them.
 //
-// What comes out is a library in one notebook: it bears panics, wakes from other threads, foreign wakers and selfish tasks, and runs on
-// real sockets as well. Below it lies [the ladder](measure.ipynb), which goes from here down to what most people would write, one
-// decision at a time, and measures each.
+// What comes out is a library in one notebook: it bears panics, wakes from other threads, foreign wakers and selfish
+// tasks, and runs on real sockets as well. Below it lies [the ladder](measure.ipynb), which goes from here down to what
+// most people would write, one decision at a time, and measures each.
 
 // %% [markdown]
 // ## Compile cells as for a benchmark
@@ -39,8 +39,9 @@
 // :dep zero-cost = { path = "../../rust-kernels/zero-cost" }
 
 // %% [markdown]
-// The world is the one of the first notebook: its fake kernel, its ledger of operations and its probes come from there as a crate.
-// Everything in that kernel is compiled out of line with opaque results, so it is the same closed door for every variant here.
+// The world is the one of the first notebook: its fake kernel, its ledger of operations and its probes come from there
+// as a crate. Everything in that kernel is compiled out of line with opaque results, so it is the same closed door for
+// every variant here.
 
 // %%
 use std::cell::{Cell, UnsafeCell};
@@ -145,8 +146,8 @@ struct Block {
     notifier: Mutex<Option<Waker>>,
 }
 
-// SAFETY: `ready`, `summary`, `cursor` and `any_ready` are used by the owner's thread only, which every way to them checks: wakes
-// look at `owner`, and `OwnedBlock` cannot leave its thread. The other fields may be shared as they are.
+// SAFETY: `ready`, `summary`, `cursor` and `any_ready` are used by the owner's thread only, which every way to them
+// checks: wakes look at `owner`, and `OwnedBlock` cannot leave its thread. The other fields may be shared as they are.
 unsafe impl Sync for Block {}
 
 // %% [markdown]
@@ -193,7 +194,8 @@ impl Block {
     /// Where flags and wakes are announced.
     #[inline]
     fn first(&self) -> &'static Block {
-        // SAFETY: set when the block was obtained, to a block, and they live for ever. Whoever sees it sees what it points to.
+        // SAFETY: set when the block was obtained, to a block, and they live for ever. Whoever sees it sees what it
+        // points to.
         unsafe { &*self.first.load(Ordering::Acquire) }
     }
 
@@ -368,8 +370,8 @@ impl OwnedBlock {
 
 impl Drop for OwnedBlock {
     fn drop(&mut self) {
-        // Wakes that came are for tasks that have gone. They are not announced: the first block may have another owner by now. Late
-        // ones may still come; they flag nothing worse than a task of the next owner.
+        // Wakes that came are for tasks that have gone. They are not announced: the first block may have another owner
+        // by now. Late ones may still come; they flag nothing worse than a task of the next owner.
         for remote in &self.block.remote {
             remote.swap(0, Ordering::Acquire);
         }
@@ -383,8 +385,8 @@ impl Drop for OwnedBlock {
 // %% [markdown]
 // ## Memory that is known by its address
 //
-// Below, wakers, events and lists refer to tasks and objects by their addresses. A `Box` would not do for what they refer to:
-// who moves a box promises that nobody else knows its content.
+// Below, wakers, events and lists refer to tasks and objects by their addresses. A `Box` would not do for what they
+// refer to: who moves a box promises that nobody else knows its content.
 
 // %%
 /// A box whose content is shared by address while the box is moved.
@@ -421,8 +423,8 @@ impl<T: ?Sized> Drop for AliasableBox<T> {
 }
 
 // %% [markdown]
-// Tables hold whatever tasks and objects there are. They have room for the most of them from the start, so nothing in them is ever moved, and
-// memory that was never needed is not touched.
+// Tables hold whatever tasks and objects there are. They have room for the most of them from the start, so nothing in
+// them is ever moved, and memory that was never needed is not touched.
 
 // %%
 /// A table that grows up to its capacity and never shrinks.
@@ -501,8 +503,8 @@ struct Task {
 // %% [markdown]
 // ## What it asks of an operating system
 //
-// Three things: to watch objects, to wait until one of them is ready, and a way to end that wait from another thread. The fake
-// system of this notebook is one, `epoll` further down another.
+// Three things: to watch objects, to wait until one of them is ready, and a way to end that wait from another thread.
+// The fake system of this notebook is one, `epoll` further down another.
 
 // %%
 /// An operating system, as far as a server waits for it.
@@ -517,8 +519,8 @@ pub unsafe trait System: Sized {
     /// The streams that a reactor keeps in its table.
     type Stream: Object<Self>;
 
-    /// Replaces the content of `events` by what is ready. If that is nothing and it `may_wait`, it waits, until something is or
-    /// the notifier is woken.
+    /// Replaces the content of `events` by what is ready. If that is nothing and it `may_wait`, it waits, until
+    /// something is or the notifier is woken.
     fn poll(&self, events: &mut Vec<Self::Event>, may_wait: impl FnOnce() -> bool);
 
     /// The key under which the object of this event was registered.
@@ -645,14 +647,14 @@ unsafe impl<'s, T: Source> Object<Fake<'s>> for T {
 // %% [markdown]
 // ## A reactor that remembers tasks
 //
-// In the published design each operation puts a clone of its task's waker into the reactor, each event takes
-// it out and calls it, and each finished operation looks whether there is one left to throw away. But almost
-// always it is a waker of the very executor that this reactor serves, in its task: its address says whose it is, and that
-// address is all that the reactor notes. Any other waker, be it one of `join!` or `select!` or a clone of our own, has another address;
-// it is cloned and kept in the usual way.
+// In the published design each operation puts a clone of its task's waker into the reactor, each event takes it out and
+// calls it, and each finished operation looks whether there is one left to throw away. But almost always it is a waker
+// of the very executor that this reactor serves, in its task: its address says whose it is, and that address is all
+// that the reactor notes. Any other waker, be it one of `join!` or `select!` or a clone of our own, has another
+// address; it is cloned and kept in the usual way.
 //
-// Whether an address is that of a task is known at a glance for the task that waited for this object before. For any other, the executor has said
-// where its tasks are.
+// Whether an address is that of a task is known at a glance for the task that waited for this object before. For any
+// other, the executor has said where its tasks are.
 
 // %%
 /// The addresses of an executor's tasks, each of which begins with its waker.
@@ -688,7 +690,8 @@ pub struct Entry<Y: System, P> {
     waits: Cell<usize>,
     /// The address of the task that waited here last, or 0. A waker at that address is the task's own.
     owner: Cell<usize>,
-    /// The waker, if it is not one of ours. One that was superseded by a task of ours stays here until another takes its place.
+    /// The waker, if it is not one of ours. One that was superseded by a task of ours stays here until another takes
+    /// its place.
     foreign: Cell<Option<Waker>>,
     /// Whether the system has said that nothing more will come.
     ended: Cell<bool>,
@@ -707,8 +710,8 @@ pub struct Reactor<Y: System, P> {
     system: Y,
     /// The system knows them by their addresses. The first one is the notifier's.
     entries: Table<Entry<Y, P>>,
-    /// Vacant entries: those that had an object with its owner, and those that had a stream. Kept apart, the entry of a stream and the
-    /// slot of its task become vacant together and are taken together, so that the one knows the other.
+    /// Vacant entries: those that had an object with its owner, and those that had a stream. Kept apart, the entry of a
+    /// stream and the slot of its task become vacant together and are taken together, so that the one knows the other.
     first_vacant: [Cell<*const Entry<Y, P>>; 2],
     /// Objects registered; kept for probes that count.
     objects: Cell<usize>,
@@ -799,11 +802,12 @@ impl<Y: System, P: Probe> Reactor<Y, P> {
 
 // %%
 impl<Y: System, P: Probe> Reactor<Y, P> {
-    /// The entry of the object to which an event belongs. If that was unregistered a moment ago, the entry is vacant and nobody waits, or it has
-    /// a new object, whose task is polled once in vain.
+    /// The entry of the object to which an event belongs. If that was unregistered a moment ago, the entry is vacant
+    /// and nobody waits, or it has a new object, whose task is polled once in vain.
     #[inline]
     fn entry(&self, event: &Y::Event) -> &Entry<Y, P> {
-        // SAFETY: the system has its keys from `new` and `register`, which give addresses of entries; these live as long as the reactor.
+        // SAFETY: the system has its keys from `new` and `register`, which give addresses of entries; these live as
+        // long as the reactor.
         unsafe { &*ptr::with_exposed_provenance(Y::key(event)) }
     }
 
@@ -893,9 +897,9 @@ impl<Y: System, P: Probe> Entry<Y, P> {
 // %% [markdown]
 // ### Where the object is
 //
-// A fake stream is 32 bytes. To hand it from `accept` to `spawn` to the future would mean copying it three times, once right after half
-// of it was written, which makes the processor wait. So streams live in their entries, and what travels is a pointer. A listener does
-// not travel and stays with its owner.
+// A fake stream is 32 bytes. To hand it from `accept` to `spawn` to the future would mean copying it three times, once
+// right after half of it was written, which makes the processor wait. So streams live in their entries, and what
+// travels is a pointer. A listener does not travel and stays with its owner.
 
 // %%
 /// Where an object is that has an entry.
@@ -976,8 +980,8 @@ impl<Y: System> Place<Y> for InEntry {
     where
         Self: 'a,
     {
-        // SAFETY: the caller's entry was given a stream before the place was made, see `Io::in_entry`, and keeps it until
-        // that is gone.
+        // SAFETY: the caller's entry was given a stream before the place was made, see `Io::in_entry`, and keeps it
+        // until that is gone.
         unsafe { (*entry.stream.get()).assume_init_ref() }
     }
 
@@ -1048,7 +1052,8 @@ impl<'r, Y: System, P: Probe, L: Place<Y>> Io<'r, Y, P, L> {
 
 // %%
 impl<Y: System, P: Probe, L: Place<Y>> Io<'_, Y, P, L> {
-    /// Tries `call`, unless somebody waits for the object already; if it would block, its next event wakes the task behind `context`.
+    /// Tries `call`, unless somebody waits for the object already; if it would block, its next event wakes the task
+    /// behind `context`.
     #[inline(always)]
     pub fn poll<Out>(
         &mut self,
@@ -1220,7 +1225,8 @@ pub struct Executor<'r, Y: System, F, P: Probe, const QUEUED: bool = false> {
     last_new: Cell<*const Slot<F>>,
     /// Unfinished tasks of the pool.
     tasks: Cell<usize>,
-    /// How many tasks may still be polled before the reactor polls: new ones, and those that were woken, but not by an event.
+    /// How many tasks may still be polled before the reactor polls: new ones, and those that were woken, but not by an
+    /// event.
     patience_with_new: Cell<i32>,
     patience_with_woken: Cell<i32>,
     running: Cell<bool>,
@@ -1274,7 +1280,8 @@ impl<'r, Y: System, F: Future<Output = ()>, P: Probe> Executor<'r, Y, F, P> {
 }
 
 impl<'r, Y: System, F: Future<Output = ()>, P: Probe> Executor<'r, Y, F, P, true> {
-    /// The same with everything through its flags, for the ladder: events and spawns set one, flags are served afterwards.
+    /// The same with everything through its flags, for the ladder: events and spawns set one, flags are served
+    /// afterwards.
     ///
     /// # Panics
     /// If an executor uses the reactor already.
@@ -1340,8 +1347,8 @@ fn spend(patience: &Cell<i32>) -> bool {
 pub struct Full;
 
 impl<Y: System, F, P: Probe, const QUEUED: bool> Executor<'_, Y, F, P, QUEUED> {
-    /// Builds a future in a vacant slot. It is polled after the events at hand, and before tasks that were woken otherwise; of several
-    /// new tasks, the oldest first.
+    /// Builds a future in a vacant slot. It is polled after the events at hand, and before tasks that were woken
+    /// otherwise; of several new tasks, the oldest first.
     ///
     /// # Errors
     /// [`Full`] if as many tasks live as it has room for; `make` is not called then.
@@ -1424,8 +1431,8 @@ impl<Y: System, F, P: Probe, const QUEUED: bool> Drop for Executor<'_, Y, F, P, 
                 self.retire(slot);
             }
         }
-        // SAFETY: this is the end of `self`, and no slot holds a future. If dropping one has panicked we do not get here, and
-        // the slots are leaked, for pinned futures must not lose their memory before they are dropped.
+        // SAFETY: this is the end of `self`, and no slot holds a future. If dropping one has panicked we do not get
+        // here, and the slots are leaked, for pinned futures must not lose their memory before they are dropped.
         unsafe { ManuallyDrop::drop(&mut self.slots) };
     }
 }
@@ -1433,16 +1440,17 @@ impl<Y: System, F, P: Probe, const QUEUED: bool> Drop for Executor<'_, Y, F, P, 
 // %% [markdown]
 // ## Who is next?
 //
-// The loop by hand has no queue: it walks the events. So does this one. An event whose task is known is
-// followed by that task's poll at once. When the events of one poll are through, the new tasks come, which have a list. Flags are
+// The loop by hand has no queue: it walks the events. So does this one. An event whose task is known is followed by
+// that task's poll at once. When the events of one poll are through, the new tasks come, which have a list. Flags are
 // for everyone else: tasks woken by other tasks, and by other threads.
 //
-// A limit keeps tasks that forever wake themselves, or spawn, from locking out the objects: after so many polls the reactor has its
-// turn, whoever is still awake. New tasks and woken ones have each their own, so that endless new ones do not lock out those that were woken.
+// A limit keeps tasks that forever wake themselves, or spawn, from locking out the objects: after so many polls the
+// reactor has its turn, whoever is still awake. New tasks and woken ones have each their own, so that endless new ones
+// do not lock out those that were woken.
 
 // %% [markdown]
-// First what happens when there is nobody: the reactor polls. The same place looks for wakes from other
-// threads. If there is nobody to poll the system may wait, until an object is ready or another thread wakes one of our tasks.
+// First what happens when there is nobody: the reactor polls. The same place looks for wakes from other threads. If
+// there is nobody to poll the system may wait, until an object is ready or another thread wakes one of our tasks.
 
 // %%
 impl<Y: System, F, P: Probe, const QUEUED: bool> Executor<'_, Y, F, P, QUEUED> {
@@ -1662,7 +1670,8 @@ impl<Y: System, F: Future<Output = ()>, P: Probe, const QUEUED: bool> Executor<'
 // %% [markdown]
 // ## The server
 //
-// After all that, the part that its users write. Two plain async functions. The buffer is a parameter, because the ladder asks what a large one costs.
+// After all that, the part that its users write. Two plain async functions. The buffer is a parameter, because the
+// ladder asks what a large one costs.
 
 // %%
 /// A connection's buffer.
@@ -1741,7 +1750,8 @@ pub fn frontier<D: OpensDoors, W: Work, P: Probe>(load: Load, drive: Drive<'_>) 
 }
 
 // %% [markdown]
-// What does a request take? Both in turns, a second each, and the ratio to the first. It is a glance: one process, no proof, no control. Change the load, or a cell above, and look again.
+// What does a request take? Both in turns, a second each, and the ratio to the first. It is a glance: one process, no
+// proof, no control. Change the load, or a cell above, and look again.
 
 // %% tags=["active-ipynb", "glance"]
 // zero_cost::glance(Load { syscalls: false, steps: 0 }, &[
@@ -1753,9 +1763,9 @@ pub fn frontier<D: OpensDoors, W: Work, P: Probe>(load: Load, drive: Drive<'_>) 
 // # On a real kernel
 //
 // The same executor serves sockets when `epoll` takes the place of the fake system. Sockets are registered once and
-// *edge-triggered*: the kernel says when something has changed. That is enough, for an operation is tried before it waits. A wake
-// from another thread ends the wait by an `eventfd`, which is one more file to watch; nobody needs to read it, since each write to it is a
-// change.
+// *edge-triggered*: the kernel says when something has changed. That is enough, for an operation is tried before it
+// waits. A wake from another thread ends the wait by an `eventfd`, which is one more file to watch; nobody needs to
+// read it, since each write to it is a change.
 
 // %%
 /// Linux's `epoll`, for non-blocking streams of one type.
@@ -1855,8 +1865,8 @@ unsafe impl<S: AsFd, T: AsFd> Object<Epoll<S>> for T {
 }
 
 // %% [markdown]
-// What is read from a socket into a buffer that it does not fill has left nothing behind. The next read would be in vain, and is not
-// tried: a request on a connection that stays open takes one read and one write.
+// What is read from a socket into a buffer that it does not fill has left nothing behind. The next read would be in
+// vain, and is not tried: a request on a connection that stays open takes one read and one write.
 
 // %%
 /// What came of a call that does not block.

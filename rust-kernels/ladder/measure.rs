@@ -17,14 +17,14 @@
 // %% [markdown]
 // # Which part of async costs what?
 //
-// [The first notebook of zero-cost](../zero-cost/measure.ipynb) compares bundles: its `box` differs from its `nonbox` in
-// five things at once. [The frontier](frontier.ipynb) is one end of what is possible: plain `async fn`s, as close to the loop
-// written by hand as I can bring them. The other end is what most people would write: a boxed future per task, an `Arc`
-// waker per task, a queue behind a mutex. Between the two lie more than a dozen decisions, and each is a step of this notebook.
-// A step changes exactly one thing, so the difference between neighbours is the price of that thing.
+// [The first notebook of zero-cost](../zero-cost/measure.ipynb) compares bundles: its `box` differs from its `nonbox`
+// in five things at once. [The frontier](frontier.ipynb) is one end of what is possible: plain `async fn`s, as close to
+// the loop written by hand as I can bring them. The other end is what most people would write: a boxed future per task,
+// an `Arc` waker per task, a queue behind a mutex. Between the two lie more than a dozen decisions, and each is a step
+// of this notebook. A step changes exactly one thing, so the difference between neighbours is the price of that thing.
 //
-// After reading it and its analysis you can decide which habits of your own executor, or of the runtime you use, are worth
-// changing, and which are noise.
+// After reading it and its analysis you can decide which habits of your own executor, or of the runtime you use, are
+// worth changing, and which are noise.
 
 // %% [markdown]
 // ## Compile cells as for a benchmark
@@ -43,7 +43,8 @@
 // :dep zero-cost = { path = "../../rust-kernels/zero-cost" }
 
 // %% [markdown]
-// The world, the best loop and the proof of equal work come from zero-cost as a crate, the frontier from the notebook next to this one.
+// The world, the best loop and the proof of equal work come from zero-cost as a crate, the frontier from the notebook
+// next to this one.
 
 // %%
 use std::cell::{Cell, RefCell, UnsafeCell};
@@ -77,8 +78,9 @@ use zero_cost::{
 // %% [markdown]
 // ## What no server can do without
 //
-// Part of what the loop does happens inside the fake system, in every server alike, so a ratio to the loop is also about the fake. To tell the two apart we need the fake alone: the same operations on as many live
-// connections, in an order that is known beforehand, so that nothing has to find out whose turn it is. That is not a server; what a
+// Part of what the loop does happens inside the fake system, in every server alike, so a ratio to the loop is also
+// about the fake. To tell the two apart we need the fake alone: the same operations on as many live connections, in an
+// order that is known beforehand, so that nothing has to find out whose turn it is. That is not a server; what a
 // variant takes beyond it is.
 
 // %%
@@ -315,11 +317,11 @@ fn size_and_zeroing<B: Buffer>() -> &'static str {
 // type, one that only changes a branch is a constant. And each rung can be asked for its switches as plain
 // data, so that a test can verify that neighbours on the ladder differ in exactly one.
 //
-// Changing the runtime is a step of its own, at which all other switches stay where the frontier has them. The
-// frontier is a library that one could use: it withstands panics, wakes from other threads, foreign
-// wakers and tasks that wake themselves all the time. The runtime of the rungs trusts its two tasks and leaves all that out, but it keeps more
-// state for each object, because some rung needs it. What the two differ in, for better or worse, is in that one
-// step, and in none below it.
+// Changing the runtime is a step of its own, at which all other switches stay where the frontier has them. The frontier
+// is a library that one could use: it withstands panics, wakes from other threads, foreign wakers and tasks that wake
+// themselves all the time. The runtime of the rungs trusts its two tasks and leaves all that out, but it keeps more
+// state for each object, because some rung needs it. What the two differ in, for better or worse, is in that one step,
+// and in none below it.
 
 // %%
 /// All factors; what a rung, or a variant above it, has chosen for each.
@@ -337,7 +339,8 @@ pub struct Switches {
     pub runtime: &'static str,
     /// State of objects and tasks by "reference" to stable cells, or by "index" into slabs.
     pub lookup: &'static str,
-    /// The reactor keeps the "number" of a task (of the frontier its address, which the step to "generic" changes), or its "waker".
+    /// The reactor keeps the "number" of a task (of the frontier its address, which the step to "generic" changes), or
+    /// its "waker".
     pub keeps: &'static str,
     /// Bound when "pending" and kept, or anew for each "operation".
     pub binding: &'static str,
@@ -365,8 +368,8 @@ impl Switches {
 // %% [markdown]
 // ### Factor: who may look inside
 //
-// The published reactor and task table sit in a `RefCell` each. If no two borrows can overlap, the check can be left out; state that threads share needs a lock. We compare the
-// first two.
+// The published reactor and task table sit in a `RefCell` each. If no two borrows can overlap, the check can be left
+// out; state that threads share needs a lock. We compare the first two.
 
 // %%
 /// How mutable state is guarded.
@@ -1115,8 +1118,9 @@ impl WakerKind for Embedded {
 }
 
 // %% [markdown]
-// There are three common ways to ask "which thread is this?", besides not asking: a waker behind an `Rc` must stay on its thread. The published program caches the id in a lazily filled `RefCell`. One may ask
-// the standard library each time. Or one may take the address of a thread-local variable.
+// There are three common ways to ask "which thread is this?", besides not asking: a waker behind an `Rc` must stay on
+// its thread. The published program caches the id in a lazily filled `RefCell`. One may ask the standard library each
+// time. Or one may take the address of a thread-local variable.
 
 // %%
 /// A way to tell whether this is the owner's thread.
@@ -1311,8 +1315,8 @@ trait Rung: 'static {
 // %% [markdown]
 // ### The reactor of the rungs
 //
-// One function for each moment in the life of a registration, with the switches inside. In the code compiled for a rung, the
-// branches not taken are gone.
+// One function for each moment in the life of a registration, with the switches inside. In the code compiled for a
+// rung, the branches not taken are gone.
 
 // %%
 /// What all tasks of one executor share: the queue, and the wakers of its slots.
@@ -1336,8 +1340,8 @@ impl<R: Rung> Wakers<R> {
             queue: R::Queue::new(),
         }));
         let place = this.as_ptr();
-        // SAFETY: nobody refers to the two vectors yet. They are written one by one, since the second refers to what comes before
-        // it. For the wakers the caller promises the rest.
+        // SAFETY: nobody refers to the two vectors yet. They are written one by one, since the second refers to what
+        // comes before it. For the wakers the caller promises the rest.
         unsafe {
             (*place).targets = (0..TASKS).map(|task| Self::target(&raw const this.queue, task)).collect();
             (*place).wakers = (0..TASKS).map(|task| UnsafeCell::new(this.waker(task))).collect();
@@ -1742,7 +1746,8 @@ type SharedArc = ArcPointer<false>;
 type OwnArc = ArcPointer<true>;
 
 // %% [markdown]
-// In the table, the columns are: keeps a waker, binds each operation, lookup, waker, queue, storage, handles, cells, buffer.
+// In the table, the columns are: keeps a waker, binds each operation, lookup, waker, queue, storage, handles, cells,
+// buffer.
 
 // %%
 /// The rungs, each for any probe.
@@ -1818,7 +1823,8 @@ mod rungs {
 // }
 
 // %% [markdown]
-// **A glance: finding and binding.** Objects found by address or by index, a number or a `Waker` kept, once for each wait or for each operation.
+// **A glance: finding and binding.** Objects found by address or by index, a number or a `Waker` kept, once for each
+// wait or for each operation.
 
 // %% tags=["active-ipynb", "glance"]
 // zero_cost::glance(Load { syscalls: false, steps: 0 }, &[
@@ -2179,8 +2185,8 @@ fn measured() -> Vec<Measured> {
 }
 
 // %% [markdown]
-// What is compared with what? Every variant with the loop, and with the variant that it is built on. A few pairs more do not
-// lie on the ladder: what a `dyn` adds to a box, what a box costs that a future is built in, and how a counter
+// What is compared with what? Every variant with the loop, and with the variant that it is built on. A few pairs more
+// do not lie on the ladder: what a `dyn` adds to a box, what a box costs that a future is built in, and how a counter
 // compares with a check.
 
 // %%
@@ -2232,8 +2238,8 @@ pub fn study() -> Result<Study, UnequalWork> {
 // %% [markdown]
 // # A glance
 //
-// Some rungs in turn, a second each: the time of a request, and its ratio to the first. Nothing is stored, and nothing is
-// concluded. Choose others, or one of your own, and run the cell again.
+// Some rungs in turn, a second each: the time of a request, and its ratio to the first. Nothing is stored, and nothing
+// is concluded. Choose others, or one of your own, and run the cell again.
 
 // %% tags=["active-ipynb", "glance"]
 // study().unwrap_or_else(harness::stop).glance(|key| {
@@ -2243,8 +2249,8 @@ pub fn study() -> Result<Study, UnequalWork> {
 // %% [markdown]
 // # Measurement
 //
-// Everything so far was preparation; this is the run. In the quick profile it takes some minutes and is good for a first
-// look. What the figures mean is for the analysis to say.
+// Everything so far was preparation; this is the run. In the quick profile it takes some minutes and is good for a
+// first look. What the figures mean is for the analysis to say.
 
 // %% tags=["active-ipynb"]
 // {
@@ -2256,29 +2262,33 @@ pub fn study() -> Result<Study, UnequalWork> {
 // %% [markdown]
 // # What limits the frontier
 //
-// Where does what the frontier needs beyond the loop go? Read the ladder's first steps again, with the machine code of both side by side. What
-// the loop does not have is this, for each request:
+// Where does what the frontier needs beyond the loop go? Read the ladder's first steps again, with the machine code of
+// both side by side. What the loop does not have is this, for each request:
 //
-// - **Who waits.** An operation looks whether somebody waits for its object already. When it has to wait, it compares the waker with that of the
-//   task that waited there before, and notes the task. An event takes the note off.
-// - **Is it still there.** A waker may outlive its task, and an object may be waited for by a task that has finished since. So an event also
-//   looks how far the task has come; and there are two kinds of task, the root and those of the pool.
-// - **Three lists.** Objects and tasks come and go independently of each other, so vacant entries and vacant slots have a list each; new tasks
-//   have a third one.
-// - **Everyone else.** Before each poll of the reactor, the executor looks for wakes by tasks of its own thread and of others, and gives
-//   new patience to both kinds.
-// - **The keyword.** An `async fn` finds its place by a jump through a table, moves its arguments once, and stores what an operation needs in
-//   the future, where the loop has it in registers.
+// - **Who waits.** An operation looks whether somebody waits for its object already. When it has to wait, it compares
+//   the waker with that of the task that waited there before, and notes the task. An event takes the note off.
+// - **Is it still there.** A waker may outlive its task, and an object may be waited for by a task that has finished
+//   since. So an event also looks how far the task has come; and there are two kinds of task, the root and those of the
+//   pool.
+// - **Three lists.** Objects and tasks come and go independently of each other, so vacant entries and vacant slots have
+//   a list each; new tasks have a third one.
+// - **Everyone else.** Before each poll of the reactor, the executor looks for wakes by tasks of its own thread and of
+//   others, and gives new patience to both kinds.
+// - **The keyword.** An `async fn` finds its place by a jump through a table, moves its arguments once, and stores what
+//   an operation needs in the future, where the loop has it in registers.
 //
-// All but the last are the price of a waker that says "this task" and nothing about what the task waits for. If each object belonged for ever to the
-// task that registered it, the event's key would be the task: nothing to note, nothing to compare, one list instead of two. That is the loop by hand,
-// which can neither hand a connection to another task nor wait for two at once. A loop that had to would pay for it, too.
+// All but the last are the price of a waker that says "this task" and nothing about what the task waits for. If each
+// object belonged for ever to the task that registered it, the event's key would be the task: nothing to note, nothing
+// to compare, one list instead of two. That is the loop by hand, which can neither hand a connection to another task
+// nor wait for two at once. A loop that had to would pay for it, too.
 //
-// How the difference divides between the separation and the keyword is computed by the analysis, in instructions and in time, which need not agree.
+// How the difference divides between the separation and the keyword is computed by the analysis, in instructions and in
+// time, which need not agree.
 //
-// Some other ways were tried and not kept. To poll a new task while it is spawned, as the loop does, takes a second place that polls, and then the
-// compiler inlines the server into neither. To wait for readiness and then try, instead of waiting for the outcome, keeps no slice across the wait, but
-// makes it anew each time. Without jump tables, comparisons take the place of the jump.
+// Some other ways were tried and not kept. To poll a new task while it is spawned, as the loop does, takes a second
+// place that polls, and then the compiler inlines the server into neither. To wait for readiness and then try, instead
+// of waiting for the outcome, keeps no slice across the wait, but makes it anew each time. Without jump tables,
+// comparisons take the place of the jump.
 //
 // # From here
 //

@@ -26,9 +26,9 @@
 // timers, a pool for blocking calls and a shutdown that drops every task exactly once. At the end four of its
 // decisions are undone, one at a time, and measured.
 //
-// Words are tokio's where it has one: a *worker* is a place for one thread to run tasks, its *core* what it has for itself, the *LIFO slot* a task
-// that is run next, the *injector* the queue of tasks from outside; to *park* is to put a thread to sleep. The *root* is the future given to
-// `block_on`. A task's *home* is where it was spawned.
+// Words are tokio's where it has one: a *worker* is a place for one thread to run tasks, its *core* what it has for
+// itself, the *LIFO slot* a task that is run next, the *injector* the queue of tasks from outside; to *park* is to put
+// a thread to sleep. The *root* is the future given to `block_on`. A task's *home* is where it was spawned.
 //
 // When you have read it you can decide which of them your own runtime, or your use of one, should care about.
 
@@ -132,7 +132,8 @@ use self::threads::{
 // %% [markdown]
 // # What it is made of
 //
-// Rust wants to know a type before it is used, and so does a reader. We begin with the parts that know nothing of the others.
+// Rust wants to know a type before it is used, and so does a reader. We begin with the parts that know nothing of the
+// others.
 //
 // **Timers.** Each worker has a map from deadlines to wakers.
 
@@ -140,7 +141,8 @@ use self::threads::{
 /// Sleeps that wait for their time.
 #[derive(Default)]
 struct Timers {
-    /// How many there are. Written under the lock of the entries; whoever has to know of another thread's is unparked by it.
+    /// How many there are. Written under the lock of the entries; whoever has to know of another thread's is unparked
+    /// by it.
     armed: std::sync::atomic::AtomicUsize,
     entries: std::sync::Mutex<Entries>,
 }
@@ -154,8 +156,8 @@ struct Entries {
 }
 
 // %% [markdown]
-// Whoever fires them wakes tasks, which may set and drop timers; so nothing is woken or dropped under the lock. Most workers have no
-// timers most of the time, and find that out without a lock.
+// Whoever fires them wakes tasks, which may set and drop timers; so nothing is woken or dropped under the lock. Most
+// workers have no timers most of the time, and find that out without a lock.
 
 // %%
 impl Timers {
@@ -181,8 +183,8 @@ impl Timers {
         self.entries.lock().unwrap().wakers.keys().next().map(|(deadline, _)| *deadline)
     }
 
-    /// Adds a sleep, or gives the one of this number another waker; returns its number, which no other sleep of this worker has, and
-    /// whether it was added.
+    /// Adds a sleep, or gives the one of this number another waker; returns its number, which no other sleep of this
+    /// worker has, and whether it was added.
     fn set(&self, deadline: Instant, number: Option<usize>, waker: &Waker) -> (usize, bool) {
         let mut entries = self.entries.lock().unwrap();
         let number = number.unwrap_or(entries.last + 1);
@@ -262,8 +264,8 @@ const AWAITED: usize = 16;
 const REFERENCE: usize = 32;
 
 // %% [markdown]
-// What may be done with the future goes through four functions that know its type. The output is a `Result`, because a task may
-// panic, or be dropped with its runtime.
+// What may be done with the future goes through four functions that know its type. The output is a `Result`, because a
+// task may panic, or be dropped with its runtime.
 
 // %%
 /// What depends on the future of a task. All of it wants a pointer to the allocation of a task with that future.
@@ -352,9 +354,9 @@ enum Turn {
 }
 
 // %% [markdown]
-// Here is all of it at one glance. A task knows its home, a home its pool, the pool all workers, and a worker its core, unless
-// somebody has that. The core is for one thread at a time, and needs no atomics; of a worker other threads see the other end of its deque, its
-// timers and its thread, which is what tokio calls its `Remote`.
+// Here is all of it at one glance. A task knows its home, a home its pool, the pool all workers, and a worker its core,
+// unless somebody has that. The core is for one thread at a time, and needs no atomics; of a worker other threads see
+// the other end of its deque, its timers and its thread, which is what tokio calls its `Remote`.
 
 // %%
 /// The executor's reference to a task. Whoever has it out of a queue may poll the task.
@@ -406,7 +408,8 @@ struct Remote {
     timers: Timers,
 }
 
-/// What the worker has for itself: its tasks, the one to be run next and its turn, how many in a row came from there, and how many it has run.
+/// What the worker has for itself: its tasks, the one to be run next and its turn, how many in a row came from there,
+/// and how many it has run.
 struct Core {
     home: Arc<Home>,
     deque: Deque<Task>,
@@ -434,8 +437,8 @@ unsafe impl Send for Task {}
 // - At most one worker looks for work on behalf of a call. When it finds some, and there is more, it calls the next.
 // - No more workers are awake than there are processors. (tokio and nio wake up to all of them.)
 //
-// Nothing may be lost over that: [`idle`](../../rust-kernels/idle/idle.rs) says why nothing is, on one page, and our thread pools sleep by the same
-// rules. It knows only numbers. Here are the workers.
+// Nothing may be lost over that: [`idle`](../../rust-kernels/idle/idle.rs) says why nothing is, on one page, and our
+// thread pools sleep by the same rules. It knows only numbers. Here are the workers.
 
 // %%
 impl Remote {
@@ -535,7 +538,8 @@ impl Core {
 }
 
 // %% [markdown]
-// A task that goes behind others is a reason to call a helper; one that is alone will be run by this worker in a moment.
+// A task that goes behind others is a reason to call a helper; one that is alone will be run by this worker in a
+// moment.
 
 // %%
 impl Core {
@@ -612,7 +616,8 @@ impl Place<'_> {
 }
 
 // %% [markdown]
-// That decides where a task goes that can run: to the core of this thread, or, from anywhere else, through the injector.
+// That decides where a task goes that can run: to the core of this thread, or, from anywhere else, through the
+// injector.
 
 // %%
 impl Task {
@@ -932,7 +937,8 @@ impl Task {
                 // SAFETY: whoever runs the task may touch its note.
                 unsafe { &mut *note }.get_or_insert_with(|| header.home.asleep.lock().unwrap().insert(self));
             });
-            // From here on it may be woken, polled and freed by others. (What was written before a wake that came already is seen by `poll`.)
+            // From here on it may be woken, polled and freed by others. (What was written before a wake that came
+            // already is seen by `poll`.)
             let before = header.state.fetch_and(!RUNNING, Ordering::Release);
             if before & SCHEDULED == 0 {
                 return;
@@ -1011,7 +1017,8 @@ impl Task {
 
 // %%
 impl Core {
-    /// Looks for a task elsewhere until `stop` is true or it has looked often enough. `called`: as a helper, already counted.
+    /// Looks for a task elsewhere until `stop` is true or it has looked often enough. `called`: as a helper, already
+    /// counted.
     fn look_around(&self, called: bool, stop: impl Fn() -> bool) -> Option<Task> {
         let pool = &self.home.pool;
         if !called {
@@ -1036,7 +1043,8 @@ impl Core {
 }
 
 // %% [markdown]
-// A thief takes half of what it finds. It begins with another worker each time, so that no worker is everybody's first choice.
+// A thief takes half of what it finds. It begins with another worker each time, so that no worker is everybody's first
+// choice.
 
 // %%
 impl Core {
@@ -1072,8 +1080,8 @@ impl Core {
 // %% [markdown]
 // ## The worker's thread
 //
-// It sleeps until it is called, or until the first timer of its worker expires. In the second case somebody else may have
-// its core, who will see to the timers.
+// It sleeps until it is called, or until the first timer of its worker expires. In the second case somebody else may
+// have its core, who will see to the timers.
 
 // %%
 impl Pool {
@@ -1110,7 +1118,8 @@ impl Pool {
         }
     }
 
-    /// Runs tasks until there are none or a caller wants the core. `called`: as a helper, who is counted as looking around.
+    /// Runs tasks until there are none or a caller wants the core. `called`: as a helper, who is counted as looking
+    /// around.
     fn run_all(&self, core: &Core, mut called: bool) {
         let closed = || self.closed.load(Ordering::Relaxed);
         while called || !closed() {
@@ -1128,9 +1137,9 @@ impl Pool {
 // %% [markdown]
 // # Timers
 //
-// Each worker has a map from deadlines to wakers. A sleep takes the time when it is made, as tokio's does and nio's does
-// not, and is entered when it is first polled, without another look at the clock: if its time has come by then, it is found with all
-// others that are due, after 61 tasks at most.
+// Each worker has a map from deadlines to wakers. A sleep takes the time when it is made, as tokio's does and nio's
+// does not, and is entered when it is first polled, without another look at the clock: if its time has come by then, it
+// is found with all others that are due, after 61 tasks at most.
 
 // %%
 /// Is ready at a certain time.
@@ -1206,7 +1215,8 @@ pub struct Timeout<F> {
     sleep: Option<Sleep>,
 }
 
-/// Waits so long for a future, counted from the end of its first poll. A future that is ready then costs no look at the clock.
+/// Waits so long for a future, counted from the end of its first poll. A future that is ready then costs no look at the
+/// clock.
 pub fn timeout<F: Future>(duration: Duration, future: F) -> Timeout<F> {
     Timeout { future, duration, sleep: None }
 }
@@ -1242,7 +1252,8 @@ const MOST_BLOCKING: usize = 512;
 const KEEP: Duration = Duration::from_secs(10);
 
 impl Blocking<Task> {
-    /// Queues a call; false if the runtime is closed. Calls for which the system has no thread, not even one, are cancelled.
+    /// Queues a call; false if the runtime is closed. Calls for which the system has no thread, not even one, are
+    /// cancelled.
     fn push(home: &Arc<Home>, task: Task) -> bool {
         let mut state = home.pool.blocking.state.lock().unwrap();
         if state.closed {
@@ -1280,7 +1291,8 @@ impl Blocking<Task> {
 }
 
 // %% [markdown]
-// A thread that has made its call looks at the queue for a while before it sleeps, and ends when nobody has called it for long.
+// A thread that has made its call looks at the queue for a while before it sleeps, and ends when nobody has called it
+// for long.
 
 // %%
 impl Blocking<Task> {
@@ -1335,15 +1347,16 @@ impl Blocking<Task> {
 // A runtime is a pool, its homes and its threads.
 
 // %%
-/// A pool of threads that run tasks. Dropping it waits for the polls and the blocking calls that are under way, and drops
-/// all tasks that are not done.
+/// A pool of threads that run tasks. Dropping it waits for the polls and the blocking calls that are under way, and
+/// drops all tasks that are not done.
 pub struct Runtime {
     homes: Vec<Arc<Home>>,
     threads: Vec<Handle<()>>,
 }
 
 // %% [markdown]
-// Cores and threads refer to each other, so they are made in turn: deques, the pool, its homes, the cores, and the threads at last.
+// Cores and threads refer to each other, so they are made in turn: deques, the pool, its homes, the cores, and the
+// threads at last.
 
 // %%
 impl Runtime {
@@ -1393,8 +1406,8 @@ impl Runtime {
 }
 
 // %% [markdown]
-// What is spawned from outside has a home of its own. Tasks and blocking calls are spawned by free functions, which ask the thread where
-// it is, or by methods of the runtime.
+// What is spawned from outside has a home of its own. Tasks and blocking calls are spawned by free functions, which ask
+// the thread where it is, or by methods of the runtime.
 
 // %%
 impl Runtime {
@@ -1505,7 +1518,8 @@ impl Pool {
 }
 
 // %% [markdown]
-// While it has a core, the caller does what a worker does, except that its own future comes first whenever it was woken.
+// While it has a core, the caller does what a worker does, except that its own future comes first whenever it was
+// woken.
 
 // %%
 /// A core on loan; given back also when the root panics.
@@ -1663,11 +1677,12 @@ impl Pool {
 }
 
 // %% [markdown]
-// That is all of it. What is promised is tested next to the crate: a million wakes and none lost, panics that reach their
-// handles, a shutdown that drops every task once whatever state it is in, and the protocols under loom, in every order.
+// That is all of it. What is promised is tested next to the crate: a million wakes and none lost, panics that reach
+// their handles, a shutdown that drops every task once whatever state it is in, and the protocols under loom, in every
+// order.
 //
-// **A glance.** A future that is ready, a task that is spawned and joined, and a call on a thread for blocking calls, each from `block_on` with two
-// workers. Change the settings and look again.
+// **A glance.** A future that is ready, a task that is spawned and joined, and a call on a thread for blocking calls,
+// each from `block_on` with two workers. Change the settings and look again.
 
 // %% tags=["active-ipynb", "glance"]
 // {
@@ -1944,8 +1959,8 @@ pub fn study() -> Study {
 // %% [markdown]
 // # A glance
 //
-// A workload without each of the decisions, in turns, a second each: its time, and how many times that of the first. Nothing is kept, and
-// nothing is concluded. First spawns and joins:
+// A workload without each of the decisions, in turns, a second each: its time, and how many times that of the first.
+// Nothing is kept, and nothing is concluded. First spawns and joins:
 
 // %% tags=["active-ipynb", "glance"]
 // study().glance(|key| {
@@ -1963,8 +1978,8 @@ pub fn study() -> Study {
 // %% [markdown]
 // # Measurement
 //
-// `quick` takes less than half a minute and is not evidence; for that, set `ASYNC_COST_PROFILE` to `standard` or `thorough` before you
-// start the kernel.
+// `quick` takes less than half a minute and is not evidence; for that, set `ASYNC_COST_PROFILE` to `standard` or
+// `thorough` before you start the kernel.
 
 // %% tags=["active-ipynb"]
 // {
@@ -1980,6 +1995,6 @@ pub fn study() -> Study {
 //
 // - It reads no sockets: there is no reactor, and a worker never polls the operating system.
 // - A task cannot be aborted by its handle, only by the end of the runtime.
-// - A task that blocks its thread keeps a processor's worth of workers from running, because no more are awake than there are
-//   processors. tokio with more workers than processors forgives that; here it has to go to `spawn_blocking`.
+// - A task that blocks its thread keeps a processor's worth of workers from running, because no more are awake than
+//   there are processors. tokio with more workers than processors forgives that; here it has to go to `spawn_blocking`.
 // - A timer is seen to by whoever has the core. Between two polls that each take a second, it may come a second late.

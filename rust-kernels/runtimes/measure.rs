@@ -26,8 +26,8 @@
 // differs from the other's `block_on`, and what waking a thread costs on the operating system at hand. Only the
 // first is what one reads into such a table.
 //
-// This notebook repeats all of it, plus the one table that was announced and left out, with three more runtimes:
-// smol, where it makes sense async-std, and [our own executor](executor.ipynb). Then it adds the controls that take the four
+// This notebook repeats all of it, plus the one table that was announced and left out, with three more runtimes: smol,
+// where it makes sense async-std, and [our own executor](executor.ipynb). Then it adds the controls that take the four
 // apart. When you have read it, you can decide which of the figures concern your program.
 
 // %% [markdown]
@@ -78,9 +78,10 @@ use tokio::sync::{Notify, Semaphore};
 // %% [markdown]
 // # What is counted, and what is not timed
 //
-// Equal work is proven by counts. The suites note what happens, under the name that it has in the data: `spawns` and `ends`
-// of tasks, `yields`, `calls` on threads for blocking calls, messages `sent` and `received`, `works` of receivers, permits `acquired`,
-// operations on `timers`, and sleeps that ended too `early`. When they are timed, a note is a look at a flag that never changes.
+// Equal work is proven by counts. The suites note what happens, under the name that it has in the data: `spawns` and
+// `ends` of tasks, `yields`, `calls` on threads for blocking calls, messages `sent` and `received`, `works` of
+// receivers, permits `acquired`, operations on `timers`, and sleeps that ended too `early`. When they are timed, a note
+// is a look at a flag that never changes.
 
 // %%
 /// Whether anything is counted in this process, and what was.
@@ -142,9 +143,9 @@ fn do_work(random: &mut StdRng) -> u32 {
 // %% [markdown]
 // # One trait, so that every suite is written once
 //
-// The published suites are compiled twice, with an adapter for each runtime. Ours are generic over a trait. First, what a runtime and a
-// suite can be told. The published suites fix where the root of an iteration runs, and where tasks are spawned from;
-// here it can be chosen.
+// The published suites are compiled twice, with an adapter for each runtime. Ours are generic over a trait. First, what
+// a runtime and a suite can be told. The published suites fix where the root of an iteration runs, and where tasks are
+// spawned from; here it can be chosen.
 
 // %%
 /// Where the root of an iteration runs.
@@ -441,8 +442,8 @@ impl Runtime for Nio {
 // %% [markdown]
 // ## Ours
 //
-// The caller of `block_on` takes over the place of a worker that rests. So the root runs on the calling thread, as in tokio,
-// *and* on a worker, as in nio.
+// The caller of `block_on` takes over the place of a worker that rests. So the root runs on the calling thread, as in
+// tokio, *and* on a worker, as in nio.
 
 // %%
 /// The executor of the other notebook of this room.
@@ -557,8 +558,8 @@ impl Runtime for Smol {
 // %% [markdown]
 // ## async-std
 //
-// Discontinued; its authors point to smol. It is measured in one suite, `rt_multi_threaded`, which is about its queues and
-// about nothing else. Its threads are those of a global executor, which is told here how many.
+// Discontinued; its authors point to smol. It is measured in one suite, `rt_multi_threaded`, which is about its queues
+// and about nothing else. Its threads are those of a global executor, which is told here how many.
 
 // %%
 /// async-std.
@@ -768,8 +769,9 @@ fn chain<R: Runtime>(microseconds: u64) {
 // %% [markdown]
 // ## rt_multi_threaded
 //
-// Four workers. The names do not say what is done: `spawn_many_local` spawns from outside, `spawn_many_remote` from within
-// the pool, `busy1` from the root and `busy2` from outside. In `spawn_many_remote` four tasks that stay with a worker spawn a quarter each.
+// Four workers. The names do not say what is done: `spawn_many_local` spawns from outside, `spawn_many_remote` from
+// within the pool, `busy1` from the root and `busy2` from outside. In `spawn_many_remote` four tasks that stay with a
+// worker spawn a quarter each.
 
 // %%
 fn spawn_many_local<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
@@ -807,8 +809,9 @@ fn spawn_many_remote<R: Runtime>(runtime: &'static R, load: Load) -> Iterations 
 }
 
 // %% [markdown]
-// Three more are about spawning: with idle workers; next to eight tasks that stall and yield (with tokio's yield, as published, which
-// wakes at once where there is no tokio); and next to four chains of tasks that stall and spawn their successors.
+// Three more are about spawning: with idle workers; next to eight tasks that stall and yield (with tokio's yield, as
+// published, which wakes at once where there is no tokio); and next to four chains of tasks that stall and spawn their
+// successors.
 
 // %%
 fn spawn_many_remote_idle<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
@@ -838,8 +841,8 @@ fn spawn_many_remote_busy2<R: Runtime>(runtime: &'static R, load: Load) -> Itera
 }
 
 // %% [markdown]
-// The other three are about tasks that wake each other, or themselves. `ping_pong`: pairs of tasks greet and answer by two one-shot
-// channels.
+// The other three are about tasks that wake each other, or themselves. `ping_pong`: pairs of tasks greet and answer by
+// two one-shot channels.
 
 // %%
 pub fn ping_pong<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
@@ -914,8 +917,8 @@ fn chained_spawn<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
 // %% [markdown]
 // ## spawn_blocking and spawn
 //
-// *n* tasks make 100 times 16 blocking calls each and wait for the sixteen. And a number of tasks compute something, yield
-// once and return it.
+// *n* tasks make 100 times 16 blocking calls each and wait for the sixteen. And a number of tasks compute something,
+// yield once and return it.
 
 // %%
 fn spawn_blocking<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
@@ -953,8 +956,8 @@ pub fn spawn_and_yield<R: Runtime>(runtime: &'static R, load: Load) -> Iteration
 // %% [markdown]
 // ## Channels
 //
-// Those of the futures crate, and broadcast, watch, `Notify` and `Semaphore` of tokio: the same on all runtimes. In broadcast
-// and watch, *n* receivers do some work for each of 100 messages, and whoever is the last of a round calls
+// Those of the futures crate, and broadcast, watch, `Notify` and `Semaphore` of tokio: the same on all runtimes. In
+// broadcast and watch, *n* receivers do some work for each of 100 messages, and whoever is the last of a round calls
 // the sender.
 
 // %%
@@ -1100,7 +1103,8 @@ fn mpsc_alone<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
 }
 
 // %% [markdown]
-// **A glance.** A thousand requests, one after the other, on one worker. Let the root be a task: `Load { driver: Driver::Task, ..Load::new(1, 1000) }`.
+// **A glance.** A thousand requests, one after the other, on one worker. Let the root be a task: `Load { driver:
+// Driver::Task, ..Load::new(1, 1000) }`.
 
 // %% tags=["active-ipynb", "glance"]
 // glance(Load::new(1, 1000), request_reply, request_reply, request_reply)
@@ -1109,8 +1113,8 @@ fn mpsc_alone<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
 // ## sync_notify
 //
 // *n* tasks wait on one `Notify`, and count how often they are woken. The outside thread calls `notify_one` or
-// `notify_waiters` as fast as it can until they have counted to 500. How often it has to call is up to the runtime; wakes
-// that are left over count in the next iteration. That is the published definition, and a loose one.
+// `notify_waiters` as fast as it can until they have counted to 500. How often it has to call is up to the runtime;
+// wakes that are left over count in the next iteration. That is the published definition, and a loose one.
 
 // %%
 /// Wake-ups of one iteration, at least.
@@ -1148,7 +1152,8 @@ fn notify_waiters<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
 }
 
 // %% [markdown]
-// **A glance.** A hundred tasks that wait on one `Notify`, on six workers. Let each of them compute for a while: `busy_us: 10`.
+// **A glance.** A hundred tasks that wait on one `Notify`, on six workers. Let each of them compute for a while:
+// `busy_us: 10`.
 
 // %% tags=["active-ipynb", "glance"]
 // glance(Load::new(6, 100), notify_one, notify_one, notify_one)
@@ -1156,8 +1161,8 @@ fn notify_waiters<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
 // %% [markdown]
 // ## sync_semaphore
 //
-// The document announces this suite and has no table for it; the source was deleted two days before. Six
-// acquirers and *n* permits: five, then there is contention, or ten. The acquirers are six tasks, six futures in one task, or one
+// The document announces this suite and has no table for it; the source was deleted two days before. Six acquirers and
+// *n* permits: five, then there is contention, or ten. The acquirers are six tasks, six futures in one task, or one
 // future six times in turn.
 
 // %%
@@ -1210,8 +1215,8 @@ fn semaphore_in_turn<R: Runtime>(runtime: &'static R, load: Load) -> Iterations 
 // ## timer
 //
 // As many tasks as workers share the operations of a sample; what does not divide is dropped, as published. With eight
-// workers the figure is a throughput: wall time by operations of all. We add `expiry`, where every task sleeps once, and its timer
-// really expires.
+// workers the figure is a throughput: wall time by operations of all. We add `expiry`, where every task sleeps once,
+// and its timer really expires.
 
 // %%
 /// Starts tasks that do something with timers, so many times each, and waits for them.
@@ -1245,8 +1250,8 @@ fn expiry<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
 // %% [markdown]
 // ## What we add: where tasks are spawned from
 //
-// The same 1000 tasks that do nothing, spawned by the outside thread, by the root of `block_on`, or by a
-// task; the last of them reports to the outside thread. In the published suites this differs from row to row, and from runtime to
+// The same 1000 tasks that do nothing, spawned by the outside thread, by the root of `block_on`, or by a task; the last
+// of them reports to the outside thread. In the published suites this differs from row to row, and from runtime to
 // runtime.
 
 // %%
@@ -1277,9 +1282,10 @@ pub fn spawn_from<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
 // %% [markdown]
 // ## What we add: three programs
 //
-// Whoever writes a runtime knows its benchmarks. So here are three programs that are in none of these suites, chosen before any of
-// them was measured: messages through a line of tasks, a tree of tasks that wait for their halves, and tasks
-// that keep a lock while others run. The root is a task, and there are as many workers as processors, on every runtime.
+// Whoever writes a runtime knows its benchmarks. So here are three programs that are in none of these suites, chosen
+// before any of them was measured: messages through a line of tasks, a tree of tasks that wait for their halves, and
+// tasks that keep a lock while others run. The root is a task, and there are as many workers as processors, on every
+// runtime.
 
 // %%
 /// Channels of the pipeline; each but the last has a task that passes on what comes out of it.
@@ -1308,8 +1314,8 @@ fn pipeline<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
 }
 
 // %% [markdown]
-// In `fork_join` a task spawns two for its halves, down to one leaf, and waits for both. In `locked` tasks take a lock ten times in turn,
-// and yield while they have it.
+// In `fork_join` a task spawns two for its halves, down to one leaf, and waits for both. In `locked` tasks take a lock
+// ten times in turn, and yield while they have it.
 
 // %%
 pub fn fork_join<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
@@ -1350,8 +1356,9 @@ fn locked<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
 // %% [markdown]
 // # The rows
 //
-// A row is a test with a load, on all runtimes that can have it, and with what one iteration of it must do. First all suites on all
-// runtimes, by their names. (What is `inline` here is so for the kernel's sake: it compiles all items with every cell.)
+// A row is a test with a load, on all runtimes that can have it, and with what one iteration of it must do. First all
+// suites on all runtimes, by their names. (What is `inline` here is so for the kernel's sake: it compiles all items
+// with every cell.)
 
 // %%
 /// Sets a suite up on one runtime.
@@ -1448,8 +1455,8 @@ pub fn processors() -> usize {
 }
 
 // %% [markdown]
-// The published rows, with their names and constants. `spawn_blocking` there stops at the number of processors; we go to 16 on
-// every machine, as on the published one, and the analysis marks what exceeds it. First the suites of spawns.
+// The published rows, with their names and constants. `spawn_blocking` there stops at the number of processors; we go
+// to 16 on every machine, as on the published one, and the analysis marks what exceeds it. First the suites of spawns.
 
 // %%
 /// What must be counted, by its name in the data.
@@ -1493,8 +1500,8 @@ fn spawn_rows() -> Vec<Row> {
 }
 
 // %% [markdown]
-// Then those of channels. The large broadcasts and watches are all computation, and long, so only the runtimes of the document and
-// ours run them.
+// Then those of channels. The large broadcasts and watches are all computation, and long, so only the runtimes of the
+// document and ours run them.
 
 // %%
 #[inline]
@@ -1525,8 +1532,8 @@ fn channel_rows() -> Vec<Row> {
 }
 
 // %% [markdown]
-// Those of notifications and permits. `sync_notify` has two published tables, one for each setting of nio; tokio was measured again with
-// it.
+// Those of notifications and permits. `sync_notify` has two published tables, one for each setting of nio; tokio was
+// measured again with it.
 
 // %%
 /// The tables of `sync_notify`, by nio's setting; its default comes first.
@@ -1593,16 +1600,16 @@ pub fn published() -> Vec<Row> {
 // %% [markdown]
 // # The controls that the published comparison lacks
 //
-// - `driver=task`: the root is a task, and the outside thread waits on a channel; the same on all runtimes. tokio then has a
-//   thread even for one worker, as nio has.
-// - `workers=cores`: as many workers as this machine has processors, where the document has another number; with nio's default packing,
-//   which is made for this number.
+// - `driver=task`: the root is a task, and the outside thread waits on a channel; the same on all runtimes. tokio then
+//   has a thread even for one worker, as nio has.
+// - `workers=cores`: as many workers as this machine has processors, where the document has another number; with nio's
+//   default packing, which is made for this number.
 // - `spawn_from`: the same tasks spawned from outside, from the root, from a worker.
 // - `global_queue_interval`: how often tokio's workers look at the queue that outside tasks go to.
 // - `packing`: how many tasks nio gives to one worker before it takes the next.
 // - `work`: each notified task computes for a while. `stall`: the busy tasks stall for less.
-// - `polled` timers are registered before they are dropped, and the timers of `expiry` really expire. A timeout under `pending` is around a future
-//   that is not ready at once: of one that is, some runtimes make no timer at all.
+// - `polled` timers are registered before they are dropped, and the timers of `expiry` really expire. A timeout under
+//   `pending` is around a future that is not ready at once: of one that is, some runtimes make no timer at all.
 //
 // The first two are for whole suites.
 
@@ -1712,9 +1719,9 @@ pub fn rows() -> Vec<Row> {
 // %% [markdown]
 // # Proof of equal work
 //
-// Two iterations of each row on each runtime, in a process of its own. What is counted when an iteration returns must be what the
-// suite says, exactly. A runtime that loses a task never returns; it is killed after a while, and the error says whose
-// it was.
+// Two iterations of each row on each runtime, in a process of its own. What is counted when an iteration returns must
+// be what the suite says, exactly. A runtime that loses a task never returns; it is killed after a while, and the error
+// says whose it was.
 
 // %%
 /// Proves one row on one runtime.
@@ -1752,12 +1759,13 @@ pub fn prove(row: &Row, variant: &str, start: Start, limit: Duration) -> Result<
 // %% [markdown]
 // # The study
 //
-// Each suite is a group with a control of its own: one of its rows on tokio, measured a second time under another name. On one
-// worker differences of 5 % count. Several threads on a machine that others use as well meet by chance, and how many of them are found
-// asleep differs from round to round; there it is 10 %. A trial is one sample, because more rounds tell more than more samples.
+// Each suite is a group with a control of its own: one of its rows on tokio, measured a second time under another name.
+// On one worker differences of 5 % count. Several threads on a machine that others use as well meet by chance, and how
+// many of them are found asleep differs from round to round; there it is 10 %. A trial is one sample, because more
+// rounds tell more than more samples.
 //
-// Processor time and voluntary context switches are taken in addition to wall time. A runtime that wins by letting a worker spin shows
-// there.
+// Processor time and voluntary context switches are taken in addition to wall time. A runtime that wins by letting a
+// worker spin shows there.
 
 // %%
 /// Half-width of what counts as equal in a suite.
@@ -1788,9 +1796,10 @@ const CONTROLS: [(&str, &str); 14] = [
 ];
 
 // %% [markdown]
-// What is compared with what? Every runtime with tokio in each of its rows; and our executor with nio, too, for the better of
-// those two is not the same everywhere. A setting that only one runtime has is compared with its default, and the two
-// tables of one suite with each other. Last comes nio compared with a tokio that looks at its shared queue after every task.
+// What is compared with what? Every runtime with tokio in each of its rows; and our executor with nio, too, for the
+// better of those two is not the same everywhere. A setting that only one runtime has is compared with its default, and
+// the two tables of one suite with each other. Last comes nio compared with a tokio that looks at its shared queue
+// after every task.
 
 // %%
 /// What is compared in addition to every runtime with tokio: the first, what it is compared with, and what changes.
@@ -1857,12 +1866,13 @@ pub fn study() -> Study {
 }
 
 // %% [markdown]
-// For those who read this as a crate, the proofs as a test are in a file of their own, with runtimes that are broken on purpose.
+// For those who read this as a crate, the proofs as a test are in a file of their own, with runtimes that are broken on
+// purpose.
 //
 // # A glance
 //
-// One published row on all its runtimes in turns, a second each: its time, and how many times that of the first. Nothing is kept, and
-// nothing is concluded. Choose another row and run the cell again.
+// One published row on all its runtimes in turns, a second each: its time, and how many times that of the first.
+// Nothing is kept, and nothing is concluded. Choose another row and run the cell again.
 
 // %% tags=["active-ipynb", "glance"]
 // study().glance(|key| {
@@ -1890,9 +1900,10 @@ pub fn study() -> Study {
 //
 // # What this does not say
 //
-// - None of these tasks does anything useful for long. What a row says is a difference for each task or message; how much that is of a request
-//   depends on the request.
+// - None of these tasks does anything useful for long. What a row says is a difference for each task or message; how
+//   much that is of a request depends on the request.
 // - Nothing is read from a socket. How a runtime polls the operating system is not measured.
-// - The published numbers of workers exceed the processors of many a machine. What is then measured is how a runtime behaves with
-//   too many threads; `workers=cores` is the honest setting.
-// - `workers=1` means one thread in tokio (the caller's), one other than the caller in nio and smol, and in ours one at a time.
+// - The published numbers of workers exceed the processors of many a machine. What is then measured is how a runtime
+//   behaves with too many threads; `workers=cores` is the honest setting.
+// - `workers=1` means one thread in tokio (the caller's), one other than the caller in nio and smol, and in ours one at
+//   a time.

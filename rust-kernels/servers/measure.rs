@@ -17,9 +17,10 @@
 // %% [markdown]
 // # What does a server cost for each request?
 //
-// One echo server, written in seven ways: a loop by hand on bare epoll, the frontier, which is an executor of our own, a loop on the crate `polling`, tokio with one thread and with
-// several, smol, and a thread for each connection. All of them serve the same clients over TCP: 10, 1,000 or 10,000 connections that
-// stay open, of which ten or all send requests.
+// One echo server, written in seven ways: a loop by hand on bare epoll, the frontier, which is an executor of our own,
+// a loop on the crate `polling`, tokio with one thread and with several, smol, and a thread for each connection. All of
+// them serve the same clients over TCP: 10, 1,000 or 10,000 connections that stay open, of which ten or all send
+// requests.
 //
 // For each server and each load this notebook measures
 //
@@ -28,8 +29,8 @@
 // - its latency, as median and 99th percentile;
 // - the memory that a connection takes.
 //
-// When you have read it you can decide whether a server of yours has a reason to be written in another way than the most
-// convenient one.
+// When you have read it you can decide whether a server of yours has a reason to be written in another way than the
+// most convenient one.
 
 // %% [markdown]
 // ## Compile cells as for a benchmark
@@ -81,8 +82,8 @@ use zero_cost::{Steps, Timed, Work, WouldBlock};
 //
 // ## A request
 //
-// A request has 64 bytes, and so has its answer, which repeats it. The bytes say which connection sends it and how many requests
-// that connection has sent before, so an answer to another request, or to another client, is detected.
+// A request has 64 bytes, and so has its answer, which repeats it. The bytes say which connection sends it and how many
+// requests that connection has sent before, so an answer to another request, or to another client, is detected.
 
 // %%
 /// Bytes of a request, and of its answer.
@@ -99,9 +100,10 @@ pub fn request(connection: u64, number: u64) -> [u8; LENGTH] {
 // %% [markdown]
 // ## A connection
 //
-// A request may come in pieces, and several may come at once. What a server has to remember is the same for all of them: the bytes that came, and how many
-// of them were written as answers. The buffer has room for two requests, so that a read of one does not fill it: a server that reads less than there is room for knows that
-// nothing is left to read.
+// A request may come in pieces, and several may come at once. What a server has to remember is the same for all of
+// them: the bytes that came, and how many of them were written as answers. The buffer has room for two requests, so
+// that a read of one does not fill it: a server that reads less than there is room for knows that nothing is left to
+// read.
 //
 // Own work is a chain of so many steps of a xorshift generator, done once for each request.
 
@@ -184,8 +186,9 @@ impl Echo {
 // %% [markdown]
 // ## What a server is
 //
-// A function that accepts connections from a listener and serves them until it cannot accept any more: to end it, the listener is shut
-// down. A server or an executor of your own is one more such function, and one more line in the table further down.
+// A function that accepts connections from a listener and serves them until it cannot accept any more: to end it, the
+// listener is shut down. A server or an executor of your own is one more such function, and one more line in the table
+// further down.
 
 // %%
 /// Serves connections of a listener, each request with so much work, until accepting fails.
@@ -199,9 +202,10 @@ pub type Serve = fn(TcpListener, Steps, &Arc<Tally>) -> io::Result<Infallible>;
 //
 // ## The best loop that we know
 //
-// A connection is registered once, for reading and writing, and edge-triggered: epoll reports it when bytes arrive. Level-triggered, it would be reported as
-// long as bytes are there, and the kernel would look at every reported connection again at the next wait. With edges one has to read until nothing is left. A read
-// that does not fill its buffer says that nothing is, so a request takes one read and one write. When the client has hung up, which may be
+// A connection is registered once, for reading and writing, and edge-triggered: epoll reports it when bytes arrive.
+// Level-triggered, it would be reported as long as bytes are there, and the kernel would look at every reported
+// connection again at the next wait. With edges one has to read until nothing is left. A read that does not fill its
+// buffer says that nothing is, so a request takes one read and one write. When the client has hung up, which may be
 // reported together with its last bytes, the loop reads to the end.
 
 // %%
@@ -212,8 +216,8 @@ struct Connection {
 }
 
 impl Connection {
-    /// Writes and reads as far as it goes at once; reads only if it is `readable`, and to the end if this is the `last` time. Says whether the
-    /// connection is still open.
+    /// Writes and reads as far as it goes at once; reads only if it is `readable`, and to the end if this is the `last`
+    /// time. Says whether the connection is still open.
     fn serve(&mut self, mut readable: bool, last: bool) -> io::Result<bool> {
         loop {
             while !self.echo.answers().is_empty() {
@@ -245,8 +249,8 @@ fn still_open(error: io::Error) -> io::Result<bool> {
 }
 
 // %% [markdown]
-// Both loops accept in the same way: one system call accepts a connection and makes it non-blocking. A client may be gone again
-// before that.
+// Both loops accept in the same way: one system call accepts a connection and makes it non-blocking. A client may be
+// gone again before that.
 
 // %%
 /// The next connection of a non-blocking listener, if there is one.
@@ -266,8 +270,8 @@ fn accept(listener: &TcpListener) -> io::Result<Option<TcpStream>> {
 }
 
 // %% [markdown]
-// An event carries the slot of its connection. The slots are there from the start, so the loop allocates nothing afterwards. To close
-// a connection is to unregister it.
+// An event carries the slot of its connection. The slots are there from the start, so the loop allocates nothing
+// afterwards. To close a connection is to unregister it.
 
 // %%
 /// Connections for which a loop has slots before it needs more memory.
@@ -308,8 +312,8 @@ pub fn by_hand(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> io::Re
 // %% [markdown]
 // ## A loop on `polling`
 //
-// The poller below smol, used as in its documentation: it reports a connection once, and then has to be told to watch it again. So a request
-// takes one more system call, and a wait takes five where that of the first loop is one.
+// The poller below smol, used as in its documentation: it reports a connection once, and then has to be told to watch
+// it again. So a request takes one more system call, and a wait takes five where that of the first loop is one.
 
 // %%
 /// A loop on `polling`.
@@ -328,7 +332,8 @@ pub fn on_polling(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> io:
                 poller.modify(&listener, polling::Event::readable(LISTENER))?;
                 let Some(stream) = accept(&listener)? else { continue };
                 let slot = slots.insert(Connection { stream, echo: Echo::new(work, tally) });
-                // SAFETY: a connection is deleted from the poller before it leaves its slot, or dropped after the poller.
+                // SAFETY: a connection is deleted from the poller before it leaves its slot, or dropped after the
+                // poller.
                 unsafe { poller.add(&slots[slot].stream, polling::Event::readable(slot))? };
                 continue;
             }
@@ -348,8 +353,8 @@ pub fn on_polling(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> io:
 // %% [markdown]
 // ## The frontier
 //
-// [The frontier](../ladder/frontier.ipynb), an executor of our own, on the same epoll as the first loop, edge-triggered like it. A task for each connection,
-// in a table of tasks of one type.
+// [The frontier](../ladder/frontier.ipynb), an executor of our own, on the same epoll as the first loop, edge-triggered
+// like it. A task for each connection, in a table of tasks of one type.
 
 // %%
 /// A reactor of sockets.
@@ -384,7 +389,8 @@ pub fn on_frontier(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> io
 // %% [markdown]
 // ## tokio
 //
-// A task for each connection, which reads and writes in a loop. It is the same program with one thread and with several.
+// A task for each connection, which reads and writes in a loop. It is the same program with one thread and with
+// several.
 
 // %%
 /// Serves a connection on tokio.
@@ -431,8 +437,8 @@ pub fn on_tokio_threads(listener: TcpListener, work: Steps, tally: &Arc<Tally>) 
 // %% [markdown]
 // ## smol
 //
-// The same on smol, with its executor for one thread. A socket tries each operation at once. Where it would block, it tells the poller to watch it, and tries
-// again when it is ready.
+// The same on smol, with its executor for one thread. A socket tries each operation at once. Where it would block, it
+// tells the poller to watch it, and tries again when it is ready.
 
 // %%
 /// Serves a connection on smol.
@@ -464,7 +470,8 @@ pub fn on_smol(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> io::Re
 // %% [markdown]
 // ## A thread for each connection
 //
-// No poller and no readiness: a thread reads, and the operating system lets it wait. Stacks are small, as they would be for ten thousand threads.
+// No poller and no readiness: a thread reads, and the operating system lets it wait. Stacks are small, as they would be
+// for ten thousand threads.
 
 // %%
 /// Bytes of the stack of a connection's thread.
@@ -499,8 +506,9 @@ pub fn on_threads(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> io:
 // %% [markdown]
 // # The clients
 //
-// One process plays all clients, and it is the same for every server. It has its own limit of open files, and its processor time and memory are
-// not mixed with those of the server. The two processes tell each other what is next through a pair of sockets, as numbers.
+// One process plays all clients, and it is the same for every server. It has its own limit of open files, and its
+// processor time and memory are not mixed with those of the server. The two processes tell each other what is next
+// through a pair of sockets, as numbers.
 
 // %%
 /// Sends some numbers to the other process.
@@ -522,8 +530,9 @@ fn hear<const N: usize>(mut pipe: &UnixStream) -> io::Result<[u64; N]> {
 // %% [markdown]
 // A connection has at most one request under way. Its answer is compared byte by byte with what it should be.
 //
-// The side that closes a TCP connection first keeps its addresses for a minute (`TIME_WAIT`), and later trials would look for free ports among those of earlier ones.
-// So clients reset their connections, which is what closing does when the time to linger is zero.
+// The side that closes a TCP connection first keeps its addresses for a minute (`TIME_WAIT`), and later trials would
+// look for free ports among those of earlier ones. So clients reset their connections, which is what closing does when
+// the time to linger is zero.
 
 // %%
 /// A client's end of a connection.
@@ -587,8 +596,8 @@ impl Peer {
 // %% [markdown]
 // ## Opening connections
 //
-// Connections are opened 64 at a time, which fits the queue of every listener, and each is served once before the next 64 come. So when
-// all of them are open, every server has made whatever it makes for a connection.
+// Connections are opened 64 at a time, which fits the queue of every listener, and each is served once before the next
+// 64 come. So when all of them are open, every server has made whatever it makes for a connection.
 
 // %%
 /// What a server is put under.
@@ -625,17 +634,19 @@ fn open(address: SocketAddr, load: Load) -> io::Result<Vec<Peer>> {
 // %% [markdown]
 // ## Requests
 //
-// The load is closed: an active connection sends its next request when it has the answer to the last one. So there are as many requests under way as active connections, and a
-// slow server gets fewer requests a second. The active connections are spread evenly over all.
+// The load is closed: an active connection sends its next request when it has the answer to the last one. So there are
+// as many requests under way as active connections, and a slow server gets fewer requests a second. The active
+// connections are spread evenly over all.
 //
-// A latency lasts from before the request is sent until the answer is read. An answer that waits while the clients are busy with others has a longer one.
+// A latency lasts from before the request is sent until the answer is read. An answer that waits while the clients are
+// busy with others has a longer one.
 
 // %%
 /// How long a session may last.
 pub const LIMIT: Duration = Duration::from_secs(60);
 
-/// Sends so many requests over the active connections, one at a time over each. Returns nanoseconds: the time of all of them, and the median, the 99th
-/// percentile and the largest of their latencies.
+/// Sends so many requests over the active connections, one at a time over each. Returns nanoseconds: the time of all of
+/// them, and the median, the 99th percentile and the largest of their latencies.
 fn ask(peers: &mut [Peer], epoll: &OwnedFd, load: Load, requests: u64) -> io::Result<[u64; 4]> {
     let most = LIMIT.as_nanos() as u64;
     let mut latencies =
@@ -669,8 +680,8 @@ fn ask(peers: &mut [Peer], epoll: &OwnedFd, load: Load, requests: u64) -> io::Re
 }
 
 // %% [markdown]
-// The process of the clients reports that it is ready, opens the connections when told to, and then sends as many requests as it is told, until that number is
-// zero.
+// The process of the clients reports that it is ready, opens the connections when told to, and then sends as many
+// requests as it is told, until that number is zero.
 
 // %%
 /// What they say when they are there, and when all connections are open.
@@ -699,11 +710,12 @@ fn clients(address: SocketAddr, load: Load, pipe: &UnixStream) -> io::Result<()>
 //
 // ## What the server uses
 //
-// The processor time is that of all threads of the server's process. On loopback, the side that writes does the kernel's work up to the socket of the other side,
-// and pays for it. So the server pays for the way of its answers, and the clients pay for that of their requests.
+// The processor time is that of all threads of the server's process. On loopback, the side that writes does the
+// kernel's work up to the socket of the other side, and pays for it. So the server pays for the way of its answers, and
+// the clients pay for that of their requests.
 //
-// The total is exact to the microsecond. How much of it is the kernel's is an estimate: at each timer tick Linux looks whether the processor is in the kernel. One
-// trial gives it to within some hundredths; many trials give more.
+// The total is exact to the microsecond. How much of it is the kernel's is an estimate: at each timer tick Linux looks
+// whether the processor is in the kernel. One trial gives it to within some hundredths; many trials give more.
 
 // %%
 /// Processor time of this process so far, and the kernel's part of it.
@@ -727,8 +739,8 @@ fn memory() -> io::Result<u64> {
 }
 
 // %% [markdown]
-// With ten thousand connections, each side needs ten thousand open files and some more. The soft limit is often 1,024; a process may raise it to
-// the hard limit.
+// With ten thousand connections, each side needs ten thousand open files and some more. The soft limit is often 1,024;
+// a process may raise it to the hard limit.
 
 // %%
 /// Files that a process has open besides its connections, with some to spare.
@@ -752,8 +764,8 @@ fn allow_files(connections: u64) -> Result<(), String> {
 // %% [markdown]
 // ## Opening
 //
-// The process of the clients is forked before the server has any thread. The harness forks it, kills it when it takes too long, and reports its
-// panic; a thread of this process waits for that.
+// The process of the clients is forked before the server has any thread. The harness forks it, kills it when it takes
+// too long, and reports its panic; a thread of this process waits for that.
 
 // %%
 /// A server in this process, with its clients in another one.
@@ -858,12 +870,13 @@ impl Session {
 // %% [markdown]
 // ## Closing
 //
-// When the clients have gone, the server must have seen all connections end, answered exactly as many requests as were sent, and read not a byte more.
-// So every trial proves that the code that it timed did its work.
+// When the clients have gone, the server must have seen all connections end, answered exactly as many requests as were
+// sent, and read not a byte more. So every trial proves that the code that it timed did its work.
 
 // %%
 impl Session {
-    /// Ends both sides. Says what went wrong on one of them, if anything did: on that of the server, if both say something.
+    /// Ends both sides. Says what went wrong on one of them, if anything did: on that of the server, if both say
+    /// something.
     pub fn end(self) -> Option<String> {
         // Clients that wait for a word find that there is none; those that have gone are gone.
         let _ = self.pipe.shutdown(std::net::Shutdown::Both);
@@ -979,10 +992,10 @@ impl Load {
 //
 // A trial is a session in a process of its own. A tenth of the requests warms up; then one sample is taken.
 //
-// Ratios are those of the server's processor time. Wall-clock time is recorded as well, but it
-// says less, for the clients need a processor, too. With all connections active, it is that of the slower side: a server that is faster
-// than its clients does not show it. With few connections active, both sides take turns to sleep and wake each other. Processor time is what the server
-// takes from the machine in either case.
+// Ratios are those of the server's processor time. Wall-clock time is recorded as well, but it says less, for the
+// clients need a processor, too. With all connections active, it is that of the slower side: a server that is faster
+// than its clients does not show it. With few connections active, both sides take turns to sleep and wake each other.
+// Processor time is what the server takes from the machine in either case.
 
 // %%
 impl Variant {
@@ -1032,8 +1045,9 @@ impl Variant {
 // %% [markdown]
 // # The study
 //
-// Every server is compared with the loop under its load. tokio with several threads is compared with tokio with one, and every server with itself when more
-// connections are open, of which as many are active. The loop with own work is compared with the loop without. Each load is a group with a control of its own.
+// Every server is compared with the loop under its load. tokio with several threads is compared with tokio with one,
+// and every server with itself when more connections are open, of which as many are active. The loop with own work is
+// compared with the loop without. Each load is a group with a control of its own.
 
 // %%
 /// What else is compared with what: key, baseline, and what changes.
@@ -1095,7 +1109,8 @@ pub fn study() -> Result<Study, harness::Error> {
 }
 
 // %% [markdown]
-// For those who read this as a crate: the proof as a test. Requests in pieces, clients that go away, and what is left open are tested in files of their own.
+// For those who read this as a crate: the proof as a test. Requests in pieces, clients that go away, and what is left
+// open are tested in files of their own.
 
 // %%
 #[cfg(test)]
@@ -1118,7 +1133,8 @@ mod tests {
 // %% [markdown]
 // # A glance
 //
-// All servers under one load, in turns: processor time for a request. Choose another load, or a server of your own, and run the cell again.
+// All servers under one load, in turns: processor time for a request. Choose another load, or a server of your own, and
+// run the cell again.
 
 // %% tags=["active-ipynb", "glance"]
 // study().unwrap_or_else(harness::stop).glance(|key| {
@@ -1128,8 +1144,8 @@ mod tests {
 // %% [markdown]
 // # Measurement
 //
-// `quick` takes less than a minute and shows that everything works; it is not evidence. For that, set the environment variable
-// `ASYNC_COST_PROFILE` to `standard` or `thorough` before you start the kernel.
+// `quick` takes less than a minute and shows that everything works; it is not evidence. For that, set the environment
+// variable `ASYNC_COST_PROFILE` to `standard` or `thorough` before you start the kernel.
 
 // %% tags=["active-ipynb"]
 // {
@@ -1139,16 +1155,19 @@ mod tests {
 // };
 
 // %% [markdown]
-// The [analysis](analysis.ipynb) compares processor times in the same round and under the same load, and shows latencies and memory as well.
+// The [analysis](analysis.ipynb) compares processor times in the same round and under the same load, and shows
+// latencies and memory as well.
 //
 // # What this does not say
 //
-// - Server and clients share the processors, their caches and one kernel. A network card would add interrupts, and packets would arrive together.
+// - Server and clients share the processors, their caches and one kernel. A network card would add interrupts, and
+//   packets would arrive together.
 // - Requests are small, and an answer never has to wait for room in a socket.
-// - Memory is that of the process. What the kernel keeps for each connection (two sockets, and for a thread its kernel stack) is not in it.
+// - Memory is that of the process. What the kernel keeps for each connection (two sockets, and for a thread its kernel
+//   stack) is not in it.
 // - What the kernel does in threads of its own is in neither side's processor time.
-// - The load is closed: nobody sends while waiting for an answer. Under a load with a fixed arrival rate latencies are larger, and unbounded where a server
-//   cannot keep up.
+// - The load is closed: nobody sends while waiting for an answer. Under a load with a fixed arrival rate latencies are
+//   larger, and unbounded where a server cannot keep up.
 //
 // # What next
 //

@@ -91,9 +91,9 @@ use tokio::task::LocalSet;
 //
 // ## A witness
 //
-// Before anything is timed we want proof that all of this happened, exactly once. So the ring carries a
-// witness. While the proof runs, it keeps a ledger; while the clock runs, it has none, and each call is a branch that always
-// goes the same way. Both run the same machine code, which a second program written for the proof would not.
+// Before anything is timed we want proof that all of this happened, exactly once. So the ring carries a witness. While
+// the proof runs, it keeps a ledger; while the clock runs, it has none, and each call is a branch that always goes the
+// same way. Both run the same machine code, which a second program written for the proof would not.
 
 // %%
 /// What happened in one iteration.
@@ -360,8 +360,8 @@ impl<T> Handle for JoinHandle<T> {
 
 // %% [markdown]
 // Two traits again. Their object-safe versions, **`SpawnHandleOs`**, name the output instead of the method; the caller
-// boxes the future, and the rest is the layer before. So the step from `SpawnHandle` to `SpawnHandleOs` is one box and nothing
-// else.
+// boxes the future, and the rest is the layer before. So the step from `SpawnHandle` to `SpawnHandleOs` is one box and
+// nothing else.
 
 // %%
 /// Spawns with a handle, without a box.
@@ -427,8 +427,8 @@ impl<T> Handle for async_executors::JoinHandle<T> {
 // %% [markdown]
 // ## All layers side by side
 //
-// Each layer wraps an executor, and spawns through one trait where tasks may move between threads, and through its counterpart
-// where they stay. The macro writes both; the table below it says what each layer does.
+// Each layer wraps an executor, and spawns through one trait where tasks may move between threads, and through its
+// counterpart where they stay. The macro writes both; the table below it says what each layer does.
 
 // %%
 pub mod layers {
@@ -739,8 +739,8 @@ pub trait Host: Sized {
 }
 
 // %% [markdown]
-// A *subject* of the study is an executor together with a way to spawn on it. Its code, a *world*, sets the executor up and
-// passes one iteration, as a function, to `drive`, which calls it for the proof or for the clock.
+// A *subject* of the study is an executor together with a way to spawn on it. Its code, a *world*, sets the executor up
+// and passes one iteration, as a function, to `drive`, which calls it for the proof or for the clock.
 
 // %%
 /// What an iteration does.
@@ -767,8 +767,8 @@ pub struct Code {
 }
 
 // %% [markdown]
-// Four functions make the code of all subjects: with threads and without, with handles and without. A way to spawn without
-// handles cannot be joined, and the compiler checks that.
+// Four functions make the code of all subjects: with threads and without, with handles and without. A way to spawn
+// without handles cannot be joined, and the compiler checks that.
 
 // %%
 pub mod worlds {
@@ -827,7 +827,8 @@ pub fn bench(world: World, load: Load) -> impl Fn(&mut Bencher) {
     }
 }
 
-/// Some ways to spawn at a glance, in rings of 100 nodes with two workers; the first is what the others are compared with.
+/// Some ways to spawn at a glance, in rings of 100 nodes with two workers; the first is what the others are compared
+/// with.
 pub fn glance(codes: &[(&str, Code)]) -> harness::Seen {
     let load = Load { work: Work::Ring(100), handles: Handles::Dropped, workers: 2 };
     let study =
@@ -981,9 +982,9 @@ impl Api for NativeAbort<TokioTp> {
 }
 
 // %% [markdown]
-// tokio has two schedulers: with threads, and on the calling thread. The published table has the second natively as well, spawning
-// through the runtime's handle. That handle belongs to any thread, so each spawn goes through it as if it came from
-// another one; it is the same function as above, on another runtime.
+// tokio has two schedulers: with threads, and on the calling thread. The published table has the second natively as
+// well, spawning through the runtime's handle. That handle belongs to any thread, so each spawn goes through it as if
+// it came from another one; it is the same function as above, on another runtime.
 
 // %%
 /// A runtime of tokio, with threads or on the calling thread.
@@ -1425,15 +1426,15 @@ impl Host for Nio {
 // %% [markdown]
 // ## What is not measured
 //
-// The executor that [the ladder](../ladder/measure.ipynb) arrives at cannot run this program. It keeps the futures of its pool in 256 slots, all of *one* type,
-// and only the root future can spawn on it. In the ring, nodes spawn; so its type would have to contain a
-// reference to an executor of that very type, and 200 nodes with their deliveries need more slots. Solving
-// that takes a box for each task or a table of jobs, and then it is one of the executors above.
+// The executor that [the ladder](../ladder/measure.ipynb) arrives at cannot run this program. It keeps the futures of
+// its pool in 256 slots, all of *one* type, and only the root future can spawn on it. In the ring, nodes spawn; so its
+// type would have to contain a reference to an executor of that very type, and 200 nodes with their deliveries need
+// more slots. Solving that takes a box for each task or a table of jobs, and then it is one of the executors above.
 //
 // # All subjects
 //
-// The names are those of the published table, as far as it has them: the executor's row, and the way to spawn.
-// Each subject also names what it is compared with, and what changes from there. That is the native row of its executor.
+// The names are those of the published table, as far as it has them: the executor's row, and the way to spawn. Each
+// subject also names what it is compared with, and what changes from there. That is the native row of its executor.
 // Native rows are compared with tokio's because the published text does so; this is not a contest of runtimes.
 
 // %%
@@ -1507,8 +1508,8 @@ const BOX_TODAY: &str = "a box, by `async_executors` 0.7";
 const TODAY: &str = "a handle by `async_executors` 0.7";
 
 // %% [markdown]
-// First the subjects that stay on the calling thread. The functions that list subjects are marked `inline`: they are compiled
-// where they are called, and a cell that calls none of them does not compile all these executors once more.
+// First the subjects that stay on the calling thread. The functions that list subjects are marked `inline`: they are
+// compiled where they are called, and a cell that calls none of them does not compile all these executors once more.
 
 // %%
 const BASIC: Row = ("tokio::Runtime (basic_scheduler)", "native");
@@ -1784,8 +1785,8 @@ pub fn prove(key: &Key, world: World, load: Load, limit: Duration) -> Result<Cou
 // what the operating system does at that moment, which differs from trial to trial; the limit is 5 %.
 // Each load is a group with a control of its own.
 //
-// Each trial has a runtime of its own, so trials differ more than samples within a trial. A trial therefore has one or two
-// samples, which leaves time for more rounds. Processor time is taken as well as wall time.
+// Each trial has a runtime of its own, so trials differ more than samples within a trial. A trial therefore has one or
+// two samples, which leaves time for more rounds. Processor time is taken as well as wall time.
 
 // %%
 /// The group of comparisons under this load, and the half-width of what counts as equal there.
@@ -1808,9 +1809,9 @@ fn samples(work: Work) -> u32 {
 }
 
 // %% [markdown]
-// What is compared with what? Everything with the native row of its executor, under the same load; then ways to spawn that
-// differ in one thing, and executors that the published text compares. Where one of two joins its tasks and the other has
-// no handles, these are two programs, and the data says so.
+// What is compared with what? Everything with the native row of its executor, under the same load; then ways to spawn
+// that differ in one thing, and executors that the published text compares. Where one of two joins its tasks and the
+// other has no handles, these are two programs, and the data says so.
 
 // %%
 /// Ways to spawn that are compared with each other, under which loads, and what changes.
@@ -1931,8 +1932,8 @@ pub fn study() -> Study {
 // %% [markdown]
 // # A glance
 //
-// The ways to spawn on one executor, interleaved, for a second each: the time per spawn, and its ratio to the first. Nothing is stored.
-// Choose others, or add one of your own, and run the cell again.
+// The ways to spawn on one executor, interleaved, for a second each: the time per spawn, and its ratio to the first.
+// Nothing is stored. Choose others, or add one of your own, and run the cell again.
 
 // %% tags=["active-ipynb", "glance"]
 // study().glance(|key| {
@@ -1956,14 +1957,14 @@ pub fn study() -> Study {
 // };
 
 // %% [markdown]
-// The [analysis](analysis.ipynb) takes ratios in the same round and under the same load, divides differences by
-// the number of spawns, checks the published claims, and looks at processor time. Before you read a ratio, look at the controls of its load,
-// `native (A/A)`: a difference that does not exceed theirs is indistinguishable from noise.
+// The [analysis](analysis.ipynb) takes ratios in the same round and under the same load, divides differences by the
+// number of spawns, checks the published claims, and looks at processor time. Before you read a ratio, look at the
+// controls of its load, `native (A/A)`: a difference that does not exceed theirs is indistinguishable from noise.
 //
 // # What this does not say
 //
-// - The tasks do next to nothing, and each sends through a channel. The more a task does itself, the smaller is the share of
-//   its layer.
+// - The tasks do next to nothing, and each sends through a channel. The more a task does itself, the smaller is the
+//   share of its layer.
 // - `Spawn` under plain `N=…` is another program than native under plain `N=…`, as it was in the published
 //   table. Only `handles=dropped` compares them.
 // - Every box here comes from the hottest free block of the allocator, on one machine with one allocator.

@@ -38,8 +38,8 @@
 // them. Building the pools of the field takes a minute or two the first time.
 //
 // `executors` appears in three versions. Whether its workers park, and what its fairness is based on, is decided at
-// compile time, once per version. Between 0.8 and 0.10 its pools changed only in how they report metrics and, in 0.9, in
-// the version of crossbeam; so an older version is used where another flag is needed, and its name says so.
+// compile time, once per version. Between 0.8 and 0.10 its pools changed only in how they report metrics and, in 0.9,
+// in the version of crossbeam; so an older version is used where another flag is needed, and its name says so.
 
 // %% tags=["active-ipynb"]
 // :build_env CARGO_PROFILE_DEV_OPT_LEVEL=3
@@ -127,12 +127,13 @@ use self::shared::{Arc, AtomicBool, AtomicUsize, Condvar, Mutex, MutexGuard, Thr
 // # What all our pools share
 //
 // A pool is a queue, and a rule for what workers do when the queue is empty. The second is the harder part, and the
-// same in both of our pools. So first come the parts that they share: the job, the worker that sleeps, the handle, the end.
+// same in both of our pools. So first come the parts that they share: the job, the worker that sleeps, the handle, the
+// end.
 //
 // ## A job
 //
-// A job is a closure. The originals box it: one allocation where it is submitted, and a release on another
-// thread. But most closures are small. So a job has room for three words, and only what does not fit goes to the heap, as in a
+// A job is a closure. The originals box it: one allocation where it is submitted, and a release on another thread. But
+// most closures are small. So a job has room for three words, and only what does not fit goes to the heap, as in a
 // small vector.
 
 // %%
@@ -227,14 +228,14 @@ impl Drop for Job {
 // %% [markdown]
 // ## How workers sleep
 //
-// A worker without work may spin, which occupies a processor, or park, which takes a system
-// call on both sides. The usual compromise is to spin for a moment and then park. The difficulty is the moment in
-// between. A job that is queued just after a worker has looked for the last time, and just before it sleeps,
-// must not wait for ever. And how many should be woken? The originals wake a worker for every job from outside that finds
-// a sleeper; we wake one only if nobody is searching already.
+// A worker without work may spin, which occupies a processor, or park, which takes a system call on both sides. The
+// usual compromise is to spin for a moment and then park. The difficulty is the moment in between. A job that is queued
+// just after a worker has looked for the last time, and just before it sleeps, must not wait for ever. And how many
+// should be woken? The originals wake a worker for every job from outside that finds a sleeper; we wake one only if
+// nobody is searching already.
 //
-// Both are decided by [`idle`](../../rust-kernels/idle/idle.rs), one page that [our executor](../runtimes/executor.ipynb) shares. It knows only numbers;
-// what follows adds the threads, and the end.
+// Both are decided by [`idle`](../../rust-kernels/idle/idle.rs), one page that [our
+// executor](../runtimes/executor.ipynb) shares. It knows only numbers; what follows adds the threads, and the end.
 
 // %%
 /// Who is woken for a job from outside.
@@ -301,7 +302,8 @@ impl Sleep {
     fn wake(&self, named: Option<usize>) {
         if let Some(worker) = named {
             let place = &self.places[worker];
-            // A thread that is not known yet has not begun, and will see this. (What it finds is ordered by the queues, and by the fences of `idle`.)
+            // A thread that is not known yet has not begun, and will see this. (What it finds is ordered by the queues,
+            // and by the fences of `idle`.)
             place.woken.swap(true, Ordering::Relaxed);
             place.thread.get().into_iter().for_each(Thread::unpark);
         }
@@ -374,7 +376,8 @@ impl Sleep {
 // %% [markdown]
 // ## A queue
 //
-// This is what tells our two pools apart. A worker has a *local* part, which may be nothing. First what a user can choose.
+// This is what tells our two pools apart. A worker has a *local* part, which may be nothing. First what a user can
+// choose.
 
 // %%
 /// What to do when there is nothing to do.
@@ -460,7 +463,8 @@ pub enum Notify {
 // %% [markdown]
 // ## The core of a pool
 //
-// What all handles and workers of a pool refer to. A job that panics is counted, and its worker goes on; the originals replace the thread.
+// What all handles and workers of a pool refer to. A job that panics is counted, and its worker goes on; the originals
+// replace the thread.
 
 // %%
 /// Workers that have not ended, and a place to wait for that.
@@ -518,8 +522,8 @@ struct Core<Q> {
     panics: AtomicUsize,
 }
 
-/// How often a searcher looks in vain, spinning ever longer, before it gives way; and how often it gives way before it sleeps. Loom
-/// tries everything, so there once is enough.
+/// How often a searcher looks in vain, spinning ever longer, before it gives way; and how often it gives way before it
+/// sleeps. Loom tries everything, so there once is enough.
 const PATIENCE: (u32, u32) = if cfg!(under_loom) { (0, 0) } else { (5, 12) };
 
 /// Waits a little longer with every turn. Says whether that was all.
@@ -539,7 +543,8 @@ fn wait(turn: u32) -> bool {
 /// Keeps a panic from the caller. Says whether there was none.
 fn shielded(work: impl FnOnce()) -> bool {
     let Err(mut payload) = catch_unwind(AssertUnwindSafe(work)) else { return true };
-    // What was thrown may itself throw when it is dropped, and so may that. Somewhere it has to end: the third is given up.
+    // What was thrown may itself throw when it is dropped, and so may that. Somewhere it has to end: the third is given
+    // up.
     for _ in 0..2 {
         match catch_unwind(AssertUnwindSafe(|| drop(payload))) {
             Ok(()) => return false,
@@ -565,7 +570,8 @@ impl<Q: Queue> Core<Q> {
     /// So many handles are no more. (No reference is handed over here: it may end before this does.)
     ///
     /// # Safety
-    /// `this` is the pointer of an `Arc`, so many handles are counted in it, and the caller does not use them afterwards.
+    /// `this` is the pointer of an `Arc`, so many handles are counted in it, and the caller does not use them
+    /// afterwards.
     unsafe fn release(this: NonNull<Self>, handles: usize) {
         // SAFETY: the handles keep it alive until they are counted out.
         if unsafe { this.as_ref() }.handles.fetch_sub(handles, Ordering::AcqRel) == handles {
@@ -628,7 +634,8 @@ mod place {
 }
 
 // %% [markdown]
-// A thread enters when its worker begins, and leaves when it ends. The pointers in between are never read by another thread.
+// A thread enters when its worker begins, and leaves when it ends. The pointers in between are never read by another
+// thread.
 
 // %%
 impl CurrentWorker {
@@ -676,8 +683,9 @@ impl CurrentWorker {
 // %% [markdown]
 // ## The life of a worker
 //
-// Run what there is; when there is nothing, search; when nothing is found for a while, sleep. The search is where a worker meets those
-// who submit. Between `announce` and `sleep` it looks at everything that could have happened in the meantime: a job, the end of the pool, the last handle.
+// Run what there is; when there is nothing, search; when nothing is found for a while, sleep. The search is where a
+// worker meets those who submit. Between `announce` and `sleep` it looks at everything that could have happened in the
+// meantime: a job, the end of the pool, the last handle.
 
 // %%
 impl<Q: Queue> Core<Q> {
@@ -844,7 +852,8 @@ impl<Q: Queue> Drop for Pool<Q> {
 // submitted.
 
 // %%
-/// The pool takes no more jobs. The one that was offered is dropped, unless a worker took it just before the pool was closed: then it was run.
+/// The pool takes no more jobs. The one that was offered is dropped, unless a worker took it just before the pool was
+/// closed: then it was run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Closed;
 
@@ -929,14 +938,15 @@ impl<Q: Queue> Pool<Q> {
     pub fn execute(&self, closure: impl FnOnce() + Send + 'static) -> Result<(), Closed> {
         let (core, job) = (self.core(), Job::new(closure));
         CurrentWorker::with(self.core, |here| match here {
-            // SAFETY: `CurrentWorker` says that this thread is a worker of this very core, so its local is of this type, and alive.
+            // SAFETY: `CurrentWorker` says that this thread is a worker of this very core, so its local is of this
+            // type, and alive.
             Some(here) => core.submit_local(unsafe { &*here.local.cast::<Q::Local>() }, job),
             None => core.submit(job),
         })
     }
 
-    /// Ends the pool as soon as the jobs that are running now have ended, and waits for that, for so long at most. Queued jobs are
-    /// dropped. May be called by a job, which does not wait for itself.
+    /// Ends the pool as soon as the jobs that are running now have ended, and waits for that, for so long at most.
+    /// Queued jobs are dropped. May be called by a job, which does not wait for itself.
     ///
     /// # Errors
     /// `Busy` when the time is up; the workers that are left end after their job, without being waited for.
@@ -966,8 +976,8 @@ impl<Q: Queue> Pool<Q> {
 //
 // ## CBCP: one shared channel
 //
-// One unbounded channel of crossbeam for all: first come, first served, wherever a job comes from. The channel can block its
-// receivers, which the original makes use of. Ours sleep by the rules above instead.
+// One unbounded channel of crossbeam for all: first come, first served, wherever a job comes from. The channel can
+// block its receivers, which the original makes use of. Ours sleep by the rules above instead.
 
 // %%
 /// Jobs in one channel.
@@ -1019,8 +1029,8 @@ impl Queue for SharedChannel {
 // %% [markdown]
 // ## CBWP: work stealing
 //
-// A global queue, the *injector*, takes what comes from outside. Every worker has a deque of its own,
-// first in, first out, from which others may steal. A worker that has nothing takes a batch from the injector, up to 32 jobs and one to
+// A global queue, the *injector*, takes what comes from outside. Every worker has a deque of its own, first in, first
+// out, from which others may steal. A worker that has nothing takes a batch from the injector, up to 32 jobs and one to
 // run at once; if that is empty, it steals from the others, each worker in another order.
 //
 // **Fairness.** Workers that feed themselves would never look at the injector. The original reads the clock after
@@ -1028,9 +1038,10 @@ impl Queue for SharedChannel {
 // *is* outside. As long as the injector is empty, there is nobody to be fair to, and to see that it is empty
 // takes two reads of memory that nobody writes. When it is found not to be, the millisecond begins.
 //
-// Even then the clock would be read after every job. The processor's own counter can be read instead, but its rate is not
-// documented. It is enough to know that it ticks once a nanosecond *or faster*: as many ticks as there are nanoseconds left cannot take
-// longer than that. So the counter says when it is worth reading the clock, and the clock decides.
+// Even then the clock would be read after every job. The processor's own counter can be read instead, but its rate is
+// not documented. It is enough to know that it ticks once a nanosecond *or faster*: as many ticks as there are
+// nanoseconds left cannot take longer than that. So the counter says when it is worth reading the clock, and the clock
+// decides.
 
 // %%
 /// A moment to come.
@@ -1057,8 +1068,8 @@ impl Deadline {
     }
 }
 
-/// A counter that ticks once a nanosecond or faster: the base clock of processors that have it is above 1 GHz. Where there
-/// is none, its last value, so that the clock is read every time.
+/// A counter that ticks once a nanosecond or faster: the base clock of processors that have it is above 1 GHz. Where
+/// there is none, its last value, so that the clock is read every time.
 #[inline]
 fn ticks() -> u64 {
     // SAFETY: every processor of this architecture has the instruction.
@@ -1233,7 +1244,8 @@ pub trait Subject: Clone + Send + 'static {
 /// How long a pool may take to end.
 const END: Duration = Duration::from_secs(5);
 
-/// One of our pools, and what it is made with. `FAR`: how many of its three settings are the lean ones: who is woken, the clock, the order of victims.
+/// One of our pools, and what it is made with. `FAR`: how many of its three settings are the lean ones: who is woken,
+/// the clock, the order of victims.
 pub struct Ours<Q: Queue, const PARKS: bool = true, const TIMED: bool = true, const FAR: u8 = 3>(pub Pool<Q>);
 
 impl<Q: Queue, const PARKS: bool, const TIMED: bool, const FAR: u8> Clone for Ours<Q, PARKS, TIMED, FAR> {
@@ -1336,15 +1348,17 @@ pub fn jobs<S: Subject>(bencher: &mut Bencher) {
 // %% [markdown]
 // # The pools as described
 //
-// The claims of the document are about its pools, which ours above no longer are. So here is what it describes, without our changes: each
-// job in a box, a handle that counts references, a channel in which workers block, a wake for every job from outside that finds a
-// sleeper, a clock that is read after every job, thieves in an order drawn by lot. They are measured under the published names. The
-// original crates take part in the same rounds, and a table of the report compares the two.
+// The claims of the document are about its pools, which ours above no longer are. So here is what it describes, without
+// our changes: each job in a box, a handle that counts references, a channel in which workers block, a wake for every
+// job from outside that finds a sleeper, a clock that is read after every job, thieves in an order drawn by lot. They
+// are measured under the published names. The original crates take part in the same rounds, and a table of the report
+// compares the two.
 //
 // ## CBCP as described
 //
-// One channel carries jobs and requests to stop. A worker whose job panics is replaced. If the user wants it, as many workers as there are processors are
-// bound to one each, which the crate calls pinning. The operating system may then not move such a worker to an idle processor, even if its own is busy.
+// One channel carries jobs and requests to stop. A worker whose job panics is replaced. If the user wants it, as many
+// workers as there are processors are bound to one each, which the crate calls pinning. The operating system may then
+// not move such a worker to an idle processor, even if its own is busy.
 
 // %%
 /// Binds the calling worker to a processor, if there is one left for it; other workers may run anywhere.
@@ -1391,7 +1405,8 @@ impl<R: FnMut(), E: FnMut()> Drop for Sentinel<R, E> {
 // The pool, made of these parts.
 
 // %%
-/// The pool with one shared crossbeam channel, as described. A handle counts three references, as that of the crate does.
+/// The pool with one shared crossbeam channel, as described. A handle counts three references, as that of the crate
+/// does.
 #[derive(Clone)]
 pub struct DescribedCbcp<const PINS: bool = false> {
     core: Arc<ChannelCore>,
@@ -1445,8 +1460,9 @@ impl<const PINS: bool> Subject for DescribedCbcp<PINS> {
 // %% [markdown]
 // ## How workers of CBWP park, as described
 //
-// One bit for each worker that sleeps or is about to, and a state for each behind a mutex. A thread that submits from outside reads the bits, and
-// takes the mutex only if one is set. A worker that finds the mutex taken does not wait for it, and looks for work instead.
+// One bit for each worker that sleeps or is about to, and a state for each behind a mutex. A thread that submits from
+// outside reads the bits, and takes the mutex only if one is set. A worker that finds the mutex taken does not wait for
+// it, and looks for work instead.
 
 // %%
 /// What a worker is doing, as the parker knows it.
@@ -1535,7 +1551,8 @@ impl Parker {
     /// Wakes a worker, or keeps one awake, if there is one whose bit is set. To be called after a job was queued.
     #[inline]
     pub fn unpark_one(&self) {
-        // On x86-64 every queue of crossbeam ends its push with an instruction that is such a fence: only the compiler has to be kept from a swap.
+        // On x86-64 every queue of crossbeam ends its push with an instruction that is such a fence: only the compiler
+        // has to be kept from a swap.
         #[cfg(any(under_loom, not(target_arch = "x86_64")))]
         fence(Ordering::SeqCst);
         #[cfg(not(any(under_loom, not(target_arch = "x86_64"))))]
@@ -1575,9 +1592,10 @@ impl Parker {
 // %% [markdown]
 // ## CBWP as described
 //
-// A worker runs what is in its own deque until that is empty or a millisecond has passed, by a clock that it reads after every job.
-// Then it reads messages of the pool, takes a batch from the injector, and steals one job from another. What a worker submits goes to its own
-// deque and wakes nobody. A sleeper is woken only when the worker has looked outside after a millisecond, found nothing, and has more to do.
+// A worker runs what is in its own deque until that is empty or a millisecond has passed, by a clock that it reads
+// after every job. Then it reads messages of the pool, takes a batch from the injector, and steals one job from
+// another. What a worker submits goes to its own deque and wakes nobody. A sleeper is woken only when the worker has
+// looked outside after a millisecond, found nothing, and has more to do.
 
 // %%
 /// What the pool tells a worker.
@@ -1598,7 +1616,8 @@ struct StealingCore {
 }
 
 // %% [markdown]
-// A thread finds its deque in a thread-local. Each worker is told of the deques of the others, again after each replacement.
+// A thread finds its deque in a thread-local. Each worker is told of the deques of the others, again after each
+// replacement.
 
 // %%
 /// Looks at the place for the deque of this thread, which is empty unless it is a worker of such a pool.
@@ -1782,9 +1801,9 @@ impl<const PARKS: bool, const TIMED: bool, const PINS: bool> Subject for Describ
 // %% [markdown]
 // ## From the described pools to the lean ones
 //
-// What does each of our changes contribute? That can be asked for one at a time, from one pool to the other. Two of them can be taken
-// back around a lean pool: its closures can be put in boxes, and its handles can be counted in one place. The others are settings of our pool: `wakes`,
-// `fairness` and `shuffled`.
+// What does each of our changes contribute? That can be asked for one at a time, from one pool to the other. Two of
+// them can be taken back around a lean pool: its closures can be put in boxes, and its handles can be counted in one
+// place. The others are settings of our pool: `wakes`, `fairness` and `shuffled`.
 
 // %%
 /// A pool that is given boxes.
@@ -1841,9 +1860,10 @@ impl<P: Subject + Sync> Subject for InOnePlace<P> {
 // %% [markdown]
 // ## Pools of other crates
 //
-// The originals, each as its documentation says; `small_pool` is the one of the published program. And three of the field. `rayon`'s pool is
-// never freed, as its global pool is not, so a handle is a reference. `futures` takes futures, so a job becomes a future that is ready when polled once. tokio's
-// `spawn_blocking` is made for closures that block; it has a queue of its own, with a mutex.
+// The originals, each as its documentation says; `small_pool` is the one of the published program. And three of the
+// field. `rayon`'s pool is never freed, as its global pool is not, so a handle is a reference. `futures` takes futures,
+// so a job becomes a future that is ready when polled once. tokio's `spawn_blocking` is made for closures that block;
+// it has a queue of its own, with a mutex.
 
 // %%
 /// Keeps a thing for ever, where leak checkers find it.
@@ -1940,9 +1960,9 @@ pub use self::others::{
 // %% [markdown]
 // # The program
 //
-// A message is a **chain**: a job that submits another one, which submits another one, `a` times over. So a
-// message is *a* + 1 jobs, of which the first comes from outside, and the others come from workers, strictly one after
-// the other. `a` is called amplification: with a small one, half of the jobs come from outside, with a large one hardly any.
+// A message is a **chain**: a job that submits another one, which submits another one, `a` times over. So a message is
+// *a* + 1 jobs, of which the first comes from outside, and the others come from workers, strictly one after the other.
+// `a` is called amplification: with a small one, half of the jobs come from outside, with a large one hardly any.
 //
 // Each job works before and after it submits the next. The published work adds up numbers in a loop, and that is the
 // first catch: **a compiler knows the sum.** It turns the loop into one multiplication, so all published jobs are
@@ -2022,9 +2042,10 @@ impl Work for Opaque {
 }
 
 // %% [markdown]
-// The second catch is **who is awaited**. The published program waits for the chain that each thread has submitted last, and for no other. With a
-// shared queue that chain ends about last. With work stealing it may run alone on a worker that stole it, and end long before the rest. So the end
-// of a chain is a parameter here: nobody, a latch, a witness that counts everything, or a list of arrivals.
+// The second catch is **who is awaited**. The published program waits for the chain that each thread has submitted
+// last, and for no other. With a shared queue that chain ends about last. With work stealing it may run alone on a
+// worker that stole it, and end long before the rest. So the end of a chain is a parameter here: nobody, a latch, a
+// witness that counts everything, or a list of arrivals.
 
 // %%
 /// What becomes of a chain.
@@ -2192,8 +2213,8 @@ impl Arrivals {
     }
 }
 
-/// Times in nanoseconds by how often they came, to three digits. It grows with the longest of them: one that saturates does not, and would
-/// call all of them 2 ns.
+/// Times in nanoseconds by how often they came, to three digits. It grows with the longest of them: one that saturates
+/// does not, and would call all of them 2 ns.
 pub fn distribution(ns: impl IntoIterator<Item = u64>) -> Histogram<u64> {
     let mut histogram = Histogram::new(3).expect("3 significant digits can be kept");
     for ns in ns {
@@ -2319,7 +2340,8 @@ fn world<P: Subject>(workers: usize, work: &mut dyn FnMut(&dyn Bursts)) {
 /// How long one trial or proof may take before it counts as hanging: far longer than any of them takes.
 pub const LIMIT: Duration = Duration::from_secs(60);
 
-/// Whether the ledger that `run` fills, in a process of its own, is as expected: when `run` looks at it, and once more at the end.
+/// Whether the ledger that `run` fills, in a process of its own, is as expected: when `run` looks at it, and once more
+/// at the end.
 fn prove_ledger(
     key: &Key,
     limit: Duration,
@@ -2365,18 +2387,19 @@ pub fn prove(
 // %% [markdown]
 // ## Fork and join
 //
-// Another load is what rayon was made for: a call that splits its work into halves and waits for both, down to leaves. With a `join`, that
-// takes no allocation, and a half that nobody steals is an ordinary call. Our pools have no `join`. There, one half is submitted, the other is run
-// at once, and a latch waits for the leaves. It costs each leaf an atomic operation, and queues that are first in, first out hold whole levels of the tree.
-// `chili` is measured as well, which offers a half to other threads only from time to time.
+// Another load is what rayon was made for: a call that splits its work into halves and waits for both, down to leaves.
+// With a `join`, that takes no allocation, and a half that nobody steals is an ordinary call. Our pools have no `join`.
+// There, one half is submitted, the other is run at once, and a latch waits for the leaves. It costs each leaf an
+// atomic operation, and queues that are first in, first out hold whole levels of the tree. `chili` is measured as well,
+// which offers a half to other threads only from time to time.
 
 // %%
 /// What can go through a tree.
 pub trait ForkJoin: Sized {
     /// With so many threads, among them the caller's, if that takes part.
     fn make(workers: usize) -> Self;
-    /// Goes through a tree of so many levels below its root, with so many steps of work in each leaf. `observer` hears of every node, and of every
-    /// leaf as an end.
+    /// Goes through a tree of so many levels below its root, with so many steps of work in each leaf. `observer` hears
+    /// of every node, and of every leaf as an end.
     fn go_through<C: Observer>(&self, levels: u32, steps: u32, observer: C);
     /// Whether `go_through` returns before the last leaf.
     const RETURNS_EARLY: bool = false;
@@ -2499,7 +2522,8 @@ impl ForkJoin for chili::ThreadPool {
 }
 
 // %% [markdown]
-// The same for both purposes, timing and proof: a tree has one root, and each level twice as many nodes as the one above it.
+// The same for both purposes, timing and proof: a tree has one root, and each level twice as many nodes as the one
+// above it.
 
 // %%
 /// What the program does with a tree.
@@ -2563,8 +2587,8 @@ pub fn prove_tree(key: &Key, world: TreeWorld, workers: usize, steps: u32) -> Re
 // %% [markdown]
 // # What is measured
 //
-// Under their published names, the pools as described; with the word `executors` before it, the original that each of them is
-// compared with; with the word `lean`, ours.
+// Under their published names, the pools as described; with the word `executors` before it, the original that each of
+// them is compared with; with the word `lean`, ours.
 
 // %%
 /// Runs a job where it is submitted: what the work itself takes.
@@ -2694,10 +2718,11 @@ pub fn original(of: &str) -> Option<&'static str> {
 // %% [markdown]
 // ## How much of it
 //
-// The published runs take minutes per cell, and gigabytes for what is queued. Ours are cut down to some
-// milliseconds: 20,000 and 50,000 jobs instead of 40 and 100 million, or more if the profile says so. Their number is exported with the data. What is cut is the number of messages, and for high amplification also the length of
-// a chain, so that there are still many more chains than workers. Many short runs are interleaved, so that what is compared
-// runs under the same conditions of a shared machine.
+// The published runs take minutes per cell, and gigabytes for what is queued. Ours are cut down to some milliseconds:
+// 20,000 and 50,000 jobs instead of 40 and 100 million, or more if the profile says so. Their number is exported with
+// the data. What is cut is the number of messages, and for high amplification also the length of a chain, so that there
+// are still many more chains than workers. Many short runs are interleaved, so that what is compared runs under the
+// same conditions of a shared machine.
 
 // %%
 /// How much a profile measures.
@@ -2842,9 +2867,10 @@ fn latency() -> Vec<Row> {
 // %% [markdown]
 // ## The corrected experiment
 //
-// All jobs are awaited. `external` is a load without amplification: every job comes from outside. `internal` has
-// long chains. First with empty jobs, on one to eight threads, where the steps from the described pools to the lean ones stand as well; then with jobs of a hundred to ten thousand steps.
-// `no pool` runs the jobs of one thread where they are submitted: what is left when there is no pool.
+// All jobs are awaited. `external` is a load without amplification: every job comes from outside. `internal` has long
+// chains. First with empty jobs, on one to eight threads, where the steps from the described pools to the lean ones
+// stand as well; then with jobs of a hundred to ten thousand steps. `no pool` runs the jobs of one thread where they
+// are submitted: what is left when there is no pool.
 
 // %%
 /// Steps of work in a job, and how many times fewer jobs there are.
@@ -2931,15 +2957,16 @@ pub fn cells(scale: Scale) -> Vec<Row> {
 // %% [markdown]
 // ## How each kind is sampled
 //
-// **Throughput as published**: a new pool for every run, made before and shut down after the timed part. What
-// the last chains have left behind is dropped with it. A sample is one run, and one iteration of it is one job. A run with a tenth of the messages warms up.
-// **Throughput of all jobs**: one pool for the trial, as nothing is left behind.
+// **Throughput as published**: a new pool for every run, made before and shut down after the timed part. What the last
+// chains have left behind is dropped with it. A sample is one run, and one iteration of it is one job. A run with a
+// tenth of the messages warms up. **Throughput of all jobs**: one pool for the trial, as nothing is left behind.
 //
-// **Latency**: a pause, then a burst, with one pool throughout; one iteration is one burst. The published program repeats this until the relative standard error
-// of the mean is small enough, or there were too many: today 1 % and 100 to 10,000 bursts, 10 % and 30 to 1000 when the
-// tables were made. A sample here obeys the same rule with 10 % and the bounds of the profile, and has its relative standard error
-// next to it. Rounds repeat it: over the 24 of the standard profile there are at least 48 bursts, and the analysis asks for
-// the error over all of them. The burst that warms a large cell up is a hundredth of its size.
+// **Latency**: a pause, then a burst, with one pool throughout; one iteration is one burst. The published program
+// repeats this until the relative standard error of the mean is small enough, or there were too many: today 1 % and 100
+// to 10,000 bursts, 10 % and 30 to 1000 when the tables were made. A sample here obeys the same rule with 10 % and the
+// bounds of the profile, and has its relative standard error next to it. Rounds repeat it: over the 24 of the standard
+// profile there are at least 48 bursts, and the analysis asks for the error over all of them. The burst that warms a
+// large cell up is a hundredth of its size.
 
 // %%
 /// Relative standard error of a mean that ends a sample of latency; the tables were made with the same.
@@ -2976,7 +3003,8 @@ fn of_bursts(times: &[f64]) -> Sample {
 // Two measurements need no pool: other threads that compute, and a pause.
 
 // %%
-/// Length of an idle pause, and steps of each neighbour's computation, whose time is that of the slowest: many turns of a scheduler, which are some milliseconds each.
+/// Length of an idle pause, and steps of each neighbour's computation, whose time is that of the slowest: many turns of
+/// a scheduler, which are some milliseconds each.
 const PAUSE: Duration = Duration::from_millis(10);
 const NEIGHBOUR: u32 = 20_000_000;
 
@@ -3065,8 +3093,9 @@ impl Row {
 // %% [markdown]
 // # The study
 //
-// Every bench under every parameter is a group of its own, with a control: work stealing as described a second time. How threads
-// interleave differs from run to run. So the limit is 10 % where jobs are timed, and 5 % for the neighbours' computation.
+// Every bench under every parameter is a group of its own, with a control: work stealing as described a second time.
+// How threads interleave differs from run to run. So the limit is 10 % where jobs are timed, and 5 % for the
+// neighbours' computation.
 
 // %%
 /// The cell that is measured twice in its group.
@@ -3103,9 +3132,10 @@ fn described(of: &str, kind: Kind) -> Option<&'static str> {
 }
 
 // %% [markdown]
-// What is compared with what? Under every load that both have: the pools as described with their originals, and the lean ones with the described ones.
-// Every pool with lean work stealing where all jobs are awaited and do nothing, and in small bursts. With no pool at all where jobs work, and for
-// the neighbours. In bursts, also pools as described that differ in one thing.
+// What is compared with what? Under every load that both have: the pools as described with their originals, and the
+// lean ones with the described ones. Every pool with lean work stealing where all jobs are awaited and do nothing, and
+// in small bursts. With no pool at all where jobs work, and for the neighbours. In bursts, also pools as described that
+// differ in one thing.
 
 // %%
 /// With what a pool is compared under its load.
@@ -3179,8 +3209,8 @@ fn change(one: &str, other: &str) -> String {
 }
 
 // %% [markdown]
-// Last come the cells of the published tables that the text compares: pools with each other, and with themselves on other
-// numbers of threads.
+// Last come the cells of the published tables that the text compares: pools with each other, and with themselves on
+// other numbers of threads.
 
 // %%
 /// A pool with so many threads.
@@ -3318,11 +3348,13 @@ pub fn study() -> Result<Study, harness::Error> {
 // %% [markdown]
 // # Your own load
 //
-// The published program takes its parameters from the command line: threads of the pool and threads that submit, messages and amplification, work in each
-// job, a pause before each burst. Here they are the arguments of a function. A cell below calls it.
+// The published program takes its parameters from the command line: threads of the pool and threads that submit,
+// messages and amplification, work in each job, a pause before each burst. Here they are the arguments of a function. A
+// cell below calls it.
 
 // %%
-/// A glance at some pools under a load: the first is what the others are compared with. The time is that of a job, or of a burst where `kind` has a pause.
+/// A glance at some pools under a load: the first is what the others are compared with. The time is that of a job, or
+/// of a burst where `kind` has a pause.
 pub fn glance(variants: &[Variant], load: Load, kind: Kind) -> harness::Seen {
     let rows = variants.iter().map(|&variant| Row::new("glance", variant, "", load, kind));
     let study = rows.fold(Study::new("thread-pools").unit(unit(kind)).isolated(LIMIT), |study, row| {
@@ -3334,9 +3366,10 @@ pub fn glance(variants: &[Variant], load: Load, kind: Kind) -> harness::Seen {
 // %% [markdown]
 // # A glance
 //
-// All jobs are awaited (`Kind::All`), each does nothing. With work, for example 500 steps before it submits the next job and 100 after, write
-// `Kind::All(Opaque { before: 500, after: 100 })`. Other kinds: `Kind::Published`, which awaits the last chains only, and `Kind::LastOfBurst` and `Kind::WholeBurst` with
-// their pause. Change the load and run the cell again.
+// All jobs are awaited (`Kind::All`), each does nothing. With work, for example 500 steps before it submits the next
+// job and 100 after, write `Kind::All(Opaque { before: 500, after: 100 })`. Other kinds: `Kind::Published`, which
+// awaits the last chains only, and `Kind::LastOfBurst` and `Kind::WholeBurst` with their pause. Change the load and run
+// the cell again.
 
 // %% tags=["active-ipynb", "glance"]
 // glance(&[TP, CBCP, CBWP, LEAN_CBWP, RAYON], Load { workers: 2, producers: 2, messages: 2_000, amplification: 1 }, Kind::All(IDLE))
@@ -3357,8 +3390,9 @@ pub fn glance(variants: &[Variant], load: Load, kind: Kind) -> harness::Seen {
 // };
 
 // %% [markdown]
-// The [analysis](analysis.ipynb) takes ratios to the original, in the same round and under the same load: below 1, ours takes less time.
-// It shows the published tables with them, marks where there were more threads than processors, and checks the claims.
+// The [analysis](analysis.ipynb) takes ratios to the original, in the same round and under the same load: below 1, ours
+// takes less time. It shows the published tables with them, marks where there were more threads than processors, and
+// checks the claims.
 //
 // # What this does not say
 //

@@ -29,9 +29,9 @@
 // his ten servers again, from the description up, adds a better hand-written loop to compare them with, and
 // measures all of them on *your* machine.
 //
-// So the answer here is what the published minimal executors cost, not the least that any could. `manual (best)` below is
-// the best loop that I can write. Async has no such champion here: how far it can be pushed is the question of
-// [the frontier](../ladder/frontier.ipynb).
+// So the answer here is what the published minimal executors cost, not the least that any could. `manual (best)` below
+// is the best loop that I can write. Async has no such champion here: how far it can be pushed is the question of [the
+// frontier](../ladder/frontier.ipynb).
 //
 // All 256 requests together are one **iteration**, and every figure is the cost of an iteration unless it
 // says otherwise. A **run** is what is kept in `data/runs`: one measurement of everything, from start to end.
@@ -116,10 +116,10 @@ pub const LINE: &[u8; 12] = b"hello world\n";
 // **Each operation fails first.** Every odd call returns `WouldBlock`, so each variant must wait for
 // readiness and come back, just as with sockets.
 //
-// **All variants call the same opaque functions.** The operations are compiled once for each kind of error, out of line, and their
-// results pass through `black_box`. Otherwise the optimiser would look into the fake, notice that `read`
-// always yields 12 bytes, and fold half of a server away; and it would do so in the simple loop sooner than
-// in the executors.
+// **All variants call the same opaque functions.** The operations are compiled once for each kind of error, out of
+// line, and their results pass through `black_box`. Otherwise the optimiser would look into the fake, notice that
+// `read` always yields 12 bytes, and fold half of a server away; and it would do so in the simple loop sooner than in
+// the executors.
 //
 // The ledger comes first. It counts six kinds of operation, and can put a system call behind each.
 
@@ -251,11 +251,12 @@ impl Stats {
 // %% [markdown]
 // ### Details that are not async
 //
-// Some details of the published program have nothing to do with async, and may still cost the loop and the executors unequally: what an operation that would
-// block reports, where the poller leaves its events, whether a newline is searched from the front or the back, what a list does when it is asked to remove what it does
-// not hold, and whether the optimiser may look into the fake. Each of them is a *choice*, made when the code is compiled. The published variants
-// make the choices of the document, except that the fake stays opaque; `manual (best)` and the ladder make the others. A table of the analysis says what each
-// choice does.
+// Some details of the published program have nothing to do with async, and may still cost the loop and the executors
+// unequally: what an operation that would block reports, where the poller leaves its events, whether a newline is
+// searched from the front or the back, what a list does when it is asked to remove what it does not hold, and whether
+// the optimiser may look into the fake. Each of them is a *choice*, made when the code is compiled. The published
+// variants make the choices of the document, except that the fake stays opaque; `manual (best)` and the ladder make the
+// others. A table of the analysis says what each choice does.
 
 // %%
 /// What an operation that would block reports.
@@ -356,7 +357,8 @@ impl Events for Slab<Event> {
 }
 
 // %% [markdown]
-// A program is generic over its set of choices. One set is a type, so that none of them is looked up while the program runs.
+// A program is generic over its set of choices. One set is a type, so that none of them is looked up while the program
+// runs.
 
 // %%
 /// [`Choices::CALLS`]: the optimiser may look into them, and make them part of their callers.
@@ -457,8 +459,9 @@ type Token = Cell<Option<usize>>;
 type Registry = RefCell<Slab<Event>>;
 
 // %% [markdown]
-// Here is what each operation does, once. It is compiled in the three ways of [`Choices::CALLS`], of which the caller names one. Functions
-// that are out of line take what they need one by one, in registers; a tuple would go through memory.
+// Here is what each operation does, once. It is compiled in the three ways of [`Choices::CALLS`], of which the caller
+// names one. Functions that are out of line take what they need one by one, in registers; a tuple would go through
+// memory.
 
 // %%
 /// The operations of the fake.
@@ -950,8 +953,8 @@ impl<C: Choices> RunList<C> {
 }
 
 // %% [markdown]
-// Unlinking joins the neighbours. A slot that is in no list has none, so the function may return early; whether it does is one
-// of the choices.
+// Unlinking joins the neighbours. A slot that is in no list has none, so the function may return early; whether it does
+// is one of the choices.
 
 // %%
 impl<C: Choices> RunList<C> {
@@ -2074,12 +2077,14 @@ impl<C: Choices> EmbeddedWaker<'_, C> {
 }
 
 // %% [markdown]
-// Lending such a waker for a poll means forming a `Waker` from its address, on the stack, and never dropping
-// it. If a clone outlives even the executor, what it points at is leaked, so that a late wake still reaches the table, which ignores it. The table is only
-// borrowed, and no `Rc` is needed: the compiler sees to it that the table outlives the executor, and that no waker is used after it is the caller's promise.
+// Lending such a waker for a poll means forming a `Waker` from its address, on the stack, and never dropping it. If a
+// clone outlives even the executor, what it points at is leaked, so that a late wake still reaches the table, which
+// ignores it. The table is only borrowed, and no `Rc` is needed: the compiler sees to it that the table outlives the
+// executor, and that no waker is used after it is the caller's promise.
 
 // %%
-/// One [`EmbeddedWaker`] for each slot. [`Waker`]s point into it, so it is not held as a `Box`, which may not be moved while they do.
+/// One [`EmbeddedWaker`] for each slot. [`Waker`]s point into it, so it is not held as a `Box`, which may not be moved
+/// while they do.
 pub struct EmbeddedWakers<'t, C>(NonNull<[EmbeddedWaker<'t, C>]>);
 
 impl<'t, C: Choices> EmbeddedWakers<'t, C> {
@@ -2103,11 +2108,10 @@ impl<C: Choices> WakerSource for EmbeddedWakers<'_, C> {
     #[inline]
     fn waker(&self, slot: usize) -> impl Deref<Target = Waker> + '_ {
         let data = ptr::from_ref(self.get(slot)).cast();
-        // SAFETY: `data` points at a waker of this thread, which lives as long as `self`, and longer if
-        // there are clones (see drop). The functions keep `Waker`'s contract as long as nobody leaves the
-        // thread or wakes without a table, which `new` was promised, and as long as the count does not overflow, for which there is no
-        // time. The waker stands for the count of one that is there from the
-        // beginning, hence it is never dropped.
+        // SAFETY: `data` points at a waker of this thread, which lives as long as `self`, and longer if there are
+        // clones (see drop). The functions keep `Waker`'s contract as long as nobody leaves the thread or wakes without
+        // a table, which `new` was promised, and as long as the count does not overflow, for which there is no time.
+        // The waker stands for the count of one that is there from the beginning, hence it is never dropped.
         ManuallyDrop::new(unsafe { Waker::new(data, &EmbeddedWaker::<C>::VTABLE) })
     }
 
@@ -2132,10 +2136,10 @@ impl<C> Drop for EmbeddedWakers<'_, C> {
 // %% [markdown]
 // ## A spawner that breaks the knot
 //
-// The accept task spawns connections, so its future mentions the executor; and the executor holds that
-// future, so its type mentions the future's. Such a knot cannot be written down. The spawner cuts it: it knows the executor only as an untyped pointer, together with a function that knows the type. The pointer is
-// set while the executor runs and at no other time, so there is no way to use it when the executor has moved
-// or is gone.
+// The accept task spawns connections, so its future mentions the executor; and the executor holds that future, so its
+// type mentions the future's. Such a knot cannot be written down. The spawner cuts it: it knows the executor only as an
+// untyped pointer, together with a function that knows the type. The pointer is set while the executor runs and at no
+// other time, so there is no way to use it when the executor has moved or is gone.
 
 // %%
 /// Starts a task for an argument.
@@ -2211,8 +2215,8 @@ impl<'s, A, F: Future<Output = ()>, Make: Fn(A) -> F, P: Probe> ArgExecutor<'s, 
     /// An executor that `spawner` will reach while it runs.
     ///
     /// # Safety
-    /// `table` is new, and serves this executor only. The futures must keep their wakers, and all clones of them, on this thread, and use none
-    /// when `table` is gone.
+    /// `table` is new, and serves this executor only. The futures must keep their wakers, and all clones of them, on
+    /// this thread, and use none when `table` is gone.
     pub unsafe fn new(table: &'s TaskTable<P::Choices>, spawner: &'s ArgSpawner<A>, make: Make) -> Self {
         // SAFETY: promised by the caller.
         let scheduler = unsafe { Scheduler::new(table, EmbeddedWakers::new(table)) };
@@ -2322,8 +2326,8 @@ pub fn nonbox<W: Work, P: Probe, const BUFFER: usize>(load: Load, drive: Drive<'
     let reactor = FakeReactor::<_, P>::new(&stats);
     let work = W::under(load);
     let make = |job| serve::<_, W, BUFFER>(job, &reactor, &spawner, work);
-    // SAFETY: `table` is new and this executor's alone. It outlives the reactor, which keeps the wakers; that cannot be sent to another
-    // thread, and there is none.
+    // SAFETY: `table` is new and this executor's alone. It outlives the reactor, which keeps the wakers; that cannot be
+    // sent to another thread, and there is none.
     let executor = unsafe { ArgExecutor::<_, _, _, P>::new(&table, &spawner, make) };
     drive(&stats, &mut || {
         executor.spawn(Job::Listen).expect("a vacant slot");
@@ -2366,8 +2370,8 @@ pub fn callerbox<P: Probe>(load: Load, drive: Drive<'_>) {
 }
 
 // %% [markdown]
-// How long does a request take? The cell below runs some servers in turn, a second each, and compares them with the first.
-// It is a glance: one process, no proof, no control. Change the load, or a cell above, and look again.
+// How long does a request take? The cell below runs some servers in turn, a second each, and compares them with the
+// first. It is a glance: one process, no proof, no control. Change the load, or a cell above, and look again.
 
 // %%
 /// Times the iterations of a world.
@@ -2619,7 +2623,8 @@ impl<const CHECKED: bool> LocalWaker<CHECKED> {
     /// If checked, on every thread but the one that made the waker.
     ///
     /// # Safety
-    /// As for all functions of the table: `data` came from `Rc::into_raw` and is still counted; unless checked, on this thread.
+    /// As for all functions of the table: `data` came from `Rc::into_raw` and is still counted; unless checked, on this
+    /// thread.
     unsafe fn borrow(data: *const ()) -> ManuallyDrop<Rc<WakeTarget>> {
         let target = data.cast::<WakeTarget>();
         if CHECKED {
@@ -2689,8 +2694,8 @@ impl<const CHECKED: bool> WakerKind for LocalWaker<CHECKED> {
     unsafe fn waker(target: WakeTarget) -> (Waker, Self::Observer) {
         let target = Rc::new(target);
         let observer = Rc::downgrade(&target);
-        // SAFETY: the functions keep `Waker`'s contract on this thread, where the caller keeps the waker unless they check it:
-        // then they panic on all others, before they touch a count.
+        // SAFETY: the functions keep `Waker`'s contract on this thread, where the caller keeps the waker unless they
+        // check it: then they panic on all others, before they touch a count.
         (unsafe { Waker::new(Rc::into_raw(target).cast(), &Self::VTABLE) }, observer)
     }
 
@@ -2833,8 +2838,8 @@ pub fn box_counted<K: WakerKind + 'static, P: Probe<Choices = AsDescribed>>(load
 // %% [markdown]
 // # All variants in one table
 //
-// Each has three facts that the proof below needs: how many events its poller delivers, whether it is async, and how large
-// its buffers are.
+// Each has three facts that the proof below needs: how many events its poller delivers, whether it is async, and how
+// large its buffers are.
 
 // %%
 /// The published loads.
@@ -2929,7 +2934,8 @@ impl Variant {
 // Each world is compiled twice, with the two probes, and with a label that nobody else has.
 
 // %%
-/// A world twice, with its probe `P` in both ways: `twice!(P => nonbox::<NoWork, P, SMALL>)`. Other choices are `P<Lean>`.
+/// A world twice, with its probe `P` in both ways: `twice!(P => nonbox::<NoWork, P, SMALL>)`. Other choices are
+/// `P<Lean>`.
 #[macro_export]
 macro_rules! twice {
     ($probe:ident => $world:expr) => {{
@@ -3144,16 +3150,16 @@ pub fn prove(variant: &Variant, load: Load) -> Result<Counts, UnequalWork> {
 // %% [markdown]
 // # The study
 //
-// What remains is to hand it all to the harness. It measures in rounds: every round runs each variant for
-// some milliseconds, in a fresh random order, and only times of the same round are ever compared. The machine
-// may slow down by half from one minute to the next, as rented machines do, and the ratios will not notice.
-// The baseline is measured twice, the second time as `manual (A/A)`, whose true ratio is exactly 1. Whatever the study says
-// about that one is its error.
+// What remains is to hand it all to the harness. It measures in rounds: every round runs each variant for some
+// milliseconds, in a fresh random order, and only times of the same round are ever compared. The machine may slow down
+// by half from one minute to the next, as rented machines do, and the ratios will not notice. The baseline is measured
+// twice, the second time as `manual (A/A)`, whose true ratio is exactly 1. Whatever the study says about that one is
+// its error.
 
 // %% [markdown]
-// Every variant is compared with the published loop under its load. Some are also compared with each other, because the published
-// text does, or because the two differ in little. What changes from the second to the first is said here, in a few words,
-// and nowhere else: the analysis picks its pairs from this list.
+// Every variant is compared with the published loop under its load. Some are also compared with each other, because the
+// published text does, or because the two differ in little. What changes from the second to the first is said here, in
+// a few words, and nowhere else: the analysis picks its pairs from this list.
 
 // %%
 /// What the published pairs of a boxed and an unboxed executor differ in, and the same but for the box.
@@ -3218,16 +3224,15 @@ pub fn study() -> Result<Study, UnequalWork> {
 }
 
 // %% [markdown]
-// In the crate, tests ensure that all variants pass the proof and nothing else gets into the study. What executors promise beyond
-// equal work (when they poll, what they drop and in which order, what a panic does, what a wrong thread does) is tested there as
-// well, and so is the proof itself, with executors that are broken on purpose.
+// In the crate, tests ensure that all variants pass the proof and nothing else gets into the study. What executors
+// promise beyond equal work (when they poll, what they drop and in which order, what a panic does, what a wrong thread
+// does) is tested there as well, and so is the proof itself, with executors that are broken on purpose.
 
 // %% [markdown]
 // # A glance
 //
-// Some variants in turn, a second each: the time of a request, and its ratio to the first. Nothing is stored, and nothing is
-// concluded. Choose others, or one of your own, and run the cell again;
-// `syscalls=on` is the other load.
+// Some variants in turn, a second each: the time of a request, and its ratio to the first. Nothing is stored, and
+// nothing is concluded. Choose others, or one of your own, and run the cell again; `syscalls=on` is the other load.
 
 // %% tags=["active-ipynb", "glance"]
 // study().unwrap_or_else(harness::stop).glance(|key| {
@@ -3250,20 +3255,22 @@ pub fn study() -> Result<Study, UnequalWork> {
 // };
 
 // %% [markdown]
-// The [analysis](analysis.ipynb) shows the ratio of each variant to the published loop in the same round. Before you believe
-// one, check the control `manual (A/A)`: a difference as small as the control's distance from 1 means nothing.
+// The [analysis](analysis.ipynb) shows the ratio of each variant to the published loop in the same round. Before you
+// believe one, check the control `manual (A/A)`: a difference as small as the control's distance from 1 means nothing.
 //
 // # What is not as published
 //
 // Everything here was written anew. These differences could matter to a result:
 //
-// - The operations are out of line and opaque here, and were open to the optimiser there. What that does is measured (`manual (inlined)` and its like), and the claims
-//   that hang on it are also weighed with those.
-// - With system calls, each function between the program and the kernel has to be returned through as well. How many there are is a matter of
-//   inlining; `manual (nested)` and its like have one more around each operation.
-// - The ledger is a `Cell` for each kind of operation, and so is what a listener and a spawner remember; they were `RefCell`s there. The failing `read` checks that it
-//   failed for the right reason. The poller's events have room for all.
-// - Whether a future is made in its box or copied into it is up to the compiler, there and here; `large+box (copied)` and `box (copied)` copy in any case.
+// - The operations are out of line and opaque here, and were open to the optimiser there. What that does is measured
+//   (`manual (inlined)` and its like), and the claims that hang on it are also weighed with those.
+// - With system calls, each function between the program and the kernel has to be returned through as well. How many
+//   there are is a matter of inlining; `manual (nested)` and its like have one more around each operation.
+// - The ledger is a `Cell` for each kind of operation, and so is what a listener and a spawner remember; they were
+//   `RefCell`s there. The failing `read` checks that it failed for the right reason. The poller's events have room for
+//   all.
+// - Whether a future is made in its box or copied into it is up to the compiler, there and here; `large+box (copied)`
+//   and `box (copied)` copy in any case.
 // - Embedded wakers lie in an array of their own, not inside the nodes of the task table.
 // - One run loop serves all executors, and its futures lie in slots next to the table, boxed ones included.
 //

@@ -17,9 +17,10 @@
 // %% [markdown]
 // # Does it disappear in a real application?
 //
-// What `async` costs compared with a loop written by hand, [the notebook next to this one](measure.ipynb) measures on a fake operating system
-// made of counters. Such figures are usually published with a comfort: *in a real application there are system calls, and next to them the
-// difference disappears.* That is usually computed, at best imitated by a dummy call behind each operation. Here we look.
+// What `async` costs compared with a loop written by hand, [the notebook next to this one](measure.ipynb) measures on a
+// fake operating system made of counters. Such figures are usually published with a comfort: *in a real application
+// there are system calls, and next to them the difference disappears.* That is usually computed, at best imitated by a
+// dummy call behind each operation. Here we look.
 //
 // So this is the same server once more, on real sockets. Clients connect, each sends a line, each gets its
 // line back; bytes go through the kernel, the poller is a real epoll, connections are file descriptors that
@@ -29,8 +30,8 @@
 // - `async`: async functions on [the frontier](../ladder/frontier.ipynb), an executor of our own;
 // - `async+box`: the same functions on the same executor, each connection's future in a box of `dyn Future`.
 //
-// Once more, the first two serve clients who keep their connections and ask again and again. Then nothing is opened or closed, and what async
-// adds to a request can be told to some nanoseconds.
+// Once more, the first two serve clients who keep their connections and ask again and again. Then nothing is opened or
+// closed, and what async adds to a request can be told to some nanoseconds.
 //
 // When you have read it you can decide whether the choice between the three matters for a server of your
 // own that does *at least* this: accept, read, write, close. What a real server does beyond that is the
@@ -57,8 +58,8 @@
 // :dep zero-cost = { path = "../../rust-kernels/zero-cost" }
 
 // %% [markdown]
-// From `zero-cost`, which is the other notebook as a crate, come the probes that count without being timed, and the work of a
-// request; from `frontier` the executor, its reactor and epoll. Nothing of that is repeated here.
+// From `zero-cost`, which is the other notebook as a crate, come the probes that count without being timed, and the
+// work of a request; from `frontier` the executor, its reactor and epoll. Nothing of that is repeated here.
 
 // %%
 use std::array;
@@ -401,11 +402,11 @@ impl AsFd for Listener {
 // which something is ready. In a turn, who was answered reads the answer and hangs up; who was connected in
 // the turn before sends a line; and new clients connect, as long as fewer than `live` are connected.
 //
-// This work is the same code for all variants, driven by the same number of
-// turns. Where it is part of the time, it is also measured on its own, further down; where connections are kept, it is no part of the time.
+// This work is the same code for all variants, driven by the same number of turns. Where it is part of the time, it is
+// also measured on its own, further down; where connections are kept, it is no part of the time.
 //
-// A client asks once, and the server hangs up after its answer; or it asks several times over its one connection, and hangs up itself.
-// No two clients say the same, so an answer that went to the wrong connection is noticed.
+// A client asks once, and the server hangs up after its answer; or it asks several times over its one connection, and
+// hangs up itself. No two clients say the same, so an answer that went to the wrong connection is noticed.
 
 // %%
 /// Bytes of a request, and of its answer.
@@ -503,7 +504,8 @@ impl Clients {
 }
 
 // %% [markdown]
-// In a turn, clients with an answer ask again or leave, those who have just connected ask, and others take the place of those who left.
+// In a turn, clients with an answer ask again or leave, those who have just connected ask, and others take the place of
+// those who left.
 
 // %%
 impl Clients {
@@ -541,8 +543,8 @@ impl Clients {
 }
 
 // %% [markdown]
-// All servers have the same interface: a function that serves so many connections and lets others have their turn before
-// each wait.
+// All servers have the same interface: a function that serves so many connections and lets others have their turn
+// before each wait.
 
 // %%
 /// Serves so many connections, and calls the second argument before each wait.
@@ -563,9 +565,9 @@ impl Clients {
 }
 
 // %% [markdown]
-// Such a run opens and closes a connection for each request. To see a request alone, clients keep their connections, and the clock runs only while the
-// server answers: from the end of a turn in which somebody asked to the server's next wait. That takes two readings of the clock for each wait,
-// as many for every server.
+// Such a run opens and closes a connection for each request. To see a request alone, clients keep their connections,
+// and the clock runs only while the server answers: from the end of a turn in which somebody asked to the server's next
+// wait. That takes two readings of the clock for each wait, as many for every server.
 
 // %%
 impl Clients {
@@ -592,13 +594,14 @@ impl Clients {
 // %% [markdown]
 // ## The system
 //
-// Loop and frontier wait with the same epoll, which is the frontier's. A socket is registered once, *edge-triggered*: what is
-// reported is a change, so a server that is not told of a socket knows that nothing has happened there since it looked. An answer that does not
-// fit into the socket is the exception: from then on the socket is watched for writing as well. With lines as short as
-// ours that never happens, and a connection costs two calls to the poller: one to come, one to go.
+// Loop and frontier wait with the same epoll, which is the frontier's. A socket is registered once, *edge-triggered*:
+// what is reported is a change, so a server that is not told of a socket knows that nothing has happened there since it
+// looked. An answer that does not fit into the socket is the exception: from then on the socket is watched for writing
+// as well. With lines as short as ours that never happens, and a connection costs two calls to the poller: one to come,
+// one to go.
 //
-// Around it lies the ledger. A wait has a limit, and what is ready is ready before it begins, because clients act on the same
-// thread; so the limit only makes a mistake end in a message and not in silence.
+// Around it lies the ledger. A wait has a limit, and what is ready is ready before it begins, because clients act on
+// the same thread; so the limit only makes a mistake end in a message and not in silence.
 
 // %%
 /// How long a server waits before it gives up.
@@ -626,7 +629,8 @@ impl<'d> Ledgered<'d> {
 }
 
 // %% [markdown]
-// As a system it watches the servers' sockets and the listener. The kernel must see these three together, since each needs the others.
+// As a system it watches the servers' sockets and the listener. The kernel must see these three together, since each
+// needs the others.
 
 // %%
 // SAFETY: its keys are those of its epoll.
@@ -743,8 +747,9 @@ impl<'d> Connection<'d> {
 }
 
 // %% [markdown]
-// A read that does not fill its buffer has left nothing behind, unless the client has finished, so it is not followed by another "to see if there is
-// more". Whether a client may ask again (`KEEPS`) is known when the server is compiled, so a server of single requests does not pay for it.
+// A read that does not fill its buffer has left nothing behind, unless the client has finished, so it is not followed
+// by another "to see if there is more". Whether a client may ask again (`KEEPS`) is known when the server is compiled,
+// so a server of single requests does not pay for it.
 
 // %%
 impl Connection<'_> {
@@ -892,7 +897,8 @@ impl<W: Work, P: Probe, const KEEPS: bool> ManualServer<'_, W, P, KEEPS> {
 /// A connection of the async servers.
 type Stream<'r, 'd, P> = Io<'r, Ledgered<'d>, P>;
 
-/// Reads a line and sends it back; one after the other if it `KEEPS` the connection. Whatever goes wrong ends this connection only.
+/// Reads a line and sends it back; one after the other if it `KEEPS` the connection. Whatever goes wrong ends this
+/// connection only.
 pub async fn connection<W: Work, P: Probe, const KEEPS: bool>(mut stream: Stream<'_, '_, P>, work: W) {
     P::add(Counter::ZeroedBytes, SMALL_BUFFER);
     let mut buffer = [0; SMALL_BUFFER];
@@ -1017,8 +1023,9 @@ pub fn stand_in<W: Work, P: Probe>(steps: u32, listener: &Listener, drive: Drive
 }
 
 // %% [markdown]
-// Where connections are kept, the floor holds all that is the kernel's. `calls alone` makes every system call of a server, in the same order, and
-// decides nothing: it knows which sockets are ready and what is in them. What a server takes on top of that is its own.
+// Where connections are kept, the floor holds all that is the kernel's. `calls alone` makes every system call of a
+// server, in the same order, and decides nothing: it knows which sockets are ready and what is in them. What a server
+// takes on top of that is its own.
 
 // %%
 /// The variant `calls alone`, for clients who all come at once.
@@ -1062,8 +1069,9 @@ pub fn calls_alone<W: Work, P: Probe>(steps: u32, listener: &Listener, drive: Dr
 // %% [markdown]
 // # All variants in one table
 //
-// With `live=3`, three clients connect, ask, are answered and make room for the next three; a wait yields three events at best. With `live=256`, all clients are there at once: two waits
-// serve them all, and 256 sockets and tasks no longer fit into the first-level cache. That load is the harder test of the claim.
+// With `live=3`, three clients connect, ask, are answered and make room for the next three; a wait yields three events
+// at best. With `live=256`, all clients are there at once: two waits serve them all, and 256 sockets and tasks no
+// longer fit into the first-level cache. That load is the harder test of the claim.
 //
 // With `asks=64` or `asks=8`, clients keep their connections and ask so many times, and only answers are timed.
 //
@@ -1153,7 +1161,8 @@ impl Variant {
 // These are all of them.
 
 // %%
-/// The baseline, the two async servers and their null subject; the first two with work; and on kept connections, with theirs.
+/// The baseline, the two async servers and their null subject; the first two with work; and on kept connections, with
+/// theirs.
 pub fn variants() -> [Variant; 9] {
     use label::{Async, AsyncBox, AsyncKept, AsyncWork, CallsAlone, Client, Manual, ManualKept, ManualWork};
     let new = |name, loads: &'static [Load], timed, counted| Variant { name, loads, timed, counted };
@@ -1173,8 +1182,9 @@ pub fn variants() -> [Variant; 9] {
 // %% [markdown]
 // # Proof of equal work
 //
-// What must one run of *C* clients count, who ask *A* times each? They come in batches of `live`, so there are
-// *B* = *C* / `live` batches, rounded up. Where *A* > 1 the client hangs up, and the server has to notice: *E* = *C* ends, else none.
+// What must one run of *C* clients count, who ask *A* times each? They come in batches of `live`, so there are *B* =
+// *C* / `live` batches, rounded up. Where *A* > 1 the client hangs up, and the server has to notice: *E* = *C* ends,
+// else none.
 //
 // - **Waits.** A batch needs one until it has connected, one for each time that it asks, and one for its ends.
 // - **Accepts.** *C* succeed. One comes too early, before the first client; and after each batch but the
@@ -1188,8 +1198,8 @@ pub fn variants() -> [Variant; 9] {
 //   for the one that accepts.
 // - **Wakers** are never cloned: the reactor notes tasks.
 //
-// For manual and async alike, in everything that both have, and for `calls alone` in all system calls. Nothing in it depends on luck: the script
-// decides what is ready when.
+// For manual and async alike, in everything that both have, and for `calls alone` in all system calls. Nothing in it
+// depends on luck: the script decides what is ready when.
 
 // %%
 /// The counters of the probe that mean something here.
@@ -1315,13 +1325,13 @@ pub fn prove(variant: &Variant, load: Load) -> Result<Counts, UnequalWork> {
 // }
 
 // %% [markdown]
-// The first column is the scale of everything that follows. It is the same for the loop and for async, so what async adds is on the near side
-// of the kernel.
+// The first column is the scale of everything that follows. It is the same for the loop and for async, so what async
+// adds is on the near side of the kernel.
 //
 // # The study
 //
-// Every variant is compared with the loop written by hand under its load, and the boxed server with the other one. What changes is
-// said here, and the analysis repeats it. Each load without work has a control.
+// Every variant is compared with the loop written by hand under its load, and the boxed server with the other one. What
+// changes is said here, and the analysis repeats it. Each load without work has a control.
 
 // %%
 /// All variants under all their loads, proven to do equal work.
@@ -1380,8 +1390,9 @@ mod tests {
 // %% [markdown]
 // # A glance
 //
-// All variants under one load in turns, a second each: the time of a request, and how many times that of the loop. Nothing is kept, and nothing is concluded. Choose others, or one of your own, and run the cell again. With `live=3`, connections are
-// opened and closed, too.
+// All variants under one load in turns, a second each: the time of a request, and how many times that of the loop.
+// Nothing is kept, and nothing is concluded. Choose others, or one of your own, and run the cell again. With `live=3`,
+// connections are opened and closed, too.
 
 // %% tags=["active-ipynb", "glance"]
 // study().unwrap_or_else(harness::stop).glance(|key| {
@@ -1391,9 +1402,9 @@ mod tests {
 // %% [markdown]
 // # Measurement
 //
-// What is timed is a whole visit of 256 clients: opening their sockets, sending, serving, reading and
-// checking the answers, closing. Only the poller, the tables and the executor are made beforehand. Of clients who keep their connections,
-// only the server's answers are timed.
+// What is timed is a whole visit of 256 clients: opening their sockets, sending, serving, reading and checking the
+// answers, closing. Only the poller, the tables and the executor are made beforehand. Of clients who keep their
+// connections, only the server's answers are timed.
 //
 // `quick` takes a minute or two and shows that everything works; it is not evidence. For that, set the
 // environment variable `ASYNC_COST_PROFILE` to `standard` or `thorough` before you start the kernel.
@@ -1407,10 +1418,10 @@ mod tests {
 
 // %% [markdown]
 // What came out is told by the [analysis](analysis.ipynb): ratios to the loop written by hand, in the same round and
-// under the same load. Check `manual (A/A)` before anything else. Its true ratio is 1, so a difference that is not clearly
-// larger than its own has not been seen: "disappears" means no more and no less than that. Then look at
-// `client`, and where connections are kept at `calls alone`: what they lack to 1 is the part that a server can influence at all. To judge servers alone, take
-// the floor off both sides: (async − client) / (manual − client).
+// under the same load. Check `manual (A/A)` before anything else. Its true ratio is 1, so a difference that is not
+// clearly larger than its own has not been seen: "disappears" means no more and no less than that. Then look at
+// `client`, and where connections are kept at `calls alone`: what they lack to 1 is the part that a server can
+// influence at all. To judge servers alone, take the floor off both sides: (async − client) / (manual − client).
 //
 // # What this does not say
 //
@@ -1419,12 +1430,14 @@ mod tests {
 //   would make it smaller again.
 // - `client` is a floor, not an exact share: the stand-in touches memory in another order, and its read,
 //   write and close count as floor although a server has to do them.
-// - `calls alone` holds what the kernel does, and also the way there: entering it, counting the call, checking its outcome.
-// - Of connections that stay open only answers are timed. What it takes to accept a connection, to spawn its task and to end both is in
-//   the loads whose clients come and go.
-// - The loop finds a connection in a slab, by an index that is checked; the frontier by its address. A difference of some nanoseconds may be
-//   that as well as `async`.
-// - Where `calls alone` and the loop are not told apart, no server can be seen. Then the interval is an upper bound, and no proof that there is no difference.
+// - `calls alone` holds what the kernel does, and also the way there: entering it, counting the call, checking its
+//   outcome.
+// - Of connections that stay open only answers are timed. What it takes to accept a connection, to spawn its task and
+//   to end both is in the loads whose clients come and go.
+// - The loop finds a connection in a slab, by an index that is checked; the frontier by its address. A difference of
+//   some nanoseconds may be that as well as `async`.
+// - Where `calls alone` and the loop are not told apart, no server can be seen. Then the interval is an upper bound,
+//   and no proof that there is no difference.
 // - 256 clients at once need some 520 open files, which the usual limit of 1024 allows. What happens with
 //   ten thousand at once, this study cannot say.
 // - An answer that fits into the socket is never waited for. Large answers would add waits, and equally

@@ -1,11 +1,12 @@
 //! A small synthetic study that the integration tests measure, kill and resume. Not an example to follow.
 //!
-//! Arguments: `measure <rounds>[/<episodes>] [fault]` measures in the current folder's repository; `count [fault]` counts. With a fault, or
-//! nothing, in `FIXTURE_UNDER_CRITERION`, the arguments are Criterion's. Faults:
-//! `panic` (one variant panics in every trial), `late` (it panics from its third trial on), `lazy` (one never
-//! calls the bencher), `baseline` (the baseline gives up at its third trial), `varies` (it allocates another number of times in each iteration); and in an isolated study `hang`, `abort`,
-//! `resources` (nothing is wrong, samples say what they used), `leak` (it leaves a thread behind that would keep on changing a static) and `thread` (the measuring process starts one
-//! beforehand).
+//! Arguments: `measure <rounds>[/<episodes>] [fault]` measures in the current folder's repository; `count [fault]`
+//! counts. With a fault, or nothing, in `FIXTURE_UNDER_CRITERION`, the arguments are Criterion's. Faults: `panic` (one
+//! variant panics in every trial), `late` (it panics from its third trial on), `lazy` (one never calls the bencher),
+//! `baseline` (the baseline gives up at its third trial), `varies` (it allocates another number of times in each
+//! iteration); and in an isolated study `hang`, `abort`, `resources` (nothing is wrong, samples say what they used),
+//! `leak` (it leaves a thread behind that would keep on changing a static) and `thread` (the measuring process starts
+//! one beforehand).
 
 use std::cell::{Cell, RefCell};
 use std::hint::black_box;

@@ -1,9 +1,9 @@
 //! Measures variants in interleaved rounds and exports raw samples with their provenance.
 //!
 //! A [`Study`] names variants by [`Key`]; each is a function that sets itself up and hands its workload to a
-//! [`Bencher`]. [`Study::measure`] runs every variant once per round, in a fresh random order of what is compared with each other, because a
-//! machine drifts: only times of the same round can be compared. Statistics are left to the analysis; this
-//! crate keeps every sample.
+//! [`Bencher`]. [`Study::measure`] runs every variant once per round, in a fresh random order of what is compared with
+//! each other, because a machine drifts: only times of the same round can be compared. Statistics are left to the
+//! analysis; this crate keeps every sample.
 //!
 //! # What is measured
 //! One trial of [`Bencher::iter`] or [`Bencher::iter_custom`] is two samples with equal numbers of iterations, after a
@@ -28,12 +28,16 @@
 //!   stays where it is, so that an outer program can collect several studies and rename it. A measurement
 //!   that was interrupted there goes on at its first round that is not whole, in the order it would have had;
 //!   a complete one is not measured again.
-//! - `ASYNC_COST_EPISODE`: up to which round this process measures, after which it ends; `prepare` writes `<study>.episode.json`
-//!   instead, which tells an outer program how to start such a process. Without it the process starts them itself.
-//! - `ASYNC_COST_ONLY`: a file with the keys that such a process measures, as JSON: a list of bench, variant and parameter.
-//! - `ASYNC_COST_VARIANTS`: the variants to be measured, and counted, with semicolons between their names: see [`Study::only`].
+//! - `ASYNC_COST_EPISODE`: up to which round this process measures, after which it ends; `prepare` writes
+//!   `<study>.episode.json` instead, which tells an outer program how to start such a process. Without it the process
+//!   starts them itself.
+//! - `ASYNC_COST_ONLY`: a file with the keys that such a process measures, as JSON: a list of bench, variant and
+//!   parameter.
+//! - `ASYNC_COST_VARIANTS`: the variants to be measured, and counted, with semicolons between their names: see
+//!   [`Study::only`].
 //! - `ASYNC_COST_COMMAND`: noted in run.json as the command that made the run.
-//! - `ASYNC_COST_PROGRESS`: `json` prints progress as one JSON object a line, for a program; `measure::progress` says which.
+//! - `ASYNC_COST_PROGRESS`: `json` prints progress as one JSON object a line, for a program; `measure::progress` says
+//!   which.
 //!
 //! # What is refused
 //! A dev build, which all cells of a notebook are, is only measured when it was told to compile like `cargo

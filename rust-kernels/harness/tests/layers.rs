@@ -1,8 +1,8 @@
 //! The source is built in layers, and no two files need each other.
 //!
-//! What would make this fail: `use crate::study::builder::Study;` in `store/run.rs`, since a study is a later layer than the
-//! store; `use crate::base::error::Error;` in `base/key.rs`, since `error` uses `key`; and `use crate::Key;` anywhere, since that
-//! does not say where a key comes from.
+//! What would make this fail: `use crate::study::builder::Study;` in `store/run.rs`, since a study is a later layer
+//! than the store; `use crate::base::error::Error;` in `base/key.rs`, since `error` uses `key`; and `use crate::Key;`
+//! anywhere, since that does not say where a key comes from.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -1,4 +1,5 @@
-//! The variants one after the other, by Criterion with its arguments: `cargo bench -p ladder --features criterion --bench criterion`.
+//! The variants one after the other, by Criterion with its arguments: `cargo bench -p ladder --features criterion
+//! --bench criterion`.
 
 fn main() -> Result<(), harness::UnequalWork> {
     harness::criterion::main(ladder::study()?);

@@ -1,5 +1,5 @@
-//! What the executor's threads share, as loom knows it. crossbeam's deques are queues under a lock here; but whether one is empty is seen
-//! without the lock, and perhaps late: a lock would order what is left to the executor's fences.
+//! What the executor's threads share, as loom knows it. crossbeam's deques are queues under a lock here; but whether
+//! one is empty is seen without the lock, and perhaps late: a lock would order what is left to the executor's fences.
 
 #[path = "../../loom_thread.rs"]
 mod loom_thread;

@@ -1,4 +1,5 @@
-//! Every row does what it should on every runtime, on one worker and on too many; broken runtimes are found out, by name.
+//! Every row does what it should on every runtime, on one worker and on too many; broken runtimes are found out, by
+//! name.
 
 use std::future::{Future, pending};
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,4 +1,5 @@
-//! What a server has opened is closed when its clients have gone. Alone in its program: descriptors belong to the process.
+//! What a server has opened is closed when its clients have gone. Alone in its program: descriptors belong to the
+//! process.
 
 use std::time::{Duration, Instant};
 

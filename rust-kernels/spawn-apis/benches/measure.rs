@@ -1,5 +1,5 @@
-//! The notebook's measurement without the notebook: `cargo bench -p spawn-apis --bench measure`. After `-- --comparisons` it
-//! only says what is compared with what.
+//! The notebook's measurement without the notebook: `cargo bench -p spawn-apis --bench measure`. After `--
+//! --comparisons` it only says what is compared with what.
 
 fn main() -> Result<(), harness::Error> {
     harness::main(spawn_apis::study())

@@ -1,4 +1,5 @@
-//! All subjects do equal work on small rings too, and what is compared with what makes sense on any number of processors.
+//! All subjects do equal work on small rings too, and what is compared with what makes sense on any number of
+//! processors.
 
 use spawn_apis::{Handles, LIMIT, Load, Work, comparisons, prove, subjects, sweep};
 

@@ -1,7 +1,8 @@
 //! Parking and waking of workers, with the real workers and handles, in every order in which threads can meet.
 //!
-//! `RUSTFLAGS="--cfg under_loom" cargo test -p thread-pools --test loom --release`; without `--cfg under_loom` there is nothing here. The
-//! queue is a stand-in, as loom cannot look into crossbeam's. A lost wake shows as a deadlock, a job that is neither run nor dropped as a leak.
+//! `RUSTFLAGS="--cfg under_loom" cargo test -p thread-pools --test loom --release`; without `--cfg under_loom` there is
+//! nothing here. The queue is a stand-in, as loom cannot look into crossbeam's. A lost wake shows as a deadlock, a job
+//! that is neither run nor dropped as a leak.
 #![cfg(under_loom)]
 
 use std::collections::VecDeque;
@@ -12,7 +13,8 @@ use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
 use thread_pools::{Idle, Job, Notify, Parked, Parker, Pool, Queue, Settings, Sleep, Wakes};
 
-/// Jobs in one list behind a mutex. Whether it is empty is seen without that, and perhaps late: the mutex would order what is left to the pools' fences.
+/// Jobs in one list behind a mutex. Whether it is empty is seen without that, and perhaps late: the mutex would order
+/// what is left to the pools' fences.
 struct Plain {
     jobs: Mutex<VecDeque<Job>>,
     length: AtomicUsize,

@@ -245,7 +245,8 @@ fn deadline<Q: Queue>(settings: Settings) {
 fn shut_down_inside<Q: Queue>(settings: Settings) {
     let pool = Pool::<Q>::start(settings);
     let (handle, (done, ended)) = (pool.clone(), channel());
-    // The job may have closed the pool before whoever offered it looks once more: then it hears `Closed` of a job that runs.
+    // The job may have closed the pool before whoever offered it looks once more: then it hears `Closed` of a job that
+    // runs.
     let _ = pool.execute(move || done.send(handle.shutdown(WATCHDOG)).unwrap());
     assert_eq!(ended.recv_timeout(WATCHDOG).expect("it waits for itself"), Ok(()));
     pool.shutdown(WATCHDOG).unwrap();
@@ -375,7 +376,8 @@ fn fairness<Q: Queue>(settings: Settings) {
     pool.execute(job).unwrap();
     let turns = waited.recv_timeout(WATCHDOG).expect("the job from outside is never run");
     end.store(true, Ordering::Relaxed);
-    // A millisecond has room for five pauses of 200 us; one turn before it begins, and one that is running when it is over.
+    // A millisecond has room for five pauses of 200 us; one turn before it begins, and one that is running when it is
+    // over.
     let most = if pause.is_zero() { 101 } else { 7 };
     assert!(turns <= most, "it waited for {turns} jobs, and should for at most {most}");
     pool.shutdown(WATCHDOG).unwrap();
@@ -417,7 +419,8 @@ fn replaced<P: Subject>() {
 #[test]
 fn pools_as_described_replace_workers_whose_job_panics() {
     replaced::<DescribedCbcp>();
-    // With work stealing, what lay in the deque of such a worker is lost with it: so it is described. One job at a time leaves none there.
+    // With work stealing, what lay in the deque of such a worker is lost with it: so it is described. One job at a time
+    // leaves none there.
     let pool = DescribedCbwp::<true, true>::make(1);
     let (done, ran) = channel();
     for job in 0..20 {

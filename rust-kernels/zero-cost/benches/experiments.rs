@@ -1,4 +1,5 @@
-//! Measures the measuring, for the page on trust. `python -m async_cost.experiments.measure` starts it, in one of four modes:
+//! Measures the measuring, for the page on trust. `python -m async_cost.experiments.measure` starts it, in one of four
+//! modes:
 //!
 //! ```text
 //! experiments whole ROUNDS EPISODES                      the whole study, in interleaved rounds and so many processes
@@ -7,8 +8,9 @@
 //! experiments sequential WARM_UP_MS TIME_MS              the baseline and itself, one after the other, by `harness::criterion`
 //! ```
 //!
-//! The first three write a run into the folder that `ASYNC_COST_PARTIAL` names, with the profile `test`, so that nobody takes it for a
-//! run of the study. The last one prints one line for each variant: its name, a tab, and the nanoseconds that Criterion estimates.
+//! The first three write a run into the folder that `ASYNC_COST_PARTIAL` names, with the profile `test`, so that nobody
+//! takes it for a run of the study. The last one prints one line for each variant: its name, a tab, and the nanoseconds
+//! that Criterion estimates.
 
 use std::env;
 use std::error::Error;
@@ -59,7 +61,8 @@ fn profile(rounds: u32) -> Profile {
     Profile { name: "test".to_owned(), rounds, episodes: 1, ..Profile::standard() }
 }
 
-/// Variants that [`zero_cost::study`] proves to do equal work, and the control of their baseline; the proof is not repeated here.
+/// Variants that [`zero_cost::study`] proves to do equal work, and the control of their baseline; the proof is not
+/// repeated here.
 fn study_of(names: &[&str], study: Study) -> Study {
     let chosen = variants()
         .into_iter()
@@ -92,7 +95,8 @@ fn sequential(warm_up: Duration, time: Duration) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Where Criterion puts what it found about this key: a folder for each part of its name, in which a slash is no separator.
+/// Where Criterion puts what it found about this key: a folder for each part of its name, in which a slash is no
+/// separator.
 fn place(study: &Study, Key { bench, variant, parameter }: &Key) -> String {
     let group = if bench == variant { study.name().to_owned() } else { format!("{}/{bench}", study.name()) };
     [group.as_str(), variant, parameter].map(|part| part.replace('/', "_")).join("/")

@@ -1,7 +1,7 @@
 //! The inbox of the `Arc` wakers in every order in which threads can meet.
 //!
-//! `RUSTFLAGS="--cfg under_loom" cargo test -p call-styles-event-loop --test loom --release`; without that there is nothing here. A lost wake
-//! shows as a deadlock, because the loop sleeps for ever.
+//! `RUSTFLAGS="--cfg under_loom" cargo test -p call-styles-event-loop --test loom --release`; without that there is
+//! nothing here. A lost wake shows as a deadlock, because the loop sleeps for ever.
 #![cfg(under_loom)]
 
 use std::collections::VecDeque;
@@ -12,8 +12,8 @@ use call_styles_event_loop::{Inbox, SlotWaker};
 use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use loom::thread;
 
-/// The loop as `EventLoop` runs it: takes what has arrived, polls it, and sleeps when that was nothing. Ends when a poll says so; returns
-/// how often it polled.
+/// The loop as `EventLoop` runs it: takes what has arrived, polls it, and sleeps when that was nothing. Ends when a
+/// poll says so; returns how often it polled.
 fn run(inbox: &Inbox, slot: &SlotWaker, mut poll: impl FnMut() -> bool) -> usize {
     for polls in 1.. {
         let mut woken = VecDeque::new();

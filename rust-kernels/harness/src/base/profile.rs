@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::base::error::Error;
 
-/// Samples of one trial, unless a study says otherwise. More rounds tell more than more samples, because the machine drifts
-/// between rounds and hardly within one.
+/// Samples of one trial, unless a study says otherwise. More rounds tell more than more samples, because the machine
+/// drifts between rounds and hardly within one.
 pub(crate) const SAMPLES: usize = 2;
 
 /// As many samples of one trial as a study may ask for.
@@ -23,8 +23,8 @@ pub struct Profile {
     pub name: String,
     /// Rounds; every round runs each variant once.
     pub rounds: u32,
-    /// Processes that measure them, one after the other: a fresh process draws the addresses of code, heap and stack anew.
-    /// With one, the rounds are measured in the process that calls [`measure`](crate::Study::measure).
+    /// Processes that measure them, one after the other: a fresh process draws the addresses of code, heap and stack
+    /// anew. With one, the rounds are measured in the process that calls [`measure`](crate::Study::measure).
     pub episodes: u32,
     /// Least time that a trial runs untimed before its samples.
     pub warm_up: Duration,
@@ -34,8 +34,9 @@ pub struct Profile {
 
 /// Name, rounds, episodes, warm-up in microseconds, trial in microseconds. The warm-up is long enough to refill the
 /// caches and the branch predictor after the preceding variant. Trials are short, because what is compared is then near
-/// each other in time: in 64 readings of a second, nine of ten saw one loop differ from itself by less than 0.53 % with these
-/// trials, and by less than 0.89 % with 2 ms of warm-up and 6 ms (the median hardly differs). Rounds and episodes set the width of the intervals.
+/// each other in time: in 64 readings of a second, nine of ten saw one loop differ from itself by less than 0.53 % with
+/// these trials, and by less than 0.89 % with 2 ms of warm-up and 6 ms (the median hardly differs). Rounds and episodes
+/// set the width of the intervals.
 const PROFILES: [(&str, u32, u32, u64, u64); 3] =
     [("quick", 12, 2, 150, 500), ("standard", 480, 32, 300, 1_000), ("thorough", 1_920, 64, 300, 1_000)];
 

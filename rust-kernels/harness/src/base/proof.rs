@@ -46,8 +46,9 @@ pub fn prove(
 
 /// Proves a variant whose code is compiled twice, once to be timed and once to count.
 ///
-/// `counted`, of the counting code, must hold what is `expected`. `timed` holds the counts that the timed code keeps as well, such
-/// as its calls of a fake system, and those must be equal. Returns `counted`, for [`Study::counts`](crate::Study::counts):
+/// `counted`, of the counting code, must hold what is `expected`. `timed` holds the counts that the timed code keeps as
+/// well, such as its calls of a fake system, and those must be equal. Returns `counted`, for
+/// [`Study::counts`](crate::Study::counts):
 /// ```
 /// # use harness::{Bencher, Counts, Key, Study, UnequalWork, prove_both};
 /// # fn count_of(_: fn()) -> Counts { Counts::from([("reads", 256), ("wakes", 256)]) }

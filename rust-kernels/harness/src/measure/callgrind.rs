@@ -1,4 +1,5 @@
-//! Instructions of one iteration, counted by valgrind's callgrind; and how many of them are atomic or reach a thread-local variable.
+//! Instructions of one iteration, counted by valgrind's callgrind; and how many of them are atomic or reach a
+//! thread-local variable.
 //!
 //! The program runs itself once under callgrind for all variants. Counting is switched on by entering
 //! [`counted_iteration`] and off by leaving it, when callgrind also writes its count to a file of its own;
@@ -67,12 +68,14 @@ pub(crate) fn run_variants(study: &Study) -> Result<bool, Error> {
 /// What one iteration executes.
 pub(crate) struct Executed {
     pub instructions: u64,
-    /// Those among them that are atomic, and those that reach a thread-local variable; `None` where the programs cannot be disassembled.
+    /// Those among them that are atomic, and those that reach a thread-local variable; `None` where the programs cannot
+    /// be disassembled.
     pub atomic: Option<u64>,
     pub thread_local: Option<u64>,
 }
 
-/// What one iteration of each of these variants executes, or why it could not be counted; `None` when there is no valgrind.
+/// What one iteration of each of these variants executes, or why it could not be counted; `None` when there is no
+/// valgrind.
 pub(crate) fn executed(variants: &[usize]) -> Result<Option<Vec<Result<Executed, String>>>, Error> {
     match run_together(variants)? {
         None => Ok(None),

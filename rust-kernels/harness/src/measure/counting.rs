@@ -1,4 +1,5 @@
-//! Exact counts of one iteration of each variant: allocations, and instructions (atomic and thread-local ones among them) when valgrind is there.
+//! Exact counts of one iteration of each variant: allocations, and instructions (atomic and thread-local ones among
+//! them) when valgrind is there.
 //!
 //! Counts need a program of their own, since a counting allocator would be timed along. Such a program is
 //! three lines, compiled by `cargo bench` as `benches/counts.rs` of a study:

@@ -1,17 +1,19 @@
 //! The variants of a study under Criterion as its users know it, with its report, its filters and its saved baselines.
 //!
-//! Criterion measures one variant after the other, so a drift of the machine looks like a difference between them. That is
-//! why a study has a loop and an order of its own. Criterion is for a quick look at one variant, and for before and after:
+//! Criterion measures one variant after the other, so a drift of the machine looks like a difference between them. That
+//! is why a study has a loop and an order of its own. Criterion is for a quick look at one variant, and for before and
+//! after:
 //! ```text
 //! cargo bench -p zero-cost --features criterion --bench criterion -- --save-baseline before nonbox
 //! cargo bench -p zero-cost --features criterion --bench criterion -- --baseline before nonbox
 //! ```
-//! A benchmark is called `<study>/<variant>/<parameter>`, or `<study>/<bench>/<variant>/<parameter>` where bench and variant
-//! differ. (This module is there with the feature `criterion` of the crate.) Its elements are units of work: see [`Study::unit`].
+//! A benchmark is called `<study>/<variant>/<parameter>`, or `<study>/<bench>/<variant>/<parameter>` where bench and
+//! variant differ. (This module is there with the feature `criterion` of the crate.) Its elements are units of work:
+//! see [`Study::unit`].
 //!
 //! A variant is set up once for each benchmark, and Criterion repeats its workload. In a study that is
-//! [isolated](Study::isolated), each sample has a process of its own, is set up there and warmed up by one iteration. Of a
-//! workload of fixed size, one call counts as one iteration, and the time is that of one job.
+//! [isolated](Study::isolated), each sample has a process of its own, is set up there and warmed up by one iteration.
+//! Of a workload of fixed size, one call counts as one iteration, and the time is that of one job.
 
 use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -35,9 +37,9 @@ use crate::study::checks::Variant;
 use crate::trial::bencher::{self, Trouble, Workload};
 use crate::trial::sampling::timed;
 
-/// Runs a study with the arguments of the command line, which are Criterion's: the whole of `benches/criterion.rs`. An argument
-/// that stands in the name of a benchmark as it is, such as `box+arc`, is no regular expression. Ends the process with
-/// status 1 when a variant failed.
+/// Runs a study with the arguments of the command line, which are Criterion's: the whole of `benches/criterion.rs`. An
+/// argument that stands in the name of a benchmark as it is, such as `box+arc`, is no regular expression. Ends the
+/// process with status 1 when a variant failed.
 pub fn main(study: Study) {
     let mut criterion = Criterion::default().configure_from_args();
     let arguments = std::env::args().skip(1);
@@ -56,8 +58,8 @@ pub fn main(study: Study) {
     }
 }
 
-/// Runs the variants whose benchmark has `name` in its name, in a cell of a notebook, with Criterion's defaults: some ten
-/// seconds for each. Its files go to `target/criterion`, and tell the next call what has changed.
+/// Runs the variants whose benchmark has `name` in its name, in a cell of a notebook, with Criterion's defaults: some
+/// ten seconds for each. Its files go to `target/criterion`, and tell the next call what has changed.
 ///
 /// # Errors
 /// [`Error::Setting`] when there is no such variant, [`Error::Gate`], and those of [`bench`].
@@ -173,8 +175,8 @@ fn escaped(text: &str) -> String {
     text.chars().flat_map(|c| special(c).then_some('\\').into_iter().chain([c])).collect()
 }
 
-/// Wall time, as Criterion measures it by itself, but in fractions of a nanosecond: a workload of fixed size has its time
-/// divided by its jobs.
+/// Wall time, as Criterion measures it by itself, but in fractions of a nanosecond: a workload of fixed size has its
+/// time divided by its jobs.
 struct Nanoseconds;
 
 impl Measurement for Nanoseconds {

@@ -1,4 +1,5 @@
-//! Which instructions of a program are atomic, and which reach a thread-local variable: read from the disassembly of objdump.
+//! Which instructions of a program are atomic, and which reach a thread-local variable: read from the disassembly of
+//! objdump.
 
 use std::collections::HashSet;
 use std::io::{BufRead, BufReader};
@@ -14,7 +15,8 @@ pub(crate) struct Addresses {
     pub thread_local: HashSet<u64>,
 }
 
-/// Reads a program or library for x86-64; `None` where objdump is not installed or cannot read it, and on other processors.
+/// Reads a program or library for x86-64; `None` where objdump is not installed or cannot read it, and on other
+/// processors.
 pub(crate) fn read(object: &Path) -> Option<Addresses> {
     if !cfg!(target_arch = "x86_64") {
         return None;
@@ -54,7 +56,8 @@ fn is_atomic(text: &str) -> bool {
     text.starts_with("lock ") || (text.starts_with("xchg ") && (text.contains('(') || text.contains("%fs:")))
 }
 
-/// Whether it reads or writes relative to `fs`, which points to the variables of a thread. At 0x28 lies the stack protector.
+/// Whether it reads or writes relative to `fs`, which points to the variables of a thread. At 0x28 lies the stack
+/// protector.
 fn is_thread_local(text: &str) -> bool {
     let operand = |rest: &str| rest.chars().take_while(char::is_ascii_alphanumeric).collect::<String>();
     text.split("%fs:").skip(1).any(|rest| operand(rest) != "0x28")

@@ -1,15 +1,17 @@
 //! Episodes: fresh processes, each of which measures some of a study's rounds.
 //!
-//! Where code, heap and stack lie in memory is drawn when a process starts, and stays for its life. So all rounds of one process err
-//! together, which no control in it can see: both of its twins err alike. An episode is a process of its own:
+//! Where code, heap and stack lie in memory is drawn when a process starts, and stays for its life. So all rounds of
+//! one process err together, which no control in it can see: both of its twins err alike. An episode is a process of
+//! its own:
 //!
 //! - of a program: the same program with the same arguments;
-//! - of a cell: the kernel's own child, told to load the library that the kernel has made of the cell, and to run it. Items of
-//!   earlier cells and crates are in that library, variables of other cells are not.
+//! - of a cell: the kernel's own child, told to load the library that the kernel has made of the cell, and to run it.
+//!   Items of earlier cells and crates are in that library, variables of other cells are not.
 //!
-//! Either comes to [`Study::measure`](crate::Study::measure) again, finds [`EPISODE`] in its environment, measures up to the round named there
-//! and ends. The library is copied each time: pages of one and the same file would keep their places in memory. A block of random size on the
-//! heap and a variable of random length in the environment move what comes after them.
+//! Either comes to [`Study::measure`](crate::Study::measure) again, finds [`EPISODE`] in its environment, measures up
+//! to the round named there and ends. The library is copied each time: pages of one and the same file would keep their
+//! places in memory. A block of random size on the heap and a variable of random length in the environment move what
+//! comes after them.
 
 use std::ffi::{CStr, CString, c_void};
 use std::fs::{self, File};
@@ -35,12 +37,15 @@ use crate::trial::isolation::readable;
 const EPISODE: &str = "ASYNC_COST_EPISODE";
 const PREPARE: &str = "prepare";
 
-/// Names a file with the keys that an episode measures, as JSON: a list of bench, variant and parameter. Without it all are.
+/// Names a file with the keys that an episode measures, as JSON: a list of bench, variant and parameter. Without it all
+/// are.
 const ONLY: &str = "ASYNC_COST_ONLY";
 
-/// Exit status of a process that has measured its episode. Not 0: a kernel's child that never came to measure ends with that.
+/// Exit status of a process that has measured its episode. Not 0: a kernel's child that never came to measure ends with
+/// that.
 const MEASURED: i32 = 40;
-/// Exit status of a process that was refused, and would be again: that of [`stop`](crate::stop), and of a `main` with an error.
+/// Exit status of a process that was refused, and would be again: that of [`stop`](crate::stop), and of a `main` with
+/// an error.
 const REFUSED: i32 = 1;
 
 /// Processes that may die of one episode before the measurement gives up.
@@ -83,7 +88,8 @@ impl Role {
 }
 
 impl Role {
-    /// Whether an outer program decides which episodes there are: it may have left out the last ones before this process.
+    /// Whether an outer program decides which episodes there are: it may have left out the last ones before this
+    /// process.
     pub(crate) fn of_an_outer_program(&self) -> bool {
         matches!(self, Self::Prepares | Self::Measures { only: Some(_), .. })
     }
@@ -153,7 +159,8 @@ impl Start {
         Ok(Self { program, arguments, library, until, done_status: MEASURED, refused_status: REFUSED })
     }
 
-    /// Writes it into the folder of the run, for an outer program. The library is copied: the next kernel writes over it.
+    /// Writes it into the folder of the run, for an outer program. The library is copied: the next kernel writes over
+    /// it.
     pub(crate) fn save(mut self, study: &str, run: &Run) -> Result<(), Error> {
         if let Some(library) = &mut self.library {
             library.path = copy(&library.path, &format!("measures-{study}"))?;

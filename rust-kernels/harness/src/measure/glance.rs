@@ -22,7 +22,8 @@ const LEAST_ROUNDS: u32 = 6;
 /// Characters of the longest bar.
 const BAR: f64 = 40.0;
 
-/// Functions to be compared at a glance, for a cell of a notebook or a terminal. The first one is what the others are compared with.
+/// Functions to be compared at a glance, for a cell of a notebook or a terminal. The first one is what the others are
+/// compared with.
 ///
 /// ```
 /// # use harness::{Bencher, Glance};
@@ -34,8 +35,8 @@ const BAR: f64 = 40.0;
 /// # }
 /// ```
 ///
-/// It is no evidence: one process, some seconds, no control. And it leaves nothing behind. Where a whole notebook is run by a command
-/// (`ASYNC_COST_PARTIAL` is set), it is skipped.
+/// It is no evidence: one process, some seconds, no control. And it leaves nothing behind. Where a whole notebook is
+/// run by a command (`ASYNC_COST_PARTIAL` is set), it is skipped.
 #[must_use]
 pub struct Glance<'a> {
     unit: String,
@@ -116,7 +117,8 @@ impl<'a> Glance<'a> {
 }
 
 impl Study {
-    /// The variants that are `chosen` at a glance. The first of them in the study is what the others are compared with; controls are left out.
+    /// The variants that are `chosen` at a glance. The first of them in the study is what the others are compared with;
+    /// controls are left out.
     ///
     /// # Errors
     /// [`Error::Study`] where none is, and for the mistakes that [`measure`](Self::measure) reports.
@@ -187,7 +189,8 @@ fn median(numbers: &mut [f64]) -> f64 {
     if numbers.len() % 2 == 1 { numbers[half] } else { (numbers[half - 1] + numbers[half]) / 2.0 }
 }
 
-/// Which of so many sorted values, and as many from the end, hold the median with 95 % (David and Nagaraja, Order Statistics, 7.1).
+/// Which of so many sorted values, and as many from the end, hold the median with 95 % (David and Nagaraja, Order
+/// Statistics, 7.1).
 fn rank(values: usize) -> usize {
     let n = values as f64;
     // The logarithm of how likely k of n are below the median, and the sum of these up to k.
@@ -203,7 +206,8 @@ fn rank(values: usize) -> usize {
 }
 
 impl Seen {
-    /// Name, time, ratio and length of the bar, from 0 to 1. A bar shows the ratio: times of different rounds are not comparable.
+    /// Name, time, ratio and length of the bar, from 0 to 1. A bar shows the ratio: times of different rounds are not
+    /// comparable.
     fn cells(&self) -> impl Iterator<Item = (&str, String, String, f64)> {
         let length = |times: &Times| times.ratio.map_or(1.0, |[middle, ..]| middle);
         let most =

@@ -30,17 +30,17 @@ use crate::trial::undisturbed;
 impl Study {
     /// Measures all variants in interleaved rounds and exports the raw samples with their provenance.
     ///
-    /// Each episode of the profile is a fresh process: the cell, or the program, is run again up to this call, which there
-    /// measures its rounds and ends the process. So it comes last, and uses no variable of another cell.
+    /// Each episode of the profile is a fresh process: the cell, or the program, is run again up to this call, which
+    /// there measures its rounds and ends the process. So it comes last, and uses no variable of another cell.
     ///
-    /// Where the run goes, how an interrupted one is resumed, and how the environment asks for some variants only, is described in the crate's
-    /// documentation.
+    /// Where the run goes, how an interrupted one is resumed, and how the environment asks for some variants only, is
+    /// described in the crate's documentation.
     ///
     /// # Errors
-    /// [`Error::Gate`] when this build must not be measured, [`Error::Key`] and [`Error::Study`] for mistakes
-    /// in the study, [`Error::Resume`] when the partial run given by `ASYNC_COST_PARTIAL` is not a beginning
-    /// of this one, [`Error::Episode`] when the process of one could not measure, [`Error::Setting`] and [`Error::Io`]. A variant that fails is not an error: see
-    /// [`Outcome::failed`].
+    /// [`Error::Gate`] when this build must not be measured, [`Error::Key`] and [`Error::Study`] for mistakes in the
+    /// study, [`Error::Resume`] when the partial run given by `ASYNC_COST_PARTIAL` is not a beginning of this one,
+    /// [`Error::Episode`] when the process of one could not measure, [`Error::Setting`] and [`Error::Io`]. A variant
+    /// that fails is not an error: see [`Outcome::failed`].
     pub fn measure(&self, profile: &Profile) -> Result<Outcome, Error> {
         let outcome = self.asked().and_then(|study| study.measured(profile));
         if episode::is_child() { episode::end(outcome.map(drop)) } else { outcome }

@@ -21,9 +21,9 @@ const COLUMNS: [&str; 10] = [
     "unit",
 ];
 
-/// Measures the study in the profile of the environment, and prints what was measured. With the argument `--comparisons` it
-/// measures nothing and prints, as CSV, what the study compares with what, in the order of [`Study::comparisons`] and without
-/// the controls. Other arguments are cargo's and mean nothing.
+/// Measures the study in the profile of the environment, and prints what was measured. With the argument
+/// `--comparisons` it measures nothing and prints, as CSV, what the study compares with what, in the order of
+/// [`Study::comparisons`] and without the controls. Other arguments are cargo's and mean nothing.
 ///
 /// # Errors
 /// Those of [`Study::measure`].

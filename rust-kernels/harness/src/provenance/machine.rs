@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 /// What is known about this machine. Unknown facts are `None`, never guessed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Machine {
-    /// Such as `amd-epyc-2c`: processor and logical cores, or what `ASYNC_COST_MACHINE` says, where a fleet has several alike.
+    /// Such as `amd-epyc-2c`: processor and logical cores, or what `ASYNC_COST_MACHINE` says, where a fleet has several
+    /// alike.
     pub(crate) name: String,
     pub(crate) cpu: Option<String>,
     pub(crate) architecture: Option<String>,

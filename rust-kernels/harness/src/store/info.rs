@@ -251,7 +251,8 @@ impl StudyInfo {
         }
     }
 
-    /// Refuses to go on when the study was begun with other settings. It may have `fewer` rounds where an outer program has left out the last episodes.
+    /// Refuses to go on when the study was begun with other settings. It may have `fewer` rounds where an outer program
+    /// has left out the last episodes.
     pub(crate) fn agrees_with(
         &self,
         settings: &Settings,
@@ -276,8 +277,8 @@ impl StudyInfo {
         }
     }
 
-    /// Whether the rounds that measure every key are those of the profile, or `fewer` whole episodes of it. Episodes that measure some keys further come
-    /// after them.
+    /// Whether the rounds that measure every key are those of the profile, or `fewer` whole episodes of it. Episodes
+    /// that measure some keys further come after them.
     fn has_rounds_of(&self, profile: &Profile, fewer: bool) -> bool {
         let before = |least: u32| {
             let further = |episode: &&Episode| episode.only.is_some() && episode.first_round >= least;
@@ -286,8 +287,8 @@ impl StudyInfo {
         before(profile.rounds) == profile.rounds || fewer && profile.episode_ends().contains(&before(0))
     }
 
-    /// Notes that this process measures from this round on. Where no episode should begin, or where one began that came to no
-    /// round, an earlier process was interrupted.
+    /// Notes that this process measures from this round on. Where no episode should begin, or where one began that came
+    /// to no round, an earlier process was interrupted.
     pub(crate) fn begin_episode(&mut self, first_round: u32, profile: &Profile, only: Option<Keys>) {
         let mut begins = profile.episode_ends();
         begins.insert(0, 0);
@@ -301,7 +302,8 @@ impl StudyInfo {
         self.episodes.push(Episode { first_round, started: Utc::now().text(), ended: None, only });
     }
 
-    /// Notes that the last episode has measured all of its rounds, and in what state the machine is: it may be the last of all.
+    /// Notes that the last episode has measured all of its rounds, and in what state the machine is: it may be the last
+    /// of all.
     pub(crate) fn end_episode(&mut self) {
         if let Some(episode) = self.episodes.last_mut() {
             episode.ended = Some(Utc::now().text());

@@ -18,9 +18,9 @@ pub(crate) fn new_seed() -> Result<u64, SysError> {
 /// The order in which a round runs its variants: `order[position]` is an index into `neighbours`, which says for each
 /// variant what it is compared with.
 ///
-/// The machine changes its speed within a round, too. So variants that are compared with each other, directly or by way of
-/// others, are a block that is run in one go, the blocks in an order drawn by lot, and within a block what is compared is
-/// close together: see [`laid_out`]. Of two that are compared, each comes first equally often.
+/// The machine changes its speed within a round, too. So variants that are compared with each other, directly or by way
+/// of others, are a block that is run in one go, the blocks in an order drawn by lot, and within a block what is
+/// compared is close together: see [`laid_out`]. Of two that are compared, each comes first equally often.
 ///
 /// Depends on the seed and the round only, so that an interrupted run goes on in the order that it would have
 /// had.
@@ -59,8 +59,8 @@ pub(crate) fn neighbours(
     neighbours
 }
 
-/// A tree of everything that is connected with `start`, as the children of each variant. Breadth first, so that a variant
-/// with many comparisons has as many of them as possible in the tree; brothers are in an order drawn by lot.
+/// A tree of everything that is connected with `start`, as the children of each variant. Breadth first, so that a
+/// variant with many comparisons has as many of them as possible in the tree; brothers are in an order drawn by lot.
 fn tree(
     start: usize,
     neighbours: &[Vec<usize>],
@@ -82,9 +82,9 @@ fn tree(
 
 /// The part of the tree below `root`, as it is run; its beginning is meant for the side of the parent.
 ///
-/// A variant stands in the middle of its children, since at one end of them it would be twice as far away on average. The
-/// largest part, and every second one after it, goes to the side that is not the parent's; hence a chain stays a chain.
-/// Smaller parts stand nearer, because what stands between a variant and its child is the distance of the two.
+/// A variant stands in the middle of its children, since at one end of them it would be twice as far away on average.
+/// The largest part, and every second one after it, goes to the side that is not the parent's; hence a chain stays a
+/// chain. Smaller parts stand nearer, because what stands between a variant and its child is the distance of the two.
 fn laid_out(root: usize, tree: &[Vec<usize>]) -> Vec<usize> {
     let mut parts: Vec<Vec<usize>> = tree[root].iter().map(|child| laid_out(*child, tree)).collect();
     // Stable: parts of one size stay as drawn.

@@ -124,8 +124,9 @@ pub(crate) fn given_folder(root: &Path) -> Result<Option<PathBuf>, Error> {
     }
 }
 
-/// Waits until no other process changes what lies in `folder`, and keeps them from it until the result is dropped: several studies are
-/// counted and prepared at the same time. `None` on a file system that cannot lock; measuring there is still better than not to.
+/// Waits until no other process changes what lies in `folder`, and keeps them from it until the result is dropped:
+/// several studies are counted and prepared at the same time. `None` on a file system that cannot lock; measuring there
+/// is still better than not to.
 pub(crate) fn locked(folder: &Path) -> Option<File> {
     let folder = File::open(folder).ok()?;
     folder.lock().is_ok().then_some(folder)

@@ -99,7 +99,8 @@ impl Timings {
 
 impl Drop for Timings {
     fn drop(&mut self) {
-        // A process that was forked meanwhile has the file open as well, and the lock with it. Not having had one is no loss.
+        // A process that was forked meanwhile has the file open as well, and the lock with it. Not having had one is no
+        // loss.
         let _ = self.file.unlock();
     }
 }

@@ -133,9 +133,9 @@ impl Study {
         self
     }
 
-    /// Adds a variant whose proof of equal work came out like this. If that failed, because the counts are wrong or because the
-    /// variant hung or crashed in its process, it is never run: it is listed as failed, with what the proof says, and the
-    /// others are measured.
+    /// Adds a variant whose proof of equal work came out like this. If that failed, because the counts are wrong or
+    /// because the variant hung or crashed in its process, it is never run: it is listed as failed, with what the proof
+    /// says, and the others are measured.
     pub fn proven<T>(
         self,
         key: Key,
@@ -151,8 +151,8 @@ impl Study {
     /// Compares `key` with `baseline` instead of the baseline that the default rule gives it. Both are among the
     /// variants, added before or afterwards; their parameters may differ. A key may be compared with several others.
     ///
-    /// `change` says in a few words what differs from the baseline to the key, as in "`Arc` handles instead of `Rc`": one
-    /// line of Markdown of at most 200 characters, without `<`, `>` and `&`.
+    /// `change` says in a few words what differs from the baseline to the key, as in "`Arc` handles instead of `Rc`":
+    /// one line of Markdown of at most 200 characters, without `<`, `>` and `&`.
     pub fn compare(self, key: Key, baseline: Key, change: impl Into<String>) -> Self {
         self.declare(key, baseline, change.into(), false)
     }
@@ -175,9 +175,10 @@ impl Study {
         self
     }
 
-    /// Tells the time of the variants that are added from here on per `unit`: `request`, `spawn`, `call`; lower-case words,
-    /// in the singular. A study begins with `iteration`. How many of them one iteration does is said by the exact count
-    /// `units` (or `transactions`) of each variant; see [`count`](Self::count). What is compared has the same unit.
+    /// Tells the time of the variants that are added from here on per `unit`: `request`, `spawn`, `call`; lower-case
+    /// words, in the singular. A study begins with `iteration`. How many of them one iteration does is said by the
+    /// exact count `units` (or `transactions`) of each variant; see [`count`](Self::count). What is compared has the
+    /// same unit.
     pub fn unit(mut self, unit: impl Into<String>) -> Self {
         self.unit = unit.into();
         self
@@ -196,15 +197,17 @@ impl Study {
         self
     }
 
-    /// Measures so many rounds in the three profiles instead of the profile's own number: more for workloads whose rounds
-    /// differ more than those of a computation (an interval shrinks with the square root), fewer for long trials.
+    /// Measures so many rounds in the three profiles instead of the profile's own number: more for workloads whose
+    /// rounds differ more than those of a computation (an interval shrinks with the square root), fewer for long
+    /// trials.
     pub fn rounds(mut self, quick: u32, standard: u32, thorough: u32) -> Self {
         self.rounds = Some([quick, standard, thorough]);
         self
     }
 
-    /// Measures in so many processes in the three profiles instead of the profile's own number. More are better where a process
-    /// starts soon: the same program differs more from process to process than rounds of one process let it seem.
+    /// Measures in so many processes in the three profiles instead of the profile's own number. More are better where a
+    /// process starts soon: the same program differs more from process to process than rounds of one process let it
+    /// seem.
     pub fn episodes(mut self, quick: u32, standard: u32, thorough: u32) -> Self {
         self.episodes = Some([quick, standard, thorough]);
         self
@@ -218,29 +221,32 @@ impl Study {
     }
 
     /// Calls every variant in a process of its own, a fork of this one, for each trial, for
-    /// [`run_once`](Self::run_once) and for counting. For variants that start threads, or that may hang or crash: a call
-    /// that does not end within `limit` is killed, and the variant fails with a message that says so; an abort or a
-    /// signal fails it, too. Pools and threads end with the process, so that no variant runs next to the leftovers of
+    /// [`run_once`](Self::run_once) and for counting. For variants that start threads, or that may hang or crash: a
+    /// call that does not end within `limit` is killed, and the variant fails with a message that says so; an abort or
+    /// a signal fails it, too. Pools and threads end with the process, so that no variant runs next to the leftovers of
     /// another.
     ///
-    /// A trial lasts six times as long as the profile says, because its process begins with memory that it has to copy. Two rules follow. The measuring process starts no threads itself; whatever a proof has to start, it starts
+    /// A trial lasts six times as long as the profile says, because its process begins with memory that it has to copy.
+    /// Two rules follow. The measuring process starts no threads itself; whatever a proof has to start, it starts
     /// within [`isolated`](crate::isolated()). And no trial sees what an earlier one has changed.
     pub fn isolated(mut self, limit: Duration) -> Self {
         self.isolated = Some(limit);
         self
     }
 
-    /// Adds to each sample of the variants that are added from here on what the process used while it was taken: `cpu_ns`
-    /// (user and system time of all threads), `voluntary_switches`, `involuntary_switches` and, on Linux, `busy_threads` (those with a hundredth
-    /// of that time or more). They go to `<study>.metrics.csv`. Best with [`isolated`](Self::isolated), so that nothing else runs in the process.
+    /// Adds to each sample of the variants that are added from here on what the process used while it was taken:
+    /// `cpu_ns` (user and system time of all threads), `voluntary_switches`, `involuntary_switches` and, on Linux,
+    /// `busy_threads` (those with a hundredth of that time or more). They go to `<study>.metrics.csv`. Best with
+    /// [`isolated`](Self::isolated), so that nothing else runs in the process.
     pub fn resources(mut self) -> Self {
         self.resources = true;
         self
     }
 
-    /// Whether callgrind counts instructions, which it does unless told otherwise. It counts those of the calling thread
-    /// and runs one thread at a time: say `false` for work that several threads do. What is not counted is of the kind `many threads`
-    /// in run.json, as groups of one sample a trial are `long trials`: controls of one kind correct each other's comparisons.
+    /// Whether callgrind counts instructions, which it does unless told otherwise. It counts those of the calling
+    /// thread and runs one thread at a time: say `false` for work that several threads do. What is not counted is of
+    /// the kind `many threads` in run.json, as groups of one sample a trial are `long trials`: controls of one kind
+    /// correct each other's comparisons.
     pub fn instructions(mut self, counted: bool) -> Self {
         self.instructions = counted;
         self
@@ -255,7 +261,8 @@ impl Study {
         self
     }
 
-    /// Records several exact counts of one variant, such as those that its proof has found: each as by [`count`](Self::count).
+    /// Records several exact counts of one variant, such as those that its proof has found: each as by
+    /// [`count`](Self::count).
     pub fn counts(self, key: &Key, counts: impl IntoIterator<Item = (impl Into<String>, u64)>) -> Self {
         counts.into_iter().fold(self, |study, (counter, value)| study.count(key.clone(), counter, value))
     }

@@ -112,8 +112,8 @@ impl Study {
         Ok(Settings { baseline, controls, comparisons, groups, kinds, samples })
     }
 
-    /// What the trials of a group are like. What disturbs a computation of microseconds is not what disturbs threads that wake
-    /// each other, or a burst that is one long sample; so the controls of one kind say nothing about another.
+    /// What the trials of a group are like. What disturbs a computation of microseconds is not what disturbs threads
+    /// that wake each other, or a burst that is one long sample; so the controls of one kind say nothing about another.
     fn kind(&self, group: &str) -> &'static str {
         let long = |bench: &Bench| bench.group.name == group && bench.samples == 1;
         match (self.benches.iter().any(long), self.instructions, self.is_isolated()) {
@@ -180,8 +180,8 @@ impl Study {
         Ok(())
     }
 
-    /// The baseline of the same bench and parameter, else the only one of the same parameter; `None` for the baseline itself
-    /// and where its parameter has none.
+    /// The baseline of the same bench and parameter, else the only one of the same parameter; `None` for the baseline
+    /// itself and where its parameter has none.
     fn default_baseline(&self, key: &Key) -> Result<Option<&Key>, Error> {
         if self.baseline.as_ref() == Some(&key.variant) {
             return Ok(None);

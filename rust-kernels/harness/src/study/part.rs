@@ -11,8 +11,8 @@ use crate::study::builder::{Bench, Control, Study};
 const VARIANTS: &str = "ASYNC_COST_VARIANTS";
 
 impl Study {
-    /// The variants of these names, what they are compared with, and a control of each of their groups. A name stands for
-    /// all parameters under which it was added.
+    /// The variants of these names, what they are compared with, and a control of each of their groups. A name stands
+    /// for all parameters under which it was added.
     ///
     /// ```
     /// # use harness::{Bencher, Key, Study};
@@ -25,7 +25,8 @@ impl Study {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Study`] where it has no variant of such a name, and for the mistakes that [`measure`](Self::measure) reports.
+    /// [`Error::Study`] where it has no variant of such a name, and for the mistakes that [`measure`](Self::measure)
+    /// reports.
     pub fn only(&self, names: &[&str]) -> Result<Self, Error> {
         let comparisons = self.comparisons()?;
         if let Some(unknown) =

@@ -60,8 +60,8 @@ pub fn isolated<T: Serialize + DeserializeOwned>(
     }
 }
 
-/// Proves that `count`, run in a process of its own, sees what is `expected` in every iteration that it counts. Returns the
-/// counts of the last one:
+/// Proves that `count`, run in a process of its own, sees what is `expected` in every iteration that it counts. Returns
+/// the counts of the last one:
 /// ```
 /// # use std::time::Duration;
 /// # use harness::{Bencher, Counts, Key, Study, prove_isolated};
@@ -188,7 +188,8 @@ fn die_with(parent: u32) {
     }
 }
 
-/// Closes the standard streams of the child: they belong to the parent, which may talk to a notebook kernel through them.
+/// Closes the standard streams of the child: they belong to the parent, which may talk to a notebook kernel through
+/// them.
 fn detach() {
     // Where there is no /dev/null, the child prints next to its parent.
     let Ok(nowhere) = OpenOptions::new().read(true).write(true).open("/dev/null") else {
@@ -200,7 +201,8 @@ fn detach() {
     }
 }
 
-/// Sends the answer of the child, its length first, and ends it. Destructors and `atexit` functions belong to the parent.
+/// Sends the answer of the child, its length first, and ends it. Destructors and `atexit` functions belong to the
+/// parent.
 fn send<T: Serialize>(mut writer: File, result: Result<T, String>) -> ! {
     let answer = serde_json::to_vec(&result).unwrap_or_default();
     // A parent that is gone needs no answer.
@@ -223,7 +225,8 @@ enum Silent {
 
 /// Waits for the whole answer until the deadline.
 ///
-/// The length is needed because a process that the child has forked may hold the pipe open for longer than the child lives.
+/// The length is needed because a process that the child has forked may hold the pipe open for longer than the child
+/// lives.
 fn receive(mut reader: File, deadline: Instant) -> Result<Vec<u8>, Silent> {
     let mut length = [0; 8];
     fill(&mut reader, &mut length, deadline)?;

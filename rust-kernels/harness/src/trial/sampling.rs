@@ -44,8 +44,8 @@ impl Trial {
         }
     }
 
-    /// Doubles the iterations until the warm-up is over, then gives every sample as many as let the trial last as long as
-    /// it should, at least one.
+    /// Doubles the iterations until the warm-up is over, then gives every sample as many as let the trial last as long
+    /// as it should, at least one.
     fn repeated(&self, run: &mut dyn FnMut(u64) -> Duration) -> Vec<Sample> {
         let start = Instant::now();
         let (mut iterations, mut done) = (1, 0);

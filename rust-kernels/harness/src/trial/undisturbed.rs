@@ -1,13 +1,14 @@
 //! Samples that are taken while nobody else uses the processor core.
 //!
-//! A virtual processor is often one of two hardware threads of a core, and what the other one runs takes up to half of the core's
-//! throughput: not of all code alike. On a rented machine with two cores, trials of one thread ran in one of two states, each for
-//! 5 to 20 ms, and a ratio of two variants was 2.6 in the one and 2.2 in the other. The share of either state differs from
-//! minute to minute, so the median over both moved by a tenth between runs; taken in the undisturbed state it moved by a hundredth.
+//! A virtual processor is often one of two hardware threads of a core, and what the other one runs takes up to half of
+//! the core's throughput: not of all code alike. On a rented machine with two cores, trials of one thread ran in one of
+//! two states, each for 5 to 20 ms, and a ratio of two variants was 2.6 in the one and 2.2 in the other. The share of
+//! either state differs from minute to minute, so the median over both moved by a tenth between runs; taken in the
+//! undisturbed state it moved by a hundredth.
 //!
-//! So a short computation is timed before and after each sample. When it takes longer than the least that it took before, the
-//! sample is taken again, for a limited time. What a sample itself took plays no part in this, so slow samples of a
-//! variant are as welcome as fast ones.
+//! So a short computation is timed before and after each sample. When it takes longer than the least that it took
+//! before, the sample is taken again, for a limited time. What a sample itself took plays no part in this, so slow
+//! samples of a variant are as welcome as fast ones.
 
 use std::cell::Cell;
 use std::hint::black_box;
@@ -15,11 +16,11 @@ use std::time::{Duration, Instant};
 
 /// Steps of the computation: about 10 µs.
 const STEPS: u64 = 10_000;
-/// How much longer than its least time the computation may take. Clock frequencies differ by less, another hardware thread slows it
-/// down by more: on an AMD EPYC by 1.15 and by 1.3 to 2.
+/// How much longer than its least time the computation may take. Clock frequencies differ by less, another hardware
+/// thread slows it down by more: on an AMD EPYC by 1.15 and by 1.3 to 2.
 const SLACK: f64 = 1.22;
-/// How much of its least time is forgotten with each computation, so that a machine that became slower for good counts as
-/// undisturbed again: after a quarter of a second of nothing else.
+/// How much of its least time is forgotten with each computation, so that a machine that became slower for good counts
+/// as undisturbed again: after a quarter of a second of nothing else.
 const FORGOTTEN: f64 = 1e-5;
 /// Computations from which the first least time is taken.
 const FIRST: u32 = 100;
@@ -60,7 +61,8 @@ fn judged(least: f64, now: f64) -> bool {
     now <= least * SLACK
 }
 
-/// Times, in seconds, a computation in registers that keeps several of the core's units busy, as another hardware thread would, and leaves caches alone.
+/// Times, in seconds, a computation in registers that keeps several of the core's units busy, as another hardware
+/// thread would, and leaves caches alone.
 fn probe() -> f64 {
     let start = Instant::now();
     black_box(compute(black_box(STEPS)));

@@ -283,7 +283,8 @@ fn new_tasks_have_their_turn_before_those_that_are_awake_the_oldest_first() {
     });
 }
 
-/// A task that borrows the executor that holds it cannot be written, unless that is leaked. A channel to the root will do.
+/// A task that borrows the executor that holds it cannot be written, unless that is leaked. A channel to the root will
+/// do.
 struct Wanted {
     depth: u32,
     wishes: Sender<Wanted>,
@@ -415,8 +416,8 @@ fn foreign_wakers_are_kept_called_and_dropped() {
         })
     }));
     drop(executor);
-    // Blocks are used again, and tests run side by side: a waker that outlived the executor of another test may poll a task
-    // of this one in vain, which then waits once more.
+    // Blocks are used again, and tests run side by side: a waker that outlived the executor of another test may poll a
+    // task of this one in vain, which then waits once more.
     let (clones, in_vain) = (Counted::value(Counter::WakerClones), Counted::value(Counter::NotReadyPolls));
     assert!((512..=512 + in_vain).contains(&clones), "{clones} clones, {in_vain} polls in vain");
     let forwards = forwards.take();

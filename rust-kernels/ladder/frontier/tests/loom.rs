@@ -1,7 +1,8 @@
 //! The frontier's executor, with its real wakers, in every order in which threads can meet.
 //!
-//! `RUSTFLAGS="--cfg under_loom" cargo test -p frontier --test loom --release`; without `--cfg under_loom` there is nothing here.
-//! A lost wake shows as a deadlock, because the executor sleeps for ever; a missing order shows as a race for the cells.
+//! `RUSTFLAGS="--cfg under_loom" cargo test -p frontier --test loom --release`; without `--cfg under_loom` there is
+//! nothing here. A lost wake shows as a deadlock, because the executor sleeps for ever; a missing order shows as a race
+//! for the cells.
 #![cfg(under_loom)]
 
 use std::cell::RefCell;
@@ -18,7 +19,8 @@ use zero_cost::Timed;
 
 type Task<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 
-/// A number that one thread writes before it wakes another, which reads it afterwards. Loom fails if nothing orders the two.
+/// A number that one thread writes before it wakes another, which reads it afterwards. Loom fails if nothing orders the
+/// two.
 struct Message(UnsafeCell<u32>);
 
 // SAFETY: that is what the tests are about, and loom checks it in each execution.
@@ -166,7 +168,8 @@ fn a_late_wake_disturbs_nobody() {
     });
 }
 
-/// A wake of a task in the second block meets the end of its executor, whose first block goes to another thread's executor.
+/// A wake of a task in the second block meets the end of its executor, whose first block goes to another thread's
+/// executor.
 #[test]
 fn a_late_wake_of_another_block_disturbs_nobody() {
     let mut model = loom::model::Builder::new();

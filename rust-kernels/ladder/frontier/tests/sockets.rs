@@ -1,4 +1,5 @@
-//! The frontier on real sockets: streams that end, writes that wait, wakes from other threads, and files that are all closed.
+//! The frontier on real sockets: streams that end, writes that wait, wakes from other threads, and files that are all
+//! closed.
 
 use std::cell::Cell;
 use std::future::poll_fn;

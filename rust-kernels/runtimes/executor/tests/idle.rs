@@ -16,8 +16,9 @@ use runtimes_executor::{Runtime, Settings, sleep, spawn};
 /// Far longer than anything here takes, but for what is lost.
 const WATCHDOG: Duration = Duration::from_secs(20);
 
-/// A thread outside spawns a task and then wakes the root, at a moment that differs from round to round; the root, once it is polled, blocks until that
-/// task has run. Who looked for work for the root's seat meanwhile, and stops for its wake, must not leave the task where it is.
+/// A thread outside spawns a task and then wakes the root, at a moment that differs from round to round; the root, once
+/// it is polled, blocks until that task has run. Who looked for work for the root's seat meanwhile, and stops for its
+/// wake, must not leave the task where it is.
 #[test]
 fn a_task_from_outside_does_not_wait_for_the_poll_of_the_root() {
     const ROUNDS: usize = if cfg!(debug_assertions) { 5_000 } else { 50_000 };
@@ -62,7 +63,8 @@ fn a_task_from_outside_does_not_wait_for_the_poll_of_the_root() {
     }
 }
 
-/// A worker whose tasks never end hands its seat, the only one, over to the caller, who from then on runs what it awaits without another thread.
+/// A worker whose tasks never end hands its seat, the only one, over to the caller, who from then on runs what it
+/// awaits without another thread.
 #[test]
 fn a_busy_worker_hands_its_seat_over() {
     let runtime = Runtime::new(Settings::new(1));

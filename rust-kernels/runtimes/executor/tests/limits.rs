@@ -1,4 +1,5 @@
-//! What the system refuses. The only test of its process: the stacks of threads that have ended are kept, and would be taken again.
+//! What the system refuses. The only test of its process: the stacks of threads that have ended are kept, and would be
+//! taken again.
 
 use std::time::Duration;
 

@@ -1,8 +1,9 @@
 //! The executor in every order in which its threads can meet.
 //!
-//! `RUSTFLAGS="--cfg under_loom" cargo test -p runtimes-executor --test loom --release`; without `--cfg under_loom` there is nothing here.
-//! A lost wake or a task that nobody runs shows as a deadlock, because some thread sleeps for ever; a missing order shows as a race
-//! for the future, the output, or a waker; a task that is dropped twice or never shows in its count.
+//! `RUSTFLAGS="--cfg under_loom" cargo test -p runtimes-executor --test loom --release`; without `--cfg under_loom`
+//! there is nothing here. A lost wake or a task that nobody runs shows as a deadlock, because some thread sleeps for
+//! ever; a missing order shows as a race for the future, the output, or a waker; a task that is dropped twice or never
+//! shows in its count.
 #![cfg(under_loom)]
 
 use std::future::poll_fn;
@@ -227,7 +228,8 @@ fn a_task_sees_what_was_written_before_its_wake() {
     });
 }
 
-/// What only the polls of one task touch, each on another thread: written after the waker was given away, so nothing but the task orders two polls.
+/// What only the polls of one task touch, each on another thread: written after the waker was given away, so nothing
+/// but the task orders two polls.
 #[derive(Default)]
 struct Own(UnsafeCell<u32>);
 

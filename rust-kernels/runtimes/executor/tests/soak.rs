@@ -1,7 +1,9 @@
-//! Random programs: tasks that spawn, await, let go, wake each other, sleep, time out, block and panic, while threads outside join in and the runtime
-//! is dropped in the middle. Every task ends as it should, and its future is dropped once.
+//! Random programs: tasks that spawn, await, let go, wake each other, sleep, time out, block and panic, while threads
+//! outside join in and the runtime is dropped in the middle. Every task ends as it should, and its future is dropped
+//! once.
 //!
-//! For ten seconds, or `ASYNC_COST_SOAK_S` of them. A program depends on its seed alone, which a failure names; `ASYNC_COST_SOAK_SEED` begins with it.
+//! For ten seconds, or `ASYNC_COST_SOAK_S` of them. A program depends on its seed alone, which a failure names;
+//! `ASYNC_COST_SOAK_SEED` begins with it.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;

@@ -138,8 +138,8 @@ fn a_dropped_handle_lets_the_task_run_on() {
     }
 }
 
-/// Tasks in every state there is: never polled, asleep, asleep and woken by one another's destructor, yielding for ever, done
-/// with and without a handle, waiting for a blocking call.
+/// Tasks in every state there is: never polled, asleep, asleep and woken by one another's destructor, yielding for
+/// ever, done with and without a handle, waiting for a blocking call.
 #[test]
 fn dropping_the_runtime_drops_every_task_exactly_once() {
     for settings in settings() {

@@ -1,5 +1,5 @@
-//! The notebook's measurement without the notebook: `cargo bench -p zero-cost-sockets --bench measure`. After `-- --comparisons` it
-//! only says what is compared with what.
+//! The notebook's measurement without the notebook: `cargo bench -p zero-cost-sockets --bench measure`. After `--
+//! --comparisons` it only says what is compared with what.
 
 use std::error::Error;
 

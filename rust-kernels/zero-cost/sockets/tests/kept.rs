@@ -11,8 +11,8 @@ use common::{kept_servers, watched};
 use zero_cost::SMALL_BUFFER;
 use zero_cost_sockets::Listener;
 
-/// Serves one client, who acts before each wait and sees the number of the wait: it connects at the first. Returns what it was sent until
-/// the server hung up. `before` is written to it before it connects.
+/// Serves one client, who acts before each wait and sees the number of the wait: it connects at the first. Returns what
+/// it was sent until the server hung up. `before` is written to it before it connects.
 fn served(before: &[u8], mut client: impl FnMut(usize, &mut UnixStream, &mut Vec<u8>)) -> Vec<Vec<u8>> {
     let mut all = vec![];
     watched(|| {

@@ -74,7 +74,8 @@ pub fn on_each_executor(test: impl Fn(&dyn Executor)) {
         table
     };
     let arg_spawner = ArgSpawner::default();
-    // SAFETY: no test that comes here moves a waker to another thread; nor do those below. Some keep one for longer than its executor, so tables are never freed.
+    // SAFETY: no test that comes here moves a waker to another thread; nor do those below. Some keep one for longer
+    // than its executor, so tables are never freed.
     test(&unsafe {
         ArgExecutor::<_, _, _, Silent>::new(table(), &arg_spawner, |future: BoxedFuture<'static>| future)
     });
