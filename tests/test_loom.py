@@ -51,7 +51,7 @@ def test_no_wake_is_lost_in_any_order(crate):
         assert done.status == 0, f"{name}\n{done.output[-3000:]}"
 
 
-#: Sources whose atomics can be weakened one by one (rust-kernels/weakened.rs), by file name.
+#: Sources whose atomics can be weakened one by one (rust-kernels/sync/weakened.rs), by file name.
 WEAKENED = {"executor.rs": "runtimes/executor.rs", "idle.rs": "idle/idle.rs", "measure.rs": "thread-pools/measure.rs"}
 
 

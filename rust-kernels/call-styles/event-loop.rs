@@ -50,6 +50,7 @@
 // :dep rustix = { version = "=1.1.6", features = ["event", "process"] }
 // :dep scopeguard = "=1.2.0"
 // :dep slab = "=0.4.12"
+// :dep sync = { path = "../../rust-kernels/sync" }
 
 // %% [markdown]
 // The loop uses two crates that ask the operating system, and a slab.
@@ -715,24 +716,11 @@ impl Wakers for Direct {
 // **Arc**, the default: what `std::task::Wake` gives you. Each slot has an `Arc` of its own, made once. A wake
 // goes into an inbox behind a mutex, because it may come from any thread. If the loop sleeps in its selector at
 // that moment, the selector is notified; the mutex makes sure that this cannot be missed. So that
-// [loom](https://docs.rs/loom) can try all orders in which threads meet, what they share comes through one module.
+// [loom](https://docs.rs/loom) can try all orders in which threads meet, what they share comes from the crate `sync`.
 
 // %%
-/// What threads share: of the standard library, or of loom in builds with `--cfg under_loom`.
-mod threads {
-    #[cfg(under_loom)]
-    pub use loom::sync::{
-        Mutex, MutexGuard,
-        atomic::{AtomicBool, Ordering},
-    };
-    #[cfg(not(under_loom))]
-    pub use std::sync::{
-        Mutex, MutexGuard,
-        atomic::{AtomicBool, Ordering},
-    };
-}
-
-use self::threads::{AtomicBool, Mutex, MutexGuard, Ordering};
+use sync::atomic::{AtomicBool, Ordering};
+use sync::{Mutex, MutexGuard};
 
 /// Where wakes of all threads arrive.
 pub struct Inbox {

@@ -23,23 +23,9 @@
 //! This crate knows only numbers: it names the worker to be woken, and its owner wakes that thread. Whoever is named is
 //! at rest no longer, and is counted as searching from that moment on.
 
-#[cfg(under_loom)]
-#[path = "../weakened.rs"]
-mod weakened;
-
-#[cfg(under_loom)]
-use loom::sync::{Mutex, MutexGuard};
-#[cfg(not(under_loom))]
-use std::sync::{
-    Mutex, MutexGuard,
-    atomic::{AtomicUsize, fence},
-};
-
-use std::sync::atomic::Ordering;
-
 use crossbeam_utils::CachePadded;
-#[cfg(under_loom)]
-use weakened::{AtomicUsize, fence};
+use sync::atomic::{AtomicUsize, Ordering, fence};
+use sync::{Mutex, MutexGuard};
 
 /// Who searches and who rests, of workers that are numbered from 0.
 pub struct Idle {

@@ -36,6 +36,7 @@
 // :build_env CARGO_PROFILE_DEV_INCREMENTAL=false
 // :dep harness = { path = "../../rust-kernels/harness" }
 // :dep rustix = { version = "=1.1.6", features = ["event"] }
+// :dep sync = { path = "../../rust-kernels/sync" }
 // :dep zero-cost = { path = "../../rust-kernels/zero-cost" }
 
 // %% [markdown]
@@ -71,30 +72,15 @@ use zero_cost::{
 
 // %% [markdown]
 // Where threads meet, being right for years of running is no proof. So whatever several threads can touch comes
-// through one module, which can be turned over to [loom](https://docs.rs/loom): a stand-in for these types that
-// runs a test once for every order in which its threads could meet, and every value that an atomic could show.
+// from the crate `sync`, which can turn it over to [loom](https://docs.rs/loom): a stand-in for these types that runs
+// a test once for every order in which its threads could meet, and every value that an atomic could show.
 // `tests/loom.rs` does that to the executor below, as it stands here.
 
 // %%
-/// What threads share: of the standard library, or of loom in builds with `--cfg under_loom`.
-mod threads {
-    #[cfg(under_loom)]
-    pub use loom::{
-        cell::Cell as OwnersCell,
-        sync::Mutex,
-        sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering},
-        thread::{self, Thread},
-    };
-    #[cfg(not(under_loom))]
-    pub use std::{
-        cell::Cell as OwnersCell,
-        sync::Mutex,
-        sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering},
-        thread::{self, Thread},
-    };
-}
-
-use self::threads::{AtomicBool, AtomicPtr, AtomicU64, Mutex, Ordering, OwnersCell, Thread, thread};
+use sync::Mutex;
+use sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
+use sync::cell::Cell as OwnersCell;
+use sync::thread::{self, Thread};
 
 // %% [markdown]
 // # The frontier
@@ -159,12 +145,7 @@ unsafe impl Sync for Block {}
 fn thread_number() -> u64 {
     // Not loom's, which may not be static: numbers need no order but their own.
     static NEXT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(1);
-    #[cfg(not(under_loom))]
-    thread_local! {
-        static MINE: Cell<u64> = const { Cell::new(0) };
-    }
-    #[cfg(under_loom)]
-    loom::thread_local! {
+    sync::thread_local! {
         static MINE: Cell<u64> = Cell::new(0);
     }
     MINE.with(|mine| {
@@ -328,7 +309,7 @@ fn pool() -> &'static Mutex<Vec<&'static Block>> {
     static POOL: Mutex<Vec<&Block>> = Mutex::new(Vec::new());
     // What loom makes lives for one of its executions.
     #[cfg(under_loom)]
-    loom::lazy_static! {
+    sync::loom::lazy_static! {
         static ref POOL: Mutex<Vec<&'static Block>> = Mutex::new(Vec::new());
     }
     &POOL

@@ -48,6 +48,7 @@
 // :dep harness = { path = "../../rust-kernels/harness" }
 // :dep idle = { path = "../../rust-kernels/idle" }
 // :dep slab = "=0.4.12"
+// :dep sync = { path = "../../rust-kernels/sync" }
 
 // %% [markdown]
 // The executor uses the standard library, the deques of crossbeam, a slab, and `idle`, of which more below.
@@ -73,61 +74,24 @@ use slab::Slab;
 
 // %% [markdown]
 // Threads meet in few places, and for those a run without trouble proves little. So whatever several threads touch
-// comes through one module, which can be turned over to [loom](https://docs.rs/loom): it then runs a test in every
+// comes from the crate `sync`, which can turn it over to [loom](https://docs.rs/loom): it then runs a test in every
 // order in which threads can meet. crossbeam's deques do not know loom; its stand-in has queues whose growth is seen
 // late, for what is to be proven is the executor around them.
 
 // %%
-/// loom's stand-in for what threads share.
+/// A stand-in for crossbeam's deques, which do not know loom.
 #[cfg(under_loom)]
 #[path = "executor/loom_model.rs"]
 mod model;
 
-/// What threads share: of the standard library and crossbeam, except in builds with `--cfg under_loom`.
-mod threads {
-    #[cfg(under_loom)]
-    pub use super::model::*;
-    #[cfg(not(under_loom))]
-    pub use crossbeam_deque::{Injector, Steal, Stealer, Worker};
-    #[cfg(not(under_loom))]
-    pub use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-    #[cfg(not(under_loom))]
-    pub use std::sync::{Arc, Mutex};
-    #[cfg(not(under_loom))]
-    pub use std::thread::{JoinHandle, Thread, current, park, park_timeout, yield_now};
-
-    /// Starts a thread; its handle, and what wakes it.
-    #[cfg(not(under_loom))]
-    pub fn start(work: impl FnOnce() + Send + 'static) -> (JoinHandle<()>, Thread) {
-        let handle = std::thread::spawn(work);
-        let thread = handle.thread().clone();
-        (handle, thread)
-    }
-
-    /// A cell whose users agree among themselves on who may touch it.
-    #[cfg(not(under_loom))]
-    pub struct Shared<T>(std::cell::UnsafeCell<T>);
-
-    #[cfg(not(under_loom))]
-    impl<T> Shared<T> {
-        pub fn new(value: T) -> Self {
-            Self(std::cell::UnsafeCell::new(value))
-        }
-
-        pub fn with<R>(&self, read: impl FnOnce(*const T) -> R) -> R {
-            read(self.0.get())
-        }
-
-        pub fn with_mut<R>(&self, write: impl FnOnce(*mut T) -> R) -> R {
-            write(self.0.get())
-        }
-    }
-}
-
-use self::threads::{
-    Arc, AtomicBool, AtomicUsize, Injector, JoinHandle as Handle, Mutex, Ordering, Shared, Steal, Stealer,
-    Thread, Worker as Deque, current, park, park_timeout, start, yield_now,
-};
+#[cfg(not(under_loom))]
+use crossbeam_deque::{Injector, Steal, Stealer, Worker as Deque};
+#[cfg(under_loom)]
+use model::{Injector, Steal, Stealer, Worker as Deque};
+use sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use sync::cell::Shared;
+use sync::thread::{JoinHandle as Handle, Thread, current, park, park_timeout, start, yield_now};
+use sync::{Arc, Mutex};
 
 // %% [markdown]
 // # What it is made of
@@ -583,12 +547,7 @@ struct Place<'a> {
 
 /// Calls `work` with the thread's pointer to its place; null where it has none.
 fn with_place<R>(work: impl FnOnce(&Cell<*const Place<'static>>) -> R) -> R {
-    #[cfg(not(under_loom))]
-    thread_local! {
-        static PLACE: Cell<*const Place<'static>> = const { Cell::new(ptr::null()) };
-    }
-    #[cfg(under_loom)]
-    loom::thread_local! {
+    sync::thread_local! {
         static PLACE: Cell<*const Place<'static>> = Cell::new(ptr::null());
     }
     PLACE.with(work)

@@ -61,49 +61,14 @@
 // :dep hdrhistogram = { version = "=7.6.0", default-features = false }
 // :dep idle = { path = "../../rust-kernels/idle" }
 // :dep rayon = "=1.12.0"
+// :dep sync = { path = "../../rust-kernels/sync" }
 // :dep threadpool = "=1.8.1"
 // :dep tokio = { version = "=1.54.1", features = ["rt-multi-thread"] }
 
 // %% [markdown]
-// An error between threads may take years to show. So whatever the pools' threads share comes from one module, which
-// [loom](https://docs.rs/loom) can replace: it runs a test once for every possible interleaving. `tests/loom.rs` does
-// that for the parking of workers below.
-
-// %%
-/// loom's threads, which can be woken while they wait for a lock.
-#[cfg(under_loom)]
-#[path = "../loom_thread.rs"]
-mod loom_thread;
-/// loom's atomics, which a test can weaken.
-#[cfg(under_loom)]
-#[path = "../weakened.rs"]
-mod weakened;
-
-/// What threads share: of the standard library, or of loom in builds with `--cfg under_loom`.
-pub mod shared {
-    #[cfg(under_loom)]
-    pub use super::weakened::{AtomicBool, AtomicUsize, fence};
-    #[cfg(under_loom)]
-    pub use loom::sync::{Arc, Condvar, Mutex, MutexGuard};
-    #[cfg(not(under_loom))]
-    pub use std::{
-        sync::atomic::{AtomicBool, AtomicUsize, fence},
-        sync::{Arc, Condvar, Mutex, MutexGuard},
-        thread::{self, Thread},
-    };
-
-    #[cfg(under_loom)]
-    pub use self::thread::Thread;
-    #[cfg(under_loom)]
-    pub mod thread {
-        pub use loom::thread::{Builder, yield_now};
-
-        pub use super::super::loom_thread::{Thread, current, park};
-    }
-}
-
-// %% [markdown]
-// The remaining names come from the standard library and from crossbeam.
+// An error between threads may take years to show. So whatever the pools' threads share comes from the crate `sync`,
+// which can turn it over to [loom](https://docs.rs/loom): that runs a test once for every possible interleaving.
+// `tests/loom.rs` does that for the parking of workers below.
 
 // %%
 use std::cell::Cell;
@@ -120,8 +85,9 @@ use crossbeam_deque::{Injector, Steal, Stealer, Worker};
 use crossbeam_utils::CachePadded;
 use harness::{Bencher, Counts, Key, Sample, Study, UnequalWork, limit};
 use hdrhistogram::Histogram;
-
-use self::shared::{Arc, AtomicBool, AtomicUsize, Condvar, Mutex, MutexGuard, Thread, fence, thread};
+use sync::atomic::{AtomicBool, AtomicUsize, fence};
+use sync::thread::{self, Thread};
+use sync::{Arc, Condvar, Mutex, MutexGuard};
 
 // %% [markdown]
 // # What all our pools share
@@ -614,12 +580,7 @@ mod place {
 
     use super::CurrentWorker;
 
-    #[cfg(not(under_loom))]
-    thread_local! {
-        static CURRENT: Cell<*const CurrentWorker> = const { Cell::new(std::ptr::null()) };
-    }
-    #[cfg(under_loom)]
-    loom::thread_local! {
+    sync::thread_local! {
         static CURRENT: Cell<*const CurrentWorker> = Cell::new(std::ptr::null());
     }
 

@@ -1,47 +1,10 @@
-//! What the executor's threads share, as loom knows it. crossbeam's deques are queues under a lock here; but whether
+//! crossbeam's deques, as loom knows them: queues under a lock here; but whether
 //! one is empty is seen without the lock, and perhaps late: a lock would order what is left to the executor's fences.
-
-#[path = "../../loom_thread.rs"]
-mod loom_thread;
-#[path = "../../weakened.rs"]
-mod weakened;
 
 use std::collections::VecDeque;
 
-use loom::cell::UnsafeCell;
-pub use loom::sync::{Arc, Mutex};
-pub use loom::thread::{JoinHandle, yield_now};
-
-pub use self::loom_thread::{Thread, current, park, start};
-pub use self::weakened::{AtomicBool, AtomicUsize, Ordering};
-
-/// Time stands still: a test in every order has no timers.
-pub fn park_timeout(_: std::time::Duration) {
-    park();
-}
-
-/// loom's cell, whose end counts as an access.
-pub struct Shared<T>(UnsafeCell<T>);
-
-impl<T> Shared<T> {
-    pub fn new(value: T) -> Self {
-        Self(UnsafeCell::new(value))
-    }
-
-    pub fn with<R>(&self, read: impl FnOnce(*const T) -> R) -> R {
-        self.0.with(read)
-    }
-
-    pub fn with_mut<R>(&self, write: impl FnOnce(*mut T) -> R) -> R {
-        self.0.with_mut(write)
-    }
-}
-
-impl<T> Drop for Shared<T> {
-    fn drop(&mut self) {
-        self.0.with_mut(|_| ());
-    }
-}
+use sync::atomic::Ordering;
+use sync::{Arc, Mutex, loom};
 
 #[allow(dead_code, reason = "queues under a lock never ask to try again")]
 pub enum Steal<T> {

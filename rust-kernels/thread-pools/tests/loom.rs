@@ -8,9 +8,10 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use loom::sync::atomic::{AtomicUsize, Ordering};
-use loom::sync::{Arc, Condvar, Mutex};
-use loom::thread;
+use sync::loom;
+use sync::loom::sync::atomic::{AtomicUsize, Ordering};
+use sync::loom::sync::{Arc, Condvar, Mutex};
+use sync::loom::thread;
 use thread_pools::{Idle, Job, Notify, Parked, Parker, Pool, Queue, Settings, Sleep, Wakes};
 
 /// Jobs in one list behind a mutex. Whether it is empty is seen without that, and perhaps late: the mutex would order

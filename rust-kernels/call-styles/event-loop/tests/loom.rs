@@ -9,8 +9,9 @@ use std::sync::Arc;
 use std::task::Wake;
 
 use call_styles_event_loop::{Inbox, SlotWaker};
-use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use loom::thread;
+use sync::loom;
+use sync::loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use sync::loom::thread;
 
 /// The loop as `EventLoop` runs it: takes what has arrived, polls it, and sleeps when that was nothing. Ends when a
 /// poll says so; returns how often it polled.

@@ -12,9 +12,10 @@ use std::rc::Rc;
 use std::task::{Poll, Waker};
 
 use frontier::{Executor, Reactor};
-use loom::cell::UnsafeCell;
-use loom::sync::Arc;
-use loom::thread::{self, JoinHandle};
+use sync::loom;
+use sync::loom::cell::UnsafeCell;
+use sync::loom::sync::Arc;
+use sync::loom::thread::{self, JoinHandle};
 use zero_cost::Timed;
 
 type Task<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;

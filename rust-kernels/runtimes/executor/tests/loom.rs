@@ -10,11 +10,12 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
-use loom::cell::UnsafeCell;
-use loom::sync::atomic::{AtomicUsize, Ordering};
-use loom::sync::{Arc, Condvar, Mutex};
-use loom::thread;
 use runtimes_executor::{JoinError, Runtime, Settings, spawn};
+use sync::loom;
+use sync::loom::cell::UnsafeCell;
+use sync::loom::sync::atomic::{AtomicUsize, Ordering};
+use sync::loom::sync::{Arc, Condvar, Mutex};
+use sync::loom::thread;
 
 /// Runs `test` in every order with at most so many preemptions, which is where loom's own advice and all known bugs of
 /// this kind lie.

@@ -33,7 +33,6 @@ fn asked(order: Ordering) -> Ordering {
     if order != Ordering::Relaxed && weakened() { Ordering::Relaxed } else { order }
 }
 
-#[allow(dead_code, reason = "not every crate needs one")]
 #[track_caller]
 pub fn fence(order: Ordering) {
     if !weakened() {
@@ -46,7 +45,6 @@ macro_rules! atomics {
         #[derive(Debug, Default)]
         pub struct $name(atomic::$name);
 
-        #[allow(dead_code, reason = "not every crate needs all of them")]
         impl $name {
             pub fn new(value: $value) -> Self {
                 Self(atomic::$name::new(value))

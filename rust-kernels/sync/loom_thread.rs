@@ -1,6 +1,5 @@
 //! A thread that can be woken, for tests under loom: its own `unpark` confuses a thread that it finds waiting for a
 //! lock.
-#![allow(dead_code, reason = "not every crate starts its threads here")]
 
 use loom::sync::{Arc, Condvar, Mutex};
 
@@ -13,6 +12,7 @@ impl Thread {
         Self(Arc::new((Mutex::new(false), Condvar::new())))
     }
 
+    /// Ends the thread's wait, or its next one.
     pub fn unpark(&self) {
         *self.0.0.lock().unwrap() = true;
         self.0.1.notify_one();
@@ -23,10 +23,12 @@ loom::thread_local! {
     static CURRENT: std::cell::RefCell<Option<Thread>> = std::cell::RefCell::new(None);
 }
 
+/// What wakes the thread that calls.
 pub fn current() -> Thread {
     CURRENT.with(|current| current.borrow_mut().get_or_insert_with(Thread::new).clone())
 }
 
+/// Waits until somebody wakes the thread.
 pub fn park() {
     let thread = current();
     let mut unparked = thread.0.0.lock().unwrap();
@@ -34,6 +36,11 @@ pub fn park() {
         unparked = thread.0.1.wait(unparked).unwrap();
     }
     *unparked = false;
+}
+
+/// Time stands still: a test in every order has no timers.
+pub fn park_timeout(_: std::time::Duration) {
+    park();
 }
 
 /// Starts a thread; its handle, and what wakes it.
