@@ -85,16 +85,19 @@ def turned(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.rename(dict(zip(PAIR, (*BASE_KEY, *KEY), strict=True))).select(frame.columns)
 
 
+#: The columns of a comparison that its address is made of.
+ADDRESSED = ("study", *PAIR, "ratio", "low", "high")
+
+
 def address(row: Mapping[str, object]) -> str | None:
     """Names a comparison with its numbers, for links to where they come from; None for a row that is no comparison with
     numbers.
 
     Rows of another run, or numbers that were made of several comparisons, have another address.
     """
-    names = ("study", *PAIR, "ratio", "low", "high")
-    if any(row.get(name) is None for name in names):
+    if any(row.get(name) is None for name in ADDRESSED):
         return None
-    words = (f"{value:.6g}" if isinstance(value := row[name], float) else str(value) for name in names)
+    words = (f"{value:.6g}" if isinstance(value := row[name], float) else str(value) for name in ADDRESSED)
     return hashlib.sha256("\0".join(words).encode()).hexdigest()[:12]
 
 
