@@ -2,7 +2,7 @@
 
 Packages in the order in which data flows; none uses a later one: `runs` (a run, or an error that says what to repair),
 `statistics` (from samples to the table of comparisons, and what may be concluded), `literature` (what others reported
-and claimed), `studies` (what a page picks from the table), `fleet` (many runs), `report` (charts, words about a run,
+and claimed), `studies` (what a page picks from the table), `machines` (many runs), `report` (charts, words about a run,
 pages). `workflow` is what `make` starts, `experiments` measures the measuring, `testing` makes up runs whose truth is
 known. Modules that all of them use are next to them: `words` (numbers as prose), `errors`, `paths`.
 

@@ -1,6 +1,6 @@
 """How long the page on hardware and the summaries behind it take for many runs of realistic size.
 
-    python tests/many_runs.py FOLDER --runs 1000            # warm: summarised before, then read_fleet and the page
+    python tests/many_runs.py FOLDER --runs 1000            # warm: summarised before, then read_many and the page
     python tests/many_runs.py FOLDER --cold 50000000        # cold: so many raw rows are summarised
 
 The runs are copies of the reference run under the names of other machines, whose ratios differ by some noise. Prints a line
@@ -20,20 +20,20 @@ import numpy as np
 import polars as pl
 
 from async_cost import kept
-from async_cost.fleet.summary import RATIOS, key_of, summary
+from async_cost.machines.summary import RATIOS, key_of, summary
 from async_cost.paths import reports_root, runs_root
 from async_cost.report.headline import reference_run
 
 READ = """
-from async_cost.fleet.fleet import chosen_folders, read_fleet
-fleet = read_fleet(chosen_folders())
-print(fleet.runs.height, "runs,", fleet.ratios.height, "ratios")
+from async_cost.machines.many import chosen_folders, read_many
+many = read_many(chosen_folders())
+print(many.runs.height, "runs,", many.ratios.height, "ratios")
 """
 COLD = """
 import os
 from concurrent.futures import ThreadPoolExecutor
-from async_cost.fleet.fleet import chosen_folders
-from async_cost.fleet.summary import summary
+from async_cost.machines.many import chosen_folders
+from async_cost.machines.summary import summary
 with ThreadPoolExecutor(os.cpu_count()) as pool:
     made = list(pool.map(summary, chosen_folders()))
 print(sum(row["rows"] for run in made for row in run.studies), "rows of", len(made), "runs")

@@ -7,8 +7,8 @@ import pytest
 from hostile_runs import hostile_copies
 from told import Told, check_alts, check_form, read, tell
 
-from async_cost.fleet import hardware
-from async_cost.fleet.fleet import read_fleet
+from async_cost.machines import hardware
+from async_cost.machines.many import read_many
 from async_cost.runs.comparisons import of_today
 from async_cost.runs.run import find_runs
 from async_cost.testing.made_up_runs import LADDER, OFF, ON, SOCKETS, ZERO_COST, make_run, reversed_truth
@@ -128,7 +128,7 @@ def test_a_machine_speaks_by_its_newest_evidence(tmp_path):
     make_run(tmp_path, machine="m", seed=1, **QUIET)
     make_run(tmp_path, machine="m", seed=2, name="20260102T000000Z", changes=LATER, **QUIET)
     make_run(tmp_path, machine="m", seed=3, name="20260103T000000Z", profile="quick", changes=LATER, **QUIET)
-    chosen = hardware.one_of_each(read_fleet(find_runs(tmp_path)))
+    chosen = hardware.one_of_each(read_many(find_runs(tmp_path)))
     assert chosen["run"].unique().to_list() == ["m/20260102T000000Z"]
 
 
@@ -156,7 +156,7 @@ def test_the_change_between_two_runs_has_an_honest_interval(tmp_path):
         for day in (1, 2):
             name = f"2026010{day}T000000Z"
             make_run(tmp_path, machine=f"m-{seed}", seed=100 * seed + day, name=name, noise=0.01, rounds=60, work=False)
-        runs = read_fleet(find_runs(tmp_path)).ratios.filter(machine=f"m-{seed}")
+        runs = read_many(find_runs(tmp_path)).ratios.filter(machine=f"m-{seed}")
         change = hardware.change(runs, f"m-{seed}/20260101T000000Z", f"m-{seed}/20260102T000000Z")
         held += ((change["low"] <= 1) & (change["high"] >= 1)).to_list()
     assert 0.88 <= sum(held) / len(held) <= 0.995

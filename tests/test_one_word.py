@@ -8,7 +8,7 @@ import nbformat
 import polars as pl
 import pytest
 
-from async_cost.fleet.fleet import read_fleet
+from async_cost.machines.many import read_many
 from async_cost.report.charts import VEGALITE_MIME
 from async_cost.report.headline import reference_run
 from async_cost.runs.comparisons import PAIR
@@ -64,7 +64,7 @@ def test_every_room_shows_rows_of_the_one_table(measured, table):
 
 
 def test_beside_other_runs_a_finding_has_the_word_of_its_own_pages(run, measured):
-    found = read_fleet([run.path]).ratios
+    found = read_many([run.path]).ratios
     for study, one in measured.items():
         mine, there = one.declared.drop_nulls("ratio"), found.filter(study=study)
         for column in ("variant", "ratio", "low", "high", "verdict"):

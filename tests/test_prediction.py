@@ -5,11 +5,11 @@ later.
 import numpy as np
 import polars as pl
 import pytest
-from made_up_fleet import fleet_of
+from made_up_machines import many_of
 
-from async_cost.fleet import prediction
-from async_cost.fleet.fleet import read_fleet
-from async_cost.fleet.hardware import without_controls
+from async_cost.machines import prediction
+from async_cost.machines.hardware import without_controls
+from async_cost.machines.many import read_many
 from async_cost.runs.run import find_runs
 from async_cost.testing.made_up_runs import OFF, ZERO_COST, make_run
 
@@ -28,7 +28,7 @@ def logs(rng: np.random.Generator, machines: int, runs: int) -> np.ndarray:
 def test_another_machine_lies_in_the_interval_as_often_as_it_says(machines, runs):
     rng = np.random.default_rng(machines * 10 + runs)
     found = logs(rng, machines + 1, runs)
-    expected = prediction.predicted(fleet_of(found[:, :-1], EPISODES).ratios)
+    expected = prediction.predicted(many_of(found[:, :-1], EPISODES).ratios)
     assert expected.height == FINDINGS and expected["machines"].unique().to_list() == [machines]
     seen = np.exp(found[:, -1, 0])
     held = expected.sort("variant").select(pl.lit(pl.Series(seen)).is_between("low", "high")).to_series()
@@ -38,13 +38,13 @@ def test_another_machine_lies_in_the_interval_as_often_as_it_says(machines, runs
 
 def test_the_three_variances_are_told_apart():
     found = logs(np.random.default_rng(7), 40, 3)
-    expected = prediction.predicted(fleet_of(found, EPISODES).ratios)
+    expected = prediction.predicted(many_of(found, EPISODES).ratios)
     for column, truth in (("of_machines", MACHINES), ("of_runs", RUNS), ("of_episodes", EPISODES)):
         assert expected[column].median() == pytest.approx(truth, rel=0.1), column
 
 
 def test_one_machine_predicts_nothing():
-    assert prediction.predicted(fleet_of(logs(np.random.default_rng(1), 1, 4), EPISODES).ratios).is_empty()
+    assert prediction.predicted(many_of(logs(np.random.default_rng(1), 1, 4), EPISODES).ratios).is_empty()
 
 
 def test_a_prediction_is_made_from_what_came_before(tmp_path):
@@ -53,7 +53,7 @@ def test_a_prediction_is_made_from_what_came_before(tmp_path):
         when = {"started": f"2026-01-0{day}T00:00:00Z", "ended": f"2026-01-0{day}T00:30:00Z"}
         truth = ZERO_COST | {("nonbox", OFF): ratio}
         make_run(tmp_path, truth, machine=name, seed=day, name=f"2026010{day}T000000Z", changes=when, **quiet)
-    runs = read_fleet(find_runs(tmp_path))
+    runs = read_many(find_runs(tmp_path))
     of_nonbox = {"variant": "nonbox", "other": "manual", "parameter": OFF}
     rows = prediction.fared(runs).filter(**of_nonbox).to_dicts()
     assert [(row["machine"], row["machines"], row["held"]) for row in rows] == [("gamma", 2, False), ("delta", 3, True)]
@@ -63,6 +63,6 @@ def test_a_prediction_is_made_from_what_came_before(tmp_path):
 
 
 def test_what_is_no_evidence_predicts_nothing_and_is_not_predicted():
-    fleet = fleet_of(logs(np.random.default_rng(2), 3, 1), EPISODES)
-    doubted = fleet.ratios.with_columns(verdict=pl.lit(None, fleet.ratios.schema["verdict"]))
+    many = many_of(logs(np.random.default_rng(2), 3, 1), EPISODES)
+    doubted = many.ratios.with_columns(verdict=pl.lit(None, many.ratios.schema["verdict"]))
     assert prediction.predicted(doubted).is_empty()

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from made_up_fleet import fleet_of
+from made_up_machines import many_of
 
-from async_cost.fleet import releases
+from async_cost.machines import releases
 from async_cost.workflow import commands, plan
 from async_cost.workflow.steps import StepFailed
 
@@ -27,7 +27,7 @@ def test_each_step_is_dated_and_sized():
     logs[4, :, 3:] += np.log(1.2)  # from 1.90 on
     logs[9, :, 1:] += np.log(0.8)
     logs[9, :, 4:] += np.log(1.5)
-    found = releases.steps(fleet_of(logs, ERROR, NAMES)).sort("variant", "release")
+    found = releases.steps(many_of(logs, ERROR, NAMES)).sort("variant", "release")
     assert found.select("variant", "before", "release", "verdict").rows() == [
         ("v-00004", "1.85.0", "1.90.0", "slower"),
         ("v-00009", "1.80.0", "1.82.0", "faster"),
@@ -39,14 +39,14 @@ def test_each_step_is_dated_and_sized():
 
 def test_noise_seldom_makes_a_step():
     rng = np.random.default_rng(4)
-    named = [releases.steps(fleet_of(noise(rng, 25), ERROR, NAMES)).height > 0 for _ in range(60)]
+    named = [releases.steps(many_of(noise(rng, 25), ERROR, NAMES)).height > 0 for _ in range(60)]
     assert np.mean(named) <= 0.1
 
 
 def test_a_step_that_does_not_count_is_not_named():
     logs = noise(np.random.default_rng(5), 5) / 100
     logs[:, :, 2:] += np.log(1.005)
-    assert releases.steps(fleet_of(logs, ERROR / 100, NAMES)).is_empty()
+    assert releases.steps(many_of(logs, ERROR / 100, NAMES)).is_empty()
 
 
 def test_releases_are_in_the_order_of_their_numbers_and_builds_are_told_apart():
@@ -56,13 +56,13 @@ def test_releases_are_in_the_order_of_their_numbers_and_builds_are_told_apart():
         "rustc 1.101.0-nightly (0123 2027-07-01)",
         "rustc 1.95.0 (0123 2026-01-01)",
     ]
-    found = releases.series(fleet_of(np.zeros((1, 1, 4)), ERROR, names))
+    found = releases.series(many_of(np.zeros((1, 1, 4)), ERROR, names))
     assert found.rows() == [
         ("m-000", "1.95.0", "m-000/003"),  # the newer of two
         ("m-000", "1.100.0", "m-000/000"),
         ("m-000", "1.101.0-nightly", "m-000/002"),
     ]
-    assert releases.series(fleet_of(np.zeros((1, 2, 1)), ERROR, names[:1])).is_empty(), "one release each"
+    assert releases.series(many_of(np.zeros((1, 2, 1)), ERROR, names[:1])).is_empty(), "one release each"
 
 
 class Delivered:

@@ -2,7 +2,7 @@
 
 It covers the whole run, since the controls of all its studies correct and are tested together. It is derived, so it is
 never committed; it is kept next to the run's report as one Parquet file, under a key made of everything that it depends
-on. Pages, claims, fleets and the headline are joins on it.
+on. Pages, claims, the runs of other machines and the headline are joins on it.
 """
 
 import hashlib

@@ -23,8 +23,8 @@ import jsonschema
 
 from async_cost import words
 from async_cost.errors import DataError
-from async_cost.fleet.fleet import read_fleet
-from async_cost.fleet.hardware import headlines, one_of_each
+from async_cost.machines.hardware import headlines, one_of_each
+from async_cost.machines.many import read_many
 from async_cost.paths import runs_root, shown
 from async_cost.report.belief import origin, remarks
 from async_cost.runs import schema
@@ -106,7 +106,7 @@ def _twins(run: Run, runs: Path) -> Iterator[str]:
     """The same check as on the hardware page, with the other runs first, so that the new run counts as the copy."""
     mine = run.path.resolve()
     others = [folder for folder in find_runs(runs) if folder.resolve() != mine]
-    for _, reason in read_fleet([*others, mine]).aside.filter(run="/".join(mine.parts[-2:])).rows():
+    for _, reason in read_many([*others, mine]).aside.filter(run="/".join(mine.parts[-2:])).rows():
         yield reason
 
 
@@ -136,7 +136,7 @@ def packed_size(run: Path) -> int:
 
 def preview(run: Run, files: list[Path]) -> str:
     """What the pull request says: machine, trust, the findings with a name, files. Markdown."""
-    ratios = headlines(one_of_each(read_fleet([run.path])))
+    ratios = headlines(one_of_each(read_many([run.path])))
     found = [
         f"{row['label']}: {words.ratio_with_interval(row['ratio'], row['low'], row['high'])}"
         for row in ratios.iter_rows(named=True)

@@ -13,7 +13,7 @@ from pathlib import Path
 import polars as pl
 
 from async_cost.errors import quoted
-from async_cost.fleet.summary import RATIOS, RUNS, STUDIES, Summary, summary
+from async_cost.machines.summary import RATIOS, RUNS, STUDIES, Summary, summary
 from async_cost.paths import shown
 from async_cost.runs.reader import REMEASURE
 from async_cost.runs.run import find_runs
@@ -22,7 +22,7 @@ ASIDE = {"run": pl.String, "reason": pl.String}
 
 
 @dataclass(frozen=True)
-class Fleet:
+class ManyRuns:
     """What a number of runs say.
 
     `runs`: run, machine, cpu, cores, rustc, origin, profile, started. `studies`: run, study, trusted (in one group of
@@ -58,12 +58,12 @@ def chosen_folders(environ: Mapping[str, str] = os.environ, root: Path | None = 
     return list(dict.fromkeys([*here, *(path.resolve() for path in find_runs(root))]))
 
 
-def read_fleet(folders: Sequence[Path]) -> Fleet:
-    """Reads all runs, in the given order. Never raises because of what is in a folder: see `Fleet.aside`."""
+def read_many(folders: Sequence[Path]) -> ManyRuns:
+    """Reads all runs, in the given order. Never raises because of what is in a folder: see `ManyRuns.aside`."""
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         outcomes = list(zip(folders, pool.map(summary, folders), strict=True))
     runs, aside, folders_of = _without_twins(outcomes)
-    return Fleet(
+    return ManyRuns(
         folders=folders_of,
         runs=pl.DataFrame([run.run for run in runs], schema=RUNS),
         studies=pl.DataFrame([study for run in runs for study in run.studies], schema=STUDIES),

@@ -8,11 +8,11 @@ import polars as pl
 
 from async_cost import kept
 from async_cost.errors import DataError
-from async_cost.fleet.fleet import Fleet
-from async_cost.fleet.hardware import chosen_runs
-from async_cost.fleet.summary import key_of
 from async_cost.literature.claims import load_claims
 from async_cost.literature.replication import Verdict, outcomes
+from async_cost.machines.hardware import chosen_runs
+from async_cost.machines.many import ManyRuns
+from async_cost.machines.summary import key_of
 from async_cost.paths import report_folder, repository_root
 from async_cost.runs.run import open_run
 
@@ -23,17 +23,17 @@ COUNTED = (Verdict.REPLICATED, Verdict.CONTRADICTED, Verdict.UNDECIDED)
 SOURCES = (*sorted((Path(__file__).parents[1] / "literature").glob("*.py")), Path(__file__))
 
 
-def on_machines(fleet: Fleet) -> pl.DataFrame:
+def on_machines(many: ManyRuns) -> pl.DataFrame:
     """One row for each claim that was measured: claim, study, replicated, contradicted, undecided (numbers of
     machines), machines (their sum).
 
     Of each machine the run counts that speaks for the study of the claim. A machine that does not hold the operands of
     a claim is left out.
     """
-    chosen = chosen_runs(fleet).filter("trusted")
+    chosen = chosen_runs(many).filter("trusted")
     names = chosen["run"].unique(maintain_order=True).to_list()
     with ThreadPoolExecutor() as pool:
-        parts = list(pool.map(_verdicts, [fleet.folders[name] for name in names]))
+        parts = list(pool.map(_verdicts, [many.folders[name] for name in names]))
     found = pl.concat(
         [pl.DataFrame(schema=VERDICTS).with_columns(run=pl.lit("")).clear()]
         + [part.with_columns(run=pl.lit(name)) for name, part in zip(names, parts, strict=True)]

@@ -1,17 +1,17 @@
-"""Fleets whose truth is known, without the samples behind them."""
+"""Runs of many machines whose truth is known, without the samples behind them."""
 
 import numpy as np
 import polars as pl
 
-from async_cost.fleet.fleet import ASIDE, Fleet
-from async_cost.fleet.summary import RATIOS, RUNS, STUDIES
+from async_cost.machines.many import ASIDE, ManyRuns
+from async_cost.machines.summary import RATIOS, RUNS, STUDIES
 from async_cost.statistics.judge import VERDICTS, Verdict
 
 QUANTILE = 2.0
 
 
-def fleet_of(logs: np.ndarray, error: float, rustc: list[str] | None = None) -> Fleet:
-    """A fleet whose runs find exp(`logs`[finding, machine, run]), with so large a standard error; the runs of a machine
+def many_of(logs: np.ndarray, error: float, rustc: list[str] | None = None) -> ManyRuns:
+    """Machines whose runs find exp(`logs`[finding, machine, run]), with so large a standard error; the runs of a machine
     are of the compilers `rustc`, if these are given.
     """
     findings, machines, runs = logs.shape
@@ -44,7 +44,7 @@ def fleet_of(logs: np.ndarray, error: float, rustc: list[str] | None = None) -> 
         "control": False,
         "verdict": pl.lit(Verdict.SLOWER.value, VERDICTS),
     }
-    return Fleet(
+    return ManyRuns(
         folders={},
         runs=pl.DataFrame(about, schema=RUNS, orient="row"),
         studies=pl.DataFrame(schema=STUDIES),

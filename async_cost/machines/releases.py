@@ -4,8 +4,8 @@ import polars as pl
 import ruptures
 from scipy import stats
 
-from async_cost.fleet.fleet import Fleet
-from async_cost.fleet.summary import FINDING
+from async_cost.machines.many import ManyRuns
+from async_cost.machines.summary import FINDING
 from async_cost.statistics.judge import verdict_column
 
 #: How often some step is named on a machine where no release changed anything.
@@ -19,14 +19,14 @@ STEPS = dict.fromkeys(("machine", *FINDING, "before", "release"), pl.String) | d
 )
 
 
-def series(fleet: Fleet) -> pl.DataFrame:
+def series(many: ManyRuns) -> pl.DataFrame:
     """The newest run of each release on each machine that has several, releases in order: machine, release, run.
 
     Runs of the quick profile are left out, and so are compilers without a number. Two builds of one release, such as a
     nightly, are told apart by their whole name.
     """
     numbers = [pl.col("rustc").str.extract(VERSION, place).cast(pl.Int64).alias(f"v{place}") for place in (1, 2, 3)]
-    known = fleet.runs.filter(pl.col("profile") != "quick").with_columns(numbers).drop_nulls("v1")
+    known = many.runs.filter(pl.col("profile") != "quick").with_columns(numbers).drop_nulls("v1")
     newest = known.sort("v1", "v2", "v3", "rustc", "started", "run").unique(
         ["machine", "rustc"], keep="last", maintain_order=True
     )
@@ -35,7 +35,7 @@ def series(fleet: Fleet) -> pl.DataFrame:
     return several.select("machine", name.alias("release"), "run").cast(SERIES)
 
 
-def steps(fleet: Fleet) -> pl.DataFrame:
+def steps(many: ManyRuns) -> pl.DataFrame:
     """The releases that changed a finding on a machine: machine, FINDING, before (the release before), release, ratio
     (mean of the ratios from there on over that of the stretch before), low, high, verdict.
 
@@ -44,9 +44,9 @@ def steps(fleet: Fleet) -> pl.DataFrame:
     findings and releases of the machine), and its interval has to lie beyond what counts as the same. Only evidence
     counts, and no control.
     """
-    order = series(fleet).with_row_index("place")
+    order = series(many).with_row_index("place")
     half = (pl.col("high").log() - pl.col("low").log()) / 2
-    ratios = fleet.ratios.filter(~pl.col("control")).drop_nulls("verdict")
+    ratios = many.ratios.filter(~pl.col("control")).drop_nulls("verdict")
     points = ratios.select("run", *FINDING, "quantile", log=pl.col("ratio").log(), error=half / pl.col("quantile"))
     found = []
     for (machine,), mine in order.join(points, on="run").sort("place").group_by("machine", maintain_order=True):

@@ -13,8 +13,8 @@ as those that were measured; how earlier predictions fared says how far that hol
 import polars as pl
 from scipy import stats
 
-from async_cost.fleet.fleet import Fleet
-from async_cost.fleet.summary import FINDING
+from async_cost.machines.many import ManyRuns
+from async_cost.machines.summary import FINDING
 
 #: Two machines are the fewest that differ.
 FEWEST = 2
@@ -38,7 +38,7 @@ FARED = {"machine": pl.String, "run": pl.String, "machines": pl.Int64} | dict.fr
 
 
 def predicted(ratios: pl.DataFrame) -> pl.DataFrame:
-    """What a run on another machine is expected to find, from rows of `Fleet.ratios`, all runs of all machines: columns
+    """What a run on another machine is expected to find, from rows of `ManyRuns.ratios`, all runs of all machines: columns
     PREDICTED.
 
     `ratio` is the geometric mean over `machines`, `low` to `high` where a run of one more machine lies with a
@@ -93,15 +93,15 @@ def _between_runs(machines: pl.DataFrame) -> pl.DataFrame:
     return machines.group_by("study").agg(between_runs=beyond)
 
 
-def fared(fleet: Fleet) -> pl.DataFrame:
+def fared(many: ManyRuns) -> pl.DataFrame:
     """How the first evidence of each machine compares with what the machines before it predicted: columns FARED, in the
     order of arrival.
 
     The prediction is made from the runs that started before it, and from no other. Findings that fewer than two
     machines had are not predicted.
     """
-    ratios = fleet.ratios.filter(~pl.col("control")).drop_nulls("verdict")
-    started = fleet.runs.select("run", "started")
+    ratios = many.ratios.filter(~pl.col("control")).drop_nulls("verdict")
+    started = many.runs.select("run", "started")
     first = (
         ratios.join(started, on="run")
         .sort("started", "run", maintain_order=True)

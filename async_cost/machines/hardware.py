@@ -9,8 +9,8 @@ from enum import StrEnum
 import numpy as np
 import polars as pl
 
-from async_cost.fleet.fleet import Fleet
-from async_cost.fleet.summary import FINDING
+from async_cost.machines.many import ManyRuns
+from async_cost.machines.summary import FINDING
 from async_cost.runs.comparisons import HEADLINES
 from async_cost.statistics.judge import verdict_column
 
@@ -24,24 +24,22 @@ class Agreement(StrEnum):
     ALONE = "one machine"
 
 
-def one_of_each(fleet: Fleet, each: str = "machine") -> pl.DataFrame:
+def one_of_each(many: ManyRuns, each: str = "machine") -> pl.DataFrame:
     """The ratios of one run for each machine and study: the newest that is evidence, else the newest.
 
-    With `each` = "run", every run counts. Columns as `Fleet.ratios`, and `unit`, the name of what is compared.
+    With `each` = "run", every run counts. Columns as `ManyRuns.ratios`, and `unit`, the name of what is compared.
     """
-    ratios = fleet.ratios.with_columns(unit=pl.col(each))
+    ratios = many.ratios.with_columns(unit=pl.col(each))
     if each == "run" or ratios.is_empty():
         return ratios
-    return ratios.join(chosen_runs(fleet), on=["machine", "study", "run"], how="semi", maintain_order="left")
+    return ratios.join(chosen_runs(many), on=["machine", "study", "run"], how="semi", maintain_order="left")
 
 
-def chosen_runs(fleet: Fleet) -> pl.DataFrame:
+def chosen_runs(many: ManyRuns) -> pl.DataFrame:
     """The run that speaks for each machine and study: machine, study, run, trusted. It is the newest that is evidence,
     else the newest.
     """
-    order = fleet.studies.join(fleet.runs.select("run", "machine", "started"), on="run").sort(
-        "trusted", "started", "run"
-    )
+    order = many.studies.join(many.runs.select("run", "machine", "started"), on="run").sort("trusted", "started", "run")
     return order.group_by("machine", "study", maintain_order=True).agg(pl.col("run", "trusted").last())
 
 
@@ -162,20 +160,20 @@ def typical_change(changes: pl.DataFrame) -> tuple[float, float]:
     return float(np.quantile(distance, 0.5)), float(np.quantile(distance, 0.9))
 
 
-def repeats(fleet: Fleet) -> list[tuple[str, str, str]]:
+def repeats(many: ManyRuns) -> list[tuple[str, str, str]]:
     """Machines that were measured twice with one compiler: machine, older run, newer run; the two newest of each."""
-    return _pairs(fleet, same_compiler=True)
+    return _pairs(many, same_compiler=True)
 
 
-def upgrades(fleet: Fleet) -> list[tuple[str, str, str]]:
+def upgrades(many: ManyRuns) -> list[tuple[str, str, str]]:
     """Machines that were measured with two compilers: machine, the newest run of the older one, the newest run of the
     newer.
     """
-    return _pairs(fleet, same_compiler=False)
+    return _pairs(many, same_compiler=False)
 
 
-def _pairs(fleet: Fleet, same_compiler: bool) -> list[tuple[str, str, str]]:
-    runs = fleet.runs.filter(pl.col("profile") != "quick", pl.col("rustc").is_not_null()).sort("started", "run")
+def _pairs(many: ManyRuns, same_compiler: bool) -> list[tuple[str, str, str]]:
+    runs = many.runs.filter(pl.col("profile") != "quick", pl.col("rustc").is_not_null()).sort("started", "run")
     pairs = []
     for (machine,), mine in runs.group_by("machine", maintain_order=True):
         *older, newest = mine.select("run", "rustc").rows()

@@ -9,8 +9,7 @@ import polars as pl
 import pytest
 from hostile_runs import DAMAGES, hostile_copies
 
-from async_cost.fleet import fleet
-from async_cost.fleet.fleet import read_fleet
+from async_cost.machines.many import chosen_folders, read_many
 from async_cost.runs.comparisons import HEADLINES
 from async_cost.runs.run import find_runs, load_run
 from async_cost.statistics.interval import CONFIDENCE, ranks
@@ -34,7 +33,7 @@ def honest(tmp_path_factory) -> Path:
 
 def test_many_runs_say_what_each_says_alone(honest):
     folders = find_runs(honest)
-    together = read_fleet(folders)
+    together = read_many(folders)
     assert together.aside.is_empty() and together.runs.height == 3
     for folder in folders:
         run = load_run(folder)
@@ -52,7 +51,7 @@ def test_a_run_without_comparisons_stands_beside_the_others(tmp_path):
     document = json.loads((empty / "run.json").read_text())
     document["studies"]["zero-cost"]["comparisons"] = []
     (empty / "run.json").write_text(json.dumps(document))
-    found = read_fleet(find_runs(tmp_path))
+    found = read_many(find_runs(tmp_path))
     assert found.aside.is_empty() and found.ratios["machine"].unique().to_list() == ["alpha"]
     assert found.studies.filter(run=document["run_id"]).row(0)[2:4] == (False, "no comparisons")
 
@@ -73,7 +72,7 @@ def test_a_group_of_comparisons_votes_by_its_own_control(tmp_path):
         controls=["tokio (A/A)"],
     )
     make_run(tmp_path, None, others={"runtimes": study}, rounds=60, noise=0.004)
-    together = read_fleet(find_runs(tmp_path))
+    together = read_many(find_runs(tmp_path))
     ((trusted, reason),) = together.studies.select("trusted", "reason").rows()
     assert (
         trusted and reason == "in 1 of 2 groups: control tokio (A/A) in spawn (threads=2 work=0) differs from its twin"
@@ -95,7 +94,7 @@ def test_an_interval_of_ranks_holds_the_median_as_often_as_it_says():
 def test_a_hundred_machines_are_read_whole(tmp_path):
     for number in range(100):
         make_run(tmp_path, machine=f"m-{number}", seed=number, rounds=10, samples=4)
-    together = read_fleet(find_runs(tmp_path))
+    together = read_many(find_runs(tmp_path))
     assert together.runs.height == 100 and together.aside.is_empty()
     assert together.rows == sum(load_run(folder).time("zero-cost").height for folder in find_runs(tmp_path))
     middle = together.ratios.filter(variant="nonbox", other="manual", parameter=OFF)["ratio"]
@@ -113,7 +112,7 @@ def crowd(tmp_path_factory):
         make_run(root, machine=name, seed=number, **SMALL)
     kinds = hostile_copies(root / "alpha" / "20260101T000000Z", root, HOSTILE, seed=20_260_101)
     honest_first = sorted(find_runs(root), key=lambda folder: folder.parent.name)
-    return root, kinds, read_fleet(honest_first)
+    return root, kinds, read_many(honest_first)
 
 
 def test_every_damaged_run_is_set_aside_with_a_reason(crowd):
@@ -131,7 +130,7 @@ def test_every_damaged_run_is_set_aside_with_a_reason(crowd):
 
 def test_honest_runs_say_the_same_in_bad_company(crowd):
     root, _, together = crowd
-    alone = read_fleet([root / name / "20260101T000000Z" for name in ("alpha", "beta", "gamma")])
+    alone = read_many([root / name / "20260101T000000Z" for name in ("alpha", "beta", "gamma")])
     assert alone.ratios.equals(together.ratios)
 
 
@@ -148,7 +147,7 @@ def test_honest_runs_say_the_same_in_bad_company(crowd):
 )
 def test_the_reason_names_what_is_wrong(tmp_path, changes, reason):
     run = make_run(tmp_path, machine="odd", changes=changes, rounds=60)
-    together = read_fleet([run])
+    together = read_many([run])
     assert together.runs.is_empty()
     assert reason in together.aside["reason"].item()
 
@@ -160,14 +159,14 @@ def test_a_copy_under_another_name_is_no_second_witness(tmp_path):
     info = json.loads((copy / "run.json").read_text())
     info["run_id"], info["machine"]["name"] = f"second/{run.name}", "second"
     (copy / "run.json").write_text(json.dumps(info))
-    together = read_fleet([run, copy])
+    together = read_many([run, copy])
     assert together.runs["machine"].to_list() == ["first"]
     assert "the very samples of run first/" in together.aside["reason"].item()
 
 
 def test_one_id_in_two_places_counts_once(tmp_path):
     one, two = (make_run(tmp_path / place, machine="m", seed=seed, rounds=10) for seed, place in enumerate("ab"))
-    together = read_fleet([one, two])
+    together = read_many([one, two])
     assert together.runs.height == 1
     assert "another folder holds a run of the same id" in together.aside["reason"].item()
 
@@ -178,9 +177,9 @@ def test_one_id_in_two_places_counts_once(tmp_path):
 def test_all_runs_and_the_one_of_the_report_are_chosen_once(tmp_path):
     inside, outside = make_run(tmp_path / "runs", **SMALL), make_run(tmp_path / "else", machine="other", **SMALL)
     environ = {"ASYNC_COST_RUN": str(outside), "ASYNC_COST_RUNS": str(tmp_path / "runs")}
-    assert fleet.chosen_folders(environ) == [outside, inside]
-    assert fleet.chosen_folders({**environ, "ASYNC_COST_RUN": str(inside)}) == [inside]
-    assert fleet.chosen_folders({**environ, "ASYNC_COST_COMPARE": f"{outside}:{inside}:{outside}"}) == [outside, inside]
+    assert chosen_folders(environ) == [outside, inside]
+    assert chosen_folders({**environ, "ASYNC_COST_RUN": str(inside)}) == [inside]
+    assert chosen_folders({**environ, "ASYNC_COST_COMPARE": f"{outside}:{inside}:{outside}"}) == [outside, inside]
 
 
 def test_headlines_are_of_variants_that_are_measured():
