@@ -11,8 +11,8 @@ QUANTILE = 2.0
 
 
 def many_of(logs: np.ndarray, error: float, rustc: list[str] | None = None) -> ManyRuns:
-    """Machines whose runs find exp(`logs`[finding, machine, run]), with so large a standard error; the runs of a machine
-    are of the compilers `rustc`, if these are given.
+    """Machines whose runs find exp(`logs`[finding, machine, run]), with so large a standard error; the runs of a
+    machine are of the compilers `rustc`, if these are given.
     """
     findings, machines, runs = logs.shape
     rows, about = [], []

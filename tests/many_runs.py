@@ -3,8 +3,8 @@
     python tests/many_runs.py FOLDER --runs 1000            # warm: summarised before, then read_many and the page
     python tests/many_runs.py FOLDER --cold 50000000        # cold: so many raw rows are summarised
 
-The runs are copies of the reference run under the names of other machines, whose ratios differ by some noise. Prints a line
-of JSON: what was done, seconds, and the largest memory of a process in MiB.
+The runs are copies of the reference run under the names of other machines, whose ratios differ by some noise. Prints a
+line of JSON: what was done, seconds, and the largest memory of a process in MiB.
 """
 
 import argparse

@@ -38,8 +38,8 @@ FARED = {"machine": pl.String, "run": pl.String, "machines": pl.Int64} | dict.fr
 
 
 def predicted(ratios: pl.DataFrame) -> pl.DataFrame:
-    """What a run on another machine is expected to find, from rows of `ManyRuns.ratios`, all runs of all machines: columns
-    PREDICTED.
+    """What a run on another machine is expected to find, from rows of `ManyRuns.ratios`, all runs of all machines:
+    columns PREDICTED.
 
     `ratio` is the geometric mean over `machines`, `low` to `high` where a run of one more machine lies with a
     probability of 95 %. `of_machines`, `of_runs` and `of_episodes` are the standard deviations of the logarithm between
