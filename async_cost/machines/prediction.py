@@ -64,12 +64,18 @@ def predicted(ratios: pl.DataFrame) -> pl.DataFrame:
     )
     found = by_finding.filter(pl.col("machines") >= FEWEST)
     one_run = pl.col("between_runs") + pl.col("within")
-    # The means of machines cannot be surer than their runs, however near together they happen to lie.
-    spread = pl.max_horizontal("spread", one_run * pl.col("share"))
-    variance = spread * (1 + 1 / pl.col("machines")) + one_run * (1 - pl.col("share"))
+    # The mean over several runs of a machine has lost a part of the variance that another single run has.
+    of_means, of_run = pl.col("spread") * (1 + 1 / pl.col("machines")), one_run * (1 - pl.col("share"))
+    # Only the first is estimated from few values, and needs the quantile of t.
     quantile = stats.t.ppf((1 + CONFIDENCE) / 2, found["machines"].to_numpy() - 1)
-    reach = pl.Series(quantile, dtype=pl.Float64) * found.select(variance.sqrt()).to_series()
-    found = found.with_columns(reach=reach, of_machines=(spread - one_run * pl.col("share")).clip(0).sqrt())
+    wide = (
+        pl.lit(pl.Series(quantile, dtype=pl.Float64)) ** 2 * of_means
+        + stats.norm.ppf((1 + CONFIDENCE) / 2) ** 2 * of_run
+    )
+    found = found.with_columns(
+        reach=wide.sqrt(),
+        of_machines=(pl.col("spread") - one_run * pl.col("share")).clip(0).sqrt(),
+    )
     return found.select(
         *FINDING,
         "machines",

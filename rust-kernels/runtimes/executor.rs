@@ -372,8 +372,7 @@ struct Remote {
     timers: Timers,
 }
 
-/// What the worker has for itself: its tasks, the one to be run next and its turn, how many in a row came from there,
-/// and how many it has run.
+/// What the worker has for itself: its tasks, the next one and its turn, how many in a row came from there, and in all.
 struct Core {
     home: Arc<Home>,
     deque: Deque<Task>,
