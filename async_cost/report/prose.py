@@ -139,7 +139,7 @@ def _verdict(row: dict | None, name: str, other: str) -> str:
 def _cost(row: dict | None, name: str, other: str) -> str:
     """The verdict on two variants by their names, and what the first adds to each request."""
     verdict = _verdict(row, words.code(name), words.code(other))
-    return f"{verdict} It {_added(row)}." if row and row.get("verdict") else verdict
+    return f"{verdict} It {_added(row)}." if row else verdict
 
 
 def _added(row: dict | None, to: str = "each request") -> str:
