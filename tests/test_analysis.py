@@ -112,7 +112,7 @@ def test_other_choices_are_told_beside_the_described_ones(effect, runs):
     assert float(found[1]) == pytest.approx(3.6, rel=0.01)
     assert float(found[2]) == pytest.approx(2.0 / 0.8, rel=0.01)
     rows = re.findall(r"<tr>(.*?)</tr>", "".join(told.tables), re.DOTALL)
-    cells = {cell[0]: cell[1:] for cell in (re.findall(r">([^<>]*)</td>", row) for row in rows) if cell}
+    cells = {cell[0]: cell[1:] for cell in (re.findall(r">([^<>]*)(?:</a>)?</td>", row) for row in rows) if cell}
     expected = {
         "all lean choices": ("off", [0.8, 2 / 3.6, 0.6, 2.5, 3.0]),
         "operations called by one more function": ("on", [1.0, 1.3 / 1.1, math.nan, 1.3, math.nan]),
