@@ -109,7 +109,7 @@ CELLS = f"""() => {PANEL}.content.widgets.map(({{model}}) => ({{
 }}))"""
 #: Of the kernel; undefined until there is one.
 STATUS = f"() => globalThis.jupyterapp && {PANEL}?.sessionContext?.session?.kernel?.status"
-#: Whether the kernel answers within five seconds: after a restart it is called idle before it listens.
+#: Whether the kernel answers within five seconds.
 ANSWERS = f"""() => Promise.race([
     {PANEL}.sessionContext.session.kernel.requestKernelInfo().then(() => true, () => false),
     new Promise(resolve => setTimeout(() => resolve(false), 5000)),
@@ -237,8 +237,8 @@ class Notebook:
         self.press("0", "0")
         self.page.locator(".jp-Dialog .jp-mod-accept").click(timeout=PAGE_MS)
         self.until("the kernel restarts", lambda: not self.idle(), PAGE_MS)
-        self.until("the new kernel answers", lambda: self.page.evaluate(ANSWERS), PAGE_MS)
-        self.until("the kernel is idle", self.idle, PAGE_MS)
+        # Asked again and again: what a new kernel says before the server listens is lost, and with it that it is idle.
+        self.until("the new kernel is idle", lambda: self.page.evaluate(ANSWERS) and self.idle(), PAGE_MS)
 
     def text(self, number: int) -> str:
         """What a cell has printed."""
