@@ -56,11 +56,10 @@ def lab(tmp_path_factory) -> Iterator[Lab]:
         notebook.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / "notebooks" / f"{name}.ipynb", notebook)
     run = reference_run().path
+    # Tables are read from plain files only.
+    shutil.copytree(ROOT / "data", clone / "data", ignore=shutil.ignore_patterns("runs", "experiments"))
     (clone / "data" / "runs" / run.parent.name).mkdir(parents=True)
     (clone / "data" / "runs" / run.parent.name / run.name).symlink_to(run)
-    for path in (ROOT / "data").iterdir():
-        if path.name != "runs":
-            (clone / "data" / path.name).symlink_to(path)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
