@@ -14,13 +14,16 @@ import resource
 import subprocess
 import sys
 import time
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
 from async_cost import kept
-from async_cost.machines.summary import RATIOS, key_of, summary
+from async_cost.machines import claims
+from async_cost.machines.summary import RATIOS, Summary, key_of, summary
 from async_cost.paths import reports_root, runs_root
 from async_cost.report.headline import reference_run
 
@@ -40,32 +43,47 @@ print(sum(row["rows"] for run in made for row in run.studies), "rows of", len(ma
 """
 
 
-def copies(number: int, summarised: bool) -> None:
-    """Makes so many runs below ASYNC_COST_RUNS, with their summaries below ASYNC_COST_REPORTS if they are asked for."""
-    original = reference_run().path
+#: One machine in so many is measured a second time, every second of these with another compiler.
+AGAIN = 4
+LATER = "rustc 1.99.0 (made up)"
+
+
+def copies(original: Path, number: int) -> Iterator[tuple[int, Path, dict]]:
+    """Makes so many runs below ASYNC_COST_RUNS, one after another: number, folder, and what its run.json says."""
     info = json.loads((original / "run.json").read_text(encoding="utf-8"))
-    pattern = summary(original)
-    assert not isinstance(pattern, str), pattern
-    rng = np.random.default_rng(1)
+    first = datetime.fromisoformat(info["started"])
+    machines = number - number // (AGAIN + 1)
     for place in range(number):
-        machine = f"m-{place:04d}"
-        folder = runs_root() / machine / original.name
+        turn, machine = divmod(place, machines)
+        machine, started = f"m-{machine * (AGAIN if turn else 1):04d}", first + timedelta(minutes=place)
+        run = f"{machine}/{started:%Y%m%dT%H%M%SZ}"
+        folder = runs_root() / run
         folder.mkdir(parents=True)
         for file in original.iterdir():
             if file.name != "run.json":
                 os.link(file, folder / file.name)
-        about = info | {"run_id": f"{machine}/{original.name}", "machine": info["machine"] | {"name": machine}}
+        about = info | {"run_id": run, "machine": info["machine"] | {"name": machine}}
+        if turn and place % 2:
+            about["toolchain"] = info["toolchain"] | {"rustc": LATER}
         (folder / "run.json").write_text(json.dumps(about), encoding="utf-8")
-        if summarised:
-            factor = np.exp(rng.normal(0, 0.05, pattern.ratios.height))
-            names = {"run": pl.lit(about["run_id"]), "machine": pl.lit(machine)}
-            ratios = pattern.ratios.with_columns(pl.col("ratio", "low", "high") * pl.lit(factor), **names)
-            run = {**pattern.run, "run": about["run_id"], "machine": machine, "cpu": f"processor {place % 20}"}
-            studies = [
-                {**row, "run": about["run_id"], "elapsed_ns": row["elapsed_ns"] + place} for row in pattern.studies
-            ]
-            file = reports_root() / machine / original.name / "summary.parquet"
-            kept.write(ratios.select(*RATIOS), file, key_of(folder), run=run, studies=studies)
+        yield place, folder, about | {"started": f"{started:%Y-%m-%dT%H:%M:%SZ}"}
+
+
+def summarised(pattern: Summary, verdicts: pl.DataFrame, made: Iterable[tuple[int, Path, dict]]) -> None:
+    """Writes what is kept of each run below ASYNC_COST_REPORTS, with some noise in the ratios."""
+    rng = np.random.default_rng(1)
+    for place, folder, about in made:
+        run, machine = about["run_id"], about["machine"]["name"]
+        noise = pl.lit(pl.Series(np.exp(rng.normal(0, 0.05, pattern.ratios.height))))
+        ratios = pattern.ratios.with_columns(
+            pl.col("ratio", "low", "high") * noise, run=pl.lit(run), machine=pl.lit(machine)
+        )
+        row = {**pattern.run, "run": run, "machine": machine, "cpu": f"processor {place % 20}"}
+        row |= {"started": about["started"], "rustc": about["toolchain"]["rustc"]}
+        studies = [{**study, "run": run, "elapsed_ns": study["elapsed_ns"] + place} for study in pattern.studies]
+        report = reports_root() / run
+        kept.write(ratios.select(*RATIOS), report / "summary.parquet", key_of(folder), run=row, studies=studies)
+        kept.write(verdicts, report / "claims.parquet", claims.key_of(folder))
 
 
 def timed(what: str, command: list[str]) -> None:
@@ -83,21 +101,26 @@ def timed(what: str, command: list[str]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path)
+    parser.add_argument("folder", type=Path, help="a new one, on the disk that holds the reference run")
     parser.add_argument("--runs", type=int, default=0)
     parser.add_argument("--cold", type=int, default=0)
     arguments = parser.parse_args()
-    os.environ["ASYNC_COST_RUNS"] = str(arguments.folder / "runs")
-    os.environ["ASYNC_COST_REPORTS"] = str(arguments.folder / "reports")
+    original = reference_run().path.resolve()
+    pattern = summary(original)
+    if isinstance(pattern, str):
+        raise SystemExit(pattern)
+    verdicts = claims.verdicts(original)
+    for name, what in (("ASYNC_COST_RUNS", "runs"), ("ASYNC_COST_REPORTS", "reports")):
+        os.environ[name] = str(arguments.folder.resolve() / what)
     if arguments.runs:
-        copies(arguments.runs, summarised=True)
+        summarised(pattern, verdicts, copies(original, arguments.runs))
         timed("read", [sys.executable, "-c", READ])
-        page = ["jupyter", "nbconvert", "--to", "html", "--execute", "--output-dir", str(arguments.folder)]
+        page = ["nbconvert", "--to", "notebook", "--execute", "--output-dir", str(arguments.folder)]
         timed("page", [sys.executable, "-m", *page, "notebooks/hardware/analysis.ipynb"])
     if arguments.cold:
-        pattern = summary(reference_run().path)
-        assert not isinstance(pattern, str), pattern
-        copies(-(-arguments.cold // sum(row["rows"] for row in pattern.studies)), summarised=False)
+        rows = sum(row["rows"] for row in pattern.studies)
+        for _ in copies(original, -(-arguments.cold // rows)):
+            pass
         timed("cold", [sys.executable, "-c", COLD])
 
 

@@ -2,6 +2,7 @@
 
 import hashlib
 from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 from pathlib import Path
 
 import polars as pl
@@ -12,7 +13,7 @@ from async_cost.literature.claims import load_claims
 from async_cost.literature.replication import Verdict, outcomes
 from async_cost.machines.hardware import chosen_runs
 from async_cost.machines.many import ManyRuns
-from async_cost.machines.summary import key_of
+from async_cost.machines.summary import key_of as key_of_summary
 from async_cost.paths import report_folder, repository_root
 from async_cost.runs.run import open_run
 
@@ -33,7 +34,7 @@ def on_machines(many: ManyRuns) -> pl.DataFrame:
     chosen = chosen_runs(many).filter("trusted")
     names = chosen["run"].unique(maintain_order=True).to_list()
     with ThreadPoolExecutor() as pool:
-        parts = list(pool.map(_verdicts, [many.folders[name] for name in names]))
+        parts = list(pool.map(verdicts, [many.folders[name] for name in names]))
     found = pl.concat(
         [pl.DataFrame(schema=VERDICTS).with_columns(run=pl.lit("")).clear()]
         + [part.with_columns(run=pl.lit(name)) for name, part in zip(names, parts, strict=True)]
@@ -43,12 +44,10 @@ def on_machines(many: ManyRuns) -> pl.DataFrame:
     return found.group_by("claim", "study", maintain_order=True).agg(*each, machines=pl.len()).sort("claim")
 
 
-def _verdicts(folder: Path) -> pl.DataFrame:
+def verdicts(folder: Path) -> pl.DataFrame:
     """What a run says about each claim: the columns VERDICTS. Empty where its samples cannot be read."""
     report = report_folder(folder)
-    data = (repository_root() / "data" / name for name in ("claims.csv", "claims-operands.csv"))
-    digest = hashlib.sha256(key_of(folder).encode() + b"".join(path.read_bytes() for path in (*data, *SOURCES)))
-    file, key = report and report / "claims.parquet", digest.hexdigest()
+    file, key = report and report / "claims.parquet", key_of(folder)
     if file and (found := kept.read(file, key, VERDICTS)):
         return found[0]
     try:
@@ -60,3 +59,15 @@ def _verdicts(folder: Path) -> pl.DataFrame:
     if file:
         kept.write(made, file, key)
     return made
+
+
+def key_of(folder: Path) -> str:
+    """Hash of what the verdicts on a run depend on: its files, the claims, and our code."""
+    return hashlib.sha256(key_of_summary(folder).encode() + _on_claims()).hexdigest()
+
+
+@lru_cache(maxsize=1)
+def _on_claims() -> bytes:
+    """The claims and the code that judges them."""
+    data = (repository_root() / "data" / name for name in ("claims.csv", "claims-operands.csv"))
+    return b"".join(path.read_bytes() for path in (*data, *SOURCES))
