@@ -4,7 +4,8 @@
     python tests/many_runs.py FOLDER --cold 50000000        # cold: so many raw rows are summarised
 
 The runs are copies of the reference run under the names of other machines, whose ratios differ by some noise. Prints a
-line of JSON: what was done, seconds, and the largest memory of a process in MiB.
+line of JSON: what was done, seconds by the clock and of processors, the largest memory of a process in MiB (of this and
+what was done before), and the load.
 """
 
 import argparse
@@ -70,13 +71,17 @@ def copies(original: Path, number: int) -> Iterator[tuple[int, Path, dict]]:
 
 
 def summarised(pattern: Summary, verdicts: pl.DataFrame, made: Iterable[tuple[int, Path, dict]]) -> None:
-    """Writes what is kept of each run below ASYNC_COST_REPORTS, with some noise in the ratios."""
-    rng = np.random.default_rng(1)
+    """Writes what is kept of each run below ASYNC_COST_REPORTS. Ratios differ by 5 % between machines, and by half a
+    percent between two runs of one.
+    """
+    number = pattern.ratios.height
     for place, folder, about in made:
         run, machine = about["run_id"], about["machine"]["name"]
-        noise = pl.lit(pl.Series(np.exp(rng.normal(0, 0.05, pattern.ratios.height))))
+        of_machine = np.random.default_rng(int(machine[2:])).normal(0, 0.05, number)
+        of_run = np.random.default_rng([1, place]).normal(0, 0.005, number)
+        factor = pl.lit(pl.Series(np.exp(of_machine + of_run)))
         ratios = pattern.ratios.with_columns(
-            pl.col("ratio", "low", "high") * noise, run=pl.lit(run), machine=pl.lit(machine)
+            pl.col("ratio", "low", "high") * factor, run=pl.lit(run), machine=pl.lit(machine)
         )
         row = {**pattern.run, "run": run, "machine": machine, "cpu": f"processor {place % 20}"}
         row |= {"started": about["started"], "rustc": about["toolchain"]["rustc"]}
@@ -88,14 +93,18 @@ def summarised(pattern: Summary, verdicts: pl.DataFrame, made: Iterable[tuple[in
 
 def timed(what: str, command: list[str]) -> None:
     """Runs a command, and prints how long it took and what it needed."""
-    began = time.monotonic()
+    began, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(command, capture_output=True, text=True)
     seconds = time.monotonic() - began
     if done.returncode:
         raise SystemExit(done.stderr)
-    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu, peak = used.ru_utime + used.ru_stime - before.ru_utime - before.ru_stime, used.ru_maxrss / 1024
     told = done.stdout.strip().splitlines()[-1:] or [""]
-    told = {"what": what, "seconds": round(seconds, 1), "MiB": round(peak), "load": os.getloadavg()[0], "said": told[0]}
+    told = {"what": what, "seconds": round(seconds, 1), "cpu_seconds": round(cpu, 1), "MiB": round(peak)} | {
+        "load": round(os.getloadavg()[0], 1),
+        "said": told[0],
+    }
     sys.stdout.write(json.dumps(told) + "\n")
 
 

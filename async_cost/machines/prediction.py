@@ -16,6 +16,8 @@ from scipy import stats
 from async_cost.machines.many import ManyRuns
 from async_cost.machines.summary import FINDING
 
+#: Of how many machines the predictions are compared with the outcome: each comparison takes all earlier runs.
+NEWEST = 20
 #: Two machines are the fewest that differ.
 FEWEST = 2
 CONFIDENCE = 0.95
@@ -100,8 +102,8 @@ def _between_runs(machines: pl.DataFrame) -> pl.DataFrame:
 
 
 def fared(many: ManyRuns) -> pl.DataFrame:
-    """How the first evidence of each machine compares with what the machines before it predicted: columns FARED, in the
-    order of arrival.
+    """How the first evidence of each of the `NEWEST` machines compares with what the machines before it predicted:
+    columns FARED, in the order of arrival.
 
     The prediction is made from the runs that started before it, and from no other. Findings that fewer than two
     machines had are not predicted.
@@ -113,6 +115,8 @@ def fared(many: ManyRuns) -> pl.DataFrame:
         .sort("started", "run", maintain_order=True)
         .unique(["machine", *FINDING], keep="first", maintain_order=True)
     )
+    arrived = first.unique("machine", keep="first", maintain_order=True).tail(NEWEST).select("machine")
+    first = first.join(arrived, on="machine", how="semi", maintain_order="left")
     parts = [pl.DataFrame(schema=FARED)]
     for (start, run, machine), mine in first.group_by("started", "run", "machine", maintain_order=True):
         earlier = started.filter(pl.col("started") < start)

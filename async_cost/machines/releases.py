@@ -52,11 +52,20 @@ def steps(many: ManyRuns) -> pl.DataFrame:
     for (machine,), mine in order.join(points, on="run").sort("place").group_by("machine", maintain_order=True):
         tries = mine.select(FINDING).n_unique() * (mine["release"].n_unique() - 1)
         penalty = stats.chi2.isf(FALSE_STEPS / max(tries, 1), 1)
-        for key, part in mine.group_by(FINDING, maintain_order=True):
-            if part.height >= FEWEST:
-                found += [(machine, *key, *step) for step in _steps(part, penalty)]
+        for key, part in _uneven(mine, penalty).group_by(FINDING, maintain_order=True):
+            found += [(machine, *key, *step) for step in _steps(part, penalty)]
     named = pl.DataFrame(found, schema=STEPS, orient="row").with_columns(verdict_column(True))
     return named.filter(pl.col("verdict").is_in(["slower", "faster"]))
+
+
+def _uneven(mine: pl.DataFrame, penalty: float) -> pl.DataFrame:
+    """The rows of the findings that can have a step at all: a single stretch costs as much as a step, or more. Most
+    findings have none, and are not worth a search.
+    """
+    error = pl.max_horizontal(pl.col("error").mean(), 1e-9)
+    cost = ((pl.col("log") - pl.col("log").mean()) ** 2).sum() / error**2
+    # A little less, since sums may be rounded differently.
+    return mine.filter((pl.len() >= FEWEST).over(FINDING), (cost > penalty * (1 - 1e-6)).over(FINDING))
 
 
 def _steps(part: pl.DataFrame, penalty: float) -> list[tuple]:
