@@ -48,6 +48,6 @@ def many_of(logs: np.ndarray, error: float, rustc: list[str] | None = None) -> M
         folders={},
         runs=pl.DataFrame(about, schema=RUNS, orient="row"),
         studies=pl.DataFrame(schema=STUDIES),
-        ratios=pl.concat(rows).with_columns(**common).select(*RATIOS),
+        ratios=pl.concat(rows).with_columns(**common).select(*RATIOS).cast(RATIOS),
         aside=pl.DataFrame(schema=ASIDE),
     )

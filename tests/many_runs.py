@@ -87,7 +87,9 @@ def summarised(pattern: Summary, verdicts: pl.DataFrame, made: Iterable[tuple[in
         row |= {"started": about["started"], "rustc": about["toolchain"]["rustc"]}
         studies = [{**study, "run": run, "elapsed_ns": study["elapsed_ns"] + place} for study in pattern.studies]
         report = reports_root() / run
-        kept.write(ratios.select(*RATIOS), report / "summary.parquet", key_of(folder), run=row, studies=studies)
+        kept.write(
+            ratios.select(*RATIOS).cast(RATIOS), report / "summary.parquet", key_of(folder), run=row, studies=studies
+        )
         kept.write(verdicts, report / "claims.parquet", claims.key_of(folder))
 
 

@@ -31,7 +31,7 @@ def on_machines(many: ManyRuns) -> pl.DataFrame:
     Of each machine the run counts that speaks for the study of the claim. A machine that does not hold the operands of
     a claim is left out.
     """
-    chosen = chosen_runs(many).filter("trusted")
+    chosen = chosen_runs(many).filter("trusted").cast({"run": pl.String, "study": pl.String})
     names = chosen["run"].unique(maintain_order=True).to_list()
     with ThreadPoolExecutor() as pool:
         parts = list(pool.map(verdicts, [many.folders[name] for name in names]))

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from async_cost.machines.many import ManyRuns
-from async_cost.machines.summary import FINDING
+from async_cost.machines.summary import FINDING, NAME
 from async_cost.runs.comparisons import HEADLINES
 from async_cost.statistics.judge import verdict_column
 
@@ -55,7 +55,8 @@ def headlines(ratios: pl.DataFrame) -> pl.DataFrame:
             (entry.study, entry.variant, entry.other, entry.parameter, entry.label, place)
             for place, entry in enumerate(HEADLINES)
         ],
-        schema=["study", "variant", "other", "parameter", "label", "place"],
+        schema=dict.fromkeys(("study", "variant", "other", "parameter"), NAME)
+        | {"label": pl.String, "place": pl.Int64},
         orient="row",
     )
     named = ratios.join(names, on=["study", "variant", "other", "parameter"], how="inner")
@@ -129,7 +130,7 @@ def changes(ratios: pl.DataFrame, pairs: Sequence[tuple[str, str, str]]) -> pl.D
     after.
     """
     names = ("unit", "before", "after")
-    chosen = pl.DataFrame(pairs, schema=dict.fromkeys(names, pl.String), orient="row")
+    chosen = pl.DataFrame(pairs, schema=dict.fromkeys(names, NAME), orient="row")
     logs = ratios.select(
         *("run", *FINDING),
         log=pl.col("ratio").log(),

@@ -5,7 +5,7 @@ import ruptures
 from scipy import stats
 
 from async_cost.machines.many import ManyRuns
-from async_cost.machines.summary import FINDING
+from async_cost.machines.summary import FINDING, NAME
 from async_cost.statistics.judge import verdict_column
 
 #: How often some step is named on a machine where no release changed anything.
@@ -13,9 +13,11 @@ FALSE_STEPS = 0.05
 #: Two releases are the fewest that differ.
 FEWEST = 2
 VERSION = r"rustc (\d+)\.(\d+)\.(\d+)"
-SERIES = {"machine": pl.String, "release": pl.String, "run": pl.String}
-STEPS = dict.fromkeys(("machine", *FINDING, "before", "release"), pl.String) | dict.fromkeys(
-    ("ratio", "low", "high"), pl.Float64
+SERIES = {"machine": NAME, "release": pl.String, "run": NAME}
+STEPS = (
+    dict.fromkeys(("machine", *FINDING), NAME)
+    | dict.fromkeys(("before", "release"), pl.String)
+    | dict.fromkeys(("ratio", "low", "high"), pl.Float64)
 )
 
 

@@ -23,9 +23,11 @@ from async_cost.statistics.table import CODE, Comparisons, comparisons
 #: A finding is what is said about one pair: `variant` compared with `other`, which names the bench and the parameter of
 #: the baseline where they are others.
 FINDING = ("study", "bench", "variant", "other", "parameter")
+#: Names of which a few thousand are repeated in millions of rows: a number in each, and the words once.
+NAME = pl.Categorical()
 RUNS = {
-    "run": pl.String,
-    "machine": pl.String,
+    "run": NAME,
+    "machine": NAME,
     "cpu": pl.String,
     "cores": pl.Int64,
     "rustc": pl.String,
@@ -34,8 +36,8 @@ RUNS = {
     "started": pl.String,
 }
 STUDIES = {
-    "run": pl.String,
-    "study": pl.String,
+    "run": NAME,
+    "study": NAME,
     "trusted": pl.Boolean,
     "reason": pl.String,
     "rows": pl.Int64,
@@ -46,7 +48,7 @@ NUMBERS = dict.fromkeys(("ratio", "low", "high", "quantile", "limit"), pl.Float6
     "control": pl.Boolean,
     "verdict": VERDICTS,
 }
-RATIOS = {"run": pl.String, "machine": pl.String} | dict.fromkeys(FINDING, pl.String) | NUMBERS
+RATIOS = dict.fromkeys(("run", "machine", *FINDING), NAME) | NUMBERS
 #: Reasons that are told of one study of a run, of which each control has its own.
 MOST_REASONS = 2
 
@@ -101,7 +103,7 @@ def _made(folder: Path) -> Summary:
     machine = _machine(run.info)
     row = dict(zip(RUNS, _run_row(run.info), strict=True))
     names = {"run": pl.lit(run.info.run_id), "machine": pl.lit(machine)}
-    ratios = _findings(table.frame.drop_nulls("ratio")).with_columns(**names).select(*RATIOS)
+    ratios = _findings(table.frame.drop_nulls("ratio")).with_columns(**names).select(*RATIOS).cast(RATIOS)
     return Summary(row, [_study_row(run.info.run_id, name, table) for name in table.rows], ratios)
 
 
