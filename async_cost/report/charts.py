@@ -67,6 +67,8 @@ OF_MARKS = re.compile(r' (?:role="graphics-[a-z]+"|aria-[a-z]+="[^"]*"|pointer-e
 CIRCLE = re.compile(r'd="M([\d.]+),0A\1,\1,0,1,1,-\1,0A\1,\1,0,1,1,\1,0"')
 PATH = re.compile(r"<path( [^>]*?)(/>|></path>)")
 _INTERVAL = ("ratio", "low", "high")
+#: Strokes on one line that can be told apart, more or less. (A chart of more than 5,000 marks is not drawn at all.)
+MOST_STROKES = 200
 TITLE_CHARACTERS = 40  # an axis title of 13 px breaks here, so that it still fits on a phone
 
 
@@ -303,18 +305,20 @@ def side_by_side(
     """One row for each finding, with one stroke for each unit (a machine or a run): where do they agree?
 
     Columns: `label`, `unit`, ratio, low, high. A few units have a colour and an interval each, one below the other;
-    many are strokes on one line, which shows where they cluster.
+    many are strokes on one line, which shows where they cluster; of more than `MOST_STROKES`, evenly spaced ones are
+    drawn.
     """
     _require(frame, [label, unit, "ratio", "low", "high"])
     units = frame[unit].unique(maintain_order=True).to_list()
     few = len(units) <= len(PALETTE)
+    title += f"; of {len(units):,}, {MOST_STROKES} are drawn" if len(units) > MOST_STROKES else ""
     along_x = {
         "title": wrapped(title),
         "scale": alt.Scale(type="log", domain=_ratio_domain(frame, True, room=0.04), nice=False),
         "axis": alt.Axis(grid=False),
     }
     names = alt.Axis(domain=False, ticks=False, grid=False, labelExpr=r"split(datum.label, '\n')")
-    frame = _drawn(frame, [label, unit, *_INTERVAL]).with_columns(
+    frame = _drawn(_thinned(frame, label), [label, unit, *_INTERVAL]).with_columns(
         pl.col(label).map_elements(lambda text: "\n".join(textwrap.wrap(text, 20, break_long_words=False)), pl.String)
     )
     base = alt.Chart(frame).encode(
@@ -339,6 +343,14 @@ def side_by_side(
     layers = [rule, interval, middle] if few else [rule, middle]
     height = frame[label].n_unique() * (24 + (14 * len(units) if few else 20))
     return alt.layer(*layers).properties(width="container", height=height)
+
+
+def _thinned(frame: pl.DataFrame, label: str) -> pl.DataFrame:
+    """At most `MOST_STROKES` rows for each label, evenly spaced by rank of the ratio, with the smallest and largest."""
+    rank, last = (pl.col("ratio").rank("ordinal") - 1).over(label).cast(pl.Int64), pl.len().over(label) - 1
+    # A row is kept where the place among the strokes moves on.
+    place, before = (((MOST_STROKES - 1) * at).floordiv(last) for at in (rank, rank - 1))
+    return frame.filter((last < MOST_STROKES) | (rank == 0) | (place != before))
 
 
 @_builder(lambda frame, **_: _reach(frame, "overhead", ["series"]))
