@@ -68,6 +68,6 @@ def key_of(folder: Path) -> str:
 
 @lru_cache(maxsize=1)
 def _on_claims() -> bytes:
-    """The claims and the code that judges them."""
+    """Hash of the claims and of the code that judges them."""
     data = (repository_root() / "data" / name for name in ("claims.csv", "claims-operands.csv"))
-    return b"".join(path.read_bytes() for path in (*data, *SOURCES))
+    return hashlib.sha256(b"".join(path.read_bytes() for path in (*data, *SOURCES))).digest()

@@ -131,7 +131,7 @@ def changes(ratios: pl.DataFrame, pairs: Sequence[tuple[str, str, str]]) -> pl.D
     """
     names = ("unit", "before", "after")
     chosen = pl.DataFrame(pairs, schema=dict.fromkeys(names, NAME), orient="row")
-    logs = ratios.select(
+    logs = ratios.filter(pl.col("run").is_in(pl.concat([chosen["before"], chosen["after"]]).implode())).select(
         *("run", *FINDING),
         log=pl.col("ratio").log(),
         half=(pl.col("high").log() - pl.col("low").log()) / 2,

@@ -56,9 +56,8 @@ def _numbered(ratios: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     within (the variance within the run). One number is grouped faster than five names.
     """
     log, half = pl.col("ratio").log(), (pl.col("high").log() - pl.col("low").log()) / 2
-    known = ratios.drop_nulls("verdict").select(
-        *("machine", "run", *FINDING), log=log, within=(half / pl.col("quantile")) ** 2
-    )
+    evidence = ratios.lazy().drop_nulls("verdict")  # lazy: columns that are not needed are not copied
+    known = evidence.select(*("machine", "run", *FINDING), log=log, within=(half / pl.col("quantile")) ** 2).collect()
     findings = known.select(FINDING).unique(maintain_order=True).with_row_index("finding")
     return findings, known.join(findings, on=FINDING, maintain_order="left").drop(FINDING)
 

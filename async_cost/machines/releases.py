@@ -48,8 +48,12 @@ def steps(many: ManyRuns) -> pl.DataFrame:
     """
     order = series(many).with_row_index("place")
     half = (pl.col("high").log() - pl.col("low").log()) / 2
-    ratios = many.ratios.filter(~pl.col("control")).drop_nulls("verdict")
-    points = ratios.select("run", *FINDING, "quantile", log=pl.col("ratio").log(), error=half / pl.col("quantile"))
+    ratios = many.ratios.join(order, on="run", how="semi", maintain_order="left")
+    points = (
+        ratios.filter(~pl.col("control"))
+        .drop_nulls("verdict")
+        .select("run", *FINDING, "quantile", log=pl.col("ratio").log(), error=half / pl.col("quantile"))
+    )
     found = []
     for (machine,), mine in order.join(points, on="run").sort("place").group_by("machine", maintain_order=True):
         tries = mine.select(FINDING).n_unique() * (mine["release"].n_unique() - 1)

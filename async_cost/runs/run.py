@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import numpy as np
 import polars as pl
 
 from async_cost import words
@@ -52,7 +51,8 @@ class Run:
 
     def whole_time(self, study: str) -> pl.DataFrame:
         """`time` without the variants that failed: their rounds are kept, but nothing is estimated from them."""
-        return self.time(study).join(_failed(self.study(study)), on=KEY, how="anti")
+        failed = _failed(self.study(study))
+        return self.time(study) if failed.is_empty() else self.time(study).join(failed, on=KEY, how="anti")
 
     def seconds(self, study: str) -> float | None:
         """How long `study` was measured, by all of its episodes together; None if one of them was interrupted."""
@@ -66,7 +66,10 @@ class Run:
         """What is compared with what, in the order of declaration: the columns of `comparisons.SCHEMA`. Keys that
         failed are among them.
         """
-        return _declared(self, study, self.time(study))
+        time = self.time(study)
+        if ("comparisons", study) not in self._read:
+            self._read["comparisons", study] = _declared(self, study, time)
+        return self._read["comparisons", study]
 
     def metrics(self, study: str) -> pl.DataFrame:
         """What else was noted about a sample: study, bench, variant, parameter, round, position, sample, metric, value.
@@ -226,11 +229,14 @@ def _load_time(run: Run, study: str, path: Path) -> pl.DataFrame:
     time, details = read_table(path, TimeRows, _name_in_files(study, run.info)), run.study(study)
     if time.is_empty():
         raise DataError(path, "no samples: the run is empty", REMEASURE, row=1)
-    pairs = _declared(run, study, time)
-    comparisons.require_known(pairs, _keys(time, details), path)
-    _check_baselines(path, time, pairs, details)
-    _check_rounds(path, time, details)
-    _check_samples(path, time, details)
+    trials = time.group_by(*KEY, "round", maintain_order=True).agg(
+        pl.len().alias("samples"), pl.col("position").n_unique().alias("positions"), pl.col("line").min()
+    )
+    pairs = run._read["comparisons", study] = _declared(run, study, trials)
+    comparisons.require_known(pairs, _keys(trials, details), path)
+    _check_baselines(path, trials, pairs, details)
+    _check_rounds(path, trials, details)
+    _check_samples(path, trials, details)
     firsts = pl.Series([episode.first_round for episode in details.episodes], dtype=pl.UInt32)
     return time.with_columns(episode=firsts.search_sorted(time["round"], side="right") - 1)
 
@@ -245,7 +251,7 @@ def _keys(time: pl.DataFrame, details: StudyInfo) -> pl.DataFrame:
     return pl.concat([time.select(KEY), _failed(details)]).unique()
 
 
-def _check_baselines(path: Path, time: pl.DataFrame, pairs: pl.DataFrame, details: StudyInfo) -> None:
+def _check_baselines(path: Path, trials: pl.DataFrame, pairs: pl.DataFrame, details: StudyInfo) -> None:
     """Ratios are taken within a round, so a key needs its baseline in the same round, unless that failed or the episode
     left it out.
     """
@@ -253,9 +259,9 @@ def _check_baselines(path: Path, time: pl.DataFrame, pairs: pl.DataFrame, detail
     whole = [(first, end) for episode, first, end in _spans(details) if episode.only is None]
     within = [pl.col("round").is_between(first, end, closed="left") for first, end in whole]
     orphan = (
-        time.filter(pl.any_horizontal(False, *within))
+        trials.filter(pl.any_horizontal(False, *within))
         .join(needed, on=KEY)
-        .join(time, left_on=(*BASE_KEY, "round"), right_on=(*KEY, "round"), how="anti")
+        .join(trials, left_on=(*BASE_KEY, "round"), right_on=(*KEY, "round"), how="anti")
         .sort("line")
         .head(1)
     )
@@ -265,34 +271,36 @@ def _check_baselines(path: Path, time: pl.DataFrame, pairs: pl.DataFrame, detail
         raise DataError(path, problem, REMEASURE, row["line"], "variant")
 
 
-def _check_rounds(path: Path, time: pl.DataFrame, details: StudyInfo) -> None:
+def _check_rounds(path: Path, trials: pl.DataFrame, details: StudyInfo) -> None:
     """Every variant that did not fail was measured in every round that run.json announces for it, and in no other."""
-    beyond = time.filter(pl.col("round") >= details.rounds).sort("line").head(1)
+    beyond = trials.filter(pl.col("round") >= details.rounds).sort("line").head(1)
     for row in beyond.iter_rows(named=True):
         problem = f"round {row['round']} in a run of {details.rounds} rounds (counted from 0)"
         raise DataError(path, problem, REMEASURE, row["line"], "round")
     failed = {(entry.bench, entry.variant, entry.parameter) for entry in details.failed}
     measured = {
-        tuple(key): np.array(rounds)
-        for *key, rounds in time.group_by(KEY, maintain_order=True).agg(pl.col("round").unique().sort()).iter_rows()
+        tuple(key): rounds
+        for *key, rounds in trials.group_by(KEY, maintain_order=True).agg(pl.col("round").sort()).iter_rows()
     }
     chosen = {key for episode in details.episodes for key in episode.only or ()}
     spans = [
         (None if episode.only is None else set(episode.only), first, end) for episode, first, end in _spans(details)
     ]
-    rounds_of: dict[tuple, np.ndarray] = {}
+    rounds_of: dict[tuple, list[int]] = {}
     for key in dict.fromkeys([*measured, *sorted(chosen)]):
-        rounds = measured.get(key, np.array([], dtype=int))
+        rounds = measured.get(key, [])
         held = tuple((first, end) for only, first, end in spans if only is None or key in only)
         if held not in rounds_of:  # most keys have the same
-            rounds_of[held] = np.concatenate([np.array([], dtype=int), *(np.arange(*span) for span in held)])
+            rounds_of[held] = [number for span in held for number in range(*span)]
         announced = rounds_of[held]
-        for number in np.setdiff1d(rounds, announced)[:1]:
+        if rounds == announced:
+            continue
+        for number in sorted(set(rounds) - set(announced))[:1]:
             problem = (
                 f"{quoted(' / '.join(key))} was measured in round {number}, for which run.json names other keys only"
             )
             raise DataError(path, problem, REMEASURE, column="round")
-        for number in np.setdiff1d(announced, rounds)[:1] if key not in failed else ():
+        for number in sorted(set(announced) - set(rounds))[:1] if key not in failed else ():
             problem = f"{quoted(' / '.join(key))} was not measured in round {number} and did not fail"
             raise DataError(path, problem, REMEASURE, column="round")
 
@@ -303,13 +311,10 @@ def _spans(details: StudyInfo) -> Iterator[tuple[Episode, int, int]]:
     yield from zip(details.episodes, firsts, [*firsts[1:], details.rounds], strict=True)
 
 
-def _check_samples(path: Path, time: pl.DataFrame, details: StudyInfo) -> None:
+def _check_samples(path: Path, trials: pl.DataFrame, details: StudyInfo) -> None:
     """All trials of a key have the same number of samples, at most that of the study, and each was taken at one
     position in its round.
     """
-    trials = time.group_by(*KEY, "round", maintain_order=True).agg(
-        pl.len().alias("samples"), pl.col("position").n_unique().alias("positions"), pl.col("line").min()
-    )
     trials = trials.with_columns(pl.col("samples").max().over(KEY).alias("usual"))
     for row in trials.filter(pl.col("samples") != pl.col("usual")).sort("line").head(1).iter_rows(named=True):
         problem = f"the trial that starts here has {row['samples']} samples instead of {row['usual']}"

@@ -20,9 +20,10 @@ A comparison of two loads needs the controls of both: nothing is concluded from 
 is compared is refused.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from operator import itemgetter
 
 import numpy as np
 import polars as pl
@@ -84,13 +85,13 @@ def judged(comparisons: pl.DataFrame, profile: str) -> pl.DataFrame:
     """
     told = comparisons.with_columns(chance=_holm(_beside_others(comparisons)))
     told = _corrected(told.join(_biases(told), on="kind", how="left", maintain_order="left"))
-    reasons = {
-        of: list(dict.fromkeys(kind for kind, _ in _reasons(rows, profile)))
-        for of, rows in told.group_by("study", "group", maintain_order=True)
-    }
+    groups: dict[tuple[str, str], list[dict]] = {}
+    for row in told.iter_rows(named=True):
+        groups.setdefault((row["study"], row["group"]), []).append(row)
+    reasons = {of: list(dict.fromkeys(kind for kind, _ in _reasons(rows, profile))) for of, rows in groups.items()}
     doubts = [
-        "; ".join(dict.fromkeys(kind for group in groups for kind in reasons[group])) or None
-        for groups in _groups_behind(told)
+        "; ".join(dict.fromkeys(kind for group in behind for kind in reasons[group])) or None
+        for behind in _groups_behind(told)
     ]
     told = told.with_columns(pl.Series("doubt", doubts, pl.String))
     return told.with_columns(verdict_column(pl.col("doubt").is_null(), pl.col("limit")))
@@ -221,33 +222,38 @@ class Trust:
 
 def trust(comparisons: pl.DataFrame, profile: str) -> Trust:
     """The trust in judged comparisons of a whole study or of some groups: in all of their groups or not at all."""
-    why = tuple(sentence for _, sentence in _reasons(comparisons, profile))
+    why = tuple(sentence for _, sentence in _reasons(comparisons.to_dicts(), profile))
     controls = comparisons.filter(pl.col("control"), pl.col("ratio").is_not_null()).sort(KEY)
     return Trust(not why, why, controls, bool(why) and comparisons["doubt"].is_null().any())
 
 
-def _reasons(rows: pl.DataFrame, profile: str) -> Iterator[tuple[str, str]]:
+def _reasons(rows: Sequence[Mapping], profile: str) -> Iterator[tuple[str, str]]:
     """Why nothing is concluded from these comparisons, which are all those of their groups: in a few words, and as a
-    sentence in Markdown.
+    sentence in Markdown. (Plain Python: a run has a hundred groups of a few rows.)
     """
     if profile == "quick":
         yield "quick profile", "the profile is quick, which shows that everything works but is never evidence"
-    controls = rows.filter("control").sort("parameter", "variant", "bench")
-    for least, episodes in rows.select("rounds", "episodes").drop_nulls().unique().sort("rounds").iter_rows():
+    controls = sorted((row for row in rows if row["control"]), key=itemgetter("parameter", "variant", "bench"))
+    measured = {(row["rounds"], row["episodes"]) for row in rows}
+    for least, episodes in sorted(pair for pair in measured if None not in pair):
         if not enough(least, episodes):
             rounds = words.counted(least, "round")
             yield "too few rounds", f"no interval over {rounds} contains the truth as often as it claims"
             break
-    if controls.is_empty():
+    if not controls:
         yield "no control", "the run has no A/A control"
     else:
-        for group in rows.join(controls, on="group", how="anti")["group"].unique().sort():
+        for group in sorted({row["group"] for row in rows} - {row["group"] for row in controls}):
             which = f"of group {words.code(group)}" if group else "that belong to no named group"
             yield "no control", f"the comparisons {which} have no A/A control"
-    for row in controls.iter_rows(named=True):
+    for row in controls:
         if row["ratio"] is None:
             what = f"control {words.key(row)} was not measured"
             yield words.plain(what), f"the A/A {what}"
-    for row in controls.filter(misses_its_twin()).iter_rows(named=True):
-        what, interval = f"control {words.key(row)} differs from its twin", words.interval(row["low"], row["high"])
-        yield words.plain(what), f"the A/A {what}, to which it is identical, by more than chance explains: {interval}"
+    for row in controls:
+        if row["chance"] is not None and row["chance"] < 1 - CONFIDENCE:
+            what, interval = f"control {words.key(row)} differs from its twin", words.interval(row["low"], row["high"])
+            yield (
+                words.plain(what),
+                f"the A/A {what}, to which it is identical, by more than chance explains: {interval}",
+            )
