@@ -34,12 +34,8 @@ many = read_many(chosen_folders())
 print(many.runs.height, "runs,", many.ratios.height, "ratios")
 """
 COLD = """
-import os
-from concurrent.futures import ThreadPoolExecutor
-from async_cost.machines.many import chosen_folders
-from async_cost.machines.summary import summary
-with ThreadPoolExecutor(os.cpu_count()) as pool:
-    made = list(pool.map(summary, chosen_folders()))
+from async_cost.machines.many import chosen_folders, summaries
+made = summaries(chosen_folders())
 print(sum(row["rows"] for run in made for row in run.studies), "rows of", len(made), "runs")
 """
 

@@ -4,7 +4,10 @@ Only the summary of each run is read (`summary`), so memory grows with the numbe
 samples. Its comparisons are those on the pages of that run, so a finding has the same verdict in both places.
 """
 
+import json
 import os
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -13,11 +16,13 @@ from pathlib import Path
 import polars as pl
 
 from async_cost.errors import quoted
-from async_cost.machines.summary import RATIOS, RUNS, STUDIES, Summary, summary
-from async_cost.paths import shown
+from async_cost.machines.summary import RATIOS, RUNS, STUDIES, Summary, known, summary
+from async_cost.paths import report_folder, shown
 from async_cost.runs.reader import REMEASURE
 from async_cost.runs.run import find_runs
 
+#: So many runs are summarised faster than processes start.
+FEW = 8
 ASIDE = {"run": pl.String, "reason": pl.String}
 
 
@@ -60,8 +65,7 @@ def chosen_folders(environ: Mapping[str, str] = os.environ, root: Path | None = 
 
 def read_many(folders: Sequence[Path]) -> ManyRuns:
     """Reads all runs, in the given order. Never raises because of what is in a folder: see `ManyRuns.aside`."""
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        outcomes = list(zip(folders, pool.map(summary, folders), strict=True))
+    outcomes = list(zip(folders, summaries(folders), strict=True))
     runs, aside, folders_of = _without_twins(outcomes)
     return ManyRuns(
         folders=folders_of,
@@ -70,6 +74,29 @@ def read_many(folders: Sequence[Path]) -> ManyRuns:
         ratios=pl.concat([pl.DataFrame(schema=RATIOS), *(run.ratios for run in runs)]),
         aside=pl.DataFrame(aside, schema=ASIDE, orient="row"),
     )
+
+
+def summaries(folders: Sequence[Path]) -> list[Summary | str]:
+    """The summary of each run, or why it cannot be used."""
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        found = list(pool.map(known, folders))
+        left = [folder for folder, one in zip(folders, found, strict=True) if one is None]
+        if len(left) >= FEW:
+            _in_processes([folder for folder in left if report_folder(folder)])
+        made = pool.map(summary, left)
+        return [next(made) if one is None else one for one in found]
+
+
+def _in_processes(folders: Sequence[Path]) -> None:
+    """Makes and keeps the summaries of these runs, each processor in a process of its own: half of the work is
+    Python's, of which a process does one thing at a time. What fails there is told when it is tried again here.
+    """
+    number, environ = os.cpu_count() or 1, os.environ | {"POLARS_MAX_THREADS": "1"}
+    shares = [json.dumps([str(folder) for folder in folders[place::number]]) for place in range(number)]
+    command = [sys.executable, "-m", "async_cost.machines.summary"]
+    with ThreadPoolExecutor(number) as pool:
+        for share in shares:
+            pool.submit(subprocess.run, command, input=share, text=True, env=environ, capture_output=True, check=False)
 
 
 def _without_twins(

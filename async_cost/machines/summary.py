@@ -2,10 +2,15 @@
 
 It is keyed by the sizes and times of the run's files, which are looked up without opening them, so that a run that was
 summarised before costs one small file.
+
+    python -m async_cost.machines.summary < FOLDERS  # a list in JSON: makes and keeps their summaries
 """
 
 import hashlib
+import json
+import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -65,11 +70,10 @@ class Summary:
 def summary(folder: Path) -> Summary | str:
     """The summary of the run in `folder`, or why it cannot be used. Never raises because of what is in the folder."""
     try:
+        if found := known(folder):
+            return found
         report = report_folder(folder)
         file, key = report and report / "summary.parquet", key_of(folder)
-        if file and (found := kept.read(file, key, RATIOS)):
-            ratios, about = found
-            return Summary(about["run"], about["studies"], ratios)
         made = _made(folder)
         if file and key_of(folder) == key:
             kept.write(made.ratios, file, key, run=made.run, studies=made.studies)
@@ -78,6 +82,16 @@ def summary(folder: Path) -> Summary | str:
         return str(error)
     except (OSError, pl.exceptions.PolarsError) as error:
         return f"{shown(folder)}: the run cannot be read ({type(error).__name__})"
+
+
+def known(folder: Path) -> Summary | None:
+    """The summary of the run in `folder`, if it was made before."""
+    with suppress(OSError):
+        report = report_folder(folder)
+        if report and (found := kept.read(report / "summary.parquet", key_of(folder), RATIOS)):
+            ratios, about = found
+            return Summary(about["run"], about["studies"], ratios)
+    return None
 
 
 def key_of(folder: Path) -> str:
@@ -172,3 +186,8 @@ def _run_row(info: RunInfo) -> tuple:
         info.profile,
         info.started,
     )
+
+
+if __name__ == "__main__":
+    for folder in json.load(sys.stdin):
+        summary(Path(folder))

@@ -12,8 +12,8 @@ import msgspec
 
 from async_cost.errors import DataError, quoted, require_plain_file
 
-#: What may be, or may be an escape for, a character that words do not hold.
-UNUSUAL = re.compile(r"`|\\[bfnrtu]")
+#: What may be an escape for a character that is not printable.
+ESCAPE = re.compile(r"\\[bfnrtu]")
 RESTORE = "Restore the file from where it was measured"
 #: What msgspec calls the types of JSON, in our words.
 TYPES = {
@@ -34,9 +34,7 @@ def read_json(path: Path) -> dict:
         seen = dict(pairs)
         if len(seen) != len(pairs):
             raise DataError(path, "a field appears twice", RESTORE)
-        if suspect and any(
-            "`" in name for name in seen
-        ):  # it would be taken for the end of the name in messages of msgspec
+        if any("`" in name for name in seen):  # it would be taken for the end of the name in messages of msgspec
             raise DataError(path, "the name of a field holds a backquote", RESTORE)
         return seen
 
@@ -46,8 +44,8 @@ def read_json(path: Path) -> dict:
     try:
         require_plain_file(path)
         text = path.read_text(encoding="utf-8")
-        # In a text without such characters and escapes for them no word needs to be looked at.
-        suspect = UNUSUAL.search(text) is not None or not text.replace("\n", "").isprintable()
+        # In a text without such characters and escapes for them, which most are, no word needs to be looked at.
+        suspect = ESCAPE.search(text) is not None or not text.replace("\n", "").isprintable()
         document = json.loads(text, object_pairs_hook=plain_fields, parse_constant=no_constant)
         unprintable = [(field, word) for field, word in _words(document if suspect else None) if not word.isprintable()]
     except FileNotFoundError:

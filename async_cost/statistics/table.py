@@ -34,9 +34,11 @@ COLUMNS = (
     | dict.fromkeys(("quantile", "added_ns", "added_low", "added_high", "smallest", "chance", "bias"), pl.Float64)
     | {"doubt": pl.String, "verdict": VERDICTS, "to_decide": pl.String}
 )
+#: A pair in a run. All studies are estimated at once: the small steps of each would take longer than the samples.
+BY = ("study", *PAIR)
 #: What is estimated for each pair, on a logarithmic scale.
 NUMBERS = (
-    dict.fromkeys(PAIR, pl.String)
+    dict.fromkeys(BY, pl.String)
     | dict.fromkeys(("log_ratio", "low", "high", "q1", "q3"), pl.Float64)
     | dict.fromkeys(("rounds", "episodes"), pl.Int64)
     | dict.fromkeys(("quantile", "added_ns", "added_low", "added_high", "unit_ns", "chance"), pl.Float64)
@@ -100,34 +102,41 @@ def make(run: Run) -> Comparisons:
         )  # the samples of one study are let go before those of the next are read
         time = alone.time(study)
         rows[study], elapsed_ns[study] = time.height, time["elapsed_ns"].sum()
-        parts.append(_estimated(alone, study))
+        parts.append([part.with_columns(study=pl.lit(study)) for part in _paired(alone, study)])
     half = (pl.col("high") / pl.col("low")).sqrt()
-    frame = judged(pl.concat(parts), run.info.profile).with_columns(smallest=half * (1 + pl.col("limit")) - 1)
+    estimated = _estimated(*(pl.concat(some) for some in zip(*parts, strict=True)))
+    frame = judged(estimated, run.info.profile).with_columns(smallest=half * (1 + pl.col("limit")) - 1)
     frame = frame.with_columns(to_decide(frame, {study: run.seconds(study) for study in run.info.studies}))
     return Comparisons(frame.select(*COLUMNS), rows, elapsed_ns)
 
 
-def _estimated(run: Run, study: str) -> pl.DataFrame:
-    """The comparisons of a study with their numbers, before any correction by controls: the input of `judge.judged`."""
+def _paired(run: Run, study: str) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
+    """The comparisons of a study, with the kind of their group; their rounds; and the values that their intervals rest
+    on.
+    """
     declared = run.comparisons(study)
     trials, kinds, units = trial_times(run.whole_time(study)), run.study(study).kinds, run.units(study)
     rounds = paired(trials, declared, units)
     rounds = rounds.filter(pl.len().over(PAIR) > 1)  # one round has no interval
     values = enough_episodes(paired(compared(trials, kinds.values()), declared, units), rounds)
     values = values.join(declared.select(*PAIR, "looks"), on=PAIR)
-    found = estimates(values, "log_ratio", PAIR).drop("q1", "q3", "rounds")
-    spread = medians(rounds, "log_ratio", PAIR).select(*PAIR, "q1", "q3", "rounds")
-    added = estimates(values, "added_ns", PAIR).select(*PAIR, "added_ns", added_low="low", added_high="high")
-    time = rounds.group_by(PAIR).agg(unit_ns=pl.col("ns").median())
-    controls = declared.filter("control").select(PAIR)
-    chance = chances(values.join(controls, on=PAIR, how="semi"), "log_ratio", PAIR)
+    kind = pl.col("group").replace_strict(kinds, return_dtype=pl.String)
+    return declared.with_columns(kind=kind), rounds, values
+
+
+def _estimated(declared: pl.DataFrame, rounds: pl.DataFrame, values: pl.DataFrame) -> pl.DataFrame:
+    """The comparisons of a run with their numbers, before any correction by controls: the input of `judge.judged`."""
+    found = estimates(values, "log_ratio", BY).drop("q1", "q3", "rounds")
+    spread = medians(rounds, "log_ratio", BY).select(*BY, "q1", "q3", "rounds")
+    added = estimates(values, "added_ns", BY).select(*BY, "added_ns", added_low="low", added_high="high")
+    time = rounds.group_by(BY).agg(unit_ns=pl.col("ns").median())
+    controls = declared.filter("control").select(BY)
+    chance = chances(values.join(controls, on=BY, how="semi"), "log_ratio", BY)
     for more in (spread, added, time, chance):
-        found = found.join(more, on=PAIR, how="left")
+        found = found.join(more, on=BY, how="left")
     found = pl.concat([pl.DataFrame(schema=NUMBERS), found.select(*NUMBERS)])
     found = found.with_columns(pl.col("log_ratio", "low", "high", "q1", "q3").exp()).rename({"log_ratio": "ratio"})
-    return declared.join(found, on=PAIR, how="left", maintain_order="left").with_columns(
-        study=pl.lit(study), kind=pl.col("group").replace_strict(kinds, return_dtype=pl.String)
-    )
+    return declared.join(found, on=BY, how="left", maintain_order="left")
 
 
 def _key(run: Run) -> str:
