@@ -56,6 +56,8 @@ VERDICT_COLOURS = {"slower": VERMILLION, "faster": BLUE, "same": GREEN, "undecid
 VEGALITE_MIME = "application/vnd.vegalite.v5+json"
 VEGALITE_VERSION = alt.SCHEMA_VERSION.removeprefix("v").rsplit(".", 1)[0]  # 6.4: what Altair writes
 WIDE, NARROW = 680, 330  # pixels: the text column on a desktop, a 375 px phone less its margins
+#: In JupyterLab a chart has a width of its own: one that follows its container makes the browser hang there (4.6.6).
+FIT = {"type": "fit-x", "contains": "padding"}
 # Fonts with the same letter widths: the static pictures are laid out here, with Liberation Sans, and shown
 # with whichever of these the reader has.
 FONT = "Arial, Helvetica, 'Liberation Sans', sans-serif"
@@ -130,16 +132,23 @@ def mime_bundle(spec: dict[str, Any], **_options: Any) -> tuple[dict[str, Any], 
     """
     alt_text = spec.get("description") or "Chart without a description"
     spec = {key: value for key, value in spec.items() if key != "$schema"}
+    if spec.get("width") == "container":
+        spec |= {"width": WIDE, "autosize": FIT}
     bundle = {VEGALITE_MIME: spec, "image/svg+xml": static_svg(spec, WIDE), "text/plain": alt_text}
     return bundle, {"image/svg+xml": {"alt": alt_text}, VEGALITE_MIME: {"embed_options": {"renderer": "svg"}}}
 
 
+def live_spec(spec: dict[str, Any]) -> dict[str, Any]:
+    """The chart for a page, where it is as wide as its container."""
+    if spec.get("autosize") != FIT:
+        return spec
+    return {name: value for name, value in spec.items() if name != "autosize"} | {"width": "container"}
+
+
 def static_svg(spec: dict[str, Any], width: int) -> str:
     """The chart as an SVG that is `width` pixels wide and shrinks with its container; needs no network."""
-    sized = dict(spec)
-    if sized.get("width") == "container":
-        sized["width"] = width
-        sized["autosize"] = {"type": "fit-x", "contains": "padding"}
+    fits = spec.get("width") == "container" or spec.get("autosize") == FIT
+    sized = spec | {"width": width, "autosize": FIT} if fits else spec
     svg = vl_convert.vegalite_to_svg(json.dumps(sized), vl_version=VEGALITE_VERSION, allowed_base_urls=[])
     alt_text = escape(spec.get("description", ""))
     head, rest = svg.split(">", 1)

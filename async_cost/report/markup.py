@@ -107,7 +107,9 @@ class Charts:
         if len(drawn["wide"]) > LARGE:
             drawn = {"": drawn["wide"]}
         pictures = "\n".join(f'<div class="static {name}">{svg}</div>' for name, svg in drawn.items())
-        data = json.dumps(_rounded(spec), ensure_ascii=True, separators=(",", ":")).replace("<", "\\u003c")
+        data = json.dumps(_rounded(charts.live_spec(spec)), ensure_ascii=True, separators=(",", ":")).replace(
+            "<", "\\u003c"
+        )
         return (
             f'<figure class="chart">\n{pictures}\n<div class="live" role="img" aria-label="{alt}"></div>\n'
             f'<script type="application/json">{data}</script>\n</figure>'
