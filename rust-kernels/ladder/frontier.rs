@@ -80,6 +80,10 @@ use zero_cost::{
 use sync::Mutex;
 use sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use sync::cell::Cell as OwnersCell;
+// loom's own threads do here, and have far fewer orders than those of `sync`, whose parking has a lock.
+#[cfg(under_loom)]
+use sync::loom::thread::{self, Thread};
+#[cfg(not(under_loom))]
 use sync::thread::{self, Thread};
 
 // %% [markdown]
