@@ -80,11 +80,7 @@ use zero_cost::{
 use sync::Mutex;
 use sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use sync::cell::Cell as OwnersCell;
-// loom's own threads do here, and have far fewer orders than those of `sync`, whose parking has a lock.
-#[cfg(under_loom)]
-use sync::loom::thread::{self, Thread};
-#[cfg(not(under_loom))]
-use sync::thread::{self, Thread};
+use sync::plain_thread::{Thread, current, park};
 
 // %% [markdown]
 // # The frontier
@@ -552,7 +548,7 @@ unsafe impl System for () {
     #[inline(always)]
     fn poll(&self, _: &mut Vec<Infallible>, may_wait: impl FnOnce() -> bool) {
         if may_wait() {
-            thread::park();
+            park();
         }
     }
 
@@ -565,7 +561,7 @@ unsafe impl System for () {
     }
 
     fn notifier(&self, _: usize) -> Waker {
-        Waker::from(Arc::new(Unpark(thread::current())))
+        Waker::from(Arc::new(Unpark(current())))
     }
 }
 

@@ -84,10 +84,16 @@ use slab::Slab;
 #[path = "executor/loom_model.rs"]
 mod model;
 
-#[cfg(not(under_loom))]
-use crossbeam_deque::{Injector, Steal, Stealer, Worker as Deque};
-#[cfg(under_loom)]
-use model::{Injector, Steal, Stealer, Worker as Deque};
+/// The deques, in a module because evcxr does not see the cfg of a `use`.
+mod deques {
+    #[cfg(not(under_loom))]
+    pub use crossbeam_deque::{Injector, Steal, Stealer, Worker};
+
+    #[cfg(under_loom)]
+    pub use super::model::{Injector, Steal, Stealer, Worker};
+}
+
+use self::deques::{Injector, Steal, Stealer, Worker as Deque};
 use sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use sync::cell::Shared;
 use sync::thread::{JoinHandle as Handle, Thread, current, park, park_timeout, start, yield_now};

@@ -45,6 +45,15 @@ pub mod thread {
     }
 }
 
+/// Threads that nobody wakes while they wait for a lock: loom's own parking will do for them, and has far fewer orders
+/// than that of [`thread`].
+pub mod plain_thread {
+    #[cfg(under_loom)]
+    pub use loom::thread::{Thread, current, park};
+    #[cfg(not(under_loom))]
+    pub use std::thread::{Thread, current, park};
+}
+
 /// Cells, of which loom sees whether two threads use one at once.
 pub mod cell {
     #[cfg(under_loom)]
