@@ -45,7 +45,7 @@
 // %%
 use std::alloc::{self, Layout};
 use std::cell::{Cell, RefCell};
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::hint::black_box;
 use std::io;
 use std::pin::Pin;
@@ -600,6 +600,11 @@ impl<D: Design, B: Boxes> Futures<D, B> {
 // or call it by another style, and run the cell again.
 
 // %%
+/// Gives back its argument, and shows where it keeps that: else the compiler would do without a fresh box.
+pub fn echo(argument: u64) -> impl Future<Output = u64> {
+    poll_fn(move |_| Poll::Ready(*black_box(&argument)))
+}
+
 /// Calls what `callee` makes, again and again.
 pub fn one_call<C>(executor: impl CallStyles<C>, callee: impl Fn() -> C) -> impl Fn(&mut Bencher<'_>) {
     move |bencher| {
@@ -611,8 +616,8 @@ pub fn one_call<C>(executor: impl CallStyles<C>, callee: impl Fn() -> C) -> impl
 
 // %% tags=["active-ipynb", "glance"]
 // harness::Glance::at("call")
-//     .look("futures", one_call(Futures::<Parts>::new().expect("a selector"), || async { black_box(7) }))
-//     .look("futures in fresh boxes", one_call(Futures::<Parts, Fresh>::new().expect("a selector"), || async { black_box(7) }))
+//     .look("futures", one_call(Futures::<Parts>::new().expect("a selector"), || echo(7)))
+//     .look("futures in fresh boxes", one_call(Futures::<Parts, Fresh>::new().expect("a selector"), || echo(7)))
 //     .show()
 
 // %% [markdown]
@@ -865,7 +870,7 @@ pub fn fiber_call() -> impl Fn() -> FiberCall<Parts<Direct>> {
 
 // %% tags=["active-ipynb", "glance"]
 // harness::Glance::at("call")
-//     .look("futures", one_call(Futures::<Parts>::new().expect("a selector"), || async { black_box(7) }))
+//     .look("futures", one_call(Futures::<Parts>::new().expect("a selector"), || echo(7)))
 //     .look("fibers", one_call(Fibers::new(true).expect("a selector"), fiber_call()))
 //     .look("fibers on fresh stacks", one_call(Fibers::new(false).expect("a selector"), fiber_call()))
 //     .show()
