@@ -1751,12 +1751,13 @@ type OwnArc = ArcPointer<true>;
 
 // %%
 /// The rungs, each for any probe.
-mod rungs {
+pub mod rungs {
     use super::*;
 
     /// Declares rungs: one type per line, generic over its probe.
     macro_rules! rungs {
         ($($name:ident: $keeps:literal $binds:literal $lookup:ty, $waker:ty, $queue:ty, $storage:ty, $share:ty, $cells:ty, $buffer:ty;)*) => { $(
+            #[expect(missing_docs, reason = "the table below tells")]
             pub struct $name<P = Counted>(PhantomData<P>);
 
             impl<P: Probe> Rung for $name<P> {
@@ -1816,11 +1817,12 @@ mod rungs {
 // %% [markdown]
 // Now each factor can be looked at, a second for each rung.
 
-// %% tags=["active-ipynb"]
-// /// The timed code of a rung.
-// fn timed<R: Rung>() -> World {
-//     rung::<R::With<zero_cost::Timed<()>>, Pipeline>
-// }
+// %%
+/// The timed code of a rung.
+#[expect(private_bounds, reason = "what a rung is made of is a matter of this notebook")]
+pub fn timed<R: Rung>() -> World {
+    rung::<R::With<zero_cost::Timed<()>>, Pipeline>
+}
 
 // %% [markdown]
 // **A glance: finding and binding.** Objects found by address or by index, a number or a `Waker` kept, once for each

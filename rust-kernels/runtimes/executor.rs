@@ -352,6 +352,11 @@ struct Home {
     asleep: Mutex<Slab<Task>>,
 }
 
+// %% [markdown]
+// The threads of a runtime share a pool. Whoever has a worker's core acts as that worker: its own thread, or a caller
+// of `block_on`.
+
+// %%
 /// What all threads of a runtime share.
 struct Pool {
     settings: Settings,
