@@ -352,11 +352,6 @@ struct Home {
     asleep: Mutex<Slab<Task>>,
 }
 
-// %% [markdown]
-// The threads of a runtime share a pool. Whoever has a worker's core acts as that worker: its own thread, or a caller
-// of `block_on`.
-
-// %%
 /// What all threads of a runtime share.
 struct Pool {
     settings: Settings,
@@ -383,7 +378,7 @@ struct Remote {
     timers: Timers,
 }
 
-/// What the worker has for itself: its tasks, the next one and its turn, how many in a row came from there, and in all.
+/// What the worker has for itself: tasks, the next one and its turn, how many in a row came from there, how many ran.
 struct Core {
     home: Arc<Home>,
     deque: Deque<Task>,
