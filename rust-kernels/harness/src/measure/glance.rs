@@ -224,7 +224,7 @@ impl Seen {
 
     fn heading(&self) -> String {
         format!(
-            "a glance, not evidence: median time of a {}, and median ratio to the first in the same round, over {} rounds of one process",
+            "a glance, not evidence: median time for one {}, and median ratio to the first in the same round, over {} rounds of one process",
             self.unit, self.rounds
         )
     }
@@ -316,7 +316,7 @@ mod tests {
         let lines: Vec<String> = shown.to_string().lines().map(str::to_owned).collect();
         assert_eq!(
             lines[0],
-            "a glance, not evidence: median time of a call, and median ratio to the first in the same round, over 9 rounds of one process"
+            "a glance, not evidence: median time for one call, and median ratio to the first in the same round, over 9 rounds of one process"
         );
         assert!(lines[1].starts_with("manual ") && lines[1].contains("118 ns"), "{}", lines[1]);
         assert!(lines[2].contains("2.000 (1.900 to 2.100)") && lines[2].ends_with(&"█".repeat(40)));
