@@ -30,9 +30,11 @@ EMPTY = re.compile(r'<path d="(?:M0,0h0v0h0Z)?"(?: display="none")?/>')
 #: A mark without a stroke.
 FILLED = re.compile(r'<circle((?: (?!stroke=)[\w-]+="[^"]*")*)/>')
 WIDE = re.compile(' stroke-width="[^"]*"')
+#: Where a circle is moved to: it has shorter words for that.
+MOVED = re.compile(r' transform="translate\(([^,]+),([^)]+)\)"')
 FONTS = re.compile(r' font-family="([^"]*)"')
 #: Where something lies, and a number in it with more digits than a screen has pixels for.
-PLACE = re.compile(r' (?:transform|d|x2|y2|width|height)="[^"]*"')
+PLACE = re.compile(r' (?:transform|d|r|x2|y2|width|height)="[^"]*"')
 LONG = re.compile(r"(\d+\.\d)\d+")
 
 
@@ -115,6 +117,10 @@ def _small(svg: str) -> str:
     fonts = FONTS.findall(rest)
     rest = EMPTY.sub("", SPARE.sub("", FONTS.sub("", rest)))
     rest = PLACE.sub(lambda place: LONG.sub(r"\1", place[0]), rest)
-    rest = FILLED.sub(lambda mark: f"<circle{WIDE.sub('', mark[1])}/>", rest)
+    rest = FILLED.sub(lambda mark: f"<circle{_placed(WIDE.sub('', mark[1]))}/>", rest)
     family = f' font-family="{fonts[0]}"' if fonts else ""
     return f"{SPARE.sub('', head)}{family}>{rest}\n"
+
+
+def _placed(circle: str) -> str:
+    return MOVED.sub(r' cx="\1" cy="\2"', circle)
