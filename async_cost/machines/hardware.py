@@ -14,6 +14,9 @@ from async_cost.machines.summary import FINDING, NAME
 from async_cost.runs.comparisons import HEADLINES
 from async_cost.statistics.judge import verdict_column
 
+#: Runs of a machine that tell what differs between its runs: older ones measured older programs.
+RECENT = 2
+
 
 class Agreement(StrEnum):
     """Whether machines agree on a finding."""
@@ -46,6 +49,15 @@ def chosen_runs(many: ManyRuns) -> pl.DataFrame:
 def without_controls(ratios: pl.DataFrame) -> pl.DataFrame:
     """The findings without controls: that a baseline is as fast as itself is not a finding."""
     return ratios.filter(~pl.col("control"))
+
+
+def recent(many: ManyRuns) -> pl.DataFrame:
+    """The findings without controls, of the `RECENT` newest runs of each machine and study."""
+    order = many.studies.join(many.runs.select("run", "machine", "started"), on="run").sort(
+        "started", "run", descending=True
+    )
+    newest = order.group_by("machine", "study", maintain_order=True).head(RECENT)
+    return without_controls(many.ratios).join(newest, on=["run", "study"], how="semi", maintain_order="left")
 
 
 def headlines(ratios: pl.DataFrame) -> pl.DataFrame:
