@@ -111,7 +111,7 @@ def more_counts(each: str, does: str, unit: str, mine: tuple[str, float | None],
     (name, count), (other, least) = mine, base
     if not count or not least:
         return sentence(f"{unit}s of a {each} were not counted")
-    added = f"{whole(count - least)} added, {rough_ratio(count / least, what=f'{unit}s')}"
+    added = f"{whole(round(count) - round(least))} added, {rough_ratio(count / least, what=f'{unit}s')}"
     return f"For each {each} {code(name)} {does} {whole(count)} {unit}s, {code(other)} {whole(least)}: {added}."
 
 

@@ -6,10 +6,12 @@ from scipy import stats
 
 from async_cost.machines.many import ManyRuns
 from async_cost.machines.summary import FINDING, NAME
-from async_cost.statistics.judge import verdict_column
+from async_cost.statistics.judge import EQUIVALENCE, verdict_column
 
 #: How often some step is named on a machine where no release changed anything.
 FALSE_STEPS = 0.05
+#: Steps that are smaller count as none.
+LIMIT = EQUIVALENCE
 #: Two releases are the fewest that differ.
 FEWEST = 2
 VERSION = r"rustc (\d+)\.(\d+)\.(\d+)"
@@ -60,7 +62,7 @@ def steps(many: ManyRuns) -> pl.DataFrame:
         penalty = stats.chi2.isf(FALSE_STEPS / max(tries, 1), 1)
         for key, part in _uneven(mine, penalty).group_by(FINDING, maintain_order=True):
             found += [(machine, *key, *step) for step in _steps(part, penalty)]
-    named = pl.DataFrame(found, schema=STEPS, orient="row").with_columns(verdict_column(True))
+    named = pl.DataFrame(found, schema=STEPS, orient="row").with_columns(verdict_column(True, LIMIT))
     return named.filter(pl.col("verdict").is_in(["slower", "faster"]))
 
 

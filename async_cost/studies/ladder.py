@@ -15,9 +15,9 @@ MANUAL, FRONTIER, LEAN = "manual (best)", "frontier", "slab index"
 #: The operations of all servers, without a server.
 FAKE = "fake alone"
 FEW, ALL = "live=3", "live=256"
-#: Instructions for a request below which a difference is code layout: what inlining moved between prototypes of the
-#: ladder that did the same.
-LAYOUT = 30
+#: Instructions for a request below which a difference is code layout: what moved between builds that differed in the
+#: names of types only.
+LAYOUT = 50
 
 
 def steps(measured: Measured, parameter: str = FEW) -> pl.DataFrame:

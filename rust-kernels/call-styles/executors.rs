@@ -19,9 +19,9 @@
 //
 // [The event loop](event-loop.ipynb) resumes slots, which are numbers. This notebook says who lives there. First
 // futures: each call polls one at once, and if it waits, it moves into a slot. Then the same a second time with
-// fibers, as in the original: stacks of their own that can be left and entered again.
+// fibers, as in the program that this study follows: stacks of their own that can be left and entered again.
 //
-// Both have the four call styles of the original. What these cost is the question of [the next
+// Both have the four call styles of that program. What these cost is the question of [the next
 // notebook](measure.ipynb).
 //
 // ## Compile cells as for a benchmark
@@ -785,7 +785,8 @@ impl<D: Design<Wakers = Direct>> Fibers<D> {
 }
 
 // %% [markdown]
-// The rest is as above, line for line.
+// The rest has the same shape: resume, begin later, and the four styles. Fibers cannot be cancelled, and their results
+// are `u64`.
 
 // %%
 impl<D: Design<Wakers = Direct>> Executor for Fibers<D> {
@@ -859,7 +860,8 @@ impl<D: Design<Wakers = Direct>> CallStyles<FiberCall<D>> for Fibers<D> {
 // %% [markdown]
 // # A glance
 //
-// The same call of a fiber, from a pool or on a fresh stack, and of a future.
+// The same call of a fiber, from a pool or on a fresh stack, and of a future. Futures are resumed through wakers behind
+// an `Arc`, fibers without any.
 
 // %%
 /// A procedure for fibers that gives its argument back.

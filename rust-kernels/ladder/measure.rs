@@ -203,8 +203,12 @@ pub fn frontier_by_hand<D: OpensDoors, W: Work, P: Probe>(load: Load, drive: Dri
 //
 // The frontier polls a task as soon as its event is seen. A conventional reactor only *wakes*, and the
 // executor finds out later. The constant `QUEUED` of our executor turns that on: events and spawns set a
-// flag, flags are served afterwards. (The search begins at the top each time, which is shorter than going
-// round. No task in this load wakes itself, so the search need not be fair.)
+// flag, flags are served afterwards. (Within a block of flags the search begins at the top each time, which is shorter
+// than going round. No task in this load wakes itself, so the search need not be fair.)
+//
+// The queue is the frontier's own for wakes from elsewhere: it grows by blocks that take turns, also when there is only
+// one. So this step has the price of a general queue in an executor that was made to do without. What a bare bitmap
+// costs shows in the runtime of the rungs below.
 
 // %%
 /// The world of the frontier with a ready queue.
@@ -614,7 +618,7 @@ impl Lookup for Direct {
 // A future that borrows its reactor is not `'static`. The usual way out is `Rc`: a count for each object.
 
 // %%
-/// How reactor and ledger are shared.
+/// How the reactor and the counters of the fake (`Stats`, the ledger) are shared.
 trait Share: 'static {
     const NAME: &'static str;
     /// Where the value lives.
@@ -704,7 +708,8 @@ impl Storage for InBox {
 // %% [markdown]
 // Behind `dyn` we look at three ways to fill the box. The executor may be given the future and box it; the
 // caller may box it, which ought to cost the same and is a check on everything else; and the future may be built in the
-// box, which nobody does, because it takes `unsafe` or luck with the optimiser, but which saves copying a large future.
+// box, which few do, but which saves copying a large future. (Since Rust 1.87 `Box::write` does it without `unsafe`;
+// whether the copy goes away is up to the optimiser in either way.)
 
 // %%
 /// A boxed future of any type.
@@ -910,9 +915,10 @@ impl Queue for Locked {
 // %% [markdown]
 // ### Factor: what a waker is
 //
-// Six kinds of pointer to "this task of that queue". All share one table of functions, and differ in what
-// cloning and dropping do to a count. As a floor there is the waker that does nothing at all: then the
-// reactor itself must tell the queue, so what it saves is exactly the clones, drops and indirect calls.
+// Five kinds of pointer to "this task of that queue", of which `Rc` comes with three checks as well. All share one table
+// of functions, and differ in what cloning and dropping do to a count. For comparison there is the waker of the standard
+// library that does nothing. It is still cloned, called and dropped through its table, while the reactor tells the queue
+// by number: it saves nothing, and adds that second way.
 
 // %%
 /// What a waker points at, unless its address says it all.
@@ -1837,7 +1843,7 @@ pub fn timed<R: Rung>() -> World {
 // ])
 
 // %% [markdown]
-// **A glance: what a waker is.** The same rung with six kinds of waker.
+// **A glance: what a waker is.** The same rung with four kinds of waker, and with the one that does nothing.
 
 // %% tags=["active-ipynb", "glance"]
 // zero_cost::glance(Load { syscalls: false, steps: 0 }, &[
@@ -1845,8 +1851,7 @@ pub fn timed<R: Rung>() -> World {
 //     ("embedded", timed::<rungs::EmbeddedWaker>()),
 //     ("Rc", timed::<rungs::RcWaker>()),
 //     ("Arc", timed::<rungs::ArcWaker>()),
-//     ("Arc per task", timed::<rungs::ArcPerTask>()),
-//     ("none", timed::<rungs::NoopWaker>()),
+//     ("does nothing", timed::<rungs::NoopWaker>()),
 // ])
 
 // %% [markdown]

@@ -1667,7 +1667,7 @@ impl Pool {
 //
 // Now that everything is in our hands, one decision at a time can be undone:
 //
-// - `not seated`: the caller of `block_on` polls its future where it is, as in tokio, and takes no core.
+// - `not seated` (`takes_core: false`): the caller of `block_on` polls its future where it is, as in tokio, and takes no core.
 // - `no LIFO slot`: a task that is woken goes to the back of the deque.
 // - `no looks`: a worker without work looks around once, and rests.
 // - `all awake`: as many workers are awake as there are, whatever the number of processors.

@@ -2,7 +2,7 @@
 //!
 //! There it is of [loom](https://docs.rs/loom), which runs a test once for every order in which threads can meet, and
 //! every value that an atomic could show. A test can also weaken one place at a time, to see whether it is needed:
-//! `ASYNC_COST_WEAKEN=executor.rs:429` leaves out the fence in that line, or relaxes the atomic access there.
+//! weakened.rs says how.
 
 #[cfg(under_loom)]
 mod loom_thread;

@@ -1,7 +1,7 @@
 //! loom's atomics, of which one place at a time can be weakened: a test that passes all the same does not need that
 //! place, or does not see it.
 //!
-//! `ASYNC_COST_WEAKEN=executor.rs:429` leaves out the fence in that line, or relaxes the atomic access there.
+//! `ASYNC_COST_WEAKEN=idle.rs:<line>` leaves out the fence in that line, or relaxes the atomic access there.
 //! `ASYNC_COST_WEAKEN=list` weakens nothing and prints every place that could be.
 
 use std::collections::HashSet;
