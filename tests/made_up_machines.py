@@ -8,21 +8,26 @@ from async_cost.machines.summary import RATIOS, RUNS, STUDIES
 from async_cost.statistics.judge import VERDICTS, Verdict
 
 QUANTILE = 2.0
+#: Processes of each run.
+EPISODES = 12
 
 
-def many_of(logs: np.ndarray, error: float, rustc: list[str] | None = None) -> ManyRuns:
+def many_of(logs: np.ndarray, error: float | np.ndarray, rustc: list[str] | None = None) -> ManyRuns:
     """Machines whose runs find exp(`logs`[finding, machine, run]), with so large a standard error; the runs of a
     machine are of the compilers `rustc`, if these are given.
     """
     findings, machines, runs = logs.shape
+    errors = np.broadcast_to(error, logs.shape)
     rows, about = [], []
     for machine in range(machines):
         for number in range(runs):
             name = f"m-{machine:03d}/{number:03d}"
             compiler = rustc[number] if rustc else "rustc 1.95.0 (0123 2026-01-01)"
             started = f"2026-01-01T{machine // 60:02d}:{machine % 60:02d}:{number:02d}Z"
-            about.append((name, f"m-{machine:03d}", "a processor", 2, compiler, "native", "standard", started))
-            log = logs[:, machine, number]
+            about.append(
+                (name, f"m-{machine:03d}", "a processor", 2, compiler, "notebook", "standard", started, "0" * 40)
+            )
+            log, error = logs[:, machine, number], errors[:, machine, number]
             rows.append(
                 pl.DataFrame(
                     {
@@ -41,6 +46,7 @@ def many_of(logs: np.ndarray, error: float, rustc: list[str] | None = None) -> M
         "quantile": QUANTILE,
         "limit": 0.01,
         "rounds": pl.lit(60, pl.Int64),
+        "episodes": pl.lit(EPISODES, pl.Int64),
         "control": False,
         "verdict": pl.lit(Verdict.SLOWER.value, VERDICTS),
     }

@@ -1,6 +1,7 @@
 """Many runs side by side: the honest ones say what each says alone, the others are set aside with a reason."""
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import polars as pl
 import pytest
 from hostile_runs import DAMAGES, hostile_copies
 
+from async_cost.machines import claims, summary
 from async_cost.machines.many import chosen_folders, read_many
 from async_cost.runs.comparisons import HEADLINES
 from async_cost.runs.run import find_runs, load_run
@@ -189,3 +191,38 @@ def test_headlines_are_of_variants_that_are_measured():
     }
     for entry in HEADLINES:
         assert {entry.variant, entry.other} <= known, entry
+
+
+# -- summaries that are kept ----------------------------------------------------------------------------------------
+
+
+def test_a_summary_is_kept_until_its_run_changes(tmp_path, monkeypatch):
+    monkeypatch.setenv("ASYNC_COST_RUNS", str(tmp_path / "runs"))
+    monkeypatch.setenv("ASYNC_COST_REPORTS", str(tmp_path / "reports"))
+    folder = make_run(tmp_path / "runs", machine="alpha", **SMALL)
+    made = summary.summary(folder)
+    kept = summary.known(folder)
+    assert kept.run == made.run and list(kept.studies) == list(made.studies) and kept.ratios.equals(made.ratios)
+
+    file = tmp_path / "reports" / "alpha" / folder.name / "summary.parquet"
+    whole = file.read_bytes()
+    file.write_bytes(whole[: len(whole) // 2])
+    assert summary.known(folder) is None, "a damaged copy is none"
+    assert summary.summary(folder).ratios.equals(made.ratios) and summary.known(folder)
+
+    times = folder / "zero-cost.time.csv"
+    os.utime(times, ns=(1, times.stat().st_mtime_ns + 1))
+    assert summary.known(folder) is None, "the files are others"
+    times.write_text(times.read_text().replace(",0,", ",x,", 1))
+    assert "zero-cost.time.csv" in summary.summary(folder)
+
+
+def test_claims_are_judged_once_for_a_run(tmp_path, monkeypatch):
+    monkeypatch.setenv("ASYNC_COST_RUNS", str(tmp_path / "runs"))
+    monkeypatch.setenv("ASYNC_COST_REPORTS", str(tmp_path / "reports"))
+    for seed, name in enumerate(("alpha", "beta")):
+        make_run(tmp_path / "runs", machine=name, seed=seed, rounds=60)
+    found = claims.on_machines(read_many(find_runs(tmp_path / "runs")))
+    assert (found["machines"] <= 2).all() and found["replicated"].sum() > 0
+    monkeypatch.setattr(claims, "outcomes", None)
+    assert claims.on_machines(read_many(find_runs(tmp_path / "runs"))).equals(found), "from the kept verdicts"

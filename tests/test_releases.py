@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from made_up_machines import many_of
+from made_up_machines import EPISODES, many_of
 
 from async_cost.machines import releases
 from async_cost.workflow import commands, plan
@@ -37,10 +37,27 @@ def test_each_step_is_dated_and_sized():
         assert row["low"] < truth < row["high"]
 
 
+def estimated(rng: np.random.Generator, findings: int, between: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+    """Runs without a step, each with its own mean over processes and a standard error that is estimated from these."""
+    shape = (findings, 1, len(NAMES))
+    episodes = rng.normal(0, ERROR * np.sqrt(EPISODES), (*shape, EPISODES)) + rng.normal(0, between, shape)[..., None]
+    return episodes.mean(-1), episodes.std(-1, ddof=1) / np.sqrt(EPISODES)
+
+
 def test_noise_seldom_makes_a_step():
     rng = np.random.default_rng(4)
-    named = [releases.steps(many_of(noise(rng, 25), ERROR, NAMES)).height > 0 for _ in range(60)]
+    named = [releases.steps(many_of(*estimated(rng, 100), NAMES)).height > 0 for _ in range(60)]
     assert np.mean(named) <= 0.1
+
+
+def test_what_runs_of_one_release_differ_by_is_no_step():
+    rng, again = np.random.default_rng(6), [name for name in NAMES for _ in range(2)]
+    alarms = []
+    for _ in range(20):
+        (first, error), (second, other) = (estimated(rng, 50, between=5 * ERROR) for _ in range(2))
+        both = [np.stack(pair, axis=-1).reshape(50, 1, -1) for pair in ((first, second), (error, other))]
+        alarms.append(releases.steps(many_of(*both, again)).height)
+    assert np.mean(alarms) < 1, "each release was measured twice, which shows how far two runs differ"
 
 
 def test_a_step_that_does_not_count_is_not_named():
@@ -53,14 +70,18 @@ def test_releases_are_in_the_order_of_their_numbers_and_builds_are_told_apart():
     names = [
         "rustc 1.100.0 (0123 2027-06-01)",
         "rustc 1.95.0 (0123 2026-01-01)",
-        "rustc 1.101.0-nightly (0123 2027-07-01)",
+        "rustc 1.101.0-nightly (fff0 2027-05-01)",
         "rustc 1.95.0 (0123 2026-01-01)",
+        "rustc 1.101.0-nightly (0123 2027-07-01)",
+        "rustc 1.101.0 (0456 2027-08-01)",
     ]
-    found = releases.series(many_of(np.zeros((1, 1, 4)), ERROR, names))
+    found = releases.series(many_of(np.zeros((1, 1, 6)), ERROR, names))
     assert found.rows() == [
         ("m-000", "1.95.0", "m-000/003"),  # the newer of two
         ("m-000", "1.100.0", "m-000/000"),
-        ("m-000", "1.101.0-nightly", "m-000/002"),
+        ("m-000", "1.101.0-nightly of 2027-05-01", "m-000/002"),
+        ("m-000", "1.101.0-nightly of 2027-07-01", "m-000/004"),
+        ("m-000", "1.101.0", "m-000/005"),
     ]
     assert releases.series(many_of(np.zeros((1, 2, 1)), ERROR, names[:1])).is_empty(), "one release each"
 

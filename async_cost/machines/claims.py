@@ -21,7 +21,9 @@ VERDICTS = {"claim": pl.String, "study": pl.String, "verdict": pl.String}
 #: The verdicts that a page counts.
 COUNTED = (Verdict.REPLICATED, Verdict.CONTRADICTED, Verdict.UNDECIDED)
 #: A verdict also depends on the claims and on the code that judges them.
-SOURCES = (*sorted((Path(__file__).parents[1] / "literature").glob("*.py")), Path(__file__))
+SOURCES = b"".join(
+    path.read_bytes() for path in (*sorted((Path(__file__).parents[1] / "literature").glob("*.py")), Path(__file__))
+)
 
 
 def on_machines(many: ManyRuns) -> pl.DataFrame:
@@ -70,4 +72,4 @@ def key_of(folder: Path) -> str:
 def _on_claims() -> bytes:
     """Hash of the claims and of the code that judges them."""
     data = (repository_root() / "data" / name for name in ("claims.csv", "claims-operands.csv"))
-    return hashlib.sha256(b"".join(path.read_bytes() for path in (*data, *SOURCES))).digest()
+    return hashlib.sha256(SOURCES + b"".join(path.read_bytes() for path in data)).digest()

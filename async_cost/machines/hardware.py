@@ -10,7 +10,8 @@ import numpy as np
 import polars as pl
 
 from async_cost.machines.many import ManyRuns
-from async_cost.machines.summary import FINDING, NAME
+from async_cost.machines.releases import release
+from async_cost.machines.summary import FINDING, NAME, NATIVE
 from async_cost.runs.comparisons import HEADLINES
 from async_cost.statistics.judge import verdict_column
 
@@ -42,7 +43,7 @@ def chosen_runs(many: ManyRuns) -> pl.DataFrame:
     """The run that speaks for each machine and study: machine, study, run, trusted. It is the newest that is evidence,
     else the newest.
     """
-    order = many.studies.join(many.runs.select("run", "machine", "started"), on="run").sort("trusted", "started", "run")
+    order = many.studies.join(_of_computers(many), on="run").sort("trusted", "started", "run")
     return order.group_by("machine", "study", maintain_order=True).agg(pl.col("run", "trusted").last())
 
 
@@ -51,11 +52,19 @@ def without_controls(ratios: pl.DataFrame) -> pl.DataFrame:
     return ratios.filter(~pl.col("control"))
 
 
+def _of_computers(many: ManyRuns) -> pl.DataFrame:
+    """The runs that speak for a machine: run, machine, started. Of a machine that has runs of notebooks, those of
+    native programs would count it twice.
+    """
+    native = pl.col("origin") == "native"
+    usual = many.runs.filter(~native)["machine"].cast(pl.String).unique().to_list()
+    double = native & pl.col("machine").cast(pl.String).str.strip_suffix(NATIVE).is_in(usual)
+    return many.runs.remove(double).select("run", "machine", "started")
+
+
 def recent(many: ManyRuns) -> pl.DataFrame:
     """The findings without controls, of the `RECENT` newest runs of each machine and study."""
-    order = many.studies.join(many.runs.select("run", "machine", "started"), on="run").sort(
-        "started", "run", descending=True
-    )
+    order = many.studies.join(_of_computers(many), on="run").sort("started", "run", descending=True)
     newest = order.group_by("machine", "study", maintain_order=True).head(RECENT)
     return without_controls(many.ratios).join(newest, on=["run", "study"], how="semi", maintain_order="left")
 
@@ -192,7 +201,10 @@ def _pairs(many: ManyRuns, same_compiler: bool) -> list[tuple[str, str, str]]:
         *older, newest = mine.select("run", "rustc").rows()
         fitting = [run for run, rustc in older if (rustc == newest[1]) == same_compiler]
         if fitting:
-            pairs.append((machine, fitting[-1], newest[0]))
+            before = next(row for row in older if row[0] == fitting[-1])
+            # Of two compilers the newer one comes second, whichever was measured later.
+            two = [before, newest] if same_compiler else sorted([before, newest], key=lambda row: release(row[1]) or ())
+            pairs.append((machine, *(run for run, _ in two)))
     return sorted(pairs)
 
 

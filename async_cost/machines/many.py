@@ -30,11 +30,12 @@ ASIDE = {"run": pl.String, "reason": pl.String}
 class ManyRuns:
     """What a number of runs say.
 
-    `runs`: run, machine, cpu, cores, rustc, origin, profile, started. `studies`: run, study, trusted (in one group of
-    comparisons at least), reason (why it is not, or not in all), rows (samples read), elapsed_ns (their time).
-    `ratios`: run, machine, study, bench, variant, other, parameter, ratio, low, high, quantile (half the width of the
-    interval in standard errors), limit (of what counts as the same), rounds, control, verdict (null where the run is no
-    evidence for that group). `aside`: run, reason, both text from outside. `folders` are those of the runs.
+    `runs`: run, machine, cpu, cores, rustc, origin, profile, started, revision (of the sources). `studies`: run, study,
+    trusted (in one group of comparisons at least), reason (why it is not, or not in all), rows (samples read),
+    elapsed_ns (their time). `ratios`: run, machine, study, bench, variant, other, parameter, ratio, low, high, quantile
+    (half the width of the interval in standard errors), limit (of what counts as the same), rounds, episodes, control,
+    verdict (null where the run is no evidence for that group). `aside`: run, reason, both text from outside. `folders`
+    are those of the runs.
     """
 
     folders: Mapping[str, Path]

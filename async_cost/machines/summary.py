@@ -39,6 +39,7 @@ RUNS = {
     "origin": pl.String,
     "profile": pl.String,
     "started": pl.String,
+    "revision": pl.String,
 }
 STUDIES = {
     "run": NAME,
@@ -50,10 +51,15 @@ STUDIES = {
 }
 NUMBERS = dict.fromkeys(("ratio", "low", "high", "quantile", "limit"), pl.Float64) | {
     "rounds": pl.Int64,
+    "episodes": pl.Int64,
     "control": pl.Boolean,
     "verdict": VERDICTS,
 }
 RATIOS = dict.fromkeys(("run", "machine", *FINDING), NAME) | NUMBERS
+#: Ends the name of a machine whose runs measured native programs.
+NATIVE = " (native)"
+#: This module as it was imported: a page may outlive an edit.
+OWN = Path(__file__).read_bytes()
 #: Reasons that are told of one study of a run, of which each control has its own.
 MOST_REASONS = 2
 
@@ -99,7 +105,7 @@ def key_of(folder: Path) -> str:
     our code.
     """
     digest = hashlib.sha256(CODE.encode())
-    digest.update(Path(__file__).read_bytes())
+    digest.update(OWN)
     for path in DECLARED:
         digest.update(path.read_bytes() if path.is_file() else b"")
     for path in sorted(folder.iterdir()):
@@ -171,7 +177,7 @@ def _machine(info: RunInfo) -> str:
     """The machine of a run. Native programs and cells are compiled differently, so their runs count as different
     machines.
     """
-    return info.machine.name + (" (native)" if info.origin == "native" else "")
+    return info.machine.name + (NATIVE if info.origin == "native" else "")
 
 
 def _run_row(info: RunInfo) -> tuple:
@@ -185,6 +191,7 @@ def _run_row(info: RunInfo) -> tuple:
         info.origin,
         info.profile,
         info.started,
+        info.git.revision if info.git else None,
     )
 
 

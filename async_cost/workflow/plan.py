@@ -182,14 +182,16 @@ class Plan:
 
 class Sweep:
     """The releases that an unfinished `make sweep` has measured, `runs` by release, so that a second one goes on after
-    them; another profile, choice of studies or revision starts over.
+    them; another profile, choice of studies or
+    changed sources start over.
     """
 
     def __init__(self, profile: str, studies: Sequence[str] | None) -> None:
         self.file = RUNS / ".partial" / "sweep.json"
-        self.about = [profile, *(studies or MEASURED), _revision()]
+        chosen = tuple(studies or MEASURED)
+        self.about = [profile, *chosen, _revision(), _sources(chosen).hexdigest()]
         self.runs: dict[str, str] = {}
-        with contextlib.suppress(OSError, ValueError):
+        with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
             told = json.loads(self.file.read_text(encoding="utf-8"))
             if told["about"] == self.about:
                 self.runs = {release: run for release, run in told["runs"].items() if (RUNS / run).exists()}
@@ -208,12 +210,17 @@ def _fingerprint(profile: str, studies: Sequence[str], native: bool, only: str |
     """Hash of everything that a measurement of `studies` depends on: sources, lock, compiler, CPU, revision, profile,
     whether it is native, and its variants.
     """
-    digest = hashlib.sha256()
-    for path in measured_files(studies):
-        digest.update(str(path.relative_to(ROOT)).encode() + b"\0" + path.read_bytes() + b"\0")
+    digest = _sources(studies)
     about = [profile, *studies, str(native), only or "", toolchain.rustc_version(), _cpu(), _revision()]
     digest.update("\0".join(about).encode())
     return digest.hexdigest()[:16]
+
+
+def _sources(studies: Sequence[str]) -> hashlib._Hash:
+    digest = hashlib.sha256()
+    for path in measured_files(studies):
+        digest.update(str(path.relative_to(ROOT)).encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest
 
 
 def measured_files(studies: Iterable[str]) -> list[Path]:
