@@ -302,6 +302,10 @@ impl AddressWaker {
     }
 }
 
+// %% [markdown]
+// A block that was given back waits here for the next executor. What loom makes lives for one of its executions, so it
+// has a pool of its own.
+
 // %%
 /// Blocks that nobody owns.
 fn pool() -> &'static Mutex<Vec<&'static Block>> {
@@ -657,6 +661,10 @@ impl Tasks {
     }
 }
 
+// %% [markdown]
+// The word of an object says who waits for it. Three small numbers have a meaning of their own; every other word is the
+// address of a task.
+
 // %%
 /// The word of an object for which nobody waits: an operation may be tried.
 const NOBODY: usize = 0;
@@ -702,6 +710,9 @@ pub struct Reactor<Y: System, P> {
     notifier: Waker,
 }
 
+// %% [markdown]
+// An entry begins with nobody who waits.
+
 // %%
 impl<Y: System, P> Entry<Y, P> {
     fn new() -> Self {
@@ -733,6 +744,9 @@ impl<Y: System, P: Probe> Reactor<Y, P> {
         }
     }
 }
+
+// %% [markdown]
+// Entries are handed out from lists of vacant ones, and made where there is none.
 
 // %%
 impl<Y: System, P: Probe> Reactor<Y, P> {
@@ -913,6 +927,9 @@ pub trait Place<Y: System> {
     unsafe fn end<P>(entry: &Entry<Y, P>);
 }
 
+// %% [markdown]
+// First the usual place: the future owns the object.
+
 // %%
 /// With its owner.
 pub struct Owned<T>(T);
@@ -942,6 +959,9 @@ impl<Y: System, T: Object<Y>> Place<Y> for Owned<T> {
     #[inline(always)]
     unsafe fn end<P>(_: &Entry<Y, P>) {}
 }
+
+// %% [markdown]
+// Then the place of the loop by hand: the object lives in the entry that its events lead to.
 
 // %%
 /// A stream, in its entry.
@@ -1009,6 +1029,9 @@ impl<'r, Y: System, P: Probe> Io<'r, Y, P> {
         Self { entry, place: InEntry(()) }
     }
 }
+
+// %% [markdown]
+// An operation reaches the reactor and the object through the entry.
 
 // %%
 impl<'r, Y: System, P: Probe, L: Place<Y>> Io<'r, Y, P, L> {
@@ -1085,6 +1108,9 @@ impl<Y: System, P: Probe, L: Place<Y>> Io<'_, Y, P, L> {
     }
 }
 
+// %% [markdown]
+// When it is dropped, the object is unregistered, and its entry is vacant again.
+
 // %%
 impl<Y: System, P: Probe, L: Place<Y>> Drop for Io<'_, Y, P, L> {
     #[inline]
@@ -1127,6 +1153,9 @@ where
         self.attempt(|stream| stream.write(bytes))
     }
 }
+
+// %% [markdown]
+// A listener is an object that its future owns; it hands out streams that are registered.
 
 // %%
 /// A registered listener of the fake system; unregisters when dropped.
@@ -1249,6 +1278,9 @@ impl<'r, Y: System, F: Future<Output = ()>, P: Probe, const QUEUED: bool> Execut
     }
 }
 
+// %% [markdown]
+// An executor is attached to one reactor, whose events name its tasks.
+
 // %%
 impl<'r, Y: System, F: Future<Output = ()>, P: Probe> Executor<'r, Y, F, P> {
     /// An executor of up to `capacity` tasks that use `reactor`.
@@ -1312,6 +1344,9 @@ impl<Action: FnMut()> Drop for OnDrop<Action> {
     }
 }
 
+// %% [markdown]
+// Patience is counted down, and spent when it is below zero: one test instead of two.
+
 // %%
 /// Tasks of each kind, new ones and woken ones, that are polled between two polls of the reactor.
 const PATIENCE: i32 = TASKS as i32;
@@ -1365,6 +1400,9 @@ impl<Y: System, F, P: Probe, const QUEUED: bool> Executor<'_, Y, F, P, QUEUED> {
         Ok(())
     }
 }
+
+// %% [markdown]
+// New tasks come in the order in which they were spawned.
 
 // %%
 impl<Y: System, F, P: Probe, const QUEUED: bool> Executor<'_, Y, F, P, QUEUED> {
@@ -1579,6 +1617,9 @@ impl<Y: System, F: Future<Output = ()>, P: Probe, const QUEUED: bool> Executor<'
     }
 }
 
+// %% [markdown]
+// The output of the root has a place in memory, which the loop below does not see.
+
 // %%
 /// Out of line, so that the place is memory, and takes no register from the loop that is below.
 #[cold]
@@ -1680,6 +1721,9 @@ impl<const LENGTH: usize> Buffer for [u8; LENGTH] {
 
 /// The buffer that the loop has, too.
 pub type Small = [u8; SMALL_BUFFER];
+
+// %% [markdown]
+// The server itself: it reads until a line is whole, does its work, and sends the line back.
 
 // %%
 /// Reads one line and sends it back.
@@ -1875,6 +1919,9 @@ impl<S: AsFd> Sockets for Epoll<S> {
         outcome.expect("the socket is watched");
     }
 }
+
+// %% [markdown]
+// Reading and writing are attempts, repeated when the object is ready.
 
 // %%
 impl<Y: Sockets, P: Probe, L> Io<'_, Y, P, L>
