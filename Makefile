@@ -83,7 +83,7 @@ test:
 test-rust:
 	cargo fmt --all --check
 	cargo clippy --workspace --all-features --all-targets --locked -- -D warnings
-	cargo test --workspace --all-features --locked
+	cargo test --workspace --all-features --locked --no-fail-fast
 
 test-python: setup
 	.venv/bin/ruff check .

@@ -343,7 +343,7 @@ mod tests {
         let seen: Vec<Times> = shown.rows.iter().map(|row| row.seen.clone().expect("a time")).collect();
         let long = Times { ns: 15.0, ratio: Some([1.5; 3]) };
         assert_eq!(seen, [Times { ns: 10.0, ratio: None }, long]);
-        assert!(shown.to_string().contains("time of a step"));
+        assert!(shown.to_string().contains("time for one step"));
         let refusal = study.glance(|key| key.variant == "shrot").expect_err("refused").to_string();
         assert!(refusal.contains("no variant was chosen"), "{refusal}");
     }
