@@ -182,8 +182,7 @@ class Plan:
 
 class Sweep:
     """The releases that an unfinished `make sweep` has measured, `runs` by release, so that a second one goes on after
-    them; another profile, choice of studies or changed sources start
-    over.
+    them; another profile, another choice of studies or changed sources start over.
     """
 
     def __init__(self, profile: str, studies: Sequence[str] | None) -> None:
