@@ -1500,18 +1500,25 @@ impl<Y: System, F, P: Probe, const QUEUED: bool> Executor<'_, Y, F, P, QUEUED> {
     }
 
     /// Takes the next flag off and returns its task. The blocks have their turns.
+    #[inline(always)]
     fn take_flagged(&self) -> Option<&Slot<F>> {
-        let (behind, rest) = self.blocks.split_at(self.turn.get());
-        let mut blocks = rest.iter().chain(behind);
-        let Some(distance) = blocks.position(|owned| owned.block.summary.get() != 0) else {
-            self.first_block.any_ready.set(false);
-            return None;
-        };
-        let number = (self.turn.get() + distance) % self.blocks.len();
-        self.turn.set((number + 1) % self.blocks.len());
+        let number = if self.blocks.len() == 1 { 0 } else { self.next_block() };
         let block = self.blocks[number].block;
         let flag = if QUEUED { block.take_highest() } else { block.take_ready() };
+        if flag.is_none() {
+            self.first_block.any_ready.set(false);
+        }
         flag.map(|flag| self.slots.get(number * FLAGS + flag).unwrap_or(&self.root))
+    }
+
+    /// The next of several blocks that has a flag, or any when none has.
+    #[cold]
+    fn next_block(&self) -> usize {
+        let turn = self.turn.get();
+        let mut numbers = (turn..self.blocks.len()).chain(0..turn);
+        let number = numbers.find(|&number| self.blocks[number].block.summary.get() != 0).unwrap_or(turn);
+        self.turn.set((number + 1) % self.blocks.len());
+        number
     }
 }
 

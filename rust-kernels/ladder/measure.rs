@@ -206,9 +206,9 @@ pub fn frontier_by_hand<D: OpensDoors, W: Work, P: Probe>(load: Load, drive: Dri
 // flag, flags are served afterwards. (Within a block of flags the search begins at the top each time, which is shorter
 // than going round. No task in this load wakes itself, so the search need not be fair.)
 //
-// The queue is the frontier's own for wakes from elsewhere: it grows by blocks that take turns, also when there is only
-// one. So this step has the price of a general queue in an executor that was made to do without. What a bare bitmap
-// costs shows in the runtime of the rungs below.
+// The queue is the frontier's own for wakes from elsewhere: bitmaps of one or several blocks, and a limit on how many
+// woken tasks are polled before the reactor is. So this step has the price of a general queue in an executor that was
+// made to do without. What a bare bitmap costs shows in the runtime of the rungs below.
 
 // %%
 /// The world of the frontier with a ready queue.
@@ -840,6 +840,8 @@ impl<F: Flags + 'static> Queue for Bitmap<F> {
     fn push(&self, task: usize) {
         let word = task / 64 % WORDS;
         self.words[word].set(1 << (task % 64));
+        // Also if the word had flags already: an atomic `or` that returns what was there is a loop around
+        // `compare_exchange`, which saves few writes here and takes more instructions.
         self.summary.set(1 << word);
     }
 
