@@ -199,6 +199,211 @@ pub fn frontier_by_hand<D: OpensDoors, W: Work, P: Probe>(load: Load, drive: Dri
 }
 
 // %% [markdown]
+// ## Without wakers
+//
+// What does it cost that a waker may wake any task, from anywhere? Here is a runtime that has none. Each stream belongs
+// for good to the task that was spawned with it, and its events lead straight to that task, as those of the loop lead
+// to its connection. Nothing is noted when a task waits, nothing is compared, and nothing is looked up. The servers are
+// the same `async fn`s, but they can wait for nothing else: not for another task, a timer, or two streams at once. What
+// the frontier takes beyond this is what wakers take.
+//
+// A slot holds a stream and its task.
+
+// %%
+/// A stream, and the task that serves it.
+struct Served<'s, F> {
+    /// There is one as long as there is a future, which refers to it.
+    stream: UnsafeCell<Option<FakeStream<&'s Stats>>>,
+    future: UnsafeCell<Option<F>>,
+    /// The next slot of the list that this one is in: of vacant ones, or of those whose tasks were not polled yet.
+    next: Cell<Option<u8>>,
+}
+
+/// Runs tasks each of which waits for its own stream only.
+struct EventExecutor<'s, F, P> {
+    poll: FakePoll<&'s Stats>,
+    slots: AliasableBox<[Served<'s, F>; CONNECTIONS]>,
+    vacant: Cell<Option<u8>>,
+    new: Cell<Option<u8>>,
+    tasks: Cell<usize>,
+    probe: PhantomData<P>,
+}
+
+impl<'s, F: Future<Output = ()>, P: Probe> EventExecutor<'s, F, P> {
+    fn new(stats: &'s Stats) -> Self {
+        let slots = std::array::from_fn(|slot| Served {
+            stream: UnsafeCell::new(None),
+            future: UnsafeCell::new(None),
+            next: Cell::new(u8::try_from(slot + 1).ok()),
+        });
+        Self {
+            poll: FakePoll::new(stats, TASKS),
+            slots: AliasableBox::from(Box::new(slots)),
+            vacant: Cell::new(Some(0)),
+            new: Cell::new(None),
+            tasks: Cell::new(0),
+            probe: PhantomData,
+        }
+    }
+}
+
+// %% [markdown]
+// The key of an event is the number of a slot, as in the loop.
+
+// %%
+impl<'s, F: Future<Output = ()>, P: Probe> EventExecutor<'s, F, P> {
+    /// Registers a stream, and makes the task that serves it.
+    ///
+    /// # Safety
+    /// The future does not let the stream out, and has gone before the executor.
+    unsafe fn spawn<'a>(
+        &self,
+        stream: FakeStream<&'s Stats>,
+        make: impl FnOnce(&'a FakeStream<&'s Stats>) -> F,
+    ) where
+        's: 'a,
+    {
+        let number = self.vacant.get().expect("a slot for each connection");
+        let slot = &self.slots[number as usize];
+        // SAFETY: nobody refers to what is in a vacant slot, and the stream stays where it is until its future has
+        // gone, which keeps it to itself.
+        let stream = unsafe { &*(*slot.stream.get()).insert(stream) };
+        self.poll.register(stream, number as usize + 1, READABLE | WRITABLE);
+        // SAFETY: as above.
+        unsafe { slot.future.get().write(Some(make(stream))) };
+        self.vacant.set(slot.next.replace(self.new.replace(Some(number))));
+        self.tasks.set(self.tasks.get() + 1);
+        P::add(Counter::Spawns, 1);
+        P::peak(Counter::PeakTasks, self.tasks.get() + 1); // and the root
+        P::peak(Counter::PeakConnections, self.tasks.get());
+        P::peak(Counter::PeakRegistrations, self.tasks.get() + 1); // and the listener
+        P::peak(Counter::FutureBytes, size_of::<F>());
+        P::peak(Counter::ConnectionBytes, size_of::<Served<F>>());
+    }
+}
+
+// %% [markdown]
+// A poll passes a waker that does nothing, since a future expects one.
+
+// %%
+impl<F: Future<Output = ()>, P: Probe> EventExecutor<'_, F, P> {
+    /// Polls the task in this slot; vacates the slot if the task has finished.
+    #[inline(always)]
+    fn poll_task(&self, number: u8) {
+        let slot = &self.slots[number as usize];
+        // SAFETY: `run` does not nest, so nobody else refers to the future, and it never moves.
+        let future = unsafe { &mut *slot.future.get() };
+        let task = future.as_mut().expect("an event of a task that has finished");
+        P::add(Counter::Polls, 1);
+        // SAFETY: as above.
+        let task = unsafe { Pin::new_unchecked(task) };
+        if task.poll(&mut Context::from_waker(Waker::noop())).is_ready() {
+            *future = None;
+            // SAFETY: the future that referred to it has gone.
+            let stream = unsafe { (*slot.stream.get()).take() };
+            self.poll.unregister(&stream.expect("a task has a stream"));
+            slot.next.set(self.vacant.replace(Some(number)));
+            self.tasks.set(self.tasks.get() - 1);
+        }
+    }
+}
+
+// %% [markdown]
+// New tasks come first, then events.
+
+// %%
+impl<F: Future<Output = ()>, P: Probe> EventExecutor<'_, F, P> {
+    /// Runs `root`, which waits for the object with the key 0, and all tasks.
+    ///
+    /// # Safety
+    /// Neither polls this executor.
+    unsafe fn run(&self, root: impl Future<Output = ()>, events: &mut Vec<Event>) {
+        let mut root = pin!(root);
+        let mut accepting = true;
+        events.clear();
+        events.push(Event { key: 0, ready: READABLE });
+        loop {
+            let mut fresh = events.iter();
+            loop {
+                let number = if let Some(new) = self.new.get() {
+                    self.new.set(self.slots[new as usize].next.get());
+                    new
+                } else {
+                    match fresh.next() {
+                        None => break,
+                        Some(Event { key: 0, .. }) => {
+                            P::add(Counter::Polls, 1);
+                            let mut context = Context::from_waker(Waker::noop());
+                            accepting = root.as_mut().poll(&mut context).is_pending();
+                            continue;
+                        }
+                        Some(event) => (event.key - 1) as u8,
+                    }
+                };
+                self.poll_task(number);
+            }
+            if !accepting && self.tasks.get() == 0 {
+                return;
+            }
+            self.poll.poll(events);
+            P::add(Counter::Events, events.len());
+        }
+    }
+}
+
+// %% [markdown]
+// An operation that would block is pending, and that is all. The server is the frontier's.
+
+// %%
+/// A stream that belongs to its task.
+struct OwnStream<'a, 's, P>(&'a FakeStream<&'s Stats>, PhantomData<P>);
+
+/// An operation that is tried at each poll.
+fn tried_anew<T, P: Probe>(mut operation: impl FnMut() -> Result<T, WouldBlock>) -> impl Future<Output = T> {
+    poll_fn(move |_| {
+        P::add(Counter::OperationPolls, 1);
+        operation().map_or(Poll::Pending, Poll::Ready)
+    })
+}
+
+impl<P: Probe> Line for OwnStream<'_, '_, P> {
+    #[inline]
+    fn read<'a>(&'a mut self, buffer: &'a mut [u8]) -> impl Future<Output = usize> + 'a {
+        let stream = self.0;
+        tried_anew::<_, P>(move || stream.read(buffer))
+    }
+
+    #[inline]
+    fn write<'a>(&'a mut self, bytes: &'a [u8]) -> impl Future<Output = usize> + 'a {
+        let stream = self.0;
+        tried_anew::<_, P>(move || stream.write(bytes))
+    }
+}
+
+/// The world of that executor.
+pub fn without_wakers<D: OpensDoors, W: Work, P: Probe>(load: Load, drive: Drive<'_>) {
+    let stats = Stats::new(load.syscalls);
+    let executor = EventExecutor::<_, P>::new(&stats);
+    let work = W::under(load);
+    let mut events = Vec::with_capacity(TASKS);
+    drive(&stats, &mut || {
+        let accept = async {
+            let door = D::Door::<&Stats>::open(&stats);
+            executor.poll.register(&door, 0, READABLE);
+            for _ in 0..CONNECTIONS {
+                let stream = tried_anew::<_, P>(|| door.accept()).await;
+                let serve = |stream| echo::<_, W, P, Small>(OwnStream(stream, PhantomData::<P>), work);
+                // SAFETY: `echo` keeps its stream to itself, and `run` returns when no task is left.
+                unsafe { executor.spawn(stream, serve) };
+            }
+            executor.poll.unregister(&door);
+        };
+        // SAFETY: neither `accept` nor `echo` does.
+        unsafe { executor.run(accept, &mut events) };
+    });
+}
+
+// %% [markdown]
 // ## Switch 2: a queue
 //
 // The frontier polls a task as soon as its event is seen. A conventional reactor only *wakes*, and the
@@ -262,12 +467,13 @@ pub fn frontier_owning<D: OpensDoors, W: Work, P: Probe>(load: Load, drive: Driv
 }
 
 // %% [markdown]
-// What do these switches do to the time of a request?
+// What do these switches, and wakers, do to the time of a request?
 
 // %% tags=["active-ipynb", "glance"]
 // zero_cost::glance(Load { syscalls: false, steps: 0 }, &[
 //     ("loop", by_hand::<Pipeline, NoWork, zero_cost::Timed<()>>),
 //     ("split", frontier_by_hand::<Pipeline, NoWork, zero_cost::Timed<()>>),
+//     ("no wakers", without_wakers::<Pipeline, NoWork, zero_cost::Timed<()>>),
 //     ("frontier", frontier::<Pipeline, NoWork, zero_cost::Timed<()>>),
 //     ("ready queue", frontier_queued::<Pipeline, NoWork, zero_cost::Timed<()>>),
 //     ("stream in future", frontier_owning::<Pipeline, NoWork, zero_cost::Timed<()>>),
@@ -343,8 +549,8 @@ pub struct Switches {
     pub runtime: &'static str,
     /// State of objects and tasks by "reference" to stable cells, or by "index" into slabs.
     pub lookup: &'static str,
-    /// The reactor keeps the "number" of a task (of the frontier its address, which the step to "generic" changes), or
-    /// its "waker".
+    /// The reactor keeps the "number" of a task (of the frontier its address, which the step to "generic" changes),
+    /// its "waker", or "nothing".
     pub keeps: &'static str,
     /// Bound when "pending" and kept, or anew for each "operation".
     pub binding: &'static str,
@@ -841,7 +1047,7 @@ impl<F: Flags + 'static> Queue for Bitmap<F> {
         let word = task / 64 % WORDS;
         self.words[word].set(1 << (task % 64));
         // Also if the word had flags already: an atomic `or` that returns what was there is a loop around
-        // `compare_exchange`, which saves few writes here and takes more instructions.
+        // `compare_exchange`.
         self.summary.set(1 << word);
     }
 
@@ -2016,8 +2222,13 @@ pub fn branches() -> Vec<Variant> {
     use rungs::*;
     const LEAN: &str = "slab index";
     const BOUND: &str = "bound per operation";
+    let frontier =
+        ladder().into_iter().find(|variant| variant.name == FRONTIER).expect("a rung of this name");
+    let unwoken = Switches { keeps: "nothing", ..frontier.switches };
+    let no_wakers = twice!(P => without_wakers::<Pipeline, NoWork, P>);
     vec![
         alone(),
+        Variant::new("no wakers", (FRONTIER, "an object belongs to one task for good"), unwoken, no_wakers),
         on_rung::<LeanRcHandles>("lean + Rc handles", LEAN, "`Rc` handles to reactor and ledger"),
         on_rung::<LeanChecked>("lean + checked cells", LEAN, "`RefCell` around shared state"),
         on_rung::<LeanAtomic>("lean + atomic queue", LEAN, "a ready queue of atomic flags"),
@@ -2286,13 +2497,13 @@ pub fn study() -> Result<Study, UnequalWork> {
 // - **The keyword.** An `async fn` finds its place by a jump through a table, moves its arguments once, and stores what
 //   an operation needs in the future, where the loop has it in registers.
 //
-// All but the last are the price of a waker that says "this task" and nothing about what the task waits for. If each
-// object belonged for ever to the task that registered it, the event's key would be the task: nothing to note, nothing
-// to compare, one list instead of two. That is the loop by hand, which can neither hand a connection to another task
-// nor wait for two at once. A loop that had to would pay for it, too.
+// All but the last are the price of a waker that says "this task" and nothing about what the task waits for. `no wakers`
+// does without: there each object belongs for ever to the task that registered it, so the key of an event is the task.
+// Nothing is noted, nothing is compared, and there is one list instead of two. It cannot hand a connection to another
+// task, nor wait for two at once, nor for anything that is not an object. A loop that had to would pay for it, too.
 //
-// How the difference divides between the separation and the keyword is computed by the analysis, in instructions and in
-// time, which need not agree.
+// How the difference divides between separation and keyword, and what of it wakers take, is computed by the analysis, in
+// instructions and in time, which need not agree.
 //
 // Some other ways were tried and not kept. To poll a new task while it is spawned, as the loop does, takes a second
 // place that polls, and then the compiler inlines the server into neither. To wait for readiness and then try, instead
