@@ -66,6 +66,12 @@ def test_the_dearest_steps_are_named_by_either_lens(effect):
     assert "`frontier` executes 750 instructions, `manual (best)` 570: 180 added" in effect.answer
 
 
+def test_wakers_have_a_price_of_their_own(effect, reverse):
+    assert "`frontier` is **slower** than `no wakers`" in effect.text
+    assert "`frontier` executes 750 instructions, `no wakers` 720: 30 added" in effect.text
+    assert "`frontier` is **faster** than `no wakers`" in reverse.text
+
+
 def test_the_price_is_told_in_bytes_as_well_and_without_the_fake(effect, reverse):
     assert "For each connection `frontier` keeps 304 bytes, `manual (best)` 185: 119 added, " in effect.answer
     assert re.search(

@@ -14,6 +14,8 @@ STUDY = "ladder"
 MANUAL, FRONTIER, LEAN = "manual (best)", "frontier", "slab index"
 #: The operations of all servers, without a server.
 FAKE = "fake alone"
+#: The frontier's servers on a runtime that cannot wake.
+UNWOKEN = "no wakers"
 FEW, ALL = "live=3", "live=256"
 #: Instructions for a request below which a difference is code layout: what moved between builds that differed in the
 #: names of types only.

@@ -84,6 +84,7 @@ KEPT: dict[tuple[str, str], float] = {
 #: The same for ladder, whose ratios are those to `manual (best)`, with instructions and allocations for a request.
 RUNGS: dict[str, tuple[float, int, int]] = {
     "fake alone": (0.6, 330, 0),
+    "no wakers": (1.3, 720, 0),
     "split": (1.2, 720, 0),
     "frontier": (1.4, 750, 0),
     "ready queue": (1.6, 890, 0),
