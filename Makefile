@@ -2,7 +2,7 @@
 PYTHON ?= python3
 PROFILE ?= standard
 PYTHON_THERE = command -v $(PYTHON) >/dev/null || { echo "PYTHON=$(PYTHON) is not there: name a Python 3.11 to 3.13" >&2; exit 2; }
-CHOSEN = $(if $(STUDIES),--studies "$(STUDIES)") $(if $(ONLY),--only "$(ONLY)") $(if $(NATIVE),--native)
+CHOSEN = $(if $(STUDIES),--studies "$(STUDIES)") $(if $(ONLY),--only "$(ONLY)") $(if $(NATIVE),--native) $(if $(SINGLY),--singly)
 WORKFLOW = $(PYTHON_THERE); $(PYTHON) -m async_cost.workflow.commands
 
 # What a change of one notebook can break without its study being measured. STUDIES= tests these crates alone.

@@ -58,6 +58,16 @@ def test_the_schema_of_run_json_is_that_of_its_reader_and_all_runs_fit():
             assert not validator.is_valid(document | wrong)
 
 
+def test_every_variable_of_the_environment_is_documented_and_every_documented_one_exists():
+    prefix = "ASYNC_COST_"
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("## Settings by environment\n")[2]
+    rows = [line.split("|")[1] for line in page.partition("\n## ")[0].splitlines() if line.startswith("| `")]
+    documented = {name for row in rows for name in re.findall(r"`([A-Z_]+)`", row)}
+    sources = [ROOT / name for name in TRACKED if name == ".ci/run" or name.endswith((".py", ".rs", ".ipynb"))]
+    text = "\n".join(path.read_text(encoding="utf-8") for path in sources)
+    assert set(re.findall(rf"\b{prefix}([A-Z_]*[A-Z])\b", text)) == documented
+
+
 def test_no_report_is_committed():
     """A table next to a report is believed: nobody but this machine may have made it."""
     assert not [name for name in TRACKED if name.startswith("reports/")]

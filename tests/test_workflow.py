@@ -58,6 +58,7 @@ def test_studies_are_chosen_by_name_and_measured_in_their_own_order():
         (["measure", "--studies", "zero-cots"], f"no study 'zero-cots'; there is {', '.join(MEASURED)}"),
         (["report", "--studies", "zero-cost", "--run", "data/runs/x"], "leave one of them out"),
         (["report", "--native", "--run", "data/runs/x"], "leave one of them out"),
+        (["measure", "--native", "--singly"], "not allowed with argument --native"),
         (["measure", "--only", "nonbox"], 'make measure STUDIES=zero-cost ONLY="nonbox; box"'),
     ],
 )
@@ -76,6 +77,7 @@ def test_a_plan_measures_the_chosen_studies_alone():
     assert Plan("report", "quick").command == "make report PROFILE=quick"
     native = Plan("measure", "quick", ("ladder",), native=True)
     assert native.command == 'make measure PROFILE=quick STUDIES="ladder" NATIVE=1'
+    assert Plan("measure", "quick", singly=True).command == "make measure PROFILE=quick SINGLY=1"
     assert "count 1 and build 1" in {step.name for step in native.steps()}
     some = Plan("measure", "quick", ("ladder",), only="frontier; split")
     assert some.command == 'make measure PROFILE=quick STUDIES="ladder" ONLY="frontier; split"'

@@ -53,9 +53,11 @@ def main() -> int:
             )
         if name in ("measure", "report"):
             command.add_argument("--only", help="only these variants of the one study, with semicolons between them")
-            command.add_argument(
+            how = command.add_mutually_exclusive_group()
+            how.add_argument(
                 "--native", action="store_true", help="measure programs instead of cells: no Rust kernel is needed"
             )
+            how.add_argument("--singly", action="store_true", help="send every cell on its own, as JupyterLab does")
         if name == "sweep":
             command.add_argument("releases", help="toolchains of rustup, in one word with blanks between them")
         if name == "report":
@@ -67,10 +69,10 @@ def main() -> int:
         if name == "compare":
             command.add_argument("runs", type=Path, nargs=2, metavar="RUN", help="folder of a run")
     arguments = parser.parse_args()
-    chosen = [name for name in ("studies", "only", "native") if getattr(arguments, name, None)]
+    chosen = [name for name in ("studies", "only", "native", "singly") if getattr(arguments, name, None)]
     if chosen and getattr(arguments, "run", None):
         parser.error(
-            "--run renders what was measured, --studies, --only and --native say what to measure: leave one of them out"
+            "--run renders what was measured, --studies, --only, --native and --singly say what to measure: leave one of them out"
         )
     if "only" in chosen and len(arguments.studies or ()) != 1:
         parser.error(
@@ -124,7 +126,7 @@ def setup(arguments: argparse.Namespace) -> int:
 
 @one_at_a_time()
 def measure(arguments: argparse.Namespace) -> int:
-    plan = Plan("measure", arguments.profile, arguments.studies, arguments.native, arguments.only)
+    plan = Plan("measure", arguments.profile, arguments.studies, arguments.native, arguments.only, arguments.singly)
     run_steps("make measure", [*toolchain.steps(arguments.native), *plan.steps()], ROOT, ENV)
     plan.close()
     print(f"The run is in {os.path.relpath(plan.run())}")
@@ -138,7 +140,7 @@ def report(arguments: argparse.Namespace) -> int:
         title, steps = f"make report RUN={arguments.run}", [publishing(lambda: [run])]
         run_steps(title, [*toolchain.steps(native=True), *steps], ROOT, ENV)  # analyses need no Rust kernel
     else:
-        plan = Plan("report", arguments.profile, arguments.studies, arguments.native, arguments.only)
+        plan = Plan("report", arguments.profile, arguments.studies, arguments.native, arguments.only, arguments.singly)
         steps = [*plan.steps(), publishing(lambda: [plan.run()])]
         run_steps("make report", [*toolchain.steps(arguments.native), *steps], ROOT, ENV)
         plan.close()

@@ -28,7 +28,7 @@ from async_cost.machines.many import read_many
 from async_cost.paths import runs_root, shown
 from async_cost.report.belief import origin, remarks
 from async_cost.runs import schema
-from async_cost.runs.record import check_clock
+from async_cost.runs.record import check_clock, read_run_info
 from async_cost.runs.run import Run, find_runs, load_run
 from async_cost.statistics.measured import Measured
 
@@ -42,6 +42,17 @@ FOLDER = re.compile(
 #: Names shorter than this, and those that every machine has, tell nobody who measured.
 SHORTEST_NAME = 3
 COMMON_NAMES = {"root", "user", "admin", "ubuntu", "debian", "runner", "localhost", "linux"}
+#: What tells two processors apart: many virtual machines hide the model in `cpu`, but not the caches.
+PROCESSOR = ("cpu", "architecture", "logical_cores", "caches")
+
+#: What no program can check, as part of the pull request's text.
+REVIEW = """## For the reviewer
+
+- The pull request adds this folder and changes nothing else.
+- `make contribute` with this run, on its branch, changes no file and prints this text.
+- The revision in run.json is one of this repository, without changes (`git.clean`).
+- Processor, load and duration are plausible, and so is each finding that differs from those of other machines.
+"""
 
 
 def objections(run: Run, runs: Path) -> list[str]:
@@ -52,6 +63,7 @@ def objections(run: Run, runs: Path) -> list[str]:
         *_described(run),
         *_strangers(run),
         *_personal(run),
+        *_claimed(run, runs),
         *_twins(run, runs),
     ]
 
@@ -100,6 +112,23 @@ def _names() -> set[str]:
     with suppress(KeyError, OSError):  # a user without an entry, as in containers
         names.add(getpass.getuser())
     return {name for name in names if len(name) >= SHORTEST_NAME}
+
+
+def _claimed(run: Run, runs: Path) -> Iterator[str]:
+    """Pages take runs of one name for repetitions on one machine, of which the newest speaks for it."""
+    mine, known = run.info.machine, {}
+    for folder in find_runs(runs):
+        if folder.parent.name == mine.name and folder.resolve() != run.path.resolve():
+            with suppress(DataError):  # it is set aside by all pages
+                info = read_run_info(folder / "run.json")
+                known[info.run_id] = [name for name in PROCESSOR if getattr(info.machine, name) != getattr(mine, name)]
+    if known and all(known.values()):
+        newest, differing = next(iter(known.items()))
+        yield (
+            f"run.json, machine.name: {mine.name} is the name of a machine with another processor "
+            f"({words.listing(differing)} in run {newest}); choose another name, for machine.name, run_id and the folder, "
+            "or measure with ASYNC_COST_MACHINE=<name>"
+        )
 
 
 def _twins(run: Run, runs: Path) -> Iterator[str]:
@@ -155,7 +184,8 @@ def preview(run: Run, files: list[Path]) -> str:
     listed = [f"{words.code(file.name)}, {file.stat().st_size / 1000:,.0f} kB" for file in files]
     return (
         f"# Run {run.info.run_id}\n\n{origin(run, next(iter(run.info.studies)))}\n\n{words.bullets(studies)}\n\n"
-        f"## What it says\n\n{words.bullets(found) or 'None of the findings with a name.'}\n\n## Files\n\n{words.bullets(listed)}\n"
+        f"## What it says\n\n{words.bullets(found) or 'None of the findings with a name.'}\n\n## Files\n\n{words.bullets(listed)}\n\n"
+        f"{REVIEW}"
     )
 
 

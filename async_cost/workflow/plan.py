@@ -40,10 +40,13 @@ class Plan:
         studies: Sequence[str] | None = None,
         native: bool = False,
         only: str | None = None,
+        singly: bool = False,
     ) -> None:
         self.profile, self.studies, self.native = profile, tuple(studies or MEASURED), native
         #: Variants of the one study, with semicolons between them: what else it has is not measured.
         self.only = only
+        #: Whether the kernel gets every cell on its own, as from a person in JupyterLab.
+        self.singly = singly
         #: The command that makes such a run, for whoever reads the run.
         self.command = f"make {goal} PROFILE={profile}"
         if self.studies != tuple(MEASURED):
@@ -52,6 +55,8 @@ class Plan:
             self.command += f' ONLY="{only}"'
         if native:
             self.command += " NATIVE=1"
+        if singly:
+            self.command += " SINGLY=1"
         #: Load averages before anything of ours ran: afterwards they tell of the compiler that compiled the cells.
         self.load_before = " ".join(f"{load:.2f}" for load in os.getloadavg())
         self.partial = RUNS / ".partial" / f"{profile}-{_fingerprint(profile, self.studies, native, only)}"
@@ -158,8 +163,7 @@ class Plan:
             "async_cost.workflow.execute",
             measuring(study),
             self.partial / f"{study}.measure.ipynb",
-            # What the environment asks for (one cell at a time, say) is for a test of the notebooks themselves.
-            *os.environ.get("ASYNC_COST_EXECUTE", "").split(),
+            *(["--singly"] if self.singly else []),
         ]
         return Command(arguments, f"cells of {study}", env, then=seal)
 
