@@ -233,8 +233,8 @@ def test_batches_of_other_sizes_are_compared_for_one_call(published_run):
 
 def test_the_answer_counts_the_cells_that_hold(published, turned):
     assert published.trusted and turned.trusted
-    assert published.answer.startswith("The published advice on call styles holds in four of 4 cases")
-    assert re.match(r"The published advice on call styles holds in (no|one|two) of 4 cases", turned.answer)
+    assert published.answer.startswith("The published advice on call styles holds in four of four cases")
+    assert re.match(r"The published advice on call styles holds in (no|one|two) of four cases", turned.answer)
     assert "(*disagrees*)" in turned.answer and "(*disagrees*)" not in published.answer
 
 

@@ -96,8 +96,8 @@ def belief(measured: Measured) -> tuple[str, dict[str, bool | str]]:
     groups, whole = measured.groups, measured.trust
     doubted = sorted(name for name, judged in groups.items() if not judged.trusted)
     if not doubted:
-        held = words.counted(len(groups), "group")
-        text = f"**This run may be believed**, in all of {held} of comparisons: {correction(measured)}."
+        held = "its only group" if len(groups) == 1 else f"all {len(groups)} groups"
+        text = f"**This run may be believed**, in {held} of comparisons: {correction(measured)}."
     elif len(doubted) < len(groups):
         text = (
             f"**Nothing is concluded** from {len(doubted)} of {len(groups)} groups of comparisons, {words.listing(map(words.code, doubted))}, "

@@ -68,6 +68,9 @@ OF_MARKS = re.compile(r' (?:role="graphics-[a-z]+"|aria-[a-z]+="[^"]*"|pointer-e
 #: A mark that is a circle, as the renderer draws it: half of a page with many of them.
 CIRCLE = re.compile(r'd="M([\d.]+),0A\1,\1,0,1,1,-\1,0A\1,\1,0,1,1,\1,0"')
 PATH = re.compile(r"<path( [^>]*?)(/>|></path>)")
+#: Where something lies, and a number in it with more digits than a screen has pixels for.
+PLACE = re.compile(r' (?:transform|d|r|x2|y2|width|height)="[^"]*"')
+LONG = re.compile(r"(\d+\.\d)\d+")
 _INTERVAL = ("ratio", "low", "high")
 #: Strokes on one line that can be told apart, more or less. (A chart of more than 5,000 marks is not drawn at all.)
 MOST_STROKES = 200
@@ -153,6 +156,7 @@ def static_svg(spec: dict[str, Any], width: int) -> str:
     alt_text = escape(spec.get("description", ""))
     head, rest = svg.split(">", 1)
     rest = PATH.sub(_circle, OF_MARKS.sub("", rest))
+    rest = PLACE.sub(lambda place: LONG.sub(r"\1", place[0]), rest)
     return f'{head} role="img" aria-label="{alt_text}" style="max-width:100%;height:auto">{rest}'
 
 

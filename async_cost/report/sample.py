@@ -33,9 +33,6 @@ WIDE = re.compile(' stroke-width="[^"]*"')
 #: Where a circle is moved to: it has shorter words for that.
 MOVED = re.compile(r' transform="translate\(([^,]+),([^)]+)\)"')
 FONTS = re.compile(r' font-family="([^"]*)"')
-#: Where something lies, and a number in it with more digits than a screen has pixels for.
-PLACE = re.compile(r' (?:transform|d|r|x2|y2|width|height)="[^"]*"')
-LONG = re.compile(r"(\d+\.\d)\d+")
 
 
 def pages(notebooks: Sequence[Path], origin: str) -> dict[str, str]:
@@ -116,7 +113,6 @@ def _small(svg: str) -> str:
     head, rest = svg.split(">", 1)
     fonts = FONTS.findall(rest)
     rest = EMPTY.sub("", SPARE.sub("", FONTS.sub("", rest)))
-    rest = PLACE.sub(lambda place: LONG.sub(r"\1", place[0]), rest)
     rest = FILLED.sub(lambda mark: f"<circle{_placed(WIDE.sub('', mark[1]))}/>", rest)
     family = f' font-family="{fonts[0]}"' if fonts else ""
     return f"{SPARE.sub('', head)}{family}>{rest}\n"
