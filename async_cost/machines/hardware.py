@@ -182,6 +182,30 @@ def typical_change(changes: pl.DataFrame) -> tuple[float, float]:
     return float(np.quantile(distance, 0.5)), float(np.quantile(distance, 0.9))
 
 
+def by_study(changes: pl.DataFrame) -> pl.DataFrame:
+    """How far the findings of each study differ between two runs: study, findings, agree (the share whose interval
+    contains 1), half and most (the share by which half and nine tenths of them changed at most).
+
+    Takes rows of `change`.
+    """
+    moved = pl.col("ratio").log().abs().exp() - 1
+    return changes.group_by("study", maintain_order=True).agg(
+        findings=pl.len(),
+        agree=((pl.col("low") <= 1) & (pl.col("high") >= 1)).mean(),
+        half=moved.median(),
+        most=moved.quantile(0.9, "linear"),
+    )
+
+
+def reversed_between(ratios: pl.DataFrame, before: str, after: str) -> pl.DataFrame:
+    """The findings that are slower in one of two runs and faster in the other: FINDING."""
+    mine, theirs = (
+        ratios.filter(pl.col("run") == run, pl.col("verdict").is_in(["slower", "faster"])) for run in (before, after)
+    )
+    both = mine.join(theirs, on=FINDING, suffix="_after")
+    return both.filter(pl.col("verdict") != pl.col("verdict_after")).select(FINDING)
+
+
 def repeats(many: ManyRuns) -> list[tuple[str, str, str]]:
     """Machines that were measured twice with one compiler: machine, older run, newer run; the two newest of each."""
     return _pairs(many, same_compiler=True)

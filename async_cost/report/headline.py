@@ -73,7 +73,7 @@ def _against(measured: Measured, variant: str, other: str, parameter: str) -> st
     ):
         mine, base = (measured.run.count(measured.study, counter, name, parameter) for name in (variant, other))
         if mine and base:
-            more.append(f"{words.counted(round((mine - base) / units), noun)}{where}")
+            more.append(f"{words.counted(round(mine / units) - round(base / units), noun)}{where}")
     return f"**{ratio}**; it {words.listing(more)}"
 
 

@@ -65,15 +65,17 @@ def _main(declared: pl.DataFrame) -> list[str]:
 
 
 def per_request(run: Run, counter: str, parameter: str = FEW) -> pl.DataFrame:
-    """An exact count of each variant, for one request: variant, value. Empty where nothing was counted."""
+    """A count of each variant for one request, rounded so that the steps add up as shown: variant, value. Empty where
+    nothing was counted.
+    """
     if STUDY not in run.info.studies:
         return pl.DataFrame(schema={"variant": pl.String, "value": pl.Float64})
     counts = run.counts(STUDY).filter(counter=counter, parameter=parameter)
-    return counts.select("variant", pl.col("value") / run.requests(STUDY))
+    return counts.select("variant", (pl.col("value") / run.requests(STUDY)).round())
 
 
 def counts(run: Run, counter: str, parameter: str) -> Callable[[str], tuple[str, float | None]]:
-    """Looks up an exact count for one request by the name of a variant: the name and the count, None where it was not
+    """Looks up a count for one request by the name of a variant: the name and the count, None where it was not
     counted.
     """
     found = dict(per_request(run, counter, parameter).iter_rows())
