@@ -30,7 +30,7 @@ def steps(measured: Measured, parameter: str = FEW) -> pl.DataFrame:
     a side was not measured are left out.
     """
     declared = built_on(measured.declared.filter(~pl.col("control"), parameter=parameter))
-    counted = per_request(measured.run, "instructions", parameter)
+    counted = instructions(measured.run, parameter)
     return (
         declared.with_columns(base="baseline_variant", branch=~pl.col("variant").is_in(_main(declared)))
         .drop_nulls("ratio")
@@ -65,20 +65,23 @@ def _main(declared: pl.DataFrame) -> list[str]:
 
 
 def per_request(run: Run, counter: str, parameter: str = FEW) -> pl.DataFrame:
-    """A count of each variant for one request, rounded so that the steps add up as shown: variant, value. Empty where
-    nothing was counted.
-    """
+    """An exact count of each variant, for one request: variant, value. Empty where nothing was counted."""
     if STUDY not in run.info.studies:
         return pl.DataFrame(schema={"variant": pl.String, "value": pl.Float64})
     counts = run.counts(STUDY).filter(counter=counter, parameter=parameter)
-    return counts.select("variant", (pl.col("value") / run.requests(STUDY)).round())
+    return counts.select("variant", pl.col("value") / run.requests(STUDY))
 
 
-def counts(run: Run, counter: str, parameter: str) -> Callable[[str], tuple[str, float | None]]:
-    """Looks up a count for one request by the name of a variant: the name and the count, None where it was not
+def instructions(run: Run, parameter: str = FEW) -> pl.DataFrame:
+    """The instructions of each variant for one request, rounded so that steps add up as shown: variant, value."""
+    return per_request(run, "instructions", parameter).with_columns(pl.col("value").round())
+
+
+def counts(run: Run, parameter: str) -> Callable[[str], tuple[str, float | None]]:
+    """Looks up the instructions for one request by the name of a variant: the name and the count, None where it was not
     counted.
     """
-    found = dict(per_request(run, counter, parameter).iter_rows())
+    found = dict(instructions(run, parameter).iter_rows())
     return lambda variant: (variant, found.get(variant))
 
 

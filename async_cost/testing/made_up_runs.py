@@ -84,7 +84,6 @@ KEPT: dict[tuple[str, str], float] = {
 #: The same for ladder, whose ratios are those to `manual (best)`, with instructions and allocations for a request.
 RUNGS: dict[str, tuple[float, int, int]] = {
     "fake alone": (0.6, 330, 0),
-    "no wakers": (1.3, 720, 0),
     "split": (1.2, 720, 0),
     "frontier": (1.4, 750, 0),
     "ready queue": (1.6, 890, 0),
@@ -119,6 +118,7 @@ RUNGS: dict[str, tuple[float, int, int]] = {
     "Rc waker, asked check": (2.6, 1710, 0),
     "Rc waker, address check": (2.35, 1460, 0),
     "Arc waker, kept": (1.95, 1085, 0),
+    "no wakers": (1.3, 720, 0),
 }
 LADDER: dict[tuple[str, str], float] = {(rung, FEW): ratio for rung, (ratio, _, _) in RUNGS.items()} | {
     ("frontier", ALL): 1.5,
