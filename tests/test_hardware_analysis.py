@@ -3,12 +3,14 @@
 import re
 from pathlib import Path
 
+import polars as pl
 import pytest
 from hostile_runs import hostile_copies
 from told import Told, check_alts, check_form, read, tell
 
 from async_cost.machines import hardware
 from async_cost.machines.many import read_many
+from async_cost.machines.summary import FINDING, NAME
 from async_cost.runs.comparisons import of_today
 from async_cost.runs.run import find_runs
 from async_cost.testing.made_up_runs import LADDER, OFF, ON, SOCKETS, ZERO_COST, make_run, reversed_truth
@@ -169,3 +171,25 @@ def test_the_notebook_keeps_the_house_rules():
 @pytest.fixture(autouse=True)
 def no_pair(monkeypatch):
     monkeypatch.delenv("ASYNC_COST_COMPARE", raising=False)
+
+
+def test_a_repetition_is_told_study_by_study():
+    rows = [
+        ("a", "one", 2.0, 1.9, 2.1, "slower"),
+        ("a", "two", 1.0, 0.99, 1.01, "same"),
+        ("b", "one", 0.5, 0.49, 0.51, "faster"),
+        ("b", "two", 1.01, 1.0, 1.02, "undecided"),
+    ]
+    numbers = ("ratio", "low", "high", "verdict")
+    names = {"machine": "m", "study": "s", "bench": "b", "other": "loop", "parameter": ""}
+    ratios = pl.DataFrame(
+        [
+            {**names, "run": run, "variant": variant, **dict(zip(numbers, more, strict=True))}
+            for run, variant, *more in rows
+        ]
+    )
+    ratios = ratios.cast({name: NAME for name in ("run", *FINDING)})
+    found = hardware.by_study(hardware.change(ratios, "a", "b")).row(0, named=True)
+    assert found["findings"] == 2 and found["agree"] == 0.5
+    assert found["most"] > found["half"] > 0.01
+    assert hardware.reversed_between(ratios, "a", "b")["variant"].to_list() == ["one"]
