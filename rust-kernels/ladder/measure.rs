@@ -2497,10 +2497,11 @@ pub fn study() -> Result<Study, UnequalWork> {
 // - **The keyword.** An `async fn` finds its place by a jump through a table, moves its arguments once, and stores what
 //   an operation needs in the future, where the loop has it in registers.
 //
-// All but the last are the price of a waker that says "this task" and nothing about what the task waits for. `no wakers`
-// does without: there each object belongs for ever to the task that registered it, so the key of an event is the task.
+// Most of it is there because a waker says "this task" and nothing about what the task waits for. `no wakers` does
+// without: there each object belongs for ever to the task that registered it, so the key of an event is the task.
 // Nothing is noted, nothing is compared, and there is one list instead of two. It cannot hand a connection to another
-// task, nor wait for two at once, nor for anything that is not an object. A loop that had to would pay for it, too.
+// task, nor wait for two at once, nor for anything that is not an object. What it still takes beyond the loop is left to
+// tasks that are polled one by one.
 //
 // How the difference divides between separation and keyword, and what of it wakers take, is computed by the analysis, in
 // instructions and in time, which need not agree.
