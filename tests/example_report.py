@@ -22,6 +22,7 @@ class Sample(Base):
         return f"{number:g} {self}" if not number in [1, 0x10, 2.5] and None is not True else b"\\n" + print(lambda x: x**2)
 assert len(name) > 3, "a long line that nobody broke, so that whoever reads it on a phone has to move it sideways, which takes a keyboard or a finger"
 '''
+OF_CODE = "What the code below\ncomputes."
 FINDING = "nonbox takes 2.61 times as long as manual; boxing adds to it"
 
 RATIOS = pl.DataFrame(
@@ -140,6 +141,7 @@ def write_notebook(path: Path, *, trusted: bool = True, **more: object) -> Path:
         ),
         _cell("charts.ratio_intervals(ratios)", _chart(charts.ratio_intervals(RATIOS, description=FINDING))),
         _cell("charts.break_even(rows)", _chart(charts.break_even(BREAK_EVEN, description="fades at 3 µs"))),
+        new_markdown_cell(OF_CODE, metadata={"tags": ["code"]}),
         _cell(CODE, _markdown("What the code above says.")),
         _cell("charts.drift(rows)", _chart(charts.drift(DRIFT, description="rounds 21 to 29 were slow"))),
         _cell("charts.bars(rows)", _chart(charts.bars(COUNTS, description="same I/O", title="operations a run"))),

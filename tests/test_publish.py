@@ -165,6 +165,12 @@ def test_neighbouring_code_is_folded_together(report):
     assert not re.search(r"</details>\s*<details class=\"code\"", page)
 
 
+def test_what_is_said_of_code_is_folded_with_it(report):
+    page = (report / "zero-cost.html").read_text(encoding="utf-8")
+    assert page.count("# What the code below") == 1 == page.count("What the code below")
+    assert re.search(r'<details class="code".*?# What the code below.*?# computes\..*?# a comment', page, re.DOTALL)
+
+
 def test_a_trusted_standard_run_carries_no_warning(tmp_path):
     report = publish_example(tmp_path)
     assert 'class="notice"' not in (report / "index.html").read_text(encoding="utf-8")

@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 import nbformat
 import polars as pl
 import pytest
-from example_report import write_notebook
+from example_report import OF_CODE, write_notebook
 
 from async_cost.paths import repository_root
 from async_cost.report import charts, sample
@@ -50,6 +50,11 @@ def test_links_of_a_notebook_lead_to_the_same_files(pages):
         "d](../../data/prices.csv)",
     ):
         assert link in text
+
+
+def test_what_is_said_of_code_is_left_to_the_notebook(pages):
+    assert OF_CODE.splitlines()[0] not in pages["zero-cost.md"]
+    assert "What the code above says." in pages["zero-cost.md"]
 
 
 def test_a_chart_is_two_pictures_with_one_description(pages):

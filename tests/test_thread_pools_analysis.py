@@ -254,12 +254,12 @@ def test_bound_workers_and_trees_stand_beside_their_counterparts(effect_run):
 def test_the_answer_names_the_fastest_pool_of_each_load(effect, reverse):
     assert effect.trusted and reverse.trusted
     assert re.match(
-        r"The fastest pools on this machine are `lean CBWP` for jobs that come from outside, `lean CBWP` for jobs that workers submit and "
+        r"The fastest pools on this machine are `lean CBWP` for jobs that come from outside and jobs that workers submit; "
         r"`CBWP \(ws-no-park\)` for a small burst",
         effect.answer,
     )
     assert re.match(
-        r"The fastest pools on this machine are .* `rayon spawn` for jobs that workers submit and `(executors )?CBWP` for a small burst",
+        r"The fastest pools on this machine are `rayon spawn` for jobs that come from outside and jobs that workers submit; `(executors )?CBWP` for a small burst",
         reverse.answer,
     )
 

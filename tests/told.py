@@ -93,7 +93,13 @@ def tell(room: str, run: Path) -> Told:
 
 
 def check_form(notebook: nbformat.NotebookNode) -> None:
-    """No typed result, no verdict in prose, a reading after every chart, no stored output."""
+    """No typed result, no verdict in prose, a reading after every chart, no stored output, no sentence that leads to
+    nothing: one before silent code alone is tagged `code`.
+    """
+    shown = [cell for cell in notebook.cells if cell.cell_type == "markdown" or not is_silent(cell.source)]
+    for cell, after in pairwise(shown):
+        if cell.cell_type == after.cell_type == "markdown" and after.source.startswith("## The answer"):
+            assert "code" in cell.metadata.get("tags", []), f"tag this sentence `code`: {cell.source}"
     for cell, after in pairwise([*notebook.cells, None]):
         if cell.cell_type == "markdown":
             prose = re.sub(r"`[^`]*`|\]\([^)]*\)", "", cell.source)
@@ -116,6 +122,11 @@ def check_form(notebook: nbformat.NotebookNode) -> None:
                 after is not None and after.cell_type == "code" and re.search(r"^say\(|Markdown\(", after.source, re.M)
             )
             assert read, f"nobody reads the chart of {cell.source}"
+
+
+def is_silent(code: str) -> bool:
+    """Whether a cell shows nothing: it only names things."""
+    return not any(isinstance(node, ast.Expr) for node in ast.parse(code).body)
 
 
 def check_alts(told: Told) -> None:

@@ -26,6 +26,8 @@ from async_cost.studies import ladder
 
 STUDY, LEAN, BEST = "zero-cost", "nonbox", "manual (best)"
 OFF, ON = "syscalls=off", "syscalls=on"
+#: Who published the servers of that study.
+DOCUMENT = "[rust-async-bench](https://github.com/jkarneges/rust-async-bench/tree/818a146) (2022)"
 PICTURE = Path("docs") / "headline.svg"
 #: The README's part between these two lines is generated.
 BEGIN, END = "<!-- headline: made by python -m async_cost.report.headline -->", "<!-- end of headline -->"
@@ -49,15 +51,15 @@ def text(run: Run) -> str:
     machine, details = run.info.machine, run.study(STUDY)
     processes = f" in {len(details.episodes)} processes" if len(details.episodes) > 1 else ""
     return (
-        f"{belief}{_limit(run)}The published async server that allocates nothing takes\n\n"
-        f"- against the published hand-written loop: {_against(measured, LEAN, baseline, OFF)};\n"
+        f"{belief}{_limit(run)}The async server of {DOCUMENT} that allocates nothing takes\n\n"
+        f"- against that document's hand-written loop: {_against(measured, LEAN, baseline, OFF)};\n"
         f"- against the best loop we could write: {_against(measured, LEAN, BEST, OFF)};\n"
-        f"- against the published loop, with a system call behind every I/O operation: "
+        f"- against that document's loop, with a system call behind every I/O operation: "
         f"{_against(measured, LEAN, baseline, ON)}.\n\n"
         f"![{words.plain(_description(run))}]({PICTURE})\n\n"
         f"{words.escape(machine.cpu or machine.name)}, {words.counted(machine.logical_cores, 'core')}, "
         f"{words.escape(run.info.toolchain.rustc)}, {words.counted(details.rounds, 'interleaved round')}{processes}, "
-        f"run `{run.info.run_id}`. Hollow diamonds: the figures published in 2022.\n\n"
+        f"run `{run.info.run_id}`. Hollow diamonds: the figures of that document.\n\n"
         f"{replication.told_score(replication.score(run))}"
     )
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import nbformat
 from markupsafe import Markup
 from nbconvert import HTMLExporter
+from nbformat.v4 import new_code_cell
 from traitlets.config import Config
 
 from async_cost.report import charts, markup, site
@@ -29,6 +30,9 @@ OUTPUT_ORDER = [
     "image/jpeg",
     "text/plain",
 ]
+#: Tags a sentence that says what the next cell computes. Who reads a page does not see that cell, so it is a comment
+#: in the folded code.
+OF_CODE = "code"
 #: What may be said of a study, for those who read a page: as its words, and as a class of the style.
 IN_PART = "in part"
 BELIEFS = {"yes": "may be believed", IN_PART: "may be believed in part", "no": "is not evidence"}
@@ -169,6 +173,8 @@ def _join_code(content: nbformat.NotebookNode) -> None:
     """Make neighbouring code cells one, so that a page folds their code together, below all that they show."""
     joined: list[nbformat.NotebookNode] = []
     for cell in content.cells:
+        if OF_CODE in cell.metadata.get("tags", []):
+            cell = new_code_cell("\n".join(f"# {line}" for line in cell.source.splitlines()))
         if not cell.source.strip() and not cell.get("outputs"):
             continue
         before = joined[-1] if joined else None

@@ -17,7 +17,7 @@ from nbconvert.preprocessors import Preprocessor
 from async_cost import words
 from async_cost.report import charts, markup
 from async_cost.report.asked import LINK
-from async_cost.report.notebook import heading_of, page_of, read
+from async_cost.report.notebook import OF_CODE, heading_of, page_of, read
 from async_cost.report.publish import DECISIONS
 
 #: What of a table is for a page with a style and scripts.
@@ -93,6 +93,7 @@ class _Shown(Preprocessor):
 
 def _page(notebook: Path) -> dict[str, str]:
     content, shown = read(notebook), _Shown(notebook.stem)
+    content.cells = [cell for cell in content.cells if OF_CODE not in cell.metadata.get("tags", [])]
     for cell in content.cells:
         if cell.cell_type == "markdown":  # neighbours are pages of the sample too
             cell.source = re.sub(r"\]\(\.\./([\w-]+)/analysis\.ipynb\)", r"](\1.md)", cell.source)

@@ -17,7 +17,7 @@ from async_cost.runs.reader import read_table
 from async_cost.runs.run import Run
 from async_cost.runs.schemas import PriceRows
 from async_cost.statistics.interval import estimates, widened
-from async_cost.statistics.measured import Measured
+from async_cost.statistics.measured import Measured, both_ways
 from async_cost.statistics.trials import trial_values
 
 #: What is counted for one iteration, and its column here.
@@ -57,7 +57,7 @@ def prices(run: Run) -> pl.DataFrame:
     ns, low, high are nanoseconds for one unit with the 95 % interval; cpu_ns, cpu_low, cpu_high processor time of all
     threads; instructions, allocations, bytes counts for one unit. Of a price that is a difference all are differences,
     and processor time is not given. `evidence` is whether anything may be concluded from it, `asked` the address of the
-    comparison that it is. What has no price has nulls, and `lacks` says why.
+    comparison that it is, or of the first that its key is in. What has no price has nulls, and `lacks` says why.
     """
     listed = entries()
     studies = {study: _Study(Measured.of(run, study)) for study in listed["study"].unique(maintain_order=True)}
@@ -98,6 +98,11 @@ class _Study:
         """The processor time of each trial for an iteration; KEY, round, episode, ns."""
         return trial_values(self.measured.run, self.measured.study, CPU).rename({"value": "ns"})
 
+    @cached_property
+    def both(self) -> pl.DataFrame:
+        """All comparisons, each as declared and reversed."""
+        return both_ways(self.measured.declared)
+
     def price(self, entry: dict[str, str]) -> dict[str, object]:
         """The row of the price list for one of `entries`."""
         if not self.measured:
@@ -130,10 +135,16 @@ class _Study:
         if trials.height < 2:
             return None
         key = trials.select(KEY).row(0)
-        units, (bias, evidence) = self._units(key, entry["counter"]), self._judged(key)
+        units, declared = self._units(key, entry["counter"]), self._declared(key)
         if not units:
             return {"lacks": "what an iteration does was not counted"}
-        found: dict[str, object] = {"episodes": trials["episode"].n_unique(), "evidence": evidence}
+        found: dict[str, object] = {
+            "episodes": trials["episode"].n_unique(),
+            # Something is concluded from a comparison that it is in.
+            "evidence": declared["verdict"].count() > 0,
+            "asked": next(filter(None, map(address, declared.iter_rows(named=True))), None),
+        }
+        bias = declared["bias"].max() or 0.0
         for names, values in ((TIMES[:3], trials), (TIMES[3:], self.cpu.filter(wanted))):
             if values.height < 2:
                 continue
@@ -142,16 +153,9 @@ class _Study:
             found |= {name: math.exp(log) / units for name, log in zip(names, logs, strict=True)}
         return {**dict(zip(KEY, key, strict=True)), **found, **self._counted(key, entry["counter"])}
 
-    def _judged(self, key: tuple[str, ...]) -> tuple[float, bool]:
-        """The bias of the kind of a key, as a share of its time, and whether anything is concluded from a comparison
-        that it is in.
-        """
-        sides = [
-            pl.all_horizontal(pl.col(name) == value for name, value in zip(names, key, strict=True))
-            for names in (KEY, BASE_KEY)
-        ]
-        found = self.measured.declared.filter(pl.any_horizontal(sides))
-        return found["bias"].max() or 0.0, found["verdict"].count() > 0
+    def _declared(self, key: tuple[str, ...]) -> pl.DataFrame:
+        """The comparisons that a key is in, as if it were never the baseline; those with its control come last."""
+        return self.both.filter(pl.col(name) == value for name, value in zip(KEY, key, strict=True)).sort("control")
 
     def _units(self, key: tuple[str, ...], counter: str) -> int | None:
         """How many units one iteration does; None where they were not counted."""

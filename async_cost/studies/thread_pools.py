@@ -5,7 +5,7 @@ thread. In `jobs/...` and `whole/...` all jobs are awaited. Pools as described h
 have `executors` in their names, and our lean versions `lean`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import polars as pl
 
@@ -140,6 +140,14 @@ def ranked(measured: Measured, bench: str, parameter: str) -> pl.DataFrame:
     """All pools under one load, the fastest first: key, value, low, high (time of an iteration)."""
     rows = _of_the_field(_trials(measured)).filter(pl.col("variant") != NO_POOL, bench=bench, parameter=parameter)
     return estimates(rows.with_columns(value="ns"), "value").sort("value")
+
+
+def winners(rankings: Mapping[str, pl.DataFrame]) -> dict[str, list[str]]:
+    """The loads under which each pool is the fastest, by pool; `rankings` as from `ranked`, by load."""
+    found: dict[str, list[str]] = {}
+    for load, ranking in rankings.items():
+        found.setdefault(ranking["variant"][0], []).append(load)
+    return found
 
 
 def beside_ours(measured: Measured, bench: str, parameter: str) -> pl.DataFrame:

@@ -725,7 +725,7 @@ use sync::{Mutex, MutexGuard};
 /// Where wakes of all threads arrive.
 pub struct Inbox {
     state: Mutex<Arrived>,
-    /// Whether `order` holds something; changes under the mutex only.
+    /// Whether `order` holds something; changes under the mutex only. A hint: what it stands for is read under the mutex.
     any: AtomicBool,
     /// Ends the sleep of the loop.
     notify: Box<dyn Fn() + Send + Sync>,
@@ -763,7 +763,7 @@ impl Inbox {
     pub fn push(&self, slot: Slot) {
         let mut arrived = self.lock();
         arrived.order.push_back(slot);
-        self.any.store(true, Ordering::Release);
+        self.any.store(true, Ordering::Relaxed);
         // Taken back, so that the second wake of a sleeping loop makes no system call.
         let asleep = mem::take(&mut arrived.asleep);
         drop(arrived);
@@ -774,9 +774,9 @@ impl Inbox {
 
     /// Appends what has arrived. May miss what arrives at this very moment; [`sleep`](Self::sleep) does not.
     pub fn take(&self, woken: &mut VecDeque<Slot>) {
-        if self.any.load(Ordering::Acquire) {
+        if self.any.load(Ordering::Relaxed) {
             let mut arrived = self.lock();
-            self.any.store(false, Ordering::Release);
+            self.any.store(false, Ordering::Relaxed);
             woken.append(&mut arrived.order);
         }
     }

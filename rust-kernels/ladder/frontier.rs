@@ -248,8 +248,9 @@ impl Block {
     #[cold]
     fn fetch_remote(&self) {
         for (word, remote) in self.remote.iter().enumerate() {
-            let flags = remote.swap(0, Ordering::Acquire);
-            if flags != 0 {
+            // Whoever raised the flag that led here had set its bit before, and what it wrote before that is seen.
+            if remote.load(Ordering::Relaxed) != 0 {
+                let flags = remote.swap(0, Ordering::Acquire);
                 self.ready[word].set(self.ready[word].get() | flags);
                 self.summary.set(self.summary.get() | 1 << word);
                 self.first().any_ready.set(true);
@@ -358,7 +359,7 @@ impl Drop for OwnedBlock {
         // Wakes that came are for tasks that have gone. They are not announced: the first block may have another owner
         // by now. Late ones may still come; they flag nothing worse than a task of the next owner.
         for remote in &self.block.remote {
-            remote.swap(0, Ordering::Acquire);
+            remote.swap(0, Ordering::Relaxed); // nobody asks who woke, or why
         }
         while self.block.take_ready().is_some() {}
         self.block.any_ready.set(false);

@@ -20,9 +20,7 @@ pub use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 /// Atomics and fences.
 pub mod atomic {
     #[cfg(under_loom)]
-    pub use crate::weakened::{AtomicBool, AtomicUsize, fence};
-    #[cfg(under_loom)]
-    pub use loom::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+    pub use crate::weakened::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering, fence};
     #[cfg(not(under_loom))]
     pub use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering, fence};
 }

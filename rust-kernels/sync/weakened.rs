@@ -79,7 +79,28 @@ macro_rules! atomics {
     )*};
 }
 
+/// A pointer that is stored and loaded.
+#[derive(Debug)]
+pub struct AtomicPtr<T>(atomic::AtomicPtr<T>);
+
+impl<T> AtomicPtr<T> {
+    pub fn new(value: *mut T) -> Self {
+        Self(atomic::AtomicPtr::new(value))
+    }
+
+    #[track_caller]
+    pub fn load(&self, order: Ordering) -> *mut T {
+        self.0.load(asked(order))
+    }
+
+    #[track_caller]
+    pub fn store(&self, value: *mut T, order: Ordering) {
+        self.0.store(value, asked(order));
+    }
+}
+
 atomics! {
     AtomicBool of bool: swap;
+    AtomicU64 of u64: swap fetch_or;
     AtomicUsize of usize: swap fetch_add fetch_sub fetch_or fetch_and fetch_xor;
 }
