@@ -247,7 +247,7 @@ def added(row: dict | None, verdict: str | None, to: str = "each request", asked
             turned = asked(time_with_interval(-row["added_ns"], -high, -low))
             return f"saves {turned} on {to}"
         case "same":
-            return f"changes {to} by less than counts, {shown}"
+            return f"changes {to} by a negligible amount, {shown}"
         case "undecided":
             return f"changes {to} by an undecided amount, {shown}"
         case _:

@@ -201,7 +201,7 @@ def _measured(name: str, outcome: Outcome, comparison: Comparison) -> list[tuple
     if how := departure(claim, weighed):
         text += f", {how}"
     elif weighed.verdict is Verdict.REPLICATED and claim.is_direction and weighed.counts_for_nothing:
-        text += ", by less than counts"
+        text += ", by a negligible amount"
     if weighed.reason:
         text += f"; {words.plain(weighed.reason)}"
     if weighed.closing:

@@ -4,6 +4,8 @@ The levels are measured, not computed: a parameter `syscalls=off work=1000` exec
 duration is measured as well, as the time that they add to the baseline, paired in the round.
 """
 
+from collections.abc import Sequence
+
 import polars as pl
 
 from async_cost.runs.comparisons import KEY
@@ -44,6 +46,20 @@ def covered_from(levels: pl.DataFrame, share: float) -> dict | None:
         (pl.col("high") <= 1 + share).reverse().cum_min().reverse().alias("covered")
     )
     return next(beyond.filter("covered").iter_rows(named=True), None)
+
+
+def covered(levels: pl.DataFrame, shares: Sequence[float]) -> list[tuple[float, dict | None]]:
+    """What `covered_from` says of each of `shares`, the largest first, without what another entry implies: of shares
+    that one level covers the smallest is left, of those that none is shown to cover the largest.
+    """
+    found: dict[float | None, tuple[float, dict | None]] = {}
+    for share in shares:
+        level = covered_from(levels, share)
+        if level is not None:
+            found[level["work_ns"]] = (share, level)
+        else:
+            found.setdefault(None, (share, None))
+    return list(found.values())
 
 
 def against_paper(trials: pl.DataFrame, variant: str, baseline: str, parameter: str, level: str) -> pl.DataFrame:

@@ -165,7 +165,8 @@ class _Study:
         return counted.get(counter) if counter else counted.get("units") or counted.get("transactions")
 
     def _counted(self, key: tuple[str, ...], counter: str) -> dict[str, float]:
-        """What of `COUNTED` was counted, for one unit."""
+        """What of `COUNTED` was counted, for one unit; instructions are whole, as on all pages."""
         counted = self.counts.get(key, {})
         units = counted.get(JOBS) or self._units(key, counter)
-        return {name: counted[of] / units for of, name in COUNTED.items() if units and of in counted}
+        found = {name: counted[of] / units for of, name in COUNTED.items() if units and of in counted}
+        return found | {"instructions": float(round(found["instructions"]))} if "instructions" in found else found
