@@ -141,7 +141,7 @@ def time(ns: float, low: float | None = None, high: float | None = None) -> str:
 def time_with_interval(ns: float, low: float, high: float) -> str:
     """`258 ns (95 % interval 251 to 266 ns)`."""
     unit, size = _unit(max(abs(ns), abs(low), abs(high)))
-    scaled = [value / size for value in (ns, low, high)]
+    scaled = ns / size, low / size, high / size
     values = [_fixed(value, _places(*scaled, 0)) for value in scaled]
     return f"{values[0]}{NBSP}{unit} ({INTERVAL} {values[1]} to {values[2]}{NBSP}{unit})"
 
@@ -421,7 +421,7 @@ def _percent_places(value: float, low: float | None, high: float | None) -> int:
     """The same for a ratio that is shown as a distance from 1 in per cent."""
     if low is None or high is None:
         return _decimals(100 * (value - 1), None)
-    return _places(*(100 * (ratio - 1) for ratio in (value, low, high)), 0)
+    return _places(100 * (value - 1), 100 * (low - 1), 100 * (high - 1), 0)
 
 
 def _decimals(value: float, half_width: float | None) -> int:

@@ -352,7 +352,8 @@ def _declared(claim: Claim, case: Case, study: _Study) -> _Effect:
         study.times[key]["ns"].median() * share / unit for key, share in ((other, 1.0), (one, fixed))
     )
     scale = units[one] / unit
-    return _Effect(*(row[name] * scale for name in ("added_ns", "added_low", "added_high")), base, **about)
+    added = (row[name] * scale for name in ("added_ns", "added_low", "added_high"))
+    return _Effect(*added, base=base, **about)
 
 
 def _derived(claim: Claim, case: Case, study: _Study) -> _Effect:
@@ -420,8 +421,8 @@ def _aligned(case: Case, study: _Study) -> pl.DataFrame:
     joined = None
     for number, place in enumerate(case):
         parts = [study.times[operand.key].with_columns(pl.col("ns") + operand.plus_ns) for operand in place]
-        mine = pl.concat(parts).group_by("round", "episode")
-        mine = mine.agg(pl.col("ns").sum().alias(f"place{number}"), parts=pl.len())
+        both = pl.concat(parts).group_by("round", "episode")
+        mine = both.agg(pl.col("ns").sum().alias(f"place{number}"), parts=pl.len())
         mine = mine.filter(pl.col("parts") == len(place)).drop("parts")
         joined = mine if joined is None else joined.join(mine, on=["round", "episode"])
     return joined.sort("round")
@@ -461,9 +462,9 @@ def _closing(claim: Claim, effect: _Effect, holds: tuple[float, float], seconds:
         if min(effect.value - none[0], none[1] - effect.value) > abs(effect.value - bound):
             holds = none
     if claim.in_ratios:
-        numbers = [math.log(number) for number in (effect.value, effect.low, effect.high)]
+        value, low, high = (math.log(number) for number in (effect.value, effect.low, effect.high))
         borders = [math.log(end) for end in holds if 0 < end < math.inf]
-        return closing(*numbers, borders, math.log1p(near), effect.nothing, effect.fixed, seconds)
+        return closing(value, low, high, borders, math.log1p(near), effect.nothing, effect.fixed, seconds)
     scale = abs(effect.base) if claim.unit in NANOSECONDS else abs(effect.value)
     return closing(effect.value, effect.low, effect.high, holds, near * scale, effect.nothing, effect.fixed, seconds)
 

@@ -3,4 +3,4 @@
 import sys
 
 # jsonschema, which altair imports, would build a parser for addresses with foreign letters: a second, for no chart.
-sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]  # Python's own way to forbid an import
+sys.modules.setdefault("rfc3987_syntax", None)  # Python's own way to forbid an import

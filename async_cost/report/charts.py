@@ -61,7 +61,7 @@ FIT = {"type": "fit-x", "contains": "padding"}
 # Fonts with the same letter widths: the static pictures are laid out here, with Liberation Sans, and shown
 # with whichever of these the reader has.
 FONT = "Arial, Helvetica, 'Liberation Sans', sans-serif"
-NUMBERS = {"decimal": ".", "thousands": "\u202f", "grouping": [3], "currency": ["", ""]}
+NUMBERS: Any = {"decimal": ".", "thousands": "\u202f", "grouping": [3], "currency": ["", ""]}
 # What the renderer says about single marks. The whole chart is one picture with a description; a screen reader should
 # not stop at its marks, which have none. What is so anyway only makes the page larger.
 OF_MARKS = re.compile(r' (?:role="graphics-[a-z]+"|aria-[a-z]+="[^"]*"|pointer-events="none"|opacity="1")')
@@ -88,7 +88,7 @@ def enable() -> None:
 
 
 def _theme() -> alt.theme.ThemeConfig:
-    axis = {
+    axis: Any = {
         "labelFontSize": 13,
         "titleFontSize": 13,
         "titleFontWeight": "normal",
@@ -682,7 +682,8 @@ def _apart(thresholds: Sequence[float], values: Sequence[float | None], log: boo
     if log:
         return list(thresholds)
     known = [v for v in values if v is not None]
-    room, kept = (max(known) - min(known)) * 0.06, []
+    room = (max(known) - min(known)) * 0.06
+    kept: list[float] = []
     for value in sorted(thresholds, reverse=True):
         if not kept or kept[-1] - value >= room:
             kept.append(value)

@@ -8,6 +8,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from html import escape
+from typing import Any
 
 import polars as pl
 
@@ -60,7 +61,7 @@ def _spelled(price: Mapping[str, object], *names: str) -> str:
     return f"{more}{value} <small>{' to '.join(ends)}</small>"
 
 
-def _count(price: Mapping[str, object], name: str) -> str:
+def _count(price: Mapping[str, Any], name: str) -> str:
     value = price[name]
     if value is None:
         return _cell(words.NOTHING)

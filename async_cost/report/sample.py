@@ -61,7 +61,8 @@ class _Shown(Preprocessor):
 
     def __init__(self, room: str) -> None:
         super().__init__()
-        self.room, self.pictures = room, {}
+        self.room = room
+        self.pictures: dict[str, str] = {}
 
     def preprocess_cell(self, cell: nbformat.NotebookNode, resources: Mapping, index: int) -> tuple:
         for output in cell.get("outputs", []):

@@ -62,11 +62,12 @@ class _Sections(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         attributes = dict(attrs)
-        if tag == "h2" and attributes.get("id"):
-            self.found.append([attributes["id"], "", ""])
+        name = attributes.get("id") or ""
+        if tag == "h2" and name:
+            self.found.append([name, "", ""])
             self._heading = True
-        elif (attributes.get("id") or "").startswith(CLAIM):
-            self.found.append([attributes["id"], f"claim {attributes['id'].removeprefix(CLAIM)}", ""])
+        elif name.startswith(CLAIM):
+            self.found.append([name, f"claim {name.removeprefix(CLAIM)}", ""])
         if self.found and self._mute_from is None and attributes.get("role") == "img":
             self.found[-1][2] += f" {attributes.get('aria-label') or ''} "
         if tag in VOID:

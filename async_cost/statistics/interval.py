@@ -134,8 +134,8 @@ def medians(frame: pl.DataFrame, value: str, by: Sequence[str] = KEY, confidence
     counts = found["rounds"].unique()
     if counts.len() and counts.min() < 2:
         raise ValueError("an interval needs at least two rounds")
-    ends = [(rounds, *ranks(rounds, confidence)) for rounds in counts]
-    ends = pl.DataFrame(ends, schema=dict.fromkeys(("rounds", "first", "last"), pl.Int64), orient="row")
+    bounds = [(rounds, *ranks(rounds, confidence)) for rounds in counts]
+    ends = pl.DataFrame(bounds, schema=dict.fromkeys(("rounds", "first", "last"), pl.Int64), orient="row")
     return (
         found.join(ends, on="rounds")
         .with_columns(low=pl.col("sorted").list.get(pl.col("first")), high=pl.col("sorted").list.get(pl.col("last")))

@@ -167,10 +167,9 @@ def _corrected(comparisons: pl.DataFrame) -> pl.DataFrame:
     the ratio.
     """
     more = pl.col("quantile") * pl.col("bias")
-    low, high = widened(*(pl.col(name).log() for name in ("ratio", "low", "high")), more)
-    added_low, added_high = widened(
-        *(pl.col(name) for name in ("added_ns", "added_low", "added_high")), more * pl.col("unit_ns")
-    )
+    low, high = widened(pl.col("ratio").log(), pl.col("low").log(), pl.col("high").log(), more)
+    added = pl.col("added_ns"), pl.col("added_low"), pl.col("added_high")
+    added_low, added_high = widened(*added, more * pl.col("unit_ns"))
     ends = {"low": low.exp(), "high": high.exp(), "added_low": added_low, "added_high": added_high}
     # Without bias the ends stay the same, to the last digit.
     applies = ~pl.col("control") & (pl.col("bias") > 0)

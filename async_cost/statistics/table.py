@@ -96,7 +96,8 @@ def _of_files(folder: Path, key: str) -> Comparisons:
 
 def make(run: Run) -> Comparisons:
     """The table, computed from the raw samples."""
-    parts, rows, elapsed_ns = [], {}, {}
+    parts = list[tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]]()
+    rows, elapsed_ns = {}, {}
     for study in run.info.studies:
         alone = replace(
             run, _read=dict(run._read)
