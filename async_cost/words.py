@@ -17,6 +17,8 @@ import polars as pl
 CONTROL = " (A/A)"
 #: From this ratio on "3.6 times the time" reads better than "260 % more time".
 TIMES_FROM = 1.5
+#: How far from equality an interval may reach whose middle is called the same.
+WIDE = 0.05
 #: Digits when no interval says how many are known.
 DIGITS = 3
 #: More digits than these only distract a reader, however narrow the interval.
@@ -151,9 +153,11 @@ def ratio(value: float, low: float | None = None, high: float | None = None, wha
     if not 1 / TIMES_FROM < value < TIMES_FROM:
         return f"{_fixed(value, _places(value, low, high, 1))} times the {what}"
     shown = _fixed(100 * abs(value - 1), _percent_places(value, low, high))
-    if not any(digit in shown for digit in "123456789"):
-        return f"the same {what}"
-    return f"{shown}{PERCENT} {'more' if value > 1 else 'less'} {what}"
+    if any(digit in shown for digit in "123456789"):
+        return f"{shown}{PERCENT} {'more' if value > 1 else 'less'} {what}"
+    # An estimate near equality says little where the interval is wide.
+    wide = low is not None and high is not None and max(1 - low, high - 1) > WIDE
+    return f"0{PERCENT} more {what}" if wide else f"the same {what}"
 
 
 def rough_ratio(value: float, half_width: float | None = None, what: str = "time") -> str:
@@ -192,7 +196,8 @@ def interval(low: float, high: float, around: float | None = None, limit: float 
             return "equal"
         return f"{shown}{PERCENT} {'more' if value > 1 else 'less'}"
 
-    return f"{INTERVAL} {side(low)} to {side(high)}"
+    least, most = side(low), side(high)
+    return f"{INTERVAL} {'0' if least == 'equal' != most else least} to {most}"
 
 
 def ratio_with_interval(value: float, low: float, high: float, what: str = "time") -> str:

@@ -150,7 +150,8 @@ def test_experiments_are_told_with_what_they_found(runs):
         told.text,
     )
     assert re.search(
-        r"`zero-cost`, limit 1 %, 40 cases of each effect: .* 5 % more time is found in 100 % of cases; 20 %", told.text
+        r"`zero-cost`, limit 1 %, 40 cases of each effect: .* 5 % more time is called slower in 100 % of cases; 20 %",
+        told.text,
     )
     assert "the judge is wrong in 0 % of the cases of `zero-cost`" in told.text
     assert re.search(

@@ -49,7 +49,7 @@ def test_an_interval_that_excludes_no_difference_does_not_print_it(ns, low, high
     [
         (1.0003, 1.05, "0.03 % more to 5.00 % more"),
         (0.95, 0.9996, "5.00 % less to 0.04 % less"),
-        (0.9996, 1.05, "equal to 5 % more"),
+        (0.9996, 1.05, "0 to 5 % more"),
         (1.004, 3.4, "1.004 to 3.400 times"),
         (0.996, 3.4, "1 to 3 times"),
     ],
@@ -101,7 +101,7 @@ def test_a_ratio_reads_as_times_or_as_per_cent(value, low, high, text):
 def test_an_interval_near_1_says_on_which_side_its_ends_lie():
     assert blanks(words.interval(0.988, 1.023)) == "95 % interval 1 % less to 2 % more"
     assert blanks(words.interval(3.58, 3.72)) == "95 % interval 3.58 to 3.72 times"
-    assert blanks(words.interval(1.0, 1.04)) == "95 % interval equal to 4 % more"
+    assert blanks(words.interval(1.0, 1.04)) == "95 % interval 0 to 4 % more"
 
 
 @pytest.mark.parametrize(("count", "text"), [(0, "0 rounds"), (1, "1 round"), (2, "2 rounds"), (2308, "2,308 rounds")])
