@@ -7,6 +7,7 @@ The reference run is the one that data/runs/REFERENCE names.
 """
 
 import argparse
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -41,7 +42,12 @@ def old(files: dict[str, str], folder: Path) -> list[str]:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m async_cost.workflow.sample", description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 when the sample is old")
-    check, folder, files = parser.parse_args().check, repository_root() / FOLDER, made()
+    check, folder = parser.parse_args().check, repository_root() / FOLDER
+    try:
+        files = made()
+    except subprocess.CalledProcessError as error:  # a notebook that failed says itself why
+        print(error.stdout, file=sys.stderr)
+        return 1
     folder.mkdir(exist_ok=True)
     for name in (changed := old(files, folder)):
         if check:
