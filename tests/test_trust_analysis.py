@@ -114,6 +114,19 @@ def test_order_and_course_are_quiet_in_an_honest_run(honest):
             assert re.search(rf"`{study}`: of \d+ {found}", honest.text)
 
 
+def test_a_repetition_is_told_with_how_far_it_agrees(tmp_path, monkeypatch, honest):
+    made = [
+        make_run(tmp_path, name=name, seed=seed, rounds=40, noise=0.005, work=False)
+        for name, seed in (("20260101T000000Z", 1), ("20260102T000000Z", 2))
+    ]
+    monkeypatch.setenv("ASYNC_COST_EXPERIMENTS", "none")
+    monkeypatch.setenv("ASYNC_COST_RUNS", str(tmp_path))
+    told = tell(ROOM, made[1])
+    assert "`made-up/20260101T000000Z` was repeated as `made-up/20260102T000000Z`" in told.text
+    assert re.search(r"They agree in \d+ %; if nothing but chance differed, it would be about 95 %", told.text)
+    assert "There is no second run of this machine" in honest.text
+
+
 def test_experiments_that_were_not_made_are_said_to_be_missing(honest):
     assert honest.text.count("It was **not measured**; `make experiments` does that.") == 6
 
