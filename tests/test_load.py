@@ -13,7 +13,7 @@ from async_cost.paths import repository_root, shown
 from async_cost.runs import reader
 from async_cost.runs.comparisons import DATA
 from async_cost.runs.run import choose_run, find_runs, load_run, open_run
-from async_cost.testing.made_up_runs import OFF, ZERO_COST, make_run
+from async_cost.testing.made_up_runs import LADDER, OFF, ZERO_COST, make_run
 
 STUDY = "zero-cost"
 TIME, COUNTS, INFO = "zero-cost.time.csv", "zero-cost.counts.csv", "run.json"
@@ -144,11 +144,20 @@ def test_only_what_is_asked_for_is_opened(tmp_path):
         load_run(run)
 
 
-def test_a_study_has_todays_name_in_a_run_that_was_made_under_another():
-    (path, *_) = (run for run in find_runs() if (run / "zero-cost-ladder.time.csv.gz").exists())
-    run = load_run(path)
-    assert "ladder" in run.info.studies
-    for table in (run.time("ladder"), run.counts("ladder")):
+def test_a_study_has_todays_name_in_a_run_that_was_made_under_another(tmp_path):
+    run = make_run(tmp_path, None, ladder=LADDER, rounds=8, work=False)
+    studies = json.loads((run / "run.json").read_text())["studies"]
+    former = studies["ladder"]
+    for entry in former["comparisons"]:
+        del entry["change"], entry["unit"]
+    set_info(run, schema_version=1, studies={"zero-cost-ladder": former})
+    for table in run.glob("ladder.*.csv"):
+        text = table.read_text().replace("\nladder,", "\nzero-cost-ladder,")
+        (run / f"zero-cost-{table.name}").write_text(text)
+        table.unlink()
+    loaded = load_run(run)
+    assert list(loaded.info.studies) == ["ladder"]
+    for table in (loaded.time("ladder"), loaded.counts("ladder")):
         assert table["study"].unique().to_list() == ["ladder"]
 
 
