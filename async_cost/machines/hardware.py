@@ -182,6 +182,15 @@ def typical_change(changes: pl.DataFrame) -> tuple[float, float]:
     return float(np.quantile(distance, 0.5)), float(np.quantile(distance, 0.9))
 
 
+#: Two runs agree about a finding: the interval of its change contains 1.
+AGREE = (pl.col("low") <= 1) & (pl.col("high") >= 1)
+
+
+def agreeing(changes: pl.DataFrame) -> float:
+    """The share of rows of `change` about which two runs agree."""
+    return changes.select(AGREE.mean()).item()
+
+
 def by_study(changes: pl.DataFrame) -> pl.DataFrame:
     """How far the findings of each study differ between two runs: study, findings, agree (the share whose interval
     contains 1), half and most (the share by which half and nine tenths of them changed at most).
@@ -191,7 +200,7 @@ def by_study(changes: pl.DataFrame) -> pl.DataFrame:
     moved = pl.col("ratio").log().abs().exp() - 1
     return changes.group_by("study", maintain_order=True).agg(
         findings=pl.len(),
-        agree=((pl.col("low") <= 1) & (pl.col("high") >= 1)).mean(),
+        agree=AGREE.mean(),
         half=moved.median(),
         most=moved.quantile(0.9, "linear"),
     )
