@@ -98,6 +98,11 @@ def test_a_ratio_reads_as_times_or_as_per_cent(value, low, high, text):
     assert blanks(words.ratio(value, low, high)) == text
 
 
+def test_an_estimate_near_1_is_the_same_only_where_the_interval_is_narrow():
+    assert blanks(words.ratio(1.0, 0.99, 1.02)) == "the same time"
+    assert blanks(words.ratio_with_interval(1.0, 0.0, 4.0)).startswith("0 % more time (95 % interval 100 % less to ")
+
+
 def test_an_interval_near_1_says_on_which_side_its_ends_lie():
     assert blanks(words.interval(0.988, 1.023)) == "95 % interval 1 % less to 2 % more"
     assert blanks(words.interval(3.58, 3.72)) == "95 % interval 3.58 to 3.72 times"

@@ -2497,7 +2497,7 @@ pub fn study() -> Result<Study, UnequalWork> {
 // - **The keyword.** An `async fn` finds its place by a jump through a table, moves its arguments once, and stores what
 //   an operation needs in the future, where the loop has it in registers.
 //
-// Most of it is there because a waker says "this task" and nothing about what the task waits for. `no wakers` does
+// Part of it is there because a waker says "this task" and nothing about what the task waits for. `no wakers` does
 // without: there each object belongs for ever to the task that registered it, so the key of an event is the task.
 // Nothing is noted, nothing is compared, and there is one list instead of two. It cannot hand a connection to another
 // task, nor wait for two at once, nor for anything that is not an object. What it still takes beyond the loop is left to
