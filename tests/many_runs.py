@@ -24,8 +24,8 @@ import polars as pl
 
 from async_cost import kept
 from async_cost.machines import claims
-from async_cost.machines.summary import RATIOS, Summary, key_of, summary
-from async_cost.paths import reports_root, runs_root
+from async_cost.machines.summary import FILE, RATIOS, Summary, place, summary
+from async_cost.paths import runs_root
 from async_cost.report.headline import reference_run
 
 READ = """
@@ -50,9 +50,9 @@ def copies(original: Path, number: int) -> Iterator[tuple[int, Path, dict]]:
     info = json.loads((original / "run.json").read_text(encoding="utf-8"))
     first = datetime.fromisoformat(info["started"])
     machines = number - number // (AGAIN + 1)
-    for place in range(number):
-        turn, machine = divmod(place, machines)
-        machine, started = f"m-{machine * (AGAIN if turn else 1):04d}", first + timedelta(minutes=place)
+    for index in range(number):
+        turn, machine = divmod(index, machines)
+        machine, started = f"m-{machine * (AGAIN if turn else 1):04d}", first + timedelta(minutes=index)
         run = f"{machine}/{started:%Y%m%dT%H%M%SZ}"
         folder = runs_root() / run
         folder.mkdir(parents=True)
@@ -60,10 +60,10 @@ def copies(original: Path, number: int) -> Iterator[tuple[int, Path, dict]]:
             if file.name != "run.json":
                 os.link(file, folder / file.name)
         about = info | {"run_id": run, "machine": info["machine"] | {"name": machine}}
-        if turn and place % 2:
+        if turn and index % 2:
             about["toolchain"] = info["toolchain"] | {"rustc": LATER}
         (folder / "run.json").write_text(json.dumps(about), encoding="utf-8")
-        yield place, folder, about | {"started": f"{started:%Y-%m-%dT%H:%M:%SZ}"}
+        yield index, folder, about | {"started": f"{started:%Y-%m-%dT%H:%M:%SZ}"}
 
 
 def summarised(pattern: Summary, verdicts: pl.DataFrame, made: Iterable[tuple[int, Path, dict]]) -> None:
@@ -71,22 +71,21 @@ def summarised(pattern: Summary, verdicts: pl.DataFrame, made: Iterable[tuple[in
     percent between two runs of one.
     """
     number = pattern.ratios.height
-    for place, folder, about in made:
+    for index, folder, about in made:
         run, machine = about["run_id"], about["machine"]["name"]
         of_machine = np.random.default_rng(int(machine[2:])).normal(0, 0.05, number)
-        of_run = np.random.default_rng([1, place]).normal(0, 0.005, number)
+        of_run = np.random.default_rng([1, index]).normal(0, 0.005, number)
         factor = pl.lit(pl.Series(np.exp(of_machine + of_run)))
         ratios = pattern.ratios.with_columns(
             pl.col("ratio", "low", "high") * factor, run=pl.lit(run), machine=pl.lit(machine)
         )
-        row = {**pattern.run, "run": run, "machine": machine, "cpu": f"processor {place % 20}"}
+        row = {**pattern.run, "run": run, "machine": machine, "cpu": f"processor {index % 20}"}
         row |= {"started": about["started"], "rustc": about["toolchain"]["rustc"]}
-        studies = [{**study, "run": run, "elapsed_ns": study["elapsed_ns"] + place} for study in pattern.studies]
-        report = reports_root() / run
-        kept.write(
-            ratios.select(*RATIOS).cast(RATIOS), report / "summary.parquet", key_of(folder), run=row, studies=studies
-        )
-        kept.write(verdicts, report / "claims.parquet", claims.key_of(folder))
+        studies = [{**study, "run": run, "elapsed_ns": study["elapsed_ns"] + index} for study in pattern.studies]
+        if of_run := place(folder, FILE):
+            kept.write(ratios.select(*RATIOS).cast(RATIOS), *of_run, run=row, studies=studies)
+        if of_claims := claims.place_of(folder):
+            kept.write(verdicts, *of_claims)
 
 
 def timed(what: str, command: list[str]) -> None:
@@ -116,7 +115,7 @@ def main() -> None:
     pattern = summary(original)
     if isinstance(pattern, str):
         raise SystemExit(pattern)
-    verdicts = claims.verdicts(original)
+    verdicts = claims.verdicts([original])[0]
     for name, what in (("ASYNC_COST_RUNS", "runs"), ("ASYNC_COST_REPORTS", "reports")):
         os.environ[name] = str(arguments.folder.resolve() / what)
     if arguments.runs:

@@ -8,7 +8,6 @@ import pytest
 from made_up_machines import many_of
 
 from async_cost.machines import prediction
-from async_cost.machines.hardware import without_controls
 from async_cost.machines.many import read_many
 from async_cost.runs.run import find_runs
 from async_cost.testing.made_up_runs import OFF, ZERO_COST, make_run
@@ -58,7 +57,7 @@ def test_a_prediction_is_made_from_what_came_before(tmp_path):
     rows = prediction.fared(runs).filter(**of_nonbox).to_dicts()
     assert [(row["machine"], row["machines"], row["held"]) for row in rows] == [("gamma", 2, False), ("delta", 3, True)]
     assert 3.5 < rows[0]["predicted"] < 3.7 and rows[0]["ratio"] == pytest.approx(30, rel=0.05)
-    now = prediction.predicted(without_controls(runs.ratios)).filter(**of_nonbox)
+    now = prediction.predicted(runs.ratios).filter(**of_nonbox)
     assert now["machines"].to_list() == [4]
 
 

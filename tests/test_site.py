@@ -188,6 +188,17 @@ def test_the_front_page_gives_each_answer_in_one_sentence(tmp_path):
     assert "And a longer story." in page
 
 
+def test_a_sentence_that_announces_a_list_stands_on_the_front_page_with_the_first_item(tmp_path):
+    notebook = write_notebook(tmp_path / "zero-cost.ipynb")
+    announced = "hand-written loop. What it shows:\\n\\n- First things.\\n- And a longer story."
+    notebook.write_text(notebook.read_text().replace("hand-written loop.", announced))
+    publish(write_run(tmp_path / "run", run_info()), [notebook], tmp_path / "report", pdf=False)
+    card = re.search(
+        r'<article class="card">.*?</article>', (tmp_path / "report" / "index.html").read_text(), re.DOTALL
+    )[0]
+    assert "First things.</li>" in card and "And a longer story." not in card
+
+
 def test_the_front_page_says_whom_to_trust(reports):
     trusted, doubted = ((reports / name).read_text(encoding="utf-8") for name in PAGES[1:3])
     assert "Nothing on these pages speaks against relying on this run." in trusted

@@ -1,6 +1,7 @@
 """On how many machines each published claim holds."""
 
 import hashlib
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from pathlib import Path
@@ -13,11 +14,12 @@ from async_cost.literature.claims import load_claims
 from async_cost.literature.replication import Verdict, outcomes
 from async_cost.machines.hardware import chosen_runs
 from async_cost.machines.many import ManyRuns
-from async_cost.machines.summary import key_of as key_of_summary
-from async_cost.paths import report_folder, repository_root
+from async_cost.machines.summary import place
+from async_cost.paths import repository_root
 from async_cost.runs.run import open_run
 
 VERDICTS = {"claim": pl.String, "study": pl.String, "verdict": pl.String}
+FILE = "claims.parquet"
 #: The verdicts that a page counts.
 COUNTED = (Verdict.REPLICATED, Verdict.CONTRADICTED, Verdict.UNDECIDED)
 #: A verdict also depends on the claims and on the code that judges them.
@@ -35,37 +37,38 @@ def on_machines(many: ManyRuns) -> pl.DataFrame:
     """
     chosen = chosen_runs(many).filter("trusted").cast({"run": pl.String, "study": pl.String})
     names = chosen["run"].unique(maintain_order=True).to_list()
-    with ThreadPoolExecutor() as pool:
-        parts = list(pool.map(verdicts, [many.folders[name] for name in names]))
-    found = pl.concat(
-        [pl.DataFrame(schema=VERDICTS).with_columns(run=pl.lit("")).clear()]
-        + [part.with_columns(run=pl.lit(name)) for name, part in zip(names, parts, strict=True)]
-    )
+    parts = zip(names, verdicts([many.folders[name] for name in names]), strict=True)
+    none = pl.DataFrame(schema=VERDICTS | {"run": pl.String})
+    found = pl.concat([none, *(part.with_columns(run=pl.lit(name)) for name, part in parts)])
     found = found.join(chosen, on=["run", "study"], how="semi").filter(pl.col("verdict").is_in(list(COUNTED)))
     each = (pl.col("verdict").eq(word).sum().alias(word) for word in COUNTED)
     return found.group_by("claim", "study", maintain_order=True).agg(*each, machines=pl.len()).sort("claim")
 
 
-def verdicts(folder: Path) -> pl.DataFrame:
-    """What a run says about each claim: the columns VERDICTS. Empty where its samples cannot be read."""
-    report = report_folder(folder)
-    file, key = report and report / "claims.parquet", key_of(folder)
-    if file and (found := kept.read(file, key, VERDICTS)):
-        return found[0]
+def verdicts(folders: Sequence[Path]) -> list[pl.DataFrame]:
+    """What each run says about each claim: the columns VERDICTS. Empty where its samples cannot be read."""
+    places = [place_of(folder) for folder in folders]
+    with ThreadPoolExecutor() as pool:
+        return list(pool.map(_verdicts, folders, places, kept.read_all(places, VERDICTS)))
+
+
+def _verdicts(folder: Path, place: tuple[Path, str] | None, known: tuple[pl.DataFrame, dict] | None) -> pl.DataFrame:
+    if known:
+        return known[0]
     try:
         judged = outcomes(open_run(folder), load_claims())
     except DataError:
         return pl.DataFrame(schema=VERDICTS)
     rows = [(one.claim.id, one.claim.study, one.published.verdict.value) for one in judged]
     made = pl.DataFrame(rows, schema=VERDICTS, orient="row")
-    if file:
-        kept.write(made, file, key)
+    if place:
+        kept.write(made, *place)
     return made
 
 
-def key_of(folder: Path) -> str:
-    """Hash of what the verdicts on a run depend on: its files, the claims, and our code."""
-    return hashlib.sha256(key_of_summary(folder).encode() + _on_claims()).hexdigest()
+def place_of(folder: Path) -> tuple[Path, str] | None:
+    """File and key of the verdicts that are kept of a run; they depend on the claims, too, and on what judges them."""
+    return place(folder, FILE, _on_claims())
 
 
 @lru_cache(maxsize=1)

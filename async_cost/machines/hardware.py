@@ -47,11 +47,6 @@ def chosen_runs(many: ManyRuns) -> pl.DataFrame:
     return order.group_by("machine", "study", maintain_order=True).agg(pl.col("run", "trusted").last())
 
 
-def without_controls(ratios: pl.DataFrame) -> pl.DataFrame:
-    """The findings without controls: that a baseline is as fast as itself is not a finding."""
-    return ratios.filter(~pl.col("control"))
-
-
 def _of_computers(many: ManyRuns) -> pl.DataFrame:
     """The runs that speak for a machine: run, machine, started. Of a machine that has runs of notebooks, those of
     native programs would count it twice.
@@ -62,11 +57,13 @@ def _of_computers(many: ManyRuns) -> pl.DataFrame:
     return many.runs.remove(double).select("run", "machine", "started")
 
 
-def recent(many: ManyRuns) -> pl.DataFrame:
-    """The findings without controls, of the `RECENT` newest runs of each machine and study."""
+def recent(many: ManyRuns) -> pl.LazyFrame:
+    """The ratios of the `RECENT` newest runs of each machine and study; lazy, so that nothing is copied that is not
+    needed.
+    """
     order = many.studies.join(_of_computers(many), on="run").sort("started", "run", descending=True)
     newest = order.group_by("machine", "study", maintain_order=True).head(RECENT)
-    return without_controls(many.ratios).join(newest, on=["run", "study"], how="semi", maintain_order="left")
+    return many.ratios.lazy().join(newest.lazy(), on=["run", "study"], how="semi", maintain_order="left")
 
 
 def headlines(ratios: pl.DataFrame) -> pl.DataFrame:

@@ -33,8 +33,8 @@ class ManyRuns:
     `runs`: run, machine, cpu, cores, rustc, origin, profile, started, revision (of the sources). `studies`: run, study,
     trusted (in one group of comparisons at least), reason (why it is not, or not in all), rows (samples read),
     elapsed_ns (their time). `ratios`: run, machine, study, bench, variant, other, parameter, ratio, low, high, quantile
-    (half the width of the interval in standard errors), limit (of what counts as the same), rounds, episodes, control,
-    verdict (null where the run is no evidence for that group). `aside`: run, reason, both text from outside. `folders`
+    (half the width of the interval in standard errors), episodes, verdict (null where the run is no evidence for that
+    group); controls are left out. `aside`: run, reason, both text from outside. `folders`
     are those of the runs.
     """
 
@@ -79,11 +79,11 @@ def read_many(folders: Sequence[Path]) -> ManyRuns:
 
 def summaries(folders: Sequence[Path]) -> list[Summary | str]:
     """The summary of each run, or why it cannot be used."""
+    found = known(folders)
+    left = [folder for folder, one in zip(folders, found, strict=True) if one is None]
+    if len(left) >= FEW:
+        _in_processes([folder for folder in left if report_folder(folder)])
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        found = list(pool.map(known, folders))
-        left = [folder for folder, one in zip(folders, found, strict=True) if one is None]
-        if len(left) >= FEW:
-            _in_processes([folder for folder in left if report_folder(folder)])
         made = pool.map(summary, left)
         return [next(made) if one is None else one for one in found]
 

@@ -39,7 +39,7 @@ FARED = {"machine": NAME, "run": NAME, "machines": pl.Int64} | dict.fromkeys(FIN
 }  # fmt: skip
 
 
-def predicted(ratios: pl.DataFrame) -> pl.DataFrame:
+def predicted(ratios: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame:
     """What a run on another machine is expected to find, from rows of `ManyRuns.ratios`, all runs of all machines:
     columns PREDICTED.
 
@@ -51,15 +51,16 @@ def predicted(ratios: pl.DataFrame) -> pl.DataFrame:
     return _expected(findings, _of_machines(logs))
 
 
-def _numbered(ratios: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+def _numbered(ratios: pl.DataFrame | pl.LazyFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The findings that have evidence (FINDING and `finding`, a number), and their values: finding, machine, run, log,
     within (the variance within the run). One number is grouped faster than five names.
     """
     log, half = pl.col("ratio").log(), (pl.col("high").log() - pl.col("low").log()) / 2
-    evidence = ratios.lazy().drop_nulls("verdict")  # lazy: columns that are not needed are not copied
-    known = evidence.select(*("machine", "run", *FINDING), log=log, within=(half / pl.col("quantile")) ** 2).collect()
-    findings = known.select(FINDING).unique(maintain_order=True).with_row_index("finding")
-    return findings, known.join(findings, on=FINDING, maintain_order="left").drop(FINDING)
+    evidence = ratios.lazy().drop_nulls("verdict")
+    findings = evidence.select(FINDING).unique(maintain_order=True).with_row_index("finding").collect()
+    known = evidence.select("machine", "run", *FINDING, log=log, within=(half / pl.col("quantile")) ** 2)
+    numbered = known.join(findings.lazy(), on=FINDING, maintain_order="left").drop(FINDING)
+    return findings, numbered.collect(engine="streaming")
 
 
 def _of_machines(logs: pl.DataFrame) -> pl.DataFrame:
@@ -130,15 +131,16 @@ def fared(many: ManyRuns) -> pl.DataFrame:
     The prediction is made from the runs that started before it, and from no other. Findings that fewer than two
     machines had are not predicted.
     """
-    ratios = many.ratios.filter(~pl.col("control")).drop_nulls("verdict")
+    ratios = many.ratios.lazy().drop_nulls("verdict")
     started = many.runs.select("run", "started")
-    arrival = ratios.select("machine", "run").unique().join(started, on="run").sort("started", "run")
+    arrival = ratios.select("machine", "run").unique().collect().join(started, on="run").sort("started", "run")
     newest = arrival.unique("machine", keep="first", maintain_order=True).tail(NEWEST)
     first = (
-        ratios.join(newest, on="machine", how="semi")
-        .join(started, on="run")
+        ratios.join(newest.lazy(), on="machine", how="semi")
+        .join(started.lazy(), on="run")
         .sort("started", "run", maintain_order=True)
         .unique(["machine", *FINDING], keep="first", maintain_order=True)
+        .collect()
     )
     findings, logs = _numbered(ratios)
     # Machines that were not measured since say the same in each prediction.

@@ -1,8 +1,10 @@
 """Which release of the compiler changed what: the same machine, measured with one release after the other."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import Any
 
+import numpy as np
 import polars as pl
 import ruptures
 from scipy import stats
@@ -75,33 +77,53 @@ def steps(many: ManyRuns) -> pl.DataFrame:
     between the processes of a run and, where a machine was measured again with the same compiler and sources, between
     runs. A step has to explain more of them than the best of all possible steps in pure noise does (by t, corrected by
     Bonferroni for the findings and releases of the machine), and its interval, corrected likewise, has to lie beyond
-    what counts as the same. Only evidence counts, and no control.
+    what counts as the same. Only evidence counts.
     """
     order = series(many).with_row_index("place")
-    points = _points(many)
-    mine_only = points.join(order, on="run", how="semi", maintain_order="left").join(
-        _between_runs(many, points), on=["machine", "study"], how="left", maintain_order="left"
+    points = _points(many, order["machine"])
+    mine = (
+        points.drop("machine")
+        .join(order, on="run")
+        .join(_between_runs(many, points), on=["machine", "study"], how="left")
     )
-    error = (pl.col("error") ** 2 + pl.col("between").fill_null(0)).sqrt()
-    mine_only = mine_only.with_columns(error=error).drop("machine", "between")
-    found = []
-    for (machine,), mine in order.join(mine_only, on="run").sort("place").group_by("machine", maintain_order=True):
-        tries = mine.select(FINDING).n_unique() * (mine["run"].n_unique() - 1)
-        share = FALSE_STEPS / max(tries, 1)
-        for key, part in _uneven(mine, stats.chi2.isf(share, 1)).group_by(FINDING, maintain_order=True):
-            degrees = (LEFT * part["episodes"] - 1).clip(1).sum()
-            found += [(machine, *key, *step) for step in _steps(part, float(stats.t.isf(share / 2, degrees)))]
+    parts = (
+        mine.sort("place")
+        .group_by("machine", *FINDING, maintain_order=True)
+        .agg(
+            "release",
+            "log",
+            error=pl.max_horizontal((pl.col("error") ** 2 + pl.col("between").fill_null(0)).mean().sqrt(), 1e-9),
+            degrees=(LEFT * pl.col("episodes") - 1).clip(1).sum(),
+            squares=((pl.col("log") - pl.col("log").mean()) ** 2).sum(),
+        )
+        .join(mine.group_by("machine").agg(runs=pl.col("run").n_unique()), on="machine", maintain_order="left")
+        .with_columns(tries=pl.len().over("machine") * (pl.col("runs") - 1))
+        .filter(pl.col("log").list.len() >= FEWEST)
+    )
+    share = FALSE_STEPS / parts["tries"].to_numpy()
+    parts = parts.with_columns(
+        quantile=pl.Series(stats.t.isf(share / 2, parts["degrees"].to_numpy()), dtype=pl.Float64)
+    )
+    # A single stretch costs as much as a step, or more, where there can be a step: most findings have none, and are not
+    # worth a search. A little less, since sums may be rounded differently.
+    cost = pl.col("squares") / pl.col("error") ** 2
+    parts = parts.filter(cost > pl.col("quantile") ** 2 * (1 - 1e-6))
+    keys = ("machine", *FINDING)
+    found = [(*(part[key] for key in keys), *step) for part in parts.iter_rows(named=True) for step in _steps(part)]
     named = pl.DataFrame(found, schema=STEPS, orient="row").with_columns(verdict_column(True, LIMIT))
     return named.filter(pl.col("verdict").is_in(["slower", "faster"]))
 
 
-def _points(many: ManyRuns) -> pl.DataFrame:
-    """The findings that are evidence: machine, run, FINDING, episodes, log (of the ratio), error (within the run)."""
+def _points(many: ManyRuns, machines: pl.Series) -> pl.DataFrame:
+    """The findings of these machines that are evidence: machine, run, FINDING, episodes, log (of the ratio), error
+    (within the run).
+    """
     half = (pl.col("high").log() - pl.col("low").log()) / 2
+    evidence = many.ratios.lazy().filter(pl.col("machine").is_in(machines.unique().implode()))
     return (
-        many.ratios.filter(~pl.col("control"))
-        .drop_nulls("verdict")
+        evidence.drop_nulls("verdict")
         .select("machine", "run", *FINDING, "episodes", log=pl.col("ratio").log(), error=half / pl.col("quantile"))
+        .collect()
     )
 
 
@@ -119,28 +141,15 @@ def _between_runs(many: ManyRuns, points: pl.DataFrame) -> pl.DataFrame:
     return known.select("machine", "study", "between")
 
 
-def _uneven(mine: pl.DataFrame, penalty: float) -> pl.DataFrame:
-    """The rows of the findings that can have a step at all: a single stretch costs as much as a step, or more. Most
-    findings have none, and are not worth a search.
+def _steps(part: Mapping[str, Any]) -> Iterator[tuple]:
+    """Of one series (release and log, lists; error; quantile): before, release, ratio, low, high of each step that
+    explains more than the square of the quantile.
     """
-    error = pl.max_horizontal((pl.col("error") ** 2).mean().sqrt(), 1e-9)
-    cost = ((pl.col("log") - pl.col("log").mean()) ** 2).sum() / error**2
-    # A little less, since sums may be rounded differently.
-    return mine.filter((pl.len() >= FEWEST).over(FINDING), (cost > penalty * (1 - 1e-6)).over(FINDING))
-
-
-def _steps(part: pl.DataFrame, quantile: float) -> list[tuple]:
-    """Of one series (release, log, error): before, release, ratio, low, high of each step that explains more than the
-    square of `quantile`.
-    """
-    error = max((part["error"] ** 2).mean() ** 0.5, 1e-9)
-    scaled = part.select(pl.col("log") / error).to_numpy()
-    ends = ruptures.Pelt(model="l2", min_size=1, jump=1).fit(scaled).predict(pen=quantile**2)
-    starts, found = [0, *ends[:-1]], []
-    for (first, middle), last in zip(zip(starts, ends, strict=True), ends[1:], strict=False):
-        before, after = part["log"][first:middle], part["log"][middle:last]
+    names, logs, error, quantile = part["release"], np.array(part["log"]), part["error"], part["quantile"]
+    ends = ruptures.Pelt(model="l2", min_size=1, jump=1).fit(logs / error).predict(pen=quantile**2)
+    starts = [0, *ends[:-1]]
+    for first, middle, last in zip(starts, ends, ends[1:], strict=False):
+        before, after = logs[first:middle], logs[middle:last]
         step = after.mean() - before.mean()
         reach = quantile * error * (1 / len(before) + 1 / len(after)) ** 0.5
-        ends_of_step = pl.Series([step, step - reach, step + reach]).exp().to_list()
-        found.append((part["release"][middle - 1], part["release"][middle], *ends_of_step))
-    return found
+        yield (names[middle - 1], names[middle], *np.exp([step, step - reach, step + reach]).tolist())

@@ -9,7 +9,7 @@ summarised before costs one small file.
 import hashlib
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,13 +49,10 @@ STUDIES = {
     "rows": pl.Int64,
     "elapsed_ns": pl.Int64,
 }
-NUMBERS = dict.fromkeys(("ratio", "low", "high", "quantile", "limit"), pl.Float64) | {
-    "rounds": pl.Int64,
-    "episodes": pl.Int64,
-    "control": pl.Boolean,
-    "verdict": VERDICTS,
-}
+NUMBERS = dict.fromkeys(("ratio", "low", "high", "quantile"), pl.Float64) | {"episodes": pl.Int32, "verdict": VERDICTS}
+#: No controls: that a baseline is as fast as itself is not a finding.
 RATIOS = dict.fromkeys(("run", "machine", *FINDING), NAME) | NUMBERS
+FILE = "summary.parquet"
 #: Ends the name of a machine whose runs measured native programs.
 NATIVE = " (native)"
 #: This module as it was imported: a page may outlive an edit.
@@ -76,13 +73,12 @@ class Summary:
 def summary(folder: Path) -> Summary | str:
     """The summary of the run in `folder`, or why it cannot be used. Never raises because of what is in the folder."""
     try:
-        if found := known(folder):
+        if found := known([folder])[0]:
             return found
-        report = report_folder(folder)
-        file, key = report and report / "summary.parquet", key_of(folder)
+        before = place(folder, FILE)
         made = _made(folder)
-        if file and key_of(folder) == key:
-            kept.write(made.ratios, file, key, run=made.run, studies=made.studies)
+        if before and place(folder, FILE) == before:
+            kept.write(made.ratios, *before, run=made.run, studies=made.studies)
         return made
     except DataError as error:
         return str(error)
@@ -90,28 +86,28 @@ def summary(folder: Path) -> Summary | str:
         return f"{shown(folder)}: the run cannot be read ({type(error).__name__})"
 
 
-def known(folder: Path) -> Summary | None:
-    """The summary of the run in `folder`, if it was made before."""
-    with suppress(OSError):
-        report = report_folder(folder)
-        if report and (found := kept.read(report / "summary.parquet", key_of(folder), RATIOS)):
-            ratios, about = found
-            return Summary(about["run"], about["studies"], ratios)
-    return None
+def known(folders: Sequence[Path]) -> list[Summary | None]:
+    """The summary of the run in each folder, if it was made before."""
+    tables = kept.read_all([place(folder, FILE) for folder in folders], RATIOS)
+    return [Summary(table[1]["run"], table[1]["studies"], table[0]) if table else None for table in tables]
 
 
-def key_of(folder: Path) -> str:
-    """Hash of what the summary depends on: names, sizes and times of the run's files, what studies declare today, and
-    our code.
+def place(folder: Path, name: str, depends_on: bytes = b"") -> tuple[Path, str] | None:
+    """File and key of what is kept of the run in `folder`; None if the run has no report, or cannot be read.
+
+    The key is a hash of what the summary depends on: names, sizes and times of the run's files, what studies declare
+    today, our code, and `depends_on`.
     """
-    digest = hashlib.sha256(CODE.encode())
-    digest.update(OWN)
-    for path in DECLARED:
-        digest.update(path.read_bytes() if path.is_file() else b"")
-    for path in sorted(folder.iterdir()):
-        status = path.stat()
-        digest.update(f"{path.name}\0{status.st_size}\0{status.st_mtime_ns}\0".encode())
-    return digest.hexdigest()
+    digest = hashlib.sha256(CODE.encode() + OWN + depends_on)
+    with suppress(OSError):
+        if report := report_folder(folder):
+            for path in DECLARED:
+                digest.update(path.read_bytes() if path.is_file() else b"")
+            for path in sorted(folder.iterdir()):
+                status = path.stat()
+                digest.update(f"{path.name}\0{status.st_size}\0{status.st_mtime_ns}\0".encode())
+            return report / name, digest.hexdigest()
+    return None
 
 
 def _made(folder: Path) -> Summary:
@@ -123,7 +119,9 @@ def _made(folder: Path) -> Summary:
     machine = _machine(run.info)
     row = dict(zip(RUNS, _run_row(run.info), strict=True))
     names = {"run": pl.lit(run.info.run_id), "machine": pl.lit(machine)}
-    ratios = _findings(table.frame.drop_nulls("ratio")).with_columns(**names).select(*RATIOS).cast(RATIOS)
+    ratios = (
+        _findings(table.frame.drop_nulls("ratio").remove("control")).with_columns(**names).select(*RATIOS).cast(RATIOS)
+    )
     return Summary(row, [_study_row(run.info.run_id, name, table) for name in table.rows], ratios)
 
 

@@ -33,6 +33,8 @@ OUTPUT_ORDER = [
 #: Tags a sentence that says what the next cell computes. Who reads a page does not see that cell, so it is a comment
 #: in the folded code.
 OF_CODE = "code"
+#: The beginning of a list, up to the end of its first item.
+LIST_START = re.compile(r"\s*<ul>\s*<li>((?!<ul>).)*?</li>", re.DOTALL)
 #: What may be said of a study, for those who read a page: as its words, and as a class of the style.
 IN_PART = "in part"
 BELIEFS = {"yes": "may be believed", IN_PART: "may be believed in part", "no": "is not evidence"}
@@ -71,9 +73,14 @@ class Page:
 
     @property
     def short_answer(self) -> Markup | None:
-        """The first paragraph of the answer, which says it in one sentence; all of it where it has no paragraphs."""
+        """The first paragraph of the answer, which says it in one sentence, and the first item of a list that it only
+        announces; all of it where it has no paragraphs.
+        """
         paragraph = re.match(r"\s*<p>.*?</p>", self.answer or "", re.DOTALL)
-        return Markup(paragraph[0]) if paragraph else self.answer
+        if paragraph is None or self.answer is None:
+            return self.answer
+        announced = paragraph[0].endswith(":</p>") and LIST_START.match(self.answer, paragraph.end())
+        return Markup(paragraph[0] + (f"{announced[0]}</ul>" if announced else ""))
 
     @property
     def belief(self) -> str:
