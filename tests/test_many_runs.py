@@ -216,6 +216,20 @@ def test_a_summary_is_kept_until_its_run_changes(tmp_path, monkeypatch):
     assert "zero-cost.time.csv" in summary.summary(folder)
 
 
+def test_a_damaged_summary_is_made_again_and_those_read_with_it_are_not(tmp_path, monkeypatch):
+    monkeypatch.setenv("ASYNC_COST_RUNS", str(tmp_path / "runs"))
+    monkeypatch.setenv("ASYNC_COST_REPORTS", str(tmp_path / "reports"))
+    folders = [make_run(tmp_path / "runs", machine=name, seed=seed, **SMALL) for seed, name in enumerate("abc")]
+    before = read_many(folders)
+    file = tmp_path / "reports" / "b" / folders[1].name / "summary.parquet"
+    data = bytearray(file.read_bytes())
+    data[4:64] = bytes(60)  # the metadata at its end still say that all is well
+    file.write_bytes(data)
+    first, damaged, last = summary.known(folders)
+    assert first and last and damaged is None
+    assert read_many(folders).ratios.equals(before.ratios) and all(summary.known(folders))
+
+
 def test_claims_are_judged_once_for_a_run(tmp_path, monkeypatch):
     monkeypatch.setenv("ASYNC_COST_RUNS", str(tmp_path / "runs"))
     monkeypatch.setenv("ASYNC_COST_REPORTS", str(tmp_path / "reports"))

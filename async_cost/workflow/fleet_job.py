@@ -37,7 +37,7 @@ def measure(work: Path, runs: Path, what: str, machine: str, outcome: Path) -> N
         if not (run := _finished(own)):
             env = {**os.environ, "ASYNC_COST_RUNS": str(own), "ASYNC_COST_MACHINE": machine}
             with (work / "logs" / f"{machine}.log").open("a", encoding="utf-8") as log:
-                command = ["make", "measure", f"PYTHON={sys.executable}", *shlex.split(what)]
+                command = ["make", "--no-print-directory", "measure", f"PYTHON={sys.executable}", *shlex.split(what)]
                 subprocess.run(command, cwd=checkout, env=env, stdout=log, stderr=log, check=True)
             run = _finished(own)
             assert run is not None, "make measure has made a run"
