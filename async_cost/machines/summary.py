@@ -95,15 +95,14 @@ def known(folders: Sequence[Path]) -> list[Summary | None]:
 def place(folder: Path, name: str, depends_on: bytes = b"") -> tuple[Path, str] | None:
     """File and key of what is kept of the run in `folder`; None if the run has no report, or cannot be read.
 
-    The key is a hash of what the summary depends on: names, sizes and times of the run's files, what studies declare
-    today, our code, and `depends_on`.
+    The key is a hash of what the summary depends on: names, sizes and times of the run's files and of what studies
+    declare today, our code, and `depends_on`.
     """
     digest = hashlib.sha256(CODE.encode() + OWN + depends_on)
     with suppress(OSError):
         if report := report_folder(folder):
-            for path in DECLARED:
-                digest.update(path.read_bytes() if path.is_file() else b"")
-            for path in sorted(folder.iterdir()):
+            declared = (path for path in DECLARED if path.is_file())
+            for path in (*declared, *sorted(folder.iterdir())):
                 status = path.stat()
                 digest.update(f"{path.name}\0{status.st_size}\0{status.st_mtime_ns}\0".encode())
             return report / name, digest.hexdigest()
