@@ -52,6 +52,7 @@ def written(path: Path, **changes: object) -> Path:
         ({"machines": {"Node A": ""}}, "a machine is called 'Node A'; use small letters, digits and hyphens"),
         ({"machines": {"a": "x; rm -rf /"}}, "the features of a are 'x; rm -rf /'"),
         ({"studies": "$(ladder)"}, "studies is '$(ladder)'"),
+        ({"studies": "ladder laddr"}, "there is no study laddr; there is zero-cost, ladder"),
         ({"hours": 0}, "hours is 0"),
         ({"nodes": 3}, "unexpected keyword argument 'nodes'"),
     ],
@@ -77,7 +78,8 @@ def job(tmp_path, monkeypatch) -> Callable[[], list[str]]:
     for command in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "a"]):
         subprocess.run([*git, *command], cwd=checkout, check=True)
     run_of_now = "$$ASYNC_COST_RUNS/node-a/$$(date +%s%N)"
-    script = f"measure:\n\trun={run_of_now}; mkdir -p $$run && touch $$run/run.json\n"
+    script = f'measure:\n\ttest -z "$$PYTHONPATH"; run={run_of_now}; mkdir -p $$run && touch $$run/run.json\n'
+    monkeypatch.setenv("PYTHONPATH", "of the clone")
     (checkout / "Makefile").write_text(script)
 
     def run() -> list[str]:
@@ -114,12 +116,31 @@ def test_a_job_that_is_killed_while_it_hands_its_run_over_measures_nothing_twice
 
 def test_an_outcome_of_another_configuration_is_no_answer(tmp_path, monkeypatch):
     monkeypatch.setattr(fleet, "WORK", tmp_path)
+    monkeypatch.setenv("ASYNC_COST_RUNS", str(tmp_path / "runs"))
     configured = fleet.Fleet.read(written(tmp_path / "fleet.yaml"))
     outcome = {"run": "node-a/20260101T000000Z", "what": configured.what(), "revision": "abc"}
     fleet.outcome_of("node-a").parent.mkdir()
+    (tmp_path / "runs" / outcome["run"]).mkdir(parents=True)
     for changed in ({}, {"revision": "def"}, {"what": "PROFILE=thorough"}):
         fleet.outcome_of("node-a").write_text(json.dumps(outcome | changed))
         assert fleet.arrived(configured, "abc") == ({} if changed else {"node-a": outcome["run"]})
+    for text in ("", json.dumps(outcome | {"run": "node-a/20260102T000000Z"})):
+        fleet.outcome_of("node-a").write_text(text)
+        assert fleet.arrived(configured, "abc") == {}, "torn, or its run is gone"
+
+
+def test_a_folder_that_is_no_checkout_is_replaced_and_the_clone_around_it_stays(tmp_path, monkeypatch):
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@b.c"]
+    (tmp_path / "file").write_text("committed")
+    for command in (["init", "-q"], ["add", "file"], ["commit", "-q", "-m", "a"]):
+        subprocess.run([*git, *command], check=True)
+    (tmp_path / "file").write_text("changed")
+    monkeypatch.setattr(fleet, "ROOT", tmp_path)
+    monkeypatch.setattr(fleet, "WORK", tmp_path / "work")
+    place = tmp_path / "work" / "checkouts" / "node-a"
+    place.mkdir(parents=True)
+    fleet.check_out("node-a", fleet.git("rev-parse", "HEAD"))
+    assert (tmp_path / "file").read_text() == "changed" and (place / "file").read_text() == "committed"
 
 
 @pytest.fixture(scope="module")
@@ -230,3 +251,16 @@ def test_a_dead_node_and_a_dead_submitter_lose_no_round_and_measure_nothing_twic
     assert load_run(runs["node-a"]).info.studies[STUDY].resumed == 0
     ended = command.jobs("-t", "all")
     assert ended.count("a") == 1 and ended.count("b") == 2, shlex.join(ended)
+
+
+def test_a_machine_that_never_answers_is_given_up_when_the_time_is_over(command, slurm):
+    occupied = ["sbatch", "--parsable", "--exclusive", "--constraint", "beta", "--chdir", "/", "--output", "/dev/null"]
+    other = subprocess.run(
+        [*occupied, "--wrap", "sleep 600"], env=slurm.env, capture_output=True, text=True, check=True
+    )
+    process = command.start(machines={"node-b": "beta"}, hours=0.005)
+    said = process.communicate(timeout=PATIENCE_S)[0]
+    left = subprocess.run(["squeue", "-h", "-o", "%i"], env=slurm.env, capture_output=True, text=True, check=True)
+    subprocess.run(["scancel", other.stdout.strip()], env=slurm.env, check=True)
+    assert process.returncode == 1 and "node-b: no run after 3 attempts or 0.005 hours; its log: " in said, said
+    assert left.stdout.split() == [other.stdout.strip()], "its job is still waiting"

@@ -15,7 +15,9 @@ import json
 import math
 import os
 import re
+import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -26,7 +28,8 @@ from pathlib import Path
 import yaml
 
 from async_cost.paths import reports_root, runs_root, shown
-from async_cost.workflow.steps import StepFailed
+from async_cost.workflow.steps import StepFailed, die_with_parent
+from async_cost.workflow.studies import MEASURED
 from async_cost.workflow.toolchain import ENV, PYTHON, ROOT, SNAKEMAKE
 
 #: Checkouts, logs and outcomes, by machine; on a file system that the machines share.
@@ -38,6 +41,8 @@ PROFILES = ("quick", "standard", "thorough")
 ATTEMPTS = 3
 #: Seconds between two looks at the jobs.
 LOOK_S = 1.0
+#: Seconds for Snakemake to end after its jobs were cancelled.
+STOP_S = 30.0
 #: As a folder below data/runs is named.
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 
@@ -74,6 +79,8 @@ class Fleet:
             yield f"native is {self.native!r}; write true or false"
         if not isinstance(self.studies, str) or not re.fullmatch(r"[a-z0-9 -]*", self.studies):
             yield f'studies is {self.studies!r}; write names with blanks between them, or ""'
+        elif unknown := sorted(set(self.studies.split()) - MEASURED.keys()):
+            yield f"there is no study {', '.join(unknown)}; there is {', '.join(MEASURED)}"
         if not isinstance(self.hours, int | float) or not 0 < self.hours <= 1000:
             yield f"hours is {self.hours!r}; write a number of hours"
         if not isinstance(self.machines, dict) or not self.machines:
@@ -103,14 +110,15 @@ def log_of(machine: str) -> Path:
 
 
 def arrived(fleet: Fleet, revision: str) -> dict[str, str]:
-    """By machine the id of its run, of those that are done. An outcome of another revision, or of another
-    configuration, is removed.
+    """By machine the id of its run, of those that are done. An outcome of another revision or configuration, or whose
+    run is gone, is removed.
     """
     runs = {}
     for machine in fleet.machines:
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, ValueError):
             outcome = json.loads(outcome_of(machine).read_text(encoding="utf-8"))
-            if (outcome["what"], outcome["revision"]) == (fleet.what(), revision):
+            same = (outcome["what"], outcome["revision"]) == (fleet.what(), revision)
+            if same and (runs_root() / outcome["run"]).exists():
                 runs[machine] = outcome["run"]
             else:
                 outcome_of(machine).unlink()
@@ -120,9 +128,10 @@ def arrived(fleet: Fleet, revision: str) -> dict[str, str]:
 def check_out(machine: str, revision: str) -> None:
     """A checkout of `revision` for a machine, where it keeps what it compiles."""
     place = WORK / "checkouts" / machine
-    if place.exists():
+    if (place / ".git").exists():
         git("-C", place, "checkout", "--quiet", "--force", "--detach", revision)
     else:
+        shutil.rmtree(place, ignore_errors=True)  # without .git it is a part of this clone, whose files git would reset
         git("worktree", "prune")
         git("worktree", "add", "--quiet", "--force", "--detach", place, revision)
 
@@ -130,7 +139,7 @@ def check_out(machine: str, revision: str) -> None:
 def git(*arguments: str | Path) -> str:
     done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True)
     if done.returncode != 0:
-        raise StepFailed(f"git {arguments[0]} failed: {done.stderr.strip()}")
+        raise StepFailed(f"git {shlex.join(map(str, arguments))} failed: {done.stderr.strip()}")
     return done.stdout.strip()
 
 
@@ -150,12 +159,15 @@ def check_features(fleet: Fleet) -> None:
             )
 
 
-def jobs() -> dict[str, str]:
-    """Jobs of this fleet that Slurm knows, whichever command submitted them: by id the state."""
-    listed = subprocess.run(
-        ["squeue", "--noheader", "--me", "--format=%i|%T|%Z"], capture_output=True, text=True, check=True
-    ).stdout
-    rows = (line.split("|") for line in listed.splitlines())
+def jobs() -> dict[str, str] | None:
+    """Jobs of this fleet that Slurm knows, whichever command submitted them: by id the state. None if Slurm does not
+    answer, as for a while after its controller was restarted.
+    """
+    squeue = ["squeue", "--noheader", "--me", "--format=%i|%T|%Z"]
+    listed = subprocess.run(squeue, capture_output=True, text=True)
+    if listed.returncode != 0:
+        return None
+    rows = (line.split("|") for line in listed.stdout.splitlines())
     return {number: state for number, state, folder in rows if Path(folder) == WORK}
 
 
@@ -177,7 +189,7 @@ class News:
     def tell(self) -> None:
         for machine, before in self.told.items():
             with contextlib.suppress(OSError, IndexError):
-                line = log_of(machine).read_text(encoding="utf-8").splitlines()[-1].strip()
+                line = log_of(machine).read_text(encoding="utf-8", errors="replace").splitlines()[-1].strip()
                 if line != before:
                     self.told[machine] = line
                     print(f"{machine}: {line}", flush=True)
@@ -187,19 +199,22 @@ def wait_for_earlier_jobs(news: News, deadline: float) -> None:
     """Wait for jobs that run although their submitter is gone; those that have not begun are cancelled, and submitted
     again later.
     """
-    cancel(number for number, state in jobs().items() if state == "PENDING")
-    if left := jobs():
-        print(f"Waiting for {len(left)} jobs that an earlier command has submitted.", flush=True)
-    while left and time.monotonic() < deadline:
+    told = False
+    while (left := jobs()) != {} and time.monotonic() < deadline:
+        pending = [number for number, state in (left or {}).items() if state == "PENDING"]
+        cancel(pending)
+        if left and len(left) > len(pending) and not told:
+            print(f"Waiting for {len(left) - len(pending)} jobs that an earlier command has submitted.", flush=True)
+            told = True
         news.tell()
         time.sleep(LOOK_S)
-        left = jobs()
-    cancel(left)
+    cancel(left or ())
 
 
 def submit(fleet: Fleet, python: str, news: News, deadline: float) -> None:
     """One attempt at all machines that have not answered yet: until all jobs have ended, or the time is over."""
-    command = f'PYTHONPATH={ROOT} {python} -m async_cost.workflow.fleet_job {WORK} {runs_root()} "{fleet.what()}"'
+    job = [python, "-m", "async_cost.workflow.fleet_job", str(WORK), str(runs_root()), fleet.what()]
+    command = f"PYTHONPATH={shlex.quote(str(ROOT))} {shlex.join(job)}"
     settings = {"machines": fleet.machines, "minutes": math.ceil(fleet.hours * 60), "command": command}
     (WORK / "settings.json").write_text(json.dumps(settings), encoding="utf-8")
     arguments: list[str | Path] = [
@@ -213,17 +228,35 @@ def submit(fleet: Fleet, python: str, news: News, deadline: float) -> None:
     arguments += ["--profile", ROOT / "fleet" / "profile", "--quiet", "rules"]
     arguments += ["--executor", "local", "--cores", "1"] if fleet.executor == "local" else []
     with (WORK / "snakemake.log").open("a", encoding="utf-8") as log:
-        snakemake = subprocess.Popen([SNAKEMAKE, *arguments], cwd=ROOT, stdout=log, stderr=log)
+        snakemake = subprocess.Popen(
+            [SNAKEMAKE, *arguments],
+            cwd=ROOT,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+            preexec_fn=die_with_parent,
+        )
         try:
             while snakemake.poll() is None and time.monotonic() < deadline:
                 news.tell()
                 time.sleep(LOOK_S)
         finally:
-            snakemake.terminate()
-            snakemake.wait()
-            if fleet.executor == "slurm":
-                cancel(jobs())
+            _end(snakemake, fleet)
     news.tell()
+
+
+def _end(snakemake: subprocess.Popen, fleet: Fleet) -> None:
+    """End Snakemake and its jobs. When it is told to end it waits for them, also for one that will never begin, so they
+    are cancelled. On this machine they are in its session, and told themselves.
+    """
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(snakemake.pid, number)
+        if fleet.executor == "slurm":
+            cancel(jobs() or ())
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            snakemake.wait(STOP_S)
+            return
 
 
 def measure(fleet: Fleet, python: str) -> dict[str, str]:
@@ -268,18 +301,24 @@ def main() -> int:
     try:
         fleet = Fleet.read(arguments.config)
         runs = measure(fleet, arguments.python)
-        for machine, run in runs.items():
-            print(f"{machine}: measured, {shown(runs_root() / run)}; making its pages", flush=True)
-            publish(run)
     except StepFailed as error:
         print(error, file=sys.stderr)
         return 1
+    unpublished = []
+    for machine, run in runs.items():
+        print(f"{machine}: measured, {shown(runs_root() / run)}; making its pages", flush=True)
+        try:
+            publish(run)
+        except StepFailed as error:
+            print(error, file=sys.stderr)
+            unpublished.append(machine)
     missing = sorted(fleet.machines.keys() - runs.keys())
     for machine in missing:
-        print(f"{machine}: no run after {ATTEMPTS} attempts or {fleet.hours} hours; its log: {shown(log_of(machine))}")
-    if runs:
+        logs = f"its log: {shown(log_of(machine))}, that of all jobs: {shown(WORK / 'snakemake.log')}"
+        print(f"{machine}: no run after {ATTEMPTS} attempts or {fleet.hours} hours; {logs}")
+    if len(unpublished) < len(runs):
         print(f"The site: {(reports_root() / 'index.html').as_uri()}")
-    if missing:
+    if missing or unpublished:
         print("Completed machines are kept: run the same command to try the others again.", file=sys.stderr)
         return 1
     for machine in runs:  # delivered: the next command measures anew

@@ -36,6 +36,7 @@ def measure(work: Path, runs: Path, what: str, machine: str, outcome: Path) -> N
     if not handed_over(part, question, runs):
         if not (run := _finished(own)):
             env = {**os.environ, "ASYNC_COST_RUNS": str(own), "ASYNC_COST_MACHINE": machine}
+            env.pop("PYTHONPATH", None)  # it names the clone; the checkout has its own package
             with (work / "logs" / f"{machine}.log").open("a", encoding="utf-8") as log:
                 command = ["make", "--no-print-directory", "measure", f"PYTHON={sys.executable}", *shlex.split(what)]
                 subprocess.run(command, cwd=checkout, env=env, stdout=log, stderr=log, check=True)
