@@ -20,7 +20,7 @@ help:
 	@echo "make sweep RUSTC=\"1.95.0 nightly\" [PROFILE=...] [STUDIES=...]   measure with one installed compiler after the other"
 	@echo "make compare A=data/runs/... B=data/runs/...   compare two runs"
 	@echo "make contribute RUN=data/runs/...   check a run, pack it, show what a pull request with it would say"
-	@echo "make fleet   measure the machines that fleet/config.yaml names, by Slurm, and make one site of them"
+	@echo "make fleet [CONFIG=fleet/config.yaml]   measure several machines by Slurm, and make one site of them"
 	@echo "make comparisons  write data/comparisons.csv, what the studies declare that they compare"
 	@echo "make sample      write docs/sample, the report of the reference run as pages for where the repository is hosted"
 	@echo "make experiments  measure the measuring, for the page on trust: some twenty minutes, into data/experiments/"

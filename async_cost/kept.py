@@ -1,8 +1,8 @@
 """Tables that are derived from a run and kept next to its report: one Parquet file each, under a key made of everything
 that it depends on.
 
-It is only a copy: a file that is missing, damaged or has another key is made again, and one that cannot be written is
-not kept.
+It is only a copy: a file that is missing, cannot be read or has another key is made again, and one that cannot be
+written is not kept.
 """
 
 import contextlib
@@ -52,7 +52,7 @@ def _collected(tables: Sequence[pl.LazyFrame]) -> Sequence[pl.DataFrame | None]:
     """The tables, None for those that are damaged."""
     try:
         return pl.collect_all(tables)
-    except (OSError, pl.exceptions.PolarsError):
+    except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException):
         return [None] if len(tables) == 1 else [frame for one in tables for frame in _collected([one])]
 
 

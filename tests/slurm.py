@@ -37,7 +37,7 @@ SlurmdLogFile={folder}/slurmd-%n.log
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
 ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
+TaskPlugin=task/affinity
 AccountingStorageType=accounting_storage/none
 JobAcctGatherType=jobacct_gather/none
 SwitchType=switch/none
@@ -90,7 +90,7 @@ class Slurm:
         user = os.environ.get("USER") or "root"
         text = CONFIGURATION.format(host=host, controller=ports[0], user=user, folder=self.folder)
         for (node, feature), port in zip(NODES.items(), ports[1:], strict=True):
-            text += f"NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs=1 Feature={feature}\n"
+            text += f"NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs=2 Feature={feature}\n"
         self.file.write_text(text)
         self._start("munged", "munged", "--foreground", "--force", *files)
         self._until(lambda: (self.folder / "munge.sock").exists(), "munged")

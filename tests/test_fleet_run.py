@@ -249,6 +249,7 @@ def test_a_dead_node_and_a_dead_submitter_lose_no_round_and_measure_nothing_twic
     assert kept and after[1 : 1 + len(kept)] == kept
     assert load_run(runs["node-b"]).info.studies[STUDY].resumed >= 1
     assert load_run(runs["node-a"]).info.studies[STUDY].resumed == 0
+    assert load_run(runs["node-a"]).info.machine.logical_cores == 2, "confined to a part of its node"
     ended = command.jobs("-t", "all")
     assert ended.count("a") == 1 and ended.count("b") == 2, shlex.join(ended)
 

@@ -17,6 +17,7 @@ from async_cost.testing.made_up_runs import LADDER, OFF, ON, SOCKETS, ZERO_COST,
 
 ROOM = "hardware"
 QUIET = {"rounds": 60, "noise": 0.005, "work": False}
+SOURCES = {"git": {"revision": "0" * 40, "clean": True}}
 LATER = {"started": "2026-01-02T00:00:00Z", "ended": "2026-01-02T00:30:00Z"}
 
 
@@ -87,10 +88,14 @@ def test_reversed_machines_say_the_reverse(tmp_path, monkeypatch):
 def test_a_newer_run_and_a_newer_compiler_are_set_against_the_older(tmp_path, monkeypatch):
     make_run(tmp_path, machine="alpha", seed=1, **QUIET)
     make_run(tmp_path, machine="alpha", seed=2, name="20260102T000000Z", changes=LATER, **QUIET)
-    make_run(tmp_path, machine="beta", seed=3, changes={"toolchain.rustc": "rustc 1.90.0"}, **QUIET)
+    make_run(tmp_path, machine="beta", seed=3, changes={"toolchain.rustc": "rustc 1.90.0", **SOURCES}, **QUIET)
     faster = ZERO_COST | {("callerbox", OFF): 2.0}
-    make_run(tmp_path, faster, machine="beta", seed=4, name="20260102T000000Z", changes=LATER, **QUIET)
+    make_run(tmp_path, faster, machine="beta", seed=4, name="20260102T000000Z", changes=LATER | SOURCES, **QUIET)
+    other = SOURCES | {"toolchain.rustc": "rustc 1.90.0"}
+    make_run(tmp_path, machine="gamma", seed=5, changes=other, **QUIET)
+    make_run(tmp_path, faster, machine="gamma", seed=6, name="20260102T000000Z", changes=LATER, **QUIET)
     told = told_of(tmp_path, monkeypatch)
+    assert "from `gamma/20260101T000000Z`" not in told.text, "of other sources, or of unknown ones"
     same = re.search(r"`alpha`, from `alpha/20260101T000000Z` to `alpha/20260102T000000Z`: .*", told.text)[0]
     assert "moved beyond the noise" not in same
     newer = re.search(r"`beta`, from `beta/20260101T000000Z` to `beta/20260102T000000Z`: .*", told.text)[0]

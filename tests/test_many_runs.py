@@ -160,9 +160,26 @@ def test_a_copy_under_another_name_is_no_second_witness(tmp_path):
     info = json.loads((copy / "run.json").read_text())
     info["run_id"], info["machine"]["name"] = f"second/{run.name}", "second"
     (copy / "run.json").write_text(json.dumps(info))
-    together = read_many([run, copy])
-    assert together.runs["machine"].to_list() == ["first"]
-    assert "the very samples of run first/" in together.aside["reason"].item()
+    for order in ([run, copy], [copy, run]):
+        together = read_many(order)
+        assert together.runs["machine"].to_list() == ["first"], "the oldest is the original"
+        assert "the very samples of run first/" in together.aside["reason"].item()
+
+
+def test_a_run_cannot_speak_for_a_machine_of_another_processor(tmp_path):
+    runs = [make_run(tmp_path, machine="first", seed=day, name=f"2026010{day}T000000Z", **SMALL) for day in (1, 2, 3)]
+    info = json.loads((runs[1] / "run.json").read_text())
+    info["machine"]["cpu"] = "another"
+    (runs[1] / "run.json").write_text(json.dumps(info))
+    together = read_many(runs[::-1])
+    assert together.runs["run"].to_list() == ["first/20260103T000000Z", "first/20260101T000000Z"]
+    assert "is from another processor" in together.aside["reason"].item()
+
+
+def test_a_run_with_damaged_metrics_is_not_used(tmp_path):
+    run = make_run(tmp_path, machine="alpha", **SMALL)
+    (run / "zero-cost.metrics.csv").write_text("study\n")
+    assert "zero-cost.metrics.csv" in read_many([run]).aside["reason"].item()
 
 
 def test_one_id_in_two_places_counts_once(tmp_path):

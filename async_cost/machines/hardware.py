@@ -24,7 +24,8 @@ class Agreement(StrEnum):
 
     CONSISTENT = "consistent"
     REVERSED = "reverses"
-    PARTLY = "depends on the machine"
+    PARTLY = "not the same everywhere"
+    OPEN = "undecided everywhere"
     ALONE = "one machine"
 
 
@@ -43,16 +44,16 @@ def chosen_runs(many: ManyRuns) -> pl.DataFrame:
     """The run that speaks for each machine and study: machine, study, run, trusted. It is the newest that is evidence,
     else the newest.
     """
-    order = many.studies.join(_of_computers(many), on="run").sort("trusted", "started", "run")
+    order = many.studies.join(of_computers(many), on="run").sort("trusted", "started", "run")
     return order.group_by("machine", "study", maintain_order=True).agg(pl.col("run", "trusted").last())
 
 
-def _of_computers(many: ManyRuns) -> pl.DataFrame:
-    """The runs that speak for a machine: run, machine, started. Of a machine that has runs of notebooks, those of
-    native programs would count it twice.
+def of_computers(many: ManyRuns) -> pl.DataFrame:
+    """The runs that speak for a machine: run, machine, started. Of a machine that has runs of notebooks that can be
+    evidence, those of native programs would count it twice.
     """
     native = pl.col("origin") == "native"
-    usual = many.runs.filter(~native)["machine"].cast(pl.String).unique().to_list()
+    usual = many.runs.filter(~native, pl.col("profile") != "quick")["machine"].cast(pl.String).unique().to_list()
     double = native & pl.col("machine").cast(pl.String).str.strip_suffix(NATIVE).is_in(usual)
     return many.runs.remove(double).select("run", "machine", "started")
 
@@ -61,7 +62,7 @@ def recent(many: ManyRuns) -> pl.LazyFrame:
     """The ratios of the `RECENT` newest runs of each machine and study; lazy, so that nothing is copied that is not
     needed.
     """
-    order = many.studies.join(_of_computers(many), on="run").sort("started", "run", descending=True)
+    order = many.studies.join(of_computers(many), on="run").sort("started", "run", descending=True)
     newest = order.group_by("machine", "study", maintain_order=True).head(RECENT)
     return many.ratios.lazy().join(newest.lazy(), on=["run", "study"], how="semi", maintain_order="left")
 
@@ -78,7 +79,10 @@ def headlines(ratios: pl.DataFrame) -> pl.DataFrame:
         orient="row",
     )
     named = ratios.join(names, on=["study", "variant", "other", "parameter"], how="inner")
-    return named.sort("place", "unit").drop("place")
+    # A name says nothing of the bench: of several the first counts.
+    return (
+        named.sort("place", "unit", "bench").unique(["place", "unit"], keep="first", maintain_order=True).drop("place")
+    )
 
 
 def agreement(ratios: pl.DataFrame) -> pl.DataFrame:
@@ -86,8 +90,8 @@ def agreement(ratios: pl.DataFrame) -> pl.DataFrame:
     least, most, agreement.
 
     Only what is evidence counts. `least` and `most` are the ends of the ratios; `agreement` is a word of `Agreement`.
-    If a verdict is undecided on one machine and decided on another, the finding depends on the machine, or on how long
-    it was measured.
+    Where a verdict is undecided on one machine and decided on another, that may be the machine's, or for want of
+    rounds.
     """
     verdicts = ("slower", "faster", "same", "undecided")
     counted = (
@@ -107,6 +111,8 @@ def agreement(ratios: pl.DataFrame) -> pl.DataFrame:
         .then(pl.lit(Agreement.REVERSED.value))
         .when(pl.max_horizontal("slower", "faster", "same") == pl.col("units"))
         .then(pl.lit(Agreement.CONSISTENT.value))
+        .when(pl.col("undecided") == pl.col("units"))
+        .then(pl.lit(Agreement.OPEN.value))
         .otherwise(pl.lit(Agreement.PARTLY.value))
     )
     return counted.with_columns(word.alias("agreement"))
@@ -218,8 +224,8 @@ def repeats(many: ManyRuns) -> list[tuple[str, str, str]]:
 
 
 def upgrades(many: ManyRuns) -> list[tuple[str, str, str]]:
-    """Machines that were measured with two compilers: machine, the newest run of the older one, the newest run of the
-    newer.
+    """Machines that were measured with two compilers, from the same sources: machine, the newest run of the older one,
+    the newest run of the newer.
     """
     return _pairs(many, same_compiler=False)
 
@@ -228,13 +234,15 @@ def _pairs(many: ManyRuns, same_compiler: bool) -> list[tuple[str, str, str]]:
     runs = many.runs.filter(pl.col("profile") != "quick", pl.col("rustc").is_not_null()).sort("started", "run")
     pairs = []
     for (machine,), mine in runs.group_by("machine", maintain_order=True):
-        *older, newest = mine.select("run", "rustc").rows()
-        fitting = [run for run, rustc in older if (rustc == newest[1]) == same_compiler]
+        *older, newest = mine.select("run", "rustc", "revision").rows()
+        fitting = [row for row in older if (row[1] == newest[1]) == same_compiler]
+        if not same_compiler:  # other sources may be slower by themselves
+            fitting = [row for row in fitting if row[2] is not None and row[2] == newest[2]]
         if fitting:
-            before = next(row for row in older if row[0] == fitting[-1])
+            before = fitting[-1]
             # Of two compilers the newer one comes second, whichever was measured later.
             two = [before, newest] if same_compiler else sorted([before, newest], key=lambda row: release(row[1]) or ())
-            pairs.append((machine, *(run for run, _ in two)))
+            pairs.append((machine, *(run for run, *_ in two)))
     return sorted(pairs)
 
 

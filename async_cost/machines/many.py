@@ -16,7 +16,7 @@ from pathlib import Path
 import polars as pl
 
 from async_cost.errors import quoted
-from async_cost.machines.summary import RATIOS, RUNS, STUDIES, Summary, known, summary
+from async_cost.machines.summary import NATIVE, RATIOS, RUNS, STUDIES, Summary, known, summary
 from async_cost.paths import report_folder, shown
 from async_cost.runs.reader import REMEASURE
 from async_cost.runs.run import find_runs
@@ -81,8 +81,9 @@ def summaries(folders: Sequence[Path]) -> list[Summary | str]:
     """The summary of each run, or why it cannot be used."""
     found = known(folders)
     left = [folder for folder, one in zip(folders, found, strict=True) if one is None]
-    if len(left) >= FEW:
-        _in_processes([folder for folder in left if report_folder(folder)])
+    keepable = [folder for folder in left if report_folder(folder)]
+    if len(keepable) >= FEW:
+        _in_processes(keepable)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         made = pool.map(summary, left)
         return [next(made) if one is None else one for one in found]
@@ -103,25 +104,28 @@ def _in_processes(folders: Sequence[Path]) -> None:
 def _without_twins(
     outcomes: Sequence[tuple[Path, Summary | str]],
 ) -> tuple[list[Summary], list[tuple[str, str]], dict[str, Path]]:
-    """Runs, what is set aside, and the folders of the runs; two runs with one id, or with the very same samples, are
-    one run and its copy.
+    """Runs in the given order, what is set aside, and the folders of the runs.
+
+    Two runs with one id, or with the very same samples, are one run and its copy, and a machine of another processor
+    than the first of its name is another machine: the oldest run is believed.
     """
-    runs, aside, samples = list[Summary](), list[tuple[str, str]](), dict[tuple, str]()
-    folders: dict[str, Path] = {}
-    for folder, outcome in outcomes:
-        name = "/".join(folder.parts[-2:])
-        if isinstance(outcome, str):
-            aside.append((name, outcome))
-            continue
-        run = str(outcome.run["run"])
+    aside = [("/".join(folder.parts[-2:]), outcome) for folder, outcome in outcomes if isinstance(outcome, str)]
+    samples, processors, folders = dict[tuple, str](), dict[object, tuple](), dict[str, Path]()
+    runs = [(folder, outcome) for folder, outcome in outcomes if not isinstance(outcome, str)]
+    for folder, outcome in sorted(runs, key=lambda one: (str(one[1].run["started"]), str(one[1].run["run"]))):
+        run, processor = str(outcome.run["run"]), (outcome.run["cpu"], outcome.run["cores"])
         twins = {(study["study"], study["rows"], study["elapsed_ns"]): run for study in outcome.studies}
         original = next((samples[key] for key in twins if key in samples), None)
+        problem = None
         if run in folders:
-            aside.append((name, f"{shown(folder)}: another folder holds a run of the same id {quoted(run)}"))
+            problem = f"another folder holds a run of the same id {quoted(run)}"
         elif original is not None:
-            aside.append((name, f"{shown(folder)}: holds the very samples of run {original}. {REMEASURE}"))
+            problem = f"holds the very samples of run {original}. {REMEASURE}"
+        elif processors.setdefault(str(outcome.run["machine"]).removesuffix(NATIVE), processor) != processor:
+            problem = "an older run of a machine of this name is from another processor. Give this machine another name"
+        if problem:
+            aside.append(("/".join(folder.parts[-2:]), f"{shown(folder)}: {problem}"))
         else:
-            runs.append(outcome)
             folders[run] = folder
             samples |= twins
-    return runs, aside, folders
+    return [outcome for folder, outcome in runs if folders.get(str(outcome.run["run"])) == folder], aside, folders

@@ -13,6 +13,7 @@ as those that were measured; how earlier predictions fared says how far that hol
 import polars as pl
 from scipy import stats
 
+from async_cost.machines.hardware import of_computers
 from async_cost.machines.many import ManyRuns
 from async_cost.machines.summary import FINDING, NAME
 
@@ -128,11 +129,12 @@ def fared(many: ManyRuns) -> pl.DataFrame:
     """How the first evidence of each of the `NEWEST` machines compares with what the machines before it predicted:
     columns FARED, in the order of arrival.
 
-    The prediction is made from the runs that started before it, and from no other. Findings that fewer than two
+    The prediction is made from all runs that started before it, and from no other. Findings that fewer than two
     machines had are not predicted.
     """
-    ratios = many.ratios.lazy().drop_nulls("verdict")
-    started = many.runs.select("run", "started")
+    speaking = of_computers(many)
+    ratios = many.ratios.lazy().drop_nulls("verdict").join(speaking.lazy(), on="run", how="semi", maintain_order="left")
+    started = speaking.select("run", "started")
     arrival = ratios.select("machine", "run").unique().collect().join(started, on="run").sort("started", "run")
     newest = arrival.unique("machine", keep="first", maintain_order=True).tail(NEWEST)
     first = (

@@ -49,9 +49,11 @@ def series(many: ManyRuns) -> pl.DataFrame:
     """The newest run of each release on each machine that has several, releases in order: machine, release, run.
 
     They are of one revision of our sources, the newest of which there are several. Runs of the quick profile are left
-    out, and so are compilers without a number. Pre-releases are told apart by their date.
+    out, and so are those of unknown sources and compilers without a number. Pre-releases are told apart by their date.
     """
-    runs = [row for row in many.runs.to_dicts() if row["profile"] != "quick" and release(row["rustc"])]
+    runs = [
+        row for row in many.runs.to_dicts() if row["profile"] != "quick" and row["revision"] and release(row["rustc"])
+    ]
     by_revision: dict[tuple, dict[tuple, dict]] = {}
     for row in sorted(runs, key=lambda row: (row["started"], row["run"])):
         by_revision.setdefault((row["machine"], row["revision"]), {})[release(row["rustc"]) or ()] = row
@@ -73,7 +75,8 @@ def steps(many: ManyRuns) -> pl.DataFrame:
     """The releases that changed a finding on a machine: machine, FINDING, before (the release before), release, ratio
     (mean of the ratios from there on over that of the stretch before), low, high, verdict.
 
-    The steps of a series are found together by PELT with a cost of squares, in standard errors. These hold what differs
+    The steps of a series are found together by PELT with a cost of squares, in standard errors: those of its noisiest
+    run, since a mean would let that run's noise pass for a step of a quiet one. These hold what differs
     between the processes of a run and, where a machine was measured again with the same compiler and sources, between
     runs. A step has to explain more of them than the best of all possible steps in pure noise does (by t, corrected by
     Bonferroni for the findings and releases of the machine), and its interval, corrected likewise, has to lie beyond
@@ -92,8 +95,8 @@ def steps(many: ManyRuns) -> pl.DataFrame:
         .agg(
             "release",
             "log",
-            error=pl.max_horizontal((pl.col("error") ** 2 + pl.col("between").fill_null(0)).mean().sqrt(), 1e-9),
-            degrees=(LEFT * pl.col("episodes") - 1).clip(1).sum(),
+            error=pl.max_horizontal((pl.col("error") ** 2 + pl.col("between").fill_null(0)).max().sqrt(), 1e-9),
+            degrees=(LEFT * pl.col("episodes") - 1).clip(1).min(),
             squares=((pl.col("log") - pl.col("log").mean()) ** 2).sum(),
         )
         .join(mine.group_by("machine").agg(runs=pl.col("run").n_unique()), on="machine", maintain_order="left")

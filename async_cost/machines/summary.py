@@ -121,6 +121,11 @@ def _made(folder: Path) -> Summary:
     ratios = (
         _findings(table.frame.drop_nulls("ratio").remove("control")).with_columns(**names).select(*RATIOS).cast(RATIOS)
     )
+    if ratios.select(FINDING).is_duplicated().any():
+        problem = "two comparisons of one variant with the same other under one parameter cannot be told apart"
+        raise DataError(
+            folder / "run.json", problem, "Give them different names and measure again", column="comparisons"
+        )
     return Summary(row, [_study_row(run.info.run_id, name, table) for name in table.rows], ratios)
 
 

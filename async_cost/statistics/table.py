@@ -103,6 +103,7 @@ def make(run: Run) -> Comparisons:
             run, _read=dict(run._read)
         )  # the samples of one study are let go before those of the next are read
         time = alone.time(study)
+        alone.metrics(study)  # a run is used entirely or not at all
         rows[study], elapsed_ns[study] = time.height, time["elapsed_ns"].sum()
         parts.append(_paired(alone, study, sum(declared.height for declared, *_ in parts)))
     half = (pl.col("high") / pl.col("low")).sqrt()
@@ -144,7 +145,7 @@ def _estimated(declared: pl.DataFrame, rounds: pl.DataFrame, values: pl.DataFram
 def _key(run: Run) -> str:
     """Hash of the run's record and tables, what studies declare today, and the code between them and the table."""
     digest = hashlib.sha256(CODE.encode())
-    tables = (run.file(study, lens) for study in run.info.studies for lens in ("time", "counts"))
+    tables = (run.file(study, lens) for study in run.info.studies for lens in ("time", "counts", "metrics"))
     for path in (run.path / "run.json", *tables, *DECLARED):
         digest.update(path.read_bytes() if path.is_file() else b"")
         digest.update(b"\0")

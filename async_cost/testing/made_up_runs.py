@@ -438,7 +438,7 @@ def _info(machine: str, name: str, profile: str, seed: int) -> dict:
         "ended": "2026-01-01T00:10:00Z",
         "machine": {
             "name": machine,
-            "cpu": f"no processor: made-up samples, seed {seed}",
+            "cpu": f"no processor: made-up samples, {machine}",
             "architecture": "x86_64",
             "logical_cores": 2,
             "physical_cores": 1,

@@ -2,7 +2,7 @@
 
     .tools/snakemake/bin/python -m async_cost.workflow.fleet fleet/config.yaml
 
-Which machines, and what is measured, stands in the configuration. The jobs are `async_cost/workflow/fleet_job.py`. What
+The configuration says which machines are measured, and what. The jobs are `async_cost/workflow/fleet_job.py`. What
 Snakemake leaves open is here: jobs that a killed submitter has left behind are waited for and not submitted again; a
 machine whose node died is tried again; one that never answers delays the others for a limited time.
 """
@@ -43,6 +43,8 @@ ATTEMPTS = 3
 LOOK_S = 1.0
 #: Seconds for Snakemake to end after its jobs were cancelled.
 STOP_S = 30.0
+#: In what `sbatch --test-only` says of a job that would start.
+PROCESSORS = re.compile(r"using (\d+) processors")
 #: As a folder below data/runs is named.
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 
@@ -146,17 +148,22 @@ def git(*arguments: str | Path) -> str:
 # Slurm.
 
 
-def check_features(fleet: Fleet) -> None:
-    """Raises StepFailed, in a line, for a machine that this cluster does not have."""
+def processors(fleet: Fleet) -> dict[str, int]:
+    """How many processors the node of each machine has, for jobs that use all of them: a step of a job is confined to
+    those that it asks for. Raises StepFailed, in a line, for a machine that this cluster does not have.
+    """
+    found = {}
     for machine, features in fleet.machines.items():
-        tried = subprocess.run(
-            ["sbatch", "--test-only", "--constraint", features, "--wrap", "true"], capture_output=True, text=True
-        )
-        if tried.returncode != 0:
-            said = tried.stderr.strip().splitlines()
+        asked = ["sbatch", "--test-only", "--exclusive", "--constraint", features, "--wrap", "true"]
+        tried = subprocess.run(asked, capture_output=True, text=True)
+        said = (tried.stdout + tried.stderr).strip().splitlines()
+        answer = PROCESSORS.search(said[-1]) if said and tried.returncode == 0 else None
+        if answer is None:
             raise StepFailed(
                 f"{machine}: Slurm has no node for it ({features!r}): {said[-1] if said else 'no reason given'}"
             )
+        found[machine] = int(answer[1])
+    return found
 
 
 def jobs() -> dict[str, str] | None:
@@ -211,11 +218,12 @@ def wait_for_earlier_jobs(news: News, deadline: float) -> None:
     cancel(left or ())
 
 
-def submit(fleet: Fleet, python: str, news: News, deadline: float) -> None:
+def submit(fleet: Fleet, of_machines: dict[str, int], python: str, news: News, deadline: float) -> None:
     """One attempt at all machines that have not answered yet: until all jobs have ended, or the time is over."""
     job = [python, "-m", "async_cost.workflow.fleet_job", str(WORK), str(runs_root()), fleet.what()]
     command = f"PYTHONPATH={shlex.quote(str(ROOT))} {shlex.join(job)}"
-    settings = {"machines": fleet.machines, "minutes": math.ceil(fleet.hours * 60), "command": command}
+    minutes = math.ceil(fleet.hours * 60)
+    settings = {"machines": fleet.machines, "processors": of_machines, "minutes": minutes, "command": command}
     (WORK / "settings.json").write_text(json.dumps(settings), encoding="utf-8")
     arguments: list[str | Path] = [
         "--snakefile",
@@ -231,6 +239,7 @@ def submit(fleet: Fleet, python: str, news: News, deadline: float) -> None:
         snakemake = subprocess.Popen(
             [SNAKEMAKE, *arguments],
             cwd=ROOT,
+            env={**os.environ, "SBATCH_MEM_PER_NODE": "0"},  # all the memory of a node
             stdout=log,
             stderr=log,
             start_new_session=True,
@@ -266,10 +275,11 @@ def measure(fleet: Fleet, python: str) -> dict[str, str]:
     for folder in ("checkouts", "logs", "measured"):
         (WORK / folder).mkdir(parents=True, exist_ok=True)
     news, deadline = News(fleet.machines), time.monotonic() + fleet.hours * 3600
+    of_machines = dict.fromkeys(fleet.machines, 1)  # without Slurm nothing is confined
     if fleet.executor == "slurm":
         if shutil.which("sbatch") is None:
             raise StepFailed("executor is slurm, and there is no sbatch here: run this where jobs can be submitted")
-        check_features(fleet)
+        of_machines = processors(fleet)
         wait_for_earlier_jobs(news, deadline)
     if changed := git("status", "--porcelain", "--", "notebooks", "rust-kernels", "async_cost", "Cargo.lock"):
         print(f"Note: a fleet measures the last commit, without your {len(changed.splitlines())} changed files.")
@@ -280,7 +290,7 @@ def measure(fleet: Fleet, python: str) -> dict[str, str]:
             break
         for machine in sorted(missing):
             check_out(machine, revision)
-        submit(fleet, python, news, deadline)
+        submit(fleet, of_machines, python, news, deadline)
     return arrived(fleet, revision)
 
 
@@ -304,6 +314,9 @@ def main() -> int:
     except StepFailed as error:
         print(error, file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("The jobs are cancelled; the same command resumes them.", file=sys.stderr)
+        return 130
     unpublished = []
     for machine, run in runs.items():
         print(f"{machine}: measured, {shown(runs_root() / run)}; making its pages", flush=True)

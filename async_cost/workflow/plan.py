@@ -87,7 +87,7 @@ class Plan:
     def _outcome(self) -> dict[str, Any]:
         try:
             return json.loads(self.outcome.read_text(encoding="utf-8"))
-        except OSError:
+        except (OSError, ValueError):  # on a full disk it may have been cut off
             return {}
 
     def _finished(self) -> bool:
