@@ -79,7 +79,7 @@ def summarised(pattern: Summary, verdicts: pl.DataFrame, made: Iterable[tuple[in
         ratios = pattern.ratios.with_columns(
             pl.col("ratio", "low", "high") * factor, run=pl.lit(run), machine=pl.lit(machine)
         )
-        row = {**pattern.run, "run": run, "machine": machine, "cpu": f"processor {index % 20}"}
+        row = {**pattern.run, "run": run, "machine": machine, "cpu": f"processor {int(machine[2:]) % 20}"}
         row |= {"started": about["started"], "rustc": about["toolchain"]["rustc"]}
         studies = [{**study, "run": run, "elapsed_ns": study["elapsed_ns"] + index} for study in pattern.studies]
         if of_run := place(folder, FILE):
