@@ -17,6 +17,7 @@ import polars as pl
 OURS = "async-cost"
 #: So many tables are read together: a thread waits for each.
 TOGETHER = 64
+#: A table and what belongs to it.
 Kept = tuple[pl.DataFrame, dict]
 
 
@@ -44,7 +45,7 @@ def _about(file: Path, key: str) -> dict | None:
     try:
         about = json.loads(pl.read_parquet_metadata(file)[OURS])
         return about if about["key"] == key else None
-    except (OSError, ValueError, KeyError, TypeError, pl.exceptions.PolarsError):
+    except (OSError, ValueError, KeyError, TypeError, pl.exceptions.PolarsError, pl.exceptions.PanicException):
         return None
 
 

@@ -52,7 +52,7 @@ def verdicts(folders: Sequence[Path]) -> list[pl.DataFrame]:
         return list(pool.map(_verdicts, folders, places, kept.read_all(places, VERDICTS)))
 
 
-def _verdicts(folder: Path, place: tuple[Path, str] | None, known: tuple[pl.DataFrame, dict] | None) -> pl.DataFrame:
+def _verdicts(folder: Path, file: tuple[Path, str] | None, known: kept.Kept | None) -> pl.DataFrame:
     if known:
         return known[0]
     try:
@@ -61,8 +61,8 @@ def _verdicts(folder: Path, place: tuple[Path, str] | None, known: tuple[pl.Data
         return pl.DataFrame(schema=VERDICTS)
     rows = [(one.claim.id, one.claim.study, one.published.verdict.value) for one in judged]
     made = pl.DataFrame(rows, schema=VERDICTS, orient="row")
-    if place:
-        kept.write(made, *place)
+    if file:
+        kept.write(made, *file)
     return made
 
 

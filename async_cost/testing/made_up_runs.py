@@ -213,7 +213,7 @@ def make_run(
     studies |= others or {}
     folder = Path(root) / machine / name
     folder.mkdir(parents=True)
-    info = _info(machine, name, profile, seed) | {"schema_version": 2 if episodes is None else 3}
+    info = _info(machine, name, profile) | {"schema_version": 2 if episodes is None else 3}
     firsts = [number * rounds // (episodes or 1) for number in range(episodes or 1)]
     for number, (study, made) in enumerate(studies.items()):
         rng = np.random.default_rng(seed + number)
@@ -426,7 +426,7 @@ def _ladder_counts(times: Iterable[tuple[str, str]]) -> dict[tuple[str, str], di
     return counts
 
 
-def _info(machine: str, name: str, profile: str, seed: int) -> dict:
+def _info(machine: str, name: str, profile: str) -> dict:
     """run.json of a machine that does not exist, without its studies."""
     return {
         "schema_version": 2,
