@@ -1,13 +1,20 @@
 # Everything happens inside this folder; `make clean` undoes it.
+#
+# Any make can read this: GNU's and BSD's have no conditions in common, so the shell decides. It finds what was given to make
+# as PROFILE=quick in its environment.
 PYTHON ?= python3
-PROFILE ?= standard
 PYTHON_THERE = command -v $(PYTHON) >/dev/null || { echo "PYTHON=$(PYTHON) is not there: name a Python 3.11 to 3.13" >&2; exit 2; }
-CHOSEN = $(if $(STUDIES),--studies "$(STUDIES)") $(if $(ONLY),--only "$(ONLY)") $(if $(NATIVE),--native) $(if $(SINGLY),--singly)
-WORKFLOW = $(PYTHON_THERE); $(PYTHON) -m async_cost.workflow.commands
+# Without the variables and packages of a user's own Python (-E, -s).
+WORKFLOW = $(PYTHON_THERE); $(PYTHON) -Es -m async_cost.workflow
+PROFILED = --profile "$${PROFILE:-standard}" $${STUDIES:+--studies "$$STUDIES"}
+CHOSEN = $${ONLY:+--only "$$ONLY"} $${NATIVE:+--native} $${SINGLY:+--singly}
+# A program in the environment that the workflow has.
+TOOL = @$(WORKFLOW) tool
 
 # What a change of one notebook can break without its study being measured. STUDIES= tests these crates alone.
 QUICK_TESTS = tests/test_in_step.py tests/test_notebook_table.py tests/test_pins.py tests/test_repository.py tests/test_words.py
-CRATES = $(if $(STUDIES),$(addprefix -p ,$(STUDIES)),--workspace)
+CRATES = $$(if [ "$$STUDIES" ]; then printf ' -p %s' $$STUDIES; else echo --workspace; fi)
+ANALYSES = $$(for study in $$STUDIES; do ls tests/test_$$(echo $$study | tr - _)_analysis.py 2>/dev/null; done)
 
 .PHONY: help report measure sweep compare contribute fleet comparisons sample experiments site test test-rust test-python test-fast deny lab setup format clean
 
@@ -34,36 +41,32 @@ help:
 	@echo "make clean    remove everything that was installed, built or generated, but keep runs in data/runs"
 
 report:
-	@$(WORKFLOW) report $(if $(RUN),--run "$(RUN)",--profile $(PROFILE)) $(CHOSEN)
+	@$(WORKFLOW) report $${RUN:+--run "$$RUN"} $(PROFILED) $(CHOSEN)
 
 measure:
-	$(if $(RUN),$(error make measure makes a new run; to render one that is there: make report RUN=$(RUN)))
-	@$(WORKFLOW) measure --profile $(PROFILE) $(CHOSEN)
+	@[ -z "$$RUN" ] || { echo "make measure makes a new run; to render one that is there: make report RUN=$$RUN" >&2; exit 2; }
+	@$(WORKFLOW) measure $(PROFILED) $(CHOSEN)
 
-# Cargo would take the variable RUSTC for its compiler.
 sweep:
-	$(if $(RUSTC),,$(error make sweep needs compilers: make sweep RUSTC="1.95.0 nightly"))
-	@$(PYTHON_THERE); env -u RUSTC $(PYTHON) -m async_cost.workflow.commands sweep --profile $(PROFILE) $(if $(STUDIES),--studies "$(STUDIES)") "$(RUSTC)"
+	@$(WORKFLOW) sweep $(PROFILED) "$${RUSTC:?make sweep needs compilers: make sweep RUSTC="1.95.0 nightly"}"
 
 compare:
-	$(if $(and $(A),$(B)),,$(error make compare needs two runs: make compare A=data/runs/... B=data/runs/...))
-	@$(WORKFLOW) compare "$(A)" "$(B)"
+	@$(WORKFLOW) compare "$${A:?make compare needs two runs: make compare A=data/runs/... B=data/runs/...}" "$${B:?make compare needs a second run: B=data/runs/...}"
 
 contribute:
-	$(if $(RUN),,$(error make contribute needs a run: make contribute RUN=data/runs/...))
-	@$(WORKFLOW) contribute "$(RUN)"
+	@$(WORKFLOW) contribute "$${RUN:?make contribute needs a run: make contribute RUN=data/runs/...}"
 
 fleet:
-	@$(WORKFLOW) fleet $(or $(CONFIG),fleet/config.yaml)
+	@$(WORKFLOW) fleet "$${CONFIG:-fleet/config.yaml}"
 
 comparisons: setup
-	.venv/bin/python -m async_cost.workflow.declared
+	$(TOOL) python -m async_cost.workflow.declared
 
 sample: setup
-	.venv/bin/python -m async_cost.workflow.sample
+	$(TOOL) python -m async_cost.workflow.sample
 
 experiments: setup
-	.venv/bin/python -m async_cost.experiments.measure
+	$(TOOL) python -m async_cost.experiments.measure
 
 lab:
 	@$(WORKFLOW) lab
@@ -72,7 +75,7 @@ setup:
 	@$(WORKFLOW) setup
 
 site:
-	@$(foreach run,$(wildcard data/runs/*/*/run.json),$(WORKFLOW) report --run "$(dir $(run))" &&) true
+	@for run in data/runs/*/*/run.json; do $(WORKFLOW) report --run "$${run%/run.json}" || exit; done
 
 # Cargo builds and tests the crates while the set-up builds the kernel and fetches the packages.
 test:
@@ -81,32 +84,32 @@ test:
 	wait $$rust; rust=$$?; [ $$rust = 0 ] || echo "make test-rust failed, see above" >&2; exit $$((rust + python))
 
 test-rust:
-	cargo fmt --all --check
-	cargo clippy --workspace --all-features --all-targets --locked -- -D warnings
-	cargo test --workspace --all-features --locked --no-fail-fast
+	$(TOOL) cargo fmt --all --check
+	$(TOOL) cargo clippy --workspace --all-features --all-targets --locked -- -D warnings
+	$(TOOL) cargo test --workspace --all-features --locked --no-fail-fast
 
 test-python: setup
-	.venv/bin/ruff check .
-	.venv/bin/ruff format --check .
-	.venv/bin/mypy
-	.venv/bin/python -m pytest --durations=20 -n 2
+	$(TOOL) ruff check .
+	$(TOOL) ruff format --check .
+	$(TOOL) mypy
+	$(TOOL) python -m pytest --durations=20 -n 2
 
 test-fast: setup
-	cargo fmt --all --check
-	.venv/bin/ruff check .
-	.venv/bin/ruff format --check .
-	.venv/bin/python -m pytest -q $(QUICK_TESTS) $(wildcard $(foreach study,$(STUDIES),tests/test_$(subst -,_,$(study))_analysis.py))
-	cargo clippy $(CRATES) --all-features --all-targets --locked -- -D warnings
-	cargo test $(CRATES) --all-features --locked
+	$(TOOL) cargo fmt --all --check
+	$(TOOL) ruff check .
+	$(TOOL) ruff format --check .
+	$(TOOL) python -m pytest -q $(QUICK_TESTS) $(ANALYSES)
+	$(TOOL) cargo clippy $(CRATES) --all-features --all-targets --locked -- -D warnings
+	$(TOOL) cargo test $(CRATES) --all-features --locked
 
 deny:
-	cargo deny check
+	$(TOOL) cargo deny check
 
 format:
-	cargo fmt --all
-	.venv/bin/ruff format .
-	.venv/bin/jupytext --sync $(filter-out %/analysis.ipynb,$(wildcard notebooks/*/*.ipynb))
-	.venv/bin/jupyter nbconvert --clear-output --inplace --log-level=WARN notebooks/*/*.ipynb
+	$(TOOL) cargo fmt --all
+	$(TOOL) ruff format .
+	$(TOOL) jupytext --sync $$(ls notebooks/*/*.ipynb | grep -v /analysis.ipynb)
+	$(TOOL) jupyter nbconvert --clear-output --inplace --log-level=WARN notebooks/*/*.ipynb
 
 clean:
 	rm -rf .venv .tools target reports data/runs/.partial fleet/.work async_cost.egg-info .mypy_cache .pytest_cache .ruff_cache

@@ -67,7 +67,7 @@ class Workflow:
         folders = {"ASYNC_COST_RUNS": str(self.runs), "ASYNC_COST_REPORTS": str(self.reports)}
         environment = {**os.environ, **folders}
         return subprocess.Popen(
-            [sys.executable, "-m", "async_cost.workflow.commands", "report", "--profile", "quick"],
+            [sys.executable, "-m", "async_cost.workflow", "report", "--profile", "quick"],
             cwd=ROOT,
             env=environment,
             stdout=subprocess.PIPE,

@@ -6,16 +6,17 @@ import re
 import nbformat
 import pytest
 
+from async_cost.workflow.environment import OURS
 from async_cost.workflow.execute import GLANCE, CellFailed, execute, sent_as_one
 from async_cost.workflow.kernel import claim
 from async_cost.workflow.studies import LIBRARIES
-from async_cost.workflow.toolchain import ENV, ROOT
+from async_cost.workflow.toolchain import ROOT
 
 
 @pytest.fixture
 def rust(tmp_path, monkeypatch):
     """Execute cells in a fresh Rust kernel, as the workflow does."""
-    for name, value in ENV.items():
+    for name, value in OURS.items():
         monkeypatch.setenv(name, value)
 
     def run(*cells, calls=()):

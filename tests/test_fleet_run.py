@@ -20,8 +20,9 @@ from slurm import Slurm, missing
 
 from async_cost.runs.run import load_run
 from async_cost.workflow import fleet, fleet_job, toolchain
+from async_cost.workflow.environment import OURS
 from async_cost.workflow.steps import Progress, StepFailed
-from async_cost.workflow.toolchain import ENV, ROOT
+from async_cost.workflow.toolchain import ROOT
 
 STUDY = "ladder"
 CONFIG = {
@@ -175,7 +176,7 @@ class Command:
         return subprocess.Popen(
             [*map(str, command), "--python", sys._base_executable],
             cwd=ROOT,
-            env={**self.slurm.env, **ENV, "PATH": self.slurm.env["PATH"], **env},
+            env={**self.slurm.env, **OURS, "PATH": self.slurm.env["PATH"], **env},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -198,7 +199,7 @@ def command(slurm, tmp_path_factory) -> Command:
     folder = tmp_path_factory.mktemp("fleet")
     step = toolchain.snakemake_step()
     if not step.done():
-        step.run(Progress(lambda seen: None, folder / "install.log", ROOT, ENV))
+        step.run(Progress(lambda seen: None, folder / "install.log", ROOT))
     return Command(slurm, folder)
 
 

@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 
 from async_cost.report.headline import reference_run
-from async_cost.workflow.toolchain import ENV, PYTHON, ROOT
+from async_cost.workflow.environment import OURS
+from async_cost.workflow.toolchain import PYTHON, ROOT
 
 #: Cells may compile the harness first, while other tests run.
 CELLS_MS, PAGE_MS = 300_000, 120_000
@@ -71,10 +72,12 @@ def lab(tmp_path_factory) -> Iterator[Lab]:
         "LabApp.expose_app_in_browser": True,
     }
     options = ["--no-browser", "--allow-root", *(f"--{name}={value}" for name, value in settings.items())]
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("ASYNC_COST_")}
+    environment = {**os.environ, **OURS}
+    for name in [*filter(re.compile("ASYNC_COST_|JUPYTER_NO_CONFIG").match, environment)]:
+        del environment[name]
     with (clone / "log").open("w") as log:
         server = subprocess.Popen(
-            [PYTHON, "-m", "jupyterlab", *options], env={**environment, **ENV}, stdout=log, stderr=subprocess.STDOUT
+            [PYTHON, "-m", "jupyterlab", *options], env=environment, stdout=log, stderr=subprocess.STDOUT
         )
         try:
             _wait_for(f"http://127.0.0.1:{port}/api/status", server, clone / "log")

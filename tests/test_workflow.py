@@ -63,7 +63,7 @@ def test_studies_are_chosen_by_name_and_measured_in_their_own_order():
     ],
 )
 def test_a_choice_that_makes_no_sense_is_refused_with_what_does(options, says):
-    command = [sys.executable, "-m", "async_cost.workflow.commands", *options]
+    command = [sys.executable, "-m", "async_cost.workflow", *options]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 2 and says in done.stderr, done.stderr
 

@@ -311,7 +311,7 @@ def _kernel(table: Table, sizes: Sizes, scratch: Path, say: Callable[[str], None
         nbformat.write(notebook(sizes.kernel_rounds, sizes.kernel_episodes, like_bench), room / "measure.ipynb")
         command = [sys.executable, "-m", "async_cost.workflow.execute", room / "measure.ipynb", room / "executed.ipynb"]
         with _partial() as folder:
-            _run(command, ASYNC_COST_PARTIAL=str(folder), **toolchain.ENV)
+            _run(command, ASYNC_COST_PARTIAL=str(folder))
             table.add_run("kernel", setting, 0, folder)
 
 

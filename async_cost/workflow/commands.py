@@ -1,7 +1,7 @@
 """The commands behind the Makefile: `report`, `measure`, `sweep`, `compare`, `contribute`, `fleet`, `lab`.
 
-    python3 -m async_cost.workflow.commands report --profile standard
-    python3 -m async_cost.workflow.commands report --run data/runs/<machine>/<utc-time>
+    python3 -m async_cost.workflow report --profile standard
+    python3 -m async_cost.workflow report --run data/runs/<machine>/<utc-time>
 
 Runs under the system's Python with its standard library alone; whatever needs packages is a command of the virtual
 environment.
@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import fcntl
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -23,7 +24,7 @@ from async_cost.workflow import toolchain
 from async_cost.workflow.plan import RUNS, Plan, Sweep
 from async_cost.workflow.steps import Progress, Step, StepFailed, run_steps
 from async_cost.workflow.studies import MEASURED
-from async_cost.workflow.toolchain import ENV, PYTHON, ROOT
+from async_cost.workflow.toolchain import PYTHON, ROOT
 
 PROFILES = ("quick", "standard", "thorough")
 #: Where pages go.
@@ -31,9 +32,7 @@ REPORTS = reports_root()
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        prog="python3 -m async_cost.workflow.commands", description=__doc__.splitlines()[0]
-    )
+    parser = argparse.ArgumentParser(prog="python3 -m async_cost.workflow", description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(dest="command", required=True)
     for name, text in [
         ("setup", "install everything inside the clone"),
@@ -44,6 +43,7 @@ def main() -> int:
         ("contribute", "check a run, pack it, and show what a pull request with it says"),
         ("fleet", "measure many machines by Slurm, and make one site of them"),
         ("lab", "open JupyterLab with both kernels"),
+        ("tool", "start a program in the environment of these commands"),
     ]:
         command = commands.add_parser(name, help=text)
         if name in ("measure", "report", "sweep"):
@@ -66,6 +66,8 @@ def main() -> int:
             command.add_argument("run", type=Path, help="folder of the run")
         if name == "fleet":
             command.add_argument("config", type=Path, help="which machines, such as fleet/config.yaml")
+        if name == "tool":
+            command.add_argument("words", nargs=argparse.REMAINDER, help="the program and its arguments")
         if name == "compare":
             command.add_argument("runs", type=Path, nargs=2, metavar="RUN", help="folder of a run")
     arguments = parser.parse_args()
@@ -78,6 +80,8 @@ def main() -> int:
         parser.error(
             '--only names variants of one study: say which, as in make measure STUDIES=zero-cost ONLY="nonbox; box"'
         )
+    if arguments.command == "tool":
+        return tool(arguments.words)
     if missing := toolchain.missing_programs():
         print("Before this can work, please install:", *missing, sep="\n  - ", file=sys.stderr)
         return 2
@@ -120,14 +124,14 @@ def one_at_a_time() -> Iterator[None]:
 
 @one_at_a_time()
 def setup(arguments: argparse.Namespace) -> int:
-    run_steps("set-up", toolchain.steps(), ROOT, ENV)
+    run_steps("set-up", toolchain.steps(), ROOT)
     return 0
 
 
 @one_at_a_time()
 def measure(arguments: argparse.Namespace) -> int:
     plan = Plan("measure", arguments.profile, arguments.studies, arguments.native, arguments.only, arguments.singly)
-    run_steps("make measure", [*toolchain.steps(arguments.native), *plan.steps()], ROOT, ENV)
+    run_steps("make measure", [*toolchain.steps(arguments.native), *plan.steps()], ROOT)
     plan.close()
     print(f"The run is in {os.path.relpath(plan.run())}")
     return 0
@@ -138,11 +142,11 @@ def report(arguments: argparse.Namespace) -> int:
     if arguments.run:
         run = existing_run(arguments.run)
         title, steps = f"make report RUN={arguments.run}", [publishing(lambda: [run])]
-        run_steps(title, [*toolchain.steps(native=True), *steps], ROOT, ENV)  # analyses need no Rust kernel
+        run_steps(title, [*toolchain.steps(native=True), *steps], ROOT)  # analyses need no Rust kernel
     else:
         plan = Plan("report", arguments.profile, arguments.studies, arguments.native, arguments.only, arguments.singly)
         steps = [*plan.steps(), publishing(lambda: [plan.run()])]
-        run_steps("make report", [*toolchain.steps(arguments.native), *steps], ROOT, ENV)
+        run_steps("make report", [*toolchain.steps(arguments.native), *steps], ROOT)
         plan.close()
         run = plan.run()
     return tell_page(report_of([run]))
@@ -164,11 +168,11 @@ def sweep(arguments: argparse.Namespace) -> int:
             continue
         os.environ["RUSTUP_TOOLCHAIN"] = release
         plan = Plan("measure", arguments.profile, arguments.studies, native=True)
-        run_steps(f"make sweep, {release}", [*toolchain.steps(native=True), *plan.steps()], ROOT, ENV)
+        run_steps(f"make sweep, {release}", [*toolchain.steps(native=True), *plan.steps()], ROOT)
         done.note(release, plan.run())
         plan.close()
     runs = [RUNS / done.runs[release] for release in releases]
-    run_steps("make sweep", [publishing(lambda: runs[-1:])], ROOT, ENV)
+    run_steps("make sweep", [publishing(lambda: runs[-1:])], ROOT)
     done.close()
     return tell_page(report_of(runs[-1:]))
 
@@ -176,34 +180,45 @@ def sweep(arguments: argparse.Namespace) -> int:
 @one_at_a_time()
 def compare(arguments: argparse.Namespace) -> int:
     runs = [existing_run(folder) for folder in arguments.runs]
-    run_steps("make compare", [*toolchain.steps(native=True), publishing(lambda: runs)], ROOT, ENV)
+    run_steps("make compare", [*toolchain.steps(native=True), publishing(lambda: runs)], ROOT)
     return tell_page(report_of(runs))
 
 
 @one_at_a_time()
 def contribute(arguments: argparse.Namespace) -> int:
     run = existing_run(arguments.run)
-    run_steps("make contribute", toolchain.steps(native=True), ROOT, ENV)
+    run_steps("make contribute", toolchain.steps(native=True), ROOT)
     command: list[str | Path] = [PYTHON, "-m", "async_cost.workflow.contribute", run, "--runs", RUNS]
-    return subprocess.run(command, cwd=ROOT, env={**os.environ, **ENV}).returncode
+    return subprocess.run(command, cwd=ROOT).returncode
 
 
 def fleet(arguments: argparse.Namespace) -> int:
     with one_at_a_time():
         steps = [*toolchain.steps(native=True), toolchain.snakemake_step()]
-        run_steps("make fleet", steps, ROOT, ENV)
+        run_steps("make fleet", steps, ROOT)
     python = toolchain.SNAKEMAKE.with_name("python")
     command = [python, "-m", "async_cost.workflow.fleet", arguments.config, "--python", sys.executable]
-    return subprocess.run(command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}).returncode
+    return subprocess.run(command, cwd=ROOT).returncode
 
 
 def lab(arguments: argparse.Namespace) -> int:
     setup(arguments)
+    del os.environ["JUPYTER_NO_CONFIG"]  # the extensions of JupyterLab are configured by its packages
     options = ["--ServerApp.root_dir=.", *os.environ.get("LAB_OPTIONS", "").split()]
     try:
-        return subprocess.run([PYTHON, "-m", "jupyterlab", *options], cwd=ROOT, env={**os.environ, **ENV}).returncode
+        return subprocess.run([PYTHON, "-m", "jupyterlab", *options], cwd=ROOT).returncode
     except KeyboardInterrupt:  # the usual way to leave JupyterLab
         return 0
+
+
+def tool(words: list[str]) -> int:
+    """Become another program; make would have shown its words."""
+    print(shlex.join(words), file=sys.stderr, flush=True)
+    try:
+        os.execvp(words[0], words)
+    except OSError as error:
+        print(f"{words[0]}: {error.strerror}; if it is one of our tools: make setup", file=sys.stderr)
+        return 127
 
 
 def existing_run(folder: Path) -> Path:
@@ -239,7 +254,3 @@ def tell_page(report: Path) -> int:
     page = report / "index.html"
     print(f"The page: {os.path.relpath(page)}\n  {page.as_uri()}")
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

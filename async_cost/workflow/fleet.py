@@ -30,7 +30,7 @@ import yaml
 from async_cost.paths import reports_root, runs_root, shown
 from async_cost.workflow.steps import StepFailed, die_with_parent
 from async_cost.workflow.studies import MEASURED
-from async_cost.workflow.toolchain import ENV, PYTHON, ROOT, SNAKEMAKE
+from async_cost.workflow.toolchain import PYTHON, ROOT, SNAKEMAKE
 
 #: Checkouts, logs and outcomes, by machine; on a file system that the machines share.
 WORK = Path(os.environ.get("ASYNC_COST_FLEET") or ROOT / "fleet" / ".work").resolve()
@@ -298,7 +298,7 @@ def publish(run: str) -> None:
     """Write the pages of a run, and renew the list of all. Raises StepFailed."""
     reports, runs = reports_root(), runs_root()
     command = [PYTHON, "-m", "async_cost.workflow.publishing", reports, reports / run, runs / run]
-    done = subprocess.run(list(map(str, command)), cwd=ROOT, env={**os.environ, **ENV}, capture_output=True, text=True)
+    done = subprocess.run(list(map(str, command)), cwd=ROOT, capture_output=True, text=True)
     if done.returncode != 0:
         raise StepFailed(f"{run} cannot be published:\n{done.stderr}")
 

@@ -17,7 +17,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -71,7 +71,6 @@ class Progress:
     report: Callable[[Seen], None]
     log: Path
     root: Path
-    env: Mapping[str, str] = field(default_factory=dict)
 
     def __call__(self, text: str, fraction: float | None = None) -> None:
         """Show a few words about what is going on, and the fraction done (0 to 1) if it is known."""
@@ -144,7 +143,7 @@ class _Running:
         self.process = subprocess.Popen(
             self.arguments,
             cwd=command.cwd or step.root,
-            env={**os.environ, **step.env, **(command.env or {}), "ASYNC_COST_PROGRESS": "json"},
+            env={**os.environ, **(command.env or {}), "ASYNC_COST_PROGRESS": "json"},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -232,7 +231,7 @@ CARGO_ENV = {
 }
 
 
-def run_steps(title: str, steps: list[Step], root: Path, env: Mapping[str, str]) -> None:
+def run_steps(title: str, steps: list[Step], root: Path) -> None:
     """Run `steps` in order, skipping those that are done; raise StepFailed for the first that fails."""
     logs = root / ".tools" / "log"
     logs.mkdir(parents=True, exist_ok=True)
@@ -249,7 +248,7 @@ def run_steps(title: str, steps: list[Step], root: Path, env: Mapping[str, str])
         log = logs / (re.sub(r"[^a-z0-9]+", "-", step.name.lower()).strip("-") + ".log")
         log.write_text("", encoding="utf-8")
         try:
-            step.run(Progress(display.show, log, root, env))
+            step.run(Progress(display.show, log, root))
         except StepFailed as error:
             display.end("failed")
             raise StepFailed(

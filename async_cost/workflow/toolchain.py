@@ -41,18 +41,6 @@ SNAKEMAKE = TOOLS / "snakemake" / "bin" / "snakemake"
 #: The kernelspec's command: evcxr, given a build folder of its own.
 KERNEL_COMMAND = [str(PYTHON), "-m", "async_cost.workflow.kernel", str(EVCXR), "{connection_file}"]
 
-#: Keeps Jupyter, IPython and evcxr from reading or writing the user's own settings. evcxr_jupyter updates a kernelspec
-#: named `rust` that it finds at start; with JUPYTER_PATH pointing here it can only find ours.
-ENV = {
-    "JUPYTER_PATH": str(JUPYTER_PATH),
-    "JUPYTER_DATA_DIR": str(TOOLS / "jupyter-data"),
-    "JUPYTER_CONFIG_DIR": str(TOOLS / "jupyter-config"),
-    "JUPYTER_RUNTIME_DIR": str(TOOLS / "jupyter-runtime"),
-    "IPYTHONDIR": str(TOOLS / "ipython"),
-    "EVCXR_CONFIG_DIR": str(TOOLS / "evcxr-config"),
-    "PATH": os.pathsep.join([str(VENV / "bin"), os.environ.get("PATH", "")]),
-}
-
 
 def steps(native: bool = False) -> list[Step]:
     """The steps of the set-up, in order; `native` leaves out what only the Rust kernel needs."""
@@ -69,8 +57,6 @@ def steps(native: bool = False) -> list[Step]:
 def missing_programs() -> list[str]:
     """What must be installed before anything can work, each with the remedy."""
     missing = []
-    if not (3, 11) <= sys.version_info < (3, 14):
-        missing.append(f"Python 3.11, 3.12 or 3.13 (this is {sys.version.split()[0]}): make PYTHON=python3.11 ...")
     if shutil.which("git") is None:
         missing.append("git: every run names the revision that was measured")
     if shutil.which("cargo") is None:

@@ -1,0 +1,62 @@
+"""The environment of every process that the workflow starts: `settle` makes it ours before anything else happens, and
+all of them inherit it.
+
+What a user has set for Python, pip, Jupyter, git or Cargo must change neither what is installed nor what is built or
+measured. What says where to download from, and with which certificates, is kept.
+"""
+
+import os
+import re
+import sys
+
+from async_cost.workflow.toolchain import JUPYTER_PATH, TOOLS, VENV
+
+#: The options of pip that are a user's own affair: where packages come from.
+PIP_SOURCES = (
+    *("index-url", "extra-index-url", "find-links", "no-index", "trusted-host", "keyring-provider"),
+    *("cert", "client-cert", "proxy", "timeout", "default-timeout", "retries", "cache-dir", "no-cache-dir"),
+)
+_PIP_KEPT = "|".join([*PIP_SOURCES, "config-file"]).replace("-", "_").upper()
+#: Variables of a user that are not passed on, by the program that reads them.
+FOREIGN = re.compile(
+    "|".join(
+        [
+            r"PYTHON\w*",
+            rf"PIP_(?!(?:{_PIP_KEPT})$)\w*",
+            r"JUPYTER\w*|IPYTHON\w*|JUPYTEXT\w*|EVCXR\w*",
+            r"MYPY\w*|RUFF_\w+|CLIPPY_CONF_DIR",
+            # Set in hooks and by `git rebase --exec`; they name another repository, or a part of it.
+            r"GIT_(?:DIR|WORK_TREE|INDEX_FILE|COMMON_DIR|OBJECT_DIRECTORY|NAMESPACE|PREFIX|CEILING_DIRECTORIES)",
+            # rust-toolchain.toml chooses the compiler.
+            r"RUSTC|CARGO_BUILD_RUSTC",
+            # They change how a measured program allocates, or how many threads a runtime has.
+            r"LD_PRELOAD|MALLOC_\w+|GLIBC_TUNABLES|RUST_MIN_STACK|TOKIO_\w+",
+            # These are set by the workflow and the harness alone.
+            r"ASYNC_COST_(?:VARIANTS|PARTIAL|COMMAND|LOAD_BEFORE|EPISODE|ONLY|PADDING|PROGRESS|COMPARE|COUNTED_VARIANTS)",
+        ]
+    )
+)
+#: With JUPYTER_PATH pointing here, evcxr_jupyter can only update our kernelspec named `rust`: it changes the one that
+#: it finds at start. Settings of all users of a machine, in /etc, are not read either.
+OURS = {
+    "JUPYTER_PATH": str(JUPYTER_PATH),
+    "JUPYTER_DATA_DIR": str(TOOLS / "jupyter-data"),
+    "JUPYTER_CONFIG_DIR": str(TOOLS / "jupyter-config"),
+    "JUPYTER_RUNTIME_DIR": str(TOOLS / "jupyter-runtime"),
+    "JUPYTER_NO_CONFIG": "1",
+    "IPYTHONDIR": str(TOOLS / "ipython"),
+    "EVCXR_CONFIG_DIR": str(TOOLS / "evcxr-config"),
+    "PYTHONNOUSERSITE": "1",
+    "PYTHONUTF8": "1",
+}
+
+
+def settle() -> None:
+    """Make this process's environment the one described above. A terminal with few characters shows others as `?`."""
+    for name in filter(FOREIGN.fullmatch, list(os.environ)):
+        del os.environ[name]
+    first = str(VENV / "bin")
+    path = [folder for folder in os.environ.get("PATH", os.defpath).split(os.pathsep) if folder != first]
+    os.environ.update(OURS, PATH=os.pathsep.join([first, *path]))
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="replace")  # type: ignore[union-attr]

@@ -1,0 +1,175 @@
+"""On anybody's machine: any make, any Python, and whatever somebody has configured."""
+
+import ast
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from async_cost.workflow import __main__ as entry
+from async_cost.workflow import environment
+from async_cost.workflow.toolchain import ROOT, VENV
+
+TOOL = [sys.executable, "-Es", "-m", "async_cost.workflow", "tool"]
+
+
+def told(code: str, **env: str) -> str:
+    """What a Python prints that is started in the environment of the workflow, by somebody who has set `env`."""
+    command = [*TOOL, sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=ROOT, env={**os.environ, **env}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "PYTHONOPTIMIZE", "PYTHONSAFEPATH", "PYTHONIOENCODING"),
+        *(
+            "PIP_USER",
+            "PIP_TARGET",
+            "PIP_PREFIX",
+            "PIP_NO_DEPS",
+            "PIP_REQUIRE_VIRTUALENV",
+            "PIP_CONSTRAINT",
+            "PIP_DRY_RUN",
+        ),
+        *("JUPYTER_CONFIG_PATH", "JUPYTERLAB_DIR", "IPYTHONDIR_OLD", "EVCXR_TMPDIR", "EVCXR_IS_RUNTIME"),
+        *("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "RUSTC", "MYPYPATH", "RUFF_CONFIG"),
+        *("LD_PRELOAD", "MALLOC_ARENA_MAX", "GLIBC_TUNABLES", "RUST_MIN_STACK", "TOKIO_WORKER_THREADS"),
+    ],
+)
+def test_what_somebody_has_set_for_other_programs_reaches_none_of_ours(monkeypatch, name):
+    assert environment.FOREIGN.fullmatch(name)
+    monkeypatch.setattr(os, "environ", {name: "theirs", "PATH": "/bin"})
+    environment.settle()
+    assert name not in os.environ and os.environ["PATH"] == f"{VENV / 'bin'}{os.pathsep}/bin"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "PIP_INDEX_URL",
+        "PIP_CERT",
+        "PIP_CONFIG_FILE",
+        "PIP_FIND_LINKS",
+        "CARGO_HOME",
+        "GIT_SSL_CAINFO",
+        "HTTPS_PROXY",
+        "ASYNC_COST_RUNS",
+    ],
+)
+def test_where_to_download_from_is_kept(name):
+    assert not environment.FOREIGN.fullmatch(name)
+
+
+def test_variables_between_our_programs_cannot_be_set_from_outside():
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("## Settings by environment\n")[2]
+    rows = [line.split("|") for line in page.partition("\n## ")[0].splitlines() if line.startswith("| `")]
+    internal = {
+        name for row in rows if not re.search("you|tests|fleet|ci", row[3]) for name in re.findall("[A-Z_]{2,}", row[1])
+    }
+    assert internal and all(environment.FOREIGN.fullmatch(f"ASYNC_COST_{name}") for name in internal), internal
+
+
+def test_foreign_packages_settings_and_encodings_do_not_get_in(tmp_path):
+    for module in ("polars", "json", "re"):
+        (tmp_path / f"{module}.py").write_text("raise SystemExit('foreign')", encoding="utf-8")
+    code = "import json, os, polars, sys; print(json.dumps([sys.flags.optimize, sys.stdout.encoding, os.environ['JUPYTER_CONFIG_DIR']]))"
+    theirs = {
+        "PYTHONPATH": str(tmp_path),
+        "PYTHONOPTIMIZE": "2",
+        "PYTHONIOENCODING": "iso8859-2",
+        "PYTHONWARNINGS": "error",
+    }
+    theirs |= {"LC_ALL": "C", "JUPYTER_CONFIG_DIR": str(tmp_path)}
+    optimize, encoding, configured = json.loads(told(code, **theirs))
+    assert (optimize, encoding) == (0, "utf-8") and configured.startswith(str(ROOT))
+
+
+@pytest.mark.parametrize(
+    "theirs", [{"PYTHONIOENCODING": "iso8859-2"}, {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}]
+)
+def test_a_terminal_with_few_characters_shows_progress(theirs):
+    code = "from async_cost.workflow import environment; environment.settle(); print('1/2 \\u00b7 half')"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env={**os.environ, **theirs}, capture_output=True)
+    assert done.returncode == 0 and b" half" in done.stdout, done.stderr
+
+
+OTHER_PYTHONS = [
+    name
+    for name in (
+        "python3.8",
+        "python3.9",
+        "python3.10",
+        "python3.14",
+        *map(str, sorted((ROOT.home() / ".pyenv/versions").glob("3.*/bin/python3"))),
+    )
+    if entry.works(name)
+]
+
+
+@pytest.mark.parametrize("python", OTHER_PYTHONS)
+def test_another_python_is_refused_in_one_line_that_names_the_right_one(python):
+    ask = [python, "-c", "import sys; print(sys.version_info[1])"]
+    minor = int(subprocess.run(ask, capture_output=True, text=True, check=True).stdout)
+    done = subprocess.run(
+        [python, "-Es", "-m", "async_cost.workflow", "tool", "true"], cwd=ROOT, capture_output=True, text=True
+    )
+    if entry.OLDEST <= minor <= entry.NEWEST:
+        assert done.returncode == 0, done.stderr
+    else:
+        assert done.returncode == 1 and len(done.stderr.splitlines()) == 1 and "make PYTHON=python3.1" in done.stderr
+
+
+def test_an_old_python_can_read_the_check():
+    for name in ("__init__.py", "workflow/__init__.py", "workflow/__main__.py"):
+        tree = ast.parse((ROOT / "async_cost" / name).read_text(encoding="utf-8"), feature_version=(3, 6))
+        imported = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
+        assert {alias.name for node in imported for alias in node.names} <= {"shutil", "subprocess", "sys"}
+
+
+def test_the_makefile_asks_nothing_of_make_that_only_gnu_make_does():
+    text = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert not re.findall(
+        r"(?<!\$)\$\(\w+ .*|^(?:ifdef|ifeq|ifneq|include|export|define)\b.*|.*:=.*", text, re.MULTILINE
+    )
+
+
+@pytest.mark.parametrize("make", [*filter(shutil.which, ("make", "bmake", "gmake"))])
+def test_each_make_passes_on_what_it_is_given(tmp_path, make):
+    """With a Python that prints its arguments."""
+    python = tmp_path / "python"
+    python.write_text('#!/bin/sh\nfor word; do printf "%s|" "$word"; done\necho\n', encoding="utf-8")
+    python.chmod(0o755)
+
+    def words(*arguments: str) -> list[str]:
+        done = subprocess.run([make, f"PYTHON={python}", *arguments], cwd=ROOT, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip("|\n").split("|")[3:]
+
+    assert words("report") == ["report", "--profile", "standard"]
+    chosen = words("measure", "PROFILE=quick", "STUDIES=zero-cost ladder", "ONLY=nonbox; box (x)", "NATIVE=1")
+    assert chosen == [
+        "measure",
+        "--profile",
+        "quick",
+        "--studies",
+        "zero-cost ladder",
+        "--only",
+        "nonbox; box (x)",
+        "--native",
+    ]
+    assert words("sweep", "RUSTC=1.95.0 nightly")[-1] == "1.95.0 nightly"
+    assert words("fleet") == ["fleet", "fleet/config.yaml"]
+    for incomplete, says in (
+        (["compare", "A=x"], "needs a second run"),
+        (["contribute"], "needs a run"),
+        (["sweep"], "needs compilers"),
+    ):
+        done = subprocess.run([make, f"PYTHON={python}", *incomplete], cwd=ROOT, capture_output=True, text=True)
+        assert done.returncode and says in done.stdout + done.stderr
