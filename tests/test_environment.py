@@ -12,7 +12,7 @@ import pytest
 
 from async_cost.workflow import __main__ as entry
 from async_cost.workflow import environment
-from async_cost.workflow.toolchain import ROOT, VENV
+from async_cost.workflow.toolchain import ROOT, VENV, pip_sources
 
 TOOL = [sys.executable, "-Es", "-m", "async_cost.workflow", "tool"]
 
@@ -65,6 +65,16 @@ def test_what_somebody_has_set_for_other_programs_reaches_none_of_ours(monkeypat
 )
 def test_where_to_download_from_is_kept(name):
     assert not environment.FOREIGN.fullmatch(name)
+
+
+def test_pip_takes_from_a_users_configuration_where_packages_come_from_and_nothing_else():
+    listed = [":env:.cert='/mine'", "global.cert='/theirs'", "global.user='true'", "install.no-deps='1'"]
+    listed += [
+        "install.extra-index-url='\\nhttps://a\\nhttps://b'",
+        "global.target='/elsewhere'",
+        "download.cert='/other'",
+    ]
+    assert pip_sources("\n".join(listed)) == {"PIP_CERT": "/mine", "PIP_EXTRA_INDEX_URL": "\nhttps://a\nhttps://b"}
 
 
 def test_variables_between_our_programs_cannot_be_set_from_outside():

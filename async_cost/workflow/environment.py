@@ -9,13 +9,8 @@ import os
 import re
 import sys
 
-from async_cost.workflow.toolchain import JUPYTER_PATH, TOOLS, VENV
+from async_cost.workflow.toolchain import JUPYTER_PATH, PIP_SOURCES, TOOLS, VENV
 
-#: The options of pip that are a user's own affair: where packages come from.
-PIP_SOURCES = (
-    *("index-url", "extra-index-url", "find-links", "no-index", "trusted-host", "keyring-provider"),
-    *("cert", "client-cert", "proxy", "timeout", "default-timeout", "retries", "cache-dir", "no-cache-dir"),
-)
 _PIP_KEPT = "|".join([*PIP_SOURCES, "config-file"]).replace("-", "_").upper()
 #: Variables of a user that are not passed on, by the program that reads them.
 FOREIGN = re.compile(

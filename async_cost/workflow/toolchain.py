@@ -6,6 +6,7 @@ whether it is done, so a second start costs nothing; `make clean` removes everyt
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import json
 import os
@@ -13,6 +14,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from async_cost.workflow.steps import CARGO_ENV, Progress, Seen, Step, StepFailed, cargo_progress
@@ -37,6 +39,12 @@ KERNEL_BUILDS = ROOT / "target" / "kernel"
 VENDOR = ROOT / "target" / "vendor"
 #: Submits the jobs of a fleet; in an environment of its own, since it wants other versions than ours.
 SNAKEMAKE = TOOLS / "snakemake" / "bin" / "snakemake"
+
+#: The options of pip that are a user's own affair: where packages come from.
+PIP_SOURCES = (
+    *("index-url", "extra-index-url", "find-links", "no-index", "trusted-host", "keyring-provider"),
+    *("cert", "client-cert", "proxy", "timeout", "default-timeout", "retries", "cache-dir", "no-cache-dir"),
+)
 
 #: The kernelspec's command: evcxr, given a build folder of its own.
 KERNEL_COMMAND = [str(PYTHON), "-m", "async_cost.workflow.kernel", str(EVCXR), "{connection_file}"]
@@ -106,10 +114,27 @@ def _install_python(progress: Progress) -> None:
             return Seen(f"installing {wanted} packages", fraction=0.6)
         return None
 
-    pip: list[str | Path] = [PYTHON, "-m", "pip", "--disable-pip-version-check", "install"]
-    progress.command([*pip, "--require-hashes", "-r", "requirements.txt"], progress=count)
-    progress.command([*pip, "--no-deps", "--no-build-isolation", "--no-index", "-e", "."])
+    _pip(PYTHON, progress, "--require-hashes", "-r", "requirements.txt", seen=count)
+    _pip(PYTHON, progress, "--no-deps", "--no-build-isolation", "--no-index", "-e", ".")
     (VENV / "async-cost.stamp").write_text(_python_inputs(), encoding="utf-8")
+
+
+def _pip(python: Path, progress: Progress, *what: str, seen: Callable[[str], Seen | None] = lambda line: None) -> None:
+    """`pip install` with what a user has configured about where packages come from, and nothing else of it."""
+    pip: list[str | Path] = [python, "-m", "pip", "--disable-pip-version-check"]
+    listed = subprocess.run([*pip, "config", "list"], stdout=subprocess.PIPE, text=True)
+    if listed.returncode != 0:
+        raise StepFailed("pip cannot read its configuration, see above")
+    env = {"PIP_CONFIG_FILE": os.devnull, **pip_sources(listed.stdout)}
+    progress.command([*pip, "install", *what], env=env, progress=seen)
+
+
+def pip_sources(listed: str) -> dict[str, str]:
+    """What `pip config list` says about where packages come from, as variables; the environment beats a file."""
+    found = [re.fullmatch(r"(global|install|:env:)\.([\w-]+)=(.*)", line) for line in listed.splitlines()]
+    rank = ("global", "install", ":env:").index
+    kept = sorted((rank(one[1]), one[2], ast.literal_eval(one[3])) for one in found if one and one[2] in PIP_SOURCES)
+    return {f"PIP_{name.replace('-', '_').upper()}": value for _, name, value in kept}
 
 
 # Snakemake, which only `make fleet` needs.
@@ -132,8 +157,7 @@ def _install_snakemake(progress: Progress) -> None:
     folder = TOOLS / "snakemake"
     shutil.rmtree(folder, ignore_errors=True)
     progress.command([sys.executable, "-m", "venv", folder])
-    pip: list[str | Path] = [folder / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "install"]
-    progress.command([*pip, "--require-hashes", "-r", "fleet/requirements.txt"])
+    _pip(folder / "bin" / "python", progress, "--require-hashes", "-r", "fleet/requirements.txt")
     _snakemake_stamp().write_text(_snakemake_inputs(), encoding="utf-8")
 
 
@@ -179,7 +203,7 @@ def _vendor(progress: Progress) -> None:
     if not (ROOT / "Cargo.lock").exists():
         raise StepFailed("Cargo.lock is missing; it belongs to the repository: git checkout Cargo.lock")
     progress("copying the sources that Cargo.lock names")
-    progress.command(["cargo", "vendor", "--locked", "--quiet", VENDOR])
+    progress.command(["cargo", "vendor", "--locked", "--quiet", "--respect-source-config", VENDOR])
     # Builds made from other versions would be mixed with these.
     shutil.rmtree(KERNEL_BUILDS, ignore_errors=True)
     config = KERNEL_BUILDS / ".cargo" / "config.toml"
