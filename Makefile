@@ -16,7 +16,7 @@ QUICK_TESTS = tests/test_in_step.py tests/test_notebook_table.py tests/test_pins
 CRATES = $$(if [ "$$STUDIES" ]; then printf ' -p %s' $$STUDIES; else echo --workspace; fi)
 ANALYSES = $$(for study in $$STUDIES; do ls tests/test_$$(echo $$study | tr - _)_analysis.py 2>/dev/null; done)
 
-.PHONY: help report measure sweep compare contribute fleet comparisons sample experiments site test test-rust test-python test-fast deny lab setup format clean
+.PHONY: help report measure sweep compare contribute fleet comparisons sample experiments site test test-all test-rust test-python test-python-all lint-python test-fast deny lab setup packages format clean
 
 help:
 	@echo "make report [PROFILE=quick|standard|thorough] [RUN=data/runs/...]   measure, analyse, publish under reports/"
@@ -34,7 +34,8 @@ help:
 	@echo "make lab      open JupyterLab with both kernels"
 	@echo "make test-fast  formatting, pairing, lints, tests of the crates: for whoever changed a notebook"
 	@echo "             STUDIES=\"zero-cost\" tests these crates alone"
-	@echo "make test     run all tests (Rust, Python, notebooks in quick profile)"
+	@echo "make test     test everything that needs no Rust kernel: crates, Python, one whole run of native programs"
+	@echo "make test-all  that, and cells, JupyterLab, AddressSanitizer, valgrind, loom and a fleet on Slurm"
 	@echo "make site     render all runs under data/runs, as the public pages are"
 	@echo "make deny     licences, sources and advisories of the crates; needs cargo-deny"
 	@echo "make format   format Rust and Python, bring notebooks and crates in step"
@@ -59,10 +60,10 @@ contribute:
 fleet:
 	@$(WORKFLOW) fleet "$${CONFIG:-fleet/config.yaml}"
 
-comparisons: setup
+comparisons: packages
 	$(TOOL) python -m async_cost.workflow.declared
 
-sample: setup
+sample: packages
 	$(TOOL) python -m async_cost.workflow.sample
 
 experiments: setup
@@ -74,27 +75,45 @@ lab:
 setup:
 	@$(WORKFLOW) setup
 
+# What needs no Rust kernel needs these alone.
+packages:
+	@$(WORKFLOW) setup --native
+
 site:
 	@for run in data/runs/*/*/run.json; do $(WORKFLOW) report --run "$${run%/run.json}" || exit; done
 
-# Cargo builds and tests the crates while the set-up builds the kernel and fetches the packages.
+# Cargo builds and tests the crates while pytest builds and runs the programs of a whole run, in another folder of target/.
+BOTH = rm -f target/tested.txt; \
+	$(MAKE) --no-print-directory test-rust & rust=$$!; trap "kill $$rust; exit 130" INT TERM; \
+	$(MAKE) --no-print-directory $$tests; python=$$?; \
+	wait $$rust; rust=$$?; [ $$rust = 0 ] || echo "make test-rust failed, see above" >&2; [ $$((rust + python)) = 0 ] || exit 1; \
+	echo "rustfmt, clippy, the tests of all crates, ruff, mypy and pytest passed."; cat target/tested.txt
+
 test:
-	@$(MAKE) --no-print-directory test-rust & rust=$$!; trap "kill $$rust; exit 130" INT TERM; \
-	$(MAKE) --no-print-directory test-python; python=$$?; \
-	wait $$rust; rust=$$?; [ $$rust = 0 ] || echo "make test-rust failed, see above" >&2; exit $$((rust + python))
+	@tests=test-python; $(BOTH)
+
+test-all:
+	@tests=test-python-all; $(BOTH)
 
 test-rust:
 	$(TOOL) cargo fmt --all --check
 	$(TOOL) cargo clippy --workspace --all-features --all-targets --locked -- -D warnings
 	$(TOOL) cargo test --workspace --all-features --locked --no-fail-fast
 
-test-python: setup
+PYTEST = $(TOOL) python -m pytest -rs --durations=20 -n 2
+
+test-python: packages lint-python
+	$(PYTEST) -m "not (kernel or address_sanitizer or valgrind or loom or slurm)"
+
+test-python-all: setup lint-python
+	$(PYTEST)
+
+lint-python: packages
 	$(TOOL) ruff check .
 	$(TOOL) ruff format --check .
 	$(TOOL) mypy
-	$(TOOL) python -m pytest --durations=20 -n 2
 
-test-fast: setup
+test-fast: packages
 	$(TOOL) cargo fmt --all --check
 	$(TOOL) ruff check .
 	$(TOOL) ruff format --check .

@@ -1,5 +1,5 @@
-"""What several test files need: a folder for made-up runs, and one quick run of the whole workflow, killed once on its
-way.
+"""What several test files need: a folder for made-up runs, a browser, and whole runs of the workflow, killed once on
+their way; and what is said at the end: what was tested, and what was not.
 """
 
 import os
@@ -20,16 +20,54 @@ from async_cost.workflow.toolchain import ROOT
 LONG = (
     "test_notebooks.py",
     "test_memory.py",
-    "test_execute.py",
     "test_loom.py",
-    "test_one_word.py",
+    "test_execute.py",
     "test_fleet_run.py",
     "test_lab.py",
+    "test_one_word.py",
 )
+#: What `make test` leaves out and `make test-all` tests as well: markers of pytest (pyproject.toml), and what each is.
+MORE = {
+    "kernel": "cells and JupyterLab",
+    "address_sanitizer": "AddressSanitizer",
+    "valgrind": "valgrind",
+    "loom": "loom",
+    "slurm": "a fleet on Slurm",
+}
+#: Where the last line goes, for the Makefile to repeat when everything else has ended, too.
+TESTED = ROOT / "target" / "tested.txt"
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest leaves out what `-m` does not choose
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        for fixture, marker in (("rust", "kernel"), ("slurm", "slurm")):
+            if fixture in getattr(item, "fixturenames", ()):
+                item.add_marker(marker)
     items.sort(key=lambda item: LONG.index(item.path.name) if item.path.name in LONG else len(LONG))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say what was tested, what was not, and which command tests it. What was skipped was not tested."""
+    if terminalreporter.config.option.collectonly:
+        return
+    ended = [report for kind in ("passed", "failed") for report in terminalreporter.stats.get(kind, [])]
+    skipped = [report for report in terminalreporter.stats.get("skipped", []) if hasattr(report, "keywords")]
+    done = [what for marker, what in MORE.items() if any(marker in report.keywords for report in ended)]
+    lacking = sorted({report.longrepr[2].removeprefix("Skipped: ") for report in skipped})
+    left = [what for marker, what in MORE.items() if what not in done]
+    tested = [
+        "Python",
+        *(["a whole run of programs"] if any("native" in report.keywords for report in ended) else []),
+        *done,
+    ]
+    text = f"Tested: {', '.join(tested)}."
+    text += f" Not tested: {', '.join(left)} (make test-all)." if left else ""
+    text += f" Skipped: {'; '.join(lacking)}." if lacking else ""
+    text += " ThreadSanitizer: by no command; CONTRIBUTING.md says how."
+    terminalreporter.write_line(text)
+    TESTED.parent.mkdir(exist_ok=True)
+    TESTED.write_text(f"{text}\n", encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -57,17 +95,21 @@ def browser() -> Iterator[object]:
 
 @dataclass
 class Workflow:
-    """`make report PROFILE=quick` with its own folders for runs and pages, as a test may start, watch and kill it."""
+    """`make report PROFILE=smoke`, of programs or of cells, with its own folders for runs and pages, as a test may
+    start, watch and kill it.
+    """
 
     runs: Path
     reports: Path
+    native: bool
 
     def start(self) -> subprocess.Popen:
         """Start it in a process group of its own."""
         folders = {"ASYNC_COST_RUNS": str(self.runs), "ASYNC_COST_REPORTS": str(self.reports)}
         environment = {**os.environ, **folders}
+        command = [sys.executable, "-m", "async_cost.workflow", "report", "--profile", "smoke"]
         return subprocess.Popen(
-            [sys.executable, "-m", "async_cost.workflow", "report", "--profile", "quick"],
+            [*command, *(["--native"] if self.native else [])],
             cwd=ROOT,
             env=environment,
             stdout=subprocess.PIPE,
@@ -85,8 +127,8 @@ class Workflow:
 
 
 @dataclass
-class QuickRun:
-    """The outcome of the killed and resumed quick run."""
+class WholeRun:
+    """The outcome of a killed and resumed run of all studies."""
 
     run: Path
     page: Path
@@ -101,11 +143,14 @@ def measured_rounds(workflow: Workflow) -> set[str]:
     return {line.split(",")[4] for line in lines if line.count(",") == 8}
 
 
-@pytest.fixture(scope="session")
-def quick_run(tmp_path_factory) -> QuickRun:
+@pytest.fixture(
+    scope="session",
+    params=[pytest.param("native", marks=pytest.mark.native), pytest.param("cells", marks=pytest.mark.kernel)],
+)
+def whole_run(request, tmp_path_factory) -> WholeRun:
     """Run the workflow, SIGKILL all of it in the middle of measuring, run it again to the end."""
-    folder = tmp_path_factory.mktemp("quick")
-    workflow = Workflow(folder / "runs", folder / "reports")
+    folder = tmp_path_factory.mktemp(request.param)
+    workflow = Workflow(folder / "runs", folder / "reports", native=request.param == "native")
     first = workflow.start()
     while len(measured_rounds(workflow)) < 3:  # on disk: the workflow's own lines come seconds later
         if first.poll() is not None:
@@ -121,4 +166,4 @@ def quick_run(tmp_path_factory) -> QuickRun:
     assert len(runs) == 1, f"expected one run, found {runs}"
     run = runs[0]
     page = workflow.reports / run.parent.name / run.name / "index.html"
-    return QuickRun(run, page, output, lines, visible)
+    return WholeRun(run, page, output, lines, visible)

@@ -19,6 +19,7 @@ from async_cost.report.headline import reference_run
 from async_cost.workflow.environment import OURS
 from async_cost.workflow.toolchain import PYTHON, ROOT
 
+pytestmark = pytest.mark.kernel
 #: Cells may compile the harness first, while other tests run.
 CELLS_MS, PAGE_MS = 300_000, 120_000
 #: Nanoseconds in the units of a glance.

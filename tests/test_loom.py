@@ -14,6 +14,7 @@ from cargo_tests import built
 
 from async_cost.workflow.toolchain import ROOT
 
+pytestmark = pytest.mark.loom
 CRATES = ("frontier", "runtimes-executor", "call-styles-event-loop", "thread-pools")
 
 

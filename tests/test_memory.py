@@ -69,6 +69,7 @@ def test_exemptions_name_test_binaries_and_give_a_reason(crate):
         assert set(exempted(crate, what)) != known, f"{crate}: nothing is left to run"
 
 
+@pytest.mark.address_sanitizer
 @pytest.mark.parametrize("crate", PACKAGES)
 def test_no_memory_error_under_address_sanitizer(crate):
     for name, binary in built(ALL_TESTS, "under_asan")[crate].items():
@@ -78,6 +79,7 @@ def test_no_memory_error_under_address_sanitizer(crate):
         run([binary, "--quiet"], crate, {"ASAN_OPTIONS": f"detect_leaks={leaks}"})
 
 
+@pytest.mark.valgrind
 @pytest.mark.parametrize("crate", PACKAGES)
 def test_no_memory_error_under_valgrind(crate):
     if shutil.which("valgrind") is None:

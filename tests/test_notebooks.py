@@ -1,4 +1,4 @@
-"""All notebooks, executed by the same workflow as `make report PROFILE=quick`, killed once and resumed."""
+"""All studies in one run by the same workflow as `make report`, as programs and as cells, killed once and resumed."""
 
 import tomllib
 
@@ -11,41 +11,41 @@ from async_cost.runs.comparisons import PAIR, of_today
 from async_cost.runs.run import load_run
 from async_cost.statistics.measured import Measured
 from async_cost.studies import choices
-from async_cost.workflow.studies import MEASURED
+from async_cost.workflow.studies import ANALYSED, MEASURED
 from async_cost.workflow.toolchain import KERNEL_BUILDS, ROOT
 
 KEY = ["bench", "variant", "parameter"]
 
 
-def test_a_killed_measurement_shows_no_run(quick_run):
-    assert quick_run.visible_at_kill == []
+def test_a_killed_measurement_shows_no_run(whole_run):
+    assert whole_run.visible_at_kill == []
 
 
-def test_no_complete_round_is_lost_by_a_kill(quick_run):
-    assert quick_run.lines_at_kill, "nothing was measured before the kill: this test would prove nothing"
-    for name, before in quick_run.lines_at_kill.items():
-        after = (quick_run.run / name).read_text().splitlines()
+def test_no_complete_round_is_lost_by_a_kill(whole_run):
+    assert whole_run.lines_at_kill, "nothing was measured before the kill: this test would prove nothing"
+    for name, before in whole_run.lines_at_kill.items():
+        after = (whole_run.run / name).read_text().splitlines()
         last_round = before[-1].split(",")[4]  # may be incomplete: it is measured again
         kept = [line for line in before[1:] if line.split(",")[4] != last_round]
         assert after[1 : 1 + len(kept)] == kept
         assert after[0] == before[0]
 
 
-def test_the_run_says_that_it_was_resumed(quick_run):
-    studies = load_run(quick_run.run).info.studies
+def test_the_run_says_that_it_was_resumed(whole_run):
+    studies = load_run(whole_run.run).info.studies
     assert sum(study.resumed for study in studies.values()) >= 1
 
 
-def test_every_study_was_measured_by_fresh_processes(quick_run):
+def test_every_study_was_measured_by_fresh_processes(whole_run):
     """Which is also what fails when another version of the kernel no longer runs a cell's library again."""
-    studies = load_run(quick_run.run).info.studies
+    studies = load_run(whole_run.run).info.studies
     assert {name: len(study.episodes) >= 2 for name, study in studies.items()} == dict.fromkeys(MEASURED, True)
 
 
-def test_the_workflow_tells_steps_progress_and_where_the_page_is(quick_run):
-    assert "left in all" in quick_run.output
-    assert f"{quick_run.page.as_uri()}" in quick_run.output
-    assert quick_run.page.exists()
+def test_the_workflow_tells_steps_progress_and_where_the_page_is(whole_run):
+    assert "left in all" in whole_run.output
+    assert f"{whole_run.page.as_uri()}" in whole_run.output
+    assert whole_run.page.exists()
 
 
 #: Studies with a published table; the others are ours alone.
@@ -55,8 +55,8 @@ COUNTED = ("io_calls",)
 
 
 @pytest.mark.parametrize("study", PUBLISHED)
-def test_every_published_bench_is_measured(quick_run, study):
-    run = load_run(quick_run.run)
+def test_every_published_bench_is_measured(whole_run, study):
+    run = load_run(whole_run.run)
     published = load_published(study).filter(~pl.col("metric").is_in(COUNTED)).select(KEY).unique()
     assert not published.is_empty(), (
         f"nothing that is published of {study} is looked for: this test would prove nothing"
@@ -70,8 +70,8 @@ def test_every_published_bench_is_measured(quick_run, study):
 
 
 @pytest.mark.parametrize("study", MEASURED)
-def test_every_clean_comparison_and_every_counterpart_of_a_claim_is_measured(quick_run, study):
-    run = load_run(quick_run.run)
+def test_every_clean_comparison_and_every_counterpart_of_a_claim_is_measured(whole_run, study):
+    run = load_run(whole_run.run)
     measured = set(run.time(study).select(KEY).rows()) | failed(run, study)
     for claim in load_claims():
         ours = (*claim.cases(Comparison.CLEAN), *claim.cases(Comparison.COUNTERPART))
@@ -86,16 +86,16 @@ def failed(run, study):
 
 
 @pytest.mark.parametrize("study", MEASURED)
-def test_every_variant_that_did_not_fail_is_measured_in_every_round(quick_run, study):
-    run = load_run(quick_run.run)
+def test_every_variant_that_did_not_fail_is_measured_in_every_round(whole_run, study):
+    run = load_run(whole_run.run)
     whole = run.whole_time(study)
     rounds = whole.group_by(KEY).agg(pl.col("round").n_unique())["round"].unique().to_list()
     assert rounds == [run.info.studies[study].rounds]
 
 
 @pytest.mark.parametrize("study", MEASURED)
-def test_something_is_compared_and_controlled_in_every_group(quick_run, study):
-    declared = Measured.of(load_run(quick_run.run), study).declared
+def test_something_is_compared_and_controlled_in_every_group(whole_run, study):
+    declared = Measured.of(load_run(whole_run.run), study).declared
     compared, controlled = declared.filter(~pl.col("control")), declared.filter("control")
     # What only other groups are compared with, as the smallest of several sizes, has no comparison of its own.
     assert set(compared.drop_nulls("ratio")["group"]) == set(compared["group"]), "a group in which everything failed"
@@ -107,9 +107,9 @@ OF_THE_MACHINE = pl.col("parameter").str.contains(r"workers=\d+( |$)")
 
 
 @pytest.mark.parametrize("study", MEASURED)
-def test_the_committed_comparisons_are_those_that_the_study_declares(quick_run, study):
+def test_the_committed_comparisons_are_those_that_the_study_declares(whole_run, study):
     columns = [*PAIR, "group", "change", "unit"]
-    declared = load_run(quick_run.run).comparisons(study).filter(~pl.col("control"), ~OF_THE_MACHINE)
+    declared = load_run(whole_run.run).comparisons(study).filter(~pl.col("control"), ~OF_THE_MACHINE)
     committed = of_today().filter(~OF_THE_MACHINE, study=study)
     assert declared.height > 5
     assert declared.select(columns).rows() == committed.select(columns).rows(), (
@@ -118,29 +118,45 @@ def test_the_committed_comparisons_are_those_that_the_study_declares(quick_run, 
 
 
 @pytest.mark.parametrize("study", MEASURED)
-def test_every_measured_variant_has_exact_counts(quick_run, study):
-    run = load_run(quick_run.run)
+def test_every_measured_variant_has_exact_counts(whole_run, study):
+    run = load_run(whole_run.run)
     counted = run.counts(study).select(KEY).unique()
     timed = run.whole_time(study).select(KEY).unique().filter(~pl.col("parameter").str.contains("work="))
     missing = timed.join(counted, on=KEY, how="anti")
     assert missing.is_empty(), f"timed but not counted: {missing.rows()}"
 
 
-def test_every_choice_in_zero_cost_makes_another_program(quick_run):
+def test_every_choice_in_zero_cost_makes_another_program(whole_run):
     """A choice that a slip or the optimiser took away would count the same instructions as the program without it."""
-    counts = load_run(quick_run.run).counts("zero-cost").filter(counter="instructions")
+    counts = load_run(whole_run.run).counts("zero-cost").filter(counter="instructions")
     chosen = counts.filter(choices.is_choice()).with_columns(of=pl.col("variant").str.extract(r"^(\S+) \("))
     both = chosen.join(counts.select("parameter", of="variant", described="value"), on=["of", "parameter"])
     assert both.height == chosen.height > 0
     assert both.filter(pl.col("value") == pl.col("described")).is_empty()
 
 
-def test_a_quick_page_says_that_it_is_not_evidence(quick_run):
-    assert "not evidence" in quick_run.page.read_text().lower()
+def test_a_smoke_page_says_that_it_is_not_evidence(whole_run):
+    assert "not evidence" in whole_run.page.read_text().lower()
 
 
+def test_every_page_opens_without_a_complaint(whole_run, browser):
+    pages = sorted(whole_run.page.parent.glob("*.html"))
+    assert len(pages) > len(ANALYSED)
+    for page in pages:
+        tab = browser.new_page(viewport={"width": 1280, "height": 900})
+        complaints: list[str] = []
+        tab.on("console", lambda message, said=complaints: said.append(message.text))
+        tab.on("pageerror", lambda error, said=complaints: said.append(str(error)))
+        tab.goto(page.as_uri())
+        tab.wait_for_function("!document.querySelector('figure.chart:not(.drawn)')")
+        width, room = tab.evaluate("[document.documentElement.scrollWidth, document.documentElement.clientWidth]")
+        assert not complaints and width <= room, f"{page.name}: {complaints}, {width} px wide in a window of {room}"
+        tab.close()
+
+
+@pytest.mark.parametrize("whole_run", [pytest.param("cells", marks=pytest.mark.kernel)], indirect=True)
 @pytest.mark.parametrize("room", sorted({study.notebook.split("/")[0] for study in MEASURED.values()}))
-def test_the_kernel_builds_what_the_lock_says(quick_run, room):
+def test_the_kernel_builds_what_the_lock_says(whole_run, room):
     """The run leaves the lock that cargo wrote for the cells."""
     ours, built = (
         {

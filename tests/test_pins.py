@@ -85,6 +85,7 @@ def lock_packages(path):
     return tomllib.loads(path.read_text(encoding="utf-8"))["package"]
 
 
+@pytest.mark.kernel
 def test_vendored_sources_are_those_of_the_lock():
     vendored = {path.parent.name for path in (ROOT / "target" / "vendor").glob("*/.cargo-checksum.json")}
     assert vendored, "target/vendor is empty: run make setup"

@@ -13,6 +13,7 @@ from async_cost.machines.many import ManyRuns
 from async_cost.machines.releases import release
 from async_cost.machines.summary import FINDING, NAME, NATIVE
 from async_cost.runs.comparisons import HEADLINES
+from async_cost.runs.profiles import NOT_EVIDENCE
 from async_cost.statistics.judge import verdict_column
 
 #: Runs of a machine that tell what differs between its runs: older ones measured older programs.
@@ -53,7 +54,9 @@ def of_computers(many: ManyRuns) -> pl.DataFrame:
     evidence, those of native programs would count it twice.
     """
     native = pl.col("origin") == "native"
-    usual = many.runs.filter(~native, pl.col("profile") != "quick")["machine"].cast(pl.String).unique().to_list()
+    usual = (
+        many.runs.filter(~native, ~pl.col("profile").is_in(NOT_EVIDENCE))["machine"].cast(pl.String).unique().to_list()
+    )
     double = native & pl.col("machine").cast(pl.String).str.strip_suffix(NATIVE).is_in(usual)
     return many.runs.remove(double).select("run", "machine", "started")
 
@@ -231,7 +234,9 @@ def upgrades(many: ManyRuns) -> list[tuple[str, str, str]]:
 
 
 def _pairs(many: ManyRuns, same_compiler: bool) -> list[tuple[str, str, str]]:
-    runs = many.runs.filter(pl.col("profile") != "quick", pl.col("rustc").is_not_null()).sort("started", "run")
+    runs = many.runs.filter(~pl.col("profile").is_in(NOT_EVIDENCE), pl.col("rustc").is_not_null()).sort(
+        "started", "run"
+    )
     pairs = []
     for (machine,), mine in runs.group_by("machine", maintain_order=True):
         *older, newest = mine.select("run", "rustc", "revision").rows()

@@ -11,6 +11,7 @@ from scipy import stats
 
 from async_cost.machines.many import ManyRuns
 from async_cost.machines.summary import FINDING, NAME
+from async_cost.runs.profiles import NOT_EVIDENCE
 from async_cost.statistics.judge import EQUIVALENCE, verdict_column
 
 #: How often some step is named on a machine where no release changed anything.
@@ -48,11 +49,13 @@ def _name(rustc: str) -> str:
 def series(many: ManyRuns) -> pl.DataFrame:
     """The newest run of each release on each machine that has several, releases in order: machine, release, run.
 
-    They are of one revision of our sources, the newest of which there are several. Runs of the quick profile are left
-    out, and so are those of unknown sources and compilers without a number. Pre-releases are told apart by their date.
+    They are of one revision of our sources, the newest of which there are several. Left out are runs that are no
+    evidence, unknown sources and compilers without a number. Pre-releases are told apart by their date.
     """
     runs = [
-        row for row in many.runs.to_dicts() if row["profile"] != "quick" and row["revision"] and release(row["rustc"])
+        row
+        for row in many.runs.to_dicts()
+        if row["profile"] not in NOT_EVIDENCE and row["revision"] and release(row["rustc"])
     ]
     by_revision: dict[tuple, dict[tuple, dict]] = {}
     for row in sorted(runs, key=lambda row: (row["started"], row["run"])):

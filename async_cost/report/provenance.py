@@ -10,6 +10,7 @@ from datetime import datetime
 from markupsafe import Markup
 from msgspec.structs import asdict
 
+from async_cost.runs.profiles import NOT_EVIDENCE
 from async_cost.runs.record import Codegen, Git, Machine, RunInfo, StudyInfo
 
 UNKNOWN = "unknown"
@@ -52,13 +53,14 @@ def facts(info: RunInfo) -> Facts:
 
 
 def notices(info: RunInfo, *, profile: bool = True, studies: Collection[str] | None = None) -> Iterator[Notice]:
-    """What limits the run, most severe first; without `profile`, what is said elsewhere about a quick one is left out.
+    """What limits the run, most severe first; without `profile`, what is said elsewhere about one that is no
+    evidence is left out.
 
     Of failures, those in `studies` where a page is about these alone.
     """
-    if profile and info.profile == "quick":
+    if profile and info.profile in NOT_EVIDENCE:
         text = "This run shows that everything works; it is too short to conclude anything from."
-        yield Notice("Quick profile: not evidence.", text)
+        yield Notice(f"{info.profile.capitalize()} profile: not evidence.", text)
     for name, study in info.studies.items():
         if study.failed and (studies is None or name in studies):
             missing = ", ".join(f"{one.variant} ({_text(one.parameter)})" for one in study.failed)

@@ -18,6 +18,7 @@ from async_cost.report import assets, markup, provenance, site
 from async_cost.report import pdf as paper
 from async_cost.report.asked import Asked, elsewhere, without
 from async_cost.report.notebook import BELIEFS, Page, heading_of, page_of
+from async_cost.runs.profiles import NOT_EVIDENCE
 from async_cost.runs.record import RunInfo, read_run_info
 
 RUN_FILES = ("run.json", "*.csv", "*.csv.gz")
@@ -252,8 +253,8 @@ def _notices(info: RunInfo, pages: Sequence[Page], *, front: bool = False) -> li
     others = list(provenance.notices(info, profile=not doubts, studies=about))
     if not doubts:
         return others
-    quick = "The profile is quick, which shows that everything works and is never evidence. "
-    short = quick if info.profile == "quick" else ""
+    never = f"The profile is {info.profile}, which shows that everything works and is never evidence. "
+    short = never if info.profile in NOT_EVIDENCE else ""
     if front:
         lacking = ", ".join(page.study for page in doubts)
         text = Markup("{}Missing for a decision: evidence on {}; each says below why.").format(short, lacking)

@@ -17,13 +17,13 @@ from msgspec import Meta
 from async_cost.errors import DataError, quoted
 from async_cost.paths import repository_root
 from async_cost.runs.decode import RESTORE, missing, read_json, typed, unknown
+from async_cost.runs.profiles import PROFILES
 
 #: Version 2 added what a comparison changes and the unit of a difference; version 3 the episodes of a study and the
 #: kinds of its groups.
 SCHEMA_VERSIONS = (1, 2, 3)
 #: Former names, in runs of version 1, of studies that have been renamed.
 FORMER_NAMES = {"ladder": "zero-cost-ladder"}
-PROFILES = ("quick", "standard", "thorough")
 ORIGINS = ("notebook", "native")
 #: Kinds of groups of comparisons. The controls of one kind, in all studies of a run, show one systematic error.
 KINDS = ("one thread", "forked trials", "many threads", "long trials")

@@ -31,6 +31,7 @@ from scipy import stats
 
 from async_cost import words
 from async_cost.runs.comparisons import BASE_KEY, KEY
+from async_cost.runs.profiles import NOT_EVIDENCE
 from async_cost.statistics.interval import CONFIDENCE, LEAST_EPISODES, enough, freedom, widened
 
 #: Half the width of the region of practical equivalence around 1, unless a group of comparisons declares another.
@@ -230,8 +231,8 @@ def _reasons(rows: Sequence[Mapping], profile: str) -> Iterator[tuple[str, str]]
     """Why nothing is concluded from these comparisons, which are all those of their groups: in a few words, and as a
     sentence in Markdown. (Plain Python: a run has a hundred groups of a few rows.)
     """
-    if profile == "quick":
-        yield "quick profile", "the profile is quick, which shows that everything works but is never evidence"
+    if profile in NOT_EVIDENCE:
+        yield f"{profile} profile", f"the profile is {profile}, which shows that everything works but is never evidence"
     controls = sorted((row for row in rows if row["control"]), key=itemgetter("parameter", "variant", "bench"))
     measured = {(row["rounds"], row["episodes"]) for row in rows}
     for least, episodes in sorted(pair for pair in measured if None not in pair):

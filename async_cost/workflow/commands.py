@@ -20,13 +20,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from async_cost.paths import reports_root
+from async_cost.runs.profiles import PROFILES
 from async_cost.workflow import toolchain
 from async_cost.workflow.plan import RUNS, Plan, Sweep
 from async_cost.workflow.steps import Progress, Step, StepFailed, run_steps
 from async_cost.workflow.studies import MEASURED
 from async_cost.workflow.toolchain import PYTHON, ROOT
 
-PROFILES = ("quick", "standard", "thorough")
 #: Where pages go.
 REPORTS = reports_root()
 
@@ -51,12 +51,13 @@ def main() -> int:
             command.add_argument(
                 "--studies", type=chosen_studies, help="only these, in one word with blanks between them"
             )
-        if name in ("measure", "report"):
-            command.add_argument("--only", help="only these variants of the one study, with semicolons between them")
+        if name in ("setup", "measure", "report"):
             how = command.add_mutually_exclusive_group()
             how.add_argument(
-                "--native", action="store_true", help="measure programs instead of cells: no Rust kernel is needed"
+                "--native", action="store_true", help="programs instead of cells: no Rust kernel is needed"
             )
+        if name in ("measure", "report"):
+            command.add_argument("--only", help="only these variants of the one study, with semicolons between them")
             how.add_argument("--singly", action="store_true", help="send every cell on its own, as JupyterLab does")
         if name == "sweep":
             command.add_argument("releases", help="toolchains of rustup, in one word with blanks between them")
@@ -124,7 +125,7 @@ def one_at_a_time() -> Iterator[None]:
 
 @one_at_a_time()
 def setup(arguments: argparse.Namespace) -> int:
-    run_steps("set-up", toolchain.steps(), ROOT)
+    run_steps("set-up", toolchain.steps(arguments.native), ROOT)
     return 0
 
 
@@ -202,7 +203,7 @@ def fleet(arguments: argparse.Namespace) -> int:
 
 
 def lab(arguments: argparse.Namespace) -> int:
-    setup(arguments)
+    setup(argparse.Namespace(native=False))
     del os.environ["JUPYTER_NO_CONFIG"]  # the extensions of JupyterLab are configured by its packages
     options = ["--ServerApp.root_dir=.", *os.environ.get("LAB_OPTIONS", "").split()]
     try:

@@ -28,6 +28,7 @@ from async_cost.machines.many import read_many
 from async_cost.paths import runs_root, shown
 from async_cost.report.belief import origin, remarks
 from async_cost.runs import schema
+from async_cost.runs.profiles import NOT_EVIDENCE
 from async_cost.runs.record import check_clock, read_run_info
 from async_cost.runs.run import Run, find_runs, load_run
 from async_cost.statistics.measured import Measured
@@ -77,8 +78,8 @@ def _evidence(run: Run) -> Iterator[str]:
     """A sound run is welcome, whatever its controls say: if they find fault, its own pages conclude nothing, and other
     runs still benefit.
     """
-    if run.info.profile == "quick":
-        yield "the profile is quick, which is never evidence; measure in the standard profile"
+    if run.info.profile in NOT_EVIDENCE:
+        yield f"the profile is {run.info.profile}, which is never evidence; measure in the standard profile"
 
 
 def _described(run: Run) -> Iterator[str]:

@@ -28,6 +28,7 @@ from pathlib import Path
 import yaml
 
 from async_cost.paths import reports_root, runs_root, shown
+from async_cost.runs.profiles import PROFILES
 from async_cost.workflow.steps import StepFailed, die_with_parent
 from async_cost.workflow.studies import MEASURED
 from async_cost.workflow.toolchain import PYTHON, ROOT, SNAKEMAKE
@@ -35,7 +36,6 @@ from async_cost.workflow.toolchain import PYTHON, ROOT, SNAKEMAKE
 #: Checkouts, logs and outcomes, by machine; on a file system that the machines share.
 WORK = Path(os.environ.get("ASYNC_COST_FLEET") or ROOT / "fleet" / ".work").resolve()
 EXECUTORS = ("local", "slurm")
-PROFILES = ("quick", "standard", "thorough")
 #: How often a machine is asked before the site is made without it. Not by Snakemake, which would keep a retry from the
 #: node that failed.
 ATTEMPTS = 3

@@ -20,7 +20,7 @@ from async_cost.workflow.toolchain import PYTHON, ROOT
 
 #: What is measured further at most, as a share of the measuring time of what everything gets: for claims and headlines
 #: that are still open.
-FURTHER = {"quick": 0.0, "standard": 0.2, "thorough": 1.0}
+FURTHER = {"smoke": 0.0, "quick": 0.0, "standard": 0.2, "thorough": 1.0}
 #: Where runs go.
 RUNS = runs_root()
 
@@ -113,7 +113,7 @@ class Plan:
         return self._counted(study) and self._prepared(study)
 
     def _seconds(self) -> dict[str, float]:
-        return {study: getattr(MEASURED[study], self.profile) for study in self.studies}
+        return {study: MEASURED[study].seconds(self.profile) for study in self.studies}
 
     def _env(self) -> dict[str, str]:
         return {

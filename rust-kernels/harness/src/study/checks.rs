@@ -496,10 +496,12 @@ mod tests {
             assert_eq!(study(samples).variants().expect("sound")[0].samples, samples as usize);
         }
         let rounds = |study: &Study| {
-            [Profile::quick(), Profile::standard(), Profile::thorough()].map(|p| study.profile(&p).rounds)
+            [Profile::smoke(), Profile::quick(), Profile::standard(), Profile::thorough()]
+                .map(|p| study.profile(&p).rounds)
         };
         assert_eq!(study(1).profile(&Profile::standard()), Profile::standard());
-        assert_eq!(rounds(&study(1).rounds(1, 2, 3)), [1, 2, 3]);
+        assert_eq!(rounds(&study(1).rounds(1, 2, 3)), [1, 1, 2, 3]);
+        assert_eq!(rounds(&study(1).rounds(9, 10, 11))[0], Profile::smoke().rounds, "at most its own");
         assert_eq!(study(1).episodes(1, 2, 3).profile(&Profile::standard()).episodes, 2);
         let of_a_process = study(1).isolated(std::time::Duration::from_secs(1)).profile(&Profile::standard());
         assert_eq!(of_a_process.trial, 6 * Profile::standard().trial);

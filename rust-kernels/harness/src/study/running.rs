@@ -62,9 +62,11 @@ impl Study {
 
     /// The profile with what this study sets itself. In a test a trial is as long as the test says.
     pub(crate) fn profile(&self, profile: &Profile) -> Profile {
-        let rounds = self.rounds.and_then(|rounds| profile.choose(rounds)).unwrap_or(profile.rounds);
-        let episodes =
-            self.episodes.and_then(|episodes| profile.choose(episodes)).unwrap_or(profile.episodes);
+        let chosen = |values: Option<[u32; 3]>, usual| {
+            values.and_then(|values| profile.choose(values, usual)).unwrap_or(usual)
+        };
+        let (rounds, episodes) =
+            (chosen(self.rounds, profile.rounds), chosen(self.episodes, profile.episodes));
         let longer = if self.is_isolated() && !profile.is_test() { OF_A_PROCESS } else { 1 };
         let (warm_up, trial) = (profile.warm_up * longer, profile.trial * longer);
         Profile { rounds, episodes, warm_up, trial, ..profile.clone() }
