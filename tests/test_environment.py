@@ -12,7 +12,7 @@ import pytest
 
 from async_cost.workflow import __main__ as entry
 from async_cost.workflow import environment
-from async_cost.workflow.toolchain import ROOT, VENV, pip_sources
+from async_cost.workflow.toolchain import KERNEL_BUILDS, ROOT, VENV, pip_sources
 
 TOOL = [sys.executable, "-Es", "-m", "async_cost.workflow", "tool"]
 
@@ -183,3 +183,15 @@ def test_each_make_passes_on_what_it_is_given(tmp_path, make):
     ):
         done = subprocess.run([make, f"PYTHON={python}", *incomplete], cwd=ROOT, capture_output=True, text=True)
         assert done.returncode and says in done.stdout + done.stderr
+
+
+def test_cells_are_built_in_a_clone_inside_of_another_workspace(tmp_path):
+    for workspace in (tmp_path, tmp_path / "clone"):
+        workspace.mkdir(exist_ok=True)
+        (workspace / "Cargo.toml").write_text("[workspace]\nmembers = []\n", encoding="utf-8")
+    cells = tmp_path / "clone" / KERNEL_BUILDS.relative_to(ROOT) / "room" / "0"
+    (cells / "src").mkdir(parents=True)
+    (cells / "src" / "lib.rs").touch()
+    (cells / "Cargo.toml").write_text('[package]\nname = "ctx"\nversion = "1.0.0"\n', encoding="utf-8")
+    done = subprocess.run(["cargo", "metadata", "--format-version=1"], cwd=cells, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

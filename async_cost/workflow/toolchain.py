@@ -34,8 +34,9 @@ EVCXR = CONDA_EVCXR if CONDA_EVCXR.exists() else TOOLS / "bin" / "evcxr_jupyter"
 #: optimising. (Without any optimization the build takes less than half as long, but every start of a kernel half a
 #: minute longer: it reads the standard library.)
 EVCXR_PROFILE = {"CARGO_PROFILE_RELEASE_OPT_LEVEL": "1", "CARGO_PROFILE_RELEASE_DEBUG": "false"}
-#: Each kernel builds its cells in a folder of its own below this one (`async_cost.workflow.kernel`).
-KERNEL_BUILDS = ROOT / "target" / "kernel"
+#: Each kernel builds its cells in a folder of its own below this one (`async_cost.workflow.kernel`). Cargo looks for no
+#: workspace above a folder of this name: cells belong to none, neither to ours nor to one around the clone.
+KERNEL_BUILDS = ROOT / "target" / "package"
 VENDOR = ROOT / "target" / "vendor"
 #: Submits the jobs of a fleet; in an environment of its own, since it wants other versions than ours.
 SNAKEMAKE = TOOLS / "snakemake" / "bin" / "snakemake"
