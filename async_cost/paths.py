@@ -1,7 +1,11 @@
 """Where things are in the repository, and how messages name a path."""
 
 import os
+import re
 from pathlib import Path
+
+#: A name of a machine, which is a folder below data/runs.
+SLUG = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 
 
 def repository_root() -> Path:

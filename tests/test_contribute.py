@@ -15,7 +15,7 @@ from async_cost.runs.run import load_run
 from async_cost.testing.made_up_runs import OFF, ON, make_run
 from async_cost.workflow import commands as workflow
 from async_cost.workflow import contribute as contribute_module
-from async_cost.workflow import toolchain
+from async_cost.workflow import preflight, toolchain
 from async_cost.workflow.contribute import COMMON_NAMES, contribute, packed_size
 
 QUIET = {"rounds": 60, "noise": 0.005, "work": False}
@@ -160,7 +160,7 @@ def test_a_torn_table_is_refused_by_line(tmp_path):
 def test_the_command_says_by_its_exit_whether_a_run_is_packed(tmp_path, monkeypatch, capfd, good):
     run = make_run(tmp_path / "runs", machine="alpha", profile="standard" if good else "quick", **QUIET)
     monkeypatch.setattr(toolchain, "steps", lambda native: [])
-    monkeypatch.setattr(toolchain, "missing_programs", list)
+    monkeypatch.setattr(preflight, "obstacles", lambda *about: [])
     monkeypatch.setattr(toolchain, "TOOLS", tmp_path / "tools")
     monkeypatch.setattr(workflow, "PYTHON", sys.executable)
     monkeypatch.setattr(workflow, "RUNS", tmp_path / "runs")

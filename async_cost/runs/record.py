@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Meta
 
 from async_cost.errors import DataError, quoted
-from async_cost.paths import repository_root
+from async_cost.paths import SLUG, repository_root
 from async_cost.runs.decode import RESTORE, missing, read_json, typed, unknown
 from async_cost.runs.profiles import PROFILES
 
@@ -28,7 +28,6 @@ ORIGINS = ("notebook", "native")
 #: Kinds of groups of comparisons. The controls of one kind, in all studies of a run, show one systematic error.
 KINDS = ("one thread", "forked trials", "many threads", "long trials")
 
-SLUG = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 UTC_NAME = re.compile(r"\d{8}T\d{6}Z")
 UTC_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z")
 #: No run is older than the first stable Rust.

@@ -20,8 +20,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from async_cost.paths import reports_root
-from async_cost.runs.profiles import PROFILES
-from async_cost.workflow import toolchain
+from async_cost.runs.profiles import NOT_EVIDENCE, PROFILES
+from async_cost.workflow import preflight, toolchain
 from async_cost.workflow.plan import RUNS, Plan, Sweep
 from async_cost.workflow.steps import Progress, Step, StepFailed, run_steps
 from async_cost.workflow.studies import MEASURED
@@ -83,9 +83,18 @@ def main() -> int:
         )
     if arguments.command == "tool":
         return tool(arguments.words)
-    if missing := toolchain.missing_programs():
-        print("Before this can work, please install:", *missing, sep="\n  - ", file=sys.stderr)
+    renders = arguments.command in ("compare", "contribute") or getattr(arguments, "run", None) is not None
+    if missing := list(
+        preflight.obstacles(not renders, renders or getattr(arguments, "native", arguments.command == "sweep"))
+    ):
+        print("Before this can work, it needs:", *missing, sep="\n  - ", file=sys.stderr)
         return 2
+    if arguments.command in ("measure", "report", "sweep") and not renders:
+        studies = arguments.studies or tuple(MEASURED)
+        for remark in preflight.remarks(
+            studies, getattr(arguments, "only", None), arguments.profile not in NOT_EVIDENCE
+        ):
+            print(f"Note: {remark}")
     try:
         return globals()[arguments.command](arguments)
     except StepFailed as error:

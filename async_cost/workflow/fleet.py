@@ -27,7 +27,7 @@ from pathlib import Path
 
 import yaml
 
-from async_cost.paths import reports_root, runs_root, shown
+from async_cost.paths import SLUG, reports_root, runs_root, shown
 from async_cost.runs.profiles import PROFILES
 from async_cost.workflow.steps import StepFailed, die_with_parent
 from async_cost.workflow.studies import MEASURED
@@ -45,8 +45,6 @@ LOOK_S = 1.0
 STOP_S = 30.0
 #: In what `sbatch --test-only` says of a job that would start.
 PROCESSORS = re.compile(r"using (\d+) processors")
-#: As a folder below data/runs is named.
-NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 
 
 @dataclass(frozen=True)
@@ -91,7 +89,7 @@ class Fleet:
         if self.executor == "local" and len(self.machines) > 1:
             yield "executor is local, which measures this machine alone: name one, or write `executor: slurm`"
         for name, features in self.machines.items():
-            if not isinstance(name, str) or not NAME.fullmatch(name):
+            if not isinstance(name, str) or not SLUG.fullmatch(name):
                 yield f"a machine is called {name!r}; use small letters, digits and hyphens"
             if not isinstance(features, str) or not re.fullmatch(r"[\w|&!()\[\]*.-]*", features):
                 yield f"the features of {name} are {features!r}; write them as for sbatch --constraint, in quotes"

@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import subprocess
+import tomllib
 from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
@@ -230,8 +231,6 @@ def measured_files(studies: Iterable[str]) -> list[Path]:
     """The files that the numbers of `studies` depend on: their notebooks, their crates and those that these use, and
     the lock.
     """
-    import tomllib  # an older Python lacks it, and is told so by `missing_programs` before this is called
-
     notebooks = [measuring(study) for study in studies]
     files = {ROOT / "Cargo.lock", ROOT / "Cargo.toml", ROOT / "rust-toolchain.toml", *notebooks}
     waiting, seen = [crate_of(notebook) for notebook in notebooks], set()

@@ -63,20 +63,6 @@ def steps(native: bool = False) -> list[Step]:
     ]
 
 
-def missing_programs() -> list[str]:
-    """What must be installed before anything can work, each with the remedy."""
-    missing = []
-    if shutil.which("git") is None:
-        missing.append("git: every run names the revision that was measured")
-    if shutil.which("cargo") is None:
-        missing.append("Rust: install rustup; it fetches the compiler that rust-toolchain.toml names")
-    if shutil.which("cc") is None:
-        missing.append("a C compiler named cc (Debian: apt-get install gcc)")
-    if re.search(r"\s", str(ROOT)):
-        missing.append(f"a clone in a folder without spaces: evcxr cannot load its cells from {ROOT}")
-    return missing
-
-
 def _digest(*paths: Path) -> str:
     return hashlib.sha256(b"\0".join(path.read_bytes() if path.exists() else b"" for path in paths)).hexdigest()
 

@@ -1,0 +1,120 @@
+"""What can be known before anything is installed, built or measured: what would make it fail in the end, and what a run
+would lack.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+import resource
+import shutil
+import subprocess
+import time
+import tomllib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from async_cost.paths import SLUG, reports_root, runs_root
+from async_cost.workflow import toolchain
+from async_cost.workflow.toolchain import ROOT
+
+#: Bytes that must be free before the first build: with the Rust kernel, without it, and once all is installed.
+FREE = {"first": 5e9, "native": 3e9, "later": 1e9}
+#: How far the clock may be behind the last commit, in seconds.
+CLOCK_BEHIND_S = 86400
+
+
+def obstacles(builds: bool, native: bool = False) -> Iterator[str]:
+    """What would fail, each with the remedy; `builds` unless a run is only rendered, `native` without the kernel."""
+    for folder in _unwritable():
+        yield f"a folder that may be written to: {folder} belongs to somebody else, or is read-only"
+    done = all(step.done() for step in toolchain.steps(native))
+    free, wanted = shutil.disk_usage(ROOT).free, FREE["later" if done else "native" if native else "first"]
+    if free < wanted:
+        yield f"{wanted / 1e9:.0f} GB of free space: {ROOT} has {free / 1e9:.1f} GB"
+    if not builds:
+        return
+    if re.search(r"\s", str(ROOT)):
+        yield f"a clone in a folder without spaces: evcxr cannot load its cells from {ROOT}"
+    if os.statvfs(ROOT).f_flag & os.ST_NOEXEC:
+        yield f"a clone where programs may be started: {ROOT} is mounted with noexec"
+    if shutil.which("cc") is None:
+        yield "a C compiler named cc (Debian: apt-get install gcc)"
+    yield from _compiler()
+    yield from _repository()
+    name = os.environ.get("ASYNC_COST_MACHINE", "a")
+    if not SLUG.fullmatch(name):
+        yield f"another ASYNC_COST_MACHINE than {name!r}: small letters, digits and hyphens"
+
+
+def _unwritable() -> Iterator[Path]:
+    ours = [ROOT, *(ROOT / name for name in (".tools", ".venv", "target")), runs_root(), reports_root()]
+    there = (next(place for place in (folder, *folder.parents) if place.exists()) for folder in ours)
+    return (folder for folder in dict.fromkeys(there) if not os.access(folder, os.W_OK | os.X_OK))
+
+
+def _compiler() -> Iterator[str]:
+    if shutil.which("cargo") is None or shutil.which("rustc") is None:
+        yield "Rust: install rustup; it fetches the compiler that rust-toolchain.toml names"
+        return
+    # Where rustup fetches the compiler first, it says so.
+    told = subprocess.run(["rustc", "-V"], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    manifest = tomllib.loads((ROOT / "Cargo.toml").read_text(encoding="utf-8"))
+    oldest = manifest["workspace"]["package"]["rust-version"]
+    number = re.match(r"rustc (\d+)\.(\d+)", told.stdout)
+    if told.returncode != 0 or number is None:
+        yield "the compiler that rust-toolchain.toml names; rustc says above why it is not there"
+    elif tuple(map(int, number.groups())) < tuple(map(int, oldest.split("."))):
+        yield f"Rust {oldest} or newer, as of rustup: {shutil.which('rustc')} is {told.stdout.strip()}"
+
+
+def _repository() -> Iterator[str]:
+    if shutil.which("git") is None:
+        yield "git: every run names the revision that was measured"
+    elif (ROOT / ".git").exists():  # an archive has none, and its runs no revision
+        command = ["git", "log", "-1", "--format=%ct"]
+        last = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+        if last.returncode != 0:
+            yield f"a repository whose revision git tells: {last.stderr.strip()}"
+        elif int(last.stdout) > time.time() + CLOCK_BEHIND_S:
+            yield f"a clock that is right: it says {time.ctime()}, before the last commit"
+
+
+def remarks(studies: Sequence[str], only: str | None, evidence: bool) -> Iterator[str]:
+    """What a run would lack, or what would disturb it."""
+    if shutil.which("valgrind") is None:
+        yield "no valgrind here: instructions are not counted (Debian: apt-get install valgrind)"
+    cores, load = os.cpu_count() or 1, os.getloadavg()[0]
+    if load > 1:
+        yield f"other programs are at work (load {load:.1f}, {cores} cores): they disturb what is measured"
+    if any(_says(file, "0") for file in Path("/sys/class/power_supply").glob("A*/online")):
+        yield "this machine runs on its battery: it may slow down"
+    if "debug" in os.uname().release:
+        yield f"the kernel {os.uname().release} is one for debugging: system calls take longer"
+    command = ["git", "status", "--porcelain", "--untracked-files=normal", "--", ".", ":(exclude)data/runs"]
+    changed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout.splitlines()
+    if changed and evidence:
+        yield f"{len(changed)} files differ from the last commit: nobody else can measure the same"
+    compared = [row for row in _comparisons() if row["study"] in studies]
+    needed = max(
+        (int(number) for row in compared for number in re.findall(r"connections=(\d+)", row["parameter"])), default=0
+    )
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if most != resource.RLIM_INFINITY and most < needed + 200:
+        yield f"{needed} connections need as many open files: they are left out, since `ulimit -Hn` is {most}"
+    known = {row[column] for row in compared for column in ("variant", "baseline_variant")}
+    if only and (unknown := [name for name in map(str.strip, only.split(";")) if name not in known]):
+        yield f"{' and '.join(unknown)}: unless new, no variant of {studies[0]}; there is {'; '.join(sorted(known))}"
+
+
+def _says(file: Path, text: str) -> bool:
+    try:
+        return file.read_text(encoding="utf-8").strip() == text
+    except OSError:
+        return False
+
+
+def _comparisons() -> list[dict[str, str]]:
+    with (ROOT / "data" / "comparisons.csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))

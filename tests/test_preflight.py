@@ -1,0 +1,116 @@
+"""What would fail after an hour is found before anything starts; what a run would lack is said."""
+
+import os
+import resource
+import shutil
+import subprocess
+from collections import namedtuple
+
+import pytest
+
+from async_cost.workflow import preflight
+from async_cost.workflow.studies import MEASURED
+
+
+@pytest.fixture
+def clone(tmp_path, monkeypatch):
+    """A repository with one commit, and nothing installed in it."""
+    for command in (
+        ["init", "-q"],
+        ["add", "."],
+        ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "first"],
+    ):
+        (tmp_path / "Cargo.toml").write_text('[workspace.package]\nrust-version = "1.95"\n', encoding="utf-8")
+        subprocess.run(["git", *command], cwd=tmp_path, check=True)
+    monkeypatch.setattr(preflight, "ROOT", tmp_path)
+    for name in ("RUNS", "REPORTS"):
+        monkeypatch.setenv(f"ASYNC_COST_{name}", str(tmp_path / name))
+    return tmp_path
+
+
+def found() -> str:
+    return "\n".join(preflight.obstacles(builds=True))
+
+
+def program(folder, name: str, prints: str) -> None:
+    (folder / name).write_text(f"#!/bin/sh\n{prints}\n", encoding="utf-8")
+    (folder / name).chmod(0o755)
+
+
+def test_nothing_stands_in_the_way_of_a_sound_clone(clone):
+    assert found() == ""
+
+
+def test_a_clone_whose_owner_git_does_not_trust_is_told_the_remedy(clone, monkeypatch):
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
+    assert "dubious ownership" in found() and "safe.directory" in found()
+    assert not list(preflight.obstacles(builds=False)), "pages need no revision"
+
+
+def test_an_archive_without_a_repository_will_do(clone):
+    shutil.rmtree(clone / ".git")
+    assert found() == ""
+
+
+def test_a_clock_behind_the_last_commit_is_wrong(clone, monkeypatch):
+    monkeypatch.setattr(preflight.time, "time", lambda: 1e9)
+    assert "a clock that is right" in found()
+
+
+@pytest.mark.parametrize(
+    ("says", "expected"),
+    [
+        ("echo rustc 1.63.0 '(4b91a6ea7 2022-08-08)'", "Rust 1.95 or newer"),
+        ("exit 1", "the compiler that rust-toolchain.toml names"),
+        ("echo rustc 1.97.0-nightly", ""),
+    ],
+)
+def test_a_compiler_that_is_too_old_or_absent_is_named(clone, monkeypatch, says, expected):
+    (clone / "bin").mkdir()
+    program(clone / "bin", "rustc", says)
+    monkeypatch.setenv("PATH", f"{clone / 'bin'}{os.pathsep}{os.environ['PATH']}")
+    assert found().startswith(expected) and bool(found()) == bool(expected)
+
+
+@pytest.mark.parametrize("folder", ["target", "reports"])
+def test_a_folder_of_another_user_is_named(clone, monkeypatch, folder):
+    (clone / folder).mkdir()
+    monkeypatch.setenv("ASYNC_COST_REPORTS", str(clone / "reports"))
+    monkeypatch.setattr(preflight.os, "access", lambda path, mode: not str(path).endswith(f"/{folder}"))
+    assert f"{clone / folder} belongs to somebody else" in found()
+
+
+def test_a_full_disk_is_found_before_the_build(clone, monkeypatch):
+    usage = namedtuple("usage", "free")
+    monkeypatch.setattr(preflight.shutil, "disk_usage", lambda path: usage(2_000_000_000))
+    monkeypatch.setattr(preflight.toolchain, "steps", lambda native: [preflight.toolchain.Step("new", print, 1)])
+    assert "5 GB of free space" in found()
+    monkeypatch.setattr(preflight.toolchain, "steps", lambda native: [])
+    assert found() == "", "once all is installed, less will do"
+
+
+def test_a_name_that_no_reader_would_accept_is_refused(clone, monkeypatch):
+    monkeypatch.setenv("ASYNC_COST_MACHINE", "My Laptop")
+    assert "another ASYNC_COST_MACHINE than 'My Laptop'" in found()
+
+
+def remarks(*studies: str, only: str | None = None) -> str:
+    return "\n".join(preflight.remarks(studies or tuple(MEASURED), only, evidence=True))
+
+
+def test_a_run_without_valgrind_on_a_busy_machine_with_few_descriptors_is_told_so(monkeypatch):
+    monkeypatch.setattr(preflight.shutil, "which", lambda name: None)
+    monkeypatch.setattr(preflight.os, "getloadavg", lambda: (3.0, 1.0, 0.5))
+    monkeypatch.setattr(preflight.resource, "getrlimit", lambda which: (1024, 4096))
+    said = remarks()
+    assert (
+        "no valgrind" in said and "load 3.0" in said and "10000 connections" in said and "`ulimit -Hn` is 4096" in said
+    )
+    assert "connections" not in remarks("ladder")
+    monkeypatch.setattr(preflight.resource, "getrlimit", lambda which: (1024, resource.RLIM_INFINITY))
+    assert "connections" not in remarks()
+
+
+def test_a_variant_that_no_study_compares_is_questioned():
+    assert "nonbxo: unless new, no variant of zero-cost; there is " in remarks("zero-cost", only="nonbxo; box")
+    assert "unless new" not in remarks("zero-cost", only="nonbox; box")
