@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -134,6 +135,16 @@ def test_another_python_is_refused_in_one_line_that_names_the_right_one(python):
         assert done.returncode == 0, done.stderr
     else:
         assert done.returncode == 1 and len(done.stderr.splitlines()) == 1 and "make PYTHON=python3.1" in done.stderr
+
+
+@pytest.mark.parametrize("minor", [10, 14])
+def test_a_python_that_is_too_old_or_too_new_is_refused(monkeypatch, minor):
+    this = SimpleNamespace(executable="/bin/python3", version=f"3.{minor}.1 (main)", version_info=(3, minor, 1))
+    monkeypatch.setattr(entry, "sys", this)
+    monkeypatch.setattr(entry, "works", lambda name: name == "python3.12")
+    assert entry.refusal() == (
+        f"/bin/python3 is Python 3.{minor}.1, and this needs 3.11 to 3.13; you have one: make PYTHON=python3.12 ..."
+    )
 
 
 def test_an_old_python_can_read_the_check():
