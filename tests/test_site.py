@@ -248,6 +248,26 @@ def test_pdfs_are_made_of_all_pages_and_name_no_folder(browser, tmp_path):
     assert 'href="index.pdf"' in (report / "index.html").read_text(encoding="utf-8")
 
 
+def test_a_browser_that_sees_nothing_but_the_users_own_folders_prints(tmp_path, monkeypatch):
+    browser = tmp_path / "chromium"
+    browser.write_text(
+        f"""#!/bin/sh
+for word; do case $word in
+    *=/*|file:*) case $word in *{tmp_path}/report/[!.]*) ;; *) echo "$word: not found" >&2; exit 1 ;; esac ;;
+esac; done
+for word; do case $word in --print-to-pdf=*) echo %PDF > "${{word#*=}}" ;; esac; done
+""",
+        encoding="utf-8",
+    )
+    browser.chmod(0o755)
+    monkeypatch.setenv("ASYNC_COST_CHROMIUM", str(browser))
+    report = publish_example(tmp_path, pdf=True)
+    assert {page.with_suffix(".pdf").name for page in report.glob("*.html")} == {
+        pdf.name for pdf in report.glob("*.pdf")
+    }
+    assert not [*report.glob("printing-*")]
+
+
 def test_what_cannot_be_printed_is_not_linked(tmp_path, monkeypatch):
     monkeypatch.setenv("ASYNC_COST_CHROMIUM", "/bin/false")
     report = publish_example(tmp_path, pdf=True)

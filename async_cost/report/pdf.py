@@ -18,6 +18,7 @@ from pathlib import Path
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 CHROMIUM_ARGUMENTS = [
     "--disable-gpu",
+    "--disable-dev-shm-usage",  # which is small in a container
     "--disable-quic",
     "--no-first-run",
     "--disable-background-networking",
@@ -64,16 +65,18 @@ def _print(chromium: str, page: Path, target: Path) -> str | None:
     """Print `page` into `target`; returns what went wrong, if anything did."""
     # Chromium refuses to run its sandbox as root, which is whom a container usually runs as.
     sandbox = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
-    with tempfile.TemporaryDirectory() as profile:
+    # Next to the page: a browser in a package of its own (snap) sees a user's files, but neither /tmp nor hidden ones.
+    with tempfile.TemporaryDirectory(prefix="printing-", dir=page.parent) as profile:
         still, printed = Path(profile) / "page.html", Path(profile) / "page.pdf"
         still.write_text(for_paper(page.read_text(encoding="utf-8")), encoding="utf-8")
         command = [chromium, "--headless", *sandbox, *CHROMIUM_ARGUMENTS, f"--user-data-dir={profile}/profile"]
         command += ["--no-pdf-header-footer", f"--print-to-pdf={printed}", still.as_uri()]
         try:
-            subprocess.run(command, capture_output=True, timeout=PDF_SECONDS, check=True)
+            done = subprocess.run(command, capture_output=True, timeout=PDF_SECONDS, text=True, errors="replace")
         except (OSError, subprocess.SubprocessError) as error:
             return str(error)
-        if not printed.exists():
-            return "the browser wrote nothing"
+        if done.returncode != 0 or not printed.exists():
+            last = [f", and says: {line}" for line in done.stderr.strip().splitlines()[-1:]]
+            return "".join([f"{chromium} wrote nothing (exit status {done.returncode})", *last])
         shutil.move(printed, target)
     return None

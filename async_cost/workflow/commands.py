@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from async_cost.paths import reports_root
+from async_cost.report.pdf import find_chromium
 from async_cost.runs.profiles import NOT_EVIDENCE, PROFILES
 from async_cost.workflow import preflight, toolchain
 from async_cost.workflow.plan import RUNS, Plan, Sweep
@@ -263,4 +264,7 @@ def report_of(runs: list[Path]) -> Path:
 def tell_page(report: Path) -> int:
     page = report / "index.html"
     print(f"The page: {os.path.relpath(page)}\n  {page.as_uri()}")
+    if not page.with_suffix(".pdf").exists():
+        reason = ".tools/log/analyse-and-publish.log says why" if find_chromium() else "there is no Chromium here"
+        print(f"  without PDFs: {reason}")
     return 0
