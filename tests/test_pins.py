@@ -4,13 +4,14 @@ import json
 import re
 import subprocess
 import tomllib
+from importlib.metadata import requires
 
 import pytest
+from packaging.requirements import Requirement
 
 from async_cost.workflow.toolchain import EVCXR_VERSION, ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-REQUIREMENTS = (ROOT / "requirements.txt").read_text(encoding="utf-8")
 ENVIRONMENT = (ROOT / "environment.yml").read_text(encoding="utf-8")
 TOOLCHAIN = tomllib.loads((ROOT / "rust-toolchain.toml").read_text(encoding="utf-8"))["toolchain"]
 
@@ -20,21 +21,35 @@ def pinned(requirements: str) -> dict[str, str]:
     return dict(re.findall(r"^([A-Za-z0-9._-]+)==([^\s\\;]+)", requirements, re.MULTILINE))
 
 
-def direct_dependencies() -> list[str]:
-    return PROJECT["dependencies"] + [pin for extra in PROJECT["optional-dependencies"].values() for pin in extra]
+LOCKS = {
+    "requirements.txt": PROJECT["dependencies"],
+    "requirements-lab.txt": [pin for extra in PROJECT["optional-dependencies"].values() for pin in extra],
+}
 
 
-def test_every_direct_dependency_is_locked_in_the_version_that_pyproject_names():
-    locked = pinned(REQUIREMENTS)
-    for dependency in direct_dependencies():
+@pytest.mark.parametrize("lock", LOCKS)
+def test_every_direct_dependency_is_locked_in_the_version_that_pyproject_names(lock):
+    locked = pinned((ROOT / lock).read_text(encoding="utf-8"))
+    for dependency in LOCKS[lock]:
         name, separator, version = dependency.partition("==")
         assert separator, f"pyproject.toml: {dependency} has no exact version; write {dependency}==X.Y.Z"
         assert locked.get(name) == version, (
-            f"requirements.txt has {name} {locked.get(name)}, pyproject.toml {version}: compile it again (CONTRIBUTING.md)"
+            f"{lock} has {name} {locked.get(name)}, pyproject.toml {version}: compile it again (CONTRIBUTING.md)"
         )
 
 
-@pytest.mark.parametrize("name", ["requirements.txt", "fleet/requirements.txt"])
+def test_no_package_is_installed_twice_nor_lacks_what_it_needs():
+    """Of what is installed here, since pip is told not to look for dependencies."""
+    first, second = (pinned((ROOT / lock).read_text(encoding="utf-8")).keys() for lock in LOCKS)
+    assert not first & second
+    locked = {re.sub(r"[-_.]+", "-", name).lower() for name in first | second}
+    for name in locked:
+        for need in map(Requirement, requires(name) or []):
+            if need.marker is None or need.marker.evaluate({"extra": ""}):
+                assert re.sub(r"[-_.]+", "-", need.name).lower() in locked, f"{name} needs {need.name}"
+
+
+@pytest.mark.parametrize("name", [*LOCKS, "fleet/requirements.txt"])
 def test_every_locked_package_carries_hashes_and_no_host(name):
     text = (ROOT / name).read_text(encoding="utf-8")
     blocks = re.split(r"\n(?=\S)", text.strip())
@@ -50,7 +65,8 @@ def test_the_lock_of_a_fleet_holds_what_was_chosen():
 
 
 def test_conda_users_get_the_same_packages_and_compiler():
-    assert "- -r requirements.txt" in ENVIRONMENT, "environment.yml must take the Python packages from requirements.txt"
+    binder = (ROOT / "postBuild").read_text(encoding="utf-8")
+    assert all(f"-r {lock}" in binder for lock in LOCKS), "postBuild must take the Python packages from the locks"
     python = re.search(r"- python=(\S+)", ENVIRONMENT)[1]
     assert PROJECT["requires-python"].startswith(f">={python}"), f"environment.yml: python {python} is not pyproject's"
     rust = re.search(r"- rust=(\S+)", ENVIRONMENT)[1]

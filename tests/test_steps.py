@@ -1,22 +1,20 @@
 """The steps of a workflow: order, progress, failure, and what is remembered between two commands."""
 
 import json
+import os
 import selectors
+import signal
+import subprocess
 import sys
+import threading
+import time
+from pathlib import Path
 
 import pytest
 
-from async_cost.workflow.steps import (
-    Command,
-    Seen,
-    Step,
-    StepFailed,
-    cargo_progress,
-    minutes,
-    run_steps,
-    tell,
-    told_progress,
-)
+from async_cost.workflow import running
+from async_cost.workflow.running import minutes, run_steps, seconds_left
+from async_cost.workflow.steps import Command, Seen, Step, StepFailed, cargo_progress, tell, told_progress
 from async_cost.workflow.toolchain import ROOT
 
 
@@ -46,14 +44,145 @@ def test_a_failing_command_stops_the_workflow_and_names_step_log_and_output(tmp_
     assert (tmp_path / ".tools" / "log" / "broken.log").read_text().endswith("the reason\n")
 
 
-def test_progress_lines_reach_the_terminal_with_time_left(tmp_path, capsys):
+@pytest.fixture
+def until_shown(monkeypatch):
+    """Waits, in a step, until what it has told was shown."""
+    shown, show = threading.Event(), running._Display.show
+
+    def show_and_tell(display, now, left_s):
+        display.printed = float("-inf")  # as if the last line were long ago
+        show(display, now, left_s)
+        if all(one.text for one in now):
+            shown.set()
+
+    monkeypatch.setattr(running._Display, "show", show_and_tell)
+    return lambda: shown.wait(60) or pytest.fail("not shown")
+
+
+def test_progress_lines_reach_the_terminal_with_time_left(tmp_path, capsys, until_shown):
     def half(progress):
-        progress.report.__self__.printed = -1000  # as if the last line were long ago
         progress("half of it", fraction=0.5)
+        until_shown()
 
     run_steps("make all", [Step("count", half, 1)], tmp_path)
     shown = capsys.readouterr().out
-    assert "[########--------]  50%" in shown and "left in all · half of it" in shown
+    assert "  1/1 count [########--------]  50% · " in shown and "left in all · half of it\n" in shown
+
+
+def test_steps_that_need_nothing_run_side_by_side_two_at_a_time(tmp_path, capsys, until_shown):
+    met, now, most = threading.Barrier(2), [], []
+
+    def meet(name):
+        def run(progress):
+            now.append(name)
+            most.append(len(now))
+            progress(f"in {name}", fraction=0.5)
+            if name != "third":
+                met.wait(60)
+                until_shown()
+            now.remove(name)
+
+        return Step(name, run, 1, needs=())
+
+    run_steps("make all", [meet("first"), meet("second"), meet("third")], tmp_path)
+    assert max(most) == 2
+    shown = capsys.readouterr().out
+    assert "  1/3 first [####----]  50% and 2/3 second [####----]  50% · " in shown
+    assert "left in all · in first · in second\n" in shown
+
+
+def test_a_step_waits_for_those_that_it_needs_and_for_no_other(tmp_path):
+    released, order = threading.Event(), []
+
+    def run(name):
+        def step(progress):
+            if name == "long":
+                assert released.wait(60), "what does not need it waits for it"
+            order.append(name)
+            if name == "user":
+                released.set()
+
+        return step
+
+    steps = [
+        Step("long", run("long"), 1, needs=()),
+        Step("short", run("short"), 1, needs=()),
+        Step("user", run("user"), 1, needs=("short", "not in this workflow")),
+        Step("end", run("end"), 1),
+    ]
+    run_steps("make all", steps, tmp_path)
+    assert order == ["short", "user", "long", "end"]
+
+
+def test_a_failure_stops_the_step_beside_it(tmp_path, capsys):
+    pid = tmp_path / "pid"
+    broken = (
+        f"import pathlib, time\nwhile not pathlib.Path({str(pid)!r}).exists(): time.sleep(0.01)\nprint('why'); exit(3)"
+    )
+    steps = [
+        python_step("waits", sleeper(pid), needs=()),
+        python_step("broken", broken, needs=()),
+        Step("later", lambda progress: pytest.fail("ran after a failure"), 1),
+    ]
+    with pytest.raises(StepFailed, match=r"(?s)step 2/3 broken failed: .*why.*\.tools/log/broken\.log"):
+        run_steps("make all", steps, tmp_path)
+    assert not alive(pid)
+    assert "waits: done" not in capsys.readouterr().out and not (tmp_path / ".tools" / "durations.json").exists()
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_when_the_workflow_is_ended_so_are_both_of_its_steps(tmp_path, how):
+    pids = [tmp_path / "one", tmp_path / "two"]
+    code = (
+        "import pathlib, sys; from async_cost.workflow.running import run_steps; from async_cost.workflow.steps import Step\n"
+        "step = lambda code: Step(code, lambda progress: progress.command([sys.executable, '-c', code]), 1, needs=())\n"
+        f"run_steps('make all', [*map(step, {[*map(sleeper, pids)]!r})], pathlib.Path({str(tmp_path)!r}))"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stderr=subprocess.DEVNULL) as workflow:
+        wait_until(lambda: all(pid.exists() for pid in pids))
+        workflow.send_signal(how)
+    wait_until(lambda: not any(map(alive, pids)))
+
+
+def sleeper(pid: Path) -> str:
+    """A program that writes its process into this file and stays."""
+    return (
+        f"import os, pathlib, time; new = pathlib.Path({f'{pid}.new'!r}); new.write_text(str(os.getpid())); "
+        f"new.rename({str(pid)!r}); time.sleep(600)"
+    )
+
+
+def alive(pid: Path) -> bool:
+    try:
+        os.kill(int(pid.read_text()), 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def wait_until(true) -> None:
+    deadline = time.monotonic() + 60
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize(
+    ("took", "left_s"),
+    [
+        ({"one": 30, "two": 40, "both": 5, "last": 1}, 46),  # side by side
+        ({"two": 40, "both": 5, "last": 1}, 46),
+        ({"one": 30, "two": 10, "beside": 25, "both": 5, "last": 1}, 36),  # in the place of the first that ends
+        ({}, 0),
+    ],
+)
+def test_the_time_left_is_that_of_steps_side_by_side(took, left_s):
+    needs = {"one": (), "two": (), "beside": (), "both": ("one", "two"), "last": None}
+    steps = [Step(name, pytest.fail, 1, needs=needs[name]) for name in took]
+    assert seconds_left(steps, dict(zip(steps, took.values(), strict=True)), {}) == left_s
+    for step in steps[:1]:  # it is running, and half of it is done
+        rest = {other: took[other.name] for other in steps[1:]}
+        assert left_s - took[step.name] / 2 <= seconds_left(steps, rest, {step: took[step.name] / 2}) <= left_s
 
 
 def test_the_next_command_expects_what_the_last_one_took(tmp_path):
@@ -81,12 +210,12 @@ def test_a_program_tells_a_person_in_words_and_the_workflow_what_it_understands(
     assert told_progress(capsys.readouterr().out) == Seen("cell 3 of 66")
 
 
-def test_what_a_command_tells_is_shown_and_everything_is_in_the_log(tmp_path, capsys):
+def test_what_a_command_tells_is_shown_and_everything_is_in_the_log(tmp_path, capsys, until_shown):
     code = "from async_cost.workflow.steps import tell; print('loading'); tell('cell', 3, 66)"
 
     def step(progress):
-        progress.report.__self__.printed = -1000  # as if the last line were long ago
         progress.command([sys.executable, "-c", code], env={"PYTHONPATH": str(ROOT)})
+        until_shown()
 
     run_steps("make all", [Step("measure", step, 1)], tmp_path)
     assert "left in all · cell 3 of 66" in capsys.readouterr().out

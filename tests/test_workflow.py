@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from async_cost.runs.record import read_run_info
 from async_cost.testing.made_up_runs import make_run
-from async_cost.workflow import publishing
+from async_cost.workflow import publishing, toolchain
 from async_cost.workflow.commands import chosen_studies
 from async_cost.workflow.plan import Plan, measured_files
 from async_cost.workflow.publishing import rooms_of
@@ -72,15 +72,26 @@ def test_a_plan_measures_the_chosen_studies_alone():
     plan = Plan("measure", "standard", ("ladder",))
     steps = {step.name: step.expected_s for step in plan.steps()}
     assert steps["measure 1 in turns (standard)"] == MEASURED["ladder"].standard
-    assert steps.keys() >= {"count 1 and compile the cells of 1"}
     assert plan.command == 'make measure PROFILE=standard STUDIES="ladder"'
     assert Plan("report", "quick").command == "make report PROFILE=quick"
     native = Plan("measure", "quick", ("ladder",), native=True)
     assert native.command == 'make measure PROFILE=quick STUDIES="ladder" NATIVE=1'
     assert Plan("measure", "quick", singly=True).command == "make measure PROFILE=quick SINGLY=1"
-    assert "count 1 and build 1" in {step.name for step in native.steps()}
     some = Plan("measure", "quick", ("ladder",), only="frontier; split")
     assert some.command == 'make measure PROFILE=quick STUDIES="ladder" ONLY="frontier; split"'
+
+
+@pytest.mark.parametrize("native", [True, False])
+def test_nothing_else_runs_while_it_measures_and_what_differs_is_told_before(native):
+    steps = [*toolchain.steps(native), *Plan("measure", "quick", ("ladder",), native).steps()]
+    names = [step.name for step in steps]
+    measure = next(number for number, name in enumerate(names) if name.startswith("measure"))
+    assert "compare notebooks and crates" in names[:measure]
+    assert [step.needs for step in steps[measure:]] == [None] * (len(steps) - measure)
+    for number, step in enumerate(steps[:measure]):
+        assert set(step.needs) <= set(names[:number]), f"{step.name} waits for what comes after it"
+    first = {step.name for step in steps if step.needs == []}
+    assert {"Python packages", "count 1"} <= first
 
 
 def test_plans_that_would_measure_different_things_do_not_share_a_partial_run():

@@ -24,7 +24,8 @@ from async_cost.report.pdf import find_chromium
 from async_cost.runs.profiles import NOT_EVIDENCE, PROFILES
 from async_cost.workflow import preflight, toolchain
 from async_cost.workflow.plan import RUNS, Plan, Sweep
-from async_cost.workflow.steps import Progress, Step, StepFailed, run_steps
+from async_cost.workflow.running import run_steps
+from async_cost.workflow.steps import Progress, Step, StepFailed
 from async_cost.workflow.studies import MEASURED
 from async_cost.workflow.toolchain import PYTHON, ROOT
 
@@ -135,7 +136,8 @@ def one_at_a_time() -> Iterator[None]:
 
 @one_at_a_time()
 def setup(arguments: argparse.Namespace) -> int:
-    run_steps("set-up", toolchain.steps(arguments.native), ROOT)
+    toolchain.rustc_version()  # rustup fetches the compiler now, and not for two steps at once
+    run_steps("set-up", [*toolchain.steps(arguments.native), toolchain.lab_step()], ROOT)
     return 0
 
 
@@ -251,7 +253,7 @@ def publishing(runs: Callable[[], list[Path]]) -> Step:
     def publish(progress: Progress) -> None:
         progress.command([PYTHON, "-m", "async_cost.workflow.publishing", REPORTS, report_of(runs()), *runs()])
 
-    return Step("analyse and publish", publish, 120)
+    return Step("analyse and publish", publish, 60)
 
 
 def report_of(runs: list[Path]) -> Path:

@@ -17,7 +17,7 @@ from async_cost.paths import runs_root
 from async_cost.workflow import episodes, toolchain
 from async_cost.workflow.steps import CARGO_ENV, Command, Progress, Step, cargo_progress
 from async_cost.workflow.studies import MEASURED, crate_of, measuring
-from async_cost.workflow.toolchain import PYTHON, ROOT
+from async_cost.workflow.toolchain import CRATES, EVCXR_STEP, PACKAGES, PYTHON, ROOT
 
 #: What is measured further at most, as a share of the measuring time of what everything gets: for claims and headlines
 #: that are still open.
@@ -65,15 +65,26 @@ class Plan:
         self.outcome = RUNS / ".partial" / "last-run.json"
 
     def steps(self) -> list[Step]:
-        steps = [Step("compare notebooks and crates", self._compare, 2, self._finished)]
-        seconds, number = sum(self._seconds().values()), len(self.studies)
-        build = f"count {number} and {'build' if self.native else 'compile the cells of'} {number}"
-        steps.append(Step(build, self._build, 90 * number, lambda: all(map(self._built, self.studies))))
-        return [
-            *steps,
-            Step(f"measure {len(self.studies)} in turns ({self.profile})", self._measure, seconds, self._finished),
+        seconds, number, share = sum(self._seconds().values()), len(self.studies), FURTHER[self.profile]
+        count, build, needs = f"count {number}", f"compile the cells of {number}", [PACKAGES, EVCXR_STEP, CRATES]
+        if self.native:  # after the counting: what that has compiled is needed here, too
+            build, needs = f"build {number}", [count]
+        further = [
             Step("choose what else to measure", self._choose, 10, self._chosen),
-            Step("measure what is still open", self._further, FURTHER[self.profile] * seconds, self._finished),
+            Step("measure what is still open", self._further, share * seconds, self._finished),
+        ]
+        return [
+            Step("compare notebooks and crates", self._compare, 2, self._finished, [PACKAGES]),
+            Step(count, self._count_all, 40 * number, lambda: all(map(self._counted, self.studies)), []),
+            Step(
+                build,
+                self._prepare_all,
+                (5 if self.native else 60) * number,
+                lambda: all(map(self._prepared, self.studies)),
+                needs,
+            ),
+            Step(f"measure {number} in turns ({self.profile})", self._measure, seconds, self._finished),
+            *(further if share else []),
             Step("complete the run", self._finish, 3, self._finished),
         ]
 
@@ -110,9 +121,6 @@ class Plan:
             episodes.start_file(self.partial, study).exists() and episodes.sealed(self.partial, study)
         )
 
-    def _built(self, study: str) -> bool:
-        return self._counted(study) and self._prepared(study)
-
     def _seconds(self) -> dict[str, float]:
         return {study: MEASURED[study].seconds(self.profile) for study in self.studies}
 
@@ -129,20 +137,19 @@ class Plan:
         # Else the counts of one program would stand next to the times of another.
         progress.command([PYTHON, "-m", "async_cost.workflow.in_step", *map(measuring, self.studies)])
 
-    def _build(self, progress: Progress) -> None:
-        """Count the studies, and compile the programs or cells that measure them. Cargo's folder serves one command at
-        a time, but kernels have folders of their own.
-        """
+    def _count_all(self, progress: Progress) -> None:
         self.partial.mkdir(parents=True, exist_ok=True)
-        counts = [self._count(study) for study in self.studies if not self._counted(study)]
-        prepared = {study: self._prepare(study) for study in self.studies if not self._prepared(study)}
-        if self.native:
-            return progress.commands([[*counts, *prepared.values()]])
+        progress.commands([[self._count(study) for study in self.studies if not self._counted(study)]])
+
+    def _prepare_all(self, progress: Progress) -> None:
+        """Compile the programs or cells that measure; two notebooks at a time, each kernel in a folder of its own."""
+        self.partial.mkdir(parents=True, exist_ok=True)
         # The notebooks of a room one after the other: they share what a kernel has compiled.
         rooms: dict[Path, list[Command]] = {}
-        for study, command in prepared.items():
-            rooms.setdefault(measuring(study).parent, []).append(command)
-        progress.commands([counts, *rooms.values()], lanes=2)
+        for study in self.studies:
+            if not self._prepared(study):
+                rooms.setdefault(measuring(study).parent, []).append(self._prepare(study))
+        progress.commands(rooms.values(), lanes=1 if self.native else 2)
 
     def _count(self, study: str) -> Command:
         arguments = ["cargo", "bench", "--locked", "-p", study, "--bench", "counts"]

@@ -1,4 +1,4 @@
-"""Run the steps of a workflow one after another and show the current step, its progress and the time left.
+"""A step of a workflow: its commands, their output, and what this tells about the progress.
 
 Only the standard library is used: the first steps create the virtual environment for everything else.
 """
@@ -14,19 +14,19 @@ import selectors
 import signal
 import subprocess
 import sys
-import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Event
 from typing import Any, TextIO
 
 #: Lines of a failed command's output that are repeated on the terminal.
 TAIL_LINES = 30
-#: Seconds between two progress lines where the output is not a terminal.
-QUIET_SECONDS = 10
 #: Cargo's progress line: `Building [==> ] 45/273: tokio`.
 CARGO_COUNT = re.compile(r"\] (\d+)/(\d+)")
+#: Loaded here: after a fork, a lock of the loader may be held by a thread that the child does not have.
+LIBC = ctypes.CDLL(None)
 
 
 class StepFailed(Exception):
@@ -41,18 +41,20 @@ class CommandFailed(StepFailed):
         self.status = status
 
 
-@dataclass
+@dataclass(eq=False)
 class Step:
     """One named piece of a workflow.
 
     `run` is called with a `Progress`; `done` says whether there is nothing left to do. `expected_s` is how long the
-    step takes on two slow cores; it gives the time left until a duration has been measured on this machine.
+    step takes on two slow cores; it gives the time left until a duration has been measured on this machine. `needs`
+    names the steps, earlier in the list, after which it may start; None: all of them.
     """
 
     name: str
     run: Callable[[Progress], None]
     expected_s: float
     done: Callable[[], bool] = lambda: False
+    needs: Collection[str] | None = None
 
 
 @dataclass
@@ -71,6 +73,8 @@ class Progress:
     report: Callable[[Seen], None]
     log: Path
     root: Path
+    #: Set when the workflow ends early: the commands of this step are ended.
+    stop: Event = field(default_factory=Event)
 
     def __call__(self, text: str, fraction: float | None = None) -> None:
         """Show a few words about what is going on, and the fraction done (0 to 1) if it is known."""
@@ -94,14 +98,13 @@ class Progress:
         with self.log.open("a", encoding="utf-8") as log, selectors.DefaultSelector() as outputs:
             try:
                 while waiting or outputs.get_map():
+                    if self.stop.is_set():
+                        raise StepFailed("another step failed")
                     while waiting and len(outputs.get_map()) < lanes:
                         chain = waiting.popleft()
                         started = _Running(chain.popleft(), chain, self, log)
                         outputs.register(started.output, selectors.EVENT_READ, started)
-                    ready = outputs.select(1)
-                    if not ready:  # a second without output: the clock still moves
-                        self.report(Seen())
-                    for running in (key.data for key, _ in ready):
+                    for running in (key.data for key, _ in outputs.select(1)):
                         left = len(outputs.get_map()) + sum(map(len, waiting))
                         left += sum(len(key.data.chain) for key in outputs.get_map().values())
                         if not running.read(self, 1 - left / total if total > 1 else None):
@@ -191,7 +194,7 @@ def die_with_parent() -> None:
     """
     if sys.platform == "linux":
         pr_set_pdeathsig = 1  # linux/prctl.h
-        ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
+        LIBC.prctl(pr_set_pdeathsig, signal.SIGKILL)
 
 
 def cargo_progress(line: str) -> Seen | None:
@@ -229,116 +232,3 @@ CARGO_ENV = {
     "CARGO_TERM_PROGRESS_WIDTH": "100",
     "CARGO_TERM_COLOR": "never",
 }
-
-
-def run_steps(title: str, steps: list[Step], root: Path) -> None:
-    """Run `steps` in order, skipping those that are done; raise StepFailed for the first that fails."""
-    logs = root / ".tools" / "log"
-    logs.mkdir(parents=True, exist_ok=True)
-    memory = _Durations(root / ".tools" / "durations.json")
-    left = [memory.expected(step) for step in steps if not step.done()]
-    print(f"{title}: {len(steps)} steps, {len(steps) - len(left)} of them done already, about {minutes(sum(left))}")
-    for number, step in enumerate(steps, start=1):
-        head = f"{number}/{len(steps)} {step.name}"
-        if step.done():
-            print(f"  {head}: done already")
-            continue
-        later = sum(memory.expected(other) for other in steps[number:] if not other.done())
-        display = _Display(head, memory.expected(step), later)
-        log = logs / (re.sub(r"[^a-z0-9]+", "-", step.name.lower()).strip("-") + ".log")
-        log.write_text("", encoding="utf-8")
-        try:
-            step.run(Progress(display.show, log, root))
-        except StepFailed as error:
-            display.end("failed")
-            raise StepFailed(
-                f"step {head} failed: {error}\n  whole output: {log.relative_to(root)}\n"
-                "  completed steps are kept: run the same command again to continue"
-            ) from error
-        display.end("done")
-        memory.learn(step, display.elapsed())
-
-
-class _Durations:
-    """How long each step took last time on this machine, in seconds."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        try:
-            self.seconds = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            self.seconds = {}
-
-    def expected(self, step: Step) -> float:
-        return float(self.seconds.get(step.name, step.expected_s))
-
-    def learn(self, step: Step, seconds: float) -> None:
-        self.seconds[step.name] = round(seconds, 1)
-        self.path.write_text(json.dumps(self.seconds, indent=1) + "\n", encoding="utf-8")
-
-
-class _Display:
-    """The progress line of one step."""
-
-    def __init__(self, head: str, expected_s: float, later_s: float) -> None:
-        self.head, self.expected_s, self.later_s = head, expected_s, later_s
-        self.start = time.monotonic()
-        self.text = ""
-        self.fraction: float | None = None
-        #: When the step said how long it still takes, and how long that was.
-        self.told: tuple[float, float] | None = None
-        self.terminal = sys.stdout.isatty()
-        self.printed = float(-QUIET_SECONDS)
-        self.show(Seen())
-
-    def elapsed(self) -> float:
-        return time.monotonic() - self.start
-
-    def own_left(self) -> float:
-        """Seconds for the rest of this step: as it reports, else as expected, and increasingly extrapolated from its
-        progress.
-        """
-        elapsed = self.elapsed()
-        if self.told is not None:
-            return max(self.told[1] - (elapsed - self.told[0]), 0)
-        expected = max(self.expected_s - elapsed, 0.1 * elapsed)
-        if not self.fraction:
-            return expected
-        extrapolated = elapsed * (1 - self.fraction) / self.fraction
-        return self.fraction * extrapolated + (1 - self.fraction) * expected
-
-    def show(self, seen: Seen) -> None:
-        self.text = seen.text or self.text
-        self.fraction = seen.fraction if seen.fraction is not None else self.fraction
-        self.told = (self.elapsed(), seen.left_s) if seen.left_s is not None else self.told
-        if not self.terminal and self.elapsed() - self.printed < QUIET_SECONDS:
-            return
-        self.printed = self.elapsed()
-        own_left = self.own_left()
-        done = self.fraction if self.fraction is not None else self.elapsed() / (self.elapsed() + own_left + 0.001)
-        bar = "#" * round(16 * done) + "-" * (16 - round(16 * done))
-        line = f"  {self.head} [{bar}] {done:4.0%} · {minutes(own_left + self.later_s)} left in all"
-        line += f" · {self.text}" if self.text else ""
-        if self.terminal:
-            columns = os.get_terminal_size().columns
-            print("\r\x1b[K" + line[: columns - 1], end="", flush=True)
-        else:
-            print(line, flush=True)
-
-    def end(self, word: str) -> None:
-        clear = "\r\x1b[K" if self.terminal else ""
-        print(f"{clear}  {self.head}: {word} in {minutes(self.elapsed())}", flush=True)
-
-
-def minutes(seconds: float) -> str:
-    """A duration for people: `8 s`, `3 min 20 s`, `1 h 5 min`.
-
-    >>> minutes(8), minutes(200), minutes(3900)
-    ('8 s', '3 min 20 s', '1 h 5 min')
-    """
-    seconds = max(0, round(seconds))
-    if seconds < 60:
-        return f"{seconds} s"
-    if seconds < 3600:
-        return f"{seconds // 60} min {seconds % 60} s"
-    return f"{seconds // 3600} h {seconds % 3600 // 60} min"

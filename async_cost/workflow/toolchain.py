@@ -51,16 +51,25 @@ PIP_SOURCES = (
 KERNEL_COMMAND = [str(PYTHON), "-m", "async_cost.workflow.kernel", str(EVCXR), "{connection_file}"]
 
 
+#: Names of steps that others need.
+PACKAGES, EVCXR_STEP, CRATES = "Python packages", "evcxr kernel", "crates for the cells"
+
+
 def steps(native: bool = False) -> list[Step]:
-    """The steps of the set-up, in order; `native` leaves out what only the Rust kernel needs."""
-    python = Step("Python packages", _install_python, 60, _python_done)
+    """The steps that a measurement and its pages need; `native` leaves out what only the Rust kernel needs."""
+    python = Step(PACKAGES, _install_python, 30, _python_done, needs=[])
     if native:
         return [python]
     return [
         python,
-        Step("evcxr kernel", _install_evcxr, 480, _evcxr_done),
-        Step("crates for the cells", _vendor, 15, _vendor_done),
+        Step(EVCXR_STEP, _install_evcxr, 480, _evcxr_done, needs=[]),
+        Step(CRATES, _vendor, 15, _vendor_done, needs=[]),
     ]
+
+
+def lab_step() -> Step:
+    """Install what JupyterLab and the tests need besides."""
+    return Step("JupyterLab and tests", _install_lab, 40, _lab_done, needs=[PACKAGES])
 
 
 def _digest(*paths: Path) -> str:
@@ -71,13 +80,14 @@ def _stamp(path: Path) -> str | None:
     return path.read_text(encoding="utf-8") if path.exists() else None
 
 
-# Python packages: exact versions with hashes from requirements.txt, then this package itself, editable.
+# Python packages: exact versions with hashes, all that are needed (so pip has nothing to resolve), then this package
+# itself, editable. What is imported is compiled when it is; to compile everything takes longer than to install it.
 
 
-def _python_inputs() -> str:
+def _python_inputs(*locks: str) -> str:
     # The folder is part of it: the scripts of a virtual environment hold its absolute path, so a moved clone needs a
     # new one.
-    return f"{_digest(ROOT / 'requirements.txt', ROOT / 'pyproject.toml')} {ROOT}"
+    return f"{_digest(*(ROOT / name for name in ('pyproject.toml', 'requirements.txt', *locks)))} {ROOT}"
 
 
 def _python_done() -> bool:
@@ -89,7 +99,22 @@ def _install_python(progress: Progress) -> None:
         shutil.rmtree(VENV)
     progress("virtual environment")
     progress.command([sys.executable, "-m", "venv", VENV])
-    wanted = len(re.findall(r"^\S+==", (ROOT / "requirements.txt").read_text(encoding="utf-8"), re.MULTILINE))
+    _install_locked("requirements.txt", progress)
+    _pip(PYTHON, progress, "--no-build-isolation", "--no-index", "-e", ".")
+    (VENV / "async-cost.stamp").write_text(_python_inputs(), encoding="utf-8")
+
+
+def _lab_done() -> bool:
+    return _python_done() and _stamp(VENV / "lab.stamp") == _python_inputs("requirements-lab.txt")
+
+
+def _install_lab(progress: Progress) -> None:
+    _install_locked("requirements-lab.txt", progress)
+    (VENV / "lab.stamp").write_text(_python_inputs("requirements-lab.txt"), encoding="utf-8")
+
+
+def _install_locked(lock: str, progress: Progress, python: Path = PYTHON) -> None:
+    wanted = len(re.findall(r"^\S+==", (ROOT / lock).read_text(encoding="utf-8"), re.MULTILINE))
     seen = 0
 
     def count(line: str) -> Seen | None:
@@ -101,9 +126,7 @@ def _install_python(progress: Progress) -> None:
             return Seen(f"installing {wanted} packages", fraction=0.6)
         return None
 
-    _pip(PYTHON, progress, "--require-hashes", "-r", "requirements.txt", seen=count)
-    _pip(PYTHON, progress, "--no-deps", "--no-build-isolation", "--no-index", "-e", ".")
-    (VENV / "async-cost.stamp").write_text(_python_inputs(), encoding="utf-8")
+    _pip(python, progress, "--require-hashes", "-r", lock, seen=count)
 
 
 def _pip(python: Path, progress: Progress, *what: str, seen: Callable[[str], Seen | None] = lambda line: None) -> None:
@@ -113,7 +136,7 @@ def _pip(python: Path, progress: Progress, *what: str, seen: Callable[[str], See
     if listed.returncode != 0:
         raise StepFailed("pip cannot read its configuration, see above")
     env = {"PIP_CONFIG_FILE": os.devnull, **pip_sources(listed.stdout)}
-    progress.command([*pip, "install", *what], env=env, progress=seen)
+    progress.command([*pip, "install", "--no-deps", "--no-compile", *what], env=env, progress=seen)
 
 
 def pip_sources(listed: str) -> dict[str, str]:
@@ -144,7 +167,7 @@ def _install_snakemake(progress: Progress) -> None:
     folder = TOOLS / "snakemake"
     shutil.rmtree(folder, ignore_errors=True)
     progress.command([sys.executable, "-m", "venv", folder])
-    _pip(folder / "bin" / "python", progress, "--require-hashes", "-r", "fleet/requirements.txt")
+    _install_locked("fleet/requirements.txt", progress, folder / "bin" / "python")
     _snakemake_stamp().write_text(_snakemake_inputs(), encoding="utf-8")
 
 
