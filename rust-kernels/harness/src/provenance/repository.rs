@@ -45,7 +45,8 @@ pub(crate) fn git(root: &Path) -> Option<Git> {
         return None;
     }
     let revision = run(root, &["rev-parse", "HEAD"])?.trim().to_owned();
-    let changes = run(root, &["status", "--porcelain", "--", ".", ":(exclude)data/runs"]);
+    let changes =
+        run(root, &["status", "--porcelain", "--untracked-files=normal", "--", ".", ":(exclude)data/runs"]);
     Some(Git { revision: Some(revision), clean: changes.map(|text| text.trim().is_empty()) })
 }
 
@@ -110,6 +111,21 @@ mod tests {
                     [[package]]\nname = \"b\"\nversion = \"2.0.0\"\n";
         let json = serde_json::to_string(&packages(lock)).expect("plain data");
         assert_eq!(json, r#"{"a":"1.0.0","b":["1.0.0","2.0.0"]}"#);
+    }
+
+    #[test]
+    fn a_new_file_is_a_change_whatever_git_is_told_to_show() {
+        let root = env::temp_dir().join(format!("async-cost-repository-{}", std::process::id()));
+        fs::create_dir_all(&root).expect("a folder");
+        let user = ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "--allow-empty", "-qm", "first"];
+        for command in [&["init", "-q"][..], &user, &["config", "status.showUntrackedFiles", "no"]] {
+            run(&root, command).expect("git");
+        }
+        let clean = || git(&root).expect("a repository").clean;
+        let before = clean();
+        fs::write(root.join("new.rs"), "").expect("a file");
+        assert_eq!((before, clean()), (Some(true), Some(false)));
+        fs::remove_dir_all(&root).expect("the folder");
     }
 
     #[test]
