@@ -6,5 +6,11 @@ and claimed), `studies` (what a page picks from the table), `machines` (many run
 pages). `workflow` is what `make` starts, `experiments` measures the measuring, `testing` makes up runs whose truth is
 known. Modules that all of them use are next to them: `words` (numbers as prose), `errors`, `paths`.
 
-Nothing is imported here: `workflow` runs before any package is installed.
+No package is imported here: `workflow` runs before any is installed.
 """
+
+import sys
+
+# jsonschema, which Jupyter and altair import, would build a parser for addresses with foreign letters: a second for
+# each process, and no notebook and no chart has one.
+sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]  # Python's own way to forbid an import

@@ -8,6 +8,7 @@ import polars as pl
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from async_cost.report import charts
+from async_cost.report.notebook import page_of
 from async_cost.report.publish import publish
 
 HOSTILE = "<script>alert('mine')</script><img src=x onerror=alert(1)>"
@@ -159,7 +160,7 @@ def publish_example(root: Path, *, trusted: bool = True, pdf: bool = False, **ch
     """The folder of a published example report below `root`."""
     run = write_run(root / "run", run_info(**changes))
     notebook = write_notebook(root / "zero-cost.ipynb", trusted=trusted)
-    publish(run, [notebook], root / "report", pdf=pdf)
+    publish(run, [page_of(notebook)], root / "report", pdf=pdf)
     return root / "report"
 
 

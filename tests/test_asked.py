@@ -9,6 +9,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 
 from async_cost import words
 from async_cost.report.asked import Asked, without
+from async_cost.report.notebook import page_of
 from async_cost.report.prose import Prose
 from async_cost.report.publish import publish
 from async_cost.report.tables import asked, table, text
@@ -17,8 +18,7 @@ from async_cost.runs.run import load_run
 from async_cost.statistics import interval
 from async_cost.statistics.measured import Measured
 from async_cost.testing.made_up_runs import OFF, make_run
-from async_cost.workflow.in_step import source_of
-from async_cost.workflow.studies import MEASURED, measuring
+from async_cost.workflow.studies import MEASURED, measuring, source_of
 
 TEXT = "{{ row | verdict('a' | code, 'b' | code) }} It {{ row | added }}, {{ turned | ratio }}."
 
@@ -49,7 +49,7 @@ def report(run, rows, tmp_path_factory):
     ]
     nbformat.write(new_notebook(cells=cells), root / "zero-cost.ipynb")
     sources = {study: source_of(measuring(study)) for study in MEASURED}
-    publish(run, [root / "zero-cost.ipynb"], root / "report", pdf=False, sources=sources)
+    publish(run, [page_of(root / "zero-cost.ipynb")], root / "report", pdf=False, sources=sources)
     return root / "report"
 
 

@@ -10,8 +10,7 @@ import tomllib
 from pathlib import Path
 
 from async_cost.workflow.execute import GLANCE
-from async_cost.workflow.in_step import source_of
-from async_cost.workflow.studies import LIBRARIES, MEASURED, crate_of
+from async_cost.workflow.studies import LIBRARIES, MEASURED, crate_of, source_of
 from async_cost.workflow.toolchain import CARGO_ENV, ROOT
 
 #: A cell of the crate view: its tags and its lines, which are comments.

@@ -4,10 +4,10 @@ import pytest
 from hostile_runs import MARKUP, hostile_copies
 from test_page import DESKTOP, Visit
 
-from async_cost.paths import repository_root
+from async_cost.report.notebook import page_of
 from async_cost.report.publish import publish_alone
 from async_cost.testing.made_up_runs import make_run
-from async_cost.workflow.execute import execute
+from async_cost.workflow.publishing import execute
 
 HOSTILE = 1000
 
@@ -18,13 +18,12 @@ def page(tmp_path_factory):
     root = tmp_path_factory.mktemp("hostile")
     honest = make_run(root / "runs", machine="alpha", rounds=8, samples=2, work=False)
     kinds = hostile_copies(honest, root / "runs", HOSTILE, seed=7)
-    notebook = root / "hardware.ipynb"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ASYNC_COST_RUNS", str(root / "runs"))
         patch.setenv("ASYNC_COST_RUN", str(honest))
         patch.delenv("ASYNC_COST_COMPARE", raising=False)
-        execute(repository_root() / "notebooks" / "hardware" / "analysis.ipynb", notebook)
-    (path,) = publish_alone(honest, notebook, root / "report", pdf=False)
+        (found,) = execute(["hardware"], root, {}, page_of)
+    (path,) = publish_alone(honest, found, root / "report", pdf=False)
     return path, kinds
 
 

@@ -7,8 +7,8 @@ import jupytext
 import nbformat
 import pytest
 
-from async_cost.workflow.in_step import is_paired, source_of
-from async_cost.workflow.studies import LIBRARIES, MEASURED, crate_of
+from async_cost.workflow.in_step import is_paired
+from async_cost.workflow.studies import LIBRARIES, MEASURED, crate_of, source_of
 from async_cost.workflow.toolchain import ROOT
 
 NOTEBOOKS = sorted(ROOT.glob("notebooks/*/*.ipynb"))

@@ -2,7 +2,7 @@
 runs.
 """
 
-import os
+from pathlib import Path
 
 import nbformat
 import polars as pl
@@ -77,7 +77,7 @@ def test_every_chart_of_every_page_has_the_words_of_the_table(run, table, tmp_pa
     for *numbers, verdict in table.select("ratio", "low", "high", "verdict").iter_rows():
         words.setdefault(tuple(f"{number:.9g}" for number in numbers), set()).add(verdict or NO_EVIDENCE)
     seen = {}
-    for notebook in execute(rooms_of(run.info), tmp_path, {**os.environ, "ASYNC_COST_RUN": str(run.path)}):
+    for notebook in execute(rooms_of(run.info), tmp_path, {"ASYNC_COST_RUN": str(run.path)}, Path):
         for row in drawn(nbformat.read(notebook, as_version=4)):
             key = tuple(f"{row[name]:.9g}" for name in ("ratio", "low", "high"))
             if key in words:

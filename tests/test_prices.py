@@ -15,6 +15,7 @@ from told import VERDICTS, check_alts, check_form, read, tell
 
 from async_cost.report import price_list
 from async_cost.report.headline import reference_run
+from async_cost.report.notebook import page_of
 from async_cost.report.publish import publish
 from async_cost.runs.comparisons import BASE_KEY, KEY, of_today
 from async_cost.runs.run import load_run
@@ -166,7 +167,7 @@ def page(run, listed, browser, tmp_path_factory):
     table = new_output("display_data", {"text/html": price_list.table(listed), "text/plain": "…"})
     cells = [new_markdown_cell("# Prices"), new_code_cell("table", outputs=[table], execution_count=1)]
     nbformat.write(new_notebook(cells=cells), root / "prices.ipynb")
-    publish(run, [root / "prices.ipynb"], root / "report", pdf=False)
+    publish(run, [page_of(root / "prices.ipynb")], root / "report", pdf=False)
     page = browser.new_page()
     page.goto((root / "report" / "prices.html").as_uri())
     yield page

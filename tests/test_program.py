@@ -10,6 +10,7 @@ from example_report import run_info, write_run
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from async_cost.report import price_list
+from async_cost.report.notebook import page_of
 from async_cost.report.publish import publish
 from async_cost.runs.run import load_run
 from async_cost.studies.program import Term, added, terms
@@ -70,7 +71,7 @@ def address(tmp_path_factory):
     form = new_output("display_data", {"text/html": price_list.program(TERMS), "text/plain": "…"})
     cells = [new_markdown_cell("# Prices"), new_code_cell("form", outputs=[form], execution_count=1)]
     nbformat.write(new_notebook(cells=cells), root / "prices.ipynb")
-    publish(write_run(root / "run", run_info()), [root / "prices.ipynb"], root / "report", pdf=False)
+    publish(write_run(root / "run", run_info()), [page_of(root / "prices.ipynb")], root / "report", pdf=False)
     return (root / "report" / "prices.html").as_uri()
 
 

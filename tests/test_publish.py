@@ -12,7 +12,7 @@ from nbformat.v4 import new_code_cell, new_notebook, new_output
 
 from async_cost.errors import DataError
 from async_cost.report import charts, markup, provenance, publish
-from async_cost.report.notebook import PublishError
+from async_cost.report.notebook import PublishError, page_of
 from async_cost.runs.record import read_run_info
 from async_cost.workflow.studies import ANALYSED
 
@@ -86,7 +86,7 @@ def test_a_long_list_of_reasons_is_folded_below_the_verdict(tmp_path, monkeypatc
     notebook = write_notebook(tmp_path / "zero-cost.ipynb", trusted=False)
 
     def notice(out: str) -> str:
-        page = publish.publish(run, [notebook], tmp_path / out, pdf=False)[1].read_text(encoding="utf-8")
+        page = publish.publish(run, [page_of(notebook)], tmp_path / out, pdf=False)[1].read_text(encoding="utf-8")
         return re.search(r'<aside class="notice".*?</aside>', page, re.DOTALL)[0]
 
     assert "<details>" not in notice("short")
@@ -145,7 +145,7 @@ def test_every_page_has_the_verdict_on_its_studies_at_its_top(tmp_path):
     several = write_notebook(
         tmp_path / "boxing.ipynb", trusted=False, studies={"ladder": True, "<b>zero": False, "ring": "in part"}
     )
-    pages = publish.publish(run, [one, several], tmp_path / "report", pdf=False)
+    pages = publish.publish(run, [page_of(one), page_of(several)], tmp_path / "report", pdf=False)
     told = [re.sub(r"<[^>]+>", " ", _verdicts(page.read_text(encoding="utf-8"))) for page in pages[1:]]
     alone, both = (" ".join(text.split()) for text in told)
     assert alone == "zero-cost may be believed"
@@ -241,7 +241,7 @@ def test_a_chart_without_description_is_refused(tmp_path):
     notebook = tmp_path / "zero-cost.ipynb"
     nbformat.write(new_notebook(cells=[new_code_cell("chart", outputs=[output], execution_count=1)]), notebook)
     with pytest.raises(PublishError, match=r"zero-cost\.ipynb: .*description"):
-        publish.publish(run, [notebook], tmp_path / "report", pdf=False)
+        publish.publish(run, [page_of(notebook)], tmp_path / "report", pdf=False)
 
 
 @pytest.mark.parametrize(
@@ -257,7 +257,7 @@ def test_a_notebook_with_holes_is_refused(tmp_path, cell):
     notebook = tmp_path / "zero-cost.ipynb"
     nbformat.write(new_notebook(cells=[cell]), notebook)
     with pytest.raises(PublishError, match=r"zero-cost\.ipynb: cell 1 (failed|was not executed)"):
-        publish.publish(run, [notebook], tmp_path / "report", pdf=False)
+        publish.publish(run, [page_of(notebook)], tmp_path / "report", pdf=False)
 
 
 def test_links_into_the_repository_become_words():
@@ -273,7 +273,7 @@ def test_a_run_that_cannot_be_read_is_named(tmp_path, text):
     if text is not None:
         (tmp_path / "run" / "run.json").write_text(text, encoding="utf-8")
     with pytest.raises(DataError, match=r"run\.json"):
-        publish.publish(tmp_path / "run", [notebook], tmp_path / "report", pdf=False)
+        publish.publish(tmp_path / "run", [page_of(notebook)], tmp_path / "report", pdf=False)
 
 
 def test_a_run_that_is_not_whole_is_not_published(tmp_path):
@@ -281,7 +281,7 @@ def test_a_run_that_is_not_whole_is_not_published(tmp_path):
     info["studies"]["zero-cost"]["state"] = "measuring"
     run, notebook = write_run(tmp_path / "run", info), write_notebook(tmp_path / "zero-cost.ipynb")
     with pytest.raises(DataError, match="not complete"):
-        publish.publish(run, [notebook], tmp_path / "report", pdf=False)
+        publish.publish(run, [page_of(notebook)], tmp_path / "report", pdf=False)
 
 
 def test_facts_that_no_machine_could_tell_are_unknown(tmp_path):
@@ -324,7 +324,7 @@ def test_an_analysis_whose_studies_the_run_lacks_is_said_to_be_not_measured(tmp_
         cell |= {"outputs": [], "execution_count": None} if cell.cell_type == "code" else {}
     nbformat.write(content, absent)
     notebook = write_notebook(tmp_path / "zero-cost.ipynb")
-    pages = publish.publish(run, [notebook], tmp_path / "report", pdf=False, not_measured=[absent])
+    pages = publish.publish(run, [page_of(notebook)], tmp_path / "report", pdf=False, not_measured=[absent])
     assert [page.name for page in pages] == ["index.html", "zero-cost.html"]
     front = pages[0].read_text(encoding="utf-8")
     card = front[front.index("Who pays") :]

@@ -15,6 +15,7 @@ from told import Told, check_alts, check_form, read, tell
 from async_cost.literature.claims import load_claims
 from async_cost.literature.replication import Verdict, outcomes, tally
 from async_cost.report import claim_cards
+from async_cost.report.notebook import page_of
 from async_cost.report.publish import publish
 from async_cost.runs.run import load_run
 from async_cost.testing.made_up_runs import LADDER, OFF, ON, make_run, reversed_truth
@@ -159,7 +160,7 @@ def page(tmp_path_factory, effect_run) -> Path:
     ]
     nbformat.write(new_notebook(cells=cells), folder / "replication.ipynb")
     run = write_run(folder / "run", run_info())
-    return publish(run, [folder / "replication.ipynb"], folder / "report", pdf=False)[1]
+    return publish(run, [page_of(folder / "replication.ipynb")], folder / "report", pdf=False)[1]
 
 
 @pytest.fixture

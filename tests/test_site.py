@@ -12,6 +12,7 @@ from test_page import DESKTOP, PHONE, Visit
 
 from async_cost.report import pdf as paper
 from async_cost.report import site
+from async_cost.report.notebook import page_of
 from async_cost.report.publish import publish, publish_alone
 
 AXE = Path(__file__).parent / "assets" / "axe.min.js"
@@ -30,9 +31,9 @@ def reports(tmp_path_factory) -> Path:
         notebooks = [
             write_notebook(root / name / f"{study}.ipynb", trusted=trusted) for study in ("zero-cost", "ladder")
         ]
-        publish(run, notebooks, root / "reports" / "toy-2c" / name, pdf=False, reports=root / "reports")
+        publish(run, map(page_of, notebooks), root / "reports" / "toy-2c" / name, pdf=False, reports=root / "reports")
     notebook = write_notebook(root / "hardware.ipynb")
-    publish_alone(run, notebook, root / "reports" / "compare" / "a--b", pdf=False, reports=root / "reports")
+    publish_alone(run, page_of(notebook), root / "reports" / "compare" / "a--b", pdf=False, reports=root / "reports")
     return root / "reports"
 
 
@@ -181,7 +182,7 @@ def test_the_front_page_gives_each_answer_in_one_sentence(tmp_path):
     notebook = write_notebook(tmp_path / "zero-cost.ipynb")
     text = notebook.read_text().replace("hand-written loop.", "hand-written loop.\\n\\n- And a longer story.")
     notebook.write_text(text)
-    publish(write_run(tmp_path / "run", run_info()), [notebook], tmp_path / "report", pdf=False)
+    publish(write_run(tmp_path / "run", run_info()), [page_of(notebook)], tmp_path / "report", pdf=False)
     front, page = ((tmp_path / "report" / name).read_text() for name in ("index.html", "zero-cost.html"))
     card = re.search(r'<article class="card">.*?</article>', front, re.DOTALL)[0]
     assert "hand-written loop." in card and "And a longer story." not in card
@@ -192,7 +193,7 @@ def test_a_sentence_that_announces_a_list_stands_on_the_front_page_with_the_firs
     notebook = write_notebook(tmp_path / "zero-cost.ipynb")
     announced = "hand-written loop. What it shows:\\n\\n- First things.\\n- And a longer story."
     notebook.write_text(notebook.read_text().replace("hand-written loop.", announced))
-    publish(write_run(tmp_path / "run", run_info()), [notebook], tmp_path / "report", pdf=False)
+    publish(write_run(tmp_path / "run", run_info()), [page_of(notebook)], tmp_path / "report", pdf=False)
     card = re.search(
         r'<article class="card">.*?</article>', (tmp_path / "report" / "index.html").read_text(), re.DOTALL
     )[0]
@@ -208,7 +209,7 @@ def test_the_front_page_says_whom_to_trust(reports):
 def test_the_replication_score_stands_on_the_front_page(tmp_path):
     run = write_run(tmp_path / "run", run_info())
     notebook = write_notebook(tmp_path / "replication.ipynb")
-    publish(run, [notebook], tmp_path / "report", pdf=False)
+    publish(run, [page_of(notebook)], tmp_path / "report", pdf=False)
     assert "<dt>Published claims</dt><dd><p>Plain async takes 2.61" in (tmp_path / "report" / "index.html").read_text()
 
 

@@ -2,6 +2,7 @@
 a page.
 """
 
+import os
 import subprocess
 import sys
 
@@ -33,17 +34,35 @@ def test_a_room_has_a_page_when_the_run_holds_one_of_its_studies(tmp_path, monke
     assert rooms_of(replace(info, studies={held: info.studies["zero-cost"]})) == rooms
 
 
-def test_an_analysis_that_fails_has_the_last_word(tmp_path, monkeypatch, capfd):
-    for room, source in {"good": "print('fine')", "bad": "raise ValueError('the reason')"}.items():
-        spec = {"name": "python3", "display_name": "Python", "language": "python"}
-        notebook = nbformat.v4.new_notebook(metadata={"kernelspec": spec}, cells=[nbformat.v4.new_code_cell(source)])
-        nbformat.write(notebook, tmp_path / f"{room}.ipynb")
-    monkeypatch.setattr(publishing, "ANALYSED", {"bad": (), "good": ()})
-    monkeypatch.setattr(publishing, "analysis", lambda room: tmp_path / f"{room}.ipynb")
+@pytest.fixture
+def analyses(tmp_path, monkeypatch):
+    """Makes rooms whose analysis is one cell."""
+
+    def write(**sources):
+        for room, source in sources.items():
+            notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source)])
+            nbformat.write(notebook, tmp_path / f"{room}.ipynb")
+        monkeypatch.setattr(publishing, "ANALYSED", dict.fromkeys(sources, ()))
+        monkeypatch.setattr(publishing, "analysis", lambda room: tmp_path / f"{room}.ipynb")
+
+    return write
+
+
+def test_an_analysis_knows_nothing_of_the_one_before_it_in_its_kernel(tmp_path, analyses, monkeypatch):
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)
+    told = "import os; print(os.getcwd(), os.environ.get('ASYNC_COST_COMPARE'), 'left' in globals())"
+    analyses(first="left, __import__('os').environ['ASYNC_COST_COMPARE'] = 1, 'x'", second=told)
+    _, second = publishing.execute(["first", "second"], tmp_path / "executed", {}, lambda path: nbformat.read(path, 4))
+    assert second.cells[0].outputs[0].text.split() == [str(tmp_path), "None", "False"]
+
+
+def test_an_analysis_that_fails_has_the_last_word(tmp_path, monkeypatch, capfd, analyses):
+    analyses(bad="raise ValueError('the reason')", good="print('fine')")
     run = make_run(tmp_path, {}, rounds=2, work=False)
     monkeypatch.setattr(sys, "argv", ["publishing", str(tmp_path), str(tmp_path / "report"), str(run)])
     assert publishing.main() == 1
-    assert "the reason" in capfd.readouterr().err.strip().splitlines()[-1]
+    said = capfd.readouterr().err.strip()
+    assert "the reason" in said.splitlines()[-1] and "bad.ipynb: the cell that begins with `raise" in said
 
 
 def test_studies_are_chosen_by_name_and_measured_in_their_own_order():

@@ -5,7 +5,6 @@ import atexit
 import functools
 import os
 import re
-import textwrap
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -14,8 +13,9 @@ import nbformat
 from jupyter_client import KernelManager
 from nbclient import NotebookClient
 
-from async_cost.paths import repository_root
 from async_cost.words import NBSP, unasked
+from async_cost.workflow.analyses import begin
+from async_cost.workflow.studies import analysis
 
 #: A number with what would make it a result: a unit, a percentage, "times".
 RESULT = re.compile(r"\d\s*(%|‰|ns|µs|us|ms|s\b|times|x\b|fold)")
@@ -39,7 +39,7 @@ class Told:
 
 def read(room: str) -> nbformat.NotebookNode:
     """The analysis notebook of a room."""
-    return nbformat.read(repository_root() / "notebooks" / room / "analysis.ipynb", as_version=4)
+    return nbformat.read(analysis(room), as_version=4)
 
 
 @functools.cache
@@ -56,17 +56,7 @@ def kernel() -> KernelManager:
 def tell(room: str, run: Path) -> Told:
     """Executes the analysis of `room` on `run` and collects what it says."""
     notebook = read(room)
-    folder = repository_root() / "notebooks" / room
-    ours = {name: value for name, value in os.environ.items() if name.startswith("ASYNC_COST_")}
-    # As in a new kernel: no variable of another notebook, this process's settings, the notebook's folder.
-    begin = f"""
-        %reset -f
-        import os
-        [os.environ.pop(name) for name in list(os.environ) if name.startswith("ASYNC_COST_")]
-        os.environ.update({ours | {"ASYNC_COST_RUN": str(run)}!r})
-        os.chdir({str(folder)!r})
-    """
-    notebook.cells.insert(0, nbformat.v4.new_code_cell(textwrap.dedent(begin)))
+    notebook.cells.insert(0, begin(analysis(room).parent, {**os.environ, "ASYNC_COST_RUN": str(run)}))
     NotebookClient(notebook, km=kernel(), timeout=300).execute()
     del notebook.cells[0]
     said = [

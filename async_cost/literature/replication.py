@@ -142,7 +142,9 @@ def outcomes(run: Run, claims: Sequence[Claim] | None = None) -> list[Outcome]:
         found = []
         for case in claim.cases(comparison):
             name = case[0][0].study
-            found.append(_weigh(claim, case, studies.setdefault(name, _Study(run, name))))
+            if name not in studies:
+                studies[name] = _Study(run, name)
+            found.append(_weigh(claim, case, studies[name]))
         return _deciding(found)
 
     return [

@@ -6,9 +6,9 @@ moves the focus to it.
 """
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 
 import polars as pl
@@ -20,7 +20,7 @@ from pygments.lexers import RustLexer
 from async_cost import words
 from async_cost.report import markup
 from async_cost.runs.comparisons import KEY, PAIR, address
-from async_cost.runs.run import open_run
+from async_cost.runs.run import Run, open_run
 from async_cost.statistics.measured import Measured, both_ways
 from async_cost.statistics.ratios import paired
 from async_cost.statistics.table import comparisons
@@ -56,19 +56,36 @@ class Asked:
     sources: Mapping[str, Path]
     #: The studies some of whose cells a note links to.
     linked: set[str] = field(default_factory=set)
+    _drawn: dict[str, dict[tuple, list[float]]] = field(default_factory=dict)
+
+    @cached_property
+    def run(self) -> Run:
+        return open_run(self.folder)
+
+    @cached_property
+    def rows(self) -> dict[str, dict[str, object]]:
+        """All comparisons with numbers, as declared and turned round, by their addresses."""
+        table = both_ways(comparisons(self.run).frame.drop_nulls("ratio"))
+        return {address(row): row for row in table.iter_rows(named=True)}
+
+    def _by_episode(self, study: str) -> dict[tuple, list[float]]:
+        """The ratio in each process, of each pair of a study that has numbers."""
+        if study not in self._drawn:
+            pairs = [tuple(row[name] for name in PAIR) for row in self.rows.values() if row["study"] == study]
+            wanted = pl.DataFrame(pairs, schema=dict.fromkeys(PAIR, pl.String), orient="row").unique()
+            rounds = paired(Measured.of(self.run, study).compared, wanted, self.run.units(study))
+            found = rounds.group_by(*PAIR, "episode").agg(pl.col("ratio").median()).sort("episode")
+            parts = found.partition_by(PAIR, as_dict=True)
+            self._drawn[study] = {pair: part["ratio"].to_list() for pair, part in parts.items()}
+        return self._drawn[study]
 
     def notes(self, *bodies: str | None) -> list[Note]:
         """The notes of all comparisons that `bodies` link to, in order of appearance."""
         wanted = dict.fromkeys(found for body in bodies for found, _ in LINK.findall(body or ""))
-        if not wanted:
-            return []
-        rows = {where: row for row in _rows(self.folder) if (where := row["address"]) in wanted}
-        drawn = {study: _by_episode(self.folder, study, list(part)) for study, part in _by_study(rows.values())}
-        return [self._note(rows[where], drawn) for where in wanted if where in rows]
+        return [self._note(where, self.rows[where]) for where in wanted if where in self.rows]
 
-    def _note(self, row: Mapping[str, object], drawn: Mapping[str, Mapping[tuple, list[float]]]) -> Note:
+    def _note(self, where: str, row: Mapping[str, object]) -> Note:
         study, variant, other = (str(row[name]) for name in ("study", "variant", "baseline_variant"))
-        run = open_run(self.folder)
         mine, theirs = (words.key(dict(zip(KEY, key, strict=True))) for key in _sides(row))
         added = words.added(row, row["verdict"], f"each {row['unit'] or 'iteration'}")
         told = f"{words.ratio_with_interval(row['ratio'], row['low'], row['high'])}; it {added}"
@@ -89,12 +106,12 @@ class Asked:
         ]
         names = list(dict.fromkeys(name.removesuffix(words.CONTROL) for name in (variant, other)))
         return Note(
-            str(row["address"]),
+            where,
             markup.inline(f"{mine} compared with {theirs}, in {words.escape(study)}"),
             markup.inline(told),
             facts,
-            _drawing(drawn[study][tuple(row[name] for name in PAIR)], row["low"], row["ratio"], row["high"]),
-            f"data/{run.file(study, 'time').name}",
+            _drawing(self._by_episode(study)[tuple(row[name] for name in PAIR)], row["low"], row["ratio"], row["high"]),
+            f"data/{self.run.file(study, 'time').name}",
             cells,
             f'make report STUDIES={study} ONLY="{"; ".join(names)}"',
         )
@@ -131,29 +148,6 @@ def without(body: str, notes: Collection[Note]) -> Markup:
 def elsewhere(body: str, href: str) -> Markup:
     """`body` on another page than the one at `href`, which has the notes."""
     return Markup(str(body).replace(f'href="#{words.ASKED}', f'href="{href}#{words.ASKED}'))
-
-
-@cache
-def _rows(folder: Path) -> list[dict[str, object]]:
-    """All comparisons with numbers, as declared and turned round, with their addresses."""
-    table = both_ways(comparisons(open_run(folder)).frame.drop_nulls("ratio"))
-    return [{**row, "address": address(row)} for row in table.iter_rows(named=True)]
-
-
-def _by_study(rows: Iterable[Mapping[str, object]]) -> Iterable[tuple[str, list[tuple]]]:
-    found: dict[str, list[tuple]] = {}
-    for row in rows:
-        found.setdefault(str(row["study"]), []).append(tuple(row[name] for name in PAIR))
-    return found.items()
-
-
-def _by_episode(folder: Path, study: str, pairs: list[tuple]) -> dict[tuple, list[float]]:
-    """The ratio in each process, of pairs of a study."""
-    run = open_run(folder)
-    wanted = pl.DataFrame(pairs, schema=dict.fromkeys(PAIR, pl.String), orient="row").unique(maintain_order=True)
-    rounds = paired(Measured.of(run, study).compared, wanted, run.units(study))
-    found = rounds.group_by(*PAIR, "episode").agg(pl.col("ratio").median()).sort("episode")
-    return {pair: found.filter(**dict(zip(PAIR, pair, strict=True)))["ratio"].to_list() for pair in wanted.iter_rows()}
 
 
 def _sides(row: Mapping[str, object]) -> tuple[tuple, tuple]:

@@ -92,19 +92,22 @@ class Charts:
         self._numbers = count()
 
     def chart(self, output: Mapping[str, Any]) -> str:
-        """A figure holding the static pictures (wide, and narrow for phones) and the data of the live chart."""
+        """A figure holding the static pictures (the wide one of the notebook, and a narrow one for phones) and the data
+        of the live chart.
+        """
         spec = output["data"].get(charts.VEGALITE_MIME)
         if spec is None:
             return ""
         alt = escape(_described(spec.get("description")))
         self.seen = True
-        drawn = {
-            name: self._svg(charts.static_svg(spec, width))
-            for name, width in (("wide", charts.WIDE), ("narrow", charts.NARROW))
-        }
+        wide, narrow = (f"{self._names}picture-{next(self._numbers)}-" for _ in range(2))
+        drawn = {"wide": _named(output["data"]["image/svg+xml"], wide)}
+        large = len(drawn["wide"]) > LARGE
+        if self.small is None or not large:
+            drawn["narrow"] = _named(charts.static_svg(spec, charts.NARROW), narrow)
         if self.small is None and (height := HEIGHT.search(drawn["narrow"])) and float(height[1]) <= SMALL:
             self.small = f'<figure class="picture">{drawn["narrow"]}</figure>'
-        if len(drawn["wide"]) > LARGE:
+        if large:
             drawn = {"": drawn["wide"]}
         pictures = "\n".join(f'<div class="static {name}">{svg}</div>' for name, svg in drawn.items())
         data = json.dumps(_rounded(charts.live_spec(spec)), ensure_ascii=True, separators=(",", ":")).replace(
@@ -124,14 +127,12 @@ class Charts:
             content = base64.b64encode(content.encode()).decode()
         return f'<figure><img src="data:{mime};base64,{"".join(content.split())}" alt="{alt}"></figure>'
 
-    def _svg(self, svg: str) -> str:
-        """The picture with names of its own: those of one SVG reach into the next on the same page."""
-        prefix = f"{self._names}picture-{next(self._numbers)}-"
-        return (
-            svg.replace(' id="', f' id="{prefix}')
-            .replace("url(#", f"url(#{prefix}")
-            .replace('href="#', f'href="#{prefix}')
-        )
+
+def _named(svg: str, prefix: str) -> str:
+    """The picture with names of its own: those of one SVG reach into the next on the same page."""
+    return (
+        svg.replace(' id="', f' id="{prefix}').replace("url(#", f"url(#{prefix}").replace('href="#', f'href="#{prefix}')
+    )
 
 
 def _rounded(value: Any) -> Any:

@@ -76,11 +76,7 @@ class Page:
         """The first paragraph of the answer, which says it in one sentence, and the first item of a list that it only
         announces; all of it where it has no paragraphs.
         """
-        paragraph = re.match(r"\s*<p>.*?</p>", self.answer or "", re.DOTALL)
-        if paragraph is None or self.answer is None:
-            return self.answer
-        announced = paragraph[0].endswith(":</p>") and LIST_START.match(self.answer, paragraph.end())
-        return Markup(paragraph[0] + (f"{announced[0]}</ul>" if announced else ""))
+        return short(self.answer)
 
     @property
     def belief(self) -> str:
@@ -95,6 +91,21 @@ class Page:
         return site.sections(self.body)
 
 
+def short(answer: Markup | None) -> Markup | None:
+    """What `Page.short_answer` is of an answer."""
+    paragraph = re.match(r"\s*<p>.*?</p>", answer or "", re.DOTALL)
+    if paragraph is None or answer is None:
+        return answer
+    announced = paragraph[0].endswith(":</p>") and LIST_START.match(answer, paragraph.end())
+    return Markup(paragraph[0] + (f"{announced[0]}</ul>" if announced else ""))
+
+
+def answer_of(content: nbformat.NotebookNode) -> Markup | None:
+    """What opens the page of an executed notebook."""
+    answer = _tagged(content, "answer")
+    return answer and Markup(markup.safe_output_markdown(answer.text))
+
+
 def read(notebook: Path) -> nbformat.NotebookNode:
     """The notebook. Raises `PublishError` when it is none."""
     try:
@@ -107,7 +118,7 @@ def page_of(notebook: Path) -> Page:
     content = read(notebook)
     _require_executed(content, notebook)
     heading = _take_heading(content, notebook)
-    answer, trust = _tagged(content, "answer"), _tagged(content, "trust")
+    answer, trust = answer_of(content), _tagged(content, "trust")
     _lift(content, {"answer"} if trust is None or trust.trusted else {"answer", "trust"})
     _join_code(content)
     figures = markup.Charts(f"{notebook.stem}-")
@@ -131,7 +142,7 @@ def page_of(notebook: Path) -> Page:
         study=notebook.stem,
         heading=heading,
         body=Markup(body),
-        answer=answer and Markup(markup.safe_output_markdown(answer.text)),
+        answer=answer,
         trust=trust and Markup(markup.safe_output_markdown(trust.text)),
         trusted=trust is None or trust.trusted,
         verdicts=_verdicts(notebook, trust),

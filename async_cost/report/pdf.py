@@ -37,6 +37,11 @@ def find_chromium() -> str | None:
     return named or next(filter(None, map(shutil.which, CHROMIUM_NAMES)), None)
 
 
+def name_of(page: str) -> str:
+    """The name of the PDF of a page."""
+    return Path(page).with_suffix(".pdf").name
+
+
 def print_pdfs(pages: Sequence[Path]) -> list[Path]:
     """Print each page into a PDF next to it, one for each core at a time; returns those that were made.
 
@@ -46,7 +51,7 @@ def print_pdfs(pages: Sequence[Path]) -> list[Path]:
     if chromium is None:
         print("no Chromium found, so no PDF is made", file=sys.stderr)
         return []
-    targets = [page.with_suffix(".pdf") for page in pages]
+    targets = [page.with_name(name_of(page.name)) for page in pages]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         failures = list(pool.map(lambda page, target: _print(chromium, page, target), pages, targets))
     for target, failure in zip(targets, failures, strict=True):

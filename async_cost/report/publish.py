@@ -7,7 +7,7 @@ and links to. `publish_alone` publishes one notebook that is not about this run 
 """
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,7 +17,7 @@ from markupsafe import Markup
 from async_cost.report import assets, markup, provenance, site
 from async_cost.report import pdf as paper
 from async_cost.report.asked import Asked, elsewhere, without
-from async_cost.report.notebook import BELIEFS, Page, heading_of, page_of
+from async_cost.report.notebook import BELIEFS, Page, heading_of
 from async_cost.runs.profiles import NOT_EVIDENCE
 from async_cost.runs.record import RunInfo, read_run_info
 
@@ -44,7 +44,7 @@ DECISIONS = {
 
 def publish(
     run_dir: Path,
-    notebooks: Sequence[Path],
+    pages: Sequence[Page],
     out_dir: Path,
     *,
     pdf: bool = True,
@@ -52,18 +52,17 @@ def publish(
     sources: Mapping[str, Path] | None = None,
     reports: Path | None = None,
 ) -> list[Path]:
-    """Write the pages of a run into `out_dir`; returns them, the front page first.
+    """Write the pages of a run into `out_dir`; returns their files, the front page first.
 
     `not_measured` are the unexecuted notebooks of analyses that the run has nothing for: the front page gives their
     headings. `sources` are the crate views of the notebooks that measure, by study: numbers lead to their cells.
     `reports` is the folder two levels above `out_dir` whose list of runs is renewed.
     """
     info = read_run_info(run_dir / "run.json")
-    pages = [page_of(notebook) for notebook in notebooks]
     absent = [heading_of(notebook) for notebook in not_measured]
     return _Report(
         info,
-        pages,
+        list(pages),
         out_dir,
         reports,
         _copy_data(run_dir, out_dir / "data"),
@@ -73,11 +72,10 @@ def publish(
 
 
 def publish_alone(
-    run_dir: Path, notebook: Path, out_dir: Path, *, pdf: bool = True, reports: Path | None = None
+    run_dir: Path, page: Page, out_dir: Path, *, pdf: bool = True, reports: Path | None = None
 ) -> list[Path]:
-    """Write one notebook, which is about more than the run in `run_dir`, as `out_dir`/index.html; returns the page."""
+    """Write one page, which is about more than the run in `run_dir`, as `out_dir`/index.html; returns the file."""
     out_dir.mkdir(parents=True, exist_ok=True)
-    page = page_of(notebook)
     page.href = "index.html"
     return _Report(read_run_info(run_dir / "run.json"), [page], out_dir, reports, alone=True).publish(pdf)
 
@@ -110,14 +108,21 @@ class _Report:
         return provenance.facts(self.info)
 
     def publish(self, pdf: bool) -> list[Path]:
-        """Write everything: the pages, once more when there are PDFs to link to, and the list of all runs."""
-        written = self.write()
-        if pdf and self.add_pdfs(written):
-            self.write()
+        """Write everything: the pages with links to their PDFs (once more where one of these cannot be made), and the
+        list of all runs.
+        """
+        hrefs = ["index.html", *(page.href for page in self.pages)]
+        expected = {paper.name_of(href) for href in hrefs} if pdf and paper.find_chromium() else set()
+        written = self.write(expected)
+        if pdf and (made := {path.name for path in paper.print_pdfs(written)}) != expected:
+            self.write(made)
         return written if self.reports is None else [*written, self._list_runs(self.reports)]
 
-    def write(self) -> list[Path]:
-        """Write all pages; returns them, the front page first."""
+    def write(self, pdfs: Collection[str]) -> list[Path]:
+        """Write all pages, with links to those of their PDFs that are in `pdfs`; returns them, the front page first."""
+        for page in self.pages:
+            page.pdf = name if (name := paper.name_of(page.href)) in pdfs else None
+        self.front_pdf = name if (name := paper.name_of("index.html")) in pdfs else None
         turns = [None, *self.pages, None]
         written = [] if self.alone else [self._write_front()]
         for before, page, after in zip(turns, self.pages, turns[2:], strict=False):
@@ -125,15 +130,6 @@ class _Report:
         for study in sorted(self.numbers.linked) if self.numbers else ():
             self._write_cells(self.numbers, study)
         return written
-
-    def add_pdfs(self, written: Sequence[Path]) -> bool:
-        """Print all pages and note which PDFs there are; whether there is any."""
-        made = {path.name for path in paper.print_pdfs(written)}
-        for page in self.pages:
-            name = Path(page.href).with_suffix(".pdf").name
-            page.pdf = name if name in made else None
-        self.front_pdf = "index.pdf" if "index.pdf" in made else None
-        return bool(made)
 
     def _write_front(self) -> Path:
         scripts = [assets.script("search.js")]

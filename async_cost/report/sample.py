@@ -17,7 +17,7 @@ from nbconvert.preprocessors import Preprocessor
 from async_cost import words
 from async_cost.report import charts, markup
 from async_cost.report.asked import LINK
-from async_cost.report.notebook import OF_CODE, heading_of, page_of, read
+from async_cost.report.notebook import OF_CODE, answer_of, heading_of, read, short
 from async_cost.report.publish import DECISIONS
 
 #: What of a table is for a page with a style and scripts.
@@ -43,7 +43,7 @@ def pages(notebooks: Sequence[Path], origin: str) -> dict[str, str]:
     lines = []
     for notebook in sorted(notebooks, key=lambda path: list(DECISIONS).index(path.stem)):
         files |= _page(notebook)
-        answer = markup.words_of(page_of(notebook).short_answer or "")
+        answer = markup.words_of(short(answer_of(read(notebook))) or "")
         head = markup.words_of(heading_of(notebook))
         lines.append(f"- **{DECISIONS[notebook.stem]}** {words.escape(answer)} [{head}]({notebook.stem}.md)")
     listed = "\n".join(lines)
@@ -72,7 +72,7 @@ class _Shown(Preprocessor):
 
     def _markdown(self, data: Mapping[str, object]) -> str:
         if charts.VEGALITE_MIME in data:
-            return self._picture(data[charts.VEGALITE_MIME])
+            return self._picture(str(data["image/svg+xml"]), str(data["text/plain"]))
         if "text/markdown" in data:
             # Tags mean nothing in what a cell computed, here as on a page.
             return re.sub(r"(?<!\\)<", "&lt;", words.unasked(str(data["text/markdown"])))
@@ -81,14 +81,13 @@ class _Shown(Preprocessor):
             return OF_PAGE.sub("", html).replace("<tr", "\n<tr")
         return f"```\n{data.get('text/plain', '')}\n```"
 
-    def _picture(self, spec: Mapping[str, object]) -> str:
+    def _picture(self, svg: str, alt: str) -> str:
         name = f"{self.room}-{len(self.pictures) // 2 + 1}"
-        light = _small(charts.static_svg(dict(spec), charts.WIDE))
+        light = _small(svg)
         self.pictures |= {f"{name}.svg": light, f"{name}-dark.svg": charts.dark(light)}
-        alt = escape(str(spec.get("description", "")))
         return (
             f'<picture><source media="(prefers-color-scheme: dark)" srcset="{name}-dark.svg">'
-            f'<img src="{name}.svg" alt="{alt}"></picture>'
+            f'<img src="{name}.svg" alt="{escape(alt)}"></picture>'
         )
 
 

@@ -1,4 +1,4 @@
-"""Execute one notebook in a fresh kernel and show its output on the terminal.
+"""Execute one Rust notebook in a fresh kernel and show its output on the terminal.
 
     python -m async_cost.workflow.execute notebooks/zero-cost/measure.ipynb executed.ipynb
 
@@ -121,16 +121,14 @@ class EchoingClient(NotebookClient):
 def execute(notebook: Path, executed: Path, singly: bool = False) -> None:
     """Run `notebook` from top to bottom and write the result to `executed`; `singly` sends every cell on its own.
 
-    Raises CellFailed for an error in a cell (in Rust also a panic, or anything on standard error), DeadKernelError or
+    Raises CellFailed for an error in a cell (also a panic, or anything on standard error), DeadKernelError or
     RuntimeError if there is no living kernel.
     """
     content = nbformat.read(notebook, as_version=4)
     resources = {"metadata": {"path": str(notebook.parent)}}
     client = EchoingClient(content, timeout=None, startup_timeout=STARTUP_S, resources=resources)
-    rust = content.metadata.kernelspec.language == "rust"
-    together = rust and not singly
-    client.together = sent_as_one(content.cells) if together else {}
-    client.skip_cells_with_tag = GLANCE if together else ""
+    client.together = {} if singly else sent_as_one(content.cells)
+    client.skip_cells_with_tag = "" if singly else GLANCE
     code = [index for index, cell in enumerate(content.cells) if cell.cell_type == "code"]
 
     def announce(cell, cell_index, **_):
@@ -139,11 +137,10 @@ def execute(notebook: Path, executed: Path, singly: bool = False) -> None:
 
     async def refuse_complaint(cell, cell_index, **_):
         # After a panic, or an error returned by `?`, evcxr continues; it reports them on standard error only.
-        if rust:
-            calls = "active-ipynb" in cell.metadata.get("tags", [])
-            complaint = await client.complaint(LAST_S if cell_index == code[-1] else LATE_S if calls else 0)
-            if complaint:
-                raise CellFailed(complaint)
+        calls = "active-ipynb" in cell.metadata.get("tags", [])
+        complaint = await client.complaint(LAST_S if cell_index == code[-1] else LATE_S if calls else 0)
+        if complaint:
+            raise CellFailed(complaint)
 
     client.on_cell_execute, client.on_cell_executed = announce, refuse_complaint
     try:

@@ -9,12 +9,7 @@ from pathlib import Path
 
 import jupytext
 
-from async_cost.workflow.toolchain import ROOT
-
-
-def source_of(notebook: Path) -> Path:
-    """The crate root that corresponds to the notebook: the same folder and name under rust-kernels."""
-    return ROOT / "rust-kernels" / notebook.parent.name / f"{notebook.stem}.rs"
+from async_cost.workflow.studies import source_of
 
 
 def is_paired(notebook: Path) -> bool:

@@ -7,7 +7,6 @@ The reference run is the one that data/runs/REFERENCE names.
 """
 
 import argparse
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -16,6 +15,7 @@ from async_cost import words
 from async_cost.paths import repository_root
 from async_cost.report import provenance, sample
 from async_cost.report.headline import reference_run
+from async_cost.workflow.execute import CellFailed
 from async_cost.workflow.publishing import execute, rooms_of
 
 FOLDER = Path("docs") / "sample"
@@ -29,7 +29,7 @@ def made() -> dict[str, str]:
     origin = f"Run {words.code(run.info.run_id)}: {words.escape(provenance.facts(run.info).headline)}."
     with tempfile.TemporaryDirectory() as folder:
         rooms = [room for room in rooms_of(run.info) if room != OTHERS]
-        executed = execute(rooms, Path(folder), {"ASYNC_COST_RUN": str(run.path.resolve())})
+        executed = execute(rooms, Path(folder), {"ASYNC_COST_RUN": str(run.path.resolve())}, Path)
         return sample.pages(executed, origin)
 
 
@@ -45,8 +45,8 @@ def main() -> int:
     check, folder = parser.parse_args().check, repository_root() / FOLDER
     try:
         files = made()
-    except subprocess.CalledProcessError as error:  # a notebook that failed says itself why
-        print(error.stdout, file=sys.stderr)
+    except CellFailed as error:
+        print(error, file=sys.stderr)
         return 1
     folder.mkdir(exist_ok=True)
     for name in (changed := old(files, folder)):

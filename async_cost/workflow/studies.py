@@ -67,6 +67,11 @@ def analysis(room: str) -> Path:
     return ROOT / "notebooks" / room / "analysis.ipynb"
 
 
+def source_of(notebook: Path) -> Path:
+    """The crate root that corresponds to a Rust notebook: the same folder and name under rust-kernels."""
+    return ROOT / "rust-kernels" / notebook.parent.name / f"{notebook.stem}.rs"
+
+
 def crate_of(notebook: Path) -> Path:
     """The folder of the crate that a Rust notebook is: the room's for `measure`, one of its own in the room for any
     other.

@@ -1,0 +1,94 @@
+"""Execute analyses in Python kernels, as many as there are processors: to start one and to import everything takes
+longer than an analysis.
+
+Each analysis begins as in a new kernel: in its own folder, without a variable of another one.
+"""
+
+import asyncio
+import os
+import textwrap
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TypeVar
+
+import nbformat
+from jupyter_client.manager import start_new_async_kernel
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError, DeadKernelError
+from nbclient.util import run_sync
+from nbformat import NotebookNode
+
+from async_cost.workflow.execute import STARTUP_S, CellFailed, errors_of, told
+from async_cost.workflow.steps import die_with_parent, tell
+
+Made = TypeVar("Made")
+#: Seconds for what a cell showed to arrive after it is done. After four, nbclient's own number, a page would lack it
+#: without a word.
+OUTPUT_S = 120
+
+
+def begin(folder: Path, environ: Mapping[str, str]) -> NotebookNode:
+    """The cell before the first one of a notebook in `folder`; of our settings, there are those of `environ` alone."""
+    ours = {name: value for name, value in environ.items() if name.startswith("ASYNC_COST_")}
+    code = f"""
+        %reset -f
+        import os
+        [os.environ.pop(name) for name in list(os.environ) if name.startswith("ASYNC_COST_")]
+        os.environ.update({ours!r})
+        os.chdir({str(folder)!r})
+    """
+    return nbformat.v4.new_code_cell(textwrap.dedent(code))
+
+
+def execute(
+    notebooks: Sequence[Path], executed: Sequence[Path], environ: Mapping[str, str], then: Callable[[Path], Made]
+) -> list[Made]:
+    """Run `notebooks` from top to bottom, write them to `executed`, even those that fail, and return what `then` makes
+    of each, which it does while the kernels go on.
+
+    Raises CellFailed, which names notebook and cell.
+    """
+    waiting = deque(zip(notebooks, executed, strict=True))
+
+    async def one_kernel(made: dict[Path, asyncio.Future[Made]], pool: ThreadPoolExecutor) -> None:
+        manager, client = await start_new_async_kernel(
+            startup_timeout=STARTUP_S,
+            kernel_name="python3",
+            extra_arguments=["--HistoryManager.hist_file=:memory:"],
+            preexec_fn=die_with_parent,
+        )
+        try:
+            while waiting:
+                notebook, target = waiting.popleft()
+                content = nbformat.read(notebook, as_version=4)
+                content.cells.insert(0, begin(notebook.parent, environ))
+                runner = NotebookClient(
+                    content, km=manager, timeout=None, iopub_timeout=OUTPUT_S, raise_on_iopub_timeout=True
+                )
+                runner.kc = client
+                try:
+                    await runner.async_execute()
+                except CellExecutionError as error:
+                    failed = next(cell for cell in content.cells if errors_of(cell))
+                    raise CellFailed(f"{notebook}: {told(failed, errors_of(failed))}") from error
+                except (DeadKernelError, TimeoutError) as error:
+                    raise CellFailed(f"{notebook}: the kernel died or does not answer ({error})") from error
+                finally:
+                    del content.cells[0]
+                    nbformat.write(content, target)
+                made[target] = asyncio.get_running_loop().run_in_executor(pool, then, target)
+                tell("analysis", len(made), len(notebooks), done=len(made), trials=len(notebooks))
+        finally:
+            client.stop_channels()
+            await manager.shutdown_kernel(now=True)
+
+    async def all_kernels() -> list[Made]:
+        made: dict[Path, asyncio.Future[Made]] = {}
+        with ThreadPoolExecutor(1) as pool:
+            kernels = range(min(os.cpu_count() or 1, len(notebooks)))
+            await asyncio.gather(*(one_kernel(made, pool) for _ in kernels))
+            return [await made[target] for target in executed]
+
+    return run_sync(all_kernels)()
