@@ -6,6 +6,7 @@ import tomllib
 import jupytext
 import nbformat
 import pytest
+from jupytext.config import find_jupytext_configuration_file
 
 from async_cost.workflow.in_step import is_paired
 from async_cost.workflow.studies import LIBRARIES, MEASURED, crate_of, source_of
@@ -37,6 +38,10 @@ def test_every_rust_notebook_is_a_study_of_the_workflow_or_a_library():
 @pytest.mark.parametrize("notebook", RUST, ids=study)
 def test_notebook_and_crate_show_the_same_text(notebook):
     assert is_paired(notebook), f"{study(notebook)} and its crate differ: edit one of them, then `make format`"
+
+
+def test_no_settings_of_a_user_decide_how_notebooks_are_paired():
+    assert find_jupytext_configuration_file(str(RUST[0].parent)) == str(ROOT / "pyproject.toml")
 
 
 @pytest.mark.parametrize("notebook", RUST, ids=study)
