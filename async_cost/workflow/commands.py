@@ -86,16 +86,13 @@ def main() -> int:
     if arguments.command == "tool":
         return tool(arguments.words)
     renders = arguments.command in ("compare", "contribute") or getattr(arguments, "run", None) is not None
-    if missing := list(
-        preflight.obstacles(not renders, renders or getattr(arguments, "native", arguments.command == "sweep"))
-    ):
+    native = renders or getattr(arguments, "native", arguments.command == "sweep")
+    if missing := list(preflight.obstacles(not renders, native)):
         print("Before this can work, it needs:", *missing, sep="\n  - ", file=sys.stderr)
         return 2
     if arguments.command in ("measure", "report", "sweep") and not renders:
-        studies = arguments.studies or tuple(MEASURED)
-        for remark in preflight.remarks(
-            studies, getattr(arguments, "only", None), arguments.profile not in NOT_EVIDENCE
-        ):
+        studies, only = arguments.studies or tuple(MEASURED), getattr(arguments, "only", None)
+        for remark in preflight.remarks(studies, only, arguments.profile not in NOT_EVIDENCE):
             print(f"Note: {remark}")
     try:
         return globals()[arguments.command](arguments)
@@ -136,7 +133,6 @@ def one_at_a_time() -> Iterator[None]:
 
 @one_at_a_time()
 def setup(arguments: argparse.Namespace) -> int:
-    toolchain.rustc_version()  # rustup fetches the compiler now, and not for two steps at once
     run_steps("set-up", [*toolchain.steps(arguments.native), toolchain.lab_step()], ROOT)
     return 0
 

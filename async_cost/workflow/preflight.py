@@ -58,7 +58,7 @@ def _compiler() -> Iterator[str]:
     if shutil.which("cargo") is None or shutil.which("rustc") is None:
         yield "Rust: install rustup; it fetches the compiler that rust-toolchain.toml names"
         return
-    # Where rustup fetches the compiler first, it says so.
+    # Where rustup fetches the compiler first, it says so, and does it once, not for several steps at the same time.
     told = subprocess.run(["rustc", "-V"], cwd=ROOT, stdout=subprocess.PIPE, text=True)
     manifest = tomllib.loads((ROOT / "Cargo.toml").read_text(encoding="utf-8"))
     oldest = manifest["workspace"]["package"]["rust-version"]
@@ -93,7 +93,8 @@ def remarks(studies: Sequence[str], only: str | None, evidence: bool) -> Iterato
     if "debug" in os.uname().release:
         yield f"the kernel {os.uname().release} is one for debugging: system calls take longer"
     command = ["git", "status", "--porcelain", "--untracked-files=normal", "--", ".", ":(exclude)data/runs"]
-    changed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout.splitlines()
+    archive = not (ROOT / ".git").exists()  # what is around it is another repository, if any
+    changed = [] if archive else subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout.splitlines()
     if changed and evidence:
         yield f"{len(changed)} files differ from the last commit: nobody else can measure the same"
     compared = [row for row in _comparisons() if row["study"] in studies]
