@@ -26,7 +26,7 @@ from async_cost.workflow.toolchain import ROOT
 
 STUDY = "ladder"
 CONFIG = {
-    "profile": "quick",
+    "profile": "smoke",
     "studies": STUDY,
     "native": True,
     "executor": "slurm",

@@ -16,7 +16,7 @@ from async_cost.workflow import publishing, toolchain
 from async_cost.workflow.commands import chosen_studies
 from async_cost.workflow.plan import Plan, measured_files
 from async_cost.workflow.publishing import rooms_of
-from async_cost.workflow.studies import ANALYSED, MEASURED
+from async_cost.workflow.studies import ALONE_S, ANALYSED, MEASURED
 from async_cost.workflow.toolchain import ROOT
 
 
@@ -98,6 +98,14 @@ def test_a_plan_measures_the_chosen_studies_alone():
     assert Plan("measure", "quick", singly=True).command == "make measure PROFILE=quick SINGLY=1"
     some = Plan("measure", "quick", ("ladder",), only="frontier; split")
     assert some.command == 'make measure PROFILE=quick STUDIES="ladder" ONLY="frontier; split"'
+
+
+def test_a_lone_quick_study_is_measured_longer():
+    alone, two = Plan("measure", "quick", ("ladder",)), Plan("measure", "quick", ("zero-cost", "ladder"))
+    assert alone.times > 1 and sum(alone._seconds().values()) == ALONE_S
+    assert two.times == 1 == Plan("measure", "standard", ("ladder",)).times
+    assert alone._env()["ASYNC_COST_TIMES"] == str(alone.times)
+    assert Plan("measure", "quick", ("runtimes",)).times == 1, "it takes longer already"
 
 
 @pytest.mark.parametrize("native", [True, False])

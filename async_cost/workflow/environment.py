@@ -27,7 +27,7 @@ FOREIGN = re.compile(
             # They change how a measured program allocates, or how many threads a runtime has.
             r"LD_PRELOAD|MALLOC_\w+|GLIBC_TUNABLES|RUST_MIN_STACK|TOKIO_\w+",
             # These are set by the workflow and the harness alone.
-            r"ASYNC_COST_(?:VARIANTS|PARTIAL|COMMAND|LOAD_BEFORE|EPISODE|ONLY|PADDING|PROGRESS|COMPARE|COUNTED_VARIANTS)",
+            r"ASYNC_COST_(?:TIMES|VARIANTS|PARTIAL|COMMAND|LOAD_BEFORE|EPISODE|ONLY|PADDING|PROGRESS|COMPARE|COUNTED_VARIANTS)",
         ]
     )
 )

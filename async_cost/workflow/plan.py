@@ -48,6 +48,8 @@ class Plan:
         self.only = only
         #: Whether the kernel gets every cell on its own, as from a person in JupyterLab.
         self.singly = singly
+        #: How many times the rounds and episodes of the profile are measured.
+        self.times = 1 if studies is None or len(studies) > 1 else MEASURED[studies[0]].times(profile)
         #: The command that makes such a run, for whoever reads the run.
         self.command = f"make {goal} PROFILE={profile}"
         if self.studies != tuple(MEASURED):
@@ -122,12 +124,13 @@ class Plan:
         )
 
     def _seconds(self) -> dict[str, float]:
-        return {study: MEASURED[study].seconds(self.profile) for study in self.studies}
+        return {study: MEASURED[study].seconds(self.profile) * self.times for study in self.studies}
 
     def _env(self) -> dict[str, str]:
         return {
             "ASYNC_COST_PARTIAL": str(self.partial),
             "ASYNC_COST_PROFILE": self.profile,
+            "ASYNC_COST_TIMES": str(self.times),
             "ASYNC_COST_COMMAND": self.command,
             "ASYNC_COST_LOAD_BEFORE": self.load_before,
             **({"ASYNC_COST_VARIANTS": self.only} if self.only else {}),

@@ -7,6 +7,9 @@ from typing import NamedTuple
 
 from async_cost.workflow.toolchain import ROOT
 
+#: Seconds that a lone study measures in the quick profile: its page should be worth the wait for what is compiled.
+ALONE_S = 40
+
 
 class Study(NamedTuple):
     """A study that measures: its notebook under notebooks/, and the seconds that measuring takes in each profile on two
@@ -23,17 +26,21 @@ class Study(NamedTuple):
         """What measuring takes in `profile`."""
         return self.quick / 4 if profile == "smoke" else getattr(self, profile)
 
+    def times(self, profile: str) -> int:
+        """How many times its rounds and episodes fit into `ALONE_S`, if nothing else is measured quickly."""
+        return max(1, round(ALONE_S / self.quick)) if profile == "quick" else 1
+
 
 #: Studies that measure, in order. A study's name is that of its crate and its files.
 MEASURED = {
-    "zero-cost": Study("zero-cost/measure", quick=5, standard=115, thorough=460),
-    "ladder": Study("ladder/measure", quick=5, standard=95, thorough=380),
-    "zero-cost-sockets": Study("zero-cost/sockets", quick=9, standard=200, thorough=800),
+    "zero-cost": Study("zero-cost/measure", quick=2, standard=115, thorough=460),
+    "ladder": Study("ladder/measure", quick=2, standard=95, thorough=380),
+    "zero-cost-sockets": Study("zero-cost/sockets", quick=6, standard=200, thorough=800),
     "spawn-apis": Study("spawn-apis/measure", quick=40, standard=600, thorough=2400),
     "call-styles": Study("call-styles/measure", quick=20, standard=320, thorough=800),
     "thread-pools": Study("thread-pools/measure", quick=40, standard=230, thorough=600),
     "servers": Study("servers/measure", quick=40, standard=240, thorough=580),
-    "runtimes-executor": Study("runtimes/executor", quick=5, standard=45, thorough=135),
+    "runtimes-executor": Study("runtimes/executor", quick=2, standard=45, thorough=135),
     "runtimes": Study("runtimes/measure", quick=60, standard=500, thorough=1650),
 }
 #: Notebooks that others are built on, under notebooks/. They glance and measure nothing that is kept, so no run holds

@@ -48,7 +48,8 @@ fn measure(rounds: &str, fault: &str) {
     let (rounds, episodes) = rounds.split_once('/').unwrap_or((rounds, "1"));
     let number = |text: &str| text.parse().expect("numbers of rounds and of episodes");
     let (rounds, episodes) = (number(rounds), number(episodes));
-    let profile = Profile { name: "test".to_owned(), rounds, episodes, warm_up: times.0, trial: times.1 };
+    let name = "test".to_owned();
+    let profile = Profile { name, rounds, episodes, warm_up: times.0, trial: times.1, times: 1 };
     match study(fault).measure(&profile) {
         Ok(outcome) => println!("{outcome}"),
         Err(error) => {

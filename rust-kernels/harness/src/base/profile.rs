@@ -30,6 +30,8 @@ pub struct Profile {
     pub warm_up: Duration,
     /// Time that the samples of a trial take together.
     pub trial: Duration,
+    /// How many times the rounds and the episodes are measured, those that a study sets itself, too.
+    pub times: u32,
 }
 
 /// Name, rounds, episodes, warm-up in microseconds, trial in microseconds. The warm-up is long enough to refill the
@@ -43,6 +45,9 @@ const PROFILES: [(&str, u32, u32, u64, u64); 4] = [
     ("standard", 480, 32, 300, 1_000),
     ("thorough", 1_920, 64, 300, 1_000),
 ];
+
+/// Says how many times a profile is measured: a lone study has time for more.
+const TIMES: &str = "ASYNC_COST_TIMES";
 
 /// Name of the profile that only tests use.
 const TEST: &str = "test";
@@ -68,15 +73,16 @@ impl Profile {
         Self::built_in(3)
     }
 
-    /// The profile named by `ASYNC_COST_PROFILE`; `quick` when that is not set.
+    /// The profile named by `ASYNC_COST_PROFILE`, `quick` when that is not set, as many times as `ASYNC_COST_TIMES` says.
     ///
     /// # Errors
-    /// [`Error::Setting`] when the name is none of the four.
+    /// [`Error::Setting`] when the name is none of the four, or the times are no number.
     pub fn from_env() -> Result<Self, Error> {
-        match std::env::var_os("ASYNC_COST_PROFILE") {
-            None => Ok(Self::quick()),
-            Some(name) => Self::named(&name.to_string_lossy()),
-        }
+        let set = |name| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned());
+        let profile = set("ASYNC_COST_PROFILE").map_or(Ok(Self::quick()), |name| Self::named(&name))?;
+        let times = set(TIMES).map_or(Ok(1), |times| times.parse::<u32>());
+        let times = times.map_err(|error| Error::Setting { name: TIMES, reason: error.to_string() })?;
+        Ok(Self { times, ..profile })
     }
 
     /// True for profiles that exist for tests only.
@@ -104,8 +110,13 @@ impl Profile {
     /// Refuses a profile that measures nothing or that borrows a built-in name for other numbers.
     pub(crate) fn validate(&self) -> Result<(), Error> {
         let refuse = |reason: String| Err(Error::Setting { name: "profile", reason });
-        if self.rounds == 0 || self.episodes == 0 || self.trial.is_zero() || self.warm_up.is_zero() {
-            return refuse("rounds, episodes, warm-up and trial must be more than zero".to_owned());
+        if self.rounds == 0
+            || self.episodes == 0
+            || self.times == 0
+            || self.trial.is_zero()
+            || self.warm_up.is_zero()
+        {
+            return refuse("rounds, episodes, times, warm-up and trial must be more than zero".to_owned());
         }
         if !self.is_test() {
             Self::named(&self.name)?;
@@ -121,6 +132,7 @@ impl Profile {
             episodes,
             warm_up: Duration::from_micros(warm_up),
             trial: Duration::from_micros(trial),
+            times: 1,
         }
     }
 

@@ -505,6 +505,8 @@ mod tests {
         assert_eq!(study(1).episodes(1, 2, 3).profile(&Profile::standard()).episodes, 2);
         let of_a_process = study(1).isolated(std::time::Duration::from_secs(1)).profile(&Profile::standard());
         assert_eq!(of_a_process.trial, 6 * Profile::standard().trial);
+        let thrice = study(1).rounds(1, 2, 3).profile(&Profile { times: 3, ..Profile::quick() });
+        assert_eq!((thrice.rounds, thrice.episodes), (3, 3 * Profile::quick().episodes), "also its own");
         let test = Profile { name: "test".to_owned(), rounds: 7, ..Profile::quick() };
         assert_eq!(study(1).rounds(1, 2, 3).profile(&test).rounds, 7, "a test says itself how much");
     }

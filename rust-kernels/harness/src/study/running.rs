@@ -69,7 +69,9 @@ impl Study {
             (chosen(self.rounds, profile.rounds), chosen(self.episodes, profile.episodes));
         let longer = if self.is_isolated() && !profile.is_test() { OF_A_PROCESS } else { 1 };
         let (warm_up, trial) = (profile.warm_up * longer, profile.trial * longer);
-        Profile { rounds, episodes, warm_up, trial, ..profile.clone() }
+        let times = profile.times;
+        let (rounds, episodes) = (rounds * times, episodes * times);
+        Profile { rounds, episodes, warm_up, trial, times: 1, name: profile.name.clone() }
     }
 
     /// The error for a study function that does not keep to the rules of [`Bencher`].
