@@ -17,6 +17,7 @@ from async_cost.workflow.episodes import (
     measure_further,
     seal,
     sealed,
+    seconds_by_study,
     start_file,
 )
 from async_cost.workflow.steps import Progress, Seen, StepFailed
@@ -82,6 +83,11 @@ def test_when_the_time_is_up_each_study_keeps_its_least_episodes_and_is_complete
         "b": (1, "complete", 7),
     }
     assert all(one["ended"] for one in told.values())
+
+
+def test_an_episode_that_was_stopped_takes_no_time_from_the_others():
+    done = [{"study": "a", "until": end, "seconds": second} for end, second in enumerate([4.0, 5.0, 3600.0])]
+    assert seconds_by_study([*done, {"study": "b", "until": 1, "seconds": 7.0}]) == {"a": [4.0, 5.0, 5.0], "b": [7.0]}
 
 
 def test_a_process_that_dies_is_started_again_once(partial):

@@ -12,8 +12,8 @@ import hashlib
 import json
 import random
 import shutil
+import statistics
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -170,10 +170,23 @@ def measure(partial: Path, studies: Mapping[str, float], env: Mapping[str, str],
         _end_at_the_last(partial, study, ends)
 
 
+def seconds_by_study(done: Sequence[Mapping]) -> dict[str, list[float]]:
+    """Seconds of each of these entries of `done_file`, by study. An episode that took three times as long as usual was
+    stopped meanwhile (by Ctrl-Z), and counts as a usual one.
+    """
+    taken: dict[str, list[float]] = {}
+    for entry in done:
+        taken.setdefault(entry["study"], []).append(entry["seconds"])
+    usual = {study: statistics.median(seconds) for study, seconds in taken.items()}
+    return {
+        study: [one if one <= 3 * usual[study] else usual[study] for one in seconds] for study, seconds in taken.items()
+    }
+
+
 def _time_is_up(done: Sequence[Mapping], until: Mapping[str, Sequence[int]], seconds: Mapping[str, float]) -> bool:
-    measured = Counter(entry["study"] for entry in done)
-    enough = all(measured[study] >= min(LEAST, len(ends)) for study, ends in until.items())
-    return enough and sum(entry["seconds"] for entry in done) > sum(seconds.values())
+    taken = seconds_by_study(done)
+    enough = all(len(taken.get(study, ())) >= min(LEAST, len(ends)) for study, ends in until.items())
+    return enough and sum(map(sum, taken.values())) > sum(seconds.values())
 
 
 def _end_at_the_last(partial: Path, study: str, ends: Sequence[int]) -> None:

@@ -30,7 +30,7 @@ from async_cost.statistics.interval import LEAST_EPISODES, after_looks, quantile
 from async_cost.statistics.measured import Measured
 from async_cost.statistics.ratios import paired
 from async_cost.statistics.trials import compared
-from async_cost.workflow.episodes import done_episodes, further_file, write_json
+from async_cost.workflow.episodes import done_episodes, further_file, seconds_by_study, write_json
 
 #: How many times the rounds of an episode a further one may have.
 MORE_ROUNDS = (1, 2, 4)
@@ -206,11 +206,9 @@ def main() -> int:
     try:
         told: dict[str, dict] = {}
         run = open_run(arguments.partial)
-        seconds: dict[str, list[float]] = {}
         # There are two looks, so what was measured further already is all.
         if arguments.share and not has_more(run):
-            for entry in done_episodes(arguments.partial):
-                seconds.setdefault(entry["study"], []).append(entry["seconds"])
+            seconds = seconds_by_study(done_episodes(arguments.partial))
             told = plan(run, *choose(run, seconds, arguments.share))
     except DataError as error:
         print(error, file=sys.stderr)

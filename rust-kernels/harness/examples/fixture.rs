@@ -4,8 +4,8 @@
 //! counts. With a fault, or nothing, in `FIXTURE_UNDER_CRITERION`, the arguments are Criterion's. Faults: `panic` (one
 //! variant panics in every trial), `late` (it panics from its third trial on), `lazy` (one never calls the bencher),
 //! `baseline` (the baseline gives up at its third trial), `varies` (it allocates another number of times in each
-//! iteration); and in an isolated study `hang`, `abort`, `resources` (nothing is wrong, samples say what they used),
-//! `leak` (it leaves a thread behind that would keep on changing a static) and `thread` (the measuring process starts
+//! iteration); and in an isolated study `hang`, `abort`, `stop` (it stops all of the program once, as Ctrl-Z does, with
+//! the file `stopped` as its mark), `resources` (nothing is wrong, samples say what they used), `leak` (it leaves a thread behind that would keep on changing a static) and `thread` (the measuring process starts
 //! one beforehand).
 
 use std::cell::{Cell, RefCell};
@@ -64,8 +64,9 @@ fn study(fault: &str) -> Study {
     let (trials, baseline_trials) = (Cell::new(0), Cell::new(0));
     let key = |variant: &str| Key::new("sum", variant, "items=100");
     let mut study = Study::new("fixture");
-    if ["hang", "abort", "leak", "thread", "resources"].contains(&fault.as_str()) {
-        study = study.isolated(if fault == "hang" { Duration::from_millis(300) } else { WATCHDOG });
+    if ["hang", "abort", "stop", "leak", "thread", "resources"].contains(&fault.as_str()) {
+        let soon = ["hang", "stop"].contains(&fault.as_str());
+        study = study.isolated(if soon { Duration::from_millis(300) } else { WATCHDOG });
     }
     if fault == "resources" {
         study = study.resources();
@@ -113,6 +114,13 @@ fn study(fault: &str) -> Study {
                     });
                 }
                 "hang" => bencher.iter(&mut || std::thread::park()),
+                "stop" => {
+                    if std::fs::File::create_new("stopped").is_ok() {
+                        // SAFETY: a signal to this group of processes, which touches no memory.
+                        unsafe { libc::kill(0, libc::SIGSTOP) };
+                    }
+                    bencher.iter(&mut || drop_value(7));
+                }
                 "abort" => bencher.iter(&mut || std::process::abort()),
                 "leak" => {
                     let leaked = LEAKED.load(Ordering::SeqCst);

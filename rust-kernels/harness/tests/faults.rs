@@ -3,6 +3,9 @@
 mod common;
 
 use std::fs;
+use std::os::unix::process::CommandExt;
+use std::process::Stdio;
+use std::time::Duration;
 
 use common::{Repository, SAMPLES, VARIANTS, fail, succeed};
 
@@ -77,6 +80,25 @@ fn in_an_isolated_study_a_hang_or_an_abort_ends_that_variant_only() {
     assert!(hang.contains("did not end within 300ms"), "{hang}");
     let abort = first_failure("abort");
     assert!(abort.contains("SIGABRT"), "{abort}");
+}
+
+#[test]
+fn time_for_which_everything_was_stopped_counts_for_no_deadline() {
+    let repository = Repository::new();
+    let mut fixture = repository.fixture(&["measure", "3", "stop"], Some(&repository.partial("faults")));
+    let fixture = fixture.process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let fixture = fixture.spawn().expect("the fixture starts");
+    let (group, mut status) = (fixture.id() as i32, 0);
+    // SAFETY: the fixture was not waited for, and only stops here; `status` outlives the call.
+    unsafe { libc::waitpid(group, &mut status, libc::WUNTRACED) };
+    assert!(libc::WIFSTOPPED(status), "it has ended before its trial has stopped it");
+    // Much longer than its trials may take.
+    std::thread::sleep(Duration::from_secs(1));
+    // SAFETY: the group of the fixture, which waits for this.
+    unsafe { libc::kill(-group, libc::SIGCONT) };
+    succeed(fixture.wait_with_output().expect("the fixture ends"));
+    assert_eq!(info(&repository)["studies"]["fixture"]["failed"], serde_json::json!([]));
+    assert_eq!(rows(&repository).len(), 3 * VARIANTS * SAMPLES);
 }
 
 #[test]

@@ -19,7 +19,7 @@ use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -253,7 +253,7 @@ fn wait(mut child: Child) -> Result<std::process::ExitStatus, Error> {
             ended(&mut child)?;
             return Err(Error::Abandoned);
         }
-        if !readable(&out, Instant::now() + Duration::from_millis(200)) {
+        if !readable(&out, Duration::from_millis(200)) {
             continue;
         }
         let length = out.read(&mut buffer).map_err(Error::io("read", Path::new("the episode's output")))?;

@@ -32,7 +32,6 @@ pub fn isolated<T: Serialize + DeserializeOwned>(
     limit: Duration,
     work: impl FnOnce() -> T,
 ) -> Result<T, String> {
-    let deadline = Instant::now() + limit;
     let (reader, writer) = pipe().map_err(|error| format!("no pipe for a process of its own: {error}"))?;
     // Installed before the fork: it must not be half done in the copy.
     let quiet = panics::Quiet::new();
@@ -48,7 +47,7 @@ pub fn isolated<T: Serialize + DeserializeOwned>(
         }
         Ok(Some(child)) => {
             drop((writer, quiet));
-            let answer = receive(reader, deadline);
+            let answer = receive(reader, Patience(limit));
             let end = child.end();
             match answer {
                 Ok(answer) => serde_json::from_slice::<Result<T, String>>(&answer)
@@ -223,21 +222,21 @@ enum Silent {
     Ended,
 }
 
-/// Waits for the whole answer until the deadline.
+/// Waits for the whole answer.
 ///
 /// The length is needed because a process that the child has forked may hold the pipe open for longer than the child
 /// lives.
-fn receive(mut reader: File, deadline: Instant) -> Result<Vec<u8>, Silent> {
+fn receive(mut reader: File, mut patience: Patience) -> Result<Vec<u8>, Silent> {
     let mut length = [0; 8];
-    fill(&mut reader, &mut length, deadline)?;
+    fill(&mut reader, &mut length, &mut patience)?;
     let mut answer = vec![0; u64::from_le_bytes(length) as usize];
-    fill(&mut reader, &mut answer, deadline)?;
+    fill(&mut reader, &mut answer, &mut patience)?;
     Ok(answer)
 }
 
-fn fill(reader: &mut File, mut rest: &mut [u8], deadline: Instant) -> Result<(), Silent> {
+fn fill(reader: &mut File, mut rest: &mut [u8], patience: &mut Patience) -> Result<(), Silent> {
     while !rest.is_empty() {
-        if !readable(reader, deadline) {
+        if !patience.wait(|time| readable(reader, time)) {
             return Err(Silent::Late);
         }
         match reader.read(rest) {
@@ -250,21 +249,40 @@ fn fill(reader: &mut File, mut rest: &mut [u8], deadline: Instant) -> Result<(),
     Ok(())
 }
 
-/// Waits until there is something to read, or the other end is closed; false at the deadline.
-pub(crate) fn readable(reader: &File, deadline: Instant) -> bool {
-    loop {
-        let left = deadline.saturating_duration_since(Instant::now());
-        // Rounded up, so that the last millisecond is not spent in a loop.
-        let milliseconds = i32::try_from(left.as_millis() + 1).unwrap_or(i32::MAX);
-        let mut poll = libc::pollfd { fd: reader.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-        // SAFETY: `poll` is one entry and outlives the call.
-        if unsafe { libc::poll(&mut poll, 1, milliseconds) } > 0 {
-            return true;
+/// The time for which is waited. What this process was stopped for does not count, since the child was stopped with it:
+/// by Ctrl-Z, or because the whole machine was.
+struct Patience(Duration);
+
+impl Patience {
+    /// A single wait is at most this long: seldom enough to disturb no measurement.
+    const TICK: Duration = Duration::from_secs(1);
+    /// How much longer than asked a wait may last on a busy machine. If it is more, this process was stopped meanwhile.
+    const LATE: Duration = Duration::from_millis(250);
+
+    /// Waits by `ready`, which is given a time and returns whether there is something; false when no time is left.
+    fn wait(&mut self, mut ready: impl FnMut(Duration) -> bool) -> bool {
+        while !self.0.is_zero() {
+            let (asked, start) = (self.0.min(Self::TICK), Instant::now());
+            let ready = ready(asked);
+            let waited = start.elapsed();
+            if waited < asked + Self::LATE {
+                self.0 = self.0.saturating_sub(waited);
+            }
+            if ready {
+                return true;
+            }
         }
-        if left.is_zero() {
-            return false;
-        }
+        false
     }
+}
+
+/// Waits until there is something to read, or the other end is closed; false if the time is over before.
+pub(crate) fn readable(reader: &File, time: Duration) -> bool {
+    // Rounded up, so that the last millisecond is not spent in a loop.
+    let milliseconds = i32::try_from(time.as_millis() + 1).unwrap_or(i32::MAX);
+    let mut poll = libc::pollfd { fd: reader.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    // SAFETY: `poll` is one entry and outlives the call.
+    unsafe { libc::poll(&mut poll, 1, milliseconds) > 0 }
 }
 
 #[cfg(test)]
@@ -297,6 +315,20 @@ mod tests {
             std::thread::park();
         });
         assert!(hang.contains("did not end within 50ms"), "{hang}");
+    }
+
+    #[test]
+    fn a_wait_that_was_stopped_does_not_count() {
+        let mut patience = Patience(Duration::from_millis(20));
+        let mut asked = Vec::new();
+        let ready = patience.wait(|time| {
+            asked.push(time);
+            // As long as the time and half a second more, as if stopped; then to its end.
+            std::thread::sleep(if asked.len() == 1 { Duration::from_millis(520) } else { time });
+            false
+        });
+        assert!(!ready);
+        assert_eq!(asked.get(1), Some(&Duration::from_millis(20)), "the first wait has used nothing up");
     }
 
     #[test]
