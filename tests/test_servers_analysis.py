@@ -192,6 +192,15 @@ def test_memory_and_evenness_are_told(effect):
 # -- without trust there is nothing to conclude --------------------------------------------------------------
 
 
+def test_memory_that_a_system_does_not_tell_is_missed_alone(runs):
+    study = made_servers()
+    metrics = {
+        key: {name: one for name, one in of.items() if name != "memory_bytes"} for key, of in study.metrics.items()
+    }
+    told = tell(ROOM, made(runs / "without", replace(study, metrics=metrics)))
+    assert "- The memory of a connection was not measured" in told.answer and "the kernel's, by load" in told.answer
+
+
 def test_a_run_that_is_no_evidence_gives_numbers_without_verdicts(runs):
     told = tell(ROOM, made(runs / "untrusted", replace(made_servers(), controls=())))
     assert not told.trusted

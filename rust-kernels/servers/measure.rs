@@ -42,7 +42,7 @@
 // :build_env CARGO_PROFILE_DEV_DEBUG_ASSERTIONS=false
 // :build_env CARGO_PROFILE_DEV_OVERFLOW_CHECKS=false
 // :build_env CARGO_PROFILE_DEV_CODEGEN_UNITS=1
-// :build_env CARGO_PROFILE_DEV_INCREMENTAL=false
+// :build_env CARGO_INCREMENTAL=0
 // :dep frontier = { path = "../../rust-kernels/ladder/frontier" }
 // :dep harness = { path = "../../rust-kernels/harness" }
 // :dep hdrhistogram = { version = "=7.6.0", default-features = false }
@@ -729,13 +729,16 @@ fn used() -> (Duration, Duration) {
     (kernel + time(usage.ru_utime), kernel)
 }
 
-/// Bytes of this process's memory that are no part of a file: heap and stacks, as far as they were ever touched.
-fn memory() -> io::Result<u64> {
-    let text = std::fs::read_to_string("/proc/self/smaps_rollup")?;
-    let line = text.lines().find_map(|line| line.strip_prefix("Anonymous:")?.trim().strip_suffix("kB"));
-    let kilobytes: Option<u64> = line.and_then(|number| number.trim().parse().ok());
-    Ok(1024
-        * kilobytes.ok_or_else(|| io::Error::other("/proc/self/smaps_rollup has no line `Anonymous:`"))?)
+/// Bytes of this process's memory that are no part of a file: heap and stacks, as far as they were ever touched. Not
+/// every system tells (gVisor does not); then memory alone is not measured.
+fn memory() -> Option<u64> {
+    anonymous(&std::fs::read_to_string("/proc/self/smaps_rollup").ok()?)
+}
+
+/// The line `Anonymous: <number> kB` of such a file, in bytes.
+fn anonymous(rollup: &str) -> Option<u64> {
+    let line = rollup.lines().find_map(|line| line.strip_prefix("Anonymous:")?.trim().strip_suffix("kB"));
+    Some(1024 * line?.trim().parse::<u64>().ok()?)
 }
 
 // %% [markdown]
@@ -779,8 +782,9 @@ pub struct Session {
     load: Load,
     /// Requests that were answered, one for each connection at the beginning.
     requests: u64,
-    /// Bytes by which the server's memory has grown while its connections were opened and served once.
-    grown: u64,
+    /// Bytes by which the server's memory has grown while its connections were opened and served once, where the system
+    /// tells.
+    grown: Option<u64>,
 }
 
 /// Forks the clients of the server at this address.
@@ -830,14 +834,14 @@ impl Session {
         let _ = hear::<1>(&pipe);
         let tally = Arc::default();
         let server = start(serve, listener.try_clone()?, Steps(load.steps), Arc::clone(&tally));
-        Ok(Self { pipe, clients, server, listener, tally, load, requests: load.connections, grown: 0 })
+        Ok(Self { pipe, clients, server, listener, tally, load, requests: load.connections, grown: None })
     }
 
     fn connect(&mut self) -> io::Result<()> {
-        let before = memory()?;
+        let before = memory();
         tell(&self.pipe, [THERE])?;
         hear::<1>(&self.pipe)?;
-        self.grown = memory()?.saturating_sub(before);
+        self.grown = before.zip(memory()).map(|(before, after)| after.saturating_sub(before));
         Ok(())
     }
 }
@@ -857,13 +861,13 @@ impl Session {
         let [wall, p50, p99, max] = hear(&self.pipe)?;
         let after = used();
         self.requests += requests;
-        Ok(Sample::new(requests, after.0 - before.0)
+        let sample = Sample::new(requests, after.0 - before.0)
             .with("kernel_ns", after.1.saturating_sub(before.1).as_nanos() as u64)
             .with("wall_ns", wall)
             .with("p50_ns", p50)
             .with("p99_ns", p99)
-            .with("max_ns", max)
-            .with("memory_bytes", self.grown))
+            .with("max_ns", max);
+        Ok(self.grown.into_iter().fold(sample, |sample, grown| sample.with("memory_bytes", grown)))
     }
 }
 
@@ -1127,6 +1131,12 @@ mod tests {
     #[test]
     fn its_comparisons_make_sense() {
         study().unwrap().comparisons().unwrap();
+    }
+
+    #[test]
+    fn memory_that_the_system_does_not_tell_is_unknown() {
+        assert_eq!(anonymous("Rss:  60 kB\nAnonymous:   12 kB\nLazyFree:  0 kB\n"), Some(12 << 10));
+        assert_eq!(anonymous("Rss:  60 kB\n"), None);
     }
 }
 
