@@ -2,6 +2,7 @@
 that uses the notebook's crate.
 """
 
+import json
 import os
 import re
 import shutil
@@ -40,18 +41,22 @@ def test_every_rust_notebook_glances():
 
 
 def test_glances_compile(tmp_path):
-    folders = [crate_of(notebook) for notebook in NOTEBOOKS]
-    names = [
-        tomllib.loads((folder / "Cargo.toml").read_text(encoding="utf-8"))["package"]["name"] for folder in folders
-    ]
-    paths = dict(zip(names, folders, strict=True)) | {"harness": ROOT / "rust-kernels" / "harness"}
-    ours = "|".join(paths).replace("-", "_")
-    dependencies = "\n".join(f'{name} = {{ path = "{path}" }}' for name, path in paths.items())
-    manifest = f'[package]\nname = "glances"\nversion = "0.0.0"\nedition = "2024"\n\n[workspace]\n\n[dependencies]\n{dependencies}\n'
-    (tmp_path / "Cargo.toml").write_text(manifest, encoding="utf-8")
+    folders = [*(crate_of(notebook) for notebook in NOTEBOOKS), ROOT / "rust-kernels" / "harness"]
+    manifests = [tomllib.loads((folder / "Cargo.toml").read_text(encoding="utf-8")) for folder in folders]
+    names = [manifest["package"]["name"] for manifest in manifests]
+    ours = "|".join(names).replace("-", "_")
+    # With the features and profiles of the workspace's tests, what others wrote is compiled once for both.
+    dependencies = "\n".join(
+        f'{name} = {{ path = "{folder}", features = {json.dumps(list(manifest.get("features", ())))} }}'
+        for name, folder, manifest in zip(names, folders, manifests, strict=True)
+    )
+    workspace = (ROOT / "Cargo.toml").read_text(encoding="utf-8")
+    profiles = "".join(re.findall(r"^\[profile[^\[]*", workspace, re.MULTILINE))
+    head = '[package]\nname = "glances"\nversion = "0.0.0"\nedition = "2024"\n\n[workspace]\nresolver = "3"\n\n'
+    (tmp_path / "Cargo.toml").write_text(f"{head}{profiles}\n[dependencies]\n{dependencies}\n", encoding="utf-8")
     shutil.copy(ROOT / "Cargo.lock", tmp_path)
     modules = []
-    for notebook, name in zip(NOTEBOOKS, names, strict=True):
+    for notebook, name in zip(NOTEBOOKS, names, strict=False):
         text, crate = text_of(notebook), name.replace("-", "_")
         cells = "".join(
             f"pub fn glance_{number}() -> harness::Seen {{\n{cell}}}\n" for number, cell in enumerate(glances(text))
