@@ -26,24 +26,16 @@ def told(code: str, **env: str) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "PYTHONOPTIMIZE", "PYTHONSAFEPATH", "PYTHONIOENCODING"),
-        *(
-            "PIP_USER",
-            "PIP_TARGET",
-            "PIP_PREFIX",
-            "PIP_NO_DEPS",
-            "PIP_REQUIRE_VIRTUALENV",
-            "PIP_CONSTRAINT",
-            "PIP_DRY_RUN",
-        ),
-        *("JUPYTER_CONFIG_PATH", "JUPYTERLAB_DIR", "IPYTHONDIR_OLD", "EVCXR_TMPDIR", "EVCXR_IS_RUNTIME"),
-        *("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "RUSTC", "MYPYPATH", "RUFF_CONFIG"),
-        *("LD_PRELOAD", "MALLOC_ARENA_MAX", "GLIBC_TUNABLES", "RUST_MIN_STACK", "TOKIO_WORKER_THREADS"),
-    ],
-)
+THEIRS = """
+PYTHONPATH PYTHONHOME PYTHONSTARTUP PYTHONOPTIMIZE PYTHONSAFEPATH PYTHONIOENCODING
+PIP_USER PIP_TARGET PIP_PREFIX PIP_NO_DEPS PIP_REQUIRE_VIRTUALENV PIP_CONSTRAINT PIP_DRY_RUN
+JUPYTER_CONFIG_PATH JUPYTERLAB_DIR EVCXR_TMPDIR EVCXR_IS_RUNTIME GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE
+RUSTC CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER MYPYPATH RUFF_CONFIG
+LD_PRELOAD MALLOC_ARENA_MAX GLIBC_TUNABLES RUST_MIN_STACK TOKIO_WORKER_THREADS
+"""
+
+
+@pytest.mark.parametrize("name", THEIRS.split())
 def test_what_somebody_has_set_for_other_programs_reaches_none_of_ours(monkeypatch, name):
     assert environment.FOREIGN.fullmatch(name)
     monkeypatch.setattr(os, "environ", {name: "theirs", "PATH": "/bin"})
@@ -51,19 +43,10 @@ def test_what_somebody_has_set_for_other_programs_reaches_none_of_ours(monkeypat
     assert name not in os.environ and os.environ["PATH"] == f"{VENV / 'bin'}{os.pathsep}/bin"
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "PIP_INDEX_URL",
-        "PIP_CERT",
-        "PIP_CONFIG_FILE",
-        "PIP_FIND_LINKS",
-        "CARGO_HOME",
-        "GIT_SSL_CAINFO",
-        "HTTPS_PROXY",
-        "ASYNC_COST_RUNS",
-    ],
-)
+KEPT = "PIP_INDEX_URL PIP_CERT PIP_CONFIG_FILE PIP_FIND_LINKS CARGO_HOME GIT_SSL_CAINFO HTTPS_PROXY ASYNC_COST_RUNS"
+
+
+@pytest.mark.parametrize("name", KEPT.split())
 def test_where_to_download_from_is_kept(name):
     assert not environment.FOREIGN.fullmatch(name)
 
@@ -145,6 +128,11 @@ def test_a_python_that_is_too_old_or_too_new_is_refused(monkeypatch, minor):
     assert entry.refusal() == (
         f"/bin/python3 is Python 3.{minor}.1, and this needs 3.11 to 3.13; you have one: make PYTHON=python3.12 ..."
     )
+
+
+def test_a_python_without_what_installs_packages_is_told_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ensurepip", None)
+    assert entry.refusal().endswith("without its module ensurepip (Debian: apt-get install python3-venv)")
 
 
 def test_an_old_python_can_read_the_check():

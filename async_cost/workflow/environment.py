@@ -22,8 +22,8 @@ FOREIGN = re.compile(
             r"MYPY\w*|RUFF_\w+|CLIPPY_CONF_DIR",
             # Set in hooks and by `git rebase --exec`; they name another repository, or a part of it.
             r"GIT_(?:DIR|WORK_TREE|INDEX_FILE|COMMON_DIR|OBJECT_DIRECTORY|NAMESPACE|PREFIX|CEILING_DIRECTORIES)",
-            # rust-toolchain.toml chooses the compiler.
-            r"RUSTC|CARGO_BUILD_RUSTC",
+            # rust-toolchain.toml chooses the compiler, and programs are measured as they are.
+            r"RUSTC|CARGO_BUILD_RUSTC|CARGO_TARGET_\w+_RUNNER",
             # They change how a measured program allocates, or how many threads a runtime has.
             r"LD_PRELOAD|MALLOC_\w+|GLIBC_TUNABLES|RUST_MIN_STACK|TOKIO_\w+",
             # These are set by the workflow and the harness alone.
