@@ -121,7 +121,7 @@ def a_field_is_beyond_measure(info, rng):
 
 @_in_info
 def another_schema_version(info, rng):
-    info["schema_version"] = rng.choice([0, 3, 4, 99, "1", None, True, -1, 1.5, [1], rng.choice(MARKUP)])
+    info["schema_version"] = rng.choice([0, 3, 5, 99, "1", None, True, -1, 1.5, [1], rng.choice(MARKUP)])
 
 
 @_in_info

@@ -41,7 +41,8 @@ def reverse(runs) -> Told:
 def untrusted(runs) -> Told:
     controls = {OFF: 1.05, ON: 1.0, FEW: 1.05}
     return tell(
-        ROOM, make_run(runs / "untrusted", ladder=LADDER, rounds=60, noise=0.005, work=False, controls=controls)
+        ROOM,
+        make_run(runs / "untrusted", ladder=LADDER, rounds=60, noise=0.005, work=False, controls=controls, version=2),
     )
 
 

@@ -11,10 +11,11 @@ import pytest
 
 from async_cost.errors import DataError
 from async_cost.runs.comparisons import KEY, PAIR, of_today
+from async_cost.runs.record import KINDS
 from async_cost.runs.run import load_run, open_run
 from async_cost.statistics import table
 from async_cost.statistics.table import COLUMNS, make
-from async_cost.testing.made_up_runs import OFF, ON, make_run
+from async_cost.testing.made_up_runs import OFF, ON, make_run, older
 
 STUDY = "zero-cost"
 
@@ -54,7 +55,9 @@ def run(whole, tmp_path) -> Path:
 
 def declare(run: Path, comparisons: list[dict[str, str]], groups: dict[str, float] | None = None) -> Path:
     document = json.loads((run / "run.json").read_text())
-    document["studies"][STUDY] |= {"comparisons": comparisons, "groups": GROUPS if groups is None else groups}
+    groups = GROUPS if groups is None else groups
+    kinds = dict.fromkeys(groups, KINDS[0])
+    document["studies"][STUDY] |= {"comparisons": comparisons, "groups": groups, "kinds": kinds}
     (run / "run.json").write_text(json.dumps(document))
     return run
 
@@ -66,8 +69,7 @@ def refused(run: Path) -> DataError:
 
 
 def test_a_run_of_version_1_is_compared_as_its_study_declares_today(whole, run):
-    document = json.loads((run / "run.json").read_text())
-    document["schema_version"] = 1
+    document = older(json.loads((run / "run.json").read_text()), 1)
     own = [row | {"group": "loads"} for row in DECLARED[:1]]
     short = [{name: row[name] for name in (*PAIR, "group")} for row in own]
     document["studies"][STUDY] |= {"comparisons": short, "groups": GROUPS}

@@ -60,7 +60,7 @@ def test_halves_of_one_round_say_nothing():
 
 def test_conditions_of_a_resumed_study_are_unknown(tmp_path):
     changes = {f"studies.zero-cost.{name}": value for name, value in (("resumed", 2), ("steal_after_ms", 9000))}
-    run = load_run(make_run(tmp_path, rounds=4, work=False, changes=changes))
+    run = load_run(make_run(tmp_path, rounds=4, work=False, changes=changes, version=2))
     row = disturbance.conditions(run).row(0, named=True)
     assert (row["study"], row["resumed"], row["seconds"], row["steal"]) == ("zero-cost", 2, None, None)
     honest = load_run(

@@ -108,4 +108,6 @@ def test_the_command_writes_what_it_chose_into_the_partial_run(noisy, capsys, mo
 
 
 def test_a_run_from_before_there_were_episodes_was_judged_once(tmp_path):
-    assert set(Measured.of(load_run(make_run(tmp_path, rounds=24, work=False)), STUDY).declared["looks"]) == {1}
+    assert set(
+        Measured.of(load_run(make_run(tmp_path, rounds=24, work=False, version=2)), STUDY).declared["looks"]
+    ) == {1}

@@ -28,7 +28,7 @@ def reverse(runs) -> Told:
 @pytest.fixture(scope="module")
 def untrusted(runs) -> Told:
     controls = {OFF: 1.0, ON: 1.0, FEW: 1.05}
-    return tell(ROOM, make_run(runs / "untrusted", {}, ladder=LADDER, rounds=120, controls=controls))
+    return tell(ROOM, make_run(runs / "untrusted", {}, ladder=LADDER, rounds=120, controls=controls, version=2))
 
 
 # -- the steps are those that the study declares -----------------------------------------------------------------

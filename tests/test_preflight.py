@@ -122,3 +122,9 @@ def test_a_compiler_that_is_not_the_chosen_one_is_named(monkeypatch):
 def test_a_variant_that_no_study_compares_is_questioned():
     assert "nonbxo: unless new, no variant of zero-cost; there is " in remarks("zero-cost", only="nonbxo; box")
     assert "unless new" not in remarks("zero-cost", only="nonbox; box")
+
+
+def test_processes_that_all_have_the_same_addresses_are_told(monkeypatch):
+    assert "setarch -R" not in remarks("zero-cost")
+    monkeypatch.setattr(preflight, "_personality", lambda: preflight.ADDR_NO_RANDOMIZE)
+    assert "setarch -R" in remarks("zero-cost")

@@ -14,6 +14,7 @@ from async_cost.errors import DataError
 from async_cost.report import charts, markup, provenance, publish
 from async_cost.report.notebook import PublishError, page_of
 from async_cost.runs.record import read_run_info
+from async_cost.testing.made_up_runs import make_run
 from async_cost.workflow.studies import ANALYSED
 
 LIMIT_BYTES = 3_000_000
@@ -184,6 +185,18 @@ def test_failed_variants_and_uncommitted_changes_are_said(tmp_path):
     html = (report / "index.html").read_text(encoding="utf-8")
     for words in ("Uncommitted changes", "does not say anything about", "box (syscalls=on)", "&lt;b&gt;lost a wake"):
         assert words in html, f"{words} is missing"
+
+
+def test_what_a_user_has_set_and_numbers_depend_on_is_said(tmp_path):
+    changes = {"machine.address_randomisation": 0, "codegen.lto": "fat"}
+    changes |= {"machine.mitigations": {"mds": "Not affected", "spectre_v2": "Mitigation: Retpolines"}}
+    changes |= {"codegen.rustflags": ["-Cprefer-dynamic", "-Ctarget-cpu=native"]}
+    info = read_run_info(make_run(tmp_path, rounds=2, work=False, changes=changes) / "run.json")
+    said = {notice.head: notice.text for notice in provenance.notices(info)}
+    assert "setarch -R" in said["No address randomisation."]
+    assert "-Ctarget-cpu=native lto=fat, as" in said["Other compiler options."]
+    rows = dict(row for group in provenance.facts(info).groups[:2] for row in group.rows)
+    assert (rows["Address randomisation"], rows["Mitigations"]) == ("0", "spectre_v2: Mitigation: Retpolines")
 
 
 def test_the_front_page_states_answer_and_trust(report):

@@ -6,8 +6,9 @@ import pytest
 
 from async_cost.errors import DataError
 from async_cost.paths import repository_root, runs_root
-from async_cost.runs.record import read_record, read_run_info
+from async_cost.runs.record import ADDED, read_record, read_run_info, records_at
 from async_cost.runs.run import find_runs
+from async_cost.testing.made_up_runs import make_run, older
 
 PAIR = {"baseline_bench": "b", "baseline_variant": "v", "baseline_parameter": "", "group": ""}
 KEY = {"bench": "b", "variant": "w", "parameter": ""}
@@ -20,14 +21,9 @@ def document() -> dict:
     (newest, *_) = (
         json.loads((run / "run.json").read_text()) for run in find_runs(repository_root() / "data" / "runs")
     )
-    # What only later versions have is left out.
-    study = {
-        name: value
-        for name, value in next(iter(newest["studies"].values())).items()
-        if name not in ("episodes", "kinds")
-    }
+    study = older(newest, 2)["studies"].popitem()[1]
     study |= {"groups": {"": 0.01}, "comparisons": [KEY | PAIR | WORDS]}
-    return newest | {"schema_version": 2, "studies": {name: json.loads(json.dumps(study)) for name in ("one", "two")}}
+    return older(newest | {"studies": {"one": study, "two": study}}, 2)
 
 
 @pytest.fixture
@@ -63,12 +59,34 @@ def test_a_run_of_version_1_has_no_words_about_its_comparisons(document, tmp_pat
     (comparison,) = read(document, tmp_path).studies["one"].comparisons
     assert (comparison.change, comparison.unit) == ("a box", "request")
     assert (comparison.key, comparison.baseline) == (("b", "w", ""), ("b", "v", ""))
-    for details in document["studies"].values():
-        details["comparisons"] = [KEY | PAIR]
-    info = read(document | {"schema_version": 1}, tmp_path)
+    info = read(older(document, 1), tmp_path)
     assert info.schema_version == 1 and info.studies["one"].comparisons[0].change == ""
     with pytest.raises(DataError, match=r"studies\.one\.comparisons\[0\]\.change: the field is missing"):
-        read(document, tmp_path)
+        read(older(document, 1) | {"schema_version": 2}, tmp_path)
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_older_runs_are_read_and_know_nothing_of_what_was_added_later(tmp_path, version):
+    info = read_run_info(make_run(tmp_path, rounds=2, work=False, version=version) / "run.json")
+    assert info.schema_version == version and info.program is info.codegen.options is info.machine.mitigations is None
+    assert all(episode.layout is None for study in info.studies.values() for episode in study.episodes)
+
+
+@pytest.mark.parametrize("since", ADDED)
+def test_a_version_has_what_was_added_in_it_and_no_earlier_one_has(tmp_path, since):
+    run = make_run(tmp_path, rounds=2, work=False)
+    document = json.loads((run / "run.json").read_text())
+    for record, names in ADDED[since].items():
+        for name in names:
+            without = older(document, since)
+            field, part = next(iter(records_at(without, record.split(".") if record else [])))
+            del part[name]
+            with pytest.raises(DataError, match=f"{name}: the field is missing"):
+                read(without, tmp_path)
+            part = dict(records_at(early := older(document, since - 1), record.split(".") if record else []))[field]
+            part[name] = None if since == 4 else [] if name == "episodes" else {} if name == "kinds" else ""
+            with pytest.raises(DataError, match=f"unknown field '{name}'"):
+                read(early, tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from async_cost.literature.replication import (
 from async_cost.paths import repository_root
 from async_cost.report.headline import reference_run
 from async_cost.runs.comparisons import PAIR
-from async_cost.runs.record import claims_of_today
+from async_cost.runs.judged import claims_of_today
 from async_cost.runs.run import load_run
 from async_cost.statistics.interval import relative_standard_error
 from async_cost.testing.made_up_runs import LADDER, OFF, ON, ZERO_COST, bench_of, make_run, reversed_truth
@@ -259,7 +259,7 @@ def test_each_group_of_comparisons_has_its_own_controls_and_limit(tmp_path):
     declared += [entry(variant, parameter, "calls" if parameter == ON else "") for variant, parameter in ZERO_COST]
     declared.append(entry("box+arc", ON, "calls", "box+chkrc"))
     changes = {"studies.zero-cost.comparisons": declared, "studies.zero-cost.groups": {"": 0.01, "calls": 0.05}}
-    found = numbers(weighed(made(tmp_path, changes=changes, controls={OFF: 1.05, ON: 1.0})))
+    found = numbers(weighed(made(tmp_path, changes=changes, controls={OFF: 1.05, ON: 1.0}, version=2)))
     assert {found[name][0].verdict for name in ("Z12", "Z18")} == {UNDECIDED}
     assert found["Z1"][0].verdict is REPLICATED, "a count"
     assert found["Z14"][0].verdict is REPLICATED

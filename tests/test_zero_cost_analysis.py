@@ -46,7 +46,7 @@ def nothing(runs) -> Told:
 @pytest.fixture(scope="module")
 def untrusted(runs) -> Told:
     controls = {OFF: 1.04, ON: 1.0, ALL: 1.05}
-    return tell(make_run(runs / "untrusted", sockets=SOCKETS, seed=4, rounds=120, controls=controls))
+    return tell(make_run(runs / "untrusted", sockets=SOCKETS, seed=4, rounds=120, controls=controls, version=2))
 
 
 @pytest.fixture(scope="module")

@@ -333,7 +333,7 @@ def notebook(rounds: int, processes: int, like_bench: bool) -> nbformat.Notebook
         (r"\.\./\.\./rust-kernels", str(ROOT / "rust-kernels")),
     ]
     if not like_bench:
-        changes.append((r"(:build_env CARGO_PROFILE_DEV_\w+=\w+\n)+", ""))
+        changes.append((r"(:build_env CARGO_\w+=\w+\n)+", ""))
     for pattern, instead in changes:
         found = 0
         for cell in content.cells:

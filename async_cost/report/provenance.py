@@ -14,6 +14,8 @@ from async_cost.runs.profiles import NOT_EVIDENCE
 from async_cost.runs.record import Codegen, Git, Machine, RunInfo, StudyInfo
 
 UNKNOWN = "unknown"
+#: The flag with which the Rust kernel compiles all cells.
+KERNEL_FLAG = "-Cprefer-dynamic"
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,22 @@ def notices(info: RunInfo, *, profile: bool = True, studies: Collection[str] | N
     if info.git and info.git.clean is False:
         text = "The code that was measured is not exactly that of the revision named below."
         yield Notice("Uncommitted changes.", text)
+    if info.machine.address_randomisation == 0:
+        text = (
+            "Every process had the same places in memory, as after setarch -R, so the intervals do not cover what differs "
+            "from process to process. Switch it on (kernel.randomize_va_space = 2) and measure again."
+        )
+        yield Notice("No address randomisation.", text)
+    if own := _own_options(info.codegen):
+        text = f"The code was compiled with {own}, as configured for Cargo on this machine: its times may not be those of other runs."
+        yield Notice("Other compiler options.", text)
+
+
+def _own_options(codegen: Codegen) -> str:
+    """Flags for the compiler that only this machine has, and optimisation across crates."""
+    flags = codegen.rustflags if isinstance(codegen.rustflags, tuple) else (codegen.rustflags or "").split()
+    own = [flag for flag in flags if flag != KERNEL_FLAG]
+    return " ".join([*own, *([f"lto={codegen.lto}"] if codegen.lto not in (None, False, "off", "false") else [])])
 
 
 # -- rows ---------------------------------------------------------------------------------------
@@ -94,6 +112,10 @@ def _machine_rows(machine: Machine) -> Iterator[tuple[str, str]]:
     yield "Memory", _size(machine.memory_bytes)
     yield "Virtualisation", _text(machine.virtualisation)
     yield "Frequency governor", _text(machine.governor)
+    yield "Address randomisation", _text(machine.address_randomisation)
+    if machine.mitigations is not None:
+        affected = {name: told for name, told in machine.mitigations.items() if told != "Not affected"}
+        yield "Mitigations", "; ".join(f"{name}: {told}" for name, told in affected.items()) or "not affected"
     yield "System", f"{_text(machine.os)}, kernel {_text(machine.kernel)}"
 
 
@@ -150,7 +172,8 @@ def _load(averages: tuple[float, ...] | None) -> str:
 
 
 def _flags(codegen: Codegen) -> str:
-    return ", ".join(f"{name.replace('_', ' ')} {_text(value)}" for name, value in asdict(codegen).items())
+    known = {name: value for name, value in asdict(codegen).items() if (name, value) != ("options", None)}
+    return ", ".join(f"{name.replace('_', ' ')} {_text(value)}" for name, value in known.items())
 
 
 def _revision(git: Git | None) -> str:

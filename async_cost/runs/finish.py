@@ -12,10 +12,8 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-import msgspec
-
 from async_cost.errors import DataError
-from async_cost.runs.record import claims_of_today, read_record
+from async_cost.runs.decode import read_json
 from async_cost.runs.run import load_run
 
 
@@ -32,14 +30,13 @@ def finish(partial: Path, runs: Path, outcome: Path) -> Path:
             info_file, "nothing was measured into this run", "Look for the reason in .tools/log, then measure again"
         )
     load_run(partial)
-    info = read_record(info_file)  # as it stands in the file: nothing is written that was only made of it for readers
-    if info.ended is None:
-        ended = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
-        complete = msgspec.structs.replace(info, ended=ended, claims=claims_of_today())
+    document = read_json(info_file)  # as it stands in the file: nothing is written that was only made of it for readers
+    if document["ended"] is None:
+        document["ended"] = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
         temporary = info_file.with_suffix(".json.tmp")
-        temporary.write_bytes(msgspec.json.format(msgspec.json.encode(complete), indent=2) + b"\n")
+        temporary.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
         os.replace(temporary, info_file)
-    target = runs / info.run_id
+    target = runs / document["run_id"]
     target.parent.mkdir(parents=True, exist_ok=True)
     if target.exists():
         raise DataError(
@@ -58,7 +55,7 @@ def finish(partial: Path, runs: Path, outcome: Path) -> Path:
     ):
         for file in partial.glob(pattern):
             file.unlink()
-    outcome.write_text(json.dumps({"run": info.run_id, "plan": partial.name}) + "\n", encoding="utf-8")
+    outcome.write_text(json.dumps({"run": document["run_id"], "plan": partial.name}) + "\n", encoding="utf-8")
     os.rename(partial, target)
     return target
 

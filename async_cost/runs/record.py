@@ -6,22 +6,44 @@ reveal are None. Only `read_run_info` opens a run.json.
 """
 
 import re
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from hashlib import sha256
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
 
 from async_cost.errors import DataError, quoted
-from async_cost.paths import SLUG, repository_root
+from async_cost.paths import SLUG
 from async_cost.runs.decode import RESTORE, missing, read_json, typed, unknown
 from async_cost.runs.profiles import PROFILES
 
-#: Version 2 added what a comparison changes and the unit of a difference; version 3 the episodes of a study and the
-#: kinds of its groups.
-SCHEMA_VERSIONS = (1, 2, 3)
+#: What a version added, by the record in which it stands (a star stands for each entry): later versions have these
+#: fields, earlier ones do not.
+ADDED: dict[int, dict[str, tuple[str, ...]]] = {
+    2: {"studies.*.comparisons.*": ("change", "unit")},
+    3: {"studies.*": ("episodes", "kinds")},
+    4: {
+        "": ("findings", "program", "series", "waited_s"),
+        "machine": (
+            "vendor",
+            "minimum_mhz",
+            "maximum_mhz",
+            "threads_per_core",
+            "core_types",
+            "affinity",
+            "quota_cores",
+            "address_randomisation",
+            "mitigations",
+        ),
+        "toolchain": ("linker",),
+        "codegen": ("options",),
+        "studies.*": ("throttled_before", "throttled_after"),
+        "studies.*.episodes.*": ("layout",),
+    },
+}
+SCHEMA_VERSIONS = (1, *ADDED)
 #: Former names, in runs of version 1, of studies that have been renamed.
 FORMER_NAMES = {"ladder": "zero-cost-ladder"}
 ORIGINS = ("notebook", "native")
@@ -42,6 +64,8 @@ Number = Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
 #: No measurement has more rounds, or samples in a trial: at 1 ms for a trial, these would take 16 minutes for each
 #: variant.
 Rounds = Annotated[int, Meta(ge=1, le=1_000_000)]
+#: A SHA-256.
+Hash = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
 
 
 class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -56,8 +80,21 @@ class Cache(Record, frozen=True):
     bytes: Count
 
 
+class CoreType(Record, frozen=True):
+    """Cores of one kind, on a processor with several."""
+
+    name: str
+    cores: Count
+
+
 class Machine(Record, frozen=True):
-    """The machine, without anything that names its owner."""
+    """The machine, without anything that names its owner.
+
+    `affinity` are the numbers of the logical processors that the run might use, `quota_cores` is how many processors'
+    time it might use at most ("none" without a limit). `address_randomisation` is how much of where things lie in
+    memory is drawn anew for each process: 0 nothing, 1 all but the heap, 2 everything. `mitigations` says what the
+    system does against each weakness of the processor.
+    """
 
     name: str
     cpu: str | None
@@ -70,18 +107,30 @@ class Machine(Record, frozen=True):
     governor: str | None
     kernel: str | None
     os: str | None
+    vendor: str | None = None
+    minimum_mhz: Number | None = None
+    maximum_mhz: Number | None = None
+    threads_per_core: Count | None = None
+    core_types: tuple[CoreType, ...] | None = None
+    affinity: tuple[Count, ...] | None = None
+    quota_cores: Number | str | None = None
+    address_randomisation: Count | None = None
+    mitigations: dict[str, str] | None = None
 
 
 class Toolchain(Record, frozen=True):
-    """Compiler and, for a run from a notebook, kernel."""
+    """Compiler, linker and, for a run from a notebook, kernel."""
 
     rustc: str | None
     target: str | None
     evcxr: str | None
+    linker: str | None = None
 
 
 class Codegen(Record, frozen=True):
-    """How the measured code was compiled."""
+    """How the measured code was compiled. `options` are all that the compiler was given (`-C`), without paths; from
+    these come the other fields since version 4, before that from what cargo had been told.
+    """
 
     profile: str | None
     opt_level: Count | str | None
@@ -92,6 +141,7 @@ class Codegen(Record, frozen=True):
     lto: str | bool | None
     prefer_dynamic: bool | None
     rustflags: str | tuple[str, ...] | None
+    options: tuple[str, ...] | None = None
 
 
 class Git(Record, frozen=True):
@@ -139,22 +189,23 @@ class Episode(Record, frozen=True):
     """One of the processes that measured a study: from `first_round` to the next one's, or to the end.
 
     `ended` is None if it was interrupted. `only` are the keys (bench, variant, parameter) that were measured in its
-    rounds; null means all of them.
+    rounds; null means all of them. `layout` is the number from which the order of linking was drawn; null means that of
+    the compiler.
     """
 
     first_round: Count
     started: str
     ended: str | None
     only: tuple[tuple[str, str, str], ...] | None
+    layout: Count | None = None
 
 
-class StudyInfo(Record, frozen=True, omit_defaults=True):
+class StudyInfo(Record, frozen=True):
     """How one study was measured. Loads are averages over 1, 5 and 15 minutes; steal is in ms since boot, over all
-    CPUs.
+    CPUs; throttled is how often a limit of processor time was used up.
 
     `groups` maps the name of each group of comparisons to the half-width of its region of practical equivalence,
-    `kinds` to its kind. Runs before version 3 have neither kinds nor episodes (and what is not in the file is not
-    written back either); `read_run_info` fills them in.
+    `kinds` to its kind. Runs before version 3 have neither kinds nor episodes; `read_run_info` fills them in.
     """
 
     state: str
@@ -177,11 +228,14 @@ class StudyInfo(Record, frozen=True, omit_defaults=True):
     failed: tuple[FailedVariant, ...]
     episodes: tuple[Episode, ...] = ()
     kinds: dict[str, str] = {}
+    throttled_before: Count | None = None
+    throttled_after: Count | None = None
 
 
 class RunInfo(Record, frozen=True):
-    """The whole of run.json. `claims` is the `claims_of_today` of the day on which the run was finished; older runs
-    have none.
+    """The whole of run.json. `claims` and `findings` are hashes of what the run will judge, `program` one of all that
+    is measured, as they were when the run began. `series` is the run id of the first run of its series, `waited_s` how
+    long the run waited for the machine to become quiet.
     """
 
     schema_version: Count
@@ -197,15 +251,11 @@ class RunInfo(Record, frozen=True):
     crates: dict[str, str | tuple[str, ...]]
     git: Git | None
     studies: dict[str, StudyInfo]
-    claims: str | None = None
-
-
-def claims_of_today(root: Path | None = None) -> str:
-    """The SHA-256 of the claims with their present regions and operands: of data/claims.csv followed by
-    data/claims-operands.csv.
-    """
-    folder = (repository_root() if root is None else root) / "data"
-    return sha256(b"".join((folder / name).read_bytes() for name in ("claims.csv", "claims-operands.csv"))).hexdigest()
+    claims: Hash | None = None
+    findings: Hash | None = None
+    program: Hash | None = None
+    series: str | None = None
+    waited_s: Number | None = None
 
 
 def read_run_info(path: Path) -> RunInfo:
@@ -255,17 +305,29 @@ def read_record(path: Path) -> RunInfo:
         raise DataError(path, problem, "Use the revision of async-cost that made the run", column="schema_version")
     studies = document.get("studies")
     for study, details in studies.items() if isinstance(studies, dict) else ():
-        field = f"studies.{study}"  # of the whole document msgspec would not say which study it means
-        typed(path, StudyInfo, details, field)
-        for place, entry in enumerate(details["comparisons"]) if version > 1 else ():
-            for name in sorted({"change", "unit"} - entry.keys()):
-                raise missing(path, f"{field}.comparisons[{place}].{name}")
-        for name in sorted({"episodes", "kinds"}):
-            if version > 2 and name not in details:
-                raise missing(path, f"{field}.{name}")
-            if version < 3 and name in details:
-                raise unknown(path, f"{field}.{quoted(name)}", name)
-    return typed(path, RunInfo, document)
+        typed(path, StudyInfo, details, f"studies.{study}")  # of the whole document msgspec would not say which study
+    info = typed(path, RunInfo, document)
+    for since, records in ADDED.items():
+        for record, names in records.items():
+            for field, part in records_at(document, record.split(".") if record else []):
+                for name in names:
+                    place = f"{field}.{name}".lstrip(".")
+                    if since <= version and name not in part:
+                        raise missing(path, place)
+                    if since > version and name in part:
+                        raise unknown(path, place, name)
+    return info
+
+
+def records_at(part: Any, steps: list[str], field: str = "") -> Iterator[tuple[str, dict]]:
+    """The records at a place of a document, each with the dotted name of its field."""
+    if not steps:
+        yield field, part
+    elif steps[0] != "*":
+        yield from records_at(part.get(steps[0], ()), steps[1:], f"{field}.{steps[0]}".lstrip("."))
+    else:
+        for name, entry in part.items() if isinstance(part, dict) else enumerate(part):
+            yield from records_at(entry, steps[1:], f"{field}.{name}" if isinstance(part, dict) else f"{field}[{name}]")
 
 
 def _check_names(path: Path, info: RunInfo) -> None:

@@ -19,7 +19,7 @@ import numpy as np
 import polars as pl
 
 from async_cost.runs.comparisons import KEY, SCHEMA, with_later
-from async_cost.runs.record import KINDS
+from async_cost.runs.record import ADDED, KINDS, SCHEMA_VERSIONS, records_at
 from async_cost.statistics.trials import TOTALS
 
 OFF, ON = "syscalls=off", "syscalls=on"
@@ -176,10 +176,11 @@ def make_run(
     machine: str = "made-up",
     compress: bool = False,
     failed: Sequence[tuple[str, str]] = (),
-    episodes: int | None = None,
+    episodes: int = 1,
     between: float = 0.0,
     only: Mapping[int, Sequence[Key]] | None = None,
     changes: Mapping[str, object] | None = None,
+    version: int = SCHEMA_VERSIONS[-1],
 ) -> Path:
     """Writes a run below `root` and returns its folder. It holds zero-cost (unless `truth` is None), zero-cost-sockets
     and ladder if `sockets` and `ladder` have their truth, and whatever studies `others` names.
@@ -187,10 +188,10 @@ def make_run(
     `truth`, `sockets`, `ladder` and `failed` are keyed by (variant, parameter). `controls` are the true ratios of the
     A/A control by parameter (1 in an honest run; the loads of the other studies may be left out). `noise` is the
     relative standard deviation of a trial. `drift` is by what factor the machine slows down and recovers in the course
-    of the run. `work` adds the levels of own work, in which async adds to each request what it adds without. With
-    `episodes` it is a run of schema version 3 whose rounds so many processes share, in each of which a key is off by a
-    factor with the relative standard deviation `between`; `only` are the keys that an episode measured, by its number,
-    if not all; without, a run of version 2. `changes` are replaced fields of run.json, by dotted name.
+    of the run. `work` adds the levels of own work, in which async adds to each request what it adds without. So many
+    processes, `episodes`, share the rounds; in each of them a key is off by a factor with the relative standard
+    deviation `between`; `only` are the keys that an episode measured, by its number, if not all. `changes` are replaced
+    fields of run.json, by dotted name; `version` its schema version.
     """
     controls = {OFF: 1.0, ON: 1.0} if controls is None else controls
     studies: dict[str, Study] = {}
@@ -213,8 +214,8 @@ def make_run(
     studies |= others or {}
     folder = Path(root) / machine / name
     folder.mkdir(parents=True)
-    info = _info(machine, name, profile) | {"schema_version": 2 if episodes is None else 3}
-    firsts = [number * rounds // (episodes or 1) for number in range(episodes or 1)]
+    info = _info(machine, name, profile)
+    firsts = [number * rounds // episodes for number in range(episodes)]
     for number, (study, made) in enumerate(studies.items()):
         rng = np.random.default_rng(seed + number)
         time = _sampled(study, made.times, rounds, samples, noise, drift, between, firsts, rng)
@@ -224,12 +225,23 @@ def make_run(
         if made.metrics:
             _write(folder / f"{study}.metrics.csv", _metrics(time, made.metrics, noise, rng), compress)
         info["studies"][study] = _study_info(study, rounds, samples, seed + number, made)
-        if episodes is not None:
-            info["studies"][study] |= {"episodes": _episodes(firsts, only or {}), "kinds": _kinds(made)}
+        info["studies"][study] |= {"episodes": _episodes(firsts, only or {}), "kinds": _kinds(made)}
+    info = older(info, version)
     for field_name, value in (changes or {}).items():
         _replace(info, field_name.split("."), value)
     (folder / "run.json").write_text(json.dumps(info, indent=2) + "\n", encoding="utf-8")
     return folder
+
+
+def older(info: dict, version: int) -> dict:
+    """A run.json as that of an earlier version: without what later ones added."""
+    info = json.loads(json.dumps(info)) | {"schema_version": version}
+    for records in (records for since, records in ADDED.items() if since > version):
+        for record, names in records.items():
+            for _, part in records_at(info, record.split(".") if record else []):
+                for name in names:
+                    part.pop(name, None)
+    return info
 
 
 def bench_of(variant: str, parameter: str) -> str:
@@ -353,6 +365,7 @@ def _episodes(firsts: Sequence[int], only: Mapping[int, Sequence[Key]]) -> list[
             "started": clock[number],
             "ended": clock[number + 1],
             "only": [list(key) for key in only[number]] if number in only else None,
+            **_unknown("studies.*.episodes.*"),
         }
         for number, first in enumerate(firsts)
     ]
@@ -429,7 +442,7 @@ def _ladder_counts(times: Iterable[tuple[str, str]]) -> dict[tuple[str, str], di
 def _info(machine: str, name: str, profile: str) -> dict:
     """run.json of a machine that does not exist, without its studies."""
     return {
-        "schema_version": 2,
+        "schema_version": SCHEMA_VERSIONS[-1],
         "run_id": f"{machine}/{name}",
         "origin": "notebook",
         "profile": profile,
@@ -448,8 +461,14 @@ def _info(machine: str, name: str, profile: str) -> dict:
             "governor": None,
             "kernel": "Linux 6.1",
             "os": None,
+            **_unknown("machine"),
         },
-        "toolchain": {"rustc": "rustc 1.95.0", "target": "x86_64-unknown-linux-gnu", "evcxr": "0.22.0"},
+        "toolchain": {
+            "rustc": "rustc 1.95.0",
+            "target": "x86_64-unknown-linux-gnu",
+            "evcxr": "0.22.0",
+            **_unknown("toolchain"),
+        },
         "codegen": {
             "profile": "dev",
             "opt_level": "3",
@@ -460,11 +479,18 @@ def _info(machine: str, name: str, profile: str) -> dict:
             "lto": None,
             "prefer_dynamic": True,
             "rustflags": None,
+            **_unknown("codegen"),
         },
         "crates": {"criterion": "0.8.2"},
         "git": None,
         "studies": {},
+        **_unknown(""),
     }
+
+
+def _unknown(record: str) -> dict[str, None]:
+    """What version 4 added to a record, of which a made-up run knows nothing."""
+    return dict.fromkeys(ADDED[4][record])
 
 
 def _study_info(study: str, rounds: int, samples: int, seed: int, made: Study) -> dict:
@@ -488,6 +514,7 @@ def _study_info(study: str, rounds: int, samples: int, seed: int, made: Study) -
         "failed": [dict(zip(KEY, key, strict=True)) | {"error": "made-up failure"} for key in made.failed],
         "comparisons": _declared(study, made).drop("limit", "control", "looks").to_dicts(),
         "groups": dict(made.groups),
+        **_unknown("studies.*"),
     }
 
 

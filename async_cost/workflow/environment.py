@@ -24,13 +24,24 @@ FOREIGN = re.compile(
             r"GIT_(?:DIR|WORK_TREE|INDEX_FILE|COMMON_DIR|OBJECT_DIRECTORY|NAMESPACE|PREFIX|CEILING_DIRECTORIES)",
             # rust-toolchain.toml chooses the compiler, and programs are measured as they are.
             r"RUSTC|CARGO_BUILD_RUSTC|CARGO_TARGET_\w+_RUNNER",
+            # Benchmarks and cells are compiled as below and as the notebooks say.
+            r"CARGO_PROFILE_\w+",
             # They change how a measured program allocates, or how many threads a runtime has.
             r"LD_PRELOAD|MALLOC_\w+|GLIBC_TUNABLES|RUST_MIN_STACK|TOKIO_\w+",
             # These are set by the workflow and the harness alone.
-            r"ASYNC_COST_(?:TIMES|VARIANTS|PARTIAL|COMMAND|LOAD_BEFORE|EPISODE|ONLY|PADDING|PROGRESS|COMPARE|COUNTED_VARIANTS)",
+            r"ASYNC_COST_(?:TIMES|VARIANTS|PARTIAL|COMMAND|LOAD_BEFORE|CLAIMS|PROGRAM|EPISODE|ONLY|PADDING|PROGRESS|COMPARE)",
+            r"ASYNC_COST_COUNTED_VARIANTS",
         ]
     )
 )
+#: How benchmarks are compiled, whatever a user's configuration files say: variables go before these.
+BENCHMARKS = {
+    "OPT_LEVEL": "3",
+    "DEBUG_ASSERTIONS": "false",
+    "OVERFLOW_CHECKS": "false",
+    "CODEGEN_UNITS": "1",
+    "LTO": "false",
+}
 #: With JUPYTER_PATH pointing here, evcxr_jupyter can only update our kernelspec named `rust`: it changes the one that
 #: it finds at start. Settings of all users of a machine, in /etc, are not read either.
 OURS = {
@@ -43,6 +54,8 @@ OURS = {
     "EVCXR_CONFIG_DIR": str(TOOLS / "evcxr-config"),
     "PYTHONNOUSERSITE": "1",
     "PYTHONUTF8": "1",
+    **{f"CARGO_PROFILE_BENCH_{name}": value for name, value in BENCHMARKS.items()},
+    "CARGO_PROFILE_DEV_LTO": "false",
 }
 
 

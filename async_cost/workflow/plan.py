@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from async_cost.paths import runs_root
+from async_cost.runs.judged import claims_of_today
 from async_cost.workflow import episodes, toolchain
 from async_cost.workflow.steps import CARGO_ENV, Command, Progress, Step, cargo_progress
 from async_cost.workflow.studies import MEASURED, crate_of, measuring
@@ -133,6 +134,9 @@ class Plan:
             "ASYNC_COST_TIMES": str(self.times),
             "ASYNC_COST_COMMAND": self.command,
             "ASYNC_COST_LOAD_BEFORE": self.load_before,
+            "ASYNC_COST_CLAIMS": claims_of_today(),
+            "ASYNC_COST_PROGRAM": _sources(tuple(MEASURED)).hexdigest(),
+            "CARGO_INCREMENTAL": "0",  # goes before a profile, and before what a user has configured for all profiles
             **({"ASYNC_COST_VARIANTS": self.only} if self.only else {}),
         }
 
@@ -221,11 +225,12 @@ class Sweep:
 
 
 def _fingerprint(profile: str, studies: Sequence[str], native: bool, only: str | None) -> str:
-    """Hash of everything that a measurement of `studies` depends on: sources, lock, compiler, CPU, revision, profile,
-    whether it is native, and its variants.
+    """Hash of everything that a measurement of `studies` depends on: sources, lock, compiler and what is configured for
+    it, CPU, revision, profile, whether it is native, and its variants.
     """
     digest = _sources(studies)
-    about = [profile, *studies, str(native), only or "", toolchain.rustc_version(), _cpu(), _revision()]
+    compiler = [toolchain.rustc_version(), *toolchain.compiler_settings()]
+    about = [profile, *studies, str(native), only or "", *compiler, _cpu(), _revision()]
     digest.update("\0".join(about).encode())
     return digest.hexdigest()[:16]
 

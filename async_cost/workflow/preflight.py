@@ -23,6 +23,8 @@ from async_cost.workflow.toolchain import ROOT
 FREE = {"first": 5e9, "native": 2e9, "later": 1e9}
 #: How far the clock may be behind the last commit, in seconds.
 CLOCK_BEHIND_S = 86400
+#: A flag of personality(2).
+ADDR_NO_RANDOMIZE = 0x40000
 
 
 def obstacles(builds: bool, native: bool = False) -> Iterator[str]:
@@ -95,6 +97,8 @@ def remarks(studies: Sequence[str], only: str | None, evidence: bool) -> Iterato
         yield "this machine runs on its battery: it may slow down"
     if "debug" in os.uname().release:
         yield f"the kernel {os.uname().release} is one for debugging: system calls take longer"
+    if _says(Path("/proc/sys/kernel/randomize_va_space"), "0") or _personality() & ADDR_NO_RANDOMIZE:
+        yield "addresses are not randomised here (setarch -R): intervals do not cover what differs between processes"
     command = ["git", "status", "--porcelain", "--untracked-files=normal", "--", ".", ":(exclude)data/runs"]
     archive = not (ROOT / ".git").exists()  # what is around it is another repository, if any
     changed = [] if archive else subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout.splitlines()
@@ -117,6 +121,13 @@ def _says(file: Path, text: str) -> bool:
         return file.read_text(encoding="utf-8").strip() == text
     except OSError:
         return False
+
+
+def _personality() -> int:
+    try:
+        return int(Path("/proc/self/personality").read_text(encoding="utf-8"), 16)
+    except (OSError, ValueError):
+        return 0
 
 
 def _comparisons() -> list[dict[str, str]]:

@@ -236,3 +236,13 @@ def has(release: str) -> bool:
 def rustc_version() -> str:
     """`rustc 1.95.0 (…)`, the compiler that rust-toolchain.toml selects here."""
     return subprocess.run(["rustc", "-V"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def compiler_settings() -> list[str]:
+    """What a user has set for Cargo that may reach the compiler: variables, and the files that Cargo reads."""
+    about = re.compile(r"\w*RUSTFLAGS|RUSTC_\w+|CARGO_(?:BUILD|TARGET)_\w+")
+    variables = [f"{name}={value}" for name, value in sorted(os.environ.items()) if about.fullmatch(name)]
+    home = Path(os.environ.get("CARGO_HOME") or os.path.expanduser("~/.cargo"))
+    folders = [home, *(folder / ".cargo" for folder in (ROOT, *ROOT.parents))]
+    files = [folder / name for folder in folders for name in ("config.toml", "config")]
+    return variables + [file.read_text(encoding="utf-8", errors="replace") for file in files if file.is_file()]

@@ -45,7 +45,7 @@
 // :build_env CARGO_PROFILE_DEV_DEBUG_ASSERTIONS=false
 // :build_env CARGO_PROFILE_DEV_OVERFLOW_CHECKS=false
 // :build_env CARGO_PROFILE_DEV_CODEGEN_UNITS=1
-// :build_env CARGO_PROFILE_DEV_INCREMENTAL=false
+// :build_env CARGO_INCREMENTAL=0
 // :dep async-executor = "=1.14.1"
 // :dep call-styles-event-loop = { path = "../../rust-kernels/call-styles/event-loop" }
 // :dep call-styles-executors = { path = "../../rust-kernels/call-styles/executors" }

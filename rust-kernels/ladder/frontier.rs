@@ -33,7 +33,7 @@
 // :build_env CARGO_PROFILE_DEV_DEBUG_ASSERTIONS=false
 // :build_env CARGO_PROFILE_DEV_OVERFLOW_CHECKS=false
 // :build_env CARGO_PROFILE_DEV_CODEGEN_UNITS=1
-// :build_env CARGO_PROFILE_DEV_INCREMENTAL=false
+// :build_env CARGO_INCREMENTAL=0
 // :dep harness = { path = "../../rust-kernels/harness" }
 // :dep rustix = { version = "=1.1.6", features = ["event"] }
 // :dep sync = { path = "../../rust-kernels/sync" }

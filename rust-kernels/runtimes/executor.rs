@@ -43,7 +43,7 @@
 // :build_env CARGO_PROFILE_DEV_DEBUG_ASSERTIONS=false
 // :build_env CARGO_PROFILE_DEV_OVERFLOW_CHECKS=false
 // :build_env CARGO_PROFILE_DEV_CODEGEN_UNITS=1
-// :build_env CARGO_PROFILE_DEV_INCREMENTAL=false
+// :build_env CARGO_INCREMENTAL=0
 // :dep crossbeam-deque = "=0.8.8"
 // :dep harness = { path = "../../rust-kernels/harness" }
 // :dep idle = { path = "../../rust-kernels/idle" }

@@ -43,7 +43,7 @@
 // :build_env CARGO_PROFILE_DEV_DEBUG_ASSERTIONS=false
 // :build_env CARGO_PROFILE_DEV_OVERFLOW_CHECKS=false
 // :build_env CARGO_PROFILE_DEV_CODEGEN_UNITS=1
-// :build_env CARGO_PROFILE_DEV_INCREMENTAL=false
+// :build_env CARGO_INCREMENTAL=0
 // :dep async-global-executor = "=2.4.1"
 // :dep async-std = "=1.13.2"
 // :dep async_executors = { version = "=0.7.0", features = ["async_global", "async_std", "localpool", "threadpool", "tokio_ct", "tokio_tp"] }

@@ -46,7 +46,7 @@
 // :build_env CARGO_PROFILE_DEV_DEBUG_ASSERTIONS=false
 // :build_env CARGO_PROFILE_DEV_OVERFLOW_CHECKS=false
 // :build_env CARGO_PROFILE_DEV_CODEGEN_UNITS=1
-// :build_env CARGO_PROFILE_DEV_INCREMENTAL=false
+// :build_env CARGO_INCREMENTAL=0
 // :dep chili = "=0.2.1"
 // :dep core_affinity = "=0.8.3"
 // :dep crossbeam-channel = "=0.5.17"

@@ -35,13 +35,15 @@
 //!   parameter.
 //! - `ASYNC_COST_VARIANTS`: the variants to be measured, and counted, with semicolons between their names: see
 //!   [`Study::only`].
-//! - `ASYNC_COST_COMMAND`: noted in run.json as the command that made the run.
+//! - `ASYNC_COST_COMMAND`, `ASYNC_COST_CLAIMS`, `ASYNC_COST_PROGRAM`: noted in run.json as the command that made the
+//!   run, and as the hashes of the claims that it will judge and of all that is measured.
 //! - `ASYNC_COST_PROGRESS`: `json` prints progress as one JSON object a line, for a program; `measure::progress` says
 //!   which.
 //!
 //! # What is refused
-//! A dev build, which all cells of a notebook are, is only measured when it was told to compile like `cargo
-//! bench`; [`Error::Gate`] says how to tell it.
+//! A build is only measured when the compiler was given what `cargo bench` gives it in this repository: a dev build, which
+//! all cells of a notebook are, must be told to, and a user's own configuration of cargo must not change it.
+//! [`Error::Gate`] says how to set it right, before anything is measured.
 //!
 //! The source is built in layers, each of which uses itself and those before it, file by file without circles:
 //!

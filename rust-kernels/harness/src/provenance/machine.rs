@@ -1,6 +1,6 @@
 //! The machine, without anything that names its owner: no host name, no user, no serial numbers.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::path::Path;
 
@@ -26,7 +26,22 @@ pub(crate) struct Machine {
     /// Such as `Linux 6.1.0`.
     pub(crate) kernel: Option<String>,
     pub(crate) os: Option<String>,
+    /// How much of where things lie in memory the system draws anew for each process: 0 nothing, 1 all but the heap, 2
+    /// everything.
+    pub(crate) address_randomisation: Option<u32>,
+    /// What the system does against each known weakness of the processor.
+    pub(crate) mitigations: Option<BTreeMap<String, String>>,
+    pub(crate) vendor: Unknown,
+    pub(crate) minimum_mhz: Unknown,
+    pub(crate) maximum_mhz: Unknown,
+    pub(crate) threads_per_core: Unknown,
+    pub(crate) core_types: Unknown,
+    pub(crate) affinity: Unknown,
+    pub(crate) quota_cores: Unknown,
 }
+
+/// A fact that run.json has a place for and this harness does not find out: null.
+pub(crate) type Unknown = ();
 
 /// One cache of the processor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,8 +70,48 @@ impl Machine {
             governor: read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
             kernel: kernel(),
             os: read("/etc/os-release").and_then(|text| os_name(&text)),
+            address_randomisation: address_randomisation(),
+            mitigations: mitigations(Path::new("/sys/devices/system/cpu/vulnerabilities")),
+            vendor: (),
+            minimum_mhz: (),
+            maximum_mhz: (),
+            threads_per_core: (),
+            core_types: (),
+            affinity: (),
+            quota_cores: (),
         }
     }
+
+    /// Notes what another process of the same run has found: the run is as random as the least random of them.
+    pub(crate) fn note(&mut self, other: &Self) {
+        let both = self.address_randomisation.zip(other.address_randomisation);
+        self.address_randomisation = both.map(|(one, another)| one.min(another));
+    }
+}
+
+/// The system's setting (proc_sys_kernel(5)); 0 in a process that was started without, as by `setarch -R`.
+#[cfg(target_os = "linux")]
+fn address_randomisation() -> Option<u32> {
+    // SAFETY: with this number it returns the flags of this process, changes nothing, and touches no memory.
+    match unsafe { libc::personality(0xffff_ffff) } {
+        -1 => None,
+        flags if flags & libc::ADDR_NO_RANDOMIZE != 0 => Some(0),
+        _ => read("/proc/sys/kernel/randomize_va_space")?.parse().ok(),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn address_randomisation() -> Option<u32> {
+    None
+}
+
+/// The files of this folder, one for each weakness, with the one line that each of them holds.
+fn mitigations(folder: &Path) -> Option<BTreeMap<String, String>> {
+    let files = fs::read_dir(folder).ok()?.filter_map(Result::ok);
+    let told = files
+        .filter_map(|file| Some((plain(&file.file_name().into_string().ok()?), plain(&read(file.path())?))));
+    let told: BTreeMap<_, _> = told.collect();
+    (!told.is_empty()).then_some(told)
 }
 
 /// Load averages over 1, 5 and 15 minutes, in runnable tasks.
@@ -283,6 +338,19 @@ mod tests {
         assert_eq!(virtualisation("Processor: none\n"), None);
         assert_eq!(virtualisation("flags : fpu sse\n").as_deref(), Some("none"));
         assert_eq!(caches(Path::new("/nowhere")), None);
+        assert_eq!(mitigations(Path::new("/nowhere")), None);
+    }
+
+    #[test]
+    fn a_run_is_as_random_as_the_least_random_of_its_processes() {
+        let with = |address_randomisation| Machine { address_randomisation, ..Machine::this() };
+        for (one, other, both) in
+            [(Some(2), Some(0), Some(0)), (Some(1), Some(2), Some(1)), (Some(2), None, None)]
+        {
+            let mut run = with(one);
+            run.note(&with(other));
+            assert_eq!(run.address_randomisation, both);
+        }
     }
 
     #[test]

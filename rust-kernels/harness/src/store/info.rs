@@ -14,11 +14,11 @@ use crate::base::key::Key;
 use crate::base::profile::Profile;
 use crate::provenance::codegen::{Codegen, Toolchain};
 use crate::provenance::kernel;
-use crate::provenance::machine::{self, Machine};
+use crate::provenance::machine::{self, Machine, Unknown};
 use crate::provenance::repository::{self, Git, Versions};
 
 /// Version of the fields below. Readers refuse others.
-const SCHEMA_VERSION: u32 = 3;
+const SCHEMA_VERSION: u32 = 4;
 
 /// The whole of run.json.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -40,6 +40,13 @@ pub(crate) struct RunInfo {
     codegen: Codegen,
     crates: BTreeMap<String, Versions>,
     git: Option<Git>,
+    /// Hashes of what the run was made for and from, as whoever started it tells: the claims that it will judge, and
+    /// all that is measured with it.
+    claims: Option<String>,
+    program: Option<String>,
+    findings: Unknown,
+    series: Unknown,
+    waited_s: Unknown,
     pub(crate) studies: BTreeMap<String, StudyInfo>,
 }
 
@@ -71,6 +78,8 @@ pub(crate) struct StudyInfo {
     load_after: Option<[f64; 3]>,
     steal_before_ms: Option<u64>,
     steal_after_ms: Option<u64>,
+    throttled_before: Unknown,
+    throttled_after: Unknown,
     failed: Vec<FailedVariant>,
 }
 
@@ -84,6 +93,8 @@ pub(crate) struct Episode {
     ended: Option<String>,
     /// The keys that it measured; null: all of them.
     pub(crate) only: Option<Keys>,
+    /// The number from which the order of linking was drawn; null: that of the compiler.
+    layout: Unknown,
 }
 
 /// Bench, variant and parameter of some keys.
@@ -169,6 +180,11 @@ impl RunInfo {
             codegen: Codegen::of_this_build(),
             crates: repository::crates(root),
             git: repository::git(root),
+            claims: std::env::var("ASYNC_COST_CLAIMS").ok(),
+            program: std::env::var("ASYNC_COST_PROGRAM").ok(),
+            findings: (),
+            series: (),
+            waited_s: (),
             studies: BTreeMap::new(),
         }
     }
@@ -212,6 +228,11 @@ impl RunInfo {
         }
     }
 
+    /// Notes what another process, that goes on with this run, has found of the machine.
+    pub(crate) fn note(&mut self, other: &Self) {
+        self.machine.note(&other.machine);
+    }
+
     /// Names the run after the next second, when another one has its name already.
     pub(crate) fn take_next_name(&mut self) {
         self.began = self.began.next_second();
@@ -247,6 +268,8 @@ impl StudyInfo {
             load_after: None,
             steal_before_ms: machine::steal_ms(),
             steal_after_ms: None,
+            throttled_before: (),
+            throttled_after: (),
             failed: Vec::new(),
         }
     }
@@ -299,7 +322,13 @@ impl StudyInfo {
         if fruitless || !planned {
             self.resumed += 1;
         }
-        self.episodes.push(Episode { first_round, started: Utc::now().text(), ended: None, only });
+        self.episodes.push(Episode {
+            first_round,
+            started: Utc::now().text(),
+            ended: None,
+            only,
+            layout: (),
+        });
     }
 
     /// Notes that the last episode has measured all of its rounds, and in what state the machine is: it may be the last

@@ -34,9 +34,10 @@ impl Run {
             return Ok(Self { root, folder, given: false, lock: None, info: fresh });
         };
         let lock = locked(&folder);
-        let begun = RunInfo::read(&folder.join("run.json"))?;
-        if let Some(begun) = &begun {
+        let mut begun = RunInfo::read(&folder.join("run.json"))?;
+        if let Some(begun) = &mut begun {
             begun.agrees_with(&fresh)?;
+            begun.note(&fresh);
         }
         Ok(Self { root, folder, given: true, lock, info: begun.unwrap_or(fresh) })
     }
