@@ -118,7 +118,9 @@ def test_a_sweep_says_what_is_not_installed_and_goes_on_after_a_kill(tmp_path, m
         monkeypatch.setattr(module, "RUNS", tmp_path)
     (tmp_path / ".partial").mkdir()
     monkeypatch.setattr(commands, "Plan", Delivered)
-    monkeypatch.setattr(commands.toolchain, "has", lambda release: release != "1.2.3")
+    monkeypatch.setattr(
+        commands.toolchain, "installed", lambda release: "" if release == "1.2.3" else f"rustc {release} (1234)"
+    )
     titles, killed = [], []
 
     def run_steps(title: str, *rest: object) -> None:
@@ -129,20 +131,22 @@ def test_a_sweep_says_what_is_not_installed_and_goes_on_after_a_kill(tmp_path, m
     monkeypatch.setattr(commands, "run_steps", run_steps)
     sweep = commands.sweep.__wrapped__
     with pytest.raises(StepFailed, match=r"no toolchain 1\.2\.3 here. To install: rustup toolchain install"):
-        sweep(argparse.Namespace(profile="quick", studies=None, releases="1.80.0 1.2.3"))
+        sweep(argparse.Namespace(profile="quick", studies=None, releases="1.95.0 1.2.3"))
+    with pytest.raises(StepFailed, match=r"the crates need a newer Rust than 1\.80\.0: "):
+        sweep(argparse.Namespace(profile="quick", studies=None, releases="1.95.0 1.80.0"))
     assert not titles, "nothing is measured before all are there"
 
-    asked = argparse.Namespace(profile="quick", studies=None, releases="1.80.0 1.90.0 1.80.0")
-    killed.append("make sweep, 1.90.0")
+    asked = argparse.Namespace(profile="quick", studies=None, releases="1.95.0 1.99.0 1.95.0")
+    killed.append("make sweep, 1.99.0")
     with pytest.raises(KeyboardInterrupt):
         sweep(asked)
     killed.clear()
     assert sweep(asked) == 0
-    assert titles == ["make sweep, 1.80.0", "make sweep, 1.90.0", "make sweep, 1.90.0", "make sweep"]
-    assert "1.80.0: measured before, m/1.80.0" in capsys.readouterr().out
+    assert titles == ["make sweep, 1.95.0", "make sweep, 1.99.0", "make sweep, 1.99.0", "make sweep"]
+    assert "1.95.0: measured before, m/1.95.0" in capsys.readouterr().out
     assert not plan.Sweep("quick", None).runs, "the next sweep measures all of them"
 
 
 def test_what_rustup_does_not_have_is_not_there():
-    assert not commands.toolchain.has("0.0.0")
-    assert commands.toolchain.has("1.95.0"), "the one of rust-toolchain.toml"
+    assert not commands.toolchain.installed("0.0.0")
+    assert commands.toolchain.installed("1.95.0"), "the one of rust-toolchain.toml"

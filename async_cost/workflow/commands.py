@@ -167,9 +167,12 @@ def sweep(arguments: argparse.Namespace) -> int:
     are not measured again.
     """
     releases = list(dict.fromkeys(arguments.releases.split()))
-    if missing := [release for release in releases if not toolchain.has(release)]:
+    compilers = {release: toolchain.installed(release) for release in releases}
+    if missing := [release for release in releases if not compilers[release]]:
         install = f"rustup toolchain install --profile minimal {' '.join(missing)}"
         raise StepFailed(f"rustup has no toolchain {' and no '.join(missing)} here. To install: {install}")
+    if old := [release for release in releases if preflight.too_old(compilers[release])]:
+        raise StepFailed(f"the crates need a newer Rust than {' and '.join(old)}: see rust-version in Cargo.toml")
     done = Sweep(arguments.profile, arguments.studies)
     for release in releases:
         if release in done.runs:

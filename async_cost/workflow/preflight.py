@@ -39,7 +39,7 @@ def obstacles(builds: bool, native: bool = False) -> Iterator[str]:
         return
     if re.search(r"\s", str(ROOT)):
         yield f"a clone in a folder without spaces: evcxr cannot load its cells from {ROOT}"
-    if os.statvfs(ROOT).f_flag & os.ST_NOEXEC:
+    if os.statvfs(ROOT).f_flag & getattr(os, "ST_NOEXEC", 0):  # known on Linux
         yield f"a clone where programs may be started: {ROOT} is mounted with noexec"
     if shutil.which("cc") is None:
         yield "a C compiler named cc (Debian: apt-get install gcc)"
@@ -62,13 +62,18 @@ def _compiler() -> Iterator[str]:
         return
     # Where rustup fetches the compiler first, it says so, and does it once, not for several steps at the same time.
     told = subprocess.run(["rustc", "-V"], cwd=ROOT, stdout=subprocess.PIPE, text=True)
-    manifest = tomllib.loads((ROOT / "Cargo.toml").read_text(encoding="utf-8"))
-    oldest = manifest["workspace"]["package"]["rust-version"]
-    number = re.match(r"rustc (\d+)\.(\d+)", told.stdout)
-    if told.returncode != 0 or number is None:
+    if told.returncode != 0:
         yield "the compiler that rust-toolchain.toml names; rustc says above why it is not there"
-    elif tuple(map(int, number.groups())) < tuple(map(int, oldest.split("."))):
+    elif oldest := too_old(told.stdout):
         yield f"Rust {oldest} or newer, as of rustup: {shutil.which('rustc')} is {told.stdout.strip()}"
+
+
+def too_old(compiler: str) -> str | None:
+    """The oldest release that the crates take, if `compiler`, in the words of `rustc -V`, is older."""
+    manifest = tomllib.loads((ROOT / "Cargo.toml").read_text(encoding="utf-8"))
+    oldest: str = manifest["workspace"]["package"]["rust-version"]
+    number = re.findall(r"\d+", compiler)[:2]
+    return oldest if list(map(int, number)) < list(map(int, oldest.split("."))) else None
 
 
 def _repository() -> Iterator[str]:

@@ -225,12 +225,13 @@ def _vendor(progress: Progress) -> None:
     (KERNEL_BUILDS / "lock.stamp").write_text(_digest(ROOT / "Cargo.lock"), encoding="utf-8")
 
 
-def has(release: str) -> bool:
-    """Whether rustup has this toolchain installed. (`rustc +release` would install it.)"""
+def installed(release: str) -> str:
+    """`rustc 1.95.0 (…)`, if rustup has this toolchain, else empty. (`rustc +release` would install it.)"""
     try:
-        return subprocess.run(["rustup", "run", release, "rustc", "--version"], capture_output=True).returncode == 0
+        command = ["rustup", "run", release, "rustc", "--version"]
+        return subprocess.run(command, capture_output=True, text=True).stdout.strip()
     except OSError:
-        return False
+        return ""
 
 
 def rustc_version() -> str:
