@@ -65,8 +65,11 @@ fn study(fault: &str) -> Study {
     let key = |variant: &str| Key::new("sum", variant, "items=100");
     let mut study = Study::new("fixture");
     if ["hang", "abort", "stop", "leak", "thread", "resources"].contains(&fault.as_str()) {
-        let soon = ["hang", "stop"].contains(&fault.as_str());
-        study = study.isolated(if soon { Duration::from_millis(300) } else { WATCHDOG });
+        study = study.isolated(match fault.as_str() {
+            "hang" => Duration::from_millis(300),
+            "stop" => Duration::from_secs(1),
+            _ => WATCHDOG,
+        });
     }
     if fault == "resources" {
         study = study.resources();
@@ -118,6 +121,8 @@ fn study(fault: &str) -> Study {
                     if std::fs::File::create_new("stopped").is_ok() {
                         // SAFETY: a signal to this group of processes, which touches no memory.
                         unsafe { libc::kill(0, libc::SIGSTOP) };
+                        // Else it may be done before the process that waits for it has looked at the clock.
+                        std::thread::sleep(Duration::from_millis(100));
                     }
                     bencher.iter(&mut || drop_value(7));
                 }

@@ -92,8 +92,8 @@ fn time_for_which_everything_was_stopped_counts_for_no_deadline() {
     // SAFETY: the fixture was not waited for, and only stops here; `status` outlives the call.
     unsafe { libc::waitpid(group, &mut status, libc::WUNTRACED) };
     assert!(libc::WIFSTOPPED(status), "it has ended before its trial has stopped it");
-    // Much longer than its trials may take.
-    std::thread::sleep(Duration::from_secs(1));
+    // Longer than its trials may take.
+    std::thread::sleep(Duration::from_millis(1_500));
     // SAFETY: the group of the fixture, which waits for this.
     unsafe { libc::kill(-group, libc::SIGCONT) };
     succeed(fixture.wait_with_output().expect("the fixture ends"));
