@@ -61,20 +61,17 @@ pub(crate) fn crates(root: &Path) -> BTreeMap<String, Versions> {
     fs::read_to_string(root.join("Cargo.lock")).map(|text| packages(&text)).unwrap_or_default()
 }
 
+/// Names and versions, as Cargo writes them: each in a line, one after the other.
 fn packages(lock: &str) -> BTreeMap<String, Versions> {
-    #[derive(Deserialize)]
-    struct Lock {
-        #[serde(default)]
-        package: Vec<Package>,
-    }
-    #[derive(Deserialize)]
-    struct Package {
-        name: String,
-        version: String,
-    }
+    let value = |line: &str, name| Some(line.strip_prefix(name)?.strip_suffix('"')?.to_owned());
     let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for package in toml::from_str::<Lock>(lock).map(|lock| lock.package).unwrap_or_default() {
-        found.entry(package.name).or_default().push(package.version);
+    let mut last = None;
+    for line in lock.lines() {
+        if let Some(name) = value(line, "name = \"") {
+            last = Some(name);
+        } else if let (Some(version), Some(name)) = (value(line, "version = \""), last.take()) {
+            found.entry(name).or_default().push(version);
+        }
     }
     let single = |mut versions: Vec<String>| match versions.len() {
         1 => Versions::One(versions.remove(0)),
