@@ -5,14 +5,16 @@ a page.
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import nbformat
 import pytest
 from msgspec.structs import replace
 
+from async_cost.runs.judged import claims_of_today
 from async_cost.runs.record import read_run_info
 from async_cost.testing.made_up_runs import make_run
-from async_cost.workflow import publishing, toolchain
+from async_cost.workflow import environment, publishing, toolchain
 from async_cost.workflow.commands import chosen_studies
 from async_cost.workflow.plan import Plan, measured_files
 from async_cost.workflow.publishing import rooms_of
@@ -98,6 +100,26 @@ def test_a_plan_measures_the_chosen_studies_alone():
     assert Plan("measure", "quick", singly=True).command == "make measure PROFILE=quick SINGLY=1"
     some = Plan("measure", "quick", ("ladder",), only="frontier; split")
     assert some.command == 'make measure PROFILE=quick STUDIES="ladder" ONLY="frontier; split"'
+
+
+def test_other_settings_of_the_compiler_begin_another_run(monkeypatch, tmp_path):
+    def partial() -> Path:
+        return Plan("measure", "quick", ("ladder",)).partial
+
+    monkeypatch.setenv("CARGO_HOME", str(tmp_path))
+    before = partial()
+    monkeypatch.setenv("CARGO_TERM_COLOR", "never")
+    assert partial() == before
+    monkeypatch.setenv("RUSTFLAGS", "-Ctarget-cpu=native")
+    with_flags = partial()
+    (tmp_path / "config.toml").write_text("[build]\nrustdocflags = []\n")
+    assert len({before, with_flags, partial()}) == 3
+
+
+def test_a_run_is_told_what_it_judges_and_measures_and_a_user_cannot_change_how_it_is_compiled():
+    env = Plan("measure", "quick", ("ladder",))._env()
+    assert env["ASYNC_COST_CLAIMS"] == claims_of_today() and len(env["ASYNC_COST_PROGRAM"]) == 64
+    assert env["CARGO_INCREMENTAL"] == "0" and environment.OURS["CARGO_PROFILE_BENCH_CODEGEN_UNITS"] == "1"
 
 
 def test_a_lone_quick_study_is_measured_longer():

@@ -134,6 +134,27 @@ fn run_json_says_what_is_compared_with_what() {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
+fn run_json_says_from_the_beginning_what_is_judged_and_how_it_was_compiled_and_started() {
+    let repository = Repository::new();
+    let mut fixture = repository.fixture(&["measure", "1"], Some(&repository.partial("faults")));
+    // SAFETY: it changes a flag of the child, which is single-threaded before its program begins.
+    unsafe {
+        fixture.pre_exec(|| {
+            libc::personality(libc::ADDR_NO_RANDOMIZE as libc::c_ulong);
+            Ok(())
+        });
+    }
+    let fixture =
+        fixture.env("ASYNC_COST_CLAIMS", "of the claims").env("ASYNC_COST_PROGRAM", "of the program");
+    succeed(fixture.output().expect("the fixture starts"));
+    let info = info(&repository);
+    assert_eq!([&info["claims"], &info["program"]], ["of the claims", "of the program"]);
+    assert_eq!(info["machine"]["address_randomisation"], 0, "as after setarch -R");
+    assert_ne!(info["codegen"]["options"], serde_json::json!([]));
+}
+
+#[test]
 fn a_function_that_never_measures_is_an_error_with_its_name() {
     let repository = Repository::new();
     let message = fail(output(&repository, &["measure", "2", "lazy"]));
