@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from async_cost.runs.judged import claims_of_today
 from async_cost.runs.record import read_run_info
 from async_cost.testing.made_up_runs import make_run
-from async_cost.workflow import environment, publishing, toolchain
+from async_cost.workflow import commands, environment, publishing, toolchain
 from async_cost.workflow.commands import chosen_studies
 from async_cost.workflow.plan import Plan, measured_files
 from async_cost.workflow.publishing import rooms_of
@@ -172,3 +172,16 @@ def test_a_study_is_counted_when_its_counts_were_made_and_not_when_it_was_prepar
     assert not plan._counted("ladder")
     plan._count("ladder").then()
     assert plan._counted("ladder")
+
+
+@pytest.mark.parametrize(
+    ("browser", "says"),
+    [(None, "there is no Chromium here"), ("/bin/false", ".tools/log/analyse-and-publish.log says why")],
+)
+def test_a_report_without_pdfs_says_so_and_why(monkeypatch, tmp_path, capsys, browser, says):
+    monkeypatch.setattr(commands, "find_chromium", lambda: browser)
+    commands.tell_page(tmp_path)
+    assert f"without PDFs: {says}" in capsys.readouterr().out
+    (tmp_path / "index.pdf").touch()
+    commands.tell_page(tmp_path)
+    assert "without PDFs" not in capsys.readouterr().out
