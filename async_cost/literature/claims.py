@@ -5,12 +5,10 @@ data from which the effect is computed; both are described in data/README.md. Th
 `replication` judges them.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-
-import polars as pl
 
 from async_cost.errors import DataError, quoted
 from async_cost.paths import repository_root
@@ -118,17 +116,14 @@ def load_claims(root: Path | None = None) -> tuple[Claim, ...]:
     orphan = operands.join(rows, left_on="claim", right_on="id", how="anti").sort("line").head(1)
     for row in orphan.iter_rows(named=True):
         raise DataError(operand_file, f"there is no claim {quoted(row['claim'])}", REVIEW, row["line"], "claim")
-    by_claim = operands.partition_by("claim", as_dict=True)
-    return tuple(
-        _claim(file, operand_file, row, by_claim.get((row["id"],), operands.clear()))
-        for row in rows.iter_rows(named=True)
-    )
+    by_claim = operands.rows_by_key("claim", named=True, include_key=True)
+    return tuple(_claim(file, operand_file, row, by_claim.get(row["id"], [])) for row in rows.iter_rows(named=True))
 
 
-def _claim(file: Path, operand_file: Path, row: dict, operands: pl.DataFrame) -> Claim:
+def _claim(file: Path, operand_file: Path, row: dict, operands: Sequence[dict]) -> Claim:
     line = row.pop("line")
     _check_own_figure(file, row, line)
-    for operand in operands.iter_rows(named=True):
+    for operand in operands:
         _check_operand(operand_file, row, operand)
     cases = {comparison: tuple(_cases(operand_file, row, operands, comparison)) for comparison in Comparison}
     if cases[Comparison.CLEAN] and not row["confound"]:
@@ -161,26 +156,27 @@ def _check_operand(file: Path, claim: dict, operand: dict) -> None:
         raise DataError(file, problem, REVIEW, operand["line"], "study")
 
 
-def _cases(file: Path, claim: dict, operands: pl.DataFrame, comparison: Comparison) -> Iterator[Case]:
+def _cases(file: Path, claim: dict, operands: Sequence[dict], comparison: Comparison) -> Iterator[Case]:
     """The cases of one comparison, each with all the places that the operation needs, from one study."""
     wanted = list(range(1, PLACES[claim["operation"]] + 1))
-    for (number,), case in operands.filter(comparison=comparison.value).group_by("case", maintain_order=True):
-        line = case["line"][0]
-        places = sorted(case["place"].unique())
+    cases: dict[int, dict[int, list[dict]]] = {}
+    for operand in operands:
+        if operand["comparison"] == comparison:
+            cases.setdefault(operand["case"], {}).setdefault(operand["place"], []).append(operand)
+    for number, case in cases.items():
+        line = min(operand["line"] for place in case.values() for operand in place)
+        places = sorted(case)
         if places != wanted:
             problem = (
                 f"case {number} of {claim['id']} has the places {places}, and a {claim['operation']} needs {wanted}"
             )
             raise DataError(file, problem, REVIEW, line, "place")
-        if case["study"].n_unique() > 1:
+        if len({operand["study"] for place in case.values() for operand in place}) > 1:
             problem = f"case {number} of {claim['id']} compares two studies, which are not measured in the same rounds"
             raise DataError(file, problem, REVIEW, line, "study")
-        yield tuple(
-            tuple(
-                Operand(*row[:-1], plus_ns=row[-1] or 0.0)
-                for row in case.filter(place=place)
-                .select("study", "bench", "variant", "parameter", "counter", "plus_ns")
-                .iter_rows()
-            )
-            for place in wanted
-        )
+        yield tuple(tuple(map(_operand, case[place])) for place in wanted)
+
+
+def _operand(row: dict) -> Operand:
+    names = ("study", "bench", "variant", "parameter", "counter")
+    return Operand(*(row[name] for name in names), plus_ns=row["plus_ns"] or 0.0)

@@ -11,7 +11,7 @@ as those that were measured; how earlier predictions fared says how far that hol
 """
 
 import polars as pl
-from scipy import stats
+from scipy import special
 
 from async_cost.machines.hardware import of_computers
 from async_cost.machines.many import ManyRuns
@@ -96,10 +96,10 @@ def _expected(findings: pl.DataFrame, machines: pl.DataFrame) -> pl.DataFrame:
     # The mean over several runs of a machine has lost a part of the variance that another single run has.
     of_means, of_run = pl.col("spread") * (1 + 1 / pl.col("machines")), one_run * (1 - pl.col("share"))
     # Only the first is estimated from few values, and needs the quantile of t.
-    quantile = stats.t.ppf((1 + CONFIDENCE) / 2, found["machines"].to_numpy() - 1)
+    quantile = special.stdtrit(found["machines"].to_numpy() - 1, (1 + CONFIDENCE) / 2)
     wide = (
         pl.lit(pl.Series(quantile, dtype=pl.Float64)) ** 2 * of_means
-        + stats.norm.ppf((1 + CONFIDENCE) / 2) ** 2 * of_run
+        + special.ndtri((1 + CONFIDENCE) / 2) ** 2 * of_run
     )
     found = found.with_columns(
         reach=wide.sqrt(),

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import ruptures
-from scipy import stats
+from scipy import special
 
 from async_cost.machines.many import ManyRuns
 from async_cost.machines.summary import FINDING, NAME
@@ -108,7 +108,7 @@ def steps(many: ManyRuns) -> pl.DataFrame:
     )
     share = FALSE_STEPS / parts["tries"].to_numpy()
     parts = parts.with_columns(
-        quantile=pl.Series(stats.t.isf(share / 2, parts["degrees"].to_numpy()), dtype=pl.Float64)
+        quantile=pl.Series(-special.stdtrit(parts["degrees"].to_numpy(), share / 2), dtype=pl.Float64)
     )
     # A single stretch costs as much as a step, or more, where there can be a step: most findings have none, and are not
     # worth a search. A little less, since sums may be rounded differently.

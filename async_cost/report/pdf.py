@@ -71,7 +71,7 @@ def _print(chromium: str, page: Path, target: Path) -> str | None:
     # Chromium refuses to run its sandbox as root, which is whom a container usually runs as.
     sandbox = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
     # Next to the page: a browser in a package of its own (snap) sees a user's files, but neither /tmp nor hidden ones.
-    with tempfile.TemporaryDirectory(prefix="printing-", dir=page.parent) as profile:
+    with tempfile.TemporaryDirectory(prefix="printing-", dir=page.parent.absolute()) as profile:
         still, printed = Path(profile) / "page.html", Path(profile) / "page.pdf"
         still.write_text(for_paper(page.read_text(encoding="utf-8")), encoding="utf-8")
         command = [chromium, "--headless", *sandbox, *CHROMIUM_ARGUMENTS, f"--user-data-dir={profile}/profile"]

@@ -20,7 +20,7 @@ from typing import TypeVar
 
 import numpy as np
 import polars as pl
-from scipy import stats
+from scipy import special
 
 from async_cost.runs.comparisons import KEY
 
@@ -41,7 +41,7 @@ def ranks(rounds: int, confidence: float = CONFIDENCE) -> tuple[int, int]:
 
     With too few rounds for that it is the smallest and the largest: less than six for 95 %.
     """
-    below = int(stats.binom.ppf((1 - confidence) / 2, rounds, 0.5))
+    below = int(np.searchsorted(special.bdtr(np.arange(rounds + 1), rounds, 0.5), (1 - confidence) / 2))
     low = max(below - 1, 0)
     return low, rounds - 1 - low
 
@@ -52,7 +52,7 @@ def quantile(episodes: int, confidence: float = CONFIDENCE) -> float:
     for order statistics.
     """
     share = (1 + confidence) / 2
-    return float(stats.t.ppf(share, freedom(episodes)) if episodes >= LEAST_EPISODES else stats.norm.ppf(share))
+    return float(special.stdtrit(freedom(episodes), share) if episodes >= LEAST_EPISODES else special.ndtri(share))
 
 
 def freedom(episodes: int) -> int:
@@ -167,8 +167,8 @@ def chances(frame: pl.DataFrame, value: str, by: Sequence[str] = KEY) -> pl.Data
     )
     with np.errstate(divide="ignore", invalid="ignore"):
         far = np.where((mean == 0) & (error == 0), 0.0, np.abs(mean) / error)
-    of_t = 2 * stats.t.sf(far, np.maximum(episodes - 1, 1))
-    of_signs = np.minimum(1.0, 2 * stats.binom.cdf(np.minimum(above, below), above + below, 0.5))
+    of_t = 2 * special.stdtr(np.maximum(episodes - 1, 1), -far)
+    of_signs = np.minimum(1.0, 2 * special.bdtr(np.minimum(above, below), (above + below).astype(int), 0.5))
     chance = np.where(episodes >= LEAST_EPISODES, of_t, of_signs)
     return over.select(by).with_columns(chance=pl.Series(chance, dtype=pl.Float64)).sort(*by)
 
@@ -189,10 +189,12 @@ def relative_standard_error(values: np.ndarray) -> tuple[float, float, float]:
     if len(values) < 2:
         raise ValueError("an interval needs at least two rounds")
 
+    from scipy.stats import bootstrap  # half a second, for what few pages need
+
     def error(sample: np.ndarray, axis: int = -1) -> np.ndarray:
         return sample.std(axis=axis, ddof=1) / np.sqrt(sample.shape[axis]) / sample.mean(axis=axis)
 
-    result = stats.bootstrap(
+    result = bootstrap(
         (values,),
         error,
         method="percentile",

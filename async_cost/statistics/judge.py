@@ -27,7 +27,7 @@ from operator import itemgetter
 
 import numpy as np
 import polars as pl
-from scipy import stats
+from scipy import special
 
 from async_cost import words
 from async_cost.runs.comparisons import BASE_KEY, KEY
@@ -113,7 +113,7 @@ def _beside_others(comparisons: pl.DataFrame) -> pl.Series:
     far = told.select(pl.col("ratio").log().abs() / (pl.col("error") ** 2 + others).sqrt(), others.alias("others"))
     free = told["free"].fill_null(1).to_numpy()
     chance = 2 * np.where(
-        free > 0, stats.t.sf(far["ratio"].to_numpy(), np.maximum(free, 1)), stats.norm.sf(far["ratio"].to_numpy())
+        free > 0, special.stdtr(np.maximum(free, 1), -far["ratio"].to_numpy()), special.ndtr(-far["ratio"].to_numpy())
     )
     known = (far["others"] > 0) & told["precision"].is_not_null()
     beside = pl.select(

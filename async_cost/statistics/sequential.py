@@ -24,14 +24,17 @@ def errors(trials: pl.DataFrame, pairs: pl.DataFrame, parts: int = PARTS) -> pl.
     Each paired reading is a tenth of the whole run that serves as truth, which flatters it by some 5 %.
     """
     found = []
-    for pair in pairs.iter_rows(named=True):
-        mine = trials.filter(**{name: pair[name] for name in KEY})
-        base = trials.filter(**{name: pair[column] for name, column in zip(KEY, BASE_KEY, strict=True)})
-        both = mine.select("round", "ns").join(base.select("round", base_ns="ns"), on="round").sort("round")
-        stretches = [part for part in np.array_split(both.select("ns", "base_ns").to_numpy(), parts) if len(part)]
+    both = pairs.select(*KEY, *BASE_KEY).join(trials.select(*KEY, "round", "ns"), on=KEY)
+    base = trials.select(
+        *(pl.col(name).alias(base) for name, base in zip(KEY, BASE_KEY, strict=True)), "round", base_ns="ns"
+    )
+    sides = both.join(base, on=[*BASE_KEY, "round"]).sort("round").group_by(*KEY, *BASE_KEY).agg("ns", "base_ns")
+    for pair in pairs.join(sides, on=[*KEY, *BASE_KEY], maintain_order="left").iter_rows(named=True):
+        times = np.column_stack((pair["ns"], pair["base_ns"]))
+        stretches = [part for part in np.array_split(times, parts) if len(part)]
         if len(stretches) < 2:
             continue
-        whole = np.median(both["ns"].to_numpy() / both["base_ns"].to_numpy())
+        whole = np.median(times[:, 0] / times[:, 1])
         paired = np.array([np.median(part[:, 0] / part[:, 1]) for part in stretches])
         times = np.array([np.median(part, axis=0) for part in stretches])
         apart = times[:, 0][:, None] / times[:, 1][None, :]

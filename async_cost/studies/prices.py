@@ -51,15 +51,16 @@ def entries() -> pl.DataFrame:
     )
 
 
-def prices(run: Run) -> pl.DataFrame:
-    """The price list of a run, a row for each of `entries`: the columns of `COLUMNS`.
+def prices(run: Run, **chosen: str) -> pl.DataFrame:
+    """The price list of a run, a row for each of `entries`, or of those `chosen` by their columns: the columns of
+    `COLUMNS`.
 
     ns, low, high are nanoseconds for one unit with the 95 % interval; cpu_ns, cpu_low, cpu_high processor time of all
     threads; instructions, allocations, bytes counts for one unit. Of a price that is a difference all are differences,
     and processor time is not given. `evidence` is whether anything may be concluded from it, `asked` the address of the
     comparison that it is, or of the first that its key is in. What has no price has nulls, and `lacks` says why.
     """
-    listed = entries()
+    listed = entries().filter(**chosen)
     studies = {study: _Study(Measured.of(run, study)) for study in listed["study"].unique(maintain_order=True)}
     rows = [studies[entry["study"]].price(entry) for entry in listed.iter_rows(named=True)]
     return pl.DataFrame([{**dict.fromkeys(COLUMNS), **row} for row in rows], schema=COLUMNS)
@@ -94,9 +95,14 @@ class _Study:
         return found
 
     @cached_property
-    def cpu(self) -> pl.DataFrame:
-        """The processor time of each trial for an iteration; KEY, round, episode, ns."""
-        return trial_values(self.measured.run, self.measured.study, CPU).rename({"value": "ns"})
+    def times(self) -> dict[tuple[str, ...], dict]:
+        """The logarithm of the time of an iteration, with its interval, by key."""
+        return _estimated(self.measured.compared)
+
+    @cached_property
+    def cpu(self) -> dict[tuple[str, ...], dict]:
+        """The same of the processor time."""
+        return _estimated(trial_values(self.measured.run, self.measured.study, CPU).rename({"value": "ns"}))
 
     @cached_property
     def both(self) -> pl.DataFrame:
@@ -145,12 +151,10 @@ class _Study:
             "asked": next(filter(None, map(address, declared.iter_rows(named=True))), None),
         }
         bias = declared["bias"].max() or 0.0
-        for names, values in ((TIMES[:3], trials), (TIMES[3:], self.cpu.filter(wanted))):
-            if values.height < 2:
-                continue
-            row = estimates(values.with_columns(pl.col("ns").log()), "ns").row(0, named=True)
-            logs = row["ns"], *widened(row["ns"], row["low"], row["high"], row["quantile"] * bias)
-            found |= {name: math.exp(log) / units for name, log in zip(names, logs, strict=True)}
+        for names, rows in ((TIMES[:3], self.times), (TIMES[3:], self.cpu)):
+            if row := rows.get(key):
+                logs = row["ns"], *widened(row["ns"], row["low"], row["high"], row["quantile"] * bias)
+                found |= {name: math.exp(log) / units for name, log in zip(names, logs, strict=True)}
         return {**dict(zip(KEY, key, strict=True)), **found, **self._counted(key, entry["counter"])}
 
     def _declared(self, key: tuple[str, ...]) -> pl.DataFrame:
@@ -170,3 +174,10 @@ class _Study:
         units = counted.get(JOBS) or self._units(key, counter)
         found = {name: counted[of] / units for of, name in COUNTED.items() if units and of in counted}
         return found | {"instructions": float(round(found["instructions"]))} if "instructions" in found else found
+
+
+def _estimated(trials: pl.DataFrame) -> dict[tuple[str, ...], dict]:
+    """The logarithm of the time of each key that was measured more than once."""
+    several = trials.filter(pl.len().over(KEY) > 1)
+    rows = estimates(several.with_columns(pl.col("ns").log()), "ns").iter_rows(named=True)
+    return {tuple(row[name] for name in KEY): row for row in rows}

@@ -89,7 +89,7 @@ def _terms(run: Run) -> Iterator[Term | None]:
         ns, low, high = _difference(on, off, each)
         rests = f"{PUBLISHED} compared with {ladder.MANUAL}, with system calls less without"
         yield Term("calls", "system calls", ns, low, high, 0, 0, each, round(each), rests)
-    tasks = interval.row(prices.prices(run), what="a task on one thread", who="tokio")
+    tasks = prices.prices(run, what="a task on one thread", who="tokio").row(0, named=True)
     if tasks["ns"] is not None:
         rests = "a task of tokio that is spawned and joined on one thread"
         yield Term("tasks", "further tasks spawned", tasks["ns"], tasks["low"], tasks["high"], 0, 0, 1000, 0, rests)
