@@ -26,6 +26,7 @@ def told_of(root: Path, monkeypatch, *runs: Path, report: Path | None = None) ->
     `runs`, named as a pair is.
     """
     monkeypatch.setenv("ASYNC_COST_RUNS", str(root))
+    monkeypatch.setenv("ASYNC_COST_REPORTS", str(root / ".reports"))  # where what is made of a run is kept
     if runs:
         monkeypatch.setenv("ASYNC_COST_COMPARE", ":".join(map(str, runs)))
     return tell(ROOM, report or find_runs(root)[0])

@@ -97,7 +97,7 @@ def test_a_hundred_machines_are_read_whole(tmp_path):
         make_run(tmp_path, machine=f"m-{number}", seed=number, rounds=10, samples=4)
     together = read_many(find_runs(tmp_path))
     assert together.runs.height == 100 and together.aside.is_empty()
-    assert together.rows == sum(load_run(folder).time("zero-cost").height for folder in find_runs(tmp_path))
+    assert together.rows == 100 * load_run(find_runs(tmp_path)[0]).time("zero-cost").height
     middle = together.ratios.filter(variant="nonbox", other="manual", parameter=OFF)["ratio"]
     assert middle.len() == 100 and middle.median() == pytest.approx(ZERO_COST["nonbox", OFF], rel=0.01)
 

@@ -9,12 +9,14 @@ import polars as pl
 import pytest
 
 from async_cost.machines.many import read_many
+from async_cost.paths import repository_root
 from async_cost.report.charts import VEGALITE_MIME
 from async_cost.report.headline import reference_run
 from async_cost.runs.comparisons import PAIR
 from async_cost.statistics.measured import Measured, both_ways
 from async_cost.studies import boxing_cost, call_styles, ladder, runtimes, spawn_apis, thread_pools
 from async_cost.workflow.publishing import execute, rooms_of
+from async_cost.workflow.sample import FOLDER, made, old
 
 NO_EVIDENCE = "no evidence"
 
@@ -71,13 +73,24 @@ def test_beside_other_runs_a_finding_has_the_word_of_its_own_pages(run, measured
             assert there[column].equals(mine[column], null_equal=True), f"{study}: {column}"
 
 
-def test_every_chart_of_every_page_has_the_words_of_the_table(run, table, tmp_path):
+@pytest.fixture(scope="module")
+def executed(run, tmp_path_factory) -> list[Path]:
+    """All analyses of the reference run."""
+    folder = tmp_path_factory.mktemp("executed")
+    return execute(rooms_of(run.info), folder, {"ASYNC_COST_RUN": str(run.path.resolve())}, Path)
+
+
+def test_the_committed_sample_is_what_the_code_makes_of_the_reference_run(run, executed):
+    assert old(made(run, executed), repository_root() / FOLDER) == [], "make sample"
+
+
+def test_every_chart_of_every_page_has_the_words_of_the_table(table, executed):
     """What a page draws is told by its three numbers: wherever they are those of a comparison, the word is, too."""
     words = {}
     for *numbers, verdict in table.select("ratio", "low", "high", "verdict").iter_rows():
         words.setdefault(tuple(f"{number:.9g}" for number in numbers), set()).add(verdict or NO_EVIDENCE)
     seen = {}
-    for notebook in execute(rooms_of(run.info), tmp_path, {"ASYNC_COST_RUN": str(run.path)}, Path):
+    for notebook in executed:
         for row in drawn(nbformat.read(notebook, as_version=4)):
             key = tuple(f"{row[name]:.9g}" for name in ("ratio", "low", "high"))
             if key in words:

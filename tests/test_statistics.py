@@ -251,6 +251,15 @@ def test_an_interval_does_not_depend_on_what_else_is_asked_or_in_which_order(tmp
     assert alone.equals(estimates(found).filter(variant="box", parameter=OFF))
 
 
+def test_an_estimate_has_the_same_digits_in_whatever_order_its_rounds_come():
+    rng = np.random.default_rng(1)
+    rounds = pl.DataFrame({"round": range(2000), "ratio": rng.lognormal(size=2000)})
+    rounds = rounds.with_columns(episode=pl.col("round") // 100, **dict.fromkeys(KEY, pl.lit("x")))
+    shuffled = [rounds.sample(fraction=1, shuffle=True, seed=seed) for seed in range(20)]
+    for found in (estimates, interval.chances):
+        assert all(found(other, "ratio").equals(found(rounds, "ratio")) for other in shuffled)
+
+
 def test_variants_with_fewer_rounds_are_estimated_from_theirs():
     found = beside(simple_trials(manual=[10, 10, 10], nonbox=[20, 20, 20], box=[30, 30]), "manual")
     assert dict(estimates(found).select("variant", "rounds").rows()) == {"nonbox": 3, "box": 2}

@@ -259,8 +259,8 @@ class _Study:
     @cached_property
     def times(self) -> dict[Key, pl.DataFrame]:
         """round, episode and ns of each key."""
-        parts = self.measured.compared.partition_by(*KEY, as_dict=True)
-        return {key: rows.select("round", "episode", "ns").sort("round") for key, rows in parts.items()}
+        times = self.measured.compared.select(*KEY, "round", "episode", "ns").sort("round")
+        return times.partition_by(*KEY, as_dict=True, include_key=False)
 
     @cached_property
     def counts(self) -> dict[tuple[str, ...], int]:

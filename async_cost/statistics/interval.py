@@ -66,11 +66,11 @@ def trimmed(within: pl.DataFrame, value: str, by: Sequence[str]) -> pl.DataFrame
 
     The error is that of the Winsorized values: the trimmed ones are replaced by the nearest that remain.
     """
-    values, number, cut = pl.col(value), pl.len().cast(pl.Int64), (TRIM * pl.len()).floor().cast(pl.Int64)
-    order = values.sort()
+    order, number, cut = pl.col(value).sort(), pl.len().cast(pl.Int64), (TRIM * pl.len()).floor().cast(pl.Int64)
     ends = order.get(cut), order.get(number - 1 - cut)
     left = number - 2 * cut
-    spread = values.clip(*ends).std() * ((number - 1) / (left * (left - 1))).sqrt()
+    # Of the sorted values: a sum in another order, as threads have it, ends in other digits.
+    spread = order.clip(*ends).std() * ((number - 1) / (left * (left - 1))).sqrt()
     return within.group_by(by).agg(
         order.slice(cut, left).mean().alias("mean"), spread.alias("error"), number.alias("episodes")
     )
@@ -152,7 +152,7 @@ def chances(frame: pl.DataFrame, value: str, by: Sequence[str] = KEY) -> pl.Data
     refuse 6 to 7.5 % of honest runs instead of 5). With too few episodes it is the exact sign test over rounds, in
     which a value of exactly 0 counts for neither side.
     """
-    medians = pl.col(value)
+    medians = pl.col(value).sort()
     over = (
         frame.group_by(*by, "episode")
         .agg(medians.median())

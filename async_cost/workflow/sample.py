@@ -9,12 +9,14 @@ The reference run is the one that data/runs/REFERENCE names.
 import argparse
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from async_cost import words
 from async_cost.paths import repository_root
 from async_cost.report import provenance, sample
 from async_cost.report.headline import reference_run
+from async_cost.runs.run import Run
 from async_cost.workflow.execute import CellFailed
 from async_cost.workflow.publishing import execute, rooms_of
 
@@ -23,14 +25,10 @@ FOLDER = Path("docs") / "sample"
 OTHERS = "hardware"
 
 
-def made() -> dict[str, str]:
-    """The files of the sample by name: executes every analysis, which takes a minute."""
-    run = reference_run()
+def made(run: Run, executed: Sequence[Path]) -> dict[str, str]:
+    """The files of the sample by name, of the executed analyses of `run`."""
     origin = f"Run {words.code(run.info.run_id)}: {words.escape(provenance.facts(run.info).headline)}."
-    with tempfile.TemporaryDirectory() as folder:
-        rooms = [room for room in rooms_of(run.info) if room != OTHERS]
-        executed = execute(rooms, Path(folder), {"ASYNC_COST_RUN": str(run.path.resolve())}, Path)
-        return sample.pages(executed, origin)
+    return sample.pages([notebook for notebook in executed if notebook.stem != OTHERS], origin)
 
 
 def old(files: dict[str, str], folder: Path) -> list[str]:
@@ -43,8 +41,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m async_cost.workflow.sample", description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 when the sample is old")
     check, folder = parser.parse_args().check, repository_root() / FOLDER
+    run = reference_run()
+    rooms = [room for room in rooms_of(run.info) if room != OTHERS]
     try:
-        files = made()
+        with tempfile.TemporaryDirectory() as temporary:
+            executed = execute(rooms, Path(temporary), {"ASYNC_COST_RUN": str(run.path.resolve())}, Path)
+            files = made(run, executed)
     except CellFailed as error:
         print(error, file=sys.stderr)
         return 1
