@@ -11,8 +11,8 @@ from example_report import ANSWER, FINDING, publish_example, run_info, write_not
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
 from async_cost.errors import DataError
-from async_cost.report import charts, markup, provenance, publish
-from async_cost.report.notebook import PublishError, page_of
+from async_cost.report import PublishError, charts, markup, provenance, publish
+from async_cost.report.notebook import page_of
 from async_cost.runs.record import read_run_info
 from async_cost.testing.made_up_runs import make_run
 from async_cost.workflow.studies import ANALYSED

@@ -18,7 +18,7 @@ from nbconvert import HTMLExporter
 from nbformat.v4 import new_code_cell
 from traitlets.config import Config
 
-from async_cost.report import charts, markup, site
+from async_cost.report import PublishError, charts, markup, site
 from async_cost.report.assets import TEMPLATE
 
 OUTPUT_ORDER = [
@@ -42,10 +42,6 @@ BELIEFS = {"yes": "may be believed", IN_PART: "may be believed in part", "no": "
 
 #: What makes a list of that class one that can be filtered.
 SCRIPTS = {"claims": "claims.js", "prices": "prices.js", "program": "program.js"}
-
-
-class PublishError(Exception):
-    """A notebook cannot be published; the message names the file and what is wrong with it."""
 
 
 @dataclass

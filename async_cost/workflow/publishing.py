@@ -2,6 +2,8 @@
 
 python -m async_cost.workflow.publishing reports reports/<machine>/<utc-time> data/runs/<machine>/<utc-time>
 python -m async_cost.workflow.publishing reports reports/compare/<name> <run> <run>
+
+What makes pages of notebooks is imported when there is one, while the kernels go on with the next.
 """
 
 import argparse
@@ -9,21 +11,26 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from async_cost.errors import DataError
-from async_cost.report.notebook import PublishError, page_of
-from async_cost.report.publish import publish, publish_alone
+from async_cost.report import PublishError
 from async_cost.runs.record import RunInfo, read_run_info
 from async_cost.workflow import analyses
 from async_cost.workflow.analyses import Made
 from async_cost.workflow.execute import CellFailed
 from async_cost.workflow.studies import ANALYSED, MEASURED, analysis, measuring, source_of
 
+if TYPE_CHECKING:
+    from async_cost.report.notebook import Page
+
 
 def publish_run(reports: Path, report: Path, run: Path) -> list[Path]:
     """Write the pages of all analyses that have something to say about `run`."""
     rooms = rooms_of(read_run_info(run / "run.json"))
-    pages = execute(rooms, report / ".notebooks", {"ASYNC_COST_RUN": str(run)}, page_of)
+    pages = execute(rooms, report / ".notebooks", {"ASYNC_COST_RUN": str(run)}, _page_of)
+    from async_cost.report.publish import publish
+
     absent = [analysis(room) for room in ANALYSED if room not in rooms]
     sources = {study: source_of(measuring(study)) for study in MEASURED}
     return publish(run, pages, report, not_measured=absent, sources=sources, reports=reports)
@@ -32,8 +39,16 @@ def publish_run(reports: Path, report: Path, run: Path) -> list[Path]:
 def publish_comparison(reports: Path, report: Path, runs: Sequence[Path]) -> list[Path]:
     """Write the page about hardware for these runs only."""
     env = {"ASYNC_COST_COMPARE": os.pathsep.join(map(str, runs)), "ASYNC_COST_RUN": ""}
-    (page,) = execute(["hardware"], report / ".notebooks", env, page_of)
+    (page,) = execute(["hardware"], report / ".notebooks", env, _page_of)
+    from async_cost.report.publish import publish_alone
+
     return publish_alone(runs[-1], page, report, reports=reports)
+
+
+def _page_of(notebook: Path) -> "Page":
+    from async_cost.report.notebook import page_of
+
+    return page_of(notebook)
 
 
 def rooms_of(info: RunInfo) -> list[str]:
