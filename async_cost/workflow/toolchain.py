@@ -32,8 +32,12 @@ CONDA_EVCXR = Path(os.environ.get("CONDA_PREFIX", "/nonexistent")) / "bin" / "ev
 EVCXR = CONDA_EVCXR if CONDA_EVCXR.exists() else TOOLS / "bin" / "evcxr_jupyter"
 #: The kernel's own work on a cell is small compared with what the compiler does with it, so it is not worth minutes of
 #: optimising. (Without any optimization the build takes less than half as long, but every start of a kernel half a
-#: minute longer: it reads the standard library.)
-EVCXR_PROFILE = {"CARGO_PROFILE_RELEASE_OPT_LEVEL": "1", "CARGO_PROFILE_RELEASE_DEBUG": "false"}
+#: minute longer: it reads the standard library.) Optimising across the parts of a crate takes a sixth of the build.
+EVCXR_PROFILE = {
+    "CARGO_PROFILE_RELEASE_OPT_LEVEL": "1",
+    "CARGO_PROFILE_RELEASE_DEBUG": "false",
+    "CARGO_PROFILE_RELEASE_LTO": "off",
+}
 #: Each kernel builds its cells in a folder of its own below this one (`async_cost.workflow.kernel`). Cargo looks for no
 #: workspace above a folder of this name: cells belong to none, neither to ours nor to one around the clone.
 KERNEL_BUILDS = ROOT / "target" / "package"
