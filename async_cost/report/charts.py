@@ -11,11 +11,14 @@ is as wide as its container, or None if the frame has no rows. Ratios are plain 
 
 import json
 import math
+import os
 import re
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
-from functools import wraps
+from functools import cache, wraps
 from html import escape
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import altair as alt
@@ -61,6 +64,8 @@ FIT = {"type": "fit-x", "contains": "padding"}
 # Fonts with the same letter widths: the static pictures are laid out here, with Liberation Sans, and shown
 # with whichever of these the reader has.
 FONT = "Arial, Helvetica, 'Liberation Sans', sans-serif"
+#: Names the file that says where a machine's fonts are.
+FONT_CONFIGURATION = "FONTCONFIG_FILE"
 NUMBERS: Any = {"decimal": ".", "thousands": "\u202f", "grouping": [3], "currency": ["", ""]}
 # What the renderer says about single marks. The whole chart is one picture with a description; a screen reader should
 # not stop at its marks, which have none. What is so anyway only makes the page larger.
@@ -148,11 +153,35 @@ def live_spec(spec: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in spec.items() if name != "autosize"} | {"width": "container"}
 
 
+def to_svg(spec: dict[str, Any]) -> str:
+    """The chart as an SVG, the same on every machine; needs no network."""
+    _read_fonts()
+    return vl_convert.vegalite_to_svg(json.dumps(spec), vl_version=VEGALITE_VERSION, allowed_base_urls=[])
+
+
+@cache
+def _read_fonts() -> None:
+    """Have the renderer read its fonts, which it does once, without those of this machine: a Liberation Sans of another
+    version has other widths.
+    """
+    before = os.environ.get(FONT_CONFIGURATION)
+    with TemporaryDirectory() as folder:
+        configuration = Path(folder) / "fonts.conf"
+        configuration.write_text(f"<fontconfig><dir>{folder}</dir></fontconfig>", encoding="utf-8")
+        os.environ[FONT_CONFIGURATION] = str(configuration)
+        try:
+            vl_convert.vegalite_to_svg({"mark": "point", "title": "text", "data": {"values": []}})
+        finally:
+            os.environ.pop(FONT_CONFIGURATION)
+            if before is not None:
+                os.environ[FONT_CONFIGURATION] = before
+
+
 def static_svg(spec: dict[str, Any], width: int) -> str:
     """The chart as an SVG that is `width` pixels wide and shrinks with its container; needs no network."""
     fits = spec.get("width") == "container" or spec.get("autosize") == FIT
     sized = spec | {"width": width, "autosize": FIT} if fits else spec
-    svg = vl_convert.vegalite_to_svg(json.dumps(sized), vl_version=VEGALITE_VERSION, allowed_base_urls=[])
+    svg = to_svg(sized)
     alt_text = escape(spec.get("description", ""))
     head, rest = svg.split(">", 1)
     rest = PATH.sub(_circle, OF_MARKS.sub("", rest))

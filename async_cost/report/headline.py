@@ -12,7 +12,6 @@ import sys
 from pathlib import Path
 
 import polars as pl
-import vl_convert
 
 from async_cost import words
 from async_cost.literature import published, replication
@@ -106,7 +105,7 @@ def picture(run: Run) -> str:
     """The ratios of all variants to `manual` as SVG."""
     charts.enable()
     chart = charts.ratio_intervals(_designs(run), description=_description(run), finding="", log=True)
-    return vl_convert.vegalite_to_svg(chart.properties(width=640, background="white").to_dict())
+    return charts.to_svg(chart.properties(width=640, background="white").to_dict())
 
 
 def readme(run: Run, current: str) -> str:
