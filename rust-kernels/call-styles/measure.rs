@@ -765,7 +765,7 @@ type Silent = zero_cost::Timed<Answer>;
 
 /// The styles that need no task.
 fn without_tasks<F: Future<Output = u64>>(make: impl Fn(u64) -> F + Copy, load: Load, drive: Drive<'_>) {
-    let reactor = frontier::Reactor::<_, Silent>::new((), 0);
+    let reactor = frontier::Reactor::<_, Silent>::new((), 0).expect("room for nothing");
     let executor = frontier::Executor::<_, std::future::Ready<()>, _>::new(&reactor, 0);
     if load.style == Style::Call {
         drive(&mut || executor.run(await_each(make, load.arguments())));
@@ -780,7 +780,7 @@ fn without_tasks<F: Future<Output = u64>>(make: impl Fn(u64) -> F + Copy, load: 
 // %%
 /// The styles that make tasks, for procedures of one type.
 fn in_tasks<F: Future<Output = u64>>(make: impl Fn(u64) -> F + Copy, load: Load, drive: Drive<'_>) {
-    let reactor = frontier::Reactor::<_, Silent>::new((), 0);
+    let reactor = frontier::Reactor::<_, Silent>::new((), 0).expect("room for nothing");
     if load.style == Style::Forget {
         let executor = frontier::Executor::new(&reactor, load.batch);
         return drive(&mut || {

@@ -45,8 +45,12 @@
 // every variant here.
 
 // %%
+use std::any::Any;
 use std::cell::{Cell, UnsafeCell};
+use std::collections::TryReserveError;
 use std::convert::Infallible;
+use std::error::Error;
+use std::fmt;
 use std::future::{Future, poll_fn};
 use std::io::{self, Read, Write};
 use std::marker::PhantomData;
@@ -54,11 +58,13 @@ use std::mem::{self, ManuallyDrop, MaybeUninit};
 use std::num::NonZero;
 use std::ops::Deref;
 use std::os::fd::{AsFd, OwnedFd};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::{Pin, pin};
 use std::ptr::{self, NonNull};
 use std::slice;
 use std::sync::Arc;
 use std::task::{Context, Poll, RawWaker, RawWakerVTable, Wake, Waker, ready};
+use std::thread;
 use std::time::Duration;
 
 use rustix::buffer::spare_capacity;
@@ -369,6 +375,50 @@ impl Drop for OwnedBlock {
 }
 
 // %% [markdown]
+// ## Code that is not ours
+//
+// Futures, their destructors and foreign wakers may panic, and a second panic on the way of a first one would end the
+// whole process. So whatever is dropped on that way is shielded, each for itself.
+
+// %%
+/// What a panic has thrown.
+type Payload = Box<dyn Any + Send>;
+
+/// Runs code that is not ours. What it throws is returned.
+#[cold]
+fn caught(work: impl FnOnce()) -> Result<(), Payload> {
+    catch_unwind(AssertUnwindSafe(work))
+}
+
+/// Drops what was thrown, which may itself throw when it is dropped, and so may that. Somewhere it has to end: the third
+/// is given up.
+#[cold]
+fn discard(mut thrown: Payload) {
+    for _ in 0..2 {
+        match caught(|| drop(thrown)) {
+            Ok(()) => return,
+            Err(next) => thrown = next,
+        }
+    }
+    mem::forget(thrown);
+}
+
+/// Runs code that is not ours, where nobody can be told that it panics.
+#[cold]
+fn shielded(work: impl FnOnce()) {
+    caught(work).unwrap_or_else(discard);
+}
+
+/// Acts when it is dropped. Forgotten where it is for panics only.
+struct OnDrop<Action: FnMut()>(Action);
+
+impl<Action: FnMut()> Drop for OnDrop<Action> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
+
+// %% [markdown]
 // ## Memory that is known by its address
 //
 // Below, wakers, events and lists refer to tasks and objects by their addresses. A `Box` would not do for what they
@@ -421,8 +471,12 @@ struct Table<T> {
 }
 
 impl<T> Table<T> {
-    fn with_capacity(capacity: usize) -> Self {
-        Self { places: AliasableBox::from(Box::new_uninit_slice(capacity)), length: Cell::new(0) }
+    fn with_capacity(capacity: usize) -> Result<Self, TryReserveError> {
+        let mut places = Vec::new();
+        places.try_reserve_exact(capacity)?;
+        // SAFETY: there is room for so many, and they need not be initialised.
+        unsafe { places.set_len(capacity) };
+        Ok(Self { places: AliasableBox::from(places.into_boxed_slice()), length: Cell::new(0) })
     }
 
     fn get(&self, number: usize) -> Option<&T> {
@@ -451,9 +505,11 @@ impl<T> Table<T> {
 
 impl<T> Drop for Table<T> {
     fn drop(&mut self) {
-        let initialised = ptr::slice_from_raw_parts_mut(self.places.as_ptr().cast::<T>(), self.length.get());
-        // SAFETY: so many are initialised, and nobody refers to them any more.
-        unsafe { ptr::drop_in_place(initialised) };
+        let first = self.places.as_ptr().cast::<T>();
+        for number in 0..if mem::needs_drop::<T>() { self.length.get() } else { 0 } {
+            // SAFETY: so many are initialised, and nobody refers to them any more.
+            shielded(|| unsafe { first.add(number).drop_in_place() });
+        }
     }
 }
 
@@ -506,7 +562,8 @@ pub unsafe trait System: Sized {
     type Stream: Object<Self>;
 
     /// Replaces the content of `events` by what is ready. If that is nothing and it `may_wait`, it waits, until
-    /// something is or the notifier is woken.
+    /// something is or the notifier is woken. Whether it may is the last thing that it asks: nobody looks for tasks that
+    /// are woken on this thread between that and the wait.
     fn poll(&self, events: &mut Vec<Self::Event>, may_wait: impl FnOnce() -> bool);
 
     /// The key under which the object of this event was registered.
@@ -516,7 +573,10 @@ pub unsafe trait System: Sized {
     fn is_end(event: &Self::Event) -> bool;
 
     /// Ends a wait in [`poll`](Self::poll), on any thread. An event that this takes has the key `key`.
-    fn notifier(&self, key: usize) -> Waker;
+    ///
+    /// # Errors
+    /// The system's error, when it cannot watch one thing more.
+    fn notifier(&self, key: usize) -> io::Result<Waker>;
 }
 
 /// What a system can watch.
@@ -525,7 +585,10 @@ pub unsafe trait System: Sized {
 /// It registers itself, under the key that it is given, and nothing else.
 pub unsafe trait Object<Y: System> {
     /// Watches it from now on; its events carry `key`.
-    fn register(&self, system: &Y, key: usize, interest: Y::Interest);
+    ///
+    /// # Errors
+    /// The system's error, when it refuses; the object is not watched then.
+    fn register(&self, system: &Y, key: usize, interest: Y::Interest) -> io::Result<()>;
 
     /// Forgets it.
     fn unregister(&self, system: &Y);
@@ -565,14 +628,14 @@ unsafe impl System for () {
         match *event {}
     }
 
-    fn notifier(&self, _: usize) -> Waker {
-        Waker::from(Arc::new(Unpark(current())))
+    fn notifier(&self, _: usize) -> io::Result<Waker> {
+        Ok(Waker::from(Arc::new(Unpark(current()))))
     }
 }
 
 // SAFETY: there are none.
 unsafe impl Object<()> for Infallible {
-    fn register(&self, (): &(), _: usize, _: Infallible) {
+    fn register(&self, (): &(), _: usize, _: Infallible) -> io::Result<()> {
         match *self {}
     }
 
@@ -612,7 +675,7 @@ unsafe impl<'s> System for Fake<'s> {
         false
     }
 
-    fn notifier(&self, key: usize) -> Waker {
+    fn notifier(&self, key: usize) -> io::Result<Waker> {
         ().notifier(key)
     }
 }
@@ -620,8 +683,9 @@ unsafe impl<'s> System for Fake<'s> {
 // SAFETY: as it says.
 unsafe impl<'s, T: Source> Object<Fake<'s>> for T {
     #[inline(always)]
-    fn register(&self, system: &Fake<'s>, key: usize, interest: u8) {
+    fn register(&self, system: &Fake<'s>, key: usize, interest: u8) -> io::Result<()> {
         system.register(self, key, interest);
+        Ok(())
     }
 
     #[inline(always)]
@@ -678,10 +742,10 @@ const FOREIGN: usize = 2;
 pub struct Entry<Y: System, P> {
     /// [`NOBODY`], [`DRAINED`], [`FOREIGN`] or the task that waits. Nobody waits for a vacant entry.
     waits: Cell<usize>,
-    /// The address of the task that waited here last, or 0. A waker at that address is the task's own.
+    /// The address of the task that waited here last, or 0 if that was a foreign waker. A waker at that address is the
+    /// task's own.
     owner: Cell<usize>,
-    /// The waker, if it is not one of ours. One that was superseded by a task of ours stays here until another takes
-    /// its place.
+    /// The waker, while a foreign one waits.
     foreign: Cell<Option<Waker>>,
     /// Whether the system has said that nothing more will come.
     ended: Cell<bool>,
@@ -693,6 +757,25 @@ pub struct Entry<Y: System, P> {
     reactor: Cell<*const Reactor<Y, P>>,
     /// The stream, if the object is one. Initialised while there is an `Io` of this entry and of [`InEntry`].
     stream: UnsafeCell<MaybeUninit<Y::Stream>>,
+}
+
+/// Why a task was not started, or an object not watched: all places are taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Full;
+
+impl fmt::Display for Full {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("all places are taken")
+    }
+}
+
+impl Error for Full {}
+
+impl From<Full> for io::Error {
+    #[cold]
+    fn from(full: Full) -> Self {
+        Self::other(full)
+    }
 }
 
 /// Knows which task waits for which object. One executor at a time can be attached to it.
@@ -709,6 +792,8 @@ pub struct Reactor<Y: System, P> {
     tasks: Cell<Option<Tasks>>,
     /// Ends a wait of the system, on any thread.
     notifier: Waker,
+    /// Memory for the events of one poll. Events are left here by a panic, which may come before they are seen to.
+    events: Cell<Vec<Y::Event>>,
 }
 
 // %% [markdown]
@@ -732,17 +817,24 @@ impl<Y: System, P> Entry<Y, P> {
 
 impl<Y: System, P: Probe> Reactor<Y, P> {
     /// A reactor for at most so many objects of this system.
-    pub fn new(system: Y, capacity: usize) -> Self {
-        let entries = Table::with_capacity(capacity + 1);
+    ///
+    /// # Errors
+    /// If there is no memory for so many, or the system has no room for its notifier.
+    pub fn new(system: Y, capacity: usize) -> io::Result<Self> {
+        let places = capacity.saturating_add(1); // and the notifier
+        let entries = Table::with_capacity(places)?;
+        let mut events = Vec::new();
+        events.try_reserve_exact(places)?;
         let notice: &Entry<Y, P> = entries.push(|_| Entry::new()).expect("room for one");
-        Self {
-            notifier: system.notifier(ptr::from_ref(notice).expose_provenance()),
+        Ok(Self {
+            notifier: system.notifier(ptr::from_ref(notice).expose_provenance())?,
             system,
             first_vacant: [const { Cell::new(ptr::null()) }; 2],
             entries,
             objects: Cell::new(0),
             tasks: Cell::new(None),
-        }
+            events: Cell::new(events),
+        })
     }
 }
 
@@ -752,12 +844,9 @@ impl<Y: System, P: Probe> Reactor<Y, P> {
 // %%
 impl<Y: System, P: Probe> Reactor<Y, P> {
     /// An entry for an object, of that list if it has any.
-    ///
-    /// # Panics
-    /// If the reactor is full.
     #[inline]
-    fn take_entry(&self, list: usize) -> &Entry<Y, P> {
-        self.take_vacant(list).unwrap_or_else(|| self.another_entry(list))
+    fn take_entry(&self, list: usize) -> Result<&Entry<Y, P>, Full> {
+        self.take_vacant(list).or_else(|| self.another_entry(list)).ok_or(Full)
     }
 
     #[inline(always)]
@@ -770,18 +859,19 @@ impl<Y: System, P: Probe> Reactor<Y, P> {
 
     /// An entry when that list has none.
     #[cold]
-    fn another_entry(&self, list: usize) -> &Entry<Y, P> {
-        let new = self.entries.push(|_| Entry::new());
-        new.or_else(|| self.take_vacant(1 - list)).expect("the reactor is full")
+    fn another_entry(&self, list: usize) -> Option<&Entry<Y, P>> {
+        self.entries.push(|_| Entry::new()).or_else(|| self.take_vacant(1 - list))
     }
 
     /// Watches `object`.
-    ///
-    /// # Panics
-    /// If it is registered already.
     #[inline]
-    fn register(&self, object: &impl Object<Y>, entry: &Entry<Y, P>, interest: Y::Interest) {
-        object.register(&self.system, ptr::from_ref(entry).expose_provenance(), interest);
+    fn register(
+        &self,
+        object: &impl Object<Y>,
+        entry: &Entry<Y, P>,
+        interest: Y::Interest,
+    ) -> io::Result<()> {
+        object.register(&self.system, ptr::from_ref(entry).expose_provenance(), interest)?;
         entry.reactor.set(self);
         entry.ended.set(false);
         entry.watches_writes.set(false);
@@ -790,7 +880,21 @@ impl<Y: System, P: Probe> Reactor<Y, P> {
             P::peak(Counter::PeakRegistrations, self.objects.get());
             P::peak(Counter::PeakConnections, self.objects.get() - 1); // all but the listener
         }
+        Ok(())
     }
+}
+
+// %% [markdown]
+// When an object or an operation goes, so does the foreign waker that was kept for it, which may hold what it is to
+// wake, and with it the object.
+
+// %%
+/// Drops a foreign waker. Its panic stays here: with a way to let it through, a future would take some 20 instructions
+/// more to be dropped, which is what `extern` is for.
+#[cold]
+#[inline(never)]
+extern "C" fn let_go(foreign: &Cell<Option<Waker>>) {
+    shielded(|| drop(foreign.take()));
 }
 
 // %% [markdown]
@@ -807,18 +911,26 @@ impl<Y: System, P: Probe> Reactor<Y, P> {
         unsafe { &*ptr::with_exposed_provenance(Y::key(event)) }
     }
 
-    /// Makes an entry vacant. Returns the foreign waker that is kept for it: dropping it runs
-    /// foreign code, which may do with this reactor what it likes, so the caller must not borrow from it any more.
+    /// Makes an entry vacant.
     #[inline]
-    #[must_use]
-    fn vacate(&self, entry: &Entry<Y, P>, list: usize) -> Option<Waker> {
-        entry.waits.set(NOBODY);
+    fn vacate(&self, entry: &Entry<Y, P>, list: usize) {
+        let waits = entry.waits.replace(NOBODY);
         entry.next_vacant.set(self.first_vacant[list].replace(entry));
-        if P::COUNTS {
-            self.objects.set(self.objects.get() - 1);
+        if waits == FOREIGN {
+            // The last thing here, since it runs foreign code, which may do with this reactor what it likes.
+            let_go(&entry.foreign);
         }
-        // SAFETY: the reference lives no longer than this expression.
-        if unsafe { (*entry.foreign.as_ptr()).is_some() } { entry.foreign.take() } else { None }
+    }
+
+    /// Drops an object if it is in its entry, which is vacant then.
+    ///
+    /// # Safety
+    /// The object is there, and nobody refers to it any more.
+    #[inline]
+    unsafe fn end<L: Place<Y>>(&self, entry: &Entry<Y, P>) {
+        let _vacant = OnDrop(|| self.vacate(entry, L::LIST));
+        // SAFETY: by the caller.
+        unsafe { L::end(entry) };
     }
 
     /// The executor goes, and its tasks with it: nobody waits any more.
@@ -839,6 +951,10 @@ impl<Y: System, P: Probe> Reactor<Y, P> {
 // An operation is tried first and waits only if it must: no look-up, no binding, nothing to unbind. There is
 // at most one operation per object at a time, since each borrows the object mutably; so one
 // waiting task per object is enough, and the last one to ask is the right one.
+//
+// An operation may be given up, as `select!` does with a read when it is time for a heartbeat. The word of its object
+// still says that its task waits. So a new operation does not believe the word: it is tried, whoever waits. Only one that
+// has waited itself believes it, and is not tried again before its object's next event.
 
 // %%
 impl<Y: System, P: Probe> Entry<Y, P> {
@@ -876,17 +992,21 @@ impl<Y: System, P: Probe> Entry<Y, P> {
         // SAFETY: by the caller.
         let tasks = unsafe { self.reactor() }.tasks.get();
         let address = ptr::from_ref(waker).addr();
-        if tasks.is_some_and(|tasks| tasks.contain(address)) {
-            self.owner.set(address);
-            self.waits.set(address);
-            return;
-        }
-        P::add(Counter::WakerClones, 1);
         // Foreign code runs in `clone` and `drop`, and may do with this reactor what it likes: we hold no
         // borrow.
-        let clone = waker.clone();
-        self.waits.set(FOREIGN);
-        drop(self.foreign.replace(Some(clone)));
+        let foreign = if tasks.is_some_and(|tasks| tasks.contain(address)) {
+            self.owner.set(address);
+            self.waits.set(address);
+            None
+        } else {
+            P::add(Counter::WakerClones, 1);
+            let clone = waker.clone();
+            self.owner.set(0); // so that the next task comes this way, too
+            self.waits.set(FOREIGN);
+            Some(clone)
+        };
+        let superseded = self.foreign.replace(foreign);
+        shielded(|| drop(superseded));
     }
 }
 
@@ -1007,27 +1127,36 @@ pub struct Io<'r, Y: System, P: Probe, L: Place<Y> = InEntry> {
 impl<'r, Y: System, P: Probe, T: Object<Y>> Io<'r, Y, P, Owned<T>> {
     /// An object that stays with its owner.
     ///
-    /// # Panics
-    /// If the reactor is full, or `object` registered already.
-    pub fn owned(reactor: &'r Reactor<Y, P>, object: T, interest: Y::Interest) -> Self {
-        let entry = reactor.take_entry(<Owned<T> as Place<Y>>::LIST);
-        reactor.register(&object, entry, interest);
-        Self { entry, place: Owned(object) }
+    /// # Errors
+    /// [`Full`] if the reactor is, or the system's error; `object` is dropped then.
+    pub fn owned(reactor: &'r Reactor<Y, P>, object: T, interest: Y::Interest) -> io::Result<Self> {
+        let entry = reactor.take_entry(<Owned<T> as Place<Y>>::LIST)?;
+        let give_back = OnDrop(|| reactor.vacate(entry, <Owned<T> as Place<Y>>::LIST));
+        reactor.register(&object, entry, interest)?;
+        mem::forget(give_back);
+        Ok(Self { entry, place: Owned(object) })
     }
 }
 
 impl<'r, Y: System, P: Probe> Io<'r, Y, P> {
     /// A stream, in the reactor's table.
     ///
-    /// # Panics
-    /// If the reactor is full, or `stream` registered already.
+    /// # Errors
+    /// [`Full`] if the reactor is, or the system's error; `stream` is dropped then.
     #[inline]
-    pub fn in_entry(reactor: &'r Reactor<Y, P>, stream: Y::Stream, interest: Y::Interest) -> Self {
-        let entry = reactor.take_entry(<InEntry as Place<Y>>::LIST);
+    pub fn in_entry(
+        reactor: &'r Reactor<Y, P>,
+        stream: Y::Stream,
+        interest: Y::Interest,
+    ) -> io::Result<Self> {
+        let entry = reactor.take_entry(<InEntry as Place<Y>>::LIST)?;
         // SAFETY: nobody refers to the content of a vacant entry.
         let stream = unsafe { (*entry.stream.get()).write(stream) };
-        reactor.register(stream, entry, interest);
-        Self { entry, place: InEntry(()) }
+        // SAFETY: the stream is there, and there is no `Io` that refers to it.
+        let give_back = OnDrop(|| unsafe { reactor.end::<InEntry>(entry) });
+        reactor.register(stream, entry, interest)?;
+        mem::forget(give_back);
+        Ok(Self { entry, place: InEntry(()) })
     }
 }
 
@@ -1053,46 +1182,37 @@ impl<'r, Y: System, P: Probe, L: Place<Y>> Io<'r, Y, P, L> {
 // %% [markdown]
 // ### An operation
 //
-// An operation is one call, tried when it may succeed. Waiting for it is all that its future is for.
+// An operation is one call, tried when it may succeed. Waiting for it is all that its future is for. What is kept across
+// the wait is what the `Io` consists of: the `Io` itself would be one look-up more at each poll.
 
 // %%
+/// A call that may have to wait.
+struct Operation<'a, Y: System, P, L: Place<Y> + 'a> {
+    entry: &'a Entry<Y, P>,
+    known: L::Known<'a>,
+    /// Whether it was tried: then it is in vain until the object's next event.
+    tried: bool,
+}
+
 impl<Y: System, P: Probe, L: Place<Y>> Io<'_, Y, P, L> {
-    /// Tries `call`, unless somebody waits for the object already; if it would block, its next event wakes the task
-    /// behind `context`.
+    #[inline(always)]
+    fn operation(&mut self) -> Operation<'_, Y, P, L> {
+        Operation { entry: self.entry, known: self.place.known(), tried: false }
+    }
+
+    /// Tries `call`; if it would block, the object's next event wakes the task behind `context`.
     #[inline(always)]
     pub fn poll<Out>(
         &mut self,
         context: &Context<'_>,
         call: impl FnOnce(&L::Object) -> Result<Out, WouldBlock>,
     ) -> Poll<Out> {
-        // SAFETY: they are ours, and we are borrowed.
-        unsafe { Self::poll_at(self.entry, self.place.known(), context, call) }
-    }
-
-    /// The same for what an object consists of.
-    ///
-    /// # Safety
-    /// They are those of an `Io` that is borrowed, mutably.
-    #[inline(always)]
-    unsafe fn poll_at<'a, Out>(
-        entry: &'a Entry<Y, P>,
-        known: L::Known<'a>,
-        context: &Context<'_>,
-        call: impl FnOnce(&L::Object) -> Result<Out, WouldBlock>,
-    ) -> Poll<Out>
-    where
-        L: 'a,
-    {
         P::add(Counter::OperationPolls, 1);
-        // SAFETY: by the caller.
-        let object = unsafe { L::object(known, entry) };
-        if entry.waits.get() > DRAINED {
-            P::add(Counter::NotReadyPolls, 1);
-        } else if let Ok(outcome) = call(object) {
+        if let Ok(outcome) = call(self.object()) {
             return Poll::Ready(outcome);
         }
         // SAFETY: there is an `Io` of this entry.
-        unsafe { entry.wait(context) };
+        unsafe { self.entry.wait(context) };
         Poll::Pending
     }
 
@@ -1102,10 +1222,50 @@ impl<Y: System, P: Probe, L: Place<Y>> Io<'_, Y, P, L> {
         &mut self,
         mut call: impl FnMut(&L::Object) -> Result<Out, WouldBlock>,
     ) -> impl Future<Output = Out> {
-        // What is kept across the wait is what `self` consists of: `self` would be one look-up more at each poll.
-        let (entry, known) = (self.entry, self.place.known());
-        // SAFETY: they are ours, and the future borrows us mutably.
-        poll_fn(move |context| unsafe { Self::poll_at(entry, known, context, &mut call) })
+        let mut operation = self.operation();
+        poll_fn(move |context| operation.poll(context, &mut call))
+    }
+}
+
+// %%
+impl<Y: System, P: Probe, L: Place<Y>> Operation<'_, Y, P, L> {
+    /// Tries `call`, unless it is in vain.
+    #[inline(always)]
+    fn poll<Out>(
+        &mut self,
+        context: &Context<'_>,
+        call: impl FnOnce(&L::Object) -> Result<Out, WouldBlock>,
+    ) -> Poll<Out> {
+        P::add(Counter::OperationPolls, 1);
+        if self.tried && self.entry.waits.get() != NOBODY {
+            P::add(Counter::NotReadyPolls, 1);
+        } else {
+            // SAFETY: they are those of an `Io`, which made us and is borrowed mutably.
+            if let Ok(outcome) = call(unsafe { L::object(self.known, self.entry) }) {
+                self.tried = false;
+                return Poll::Ready(outcome);
+            }
+        }
+        self.wait(context)
+    }
+
+    #[inline(always)]
+    fn wait<Out>(&mut self, context: &Context<'_>) -> Poll<Out> {
+        self.tried = true;
+        // SAFETY: there is an `Io` of this entry, see above.
+        unsafe { self.entry.wait(context) };
+        Poll::Pending
+    }
+}
+
+impl<'a, Y: System, P, L: Place<Y> + 'a> Drop for Operation<'a, Y, P, L> {
+    /// Given up, it takes its foreign waker along.
+    #[inline(always)]
+    fn drop(&mut self) {
+        if self.tried && self.entry.waits.get() == FOREIGN {
+            self.entry.waits.set(NOBODY);
+            let_go(&self.entry.foreign);
+        }
     }
 }
 
@@ -1117,10 +1277,12 @@ impl<Y: System, P: Probe, L: Place<Y>> Drop for Io<'_, Y, P, L> {
     #[inline]
     fn drop(&mut self) {
         let reactor = self.reactor();
+        if P::COUNTS {
+            reactor.objects.set(reactor.objects.get() - 1);
+        }
+        // SAFETY: it was there as long as we were, and it is not referred to any more.
+        let _end = OnDrop(|| unsafe { reactor.end::<L>(self.entry) });
         self.object().unregister(&reactor.system);
-        // SAFETY: nobody refers to the object any more.
-        unsafe { L::end(self.entry) };
-        drop(reactor.vacate(self.entry, L::LIST));
     }
 }
 
@@ -1165,10 +1327,10 @@ pub type Listener<'r, 's, D, P> = Io<'r, Fake<'s>, P, Owned<D>>;
 impl<'r, 's, D: Door<&'s Stats>, P: Probe> Io<'r, Fake<'s>, P, Owned<D>> {
     /// The next client, registered already.
     ///
-    /// # Panics
-    /// If the reactor is full, when polled.
+    /// # Errors
+    /// As [`Io::in_entry`].
     #[inline]
-    pub fn accept(&mut self) -> impl Future<Output = Io<'r, Fake<'s>, P>> {
+    pub fn accept(&mut self) -> impl Future<Output = io::Result<Io<'r, Fake<'s>, P>>> {
         let reactor = self.reactor();
         self.attempt(move |door| Ok(Io::in_entry(reactor, door.accept()?, READABLE | WRITABLE)))
     }
@@ -1226,7 +1388,7 @@ pub struct Executor<'r, Y: System, F, P: Probe, const QUEUED: bool = false> {
     /// Number of the block whose flags are looked at next.
     turn: Cell<usize>,
     /// One for each task of the pool.
-    slots: ManuallyDrop<Table<Slot<F>>>,
+    slots: Table<Slot<F>>,
     /// The root's, which never holds a future.
     root: AliasableBox<Slot<F>>,
     first_vacant: Cell<*const Slot<F>>,
@@ -1241,19 +1403,19 @@ pub struct Executor<'r, Y: System, F, P: Probe, const QUEUED: bool = false> {
     patience_with_new: Cell<i32>,
     patience_with_woken: Cell<i32>,
     running: Cell<bool>,
-    /// Memory for the events of one poll, between runs.
-    events: Cell<Vec<Y::Event>>,
 }
 
 impl<'r, Y: System, F: Future<Output = ()>, P: Probe, const QUEUED: bool> Executor<'r, Y, F, P, QUEUED> {
     fn attach(reactor: &'r Reactor<Y, P>, capacity: usize) -> Self {
         assert!(reactor.tasks.get().is_none(), "this reactor has an executor");
+        assert!(u32::try_from(capacity).is_ok(), "the number of a task has 32 bits");
+        // Before the blocks, which stay for ever.
+        let slots = Table::<Slot<F>>::with_capacity(capacity).expect("memory for so many tasks");
         let mut blocks = vec![OwnedBlock::obtain(None)];
         for _ in 0..capacity / FLAGS {
             blocks.push(OwnedBlock::obtain(blocks.first()));
         }
         let root = AliasableBox::from(Box::new(Slot::vacant(&blocks, capacity)));
-        let slots = Table::<Slot<F>>::with_capacity(capacity);
         reactor.tasks.set(Some(Tasks {
             root: root.as_ptr().expose_provenance(),
             first: slots.places.as_ptr().cast::<Slot<F>>().expose_provenance(),
@@ -1268,13 +1430,12 @@ impl<'r, Y: System, F: Future<Output = ()>, P: Probe, const QUEUED: bool> Execut
             first_vacant: Cell::new(ptr::null()),
             first_new: Cell::new(ptr::null()),
             last_new: Cell::new(ptr::null()),
-            slots: ManuallyDrop::new(slots),
+            slots,
             root,
             tasks: Cell::new(0),
             patience_with_new: Cell::new(0),
             patience_with_woken: Cell::new(0),
             running: Cell::new(false),
-            events: Cell::new(Vec::with_capacity(capacity + 1)),
         }
     }
 }
@@ -1287,7 +1448,7 @@ impl<'r, Y: System, F: Future<Output = ()>, P: Probe> Executor<'r, Y, F, P> {
     /// An executor of up to `capacity` tasks that use `reactor`.
     ///
     /// # Panics
-    /// If an executor uses it already.
+    /// If an executor uses it already, or there is no memory for so many tasks.
     pub fn new(reactor: &'r Reactor<Y, P>, capacity: usize) -> Self {
         Self::attach(reactor, capacity)
     }
@@ -1298,7 +1459,7 @@ impl<'r, Y: System, F: Future<Output = ()>, P: Probe> Executor<'r, Y, F, P, true
     /// afterwards.
     ///
     /// # Panics
-    /// If an executor uses the reactor already.
+    /// As [`new`](Executor::new).
     pub fn queued(reactor: &'r Reactor<Y, P>, capacity: usize) -> Self {
         Self::attach(reactor, capacity)
     }
@@ -1336,15 +1497,6 @@ impl<Y: System, F, P: Probe, const QUEUED: bool> Executor<'_, Y, F, P, QUEUED> {
 // lets go.
 
 // %%
-/// Acts when it is dropped. Forgotten where it is for panics only.
-struct OnDrop<Action: FnMut()>(Action);
-
-impl<Action: FnMut()> Drop for OnDrop<Action> {
-    fn drop(&mut self) {
-        (self.0)();
-    }
-}
-
 // %% [markdown]
 // Patience is counted down, and spent when it is below zero: one test instead of two.
 
@@ -1358,10 +1510,6 @@ fn spend(patience: &Cell<i32>) -> bool {
     patience.set(patience.get() - 1);
     patience.get() >= 0
 }
-
-/// Why a task was not started: all slots of the pool are taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Full;
 
 impl<Y: System, F, P: Probe, const QUEUED: bool> Executor<'_, Y, F, P, QUEUED> {
     /// Builds a future in a vacant slot. It is polled after the events at hand, and before tasks that were woken
@@ -1439,21 +1587,29 @@ impl<Y: System, F, P: Probe, const QUEUED: bool> Executor<'_, Y, F, P, QUEUED> {
 }
 
 // %% [markdown]
-// The end of the executor is the end of all its tasks.
+// The end of the executor is the end of all its tasks, even if some of them panic then.
 
 // %%
 impl<Y: System, F, P: Probe, const QUEUED: bool> Drop for Executor<'_, Y, F, P, QUEUED> {
     fn drop(&mut self) {
         // First of all, for the reactor must not know tasks whose slots are gone.
         self.reactor.detach();
+        let mut thrown = None;
         for slot in self.slots.iter() {
-            if matches!(slot.task.stage.get(), Stage::New | Stage::Started) {
-                self.retire(slot);
+            if matches!(slot.task.stage.get(), Stage::New | Stage::Started)
+                && let Err(payload) = caught(|| self.retire(slot))
+            {
+                match thrown {
+                    None => thrown = Some(payload),
+                    Some(_) => discard(payload),
+                }
             }
         }
-        // SAFETY: this is the end of `self`, and no slot holds a future. If dropping one has panicked we do not get
-        // here, and the slots are leaked, for pinned futures must not lose their memory before they are dropped.
-        unsafe { ManuallyDrop::drop(&mut self.slots) };
+        match thrown {
+            Some(payload) if thread::panicking() => discard(payload),
+            Some(payload) => resume_unwind(payload),
+            None => {}
+        }
     }
 }
 
@@ -1480,12 +1636,14 @@ impl<Y: System, F, P: Probe, const QUEUED: bool> Executor<'_, Y, F, P, QUEUED> {
         if self.first_block.any_remote.load(Ordering::Relaxed) {
             self.fetch_remote();
         }
+        let nobody_is_awake = || self.first_new.get().is_null() && !self.first_block.any_ready.get();
         self.reactor.system.poll(events, || {
-            let nobody_is_awake = self.first_new.get().is_null() && !self.first_block.any_ready.get();
-            if nobody_is_awake {
+            nobody_is_awake() && {
                 before_wait();
+                // It may have woken or spawned tasks, or have waited itself and so have taken a wake of another thread
+                // for its own.
+                nobody_is_awake() && !self.first_block.any_remote.load(Ordering::Relaxed)
             }
-            nobody_is_awake
         });
         P::add(Counter::Events, events.len());
     }
@@ -1610,7 +1768,7 @@ impl<Y: System, F: Future<Output = ()>, P: Probe, const QUEUED: bool> Executor<'
         // SAFETY: a started task holds a future. It is never moved out of its slot; and nobody else refers to
         // it, because only `run` does so and `run` does not nest.
         let future = unsafe { Pin::new_unchecked((*slot.future.get()).assume_init_mut()) };
-        let retire = OnDrop(|| self.retire(slot));
+        let retire = OnDrop(|| shielded(|| self.retire(slot)));
         let outcome = self.poll_task(slot, future);
         mem::forget(retire);
         if outcome.is_ready() {
@@ -1626,14 +1784,56 @@ impl<Y: System, F: Future<Output = ()>, P: Probe, const QUEUED: bool> Executor<'
 }
 
 // %% [markdown]
-// The output of the root has a place in memory, which the loop below does not see.
+// The root is dropped when it has finished, since tasks may wait for what it holds. Its output stays until they have
+// finished, too.
 
 // %%
-/// Out of line, so that the place is memory, and takes no register from the loop that is below.
-#[cold]
-#[inline(never)]
-fn keep<T>(place: &mut Option<T>, value: T) {
-    *place = Some(value);
+/// The root's future, then its output.
+struct Root<R: Future> {
+    future: Option<R>,
+    output: Option<R::Output>,
+}
+
+impl<R: Future> Root<R> {
+    /// Out of line, so that the output is memory, and takes no register from the loop that is below.
+    #[cold]
+    #[inline(never)]
+    fn finish(self: Pin<&mut Self>, output: R::Output) {
+        // SAFETY: the future is not moved, but dropped where it is.
+        let root = unsafe { self.get_unchecked_mut() };
+        root.output = Some(output);
+        root.future = None;
+    }
+}
+
+impl<R: Future> Drop for Root<R> {
+    /// Only a panic has left something.
+    #[inline]
+    fn drop(&mut self) {
+        if self.future.is_some() {
+            shielded(|| self.future = None);
+        }
+        if self.output.is_some() {
+            shielded(|| self.output = None);
+        }
+    }
+}
+
+// %% [markdown]
+// A panic also leaves events that nobody has seen to, and the system does not report them again. They go back to the
+// reactor, all of them: an event that is seen twice makes a task try in vain.
+
+// %%
+/// The events of one poll; the reactor has them at other times.
+struct Events<'r, Y: System, P> {
+    reactor: &'r Reactor<Y, P>,
+    events: Vec<Y::Event>,
+}
+
+impl<Y: System, P> Drop for Events<'_, Y, P> {
+    fn drop(&mut self) {
+        self.reactor.events.set(mem::take(&mut self.events));
+    }
 }
 
 // %% [markdown]
@@ -1645,8 +1845,8 @@ impl<Y: System, F: Future<Output = ()>, P: Probe, const QUEUED: bool> Executor<'
     /// Runs `root` and all tasks to their end.
     ///
     /// # Panics
-    /// If a task panics, which ends that task and `root`, while all others stay for the next `run`; if a task
-    /// calls `run`.
+    /// If a task panics, which ends that task and `root`, while all others stay for the next `run`; if a foreign waker
+    /// panics, which ends `root`; if a task calls `run`.
     #[inline]
     pub fn run<R: Future>(&self, root: R) -> R::Output {
         self.run_with(root, || ())
@@ -1666,33 +1866,36 @@ impl<Y: System, F: Future<Output = ()>, P: Probe, const QUEUED: bool> Executor<'
             self.running.set(false);
         });
         self.notify(Some(&self.reactor.notifier));
-        let mut root = pin!(root);
-        let mut outcome = None;
+        let mut root = pin!(Root { future: Some(root), output: None });
         place.task.stage.set(Stage::Root);
         self.flag(&place.task);
-        let mut events = self.events.take();
-        events.clear();
+        let mut batch = Events { reactor: self.reactor, events: self.reactor.events.take() };
         loop {
-            let mut fresh = events.iter();
+            let mut fresh = batch.events.iter();
             self.patience_with_new.set(PATIENCE);
             self.patience_with_woken.set(PATIENCE);
             loop {
                 match self.next(&mut fresh) {
                     Next::Pooled(slot) => self.poll_pooled(slot),
                     Next::Root => {
-                        if let Poll::Ready(output) = self.poll_task(place, root.as_mut()) {
+                        // SAFETY: it is a place of what is pinned, and not moved before it is dropped.
+                        let future = unsafe { root.as_mut().map_unchecked_mut(|root| &mut root.future) };
+                        let future = future.as_pin_mut().expect("the root has not finished");
+                        if let Poll::Ready(output) = self.poll_task(place, future) {
                             place.task.stage.set(Stage::Vacant);
-                            keep(&mut outcome, output);
+                            root.as_mut().finish(output);
                         }
                     }
                     Next::Nobody => break,
                 }
             }
             if self.is_empty() && place.task.stage.get() == Stage::Vacant {
-                self.events.set(events);
-                return outcome.expect("the root has finished");
+                batch.events.clear();
+                // SAFETY: the output is not pinned.
+                let output = unsafe { root.get_unchecked_mut().output.take() };
+                return output.expect("the root has finished");
             }
-            self.refill(&mut events, &mut before_wait);
+            self.refill(&mut batch.events, &mut before_wait);
         }
     }
 }
@@ -1762,9 +1965,9 @@ pub async fn accept_all<'r, 's, D: Door<&'s Stats>, P: Probe>(
     stats: &'s Stats,
     spawn: impl Fn(Io<'r, Fake<'s>, P>) -> Result<(), Full>,
 ) {
-    let mut listener = Listener::owned(reactor, D::open(stats), READABLE);
+    let mut listener = Listener::owned(reactor, D::open(stats), READABLE).expect("room for the listener");
     for _ in 0..CONNECTIONS {
-        let stream = listener.accept().await;
+        let stream = listener.accept().await.expect("the reactor has room for all connections");
         spawn(stream).expect("the pool has room for all connections");
     }
 }
@@ -1772,7 +1975,7 @@ pub async fn accept_all<'r, 's, D: Door<&'s Stats>, P: Probe>(
 /// The world of the frontier.
 pub fn frontier<D: OpensDoors, W: Work, P: Probe>(load: Load, drive: Drive<'_>) {
     let stats = Stats::new(load.syscalls);
-    let reactor = Reactor::<_, P>::new(FakePoll::new(&stats, TASKS), TASKS);
+    let reactor = Reactor::<_, P>::new(FakePoll::new(&stats, TASKS), TASKS).expect("room for all objects");
     let executor = Executor::new(&reactor, CONNECTIONS);
     let work = W::under(load);
     drive(&stats, &mut || {
@@ -1859,41 +2062,45 @@ unsafe impl<S: AsFd> System for Epoll<S> {
         flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR)
     }
 
-    fn notifier(&self, key: usize) -> Waker {
-        self.watch(&self.notice.0, key, READS);
-        Waker::from(Arc::clone(&self.notice))
+    fn notifier(&self, key: usize) -> io::Result<Waker> {
+        self.watch(&self.notice.0, key, READS)?;
+        Ok(Waker::from(Arc::clone(&self.notice)))
     }
 }
 
 impl<S> Epoll<S> {
-    /// Replaces the content of `events` by what is ready, when something is, or after so much time.
-    ///
-    /// # Panics
-    /// If the operating system refuses.
+    /// Replaces the content of `events` by what is ready, when something is, or after so much time; of a time beyond
+    /// [`LONGEST`](Self::LONGEST), after that. As many events as `events` has room for, but at least one.
     #[inline]
     pub fn wait(&self, events: &mut Vec<epoll::Event>, at_most: Option<Duration>) {
-        let at_most = at_most.map(|time| Timespec::try_from(time).expect("a timeout"));
+        let at_most = at_most.map(|time| Timespec::try_from(time.min(Self::LONGEST)).expect("it is short"));
         events.clear();
+        if events.capacity() == 0 {
+            events.reserve(1);
+        }
         let outcome = retry_on_intr(|| epoll::wait(&self.epoll, spare_capacity(events), at_most.as_ref()));
-        outcome.expect("an epoll that works");
+        outcome.expect("this can be waited for");
     }
 
-    fn watch(&self, object: impl AsFd, key: usize, flags: EventFlags) {
-        let outcome = epoll::add(&self.epoll, object, EventData::new_u64(key as u64), flags);
-        outcome.expect("the kernel watches one file more");
+    /// All that an older kernel can wait for.
+    pub const LONGEST: Duration = Duration::from_millis(i32::MAX as u64);
+
+    fn watch(&self, object: impl AsFd, key: usize, flags: EventFlags) -> io::Result<()> {
+        Ok(epoll::add(&self.epoll, object, EventData::new_u64(key as u64), flags)?)
     }
 }
 
 // SAFETY: as it says.
 unsafe impl<S: AsFd, T: AsFd> Object<Epoll<S>> for T {
     #[inline]
-    fn register(&self, system: &Epoll<S>, key: usize, (): ()) {
-        system.watch(self, key, READS);
+    fn register(&self, system: &Epoll<S>, key: usize, (): ()) -> io::Result<()> {
+        system.watch(self, key, READS)
     }
 
     #[inline]
     fn unregister(&self, system: &Epoll<S>) {
-        epoll::delete(&system.epoll, self).expect("the file is watched");
+        // The only thing that can go wrong is that it is not watched: it was closed, or is another file by now.
+        let _forgotten = epoll::delete(&system.epoll, self);
     }
 }
 
@@ -1916,15 +2123,17 @@ pub fn tried<T>(outcome: io::Result<T>) -> Result<io::Result<T>, WouldBlock> {
 /// A system whose streams are sockets.
 pub trait Sockets: System {
     /// Tells of writes to `stream` as well, from now on.
-    fn watch_writes(&self, stream: &Self::Stream, key: usize);
+    ///
+    /// # Errors
+    /// The operating system's error.
+    fn watch_writes(&self, stream: &Self::Stream, key: usize) -> io::Result<()>;
 }
 
 impl<S: AsFd> Sockets for Epoll<S> {
     #[cold]
-    fn watch_writes(&self, stream: &S, key: usize) {
-        let outcome =
-            epoll::modify(&self.epoll, stream, EventData::new_u64(key as u64), READS | EventFlags::OUT);
-        outcome.expect("the socket is watched");
+    fn watch_writes(&self, stream: &S, key: usize) -> io::Result<()> {
+        let flags = READS | EventFlags::OUT;
+        Ok(epoll::modify(&self.epoll, stream, EventData::new_u64(key as u64), flags)?)
     }
 }
 
@@ -1940,14 +2149,16 @@ where
     /// Reads into the start of `buffer`; 0 if nothing more will come, or the buffer is empty.
     #[inline]
     pub fn read(&mut self, buffer: &mut [u8]) -> impl Future<Output = io::Result<usize>> {
+        let mut operation = self.operation();
         poll_fn(move |context| {
-            let entry = self.entry;
-            if entry.waits.get() == DRAINED {
-                // SAFETY: it is our entry.
-                unsafe { entry.wait(context) };
-                return Poll::Pending;
+            let entry = operation.entry;
+            if buffer.is_empty() {
+                return Poll::Ready(Ok(0)); // the kernel would wait for bytes
             }
-            let outcome = ready!(self.poll(context, |mut stream| tried(stream.read(buffer))));
+            if entry.waits.get() == DRAINED {
+                return operation.wait(context);
+            }
+            let outcome = ready!(operation.poll(context, |mut stream| tried(stream.read(buffer))));
             let left_nothing = outcome.as_ref().is_ok_and(|length| (1..buffer.len()).contains(length));
             if left_nothing && !entry.ended.get() {
                 entry.waits.set(DRAINED);
@@ -1959,11 +2170,16 @@ where
     /// Writes from the start of `bytes`; the number of bytes that were taken.
     #[inline]
     pub fn write(&mut self, bytes: &[u8]) -> impl Future<Output = io::Result<usize>> {
+        let reactor = self.reactor();
+        let mut operation = self.operation();
         poll_fn(move |context| {
-            let outcome = self.poll(context, |mut stream| tried(stream.write(bytes)));
-            if outcome.is_pending() && !self.entry.watches_writes.replace(true) {
-                let key = ptr::from_ref(self.entry).addr();
-                self.reactor().system.watch_writes(self.object(), key);
+            let Operation { entry, known, .. } = operation;
+            let outcome = operation.poll(context, |mut stream| tried(stream.write(bytes)));
+            if outcome.is_pending() && !entry.watches_writes.get() {
+                // SAFETY: they are those of the `Io` that we borrow.
+                let stream = unsafe { L::object(known, entry) };
+                reactor.system.watch_writes(stream, ptr::from_ref(entry).addr())?;
+                entry.watches_writes.set(true);
             }
             outcome
         })

@@ -168,11 +168,12 @@ fn accept_by_hand<'r, 's: 'r, D: Door<&'s Stats> + 'r, P: Probe>(
     let mut listener: Option<Listener<'r, 's, D, P>> = None;
     let mut left = CONNECTIONS;
     poll_fn(move |context| {
-        let open = || Listener::owned(reactor, D::open(stats), READABLE);
+        let open = || Listener::owned(reactor, D::open(stats), READABLE).expect("room for the listener");
         let opened = listener.get_or_insert_with(open);
         while left > 0 {
             let stream = ready!(opened.poll(context, D::accept));
             let stream = Io::in_entry(reactor, stream, READABLE | WRITABLE);
+            let stream = stream.expect("the reactor has room for all connections");
             spawn(stream).expect("the pool has room for all connections");
             left -= 1;
         }
@@ -188,7 +189,7 @@ fn accept_by_hand<'r, 's: 'r, D: Door<&'s Stats> + 'r, P: Probe>(
 /// The world of the frontier with futures by hand.
 pub fn frontier_by_hand<D: OpensDoors, W: Work, P: Probe>(load: Load, drive: Drive<'_>) {
     let stats = Stats::new(load.syscalls);
-    let reactor = Reactor::<_, P>::new(FakePoll::new(&stats, TASKS), TASKS);
+    let reactor = Reactor::<_, P>::new(FakePoll::new(&stats, TASKS), TASKS).expect("room for all objects");
     let executor = Executor::new(&reactor, CONNECTIONS);
     let work = W::under(load);
     drive(&stats, &mut || {
@@ -419,7 +420,7 @@ pub fn without_wakers<D: OpensDoors, W: Work, P: Probe>(load: Load, drive: Drive
 /// The world of the frontier with a ready queue.
 pub fn frontier_queued<D: OpensDoors, W: Work, P: Probe>(load: Load, drive: Drive<'_>) {
     let stats = Stats::new(load.syscalls);
-    let reactor = Reactor::<_, P>::new(FakePoll::new(&stats, TASKS), TASKS);
+    let reactor = Reactor::<_, P>::new(FakePoll::new(&stats, TASKS), TASKS).expect("room for all objects");
     let executor = Executor::queued(&reactor, CONNECTIONS);
     let work = W::under(load);
     drive(&stats, &mut || {
@@ -445,10 +446,10 @@ async fn accept_owned<'r, 's, D: Door<&'s Stats>, P: Probe>(
     stats: &'s Stats,
     spawn: impl Fn(OwnedStream<'r, 's, P>) -> Result<(), Full>,
 ) {
-    let mut listener = Listener::owned(reactor, D::open(stats), READABLE);
+    let mut listener = Listener::owned(reactor, D::open(stats), READABLE).expect("room for the listener");
     let accept = |door: &D| Ok(Io::owned(reactor, door.accept()?, READABLE | WRITABLE));
     for _ in 0..CONNECTIONS {
-        let stream = listener.attempt(accept).await;
+        let stream = listener.attempt(accept).await.expect("the reactor has room for all connections");
         spawn(stream).expect("the pool has room for all connections");
     }
 }
@@ -456,7 +457,7 @@ async fn accept_owned<'r, 's, D: Door<&'s Stats>, P: Probe>(
 /// The world of the frontier with a ready queue, and streams in their futures.
 pub fn frontier_owning<D: OpensDoors, W: Work, P: Probe>(load: Load, drive: Drive<'_>) {
     let stats = Stats::new(load.syscalls);
-    let reactor = Reactor::<_, P>::new(FakePoll::new(&stats, TASKS), TASKS);
+    let reactor = Reactor::<_, P>::new(FakePoll::new(&stats, TASKS), TASKS).expect("room for all objects");
     let executor = Executor::queued(&reactor, CONNECTIONS);
     let work = W::under(load);
     drive(&stats, &mut || {

@@ -374,14 +374,15 @@ async fn echo_on_frontier(mut stream: Io<'_, Epoll<TcpStream>, Timed<()>>, mut e
 /// Serves on the frontier.
 pub fn on_frontier(listener: TcpListener, work: Steps, tally: &Arc<Tally>) -> io::Result<Infallible> {
     listener.set_nonblocking(true)?;
-    let reactor = Sockets::new(Epoll::new()?, SLOTS);
+    let reactor = Sockets::new(Epoll::new()?, SLOTS)?;
     let executor = Executor::new(&reactor, SLOTS);
-    let mut listener = Io::owned(&reactor, listener, ());
+    let mut listener = Io::owned(&reactor, listener, ())?;
     executor.run(async {
         loop {
             let stream = listener.attempt(|listener| accept(listener).transpose().ok_or(WouldBlock)).await?;
-            let serve = || echo_on_frontier(Io::in_entry(&reactor, stream, ()), Echo::new(work, tally));
-            executor.spawn(serve).map_err(|_| io::Error::other("more connections than slots"))?;
+            let stream = Io::in_entry(&reactor, stream, ())?;
+            let serve = || echo_on_frontier(stream, Echo::new(work, tally));
+            executor.spawn(serve)?;
         }
     })
 }

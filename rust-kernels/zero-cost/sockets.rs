@@ -616,9 +616,9 @@ pub struct Ledgered<'d> {
 
 impl<'d> Ledgered<'d> {
     #[inline(never)]
-    fn watch(&self, file: &impl AsFd, key: usize) {
+    fn watch(&self, file: &impl AsFd, key: usize) -> io::Result<()> {
         self.listener.ledger.enter(Call::Register);
-        file.register(&self.epoll, key, ());
+        file.register(&self.epoll, key, ())
     }
 
     #[inline(never)]
@@ -658,15 +658,15 @@ unsafe impl<'d> System for Ledgered<'d> {
         Epoll::<Socket<'d>>::is_end(event)
     }
 
-    fn notifier(&self, key: usize) -> Waker {
+    fn notifier(&self, key: usize) -> io::Result<Waker> {
         self.epoll.notifier(key)
     }
 }
 
 // SAFETY: as it says.
 unsafe impl<'d> Object<Ledgered<'d>> for Socket<'d> {
-    fn register(&self, system: &Ledgered<'d>, key: usize, (): ()) {
-        system.watch(self, key);
+    fn register(&self, system: &Ledgered<'d>, key: usize, (): ()) -> io::Result<()> {
+        system.watch(self, key)
     }
 
     fn unregister(&self, system: &Ledgered<'d>) {
@@ -676,8 +676,8 @@ unsafe impl<'d> Object<Ledgered<'d>> for Socket<'d> {
 
 // SAFETY: as it says.
 unsafe impl<'d> Object<Ledgered<'d>> for &'d Listener {
-    fn register(&self, system: &Ledgered<'d>, key: usize, (): ()) {
-        system.watch(self, key);
+    fn register(&self, system: &Ledgered<'d>, key: usize, (): ()) -> io::Result<()> {
+        system.watch(self, key)
     }
 
     fn unregister(&self, system: &Ledgered<'d>) {
@@ -698,9 +698,9 @@ impl Listener {
 
 impl Sockets for Ledgered<'_> {
     #[inline(never)]
-    fn watch_writes(&self, stream: &Self::Stream, key: usize) {
+    fn watch_writes(&self, stream: &Self::Stream, key: usize) -> io::Result<()> {
         self.listener.ledger.enter(Call::Reregister);
-        self.epoll.watch_writes(stream, key);
+        self.epoll.watch_writes(stream, key)
     }
 }
 
@@ -831,7 +831,9 @@ impl<W: Work, P: Probe, const KEEPS: bool> ManualServer<'_, W, P, KEEPS> {
         match connection.step::<W, P, KEEPS>(self.work, finished) {
             Step::WaitToWrite if !connection.watches_writes => {
                 connection.watches_writes = true;
-                self.system.watch_writes(&connection.socket, slot + 1);
+                self.system
+                    .watch_writes(&connection.socket, slot + 1)
+                    .expect("the kernel watches one file more");
             }
             Step::WaitToRead | Step::WaitToWrite => {}
             Step::Over => {
@@ -853,7 +855,9 @@ impl<W: Work, P: Probe, const KEEPS: bool> ManualServer<'_, W, P, KEEPS> {
             self.left -= 1;
             let slot = self.connections.insert(Connection::new::<P>(socket));
             P::peak(Counter::PeakConnections, self.connections.len());
-            self.system.watch(&self.connections[slot].socket, slot + 1);
+            self.system
+                .watch(&self.connections[slot].socket, slot + 1)
+                .expect("the kernel watches one file more");
             self.step(slot, false);
         }
         self.system.forget(listener);
@@ -871,7 +875,7 @@ impl<W: Work, P: Probe, const KEEPS: bool> ManualServer<'_, W, P, KEEPS> {
     /// If nothing happens after that, or the operating system refuses what it must not.
     pub fn run(&mut self, connections: usize, events: &mut Vec<epoll::Event>, before_wait: &mut dyn FnMut()) {
         self.left = connections;
-        self.system.watch(self.system.listener, LISTENER);
+        self.system.watch(self.system.listener, LISTENER).expect("the kernel watches one file more");
         self.accept();
         while self.left > 0 || !self.connections.is_empty() {
             before_wait();
@@ -928,11 +932,12 @@ pub async fn accept_all<'r, 'd, P: Probe>(
     connections: usize,
     spawn: impl Fn(Stream<'r, 'd, P>) -> Result<(), Full>,
 ) {
-    let mut accepting = Io::owned(reactor, listener, ());
+    let mut accepting = Io::owned(reactor, listener, ()).expect("room for the listener");
     for _ in 0..connections {
         let socket =
             accepting.attempt(|listener| tried(listener.accept())).await.expect("a listener that works");
-        spawn(Io::in_entry(reactor, socket, ())).expect("the executor has room for all connections");
+        let stream = Io::in_entry(reactor, socket, ()).expect("the reactor has room for all connections");
+        spawn(stream).expect("the executor has room for all connections");
     }
 }
 
@@ -961,7 +966,8 @@ pub fn manual<W: Work, P: Probe, const KEEPS: bool>(steps: u32, listener: &Liste
 
 /// The variant `async`.
 pub fn unboxed<W: Work, P: Probe, const KEEPS: bool>(steps: u32, listener: &Listener, drive: Drive<'_>) {
-    let reactor = Reactor::<_, P>::new(listener.system().expect("a poller"), TASKS);
+    let reactor =
+        Reactor::<_, P>::new(listener.system().expect("a poller"), TASKS).expect("room for all sockets");
     let executor = Executor::new(&reactor, CONNECTIONS);
     let work = work::<W>(steps);
     drive(&mut |connections, before_wait| {
@@ -975,7 +981,8 @@ type Boxed<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 
 /// The variant `async+box`.
 pub fn boxed<W: Work, P: Probe>(steps: u32, listener: &Listener, drive: Drive<'_>) {
-    let reactor = Reactor::<_, P>::new(listener.system().expect("a poller"), TASKS);
+    let reactor =
+        Reactor::<_, P>::new(listener.system().expect("a poller"), TASKS).expect("room for all sockets");
     let executor = Executor::<_, Boxed<'_>, _>::new(&reactor, CONNECTIONS);
     let work = work::<W>(steps);
     drive(&mut |connections, before_wait| {
@@ -1035,14 +1042,14 @@ pub fn calls_alone<W: Work, P: Probe>(steps: u32, listener: &Listener, drive: Dr
     let (mut open, mut events) = (Vec::with_capacity(CONNECTIONS), Vec::with_capacity(TASKS + 1));
     let mut buffer = [0; SMALL_BUFFER];
     drive(&mut |connections, before_wait| {
-        system.watch(&listener, LISTENER);
+        system.watch(&listener, LISTENER).expect("the kernel watches one file more");
         assert!(listener.accept().is_err(), "they come at their first turn");
         before_wait();
         system.poll(&mut events, || true);
         for slot in 0..connections {
             let socket = listener.accept().expect("an announcement");
             P::add(Counter::ZeroedBytes, SMALL_BUFFER);
-            system.watch(&socket, slot + 1);
+            system.watch(&socket, slot + 1).expect("the kernel watches one file more");
             assert!((&socket).read(&mut buffer).is_err(), "they ask at their second turn");
             open.push(socket);
         }

@@ -1,9 +1,10 @@
 //! What the frontier promises: no lost wakes, no starvation, and a consistent state after a panic.
 
+mod common;
+
 use std::cell::{Cell, RefCell};
 use std::future::{pending, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,17 +13,16 @@ use std::thread;
 use std::time::Duration;
 
 use async_channel::Sender;
+use common::{Task, yield_now};
 use frontier::{Executor, Fake, Full, Line, Listener, Reactor, Small, accept_all, echo};
 use zero_cost::{
     CONNECTIONS, Counted, Counter, FakeListener, FakePoll, LINE, NoWork, Operation, Probe, READABLE, Stats,
     TASKS, Timed,
 };
 
-type Task<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
-
 /// A reactor for the fake system.
 fn reactor<P: Probe>(stats: &Stats) -> Reactor<Fake<'_>, P> {
-    Reactor::new(FakePoll::new(stats, TASKS), TASKS)
+    Reactor::new(FakePoll::new(stats, TASKS), TASKS).expect("room for all objects")
 }
 
 /// Calls `test` with an executor for tasks of all kinds.
@@ -39,7 +39,7 @@ fn listen<'r, 's, P: Probe>(
     reactor: &'r Reactor<Fake<'s>, P>,
     stats: &'s Stats,
 ) -> Listener<'r, 's, FakeListener<&'s Stats>, P> {
-    Listener::owned(reactor, FakeListener::new(stats), READABLE)
+    Listener::owned(reactor, FakeListener::new(stats), READABLE).expect("room for the listener")
 }
 
 /// Waits once, and leaves its waker in `place`.
@@ -52,18 +52,6 @@ fn wait_once(place: &RefCell<Option<Waker>>) -> impl Future<Output = ()> {
         *place.borrow_mut() = Some(context.waker().clone());
         Poll::Pending
     })
-}
-
-/// Wakes itself and waits, `times` times.
-async fn yield_now(times: usize) {
-    for _ in 0..times {
-        let mut yielded = false;
-        poll_fn(|context| {
-            context.waker().wake_by_ref();
-            if std::mem::replace(&mut yielded, true) { Poll::Ready(()) } else { Poll::Pending }
-        })
-        .await;
-    }
 }
 
 #[test]
@@ -173,7 +161,7 @@ fn a_task_that_always_wakes_itself_starves_neither_tasks_nor_objects() {
     let mut listener = listen(&reactor, &stats);
     executor.run(async {
         for _ in 0..256 {
-            let stream = listener.accept().await;
+            let stream = listener.accept().await.unwrap();
             let serve = async move {
                 echo::<_, NoWork, Timed<()>, Small>(stream, NoWork).await;
                 yield_now(5).await;
@@ -454,7 +442,7 @@ fn a_stream_that_changes_hands_wakes_whoever_waits_now() {
     let executor = Executor::<_, Task<'_>, _>::new(&reactor, CONNECTIONS);
     let mut listener = listen(&reactor, &stats);
     executor.run(async {
-        let mut stream = listener.accept().await;
+        let mut stream = listener.accept().await.unwrap();
         let mut line = [0; LINE.len()];
         assert_eq!(stream.read(&mut line).await, LINE.len());
         let serve = async move {
@@ -476,16 +464,16 @@ fn a_stream_that_changes_hands_wakes_whoever_waits_now() {
 #[test]
 fn a_reactor_is_full_when_all_places_are_taken_and_not_before() {
     let stats = Stats::new(false);
-    let reactor = Reactor::<_, Timed<()>>::new(FakePoll::new(&stats, 2), 2);
+    let reactor = Reactor::<_, Timed<()>>::new(FakePoll::new(&stats, 2), 2).expect("room for two");
     let executor = Executor::<_, Task<'_>, _>::new(&reactor, 1);
     let mut first = listen(&reactor, &stats);
     executor.run(async {
-        drop(first.accept().await);
+        drop(first.accept().await.unwrap());
         let second = listen(&reactor, &stats);
         let third = || drop(listen(&reactor, &stats));
         catch_unwind(AssertUnwindSafe(third)).expect_err("the reactor is full");
         drop(second);
-        drop(first.accept().await);
+        drop(first.accept().await.unwrap());
     });
 }
 

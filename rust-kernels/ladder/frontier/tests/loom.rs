@@ -82,7 +82,7 @@ fn on_frontier(test: impl for<'r> FnOnce(&Executor<'r, (), Task<'r>, Timed<()>>)
 
 /// The same for so many tasks; the root's flag is behind theirs.
 fn with_room_for(tasks: usize, test: impl for<'r> FnOnce(&Executor<'r, (), Task<'r>, Timed<()>>)) {
-    let reactor = Reactor::<_, Timed<()>>::new((), 0);
+    let reactor = Reactor::<_, Timed<()>>::new((), 0).expect("room for nothing");
     test(&Executor::new(&reactor, tasks));
 }
 

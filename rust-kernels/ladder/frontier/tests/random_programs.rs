@@ -224,7 +224,7 @@ fn actor(number: usize, program: &Program, shared: &Shared) -> Actor {
 /// What the frontier makes of it: the fates when nothing moves any more, then after all is dropped.
 fn on_frontier(program: &Program, release: bool) -> [Vec<Fate>; 2] {
     let shared = Shared::new();
-    let reactor = Reactor::<_, Timed<()>>::new((), 0);
+    let reactor = Reactor::<_, Timed<()>>::new((), 0).expect("room for nothing");
     let executor = Executor::new(&reactor, TASKS);
     let mut at_rest = None;
     loop {

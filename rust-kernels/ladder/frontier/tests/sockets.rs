@@ -1,32 +1,33 @@
 //! The frontier on real sockets: streams that end, writes that wait, wakes from other threads, and files that are all
 //! closed.
 
+mod common;
+
 use std::cell::Cell;
 use std::future::poll_fn;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Poll, Waker};
 use std::thread;
 use std::time::Duration;
 
+use common::Task;
 use frontier::{Epoll, Executor, Io, Reactor};
 use zero_cost::Timed;
 
-type Task<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 type Sockets = Reactor<Epoll<UnixStream>, Timed<()>>;
 
 fn reactor(streams: usize) -> Sockets {
-    Reactor::new(Epoll::new().expect("an epoll"), streams)
+    Reactor::new(Epoll::new().expect("an epoll"), streams).expect("room for the streams")
 }
 
 /// A stream that the reactor watches, and its other end.
 fn pair(reactor: &Sockets) -> (Io<'_, Epoll<UnixStream>, Timed<()>>, UnixStream) {
     let (ours, theirs) = UnixStream::pair().expect("two sockets");
     ours.set_nonblocking(true).expect("a socket");
-    (Io::in_entry(reactor, ours, ()), theirs)
+    (Io::in_entry(reactor, ours, ()).expect("it can be watched"), theirs)
 }
 
 #[test]
