@@ -4,6 +4,8 @@
 //! Tasks talk through semaphores with one consumer each, so the end of a program does not depend on the order of
 //! polls, and two executors can be compared although they poll in different orders.
 
+mod common;
+
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
@@ -12,6 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, JoinHandle};
 
+use common::seeds;
 use frontier::{Executor, Reactor};
 use zero_cost::Timed;
 
@@ -315,7 +318,7 @@ fn without_drops(fates: &[Fate]) -> Vec<Fate> {
 
 #[test]
 fn random_programs_end_as_on_a_simple_executor() {
-    for seed in 1..=PROGRAMS {
+    for seed in seeds(PROGRAMS) {
         let program = program(seed);
         let expected = on_simple(&program);
         let [at_rest, dropped] = on_frontier(&program, seed % 2 == 0);

@@ -9,10 +9,20 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A task of any kind.
 pub type Task<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
+
+/// Seeds of random programs: the first of them, or those of `ASYNC_COST_SOAK_S` seconds from `ASYNC_COST_SOAK_SEED` on.
+pub fn seeds(programs: u64) -> impl Iterator<Item = u64> + Send {
+    let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().expect(name));
+    let time = number("ASYNC_COST_SOAK_S").map(Duration::from_secs);
+    let first = number("ASYNC_COST_SOAK_SEED").unwrap_or(1);
+    let end = Instant::now() + time.unwrap_or_default();
+    (first..)
+        .take_while(move |&seed| if time.is_some() { Instant::now() < end } else { seed < first + programs })
+}
 
 /// Runs `work` on a thread of its own. A wake that is lost, and so a wait that never ends, is a failure.
 pub fn ends(work: impl FnOnce() + Send + 'static) {
