@@ -1633,18 +1633,15 @@ impl<Y: System, F, P: Probe, const QUEUED: bool> Executor<'_, Y, F, P, QUEUED> {
     /// Polls the system.
     #[inline(always)]
     fn refill(&self, events: &mut Vec<Y::Event>, before_wait: &mut impl FnMut()) {
+        let nobody_is_awake = || self.first_new.get().is_null() && !self.first_block.any_ready.get();
+        if nobody_is_awake() {
+            before_wait();
+        }
+        // Afterwards, for it may have waited itself, and so have taken a wake of another thread for its own.
         if self.first_block.any_remote.load(Ordering::Relaxed) {
             self.fetch_remote();
         }
-        let nobody_is_awake = || self.first_new.get().is_null() && !self.first_block.any_ready.get();
-        self.reactor.system.poll(events, || {
-            nobody_is_awake() && {
-                before_wait();
-                // It may have woken or spawned tasks, or have waited itself and so have taken a wake of another thread
-                // for its own.
-                nobody_is_awake() && !self.first_block.any_remote.load(Ordering::Relaxed)
-            }
-        });
+        self.reactor.system.poll(events, nobody_is_awake);
         P::add(Counter::Events, events.len());
     }
 
@@ -1852,7 +1849,7 @@ impl<Y: System, F: Future<Output = ()>, P: Probe, const QUEUED: bool> Executor<'
         self.run_with(root, || ())
     }
 
-    /// The same; calls `before_wait` whenever there is nothing left to do but to wait.
+    /// The same; calls `before_wait` whenever nobody is awake, before it asks the system, which may wait then.
     ///
     /// # Panics
     /// As [`run`](Self::run), and if `before_wait` does.
