@@ -9,6 +9,10 @@ import subprocess
 
 from async_cost.workflow.toolchain import ROOT
 
+#: Unit and integration tests of all crates, as `make test` has built them before: a choice of crates would be built
+#: with other features.
+ALL_TESTS = "cargo test --workspace --all-features --lib --tests"
+
 
 @functools.cache
 def packages() -> dict[str, dict]:

@@ -20,7 +20,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from cargo_tests import built, packages
+from cargo_tests import ALL_TESTS, built, packages
 
 from async_cost.workflow.toolchain import ROOT
 
@@ -33,9 +33,6 @@ def has_unsafe_code(package: dict) -> bool:
 
 
 PACKAGES = {name: package for name, package in packages().items() if has_unsafe_code(package)}
-#: Unit and integration tests of all crates, as `make test` has built them before: a choice of crates would be built
-#: with other features.
-ALL_TESTS = "cargo test --workspace --all-features --lib --tests"
 
 
 def exempted(crate: str, what: str) -> dict[str, str]:

@@ -37,6 +37,7 @@
 // :dep call-styles-event-loop = { path = "../../rust-kernels/call-styles/event-loop" }
 // :dep corosensei = "=0.3.4"
 // :dep harness = { path = "../../rust-kernels/harness" }
+// :dep idle = { path = "../../rust-kernels/idle" }
 // :dep pin-project-lite = "=0.2.17"
 
 // %% [markdown]
@@ -59,6 +60,7 @@ use call_styles_event_loop::{
 };
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 use harness::Bencher;
+use idle::shielded;
 use pin_project_lite::pin_project;
 
 // %% [markdown]
@@ -76,7 +78,7 @@ struct Task {
     generation: u32,
 }
 
-/// The call was cancelled.
+/// The call has no result: it was cancelled, or it panicked, or its executor is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cancelled;
 
@@ -142,6 +144,31 @@ impl<T, D: Design> Future for Evaluation<T, D> {
 impl<T, D: Design> Drop for Evaluation<T, D> {
     fn drop(&mut self) {
         drop(self.0.waiter.take());
+    }
+}
+
+// %% [markdown]
+// Whoever calls holds the other reference, and lets go of it only when the evaluation is concluded: by a result, or,
+// however the call comes to its end, without one. In the original its place is a one-element array, called the *bucket*.
+
+// %%
+/// The evaluation that wants the result of a call, if there is one.
+pub struct Bucket<T, D: Design>(Option<Rc<Conclusion<T, D>>>);
+
+impl<T, D: Design> Bucket<T, D> {
+    fn conclude(&mut self, result: T) {
+        if let Some(of) = self.0.take() {
+            of.conclude(Ok(result));
+        }
+    }
+}
+
+impl<T, D: Design> Drop for Bucket<T, D> {
+    fn drop(&mut self) {
+        if let Some(of) = self.0.take() {
+            // The call may have panicked, and its thread still does; so a waker must not.
+            shielded(|| of.conclude(Err(Cancelled)));
+        }
     }
 }
 
@@ -313,20 +340,19 @@ impl Boxes for Reused {
 }
 
 // %% [markdown]
-// A future that is called carries a place for the evaluation, empty at first. In the
-// original that place is a one-element array, called the bucket.
+// A future that is called carries its bucket, empty at first.
 
 // %%
 /// A future that is called.
 mod called {
-    use super::{Conclusion, Design, Future, Rc, pin_project};
+    use super::{Bucket, Design, Future, pin_project};
 
     pin_project! {
         /// A future that is called, and the evaluation that wants its result.
         pub struct Called<F: Future, D: Design> {
             #[pin]
             pub future: F,
-            pub bucket: Option<Rc<Conclusion<F::Output, D>>>,
+            pub bucket: Bucket<F::Output, D>,
         }
     }
 }
@@ -339,9 +365,7 @@ impl<F: Future, D: Design> Future for Called<F, D> {
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let this = self.project();
         let result = ready!(this.future.poll(context));
-        if let Some(of) = this.bucket.take() {
-            of.conclude(Ok(result));
-        }
+        this.bucket.conclude(result);
         Poll::Ready(())
     }
 }
@@ -532,7 +556,7 @@ impl<D: Design, B: Boxes> Drop for Futures<D, B> {
             let Some(entry) = entries.get_mut(slot) else { break };
             let future = entry.future.take();
             drop(entries);
-            drop(future);
+            shielded(|| drop(future));
         }
     }
 }
@@ -548,7 +572,7 @@ impl<D: Design, B: Boxes, F: Future + 'static> CallStyles<F> for Futures<D, B> {
 
     fn call_nonblock(&self, future: F) -> Begun<F::Output, D> {
         let mut occupied = self.occupy();
-        let mut called = B::put(&mut occupied.fixtures().memory, Called { future, bucket: None });
+        let mut called = B::put(&mut occupied.fixtures().memory, Called { future, bucket: Bucket(None) });
         match occupied.poll(|context| called.as_mut().project().future.poll(context)) {
             Poll::Ready(result) => {
                 B::end(&mut occupied.fixtures().memory, called);
@@ -556,7 +580,7 @@ impl<D: Design, B: Boxes, F: Future + 'static> CallStyles<F> for Futures<D, B> {
             }
             Poll::Pending => {
                 let conclusion = Conclusion::new(occupied.task, &self.event_loop);
-                *called.as_mut().project().bucket = Some(Rc::clone(&conclusion));
+                called.as_mut().project().bucket.0 = Some(Rc::clone(&conclusion));
                 occupied.put_back(called);
                 Begun::Waiting(Evaluation(conclusion))
             }
@@ -566,8 +590,10 @@ impl<D: Design, B: Boxes, F: Future + 'static> CallStyles<F> for Futures<D, B> {
     fn call_nonblock_eagerly(&self, future: F) -> Evaluation<F::Output, D> {
         let mut occupied = self.occupy();
         let conclusion = Conclusion::new(occupied.task, &self.event_loop);
-        let mut called =
-            B::put(&mut occupied.fixtures().memory, Called { future, bucket: Some(Rc::clone(&conclusion)) });
+        let mut called = B::put(
+            &mut occupied.fixtures().memory,
+            Called { future, bucket: Bucket(Some(Rc::clone(&conclusion))) },
+        );
         match occupied.poll(|context| called.as_mut().poll(context)) {
             Poll::Ready(()) => B::end(&mut occupied.fixtures().memory, called),
             Poll::Pending => occupied.put_back(called),
@@ -578,12 +604,12 @@ impl<D: Design, B: Boxes, F: Future + 'static> CallStyles<F> for Futures<D, B> {
     fn call_detached(&self, future: F) -> Evaluation<F::Output, D> {
         let occupied = self.occupy();
         let conclusion = Conclusion::new(occupied.task, &self.event_loop);
-        self.begin_later(occupied, Called { future, bucket: Some(Rc::clone(&conclusion)) });
+        self.begin_later(occupied, Called { future, bucket: Bucket(Some(Rc::clone(&conclusion))) });
         Evaluation(conclusion)
     }
 
     fn call_and_forget(&self, future: F) {
-        self.begin_later(self.occupy(), Called { future, bucket: None });
+        self.begin_later(self.occupy(), Called { future, bucket: Bucket(None) });
     }
 }
 
@@ -683,11 +709,11 @@ struct FiberEntry<D: Design> {
     /// Whether the fiber has left its procedure in order to wait.
     waits: bool,
     /// The evaluation of the procedure, if anybody wants its result.
-    bucket: Option<Rc<Conclusion<u64, D>>>,
+    bucket: Bucket<u64, D>,
 }
 
 impl<D: Design> FiberEntry<D> {
-    const VACANT: Self = Self { fiber: None, begin: None, waits: false, bucket: None };
+    const VACANT: Self = Self { fiber: None, begin: None, waits: false, bucket: Bucket(None) };
 }
 
 /// Calls procedures in fibers.
@@ -756,11 +782,24 @@ impl<D: Design<Wakers = Direct>> Fibers<D> {
 impl<D: Design<Wakers = Direct>> Fibers<D> {
     /// Enters a fiber until it waits or concludes; then its slot is vacant.
     fn enter(&self, slot: Slot, call: Option<FiberCall<D>>) -> Option<u64> {
+        /// Makes the slot vacant when its procedure panics; the fiber is no more.
+        struct Ended<'a, D: Design>(&'a Fibers<D>, Slot);
+        impl<D: Design> Drop for Ended<'_, D> {
+            fn drop(&mut self) {
+                let Self(fibers, slot) = *self;
+                // Dropped when nothing is borrowed: its evaluation is concluded.
+                let _ended =
+                    std::mem::replace(&mut fibers.entries.borrow_mut()[slot as usize], FiberEntry::VACANT);
+                fibers.vacant.borrow_mut().push(slot);
+            }
+        }
         let fiber = self.entries.borrow_mut()[slot as usize].fiber.take();
         let mut fiber = fiber.expect("a fiber that does not run");
         let entered = self.event_loop.enter(slot);
         D::Probe::add(Counter::Switches, 2);
+        let ended = Ended(self, slot);
         let left = fiber.resume(call);
+        std::mem::forget(ended);
         drop(entered);
         let (result, fiber) = match left {
             CoroutineResult::Yield(result) => (result, Some(fiber)),
@@ -779,8 +818,8 @@ impl<D: Design<Wakers = Direct>> Fibers<D> {
     /// The same for a fiber that somebody else may wait for.
     fn enter_and_conclude(&self, slot: Slot, call: Option<FiberCall<D>>) {
         let Some(result) = self.enter(slot, call) else { return };
-        let bucket = self.entries.borrow_mut()[slot as usize].bucket.take();
-        bucket.into_iter().for_each(|of| of.conclude(Ok(result)));
+        let bucket = self.entries.borrow_mut()[slot as usize].bucket.0.take();
+        Bucket(bucket).conclude(result);
     }
 }
 
@@ -821,7 +860,7 @@ impl<D: Design<Wakers = Direct>> Fibers<D> {
     /// The evaluation of the procedure in this slot. Nobody can cancel it, so the generation is not needed.
     fn evaluation(&self, slot: Slot) -> Evaluation<u64, D> {
         let conclusion = Conclusion::new(Task { slot, generation: 0 }, &self.event_loop);
-        self.entries.borrow_mut()[slot as usize].bucket = Some(Rc::clone(&conclusion));
+        self.entries.borrow_mut()[slot as usize].bucket.0 = Some(Rc::clone(&conclusion));
         Evaluation(conclusion)
     }
 }

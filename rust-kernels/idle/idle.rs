@@ -22,9 +22,14 @@
 //!
 //! This crate knows only numbers: it names the worker to be woken, and its owner wakes that thread. Whoever is named is
 //! at rest no longer, and is counted as searching from that moment on.
+//!
+//! What both do besides is to run what others have written, [`shielded`].
+
+mod shield;
 
 use crossbeam_utils::CachePadded;
-use sync::atomic::{AtomicUsize, Ordering, fence};
+pub use shield::shielded;
+use sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 use sync::{Mutex, MutexGuard};
 
 /// Who searches and who rests, of workers that are numbered from 0.
@@ -34,8 +39,10 @@ pub struct Idle {
     /// Who rests, the latest last: what it used may still be in a cache.
     resting: CachePadded<Mutex<Vec<usize>>>,
     workers: usize,
-    /// So many are left at rest, although there is work.
-    spared: usize,
+    /// So many may be awake; the others are left at rest, although there is work.
+    awake: AtomicUsize,
+    /// All rest, and nobody watches them; written under the lock of the list.
+    unwatched: AtomicBool,
 }
 
 /// One resting worker in the state; below it is room for those who search.
@@ -45,14 +52,16 @@ impl Idle {
     /// For so many workers, all at rest, worker 0 to be named first. `awake`: while so many are awake, nobody is named.
     ///
     /// # Panics
-    /// If there are no workers, or 65,536 and more.
+    /// If there are no workers, or 65,536 and more, or nobody may be awake.
     pub fn new(workers: usize, awake: usize) -> Self {
         assert!((1..RESTING).contains(&workers), "a pool has at least one worker, and less than {RESTING}");
+        assert!(awake > 0, "of the workers of a pool at least one may be awake");
         Self {
             state: CachePadded::new(AtomicUsize::new(workers * RESTING)),
             resting: CachePadded::new(Mutex::new((0..workers).rev().collect())),
             workers,
-            spared: workers.saturating_sub(awake),
+            awake: AtomicUsize::new(awake),
+            unwatched: AtomicBool::new(false),
         }
     }
 
@@ -69,7 +78,9 @@ impl Idle {
 
     /// Whether a new task is a reason to wake somebody: nobody searches, and not all that may be awake are.
     fn is_wanted(&self, state: usize) -> bool {
-        state.is_multiple_of(RESTING) && state / RESTING > self.spared
+        state.is_multiple_of(RESTING)
+            && self.workers - state / RESTING < self.awake.load(Ordering::Relaxed)
+            && state > 0
     }
 
     fn list(&self) -> MutexGuard<'_, Vec<usize>> {
@@ -152,5 +163,29 @@ impl Idle {
     /// Some worker that rested is awake, and the caller in its place; it does not search. `None` when nobody rests.
     pub fn take(&self) -> Option<usize> {
         self.pop(self.list(), 0)
+    }
+}
+
+/// Somebody who watches whether the workers get on.
+impl Idle {
+    /// So many may be awake from here on. Whoever lets more be awake has to `offer` what waits.
+    pub fn permit(&self, awake: usize) {
+        self.awake.store(awake, Ordering::Relaxed);
+    }
+
+    /// If all workers rest: whoever watches may sleep until `is_unwatched` has said so.
+    pub fn leave_unwatched(&self) -> bool {
+        let resting = self.list();
+        let all = resting.len() == self.workers;
+        self.unwatched.store(all, Ordering::Relaxed);
+        drop(resting);
+        all
+    }
+
+    /// Whether whoever watches has to be woken: once, to be asked after a worker was named or taken.
+    #[inline]
+    #[must_use = "the one who watches has to be woken"]
+    pub fn is_unwatched(&self) -> bool {
+        self.unwatched.load(Ordering::Relaxed) && self.unwatched.swap(false, Ordering::Relaxed)
     }
 }

@@ -69,7 +69,7 @@ use std::task::{Context, Poll, RawWaker, RawWakerVTable, Wake, Waker};
 use std::time::{Duration, Instant};
 
 use harness::{Bencher, Counts, Key, Study, UnequalWork};
-use idle::Idle;
+use idle::{Idle, shielded};
 use slab::Slab;
 
 // %% [markdown]
@@ -94,7 +94,7 @@ mod deques {
 }
 
 use self::deques::{Injector, Steal, Stealer, Worker as Deque};
-use sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use sync::cell::Shared;
 use sync::thread::{JoinHandle as Handle, Thread, current, park, park_timeout, start, yield_now};
 use sync::{Arc, Mutex};
@@ -123,11 +123,14 @@ struct Entries {
     wakers: BTreeMap<(Instant, usize), Waker>,
     /// The last of these numbers.
     last: usize,
+    /// Nobody fires them any more.
+    closed: bool,
 }
 
 // %% [markdown]
-// Whoever fires them wakes tasks, which may set and drop timers; so nothing is woken or dropped under the lock. Most
-// workers have no timers most of the time, and find that out without a lock.
+// Whoever fires them wakes tasks, which may set and drop timers; so nothing is woken or dropped under the lock. And a
+// waker need not be ours: one that panics is the trouble of whoever waits with it, and of nobody else. Most workers have
+// no timers most of the time, and find that out without a lock.
 
 // %%
 impl Timers {
@@ -142,7 +145,18 @@ impl Timers {
             self.armed.store(later.len(), Ordering::Relaxed);
             std::mem::replace(&mut entries.wakers, later).into_values().collect()
         };
-        due.into_iter().for_each(Waker::wake);
+        due.into_iter().for_each(wake_shielded);
+    }
+
+    /// Wakes all, that they may look for another runtime: this one fires no more.
+    fn close(&self) {
+        let wakers = {
+            let mut entries = self.entries.lock().unwrap();
+            entries.closed = true;
+            self.armed.store(0, Ordering::Relaxed);
+            std::mem::take(&mut entries.wakers)
+        };
+        wakers.into_values().for_each(wake_shielded);
     }
 
     /// The first deadline.
@@ -154,15 +168,19 @@ impl Timers {
     }
 
     /// Adds a sleep, or gives the one of this number another waker; returns its number, which no other sleep of this
-    /// worker has, and whether it was added.
-    fn set(&self, deadline: Instant, number: Option<usize>, waker: &Waker) -> (usize, bool) {
+    /// worker has, and whether it was added. `None` when nobody fires them any more.
+    fn set(&self, deadline: Instant, number: Option<usize>, waker: &Waker) -> Option<(usize, bool)> {
+        let waker = waker.clone();
         let mut entries = self.entries.lock().unwrap();
+        if entries.closed {
+            return None;
+        }
         let number = number.unwrap_or(entries.last + 1);
         entries.last = entries.last.max(number);
-        let former = entries.wakers.insert((deadline, number), waker.clone());
+        let former = entries.wakers.insert((deadline, number), waker);
         self.armed.store(entries.wakers.len(), Ordering::Relaxed);
         drop(entries);
-        (number, former.is_none())
+        Some((number, former.is_none()))
     }
 
     fn remove(&self, deadline: Instant, number: usize) {
@@ -173,6 +191,11 @@ impl Timers {
         drop(entries);
         drop(removed);
     }
+}
+
+/// Wakes whoever it is, and whatever that does.
+fn wake_shielded(waker: Waker) {
+    shielded(|| waker.wake());
 }
 
 // %% [markdown]
@@ -270,27 +293,32 @@ impl fmt::Debug for JoinError {
 // %% [markdown]
 // # Workers and their cores
 //
-// A worker's belongings are its deque, its LIFO slot and a few numbers: its *core*. Whoever has the core is the
-// worker. That need not always be the same thread, and this is the first decision that differs from both runtimes
+// A worker's belongings are its deque, its LIFO slot and a few numbers: its *core*. Whoever has a core of the worker is
+// the worker. That need not always be the same thread, and this is the first decision that differs from both runtimes
 // that we shall compare.
 //
 // nio moves the future given to `block_on` to a worker, and puts the calling thread to sleep: two threads have to be
 // woken for each call. tokio polls it where it is, on a thread that belongs to no worker: what it spawns goes
-// through the shared queue, and a worker has to be woken for it. Here **the caller takes the core of a worker that
-// rests**. Its future spawns into a worker's own deque, and runs these tasks itself while it waits. Nobody needs to
-// be woken for anything. When it is done, or has nothing left to run, it gives the core back. If nobody rests, the
-// caller asks: a worker that is busy hands its core over after the task that it runs.
+// through the shared queue, and a worker has to be woken for it. Here **the caller takes the place of a worker that
+// rests**. Its future spawns into a deque of that worker, and runs these tasks itself while it waits. Nobody needs to
+// be woken for anything. When it is done, or has nothing left to run, it gives the place back. If nobody rests, the
+// caller asks: a worker that is busy lets it have its place after the task that it runs.
+//
+// What if that future blocks its thread, on a channel say, until one of its tasks has run? tokio's may do so, and so may
+// this one. So each worker has a second core, for a caller in its place: if that caller does not get on, the worker's own
+// thread can come back and run what it has left, as we shall see.
 
 // %%
 /// How a runtime is set up. The switches exist to be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Worker threads, at least one: so many tasks run at once, at the most.
+    /// Worker threads, 1 to 65,535: so many tasks run at once, at the most, unless callers of `block_on` run some, too.
     pub workers: usize,
-    /// So many workers are awake at once, at the most, unless a caller of `block_on` takes a core: threads beyond the
-    /// number of processors only take turns. As many as there are processors, by default.
+    /// So many workers are awake at once, at the most, not counting callers of `block_on` and workers whose task keeps
+    /// its thread: threads beyond the number of processors only take turns. At least one; as many as there are
+    /// processors, by default.
     pub awake: usize,
-    /// Whether the caller of `block_on` takes the core of a worker that rests.
+    /// Whether the caller of `block_on` takes the place of a worker that rests.
     pub takes_core: bool,
     /// Whether a task that a task wakes is run next.
     pub lifo: bool,
@@ -324,9 +352,9 @@ enum Turn {
 }
 
 // %% [markdown]
-// Here is all of it at one glance. A task knows its home, a home its pool, the pool all workers, and a worker its core,
-// unless somebody has that. The core is for one thread at a time, and needs no atomics; of a worker other threads see
-// the other end of its deque, its timers and its thread, which is what tokio calls its `Remote`.
+// Here is all of it at one glance. A task knows its home, a home its pool, the pool all workers, and a worker its cores,
+// unless somebody has them. A core is for one thread at a time; what others see of it, whoever has it, is the other end of
+// its deque, its LIFO slot, and how often it has polled. What others see of a worker is what tokio calls its `Remote`.
 
 // %%
 /// The executor's reference to a task. Whoever has it out of a queue may poll the task.
@@ -358,34 +386,71 @@ struct Pool {
     /// Tasks from threads without a core.
     injector: Injector<Task>,
     workers: Box<[Remote]>,
-    /// Cores that nobody has, and how many of the others look for work.
+    /// Workers whose place nobody has, and how many of the others look for work.
     idle: Idle,
-    /// Callers of `block_on` that wait for a core, and how many they are.
+    /// Callers of `block_on` that wait for a place, and how many they are.
     callers: Mutex<VecDeque<std::sync::Arc<Root>>>,
     wanted: AtomicUsize,
     closed: AtomicBool,
     blocking: Blocking<Task>,
+    /// The thread that watches the workers, and what is left to it when the runtime is dropped by one of its own tasks.
+    watch: OnceLock<Thread>,
+    left: std::sync::Mutex<Option<Parts>>,
+}
+
+/// What a runtime has, besides its pool, until its end.
+#[derive(Default)]
+struct Parts {
+    homes: Vec<Arc<Home>>,
+    threads: Vec<Handle<()>>,
 }
 
 /// A worker, as other threads see it.
 struct Remote {
-    /// What makes a thread the worker; `None` while somebody has it.
-    core: Mutex<Option<Box<Core>>>,
-    stealer: Stealer<Task>,
+    /// For its own thread, and for a caller of `block_on` in its place.
+    seats: [Seat; 2],
     /// The worker's own thread, and whether it has to come.
     thread: OnceLock<Thread>,
     called: AtomicBool,
     timers: Timers,
 }
 
-/// What the worker has for itself: tasks, the next one and its turn, how many in a row came from there, how many ran.
+/// A core, as other threads see it.
+struct Seat {
+    kept: Mutex<Kept>,
+    stealer: Stealer<Task>,
+    open: Arc<Open>,
+}
+
+/// A core, unless somebody has it.
+struct Kept {
+    core: Option<Box<Core>>,
+    /// The worker is back in its place, although the caller still has this core.
+    relieved: bool,
+}
+
+/// What others may see of a core, and take, while somebody has it.
+struct Open {
+    /// The LIFO slot; null if it is empty. Only who has the core puts a task there.
+    next: AtomicPtr<Header>,
+    /// How often it was looked for a task, or a root polled; and how often when somebody watched.
+    polls: std::sync::atomic::AtomicUsize,
+    watched: std::sync::atomic::AtomicUsize,
+}
+
+/// What a thread has for itself as a worker: tasks, and how many in a row came from the LIFO slot.
 struct Core {
     home: Arc<Home>,
+    /// Which of the worker's cores it is.
+    seat: usize,
     deque: Deque<Task>,
-    next: Cell<Option<(Task, Turn)>>,
+    open: Arc<Open>,
     streak: Cell<u32>,
-    tick: Cell<u32>,
 }
+
+/// The seats of a worker: its own, and that of a caller.
+const OWN: usize = 0;
+const CALLER: usize = 1;
 
 /// A thread in `block_on`: whether its future was woken, and the core that it has asked for and was given.
 struct Root {
@@ -398,6 +463,41 @@ struct Root {
 unsafe impl Send for Task {}
 
 // %% [markdown]
+// The slot belongs to whoever has the core, but a task in it must not wait for a poll that does not end. So whoever
+// watches may take it out, and the slot is an atomic pointer. To find it empty, and to fill it then, takes no more than a
+// load and a store: nobody else puts anything there.
+
+// %%
+impl Open {
+    /// Takes the task out of the slot.
+    fn take_next(&self) -> Option<Task> {
+        if self.next.load(Ordering::Relaxed).is_null() {
+            return None;
+        }
+        NonNull::new(self.next.swap(ptr::null_mut(), Ordering::Acquire)).map(Task)
+    }
+}
+
+impl Core {
+    fn take_next(&self) -> Option<Task> {
+        self.open.take_next()
+    }
+
+    fn next_is_empty(&self) -> bool {
+        self.open.next.load(Ordering::Relaxed).is_null()
+    }
+
+    /// Puts a task into the slot; the one that was there before.
+    fn put_next(&self, task: Task) -> Option<Task> {
+        if self.next_is_empty() {
+            self.open.next.store(task.0.as_ptr(), Ordering::Release);
+            return None;
+        }
+        NonNull::new(self.open.next.swap(task.0.as_ptr(), Ordering::AcqRel)).map(Task)
+    }
+}
+
+// %% [markdown]
 // ## Whom to call, and when
 //
 // Waking costs the waker a system call, and the woken thread a pass through the scheduler. So:
@@ -406,6 +506,8 @@ unsafe impl Send for Task {}
 // - At most one worker looks for work on behalf of a call. When it finds some, and there is more, it calls the next.
 // - No more workers are awake than there are processors. (tokio and nio wake up to all of them.)
 //
+// All three reckon with polls that end soon. For those that do not there is somebody who watches, below.
+//
 // Nothing may be lost over that: [`idle`](../../rust-kernels/idle/idle.rs) says why nothing is, on one page, and our
 // thread pools sleep by the same rules. It knows only numbers. Here are the workers.
 
@@ -413,33 +515,76 @@ unsafe impl Send for Task {}
 impl Remote {
     /// Wakes its own thread.
     fn unpark(&self) {
-        self.thread.get().expect("all threads are known before the first task").unpark();
+        // One that is not known has not begun: the runtime ends before all have.
+        self.thread.get().into_iter().for_each(Thread::unpark);
+    }
+
+    /// Takes the core of this seat, unless somebody has it.
+    fn take(&self, seat: usize) -> Option<Box<Core>> {
+        self.seats[seat].kept.lock().unwrap().core.take()
     }
 }
 
 impl Pool {
+    /// Wakes the thread that watches if it sleeps. After a worker was named or taken.
+    fn begin_watch(&self) {
+        if self.idle.is_unwatched() {
+            self.watch.get().into_iter().for_each(Thread::unpark);
+        }
+    }
+
     /// Has a worker's own thread come, if `idle` has named it.
     fn call(&self, named: Option<usize>) {
         let Some(worker) = named.map(|worker| &self.workers[worker]) else { return };
         worker.called.swap(true, Ordering::Relaxed);
         worker.unpark();
+        self.begin_watch();
     }
 
-    /// Takes a core that nobody has.
-    fn take_core(&self) -> Option<Box<Core>> {
+    /// Takes the place of a worker that rests.
+    fn take_place(&self) -> Option<Box<Core>> {
         let worker = self.idle.take()?;
-        self.workers[worker].core.lock().unwrap().take()
+        self.begin_watch();
+        let core = self.workers[worker].take(CALLER);
+        if core.is_none() {
+            // A caller that was relieved still has it.
+            self.leave_place(worker);
+        }
+        core
     }
 
     /// Gives a core up, and calls a helper if there is a task that nobody may have seen.
     fn leave_core(&self, core: Box<Core>) {
         let worker = core.home.worker;
-        core.next.take().into_iter().for_each(|(task, _)| core.deque.push(task));
-        *self.workers[worker].core.lock().unwrap() = Some(core);
+        if self.put_back(core) {
+            // Its place was taken back already. Those who queued tasks may have counted on this thread all the same.
+            let named = if self.has_waiting() { self.idle.offer() } else { None };
+            self.call(named);
+            self.leave_timers(worker);
+        } else {
+            self.leave_place(worker);
+        }
+    }
+
+    /// Puts a core back, with all its tasks where others find them; whether it had been relieved.
+    fn put_back(&self, core: Box<Core>) -> bool {
+        core.take_next().into_iter().for_each(|task| core.deque.push(task));
+        let mut kept = self.workers[core.home.worker].seats[core.seat].kept.lock().unwrap();
+        kept.core = Some(core);
+        std::mem::take(&mut kept.relieved)
+    }
+
+    /// Gives the place of a worker up.
+    fn leave_place(&self, worker: usize) {
         self.idle.rest(worker);
         self.call_for_waiting();
+        self.leave_timers(worker);
+    }
+
+    /// Leaves the timers to the worker's own thread.
+    fn leave_timers(&self, worker: usize) {
         if self.workers[worker].timers.first().is_some() {
-            // Its thread has to know how long it may sleep.
+            // It has to know how long it may sleep.
             self.workers[worker].unpark();
         }
     }
@@ -447,9 +592,18 @@ impl Pool {
     /// Calls a helper if a task waits anywhere. By whoever looked for work, or had a core, and does no longer:
     /// while it did, those who queued tasks called nobody.
     fn call_for_waiting(&self) {
-        if !self.injector.is_empty() || self.workers.iter().any(|worker| !worker.stealer.is_empty()) {
+        if self.has_waiting() {
             self.call(self.idle.hint());
         }
+    }
+
+    /// Whether there is a task that others could run.
+    fn has_waiting(&self) -> bool {
+        !self.injector.is_empty() || self.seats().any(|seat| !seat.stealer.is_empty())
+    }
+
+    fn seats(&self) -> impl Iterator<Item = &Seat> {
+        self.workers.iter().flat_map(|worker| &worker.seats)
     }
 }
 
@@ -470,14 +624,13 @@ impl Pool {
 /// Tasks from the LIFO slot, before it is the others' turn.
 const STREAK: u32 = 3;
 /// Tasks between two looks at the timers, as in tokio and nio.
-const TIMERS: u32 = 61;
+const TIMERS: usize = 61;
 
 impl Core {
     /// The next task, if there is one in the deque or in the injector.
     fn next(&self) -> Option<Task> {
         let pool = &self.home.pool;
-        self.tick.set(self.tick.get().wrapping_add(1));
-        if self.tick.get().is_multiple_of(TIMERS) {
+        if self.count_poll().is_multiple_of(TIMERS) {
             self.timers().fire();
         }
         let fed = !pool.injector.is_empty();
@@ -486,23 +639,30 @@ impl Core {
             let _ = pool.injector.steal_batch(&self.deque);
             pool.call(pool.idle.hint());
         }
-        match self.next.take() {
-            Some((task, turn)) if self.streak.get() < STREAK && !(fed && turn == Turn::Last) => {
+        match self.take_next() {
+            Some(task) if self.streak.get() < STREAK => {
                 self.streak.set(self.streak.get() + 1);
                 return Some(task);
             }
-            Some((task, _)) => self.deque.push(task),
+            Some(task) => self.deque.push(task),
             None => {}
         }
         self.streak.set(0);
         self.deque.pop().or_else(|| {
             self.timers().fire();
-            self.next.take().map(|(task, _)| task).or_else(|| self.deque.pop())
+            self.take_next().or_else(|| self.deque.pop())
         })
     }
 
     fn timers(&self) -> &Timers {
         &self.home.pool.workers[self.home.worker].timers
+    }
+
+    /// Another poll begins; how many there were. (Nobody else counts here.)
+    fn count_poll(&self) -> usize {
+        let polls = self.open.polls.load(Ordering::Relaxed).wrapping_add(1);
+        self.open.polls.store(polls, Ordering::Relaxed);
+        polls
     }
 }
 
@@ -517,9 +677,9 @@ impl Core {
         let first = self.next_is_empty() && self.deque.is_empty();
         let behind = match turn {
             _ if !self.home.pool.settings.lifo => Some(task),
-            Turn::Next => self.next.replace(Some((task, turn))).map(|(former, _)| former),
+            Turn::Next => self.put_next(task),
             // Alone, it overtakes nobody in the slot, and need not go through the deque.
-            Turn::Last if first => self.next.replace(Some((task, turn))).map(|(former, _)| former),
+            Turn::Last if first => self.put_next(task),
             Turn::Last => Some(task),
         };
         if let Some(task) = behind {
@@ -528,12 +688,6 @@ impl Core {
                 self.home.pool.call(self.home.pool.idle.hint());
             }
         }
-    }
-
-    fn next_is_empty(&self) -> bool {
-        let next = self.next.take();
-        self.next.set(next);
-        next.is_none()
     }
 }
 
@@ -548,6 +702,8 @@ struct Place<'a> {
     home: &'a Arc<Home>,
     /// Its core, if it has one.
     core: Option<&'a Core>,
+    /// Where it was before: a task may call `block_on`.
+    outer: Cell<*const Place<'static>>,
 }
 
 /// Calls `work` with the thread's pointer to its place; null where it has none.
@@ -558,7 +714,11 @@ fn with_place<R>(work: impl FnOnce(&Cell<*const Place<'static>>) -> R) -> R {
     PLACE.with(work)
 }
 
-impl Place<'_> {
+impl<'a> Place<'a> {
+    fn new(home: &'a Arc<Home>, core: Option<&'a Core>) -> Self {
+        Self { home, core, outer: Cell::new(ptr::null()) }
+    }
+
     /// Calls `work` with this as the thread's place.
     fn enter<R>(&self, work: impl FnOnce() -> R) -> R {
         /// Puts the former place back, also when the root panics.
@@ -568,7 +728,9 @@ impl Place<'_> {
                 with_place(|place| place.set(self.0));
             }
         }
-        let _leave = Leave(with_place(|place| place.replace(ptr::from_ref(self).cast())));
+        let outer = with_place(|place| place.replace(ptr::from_ref(self).cast()));
+        let _leave = Leave(outer);
+        self.outer.set(outer);
         work()
     }
 
@@ -576,6 +738,22 @@ impl Place<'_> {
     fn here<R>(work: impl FnOnce(Option<&Place<'_>>) -> R) -> R {
         // SAFETY: `enter` borrows what it sets until it has put the former one back.
         with_place(|place| work(unsafe { place.get().as_ref() }))
+    }
+
+    /// Calls `work` with each place of the thread in this pool, the latest first, until there is an answer.
+    fn within<R>(pool: &Pool, work: impl Fn(&Place<'_>) -> Option<R>) -> Option<R> {
+        Self::here(|mut place| {
+            while let Some(here) = place {
+                if ptr::eq(&*here.home.pool, pool)
+                    && let Some(answer) = work(here)
+                {
+                    return Some(answer);
+                }
+                // SAFETY: as above; those before it are left later.
+                place = unsafe { here.outer.get().as_ref() };
+            }
+            None
+        })
     }
 }
 
@@ -670,6 +848,64 @@ unsafe fn drop_waker(task: *const ()) {
 }
 
 // %% [markdown]
+// An output may hold a join handle, of a task whose output holds another, and so on, a hundred thousand of them. Were
+// each dropped within the drop of the one before, the stack would not do. So a handle that is dropped while an output is
+// dropped waits until that is over.
+
+// %%
+/// Handles of tasks whose outputs are still to be dropped.
+type Postponed = Vec<NonNull<Header>>;
+
+/// Calls `work` with the thread's pointer to what is postponed; null while nothing has to be.
+fn with_postponed<R>(work: impl FnOnce(&Cell<*mut Postponed>) -> R) -> R {
+    sync::thread_local! {
+        static POSTPONED: Cell<*mut Postponed> = Cell::new(ptr::null_mut());
+    }
+    POSTPONED.with(work)
+}
+
+/// Drops an output, and then those that hang on it, one after the other. `work` does not panic.
+fn one_by_one(work: impl FnOnce()) {
+    let mut all = Postponed::new();
+    let first = with_postponed(|postponed| {
+        let first = postponed.get().is_null();
+        if first {
+            postponed.set(&raw mut all);
+        }
+        first
+    });
+    work();
+    if first {
+        let next = || {
+            // SAFETY: it points to `all`, which nobody else uses meanwhile.
+            with_postponed(|postponed| unsafe { (*postponed.get()).pop() })
+        };
+        while let Some(task) = next() {
+            discard(task);
+        }
+        with_postponed(|postponed| postponed.set(ptr::null_mut()));
+    }
+}
+
+/// Drops the output of a task that is done, for its handle, which is gone.
+fn discard(task: NonNull<Header>) {
+    // SAFETY: the handle's reference keeps it alive; the task is done, and only the handle takes.
+    unsafe { (task.as_ref().code.take)(task.as_ptr().cast(), ptr::null_mut()) };
+    release(task);
+}
+
+/// The same, after the output that is being dropped, if one is.
+fn discard_later(task: NonNull<Header>) {
+    with_postponed(|postponed| {
+        // SAFETY: `one_by_one` takes it back before the list ends.
+        match unsafe { postponed.get().as_mut() } {
+            Some(all) => all.push(task),
+            None => discard(task),
+        }
+    });
+}
+
+// %% [markdown]
 // ## Future and output
 //
 // They lie in one place behind the header, one after the other.
@@ -689,8 +925,9 @@ enum Stage<F: Future> {
 }
 
 // %% [markdown]
-// A panic ends its task and nothing else: it is caught here, and handed to the join handle. The destructor of a
-// future may panic as well.
+// A panic ends its task and nothing else: it is caught here, and handed to the join handle. The future is dropped while
+// its thread still panics, so that its destructors can tell. The destructor of a future may panic as well, and that of the
+// output which then is of no use; [`shielded`](../../rust-kernels/idle/shield.rs) keeps that from us.
 
 // %%
 impl<F: Future> TaskCell<F> {
@@ -711,8 +948,21 @@ impl<F: Future> TaskCell<F> {
             let Stage::Future(future) = (unsafe { &mut *stage }) else {
                 unreachable!("a task is polled after its end")
             };
-            // SAFETY: the cell is never moved, and the future is dropped in place.
-            catch_unwind(AssertUnwindSafe(|| unsafe { Pin::new_unchecked(future) }.poll(context)))
+            /// Drops the future if its poll panics.
+            struct Panicked<F: Future>(*mut Stage<F>);
+            impl<F: Future> Drop for Panicked<F> {
+                fn drop(&mut self) {
+                    // SAFETY: nobody else is there, and the poll is over. The future is dropped in place.
+                    shielded(|| unsafe { *self.0 = Stage::Taken });
+                }
+            }
+            catch_unwind(AssertUnwindSafe(|| {
+                let panicked = Panicked(stage);
+                // SAFETY: the cell is never moved, and the future is dropped in place.
+                let polled = unsafe { Pin::new_unchecked(future) }.poll(context);
+                std::mem::forget(panicked);
+                polled
+            }))
         });
         let output = match polled {
             Ok(Poll::Pending) => return false,
@@ -728,7 +978,13 @@ impl<F: Future> TaskCell<F> {
         self.stage.with_mut(|stage| {
             // SAFETY: nobody else is there. The future is dropped in place.
             let dropped = catch_unwind(AssertUnwindSafe(|| unsafe { *stage = Stage::Taken }));
-            let output = dropped.map_err(JoinError::Panicked).and(output);
+            let output = match dropped {
+                Ok(()) => output,
+                Err(payload) => {
+                    shielded(|| drop(output));
+                    Err(JoinError::Panicked(payload))
+                }
+            };
             // SAFETY: as above.
             unsafe { *stage = Stage::Output(output) };
         });
@@ -759,7 +1015,10 @@ impl<F: Future> TaskCell<F> {
                 // SAFETY: as above. A null pointer asks to drop the output.
                 match unsafe { to.cast::<Option<Result<F::Output, JoinError>>>().as_mut() } {
                     Some(to) => *to = Some(output),
-                    None => drop(catch_unwind(AssertUnwindSafe(|| drop(output)))),
+                    None if std::mem::needs_drop::<F::Output>() || output.is_err() => one_by_one(|| {
+                        shielded(|| drop(output));
+                    }),
+                    None => {}
                 }
             }
         });
@@ -777,8 +1036,9 @@ impl<F: Future> TaskCell<F> {
 // ## The handle
 //
 // It waits by leaving its own waker in the header. It writes it while *awaited* is not set, and sets that
-// afterwards; whoever ends the task reads the waker only if *awaited* was set in time. Dropping the handle lets the
-// task run on.
+// afterwards; whoever ends the task reads the waker only if *awaited* was set in time, and clears it when it has woken.
+// The waker is dropped with its last use: by the handle, if that goes while *awaited* is not set or the task is not
+// done, and otherwise by whoever ends the task. Dropping the handle lets the task run on.
 
 // %%
 /// Waits for the output of a task. The task runs on when this is dropped.
@@ -837,7 +1097,21 @@ impl Header {
         }
         // SAFETY: it is not awaited, so nobody else reads or writes.
         self.joiner.with_mut(|joiner| unsafe { *joiner = Some(waker.clone()) });
-        self.state.fetch_or(AWAITED, Ordering::AcqRel) & DONE == 0
+        let waits = self.state.fetch_or(AWAITED, Ordering::AcqRel) & DONE == 0;
+        if !waits {
+            // It was too late, and nobody else uses the waker.
+            self.state.fetch_and(!AWAITED, Ordering::Relaxed);
+        }
+        waits
+    }
+
+    /// Drops the waker of whoever awaited the handle. For whoever may use it last.
+    fn drop_joiner(&self) {
+        // SAFETY: nobody else uses it any more.
+        let joiner = self.joiner.with_mut(|joiner| unsafe { (*joiner).take() });
+        joiner.into_iter().for_each(|joiner| {
+            shielded(|| drop(joiner));
+        });
     }
 }
 
@@ -850,14 +1124,18 @@ impl<T> Drop for JoinHandle<T> {
         // SAFETY: the handle's reference keeps it alive.
         let header = unsafe { self.task.as_ref() };
         let mut state = header.state.load(Ordering::Acquire);
-        if state & DONE == 0 {
-            state = header.state.fetch_and(!JOINED, Ordering::AcqRel);
+        // Whoever ends the task has to know, unless it needs nothing of this any more.
+        while state & (DONE | AWAITED) != DONE {
+            let left = state & if state & DONE == 0 { !(JOINED | AWAITED) } else { !JOINED };
+            match header.state.compare_exchange_weak(state, left, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => break,
+                Err(now) => state = now,
+            }
         }
-        if state & DONE != 0 {
-            // SAFETY: the task is done, and only the handle takes.
-            unsafe { (header.code.take)(self.task.as_ptr().cast(), ptr::null_mut()) };
+        if state & (DONE | AWAITED) != DONE | AWAITED {
+            header.drop_joiner();
         }
-        release(self.task);
+        if state & DONE == 0 { release(self.task) } else { discard_later(self.task) }
     }
 }
 
@@ -932,8 +1210,14 @@ impl Task {
             // SAFETY: the task is done, and without a handle nobody else takes.
             unsafe { (header.code.take)(self.cell(), ptr::null_mut()) };
         } else if before & AWAITED != 0 {
-            // SAFETY: the handle writes no more once the task is done.
-            header.joiner.with(|joiner| unsafe { &*joiner }.as_ref().inspect(|joiner| joiner.wake_by_ref()));
+            header.joiner.with(|joiner| {
+                // SAFETY: the handle writes no more once the task is done.
+                let joiner = unsafe { &*joiner }.as_ref();
+                shielded(|| joiner.into_iter().for_each(Waker::wake_by_ref));
+            });
+            if header.state.fetch_and(!AWAITED, Ordering::AcqRel) & JOINED == 0 {
+                header.drop_joiner();
+            }
         }
         release(self.0);
     }
@@ -990,6 +1274,9 @@ impl Core {
                 return None;
             }
             pool.idle.search();
+        } else {
+            // Perhaps somebody does not get on whose timers are due.
+            pool.workers.iter().for_each(|worker| worker.timers.fire());
         }
         let mut found = None;
         for _ in 0..pool.settings.looks.max(1) {
@@ -1015,7 +1302,7 @@ impl Core {
     /// Takes tasks from the injector, or half of what another worker has.
     fn steal(&self) -> Option<Task> {
         let pool = &self.home.pool;
-        let first = self.tick.get() as usize;
+        let first = self.open.polls.load(Ordering::Relaxed);
         loop {
             let mut again = false;
             match pool.injector.steal_batch_and_pop(&self.deque) {
@@ -1024,14 +1311,17 @@ impl Core {
                 Steal::Empty => {}
             }
             for index in 0..pool.workers.len() {
-                let worker = (first + index) % pool.workers.len();
-                if worker == self.home.worker {
-                    continue;
-                }
-                match pool.workers[worker].stealer.steal_batch_and_pop(&self.deque) {
-                    Steal::Success(task) => return Some(task),
-                    Steal::Retry => again = true,
-                    Steal::Empty => {}
+                let worker = first.wrapping_add(index) % pool.workers.len();
+                for (number, seat) in pool.workers[worker].seats.iter().enumerate() {
+                    // A place without a caller has nothing, and is not worth more than a look.
+                    if (worker, number) == (self.home.worker, self.seat) || seat.stealer.is_empty() {
+                        continue;
+                    }
+                    match seat.stealer.steal_batch_and_pop(&self.deque) {
+                        Steal::Success(task) => return Some(task),
+                        Steal::Retry => again = true,
+                        Steal::Empty => {}
+                    }
                 }
             }
             if !again {
@@ -1052,13 +1342,8 @@ impl Pool {
     /// What the thread of this worker does.
     fn work(&self, worker: usize) {
         while let Some(called) = self.wait(worker) {
-            let core = self.workers[worker]
-                .core
-                .lock()
-                .unwrap()
-                .take()
-                .expect("nobody else was called to this core");
-            Place { home: &core.home, core: Some(&core) }.enter(|| self.run_all(&core, called));
+            let core = self.workers[worker].take(OWN).expect("nobody else uses this core");
+            Place::new(&core.home, Some(&core)).enter(|| self.run_all(&core, called));
             self.end_turn(core);
         }
     }
@@ -1075,7 +1360,10 @@ impl Pool {
                 return Some(true);
             }
             match worker.timers.first().map(|first| first.saturating_duration_since(Instant::now())) {
-                Some(Duration::ZERO) if self.idle.take_back(number) => return Some(false),
+                Some(Duration::ZERO) if self.idle.take_back(number) => {
+                    self.begin_watch();
+                    return Some(false);
+                }
                 None | Some(Duration::ZERO) => park(),
                 Some(left) => park_timeout(left),
             }
@@ -1099,6 +1387,75 @@ impl Pool {
 }
 
 // %% [markdown]
+// ## Whoever does not get on
+//
+// A poll may take long: a root that receives from a channel, a task that waits for a lock. Three things must not wait
+// with it: the task in its LIFO slot, which nobody else looks at; its timers; and whoever is not awake because this
+// thread is. To see to each of them at once would cost a wake for each task that is spawned. So one thread *watches*, as
+// that of Go's scheduler does: every ten milliseconds, while anybody is awake, it looks whether each core has polled
+// since. If one has not,
+//
+// - its LIFO slot is emptied into the injector;
+// - a caller of `block_on` is *relieved*: the thread of the worker comes back to its place;
+// - for a worker, one more may be awake;
+// - if a task waits, or a timer, a helper is called, who fires the timers of all.
+//
+// So what such a poll holds up waits for twenty milliseconds, and not for its end. tokio has no such thread, and a task
+// of it that blocks keeps what is in its slot to itself.
+
+// %%
+/// How often somebody looks whether everybody gets on.
+const WATCH: Duration = Duration::from_millis(10);
+
+impl Pool {
+    /// What the thread that watches does until the runtime is closed.
+    fn watch(&self) {
+        while !self.closed.load(Ordering::Acquire) {
+            let busy = self.look_after_all();
+            // Whoever takes a place from here on sees to it that it is watched.
+            if !busy && self.idle.leave_unwatched() { park() } else { park_timeout(WATCH) }
+        }
+    }
+
+    /// Helps those who have not polled since the last time. Whether anybody has a core.
+    fn look_after_all(&self) -> bool {
+        let (mut busy, mut stuck, mut due) = (false, vec![], false);
+        for (number, worker) in self.workers.iter().enumerate() {
+            for (index, seat) in worker.seats.iter().enumerate() {
+                let polls = seat.open.polls.load(Ordering::Relaxed);
+                let same = seat.open.watched.swap(polls, Ordering::Relaxed) == polls;
+                let mut kept = seat.kept.lock().unwrap();
+                if kept.core.is_some() {
+                    continue;
+                }
+                busy = true;
+                if !same {
+                    continue;
+                }
+                let relieves = index == CALLER && !std::mem::replace(&mut kept.relieved, index == CALLER);
+                drop(kept);
+                seat.open.take_next().into_iter().for_each(|task| self.injector.push(task));
+                stuck.extend((index == OWN).then_some(worker));
+                due |= worker.timers.first().is_some_and(|first| first <= Instant::now());
+                if relieves {
+                    self.idle.search();
+                    self.call(Some(number));
+                }
+            }
+        }
+        self.idle.permit(self.settings.awake.saturating_add(stuck.len()));
+        if busy && (due || self.has_waiting()) {
+            match self.idle.offer() {
+                // Perhaps one of them is a call of `block_on` within a task, which can help itself.
+                None => stuck.into_iter().for_each(Remote::unpark),
+                named => self.call(named),
+            }
+        }
+        busy
+    }
+}
+
+// %% [markdown]
 // # Timers
 //
 // Each worker has a map from deadlines to wakers. A sleep takes the time when it is made, as tokio's does and nio's
@@ -1113,20 +1470,22 @@ pub struct Sleep {
     known: Option<(Arc<Home>, usize)>,
 }
 
-/// Ready when so much time has passed from now on, and never before.
+/// Ready when so much time has passed from now on, or a hundred years, and never before: not every clock counts to more.
 pub fn sleep(duration: Duration) -> Sleep {
-    Sleep { deadline: Instant::now() + duration, known: None }
+    const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+    Sleep { deadline: Instant::now() + duration.min(LONGEST), known: None }
 }
 
 // %% [markdown]
-// A sleep that is polled again may have another waker by then.
+// A sleep that is polled again may have another waker by then, and its runtime may be gone: then it is entered where it
+// is polled.
 
 // %%
 impl Future for Sleep {
     type Output = ();
 
     /// # Panics
-    /// When it has to wait on a thread that belongs to no runtime.
+    /// When it has to wait on a thread that belongs to no runtime, or to one that is gone.
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         // Outside of a runtime there is nobody else to look.
         let looks = self.known.is_some() || Place::here(|place| place.is_none());
@@ -1135,17 +1494,21 @@ impl Future for Sleep {
         }
         if let Some((home, number)) = &self.known {
             let worker = &home.pool.workers[home.worker];
-            if worker.timers.set(self.deadline, Some(*number), context.waker()).1 {
-                // It fired since we looked at the clock, perhaps for another task.
-                worker.unpark();
+            if let Some((_, added)) = worker.timers.set(self.deadline, Some(*number), context.waker()) {
+                if added {
+                    // It fired since we looked at the clock, perhaps for another task.
+                    worker.unpark();
+                }
+                return Poll::Pending;
             }
-            return Poll::Pending;
         }
         let deadline = self.deadline;
+        // If there was a runtime that knew it, it is gone.
         self.known = Place::here(|place| {
             let place = place.expect("a sleep needs a runtime");
             let worker = &place.home.pool.workers[place.home.worker];
-            let (number, _) = worker.timers.set(deadline, None, context.waker());
+            let set = worker.timers.set(deadline, None, context.waker());
+            let (number, _) = set.expect("a sleep needs a runtime that is not shut down");
             if place.core.is_none() {
                 worker.unpark();
             }
@@ -1245,7 +1608,7 @@ impl Blocking<Task> {
         } else if state.threads < MOST_BLOCKING {
             (state.threads, state.looking) = (state.threads + 1, state.looking + 1);
             let home = Arc::clone(home);
-            let work = move || Place { home: &home, core: None }.enter(|| Self::work(&home));
+            let work = move || Place::new(&home, None).enter(|| Self::work(&home));
             if std::thread::Builder::new().spawn(work).is_err() {
                 // The system has no thread: one that is busy will come to it.
                 (state.threads, state.looking) = (state.threads - 1, state.looking - 1);
@@ -1276,7 +1639,9 @@ impl Blocking<Task> {
             drop(state);
             let looks = home.pool.settings.looks;
             (0..looks)
-                .take_while(|_| this.waiting.load(Ordering::Relaxed) == 0)
+                .take_while(|_| {
+                    this.waiting.load(Ordering::Relaxed) == 0 && !home.pool.closed.load(Ordering::Relaxed)
+                })
                 .for_each(|_| std::hint::spin_loop());
             state = this.state.lock().unwrap();
             if !state.queue.is_empty() {
@@ -1294,14 +1659,18 @@ impl Blocking<Task> {
         }
     }
 
-    /// Ends all threads, waits for calls that are under way, and hands back those that are not.
+    /// Takes no more calls, and hands back those that were not begun.
     fn close(&self) -> VecDeque<Task> {
         let mut state = self.state.lock().unwrap();
         state.closed = true;
-        let queue = std::mem::take(&mut state.queue);
         self.arrived.notify_all();
-        drop(self.arrived.wait_while(state, |state| state.threads > 0).unwrap());
-        queue
+        std::mem::take(&mut state.queue)
+    }
+
+    /// Waits for calls that are under way, but not for long; whether there are none.
+    fn wait(&self) -> bool {
+        let (state, limit) = (self.state.lock().unwrap(), WATCH);
+        self.arrived.wait_timeout_while(state, limit, |state| state.threads > 0).unwrap().0.threads == 0
     }
 }
 
@@ -1312,10 +1681,13 @@ impl Blocking<Task> {
 
 // %%
 /// A pool of threads that run tasks. Dropping it waits for the polls and the blocking calls that are under way, and
-/// drops all tasks that are not done.
+/// drops all tasks that are not done. One of its own tasks or calls that drops it does not wait: that is done on another
+/// thread.
 pub struct Runtime {
-    homes: Vec<Arc<Home>>,
-    threads: Vec<Handle<()>>,
+    pool: Arc<Pool>,
+    parts: Parts,
+    /// The thread that watches.
+    watch: Option<Handle<()>>,
 }
 
 // %% [markdown]
@@ -1327,12 +1699,24 @@ impl Runtime {
     /// Starts the worker threads.
     ///
     /// # Panics
-    /// If the system gives no threads.
+    /// If there are no workers or too many, if none of them may be awake, or if the system refuses a thread; those that
+    /// it gave have ended by then.
     pub fn new(settings: Settings) -> Self {
-        let deques: Vec<Deque<Task>> = (0..settings.workers).map(|_| Deque::new_fifo()).collect();
-        let worker = |deque: &Deque<Task>| Remote {
-            core: Mutex::new(None),
+        // First, since it refuses what is out of bounds.
+        let idle = Idle::new(settings.workers, settings.awake);
+        let deques: Vec<[Deque<Task>; 2]> =
+            (0..settings.workers).map(|_| [(); 2].map(|()| Deque::new_fifo())).collect();
+        let seat = |deque: &Deque<Task>| Seat {
+            kept: Mutex::new(Kept { core: None, relieved: false }),
             stealer: deque.stealer(),
+            open: Arc::new(Open {
+                next: AtomicPtr::new(ptr::null_mut()),
+                polls: Default::default(),
+                watched: Default::default(),
+            }),
+        };
+        let worker = |[own, caller]: &[Deque<Task>; 2]| Remote {
+            seats: [seat(own), seat(caller)],
             called: AtomicBool::new(false),
             thread: OnceLock::new(),
             timers: Timers::default(),
@@ -1341,31 +1725,59 @@ impl Runtime {
             settings,
             injector: Injector::new(),
             workers: deques.iter().map(worker).collect(),
-            idle: Idle::new(settings.workers, settings.awake),
+            idle,
             callers: Mutex::default(),
             wanted: AtomicUsize::new(0),
             closed: AtomicBool::new(false),
             blocking: Blocking::default(),
+            watch: OnceLock::new(),
+            left: Default::default(),
         });
         let home =
             |worker| Arc::new(Home { pool: Arc::clone(&pool), worker, asleep: Mutex::new(Slab::new()) });
         let mut homes: Vec<_> = (0..settings.workers).map(home).collect();
-        for (deque, home) in deques.into_iter().zip(&homes) {
-            let (home, number) = (Arc::clone(home), home.worker);
-            let core = Core { home, deque, next: Cell::new(None), streak: Cell::new(0), tick: Cell::new(0) };
-            *pool.workers[number].core.lock().unwrap() = Some(Box::new(core));
+        for (deques, home) in deques.into_iter().zip(&homes) {
+            for (seat, deque) in deques.into_iter().enumerate() {
+                let place = &pool.workers[home.worker].seats[seat];
+                let (home, open) = (Arc::clone(home), Arc::clone(&place.open));
+                let core = Core { home, seat, deque, open, streak: Cell::new(0) };
+                place.kept.lock().unwrap().core = Some(Box::new(core));
+            }
         }
         // The last one is for threads without a core.
         homes.push(home(0));
-        let work = |worker: usize| {
-            let pool = Arc::clone(&pool);
-            start(move || pool.work(worker))
-        };
-        let (threads, known): (Vec<_>, Vec<_>) = (0..settings.workers).map(work).unzip();
-        for (worker, thread) in pool.workers.iter().zip(known) {
-            worker.thread.get_or_init(|| thread);
+        let parts = Parts { homes, threads: Vec::with_capacity(settings.workers) };
+        // From here on its end ends the threads that were started.
+        let mut runtime = Self { pool, parts, watch: None };
+        runtime.start().expect("the system has a thread");
+        runtime
+    }
+
+    fn start(&mut self) -> std::io::Result<()> {
+        for worker in 0..self.pool.workers.len() {
+            let pool = Arc::clone(&self.pool);
+            let (handle, thread) = start(move || pool.work(worker))?;
+            self.parts.threads.push(handle);
+            self.pool.workers[worker].thread.get_or_init(|| thread);
         }
-        Self { homes, threads }
+        // Under loom time stands still, and tests watch by themselves.
+        if !cfg!(under_loom) {
+            let pool = Arc::clone(&self.pool);
+            let (handle, thread) = start(move || {
+                pool.watch();
+                let left = pool.left.lock().unwrap().take();
+                left.into_iter().for_each(|parts| parts.end(&pool));
+            })?;
+            self.watch = Some(handle);
+            self.pool.watch.get_or_init(|| thread);
+        }
+        Ok(())
+    }
+
+    /// Looks once whether everybody gets on, as the thread that watches does.
+    #[cfg(under_loom)]
+    pub fn look_after_all(&self) {
+        self.pool.look_after_all();
     }
 }
 
@@ -1377,7 +1789,7 @@ impl Runtime {
 impl Runtime {
     /// Home of what threads without a core spawn.
     fn outside(&self) -> &Arc<Home> {
-        &self.homes[self.threads.len()]
+        &self.parts.homes[self.pool.workers.len()]
     }
 }
 
@@ -1427,9 +1839,9 @@ pub fn spawn_blocking<T: Send + 'static>(call: impl FnOnce() -> T + Send + 'stat
 // %% [markdown]
 // ## `block_on`
 //
-// The calling thread takes a core if one is free, polls its future, and runs tasks for as long as there are any. Before
-// it goes to sleep, it gives the core back. Without a core, it asks for one before it goes to sleep: otherwise a worker
-// that never rests would wake it for each task that it awaits.
+// The calling thread takes the place of a worker if one is free, polls its future, and runs tasks for as long as there
+// are any. Before it goes to sleep, it gives the place back. Without one, it asks for one before it goes to sleep:
+// otherwise a worker that never rests would wake it for each task that it awaits.
 
 // %%
 impl Wake for Root {
@@ -1466,18 +1878,28 @@ impl Pool {
         self.wanted.load(Ordering::Relaxed) > 0 && !(core.next_is_empty() && core.deque.is_empty())
     }
 
-    /// Hands the core over to the caller that has waited longest, or gives it up.
+    /// Lets the caller that has waited longest have this worker's place. `None` if nobody waits any more, or a caller
+    /// that was relieved still has the core for it.
+    fn hand_over(&self, worker: usize) -> Option<()> {
+        let mut callers = self.callers.lock().unwrap();
+        let root = callers.front().map(std::sync::Arc::clone)?;
+        let core = self.workers[worker].take(CALLER)?;
+        callers.pop_front();
+        self.wanted.store(callers.len(), Ordering::Relaxed);
+        *root.given.lock().unwrap() = Some(core);
+        root.thread.unpark();
+        Some(())
+    }
+
+    /// Lets a caller that waits have the worker's place, or gives it up.
     fn end_turn(&self, core: Box<Core>) {
-        if self.is_wanted(&core) {
-            let mut callers = self.callers.lock().unwrap();
-            if let Some(root) = callers.pop_front() {
-                self.wanted.store(callers.len(), Ordering::Relaxed);
-                *root.given.lock().unwrap() = Some(core);
-                root.thread.unpark();
-                return;
-            }
+        let worker = core.home.worker;
+        let wanted = self.is_wanted(&core);
+        self.put_back(core);
+        if wanted && self.hand_over(worker).is_some() {
+            return;
         }
-        self.leave_core(core);
+        self.leave_place(worker);
     }
 }
 
@@ -1515,6 +1937,9 @@ impl Root {
         loop {
             if woken() {
                 self.woken.swap(false, Ordering::Acquire);
+                core.into_iter().for_each(|core| {
+                    core.count_poll();
+                });
                 if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(waker)) {
                     return Some(output);
                 }
@@ -1529,23 +1954,47 @@ impl Root {
 }
 
 // %% [markdown]
-// So `block_on` is a loop around that: with a core that is free, with one that was handed over, or with none.
+// So `block_on` is a loop around that: with a place that is free, with one that was handed over, or with none. Within a
+// task of the same runtime the thread has a core, and does not give it away: whoever watches wakes it if there is a task
+// for it.
 
 // %%
+impl Root {
+    /// The same within a task, with the core that it runs on.
+    fn attend_within<F: Future>(&self, mut future: Pin<&mut F>, waker: &Waker, core: &Core) -> F::Output {
+        Place::new(&core.home, Some(core)).enter(|| {
+            loop {
+                if let Some(output) = self.attend(future.as_mut(), waker, Some(core)) {
+                    return output;
+                }
+                match core.timers().first().map(|first| first.saturating_duration_since(Instant::now())) {
+                    None => park(),
+                    Some(left) => park_timeout(left),
+                }
+            }
+        })
+    }
+}
+
 impl Runtime {
-    /// Runs a future on the calling thread, and tasks meanwhile, until the future is ready.
+    /// Runs a future on the calling thread, and tasks meanwhile, until the future is ready. Within a task of this
+    /// runtime, the tasks that it runs meanwhile are on top of that one: they must not wait for it.
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
-        let pool = &self.outside().pool;
+        let pool = &*self.pool;
         let root = Root { woken: AtomicBool::new(true), given: Mutex::new(None), thread: current() };
         let root = std::sync::Arc::new(root);
         let waker = Waker::from(std::sync::Arc::clone(&root));
         let mut future = pin!(future);
+        if let Some(core) = Place::within(pool, |place| place.core.map(NonNull::from)) {
+            // SAFETY: whoever has it, further down on this thread, keeps it until this is over.
+            return root.attend_within(future, &waker, unsafe { core.as_ref() });
+        }
         let (takes_core, mut given) = (pool.settings.takes_core, None);
         loop {
-            let loan = Loan(pool, given.take().or_else(|| if takes_core { pool.take_core() } else { None }));
+            let loan = Loan(pool, given.take().or_else(|| if takes_core { pool.take_place() } else { None }));
             let core = loan.1.as_deref();
             let home = core.map_or(self.outside(), |core| &core.home);
-            let attended = Place { home, core }.enter(|| root.attend(future.as_mut(), &waker, core));
+            let attended = Place::new(home, core).enter(|| root.attend(future.as_mut(), &waker, core));
             if let Some(output) = attended {
                 return output;
             }
@@ -1579,62 +2028,83 @@ impl Runtime {
 // %% [markdown]
 // ## The end
 //
-// First all threads end, so that nobody polls any more. Then every task is in a queue, or it sleeps and its home has
-// noted it, or somebody outside has just claimed it and is about to queue it; so this is repeated until nothing is
-// left. Wakers and handles that outlive the runtime find their tasks done.
+// First the workers end, so that nobody polls any more, and the timers. Then every task is in a queue, or it sleeps and
+// its home has noted it, or somebody outside has just claimed it and is about to queue it; so this is repeated until
+// nothing is left. Blocking calls that are under way are waited for meanwhile: they may spawn tasks, and may well wait for
+// what only the end of one brings. Wakers and handles that outlive the runtime find their tasks done.
+//
+// If it is one of its own tasks that drops the runtime, or a call, the thread cannot wait for its own end. Then whoever
+// watches does all that.
 
 // %%
 impl Drop for Runtime {
     fn drop(&mut self) {
-        let pool = Arc::clone(&self.outside().pool);
-        pool.closed.store(true, Ordering::Relaxed);
-        pool.workers.iter().for_each(Remote::unpark);
-        for thread in self.threads.drain(..) {
+        let parts = std::mem::take(&mut self.parts);
+        let inside = Place::within(&self.pool, |_| Some(())).is_some();
+        let mine = if inside {
+            *self.pool.left.lock().unwrap() = Some(parts);
+            None
+        } else {
+            Some(parts)
+        };
+        self.pool.closed.store(true, Ordering::Release);
+        self.pool.workers.iter().for_each(Remote::unpark);
+        self.pool.watch.get().into_iter().for_each(Thread::unpark);
+        if let Some(parts) = mine {
+            self.watch.take().into_iter().for_each(|watch| {
+                watch.join().expect("it runs nothing that could panic");
+            });
+            parts.end(&self.pool);
+        }
+    }
+}
+
+impl Parts {
+    /// Ends the threads and all tasks.
+    fn end(self, pool: &Pool) {
+        for thread in self.threads {
             thread.join().expect("workers catch the panics of their tasks");
         }
+        pool.workers.iter().for_each(|worker| worker.timers.close());
         pool.blocking.close().into_iter().for_each(Task::cancel);
-        let cores: Vec<Box<Core>> =
-            pool.workers.iter().filter_map(|worker| worker.core.lock().unwrap().take()).collect();
-        while !self.is_empty() {
-            for core in &cores {
-                while let Some(task) = core.deque.pop() {
-                    task.cancel();
-                }
-            }
-            while let Some(task) = pool.take_injected() {
+        loop {
+            while let Some(task) = pool.take_waiting() {
                 task.cancel();
             }
             for home in &self.homes {
                 let asleep: Vec<Task> = home.asleep.lock().unwrap().iter().map(|(_, task)| *task).collect();
                 asleep.into_iter().filter(Task::claim).for_each(Task::cancel);
             }
+            let none_asleep = || self.homes.iter().all(|home| home.asleep.lock().unwrap().is_empty());
+            if pool.blocking.wait() && !pool.has_waiting() && none_asleep() {
+                break;
+            }
             yield_now();
         }
+        // A core knows its pool, which would keep both for ever.
+        pool.seats().for_each(|seat| drop(seat.kept.lock().unwrap().core.take()));
     }
 }
 
 // %% [markdown]
-// When is nothing left? When no queue holds a task, and no home has noted one.
+// By then nobody has a core, so a task can only be in the injector or in a deque.
 
 // %%
-impl Runtime {
-    /// Whether there are no tasks any more, once the threads have ended.
-    fn is_empty(&self) -> bool {
-        let pool = &self.outside().pool;
-        pool.injector.is_empty()
-            && pool.workers.iter().all(|worker| worker.stealer.is_empty())
-            && self.homes.iter().all(|home| home.asleep.lock().unwrap().is_empty())
-    }
-}
-
 impl Pool {
-    /// A task of the injector.
-    fn take_injected(&self) -> Option<Task> {
+    /// A task of a queue.
+    fn take_waiting(&self) -> Option<Task> {
         loop {
-            match self.injector.steal() {
-                Steal::Success(task) => return Some(task),
-                Steal::Retry => {}
-                Steal::Empty => return None,
+            let mut again = false;
+            let stolen = std::iter::once_with(|| self.injector.steal());
+            for stolen in stolen.chain(self.seats().map(|seat| seat.stealer.steal())) {
+                match stolen {
+                    Steal::Success(task) => return Some(task),
+                    Steal::Retry => again = true,
+                    Steal::Empty => {}
+                }
+            }
+            if !again {
+                return None;
             }
         }
     }
@@ -1959,6 +2429,11 @@ pub fn study() -> Study {
 //
 // - It reads no sockets: there is no reactor, and a worker never polls the operating system.
 // - A task cannot be aborted by its handle, only by the end of the runtime.
-// - A task that blocks its thread keeps a processor's worth of workers from running, because no more are awake than
-//   there are processors. tokio with more workers than processors forgives that; here it has to go to `spawn_blocking`.
-// - A timer is seen to by whoever has the core. Between two polls that each take a second, it may come a second late.
+// - A root, a caller of `block_on` or a task that blocks its thread is noticed after ten to twenty milliseconds; only then
+//   is what it holds run by others, and one more worker awake. It is better off with `spawn_blocking`.
+// - While the tasks of all workers block, no other task runs: no thread is left. (tokio's and nio's do the same.)
+// - `block_on` within a task of the same runtime runs other tasks on top of that one. One that waits for it hangs.
+//   (tokio refuses the call.)
+// - A timer is seen to by whoever is in the worker's place. Between two polls that take long, it may come as late.
+// - Handles that are dropped with an output are dropped after it, not within: a chain of them needs no stack. The chains
+//   that a future of your own makes of boxes need theirs.

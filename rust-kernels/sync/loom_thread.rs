@@ -44,12 +44,12 @@ pub fn park_timeout(_: std::time::Duration) {
 }
 
 /// Starts a thread; its handle, and what wakes it.
-pub fn start(work: impl FnOnce() + 'static) -> (loom::thread::JoinHandle<()>, Thread) {
+pub fn start(work: impl FnOnce() + 'static) -> std::io::Result<(loom::thread::JoinHandle<()>, Thread)> {
     let thread = Thread::new();
     let own = thread.clone();
     let handle = loom::thread::spawn(move || {
         CURRENT.with(|current| *current.borrow_mut() = Some(own));
         work();
     });
-    (handle, thread)
+    Ok((handle, thread))
 }

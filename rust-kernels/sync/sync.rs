@@ -35,11 +35,14 @@ pub mod thread {
     pub use std::thread::{Builder, JoinHandle, Thread, current, park, park_timeout, yield_now};
 
     /// Starts a thread; its handle, and what wakes it.
+    ///
+    /// # Errors
+    /// If the system refuses it.
     #[cfg(not(under_loom))]
-    pub fn start(work: impl FnOnce() + Send + 'static) -> (JoinHandle<()>, Thread) {
-        let handle = std::thread::spawn(work);
+    pub fn start(work: impl FnOnce() + Send + 'static) -> std::io::Result<(JoinHandle<()>, Thread)> {
+        let handle = std::thread::Builder::new().spawn(work)?;
         let thread = handle.thread().clone();
-        (handle, thread)
+        Ok((handle, thread))
     }
 }
 

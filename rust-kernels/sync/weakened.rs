@@ -79,7 +79,7 @@ macro_rules! atomics {
     )*};
 }
 
-/// A pointer that is stored and loaded.
+/// A pointer.
 #[derive(Debug)]
 pub struct AtomicPtr<T>(atomic::AtomicPtr<T>);
 
@@ -96,6 +96,11 @@ impl<T> AtomicPtr<T> {
     #[track_caller]
     pub fn store(&self, value: *mut T, order: Ordering) {
         self.0.store(value, asked(order));
+    }
+
+    #[track_caller]
+    pub fn swap(&self, value: *mut T, order: Ordering) -> *mut T {
+        self.0.swap(value, asked(order))
     }
 }
 

@@ -74,7 +74,6 @@
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::mem::{ManuallyDrop, MaybeUninit};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -85,6 +84,7 @@ use crossbeam_deque::{Injector, Steal, Stealer, Worker};
 use crossbeam_utils::CachePadded;
 use harness::{Bencher, Counts, Key, Sample, Study, UnequalWork, limit};
 use hdrhistogram::Histogram;
+use idle::shielded;
 use sync::atomic::{AtomicBool, AtomicUsize, fence};
 use sync::thread::{self, Thread};
 use sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -413,8 +413,8 @@ pub trait Queue: Send + Sync + Sized + 'static {
     fn find(&self, local: &Self::Local) -> Option<Job>;
     /// Whether nobody could find anything.
     fn is_empty(&self) -> bool;
-    /// Drops all jobs that everybody can find.
-    fn clear(&self);
+    /// A job that everybody can find.
+    fn take(&self) -> Option<Job>;
 }
 
 /// Whom a worker tells of a job that it has queued.
@@ -433,6 +433,9 @@ pub enum Notify {
 // replace the thread.
 
 // %%
+/// A hundred years: not every clock counts to more.
+const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+
 /// Workers that have not ended, and a place to wait for that.
 struct LiveWorkers {
     number: Mutex<usize>,
@@ -451,7 +454,7 @@ impl LiveWorkers {
 
     /// Waits until all but so many have ended, or for so long. Says how many more are left.
     fn wait_for_all_but(&self, few: usize, limit: Duration) -> usize {
-        let (deadline, mut number) = (Instant::now() + limit, self.number());
+        let (deadline, mut number) = (Instant::now() + limit.min(LONGEST), self.number());
         while *number > few {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
@@ -503,26 +506,8 @@ fn wait(turn: u32) -> bool {
 }
 
 // %% [markdown]
-// Workers survive a panic of a job, even one that panics again when its payload is dropped.
-
-// %%
-/// Keeps a panic from the caller. Says whether there was none.
-fn shielded(work: impl FnOnce()) -> bool {
-    let Err(mut payload) = catch_unwind(AssertUnwindSafe(work)) else { return true };
-    // What was thrown may itself throw when it is dropped, and so may that. Somewhere it has to end: the third is given
-    // up.
-    for _ in 0..2 {
-        match catch_unwind(AssertUnwindSafe(|| drop(payload))) {
-            Ok(()) => return false,
-            Err(next) => payload = next,
-        }
-    }
-    std::mem::forget(payload);
-    false
-}
-
-// %% [markdown]
-// The core is freed by whoever releases its last handle.
+// Workers survive a panic of a job, even one that panics again when its payload is dropped:
+// [`shielded`](../../rust-kernels/idle/shield.rs) sees to that. The core is freed by whoever releases its last handle.
 
 // %%
 impl<Q: Queue> Core<Q> {
@@ -530,6 +515,13 @@ impl<Q: Queue> Core<Q> {
     fn run(&self, job: Job) {
         if !shielded(|| job.run()) {
             self.panics.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Drops all jobs that everybody can find, each by itself: its destructors may panic.
+    fn clear(&self) {
+        while let Some(job) = self.queue.take() {
+            shielded(|| drop(job));
         }
     }
 
@@ -726,7 +718,7 @@ impl<Q: Queue> Core<Q> {
             while let Some(job) = this.queue.next(&local) {
                 shielded(|| drop(job));
             }
-            shielded(|| this.queue.clear());
+            this.clear();
         }
         // The last thing that a worker does with the pool.
         this.live.one_less();
@@ -826,12 +818,14 @@ impl<Q: Queue> Pool<Q> {
     /// Starts the workers.
     ///
     /// # Panics
-    /// If there are none or too many, or the system has no threads left.
+    /// If there are none or too many, or the system refuses a thread; those that it gave have ended by then.
     pub fn start(settings: Settings) -> Self {
+        // First, since it refuses what is out of bounds.
+        let sleep = Sleep::new(settings.workers);
         let (queue, locals) = Q::new(&settings);
         let core = Arc::new(Core {
             queue,
-            sleep: Sleep::new(settings.workers),
+            sleep,
             parks: settings.idle == Idle::Park,
             wakes: settings.wakes,
             searchers: settings.workers.div_ceil(2),
@@ -841,9 +835,13 @@ impl<Q: Queue> Pool<Q> {
             panics: AtomicUsize::new(0),
         });
         for (worker, local) in locals.into_iter().enumerate() {
-            let core = Arc::clone(&core);
-            let named = thread::Builder::new().name(format!("worker {worker}"));
-            named.spawn(move || Core::work(&core, worker, local)).expect("the system has a thread");
+            let (named, own) = (thread::Builder::new().name(format!("worker {worker}")), Arc::clone(&core));
+            if let Err(refused) = named.spawn(move || Core::work(&own, worker, local)) {
+                core.sleep.close();
+                (worker..settings.workers).for_each(|_| core.live.one_less());
+                core.live.wait_for_all_but(0, LONGEST);
+                panic!("the system refuses a thread for worker {worker} of {}: {refused}", settings.workers);
+            }
         }
         // SAFETY: an Arc is never null.
         Self { core: unsafe { NonNull::new_unchecked(Arc::into_raw(core).cast_mut()) } }
@@ -881,7 +879,7 @@ impl<Q: Queue> Core<Q> {
     /// A job came when the workers may have ended: nobody else would drop it.
     #[cold]
     fn refuse(&self) -> Result<(), Closed> {
-        shielded(|| self.queue.clear());
+        self.clear();
         Err(Closed)
     }
 }
@@ -982,8 +980,8 @@ impl Queue for SharedChannel {
         self.receiver.is_empty()
     }
 
-    fn clear(&self) {
-        self.receiver.try_iter().for_each(drop);
+    fn take(&self) -> Option<Job> {
+        self.receiver.try_recv().ok()
     }
 }
 
@@ -1015,6 +1013,7 @@ struct Deadline {
 
 impl Deadline {
     fn after(time: Duration) -> Self {
+        let time = time.min(LONGEST);
         Self { moment: Instant::now() + time, tick: ticks().saturating_add(time.as_nanos() as u64) }
     }
 
@@ -1056,9 +1055,10 @@ pub type Cbwp = Pool<Stealing>;
 
 /// The deque of a worker.
 pub struct Deque {
+    worker: usize,
     jobs: Worker<Job>,
-    /// From whom it steals, in this order.
-    victims: Box<[usize]>,
+    /// From whom it steals, in this order; from those that come next, without.
+    victims: Option<Box<[usize]>>,
     /// Jobs since it has looked outside.
     turns: Cell<u32>,
     /// When it will look outside, once something was seen there.
@@ -1128,12 +1128,12 @@ impl Queue for Stealing {
         let deques: Vec<Worker<Job>> = (0..workers).map(|_| Worker::new_fifo()).collect();
         let stealers = deques.iter().map(Worker::stealer).collect();
         let of_worker = |(worker, jobs)| {
-            let mut victims: Box<[usize]> =
-                (1..workers).map(|distance| (worker + distance) % workers).collect();
-            if settings.shuffled {
+            let victims = settings.shuffled.then(|| {
+                let mut victims: Box<[usize]> = (0..workers).filter(|other| *other != worker).collect();
                 fastrand::shuffle(&mut victims);
-            }
-            Deque { jobs, victims, turns: Cell::new(0), deadline: Cell::new(None) }
+                victims
+            });
+            Deque { worker, jobs, victims, turns: Cell::new(0), deadline: Cell::new(None) }
         };
         let locals = deques.into_iter().enumerate().map(of_worker).collect();
         (Self { injector: Injector::new(), stealers, fairness: settings.fairness }, locals)
@@ -1163,8 +1163,12 @@ impl Queue for Stealing {
 
     fn find(&self, own: &Deque) -> Option<Job> {
         self.look_outside(own).or_else(|| {
-            let stolen = |victim: &usize| steal(|| self.stealers[*victim].steal());
-            own.victims.iter().find_map(stolen)
+            let workers = self.stealers.len();
+            (1..workers).find_map(|distance| {
+                let next = (own.worker + distance) % workers;
+                let victim = own.victims.as_ref().map_or(next, |victims| victims[distance - 1]);
+                steal(|| self.stealers[victim].steal())
+            })
         })
     }
 
@@ -1172,10 +1176,8 @@ impl Queue for Stealing {
         self.injector.is_empty() && self.stealers.iter().all(Stealer::is_empty)
     }
 
-    fn clear(&self) {
-        while let Some(job) = steal(|| self.injector.steal()) {
-            drop(job);
-        }
+    fn take(&self) -> Option<Job> {
+        steal(|| self.injector.steal())
     }
 }
 

@@ -50,6 +50,8 @@ for_all_pools! {
     handles_may_be_cloned_inside_and_dropped_outside(2) = travelling_handles;
     jobs_of_any_size_and_alignment_keep_their_content(2) = sizes;
     a_pool_of_one_submits_to_another(2) = two_pools;
+    each_queued_job_is_dropped_although_destructors_panic(1) = unruly_destructors;
+    limits_of_time_may_be_as_long_as_they_can(1) = without_end;
     outside_jobs_do_not_wait_for_ever_behind_a_worker_that_feeds_itself(1) = fairness;
 }
 
@@ -223,6 +225,66 @@ fn shut_down<Q: Queue>(settings: Settings) {
     assert_eq!(Arc::strong_count(&held), 1, "a queued job was kept");
     assert!(!run.load(Ordering::Relaxed), "a queued job was run");
     assert_eq!(pool.shutdown(Duration::ZERO), Ok(()), "the end is the end");
+}
+
+fn unruly_destructors<Q: Queue>(settings: Settings) {
+    struct Unruly(#[allow(dead_code, reason = "held")] Arc<()>);
+    impl Drop for Unruly {
+        fn drop(&mut self) {
+            panic!("on purpose, while a job is dropped");
+        }
+    }
+    std::panic::set_hook(Box::new(|_| {}));
+    let pool = Pool::<Q>::start(settings);
+    let held = Arc::new(());
+    // Some are in the worker's own queue, some in everybody's.
+    let (inner, own, (begin, begins)) = (pool.clone(), Arc::clone(&held), channel::<()>());
+    pool.execute(move || {
+        for _ in 0..50 {
+            let unruly = Unruly(Arc::clone(&own));
+            inner.execute(move || drop(unruly)).unwrap();
+        }
+        drop(own);
+        let _ended = begins.recv();
+    })
+    .unwrap();
+    for _ in 0..50 {
+        let unruly = Unruly(Arc::clone(&held));
+        pool.execute(move || drop(unruly)).unwrap();
+    }
+    assert_eq!(pool.shutdown(Duration::ZERO), Err(Busy(1)));
+    drop(begin);
+    pool.shutdown(WATCHDOG).unwrap();
+    assert_eq!(Arc::strong_count(&held), 1, "a queued job was kept");
+}
+
+fn without_end<Q: Queue>(settings: Settings) {
+    for fairness in [
+        Fairness::Timed(Duration::MAX),
+        Fairness::Timed(Duration::ZERO),
+        Fairness::Clocked(Duration::MAX),
+        Fairness::Counted(0),
+        Fairness::Counted(u32::MAX),
+    ] {
+        let pool = Pool::<Q>::start(Settings { fairness, ..settings });
+        let (done, all) = channel();
+        for _ in 0..100 {
+            let (inner, done) = (pool.clone(), done.clone());
+            pool.execute(move || inner.execute(move || done.send(()).unwrap()).unwrap()).unwrap();
+        }
+        drop(done);
+        (0..100).for_each(|_| all.recv_timeout(WATCHDOG).expect("a worker was lost"));
+        pool.shutdown(Duration::MAX).unwrap();
+    }
+}
+
+#[test]
+fn numbers_of_workers_out_of_bounds_are_refused_before_anything_is_made_for_them() {
+    for workers in [0, 1 << 16, usize::MAX] {
+        let settings = Settings::new(workers);
+        assert!(std::panic::catch_unwind(|| Pool::<SharedChannel>::start(settings)).is_err());
+        assert!(std::panic::catch_unwind(|| Pool::<Stealing>::start(settings)).is_err());
+    }
 }
 
 fn deadline<Q: Queue>(settings: Settings) {

@@ -46,6 +46,7 @@ with_all_designs! {
     a_call_can_be_cancelled_once_and_wherever_it_is: cancelled;
     a_task_may_call_others_and_cancel_itself: from_within;
     a_panic_ends_its_task_and_nobody_else: panicking;
+    whatever_ends_a_call_concludes_its_evaluation: concluded_without_result;
     slots_are_used_again_last_in_first_out_by_futures_of_any_size: used_again;
     whoever_is_left_is_dropped_with_the_executor: dropped_with_the_executor;
     a_descriptor_is_awaited_by_one_at_a_time_with_a_timeout: readiness;
@@ -214,6 +215,41 @@ fn panicking<D: Design, B: Boxes>(executor: &Futures<D, B>) {
     assert_eq!(executor.call(async { 4 }), 4);
 }
 
+/// Panics when it is dropped.
+struct Unruly;
+
+impl Drop for Unruly {
+    fn drop(&mut self) {
+        panic!("in a destructor");
+    }
+}
+
+/// By a panic, by a destructor that panics when it is cancelled or dropped with the executor, and each of several.
+fn concluded_without_result<D: Design, B: Boxes>(executor: &Futures<D, B>) {
+    let unruly = || {
+        let unruly = Unruly;
+        async move {
+            let _unruly = unruly;
+            pending::<()>().await;
+        }
+    };
+    let panics = executor.call_detached(async { panic!("in a poll") });
+    // Whoever awaits it is told in the pass that goes on after the panic.
+    let awaits = executor.call_detached(async move { panics.await == Err::<(), _>(Cancelled) });
+    assert!(catch_unwind(AssertUnwindSafe(|| executor.block_on(executor.event_loop().wait(ZERO)))).is_err());
+    assert_eq!(executor.block_on(awaits), Ok(true));
+    let cancelled = executor.call_detached(unruly());
+    assert!(catch_unwind(AssertUnwindSafe(|| executor.cancel(&cancelled))).is_err());
+    assert_eq!(executor.waiting(), 0);
+    assert_eq!(executor.block_on(cancelled), Err(Cancelled));
+    let gone = Futures::<D, B>::new().unwrap();
+    let evaluations = [(); 3].map(|()| gone.call_detached(unruly()));
+    drop(gone);
+    for evaluation in evaluations {
+        assert_eq!(executor.block_on(evaluation), Err(Cancelled));
+    }
+}
+
 fn used_again<D: Design, B: Boxes>(executor: &Futures<D, B>) {
     for round in 0..3 {
         for size in [1_usize, 100, 1] {
@@ -323,5 +359,37 @@ fn a_fiber_waits_at_any_depth_and_its_stack_is_unwound_with_the_pool() {
         assert_eq!(Rc::strong_count(&alive), 3, "on the stack of one fiber; the other has not begun");
         drop((waiting, fibers, sum));
         assert_eq!(Rc::strong_count(&alive), 1);
+    }
+}
+
+#[test]
+fn whatever_ends_a_fiber_concludes_its_evaluation() {
+    for pooled in [true, false] {
+        let [fibers, other] = [(); 2].map(|()| Fibers::<Parts<Direct>>::new(pooled).unwrap());
+        let panics: FiberProc<_> = Rc::new(|inside, waits| {
+            if waits == 1 {
+                inside.yield_now();
+            }
+            panic!("in a fiber")
+        });
+        for waits in 0..2 {
+            let evaluation = fibers.call_detached((Rc::clone(&panics), waits));
+            let outcome = catch_unwind(AssertUnwindSafe(|| {
+                fibers.block_on(fibers.event_loop().wait(Duration::from_millis(20)))
+            }));
+            assert!(outcome.is_err());
+            assert_eq!(other.block_on(evaluation), Err(Cancelled));
+        }
+        // Its slot is vacant again.
+        let fine: FiberProc<_> = Rc::new(|inside, argument| {
+            inside.yield_now();
+            argument
+        });
+        assert_eq!(fibers.call((Rc::clone(&fine), 5)), 5);
+        let left = [fibers.call_detached((Rc::clone(&fine), 1)), fibers.call_nonblock_eagerly((fine, 2))];
+        drop(fibers);
+        for evaluation in left {
+            assert_eq!(other.block_on(evaluation), Err(Cancelled));
+        }
     }
 }

@@ -6,7 +6,7 @@
 //! shows in its count.
 #![cfg(under_loom)]
 
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
@@ -28,6 +28,11 @@ fn in_every_order(preemptions: usize, test: impl Fn() + Send + Sync + 'static) {
 
 fn settings(workers: usize) -> Settings {
     Settings { awake: workers, looks: 1, ..Settings::new(workers) }
+}
+
+/// Whoever watches has looked at everybody twice.
+fn watch(runtime: &Runtime) {
+    (0..2).for_each(|_| runtime.look_after_all());
 }
 
 /// A waker that another thread uses.
@@ -179,8 +184,17 @@ fn a_join_handle_hears_of_the_end() {
 
 #[test]
 fn the_caller_and_a_worker_share_the_work() {
-    in_every_order(2, || {
-        let runtime = Runtime::new(settings(2));
+    share_the_work(2, settings(2));
+}
+
+#[test]
+fn the_caller_and_a_worker_share_the_work_although_one_may_be_awake() {
+    share_the_work(1, Settings { awake: 1, ..settings(2) });
+}
+
+fn share_the_work(preemptions: usize, settings: Settings) {
+    in_every_order(preemptions, move || {
+        let runtime = Runtime::new(settings);
         let sum = runtime.block_on(async {
             let tasks = [spawn(async { 1 }), spawn(async { 2 })];
             let mut sum = 0;
@@ -190,6 +204,93 @@ fn the_caller_and_a_worker_share_the_work() {
             sum
         });
         assert_eq!(sum, 3);
+    });
+}
+
+#[test]
+fn a_task_from_outside_is_run_although_one_of_two_may_be_awake() {
+    in_every_order(1, || {
+        let runtime = Arc::new(Runtime::new(Settings { awake: 1, ..settings(2) }));
+        let bell = Arc::new(Bell::default());
+        let (outside, ringing) = (Arc::clone(&runtime), Arc::clone(&bell));
+        let thread = thread::spawn(move || drop(outside.spawn(async move { ringing.ring() })));
+        runtime.block_on(async { bell.heard().await });
+        thread.join().unwrap();
+    });
+}
+
+/// A bell for threads that block.
+#[derive(Default)]
+struct Gong(Mutex<bool>, Condvar);
+
+impl Gong {
+    fn strike(&self) {
+        *self.0.lock().unwrap() = true;
+        self.1.notify_all();
+    }
+
+    fn wait(&self) {
+        let mut struck = self.0.lock().unwrap();
+        while !*struck {
+            struck = self.1.wait(struck).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_root_may_block_on_its_task_if_somebody_watches() {
+    in_every_order(2, || {
+        let runtime = Runtime::new(settings(1));
+        let gong = Arc::new(Gong::default());
+        let striking = Arc::clone(&gong);
+        runtime.block_on(async {
+            drop(spawn(async move { striking.strike() }));
+            watch(&runtime);
+            gong.wait();
+        });
+    });
+}
+
+#[test]
+fn what_a_root_spawns_after_it_was_relieved_is_run_when_it_has_left() {
+    in_every_order(2, || {
+        let runtime = Runtime::new(settings(1));
+        let gong = Arc::new(Gong::default());
+        let striking = Arc::clone(&gong);
+        runtime.block_on(async {
+            watch(&runtime);
+            drop(spawn(async move { striking.strike() }));
+        });
+        gong.wait();
+    });
+}
+
+#[test]
+fn a_task_may_block_on_another_if_somebody_watches() {
+    in_every_order(1, || {
+        let runtime = Runtime::new(Settings { awake: 1, ..settings(2) });
+        let gongs: [Arc<Gong>; 2] = Default::default();
+        let [begun, end] = gongs.clone();
+        drop(runtime.spawn(async move {
+            let striking = Arc::clone(&end);
+            drop(spawn(async move { striking.strike() }));
+            begun.strike();
+            end.wait();
+        }));
+        gongs[0].wait();
+        watch(&runtime);
+        gongs[1].wait();
+    });
+}
+
+#[test]
+fn a_root_may_be_relieved_while_it_gives_its_place_up() {
+    in_every_order(1, || {
+        let runtime = Arc::new(Runtime::new(settings(1)));
+        let watching = Arc::clone(&runtime);
+        let thread = thread::spawn(move || watch(&watching));
+        assert_eq!(runtime.block_on(async { spawn(async { 1 }).await.unwrap() }), 1);
+        thread.join().unwrap();
     });
 }
 
@@ -302,6 +403,25 @@ fn a_handle_may_be_dropped_while_its_task_ends() {
         let output = Counted(Arc::clone(&drops));
         let task = runtime.spawn(async move { output });
         drop(task);
+        drop(runtime);
+        assert_eq!(drops.load(Ordering::SeqCst), 1);
+    });
+}
+
+/// Counts the drops of its wakers.
+impl std::task::Wake for Counted {
+    fn wake(self: std::sync::Arc<Self>) {}
+}
+
+#[test]
+fn the_waker_of_a_handle_is_dropped_with_it_or_with_its_task() {
+    in_every_order(2, || {
+        let drops = Arc::new(AtomicUsize::new(0));
+        let runtime = Runtime::new(settings(1));
+        let mut task = runtime.spawn(async {});
+        let waker = Waker::from(std::sync::Arc::new(Counted(Arc::clone(&drops))));
+        let _ready = Pin::new(&mut task).poll(&mut Context::from_waker(&waker));
+        drop((task, waker));
         drop(runtime);
         assert_eq!(drops.load(Ordering::SeqCst), 1);
     });

@@ -1,15 +1,16 @@
-//! Random programs: tasks that spawn, await, let go, wake each other, sleep, time out, block and panic, while threads
-//! outside join in and the runtime is dropped in the middle. Every task ends as it should, and its future is dropped
-//! once.
+//! Random programs: tasks that spawn, await, let go, wake each other, sleep, time out, cancel, block and panic, in polls,
+//! destructors and wakers, while threads outside join in, roots and callers block, and the runtime is dropped in the
+//! middle. Every task ends as it should, and its future is dropped once.
 //!
 //! For ten seconds, or `ASYNC_COST_SOAK_S` of them. A program depends on its seed alone, which a failure names;
 //! `ASYNC_COST_SOAK_SEED` begins with it.
 
 use std::future::{Future, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -79,7 +80,61 @@ impl Drop for Counted {
 /// A task's future in a box, as tasks spawn tasks.
 type Program = Pin<Box<dyn Future<Output = u64> + Send>>;
 
-/// A task that draws what it does. Its output is its number; one with an odd number panics with it at its end.
+/// Whether a task or a call of this number panics with it: some at their end, some tasks when they are dropped.
+fn is_odd(number: u64) -> bool {
+    number % 2 == 1
+}
+
+fn is_unruly(number: u64) -> bool {
+    number % 8 == 6
+}
+
+/// A future, and a destructor that may panic. (Not while it panics already: that would abort.)
+struct Unruly(Program, u64);
+
+impl Future for Unruly {
+    type Output = u64;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<u64> {
+        self.0.as_mut().poll(context)
+    }
+}
+
+impl Drop for Unruly {
+    fn drop(&mut self) {
+        if is_unruly(self.1) && !thread::panicking() {
+            panic_any(self.1);
+        }
+    }
+}
+
+/// A future within that of another task, which it leaves in peace.
+struct Within(Option<Program>);
+
+impl Within {
+    /// Polls it; whether that was the last time.
+    fn poll(&mut self, context: &mut Context<'_>) -> bool {
+        let future = self.0.as_mut().expect("it is there until it is dropped").as_mut();
+        catch_unwind(AssertUnwindSafe(|| future.poll(context))).map_or(true, |polled| polled.is_ready())
+    }
+}
+
+impl Drop for Within {
+    fn drop(&mut self) {
+        let _ = catch_unwind(AssertUnwindSafe(|| drop(self.0.take())));
+    }
+}
+
+/// A wake that panics.
+struct Hostile;
+
+impl Wake for Hostile {
+    fn wake(self: Arc<Self>) {
+        panic_any(0_u64);
+    }
+}
+
+/// A task that draws what it does. Its output is its number, unless it panics with that.
 fn program(world: &Arc<World>, mut lots: Lots, depth: u64) -> (u64, Program) {
     let number = lots.next();
     let counted = Counted::new(world);
@@ -88,16 +143,44 @@ fn program(world: &Arc<World>, mut lots: Lots, depth: u64) -> (u64, Program) {
         for _ in 0..lots.below(6) {
             step(world, &mut lots, depth).await;
         }
-        if number % 2 == 1 {
-            std::panic::panic_any(number);
+        if is_odd(number) {
+            panic_any(number);
         }
         number
     };
-    (number, Box::pin(future))
+    (number, Box::pin(Unruly(Box::pin(future), number)))
+}
+
+/// Tasks that each await the next.
+fn chain(world: &Arc<World>, left: u64) -> Program {
+    let counted = Counted::new(world);
+    Box::pin(async move {
+        yield_now().await;
+        if left > 0 {
+            let _ended = spawn(chain(&counted.0, left - 1)).await;
+        }
+        left
+    })
+}
+
+/// Blocks the thread until a task has run. For roots and callers.
+fn block(world: &Arc<World>, lots: &mut Lots) {
+    let (sender, receiver) = mpsc::channel();
+    let (counted, nap) = (Counted::new(world), lots.below(3));
+    drop(spawn(async move {
+        let _counted = counted;
+        match nap {
+            0 => {}
+            1 => yield_now().await,
+            _ => sleep(Duration::from_micros(100)).await,
+        }
+        sender.send(()).unwrap();
+    }));
+    receiver.recv().unwrap();
 }
 
 async fn step(world: &Arc<World>, lots: &mut Lots, depth: u64) {
-    match lots.below(8) {
+    match lots.below(11) {
         0 | 1 if depth > 0 => {
             let (number, child) = program(world, lots.fork(), depth - 1);
             let handle = spawn(child);
@@ -130,12 +213,40 @@ async fn step(world: &Arc<World>, lots: &mut Lots, depth: u64) {
             timeout(Duration::from_micros(lots.below(300)), woken).await;
         }
         6 => world.wake(lots.below(SLOTS as u64)),
+        // Cancelled at some await, or over by then.
+        7 if depth > 0 => {
+            let mut child = Within(Some(program(world, lots.fork(), depth - 1).1));
+            for _ in 0..lots.below(5) {
+                if poll_fn(|context| Poll::Ready(child.poll(context))).await {
+                    break;
+                }
+                yield_now().await;
+            }
+        }
+        8 => {
+            let handle = spawn(chain(world, lots.below(30)));
+            if lots.below(2) == 0 {
+                let _ended = handle.await;
+            }
+        }
+        9 if depth > 0 => {
+            let (number, child) = program(world, lots.fork(), depth - 1);
+            let mut handle = spawn(child);
+            let hostile = Waker::from(Arc::new(Hostile));
+            let polled = Pin::new(&mut handle).poll(&mut Context::from_waker(&hostile));
+            match (polled, lots.below(2)) {
+                (Poll::Ready(ended), _) => ended_as_it_should(number, ended),
+                (Poll::Pending, 0) => drop(handle),
+                (Poll::Pending, _) => ended_as_it_should(number, handle.await),
+            }
+        }
         _ => {
-            let (number, counted) = (lots.next(), Counted::new(world));
+            // No destructor of a call panics.
+            let (number, counted) = (lots.next() & !6, Counted::new(world));
             let handle = spawn_blocking(move || {
                 let _counted = counted;
-                if number % 2 == 1 {
-                    std::panic::panic_any(number);
+                if is_odd(number) {
+                    panic_any(number);
                 }
                 number
             });
@@ -149,9 +260,10 @@ async fn step(world: &Arc<World>, lots: &mut Lots, depth: u64) {
 
 fn ended_as_it_should(number: u64, ended: Result<u64, JoinError>) {
     match ended {
-        Ok(output) => assert!(output == number && number.is_multiple_of(2), "another output"),
+        Ok(output) => assert!(output == number && !is_odd(number) && !is_unruly(number), "another output"),
         Err(JoinError::Panicked(payload)) => {
-            assert!(payload.downcast_ref() == Some(&number) && number % 2 == 1, "another panic");
+            let panics = is_odd(number) || is_unruly(number);
+            assert!(payload.downcast_ref() == Some(&number) && panics, "another panic");
         }
         // The runtime is going.
         Err(JoinError::Cancelled) => {}
@@ -188,6 +300,9 @@ fn round(seed: u64) {
                     {
                         ended_as_it_should(number, runtime.block_on(handle));
                     }
+                    if lots.below(8) == 0 {
+                        runtime.block_on(async { block(world, &mut lots) });
+                    }
                     handles
                 })
             })
@@ -197,6 +312,9 @@ fn round(seed: u64) {
             runtime.block_on(async {
                 for _ in 0..lots.below(6) {
                     step(world, &mut lots, 3).await;
+                    if lots.below(16) == 0 {
+                        block(world, &mut lots);
+                    }
                 }
             });
         }
