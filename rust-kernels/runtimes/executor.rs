@@ -352,6 +352,55 @@ enum Turn {
 }
 
 // %% [markdown]
+// First what threads see of one another: of a worker, of its cores, and of a caller of `block_on`. What a core and a task
+// are comes right after, since they refer to all of this: `C`, `T` and the head `H` of a task stand for them here.
+
+// %%
+/// A worker, as other threads see it.
+struct RemoteOf<S> {
+    /// For its own thread, and for a caller of `block_on` in its place.
+    seats: [S; 2],
+    /// The worker's own thread, and whether it has to come.
+    thread: OnceLock<Thread>,
+    called: AtomicBool,
+    timers: Timers,
+}
+
+/// A core, as other threads see it.
+struct SeatOf<C, T, H> {
+    kept: Mutex<KeptOf<C>>,
+    stealer: Stealer<T>,
+    open: Arc<OpenOf<H>>,
+}
+
+/// A core, unless somebody has it.
+struct KeptOf<C> {
+    core: Option<Box<C>>,
+    /// The worker is back in its place, although the caller still has this core.
+    relieved: bool,
+}
+
+/// What others may see of a core, and take, while somebody has it.
+struct OpenOf<H> {
+    /// The LIFO slot; null if it is empty. Only who has the core puts a task there.
+    next: AtomicPtr<H>,
+    /// How often it was looked for a task, or a root polled; and how often when somebody watched.
+    polls: std::sync::atomic::AtomicUsize,
+    watched: std::sync::atomic::AtomicUsize,
+}
+
+/// The seats of a worker: its own, and that of a caller.
+const OWN: usize = 0;
+const CALLER: usize = 1;
+
+/// A thread in `block_on`: whether its future was woken, and the core that it has asked for and was given.
+struct RootOf<C> {
+    woken: AtomicBool,
+    given: Mutex<Option<Box<C>>>,
+    thread: Thread,
+}
+
+// %% [markdown]
 // Here is all of it at one glance. A task knows its home, a home its pool, the pool all workers, and a worker its cores,
 // unless somebody has them. A core is for one thread at a time; what others see of it, whoever has it, is the other end of
 // its deque, its LIFO slot, and how often it has polled. What others see of a worker is what tokio calls its `Remote`.
@@ -405,39 +454,6 @@ struct Parts {
     threads: Vec<Handle<()>>,
 }
 
-/// A worker, as other threads see it.
-struct Remote {
-    /// For its own thread, and for a caller of `block_on` in its place.
-    seats: [Seat; 2],
-    /// The worker's own thread, and whether it has to come.
-    thread: OnceLock<Thread>,
-    called: AtomicBool,
-    timers: Timers,
-}
-
-/// A core, as other threads see it.
-struct Seat {
-    kept: Mutex<Kept>,
-    stealer: Stealer<Task>,
-    open: Arc<Open>,
-}
-
-/// A core, unless somebody has it.
-struct Kept {
-    core: Option<Box<Core>>,
-    /// The worker is back in its place, although the caller still has this core.
-    relieved: bool,
-}
-
-/// What others may see of a core, and take, while somebody has it.
-struct Open {
-    /// The LIFO slot; null if it is empty. Only who has the core puts a task there.
-    next: AtomicPtr<Header>,
-    /// How often it was looked for a task, or a root polled; and how often when somebody watched.
-    polls: std::sync::atomic::AtomicUsize,
-    watched: std::sync::atomic::AtomicUsize,
-}
-
 /// What a thread has for itself as a worker: tasks, and how many in a row came from the LIFO slot.
 struct Core {
     home: Arc<Home>,
@@ -446,18 +462,14 @@ struct Core {
     deque: Deque<Task>,
     open: Arc<Open>,
     streak: Cell<u32>,
+    /// When the task in the LIFO slot is to be run, if one is there.
+    turn: Cell<Turn>,
 }
 
-/// The seats of a worker: its own, and that of a caller.
-const OWN: usize = 0;
-const CALLER: usize = 1;
-
-/// A thread in `block_on`: whether its future was woken, and the core that it has asked for and was given.
-struct Root {
-    woken: AtomicBool,
-    given: Mutex<Option<Box<Core>>>,
-    thread: Thread,
-}
+type Open = OpenOf<Header>;
+type Seat = SeatOf<Core, Task, Header>;
+type Remote = RemoteOf<Seat>;
+type Root = RootOf<Core>;
 
 // SAFETY: futures and outputs that are not `Send` cannot be spawned, and the header is made for several threads.
 unsafe impl Send for Task {}
@@ -488,7 +500,8 @@ impl Core {
     }
 
     /// Puts a task into the slot; the one that was there before.
-    fn put_next(&self, task: Task) -> Option<Task> {
+    fn put_next(&self, task: Task, turn: Turn) -> Option<Task> {
+        self.turn.set(turn);
         if self.next_is_empty() {
             self.open.next.store(task.0.as_ptr(), Ordering::Release);
             return None;
@@ -541,6 +554,29 @@ impl Pool {
         self.begin_watch();
     }
 
+    /// Calls a helper if a task waits anywhere. By whoever looked for work, or had a core, and does no longer:
+    /// while it did, those who queued tasks called nobody.
+    fn call_for_waiting(&self) {
+        if self.has_waiting() {
+            self.call(self.idle.hint());
+        }
+    }
+
+    /// Whether there is a task that others could run.
+    fn has_waiting(&self) -> bool {
+        !self.injector.is_empty() || self.seats().any(|seat| !seat.stealer.is_empty())
+    }
+
+    fn seats(&self) -> impl Iterator<Item = &Seat> {
+        self.workers.iter().flat_map(|worker| &worker.seats)
+    }
+}
+
+// %% [markdown]
+// A place is taken by whoever has work for it, and given up by whoever has none.
+
+// %%
+impl Pool {
     /// Takes the place of a worker that rests.
     fn take_place(&self) -> Option<Box<Core>> {
         let worker = self.idle.take()?;
@@ -566,9 +602,11 @@ impl Pool {
         }
     }
 
-    /// Puts a core back, with all its tasks where others find them; whether it had been relieved.
+    /// Puts a core back; whether it had been relieved. Its tasks go to the injector: threads that always have something
+    /// to run look there, but steal from nobody.
     fn put_back(&self, core: Box<Core>) -> bool {
-        core.take_next().into_iter().for_each(|task| core.deque.push(task));
+        let left = std::iter::from_fn(|| core.take_next().or_else(|| core.deque.pop()));
+        left.for_each(|task| self.injector.push(task));
         let mut kept = self.workers[core.home.worker].seats[core.seat].kept.lock().unwrap();
         kept.core = Some(core);
         std::mem::take(&mut kept.relieved)
@@ -587,23 +625,6 @@ impl Pool {
             // It has to know how long it may sleep.
             self.workers[worker].unpark();
         }
-    }
-
-    /// Calls a helper if a task waits anywhere. By whoever looked for work, or had a core, and does no longer:
-    /// while it did, those who queued tasks called nobody.
-    fn call_for_waiting(&self) {
-        if self.has_waiting() {
-            self.call(self.idle.hint());
-        }
-    }
-
-    /// Whether there is a task that others could run.
-    fn has_waiting(&self) -> bool {
-        !self.injector.is_empty() || self.seats().any(|seat| !seat.stealer.is_empty())
-    }
-
-    fn seats(&self) -> impl Iterator<Item = &Seat> {
-        self.workers.iter().flat_map(|worker| &worker.seats)
     }
 }
 
@@ -640,7 +661,8 @@ impl Core {
             pool.call(pool.idle.hint());
         }
         match self.take_next() {
-            Some(task) if self.streak.get() < STREAK => {
+            // What came from outside was there before a task that is to be run after all others.
+            Some(task) if self.streak.get() < STREAK && !(fed && self.turn.get() == Turn::Last) => {
                 self.streak.set(self.streak.get() + 1);
                 return Some(task);
             }
@@ -677,9 +699,9 @@ impl Core {
         let first = self.next_is_empty() && self.deque.is_empty();
         let behind = match turn {
             _ if !self.home.pool.settings.lifo => Some(task),
-            Turn::Next => self.put_next(task),
+            Turn::Next => self.put_next(task, turn),
             // Alone, it overtakes nobody in the slot, and need not go through the deque.
-            Turn::Last if first => self.put_next(task),
+            Turn::Last if first => self.put_next(task, turn),
             Turn::Last => Some(task),
         };
         if let Some(task) = behind {
@@ -1691,6 +1713,39 @@ pub struct Runtime {
 }
 
 // %% [markdown]
+// The threads begin last, those of the workers and the one that watches.
+
+// %%
+impl Runtime {
+    fn start(&mut self) -> std::io::Result<()> {
+        for worker in 0..self.pool.workers.len() {
+            let pool = Arc::clone(&self.pool);
+            let (handle, thread) = start(move || pool.work(worker))?;
+            self.parts.threads.push(handle);
+            self.pool.workers[worker].thread.get_or_init(|| thread);
+        }
+        // Under loom time stands still, and tests watch by themselves.
+        if !cfg!(under_loom) {
+            let pool = Arc::clone(&self.pool);
+            let (handle, thread) = start(move || {
+                pool.watch();
+                let left = pool.left.lock().unwrap().take();
+                left.into_iter().for_each(|parts| parts.end(&pool));
+            })?;
+            self.watch = Some(handle);
+            self.pool.watch.get_or_init(|| thread);
+        }
+        Ok(())
+    }
+
+    /// Looks once whether everybody gets on, as the thread that watches does.
+    #[cfg(under_loom)]
+    pub fn look_after_all(&self) {
+        self.pool.look_after_all();
+    }
+}
+
+// %% [markdown]
 // Cores and threads refer to each other, so they are made in turn: deques, the pool, its homes, the cores, and the
 // threads at last.
 
@@ -1707,7 +1762,7 @@ impl Runtime {
         let deques: Vec<[Deque<Task>; 2]> =
             (0..settings.workers).map(|_| [(); 2].map(|()| Deque::new_fifo())).collect();
         let seat = |deque: &Deque<Task>| Seat {
-            kept: Mutex::new(Kept { core: None, relieved: false }),
+            kept: Mutex::new(KeptOf { core: None, relieved: false }),
             stealer: deque.stealer(),
             open: Arc::new(Open {
                 next: AtomicPtr::new(ptr::null_mut()),
@@ -1740,7 +1795,8 @@ impl Runtime {
             for (seat, deque) in deques.into_iter().enumerate() {
                 let place = &pool.workers[home.worker].seats[seat];
                 let (home, open) = (Arc::clone(home), Arc::clone(&place.open));
-                let core = Core { home, seat, deque, open, streak: Cell::new(0) };
+                let core =
+                    Core { home, seat, deque, open, streak: Cell::new(0), turn: Cell::new(Turn::Next) };
                 place.kept.lock().unwrap().core = Some(Box::new(core));
             }
         }
@@ -1751,33 +1807,6 @@ impl Runtime {
         let mut runtime = Self { pool, parts, watch: None };
         runtime.start().expect("the system has a thread");
         runtime
-    }
-
-    fn start(&mut self) -> std::io::Result<()> {
-        for worker in 0..self.pool.workers.len() {
-            let pool = Arc::clone(&self.pool);
-            let (handle, thread) = start(move || pool.work(worker))?;
-            self.parts.threads.push(handle);
-            self.pool.workers[worker].thread.get_or_init(|| thread);
-        }
-        // Under loom time stands still, and tests watch by themselves.
-        if !cfg!(under_loom) {
-            let pool = Arc::clone(&self.pool);
-            let (handle, thread) = start(move || {
-                pool.watch();
-                let left = pool.left.lock().unwrap().take();
-                left.into_iter().for_each(|parts| parts.end(&pool));
-            })?;
-            self.watch = Some(handle);
-            self.pool.watch.get_or_init(|| thread);
-        }
-        Ok(())
-    }
-
-    /// Looks once whether everybody gets on, as the thread that watches does.
-    #[cfg(under_loom)]
-    pub fn look_after_all(&self) {
-        self.pool.look_after_all();
     }
 }
 
@@ -1976,6 +2005,10 @@ impl Root {
     }
 }
 
+// %% [markdown]
+// And outside of any task:
+
+// %%
 impl Runtime {
     /// Runs a future on the calling thread, and tasks meanwhile, until the future is ready. Within a task of this
     /// runtime, the tasks that it runs meanwhile are on top of that one: they must not wait for it.

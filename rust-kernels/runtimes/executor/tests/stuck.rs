@@ -3,6 +3,7 @@
 
 mod common;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Barrier};
 use std::thread;
@@ -207,4 +208,29 @@ fn while_the_tasks_of_all_workers_block_no_other_task_runs() {
     free.send(()).unwrap();
     assert_eq!(receiver.recv(), Ok(1));
     runtime.block_on(async { (blocked.await.unwrap(), other.await.unwrap()) });
+}
+
+#[test]
+fn tasks_of_a_place_that_was_handed_over_are_run_although_every_thread_is_busy() {
+    in_time("a caller beside tasks that never rest", || {
+        let runtime = Runtime::new(Settings::new(2));
+        let stop = Arc::new(AtomicBool::new(false));
+        for _ in 0..8 {
+            let stop = Arc::clone(&stop);
+            drop(runtime.spawn(async move {
+                while !stop.load(Ordering::Relaxed) {
+                    yield_now().await;
+                }
+            }));
+        }
+        for _ in 0..100 {
+            runtime.block_on(async {
+                let spawned: Vec<_> = (0..100).map(|_| spawn(async {})).collect();
+                for task in spawned {
+                    task.await.unwrap();
+                }
+            });
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
 }
