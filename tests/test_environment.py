@@ -156,8 +156,12 @@ def test_each_make_passes_on_what_it_is_given(tmp_path, make):
     python.write_text('#!/bin/sh\nfor word; do printf "%s|" "$word"; done\necho\n', encoding="utf-8")
     python.chmod(0o755)
 
+    # What the make that runs the tests says to those that it starts is not for another make.
+    env = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
+
     def words(*arguments: str) -> list[str]:
-        done = subprocess.run([make, f"PYTHON={python}", *arguments], cwd=ROOT, capture_output=True, text=True)
+        command = [make, f"PYTHON={python}", *arguments]
+        done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
         return done.stdout.strip("|\n").split("|")[3:]
 

@@ -170,8 +170,15 @@ def test_a_study_is_counted_when_its_counts_were_made_and_not_when_it_was_prepar
     plan.partial, plan.outcome = tmp_path, tmp_path / "last-run.json"
     (tmp_path / "ladder.counts.csv").write_text("study\n")
     assert not plan._counted("ladder")
-    plan._count("ladder").then()
+    plan._count(["ladder"]).then()
     assert plan._counted("ladder")
+
+
+def test_only_a_smoke_run_compiles_its_studies_together():
+    """Else one study would be measured with features of what another depends on."""
+    studies = ["zero-cost", "runtimes"]
+    for profile, together in (("smoke", [studies]), ("quick", [["zero-cost"], ["runtimes"]])):
+        assert Plan("measure", profile, studies)._together(lambda study: False) == together
 
 
 @pytest.mark.parametrize(

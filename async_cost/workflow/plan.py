@@ -8,8 +8,7 @@ import json
 import os
 import subprocess
 import tomllib
-from collections.abc import Iterable, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -146,33 +145,53 @@ class Plan:
 
     def _count_all(self, progress: Progress) -> None:
         self.partial.mkdir(parents=True, exist_ok=True)
-        progress.commands([[self._count(study) for study in self.studies if not self._counted(study)]])
+        progress.commands([list(map(self._count, self._together(self._counted)))])
 
     def _prepare_all(self, progress: Progress) -> None:
         """Compile the programs or cells that measure; two notebooks at a time, each kernel in a folder of its own."""
         self.partial.mkdir(parents=True, exist_ok=True)
+        if self.native:
+            return progress.commands([list(map(self._prepare_native, self._together(self._prepared)))])
         # The notebooks of a room one after the other: they share what a kernel has compiled.
         rooms: dict[Path, list[Command]] = {}
         for study in self.studies:
             if not self._prepared(study):
                 rooms.setdefault(measuring(study).parent, []).append(self._prepare(study))
-        progress.commands(rooms.values(), lanes=1 if self.native else 2)
+        progress.commands(rooms.values(), lanes=2)
 
-    def _count(self, study: str) -> Command:
-        arguments = ["cargo", "bench", "--locked", "-p", study, "--bench", "counts"]
-        note = self._is_counted(study).touch
-        return Command(arguments, f"count {study}", {**CARGO_ENV, **self._env()}, cargo_progress, then=note)
+    def _together(self, done: Callable[[str], bool]) -> list[list[str]]:
+        """The studies that are not done, those together that are compiled together. What is measured has the features
+        that it names itself, and no others; a smoke run says nothing about time, and compiles those of others once.
+        """
+        left = [study for study in self.studies if not done(study)]
+        return [left] if left and self.profile == "smoke" else [[study] for study in left]
 
-    def _prepare(self, study: str) -> Command:
-        """Compile the program or cells that measure `study`, prove its variants, and record how its episodes are
+    def _count(self, studies: list[str]) -> Command:
+        return self._bench("counts", studies, "count", {}, lambda study: self._is_counted(study).touch())
+
+    def _prepare_native(self, studies: list[str]) -> Command:
+        """Compile the programs that measure `studies`, prove their variants, and record how their episodes are
         started.
         """
-        env, seal = {**self._env(), "ASYNC_COST_EPISODE": "prepare"}, partial(episodes.seal, self.partial, study)
-        arguments: list[str | Path]
-        if self.native:
-            arguments = ["cargo", "bench", "--locked", "-p", study, "--bench", "measure"]
-            return Command(arguments, f"build {study}", {**CARGO_ENV, **env}, cargo_progress, then=seal)
-        arguments = [
+        env = {"ASYNC_COST_EPISODE": "prepare"}
+        return self._bench("measure", studies, "build", env, lambda study: episodes.seal(self.partial, study))
+
+    def _bench(
+        self, bench: str, studies: list[str], verb: str, env: dict[str, str], then: Callable[[str], object]
+    ) -> Command:
+        packages = [word for study in studies for word in ("-p", study)]
+        name = f"{verb} {studies[0] if len(studies) == 1 else len(studies)}"
+        return Command(
+            ["cargo", "bench", "--locked", *packages, "--bench", bench],
+            name,
+            {**CARGO_ENV, **self._env(), **env},
+            cargo_progress,
+            then=lambda: [then(study) for study in studies],
+        )
+
+    def _prepare(self, study: str) -> Command:
+        """The same of the cells that measure `study`."""
+        arguments: list[str | Path] = [
             PYTHON,
             "-m",
             "async_cost.workflow.execute",
@@ -180,7 +199,8 @@ class Plan:
             self.partial / f"{study}.measure.ipynb",
             *(["--singly"] if self.singly else []),
         ]
-        return Command(arguments, f"cells of {study}", env, then=seal)
+        env = {**self._env(), "ASYNC_COST_EPISODE": "prepare"}
+        return Command(arguments, f"cells of {study}", env, then=lambda: episodes.seal(self.partial, study))
 
     def _measure(self, progress: Progress) -> None:
         episodes.measure(self.partial, self._seconds(), self._env(), progress)
