@@ -298,14 +298,13 @@ def test_a_tiny_measurement_without_the_kernel_is_whole(tmp_path, monkeypatch):
 
     monkeypatch.setattr(experiments, "FOLDER", tmp_path)
     monkeypatch.setattr(experiments, "_build_tango", far)
+    # One study, since the crates of another take longer to compile than all else here.
+    monkeypatch.setattr(experiments, "REPEATED", {"zero-cost": experiments.REPEATED["zero-cost"]})
     made = measuring.load(experiments.measure(experiments.TINY, ("repeats", "identical", "layout"), lambda text: None))
     assert made.record["tiny"] and not {"repeats", "identical"} & made.record["skipped"].keys()
     runs = measuring.repeats(made.of("repeats"), made.pairs)
-    assert dict(runs.group_by("study").len().rows()) == {"zero-cost": 3 * 6, "thread-pools": 3 * 4}
-    assert dict(made.pairs.group_by("study").agg(pl.col("limit").first()).rows()) == {
-        "zero-cost": 0.01,
-        "thread-pools": 0.1,
-    }
+    assert dict(runs.group_by("study").len().rows()) == {"zero-cost": 3 * 6}
+    assert dict(made.pairs.group_by("study").agg(pl.col("limit").first()).rows()) == {"zero-cost": 0.01}
     assert made.of("repeats")["episode"].unique().sort().to_list() == [0, 1]
     assert "350 MB" in made.record["skipped"]["tango-bench"], "what cannot be built is left out, with the reason"
     assert {*experiments.TRIALS, "Criterion"} <= {*measuring.identical(made.of("identical"))["setting"]}

@@ -350,9 +350,7 @@ def notebook(rounds: int, processes: int, like_bench: bool) -> nbformat.Notebook
 
 def _build(target: Path, options: list[str] | None = None, crate: str = STUDY, bench: str = "experiments") -> Path:
     """Compiles a bench of a crate with further rustc options for the last step, and copies the program to `target`."""
-    cargo = ["cargo", "rustc", "--locked", "-p", crate, "--bench", bench, "--profile", "bench"]
-    # Only the experiments compare with Criterion; what measures is compiled as it is for a run.
-    cargo += ["--features", "criterion"] if bench == "experiments" else []
+    cargo = ["cargo", "rustc", "--locked", "-p", crate, "--all-features", "--bench", bench, "--profile", "bench"]
     try:
         printed = _run([*cargo, "--message-format=json", "--", *(options or [])], **CARGO_ENV)
     except Unable as error:
