@@ -159,9 +159,12 @@ def test_each_make_passes_on_what_it_is_given(tmp_path, make):
     # What the make that runs the tests says to those that it starts is not for another make.
     env = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
 
-    def words(*arguments: str) -> list[str]:
+    def given(*arguments: str) -> subprocess.CompletedProcess[str]:
         command = [make, f"PYTHON={python}", *arguments]
-        done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True)
+        return subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True)
+
+    def words(*arguments: str) -> list[str]:
+        done = given(*arguments)
         assert done.returncode == 0, done.stderr
         return done.stdout.strip("|\n").split("|")[3:]
 
@@ -184,7 +187,7 @@ def test_each_make_passes_on_what_it_is_given(tmp_path, make):
         (["contribute"], "needs a run"),
         (["sweep"], "needs compilers"),
     ):
-        done = subprocess.run([make, f"PYTHON={python}", *incomplete], cwd=ROOT, capture_output=True, text=True)
+        done = given(*incomplete)
         assert done.returncode and says in done.stdout + done.stderr
 
 

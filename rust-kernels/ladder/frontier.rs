@@ -922,17 +922,6 @@ impl<Y: System, P: Probe> Reactor<Y, P> {
         }
     }
 
-    /// Drops an object if it is in its entry, which is vacant then.
-    ///
-    /// # Safety
-    /// The object is there, and nobody refers to it any more.
-    #[inline]
-    unsafe fn end<L: Place<Y>>(&self, entry: &Entry<Y, P>) {
-        let _vacant = OnDrop(|| self.vacate(entry, L::LIST));
-        // SAFETY: by the caller.
-        unsafe { L::end(entry) };
-    }
-
     /// The executor goes, and its tasks with it: nobody waits any more.
     fn detach(&self) {
         for entry in self.entries.iter() {
@@ -1111,6 +1100,23 @@ impl<Y: System> Place<Y> for InEntry {
     unsafe fn end<P>(entry: &Entry<Y, P>) {
         // SAFETY: as above; and the caller does not refer to it any more.
         unsafe { (*entry.stream.get()).assume_init_drop() };
+    }
+}
+
+// %% [markdown]
+// Wherever an object was, its entry is vacant when it is gone, whatever its destructor does.
+
+// %%
+impl<Y: System, P: Probe> Reactor<Y, P> {
+    /// Drops an object if it is in its entry, which is vacant then.
+    ///
+    /// # Safety
+    /// The object is there, and nobody refers to it any more.
+    #[inline]
+    unsafe fn end<L: Place<Y>>(&self, entry: &Entry<Y, P>) {
+        let _vacant = OnDrop(|| self.vacate(entry, L::LIST));
+        // SAFETY: by the caller.
+        unsafe { L::end(entry) };
     }
 }
 
