@@ -26,7 +26,7 @@ from async_cost.workflow.toolchain import ROOT
 
 STUDY = "ladder"
 CONFIG = {
-    "profile": "smoke",
+    "profile": "quick",
     "studies": STUDY,
     "native": True,
     "executor": "slurm",
