@@ -1,16 +1,41 @@
 """async-cost: from the raw samples of a run to sentences with error bars.
 
+A notebook says `import async_cost` and finds here what it needs: `open`, the operands and the words of findings, and
+the shapes of charts.
+
 Packages in the order in which data flows; none uses a later one: `runs` (a run, or an error that says what to repair),
 `statistics` (from samples to the table of comparisons, and what may be concluded), `literature` (what others reported
-and claimed), `studies` (what a page picks from the table), `machines` (many runs), `report` (charts, words about a run,
-pages). `workflow` is what `make` starts, `experiments` measures the measuring, `testing` makes up runs whose truth is
-known. Modules that all of them use are next to them: `words` (numbers as prose), `errors`, `paths`.
-
-No package is imported here: `workflow` runs before any is installed.
+and claimed), `findings` (what our authors say, judged like those claims), `studies` (what a page picks from the table),
+`machines` (many runs), `report` (charts, words about a run, pages). `workflow` is what `make` starts, `experiments`
+measures the measuring, `testing` makes up runs whose truth is known. Modules that all of them use are next to them:
+`words` (numbers as prose), `errors`, `paths`.
 """
 
 import sys
+from importlib import import_module
+from typing import Any
 
 # jsonschema, which Jupyter and altair import, would build a parser for addresses with foreign letters: a second for
 # each process, and no notebook and no chart has one.
 sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]  # Python's own way to forbid an import
+
+#: What a notebook uses, by the module that defines it. It is imported when it is first asked for: `workflow` runs
+#: before any package is installed.
+_OF_NOTEBOOKS = {
+    "async_cost.report.reading": ("open",),
+    "async_cost.findings.operands": ("pair", "pairs", "Pairs", "ratio_of_ratios", "more_added"),
+    "async_cost.findings.vocabulary": (
+        *("about", "under", "over", "between", "exactly", "same", "slower", "faster", "less", "more", "cheapest"),
+        *("all_of", "most_of", "none_of"),
+    ),
+    "async_cost.report.charts": ("intervals", "staircase", "slope", "lines", "matrix"),
+    "async_cost.report.tables": ("table", "comparison_table"),
+}
+_MODULES = {name: module for module, names in _OF_NOTEBOOKS.items() for name in names}
+__all__ = sorted(_MODULES)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"async_cost has no {name!r}")
+    return getattr(import_module(_MODULES[name]), name)

@@ -134,7 +134,7 @@ def exact_percent(share: float, places: int | None = None) -> str:
 
 def time(ns: float, low: float | None = None, high: float | None = None) -> str:
     """Nanoseconds in the most readable unit, `241 ns` or `1.1 ms`."""
-    unit, size = _unit(max(abs(ns), abs(low or 0), abs(high or 0)) if low is not None else abs(ns))
+    unit, size = unit_of(max(abs(ns), abs(low or 0), abs(high or 0)) if low is not None else abs(ns))
     if low is None or high is None:
         return f"{number(ns / size)}{NBSP}{unit}"
     return f"{_fixed(ns / size, _places(ns / size, low / size, high / size, 0))}{NBSP}{unit}"
@@ -142,7 +142,7 @@ def time(ns: float, low: float | None = None, high: float | None = None) -> str:
 
 def time_with_interval(ns: float, low: float, high: float) -> str:
     """`258 ns (95 % interval 251 to 266 ns)`."""
-    unit, size = _unit(max(abs(ns), abs(low), abs(high)))
+    unit, size = unit_of(max(abs(ns), abs(low), abs(high)))
     scaled = ns / size, low / size, high / size
     values = [_fixed(value, _places(*scaled, 0)) for value in scaled]
     return f"{values[0]}{NBSP}{unit} ({INTERVAL} {values[1]} to {values[2]}{NBSP}{unit})"
@@ -337,6 +337,12 @@ def bare_ratio(value: float, low: float, high: float) -> str:
     return _fixed(value, _places(value, low, high, 1))
 
 
+def with_ends(value: float, low: float, high: float, equal: float) -> tuple[str, str]:
+    """A number and its interval with the digits that this supports: `2.12` and `[2.10, 2.14]`; `equal` is no effect."""
+    places = _places(value, low, high, equal)
+    return _fixed(value, places), f"[{_fixed(low, places)}, {_fixed(high, places)}]"
+
+
 def ratio_table(frame: pl.DataFrame) -> pl.DataFrame:
     """The rows of a frame with ratio, low, high, published and verdict as text for a table; null where nothing is
     known.
@@ -399,7 +405,8 @@ def seconds_between(start: str, end: str) -> float:
     return (datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds()
 
 
-def _unit(ns: float) -> tuple[str, float]:
+def unit_of(ns: float) -> tuple[str, float]:
+    """The most readable unit of a time, and its nanoseconds."""
     return next(((unit, size) for unit, size in UNITS if ns >= size), UNITS[-1])
 
 

@@ -14,6 +14,7 @@ from async_cost.runs.run import load_run
 from async_cost.statistics.closing import closing, of_comparison, of_comparison_closing
 from async_cost.statistics.interval import quantile
 from async_cost.statistics.measured import Measured
+from async_cost.statistics.statement import Outcome
 from async_cost.testing.made_up_runs import OFF, ON, make_run
 
 HOUR = 3600.0
@@ -95,18 +96,18 @@ def test_the_table_and_its_sentences_say_it(tmp_path):
 def test_a_claim_says_it_about_its_own_region(tmp_path):
     run = load_run(make_run(tmp_path, rounds=20, noise=0.15, work=False))
     outcomes = replication.outcomes(run, [claim for claim in load_claims() if claim.study == "zero-cost"])
-    stays = [one for one in outcomes if one.published.verdict is replication.Verdict.UNDECIDED]
+    stays = [one for one in outcomes if one.published.outcome is Outcome.UNDECIDED]
     assert stays
     for one in stays:
         assert one.published.closing or one.published.reason
         if one.published.closing:
             assert f"to decide it: {one.published.closing.text}" in claim_cards.cards([one])
-    decided = [one for one in outcomes if one.published.verdict is replication.Verdict.REPLICATED]
+    decided = [one for one in outcomes if one.published.outcome is Outcome.HOLDS]
     assert decided and all(one.published.closing is None for one in decided)
 
 
 def test_a_claim_on_what_is_refused_names_the_control(tmp_path):
     run = load_run(make_run(tmp_path, controls={OFF: 1.1, ON: 1.0}, rounds=20, work=False))
     for one in replication.outcomes(run, [claim for claim in load_claims() if claim.study == "zero-cost"]):
-        if one.published.verdict is replication.Verdict.UNDECIDED:
+        if one.published.outcome is Outcome.UNDECIDED:
             assert "control manual (A/A)" in words.plain(one.published.reason) and one.published.closing is None

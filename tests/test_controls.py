@@ -18,6 +18,7 @@ from async_cost.statistics.interval import after_looks, estimates, quantile
 from async_cost.statistics.judge import judged
 from async_cost.statistics.measured import Measured
 from async_cost.statistics.ratios import between, change
+from async_cost.statistics.statement import Outcome
 from async_cost.testing.made_up_runs import OFF, ON, ZERO_COST, Study, make_run
 
 ONE, _, MANY, LONG = KINDS
@@ -223,10 +224,10 @@ def test_counts_are_never_refused(tmp_path):
     outcomes = replication.outcomes(run, [claim for claim in load_claims() if claim.study == "zero-cost"])
     words = {one.claim.quantity: set() for one in outcomes}
     for one in outcomes:
-        if one.published.verdict is not replication.Verdict.NOT_MEASURED:
-            words[one.claim.quantity].add(one.published.verdict)
-    assert words["time"] == {replication.Verdict.UNDECIDED}
-    assert words["count"] and replication.Verdict.UNDECIDED not in words["count"]
+        if one.published.outcome is not Outcome.NOT_MEASURED:
+            words[one.claim.quantity].add(one.published.outcome)
+    assert words["time"] == {Outcome.UNDECIDED}
+    assert words["count"] and Outcome.UNDECIDED not in words["count"]
 
 
 def test_what_is_made_of_comparisons_has_their_bias(tmp_path):

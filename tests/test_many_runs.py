@@ -253,6 +253,6 @@ def test_claims_are_judged_once_for_a_run(tmp_path, monkeypatch):
     for seed, name in enumerate(("alpha", "beta")):
         make_run(tmp_path / "runs", machine=name, seed=seed, rounds=60)
     found = claims.on_machines(read_many(find_runs(tmp_path / "runs")))
-    assert (found["machines"] <= 2).all() and found["replicated"].sum() > 0
+    assert (found["machines"] <= 2).all() and found["holds"].sum() > 0
     monkeypatch.setattr(claims, "outcomes", None)
     assert claims.on_machines(read_many(find_runs(tmp_path / "runs"))).equals(found), "from the kept verdicts"

@@ -8,17 +8,12 @@ import pytest
 
 from async_cost.literature.claims import Claim, Comparison, load_claims
 from async_cost.literature.replication import (
-    VERDICTS,
-    Outcome,
-    Verdict,
+    Judgement,
     departure,
     outcomes,
-    region,
     score,
     tally,
-    together,
     told_score,
-    verdict,
 )
 from async_cost.paths import repository_root
 from async_cost.report.headline import reference_run
@@ -26,12 +21,13 @@ from async_cost.runs.comparisons import PAIR
 from async_cost.runs.judged import claims_of_today
 from async_cost.runs.run import load_run
 from async_cost.statistics.interval import relative_standard_error
+from async_cost.statistics.statement import OUTCOMES, Outcome, outcome, region, together
 from async_cost.testing.made_up_runs import LADDER, OFF, ON, ZERO_COST, bench_of, make_run, reversed_truth
 
 CLAIMS = load_claims()
 BY_ID = {claim.id: claim for claim in CLAIMS}
 HERE = [claim for claim in CLAIMS if claim.study == "zero-cost"]
-CONTRADICTED, REPLICATED, UNDECIDED, NOT_MEASURABLE, NOT_MEASURED = VERDICTS
+DOES_NOT_HOLD, HOLDS, UNDECIDED, NOT_MEASURABLE, NOT_MEASURED = OUTCOMES
 
 
 def ratio(relation: str, least: float | None, most: float | None) -> Claim:
@@ -42,7 +38,7 @@ def ratio(relation: str, least: float | None, most: float | None) -> Claim:
 MORE, LESS = ratio("greater", 1, None), ratio("less", None, 1)
 
 
-def weighed(run_folder, *claims: Claim) -> list[Outcome]:
+def weighed(run_folder, *claims: Claim) -> list[Judgement]:
     return outcomes(load_run(run_folder), claims or HERE)
 
 
@@ -58,47 +54,47 @@ def made(root, truth: dict | None = None, **options):
 @pytest.mark.parametrize(
     ("claim", "low", "high", "word"),
     [
-        (MORE, 1.02, 1.03, REPLICATED),
-        (MORE, 1.001, 1.003, REPLICATED),  # small, and on the side that it says
-        (MORE, 0.9, 0.95, CONTRADICTED),
-        (MORE, 0.995, 1.005, CONTRADICTED),  # less than 1 % to either side is neither more nor less
+        (MORE, 1.02, 1.03, HOLDS),
+        (MORE, 1.001, 1.003, HOLDS),  # small, and on the side that it says
+        (MORE, 0.9, 0.95, DOES_NOT_HOLD),
+        (MORE, 0.995, 1.005, DOES_NOT_HOLD),  # less than 1 % to either side is neither more nor less
         (MORE, 0.985, 1.005, UNDECIDED),
         (MORE, 0.995, 1.05, UNDECIDED),
-        (LESS, 0.5, 0.6, REPLICATED),
-        (LESS, 1.001, 1.02, CONTRADICTED),
+        (LESS, 0.5, 0.6, HOLDS),
+        (LESS, 1.001, 1.02, DOES_NOT_HOLD),
         (LESS, 0.98, 1.001, UNDECIDED),
         (ratio("greater", 0.5, None), 0.498, 0.502, UNDECIDED),  # a border that is no direction
-        (ratio("at most", None, 1.1), 0.9, 1.05, REPLICATED),
-        (ratio("at most", None, 1.1), 1.12, 1.2, CONTRADICTED),
+        (ratio("at most", None, 1.1), 0.9, 1.05, HOLDS),
+        (ratio("at most", None, 1.1), 1.12, 1.2, DOES_NOT_HOLD),
         (ratio("at most", None, 1.1), 0.9, 1.2, UNDECIDED),
-        (ratio("about", 1.68, 2.38), 1.7, 2.3, REPLICATED),
-        (ratio("about", 1.68, 2.38), 1.2, 1.6, CONTRADICTED),
+        (ratio("about", 1.68, 2.38), 1.7, 2.3, HOLDS),
+        (ratio("about", 1.68, 2.38), 1.2, 1.6, DOES_NOT_HOLD),
         (ratio("about", 1.68, 2.38), 2.2, 2.5, UNDECIDED),
-        (ratio("same", 0.95, 1.053), 0.96, 1.04, REPLICATED),
-        (ratio("same", 0.95, 1.053), 1.06, 1.07, CONTRADICTED),
-        (ratio("between", 1, 2), 1.0, 1.0, REPLICATED),
-        (BY_ID["Z1"], 257, 257, REPLICATED),
-        (BY_ID["Z1"], 258, 258, CONTRADICTED),
-        (BY_ID["R3"], 1.2, 1.8, REPLICATED),
-        (BY_ID["R3"], 86, 271, CONTRADICTED),
+        (ratio("same", 0.95, 1.053), 0.96, 1.04, HOLDS),
+        (ratio("same", 0.95, 1.053), 1.06, 1.07, DOES_NOT_HOLD),
+        (ratio("between", 1, 2), 1.0, 1.0, HOLDS),
+        (BY_ID["Z1"], 257, 257, HOLDS),
+        (BY_ID["Z1"], 258, 258, DOES_NOT_HOLD),
+        (BY_ID["R3"], 1.2, 1.8, HOLDS),
+        (BY_ID["R3"], 86, 271, DOES_NOT_HOLD),
         (BY_ID["R3"], -124, 127, UNDECIDED),
-        (BY_ID["R6"], 4.5, 7.5, REPLICATED),
+        (BY_ID["R6"], 4.5, 7.5, HOLDS),
         (BY_ID["R6"], 3, 5, UNDECIDED),
-        (BY_ID["P26"], 0.05, 0.0999, REPLICATED),
-        (BY_ID["P26"], 0.11, 0.12, CONTRADICTED),
+        (BY_ID["P26"], 0.05, 0.0999, HOLDS),
+        (BY_ID["P26"], 0.11, 0.12, DOES_NOT_HOLD),
         (BY_ID["P26"], 0.0999, 0.1001, UNDECIDED),
     ],
 )
-def test_a_verdict_compares_an_interval_with_the_region_of_the_claim(claim, low, high, word):
-    assert verdict(claim, low, high) is word
+def test_an_outcome_compares_an_interval_with_the_region_of_the_claim(claim, low, high, word):
+    assert outcome(claim, low, high) is word
 
 
 def test_a_difference_has_a_side_and_is_none_within_one_per_cent_of_what_is_subtracted():
     claim = BY_ID["R8"]
-    assert verdict(claim, 0.5, 2, base=100) is REPLICATED
-    assert verdict(claim, -0.5, 0.9, base=100) is CONTRADICTED
-    assert verdict(claim, -3, 0.5, base=100) is UNDECIDED
-    assert verdict(claim, -3, -0.5, base=100) is CONTRADICTED
+    assert outcome(claim, 0.5, 2, base=100) is HOLDS
+    assert outcome(claim, -0.5, 0.9, base=100) is DOES_NOT_HOLD
+    assert outcome(claim, -3, 0.5, base=100) is UNDECIDED
+    assert outcome(claim, -3, -0.5, base=100) is DOES_NOT_HOLD
 
 
 def test_the_region_of_a_claim_depends_on_no_measurement():
@@ -110,10 +106,10 @@ def test_the_region_of_a_claim_depends_on_no_measurement():
 
 
 def test_a_claim_on_several_cases_asserts_all_of_them():
-    assert together([REPLICATED, REPLICATED]) is REPLICATED
-    assert together([REPLICATED, CONTRADICTED, NOT_MEASURED]) is CONTRADICTED
-    assert together([REPLICATED, UNDECIDED]) is UNDECIDED
-    assert together([REPLICATED, NOT_MEASURED]) is UNDECIDED
+    assert together([HOLDS, HOLDS]) is HOLDS
+    assert together([HOLDS, DOES_NOT_HOLD, NOT_MEASURED]) is DOES_NOT_HOLD
+    assert together([HOLDS, UNDECIDED]) is UNDECIDED
+    assert together([HOLDS, NOT_MEASURED]) is UNDECIDED
     assert together([NOT_MEASURED]) is NOT_MEASURED
     assert together([NOT_MEASURABLE, NOT_MEASURED]) is together([NOT_MEASURABLE]) is NOT_MEASURABLE
     assert together([]) is NOT_MEASURED
@@ -155,7 +151,7 @@ def test_the_relative_standard_error_is_that_of_the_mean_over_rounds(tmp_path):
     (found,) = weighed(made(tmp_path, rounds=100, noise=0.01), claim)
     assert found.published.effect == pytest.approx(0.01 / math.sqrt(100), rel=0.25)
     assert found.published.low < found.published.effect < found.published.high
-    assert found.published.verdict is REPLICATED
+    assert found.published.outcome is HOLDS
     with pytest.raises(ValueError, match="two rounds"):
         relative_standard_error(np.array([1.0]))
 
@@ -169,9 +165,9 @@ def test_an_effect_its_reverse_and_too_much_noise_give_three_words(tmp_path):
         name: weighed(made(tmp_path / name, {("box+arc", OFF): value}, noise=noise), BY_ID["Z23"])[0].published
         for name, value, noise in (("effect", 4.2, 0.002), ("reverse", 3.6, 0.002), ("noise", 3.95, 0.05))
     }
-    assert {name: one.verdict for name, one in found.items()} == {
-        "effect": REPLICATED,
-        "reverse": CONTRADICTED,
+    assert {name: one.outcome for name, one in found.items()} == {
+        "effect": HOLDS,
+        "reverse": DOES_NOT_HOLD,
         "noise": UNDECIDED,
     }
     assert departure(BY_ID["Z23"], found["reverse"]) == "the reverse"
@@ -190,7 +186,7 @@ def times_of(claim: Claim, study: str = "zero-cost") -> set[tuple[str, str]]:
     }
 
 
-def numbers(found: list[Outcome]) -> dict[str, tuple]:
+def numbers(found: list[Judgement]) -> dict[str, tuple]:
     return {one.claim.id: (one.published, one.clean) for one in found}
 
 
@@ -207,7 +203,7 @@ def test_turning_one_effect_changes_exactly_the_claims_that_rest_on_it(tmp_path,
     # Z11 speaks of all variants and shows the one nearest to the border; turned below 1, that is this one.
     assert changed == resting
     if key[1] == OFF and key[0] != "manual (best)":
-        assert usual["Z11"][0].verdict is REPLICATED and turned["Z11"][0].verdict is CONTRADICTED
+        assert usual["Z11"][0].outcome is HOLDS and turned["Z11"][0].outcome is DOES_NOT_HOLD
 
 
 def test_turning_a_rung_of_the_ladder_changes_clean_comparisons_alone(tmp_path, usual):
@@ -216,7 +212,7 @@ def test_turning_a_rung_of_the_ladder_changes_clean_comparisons_alone(tmp_path, 
     assert changed == {claim.id for claim in HERE if ("lean + dyn", "live=3") in times_of(claim, "ladder")}
     assert changed == {"Z19"}
     assert turned["Z19"][0] == usual["Z19"][0]
-    assert (usual["Z19"][1].verdict, turned["Z19"][1].verdict) == (REPLICATED, CONTRADICTED)
+    assert (usual["Z19"][1].outcome, turned["Z19"][1].outcome) == (HOLDS, DOES_NOT_HOLD)
 
 
 def test_a_count_that_is_off_by_one_contradicts_the_claims_on_it_alone(tmp_path):
@@ -228,7 +224,7 @@ def test_a_count_that_is_off_by_one_contradicts_the_claims_on_it_alone(tmp_path)
     file.write_text(text.replace("box+rc,box+rc,syscalls=off,read,512\n", "box+rc,box+rc,syscalls=off,read,513\n"))
     after = numbers(weighed(folder))
     assert {name for name in before if before[name] != after[name]} == {"Z5"}
-    assert after["Z5"][0].verdict is CONTRADICTED and after["Z5"][0].effect == 513
+    assert after["Z5"][0].outcome is DOES_NOT_HOLD and after["Z5"][0].effect == 513
     assert after["Z5"][0].case[0][0].variant == "box+rc", "the case that decides is the one to show"
 
 
@@ -237,15 +233,15 @@ def test_a_study_that_is_no_evidence_concludes_nothing(tmp_path, options):
     found = weighed(made(tmp_path, ladder=LADDER, **options), *CLAIMS)
     assert sum(tally(found).values()) == len(CLAIMS)
     words = tally(one for one in found if one.claim.quantity != "count")
-    assert words[REPLICATED] == words[CONTRADICTED] == 0 and words[UNDECIDED] > 10
+    assert words[HOLDS] == words[DOES_NOT_HOLD] == 0 and words[UNDECIDED] > 10
     counted = tally(one for one in found if one.claim.quantity == "count")
-    assert counted[REPLICATED] > 5 and counted[UNDECIDED] == 0, "no clock has a say in what was counted"
-    assert all("no evidence" in one.published.reason for one in found if one.published.verdict is UNDECIDED)
+    assert counted[HOLDS] > 5 and counted[UNDECIDED] == 0, "no clock has a say in what was counted"
+    assert all("no evidence" in one.published.reason for one in found if one.published.outcome is UNDECIDED)
 
 
 def test_the_clean_comparison_is_believed_by_its_own_study(tmp_path):
     found = numbers(weighed(made(tmp_path, ladder=LADDER, controls={OFF: 1.0, ON: 1.0, "live=3": 1.05})))
-    assert found["Z19"][0].verdict is REPLICATED and found["Z19"][1].verdict is UNDECIDED
+    assert found["Z19"][0].outcome is HOLDS and found["Z19"][1].outcome is UNDECIDED
 
 
 def test_each_group_of_comparisons_has_its_own_controls_and_limit(tmp_path):
@@ -260,19 +256,19 @@ def test_each_group_of_comparisons_has_its_own_controls_and_limit(tmp_path):
     declared.append(entry("box+arc", ON, "calls", "box+chkrc"))
     changes = {"studies.zero-cost.comparisons": declared, "studies.zero-cost.groups": {"": 0.01, "calls": 0.05}}
     found = numbers(weighed(made(tmp_path, changes=changes, controls={OFF: 1.05, ON: 1.0}, version=2)))
-    assert {found[name][0].verdict for name in ("Z12", "Z18")} == {UNDECIDED}
-    assert found["Z1"][0].verdict is REPLICATED, "a count"
-    assert found["Z14"][0].verdict is REPLICATED
-    assert found["Z26"][0].verdict is REPLICATED and found["Z26"][0].counts_for_nothing, "faster, by less than 5 %"
-    assert found["Z15"][0].verdict is UNDECIDED, "it rests on both groups"
+    assert {found[name][0].outcome for name in ("Z12", "Z18")} == {UNDECIDED}
+    assert found["Z1"][0].outcome is HOLDS, "a count"
+    assert found["Z14"][0].outcome is HOLDS
+    assert found["Z26"][0].outcome is HOLDS and found["Z26"][0].counts_for_nothing, "faster, by less than 5 %"
+    assert found["Z15"][0].outcome is UNDECIDED, "it rests on both groups"
 
 
 def test_a_variant_that_failed_leaves_its_claims_unmeasured(tmp_path):
     found = numbers(weighed(made(tmp_path, failed=[("box+arc", OFF)])))
-    assert found["Z23"][0].verdict is NOT_MEASURED and "`box+arc`" in found["Z23"][0].reason
-    assert found["Z11"][0].verdict is UNDECIDED and "`box+arc`" in found["Z11"][0].reason
-    assert found["Z25"][0].verdict is not NOT_MEASURED
-    assert found["Z1"][0].verdict is REPLICATED, "its counts were made before it failed"
+    assert found["Z23"][0].outcome is NOT_MEASURED and "`box+arc`" in found["Z23"][0].reason
+    assert found["Z11"][0].outcome is UNDECIDED and "`box+arc`" in found["Z11"][0].reason
+    assert found["Z25"][0].outcome is not NOT_MEASURED
+    assert found["Z1"][0].outcome is HOLDS, "its counts were made before it failed"
 
 
 # -- the score -----------------------------------------------------------------------------------------------
@@ -281,7 +277,7 @@ def test_a_variant_that_failed_leaves_its_claims_unmeasured(tmp_path):
 def test_no_claim_is_silently_missing():
     run = reference_run()
     every, here = score(run), score(run, HERE)
-    assert set(every) == set(here) == set(Verdict)
+    assert set(every) == set(here) == set(Outcome)
     assert sum(every.values()) == len(CLAIMS) == 141
 
 
@@ -289,17 +285,17 @@ def test_studies_that_a_run_does_not_hold_are_not_measured(tmp_path):
     found = weighed(made(tmp_path), *CLAIMS)
     for one in found:
         if one.claim.study != "zero-cost":
-            assert one.published.verdict is NOT_MEASURED and one.published.effect is None
+            assert one.published.outcome is NOT_MEASURED and one.published.effect is None
             assert one.published.reason
         if one.clean and one.claim.id != "Z16":
-            assert one.clean.verdict is NOT_MEASURED and not one.clean_disagrees
+            assert one.clean.outcome is NOT_MEASURED and not one.clean_disagrees
 
 
 def test_the_score_turns_round_with_the_effects(tmp_path):
     usual = score(load_run(made(tmp_path / "usual")))
     turned = score(load_run(make_run(tmp_path / "turned", reversed_truth(), rounds=30, noise=0.002, work=False)))
-    assert usual[REPLICATED] > turned[REPLICATED] and usual[CONTRADICTED] < turned[CONTRADICTED]
-    assert f"**{turned[CONTRADICTED]} contradicted**" in told_score(turned)
+    assert usual[HOLDS] > turned[HOLDS] and usual[DOES_NOT_HOLD] < turned[DOES_NOT_HOLD]
+    assert f"**{turned[DOES_NOT_HOLD]} do not**" in told_score(turned)
 
 
 def test_documents_whose_own_table_speaks_against_them_are_named():
@@ -322,8 +318,8 @@ def test_a_claim_about_more_processors_than_there_are_is_shown_and_not_judged(tm
     claim = replace(BY_ID["Z12"], processors=4)
     (few,) = weighed(made(tmp_path / "few"), claim)
     (many,) = weighed(made(tmp_path / "many", changes={"machine.logical_cores": 4}), claim)
-    assert few.published.verdict is NOT_MEASURABLE and few.published.effect == many.published.effect
-    assert many.published.verdict is REPLICATED
+    assert few.published.outcome is NOT_MEASURABLE and few.published.effect == many.published.effect
+    assert many.published.outcome is HOLDS
     assert few.published.reason == "it is about 4 processors, and this machine has two"
     assert "1 is not measurable here; 0 are not measured." in told_score(tally([few]))
     assert departure(claim, few.published) is None

@@ -13,11 +13,12 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from told import Told, check_alts, check_form, read, tell
 
 from async_cost.literature.claims import load_claims
-from async_cost.literature.replication import Verdict, outcomes, tally
+from async_cost.literature.replication import outcomes, tally
 from async_cost.report import claim_cards
 from async_cost.report.notebook import page_of
 from async_cost.report.publish import publish
 from async_cost.runs.run import load_run
+from async_cost.statistics.statement import Outcome
 from async_cost.testing.made_up_runs import LADDER, OFF, ON, make_run, reversed_truth
 
 ROOM = "replication"
@@ -50,12 +51,12 @@ def untrusted(runs) -> Told:
 def stated(told: Told) -> dict[str, int]:
     """The score as the answer states it."""
     found = re.search(
-        r"decides (\d+) of (\d+) .*?\*\*(\d+) replicated\*\*, \*\*(\d+) contradicted\*\*; (\d+) stays? open, (\d+) (?:is|are) not",
+        r"decides (\d+) of (\d+) .*?\*\*(\d+) hold\*\*, \*\*(\d+) do not\*\*; (\d+) stays? open, (\d+) (?:is|are) not",
         told.answer,
     )
     decided, *score = map(int, found.groups())
     assert decided == score[1] + score[2]
-    return dict(zip(("all", "replicated", "contradicted", "undecided", "not measured"), score, strict=True))
+    return dict(zip(("all", "holds", "does not hold", "undecided", "not measured"), score, strict=True))
 
 
 # -- the text follows the run --------------------------------------------------------------------------------
@@ -65,12 +66,12 @@ def test_the_answer_counts_every_claim_once(effect, effect_run):
     counted = tally(outcomes(load_run(effect_run)))
     score = stated(effect)
     assert score.pop("all") == len(CLAIMS) == sum(score.values())
-    assert score == {word.value: counted[word] for word in Verdict if word is not Verdict.NOT_MEASURABLE}
+    assert score == {word.value: counted[word] for word in Outcome if word is not Outcome.NOT_MEASURABLE}
 
 
 def test_the_answer_turns_round_with_the_effects(effect, reverse):
     assert effect.trusted and reverse.trusted
-    assert stated(effect)["replicated"] > stated(reverse)["replicated"]
+    assert stated(effect)["holds"] > stated(reverse)["holds"]
     assert "`Z23`, the reverse" in reverse.answer and "`Z23`" not in effect.answer
     assert "`Z11`, the reverse" in reverse.answer
     assert re.search(r"\d+ have it in this run; `Z\d+`.* are reversed", reverse.text)
@@ -92,7 +93,7 @@ def test_a_run_that_is_no_evidence_replicates_and_contradicts_nothing_but_counts
     assert untrusted.answer.startswith("**Not all of `zero-cost` is evidence, and what is not concludes nothing.**")
     counted = tally(one for one in outcomes(load_run(effect_run)) if one.claim.quantity == "count")
     score = stated(untrusted)
-    assert (score["replicated"], score["contradicted"]) == (counted[Verdict.REPLICATED], 0)
+    assert (score["holds"], score["does not hold"]) == (counted[Outcome.HOLDS], 0)
     assert "*In this run, which is no evidence:*" in untrusted.text
 
 
@@ -125,15 +126,15 @@ def test_cards_hold_every_claim_the_decided_and_surprising_ones_first(effect_run
     html = claim_cards.cards(found)
     assert sorted(re.findall(r'id="claim-(\w+)"', html)) == sorted(claim.id for claim in CLAIMS)
     verdicts = re.findall(r'class="claim (\S+) of-zero-cost', html)
-    order = ["contradicted", "replicated", "undecided", "not-measured"]
+    order = ["does-not-hold", "holds", "undecided", "not-measured"]
     assert verdicts == sorted(verdicts, key=order.index) and len(set(verdicts)) > 1
 
 
 def test_a_confounded_claim_shows_both_verdicts(effect_run):
     html = claim_cards.cards([one for one in outcomes(load_run(effect_run)) if one.claim.id == "Z19"])
-    assert '<span class="word">replicated</span>' in html
+    assert '<span class="word">holds</span>' in html
     assert "<dt>confounded</dt>" in html
-    assert "<dt>clean comparison</dt><dd>replicated; lean + dyn / slab index, live=3: 1.1" in html
+    assert "<dt>clean comparison</dt><dd>holds; lean + dyn / slab index, live=3: 1.1" in html
 
 
 def test_words_of_a_claim_are_no_markup(effect_run):
@@ -186,12 +187,12 @@ def shown(tab) -> list[str]:
 
 
 def test_filters_leave_what_was_asked_for(visit, effect_run):
-    visit.get_by_label("Verdict").select_option("contradicted")
+    visit.get_by_label("Outcome").select_option("does-not-hold")
     found = outcomes(load_run(effect_run))
-    wanted = {one.claim.id for one in found if one.published.verdict is Verdict.CONTRADICTED}
+    wanted = {one.claim.id for one in found if one.published.outcome is Outcome.DOES_NOT_HOLD}
     assert set(shown(visit)) == wanted
     assert visit.locator("output").inner_text() == f"{len(wanted)} of {len(CLAIMS)} claims"
-    visit.get_by_label("Verdict").select_option("not-measured")
+    visit.get_by_label("Outcome").select_option("not-measured")
     visit.get_by_label("Study").select_option("of-runtimes")
     visit.get_by_label("Words").fill("notify_one 500")
     ids = {claim.id for claim in CLAIMS if claim.study == "runtimes" and "notify_one/500" in claim.statement}

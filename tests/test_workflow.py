@@ -11,7 +11,7 @@ import nbformat
 import pytest
 from msgspec.structs import replace
 
-from async_cost.runs.judged import claims_of_today
+from async_cost.runs.judged import claims_of_today, findings_of_today
 from async_cost.runs.record import read_run_info
 from async_cost.testing.made_up_runs import make_run
 from async_cost.workflow import commands, environment, publishing, toolchain
@@ -118,7 +118,8 @@ def test_other_settings_of_the_compiler_begin_another_run(monkeypatch, tmp_path)
 
 def test_a_run_is_told_what_it_judges_and_measures_and_a_user_cannot_change_how_it_is_compiled():
     env = Plan("measure", "quick", ("ladder",))._env()
-    assert env["ASYNC_COST_CLAIMS"] == claims_of_today() and len(env["ASYNC_COST_PROGRAM"]) == 64
+    assert env["ASYNC_COST_CLAIMS"] == claims_of_today() and env["ASYNC_COST_FINDINGS"] == findings_of_today()
+    assert len(env["ASYNC_COST_PROGRAM"]) == 64
     assert env["CARGO_INCREMENTAL"] == "0" and environment.OURS["CARGO_PROFILE_BENCH_CODEGEN_UNITS"] == "1"
 
 

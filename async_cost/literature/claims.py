@@ -14,16 +14,9 @@ from async_cost.errors import DataError, quoted
 from async_cost.paths import repository_root
 from async_cost.runs.reader import read_table
 from async_cost.runs.schemas import ClaimRows, OperandRows
+from async_cost.statistics.effects import PLACES, Case, Operand
+from async_cost.statistics.statement import Statement
 
-#: How many places the operands of an operation take. Operands of the same place are added up.
-PLACES = {
-    "value": 1,
-    "relative standard error": 1,
-    "ratio": 2,
-    "difference": 2,
-    "ratio of ratios": 4,
-    "difference of differences": 4,
-}
 REVIEW = "Correct the row, or take it back from version control; data/README.md says what each column means"
 
 
@@ -37,47 +30,17 @@ class Comparison(StrEnum):
     CLEAN = "clean"
 
 
-@dataclass(frozen=True)
-class Operand:
-    """One measured thing: a key, and for exact counts the counter. `plus_ns` is added to its time on paper."""
-
-    study: str
-    bench: str
-    variant: str
-    parameter: str
-    counter: str
-    plus_ns: float
-
-    @property
-    def key(self) -> tuple[str, str, str]:
-        return self.bench, self.variant, self.parameter
-
-
-#: One instance of a comparison: the operands of each place, in order.
-Case = tuple[tuple[Operand, ...], ...]
-
-
-@dataclass(frozen=True)
-class Claim:
+@dataclass(frozen=True, kw_only=True)
+class Claim(Statement):
     """A row of data/claims.csv with its operands: its columns are described in data/README.md. A claim about several
     cases asserts all of them.
     """
 
-    id: str
     study: str
     basis: str
-    operation: str
-    quantity: str
-    per: str | None
-    relation: str
-    least: float | None
-    most: float | None
     reason: str
     published_value: float | None
     own_figure: str | None
-    unit: str
-    processors: int
-    statement: str
     confound: str | None
     source: str
     published: tuple[Case, ...]
@@ -91,17 +54,6 @@ class Claim:
     def faithful(self) -> Comparison:
         """The measurable comparison that is closest to what the document compared."""
         return Comparison.COUNTERPART if self.counterpart else Comparison.PUBLISHED
-
-    @property
-    def is_direction(self) -> bool:
-        """Whether it says that something is more, or less, than something else, so that its bound is no effect."""
-        bound = {"greater": self.least, "less": self.most}.get(self.relation)
-        return bound == (1.0 if self.in_ratios else 0.0) and self.unit != "fraction"
-
-    @property
-    def in_ratios(self) -> bool:
-        """Whether the effect is a ratio, so that 1 is no effect and distances are factors."""
-        return self.operation in ("ratio", "ratio of ratios")
 
 
 def load_claims(root: Path | None = None) -> tuple[Claim, ...]:

@@ -12,11 +12,10 @@ from async_cost.paths import repository_root
 from async_cost.runs.comparisons import KEY
 from async_cost.runs.reader import read_table
 from async_cost.runs.schemas import PublishedRows
+from async_cost.statistics.effects import NANOSECONDS
 
 #: Published variants by study that are programs in another language: context that is not measured here.
 FOREIGN = {"call-styles": ("ruby 2.4.1", "mruby 1.3.0")}
-#: Nanoseconds in each printed unit of time.
-NANOSECONDS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 
 
 def load_published(study: str, root: Path | None = None, edition: str | None = None) -> pl.DataFrame:

@@ -11,17 +11,18 @@ import polars as pl
 from async_cost import kept
 from async_cost.errors import DataError
 from async_cost.literature.claims import load_claims
-from async_cost.literature.replication import Verdict, outcomes
+from async_cost.literature.replication import outcomes
 from async_cost.machines.hardware import chosen_runs
 from async_cost.machines.many import ManyRuns
 from async_cost.machines.summary import place
 from async_cost.paths import repository_root
 from async_cost.runs.run import open_run
+from async_cost.statistics.statement import Outcome
 
 VERDICTS = {"claim": pl.String, "study": pl.String, "verdict": pl.String}
 FILE = "claims.parquet"
 #: The verdicts that a page counts.
-COUNTED = (Verdict.REPLICATED, Verdict.CONTRADICTED, Verdict.UNDECIDED)
+COUNTED = (Outcome.HOLDS, Outcome.DOES_NOT_HOLD, Outcome.UNDECIDED)
 #: A verdict also depends on the claims and on the code that judges them.
 SOURCES = b"".join(
     path.read_bytes() for path in (*sorted((Path(__file__).parents[1] / "literature").glob("*.py")), Path(__file__))
@@ -29,7 +30,7 @@ SOURCES = b"".join(
 
 
 def on_machines(many: ManyRuns) -> pl.DataFrame:
-    """One row for each claim that was measured: claim, study, replicated, contradicted, undecided (numbers of
+    """One row for each claim that was measured: claim, study, holds, does not hold, undecided (numbers of
     machines), machines (their sum).
 
     Of each machine the run counts that speaks for the study of the claim. A machine that does not hold the operands of
@@ -59,7 +60,7 @@ def _verdicts(folder: Path, file: tuple[Path, str] | None, known: kept.Kept | No
         judged = outcomes(open_run(folder), load_claims())
     except DataError:
         return pl.DataFrame(schema=VERDICTS)
-    rows = [(one.claim.id, one.claim.study, one.published.verdict.value) for one in judged]
+    rows = [(one.claim.id, one.claim.study, one.published.outcome.value) for one in judged]
     made = pl.DataFrame(rows, schema=VERDICTS, orient="row")
     if file:
         kept.write(made, *file)

@@ -630,6 +630,128 @@ def waterfall(
     return alt.layer(bar, number).properties(width="container", height=height)
 
 
+def intervals(
+    frame: pl.DataFrame,
+    *,
+    description: str,
+    label: str = "variant",
+    series: str | None = None,
+    title: str = "time / time of the baseline (1 = equal)",
+    log: bool = False,
+) -> alt.LayerChart | None:
+    """One row for each `label`: ratio, low and high as a stroke on its interval, against a rule at 1.
+
+    Columns: `label`, ratio, low, high. With `series`, a stroke for each of its values in a colour of its own; without,
+    the colour is the `verdict`, and `published`, where a row has it, is a hollow diamond.
+    """
+    if series is not None:
+        return side_by_side(frame, description=description, label=label, unit=series, title=title)
+    return ratio_intervals(frame, description=description, label=label, title=title, log=log)
+
+
+def staircase(
+    frame: pl.DataFrame, *, description: str, label: str = "variant", value: str = "value", title: str
+) -> alt.LayerChart | None:
+    """Totals one below the other, each drawn as the step from the one before: columns `label` and `value`."""
+    steps = frame.select(label, start=pl.col(value).shift(1, fill_value=0.0), end=value)
+    return waterfall(steps, description=description, label=label, title=title)
+
+
+@_builder(lambda frame, y="value", series=None, **_: _reach(frame, y, [series] if series else []))
+def lines(
+    frame: pl.DataFrame,
+    *,
+    x: str,
+    y: str = "value",
+    series: str | None = None,
+    x_title: str,
+    y_title: str,
+    log_x: bool = False,
+    log_y: bool = False,
+    rules: Sequence[float] = (),
+) -> alt.LayerChart:
+    """How `y` changes with `x`: line, points and, with columns low and high, the band of the interval; a line for each
+    of `series`. `rules` are values of y worth a dashed line with their number. A log axis leaves out what is not above
+    0.
+    """
+    banded = {"low", "high"} <= set(frame.columns)
+    ends = [name for name in ("low", "high") if banded]
+    _require(frame, [x, y])
+    if log_y:
+        frame = frame.filter(pl.col(y) > 0)
+        frame = frame.with_columns(pl.col("low").clip(frame[y].min())) if banded else frame
+    of_x, of_y = (
+        alt.Scale(type="log" if log else "linear", nice=False, padding=10, zero=False) for log in (log_x, log_y)
+    )
+    of_y = of_y if log_y else alt.Scale(zero=True)
+    heights = [value for name in (y, *ends) for value in frame[name].to_list()] + list(rules)
+    axis_x = _log_axis(frame[x].to_list(), grid=False) if log_x else alt.Axis(grid=False)
+    axis_y = _log_axis(heights, grid=False) if log_y else alt.Axis(grid=False)
+    names = frame[series].unique(maintain_order=True).to_list() if series else []
+    colours = alt.Scale(domain=names, range=[PALETTE[at % len(PALETTE)] for at in range(len(names))])
+    base = alt.Chart(_drawn(frame, [x, y, *ends, *([series] if series else [])])).encode(
+        x=alt.X(f"{x}:Q", title=wrapped(x_title), scale=of_x, axis=axis_x),
+        color=alt.Color(f"{series}:N", sort=None, scale=colours, legend=alt.Legend(columns=2))
+        if series
+        else alt.value(BLUE),
+    )
+    along_y = {"title": None, "scale": of_y, "axis": axis_y}
+    tooltip = [f"{name}:N" for name in ([series] if series else [])]
+    tooltip += [alt.Tooltip(f"{name}:Q", format=",.3~g") for name in (x, y, *ends)]
+    layers = [_rule_y(value) for value in rules]
+    if banded:
+        layers.append(base.mark_area(opacity=0.2).encode(y=alt.Y("low:Q", **along_y), y2="high:Q"))
+    layers.append(base.mark_line().encode(y=alt.Y(f"{y}:Q", **along_y)))
+    points = base.mark_point(filled=True, size=55, opacity=1)
+    layers.append(points.encode(y=alt.Y(f"{y}:Q", **along_y), tooltip=tooltip))
+    layers += [_rule_label(value) for value in _apart(rules, [0.0, *heights], log_y)]
+    return alt.layer(*layers).properties(width="container", height=300, title=_y_title(y_title))
+
+
+@_builder(lambda frame, label="label", **_: _reach(frame, "after", [label]))
+def slope(
+    frame: pl.DataFrame, *, label: str = "label", before: str, after: str, title: str, word: str | None = None
+) -> alt.LayerChart:
+    """One line for each `label`, from its value `before` to its value `after`, columns of these names, on a log scale:
+    what was published and what is measured here. `word` is a column for the colour.
+    """
+    _require(frame, [label, "before", "after"])
+    long = frame.unpivot(["before", "after"], index=[label, *([word] if word else [])], variable_name="side")
+    long = long.with_columns(pl.col("side").replace({"before": before, "after": after}))
+    base = alt.Chart(long).encode(
+        x=alt.X("side:N", sort=None, title=None, axis=alt.Axis(labelAngle=0)),
+        y=alt.Y(
+            "value:Q", title=None, scale=alt.Scale(type="log", nice=False), axis=_log_axis(long["value"].to_list())
+        ),
+        detail=f"{label}:N",
+        color=alt.Color(f"{word}:N", sort=None) if word else alt.value(BLUE),
+        tooltip=[f"{label}:N", "side:N", alt.Tooltip("value:Q", format=".3~g")],
+    )
+    layers = [base.mark_line(opacity=0.6), base.mark_point(filled=True, size=45, opacity=1)]
+    return alt.layer(*layers).properties(width="container", height=360, title=_y_title(title))
+
+
+@_builder(lambda frame, row="row", column="column", **_: _reach(frame, "value", [row, column]))
+def matrix(frame: pl.DataFrame, *, row: str = "row", column: str = "column", text: str = "text") -> alt.LayerChart:
+    """A figure for each `row` and `column`: columns of these names, value (the shade, on a log scale by row) and `text`
+    (what is written).
+    """
+    _require(frame, [row, column, "value", text])
+    shade = (pl.col("value").log() - pl.col("value").log().min().over(row)) / 2.302585
+    base = alt.Chart(frame.with_columns(shade=shade)).encode(
+        x=alt.X(
+            f"{column}:N", sort=None, title=None, axis=alt.Axis(orient="top", labelAngle=0, domain=False, ticks=False)
+        ),
+        y=alt.Y(f"{row}:N", sort=None, title=None, axis=alt.Axis(domain=False, ticks=False)),
+        tooltip=[f"{row}:N", f"{column}:N", f"{text}:N"],
+    )
+    cell = base.mark_rect(color=VERMILLION).encode(
+        opacity=alt.Opacity("shade:Q", legend=None, scale=alt.Scale(domain=[0, 2], range=[0.06, 0.6], clamp=True))
+    )
+    layers = [cell, base.mark_text().encode(text=f"{text}:N")]
+    return alt.layer(*layers).properties(width="container", height=30 * frame[row].n_unique())
+
+
 def wrapped(title: str) -> list[str]:
     """An axis title in lines that fit on a phone; it breaks before a remark in brackets if that is enough."""
     head, bracket, remark = title.partition(" (")

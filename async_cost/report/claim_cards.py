@@ -12,17 +12,10 @@ from html import escape
 import polars as pl
 
 from async_cost import words
-from async_cost.literature.claims import Case, Claim, Comparison
-from async_cost.literature.published import NANOSECONDS
-from async_cost.literature.replication import (
-    VERDICTS,
-    Outcome,
-    Verdict,
-    Weighed,
-    departure,
-    tally,
-    told_tally,
-)
+from async_cost.literature.claims import Claim, Comparison
+from async_cost.literature.replication import Judgement, departure, tally, told_tally
+from async_cost.statistics.effects import NANOSECONDS, Case
+from async_cost.statistics.statement import OUTCOMES, Outcome, Weighed
 
 #: What a reader sees of a basis.
 BASIS = {"prose": "said in prose", "figures": "shown by figures only"}
@@ -45,7 +38,7 @@ _SIGNS = {
 }
 
 
-def cards(outcomes: Sequence[Outcome]) -> str:
+def cards(outcomes: Sequence[Judgement]) -> str:
     """All claims, one card for each study in the order in which `outcomes` names them."""
     studies = dict.fromkeys(outcome.claim.study for outcome in outcomes)
     inner = "\n".join(_card(study, [one for one in outcomes if one.claim.study == study]) for study in studies)
@@ -71,7 +64,7 @@ def value(claim: Claim, number: float, low: float | None = None, high: float | N
     return f"{words.bare_ratio(number, low, high)} ({words.INTERVAL} {_ends(number, low, high)})"
 
 
-def table(outcomes: Iterable[Outcome]) -> pl.DataFrame:
+def table(outcomes: Iterable[Judgement]) -> pl.DataFrame:
     """Claims with the document's figure and this run's, as texts: claim, says, published, this run, clean
     comparison.
     """
@@ -94,8 +87,8 @@ def _came_out(claim: Claim, weighed: Weighed | None) -> str | None:
     if weighed is None:
         return None
     if weighed.effect is None:
-        return str(Verdict.NOT_MEASURED)
-    return f"{value(claim, weighed.effect, weighed.low, weighed.high)}: {weighed.verdict}"
+        return str(Outcome.NOT_MEASURED)
+    return f"{value(claim, weighed.effect, weighed.low, weighed.high)}: {weighed.outcome}"
 
 
 def _ends(number: float, low: float, high: float) -> str:
@@ -129,13 +122,13 @@ def _name(variants: list[str], bench: str) -> str:
     return variant if bench.startswith(variant) else f"{bench}/{variant}"
 
 
-def _card(study: str, outcomes: list[Outcome]) -> str:
+def _card(study: str, outcomes: list[Judgement]) -> str:
     counts = tally(outcomes)
     shown = sorted(
-        (one for one in outcomes if one.published.verdict is not Verdict.NOT_MEASURED),
-        key=lambda one: (VERDICTS.index(one.published.verdict), _SURPRISES.index(departure(one.claim, one.published))),
+        (one for one in outcomes if one.published.outcome is not Outcome.NOT_MEASURED),
+        key=lambda one: (OUTCOMES.index(one.published.outcome), _SURPRISES.index(departure(one.claim, one.published))),
     )
-    rest = [one for one in outcomes if one.published.verdict is Verdict.NOT_MEASURED]
+    rest = [one for one in outcomes if one.published.outcome is Outcome.NOT_MEASURED]
     told = told_tally(counts)
     parts = [
         f'<h3 id="claims-{escape(study)}">{escape(study)}</h3>',
@@ -149,13 +142,13 @@ def _card(study: str, outcomes: list[Outcome]) -> str:
     return '<div class="study">\n' + "\n".join(parts) + "\n</div>"
 
 
-def _sources(outcomes: Iterable[Outcome]) -> str:
+def _sources(outcomes: Iterable[Judgement]) -> str:
     return words.listing(dict.fromkeys(outcome.claim.source for outcome in outcomes))
 
 
-def _claim(outcome: Outcome) -> str:
+def _claim(outcome: Judgement) -> str:
     claim, faithful = outcome.claim, outcome.published
-    classes = ["claim", _class(faithful.verdict), f"of-{claim.study}", claim.basis]
+    classes = ["claim", _class(faithful.outcome), f"of-{claim.study}", claim.basis]
     if claim.confound:
         classes.append("confounded")
     rows = [("published", _published(outcome))]
@@ -169,12 +162,12 @@ def _claim(outcome: Outcome) -> str:
     lines = "\n".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in rows)
     return (
         f'<div class="{escape(" ".join(classes))}" id="claim-{escape(claim.id)}">\n'
-        f'<p><b>{escape(claim.id)}</b> <span class="word">{faithful.verdict}</span> {escape(claim.statement)}</p>\n'
+        f'<p><b>{escape(claim.id)}</b> <span class="word">{faithful.outcome}</span> {escape(claim.statement)}</p>\n'
         f"<dl>\n{lines}\n</dl>\n</div>"
     )
 
 
-def _published(outcome: Outcome) -> str:
+def _published(outcome: Judgement) -> str:
     claim = outcome.claim
     figure = "no figure" if claim.published_value is None else value(claim, claim.published_value)
     own = f"; its own figure does not bear it out: {words.plain(claim.own_figure)}" if claim.own_figure else ""
@@ -191,7 +184,7 @@ def border(claim: Claim, holds: tuple[float, float]) -> str:
     return f"from {least} to {most}"
 
 
-def _measured(name: str, outcome: Outcome, comparison: Comparison) -> list[tuple[str, str]]:
+def _measured(name: str, outcome: Judgement, comparison: Comparison) -> list[tuple[str, str]]:
     """The row of a comparison: what came out, and of what."""
     claim = outcome.claim
     weighed = outcome.clean if comparison is Comparison.CLEAN else outcome.published
@@ -200,7 +193,7 @@ def _measured(name: str, outcome: Outcome, comparison: Comparison) -> list[tuple
     text = value(claim, weighed.effect, weighed.low, weighed.high)
     if how := departure(claim, weighed):
         text += f", {how}"
-    elif weighed.verdict is Verdict.REPLICATED and claim.is_direction and weighed.counts_for_nothing:
+    elif weighed.outcome is Outcome.HOLDS and claim.is_direction and weighed.counts_for_nothing:
         text += ", by a negligible amount"
     if weighed.reason:
         text += f"; {words.plain(weighed.reason)}"
@@ -208,9 +201,9 @@ def _measured(name: str, outcome: Outcome, comparison: Comparison) -> list[tuple
         text += f"; to decide it: {weighed.closing.text}"
     cases = len(claim.cases(comparison))
     which = f"nearest to the border of {words.numeral(cases)} cases, " if cases > 1 else ""
-    verdict = f"{weighed.verdict}; " if comparison is Comparison.CLEAN else ""
+    verdict = f"{weighed.outcome}; " if comparison is Comparison.CLEAN else ""
     return [(name, f"{verdict}{which}{operands(claim, weighed.case)}: {text}")]
 
 
-def _class(verdict: Verdict) -> str:
-    return verdict.value.replace(" ", "-")
+def _class(outcome: Outcome) -> str:
+    return outcome.value.replace(" ", "-")

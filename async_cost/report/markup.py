@@ -28,7 +28,9 @@ STYLES = {"text-align", "font-weight", "font-style", "white-space"}
 ATTRIBUTES = {"class", "id", "style", "title", "scope", "colspan", "rowspan", "open", "aria-label", "alt", "data-value"}
 #: Tags that go with all that is in them.
 UNSEEN = {"style", "script", "template"}
-# A notebook also links to its neighbours in the repository; on the page, which has none, that is plain text.
+#: A notebook's link to its neighbours in the repository; a page turns it into a link to their pages.
+NOTEBOOK = re.compile(r"(?:\.\./(?P<room>[\w-]+)/)?(?P<name>[\w-]+)\.ipynb")
+# To anything else in the repository, which a page does not have, it is plain text.
 LINKS = ("#", "http://", "https://", "mailto:")
 #: How high a picture may be, in pixels, to stand in a card.
 SMALL = 640
@@ -165,7 +167,7 @@ def _cleaned(html: str) -> str:
         link_rel=None,
     )
     # What is wider than the page scrolls in a box, which has to be in reach of the keyboard.
-    if not LIST.match(html):
+    if not LIST.match(html) and '<details class="fold"' not in html:
         html = TABLE.sub(_folded, html)
     html = TABLE.sub(r'<div class="table" role="group" aria-label="Table" tabindex="0">\1</div>', html)
     return html.replace("<pre>", '<pre tabindex="0">')
@@ -183,6 +185,8 @@ def _folded(table: re.Match[str]) -> str:
 
 def _allowed(tag: str, name: str, value: str) -> str | None:
     """The value of an attribute that may stay."""
+    if (tag, name) == ("a", "href") and NOTEBOOK.fullmatch(value):
+        return value
     places = {("a", "href"): LINKS, ("img", "src"): ("data:image/",)}
     return value if value.startswith(places.get((tag, name), ("",))) else None
 

@@ -18,8 +18,11 @@ from nbconvert import HTMLExporter
 from nbformat.v4 import new_code_cell
 from traitlets.config import Config
 
+from async_cost.findings.finding import Finding, recorded
 from async_cost.report import PublishError, charts, markup, site
 from async_cost.report.assets import TEMPLATE
+from async_cost.report.banner import banner
+from async_cost.runs.run import Run
 
 OUTPUT_ORDER = [
     charts.VEGALITE_MIME,
@@ -35,13 +38,15 @@ OUTPUT_ORDER = [
 OF_CODE = "code"
 #: The beginning of a list, up to the end of its first item.
 LIST_START = re.compile(r"\s*<ul>\s*<li>((?!<ul>).)*?</li>", re.DOTALL)
+#: A finding, and its sentence with the values.
+FINDING = re.compile(r'<div class="finding[^>]*>\s*(<p>.*?</p>)', re.DOTALL)
 #: What may be said of a study, for those who read a page: as its words, and as a class of the style.
 IN_PART = "in part"
 BELIEFS = {"yes": "may be believed", IN_PART: "may be believed in part", "no": "is not evidence"}
 
 
 #: What makes a list of that class one that can be filtered.
-SCRIPTS = {"claims": "claims.js", "prices": "prices.js", "program": "program.js"}
+SCRIPTS = {"claims": "claims.js", "prices": "prices.js", "program": "program.js", "fold": "tables.js"}
 
 
 @dataclass
@@ -61,6 +66,8 @@ class Page:
     picture: Markup | None
     #: Scripts for what it holds, besides that of charts.
     scripts: list[str]
+    #: What it says of numbers, in its order.
+    findings: list[Finding] = field(default_factory=list)
     pdf: str | None = None
     href: str = field(init=False)
 
@@ -82,6 +89,15 @@ class Page:
         said = set(self.verdicts.values()) or {"yes"}
         return "no" if not self.trusted else "yes" if said == {"yes"} else IN_PART
 
+    def rely_on(self, run: Run) -> None:
+        """Put the banner of `run` above a page that has findings."""
+        studies = dict.fromkeys(case[0][0].study for one in self.findings for case in one.main.cases)
+        if studies and self.trust is None:
+            found = banner(run, list(studies))
+            self.verdicts = {study: _belief(extent) for study, extent in found.verdicts.items()}
+            self.trusted = found.judged
+            self.trust = Markup(markup.safe_output_markdown(found.text)) if found.text else None
+
     @cached_property
     def sections(self) -> list[site.Section]:
         return site.sections(self.body)
@@ -89,6 +105,8 @@ class Page:
 
 def short(answer: Markup | None) -> Markup | None:
     """What `Page.short_answer` is of an answer."""
+    if first := FINDING.search(answer or ""):
+        return Markup(first[1])
     paragraph = re.match(r"\s*<p>.*?</p>", answer or "", re.DOTALL)
     if paragraph is None or answer is None:
         return answer
@@ -98,8 +116,13 @@ def short(answer: Markup | None) -> Markup | None:
 
 def answer_of(content: nbformat.NotebookNode) -> Markup | None:
     """What opens the page of an executed notebook."""
-    answer = _tagged(content, "answer")
-    return answer and Markup(markup.safe_output_markdown(answer.text))
+    shown = [
+        markup.safe_table(output.data["text/html"])
+        if "text/html" in output.data
+        else markup.safe_output_markdown(output.data["text/markdown"])
+        for output in _outputs(content, "answer")
+    ]
+    return Markup("\n").join(map(Markup, shown)) if shown else None
 
 
 def read(notebook: Path) -> nbformat.NotebookNode:
@@ -144,7 +167,8 @@ def page_of(notebook: Path) -> Page:
         verdicts=_verdicts(notebook, trust),
         has_charts=figures.seen,
         picture=figures.small and Markup(figures.small),
-        scripts=[script for of, script in SCRIPTS.items() if f'<div class="{of}"' in body],
+        scripts=[script for of, script in SCRIPTS.items() if f'class="{of}"' in body],
+        findings=recorded([notebook]),
     )
 
 
@@ -192,7 +216,8 @@ def _join_code(content: nbformat.NotebookNode) -> None:
         if not cell.source.strip() and not cell.get("outputs"):
             continue
         before = joined[-1] if joined else None
-        if before and before.cell_type == cell.cell_type == "code":
+        apart = before is not None and "answer" in before.metadata.get("tags", [])
+        if before and not apart and before.cell_type == cell.cell_type == "code":
             before.source = "\n\n\n".join(filter(None, (before.source.strip(), cell.source.strip())))
             before.outputs += cell.outputs
             before.metadata["tags"] = [*before.metadata.get("tags", []), *cell.metadata.get("tags", [])]
@@ -210,13 +235,7 @@ class Said:
 
 def _tagged(content: nbformat.NotebookNode, tag: str) -> Said | None:
     """What the cell with that tag says in Markdown; None when there is no such cell or it says nothing."""
-    outputs = [
-        output
-        for cell in content.cells
-        if tag in cell.metadata.get("tags", [])
-        for output in cell.get("outputs", [])
-        if "text/markdown" in output.get("data", {})
-    ]
+    outputs = _outputs(content, tag)
     if not outputs:
         return None
     text = "\n\n".join(output.data["text/markdown"] for output in outputs)
@@ -224,6 +243,17 @@ def _tagged(content: nbformat.NotebookNode, tag: str) -> Said | None:
     named = [one["studies"] for one in metadata if "studies" in one]
     studies = {study: _belief(trusted) for some in named for study, trusted in some.items()} if named else None
     return Said(text, all(one.get("trusted", True) for one in metadata), studies)
+
+
+def _outputs(content: nbformat.NotebookNode, tag: str) -> list[nbformat.NotebookNode]:
+    """What the cells with that tag say."""
+    return [
+        output
+        for cell in content.cells
+        if tag in cell.metadata.get("tags", [])
+        for output in cell.get("outputs", [])
+        if "text/markdown" in output.get("data", {})
+    ]
 
 
 def _belief(trusted: object) -> str:

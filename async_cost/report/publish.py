@@ -6,6 +6,7 @@ and links to. `publish_alone` publishes one notebook that is not about this run 
 `async_cost.workflow.publishing` is the command.
 """
 
+import re
 import shutil
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,11 +18,20 @@ from markupsafe import Markup
 from async_cost.report import assets, markup, provenance, site
 from async_cost.report import pdf as paper
 from async_cost.report.asked import Asked, elsewhere, without
+from async_cost.report.finding import TIMES
 from async_cost.report.notebook import BELIEFS, Page, heading_of
 from async_cost.runs.profiles import NOT_EVIDENCE
 from async_cost.runs.record import RunInfo, read_run_info
+from async_cost.runs.run import open_run
 
 RUN_FILES = ("run.json", "*.csv", "*.csv.gz")
+TO_NOTEBOOK = re.compile(rf'<a href="{markup.NOTEBOOK.pattern}">(?P<text>.*?)</a>', re.DOTALL)
+#: How to read a finding.
+READING = (
+    "[low, high]: where this machine would put the number if it measured again, 95 times of 100; not another build or "
+    f"machine. {TIMES} is a ratio of times, to the baseline in the sentence. ✓ holds, ✗ does not, ? is not decided; point at a "
+    "number to see the region and where it comes from."
+)
 #: Length, as HTML, from which on reasons not to rely on a run are folded: more than a few sentences.
 LONG_REASON = 1500
 #: What a reader of each page may want to decide; the front page asks it in these words, and shows the first of them
@@ -58,10 +68,12 @@ def publish(
     headings. `sources` are the crate views of the notebooks that measure, by study: numbers lead to their cells.
     `reports` is the folder two levels above `out_dir` whose list of runs is renewed.
     """
-    info = read_run_info(run_dir / "run.json")
+    run = open_run(run_dir)
+    for page in pages:
+        page.rely_on(run)
     absent = [heading_of(notebook) for notebook in not_measured]
     return _Report(
-        info,
+        run.info,
         list(pages),
         out_dir,
         reports,
@@ -170,15 +182,35 @@ class _Report:
             title=page.heading,
             heading=page.heading,
             answer=page.answer and without(page.answer, notes),
+            reading=READING if page.findings else None,
             notes=notes,
             verdicts=[(study, belief.replace(" ", "-"), BELIEFS[belief]) for study, belief in page.verdicts.items()],
             summary=Markup(markup.plain(page.answer or page.heading)),
             here=page.study,
-            body=without(page.body, notes),
+            body=self._linked(page, without(page.body, notes)),
             pdf=page.pdf,
             before=before,
             after=after,
         )
+
+    def _linked(self, page: Page, body: str) -> Markup:
+        """The body with its links to notebooks as links to their pages, or to their cells; as text where there are
+        none.
+        """
+        known = {other.study for other in self.pages}
+        sources = self.numbers.sources if self.numbers else {}
+        cells = {(source.parent.name, source.stem): study for study, source in sources.items()}
+
+        def link(found: re.Match[str]) -> str:
+            room, name = found["room"] or page.study, found["name"]
+            if name == "analysis" and room in known:
+                return f'<a href="{room}.html">{found["text"]}</a>'
+            if study := cells.get((room, name)):
+                self.numbers.linked.add(study)
+                return f'<a href="cells-{study}.html">{found["text"]}</a>'
+            return found["text"]
+
+        return Markup(TO_NOTEBOOK.sub(link, body))
 
     def _write_cells(self, numbers: Asked, study: str) -> Path:
         """The cells of the notebook that measures a study, for numbers to link to."""

@@ -1,11 +1,16 @@
-"""What a run will judge, as a hash that it records before its first round. Uses the standard library alone, since the
-workflow tells it to the harness.
+"""What a run will judge, as hashes that it records before its first round. Uses the standard library alone, since the
+workflow tells them to the harness.
 """
 
 import hashlib
+import json
+import re
 from pathlib import Path
 
 from async_cost.paths import repository_root
+
+#: A cell that says a finding or makes an operand of one.
+OF_FINDINGS = re.compile(r"\b(?:finding|pairs?|Pairs|ratio_of_ratios|more_added)\(")
 
 
 def claims_of_today(root: Path | None = None) -> str:
@@ -15,3 +20,19 @@ def claims_of_today(root: Path | None = None) -> str:
     folder = (repository_root() if root is None else root) / "data"
     files = [(folder / name).read_bytes() for name in ("claims.csv", "claims-operands.csv")]
     return hashlib.sha256(b"".join(files)).hexdigest()
+
+
+def findings_of_today(root: Path | None = None) -> str:
+    """The SHA-256 of the findings with their present regions: of the cells of the analyses that say them or make their
+    operands, and of the modules with the words and the operands.
+    """
+    root = repository_root() if root is None else root
+    digest = hashlib.sha256()
+    for name in ("vocabulary.py", "operands.py"):
+        digest.update((root / "async_cost" / "findings" / name).read_bytes())
+    for notebook in sorted((root / "notebooks").glob("*/analysis.ipynb")):
+        for cell in json.loads(notebook.read_bytes())["cells"]:
+            source = "".join(cell["source"])
+            if cell["cell_type"] == "code" and OF_FINDINGS.search(source):
+                digest.update(f"{notebook.parent.name}\0{source}\0".encode())
+    return digest.hexdigest()

@@ -9,9 +9,10 @@ from collections.abc import Mapping, Sequence
 
 import polars as pl
 
-from async_cost.literature.published import NANOSECONDS, load_published
+from async_cost.literature.published import load_published
 from async_cost.runs.comparisons import KEY
 from async_cost.runs.run import Run
+from async_cost.statistics.effects import NANOSECONDS
 from async_cost.statistics.interval import estimates
 from async_cost.statistics.measured import Measured, both_ways
 from async_cost.statistics.trials import trial_values

@@ -22,13 +22,14 @@ from pathlib import Path
 import polars as pl
 
 from async_cost.errors import DataError
-from async_cost.literature.replication import Verdict, outcomes
+from async_cost.literature.replication import outcomes
 from async_cost.runs.comparisons import BASE_KEY, HEADLINES, KEY, PAIR
 from async_cost.runs.run import Run, open_run
 from async_cost.statistics.closing import of_comparison_closing
 from async_cost.statistics.interval import LEAST_EPISODES, after_looks, quantile, trimmed
 from async_cost.statistics.measured import Measured
 from async_cost.statistics.ratios import paired
+from async_cost.statistics.statement import Outcome
 from async_cost.statistics.trials import compared
 from async_cost.workflow.episodes import done_episodes, further_file, seconds_by_study, write_json
 
@@ -62,7 +63,7 @@ def open_questions(run: Run) -> Iterator[Open]:
     """The claims and headlines that are undecided in `run` and that more time is predicted to decide."""
     for outcome in outcomes(run):
         weighed, claim = outcome.published, outcome.claim
-        if weighed.verdict is Verdict.UNDECIDED and weighed.closing and math.isfinite(weighed.closing.times):
+        if weighed.outcome is Outcome.UNDECIDED and weighed.closing and math.isfinite(weighed.closing.times):
             operands = [operand for case in claim.cases(claim.faithful) for place in case for operand in place]
             keys = tuple(dict.fromkeys(operand.key for operand in operands))
             yield Open(claim.id, operands[0].study, keys, weighed.closing.times)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from async_cost.paths import runs_root
-from async_cost.runs.judged import claims_of_today
+from async_cost.runs.judged import claims_of_today, findings_of_today
 from async_cost.workflow import episodes, toolchain
 from async_cost.workflow.steps import CARGO_ENV, Command, Progress, Step, cargo_progress
 from async_cost.workflow.studies import MEASURED, crate_of, measuring
@@ -134,6 +134,7 @@ class Plan:
             "ASYNC_COST_COMMAND": self.command,
             "ASYNC_COST_LOAD_BEFORE": self.load_before,
             "ASYNC_COST_CLAIMS": claims_of_today(),
+            "ASYNC_COST_FINDINGS": findings_of_today(),
             "ASYNC_COST_PROGRAM": _sources(tuple(MEASURED)).hexdigest(),
             "CARGO_INCREMENTAL": "0",  # goes before a profile, and before what a user has configured for all profiles
             **({"ASYNC_COST_VARIANTS": self.only} if self.only else {}),

@@ -35,8 +35,9 @@
 //!   parameter.
 //! - `ASYNC_COST_VARIANTS`: the variants to be measured, and counted, with semicolons between their names: see
 //!   [`Study::only`].
-//! - `ASYNC_COST_COMMAND`, `ASYNC_COST_CLAIMS`, `ASYNC_COST_PROGRAM`: noted in run.json as the command that made the
-//!   run, and as the hashes of the claims that it will judge and of all that is measured.
+//! - `ASYNC_COST_COMMAND`, `ASYNC_COST_CLAIMS`, `ASYNC_COST_FINDINGS`, `ASYNC_COST_PROGRAM`: noted in run.json as the
+//!   command that made the run, and as the hashes of the claims and of the findings that it will judge, and of all that
+//!   is measured.
 //! - `ASYNC_COST_PROGRESS`: `json` prints progress as one JSON object a line, for a program; `measure::progress` says
 //!   which.
 //!

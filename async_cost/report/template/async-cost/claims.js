@@ -6,7 +6,7 @@ for (const list of document.querySelectorAll(".claims")) {
   const contains = (words) => (claim) => words.every((word) => claim.textContent.toLowerCase().includes(word));
   const studies = [...new Set(claims.flatMap((claim) => [...claim.classList].filter((name) => name.startsWith("of-"))))];
   const choices = [
-    ["Verdict", [["contradicted"], ["undecided"], ["replicated"], ["not-measurable-here", "not measurable here"], ["not-measured", "not measured"]]],
+    ["Outcome", [["does-not-hold", "does not hold"], ["undecided"], ["holds"], ["not-measurable-here", "not measurable here"], ["not-measured", "not measured"]]],
     ["Study", studies.map((name) => [name, name.slice(3)])],
     ["Basis", [["prose", "said in prose"], ["figures", "figures only"], ["confounded"]]],
   ];

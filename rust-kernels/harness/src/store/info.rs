@@ -40,11 +40,11 @@ pub(crate) struct RunInfo {
     codegen: Codegen,
     crates: BTreeMap<String, Versions>,
     git: Option<Git>,
-    /// Hashes of what the run was made for and from, as whoever started it tells: the claims that it will judge, and
-    /// all that is measured with it.
+    /// Hashes of what the run was made for and from, as whoever started it tells: the claims and the findings that it
+    /// will judge, and all that is measured with it.
     claims: Option<String>,
+    findings: Option<String>,
     program: Option<String>,
-    findings: Unknown,
     series: Unknown,
     waited_s: Unknown,
     pub(crate) studies: BTreeMap<String, StudyInfo>,
@@ -181,8 +181,8 @@ impl RunInfo {
             crates: repository::crates(root),
             git: repository::git(root),
             claims: std::env::var("ASYNC_COST_CLAIMS").ok(),
+            findings: std::env::var("ASYNC_COST_FINDINGS").ok(),
             program: std::env::var("ASYNC_COST_PROGRAM").ok(),
-            findings: (),
             series: (),
             waited_s: (),
             studies: BTreeMap::new(),

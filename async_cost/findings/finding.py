@@ -1,0 +1,195 @@
+"""A finding: an author's sentence about numbers, with the region in which it is true, and what a run says about it.
+
+It is a statement like a published claim, judged alike. Its definition is what an executed notebook holds of it
+(`record`); it is judged on any run without executing the notebook again.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+
+from async_cost.findings.operands import Quantity
+from async_cost.findings.vocabulary import Word, bounds
+from async_cost.runs.run import Run
+from async_cost.statistics.effects import Effect, Operand, Values, effect
+from async_cost.statistics.statement import Outcome, Statement, Weighed, deciding, judged, together
+
+#: Under which name the metadata of an output holds the definition of its finding.
+RECORD = "finding"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding(Statement):
+    """A sentence of the notebook in `page` with its cases and region.
+
+    `of` says of how many cases it must be true; `quantity_noun` follows its values; `show` are further numbers for
+    the reader; `because` gives reasons and advice that fall with the sentence; `why` is the reason for a region of its
+    own.
+    """
+
+    page: str
+    main: Quantity
+    of: str = "all"
+    show: tuple[Quantity, ...] = ()
+    because: str = ""
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a run says about a finding: `weighed` all its cases together, `each` one by one, `shown` the further
+    numbers, None for one that was not measured.
+    """
+
+    finding: Finding
+    weighed: Weighed
+    each: tuple[Weighed, ...] = ()
+    shown: tuple[Effect, ...] = field(default=())
+
+    @property
+    def outcome(self) -> Outcome:
+        return self.weighed.outcome
+
+
+def finding(
+    page: str,
+    id: str,
+    sentence: str,
+    of: Quantity,
+    word: Word,
+    *,
+    show: Iterable[Quantity] = (),
+    because: str = "",
+    processors: int = 1,
+) -> Finding:
+    """The finding that `word` is true `of` a quantity. Raises ValueError for a sentence without an end, and for a word
+    that does not fit the quantity.
+    """
+    if not sentence.endswith((".", "!", "?")):
+        raise ValueError(f"finding {id}: {sentence!r} is no sentence; end it with a full stop")
+    if word.relation in ("same", "slower", "faster", "not slower") and not (of.in_ratios and of.quantity == "time"):
+        raise ValueError(
+            f"finding {id}: {word.relation!r} is a word for a ratio of times, and this is a {of.operation}"
+        )
+    if word.of != "all" and len(of.cases) < 2:
+        raise ValueError(f"finding {id}: {word.of}_of speaks of several cases, and there is one")
+    least, most = bounds(word, of.in_ratios)
+    measure = {name: getattr(of, name) for name in ("operation", "quantity", "unit", "per", "share")}
+    return Finding(
+        **measure,
+        id=id,
+        page=page,
+        statement=sentence,
+        relation=word.relation,
+        least=least,
+        most=most,
+        processors=processors,
+        main=of,
+        of=word.of,
+        show=tuple(show),
+        because=because,
+        why=word.why,
+    )
+
+
+class Judge:
+    """Judges findings on `run`, whose studies are read once."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self._values: dict[str, Values] = {}
+
+    def values(self, study: str) -> Values:
+        """What the run holds of a study."""
+        if study not in self._values:
+            self._values[study] = Values(self.run, study)
+        return self._values[study]
+
+    def __call__(self, one: Finding) -> Found:
+        """What the run says about a finding."""
+        effects = [effect(one, case, self.values(case[0][0].study)) for case in one.main.cases]
+        shown = tuple(
+            effect(quantity, case, self.values(case[0][0].study))
+            for quantity in one.show
+            for case in quantity.cases[:1]
+        )
+        return found(one, effects, self, shown)
+
+
+def found(one: Finding, effects: Iterable[Effect], judge: Judge, shown: tuple[Effect, ...] = ()) -> Found:
+    """What these effects of the cases of a finding, each with its own interval, say about it."""
+    effects = list(effects)
+    measured = sum(effect.value is not None for effect in effects)
+    each = tuple(
+        judged(one, case, judge.values(case[0][0].study), effect.among(measured, one.in_ratios))
+        for case, effect in zip(one.main.cases, effects, strict=True)
+    )
+    return Found(one, deciding(each, lambda outcomes: _combined(one.of, list(outcomes))), each, shown)
+
+
+def _combined(of: str, outcomes: list[Outcome]) -> Outcome:
+    """The outcome of all, most or none of several cases."""
+    decided = [word for word in outcomes if word in (Outcome.HOLDS, Outcome.DOES_NOT_HOLD)]
+    if of == "all" or not set(outcomes) - {Outcome.NOT_MEASURED, Outcome.NOT_MEASURABLE}:
+        return together(outcomes)
+    turned = {Outcome.HOLDS: Outcome.DOES_NOT_HOLD, Outcome.DOES_NOT_HOLD: Outcome.HOLDS}
+    if of == "none":
+        return together(turned.get(word, word) for word in outcomes)
+    if 2 * decided.count(Outcome.HOLDS) > len(outcomes):
+        return Outcome.HOLDS
+    return Outcome.DOES_NOT_HOLD if 2 * decided.count(Outcome.DOES_NOT_HOLD) >= len(outcomes) else Outcome.UNDECIDED
+
+
+def departure(one: Statement, weighed: Weighed) -> str | None:
+    """How an effect differs from what a statement says: its reverse, none that counts, a smaller or a larger one, or
+    another number. None unless the statement does not hold.
+    """
+    if weighed.outcome is not Outcome.DOES_NOT_HOLD or weighed.effect is None:
+        return None
+    if weighed.low == weighed.high or one.relation == "between":
+        return "another number"
+    if one.relation in ("same", "not slower"):
+        return "a difference that counts"
+    if weighed.counts_for_nothing:
+        return "no effect that counts"
+    least, most = weighed.holds
+    nothing = 1.0 if one.in_ratios else 0.0
+    stated_more, stated_less = least >= nothing, most <= nothing
+    if (stated_more and weighed.effect < nothing) or (stated_less and weighed.effect > nothing):
+        return "the reverse"
+    beyond = weighed.effect > most
+    if stated_less:
+        return "a smaller effect" if beyond else "a larger effect"
+    return "a larger effect" if beyond else "a smaller effect"
+
+
+def record(one: Finding) -> dict:
+    """The definition as JSON holds it."""
+    return asdict(one)
+
+
+def of_record(recorded: Mapping) -> Finding:
+    """The finding of a definition."""
+    held = {name.name: recorded[name.name] for name in fields(Finding)}
+    return Finding(**held | {"main": _quantity(held["main"]), "show": tuple(map(_quantity, held["show"]))})
+
+
+def _quantity(recorded: Mapping) -> Quantity:
+    cases = tuple(tuple(tuple(Operand(**operand) for operand in place) for place in case) for case in recorded["cases"])
+    return Quantity(**{**recorded, "cases": cases})
+
+
+def recorded(notebooks: Iterable[Path]) -> list[Finding]:
+    """The findings that executed notebooks hold, in their order. Raises ValueError for an id that is there twice."""
+    held: dict[str, Finding] = {}
+    for notebook in notebooks:
+        content = json.loads(notebook.read_text(encoding="utf-8"))
+        for cell in content["cells"]:
+            for output in cell.get("outputs", ()):
+                if one := output.get("metadata", {}).get(RECORD):
+                    made = of_record(one)
+                    if made.id in held:
+                        raise ValueError(f"{notebook}: there are two findings {made.id}")
+                    held[made.id] = made
+    return list(held.values())

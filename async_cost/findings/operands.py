@@ -1,0 +1,251 @@
+"""What a finding is about: declared pairs of variants, groups of them, and the numbers that are made of them.
+
+A pair is one that its study declares today (data/comparisons.csv), in either direction; any other raises LookupError.
+"""
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, replace
+
+import polars as pl
+
+from async_cost.runs.comparisons import BASE_KEY, KEY, of_today
+from async_cost.statistics.effects import UNIT_OF_WORK, Case, Key, Measure, Operand
+from async_cost.words import CONTROL
+
+#: What counts and metrics are called where their own name does not say it.
+NOUNS = {
+    "cpu_ns": "of processor time",
+    "kernel_ns": "in the kernel",
+    "wall_ns": "in all",
+    "p50_ns": "in the middle",
+    "p90_ns": "for nine of ten",
+    "p99_ns": "for 99 of 100",
+    "max_ns": "for the slowest",
+    "memory_bytes": "bytes of memory",
+    "connection_bytes": "bytes a connection",
+    "future_bytes": "bytes in a future",
+    "allocated_bytes": "bytes allocated",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quantity(Measure):
+    """A number of each of `cases`. `noun` is what follows a value of it: `more a request`."""
+
+    cases: tuple[Case, ...]
+    noun: str = ""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """`key` compared with `baseline` in `study`; `unit` is the declared unit of work, such as request."""
+
+    study: str
+    key: Key
+    baseline: Key
+    unit: str
+
+    @property
+    def name(self) -> str:
+        """What a chart or a sentence calls the first side: its variant."""
+        return self.key[1]
+
+    @property
+    def ratio(self) -> Quantity:
+        """Time of a unit of work over that of the baseline."""
+        return Quantity(operation="ratio", quantity="time", unit="ratio", per=UNIT_OF_WORK, cases=self.cases())
+
+    @property
+    def added(self) -> Quantity:
+        """Nanoseconds that a unit of work takes more than the baseline's."""
+        return self._each("difference", "time", "ns", f"more a {self.unit or 'iteration'}")
+
+    def counted(self, counter: str) -> "Exact":
+        """The same two sides by an exact count instead of by time."""
+        return Exact(self, "count", counter)
+
+    def metric(self, metric: str) -> "Exact":
+        """The same two sides by a metric of the samples, such as cpu_ns: of each, the median of a round."""
+        return Exact(self, "metric", metric)
+
+    def break_even(self, share: float) -> Quantity:
+        """Microseconds of other work in each unit of work from which on the first side takes less than `share` more
+        time than its baseline, if what it adds stays the same.
+        """
+        noun = f"of other work a {self.unit or 'iteration'} until it costs {share:.0%}"
+        return replace(self._each("break-even", "time", "us", noun), share=share)
+
+    def _each(self, operation: str, quantity: str, unit: str, noun: str) -> Quantity:
+        return Quantity(
+            operation=operation, quantity=quantity, unit=unit, per=UNIT_OF_WORK, cases=self.cases(), noun=noun
+        )
+
+    def cases(self, counter: str = "") -> tuple[Case, ...]:
+        """The one case of the pair, of times or of a count or metric."""
+        return (tuple((Operand(self.study, *key, counter),) for key in (self.key, self.baseline)),)
+
+
+@dataclass(frozen=True)
+class Exact:
+    """Both sides of a pair by a count or a metric named `counter`."""
+
+    pair: Pair
+    quantity: str
+    counter: str
+
+    @property
+    def ratio(self) -> Quantity:
+        """That of the first side over that of the baseline, for a unit of work."""
+        return self._made("ratio", "ratio", "")
+
+    @property
+    def added(self) -> Quantity:
+        """What the first side has more than its baseline, for a unit of work."""
+        return self._made("difference", "count", f"{self._noun()} more a {self.pair.unit or 'iteration'}")
+
+    @property
+    def each(self) -> Quantity:
+        """What the first side has, for a unit of work."""
+        made = self._made("value", "count", f"{self._noun()} a {self.pair.unit or 'iteration'}")
+        return replace(made, cases=tuple(case[:1] for case in made.cases))
+
+    @property
+    def all(self) -> Quantity:
+        """What the first side has in all, whatever its work: for what is held once, such as memory or a future."""
+        return replace(self.each, per=None, noun=self._noun())
+
+    def _noun(self) -> str:
+        return NOUNS.get(self.counter, self.counter.replace("_", " "))
+
+    def _made(self, operation: str, unit: str, noun: str) -> Quantity:
+        return Quantity(
+            operation=operation,
+            quantity=self.quantity,
+            unit="ns" if unit == "count" and self.counter.endswith("_ns") else unit,
+            per=UNIT_OF_WORK,
+            cases=self.pair.cases(self.counter),
+            noun=noun,
+        )
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Several pairs that a finding speaks of together."""
+
+    each: tuple[Pair, ...]
+
+    def __iter__(self) -> Iterator[Pair]:
+        return iter(self.each)
+
+    def __add__(self, other: "Pairs") -> "Pairs":
+        return Pairs(self.each + other.each)
+
+    def where(self, wanted: Callable[[Pair], bool]) -> "Pairs":
+        """Those of which `wanted` is true."""
+        return Pairs(tuple(filter(wanted, self.each)))
+
+    @property
+    def ratio(self) -> Quantity:
+        """The ratio of each."""
+        return self._together([pair.ratio for pair in self.each])
+
+    @property
+    def added(self) -> Quantity:
+        """What each adds to a unit of work."""
+        return self._together([pair.added for pair in self.each])
+
+    def counted(self, counter: str) -> Quantity:
+        """The ratio of each by an exact count."""
+        return self._together([pair.counted(counter).ratio for pair in self.each])
+
+    def metric(self, metric: str) -> Quantity:
+        """The ratio of each by a metric."""
+        return self._together([pair.metric(metric).ratio for pair in self.each])
+
+    @staticmethod
+    def _together(quantities: list[Quantity]) -> Quantity:
+        return replace(quantities[0], cases=tuple(case for one in quantities for case in one.cases))
+
+
+def pair(
+    study: str,
+    variant: str,
+    baseline: str,
+    parameter: str = "",
+    *,
+    bench: str | None = None,
+    baseline_parameter: str | None = None,
+) -> Pair:
+    """The comparison of `variant` with `baseline` under one parameter, or two. `bench` is needed where the variant is
+    in several.
+
+    Raises LookupError where the study does not declare exactly one.
+    """
+    other = parameter if baseline_parameter is None else baseline_parameter
+    found = _both_ways(study).filter(
+        variant=variant, baseline_variant=baseline, parameter=parameter, baseline_parameter=other
+    )
+    if bench is not None:
+        found = found.filter(bench=bench)
+    if found.height != 1:
+        benches = ", ".join(f"{row[0]} / {row[1]}" for row in found.select("bench", "baseline_bench").rows())
+        which = f"declares it {found.height} times: choose bench= from {benches}" if benches else "does not declare it"
+        raise LookupError(f"{variant!r} against {baseline!r} ({parameter!r}): {study} {which}")
+    return next(_of_rows(found))
+
+
+def pairs(
+    study: str,
+    *,
+    variant: str | None = None,
+    baseline: str | None = None,
+    parameter: str | None = None,
+    bench: str | None = None,
+    only: Collection[str] | None = None,
+    but: Collection[str] = (),
+) -> Pairs:
+    """All comparisons that `study` declares of `variant`, with `baseline`, under `parameter`, in `bench` (None: any),
+    in the order of declaration; of the variants `only`, without those in `but`. Controls are never among them.
+
+    Raises LookupError where there is none, or one of the names is unknown.
+    """
+    wanted = {"variant": variant, "baseline_variant": baseline, "parameter": parameter, "bench": bench}
+    named = {name: value for name, value in wanted.items() if value is not None}
+    rows = _both_ways(study) if {"variant", "baseline_variant"} & set(named) else of_today().filter(study=study)
+    found = rows.filter(pl.col("parameter") == pl.col("baseline_parameter"), **named)
+    found = found.filter(~pl.col("variant").str.ends_with(CONTROL), ~pl.col("baseline_variant").str.ends_with(CONTROL))
+    for name in (*(only or ()), *but):
+        if name not in found["variant"]:
+            raise LookupError(f"{study} declares no comparison of {name!r} among {named}")
+    if only is not None:
+        order = pl.DataFrame({"variant": list(only)})
+        found = order.join(found, on="variant", maintain_order="left").select(found.columns)
+    found = found.filter(~pl.col("variant").is_in(list(but)))
+    if found.is_empty():
+        raise LookupError(f"{study} declares no comparison of {named}")
+    return Pairs(tuple(_of_rows(found)))
+
+
+def ratio_of_ratios(one: Pair, other: Pair) -> Quantity:
+    """The ratio of `one` over that of `other`, from the same rounds."""
+    return replace(one.ratio, operation="ratio of ratios", cases=(one.cases()[0] + other.cases()[0],))
+
+
+def more_added(one: Pair, other: Pair) -> Quantity:
+    """What `one` adds to a unit of work, less what `other` adds, from the same rounds."""
+    return replace(one.added, operation="difference of differences", cases=(one.cases()[0] + other.cases()[0],))
+
+
+def _both_ways(study: str) -> pl.DataFrame:
+    """What the study declares, as it stands and turned."""
+    rows = of_today().filter(study=study)
+    if rows.is_empty():
+        raise LookupError(f"there is no study {study!r}")
+    swap = dict(zip((*KEY, *BASE_KEY), (*BASE_KEY, *KEY), strict=True))
+    return pl.concat([rows, rows.rename(swap).select(rows.columns)]).unique((*KEY, *BASE_KEY), maintain_order=True)
+
+
+def _of_rows(rows: pl.DataFrame) -> Iterator[Pair]:
+    for row in rows.iter_rows(named=True):
+        key, baseline = (tuple(row[name] for name in names) for names in (KEY, BASE_KEY))
+        yield Pair(row["study"], key, baseline, row["unit"])

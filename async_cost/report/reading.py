@@ -1,0 +1,138 @@
+"""A run as an analysis notebook reads it: polars frames, and findings that are judged as they are said.
+
+`run = async_cost.open()` once at the top. What is drawn and joined afterwards is polars and altair; the columns of the
+frames are described in data/README.md.
+"""
+
+from collections.abc import Iterable
+from functools import cached_property
+from pathlib import Path
+
+import polars as pl
+from IPython.display import display
+
+from async_cost.findings import finding
+from async_cost.findings.finding import Found, Judge
+from async_cost.findings.operands import Pair, Pairs, Quantity
+from async_cost.findings.vocabulary import Word
+from async_cost.literature.published import load_published, published_times
+from async_cost.report import charts
+from async_cost.report import finding as shown
+from async_cost.runs.comparisons import BASE_KEY, KEY, PAIR
+from async_cost.runs.run import Run, choose_run
+from async_cost.statistics.measured import both_ways
+from async_cost.statistics.table import comparisons
+
+#: Studies with figures of a document.
+PUBLISHED = ("zero-cost", "spawn-apis", "call-styles", "thread-pools", "runtimes")
+
+
+class Reading:
+    """The frames of one run. A study that the run lacks has no rows in any of them."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self._judge = Judge(run)
+
+    def __repr__(self) -> str:
+        return f"run {self.run.info.run_id}, {self.run.info.profile}: {', '.join(self.run.info.studies)}"
+
+    @cached_property
+    def comparisons(self) -> pl.DataFrame:
+        """A row for each measured comparison, as declared and turned round: study, KEY, baseline_…, ratio, low, high,
+        added_ns, added_low, added_high, verdict and the others of `statistics.table.Comparisons`; published (the ratio
+        that a document reported, null where there is none). Without controls.
+        """
+        rows = both_ways(comparisons(self.run).frame.filter(~pl.col("control")).drop_nulls("ratio"))
+        times = pl.concat(
+            [published_times(study).select(pl.lit(study).alias("study"), *KEY, "ns") for study in PUBLISHED]
+        )
+        mine = rows.join(times, on=["study", *KEY], how="left", maintain_order="left")
+        base = times.rename(dict(zip(KEY, BASE_KEY, strict=True)) | {"ns": "base_ns"})
+        both = mine.join(base, on=["study", *BASE_KEY], how="left", maintain_order="left")
+        return both.with_columns(published=pl.col("ns") / pl.col("base_ns")).drop("ns", "base_ns")
+
+    @cached_property
+    def controls(self) -> pl.DataFrame:
+        """The A/A controls: the same columns."""
+        return comparisons(self.run).frame.filter("control").drop_nulls("ratio")
+
+    @cached_property
+    def counts(self) -> pl.DataFrame:
+        """Exact counts: study, KEY, counter, value (of an iteration), units (of work in it; 1 where none is counted),
+        each (value / units)."""
+        parts = []
+        for study in self.run.info.studies:
+            counted = self.run.counts(study).join(self.run.units(study), on=KEY, how="left")
+            parts.append(counted.select("study", *KEY, "counter", "value", pl.col("units").fill_null(1)))
+        return pl.concat(parts).with_columns(each=pl.col("value") / pl.col("units"))
+
+    @cached_property
+    def metrics(self) -> pl.DataFrame:
+        """What else was noted of samples: study, KEY, metric, value (median over all rounds), q1, q3, rounds."""
+        parts = [
+            self.run.metrics(study).select("study", *KEY, "round", "metric", "value") for study in self.run.info.studies
+        ]
+        by = ("study", *KEY, "metric")
+        value = pl.col("value")
+        rounds = pl.concat(parts).group_by(*by, "round").agg(value.median())
+        found = rounds.group_by(by).agg(
+            value.median(), q1=value.quantile(0.25), q3=value.quantile(0.75), rounds=pl.len()
+        )
+        return found.sort(by)
+
+    @cached_property
+    def published(self) -> pl.DataFrame:
+        """The figures of the documents, of their latest printing: study, KEY, metric, value, unit, …"""
+        return pl.concat([load_published(study) for study in PUBLISHED], how="diagonal_relaxed")
+
+    def samples(self, study: str) -> pl.DataFrame:
+        """The raw samples of a study: KEY, round, position, sample, iterations, elapsed_ns, episode (the process)."""
+        return self.run.time(study)
+
+    def pick(self, *some: Pair | Pairs) -> pl.DataFrame:
+        """The comparisons of these pairs, in their order; those that the run lacks are left out."""
+        chosen = [one for each in some for one in ([each] if isinstance(each, Pair) else each)]
+        rows = [(one.study, *one.key, *one.baseline) for one in chosen]
+        order = pl.DataFrame(rows, schema=dict.fromkeys(("study", *PAIR), pl.String), orient="row").unique(
+            maintain_order=True
+        )
+        return order.join(self.comparisons, on=["study", *PAIR], maintain_order="left").select(self.comparisons.columns)
+
+    def judge(self, one: finding.Finding) -> Found:
+        """What the run says about a finding."""
+        return self._judge(one)
+
+    def finding(
+        self,
+        id: str,
+        sentence: str,
+        of: Quantity,
+        word: Word,
+        *,
+        show: Iterable[Quantity] = (),
+        because: str = "",
+        processors: int = 1,
+    ) -> None:
+        """Say a sentence, judged on this run.
+
+        `word` of the vocabulary (same, slower, faster, less, more, about, under, over, exactly, between, cheapest, and
+        all_of, most_of, none_of of several) must be true `of` the quantity; `show` are further numbers to put beside
+        it, `because` what the reader may conclude if it holds, in Markdown.
+        """
+        page = Path.cwd().name
+        one = finding.finding(
+            page, f"{page}-{id}", sentence, of, word, show=show, because=because, processors=processors
+        )
+        found = self.judge(one)
+        bundle = {"text/html": shown.html(found), "text/markdown": shown.markdown(found), "text/plain": sentence}
+        display(bundle, raw=True, metadata={finding.RECORD: finding.record(one), "outcome": found.outcome.value})
+
+
+def open(study: str | None = None, *, instead: str | None = None) -> Reading:
+    """The run that the environment variable ASYNC_COST_RUN names, else the newest that holds `study`; the theme of
+    charts is set. `instead` is what a notebook can do with if `study` is missing.
+    """
+    charts.enable()
+    pl.Config.set_tbl_hide_dataframe_shape(True)
+    return Reading(choose_run(study, instead=instead))

@@ -1,0 +1,319 @@
+"""What a run measured of a quantity that a statement is about: its value and its interval.
+
+A quantity is a count, a time, a rate or a metric of one to four places, combined by an operation. If the study declares
+the comparison, the number is that of the table of comparisons; what combines several is computed round by round.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import polars as pl
+
+from async_cost import words
+from async_cost.runs.comparisons import BASE_KEY, KEY
+from async_cost.runs.run import Run
+from async_cost.statistics.interval import (
+    CONFIDENCE,
+    enough,
+    estimates,
+    quantile,
+    relative_standard_error,
+    widened,
+)
+from async_cost.statistics.judge import EQUIVALENCE
+from async_cost.statistics.measured import Measured, both_ways
+
+#: How many places the operands of an operation take. Operands of the same place are added up.
+PLACES = {
+    "value": 1,
+    "relative standard error": 1,
+    "ratio": 2,
+    "difference": 2,
+    "ratio of ratios": 4,
+    "difference of differences": 4,
+    "break-even": 2,
+}
+#: Nanoseconds in a unit of time.
+NANOSECONDS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
+#: In place of a counter that a difference is divided by: the unit of work of the comparison.
+UNIT_OF_WORK = "unit"
+#: bench, variant, parameter.
+Key = tuple[str, str, str]
+
+
+@dataclass(frozen=True)
+class Operand:
+    """One measured thing: a key, and the name of the count or metric where it is none of times. `plus_ns` is added to
+    its time on paper.
+    """
+
+    study: str
+    bench: str
+    variant: str
+    parameter: str
+    counter: str = ""
+    plus_ns: float = 0.0
+
+    @property
+    def key(self) -> Key:
+        return self.bench, self.variant, self.parameter
+
+
+#: One instance of a comparison: the operands of each place, in order.
+Case = tuple[tuple[Operand, ...], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measure:
+    """How a number is made of the operands of a case: `operation` (PLACES) over their `quantity` (count, time, rate or
+    metric), in `unit`; differences are divided by the counter `per`.
+
+    `break-even` is the work of its own that both sides must do besides so that the first takes the `share` of the
+    second's time more, if what it adds stays the same.
+    """
+
+    operation: str
+    quantity: str
+    unit: str
+    per: str | None = None
+    share: float | None = None
+
+    @property
+    def in_ratios(self) -> bool:
+        """Whether the effect is a ratio, so that 1 is no effect and distances are factors."""
+        return self.operation in ("ratio", "ratio of ratios")
+
+
+@dataclass(frozen=True)
+class Effect:
+    """A measured number with its interval. `missing` says why there is none, `doubt` why nothing is concluded from it.
+
+    `base` is the time of what is subtracted, in the unit of the measure; `nothing` the share below which a difference
+    counts as none; `fixed` the half width that the controls add to the interval: of a ratio on the scale of logarithms,
+    else in the unit of the measure. `wider` is how many times as wide the interval becomes if it has to hold together
+    with others, by their number; `row` is the row of the table of comparisons that the effect is.
+    """
+
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    base: float = 0.0
+    nothing: float = EQUIVALENCE
+    fixed: float = 0.0
+    doubt: str | None = None
+    missing: str | None = None
+    episodes: int = 0
+    looks: int = 1
+    row: dict | None = None
+
+    def among(self, number: int, logarithmic: bool) -> "Effect":
+        """This effect with an interval that holds together with those of `number` effects in all: Bonferroni."""
+        if self.value is None or number == 1 or not self.episodes or self.low == self.high:
+            return self
+        alone = 1 - (1 - CONFIDENCE) / self.looks
+        wider = quantile(self.episodes, 1 - (1 - alone) / number) / quantile(self.episodes, alone)
+        if logarithmic:
+            low, high = (self.value * (end / self.value) ** wider for end in (self.low, self.high))
+        else:
+            low, high = (self.value + (end - self.value) * wider for end in (self.low, self.high))
+        return replace(self, low=low, high=high)
+
+
+class Values:
+    """What a run holds of one study, or its absence."""
+
+    def __init__(self, run: Run, name: str) -> None:
+        self.name, self.held = name, name in run.info.studies
+        self.measured = Measured.of(run, name)
+
+    @cached_property
+    def comparisons(self) -> dict[tuple[Key, Key], dict]:
+        """The rows of the table of comparisons by key and baseline, as declared and reversed."""
+        rows = both_ways(self.measured.comparisons).iter_rows(named=True)
+        return {(tuple(row[name] for name in KEY), tuple(row[name] for name in BASE_KEY)): row for row in rows}
+
+    @cached_property
+    def times(self) -> dict[Key, pl.DataFrame]:
+        """round, episode and ns of each key."""
+        times = self.measured.compared.select(*KEY, "round", "episode", "ns").sort("round")
+        return times.partition_by(*KEY, as_dict=True, include_key=False)
+
+    @cached_property
+    def metrics(self) -> dict[tuple[str, ...], pl.DataFrame]:
+        """round, episode and ns (the metric, whatever its unit) of each bench, variant, parameter, metric."""
+        rounds = self.measured.trials.select(*KEY, "round", "episode").unique()
+        found = self.measured.run.metrics(self.name).group_by(*KEY, "metric", "round").agg(ns=pl.col("value").median())
+        found = found.cast({"round": rounds.schema["round"]}).join(rounds, on=[*KEY, "round"]).sort("round")
+        return found.partition_by(*KEY, "metric", as_dict=True, include_key=False)
+
+    @cached_property
+    def counts(self) -> dict[tuple[str, ...], int]:
+        """Exact counts by bench, variant, parameter, counter."""
+        columns = self.measured.run.counts(self.name).select(*KEY, "counter", "value")
+        return {row[:-1]: row[-1] for row in columns.iter_rows()}
+
+    @cached_property
+    def units(self) -> dict[Key, int]:
+        """Units of work of one iteration, by key."""
+        return {row[:-1]: row[-1] for row in self.measured.run.units(self.name).iter_rows()}
+
+    def behind(self, case: Case) -> list[dict]:
+        """The comparisons behind a case: of its first place with the second, of its third with the fourth; else those
+        of its keys.
+        """
+        keys = [place[0].key for place in case]
+        pairs = [
+            self.comparisons[pair] for pair in zip(keys[::2], keys[1::2], strict=False) if pair in self.comparisons
+        ]
+        return pairs or [row for (key, _), row in self.comparisons.items() if key in keys]
+
+
+def effect(measure: Measure, case: Case, values: Values) -> Effect:
+    """The number of one case, or why there is none."""
+    if not values.held:
+        return Effect(missing=f"this run does not hold {words.code(values.name)}")
+    if gaps := list(_gaps(measure, case, values)):
+        return Effect(missing=f"{words.listing(gaps)} {'was' if len(gaps) == 1 else 'were'} not measured")
+    if measure.quantity == "count":
+        return _count(measure, case, values)
+    single = all(len(place) == 1 and not place[0].plus_ns for place in case)
+    same_units = len({values.units.get(place[0].key) for place in case}) == 1 or measure.per == UNIT_OF_WORK
+    # Differences for an iteration and for a unit of work are proportional where both sides do as many units.
+    declared = measure.operation == "ratio" or (measure.operation == "difference" and same_units)
+    if single and declared and measure.quantity != "metric":
+        return _declared(measure, case, values)
+    return _derived(measure, case, values)
+
+
+def _count(measure: Measure, case: Case, values: Values) -> Effect:
+    """An exact number, which no control of times can put in doubt."""
+
+    def each(place: tuple[Operand, ...]) -> float:
+        whole = sum(values.counts[*operand.key, operand.counter] for operand in place)
+        return whole / values.units.get(place[0].key, 1) if measure.per == UNIT_OF_WORK else whole
+
+    counts = [each(place) for place in case]
+    if measure.operation == "ratio" and not counts[1]:
+        return Effect(missing="it divides by a count of zero")
+    match measure.operation:
+        case "ratio":
+            value = counts[0] / counts[1]
+        case "difference":
+            value = float(counts[0] - counts[1])
+        case _:
+            value = float(counts[0])
+    return Effect(value, value, value, base=counts[-1])
+
+
+def _declared(measure: Measure, case: Case, values: Values) -> Effect:
+    """A row of the table of comparisons, in the unit of the measure. Times there are for a unit of work, here for an
+    iteration.
+    """
+    one, other = (place[0].key for place in case)
+    row = values.comparisons.get((other, one) if measure.quantity == "rate" else (one, other))
+    if row is None:
+        return Effect(missing="this run has both sides of it and does not compare them")
+    units = {
+        key: values.units.get(key, 1) if one in values.units and other in values.units else 1 for key in (one, other)
+    }
+    fixed = row["quantile"] * (row["bias"] or 0.0)
+    about = {"nothing": row["limit"], "doubt": row["doubt"], "fixed": fixed, "row": row}
+    about |= {"episodes": row["episodes"], "looks": row["looks"]}
+    if measure.operation == "ratio":
+        scale = 1.0
+        if measure.per != UNIT_OF_WORK:
+            scale = units[one] / units[other] if measure.quantity == "time" else units[other] / units[one]
+        return Effect(*(row[name] * scale for name in ("ratio", "low", "high")), **about)
+    unit = units[one] * NANOSECONDS[measure.unit] if measure.per == UNIT_OF_WORK else _unit(measure, case, values)
+    base, about["fixed"] = (
+        values.times[key]["ns"].median() * share / unit for key, share in ((other, 1.0), (one, fixed))
+    )
+    scale = units[one] / unit
+    added = (row[name] * scale for name in ("added_ns", "added_low", "added_high"))
+    return Effect(*added, base=base, **about)
+
+
+def _derived(measure: Measure, case: Case, values: Values) -> Effect:
+    """An effect that combines several comparisons, round by round, or times with something added on paper."""
+    places = [f"place{number}" for number in range(len(case))]
+    rounds = _aligned(measure, case, values)
+    if rounds.height < 2:
+        return Effect(missing="fewer than two rounds, or undisturbed processes, have all of its sides")
+    if measure.quantity == "rate":
+        rounds = rounds.with_columns(1 / pl.col(places))
+    rows = values.behind(case)
+    about = {
+        "nothing": max((row["limit"] for row in rows), default=EQUIVALENCE),
+        "doubt": next((row["doubt"] for row in rows if row["doubt"]), None),
+        "looks": max((row["looks"] for row in rows), default=1),
+        "episodes": rounds["episode"].n_unique(),
+    }
+    if not enough(rounds.height, about["episodes"]):
+        about["doubt"] = about["doubt"] or "too few rounds"
+    if measure.operation == "relative standard error":
+        return Effect(*relative_standard_error(rounds["place0"].to_numpy()), **about)
+    sides = [pl.col(name) for name in places]
+    unit = _unit(measure, case, values)
+    # Ratios are estimated as logarithms, as those of the table are.
+    value = {
+        "value": lambda: sides[0] / unit,
+        "ratio": lambda: (sides[0] / sides[1]).log(),
+        "ratio of ratios": lambda: ((sides[0] / sides[1]) / (sides[2] / sides[3])).log(),
+        "difference": lambda: (sides[0] - sides[1]) / unit,
+        "difference of differences": lambda: ((sides[0] - sides[1]) - (sides[2] - sides[3])) / unit,
+        "break-even": lambda: ((sides[0] - sides[1]) / measure.share - sides[1]) / unit,
+    }[measure.operation]()
+    rounds = rounds.with_columns(effect=value, of=pl.lit(""), looks=about["looks"])
+    found = estimates(rounds, "effect", by=("of",)).row(0, named=True)
+    # Each of the comparisons behind the effect has the bias of its kind: of a ratio as it is, of a difference times
+    # what is subtracted from.
+    bias = max((row["bias"] or 0.0 for row in rows), default=0.0)
+    shares = [1.0 if measure.in_ratios else rounds[name].median() / unit for name in places[::2]]
+    about["fixed"] = found["quantile"] * bias * math.hypot(*shares) / (measure.share or 1.0)
+    low, high = widened(found["effect"], found["low"], found["high"], about["fixed"])
+    if measure.in_ratios:
+        return Effect(*(math.exp(one) for one in (found["effect"], low, high)), **about)
+    return Effect(found["effect"], low, high, rounds[places[-1]].median() / unit, **about)
+
+
+def _unit(measure: Measure, case: Case, values: Values) -> float:
+    """Nanoseconds of one iteration, or of a metric its own unit, in one unit of the measure."""
+    if measure.per == UNIT_OF_WORK:
+        each = values.units.get(case[0][0].key, 1)
+    else:
+        each = values.counts[*case[0][0].key, measure.per] if measure.per else 1
+    return NANOSECONDS.get(measure.unit, 1.0) * each
+
+
+def _gaps(measure: Measure, case: Case, values: Values) -> Iterator[str]:
+    """The operands that the run lacks, in Markdown."""
+    held = values.metrics if measure.quantity == "metric" else values.counts
+    for operand in dict.fromkeys(operand for place in case for operand in place):
+        name = f"{words.code(operand.variant)}" + (f" ({words.code(operand.parameter)})" if operand.parameter else "")
+        if operand.counter:
+            if (*operand.key, operand.counter) not in held:
+                yield f"{words.code(operand.counter)} of {name}"
+        elif operand.key not in values.times:
+            yield f"{words.code(operand.bench)} by {name}" if operand.bench != operand.variant else name
+    if measure.per not in (None, UNIT_OF_WORK) and (*case[0][0].key, measure.per) not in values.counts:
+        yield f"{words.code(measure.per)} of {words.code(case[0][0].variant)}"
+
+
+def _aligned(measure: Measure, case: Case, values: Values) -> pl.DataFrame:
+    """round, episode, place0, place1, ...: nanoseconds, or the metric, of each place, round by round; only rounds that
+    all operands have.
+    """
+    joined = None
+    for number, place in enumerate(case):
+        of = [
+            values.metrics[*operand.key, operand.counter] if measure.quantity == "metric" else values.times[operand.key]
+            for operand in place
+        ]
+        parts = [times.with_columns(pl.col("ns") + operand.plus_ns) for times, operand in zip(of, place, strict=True)]
+        both = pl.concat(parts).group_by("round", "episode")
+        mine = both.agg(pl.col("ns").sum().alias(f"place{number}"), parts=pl.len())
+        mine = mine.filter(pl.col("parts") == len(place)).drop("parts")
+        joined = mine if joined is None else joined.join(mine, on=["round", "episode"])
+    return joined.sort("round")

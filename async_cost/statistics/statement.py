@@ -1,0 +1,207 @@
+"""A statement about numbers, and what a run says about it: published claims and findings of our own are both.
+
+A statement names a region of effects in which it is true, the run gives an interval, and `outcome` compares the two. A
+statement about several cases asserts all of them.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from async_cost import words
+from async_cost.statistics.closing import NEAR, Closing, closing
+from async_cost.statistics.effects import NANOSECONDS, Case, Effect, Measure, Values, effect
+from async_cost.statistics.judge import EQUIVALENCE
+
+
+class Outcome(StrEnum):
+    """What a run says about a statement."""
+
+    HOLDS = "holds"
+    DOES_NOT_HOLD = "does not hold"
+    UNDECIDED = "undecided"
+    #: The machine has fewer processors than the statement is about.
+    NOT_MEASURABLE = "not measurable here"
+    NOT_MEASURED = "not measured"
+
+
+#: The outcomes in the order in which a page shows them: decided ones first, surprises before all.
+OUTCOMES = (
+    Outcome.DOES_NOT_HOLD,
+    Outcome.HOLDS,
+    Outcome.UNDECIDED,
+    Outcome.NOT_MEASURABLE,
+    Outcome.NOT_MEASURED,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Statement(Measure):
+    """A statement: what is measured, and the effects from `least` to `most` for which it is true, unbounded where None.
+
+    `relation` is the word that the region stands for. The regions of `same`, `slower`, `faster` and `not slower`
+    depend on what counts as a difference in the group of the comparison (`region`). `processors` is how many it is
+    about.
+    """
+
+    id: str
+    statement: str
+    relation: str
+    least: float | None
+    most: float | None
+    processors: int = 1
+
+    @property
+    def is_direction(self) -> bool:
+        """Whether it says that something is more, or less, than something else, so that its bound is no effect."""
+        bound = {"greater": self.least, "less": self.most}.get(self.relation)
+        return bound == (1.0 if self.in_ratios else 0.0) and self.unit != "fraction"
+
+
+def region(statement: Statement, nothing: float = EQUIVALENCE) -> tuple[float, float]:
+    """The smallest and the largest effect for which `statement` is true; `nothing` is the share of a time below which a
+    difference does not count.
+    """
+    match statement.relation:
+        case "slower":
+            return 1 + nothing, math.inf
+        case "faster":
+            return 0.0, 1 - nothing
+        case "not slower":
+            return 0.0, 1 + nothing
+        case "same" if statement.least is None:
+            return 1 - nothing, 1 + nothing
+    least = (0.0 if statement.in_ratios else -math.inf) if statement.least is None else statement.least
+    return least, math.inf if statement.most is None else statement.most
+
+
+def counts_for_nothing(statement: Statement, base: float = 0.0, nothing: float = EQUIVALENCE) -> tuple[float, float]:
+    """The effects that do not count: ratios that differ from 1 by less than the share `nothing`, and differences of
+    less than that share of `base`, the time of what is subtracted, in the unit of the statement.
+    """
+    return (1 - nothing, 1 + nothing) if statement.in_ratios else (-nothing * abs(base), nothing * abs(base))
+
+
+def outcome(statement: Statement, low: float, high: float, base: float = 0.0, nothing: float = EQUIVALENCE) -> Outcome:
+    """The outcome for `statement` if its effect has the interval [low, high]; `base` and `nothing` as for
+    `counts_for_nothing`.
+
+    It holds when the whole interval lies in the region in which it is true, it does not when all of the interval lies
+    outside, on one side, and it is undecided when the interval crosses a border. A statement that something is more or
+    less than something else does not hold either if the interval shows that the difference does not count. An exact
+    count is an interval of one point and is never undecided.
+    """
+    lowest, highest = region(statement, nothing)
+    if lowest <= low and high <= highest:
+        return Outcome.HOLDS
+    if high < lowest or low > highest:
+        return Outcome.DOES_NOT_HOLD
+    none = counts_for_nothing(statement, base, nothing)
+    if statement.is_direction and none[0] <= low and high <= none[1]:
+        return Outcome.DOES_NOT_HOLD
+    return Outcome.UNDECIDED
+
+
+def together(outcomes: Iterable[Outcome]) -> Outcome:
+    """The outcome for a statement about several cases, which asserts all of them: one that does not hold is enough."""
+    found = set(outcomes)
+    if not found - {Outcome.NOT_MEASURED, Outcome.NOT_MEASURABLE}:
+        return Outcome.NOT_MEASURABLE if Outcome.NOT_MEASURABLE in found else Outcome.NOT_MEASURED
+    if Outcome.DOES_NOT_HOLD in found:
+        return Outcome.DOES_NOT_HOLD
+    return Outcome.HOLDS if found == {Outcome.HOLDS} else Outcome.UNDECIDED
+
+
+@dataclass(frozen=True)
+class Weighed:
+    """What a run says about one or several cases of a statement.
+
+    `effect`, `low` and `high` are in the unit of the statement, null if nothing was measured; of several cases they
+    belong to the deciding one, `case`. `holds` is the region in which the statement is true, `none` the effects that
+    count for nothing. `reason`, Markdown with words of the data escaped, says why there is no effect or no conclusion,
+    `doubted` that the run has an effect and it is no evidence. `closing` says what would decide it if the interval
+    crosses a border. `row` is the row of the table of comparisons that gave the effect.
+    """
+
+    outcome: Outcome
+    effect: float | None = None
+    low: float | None = None
+    high: float | None = None
+    reason: str | None = None
+    case: Case | None = None
+    holds: tuple[float, float] | None = None
+    none: tuple[float, float] | None = None
+    closing: Closing | None = None
+    doubted: bool = False
+    row: dict | None = field(default=None, compare=False)
+
+    @property
+    def counts_for_nothing(self) -> bool:
+        """Whether the whole interval is an effect that does not count."""
+        return self.effect is not None and self.none[0] <= self.low and self.high <= self.none[1]
+
+
+def weigh(statement: Statement, case: Case, values: Values, among: int = 1) -> Weighed:
+    """The judgement on one case, whose interval holds together with those of `among` cases."""
+    return judged(statement, case, values, effect(statement, case, values).among(among, statement.in_ratios))
+
+
+def judged(statement: Statement, case: Case, values: Values, found: Effect) -> Weighed:
+    """The judgement on an effect. A group of comparisons that is no evidence decides nothing."""
+    if found.missing:
+        return Weighed(Outcome.NOT_MEASURED, reason=found.missing, case=case)
+    word, reason, closes = outcome(statement, found.low, found.high, found.base, found.nothing), None, None
+    holds = region(statement, found.nothing)
+    none = counts_for_nothing(statement, found.base, found.nothing)
+    cores, doubted = values.measured.run.info.machine.logical_cores, False
+    if cores is not None and cores < statement.processors:
+        word = Outcome.NOT_MEASURABLE
+        about = words.counted(statement.processors, "processor")
+        reason = f"it is about {about}, and this machine has {words.numeral(cores)}"
+    elif found.doubt:
+        word, reason, doubted = Outcome.UNDECIDED, f"no evidence in this run: {words.escape(found.doubt)}", True
+    elif word is Outcome.UNDECIDED:
+        closes = _closing(statement, found, holds, values.measured.run.seconds(values.name))
+    return Weighed(word, found.value, found.low, found.high, reason, case, holds, none, closes, doubted, found.row)
+
+
+def _closing(statement: Statement, found: Effect, holds: tuple[float, float], seconds: float | None) -> Closing:
+    """What would decide on which side of a border of `holds` the effect lies; for a direction also whether the effect
+    counts at all, if that is decided sooner.
+    """
+    near = NEAR * found.nothing
+    if statement.is_direction:
+        none = counts_for_nothing(statement, found.base, found.nothing)
+        bound = 1.0 if statement.in_ratios else 0.0
+        if min(found.value - none[0], none[1] - found.value) > abs(found.value - bound):
+            holds = none
+    if statement.in_ratios:
+        value, low, high = (math.log(number) for number in (found.value, found.low, found.high))
+        borders = [math.log(end) for end in holds if 0 < end < math.inf]
+        return closing(value, low, high, borders, math.log1p(near), found.nothing, found.fixed, seconds)
+    scale = abs(found.base) if statement.unit in NANOSECONDS else abs(found.value)
+    return closing(found.value, found.low, found.high, holds, near * scale, found.nothing, found.fixed, seconds)
+
+
+def deciding(cases: Sequence[Weighed], combined: Callable[[Iterable[Outcome]], Outcome] = together) -> Weighed:
+    """The judgement on all cases together, with the numbers of the one that supports the statement least."""
+    if not cases:
+        return Weighed(Outcome.NOT_MEASURED, reason="no count and no time of these studies tells it")
+
+    def on_its_side(weighed: Weighed) -> tuple[bool, bool, float]:
+        if weighed.effect is None:
+            return True, True, 0.0
+        lowest, highest = weighed.holds
+        room = min(weighed.low - lowest, highest - weighed.high)
+        return False, weighed.outcome is not Outcome.DOES_NOT_HOLD, room
+
+    word = combined(weighed.outcome for weighed in cases)
+    shown = min(cases, key=on_its_side)
+    gaps = [weighed.reason for weighed in cases if weighed.outcome is Outcome.NOT_MEASURED]
+    reason = shown.reason
+    if word is Outcome.UNDECIDED and gaps and reason is None:
+        reason = words.listing(dict.fromkeys(gaps))
+    # A statement with several open cases stays open as long as the one that takes longest.
+    open_ones = [weighed.closing for weighed in cases if weighed.closing] if word is Outcome.UNDECIDED else []
+    return replace(shown, outcome=word, reason=reason, closing=max(open_ones, key=lambda one: one.times, default=None))
