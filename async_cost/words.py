@@ -337,9 +337,14 @@ def bare_ratio(value: float, low: float, high: float) -> str:
     return _fixed(value, _places(value, low, high, 1))
 
 
-def with_ends(value: float, low: float, high: float, equal: float) -> tuple[str, str]:
-    """A number and its interval with the digits that this supports: `2.12` and `[2.10, 2.14]`; `equal` is no effect."""
+def with_ends(value: float, low: float, high: float, equal: float, borders: Iterable[float] = ()) -> tuple[str, str]:
+    """A number and its interval with the digits that this supports: `2.12` and `[2.10, 2.14]`; `equal` is no effect. At
+    most two more tell an end from one of the `borders`.
+    """
     places = _places(value, low, high, equal)
+    for border in borders:
+        for end in (low, high):
+            places += sum(round(end, more) == round(border, more) != end for more in (places, places + 1))
     return _fixed(value, places), f"[{_fixed(low, places)}, {_fixed(high, places)}]"
 
 

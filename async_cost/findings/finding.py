@@ -75,7 +75,7 @@ def finding(
     if word.of != "all" and len(of.cases) < 2:
         raise ValueError(f"finding {id}: {word.of}_of speaks of several cases, and there is one")
     least, most = bounds(word, of.in_ratios)
-    measure = {name: getattr(of, name) for name in ("operation", "quantity", "unit", "per", "share")}
+    measure = {name: getattr(of, name) for name in ("operation", "quantity", "unit", "per", "share", "scales")}
     return Finding(
         **measure,
         id=id,
@@ -109,21 +109,21 @@ class Judge:
     def __call__(self, one: Finding) -> Found:
         """What the run says about a finding."""
         effects = [effect(one, case, self.values(case[0][0].study)) for case in one.main.cases]
-        shown = tuple(
-            effect(quantity, case, self.values(case[0][0].study))
-            for quantity in one.show
-            for case in quantity.cases[:1]
-        )
-        return found(one, effects, self, shown)
+        if one.scales:
+            effects = [each.divided(scale) for each, scale in zip(effects, one.scales, strict=True)]
+        return found(one, effects, self)
 
 
-def found(one: Finding, effects: Iterable[Effect], judge: Judge, shown: tuple[Effect, ...] = ()) -> Found:
+def found(one: Finding, effects: Iterable[Effect], judge: Judge) -> Found:
     """What these effects of the cases of a finding, each with its own interval, say about it."""
     effects = list(effects)
-    measured = sum(effect.value is not None for effect in effects)
+    measured = sum(each.value is not None for each in effects)
     each = tuple(
-        judged(one, case, judge.values(case[0][0].study), effect.among(measured, one.in_ratios))
-        for case, effect in zip(one.main.cases, effects, strict=True)
+        judged(one, case, judge.values(case[0][0].study), each.among(measured, one.in_ratios))
+        for case, each in zip(one.main.cases, effects, strict=True)
+    )
+    shown = tuple(
+        effect(quantity, case, judge.values(case[0][0].study)) for quantity in one.show for case in quantity.cases[:1]
     )
     return Found(one, deciding(each, lambda outcomes: _combined(one.of, list(outcomes))), each, shown)
 
@@ -147,6 +147,8 @@ def departure(one: Statement, weighed: Weighed) -> str | None:
     """
     if weighed.outcome is not Outcome.DOES_NOT_HOLD or weighed.effect is None:
         return None
+    if (of := getattr(one, "of", "all")) != "all":
+        return {"most": "it is true of too few", "none": "it is true of some"}[of]
     if weighed.low == weighed.high or one.relation == "between":
         return "another number"
     if one.relation in ("same", "not slower"):
@@ -172,12 +174,13 @@ def record(one: Finding) -> dict:
 def of_record(recorded: Mapping) -> Finding:
     """The finding of a definition."""
     held = {name.name: recorded[name.name] for name in fields(Finding)}
+    held["scales"] = tuple(held["scales"])
     return Finding(**held | {"main": _quantity(held["main"]), "show": tuple(map(_quantity, held["show"]))})
 
 
 def _quantity(recorded: Mapping) -> Quantity:
     cases = tuple(tuple(tuple(Operand(**operand) for operand in place) for place in case) for case in recorded["cases"])
-    return Quantity(**{**recorded, "cases": cases})
+    return Quantity(**{**recorded, "cases": cases, "scales": tuple(recorded["scales"])})
 
 
 def recorded(notebooks: Iterable[Path]) -> list[Finding]:

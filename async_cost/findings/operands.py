@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
+from async_cost.literature.published import published_between
 from async_cost.runs.comparisons import BASE_KEY, KEY, of_today
 from async_cost.statistics.effects import UNIT_OF_WORK, Case, Key, Measure, Operand
-from async_cost.words import CONTROL
+from async_cost.words import CONTROL, exact_percent
 
 #: What counts and metrics are called where their own name does not say it.
 NOUNS = {
@@ -72,7 +73,7 @@ class Pair:
         """Microseconds of other work in each unit of work from which on the first side takes less than `share` more
         time than its baseline, if what it adds stays the same.
         """
-        noun = f"of other work a {self.unit or 'iteration'} until it costs {share:.0%}"
+        noun = f"of other work a {self.unit or 'iteration'} until it costs {exact_percent(share)} (calculated)"
         return replace(self._each("break-even", "time", "us", noun), share=share)
 
     def _each(self, operation: str, quantity: str, unit: str, noun: str) -> Quantity:
@@ -133,6 +134,11 @@ class Pairs:
     """Several pairs that a finding speaks of together."""
 
     each: tuple[Pair, ...]
+
+    @property
+    def of_published(self) -> Quantity:
+        """The ratio of each over the ratio that its document reports. Raises LookupError where it reports none."""
+        return replace(self.ratio, scales=tuple(map(_published, self.each)), noun="of the published ratio")
 
     def __iter__(self) -> Iterator[Pair]:
         return iter(self.each)
@@ -228,12 +234,21 @@ def pairs(
 
 def ratio_of_ratios(one: Pair, other: Pair) -> Quantity:
     """The ratio of `one` over that of `other`, from the same rounds."""
-    return replace(one.ratio, operation="ratio of ratios", cases=(one.cases()[0] + other.cases()[0],))
+    cases = (one.cases()[0] + other.cases()[0],)
+    return replace(one.ratio, operation="ratio of ratios", cases=cases, noun="one ratio over the other")
 
 
 def more_added(one: Pair, other: Pair) -> Quantity:
     """What `one` adds to a unit of work, less what `other` adds, from the same rounds."""
-    return replace(one.added, operation="difference of differences", cases=(one.cases()[0] + other.cases()[0],))
+    cases, noun = (one.cases()[0] + other.cases()[0],), f"between what both add to a {one.unit or 'iteration'}"
+    return replace(one.added, operation="difference of differences", cases=cases, noun=noun)
+
+
+def _published(one: Pair) -> float:
+    found = published_between(one.study, one.key[1], one.baseline[1]).filter(bench=one.key[0], parameter=one.key[2])
+    if found.height != 1:
+        raise LookupError(f"no document reports {one.key} against {one.baseline}")
+    return found["published"][0]
 
 
 def _both_ways(study: str) -> pl.DataFrame:

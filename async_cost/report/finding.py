@@ -1,12 +1,12 @@
 """A finding as a reader sees it: a mark, the author's sentence, the values of this run; what follows from it, folded
 where it does not hold.
 
-✓ holds, ✗ does not hold and how it departs, ? not decided and what would decide it, · not judged, because the run or
-the group is no evidence, or nothing was measured.
+✓ holds, ✗ does not hold and how it departs, ? undecided and what would decide it, · not judged, because the run or the
+group is no evidence, a dash where nothing was measured. Only what holds is asserted.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from html import escape
 
 from async_cost import words
@@ -14,18 +14,32 @@ from async_cost.findings.finding import Found, departure
 from async_cost.findings.operands import Quantity
 from async_cost.report import markup
 from async_cost.runs.comparisons import address
-from async_cost.statistics.effects import NANOSECONDS, Effect, Measure
+from async_cost.statistics.effects import NANOSECONDS, Measure
 from async_cost.statistics.statement import Outcome, Weighed
 
-MARKS = {Outcome.HOLDS: "✓", Outcome.DOES_NOT_HOLD: "✗", Outcome.UNDECIDED: "?"}
-#: The mark of what is not judged.
-UNJUDGED = "·"
+#: How each outcome is marked, and what is said before a sentence that is not shown to be true.
+MARKS = {
+    Outcome.HOLDS: ("✓", ""),
+    Outcome.DOES_NOT_HOLD: ("✗", "Does not hold here"),
+    Outcome.UNDECIDED: ("?", "Undecided here"),
+    Outcome.NOT_MEASURED: (words.NOTHING, "Not measured"),
+    Outcome.NOT_MEASURABLE: (words.NOTHING, "Not measurable here"),
+}
+UNJUDGED = ("·", "Not judged")
 TIMES = "\N{MULTIPLICATION SIGN}"
 
 
 def mark(found: Found) -> str:
     """Its mark."""
-    return UNJUDGED if found.weighed.doubted else MARKS.get(found.outcome, UNJUDGED)
+    return _marked(found)[0]
+
+
+def _marked(found: Found) -> tuple[str, str]:
+    if found.weighed.doubted:
+        return UNJUDGED
+    # Nothing crosses a border: what is missing leaves it open.
+    missing = found.outcome is Outcome.UNDECIDED and Outcome.UNDECIDED not in {one.outcome for one in found.each}
+    return MARKS[Outcome.NOT_MEASURED if missing else found.outcome]
 
 
 def anchor(found: Found) -> str:
@@ -35,25 +49,28 @@ def anchor(found: Found) -> str:
 
 def markdown(found: Found) -> str:
     """The finding where there is no style: mark, sentence, values; then what follows from it if it holds."""
-    sentence = f"{mark(found)} **{words.escape(found.finding.statement)}**"
-    text = " ".join([sentence, *filter(None, [values(found), remark(found)])])
+    sign, label = _marked(found)
+    sentence = words.escape(found.finding.statement)
+    said = f"{sign} *{label}:* {sentence}" if label else f"{sign} **{sentence}**"
+    text = " ".join([said, *filter(None, [values(found), remark(found)])])
     follows = found.finding.because
-    if not follows or found.outcome is Outcome.DOES_NOT_HOLD:
-        return text
-    return f"{text}\n\n{follows}"
+    return f"{text}\n\n{follows}" if follows and found.outcome is Outcome.HOLDS else text
 
 
 def html(found: Found) -> str:
     """The finding as a part of a page that can be linked to; what its region is can be pointed at."""
-    one, word = found.finding, "not-judged" if mark(found) == UNJUDGED else found.outcome.value.replace(" ", "-")
+    one, (sign, label) = found.finding, _marked(found)
+    holds = found.outcome is Outcome.HOLDS and not label
     follows = markup.safe_output_markdown(one.because) if one.because else ""
-    if follows and found.outcome is Outcome.DOES_NOT_HOLD:
+    if follows and not holds:
         follows = f"<details><summary>What would follow if it held</summary>{follows}</details>"
     told = markup.inline(" ".join(filter(None, [values(found), remark(found)])))
+    sentence = f"<b>{escape(one.statement)}</b>" if holds else f"<i>{label}:</i> {escape(one.statement)}"
+    name = label.lower().replace(" here", "").replace(" ", "-") or "holds"
     return (
-        f'<div class="finding {word}" id="{escape(anchor(found))}">\n'
-        f'<p><span class="mark" title="{escape(found.outcome.value)}">{mark(found)}</span> '
-        f'<b>{escape(one.statement)}</b> <span class="values" title="{escape(region(found))}">{told}</span></p>\n'
+        f'<div class="finding {name}" id="{escape(anchor(found))}">\n'
+        f'<p><span class="mark">{sign}</span> {sentence} '
+        f'<span class="values" title="{escape(region(found))}">{told}</span></p>\n'
         f"{follows}</div>"
     )
 
@@ -70,38 +87,32 @@ def _all_values(found: Found) -> Iterator[str]:
     measured = [weighed for weighed in found.each if weighed.effect is not None]
     if len(measured) > 1:
         ends = [min(measured, key=lambda each: each.effect), max(measured, key=lambda each: each.effect)]
-        apart = len({weighed.case[0][0].parameter for weighed in measured}) > 1
-        least, most = (f"{_of(one.main, end)} ({words.code(_name(end, apart))})" for end in ends)
-        same = ends[0].effect == ends[1].effect
-        yield (
-            f"{_of(one.main, ends[0])}, {len(measured)} compared"
-            if same
-            else f"{least} to {most}, {len(measured)} compared"
-        )
+        if ends[0].effect == ends[1].effect:
+            yield f"{_of(one.main, ends[0])} in all {len(measured)}"
+        else:
+            least, most = (f"{_of(one.main, end)} ({words.code(_name(end, measured))})" for end in ends)
+            yield f"from {least} to {most}, {len(measured)} compared"
     elif measured:
         yield _of(one.main, measured[0])
     for quantity, effect in zip(one.show, found.shown, strict=True):
         if effect.value is not None:
-            yield value(quantity, effect.value, effect.low, effect.high, _address(effect)) + _noun(quantity)
+            where = effect.row and address(effect.row)
+            shown = value(quantity, effect.value, effect.low, effect.high, where, baseline=_baseline(quantity))
+            yield shown + _noun(quantity)
 
 
 def remark(found: Found) -> str:
-    """Why it does not hold, is not decided or not judged, in Markdown; nothing where it holds."""
-    weighed = found.weighed
-    if weighed.effect is None:
-        return f"*Not measured:* {weighed.reason}."
-    match found.outcome:
-        case _ if weighed.doubted:
-            return f"*Not judged:* {weighed.reason}."
-        case Outcome.DOES_NOT_HOLD:
-            return f"*Does not hold here:* {departure(found.finding, weighed)}."
-        case Outcome.UNDECIDED:
-            close = weighed.closing.text if weighed.closing else weighed.reason
-            return f"*Not decided:* the interval crosses the border ({region(found)})." + (
-                f" To decide it: {close}." if close else ""
-            )
-        case Outcome.NOT_MEASURABLE:
-            return f"*Not measurable here:* {weighed.reason}."
+    """Why it does not hold, is not decided, not judged or not measured, in Markdown; nothing where it holds."""
+    weighed, missing = found.weighed, [one for one in found.each if one.effect is None]
+    if weighed.doubted or weighed.effect is None or found.outcome is Outcome.NOT_MEASURABLE:
+        return f"({weighed.reason}.)"
+    if found.outcome is Outcome.DOES_NOT_HOLD:
+        return f"({departure(found.finding, weighed)}: it {region(found)}.)"
+    if found.outcome is Outcome.UNDECIDED and missing:
+        return f"({len(missing)} of {len(found.each)} were not measured: {missing[0].reason}.)"
+    if found.outcome is Outcome.UNDECIDED:
+        close = weighed.closing.text if weighed.closing else weighed.reason
+        return f"(It {region(found)}." + (f" To decide it: {close}.)" if close else ")")
     return ""
 
 
@@ -122,35 +133,50 @@ def region(found: Found) -> str:
     return f"holds{of} at {ends[0]}" if least == most else f"holds{of} from {ends[0]} to {ends[1]}"
 
 
-def value(measure: Measure, number: float, low: float, high: float, where: str | None = None) -> str:
+def value(
+    measure: Measure,
+    number: float,
+    low: float,
+    high: float,
+    where: str | None = None,
+    *,
+    baseline: str = "",
+    borders: tuple[float, float] | None = None,
+) -> str:
     """A number in the unit of its measure with its interval, in Markdown: `55 ns [54, 56]`, `93`.
 
-    `where` is the address of the comparison that it is of.
+    `where` is the address of the comparison that it is of, `baseline` what a ratio is to. There are as many digits as
+    it takes to tell the ends of the interval from `borders`.
     """
-    exact = low == high
+    unit, size = "", 1.0
     if measure.in_ratios:
-        if exact:
-            return f"{words.number(number)}{TIMES}"
-        shown, ends = words.with_ends(number, low, high, 1.0)
-        return f"{words.asked(shown + TIMES, where)} {ends}"
-    if measure.unit in NANOSECONDS:
-        size = NANOSECONDS[measure.unit]
-        return _time(*(end * size for end in (number, low, high)), where)
-    if measure.quantity == "metric":
-        shown, ends = words.with_ends(number, low, high, 0.0)
-        return f"{words.asked(shown, where)} {ends}"
-    return words.number(number) if abs(number) < 10 and number % 1 else words.whole(number)
-
-
-def _time(number: float, low: float, high: float, where: str | None) -> str:
-    unit, size = words.unit_of(max(map(abs, (number, low, high))))
-    shown, ends = words.with_ends(number / size, low / size, high / size, 0.0)
-    return f"{words.asked(f'{shown}{words.NBSP}{unit}', where)} {ends}"
+        unit = TIMES + (f"{words.NBSP}{words.code(baseline)}" if baseline else "")
+    elif measure.unit in NANOSECONDS:
+        ns = NANOSECONDS[measure.unit]
+        name, size = words.unit_of(max(abs(end) * ns for end in (number, low, high)))
+        unit, size = f"{words.NBSP}{name}", size / ns
+    elif low == high:
+        return words.number(number) if abs(number) < 10 and number % 1 else words.whole(number)
+    if low == high:
+        return f"{words.number(number / size)}{unit}"
+    ends = [end / size for end in borders or () if math.isfinite(end)]
+    shown, interval = words.with_ends(number / size, low / size, high / size, 1.0 if measure.in_ratios else 0.0, ends)
+    return f"{words.asked(shown + unit, where)} {interval}"
 
 
 def _of(quantity: Quantity, weighed: Weighed) -> str:
     where = weighed.row and address(weighed.row)
-    return value(quantity, weighed.effect, weighed.low, weighed.high, where) + _noun(quantity)
+    borders = weighed.holds if weighed.outcome is Outcome.UNDECIDED else None
+    ends = (weighed.effect, weighed.low, weighed.high)
+    return value(quantity, *ends, where, baseline=_baseline(quantity), borders=borders) + _noun(quantity)
+
+
+def _baseline(quantity: Quantity) -> str:
+    """What a ratio of times is to, if it is the same for all cases."""
+    if quantity.operation != "ratio" or quantity.scales or quantity.quantity != "time":
+        return ""
+    names = {case[1][0].variant for case in quantity.cases}
+    return names.pop() if len(names) == 1 else ""
 
 
 def _noun(measure: Measure) -> str:
@@ -158,14 +184,14 @@ def _noun(measure: Measure) -> str:
     return f" {noun}" if noun else ""
 
 
-def _address(effect: Effect) -> str | None:
-    return effect.row and address(effect.row)
-
-
-def _name(weighed: Weighed, apart: bool) -> str:
-    """What tells a case from the others: its variant, and the parameter if they have several (`apart`)."""
-    first = weighed.case[0][0]
-    return f"{first.variant} {first.parameter}".strip() if apart else first.variant
+def _name(weighed: Weighed, among: Sequence[Weighed]) -> str:
+    """What tells a case from the others: its variant, and baseline and parameter if they differ."""
+    first, last = weighed.case[0][0], weighed.case[-1][0]
+    baselines, parameters = (
+        {getattr(one.case[at][0], name) for one in among} for at, name in ((-1, "variant"), (0, "parameter"))
+    )
+    name = first.variant if len(baselines) == 1 or first == last else f"{first.variant} / {last.variant}"
+    return f"{name} {first.parameter}".strip() if len(parameters) > 1 else name
 
 
 def _plain(measure: Measure, end: float) -> str:

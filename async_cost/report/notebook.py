@@ -23,6 +23,7 @@ from async_cost.report import PublishError, charts, markup, site
 from async_cost.report.assets import TEMPLATE
 from async_cost.report.banner import banner
 from async_cost.runs.run import Run
+from async_cost.statistics.statement import Outcome
 
 OUTPUT_ORDER = [
     charts.VEGALITE_MIME,
@@ -120,9 +121,14 @@ def answer_of(content: nbformat.NotebookNode) -> Markup | None:
         markup.safe_table(output.data["text/html"])
         if "text/html" in output.data
         else markup.safe_output_markdown(output.data["text/markdown"])
-        for output in _outputs(content, "answer")
+        for output in sorted(_outputs(content, "answer"), key=_undecided)
     ]
     return Markup("\n").join(map(Markup, shown)) if shown else None
+
+
+def _undecided(output: nbformat.NotebookNode) -> bool:
+    """Whether a finding says neither yes nor no: then it does not lead."""
+    return output.metadata.get("outcome", Outcome.HOLDS) not in (Outcome.HOLDS, Outcome.DOES_NOT_HOLD)
 
 
 def read(notebook: Path) -> nbformat.NotebookNode:

@@ -28,9 +28,8 @@ RUN_FILES = ("run.json", "*.csv", "*.csv.gz")
 TO_NOTEBOOK = re.compile(rf'<a href="{markup.NOTEBOOK.pattern}">(?P<text>.*?)</a>', re.DOTALL)
 #: How to read a finding.
 READING = (
-    "[low, high]: where this machine would put the number if it measured again, 95 times of 100; not another build or "
-    f"machine. {TIMES} is a ratio of times, to the baseline in the sentence. ✓ holds, ✗ does not, ? is not decided; point at a "
-    "number to see the region and where it comes from."
+    "✓ holds in this run, ✗ does not, ? undecided. Brackets: 95 % confidence, for this build on this machine. "
+    f" 2{TIMES} a name: twice its time."
 )
 #: Length, as HTML, from which on reasons not to rely on a run are folded: more than a few sentences.
 LONG_REASON = 1500

@@ -71,7 +71,8 @@ class Measure:
     metric), in `unit`; differences are divided by the counter `per`.
 
     `break-even` is the work of its own that both sides must do besides so that the first takes the `share` of the
-    second's time more, if what it adds stays the same.
+    second's time more, if what it adds stays the same. `scales` are what the ratios of the cases are divided by, such
+    as the ratios of a document; none divides by 1.
     """
 
     operation: str
@@ -79,6 +80,7 @@ class Measure:
     unit: str
     per: str | None = None
     share: float | None = None
+    scales: tuple[float, ...] = ()
 
     @property
     def in_ratios(self) -> bool:
@@ -119,6 +121,12 @@ class Effect:
         else:
             low, high = (self.value + (end - self.value) * wider for end in (self.low, self.high))
         return replace(self, low=low, high=high)
+
+    def divided(self, scale: float) -> "Effect":
+        """This effect over `scale`, no longer one of the table."""
+        if self.value is None:
+            return self
+        return replace(self, value=self.value / scale, low=self.low / scale, high=self.high / scale, row=None)
 
 
 class Values:

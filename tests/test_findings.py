@@ -1,0 +1,267 @@
+"""A finding has the words and the region that its author wrote down, and every outcome can be provoked."""
+
+import json
+import math
+
+import pytest
+
+from async_cost import words
+from async_cost.findings.finding import Judge, departure, finding, found, of_record, record
+from async_cost.findings.operands import Pairs, more_added, pair, pairs, ratio_of_ratios
+from async_cost.findings.vocabulary import (
+    about,
+    all_of,
+    between,
+    bounds,
+    cheapest,
+    exactly,
+    faster,
+    less,
+    more,
+    most_of,
+    none_of,
+    over,
+    same,
+    slower,
+    under,
+)
+from async_cost.report import finding as shown
+from async_cost.report.banner import banner
+from async_cost.report.reading import Reading
+from async_cost.runs.judged import findings_of_today
+from async_cost.runs.run import load_run
+from async_cost.statistics.effects import Effect
+from async_cost.statistics.interval import quantile
+from async_cost.statistics.statement import Outcome, region
+from async_cost.testing.made_up_runs import OFF, ON, make_run, reversed_truth
+
+FREE, CALLS = (pair("zero-cost", "nonbox", "manual", parameter) for parameter in (OFF, ON))
+ZERO_COST_SERVERS = ("nonbox", "box", "box+arc")
+DESIGNS = pairs("zero-cost", baseline="manual", parameter=OFF, only=["nonbox", "box", "box+arc"])
+#: The published loop against each published server.
+LOOP = pairs("zero-cost", variant="manual", parameter=OFF).where(lambda one: one.baseline[1] in ZERO_COST_SERVERS)
+HOLDS, NOT, UNDECIDED = Outcome.HOLDS, Outcome.DOES_NOT_HOLD, Outcome.UNDECIDED
+
+
+def said(of, word, **more_said):
+    return finding("page", "page-id", "It is so.", of, word, **more_said)
+
+
+@pytest.fixture(scope="module")
+def judge(tmp_path_factory) -> Judge:
+    folder = tmp_path_factory.mktemp("runs")
+    return Judge(load_run(make_run(folder, rounds=30, noise=0.002, work=False, seed=5)))
+
+
+# -- operands ------------------------------------------------------------------------------------------------
+
+
+def test_a_pair_is_one_that_its_study_declares_in_either_direction():
+    assert FREE.key == ("nonbox", "nonbox", OFF) and FREE.unit == "request"
+    turned = pair("zero-cost", "manual", "nonbox", OFF)
+    assert (turned.key, turned.baseline) == (FREE.baseline, FREE.key)
+    with pytest.raises(LookupError, match="does not declare it"):
+        pair("zero-cost", "nonbox", "large+box", OFF)
+    with pytest.raises(LookupError, match="no study 'zero'"):
+        pair("zero", "nonbox", "manual", OFF)
+
+
+def test_a_variant_in_several_benches_needs_its_bench():
+    with pytest.raises(LookupError, match="choose bench= from"):
+        pair("spawn-apis", "SpawnHandle", "native", "M=1000 handles=dropped")
+    with pytest.raises(LookupError, match="declares no comparison of 'nobody'"):
+        pairs("zero-cost", baseline="manual", only=["nobody"])
+
+
+def test_groups_hold_no_controls_and_one_load_a_pair():
+    everything = pairs("zero-cost")
+    assert not any(words.CONTROL in one.name for one in everything)
+    assert all(one.key[2] == one.baseline[2] for one in everything)
+    assert [one.name for one in pairs("zero-cost", baseline="manual", parameter=OFF, only=["box", "nonbox"])] == [
+        "box",
+        "nonbox",
+    ]
+
+
+# -- words ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("word", "in_ratios", "ends"),
+    [
+        (about(2), True, (1.68, 2.38)),
+        (about(0.5), True, (0.42, 0.59)),
+        (about(1.1), True, (1.07, 1.13)),
+        (about(100), False, (75, 125)),
+        (under(1.1), True, (None, 1.1)),
+        (over(3), False, (3, None)),
+        (less, True, (None, 1)),
+        (less, False, (None, 0)),
+        (more, False, (0, None)),
+        (exactly(93), False, (93, 93)),
+        (between(1, 2, why="so"), True, (1, 2)),
+    ],
+)
+def test_a_word_has_one_region(word, in_ratios, ends):
+    assert bounds(word, in_ratios) == pytest.approx(ends, abs=0.005, nan_ok=True) if None not in ends else True
+    assert [end and round(end, 2) for end in bounds(word, in_ratios)] == [end and round(end, 2) for end in ends]
+
+
+def test_the_regions_of_slower_faster_and_same_are_those_of_the_group():
+    wide = 0.05
+    assert region(said(FREE.ratio, slower), wide) == (1.05, math.inf)
+    assert region(said(FREE.ratio, faster), wide) == (0, 0.95)
+    assert region(said(FREE.ratio, same), wide) == (0.95, 1.05)
+    assert region(said(FREE.ratio, cheapest), wide) == (0, 1.05)
+
+
+def test_a_word_fits_its_quantity():
+    with pytest.raises(ValueError, match="word for a ratio of times"):
+        said(FREE.added, slower)
+    with pytest.raises(ValueError, match="speaks of several cases"):
+        said(FREE.ratio, none_of(slower))
+    with pytest.raises(ValueError, match="needs a reason"):
+        between(1, 2, why="")
+    with pytest.raises(ValueError, match="end it with a full stop"):
+        finding("page", "page-id", "no sentence", FREE.ratio, slower)
+
+
+# -- judged on runs ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("of", "word", "outcome", "departs"),
+    [
+        (FREE.ratio, slower, HOLDS, None),
+        (FREE.ratio, about(3.6), HOLDS, None),
+        (FREE.ratio, about(8), NOT, "a smaller effect"),
+        (FREE.ratio, under(3), NOT, "a larger effect"),
+        (FREE.ratio, faster, NOT, "the reverse"),
+        (FREE.ratio, same, NOT, "a difference that counts"),
+        (FREE.ratio, over(3.6), UNDECIDED, None),
+        (FREE.added, over(200), HOLDS, None),
+        (ratio_of_ratios(CALLS, FREE), less, HOLDS, None),
+        (more_added(CALLS, FREE), more, NOT, "the reverse"),
+        (FREE.break_even(0.01), under(30), HOLDS, None),
+        (FREE.counted("instructions").ratio, slower, None, None),
+        (DESIGNS.ratio, all_of(slower), HOLDS, None),
+        (DESIGNS.ratio, all_of(over(3.95)), NOT, "a smaller effect"),
+        (DESIGNS.ratio, most_of(over(3.95)), HOLDS, None),
+        (DESIGNS.ratio, none_of(faster), HOLDS, None),
+        (DESIGNS.ratio, none_of(over(3.95)), NOT, "it is true of some"),
+        (LOOP.ratio, cheapest, HOLDS, None),
+    ],
+)
+def test_a_run_that_knows_the_truth_gives_the_outcome(judge, of, word, outcome, departs):
+    if outcome is None:
+        with pytest.raises((ValueError, LookupError)):
+            judge(said(of, word))
+        return
+    result = judge(said(of, word))
+    assert result.outcome is outcome, result.weighed
+    if of is not DESIGNS.ratio or departs:
+        assert departure(result.finding, result.weighed) == departs
+
+
+def test_several_cases_need_intervals_that_hold_together(judge):
+    alone, among = (
+        judge(said(of, all_of(slower) if of is DESIGNS.ratio else slower)) for of in (FREE.ratio, DESIGNS.ratio)
+    )
+    one, other = alone.weighed, among.each[0]
+    assert one.case == other.case and one.effect == other.effect
+    wider = math.log(other.high / other.low) / math.log(one.high / one.low)
+    episodes, looks = one.row["episodes"], one.row["looks"]
+    by_hand = quantile(episodes, 1 - 0.05 / looks / 3) / quantile(episodes, 1 - 0.05 / looks)
+    assert wider == pytest.approx(by_hand) and wider > 1.1
+
+
+def test_the_reverse_of_a_truth_turns_the_finding(tmp_path):
+    turned = Judge(load_run(make_run(tmp_path, reversed_truth(), rounds=30, noise=0.002, work=False, seed=5)))
+    result = turned(said(FREE.ratio, slower, because="So avoid it."))
+    assert result.outcome is NOT
+    assert (
+        shown.mark(result) == "✗" and "the reverse" in shown.markdown(result) and "avoid" not in shown.markdown(result)
+    )
+    assert "<details>" in shown.html(result) and "avoid" in shown.html(result)
+
+
+@pytest.mark.parametrize("options", [{"profile": "quick"}, {"controls": {OFF: 1.05, ON: 1.0}}])
+def test_a_run_or_a_group_that_is_no_evidence_shows_numbers_and_judges_nothing(tmp_path, options):
+    run = load_run(make_run(tmp_path, rounds=30, work=False, seed=5, **options))
+    result = Judge(run)(said(FREE.ratio, slower))
+    assert shown.mark(result) == "·" and "Not judged" in shown.markdown(result)
+    assert words.number(result.weighed.effect, 0.05)[:3] in shown.markdown(result)
+    above = banner(run, ["zero-cost", "ladder"])
+    assert not above.judged and list(above.verdicts) == ["zero-cost"]
+    assert ("nothing is judged" if "profile" in options else "differs from its twin") in above.text
+
+
+def test_what_a_run_lacks_is_said_to_be_not_measured(judge):
+    result = judge(said(pair("ladder", "frontier", "manual (best)", "live=3").ratio, slower))
+    assert result.outcome is Outcome.NOT_MEASURED and "does not hold `ladder`" in shown.markdown(result)
+
+
+def test_more_processors_than_the_machine_has_cannot_be_judged(judge):
+    result = judge(said(FREE.ratio, slower, processors=1000))
+    assert result.outcome is Outcome.NOT_MEASURABLE and "1000 processors" in shown.remark(result).replace(",", "")
+
+
+def test_one_case_without_a_value_leaves_all_of_undecided(judge):
+    both = Pairs((FREE, pair("ladder", "frontier", "manual (best)", "live=3")))
+    assert judge(said(both.ratio, all_of(slower))).outcome is UNDECIDED
+
+
+# -- the record, and how it is shown -------------------------------------------------------------------------
+
+
+def test_a_definition_survives_the_notebook_that_holds_it():
+    one = said(FREE.ratio, about(2), show=[FREE.added, CALLS.counted("instructions").added], because="So.")
+    assert of_record(json.loads(json.dumps(record(one)))) == one
+
+
+def test_values_have_their_units_and_link_to_where_they_come_from(judge):
+    one = said(FREE.ratio, slower, show=[FREE.added, FREE.counted("instructions").added, FREE.break_even(0.05)])
+    text = shown.markdown(judge(one)).replace(words.NBSP, " ")
+    assert "](#asked-" in text and "ns](#asked-" in text
+    assert " more a request" in text and "instructions more a request" in text and "until it costs 5 %" in text
+    assert 'title="holds from 1.01' in shown.html(judge(one))
+
+
+def test_every_value_of_a_unit_of_work_is_divided_by_its_number(judge):
+    """Totals of an iteration would be 256 times as large."""
+    run = judge.run
+    whole = run.count("zero-cost", "instructions", "nonbox", OFF) - run.count(
+        "zero-cost", "instructions", "manual", OFF
+    )
+    result = judge(said(FREE.counted("instructions").added, more))
+    assert result.weighed.effect == pytest.approx(whole / run.requests("zero-cost"))
+    counts = Reading(run).counts
+    assert (counts["each"] * counts["units"] - counts["value"]).abs().max() < 1e-6 and counts["units"].max() == 256
+
+
+def test_any_interval_gets_the_outcome_of_its_place(judge):
+    """A finding flips at both ends of its region, and where the interval crosses one it is undecided."""
+    one = said(FREE.ratio, between(2.0, 3.0, why="made up"))
+
+    def at(low: float, high: float) -> Outcome:
+        return found(one, [Effect(math.sqrt(low * high), low, high, episodes=10)], judge).outcome
+
+    assert (at(2.1, 2.9), at(1.5, 1.9), at(3.1, 3.5)) == (HOLDS, NOT, NOT)
+    assert (at(1.9, 2.1), at(2.9, 3.1), at(1.0, 4.0)) == (UNDECIDED,) * 3
+
+
+def test_a_changed_region_changes_the_hash_that_a_run_records(tmp_path):
+    for name in ("vocabulary.py", "operands.py"):
+        (tmp_path / "async_cost" / "findings").mkdir(parents=True, exist_ok=True)
+        (tmp_path / "async_cost" / "findings" / name).write_text("words")
+    folder = tmp_path / "notebooks" / "room"
+    folder.mkdir(parents=True)
+
+    def hashed(source: str, prose: str = "Once.") -> str:
+        cells = [{"cell_type": "markdown", "source": [prose]}, {"cell_type": "code", "source": [source]}]
+        (folder / "analysis.ipynb").write_text(json.dumps({"cells": cells}))
+        return findings_of_today(tmp_path)
+
+    assert hashed("run.finding(1)") != hashed("run.finding(2)")
+    assert hashed("run.finding(1)") == hashed("run.finding(1)", "Twice.")
+    assert hashed("draw(1)") == hashed("draw(2)")

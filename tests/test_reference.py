@@ -1,0 +1,230 @@
+"""What is computed of the committed reference run: a comparison has the same word on every page, each finding flips at
+the ends of its region, a page has the form of a page, and the sample is of today.
+"""
+
+import ast
+import json
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import nbformat
+import polars as pl
+import pytest
+
+from async_cost.findings.finding import Finding, Judge, found, recorded
+from async_cost.machines.many import read_many
+from async_cost.paths import repository_root
+from async_cost.report import finding as shown
+from async_cost.report import markup
+from async_cost.report.charts import VEGALITE_MIME
+from async_cost.report.headline import reference_run
+from async_cost.report.notebook import page_of
+from async_cost.statistics.effects import Effect, effect
+from async_cost.statistics.measured import Measured, both_ways
+from async_cost.statistics.statement import Outcome, counts_for_nothing, region
+from async_cost.workflow.publishing import execute, rooms_of
+from async_cost.workflow.sample import FOLDER, made, old
+from async_cost.workflow.studies import ANALYSED, analysis
+
+NO_EVIDENCE = "no evidence"
+#: Pages whose analyses speak in findings.
+ESSAYS = ("zero-cost",)
+#: Lines of code in an analysis as ruff formats it, and words of its page outside of tables and folded parts.
+LINES, WORDS = 250, 1500
+
+
+@pytest.fixture(scope="module")
+def run():
+    return reference_run()
+
+
+@pytest.fixture(scope="module")
+def measured(run) -> dict[str, Measured]:
+    return {study: Measured.of(run, study) for study in run.info.studies}
+
+
+@pytest.fixture(scope="module")
+def table(measured) -> pl.DataFrame:
+    """The table of comparisons of all studies, as declared and turned round."""
+    return both_ways(pl.concat(one.declared.drop_nulls("ratio") for one in measured.values()))
+
+
+@pytest.fixture(scope="module")
+def executed(run, tmp_path_factory) -> dict[str, Path]:
+    """All analyses of the reference run, by room."""
+    folder = tmp_path_factory.mktemp("executed")
+    rooms = rooms_of(run.info)
+    return dict(zip(rooms, execute(rooms, folder, {"ASYNC_COST_RUN": str(run.path.resolve())}, Path), strict=True))
+
+
+# -- findings ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def findings(executed) -> list[Finding]:
+    return recorded(executed.values())
+
+
+def made_up(one: Finding, low: float, high: float, like: Effect) -> Effect:
+    """An effect with that interval, in place of a measured one."""
+    middle = math.sqrt(low * high) if one.in_ratios else (low + high) / 2
+    return replace(like, value=middle, low=low, high=high, missing=None, doubt=None, episodes=0)
+
+
+def places(one: Finding, like: Effect) -> Iterator[tuple[Outcome, float, float]]:
+    """Intervals inside of the region, outside of each end and across each, with the outcomes they must have."""
+    least, most = region(one, like.nothing)
+    step = (
+        0.04 * (most - least)
+        if math.isfinite(most - least)
+        else 0.04 * max(1.0, abs(least if math.isfinite(least) else most))
+    )
+    # What is more or less than nothing must also be more than what counts for nothing.
+    step = max(step, 3 * counts_for_nothing(one, like.base, like.nothing)[1]) if one.is_direction else step
+    inside = least + 2 * step if math.isfinite(least) else most - 2 * step
+    yield Outcome.HOLDS, inside, inside + step / 4
+    for end, away in ((least, -1), (most, 1)):
+        if math.isfinite(end) and not (one.in_ratios and end == 0):
+            yield Outcome.DOES_NOT_HOLD, *sorted((end + away * step, end + away * 1.25 * step))
+            yield Outcome.UNDECIDED, end - step / 2, end + step / 2
+
+
+def test_every_finding_flips_at_the_ends_of_its_region(run, findings):
+    """With what its page says: only a finding that holds is asserted, and its advice goes with it."""
+    judge, flipped = Judge(run), 0
+    for one in findings:
+        measured = [effect(one, case, judge.values(case[0][0].study)) for case in one.main.cases]
+        for outcome, low, high in places(one, measured[0]):
+            exact = one.quantity == "count"
+            if exact and outcome is Outcome.UNDECIDED:
+                continue
+            high = low if exact else high
+            if one.relation == "equal" and outcome is Outcome.HOLDS:
+                low = high = one.least
+            effects = [made_up(one, low, high, each) for each in measured]
+            told = found(one, effects, judge)
+            expected = outcome
+            if one.of == "none":
+                turned = {Outcome.HOLDS: Outcome.DOES_NOT_HOLD, Outcome.DOES_NOT_HOLD: Outcome.HOLDS}
+                expected = turned.get(outcome, outcome)
+            if told.outcome is Outcome.NOT_MEASURABLE:
+                continue
+            assert told.outcome is expected, (one.id, outcome, low, high, told.weighed)
+            asserted = f"**{one.statement[:20]}" in shown.markdown(told).replace("\\", "")
+            assert asserted == (expected is Outcome.HOLDS), shown.markdown(told)
+            assert shown.markdown(told).count("\n\n") == bool(one.because and expected is Outcome.HOLDS)
+            flipped += 1
+    assert flipped > 3 * len(findings) > 0
+
+
+def test_a_refused_group_says_nothing(run, findings):
+    judge = Judge(run)
+    for one in findings:
+        effects = [
+            replace(effect(one, case, judge.values(case[0][0].study)), doubt="made up") for case in one.main.cases
+        ]
+        told = found(one, effects, judge)
+        if one.quantity != "count" and told.weighed.effect is not None and told.outcome is not Outcome.NOT_MEASURABLE:
+            assert shown.mark(told) == "·" and "**" not in shown.markdown(told), one.id
+
+
+def test_findings_of_the_reference_are_measured_and_most_hold(run, findings):
+    judge = Judge(run)
+    outcomes = {one.id: judge(one).outcome for one in findings}
+    assert Outcome.NOT_MEASURED not in outcomes.values(), outcomes
+    holding = sum(outcome is Outcome.HOLDS for outcome in outcomes.values())
+    assert holding >= 0.8 * len(outcomes), {name: word for name, word in outcomes.items() if word is not Outcome.HOLDS}
+
+
+# -- pages ---------------------------------------------------------------------------------------------------
+
+
+def words_of_page(body: str) -> int:
+    """Words outside of tables, folded parts and charts."""
+    for tag in ("details", "table", "figure", "script"):
+        while (cut := re.sub(rf"<{tag}\b(?:(?!<{tag}\b).)*?</{tag}>", "", body, flags=re.DOTALL)) != body:
+            body = cut
+    return len(markup.words_of(body).split())
+
+
+@pytest.mark.parametrize("room", ESSAYS)
+def test_an_essay_is_short_and_its_code_is_polars_and_altair(room, executed):
+    cells = json.loads(analysis(room).read_text(encoding="utf-8"))["cells"]
+    code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    assert sum(len(source.splitlines()) for source in code) <= LINES
+    imported = set()
+    for node in ast.walk(ast.parse("\n".join(code))):
+        if isinstance(node, ast.Import):
+            imported |= {name.name for name in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            imported.add(node.module)
+    assert imported <= {"polars", "altair", "async_cost"}, imported
+    page = page_of(executed[room])
+    assert words_of_page(f"{page.answer}{page.body}") <= WORDS
+    for folded in re.findall(r'<details class="fold">.*?</details>', page.body, re.DOTALL):
+        rest = re.sub(r"<summary>.*?</summary>|<table.*?</table>", "", folded, flags=re.DOTALL)
+        assert not markup.words_of(rest), "folded parts hold tables alone"
+
+
+@pytest.mark.parametrize("room", ESSAYS)
+def test_an_essay_answers_first_and_types_no_result_into_its_prose(room, executed):
+    content = nbformat.read(executed[room], as_version=4)
+    answers = [
+        output
+        for cell in content.cells
+        if "answer" in cell.metadata.get("tags", [])
+        for output in cell.outputs
+        if "finding" in output.get("metadata", {})
+    ]
+    assert 2 <= len(answers) <= 4
+    for cell in content.cells:
+        if cell.cell_type == "markdown":
+            prose = re.sub(r"`[^`]*`|\]\([^)]*\)|\d{4}|\d+ KiB", "", cell.source)
+            assert not re.search(r"\d\s*(%|ns|µs|us|ms|times|x\b|fold)", prose), (
+                f"a result is typed into prose: {prose}"
+            )
+
+
+def test_every_analysis_is_an_essay_or_about_the_run_itself():
+    assert set(ESSAYS) <= set(ANALYSED)
+
+
+# -- one word ------------------------------------------------------------------------------------------------
+
+
+def test_beside_other_runs_a_comparison_has_the_word_of_its_own_pages(run, measured):
+    found = read_many([run.path]).ratios
+    for study, one in measured.items():
+        mine, there = one.declared.drop_nulls("ratio").remove("control"), found.filter(study=study)
+        for column in ("variant", "ratio", "low", "high", "verdict"):
+            assert there[column].equals(mine[column], null_equal=True), f"{study}: {column}"
+
+
+def test_the_committed_sample_is_what_the_code_makes_of_the_reference_run(run, executed):
+    assert old(made(run, list(executed.values())), repository_root() / FOLDER) == [], "make sample"
+
+
+def test_every_chart_of_every_page_has_the_words_of_the_table(table, executed):
+    """What a page draws is told by its three numbers: wherever they are those of a comparison, the word is, too."""
+    words = {}
+    for *numbers, verdict in table.select("ratio", "low", "high", "verdict").iter_rows():
+        words.setdefault(tuple(f"{number:.9g}" for number in numbers), set()).add(verdict or NO_EVIDENCE)
+    seen = {}
+    for room, notebook in executed.items():
+        for row in drawn(nbformat.read(notebook, as_version=4)):
+            key = tuple(f"{row[name]:.9g}" for name in ("ratio", "low", "high"))
+            if key in words:
+                assert (row["verdict"] or NO_EVIDENCE) in words[key], f"{room} says {row['verdict']} of {row}"
+                seen.setdefault(room, []).append(key)
+    assert sum(map(len, seen.values())) > 100 and len(seen) >= 5, {name: len(keys) for name, keys in seen.items()}
+
+
+def drawn(notebook: nbformat.NotebookNode) -> list[dict]:
+    """The rows of all charts that have a ratio and a word."""
+    outputs = (output for cell in notebook.cells for output in cell.get("outputs", []))
+    charts = (output["data"][VEGALITE_MIME] for output in outputs if VEGALITE_MIME in output.get("data", {}))
+    rows = (row for chart in charts for rows in chart.get("datasets", {}).values() for row in rows)
+    return [row for row in rows if {"ratio", "low", "high", "verdict"} <= set(row)]
