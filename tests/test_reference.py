@@ -83,7 +83,8 @@ def places(one: Finding, like: Effect) -> Iterator[tuple[Outcome, float, float]]
         else 0.04 * max(1.0, abs(least if math.isfinite(least) else most))
     )
     # What is more or less than nothing must also be more than what counts for nothing.
-    step = max(step, 3 * counts_for_nothing(one, like.base, like.nothing)[1]) if one.is_direction else step
+    nothing = counts_for_nothing(one, like.base, like.nothing)
+    step = max(step, 3 * (nothing[1] - nothing[0])) if one.is_direction else step
     inside = least + 2 * step if math.isfinite(least) else most - 2 * step
     yield Outcome.HOLDS, inside, inside + step / 4
     for end, away in ((least, -1), (most, 1)):
