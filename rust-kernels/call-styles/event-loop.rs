@@ -46,6 +46,7 @@
 // :build_env CARGO_PROFILE_DEV_CODEGEN_UNITS=1
 // :build_env CARGO_INCREMENTAL=0
 // :dep harness = { path = "../../rust-kernels/harness" }
+// :dep idle = { path = "../../rust-kernels/idle" }
 // :dep polling = "=3.11.0"
 // :dep rustix = { version = "=1.1.6", features = ["event", "process"] }
 // :dep scopeguard = "=1.2.0"
@@ -72,6 +73,7 @@ use std::task::{Context, Poll, RawWaker, RawWakerVTable, Wake, Waker};
 use std::time::{Duration, Instant};
 
 use harness::{Bencher, Counts};
+use idle::shielded;
 use polling::{Event, Poller};
 use rustix::event::epoll;
 use rustix::event::{EventfdFlags, Timespec, eventfd};
@@ -239,14 +241,25 @@ impl<W> SortedVec<W> {
     fn position(&self, ticket: Ticket) -> usize {
         self.0.partition_point(|(other, _)| *other > ticket)
     }
+
+    /// Before the vector grows, the cancelled timers go: who sets and cancels for ever has a vector that ends.
+    #[cold]
+    fn make_room(&mut self) {
+        self.0.retain(|(_, waiter)| waiter.is_some());
+        self.0.reserve(self.0.len().max(4));
+    }
 }
 
 // %% [markdown]
-// To insert or to cancel is to search. Timers that were cancelled go when they come to the end.
+// To insert or to cancel is to search. Timers that were cancelled go when they come to the end, or when the vector is
+// full.
 
 // %%
 impl<W> TimerQueue<W> for SortedVec<W> {
     fn insert(&mut self, due: Duration, number: u64, waiter: W) -> Ticket {
+        if self.0.len() == self.0.capacity() {
+            self.make_room();
+        }
         let ticket = Ticket { due, number, entry: 0 };
         let position = self.position(ticket);
         self.0.insert(position, (ticket, Some(waiter)));
@@ -273,7 +286,7 @@ impl<W> TimerQueue<W> for SortedVec<W> {
 // %% [markdown]
 // The document says of its mruby figures that the sorted insert is what makes waiting slow there. Two other
 // queues tell what there is to gain. A heap moves less when a timer is inserted in the middle; cancelled timers
-// stay in it until they would be due.
+// stay in it until they would be due, or until it is full.
 
 // %%
 /// A binary heap of timers next to a slab of who waits for them.
@@ -293,12 +306,31 @@ impl<W> Default for Heap<W> {
     }
 }
 
+impl<W> Heap<W> {
+    /// As in the sorted vector.
+    #[cold]
+    fn make_room(&mut self) {
+        let Self { tickets, entries } = self;
+        tickets.retain(|Reverse(ticket)| {
+            let waits = entries[ticket.entry].1.is_some();
+            if !waits {
+                entries.remove(ticket.entry);
+            }
+            waits
+        });
+        tickets.reserve(tickets.len().max(4));
+    }
+}
+
 // %% [markdown]
 // An entry is found by its number in the slab, which the next timer may have by then: so it says whose it is.
 
 // %%
 impl<W> TimerQueue<W> for Heap<W> {
     fn insert(&mut self, due: Duration, number: u64, waiter: W) -> Ticket {
+        if self.tickets.len() == self.tickets.capacity() {
+            self.make_room();
+        }
         let ticket = Ticket { due, number, entry: self.entries.insert((number, Some(waiter))) };
         self.tickets.push(Reverse(ticket));
         ticket
@@ -512,6 +544,9 @@ impl Selector for Polling {
 // Plain epoll needs a descriptor of its own by which it can be notified.
 
 // %%
+/// All that an older kernel can wait for. The loop does not mind to be awake too early.
+const LONGEST: Duration = Duration::from_millis(i32::MAX as u64);
+
 /// Plain epoll, with an event descriptor for notifications.
 pub struct Epoll {
     set: OwnedFd,
@@ -566,8 +601,7 @@ impl Selector for Epoll {
 
     fn wait(&self, events: &mut Self::Events, time: Option<Duration>, keys: &mut Vec<u64>) -> io::Result<()> {
         events.clear();
-        // What is too long for the operating system is for ever.
-        let time = time.and_then(|time| Timespec::try_from(time).ok());
+        let time = time.map(|time| Timespec::try_from(time.min(LONGEST)).expect("it is short"));
         match epoll::wait(&self.set, rustix::buffer::spare_capacity(events), time.as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
@@ -623,6 +657,14 @@ pub fn one_report<S: Selector>(bencher: &mut Bencher<'_>) {
 // %%
 /// The number of whoever the loop resumes.
 pub type Slot = u32;
+
+/// Drops what somebody has left behind who waits no longer. To be called when nothing is borrowed: it may be a waker
+/// with code of its own, which may panic.
+fn let_go<W>(waiter: Option<W>) {
+    if mem::needs_drop::<W>() && waiter.is_some() {
+        shielded(|| drop(waiter));
+    }
+}
 /// The slot of the program itself.
 pub const ROOT: Slot = 0;
 
@@ -642,7 +684,7 @@ pub trait Wakers: Sized + 'static {
     /// What somebody in slot `current`, polled with `context`, leaves behind.
     fn waiter(&self, current: Slot, context: &Context<'_>) -> Self::Waiter;
 
-    /// Wakes somebody.
+    /// Wakes somebody. A waker of others may panic, which is nobody's business but theirs.
     fn wake(&self, waiter: Self::Waiter);
 
     /// Appends all who were woken, in that order.
@@ -864,7 +906,7 @@ impl Wakers for ArcWakers {
     }
 
     fn wake(&self, waker: Waker) {
-        waker.wake();
+        shielded(|| waker.wake());
     }
 
     fn take(&self, woken: &mut VecDeque<Slot>) {
@@ -975,7 +1017,7 @@ impl Wakers for IndexWakers {
     }
 
     fn wake(&self, waker: Waker) {
-        waker.wake();
+        shielded(|| waker.wake());
     }
 
     fn take(&self, woken: &mut VecDeque<Slot>) {
@@ -1385,8 +1427,7 @@ impl<D: Design> Timer<D> {
     /// Wakes somebody else, or nobody.
     fn replace(&self, waiter: Option<WaiterOf<D>>) {
         let old = self.event_loop.deferred.borrow_mut().replace(self.ticket, waiter);
-        // Dropped when nothing is borrowed: it may be a waker with code of its own.
-        drop(old);
+        let_go(old);
     }
 }
 
@@ -1493,7 +1534,7 @@ impl<D: Design, S: AsFd> Registration<D, S> {
         let entry = registry.get(self.key).expect("the entry of an object that is registered");
         let old = mem::replace(&mut entry.waiter, waiter);
         drop(registry);
-        drop(old);
+        let_go(old);
     }
 
     /// Whether it was reported since somebody began to wait.
@@ -1509,7 +1550,7 @@ impl<D: Design, S: AsFd> Registration<D, S> {
 impl<D: Design, S: AsFd> Drop for Registration<D, S> {
     fn drop(&mut self) {
         let entry = self.event_loop.registry.borrow_mut().remove(self.key);
-        drop(entry);
+        let_go(entry.and_then(|entry| entry.waiter));
         count_change::<D>();
         // A descriptor that is closed has been forgotten already.
         _ = self.event_loop.selector.delete(self.source.as_fd());

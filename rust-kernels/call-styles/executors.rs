@@ -45,10 +45,12 @@
 
 // %%
 use std::alloc::{self, Layout};
+use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
 use std::hint::black_box;
 use std::io;
+use std::mem::{needs_drop, replace};
 use std::pin::Pin;
 use std::ptr::NonNull;
 use std::rc::Rc;
@@ -69,6 +71,37 @@ use pin_project_lite::pin_project;
 // An **evaluation** is what you hold of a call that is not over: its result, once there is one, and whoever waits
 // for it. Here it is one reference-counted cell. It can be awaited, or cancelled, or dropped, which lets the call
 // run on.
+//
+// A result that nobody takes is dropped, and nobody is told if that panics. It may hold the evaluation of another call,
+// and so on: such a chain is dropped link by link, for the stack has an end.
+
+// %%
+/// Drops `first`, and after it, not within, the results that hang on it.
+fn drop_in_turn<T: 'static>(first: T) {
+    thread_local! {
+        /// What waits for its turn, while something is being dropped.
+        static WAITING: RefCell<Option<Vec<Box<dyn Any>>>> = const { RefCell::new(None) };
+    }
+    if !needs_drop::<T>() {
+        return;
+    }
+    let mut first = Some(first);
+    WAITING.with_borrow_mut(|waiting| match waiting {
+        Some(waiting) => waiting.push(Box::new(first.take())),
+        None => *waiting = Some(Vec::new()),
+    });
+    if first.is_none() {
+        return;
+    }
+    shielded(|| drop(first));
+    while let Some(next) = WAITING.with_borrow_mut(|waiting| waiting.as_mut().and_then(Vec::pop)) {
+        shielded(|| drop(next));
+    }
+    WAITING.set(None);
+}
+
+// %% [markdown]
+// The cell that it is in:
 
 // %%
 /// A slot and which of its uses, so that nobody cancels the next one.
@@ -83,7 +116,7 @@ struct Task {
 pub struct Cancelled;
 
 /// The result of a call, and who waits for it.
-pub struct Conclusion<T, D: Design> {
+pub struct Conclusion<T: 'static, D: Design> {
     task: Task,
     event_loop: Rc<EventLoop<D>>,
     concluded: Cell<bool>,
@@ -92,7 +125,7 @@ pub struct Conclusion<T, D: Design> {
     waiter: Cell<Option<WaiterOf<D>>>,
 }
 
-impl<T, D: Design> Conclusion<T, D> {
+impl<T: 'static, D: Design> Conclusion<T, D> {
     fn new(task: Task, event_loop: &Rc<EventLoop<D>>) -> Rc<Self> {
         D::Probe::add(Counter::Handles, 1);
         let event_loop = Rc::clone(event_loop);
@@ -103,7 +136,7 @@ impl<T, D: Design> Conclusion<T, D> {
     /// Gives it its result, unless it has one, and schedules whoever waits for it into the next pass.
     fn conclude(&self, result: Result<T, Cancelled>) {
         if self.concluded.replace(true) {
-            return;
+            return drop_in_turn(result);
         }
         self.result.set(Some(result));
         if let Some(waiter) = self.waiter.take() {
@@ -113,14 +146,22 @@ impl<T, D: Design> Conclusion<T, D> {
     }
 }
 
+impl<T: 'static, D: Design> Drop for Conclusion<T, D> {
+    fn drop(&mut self) {
+        if let Some(result) = self.result.take() {
+            drop_in_turn(result);
+        }
+    }
+}
+
 // %% [markdown]
 // What you hold is a reference to that.
 
 // %%
 /// A call that is not over, or whose result was not taken yet.
-pub struct Evaluation<T, D: Design>(Rc<Conclusion<T, D>>);
+pub struct Evaluation<T: 'static, D: Design>(Rc<Conclusion<T, D>>);
 
-impl<T, D: Design> Evaluation<T, D> {
+impl<T: 'static, D: Design> Evaluation<T, D> {
     /// Whether the call is over.
     pub fn is_concluded(&self) -> bool {
         self.0.concluded.get()
@@ -128,7 +169,7 @@ impl<T, D: Design> Evaluation<T, D> {
 }
 
 /// Awaits the result: at once if it is there.
-impl<T, D: Design> Future for Evaluation<T, D> {
+impl<T: 'static, D: Design> Future for Evaluation<T, D> {
     type Output = Result<T, Cancelled>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
@@ -136,14 +177,19 @@ impl<T, D: Design> Future for Evaluation<T, D> {
         if let Some(result) = of.result.take() {
             return Poll::Ready(result);
         }
-        drop(of.waiter.replace(Some(of.event_loop.waiter(context))));
+        let superseded = of.waiter.replace(Some(of.event_loop.waiter(context)));
+        if superseded.is_some() {
+            shielded(|| drop(superseded));
+        }
         Poll::Pending
     }
 }
 
-impl<T, D: Design> Drop for Evaluation<T, D> {
+impl<T: 'static, D: Design> Drop for Evaluation<T, D> {
     fn drop(&mut self) {
-        drop(self.0.waiter.take());
+        if let Some(waiter) = self.0.waiter.take() {
+            shielded(|| drop(waiter));
+        }
     }
 }
 
@@ -153,9 +199,9 @@ impl<T, D: Design> Drop for Evaluation<T, D> {
 
 // %%
 /// The evaluation that wants the result of a call, if there is one.
-pub struct Bucket<T, D: Design>(Option<Rc<Conclusion<T, D>>>);
+pub struct Bucket<T: 'static, D: Design>(Option<Rc<Conclusion<T, D>>>);
 
-impl<T, D: Design> Bucket<T, D> {
+impl<T: 'static, D: Design> Bucket<T, D> {
     fn conclude(&mut self, result: T) {
         if let Some(of) = self.0.take() {
             of.conclude(Ok(result));
@@ -163,11 +209,10 @@ impl<T, D: Design> Bucket<T, D> {
     }
 }
 
-impl<T, D: Design> Drop for Bucket<T, D> {
+impl<T: 'static, D: Design> Drop for Bucket<T, D> {
     fn drop(&mut self) {
         if let Some(of) = self.0.take() {
-            // The call may have panicked, and its thread still does; so a waker must not.
-            shielded(|| of.conclude(Err(Cancelled)));
+            of.conclude(Err(Cancelled));
         }
     }
 }
@@ -207,7 +252,7 @@ pub trait Executor {
 }
 
 /// What is there after the beginning.
-pub enum Begun<T, D: Design> {
+pub enum Begun<T: 'static, D: Design> {
     /// It did not wait; this is its result.
     Concluded(T),
     /// It waits.
@@ -221,7 +266,7 @@ pub enum Begun<T, D: Design> {
 /// Calls a `C` by four styles.
 pub trait CallStyles<C>: Executor {
     /// The result of a call.
-    type Output;
+    type Output: 'static;
 
     /// Begins at once, until the callee waits for the first time.
     fn call_nonblock(&self, callee: C) -> Begun<Self::Output, Self::Design>;
@@ -349,7 +394,11 @@ mod called {
 
     pin_project! {
         /// A future that is called, and the evaluation that wants its result.
-        pub struct Called<F: Future, D: Design> {
+        pub struct Called<F, D: Design>
+        where
+            F: Future,
+            F: 'static,
+        {
             #[pin]
             pub future: F,
             pub bucket: Bucket<F::Output, D>,
@@ -359,7 +408,7 @@ mod called {
 
 use self::called::Called;
 
-impl<F: Future, D: Design> Future for Called<F, D> {
+impl<F: Future + 'static, D: Design> Future for Called<F, D> {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
@@ -407,6 +456,28 @@ pub struct Futures<D: Design, B: Boxes = Reused> {
 }
 
 // %% [markdown]
+// What a poll throws, and the destructor of a future that is done, reaches whoever runs the loop. What is dropped on
+// the way, or because nobody wants it, is shielded: nobody is told.
+
+// %%
+/// Held while code runs that may panic. That drops it, and must not meet a panic of its destructor on its way.
+struct Held<T>(Option<T>);
+
+impl<T> Held<T> {
+    fn take(mut self) -> T {
+        self.0.take().expect("it is there until the end")
+    }
+}
+
+impl<T> Drop for Held<T> {
+    fn drop(&mut self) {
+        if self.0.is_some() {
+            shielded(|| drop(self.0.take()));
+        }
+    }
+}
+
+// %% [markdown]
 // While it is out, the slot is in a guard, which puts it back or, when the future is done, makes it vacant.
 
 // %%
@@ -423,11 +494,18 @@ impl<D: Design, B: Boxes> Occupied<'_, D, B> {
         self.fixtures.as_mut().expect("they are there until the end")
     }
 
-    /// Polls in the name of this slot.
-    fn poll<T>(&mut self, poll: impl FnOnce(&mut Context<'_>) -> Poll<T>) -> Poll<T> {
+    /// Polls a future in the name of this slot, and gives it back. A panic drops it.
+    fn poll<F: ?Sized, T>(
+        &mut self,
+        future: Pin<Box<F>>,
+        poll: impl FnOnce(Pin<&mut F>, &mut Context<'_>) -> Poll<T>,
+    ) -> (Poll<T>, Pin<Box<F>>) {
         let _entered = self.executor.event_loop.enter(self.task.slot);
         D::Probe::add(Counter::Switches, 2);
-        poll(&mut Context::from_waker(&self.fixtures().waker))
+        let mut future = Held(Some(future));
+        let polled = future.0.as_mut().expect("it is there until the end").as_mut();
+        let outcome = poll(polled, &mut Context::from_waker(&self.fixtures().waker));
+        (outcome, future.take())
     }
 
     /// Puts the slot back with a future that waits; one that was cancelled meanwhile is dropped instead.
@@ -436,10 +514,15 @@ impl<D: Design, B: Boxes> Occupied<'_, D, B> {
         let entry = &mut entries[self.task.slot as usize];
         if entry.cancelled {
             drop(entries);
-            return B::end(&mut self.fixtures().memory, future);
+            return self.cancel(future);
         }
         entry.future = Some(future);
         entry.fixtures = self.fixtures.take();
+    }
+
+    /// Drops a future that nobody wants any more. So nobody is told when its destructor panics.
+    fn cancel(mut self, future: Boxed) {
+        shielded(|| B::end(&mut self.fixtures().memory, future));
     }
 }
 
@@ -498,8 +581,8 @@ impl<D: Design, B: Boxes> Futures<D, B> {
 // %%
 impl<D: Design, B: Boxes> Futures<D, B> {
     /// Ends a call that is not over: drops it where it waits, or after its poll if it is the one that cancels
-    /// itself. Whether it was not over.
-    pub fn cancel<T>(&self, evaluation: &Evaluation<T, D>) -> bool {
+    /// itself. Whether it was not over. A destructor that cancels the next call, and so on, needs stack for each.
+    pub fn cancel<T: 'static>(&self, evaluation: &Evaluation<T, D>) -> bool {
         let Evaluation(of) = evaluation;
         let mut entries = self.entries.borrow_mut();
         let entry = &mut entries[of.task.slot as usize];
@@ -509,8 +592,7 @@ impl<D: Design, B: Boxes> Futures<D, B> {
         if let Some(future) = entry.future.take() {
             let fixtures = entry.fixtures.take();
             drop(entries);
-            let mut occupied = Occupied { executor: self, task: of.task, fixtures };
-            B::end(&mut occupied.fixtures().memory, future);
+            Occupied { executor: self, task: of.task, fixtures }.cancel(future);
         } else {
             entry.cancelled = true;
             drop(entries);
@@ -532,7 +614,7 @@ impl<D: Design, B: Boxes> Executor for Futures<D, B> {
     }
 
     fn resume(&self, slot: Slot) {
-        let (mut occupied, mut future) = {
+        let (mut occupied, future) = {
             let mut entries = self.entries.borrow_mut();
             let entry = &mut entries[slot as usize];
             // Nobody: it has ended since it was woken.
@@ -541,9 +623,9 @@ impl<D: Design, B: Boxes> Executor for Futures<D, B> {
             (Occupied { executor: self, task, fixtures: entry.fixtures.take() }, future)
         };
         self.event_loop.wakers.begin(slot);
-        match occupied.poll(|context| future.as_mut().poll(context)) {
-            Poll::Ready(()) => B::end(&mut occupied.fixtures().memory, future),
-            Poll::Pending => occupied.put_back(future),
+        match occupied.poll(future, |future, context| future.poll(context)) {
+            (Poll::Ready(()), future) => B::end(&mut occupied.fixtures().memory, future),
+            (Poll::Pending, future) => occupied.put_back(future),
         }
     }
 }
@@ -572,13 +654,14 @@ impl<D: Design, B: Boxes, F: Future + 'static> CallStyles<F> for Futures<D, B> {
 
     fn call_nonblock(&self, future: F) -> Begun<F::Output, D> {
         let mut occupied = self.occupy();
-        let mut called = B::put(&mut occupied.fixtures().memory, Called { future, bucket: Bucket(None) });
-        match occupied.poll(|context| called.as_mut().project().future.poll(context)) {
-            Poll::Ready(result) => {
+        let called = B::put(&mut occupied.fixtures().memory, Called { future, bucket: Bucket(None) });
+        match occupied.poll(called, |called, context| called.project().future.poll(context)) {
+            (Poll::Ready(result), called) => {
+                let result = Held(Some(result));
                 B::end(&mut occupied.fixtures().memory, called);
-                Begun::Concluded(result)
+                Begun::Concluded(result.take())
             }
-            Poll::Pending => {
+            (Poll::Pending, mut called) => {
                 let conclusion = Conclusion::new(occupied.task, &self.event_loop);
                 called.as_mut().project().bucket.0 = Some(Rc::clone(&conclusion));
                 occupied.put_back(called);
@@ -590,13 +673,13 @@ impl<D: Design, B: Boxes, F: Future + 'static> CallStyles<F> for Futures<D, B> {
     fn call_nonblock_eagerly(&self, future: F) -> Evaluation<F::Output, D> {
         let mut occupied = self.occupy();
         let conclusion = Conclusion::new(occupied.task, &self.event_loop);
-        let mut called = B::put(
+        let called = B::put(
             &mut occupied.fixtures().memory,
             Called { future, bucket: Bucket(Some(Rc::clone(&conclusion))) },
         );
-        match occupied.poll(|context| called.as_mut().poll(context)) {
-            Poll::Ready(()) => B::end(&mut occupied.fixtures().memory, called),
-            Poll::Pending => occupied.put_back(called),
+        match occupied.poll(called, |called, context| called.poll(context)) {
+            (Poll::Ready(()), called) => B::end(&mut occupied.fixtures().memory, called),
+            (Poll::Pending, called) => occupied.put_back(called),
         }
         Evaluation(conclusion)
     }
@@ -714,9 +797,18 @@ struct FiberEntry<D: Design> {
 
 impl<D: Design> FiberEntry<D> {
     const VACANT: Self = Self { fiber: None, begin: None, waits: false, bucket: Bucket(None) };
+
+    /// Unwinds the fiber. What is on its stack, and what it should have begun with, may panic: each for itself.
+    fn end(self) {
+        let Self { fiber, begin, waits: _, bucket } = self;
+        shielded(|| drop(fiber));
+        shielded(|| drop(begin));
+        drop(bucket);
+    }
 }
 
-/// Calls procedures in fibers.
+/// Calls procedures in fibers. When they are dropped, fibers that wait are unwound: by then no destructor on their stacks
+/// may panic, which would end the process.
 pub struct Fibers<D: Design> {
     event_loop: Rc<EventLoop<D>>,
     /// Slot 0 is the root's, and empty.
@@ -788,8 +880,8 @@ impl<D: Design<Wakers = Direct>> Fibers<D> {
             fn drop(&mut self) {
                 let Self(fibers, slot) = *self;
                 // Dropped when nothing is borrowed: its evaluation is concluded.
-                let _ended =
-                    std::mem::replace(&mut fibers.entries.borrow_mut()[slot as usize], FiberEntry::VACANT);
+                let ended = replace(&mut fibers.entries.borrow_mut()[slot as usize], FiberEntry::VACANT);
+                ended.end();
                 fibers.vacant.borrow_mut().push(slot);
             }
         }
@@ -846,6 +938,20 @@ impl<D: Design<Wakers = Direct>> Executor for Fibers<D> {
         }
         drop(entries);
         self.enter_and_conclude(slot, call);
+    }
+}
+
+impl<D: Design> Drop for Fibers<D> {
+    fn drop(&mut self) {
+        // As above: with nothing borrowed, since what is unwound may call.
+        for slot in 1.. {
+            let Some(entry) =
+                self.entries.borrow_mut().get_mut(slot).map(|entry| replace(entry, FiberEntry::VACANT))
+            else {
+                break;
+            };
+            entry.end();
+        }
     }
 }
 

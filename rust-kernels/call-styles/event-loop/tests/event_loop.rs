@@ -107,6 +107,34 @@ fn without_wakers_a_wait_for_nothing_is_refused() {
     assert!(message.downcast_ref::<&str>().unwrap().contains("nothing could ever happen"));
 }
 
+/// A time beyond what some systems can wait for: another thread ends the wait.
+fn endless<D: Design>() {
+    for time in [Duration::from_secs(100 * 24 * 3600), Duration::MAX] {
+        let alone = Alone::<D>::new();
+        let mut wait = pin!(alone.0.wait(time));
+        let mut thread = None;
+        alone.block_on(poll_fn(|context| {
+            assert!(wait.as_mut().poll(context).is_pending());
+            if thread.is_some() {
+                return Poll::Ready(());
+            }
+            let waker = context.waker().clone();
+            thread = Some(thread::spawn(move || {
+                thread::sleep(Duration::from_millis(5));
+                waker.wake();
+            }));
+            Poll::Pending
+        }));
+        thread.unwrap().join().unwrap();
+    }
+}
+
+#[test]
+fn a_time_without_end_can_be_waited_for() {
+    endless::<Parts<ArcWakers, SortedVec, Polling>>();
+    endless::<Parts<IndexWakers, Tree, Epoll>>();
+}
+
 #[test]
 fn the_loop_sleeps_until_a_timer_is_due() {
     fn sleeps<D: Design>() {

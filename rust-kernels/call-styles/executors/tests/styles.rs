@@ -3,9 +3,10 @@
 use std::cell::{Cell, RefCell};
 use std::future::{pending, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
-use std::task::Poll;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use call_styles_event_loop::{
@@ -13,7 +14,7 @@ use call_styles_event_loop::{
     yield_now,
 };
 use call_styles_executors::{
-    Begun, Boxes, CallStyles, Cancelled, Executor, FiberProc, Fibers, Fresh, Futures, Inside,
+    Begun, Boxes, CallStyles, Cancelled, Evaluation, Executor, FiberProc, Fibers, Fresh, Futures, Inside,
 };
 
 mod common;
@@ -24,6 +25,7 @@ type Indices = Probed<Still, Parts<IndexWakers, Heap, Epoll>>;
 type Directly = Probed<Still, Parts<Direct, Tree, Polling>>;
 
 const ZERO: Duration = Duration::ZERO;
+const LONG: usize = if cfg!(debug_assertions) { 20_000 } else { 100_000 };
 
 /// Runs a test with each of the designs, whose clocks stand still.
 macro_rules! with_all_designs {
@@ -47,6 +49,9 @@ with_all_designs! {
     a_task_may_call_others_and_cancel_itself: from_within;
     a_panic_ends_its_task_and_nobody_else: panicking;
     whatever_ends_a_call_concludes_its_evaluation: concluded_without_result;
+    a_waker_that_panics_keeps_nobody_waiting: hostile_wakers;
+    a_long_chain_of_results_that_hold_evaluations_is_dropped: long_chain;
+    a_long_chain_of_calls_that_wait_for_one_another_ends_with_the_executor: long_chain_of_calls;
     slots_are_used_again_last_in_first_out_by_futures_of_any_size: used_again;
     whoever_is_left_is_dropped_with_the_executor: dropped_with_the_executor;
     a_descriptor_is_awaited_by_one_at_a_time_with_a_timeout: readiness;
@@ -238,16 +243,152 @@ fn concluded_without_result<D: Design, B: Boxes>(executor: &Futures<D, B>) {
     let awaits = executor.call_detached(async move { panics.await == Err::<(), _>(Cancelled) });
     assert!(catch_unwind(AssertUnwindSafe(|| executor.block_on(executor.event_loop().wait(ZERO)))).is_err());
     assert_eq!(executor.block_on(awaits), Ok(true));
+    // Whoever cancels is not told what a destructor does.
     let cancelled = executor.call_detached(unruly());
-    assert!(catch_unwind(AssertUnwindSafe(|| executor.cancel(&cancelled))).is_err());
+    assert!(executor.cancel(&cancelled));
     assert_eq!(executor.waiting(), 0);
     assert_eq!(executor.block_on(cancelled), Err(Cancelled));
+    // In a poll, and then in the destructor.
+    for begins in 0..3 {
+        let waits = || executor.block_on(executor.event_loop().wait(ZERO));
+        let doubly = Doubly(Unruly);
+        let evaluation = match begins {
+            0 => Err(catch_unwind(AssertUnwindSafe(|| executor.call_nonblock(doubly))).map(|_| ())),
+            1 => Err(catch_unwind(AssertUnwindSafe(|| executor.call_nonblock_eagerly(doubly))).map(|_| ())),
+            _ => Ok(executor.call_detached(doubly)),
+        };
+        match evaluation {
+            Err(outcome) => assert!(outcome.is_err()),
+            Ok(evaluation) => {
+                assert!(catch_unwind(AssertUnwindSafe(waits)).is_err());
+                assert_eq!(executor.block_on(evaluation), Err(Cancelled));
+            }
+        }
+        assert_eq!(executor.waiting(), 0);
+    }
+    // In the destructors of a future that is done and of its result.
+    let both = catch_unwind(AssertUnwindSafe(|| drop(executor.call_nonblock(Done(Some(Unruly), Unruly)))));
+    assert!(both.is_err() && executor.waiting() == 0);
+    // A result that nobody takes, or that nobody will.
+    for early in [true, false] {
+        let mut evaluation = Some(executor.call_detached(async { Unruly }));
+        drop(evaluation.take_if(|_| early));
+        executor.block_on(executor.event_loop().wait(ZERO));
+        assert_eq!(executor.waiting(), 0);
+        drop(evaluation);
+    }
     let gone = Futures::<D, B>::new().unwrap();
     let evaluations = [(); 3].map(|()| gone.call_detached(unruly()));
     drop(gone);
     for evaluation in evaluations {
         assert_eq!(executor.block_on(evaluation), Err(Cancelled));
     }
+}
+
+/// Panics in its poll, and when that drops it.
+struct Doubly(#[allow(dead_code, reason = "dropped")] Unruly);
+
+impl Future for Doubly {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
+        panic!("in a poll");
+    }
+}
+
+/// Is ready at once; both it and its result panic when they are dropped.
+struct Done(Option<Unruly>, #[allow(dead_code, reason = "dropped")] Unruly);
+
+impl Future for Done {
+    type Output = Unruly;
+
+    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Unruly> {
+        Poll::Ready(self.0.take().expect("it is polled once"))
+    }
+}
+
+/// A waker that panics when it wakes, or when it is dropped: with both at once it would end the process itself.
+struct Hostile {
+    dropped: bool,
+}
+
+impl Wake for Hostile {
+    fn wake(self: Arc<Self>) {
+        panic!("in a wake");
+    }
+}
+
+impl Drop for Hostile {
+    fn drop(&mut self) {
+        assert!(!self.dropped, "in the destructor of a waker");
+    }
+}
+
+/// Of an evaluation, of a timer and of a descriptor: woken, replaced or given up.
+fn hostile_wakers<D: Design, B: Boxes>(executor: &Futures<D, B>) {
+    let event_loop = executor.event_loop();
+    let (reading, writing) = rustix::pipe::pipe().unwrap();
+    rustix::io::write(&writing, b".").unwrap();
+    let well = [(); 3].map(|()| {
+        let event_loop = Rc::clone(event_loop);
+        executor.call_detached(async move { event_loop.wait(ZERO).await })
+    });
+    for given_up in [true, false] {
+        let mut evaluation = executor.call_detached(async { 7 });
+        let mut nap = Box::pin(event_loop.wait(ZERO));
+        let mut ready = Box::pin(event_loop.await_ready(&reading, Interest::Readable, Some(ZERO)));
+        for replaced in [true, false] {
+            let hostile = Waker::from(Arc::new(Hostile { dropped: replaced || given_up }));
+            let mut context = Context::from_waker(&hostile);
+            assert!(Pin::new(&mut evaluation).poll(&mut context).is_pending());
+            assert!(nap.as_mut().poll(&mut context).is_pending());
+            assert!(ready.as_mut().poll(&mut context).is_pending());
+            // With the designs that keep no waker this is the last one.
+            let _ours = catch_unwind(AssertUnwindSafe(|| drop(hostile)));
+        }
+        if given_up {
+            drop((evaluation, nap, ready));
+        } else {
+            executor.block_on(event_loop.wait(ZERO));
+            assert_eq!(executor.block_on(evaluation), Ok(7));
+            executor.block_on(nap);
+            assert!(executor.block_on(ready).unwrap());
+        }
+    }
+    for evaluation in well {
+        assert_eq!(executor.block_on(evaluation), Ok(()));
+    }
+}
+
+/// The result of each call is the evaluation of the one before, which nobody takes.
+fn long_chain<D: Design, B: Boxes>(executor: &Futures<D, B>) {
+    #[allow(dead_code, reason = "dropped")]
+    struct Link<D: Design>(Option<Evaluation<Self, D>>, Rc<()>);
+    let alive = Rc::new(());
+    for taken in [true, false] {
+        let mut whole = None;
+        for _ in 0..LONG {
+            let (before, alive) = (whole.take(), Rc::clone(&alive));
+            whole = Some(executor.call_nonblock_eagerly(async { Link(before, alive) }));
+        }
+        let whole = whole.unwrap();
+        match taken {
+            true => drop(executor.block_on(whole).unwrap()),
+            false => drop(whole),
+        }
+        assert_eq!(Rc::strong_count(&alive), 1);
+    }
+}
+
+/// Each call awaits the evaluation of the one before, the first for ever; then the executor goes.
+fn long_chain_of_calls<D: Design, B: Boxes>(_: &Futures<D, B>) {
+    let executor = Futures::<D, B>::new().unwrap();
+    let mut last = executor.call_nonblock_eagerly(pending::<()>());
+    for _ in 0..LONG {
+        last = executor.call_nonblock_eagerly(async { last.await.unwrap() });
+    }
+    drop(executor);
+    assert!(last.is_concluded());
 }
 
 fn used_again<D: Design, B: Boxes>(executor: &Futures<D, B>) {
@@ -386,7 +527,21 @@ fn whatever_ends_a_fiber_concludes_its_evaluation() {
             argument
         });
         assert_eq!(fibers.call((Rc::clone(&fine), 5)), 5);
-        let left = [fibers.call_detached((Rc::clone(&fine), 1)), fibers.call_nonblock_eagerly((fine, 2))];
+        // What procedures hold that never began goes with the last of them, and may panic.
+        let unruly = || {
+            let unruly = Unruly;
+            let holds: FiberProc<_> = Rc::new(move |_, argument| {
+                let _held = &unruly;
+                argument
+            });
+            fibers.call_detached((holds, 3))
+        };
+        let left = [
+            unruly(),
+            fibers.call_detached((Rc::clone(&fine), 1)),
+            fibers.call_nonblock_eagerly((fine, 2)),
+            unruly(),
+        ];
         drop(fibers);
         for evaluation in left {
             assert_eq!(other.block_on(evaluation), Err(Cancelled));

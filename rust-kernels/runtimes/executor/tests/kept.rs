@@ -1,40 +1,18 @@
 //! Nothing is kept after its last use: what was allocated for a thing is freed when it is over, not with the runtime.
 
 mod common;
+#[path = "../../../live_allocations.rs"]
+mod live_allocations;
 
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::future::{Future, pending, poll_fn};
 use std::pin::Pin;
-use std::sync::atomic::{AtomicIsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use common::{block_on, yield_now};
+use live_allocations::assert_nothing_is_kept;
 use runtimes_executor::{JoinHandle, Runtime, Settings, sleep, spawn, spawn_blocking, timeout};
-
-/// Allocations that were not freed.
-static LIVE: AtomicIsize = AtomicIsize::new(0);
-
-struct Counting;
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-// SAFETY: every request is passed on to the system's allocator as it is.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        LIVE.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller's promise.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        LIVE.fetch_sub(1, Ordering::Relaxed);
-        // SAFETY: the caller's promise.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
 
 /// A waker that is one allocation.
 struct Idle;
@@ -124,10 +102,8 @@ const SHAPES: [Shape; 9] = [
     }),
 ];
 
-/// The number goes up by what the queues and the stacks keep for later, and by no allocation for a round.
 #[test]
 fn a_thousand_rounds_leave_nothing_behind() {
-    const ROUNDS: isize = if cfg!(debug_assertions) { 200 } else { 1000 };
     std::panic::set_hook(Box::new(|panic| {
         if !panic.payload().is::<i32>() {
             eprintln!("{panic}");
@@ -135,17 +111,6 @@ fn a_thousand_rounds_leave_nothing_behind() {
     }));
     let runtime = Runtime::new(Settings::new(2));
     for (name, round) in SHAPES {
-        (0..50).for_each(|_| round(&runtime));
-        let before = LIVE.load(Ordering::SeqCst);
-        (0..ROUNDS).for_each(|_| round(&runtime));
-        // What ends on another thread may be on its way.
-        let more = || LIVE.load(Ordering::SeqCst) - before;
-        for _ in 0..1000 {
-            if more() < ROUNDS / 2 {
-                break;
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        assert!(more() < ROUNDS / 2, "{name}: {} allocations are kept after {ROUNDS} rounds", more());
+        assert_nothing_is_kept(name, || round(&runtime));
     }
 }
