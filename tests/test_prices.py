@@ -1,30 +1,16 @@
-"""The price list holds what a run measured, for one unit, and says what it lacks; its page sorts, filters and hands it
-out.
-"""
+"""The price list holds what a run measured, for one unit, and says what it lacks."""
 
-import csv
-import io
-import re
-from urllib.parse import unquote
-
-import nbformat
 import polars as pl
 import pytest
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
-from told import VERDICTS, check_alts, check_form, read, tell
 
-from async_cost.report import price_list
+from async_cost.findings import prices
 from async_cost.report.headline import reference_run
-from async_cost.report.notebook import page_of
-from async_cost.report.publish import publish
 from async_cost.runs.comparisons import BASE_KEY, KEY, of_today
 from async_cost.runs.run import load_run
 from async_cost.statistics import interval
-from async_cost.studies import prices
 from async_cost.testing.made_up_runs import BEST_NS, FEW, LADDER, REQUESTS, RUNGS, Study, make_run
 from async_cost.workflow.studies import MEASURED
 
-ROOM = "prices"
 SPAWN = ("spawn/basic_scheduler_spawn_1000", "tokio", "")
 SMOL = (SPAWN[0], "smol", "")
 
@@ -131,78 +117,20 @@ def test_a_price_of_a_refused_group_is_no_evidence(runs):
     assert not row["evidence"] and row["ns"] > 0
 
 
-# -- the page ------------------------------------------------------------------------------------------------------
-
-
-def test_the_notebook_has_the_form_of_an_analysis():
-    check_form(read(ROOM))
-
-
-def test_the_page_says_what_the_run_says(run, listed):
-    told = tell(ROOM, run)
-    known = listed["ns"].count()
-    assert re.search(r"a box around a small future costs (10\.9|11\.[01]) ns", told.answer)
-    assert f"{known} prices are listed" in told.answer and told.trusted
-    assert told.tables[0].count('<tr class="known">') == known
-    assert "not measured: no study measures it by itself" in told.tables[0]
-    check_alts(told)
-
-
-def test_a_run_that_is_no_evidence_marks_every_price(runs):
-    told = tell(ROOM, make_run(runs / "quick", None, ladder=LADDER, rounds=20, work=False, profile="quick"))
-    assert not told.trusted and "Not evidence" in told.trust
-    assert told.tables[0].count("not evidence") == told.tables[0].count('<tr class="known">') > 0
-    assert not any(word in told.text for word in VERDICTS)
-
-
-def test_words_of_a_run_are_no_markup(listed):
-    strange = listed.head(1).with_columns(what=pl.lit("<b>x</b>"), who=pl.lit("<i>"), variant=pl.lit("<u>"))
-    shown = price_list.table(strange)
-    assert "&lt;b&gt;x" in shown and not any(tag in shown for tag in ("<b>", "<i>", "<u>"))
-
-
-@pytest.fixture(scope="module")
-def page(run, listed, browser, tmp_path_factory):
-    root = tmp_path_factory.mktemp("prices")
-    table = new_output("display_data", {"text/html": price_list.table(listed), "text/plain": "…"})
-    cells = [new_markdown_cell("# Prices"), new_code_cell("table", outputs=[table], execution_count=1)]
-    nbformat.write(new_notebook(cells=cells), root / "prices.ipynb")
-    publish(run, [page_of(root / "prices.ipynb")], root / "report", pdf=False)
-    page = browser.new_page()
-    page.goto((root / "report" / "prices.html").as_uri())
-    yield page
-    page.close()
-
-
-def test_the_list_can_be_filtered_and_taken_away(page, listed):
-    page.get_by_label("Kind").select_option("box")
-    shown = page.locator(".prices tbody tr:visible")
-    assert shown.count() == listed.filter(kind="box").height
-    page.get_by_label("Words").fill("16 KiB zeroed")
-    link = page.get_by_role("link", name="These rows as CSV").get_attribute("href")
-    rows = list(csv.DictReader(io.StringIO(unquote(link.split(",", 1)[1]))))
-    price = interval.row(listed, variant="16 KiB zeroed")
-    assert [row["what"] for row in rows] == [price["what"]] and rows[0]["kind"] == "box"
-    assert float(rows[0]["time"]) == pytest.approx(price["ns"], rel=1e-4)
-    page.get_by_label("Words").fill("")
-    page.get_by_label("Kind").select_option("")
-
-
-def test_a_price_that_is_a_comparison_can_be_asked(page, listed):
-    note = page.locator(f".asked #asked-{interval.row(listed, variant='lean + box')['asked']}")
-    page.locator(".prices tbody tr", has_text="a box around a small future of known type").locator("a").click()
-    assert note.is_visible() and "slab index" in note.inner_text()
-    page.keyboard.press("Escape")
-
-
-def test_the_list_can_be_sorted_by_keyboard_with_what_is_unknown_last(page, listed):
-    for down in (False, True):
-        page.get_by_role("button", name="time", exact=True).press("Enter")
-        values = [
-            float(cell)
-            for cell in page.locator(".prices td:nth-child(3)[data-value]").evaluate_all(
-                "cells => cells.map(cell => cell.dataset.value)"
-            )
-        ]
-        assert values == sorted(values, reverse=down) and len(values) == listed["ns"].count()
-        assert "not measured" in page.locator(".prices tbody tr").last.inner_text()
+def test_counts_of_a_session_are_divided_by_its_requests_or_left_out(runs):
+    """A server allocates so much in a session of so many requests; before that number was noted, nobody knew."""
+    key = ("echo", "smol", "connections=1000 active=1000")
+    found = {}
+    for name, more in (("known", {"counted_requests": 20_000}), ("unknown", {})):
+        counts = {"units": 1, "connections": 1000, "allocations": 5000, "allocated_bytes": 80_000, **more}
+        study = Study(
+            {("echo", "loop", key[2]): 3000.0, key: 4500.0},
+            baseline="loop",
+            counts={key: counts},
+            metrics={key: {"cpu_ns": 4500.0}},
+        )
+        run = make_run(runs / name, None, others={"servers": study}, rounds=30, noise=0.002, work=False)
+        found[name] = interval.row(prices.prices(load_run(run)).drop_nulls("ns"), variant="smol", study="servers")
+    assert (found["known"]["allocations"], found["known"]["bytes"]) == (0.25, 4)
+    assert (found["unknown"]["allocations"], found["unknown"]["bytes"]) == (None, None)
+    assert found["known"]["ns"] == found["unknown"]["ns"]

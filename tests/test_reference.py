@@ -82,6 +82,7 @@ def places(one: Finding, like: Effect) -> Iterator[tuple[Outcome, float, float]]
         if math.isfinite(most - least)
         else 0.04 * max(1.0, abs(least if math.isfinite(least) else most))
     )
+    step = step or 0.04 * max(1.0, abs(most))
     # What is more or less than nothing must also be more than what counts for nothing.
     nothing = counts_for_nothing(one, like.base, like.nothing)
     step = max(step, 3 * (nothing[1] - nothing[0])) if one.is_direction else step

@@ -43,7 +43,7 @@ TABLE = re.compile(r"(<table\b.*?</table>)", re.DOTALL)
 
 #: Rows from which on a table is folded, but for those that are a page's own lists.
 LONG = 20
-LIST = re.compile(r'\s*<div class="(?:claims|prices|program)"')
+LIST = re.compile(r'\s*<div class="claims"')
 
 
 class MissingDescription(ValueError):

@@ -47,7 +47,7 @@ BELIEFS = {"yes": "may be believed", IN_PART: "may be believed in part", "no": "
 
 
 #: What makes a list of that class one that can be filtered.
-SCRIPTS = {"claims": "claims.js", "prices": "prices.js", "program": "program.js", "fold": "tables.js"}
+SCRIPTS = {"claims": "claims.js", "fold": "tables.js"}
 
 
 @dataclass

@@ -237,7 +237,7 @@ class _Report:
             self.out / name,
             template,
             scripts,
-            **values,
+            **{"reading": None} | values,
             facts=self.facts,
             pages=[] if self.alone else self.pages,
             files=self.files,

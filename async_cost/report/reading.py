@@ -9,15 +9,18 @@ from functools import cached_property
 from pathlib import Path
 
 import polars as pl
-from IPython.display import display
+from IPython.display import Markdown, display
 
 from async_cost.findings import finding
 from async_cost.findings.finding import Found, Judge
 from async_cost.findings.operands import Pair, Pairs, Quantity
+from async_cost.findings.prices import prices
 from async_cost.findings.vocabulary import Word
+from async_cost.literature import replication
 from async_cost.literature.published import load_published, published_times
 from async_cost.report import charts
 from async_cost.report import finding as shown
+from async_cost.report.claims import claims
 from async_cost.runs.comparisons import BASE_KEY, KEY, PAIR
 from async_cost.runs.run import Run, choose_run
 from async_cost.statistics.measured import both_ways
@@ -59,12 +62,13 @@ class Reading:
 
     @cached_property
     def counts(self) -> pl.DataFrame:
-        """Exact counts: study, KEY, counter, value (of an iteration), units (of work in it; 1 where none is counted),
-        each (value / units)."""
+        """Exact counts: study, KEY, counter, value, units (of work that it is of; 1 where none is
+        counted, null where that is unknown), each (value / units).
+        """
         parts = []
         for study in self.run.info.studies:
-            counted = self.run.counts(study).join(self.run.units(study), on=KEY, how="left")
-            parts.append(counted.select("study", *KEY, "counter", "value", pl.col("units").fill_null(1)))
+            counted = self.run.counts(study).join(self.run.counted_units(study), on=KEY, how="left")
+            parts.append(counted.select("study", *KEY, "counter", "value", "units"))
         return pl.concat(parts).with_columns(each=pl.col("value") / pl.col("units"))
 
     @cached_property
@@ -85,6 +89,20 @@ class Reading:
     def published(self) -> pl.DataFrame:
         """The figures of the documents, of their latest printing: study, KEY, metric, value, unit, …"""
         return pl.concat([load_published(study) for study in PUBLISHED], how="diagonal_relaxed")
+
+    @cached_property
+    def prices(self) -> pl.DataFrame:
+        """What data/prices.csv lists, with the prices of this run: `findings.prices.COLUMNS`."""
+        return prices(self.run)
+
+    @cached_property
+    def claims(self) -> pl.DataFrame:
+        """The published claims with what this run says of each: `report.claims.COLUMNS`."""
+        return claims(self.run)
+
+    def score(self) -> None:
+        """Say how many of the published claims hold."""
+        display(Markdown(replication.told_score(replication.score(self.run))))
 
     def samples(self, study: str) -> pl.DataFrame:
         """The raw samples of a study: KEY, round, position, sample, iterations, elapsed_ns, episode (the process)."""

@@ -71,6 +71,11 @@ def comparison_table(frame: pl.DataFrame, title: str) -> GT | Folded | None:
     return table(rows.select(kept), title)
 
 
+def time_text(column: str) -> pl.Expr:
+    """Nanoseconds of a column in the most readable unit, as text."""
+    return pl.col(column).map_elements(words.time, pl.String)
+
+
 def _has_links(cells: pl.Series) -> bool:
     return bool(cells.str.contains(f"](#{words.ASKED}", literal=True).any())
 

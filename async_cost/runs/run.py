@@ -95,6 +95,20 @@ class Run:
         counted = self.counts(study).filter(pl.col("counter").is_in(["units", "transactions"]), pl.col("value") > 0)
         return counted.sort("counter").group_by(KEY).agg(units=pl.col("value").last()).sort(KEY)
 
+    def counted_units(self, study: str) -> pl.DataFrame:
+        """How many units of work the exact counts of a key are of: bench, variant, parameter, units.
+
+        That is what an iteration does, unless the study counts something larger: `burst_jobs`, or the session of
+        `counted_requests`; null where a session's length was not noted.
+        """
+        counts = self.counts(study)
+        own = counts.filter(pl.col("counter").is_in(["burst_jobs", "counted_requests"])).select(*KEY, own="value")
+        session = counts.filter(counter="connections").select(*KEY, session=pl.lit(True))
+        found = counts.select(KEY).unique().join(self.units(study), on=KEY, how="left")
+        found = found.join(own, on=KEY, how="left").join(session, on=KEY, how="left")
+        of_iteration = pl.when(pl.col("session").is_null()).then(pl.col("units").fill_null(1))
+        return found.select(*KEY, units=pl.coalesce("own", of_iteration)).sort(KEY)
+
     def requests(self, study: str) -> int:
         """How many requests one iteration serves. Raises `DataError` if that was not counted, or differs by variant."""
         served = self.counts(study).filter(counter="transactions")["value"].unique()

@@ -167,6 +167,11 @@ class Values:
         """Units of work of one iteration, by key."""
         return {row[:-1]: row[-1] for row in self.measured.run.units(self.name).iter_rows()}
 
+    @cached_property
+    def counted_units(self) -> dict[Key, int | None]:
+        """Units of work that the counts of a key are of."""
+        return {row[:-1]: row[-1] for row in self.measured.run.counted_units(self.name).iter_rows()}
+
     def behind(self, case: Case) -> list[dict]:
         """The comparisons behind a case: of its first place with the second, of its third with the fourth; else those
         of its keys.
@@ -200,8 +205,10 @@ def _count(measure: Measure, case: Case, values: Values) -> Effect:
 
     def each(place: tuple[Operand, ...]) -> float:
         whole = sum(values.counts[*operand.key, operand.counter] for operand in place)
-        return whole / values.units.get(place[0].key, 1) if measure.per == UNIT_OF_WORK else whole
+        return whole / values.counted_units[place[0].key] if measure.per == UNIT_OF_WORK else whole
 
+    if measure.per == UNIT_OF_WORK and None in (values.counted_units[place[0].key] for place in case):
+        return Effect(missing="of how many units of work its counts are was not noted")
     counts = [each(place) for place in case]
     if measure.operation == "ratio" and not counts[1]:
         return Effect(missing="it divides by a count of zero")

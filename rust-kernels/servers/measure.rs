@@ -1103,6 +1103,7 @@ pub fn study() -> Result<Study, harness::Error> {
                     variant.trial(load, requests, bencher);
                 })
                 .count(key.clone(), "units", 1)
+                .count(key.clone(), "counted_requests", requests)
                 .count(key.clone(), "connections", load.connections)
                 .count(key, "active", load.active);
         }

@@ -24,8 +24,6 @@ from async_cost.statistics.trials import trial_values
 COUNTED = {"instructions": "instructions", "allocations": "allocations", "allocated_bytes": "bytes"}
 #: The processor time of all threads, which a study with several of them notes beside what has passed.
 CPU = "cpu_ns"
-#: Of how many jobs thread-pools counts, whatever an iteration is.
-JOBS = "burst_jobs"
 #: Says that a price is that of a whole iteration.
 WHOLE = "iteration"
 #: Whose prices have a colour of their own in a chart: those of the runtimes that most things were measured for.
@@ -93,6 +91,11 @@ class _Study:
         for *key, counter, value in rows:
             found.setdefault(tuple(key), {})[counter] = value
         return found
+
+    @cached_property
+    def counted_units(self) -> dict[tuple[str, ...], int | None]:
+        """Units of work that the counts of each key are of."""
+        return {row[:-1]: row[-1] for row in self.measured.run.counted_units(self.measured.study).iter_rows()}
 
     @cached_property
     def times(self) -> dict[tuple[str, ...], dict]:
@@ -171,7 +174,7 @@ class _Study:
     def _counted(self, key: tuple[str, ...], counter: str) -> dict[str, float]:
         """What of `COUNTED` was counted, for one unit; instructions are whole, as on all pages."""
         counted = self.counts.get(key, {})
-        units = counted.get(JOBS) or self._units(key, counter)
+        units = self._units(key, counter) if counter else self.counted_units.get(key)
         found = {name: counted[of] / units for of, name in COUNTED.items() if units and of in counted}
         return found | {"instructions": float(round(found["instructions"]))} if "instructions" in found else found
 
