@@ -22,7 +22,8 @@ sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]  # Pyth
 #: What a notebook uses, by the module that defines it. It is imported when it is first asked for: `workflow` runs
 #: before any package is installed.
 _OF_NOTEBOOKS = {
-    "async_cost.report.reading": ("open",),
+    "async_cost.report.reading": ("open", "say"),
+    "async_cost.report.machines": ("open_machines",),
     "async_cost.findings.operands": ("pair", "pairs", "Pairs", "ratio_of_ratios", "more_added"),
     "async_cost.findings.vocabulary": (
         *("about", "under", "over", "between", "exactly", "same", "slower", "faster", "less", "more", "cheapest"),

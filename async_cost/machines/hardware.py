@@ -3,6 +3,7 @@
 A finding is the ratio of one variant to another. It is consistent when every machine gives it the same verdict.
 """
 
+import re
 from collections.abc import Sequence
 from enum import StrEnum
 
@@ -10,14 +11,13 @@ import numpy as np
 import polars as pl
 
 from async_cost.machines.many import ManyRuns
-from async_cost.machines.releases import release
 from async_cost.machines.summary import FINDING, NAME, NATIVE
 from async_cost.runs.comparisons import HEADLINES
 from async_cost.runs.profiles import NOT_EVIDENCE
 from async_cost.statistics.judge import verdict_column
 
-#: Runs of a machine that tell what differs between its runs: older ones measured older programs.
-RECENT = 2
+#: A compiler with the number of its release.
+VERSION = re.compile(r"rustc (\d+)\.(\d+)\.(\d+)(-[\w.]+)?(?: \(\S+ (\d{4}-\d{2}-\d{2})\))?")
 
 
 class Agreement(StrEnum):
@@ -59,15 +59,6 @@ def of_computers(many: ManyRuns) -> pl.DataFrame:
     )
     double = native & pl.col("machine").cast(pl.String).str.strip_suffix(NATIVE).is_in(usual)
     return many.runs.remove(double).select("run", "machine", "started")
-
-
-def recent(many: ManyRuns) -> pl.LazyFrame:
-    """The ratios of the `RECENT` newest runs of each machine and study; lazy, so that nothing is copied that is not
-    needed.
-    """
-    order = many.studies.join(of_computers(many), on="run").sort("started", "run", descending=True)
-    newest = order.group_by("machine", "study", maintain_order=True).head(RECENT)
-    return many.ratios.lazy().join(newest.lazy(), on=["run", "study"], how="semi", maintain_order="left")
 
 
 def headlines(ratios: pl.DataFrame) -> pl.DataFrame:
@@ -119,26 +110,6 @@ def agreement(ratios: pl.DataFrame) -> pl.DataFrame:
         .otherwise(pl.lit(Agreement.PARTLY.value))
     )
     return counted.with_columns(word.alias("agreement"))
-
-
-def holding(ratios: pl.DataFrame, groups: pl.DataFrame) -> pl.DataFrame:
-    """On how many machines of a group each finding holds: FINDING, group, word (the commonest verdict of the group),
-    holds (machines with it), of.
-
-    `ratios` are rows of `one_of_each`; `groups` says of each run which group it belongs to (run, group), such as its
-    processor. Only evidence counts.
-    """
-    counted = (
-        ratios.drop_nulls("verdict")
-        .join(groups, on="run")
-        .group_by(*FINDING, "group", "verdict", maintain_order=True)
-        .len("holds")
-        .with_columns(of=pl.col("holds").sum().over(*FINDING, "group"))
-    )
-    commonest = counted.sort("holds", descending=True, maintain_order=True).unique(
-        [*FINDING, "group"], keep="first", maintain_order=True
-    )
-    return commonest.rename({"verdict": "word"}).sort("group", maintain_order=True)
 
 
 def change(ratios: pl.DataFrame, before: str, after: str) -> pl.DataFrame:
@@ -251,13 +222,15 @@ def _pairs(many: ManyRuns, same_compiler: bool) -> list[tuple[str, str, str]]:
     return sorted(pairs)
 
 
+def release(rustc: str | None) -> tuple | None:
+    """What puts compilers in the order of their releases: version, whether it is no pre-release, date; None for one
+    without a number.
+    """
+    found = VERSION.match(rustc or "")
+    return found and (*map(int, found.group(1, 2, 3)), found[4] is None, found[5] or "")
+
+
 def finding_label(row: dict) -> str:
     """A finding in a few words: `nonbox / manual (syscalls=off)`."""
     parameter = f" ({row['parameter']})" if row["parameter"] else ""
     return f"{row['variant']} / {row['other']}{parameter}"
-
-
-def spread(rows: Sequence[dict]) -> dict | None:
-    """The finding whose size differs most between machines, from rows of `agreement`; None if there is none."""
-    several = [row for row in rows if row["units"] > 1]
-    return max(several, key=lambda row: row["most"] / row["least"], default=None)

@@ -20,10 +20,24 @@ SIGNS = {
     "ratio of ratios": ("/", "over", "/"),
     "difference of differences": (words.MINUS, "against", words.MINUS),
 }
-TEXTS = (
-    "claim document study basis statement published here outcome departure region compared clean clean_outcome confound "
-    "reason to_decide"
-).split()
+TEXTS = [
+    "claim",
+    "document",
+    "study",
+    "basis",
+    "statement",
+    "published",
+    "here",
+    "outcome",
+    "departure",
+    "region",
+    "compared",
+    "clean",
+    "clean_outcome",
+    "confound",
+    "reason",
+    "to_decide",
+]
 NUMBERS = ("published_value", "effect", "low", "high")
 COLUMNS = dict.fromkeys(TEXTS, pl.String) | dict.fromkeys(NUMBERS, pl.Float64) | {"in_ratios": pl.Boolean}
 

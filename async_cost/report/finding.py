@@ -82,6 +82,11 @@ def values(found: Found) -> str:
     return "; ".join(_all_values(found))
 
 
+def plain_values(found: Found) -> str:
+    """The same as plain text, for a cell of a table."""
+    return words.plain(values(found))
+
+
 def _all_values(found: Found) -> Iterator[str]:
     one = found.finding
     measured = [weighed for weighed in found.each if weighed.effect is not None]

@@ -20,9 +20,11 @@ from async_cost.literature import replication
 from async_cost.literature.published import load_published, published_times
 from async_cost.report import charts
 from async_cost.report import finding as shown
+from async_cost.report.belief import remarks
 from async_cost.report.claims import claims
 from async_cost.runs.comparisons import BASE_KEY, KEY, PAIR
 from async_cost.runs.run import Run, choose_run
+from async_cost.statistics import disturbance
 from async_cost.statistics.measured import both_ways
 from async_cost.statistics.table import comparisons
 
@@ -104,6 +106,22 @@ class Reading:
         """Say how many of the published claims hold."""
         display(Markdown(replication.told_score(replication.score(self.run))))
 
+    @property
+    def studies(self) -> list[str]:
+        """The studies that the run holds."""
+        return list(self.run.info.studies)
+
+    @cached_property
+    def conditions(self) -> pl.DataFrame:
+        """Load, stolen time and interruptions, a row for each study: the columns of `disturbance.conditions`."""
+        return disturbance.conditions(self.run)
+
+    @cached_property
+    def remarks(self) -> pl.DataFrame:
+        """What the records say about disturbances, failures and gaps, and what was found out since: study, remark."""
+        rows = [(study, remark) for study in self.studies for remark in remarks(self.run, study)]
+        return pl.DataFrame(rows, schema={"study": pl.String, "remark": pl.String}, orient="row")
+
     def samples(self, study: str) -> pl.DataFrame:
         """The raw samples of a study: KEY, round, position, sample, iterations, elapsed_ns, episode (the process)."""
         return self.run.time(study)
@@ -145,6 +163,11 @@ class Reading:
         found = self.judge(one)
         bundle = {"text/html": shown.html(found), "text/markdown": shown.markdown(found), "text/plain": sentence}
         display(bundle, raw=True, metadata={finding.RECORD: finding.record(one), "outcome": found.outcome.value})
+
+
+def say(text: str) -> None:
+    """Say a computed sentence, in Markdown."""
+    display(Markdown(text))
 
 
 def open(study: str | None = None, *, instead: str | None = None) -> Reading:
