@@ -33,7 +33,7 @@ from async_cost.runs.run import load_run
 from async_cost.statistics.effects import Effect
 from async_cost.statistics.interval import quantile
 from async_cost.statistics.statement import Outcome, region
-from async_cost.testing.made_up_runs import OFF, ON, make_run, reversed_truth
+from async_cost.testing.made_up_runs import OFF, ON, Study, make_run, reversed_truth
 
 FREE, CALLS = (pair("zero-cost", "nonbox", "manual", parameter) for parameter in (OFF, ON))
 ZERO_COST_SERVERS = ("nonbox", "box", "box+arc")
@@ -161,6 +161,27 @@ def test_a_run_that_knows_the_truth_gives_the_outcome(judge, of, word, outcome, 
     assert result.outcome is outcome, result.weighed
     if of is not DESIGNS.ratio or departs:
         assert departure(result.finding, result.weighed) == departs
+
+
+def test_time_and_what_adds_up_over_a_sample_are_for_one_unit(tmp_path):
+    boxed = pair("spawn-apis", "Spawn", "native", "N=200", bench="TokioTp")
+    times, cpu = {boxed.key: 3e4, boxed.baseline: 1e4}, {boxed.key: 4e4, boxed.baseline: 2e4}
+    study = Study(
+        times,
+        [(boxed.key, boxed.baseline, "threads, N=200")],
+        groups={"threads, N=200": 0.01},
+        counts={key: {"units": 10, "spawns": 1000} for key in times},
+        metrics={key: {"cpu_ns": value} for key, value in cpu.items()},
+    )
+    judge = Judge(load_run(make_run(tmp_path, None, others={"spawn-apis": study}, rounds=20, noise=0.002)))
+    for of, value in (
+        (boxed.time(), 3e3),
+        (boxed.time("spawns"), 30),
+        (boxed.metric("cpu_ns").each, 4e3),
+        (boxed.metric("cpu_ns", "spawns").each, 40),
+        (boxed.metric("cpu_ns").ratio, 2),
+    ):
+        assert judge(said(of, over(0.0))).weighed.effect == pytest.approx(value, rel=0.01)
 
 
 def test_several_cases_need_intervals_that_hold_together(judge):

@@ -61,13 +61,22 @@ class Pair:
         """Nanoseconds that a unit of work takes more than the baseline's."""
         return self._each("difference", "time", "ns", f"more a {self.unit or 'iteration'}")
 
+    def time(self, per: str = UNIT_OF_WORK) -> Quantity:
+        """Nanoseconds of the first side for a unit of work, or for one of what an iteration does of the counter `per`,
+        such as spawns.
+        """
+        made = self._each("value", "time", "ns", f"a {self.one_of(per)}")
+        return replace(made, per=per, cases=tuple(case[:1] for case in made.cases))
+
     def counted(self, counter: str) -> "Exact":
         """The same two sides by an exact count instead of by time."""
         return Exact(self, "count", counter)
 
-    def metric(self, metric: str) -> "Exact":
-        """The same two sides by a metric of the samples, such as cpu_ns: of each, the median of a round."""
-        return Exact(self, "metric", metric)
+    def metric(self, metric: str, per: str = UNIT_OF_WORK) -> "Exact":
+        """The same two sides by a metric of the samples, such as cpu_ns: of each, the median of a round; `per` as for
+        `time`.
+        """
+        return Exact(self, "metric", metric, per)
 
     def break_even(self, share: float) -> Quantity:
         """Microseconds of other work in each unit of work from which on the first side takes less than `share` more
@@ -75,6 +84,10 @@ class Pair:
         """
         noun = f"of other work a {self.unit or 'iteration'} until it costs {exact_percent(share)} (calculated)"
         return replace(self._each("break-even", "time", "us", noun), share=share)
+
+    def one_of(self, per: str) -> str:
+        """What one of the counter `per` is called; of the unit of work, its declared name."""
+        return self.unit or "iteration" if per == UNIT_OF_WORK else per.removesuffix("s")
 
     def _each(self, operation: str, quantity: str, unit: str, noun: str) -> Quantity:
         return Quantity(
@@ -93,6 +106,7 @@ class Exact:
     pair: Pair
     quantity: str
     counter: str
+    per: str = UNIT_OF_WORK
 
     @property
     def ratio(self) -> Quantity:
@@ -102,12 +116,12 @@ class Exact:
     @property
     def added(self) -> Quantity:
         """What the first side has more than its baseline, for a unit of work."""
-        return self._made("difference", "count", f"{self._noun()} more a {self.pair.unit or 'iteration'}")
+        return self._made("difference", "count", f"{self._noun()} more a {self.pair.one_of(self.per)}")
 
     @property
     def each(self) -> Quantity:
         """What the first side has, for a unit of work."""
-        made = self._made("value", "count", f"{self._noun()} a {self.pair.unit or 'iteration'}")
+        made = self._made("value", "count", f"{self._noun()} a {self.pair.one_of(self.per)}")
         return replace(made, cases=tuple(case[:1] for case in made.cases))
 
     @property
@@ -123,7 +137,7 @@ class Exact:
             operation=operation,
             quantity=self.quantity,
             unit="ns" if unit == "count" and self.counter.endswith("_ns") else unit,
-            per=UNIT_OF_WORK,
+            per=self.per,
             cases=self.pair.cases(self.counter),
             noun=noun,
         )
@@ -154,6 +168,10 @@ class Pairs:
     def ratio(self) -> Quantity:
         """The ratio of each."""
         return self._together([pair.ratio for pair in self.each])
+
+    def time(self, per: str = UNIT_OF_WORK) -> Quantity:
+        """The time of the first side of each."""
+        return self._together([pair.time(per) for pair in self.each])
 
     @property
     def added(self) -> Quantity:

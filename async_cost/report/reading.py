@@ -27,6 +27,7 @@ from async_cost.runs.run import Run, choose_run
 from async_cost.statistics import disturbance
 from async_cost.statistics.measured import both_ways
 from async_cost.statistics.table import comparisons
+from async_cost.statistics.trials import trial_values
 
 #: Studies with figures of a document.
 PUBLISHED = ("zero-cost", "spawn-apis", "call-styles", "thread-pools", "runtimes")
@@ -75,15 +76,19 @@ class Reading:
 
     @cached_property
     def metrics(self) -> pl.DataFrame:
-        """What else was noted of samples: study, KEY, metric, value (median over all rounds), q1, q3, rounds."""
+        """What else was noted of samples: study, KEY, metric, value (median over all rounds, of an iteration if it adds
+        up over a sample), q1, q3, rounds.
+        """
         parts = [
-            self.run.metrics(study).select("study", *KEY, "round", "metric", "value") for study in self.run.info.studies
+            trial_values(self.run, study, metric).with_columns(study=pl.lit(study), metric=pl.lit(metric))
+            for study in self.run.info.studies
+            for metric in self.run.metrics(study)["metric"].unique()
         ]
-        by = ("study", *KEY, "metric")
-        value = pl.col("value")
-        rounds = pl.concat(parts).group_by(*by, "round").agg(value.median())
-        found = rounds.group_by(by).agg(
-            value.median(), q1=value.quantile(0.25), q3=value.quantile(0.75), rounds=pl.len()
+        by, value = ("study", *KEY, "metric"), pl.col("value")
+        found = (
+            pl.concat(parts)
+            .group_by(by)
+            .agg(value.median(), q1=value.quantile(0.25), q3=value.quantile(0.75), rounds=pl.len())
         )
         return found.sort(by)
 

@@ -24,6 +24,7 @@ from async_cost.statistics.interval import (
 )
 from async_cost.statistics.judge import EQUIVALENCE
 from async_cost.statistics.measured import Measured, both_ways
+from async_cost.statistics.trials import trial_values
 
 #: How many places the operands of an operation take. Operands of the same place are added up.
 PLACES = {
@@ -150,11 +151,15 @@ class Values:
 
     @cached_property
     def metrics(self) -> dict[tuple[str, ...], pl.DataFrame]:
-        """round, episode and ns (the metric, whatever its unit) of each bench, variant, parameter, metric."""
-        rounds = self.measured.trials.select(*KEY, "round", "episode").unique()
-        found = self.measured.run.metrics(self.name).group_by(*KEY, "metric", "round").agg(ns=pl.col("value").median())
-        found = found.cast({"round": rounds.schema["round"]}).join(rounds, on=[*KEY, "round"]).sort("round")
-        return found.partition_by(*KEY, "metric", as_dict=True, include_key=False)
+        """round, episode and ns (the metric, whatever its unit; for one iteration if it adds up over a sample) of each
+        bench, variant, parameter, metric.
+        """
+        run = self.measured.run
+        parts = [
+            trial_values(run, self.name, metric).select(*KEY, "round", "episode", metric=pl.lit(metric), ns="value")
+            for metric in run.metrics(self.name)["metric"].unique()
+        ]
+        return pl.concat(parts).partition_by(*KEY, "metric", as_dict=True, include_key=False) if parts else {}
 
     @cached_property
     def counts(self) -> dict[tuple[str, ...], int]:
