@@ -26,7 +26,7 @@ from async_cost import kept
 from async_cost.machines import claims
 from async_cost.machines.summary import FILE, RATIOS, Summary, place, summary
 from async_cost.paths import runs_root
-from async_cost.report.headline import reference_run
+from async_cost.runs.run import reference_run
 
 READ = """
 from async_cost.machines.many import chosen_folders, read_many

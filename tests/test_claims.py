@@ -13,8 +13,8 @@ from async_cost.errors import DataError
 from async_cost.literature.claims import Claim, Comparison, load_claims
 from async_cost.literature.published import FOREIGN, load_published
 from async_cost.paths import repository_root
-from async_cost.report.headline import reference_run
 from async_cost.runs.comparisons import PAIR, of_today
+from async_cost.runs.run import reference_run
 from async_cost.statistics.effects import NANOSECONDS, Case, Operand
 from async_cost.statistics.statement import region
 from async_cost.studies import boxing_cost as boxing

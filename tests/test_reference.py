@@ -20,8 +20,8 @@ from async_cost.paths import repository_root
 from async_cost.report import finding as shown
 from async_cost.report import markup
 from async_cost.report.charts import VEGALITE_MIME
-from async_cost.report.headline import reference_run
 from async_cost.report.notebook import page_of
+from async_cost.runs.run import reference_run
 from async_cost.statistics.effects import Effect, effect
 from async_cost.statistics.measured import Measured, both_ways
 from async_cost.statistics.statement import Outcome, counts_for_nothing, region

@@ -16,10 +16,9 @@ from async_cost.literature.replication import (
     told_score,
 )
 from async_cost.paths import repository_root
-from async_cost.report.headline import reference_run
 from async_cost.runs.comparisons import PAIR
 from async_cost.runs.judged import claims_of_today
-from async_cost.runs.run import load_run
+from async_cost.runs.run import load_run, reference_run
 from async_cost.statistics.interval import relative_standard_error
 from async_cost.statistics.statement import OUTCOMES, Outcome, outcome, region, together
 from async_cost.testing.made_up_runs import LADDER, OFF, ON, ZERO_COST, bench_of, make_run, reversed_truth

@@ -83,9 +83,8 @@ def bounds(word: Word, in_ratios: bool) -> tuple[float | None, float | None]:
             return None, nothing
         case "greater":
             return nothing, None
-        case "about" if in_ratios:
-            ends = word.least ** (1 - ROUGHLY), word.least ** (1 + ROUGHLY)
-            return min(ends), max(ends)
         case "about":
-            return word.least * (1 - ROUGHLY), word.least * (1 + ROUGHLY)
+            value, parts = word.least or 0.0, (1 - ROUGHLY, 1 + ROUGHLY)
+            ends = [value**part if in_ratios else value * part for part in parts]
+            return min(ends), max(ends)
     return word.least, word.most

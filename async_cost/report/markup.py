@@ -32,12 +32,9 @@ UNSEEN = {"style", "script", "template"}
 NOTEBOOK = re.compile(r"(?:\.\./(?P<room>[\w-]+)/)?(?P<name>[\w-]+)\.ipynb")
 # To anything else in the repository, which a page does not have, it is plain text.
 LINKS = ("#", "http://", "https://", "mailto:")
-#: How high a picture may be, in pixels, to stand in a card.
-SMALL = 640
 #: Characters of a picture from which on it is shown to phones as it is, only smaller, in place of a second one for
 #: them.
 LARGE = 20_000
-HEIGHT = re.compile(r'<svg[^>]* height="([\d.]+)')
 TABLE = re.compile(r"(<table\b.*?</table>)", re.DOTALL)
 
 
@@ -81,15 +78,15 @@ def words_of(html: str) -> str:
 
 
 class Charts:
-    """Turns chart outputs into figures; `seen` says whether the page needs the chart library, `small` is the first
-    picture that suits a card.
+    """Turns chart outputs into figures; `seen` says whether the page needs the chart library, `first` shows the first
+    of them without a script.
 
     The pictures of notebooks with other `names` may stand on one page.
     """
 
     def __init__(self, names: str = "") -> None:
         self.seen = False
-        self.small: str | None = None
+        self.first: str | None = None
         self._names = names
         self._numbers = count()
 
@@ -105,13 +102,12 @@ class Charts:
         wide, narrow = (f"{self._names}picture-{next(self._numbers)}-" for _ in range(2))
         drawn = {"wide": _named(output["data"]["image/svg+xml"], wide)}
         large = len(drawn["wide"]) > LARGE
-        if self.small is None or not large:
+        if not large:
             drawn["narrow"] = _named(charts.static_svg(spec, charts.NARROW), narrow)
-        if self.small is None and (height := HEIGHT.search(drawn["narrow"])) and float(height[1]) <= SMALL:
-            self.small = f'<figure class="picture">{drawn["narrow"]}</figure>'
-        if large:
+        else:
             drawn = {"": drawn["wide"]}
         pictures = "\n".join(f'<div class="static {name}">{svg}</div>' for name, svg in drawn.items())
+        self.first = self.first or f'<figure class="picture">{pictures}</figure>'
         data = json.dumps(_rounded(charts.live_spec(spec)), ensure_ascii=True, separators=(",", ":")).replace(
             "<", "\\u003c"
         )

@@ -121,9 +121,14 @@ def answer_of(content: nbformat.NotebookNode) -> Markup | None:
         markup.safe_table(output.data["text/html"])
         if "text/html" in output.data
         else markup.safe_output_markdown(output.data["text/markdown"])
-        for output in sorted(_outputs(content, "answer"), key=_undecided)
+        for output in answers_of(content)
     ]
     return Markup("\n").join(map(Markup, shown)) if shown else None
+
+
+def answers_of(content: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
+    """The outputs that answer, those that say yes or no first."""
+    return sorted(_outputs(content, "answer"), key=_undecided)
 
 
 def _undecided(output: nbformat.NotebookNode) -> bool:
@@ -172,7 +177,7 @@ def page_of(notebook: Path) -> Page:
         trusted=trust is None or trust.trusted,
         verdicts=_verdicts(notebook, trust),
         has_charts=figures.seen,
-        picture=figures.small and Markup(figures.small),
+        picture=figures.first and Markup(figures.first),
         scripts=[script for of, script in SCRIPTS.items() if f'class="{of}"' in body],
         findings=recorded([notebook]),
     )

@@ -36,18 +36,18 @@ LONG_REASON = 1500
 #: What a reader of each page may want to decide; the front page asks it in these words, and shows the first of them
 #: first.
 DECISIONS = {
+    "zero-cost": "Is async free, with I/O and without?",
     "ladder": "Which part of async is worth avoiding?",
-    "zero-cost": "Is async free enough here?",
-    "boxing-cost": "May I box?",
-    "spawn-apis": "May I spawn through a trait?",
-    "call-styles": "How should I call what may wait?",
-    "thread-pools": "Which pool for which load?",
+    "boxing-cost": "May I box a future in a hot path?",
+    "runtimes": "Which runtime? What do a message, a timeout, a blocking call take?",
     "servers": "A loop, a runtime, or a thread for each connection?",
-    "runtimes": "Which runtime?",
-    "prices": "What does a task cost? And everything else?",
+    "spawn-apis": "What does a spawn take, and may it go through a trait?",
+    "thread-pools": "Which pool for which load?",
+    "call-styles": "How should I call what may wait?",
+    "prices": "What does each thing cost?",
     "replication": "May I quote what was published?",
-    "trust": "May I believe this run?",
     "hardware": "Does it hold on other machines?",
+    "trust": "May I rely on this run?",
 }
 
 
@@ -147,16 +147,19 @@ class _Report:
         shown = sorted(self.pages, key=lambda page: page.study != next(iter(DECISIONS)))
         leads = {page.study: page.short_answer and elsewhere(page.short_answer, page.href) for page in self.pages}
         found = [(page.study, page.href, markup.words_of(page.answer or ""), page.sections) for page in self.pages]
+        of = {page.study: page for page in self.pages}
+        first = of.get(next(iter(DECISIONS)))
         return self._render(
             "front.html.j2",
             "index.html",
             scripts,
             cards=shown,
             decisions=DECISIONS,
-            beliefs=BELIEFS,
             leads=leads,
-            reasons={page.study: page.trust and elsewhere(page.trust, page.href) for page in self.pages},
-            lead=next((lead for page in shown if (lead := leads[page.study])), None),
+            answer=first and first.answer and elsewhere(first.answer, first.href),
+            reading=READING if any(page.findings for page in self.pages) else None,
+            picture=first and first.picture,
+            prices=of["prices"].picture if "prices" in of else None,
             absent=self.absent,
             notices=_notices(self.info, self.pages, front=True),
             title=f"Run {self.facts.run}",
@@ -164,7 +167,6 @@ class _Report:
             here="index",
             pdf=self.front_pdf,
             index=Markup(site.search_index(found)),
-            score=next((leads[page.study] for page in self.pages if page.study == "replication"), None),
             doubted=[page.study for page in self.pages if not page.trusted],
         )
 

@@ -6,7 +6,7 @@ left out, and code is in the notebooks.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
 
@@ -17,9 +17,11 @@ from nbconvert.preprocessors import Preprocessor
 from async_cost import words
 from async_cost.report import charts, markup
 from async_cost.report.asked import LINK
-from async_cost.report.notebook import OF_CODE, answer_of, heading_of, read, short
-from async_cost.report.publish import DECISIONS
+from async_cost.report.notebook import OF_CODE, answers_of, read
+from async_cost.report.publish import DECISIONS, READING
 
+#: The page whose answer and chart stand for all.
+FIRST = next(iter(DECISIONS))
 #: What of a table is for a page with a style and scripts.
 OF_PAGE = re.compile(r' (?:class|data-value|tabindex|role|aria-label|id)="[^"]*"|\n\s*')
 #: What an SVG says that is so without it.
@@ -40,18 +42,41 @@ def pages(notebooks: Sequence[Path], origin: str) -> dict[str, str]:
     `origin` says of which run.
     """
     files: dict[str, str] = {}
-    lines = []
-    for notebook in sorted(notebooks, key=lambda path: list(DECISIONS).index(path.stem)):
+    for notebook in notebooks:
         files |= _page(notebook)
-        answer = markup.words_of(short(answer_of(read(notebook))) or "")
-        head = markup.words_of(heading_of(notebook))
-        lines.append(f"- **{DECISIONS[notebook.stem]}** {words.escape(answer)} [{head}]({notebook.stem}.md)")
-    listed = "\n".join(lines)
+    listed = "\n".join(_questions(notebooks, ""))
     files["README.md"] = (
-        f"# A sample of the report\n\n{origin} These pages are made by `make sample`; a report of your own, by `make report`, holds the same with charts that "
-        f"answer questions, filters and a form for a program of yours.\n\n{listed}\n"
+        f"# A sample of the report\n\n{origin} These pages are made by `make sample`; a report of your own, by `make report`, holds "
+        f"the same with charts that answer questions, and tables that sort and filter.\n\n{READING}\n\n{listed}\n"
     )
     return files
+
+
+def readme(notebooks: Sequence[Path], folder: Path, picture: Path, origin: str) -> str:
+    """The answer at the head of README.md: the findings of the first page, its chart in `picture`, and what people ask,
+    with links into the sample in `folder`.
+    """
+    (first,) = (notebook for notebook in notebooks if notebook.stem == FIRST)
+    answers = "\n>\n".join(f"> {_sentence(output)}" for output in answers_of(read(first)))
+    dark = picture.with_stem(f"{picture.stem}-dark")
+    alt = _Shown(FIRST).alt_of_first(read(first))
+    shown = f'<picture><source media="(prefers-color-scheme: dark)" srcset="{dark}"><img src="{picture}" alt="{escape(alt)}"></picture>'
+    rest = [notebook for notebook in notebooks if notebook.stem not in (FIRST, "hardware", "trust")]
+    asked = "\n".join(_questions(rest, f"{folder}/"))
+    return f"{answers}\n\n{shown}\n\n{READING} {origin}\n\n{asked}"
+
+
+def _questions(notebooks: Sequence[Path], folder: str) -> Iterator[str]:
+    """What people ask, an entry of a list each, with the first answer and the page."""
+    for notebook in sorted(notebooks, key=lambda path: list(DECISIONS).index(path.stem)):
+        answers = answers_of(read(notebook))
+        said = _sentence(answers[0]) if answers else ""
+        yield f"- [{DECISIONS[notebook.stem]}]({folder}{notebook.stem}.md) {said}"
+
+
+def _sentence(output: nbformat.NotebookNode) -> str:
+    """The first paragraph of what a cell said."""
+    return words.unasked(output.data["text/markdown"]).split("\n\n")[0]
 
 
 class _Shown(Preprocessor):
@@ -69,6 +94,11 @@ class _Shown(Preprocessor):
             if output.output_type in ("display_data", "execute_result"):
                 output.data = {"text/markdown": self._markdown(output.data)}
         return cell, resources
+
+    def alt_of_first(self, content: nbformat.NotebookNode) -> str:
+        """What the first chart of a notebook says to those who cannot see it."""
+        outputs = (output for cell in content.cells for output in cell.get("outputs", []))
+        return next(str(one.data["text/plain"]) for one in outputs if charts.VEGALITE_MIME in one.get("data", {}))
 
     def _markdown(self, data: Mapping[str, object]) -> str:
         if charts.VEGALITE_MIME in data:

@@ -157,6 +157,11 @@ def find_runs(root: Path | None = None) -> list[Path]:
     return sorted(folders, key=lambda run: (run.name, run.parent.name), reverse=True)
 
 
+def reference_run() -> Run:
+    """The committed run that data/runs/REFERENCE names."""
+    return open_run(runs_root() / (runs_root() / "REFERENCE").read_text(encoding="utf-8").strip())
+
+
 def choose_run(
     study: str | None = None,
     environ: Mapping[str, str] = os.environ,

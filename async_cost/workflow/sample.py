@@ -1,4 +1,5 @@
-"""docs/sample: the report of the reference run as pages that are readable where the repository is hosted.
+"""docs/sample: the report of the reference run as pages that are readable where the repository is hosted; and the
+answer at the head of README.md.
 
     python -m async_cost.workflow.sample          # write them
     python -m async_cost.workflow.sample --check  # exit with 1 when they are not what the code makes of the run
@@ -7,6 +8,7 @@ The reference run is the one that data/runs/REFERENCE names.
 """
 
 import argparse
+import re
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -15,8 +17,7 @@ from pathlib import Path
 from async_cost import words
 from async_cost.paths import repository_root
 from async_cost.report import provenance, sample
-from async_cost.report.headline import reference_run
-from async_cost.runs.run import Run
+from async_cost.runs.run import Run, reference_run
 from async_cost.workflow.execute import CellFailed
 from async_cost.workflow.publishing import execute, rooms_of
 
@@ -25,22 +26,44 @@ FOLDER = Path("docs") / "sample"
 OTHERS = "hardware"
 
 
+#: The part of README.md between these two lines is generated, and the picture in it.
+BEGIN, END = "<!-- answer: made by make sample -->", "<!-- end of the answer -->"
+PICTURE = Path("docs") / "answer.svg"
+
+
 def made(run: Run, executed: Sequence[Path]) -> dict[str, str]:
-    """The files of the sample by name, of the executed analyses of `run`."""
+    """What is made of the executed analyses of `run`, by the file's path: the sample, the answer in README.md and its
+    picture.
+    """
     origin = f"Run {words.code(run.info.run_id)}: {words.escape(provenance.facts(run.info).headline)}."
-    return sample.pages([notebook for notebook in executed if notebook.stem != OTHERS], origin)
+    pages = sample.pages([notebook for notebook in executed if notebook.stem != OTHERS], origin)
+    readme = (repository_root() / "README.md").read_text(encoding="utf-8")
+    if BEGIN not in readme or END not in readme:
+        raise SystemExit(f"README.md: the lines `{BEGIN}` and `{END}` are missing")
+    answer = sample.readme(executed, FOLDER, PICTURE, origin)
+    between = re.escape(BEGIN) + ".*" + re.escape(END)
+    files = {str(FOLDER / name): text for name, text in pages.items()}
+    files["README.md"] = re.sub(between, lambda _: f"{BEGIN}\n{answer}\n{END}", readme, flags=re.DOTALL)
+    first = f"{sample.FIRST}-1.svg"
+    return files | {
+        str(PICTURE): pages[first],
+        str(PICTURE.with_stem("answer-dark")): pages[f"{sample.FIRST}-1-dark.svg"],
+    }
 
 
-def old(files: dict[str, str], folder: Path) -> list[str]:
-    """The names of files in `folder` that are not what `files` say, or not among them, or missing."""
-    there = {path.name: path.read_text(encoding="utf-8") for path in folder.glob("*")}
-    return sorted(name for name in there.keys() | files.keys() if there.get(name) != files.get(name))
+def old(files: dict[str, str], root: Path) -> list[str]:
+    """The files below `root` that are not what `files` say, or missing, or in the sample without being among them."""
+    there = {
+        str(path.relative_to(root)): path for path in (*(root / FOLDER).glob("*"), *(root / name for name in files))
+    }
+    held = {name: path.read_text(encoding="utf-8") for name, path in there.items() if path.is_file()}
+    return sorted(name for name in held.keys() | files.keys() if held.get(name) != files.get(name))
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m async_cost.workflow.sample", description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 when the sample is old")
-    check, folder = parser.parse_args().check, repository_root() / FOLDER
+    check, root = parser.parse_args().check, repository_root()
     run = reference_run()
     rooms = [room for room in rooms_of(run.info) if room != OTHERS]
     try:
@@ -50,14 +73,14 @@ def main() -> int:
     except CellFailed as error:
         print(error, file=sys.stderr)
         return 1
-    folder.mkdir(exist_ok=True)
-    for name in (changed := old(files, folder)):
+    (root / FOLDER).mkdir(exist_ok=True)
+    for name in (changed := old(files, root)):
         if check:
-            print(f"{FOLDER / name} is not what the code makes of the reference run: make sample", file=sys.stderr)
+            print(f"{name} is not what the code makes of the reference run: make sample", file=sys.stderr)
         elif name in files:
-            (folder / name).write_text(files[name], encoding="utf-8")
+            (root / name).write_text(files[name], encoding="utf-8")
         else:
-            (folder / name).unlink()
+            (root / name).unlink()
     return 1 if check and changed else 0
 
 

@@ -52,15 +52,15 @@ ANALYSED = {
     "zero-cost": ("zero-cost",),
     "ladder": ("ladder",),
     "boxing-cost": ("ladder", "zero-cost"),
-    "spawn-apis": ("spawn-apis",),
-    "call-styles": ("call-styles",),
-    "thread-pools": ("thread-pools",),
-    "servers": ("servers",),
     "runtimes": ("runtimes",),
+    "servers": ("servers",),
+    "spawn-apis": ("spawn-apis",),
+    "thread-pools": ("thread-pools",),
+    "call-styles": ("call-styles",),
     "prices": tuple(MEASURED),
     "replication": (),
-    "trust": (),
     "hardware": (),
+    "trust": (),
 }
 
 

@@ -1,0 +1,182 @@
+"""The pages about a run as a whole (replication, trust, prices) and about many runs (hardware), on runs whose truth is
+known, in good company and in bad.
+"""
+
+import os
+import re
+from pathlib import Path
+
+import nbformat
+import pytest
+from hostile_runs import hostile_copies
+
+from async_cost.literature import replication
+from async_cost.literature.claims import load_claims
+from async_cost.machines import hardware
+from async_cost.machines.many import read_many
+from async_cost.report import claims as frame
+from async_cost.report import notebook
+from async_cost.report.publish import publish
+from async_cost.runs.run import find_runs, load_run
+from async_cost.statistics.statement import Outcome
+from async_cost.testing.made_up_runs import LADDER, OFF, ON, SOCKETS, ZERO_COST, make_run, reversed_truth
+from async_cost.workflow.publishing import execute
+
+QUIET = {"rounds": 60, "noise": 0.005, "work": False}
+LATER = {"started": "2026-01-02T00:00:00Z", "ended": "2026-01-02T00:30:00Z"}
+HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)> slower"
+
+
+def page(room: str, run: Path, folder: Path, **environ: str) -> notebook.Page:
+    """The page of a room on a run, as it is published."""
+    (executed,) = execute(
+        [room], folder, {"ASYNC_COST_RUN": str(run), "ASYNC_COST_EXPERIMENTS": "none", **environ}, Path
+    )
+    return notebook.page_of(executed)
+
+
+def of_all(root: Path, report: Path | None = None, *compared: Path) -> notebook.Page:
+    """The page on hardware with the runs below `root` in place of data/runs, or of those that are compared."""
+    environ = {"ASYNC_COST_RUNS": str(root), "ASYNC_COST_REPORTS": str(root / ".reports")}
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in environ.items():
+            patch.setenv(name, value)
+        named = {"ASYNC_COST_COMPARE": os.pathsep.join(map(str, compared))} if compared else {}
+        return page("hardware", report or find_runs(root)[0], root / ".executed", **environ, **named)
+
+
+# -- claims --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def effect(runs) -> Path:
+    return make_run(runs / "effect", ladder=LADDER, rounds=60, noise=0.002, work=False, seed=5)
+
+
+def test_every_claim_is_a_row_with_its_outcome_its_region_and_what_was_compared(effect):
+    run = load_run(effect)
+    rows = frame.claims(run)
+    assert rows["claim"].n_unique() == rows.height == len(load_claims())
+    counted = replication.score(run)
+    assert dict(rows.group_by("outcome").len().iter_rows()) == {word.value: n for word, n in counted.items() if n}
+    assert rows["outcome"][0] == Outcome.DOES_NOT_HOLD.value, "surprises first"
+    (row,) = rows.filter(claim="Z19").to_dicts()
+    assert row["clean_outcome"] == "holds" and row["confound"] and "1." in row["clean"]
+    (row,) = rows.filter(claim="Z12").to_dicts()
+    assert (
+        "manual / nonbox" in row["compared"] and row["here"].startswith("0.2") and row["region"].startswith("from 0.195")
+    )
+    assert rows.filter(claim="Z1")["here"].to_list() == ["257"]
+
+
+def test_the_page_on_claims_counts_them_and_turns_with_the_effects(runs, effect, tmp_path):
+    turned = make_run(runs / "reverse", reversed_truth(), ladder=LADDER, rounds=60, noise=0.002, work=False, seed=5)
+    answers = [page("replication", run, tmp_path / str(n)).answer for n, run in enumerate((effect, turned))]
+    held = [int(re.search(r"<strong>(\d+) hold</strong>", answer)[1]) for answer in answers]
+    assert held[0] > held[1] > 0
+
+
+def test_a_hostile_statement_is_shown_and_not_run(effect, tmp_path, browser, monkeypatch):
+    page_of = page("replication", effect, tmp_path / "executed")
+    page_of.body = page_of.body.replace("makes exactly 257 register calls", "makes exactly 257 register calls")
+    content = nbformat.read(tmp_path / "executed" / "replication.ipynb", as_version=4)
+    for cell in content.cells:
+        for output in cell.get("outputs", []):
+            if "text/html" in output.get("data", {}):
+                html = output["data"]["text/html"]
+                output["data"]["text/html"] = html.replace("One run of any variant", HOSTILE)
+    nbformat.write(content, tmp_path / "executed" / "replication.ipynb")
+    file = publish(
+        effect, [notebook.page_of(tmp_path / "executed" / "replication.ipynb")], tmp_path / "out", pdf=False
+    )[1]
+    tab = browser.new_context(viewport={"width": 375, "height": 740}).new_page()
+    said: list[str] = []
+    tab.on("dialog", lambda dialog: said.append("a dialog was opened"))
+    tab.on("console", lambda message: said.append(message.text))
+    tab.goto(file.as_uri())
+    fold = tab.locator("details.fold").last
+    fold.locator("summary").click()
+    everything = fold.locator("tbody tr:visible").count()
+    fold.get_by_label("Show rows with").fill("waker rc")
+    assert 0 < fold.locator("tbody tr:visible").count() < everything
+    fold.get_by_label("Show rows with").fill("")
+    fold.get_by_role("button", name="outcome").click()
+    words = fold.locator("tbody tr td:nth-child(6)").all_inner_texts()
+    assert words == sorted(words) and len(set(words)) > 1
+    width, room = tab.evaluate("[document.documentElement.scrollWidth, document.documentElement.clientWidth]")
+    assert width <= room and said == []
+    tab.context.close()
+
+
+# -- how far to rely on it -----------------------------------------------------------------------------------------
+
+
+def test_the_page_on_trust_counts_refused_controls_and_lists_disturbances(runs, tmp_path):
+    changes = {"studies.zero-cost.load_before": [3.0, 3.0, 3.0], "studies.zero-cost.resumed": 1}
+    troubled = make_run(runs / "troubled", sockets=SOCKETS, controls={OFF: 1.05, ON: 1.0}, changes=changes, **QUIET)
+    honest = make_run(runs / "honest", sockets=SOCKETS, **QUIET)
+    bad, good = (page("trust", run, tmp_path / run.parents[1].name) for run in (troubled, honest))
+    assert "<strong>1 of" in bad.answer and "concluded from 1 group" in bad.answer
+    assert "<strong>0 of" in good.answer and "no group of comparisons is refused" in good.answer
+    assert "not idle before the run" in bad.body and "resumed once" in bad.body and "resumed once" not in good.body
+
+
+# -- many machines -------------------------------------------------------------------------------------------------
+
+
+def test_one_machine_cannot_say_what_holds_on_others(tmp_path):
+    make_run(tmp_path, machine="alpha", **QUIET)
+    make_run(tmp_path, machine="hasty", profile="quick", **QUIET)
+    assert "Fewer than two machines are evidence here" in of_all(tmp_path).answer
+
+
+def test_machines_that_differ_are_counted_as_turned_round(tmp_path):
+    make_run(tmp_path, machine="alpha", seed=1, **QUIET)
+    make_run(tmp_path, ZERO_COST | {("box", OFF): 0.5}, machine="beta", seed=2, **QUIET)
+    answer = of_all(tmp_path).answer
+    turned = int(re.search(r"(\d+) are turned round", answer)[1])
+    assert turned >= 1 and "on 2 machines" in answer
+
+
+def test_two_named_runs_stand_for_themselves(tmp_path):
+    one = make_run(tmp_path, machine="alpha", seed=1, **QUIET)
+    make_run(tmp_path, machine="ignored", seed=3, **QUIET)
+    two = make_run(tmp_path, machine="alpha", seed=2, name="20260102T000000Z", changes=LATER, **QUIET)
+    found = of_all(tmp_path, two, one, two)
+    assert "on 2 runs" in found.answer and "ignored" not in found.body
+
+
+def test_hundreds_of_machines_fit_on_the_page(tmp_path):
+    for number in range(200):
+        make_run(tmp_path, machine=f"m-{number}", seed=number, rounds=12, samples=2, noise=0.002, work=False)
+    assert re.search(r"on \d{3} machines", of_all(tmp_path).answer)
+
+
+def test_hostile_runs_are_named_and_the_rest_goes_on(tmp_path):
+    honest = make_run(tmp_path, machine="alpha", seed=1, **QUIET)
+    kinds = hostile_copies(honest, tmp_path, 60, seed=5)
+    found = of_all(tmp_path, honest)
+    assert "Fewer than two machines" in found.answer
+    assert f"Folders that cannot be used, and why ({len(kinds)} rows)" in found.body
+    assert all(run in found.body for run in kinds)
+
+
+def test_a_machine_speaks_by_its_newest_evidence(tmp_path):
+    make_run(tmp_path, machine="m", seed=1, **QUIET)
+    make_run(tmp_path, machine="m", seed=2, name="20260102T000000Z", changes=LATER, **QUIET)
+    make_run(tmp_path, machine="m", seed=3, name="20260103T000000Z", profile="quick", changes=LATER, **QUIET)
+    chosen = hardware.one_of_each(read_many(find_runs(tmp_path)))
+    assert chosen["run"].unique().to_list() == ["m/20260102T000000Z"]
+
+
+def test_the_change_between_two_runs_has_an_honest_interval(tmp_path):
+    """Of two runs of one truth, some 95 % of the intervals hold 1."""
+    held = []
+    for seed in range(6):
+        for day in (1, 2):
+            name = f"2026010{day}T000000Z"
+            make_run(tmp_path, machine=f"m-{seed}", seed=100 * seed + day, name=name, noise=0.01, rounds=60, work=False)
+        runs = read_many(find_runs(tmp_path)).ratios.filter(machine=f"m-{seed}")
+        change = hardware.change(runs, f"m-{seed}/20260101T000000Z", f"m-{seed}/20260102T000000Z")
+        held += ((change["low"] <= 1) & (change["high"] >= 1)).to_list()
+    assert 0.88 <= sum(held) / len(held) <= 0.995
