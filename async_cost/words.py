@@ -106,17 +106,6 @@ def whole(value: float) -> str:
     return f"{value:,.0f}".replace("-", MINUS)
 
 
-def more_counts(each: str, does: str, unit: str, mine: tuple[str, float | None], base: tuple[str, float | None]) -> str:
-    """What two variants count for each request or connection: `... a executes 750 instructions, b 570: 180 added, 31.6
-    % more instructions.`
-    """
-    (name, count), (other, least) = mine, base
-    if not count or not least:
-        return sentence(f"{unit}s of a {each} were not counted")
-    added = f"{whole(round(count) - round(least))} added, {rough_ratio(count / least, what=f'{unit}s')}"
-    return f"For each {each} {code(name)} {does} {whole(count)} {unit}s, {code(other)} {whole(least)}: {added}."
-
-
 def percent(share: float, half_width: float | None = None) -> str:
     """A share of 1 as `12 %`."""
     return number(100 * share, None if half_width is None else 100 * half_width) + PERCENT

@@ -3,13 +3,16 @@ besides.
 """
 
 import json
+import re
 import shutil
 from pathlib import Path
 
+import ladder_source
 import polars as pl
 import pytest
 
 from async_cost.errors import DataError
+from async_cost.paths import repository_root
 from async_cost.runs.comparisons import KEY, PAIR, of_today
 from async_cost.runs.record import KINDS
 from async_cost.runs.run import load_run, open_run
@@ -220,3 +223,20 @@ def test_samples_may_differ_by_key_but_not_within_one(run):
     assert load_run(run).time(STUDY).filter(variant="nonbox")["sample"].max() == 0
     keep(lambda cells: cells[2] == "nonbox" and cells[6] == "1" and cells[4] == "2")
     assert "1 samples instead of 2" in refused(run).problem
+
+
+# -- the ladder ----------------------------------------------------------------------------------------------
+
+
+def test_each_rung_of_the_ladder_is_compared_with_the_one_that_it_is_built_on():
+    declared = set(of_today().filter(study="ladder", parameter="live=3").select("variant", "baseline_variant").rows())
+    built_on = {(variant, base) for variant, (base, _) in ladder_source.steps().items()}
+    assert len(built_on) > 30 and built_on <= declared
+
+
+def test_the_page_of_the_ladder_draws_every_rung_in_order():
+    page = json.loads((repository_root() / "notebooks/ladder/analysis.ipynb").read_text(encoding="utf-8"))
+    code = "\n".join("".join(cell["source"]) for cell in page["cells"])
+    drawn = re.findall(r'"([^"]+)"', re.search(r"^LADDER = \[(.*?)^\]", code, re.DOTALL | re.MULTILINE)[1])
+    branches = ladder_source.branches()
+    assert drawn == [variant for variant in ladder_source.steps() if variant not in branches]

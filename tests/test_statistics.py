@@ -13,21 +13,17 @@ from async_cost.paths import repository_root
 from async_cost.report.belief import belief, errata, remarks
 from async_cost.runs.comparisons import BASE_KEY, KEY
 from async_cost.runs.run import load_run, open_run
-from async_cost.statistics import disturbance, interval, judge, ratios, sequential
+from async_cost.statistics import disturbance, interval, judge, sequential
 from async_cost.statistics.interval import estimates, ranks
 from async_cost.statistics.judge import Trust, Verdict, verdict_column
 from async_cost.statistics.measured import Measured, both_ways
 from async_cost.statistics.ratios import between, paired
-from async_cost.statistics.trials import above_floor, trial_times, undisturbed
 from async_cost.statistics.trials import compared as of_comparisons
+from async_cost.statistics.trials import trial_times, undisturbed
 from async_cost.testing.made_up_runs import (
-    ALL,
-    FLOOR,
     OFF,
     ON,
     REQUESTS,
-    STEP_NS,
-    WORK_STEPS,
     ZERO_COST,
     make_run,
     reversed_truth,
@@ -273,24 +269,6 @@ def test_quartiles_enclose_the_middle_half():
 def test_added_time_is_for_one_request(tmp_path):
     row = measured(make_run(tmp_path, {("nonbox", OFF): 3.0}, rounds=60, work=False))["nonbox", OFF]
     assert row["added_low"] < 2 * 26_000 / REQUESTS < row["added_high"]
-
-
-def test_a_floor_is_taken_off_within_its_round(tmp_path):
-    truth = {("async", ALL): 1.1, (FLOOR, ALL): 0.8}
-    folder = make_run(tmp_path, sockets=truth, drift=2.4, rounds=60, work=False, noise=0.005)
-    trials = trial_times(load_run(folder).time("zero-cost-sockets"))
-    above = above_floor(trials, FLOOR)
-    assert set(above["parameter"]) == {ALL} and FLOOR not in above["variant"]
-    row = estimates(between(above, "async", "manual")).row(0, named=True)
-    assert row["low"] < 0.3 / 0.2 < row["high"]
-
-
-def test_own_work_is_found_from_the_difference_that_it_makes(tmp_path):
-    trials = trials_of(make_run(tmp_path, rounds=60, noise=0.005))
-    for steps in WORK_STEPS[1:]:
-        extra = ratios.across_parameters(trials, "manual", f"{OFF} work={steps}", OFF)
-        row = interval.added_time(extra, REQUESTS).row(0, named=True)
-        assert row["added_ns"] == pytest.approx(steps * STEP_NS, rel=0.03)
 
 
 def test_drift_is_shown_for_each_round(tmp_path):

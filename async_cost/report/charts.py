@@ -646,7 +646,9 @@ def intervals(
     """
     if series is not None:
         return side_by_side(frame, description=description, label=label, unit=series, title=title)
-    return ratio_intervals(frame, description=description, label=label, title=title, log=log)
+    names = set(frame.get_column("baseline_variant", default=pl.Series(dtype=pl.String)))
+    baseline = names.pop() if len(names) == 1 else "the baseline"
+    return ratio_intervals(frame, description=description, baseline=baseline, label=label, title=title, log=log)
 
 
 def staircase(

@@ -95,8 +95,10 @@ def _all_values(found: Found) -> Iterator[str]:
         if ends[0].effect == ends[1].effect:
             yield f"{_of(one.main, ends[0])} in all {len(measured)}"
         else:
-            least, most = (f"{_of(one.main, end)} ({words.code(_name(end, measured))})" for end in ends)
-            yield f"from {least} to {most}, {len(measured)} compared"
+            noun = _noun(one.main)
+            ends = [f"{_of(one.main, end).removesuffix(noun)} ({words.code(_name(end, measured))})" for end in ends]
+            compared = f", {len(measured)} compared" if len(measured) > 2 else ""
+            yield f"from {ends[0]} to {ends[1]}{noun}{compared}"
     elif measured:
         yield _of(one.main, measured[0])
     for quantity, effect in zip(one.show, found.shown, strict=True):

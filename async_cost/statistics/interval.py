@@ -205,13 +205,6 @@ def relative_standard_error(values: np.ndarray) -> tuple[float, float, float]:
     return float(error(values)), float(result.confidence_interval.low), float(result.confidence_interval.high)
 
 
-def added_time(ratios: pl.DataFrame, units: int, by: Sequence[str] = KEY) -> pl.DataFrame:
-    """What is added to one of the `units` of work of an iteration, of rows with added_ns: by..., added_ns, low, high,
-    q1, q3, rounds, episodes, quantile.
-    """
-    return estimates(ratios.with_columns(pl.col("added_ns") / units), "added_ns", by)
-
-
 def row(frame: pl.DataFrame, **key: str) -> dict | None:
     """The one row with these key columns, None if there is none. Raises ValueError if there are several."""
     found = frame.filter(**key) if key else frame

@@ -65,33 +65,3 @@ def between(trials: pl.DataFrame, variant: str, other: str) -> pl.DataFrame:
         raise ValueError(f"{variant!r} or {other!r} is in several benches under one parameter")
     theirs = theirs.select(*(pl.col(name).alias(base) for name, base in zip(KEY, BASE_KEY, strict=True)), "parameter")
     return paired(trials, mine.join(theirs, on="parameter"))
-
-
-def across_parameters(trials: pl.DataFrame, variant: str, parameter: str, other: str) -> pl.DataFrame:
-    """One variant with `parameter` compared with itself with parameter `other`, as `paired`."""
-    mine = trials.filter(variant=variant).with_columns(
-        variant=pl.col("parameter"), parameter=pl.lit(""), bench=pl.lit(variant)
-    )
-    return between(mine, parameter, other).with_columns(
-        bench=pl.lit(variant), variant=pl.lit(variant), parameter=pl.lit(parameter)
-    )
-
-
-def change(ratios: pl.DataFrame, parameter: str, other: str) -> pl.DataFrame:
-    """How a ratio and a difference change from parameter `other` to `parameter`, within the round.
-
-    Takes rows of `paired` of one pair of variants; returns bench, variant, parameter, round, episode, ratio (ratio /
-    ratio) and added_ns (difference - difference).
-    """
-    before = ratios.filter(parameter=other).select("variant", "round", ratio_before="ratio", added_before="added_ns")
-    return (
-        ratios.filter(parameter=parameter)
-        .join(before, on=["variant", "round"])
-        .select(
-            *KEY,
-            "round",
-            "episode",
-            ratio=pl.col("ratio") / pl.col("ratio_before"),
-            added_ns=pl.col("added_ns") - pl.col("added_before"),
-        )
-    )

@@ -91,17 +91,3 @@ def per_unit(trials: pl.DataFrame, units: pl.DataFrame) -> pl.DataFrame:
     units are left out.
     """
     return trials.join(units, on=KEY).with_columns(pl.col("ns") / pl.col("units")).drop("units")
-
-
-def above_floor(trials: pl.DataFrame, floor: str) -> pl.DataFrame:
-    """The trials of all other variants minus the time of `floor`, a null subject, in the same round and parameter.
-
-    Parameters for which `floor` was not measured are left out.
-    """
-    under = trials.filter(pl.col("variant") == floor).select("parameter", "round", pl.col("ns").alias("floor_ns"))
-    return (
-        trials.filter(pl.col("variant") != floor)
-        .join(under, on=["parameter", "round"])
-        .with_columns(pl.col("ns") - pl.col("floor_ns"))
-        .drop("floor_ns")
-    )
