@@ -5,13 +5,11 @@ import re
 import ladder_source
 import polars as pl
 import pytest
-from test_spawn_apis_analysis import rings
 from told import VERDICTS, Told, check_alts, check_form, read, tell
 
 from async_cost.runs.run import load_run
 from async_cost.statistics.measured import Measured
 from async_cost.studies import boxing_cost as boxing
-from async_cost.studies.spawn_apis import JOINED, ONE_THREAD, STUDY
 from async_cost.testing.made_up_runs import ALL, FEW, LADDER, OFF, ON, SOCKETS, ZERO_COST, make_run, reversed_truth
 
 ROOM = "boxing-cost"
@@ -163,17 +161,6 @@ def test_one_study_may_be_doubted_alone(runs):
     assert not told.trusted
     assert told.answer.startswith("**Not all of this run is evidence**: nothing is concluded from `zero-cost`.")
     assert "With small futures, a box costs" in told.answer
-
-
-def test_a_pair_of_a_doubtful_load_does_not_spoil_its_study(runs):
-    """The ring has a group of comparisons for each load. Most of them hold here, and one does not."""
-    ring = rings(twins={f"{ONE_THREAD}, {JOINED}": 1.2})
-    run = make_run(runs / "ring", ladder=LADDER, others={STUDY: ring}, seed=5, rounds=60, noise=0.004, work=False)
-    told = tell(ROOM, run)
-    assert told.trusted and told.answer.startswith("Boxing a small future takes up to")
-    doubted = "except for `LocalSpawnHandleOs / LocalSpawnHandle, a ring of spawns, one thread`, from which nothing"
-    assert f"`{STUDY}` may be believed, {doubted}" in told.trust
-    assert "`LocalSpawn / native, a ring of spawns, one thread`" in told.text
 
 
 # -- form ----------------------------------------------------------------------------------------------------

@@ -13,10 +13,14 @@ import polars as pl
 from async_cost.literature.published import published_between
 from async_cost.runs.comparisons import BASE_KEY, KEY, PAIR
 from async_cost.statistics.measured import Measured
-from async_cost.studies import spawn_apis
-from async_cost.studies.spawn_apis import DROPPED, JOINED, LOOP_DROPPED, ONE_WORKER
 
-LADDER, ZERO_COST, SOCKETS, SPAWNS = "ladder", "zero-cost", "zero-cost-sockets", spawn_apis.STUDY
+LADDER, ZERO_COST, SOCKETS, SPAWNS = "ladder", "zero-cost", "zero-cost-sockets", "spawn-apis"
+JOINED, DROPPED, ONE_WORKER, LOOP_DROPPED = (
+    "N=200",
+    "N=200 handles=dropped",
+    "N=200 workers=1",
+    "M=1000 handles=dropped",
+)
 #: What is behind the I/O, and how many connections are alive at a time.
 BARE, CROWD, CALLS = "no system calls, few live", "no system calls, 256 live", "system calls, few live"
 FEW, ALL = "sockets, few live", "sockets, 256 live"
