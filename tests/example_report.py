@@ -126,7 +126,7 @@ def write_run(root: Path, info: dict[str, object]) -> Path:
     return folder
 
 
-def write_notebook(path: Path, *, trusted: bool = True, **more: object) -> Path:
+def write_notebook(path: Path) -> Path:
     """An executed analysis notebook with one of everything that ours hold."""
     table = "| variant | " + " | ".join(f"a long column {n}" for n in range(9)) + " |\n"
     table += "|---|" + "---|" * 9 + "\n| nonbox |" + " 2.61 |" * 9 + "\n"
@@ -136,7 +136,6 @@ def write_notebook(path: Path, *, trusted: bool = True, **more: object) -> Path:
     cells = [
         new_markdown_cell("# Is async `zero` cost?\n\nThe question of this page.\n\n## The answer"),
         _cell("display(Markdown(answer))", _markdown(ANSWER), tags=["answer"]),
-        _cell("trust", _markdown("The A/A control behaves.", trusted=trusted, **more), tags=["trust"]),
         new_markdown_cell(
             "## The charts\n\nMeasured `here`, see [the method](https://example.org/method) and [its source](measure.ipynb).\n"
         ),
@@ -156,10 +155,10 @@ def write_notebook(path: Path, *, trusted: bool = True, **more: object) -> Path:
     return path
 
 
-def publish_example(root: Path, *, trusted: bool = True, pdf: bool = False, **changes: object) -> Path:
+def publish_example(root: Path, *, pdf: bool = False, **changes: object) -> Path:
     """The folder of a published example report below `root`."""
     run = write_run(root / "run", run_info(**changes))
-    notebook = write_notebook(root / "zero-cost.ipynb", trusted=trusted)
+    notebook = write_notebook(root / "zero-cost.ipynb")
     publish(run, [page_of(notebook)], root / "report", pdf=pdf)
     return root / "report"
 

@@ -20,7 +20,7 @@ SEEN = """() => [...document.querySelectorAll("figure.chart")].map(figure =>
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory) -> Path:
-    return publish_example(tmp_path_factory.mktemp("report"), trusted=False, profile="quick")
+    return publish_example(tmp_path_factory.mktemp("report"), profile="quick")
 
 
 class Visit:
@@ -134,7 +134,7 @@ def test_charts_are_there_without_scripts(report, browser, viewport, scheme):
 
 def test_front_page_leads_to_the_analysis_and_back(report, browser):
     visit = Visit(browser, report / "index.html", viewport=PHONE)
-    visit.page.locator("article h2 a").click()
+    visit.page.locator(".questions dt a").click()
     assert visit.page.url.endswith("zero-cost.html")
     visit.page.locator("nav a.home").click()
     assert visit.page.url.endswith("index.html")

@@ -64,7 +64,9 @@ def test_every_claim_is_a_row_with_its_outcome_its_region_and_what_was_compared(
     assert row["clean_outcome"] == "holds" and row["confound"] and "1." in row["clean"]
     (row,) = rows.filter(claim="Z12").to_dicts()
     assert (
-        "manual / nonbox" in row["compared"] and row["here"].startswith("0.2") and row["region"].startswith("from 0.195")
+        "manual / nonbox" in row["compared"]
+        and row["here"].startswith("0.2")
+        and row["region"].startswith("from 0.195")
     )
     assert rows.filter(claim="Z1")["here"].to_list() == ["257"]
 

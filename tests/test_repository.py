@@ -11,10 +11,9 @@ import jsonschema
 import pytest
 
 from async_cost.paths import runs_root
-from async_cost.report import headline
 from async_cost.runs import schema
 from async_cost.runs.profiles import NOT_EVIDENCE
-from async_cost.runs.run import find_runs
+from async_cost.runs.run import find_runs, reference_run
 from async_cost.statistics.measured import Measured
 from async_cost.workflow.toolchain import ROOT
 
@@ -26,12 +25,6 @@ PAGES = [name for name in TRACKED if name.endswith(".md")]
 RUN_LIMIT = 5_000_000
 
 
-def test_the_readmes_first_lines_and_picture_come_from_the_reference_run(monkeypatch):
-    monkeypatch.chdir(ROOT)
-    monkeypatch.setattr("sys.argv", ["headline", "--check"])
-    assert headline.main() == 0, "run `python -m async_cost.report.headline` and commit what it writes"
-
-
 #: Studies whose controls must hold in the reference run. In the others each group is judged by its own, and one that
 #: fails concludes nothing on any page: threads, and processes that live for a moment, vary too much on two shared cores
 #: for every group to hold.
@@ -39,11 +32,16 @@ EVIDENCE = ("zero-cost", "ladder", "zero-cost-sockets")
 
 
 def test_the_reference_run_is_evidence():
-    run = headline.reference_run()
+    run = reference_run()
     assert run.info.git.clean, "the reference run was measured with uncommitted changes"
     for study in EVIDENCE:
         judged = Measured.of(run, study).trust
         assert judged.trusted, f"{study}: {judged.reasons}"
+
+
+def test_the_readme_is_one_screen():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(re.sub(r"<[^>]+>|\]\([^)]*\)|```", " ", text).split()) <= 700
 
 
 def test_the_schema_of_run_json_is_that_of_its_reader_and_all_runs_fit():

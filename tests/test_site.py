@@ -24,13 +24,11 @@ GRAVE = ("serious", "critical")
 def reports(tmp_path_factory) -> Path:
     """reports/ with two runs (one of them no evidence, each with two pages) and a comparison."""
     root = tmp_path_factory.mktemp("site")
-    for number, trusted in enumerate((True, False)):
+    for number, profile in enumerate(("standard", "quick")):
         name = f"2026112{number}T190102Z"
-        info = run_info(run_id=f"toy-2c/{name}", started=f"2026-11-2{number}T19:01:02Z")
+        info = run_info(run_id=f"toy-2c/{name}", started=f"2026-11-2{number}T19:01:02Z", profile=profile)
         run = write_run(root / name, info)
-        notebooks = [
-            write_notebook(root / name / f"{study}.ipynb", trusted=trusted) for study in ("zero-cost", "ladder")
-        ]
+        notebooks = [write_notebook(root / name / f"{study}.ipynb") for study in ("zero-cost", "ladder")]
         publish(run, map(page_of, notebooks), root / "reports" / "toy-2c" / name, pdf=False, reports=root / "reports")
     notebook = write_notebook(root / "hardware.ipynb")
     publish_alone(run, page_of(notebook), root / "reports" / "compare" / "a--b", pdf=False, reports=root / "reports")
@@ -160,7 +158,7 @@ def test_each_claim_is_found_by_its_id_and_its_words():
 def test_pages_lead_to_each_other_and_to_all_runs(reports, browser):
     visit = Visit(browser, reports / "index.html", viewport=DESKTOP)
     visit.page.get_by_role("link", name="toy-2c/20261120T190102Z").click()
-    visit.page.locator("article h2 a[href='zero-cost.html']").click()
+    visit.page.locator(".questions a[href='zero-cost.html']").click()
     visit.page.locator("nav.turn [rel=next]").click()
     assert visit.page.url.endswith("ladder.html")
     visit.page.locator("nav.turn [rel=prev]").click()
@@ -173,9 +171,9 @@ def test_pages_lead_to_each_other_and_to_all_runs(reports, browser):
 # -- the front page and the list of runs --------------------------------------------------------------------------
 
 
-def test_the_front_page_begins_with_the_ladder(reports):
+def test_the_front_page_lists_what_people_ask_in_the_order_of_the_pages(reports):
     front = (reports / FRONT).read_text(encoding="utf-8")
-    assert re.findall(r'<h2><a href="([^"]+)">', front) == ["ladder.html", "zero-cost.html"]
+    assert re.findall(r'<dt><a href="([^"]+)">', front) == ["zero-cost.html", "ladder.html"]
 
 
 def test_the_front_page_gives_each_answer_in_one_sentence(tmp_path):
@@ -184,7 +182,7 @@ def test_the_front_page_gives_each_answer_in_one_sentence(tmp_path):
     notebook.write_text(text)
     publish(write_run(tmp_path / "run", run_info()), [page_of(notebook)], tmp_path / "report", pdf=False)
     front, page = ((tmp_path / "report" / name).read_text() for name in ("index.html", "zero-cost.html"))
-    card = re.search(r'<article class="card">.*?</article>', front, re.DOTALL)[0]
+    card = re.search(r'<dl class="questions">.*?</dl>', front, re.DOTALL)[0]
     assert "hand-written loop." in card and "And a longer story." not in card
     assert "And a longer story." in page
 
@@ -194,23 +192,9 @@ def test_a_sentence_that_announces_a_list_stands_on_the_front_page_with_the_firs
     announced = "hand-written loop. What it shows:\\n\\n- First things.\\n- And a longer story."
     notebook.write_text(notebook.read_text().replace("hand-written loop.", announced))
     publish(write_run(tmp_path / "run", run_info()), [page_of(notebook)], tmp_path / "report", pdf=False)
-    card = re.search(
-        r'<article class="card">.*?</article>', (tmp_path / "report" / "index.html").read_text(), re.DOTALL
-    )[0]
+    front = (tmp_path / "report" / "index.html").read_text()
+    card = re.search(r'<dl class="questions">.*?</dl>', front, re.DOTALL)[0]
     assert "First things.</li>" in card and "And a longer story." not in card
-
-
-def test_the_front_page_says_whom_to_trust(reports):
-    trusted, doubted = ((reports / name).read_text(encoding="utf-8") for name in PAGES[1:3])
-    assert "Nothing on these pages speaks against relying on this run." in trusted
-    assert "Do not rely on this run: no page calls it evidence." in doubted
-
-
-def test_the_replication_score_stands_on_the_front_page(tmp_path):
-    run = write_run(tmp_path / "run", run_info())
-    notebook = write_notebook(tmp_path / "replication.ipynb")
-    publish(run, [page_of(notebook)], tmp_path / "report", pdf=False)
-    assert "<dt>Published claims</dt><dd><p>Plain async takes 2.61" in (tmp_path / "report" / "index.html").read_text()
 
 
 def test_all_runs_are_listed_newest_first(reports):
@@ -218,7 +202,7 @@ def test_all_runs_are_listed_newest_first(reports):
     links = re.findall(r'<h2><a href="([^"]+)">', html)
     assert links[0].startswith(("compare/", "toy-2c/20261121")) and links[-1] == FRONT and len(links) == 3
     assert all((reports / link).exists() for link in links)
-    assert html.count("<strong>Not evidence</strong>") == 1
+    assert html.count("<strong>Not evidence</strong>") == 2
     assert "Two runs side by side" in html
 
 

@@ -145,7 +145,7 @@ def departure(one: Statement, weighed: Weighed) -> str | None:
     """How an effect differs from what a statement says: its reverse, none that counts, a smaller or a larger one, or
     another number. None unless the statement does not hold.
     """
-    if weighed.outcome is not Outcome.DOES_NOT_HOLD or weighed.effect is None:
+    if weighed.outcome is not Outcome.DOES_NOT_HOLD or weighed.effect is None or weighed.holds is None:
         return None
     if (of := getattr(one, "of", "all")) != "all":
         return {"most": "it is true of too few", "none": "it is true of some"}[of]

@@ -16,29 +16,21 @@ NAMED = 3
 
 @dataclass(frozen=True)
 class Banner:
-    """`verdicts` says of each study whether its findings are judged: true, false or "in part"; `text` why not, in
-    Markdown, nothing where all are.
+    """`judged` says whether anything that these studies hold is; `text` what is not and why, in Markdown, nothing where
+    all is.
     """
 
-    verdicts: dict[str, bool | str]
+    judged: bool
     text: str
-
-    @property
-    def judged(self) -> bool:
-        """Whether anything is."""
-        return any(self.verdicts.values()) or not self.verdicts
 
 
 def banner(run: Run, studies: Collection[str]) -> Banner:
-    """What there is to say of `studies` in `run`; those that it lacks are left out."""
+    """What there is to say of `studies` in `run`; those that it lacks are left out. (Of a profile that is no evidence,
+    every page says so: `provenance.notices`.)
+    """
     held = [Measured.of(run, study) for study in studies if study in run.info.studies]
-    verdicts = {measured.study: measured.trust.extent for measured in held}
-    if run.info.profile in NOT_EVIDENCE:
-        name = run.info.profile.capitalize()
-        return Banner(
-            verdicts, f"{name} profile: rough intervals, nothing is judged. `make report` measures the quotable one."
-        )
-    return Banner(verdicts, " ".join(filter(None, map(_refused, held))))
+    judged = any(measured.trust.extent for measured in held) or not held
+    return Banner(judged, "" if run.info.profile in NOT_EVIDENCE else " ".join(filter(None, map(_refused, held))))
 
 
 def _refused(measured: Measured) -> str:

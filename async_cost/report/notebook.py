@@ -1,10 +1,7 @@
 """An executed analysis notebook becomes the parts of a page.
 
-Two cells are lifted from each notebook by their tags: `answer`, whose Markdown output says what was found and opens the
-page and its card on the front page, and `trust`, whose Markdown output says how far the run can be believed. When that
-output's metadata holds `"trusted": False`, it becomes the page's warning, and is not repeated below:
-`display(Markdown(sentence), metadata={"trusted": trusted, "studies": {"zero-cost": trusted}})`. The verdict on each of
-the `studies` that the page reads stands at its top, below the title.
+What a cell tagged `answer` says opens the page, and its first sentence stands for the page on the front page. How far
+the page may be relied on is a property of the run, and said above it (`banner`).
 """
 
 import re
@@ -41,11 +38,6 @@ OF_CODE = "code"
 LIST_START = re.compile(r"\s*<ul>\s*<li>((?!<ul>).)*?</li>", re.DOTALL)
 #: A finding, and its sentence with the values.
 FINDING = re.compile(r'<div class="finding[^>]*>\s*(<p>.*?</p>)', re.DOTALL)
-#: What may be said of a study, for those who read a page: as its words, and as a class of the style.
-IN_PART = "in part"
-BELIEFS = {"yes": "may be believed", IN_PART: "may be believed in part", "no": "is not evidence"}
-
-
 #: What makes a list of that class one that can be filtered.
 SCRIPTS = {"claims": "claims.js", "fold": "tables.js"}
 
@@ -58,10 +50,6 @@ class Page:
     heading: Markup
     body: Markup
     answer: Markup | None
-    trust: Markup | None
-    trusted: bool
-    #: The studies that the page reads, and whether each may be believed.
-    verdicts: dict[str, str]
     has_charts: bool
     #: What stands for all charts on the front page.
     picture: Markup | None
@@ -69,6 +57,10 @@ class Page:
     scripts: list[str]
     #: What it says of numbers, in its order.
     findings: list[Finding] = field(default_factory=list)
+    #: Why not everything that it says is judged.
+    doubt: Markup | None = None
+    #: Whether anything is.
+    judged: bool = True
     pdf: str | None = None
     href: str = field(init=False)
 
@@ -82,22 +74,12 @@ class Page:
         """
         return short(self.answer)
 
-    @property
-    def belief(self) -> str:
-        """What may be said of all studies that the page reads, an entry of BELIEFS: the least of what is said of
-        each.
-        """
-        said = set(self.verdicts.values()) or {"yes"}
-        return "no" if not self.trusted else "yes" if said == {"yes"} else IN_PART
-
     def rely_on(self, run: Run) -> None:
-        """Put the banner of `run` above a page that has findings."""
+        """Note what the banner of `run` says of the studies that the findings are about."""
         studies = dict.fromkeys(case[0][0].study for one in self.findings for case in one.main.cases)
-        if studies and self.trust is None:
+        if studies:
             found = banner(run, list(studies))
-            self.verdicts = {study: _belief(extent) for study, extent in found.verdicts.items()}
-            self.trusted = found.judged
-            self.trust = Markup(markup.safe_output_markdown(found.text)) if found.text else None
+            self.judged, self.doubt = found.judged, markup.inline(found.text) if found.text else None
 
     @cached_property
     def sections(self) -> list[site.Section]:
@@ -148,8 +130,8 @@ def page_of(notebook: Path) -> Page:
     content = read(notebook)
     _require_executed(content, notebook)
     heading = _take_heading(content, notebook)
-    answer, trust = answer_of(content), _tagged(content, "trust")
-    _lift(content, {"answer"} if trust is None or trust.trusted else {"answer", "trust"})
+    answer = answer_of(content)
+    _lift(content)
     _join_code(content)
     figures = markup.Charts(f"{notebook.stem}-")
     exporter = HTMLExporter(
@@ -173,9 +155,6 @@ def page_of(notebook: Path) -> Page:
         heading=heading,
         body=Markup(body),
         answer=answer,
-        trust=trust and Markup(markup.safe_output_markdown(trust.text)),
-        trusted=trust is None or trust.trusted,
-        verdicts=_verdicts(notebook, trust),
         has_charts=figures.seen,
         picture=figures.first and Markup(figures.first),
         scripts=[script for of, script in SCRIPTS.items() if f'class="{of}"' in body],
@@ -209,12 +188,12 @@ def _take_heading(content: nbformat.NotebookNode, notebook: Path) -> Markup:
     return Markup.escape(notebook.stem)
 
 
-def _lift(content: nbformat.NotebookNode, tags: set[str]) -> None:
-    """Take what cells with these tags said, and a heading `The answer`, out of the body: the page's head shows them."""
+def _lift(content: nbformat.NotebookNode) -> None:
+    """Take the answers, and a heading `The answer`, out of the body: the page's head shows them."""
     for cell in content.cells:
-        if tags & set(cell.metadata.get("tags", [])):
+        if "answer" in cell.metadata.get("tags", []):
             cell.outputs = [output for output in cell.outputs if "text/markdown" not in output.get("data", {})]
-        if cell.cell_type == "markdown" and "answer" in tags:
+        if cell.cell_type == "markdown":
             cell.source = re.sub(r"^#+ +The answer\s*$", "", cell.source, count=1, flags=re.MULTILINE).strip()
 
 
@@ -237,25 +216,6 @@ def _join_code(content: nbformat.NotebookNode) -> None:
     content.cells = joined
 
 
-@dataclass(frozen=True)
-class Said:
-    text: str
-    trusted: bool
-    studies: dict[str, str] | None
-
-
-def _tagged(content: nbformat.NotebookNode, tag: str) -> Said | None:
-    """What the cell with that tag says in Markdown; None when there is no such cell or it says nothing."""
-    outputs = _outputs(content, tag)
-    if not outputs:
-        return None
-    text = "\n\n".join(output.data["text/markdown"] for output in outputs)
-    metadata = [output.get("metadata", {}) for output in outputs]
-    named = [one["studies"] for one in metadata if "studies" in one]
-    studies = {study: _belief(trusted) for some in named for study, trusted in some.items()} if named else None
-    return Said(text, all(one.get("trusted", True) for one in metadata), studies)
-
-
 def _outputs(content: nbformat.NotebookNode, tag: str) -> list[nbformat.NotebookNode]:
     """What the cells with that tag say."""
     return [
@@ -265,17 +225,3 @@ def _outputs(content: nbformat.NotebookNode, tag: str) -> list[nbformat.Notebook
         for output in cell.get("outputs", [])
         if "text/markdown" in output.get("data", {})
     ]
-
-
-def _belief(trusted: object) -> str:
-    """What a notebook says of a study, true, false or "in part" (some groups of its comparisons hold), as an entry of
-    BELIEFS.
-    """
-    return IN_PART if trusted == IN_PART else "yes" if trusted else "no"
-
-
-def _verdicts(notebook: Path, trust: Said | None) -> dict[str, str]:
-    """The verdict on each study that a page reads; the page's own name stands for them where it names none."""
-    if trust is None:
-        return {}
-    return {notebook.stem: _belief(trust.trusted)} if trust.studies is None else trust.studies

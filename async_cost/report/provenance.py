@@ -54,21 +54,17 @@ def facts(info: RunInfo) -> Facts:
     return Facts(info.run_id, machine, when, headline, groups)
 
 
-def notices(info: RunInfo, *, profile: bool = True, studies: Collection[str] | None = None) -> Iterator[Notice]:
-    """What limits the run, most severe first; without `profile`, what is said elsewhere about one that is no
-    evidence is left out.
-
-    Of failures, those in `studies` where a page is about these alone.
-    """
-    if profile and info.profile in NOT_EVIDENCE:
-        text = "This run shows that everything works; it is too short to conclude anything from."
-        yield Notice(f"{info.profile.capitalize()} profile: not evidence.", text)
+def notices(info: RunInfo, *, studies: Collection[str] | None = None) -> Iterator[Notice]:
+    """What limits the run, most severe first; of failures, those in `studies` where a page is about these alone."""
+    if info.profile in NOT_EVIDENCE:
+        rough = Markup("rough intervals, nothing is judged. <code>make report</code> measures the run to quote.")
+        yield Notice(f"{info.profile.capitalize()} profile:", rough)
     for name, study in info.studies.items():
         if study.failed and (studies is None or name in studies):
             missing = ", ".join(f"{one.variant} ({_text(one.parameter)})" for one in study.failed)
             why = "; ".join(f"{one.bench}: {one.error}" for one in study.failed)
-            text = Markup("{}.<details><summary>Why: it failed</summary>{}</details>").format(missing, why)
-            yield Notice(f"{name} does not say anything about", text)
+            lost = Markup("{}.<details><summary>Why: it failed</summary>{}</details>").format(missing, why)
+            yield Notice(f"{name} does not say anything about", lost)
     if info.git and info.git.clean is False:
         text = "The code that was measured is not exactly that of the revision named below."
         yield Notice("Uncommitted changes.", text)

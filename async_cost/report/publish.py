@@ -19,7 +19,7 @@ from async_cost.report import assets, markup, provenance, site
 from async_cost.report import pdf as paper
 from async_cost.report.asked import Asked, elsewhere, without
 from async_cost.report.finding import TIMES
-from async_cost.report.notebook import BELIEFS, Page, heading_of
+from async_cost.report.notebook import Page, heading_of
 from async_cost.runs.profiles import NOT_EVIDENCE
 from async_cost.runs.record import RunInfo, read_run_info
 from async_cost.runs.run import open_run
@@ -31,8 +31,6 @@ READING = (
     "✓ holds in this run, ✗ does not, ? undecided. Brackets: 95 % confidence, for this build on this machine. "
     f" 2{TIMES} a name: twice its time."
 )
-#: Length, as HTML, from which on reasons not to rely on a run are folded: more than a few sentences.
-LONG_REASON = 1500
 #: What a reader of each page may want to decide; the front page asks it in these words, and shows the first of them
 #: first.
 DECISIONS = {
@@ -67,13 +65,13 @@ def publish(
     headings. `sources` are the crate views of the notebooks that measure, by study: numbers lead to their cells.
     `reports` is the folder two levels above `out_dir` whose list of runs is renewed.
     """
-    run = open_run(run_dir)
+    run, pages = open_run(run_dir), list(pages)
     for page in pages:
         page.rely_on(run)
     absent = [heading_of(notebook) for notebook in not_measured]
     return _Report(
         run.info,
-        list(pages),
+        pages,
         out_dir,
         reports,
         _copy_data(run_dir, out_dir / "data"),
@@ -167,13 +165,13 @@ class _Report:
             here="index",
             pdf=self.front_pdf,
             index=Markup(site.search_index(found)),
-            doubted=[page.study for page in self.pages if not page.trusted],
+            doubted=[page.study for page in self.pages if not page.judged],
         )
 
     def _write_page(self, page: Page, before: Page | None, after: Page | None) -> Path:
         scripts = [assets.chart_library(), assets.script("page.js")] if page.has_charts else []
         scripts += map(assets.script, page.scripts)
-        notes = self.numbers.notes(page.answer, page.trust, page.body) if self.numbers else []
+        notes = self.numbers.notes(page.answer, page.body) if self.numbers else []
         scripts += [assets.script("asked.js")] if notes else []
         return self._render(
             "page.html.j2",
@@ -185,7 +183,6 @@ class _Report:
             answer=page.answer and without(page.answer, notes),
             reading=READING if page.findings else None,
             notes=notes,
-            verdicts=[(study, belief.replace(" ", "-"), BELIEFS[belief]) for study, belief in page.verdicts.items()],
             summary=Markup(markup.plain(page.answer or page.heading)),
             here=page.study,
             body=self._linked(page, without(page.body, notes)),
@@ -225,7 +222,6 @@ class _Report:
             heading=title,
             answer=None,
             notes=[],
-            verdicts=[],
             summary=title,
             here=study,
             body=numbers.page_of_cells(study),
@@ -257,7 +253,7 @@ class _Report:
             when=self.facts.when,
             profile=self.info.profile,
             answer=markup.words_of(first.short_answer) if first and first.short_answer else "",
-            trusted=all(page.trusted for page in self.pages),
+            trusted=self.info.profile not in NOT_EVIDENCE and all(page.judged for page in self.pages),
             comparison=self.alone,
         )
         return assets.write_page(
@@ -274,25 +270,9 @@ class _Report:
 
 
 def _notices(info: RunInfo, pages: Sequence[Page], *, front: bool = False) -> list[provenance.Notice]:
-    """What a reader of these pages must know first. What speaks against relying on the run is one notice, for all
-    pages; on the `front` page it names what a decision would lack, and each card says why.
+    """What a reader of these pages must know first: on a page what of its studies is not judged, and what limits the
+    run.
     """
-    doubts = [page for page in pages if not page.trusted and page.trust]
-    about = None if front else {study for page in pages for study in page.verdicts}
-    others = list(provenance.notices(info, profile=not doubts, studies=about))
-    if not doubts:
-        return others
-    never = f"The profile is {info.profile}, which shows that everything works and is never evidence. "
-    short = never if info.profile in NOT_EVIDENCE else ""
-    if front:
-        lacking = ", ".join(page.study for page in doubts)
-        text = Markup("{}Missing for a decision: evidence on {}; each says below why.").format(short, lacking)
-    else:
-        text = Markup("").join(page.trust for page in doubts)
-        if len(text) > LONG_REASON:
-            # A study of many controls names each that failed. The verdict must be seen at once, the list by those who
-            # ask for it.
-            text = Markup("{}<details><summary>The reasons, one by one</summary>{}</details>").format(short, text)
-    some = any(belief != "no" for page in pages for belief in page.verdicts.values())
-    head = "Not all of this run is evidence." if some else "Do not rely on this run: it is not evidence."
-    return [provenance.Notice(head, text), *others]
+    studies = {case[0][0].study for page in pages for one in page.findings for case in one.main.cases}
+    doubts = [provenance.Notice("", page.doubt) for page in pages if page.doubt and not front]
+    return [*doubts, *provenance.notices(info, studies=None if front or not studies else studies)]
