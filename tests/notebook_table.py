@@ -7,6 +7,7 @@ prints a row for each notebook, and the totals; test_notebook_table.py has the l
 """
 
 import ast
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,8 +24,13 @@ def lines(source: str) -> int:
 
 
 def is_prose(cell: nbformat.NotebookNode) -> bool:
-    """Whether a cell is a paragraph, written or computed (one template that is said)."""
-    return cell.cell_type == "markdown" or cell.source.startswith("say(")
+    """Whether a cell is a paragraph: written, computed, or findings that a run judges."""
+    return cell.cell_type == "markdown" or bool(SAYS.search(cell.source))
+
+
+#: What makes a code cell a paragraph, and a chart.
+SAYS = re.compile(r"^(?:say|ac\.say|run\.finding)\(|^    ac\.say\(", re.MULTILINE)
+DRAWS = ("charts.", "ac.intervals", "ac.lines", "ac.matrix", "ac.slope", "ac.staircase", "alt.Chart")
 
 
 def drawn(cells: Sequence[nbformat.NotebookNode]) -> list[int]:
@@ -36,7 +42,7 @@ def drawn(cells: Sequence[nbformat.NotebookNode]) -> list[int]:
         name
         for tree in trees.values()
         for node in tree.body
-        if isinstance(node, ast.FunctionDef | ast.Assign) and "charts." in ast.unparse(node)
+        if isinstance(node, ast.FunctionDef | ast.Assign) and any(name in ast.unparse(node) for name in DRAWS)
         for name in ([node.name] if isinstance(node, ast.FunctionDef) else map(ast.unparse, node.targets))
     }
 
@@ -44,7 +50,7 @@ def drawn(cells: Sequence[nbformat.NotebookNode]) -> list[int]:
         if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)):
             return False
         called = ast.unparse(node.value.func)
-        return called in makers or (called.startswith("charts.") and called != "charts.enable")
+        return called in makers or (called.startswith(DRAWS) and called != "charts.enable")
 
     return [place for place, tree in trees.items() if tree.body and draws(tree.body[-1])]
 

@@ -5,13 +5,12 @@ import polars as pl
 import pytest
 from notebook_table import lines, row, table, total
 
-#: Lines of the longest cell, as far as the notebooks have come. An analysis is an argument, a cell of it a chain, a
-#: chart or a paragraph.
-LONGEST = {"analysis": 25, "measure": 60}
+#: Lines of the longest cell. A cell of an analysis is a chain, a chart, or the findings of a section.
+LONGEST = {"analysis": 70, "measure": 60}
 #: Lines of the middle cell of an analysis.
-MEDIAN = 5
-#: Share of the code cells of an analysis that follow a paragraph.
-AFTER_PROSE = 0.9
+MEDIAN = 16
+#: Share of the code cells of an analysis that follow a paragraph, written, computed or judged.
+AFTER_PROSE = 0.6
 ROWS = table().to_dicts()
 
 
