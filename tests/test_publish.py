@@ -292,6 +292,19 @@ def test_a_chart_names_the_column_it_misses():
         charts.ratio_intervals(charts.pl.DataFrame({"variant": ["box"], "ratio": [2.0]}), description="x")
 
 
+def test_a_row_without_verdict_is_drawn_beside_rows_that_have_one():
+    frame = charts.pl.DataFrame({"variant": ["a", "b"], "ratio": [1.2, 1.1], "low": [1.1, 1.0], "high": [1.3, 1.2]})
+    frame = frame.with_columns(verdict=charts.pl.Series(["slower", None]))
+    svg = charts.static_svg(charts.intervals(frame, description="Two rows.").to_dict(), charts.WIDE)
+    assert "no evidence" in svg and svg.count(f'stroke="{charts.PURPLE}"') >= 2, "interval and estimate"
+
+
+def test_ticks_are_not_rounded_to_one_another():
+    frame = charts.pl.DataFrame({"variant": ["a"], "ratio": [1.1], "low": [0.97], "high": [1.249]})
+    svg = charts.static_svg(charts.intervals(frame, description="One row.").to_dict(), charts.WIDE)
+    assert {1.05, 1.15} <= {float(tick) for tick in re.findall(r">(1(?:\.\d+)?)</text>", svg)}
+
+
 def test_an_analysis_whose_studies_the_run_lacks_is_said_to_be_not_measured(tmp_path):
     run = write_run(tmp_path / "run", run_info())
     absent = tmp_path / "absent" / "analysis.ipynb"

@@ -186,6 +186,12 @@ class Pairs:
         """The ratio of each by a metric."""
         return self._together([pair.metric(metric).ratio for pair in self.each])
 
+    def beside(self, other: Pair) -> Quantity:
+        """The ratio of each over that of `other`, from the same rounds: the time of each over the time of `other` if
+        they have one baseline.
+        """
+        return self._together([ratio_of_ratios(pair, other) for pair in self.each])
+
     @staticmethod
     def _together(quantities: list[Quantity]) -> Quantity:
         return replace(quantities[0], cases=tuple(case for one in quantities for case in one.cases))
@@ -253,7 +259,8 @@ def pairs(
 def ratio_of_ratios(one: Pair, other: Pair) -> Quantity:
     """The ratio of `one` over that of `other`, from the same rounds."""
     cases = (one.cases()[0] + other.cases()[0],)
-    return replace(one.ratio, operation="ratio of ratios", cases=cases, noun="one ratio over the other")
+    noun = f"the time of {other.name}" if one.baseline == other.baseline else "one ratio over the other"
+    return replace(one.ratio, operation="ratio of ratios", cases=cases, noun=noun)
 
 
 def more_added(one: Pair, other: Pair) -> Quantity:

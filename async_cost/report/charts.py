@@ -734,12 +734,14 @@ def slope(
 
 
 @_builder(lambda frame, row="row", column="column", **_: _reach(frame, "value", [row, column]))
-def matrix(frame: pl.DataFrame, *, row: str = "row", column: str = "column", text: str = "text") -> alt.LayerChart:
-    """A figure for each `row` and `column`: columns of these names, value (the shade, on a log scale by row) and `text`
-    (what is written).
+def matrix(
+    frame: pl.DataFrame, *, row: str = "row", column: str = "column", text: str = "text", within: str | None = None
+) -> alt.LayerChart:
+    """A figure for each `row` and `column`: columns of these names, value (the shade, on a log scale within each value
+    of the column `within`, by default each row) and `text` (what is written).
     """
     _require(frame, [row, column, "value", text])
-    shade = (pl.col("value").log() - pl.col("value").log().min().over(row)) / 2.302585
+    shade = (pl.col("value").log() - pl.col("value").log().min().over(within or row)) / 2.302585
     base = alt.Chart(frame.with_columns(shade=shade)).encode(
         x=alt.X(
             f"{column}:N", sort=None, title=None, axis=alt.Axis(orient="top", labelAngle=0, domain=False, ticks=False)
