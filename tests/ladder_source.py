@@ -41,3 +41,17 @@ def steps() -> dict[str, tuple[str, str]]:
             switches = [column for column, mine, other in pairs if mine != other]
         (found[variant],) = ((base, switch) for switch in switches)
     return found
+
+
+def turned(one: str, other: str) -> set[str]:
+    """The switches that are turned between two variants, on the way over the rung on which both are built."""
+    down, ways = steps(), []
+    for variant in (one, other):
+        way, switches = {variant: set[str]()}, set[str]()
+        while variant in down:
+            variant, switch = down[variant]
+            switches = switches | {switch}
+            way[variant] = switches
+        ways.append(way)
+    common = next(rung for rung in ways[0] if rung in ways[1])
+    return ways[0][common] | ways[1][common]

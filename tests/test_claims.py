@@ -17,7 +17,6 @@ from async_cost.runs.comparisons import PAIR, of_today
 from async_cost.runs.run import reference_run
 from async_cost.statistics.effects import NANOSECONDS, Case, Operand
 from async_cost.statistics.statement import region
-from async_cost.studies import boxing_cost as boxing
 
 CLAIMS = load_claims()
 BY_ID = {claim.id: claim for claim in CLAIMS}
@@ -193,34 +192,11 @@ def test_whatever_a_claim_compares_is_declared_by_its_study():
     assert checked > 100
 
 
-def test_clean_comparisons_of_boxing_are_clean_pairs_of_the_boxing_room():
-    clean = {(pair.study, pair.one, pair.other) for pair in boxing.PAIRS if pair.clean}
-    for name in ("Z19", "Z20"):
-        (((one,), (other,)),) = BY_ID[name].clean
-        assert (one.study, one.variant, other.variant) in clean
-
-
 def test_clean_comparisons_on_the_ladder_differ_in_one_switch():
-    """Both sides meet on the ladder by steps that turn one and the same switch."""
-    steps = ladder_source.steps()
-
-    def way_down(variant: str) -> dict[str, set[str]]:
-        """Each rung below, with the switches turned on the way to it."""
-        way, switches = {variant: set()}, set()
-        while variant in steps:
-            variant, switch = steps[variant]
-            switches = switches | {switch}
-            way[variant] = switches
-        return way
-
     for claim in CLAIMS:
-        for case in claim.clean:
-            one, other = (place[0] for place in case)
-            if one.study != "ladder":
-                continue
-            ways = way_down(one.variant), way_down(other.variant)
-            common = next(rung for rung in ways[0] if rung in ways[1])
-            assert len(ways[0][common] | ways[1][common]) == 1, f"{claim.id}: {one.variant} and {other.variant}"
+        for (one,), (other,) in claim.clean:
+            if one.study == "ladder":
+                assert len(ladder_source.turned(one.variant, other.variant)) == 1, f"{claim.id}: {one} and {other}"
 
 
 def test_clean_comparisons_of_spawns_run_one_program_or_one_worker():

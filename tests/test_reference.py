@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import ladder_source
 import nbformat
 import polars as pl
 import pytest
@@ -31,7 +32,7 @@ from async_cost.workflow.studies import ANALYSED, analysis
 
 NO_EVIDENCE = "no evidence"
 #: Pages whose analyses speak in findings.
-ESSAYS = ("zero-cost", "ladder", "spawn-apis", "thread-pools")
+ESSAYS = ("zero-cost", "ladder", "boxing-cost", "spawn-apis", "thread-pools")
 #: Lines of code in an analysis as ruff formats it, and words of its page outside of tables and folded parts.
 LINES, WORDS = 250, 1500
 
@@ -139,6 +140,12 @@ def test_findings_of_the_reference_are_measured_and_most_hold(run, findings):
     assert Outcome.NOT_MEASURED not in outcomes.values(), outcomes
     holding = sum(outcome is Outcome.HOLDS for outcome in outcomes.values())
     assert holding >= 0.8 * len(outcomes), {name: word for name, word in outcomes.items() if word is not Outcome.HOLDS}
+
+
+def test_boxes_on_the_ladder_are_compared_with_what_differs_in_its_storage_alone(findings):
+    cases = [case for one in findings if one.page == "boxing-cost" for case in one.main.cases]
+    ladder = [(one.variant, other.variant) for (one,), (other,) in cases if one.study == "ladder"]
+    assert len(ladder) > 5 and all(ladder_source.turned(*sides) == {"storage"} for sides in ladder), ladder
 
 
 # -- pages ---------------------------------------------------------------------------------------------------

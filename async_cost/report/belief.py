@@ -3,7 +3,6 @@ Markdown, with words from the run escaped.
 """
 
 import math
-from collections.abc import Iterable
 
 import polars as pl
 
@@ -78,13 +77,6 @@ def records(measured: Measured) -> str:
     if not measured:
         return ""
     return f"{origin(measured.run, measured.study)}\n\n{words.bullets(remarks(measured.run, measured.study))}"
-
-
-def records_of_all(run: Run, studies: Iterable[str]) -> str:
-    """Which run this is, and what its records say of several studies, as a list with an entry for each."""
-    return words.bullets(
-        [f"{words.code(study)}: {origin(run, study)} {' '.join(remarks(run, study))}" for study in studies]
-    )
 
 
 def belief(measured: Measured) -> tuple[str, dict[str, bool | str]]:
