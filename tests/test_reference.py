@@ -5,6 +5,7 @@ the ends of its region, a page has the form of a page, and the sample is of toda
 import ast
 import json
 import math
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -26,6 +27,7 @@ from async_cost.runs.run import reference_run
 from async_cost.statistics.effects import Effect, effect
 from async_cost.statistics.measured import Measured, both_ways
 from async_cost.statistics.statement import Outcome, counts_for_nothing, region
+from async_cost.workflow import analyses
 from async_cost.workflow.publishing import execute, rooms_of
 from async_cost.workflow.sample import FOLDER, made, old
 from async_cost.workflow.studies import ANALYSED, analysis
@@ -199,6 +201,13 @@ def test_an_essay_answers_first_and_types_no_result_into_its_prose(room, execute
 
 def test_every_analysis_is_an_essay_or_about_the_run_itself():
     assert set(ESSAYS) <= set(ANALYSED)
+
+
+def test_a_verdict_made_by_hand_from_the_samples_is_that_of_the_table(run, tmp_path):
+    """The notebook compares its own row with the table's, and fails if they differ."""
+    by_hand = repository_root() / "notebooks" / "from-samples.ipynb"
+    environ = {**os.environ, "ASYNC_COST_RUN": str(run.path.resolve())}
+    assert analyses.execute([by_hand], [tmp_path / by_hand.name], environ, Path) == [tmp_path / by_hand.name]
 
 
 # -- one word ------------------------------------------------------------------------------------------------
