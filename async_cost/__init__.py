@@ -36,6 +36,10 @@ _MODULES = {name: module for module, names in _OF_NOTEBOOKS.items() for name in 
 __all__ = sorted(_MODULES)
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"async_cost has no {name!r}")

@@ -62,6 +62,10 @@ def test_a_pair_is_one_that_its_study_declares_in_either_direction():
     assert (turned.key, turned.baseline) == (FREE.baseline, FREE.key)
     with pytest.raises(LookupError, match="does not declare it"):
         pair("zero-cost", "nonbox", "large+box", OFF)
+    with pytest.raises(LookupError, match="has no such variant; it has 'nonbox'"):
+        pair("zero-cost", "nonbx", "manual", OFF)
+    with pytest.raises(LookupError, match=r"of 'nonbox' it declares 'manual' \('syscalls=off'\)"):
+        pair("zero-cost", "nonbox", "manual", "syscall=off")
     with pytest.raises(LookupError, match="no study 'zero'"):
         pair("zero", "nonbox", "manual", OFF)
 
@@ -118,6 +122,8 @@ def test_the_regions_of_slower_faster_and_same_are_those_of_the_group():
 def test_a_word_fits_its_quantity():
     with pytest.raises(ValueError, match="word for a ratio of times"):
         said(FREE.added, slower)
+    with pytest.raises(ValueError, match=r"pass its \.ratio or \.added"):
+        said(FREE, slower)
     with pytest.raises(ValueError, match="speaks of several cases"):
         said(FREE.ratio, none_of(slower))
     with pytest.raises(ValueError, match="needs a reason"):

@@ -66,6 +66,8 @@ def finding(
     """The finding that `word` is true `of` a quantity. Raises ValueError for a sentence without an end, and for a word
     that does not fit the quantity.
     """
+    if not isinstance(of, Quantity):
+        raise ValueError(f"finding {id}: say of which number of the {type(of).__name__}: pass its .ratio or .added")
     if not sentence.endswith((".", "!", "?")):
         raise ValueError(f"finding {id}: {sentence!r} is no sentence; end it with a full stop")
     if word.relation in ("same", "slower", "faster", "not slower") and not (of.in_ratios and of.quantity == "time"):

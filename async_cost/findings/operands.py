@@ -5,6 +5,7 @@ A pair is one that its study declares today (data/comparisons.csv), in either di
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 
 import polars as pl
 
@@ -219,7 +220,9 @@ def pair(
         found = found.filter(bench=bench)
     if found.height != 1:
         benches = ", ".join(f"{row[0]} / {row[1]}" for row in found.select("bench", "baseline_bench").rows())
-        which = f"declares it {found.height} times: choose bench= from {benches}" if benches else "does not declare it"
+        which = (
+            f"declares it {found.height} times: choose bench= from {benches}" if benches else _instead(study, variant)
+        )
         raise LookupError(f"{variant!r} against {baseline!r} ({parameter!r}): {study} {which}")
     return next(_of_rows(found))
 
@@ -241,7 +244,8 @@ def pairs(
     """
     wanted = {"variant": variant, "baseline_variant": baseline, "parameter": parameter, "bench": bench}
     named = {name: value for name, value in wanted.items() if value is not None}
-    rows = _both_ways(study) if {"variant", "baseline_variant"} & set(named) else of_today().filter(study=study)
+    both = _both_ways(study)
+    rows = both if {"variant", "baseline_variant"} & set(named) else of_today().filter(study=study)
     found = rows.filter(pl.col("parameter") == pl.col("baseline_parameter"), **named)
     found = found.filter(~pl.col("variant").str.ends_with(CONTROL), ~pl.col("baseline_variant").str.ends_with(CONTROL))
     for name in (*(only or ()), *but):
@@ -252,8 +256,22 @@ def pairs(
         found = order.join(found, on="variant", maintain_order="left").select(found.columns)
     found = found.filter(~pl.col("variant").is_in(list(but)))
     if found.is_empty():
-        raise LookupError(f"{study} declares no comparison of {named}")
+        known = {name: both[name].unique().sort().to_list()[:20] for name in named}
+        raise LookupError(f"{study} declares no comparison of {named}; there are {known}")
     return Pairs(tuple(_of_rows(found)))
+
+
+def _instead(study: str, variant: str) -> str:
+    """What a study declares of a variant, or the variants that are spelled nearly like it."""
+    rows = _both_ways(study)
+    of_it = rows.filter(variant=variant).select("baseline_variant", "parameter").unique(maintain_order=True)
+    if of_it.is_empty():
+        near = get_close_matches(variant, rows["variant"].unique().to_list()) or rows["variant"].unique(
+            maintain_order=True
+        )
+        return f"has no such variant; it has {', '.join(map(repr, near))}"
+    listed = "; ".join(f"{baseline!r} ({parameter!r})" for baseline, parameter in of_it.rows()[:12])
+    return f"does not declare it; of {variant!r} it declares {listed}{' …' if of_it.height > 12 else ''}"
 
 
 def ratio_of_ratios(one: Pair, other: Pair) -> Quantity:
@@ -280,7 +298,8 @@ def _both_ways(study: str) -> pl.DataFrame:
     """What the study declares, as it stands and turned."""
     rows = of_today().filter(study=study)
     if rows.is_empty():
-        raise LookupError(f"there is no study {study!r}")
+        known = ", ".join(of_today()["study"].unique(maintain_order=True))
+        raise LookupError(f"there is no study {study!r}; there are {known}")
     swap = dict(zip((*KEY, *BASE_KEY), (*BASE_KEY, *KEY), strict=True))
     return pl.concat([rows, rows.rename(swap).select(rows.columns)]).unique((*KEY, *BASE_KEY), maintain_order=True)
 

@@ -644,6 +644,12 @@ def intervals(
     Columns: `label`, ratio, low, high. With `series`, a stroke for each of its values in a colour of its own; without,
     the colour is the `verdict`, and `published`, where a row has it, is a hollow diamond.
     """
+    _require(frame, [label, *([series] if series else [])])
+    if frame.select(label, *([series] if series else [])).is_duplicated().any():
+        twice = frame.filter(frame.select(label).is_duplicated())[label][0]
+        raise ValueError(
+            f"two rows are called {twice!r}: choose a label= that tells them apart, such as variant and parameter"
+        )
     if series is not None:
         return side_by_side(frame, description=description, label=label, unit=series, title=title)
     names = set(frame.get_column("baseline_variant", default=pl.Series(dtype=pl.String)))
