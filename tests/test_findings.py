@@ -190,6 +190,13 @@ def test_time_and_what_adds_up_over_a_sample_are_for_one_unit(tmp_path):
         assert judge(said(of, over(0.0))).weighed.effect == pytest.approx(value, rel=0.01)
 
 
+def test_a_side_is_called_by_what_it_differs_in(tmp_path):
+    placed = pair("spawn-apis", "LocalSpawn", "LocalSpawn", "N=200", bench="TokioCt")
+    study = Study({placed.key: 3e4, placed.baseline: 1e4}, [(placed.key, placed.baseline, "")])
+    judge = Judge(load_run(make_run(tmp_path, None, others={"spawn-apis": study}, rounds=20, noise=0.002)))
+    assert "`LocalPool`" in shown.values(judge(said(placed.ratio, over(1.0))))
+
+
 def test_several_cases_need_intervals_that_hold_together(judge):
     alone, among = (
         judge(said(of, all_of(slower) if of is DESIGNS.ratio else slower)) for of in (FREE.ratio, DESIGNS.ratio)

@@ -14,7 +14,7 @@ from async_cost.findings.finding import Found, departure
 from async_cost.findings.operands import Quantity
 from async_cost.report import markup
 from async_cost.runs.comparisons import address
-from async_cost.statistics.effects import NANOSECONDS, Measure
+from async_cost.statistics.effects import NANOSECONDS, Measure, Operand
 from async_cost.statistics.statement import Outcome, Weighed
 
 #: How each outcome is marked, and what is said before a sentence that is not shown to be true.
@@ -182,8 +182,15 @@ def _baseline(quantity: Quantity) -> str:
     """What a ratio of times is to, if it is the same for all cases."""
     if quantity.operation != "ratio" or quantity.scales or quantity.quantity != "time":
         return ""
-    names = {case[1][0].variant for case in quantity.cases}
+    names = {_side(case[1][0], case[0][0]) for case in quantity.cases}
     return names.pop() if len(names) == 1 else ""
+
+
+def _side(one: Operand, other: Operand) -> str:
+    """What one side of a comparison is called: its variant, or what it differs from the other in."""
+    if one.variant != other.variant or one == other:
+        return one.variant
+    return one.parameter if one.bench == other.bench else one.bench.rpartition("/")[2]
 
 
 def _noun(measure: Measure) -> str:
@@ -192,13 +199,16 @@ def _noun(measure: Measure) -> str:
 
 
 def _name(weighed: Weighed, among: Sequence[Weighed]) -> str:
-    """What tells a case from the others: its variant, and baseline and parameter if they differ."""
+    """What tells a case from the others: its first side, and baseline and parameter if they differ."""
+    ends = [(one.case[0][0], one.case[-1][0]) for one in among]
+    sides = {(_side(one, other), _side(other, one)) for one, other in ends}
     first, last = weighed.case[0][0], weighed.case[-1][0]
-    baselines, parameters = (
-        {getattr(one.case[at][0], name) for one in among} for at, name in ((-1, "variant"), (0, "parameter"))
-    )
-    name = first.variant if len(baselines) == 1 or first == last else f"{first.variant} / {last.variant}"
-    return f"{name} {first.parameter}".strip() if len(parameters) > 1 else name
+    name = _side(first, last)
+    if len({other for _, other in sides}) > 1 and first != last:
+        name += f" / {_side(last, first)}"
+    if first.variant == last.variant and len({one.variant for one, _ in ends}) > 1:
+        name = first.variant if len(sides) == 1 or first == last else f"{first.variant}, {name}"
+    return f"{name} {first.parameter}".strip() if len({one.parameter for one, _ in ends}) > 1 else name
 
 
 def _plain(measure: Measure, end: float) -> str:
