@@ -261,6 +261,13 @@ def test_values_have_their_units_and_link_to_where_they_come_from(judge):
     assert 'title="holds from 1.01' in shown.html(judge(one))
 
 
+def test_a_ratio_to_a_published_one_is_divided_wherever_it_is_shown(judge):
+    one = said(FREE.ratio, slower, show=[Pairs((FREE,)).of_published])
+    reported = judge(said(Pairs((FREE,)).of_published, less))
+    shown_one = judge(one).shown[0]
+    assert shown_one.value == reported.weighed.effect == pytest.approx(judge(one).weighed.effect / (90.724 / 24.548))
+
+
 def test_every_value_of_a_unit_of_work_is_divided_by_its_number(judge):
     """Totals of an iteration would be 256 times as large."""
     run = judge.run

@@ -108,12 +108,16 @@ class Judge:
             self._values[study] = Values(self.run, study)
         return self._values[study]
 
+    def effects(self, of: Quantity) -> list[Effect]:
+        """The number of each case of a quantity."""
+        scales = of.scales or (1.0,) * len(of.cases)
+        both = zip(of.cases, scales, strict=True)
+        measured = [(effect(of, case, self.values(case[0][0].study)), scale) for case, scale in both]
+        return [each if scale == 1.0 else each.divided(scale) for each, scale in measured]
+
     def __call__(self, one: Finding) -> Found:
         """What the run says about a finding."""
-        effects = [effect(one, case, self.values(case[0][0].study)) for case in one.main.cases]
-        if one.scales:
-            effects = [each.divided(scale) for each, scale in zip(effects, one.scales, strict=True)]
-        return found(one, effects, self)
+        return found(one, self.effects(one.main), self)
 
 
 def found(one: Finding, effects: Iterable[Effect], judge: Judge) -> Found:
@@ -124,9 +128,7 @@ def found(one: Finding, effects: Iterable[Effect], judge: Judge) -> Found:
         judged(one, case, judge.values(case[0][0].study), each.among(measured, one.in_ratios))
         for case, each in zip(one.main.cases, effects, strict=True)
     )
-    shown = tuple(
-        effect(quantity, case, judge.values(case[0][0].study)) for quantity in one.show for case in quantity.cases[:1]
-    )
+    shown = tuple(judge.effects(quantity)[0] for quantity in one.show)
     return Found(one, deciding(each, lambda outcomes: _combined(one.of, list(outcomes))), each, shown)
 
 
