@@ -35,7 +35,7 @@ help:
 	@echo "make test-fast  formatting, pairing, lints, tests of the crates: for whoever changed a notebook"
 	@echo "             STUDIES=\"zero-cost\" tests these crates alone"
 	@echo "make test     test everything that needs no Rust kernel: crates, Python, one whole run of native programs"
-	@echo "make test-all  that, and cells, JupyterLab, AddressSanitizer, valgrind, loom and a fleet on Slurm"
+	@echo "make test-all  that, and cells, JupyterLab, AddressSanitizer, valgrind, loom, random programs and a fleet on Slurm"
 	@echo "make site     render all runs under data/runs, as the public pages are"
 	@echo "make deny     licences, sources and advisories of the crates; needs cargo-deny"
 	@echo "make format   format Rust and Python, bring notebooks and crates in step"
@@ -103,7 +103,7 @@ test-rust:
 PYTEST = $(TOOL) python -m pytest -rs --durations=20 -n 2
 
 test-python: packages lint-python
-	$(PYTEST) -m "not (kernel or address_sanitizer or valgrind or loom or slurm)"
+	$(PYTEST) -m "not (kernel or address_sanitizer or valgrind or loom or soak or slurm)"
 
 test-python-all: setup lint-python
 	$(PYTEST)

@@ -32,6 +32,7 @@ MORE = {
     "address_sanitizer": "AddressSanitizer",
     "valgrind": "valgrind",
     "loom": "loom",
+    "soak": "random programs for a minute",
     "slurm": "a fleet on Slurm",
 }
 #: Where the last line goes, for the Makefile to repeat when everything else has ended, too.

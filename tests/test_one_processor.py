@@ -1,7 +1,10 @@
-"""The executor and the pools on one processor: a thread that waits for another keeps it from nothing."""
+"""The executor and the pools on one processor, where a thread that waits for another keeps it from nothing; and random
+programs of the executor and the frontier, there and on all processors.
+"""
 
 import os
 import subprocess
+import time
 
 import pytest
 from cargo_tests import ALL_TESTS, built
@@ -9,15 +12,32 @@ from cargo_tests import ALL_TESTS, built
 from async_cost.workflow.toolchain import ROOT
 
 TESTS = {"runtimes-executor": ("tasks", "idle", "stuck", "ends", "soak"), "thread-pools": ("pools",)}
+#: Tests of random programs: the first ones, or for so many seconds (here a minute all together) new ones.
+RANDOM = (("runtimes-executor", "soak"), ("frontier", "random_programs"), ("frontier", "random_sockets"))
+SECONDS = 10
 
 
 @pytest.mark.parametrize(("crate", "test"), [(crate, test) for crate, tests in TESTS.items() for test in tests])
 def test_promises_hold_on_one_processor(crate, test):
-    processor = min(os.sched_getaffinity(0))
+    run(crate, test, {min(os.sched_getaffinity(0))})
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("processors", ["one", "all"])
+@pytest.mark.parametrize(("crate", "test"), RANDOM)
+def test_random_programs_end_and_leave_nothing(crate, test, processors):
+    allowed = os.sched_getaffinity(0)
+    # Other programs each time; a failure names its own.
+    soak = {"ASYNC_COST_SOAK_S": str(SECONDS), "ASYNC_COST_SOAK_SEED": str(time.time_ns())}
+    run(crate, test, {min(allowed)} if processors == "one" else allowed, **soak)
+
+
+def run(crate: str, test: str, processors: set[int], **env: str) -> None:
     done = subprocess.run(
         [built(ALL_TESTS)[crate][test], "--quiet"],
         cwd=ROOT,
-        preexec_fn=lambda: os.sched_setaffinity(0, {processor}),
+        env={**os.environ, **env},
+        preexec_fn=lambda: os.sched_setaffinity(0, processors),
         capture_output=True,
         text=True,
         timeout=900,

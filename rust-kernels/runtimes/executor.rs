@@ -96,7 +96,9 @@ mod deques {
 use self::deques::{Injector, Steal, Stealer, Worker as Deque};
 use sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use sync::cell::Shared;
-use sync::thread::{JoinHandle as Handle, Thread, current, park, park_timeout, start, yield_now};
+use sync::thread::{
+    JoinHandle as Handle, Thread, current, is_finished, park, park_timeout, start, yield_now,
+};
 use sync::{Arc, Mutex};
 
 // %% [markdown]
@@ -128,9 +130,24 @@ struct Entries {
 }
 
 // %% [markdown]
-// Whoever fires them wakes tasks, which may set and drop timers; so nothing is woken or dropped under the lock. And a
-// waker need not be ours: one that panics is the trouble of whoever waits with it, and of nobody else. Most workers have
-// no timers most of the time, and find that out without a lock.
+// A waker need not be ours: one that panics is the trouble of whoever waits with it, and of nobody else.
+
+// %%
+/// Wakes whoever it is, and whatever that does.
+fn wake_shielded(waker: Waker) {
+    shielded(|| waker.wake());
+}
+
+/// Drops a waker that is no longer needed, and whatever that does.
+fn let_go(waker: Option<Waker>) {
+    if waker.is_some() {
+        shielded(|| drop(waker));
+    }
+}
+
+// %% [markdown]
+// Whoever fires timers wakes tasks, which may set and drop timers; so nothing is woken or dropped under the lock. Most
+// workers have no timers most of the time, and find that out without a lock.
 
 // %%
 impl Timers {
@@ -180,7 +197,9 @@ impl Timers {
         let former = entries.wakers.insert((deadline, number), waker);
         self.armed.store(entries.wakers.len(), Ordering::Relaxed);
         drop(entries);
-        Some((number, former.is_none()))
+        let added = former.is_none();
+        let_go(former);
+        Some((number, added))
     }
 
     fn remove(&self, deadline: Instant, number: usize) {
@@ -189,13 +208,8 @@ impl Timers {
         self.armed.store(entries.wakers.len(), Ordering::Relaxed);
         // The waker last: it may hold the last reference to a task, which may hold a sleep.
         drop(entries);
-        drop(removed);
+        let_go(removed);
     }
-}
-
-/// Wakes whoever it is, and whatever that does.
-fn wake_shielded(waker: Waker) {
-    shielded(|| waker.wake());
 }
 
 // %% [markdown]
@@ -1117,8 +1131,9 @@ impl Header {
         if state & DONE != 0 {
             return false;
         }
+        let waker = waker.clone();
         // SAFETY: it is not awaited, so nobody else reads or writes.
-        self.joiner.with_mut(|joiner| unsafe { *joiner = Some(waker.clone()) });
+        let_go(self.joiner.with_mut(|joiner| unsafe { (*joiner).replace(waker) }));
         let waits = self.state.fetch_or(AWAITED, Ordering::AcqRel) & DONE == 0;
         if !waits {
             // It was too late, and nobody else uses the waker.
@@ -1130,10 +1145,7 @@ impl Header {
     /// Drops the waker of whoever awaited the handle. For whoever may use it last.
     fn drop_joiner(&self) {
         // SAFETY: nobody else uses it any more.
-        let joiner = self.joiner.with_mut(|joiner| unsafe { (*joiner).take() });
-        joiner.into_iter().for_each(|joiner| {
-            shielded(|| drop(joiner));
-        });
+        let_go(self.joiner.with_mut(|joiner| unsafe { (*joiner).take() }));
     }
 }
 
@@ -1432,7 +1444,7 @@ const WATCH: Duration = Duration::from_millis(10);
 impl Pool {
     /// What the thread that watches does until the runtime is closed.
     fn watch(&self) {
-        while !self.closed.load(Ordering::Acquire) {
+        while !self.closed.load(Ordering::Relaxed) {
             let busy = self.look_after_all();
             // Whoever takes a place from here on sees to it that it is watched.
             if !busy && self.idle.leave_unwatched() { park() } else { park_timeout(WATCH) }
@@ -2061,9 +2073,10 @@ impl Runtime {
 // %% [markdown]
 // ## The end
 //
-// First the workers end, so that nobody polls any more, and the timers. Then every task is in a queue, or it sleeps and
-// its home has noted it, or somebody outside has just claimed it and is about to queue it; so this is repeated until
-// nothing is left. Blocking calls that are under way are waited for meanwhile: they may spawn tasks, and may well wait for
+// First the workers end, so that nobody polls any more, and the timers. A worker may be in a poll that waits for what
+// only the end of another task brings; if it does not end soon, the others are ended meanwhile. Then every task is in a
+// queue, or it sleeps and its home has noted it, or somebody outside has just claimed it and is about to queue it; so this
+// is repeated until nothing is left. Blocking calls that are under way are waited for meanwhile: they may spawn tasks, and may well wait for
 // what only the end of one brings. Wakers and handles that outlive the runtime find their tasks done.
 //
 // If it is one of its own tasks that drops the runtime, or a call, the thread cannot wait for its own end. Then whoever
@@ -2080,7 +2093,7 @@ impl Drop for Runtime {
         } else {
             Some(parts)
         };
-        self.pool.closed.store(true, Ordering::Release);
+        self.pool.closed.store(true, Ordering::Relaxed);
         self.pool.workers.iter().for_each(Remote::unpark);
         self.pool.watch.get().into_iter().for_each(Thread::unpark);
         if let Some(parts) = mine {
@@ -2092,22 +2105,29 @@ impl Drop for Runtime {
     }
 }
 
+// %% [markdown]
+// The parts that end are the threads and the tasks.
+
+// %%
 impl Parts {
     /// Ends the threads and all tasks.
-    fn end(self, pool: &Pool) {
-        for thread in self.threads {
+    fn end(mut self, pool: &Pool) {
+        let mut patience = 0..100;
+        while !self.threads.iter().all(is_finished) {
+            if patience.next().is_some() {
+                yield_now();
+            } else {
+                self.cancel_tasks(pool);
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+        for thread in self.threads.drain(..) {
             thread.join().expect("workers catch the panics of their tasks");
         }
         pool.workers.iter().for_each(|worker| worker.timers.close());
         pool.blocking.close().into_iter().for_each(Task::cancel);
         loop {
-            while let Some(task) = pool.take_waiting() {
-                task.cancel();
-            }
-            for home in &self.homes {
-                let asleep: Vec<Task> = home.asleep.lock().unwrap().iter().map(|(_, task)| *task).collect();
-                asleep.into_iter().filter(Task::claim).for_each(Task::cancel);
-            }
+            self.cancel_tasks(pool);
             let none_asleep = || self.homes.iter().all(|home| home.asleep.lock().unwrap().is_empty());
             if pool.blocking.wait() && !pool.has_waiting() && none_asleep() {
                 break;
@@ -2117,15 +2137,33 @@ impl Parts {
         // A core knows its pool, which would keep both for ever.
         pool.seats().for_each(|seat| drop(seat.kept.lock().unwrap().core.take()));
     }
+
+    /// Ends all tasks that nobody polls.
+    fn cancel_tasks(&self, pool: &Pool) {
+        while let Some(task) = pool.take_waiting() {
+            task.cancel();
+        }
+        for home in &self.homes {
+            // Those that were claimed are freed by nobody else, and before that they are noted here.
+            let claimed: Vec<Task> = {
+                let asleep = home.asleep.lock().unwrap();
+                asleep.iter().map(|(_, task)| *task).filter(Task::claim).collect()
+            };
+            claimed.into_iter().for_each(Task::cancel);
+        }
+    }
 }
 
 // %% [markdown]
-// By then nobody has a core, so a task can only be in the injector or in a deque.
+// A task that is to be polled is in the injector, in a deque, or in the slot of a worker that is in a poll.
 
 // %%
 impl Pool {
     /// A task of a queue.
     fn take_waiting(&self) -> Option<Task> {
+        if let Some(task) = self.seats().find_map(|seat| seat.open.take_next()) {
+            return Some(task);
+        }
         loop {
             let mut again = false;
             let stolen = std::iter::once_with(|| self.injector.steal());

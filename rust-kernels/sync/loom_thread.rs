@@ -43,6 +43,11 @@ pub fn park_timeout(_: std::time::Duration) {
     park();
 }
 
+/// As if it had ended: to join it waits, too.
+pub fn is_finished(_: &loom::thread::JoinHandle<()>) -> bool {
+    true
+}
+
 /// Starts a thread; its handle, and what wakes it.
 pub fn start(work: impl FnOnce() + 'static) -> std::io::Result<(loom::thread::JoinHandle<()>, Thread)> {
     let thread = Thread::new();

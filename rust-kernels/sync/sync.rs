@@ -28,11 +28,17 @@ pub mod atomic {
 /// Starting, parking and waking threads.
 pub mod thread {
     #[cfg(under_loom)]
-    pub use crate::loom_thread::{Thread, current, park, park_timeout, start};
+    pub use crate::loom_thread::{Thread, current, is_finished, park, park_timeout, start};
     #[cfg(under_loom)]
     pub use loom::thread::{Builder, JoinHandle, yield_now};
     #[cfg(not(under_loom))]
     pub use std::thread::{Builder, JoinHandle, Thread, current, park, park_timeout, yield_now};
+
+    /// Whether a thread has ended.
+    #[cfg(not(under_loom))]
+    pub fn is_finished(thread: &JoinHandle<()>) -> bool {
+        thread.is_finished()
+    }
 
     /// Starts a thread; its handle, and what wakes it.
     ///

@@ -18,7 +18,7 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -159,8 +159,35 @@ enum Way {
     Forwarded,
     GiveUp,
     GiveUpForwarded,
+    /// With a waker that passes the wake on and panics then.
+    Loud,
+    /// First with a waker that panics when it is dropped: replaced, or given up with the operation.
+    Unruly,
     /// Given up when the task's semaphore is posted.
     Select,
+}
+
+/// Passes wakes on. It panics when it has, or when it is dropped.
+struct Hostile {
+    inner: Waker,
+    dropped: bool,
+}
+
+impl Wake for Hostile {
+    fn wake(self: Arc<Self>) {
+        self.inner.wake_by_ref();
+        if !self.dropped {
+            throw();
+        }
+    }
+}
+
+impl Drop for Hostile {
+    fn drop(&mut self) {
+        if self.dropped {
+            throw();
+        }
+    }
 }
 
 /// Semaphores, which other threads post.
@@ -267,16 +294,28 @@ async fn in_some_way<F: Future>(
     let mut polls = 0;
     let outcome = poll_fn(|context| {
         polls += 1;
-        let forwarded = match way {
-            Way::GiveUpForwarded => true,
-            Way::Forwarded => polls % 2 == 1,
-            _ => false,
+        let foreign = match way {
+            Way::GiveUpForwarded => Some(world.forward(context.waker())),
+            Way::Forwarded if polls % 2 == 1 => Some(world.forward(context.waker())),
+            // Wakers that others keep are of no concern to the reactor.
+            Way::Loud | Way::Unruly if !matches!(waits, Waits::ToRead | Waits::ToWrite) => None,
+            Way::Loud => {
+                Some(Waker::from(Arc::new(Hostile { inner: context.waker().clone(), dropped: false })))
+            }
+            Way::Unruly if polls == 1 => {
+                context.waker().wake_by_ref();
+                Some(Waker::from(Arc::new(Hostile { inner: context.waker().clone(), dropped: true })))
+            }
+            _ => None,
         };
-        let poll = if forwarded {
-            let waker = world.forward(context.waker());
-            operation.as_mut().poll(&mut Context::from_waker(&waker))
-        } else {
-            operation.as_mut().poll(context)
+        let poll = match foreign {
+            Some(waker) => {
+                let poll = operation.as_mut().poll(&mut Context::from_waker(&waker));
+                // It may be the last reference.
+                let _ours = catch_unwind(AssertUnwindSafe(|| drop(waker)));
+                poll
+            }
+            None => operation.as_mut().poll(context),
         };
         let posted = || {
             let mut semaphore = world.semaphores[task].lock().expect("a semaphore");
@@ -349,11 +388,13 @@ async fn act<'r>(
     mut stream: Option<Stream<'r>>,
 ) {
     for _ in 0..dice.roll(14) {
-        let way = match dice.roll(10) {
+        let way = match dice.roll(12) {
             0..4 => Way::Await,
             4..6 => Way::Forwarded,
-            6..7 => Way::GiveUp,
-            7..8 => Way::GiveUpForwarded,
+            6 => Way::GiveUp,
+            7 => Way::GiveUpForwarded,
+            8 => Way::Loud,
+            9 => Way::Unruly,
             _ => Way::Select,
         };
         let step = dice.roll(40);

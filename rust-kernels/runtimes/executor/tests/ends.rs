@@ -122,6 +122,22 @@ fn a_waker_that_panics_ends_no_thread() {
         });
         receiver.recv().unwrap();
         is_well(&runtime);
+        // Replaced by others, which are given up.
+        let (free, freed) = sync_channel::<()>(0);
+        let mut handle = runtime.spawn_blocking(move || _ = freed.recv());
+        runtime.block_on(async {
+            let mut nap = sleep(Duration::from_secs(1000));
+            for _ in 0..2 {
+                let waker = hostile();
+                let context = &mut Context::from_waker(&waker);
+                assert!(Pin::new(&mut nap).poll(context).is_pending());
+                assert!(Pin::new(&mut handle).poll(context).is_pending());
+                drop(waker);
+            }
+        });
+        drop(handle);
+        free.send(()).unwrap();
+        is_well(&runtime);
     });
 }
 
@@ -165,6 +181,38 @@ fn a_call_may_wait_for_what_the_end_of_a_task_brings() {
         drop(runtime);
         assert_eq!(block_on(call).unwrap(), 0);
     });
+}
+
+/// Of one that sleeps, and of one that was spawned afterwards; their worker has other tasks in its slot and its deque.
+#[test]
+fn a_poll_may_wait_for_what_the_end_of_another_task_brings() {
+    for workers in [1, 2] {
+        for spawned in [true, false] {
+            in_time("the end of a runtime", move || {
+                let runtime = Runtime::new(Settings::new(workers));
+                let (feed, food) = channel::<()>();
+                let holds = async move {
+                    pending::<()>().await;
+                    drop(feed);
+                };
+                let mut holds = Some(holds);
+                if !spawned {
+                    drop(runtime.spawn(holds.take().unwrap()));
+                }
+                runtime.block_on(yield_now());
+                let (here, there) = sync_channel(0);
+                let waits = runtime.spawn(async move {
+                    (0..3).for_each(|_| drop(spawn(yield_now())));
+                    holds.into_iter().for_each(|holds| drop(spawn(holds)));
+                    here.send(()).unwrap();
+                    food.iter().count()
+                });
+                there.recv().unwrap();
+                drop(runtime);
+                assert!(matches!(block_on(waits), Ok(0)));
+            });
+        }
+    }
 }
 
 /// A task, a call and a sleep, by a call that is under way.

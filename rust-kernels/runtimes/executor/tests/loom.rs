@@ -252,6 +252,35 @@ fn a_root_may_block_on_its_task_if_somebody_watches() {
 }
 
 #[test]
+fn whoever_runs_what_a_blocked_root_has_spawned_sees_it() {
+    in_every_order(2, || {
+        let runtime = Arc::new(Runtime::new(settings(1)));
+        let gongs: [Arc<Gong>; 2] = Default::default();
+        let (watching, [spawned, striking]) = (Arc::clone(&runtime), gongs.clone());
+        let thread = thread::spawn(move || {
+            // Nothing but the slot orders this with what the root does. It may be too early.
+            watch(&watching);
+            spawned.wait();
+            watch(&watching);
+        });
+        let own = Arc::new(Own::default());
+        let written = Arc::clone(&own);
+        runtime.block_on(async {
+            // SAFETY: the task is spawned afterwards.
+            own.0.with_mut(|number| unsafe { *number = 7 });
+            drop(spawn(async move {
+                // SAFETY: it was written before.
+                assert_eq!(written.0.with(|number| unsafe { *number }), 7);
+                striking.strike();
+            }));
+            gongs[0].strike();
+            gongs[1].wait();
+        });
+        thread.join().unwrap();
+    });
+}
+
+#[test]
 fn what_a_root_spawns_after_it_was_relieved_is_run_when_it_has_left() {
     in_every_order(2, || {
         let runtime = Runtime::new(settings(1));

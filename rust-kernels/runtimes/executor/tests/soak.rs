@@ -1,26 +1,29 @@
 //! Random programs: tasks that spawn, await, let go, wake each other, sleep, time out, cancel, block and panic, in polls,
-//! destructors and wakers, while threads outside join in, roots and callers block, and the runtime is dropped in the
-//! middle. Every task ends as it should, and its future is dropped once.
+//! destructors and wakers, that hold each other's handles and wakers in chains, trees and cycles, while threads outside
+//! join in, roots and callers block, and the runtime is dropped in the middle, by itself or by others. Every task ends as
+//! it should, its future is dropped once, and neither a thread nor a waker is left.
 //!
-//! For ten seconds, or `ASYNC_COST_SOAK_S` of them. A program depends on its seed alone, which a failure names;
-//! `ASYNC_COST_SOAK_SEED` begins with it.
+//! Those that failed once, and then new ones for ten seconds, or `ASYNC_COST_SOAK_S` of them. A program depends on its
+//! seed alone, which a failure names; `ASYNC_COST_SOAK_SEED` begins with it.
 
-use std::future::{Future, poll_fn};
+use std::future::{Future, pending, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
 use std::pin::Pin;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, Weak, mpsc};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 
 mod common;
 
-use common::yield_now;
+use common::{block_on, yield_now};
 use runtimes_executor::{JoinError, JoinHandle, Runtime, Settings, sleep, spawn, spawn_blocking, timeout};
 
 /// A program that takes longer hangs: it takes milliseconds, and some seconds under a sanitizer.
 const LIMIT: Duration = Duration::from_secs(60);
+/// Programs that failed once.
+const FAILED: [u64; 0] = [];
 /// Wakers that are kept for others to use.
 const SLOTS: usize = 8;
 
@@ -52,6 +55,9 @@ struct World {
     begun: AtomicUsize,
     dropped: AtomicUsize,
     wakers: Mutex<[Option<Waker>; SLOTS]>,
+    /// Whether a task blocks its thread; one may if there are several workers.
+    blocks: AtomicBool,
+    runtime: Mutex<Weak<Runtime>>,
 }
 
 impl World {
@@ -125,11 +131,52 @@ impl Drop for Within {
     }
 }
 
-/// A wake that panics.
-struct Hostile;
+/// A waker that panics: when it wakes, or else when it is dropped.
+struct Hostile(bool);
 
 impl Wake for Hostile {
     fn wake(self: Arc<Self>) {
+        if self.0 {
+            panic_any(0_u64);
+        }
+    }
+}
+
+impl Drop for Hostile {
+    fn drop(&mut self) {
+        if !self.0 {
+            panic_any(0_u64);
+        }
+    }
+}
+
+/// A waker in a waker.
+struct Wraps(Waker);
+
+impl Wake for Wraps {
+    fn wake(self: Arc<Self>) {
+        self.0.wake_by_ref();
+    }
+}
+
+/// Its poll may panic, and it always does when it is dropped, as its output does.
+struct Doubly(#[allow(dead_code, reason = "counted")] Counted, Option<Bomb>);
+
+struct Bomb;
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        panic_any(0_u64);
+    }
+}
+
+impl Future for Doubly {
+    type Output = Bomb;
+
+    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Bomb> {
+        if self.1.is_some() {
+            return Poll::Ready(Bomb);
+        }
         panic_any(0_u64);
     }
 }
@@ -163,7 +210,42 @@ fn chain(world: &Arc<World>, left: u64) -> Program {
     })
 }
 
-/// Blocks the thread until a task has run. For roots and callers.
+/// Two tasks that await each other, until the runtime ends.
+fn cycle(world: &Arc<World>) {
+    let handles: Arc<Mutex<Vec<JoinHandle<()>>>> = Arc::default();
+    let both: Vec<_> = (0..2)
+        .map(|_| {
+            let (handles, counted) = (Arc::clone(&handles), Counted::new(world));
+            spawn(async move {
+                let _counted = counted;
+                yield_now().await;
+                let other = handles.lock().unwrap().pop();
+                if let Some(other) = other {
+                    let _ended = other.await;
+                }
+                pending::<()>().await;
+            })
+        })
+        .collect();
+    *handles.lock().unwrap() = both;
+}
+
+/// A call that waits for what only the end of a task brings.
+fn fed_by_a_task(world: &Arc<World>) {
+    let [calling, waiting] = [Counted::new(world), Counted::new(world)];
+    let (feed, food) = mpsc::channel::<()>();
+    drop(spawn_blocking(move || {
+        let _counted = calling;
+        food.iter().count()
+    }));
+    drop(spawn(async move {
+        let _counted = waiting;
+        pending::<()>().await;
+        drop(feed);
+    }));
+}
+
+/// Blocks the thread until a task has run. For roots and callers, and one task at a time.
 fn block(world: &Arc<World>, lots: &mut Lots) {
     let (sender, receiver) = mpsc::channel();
     let (counted, nap) = (Counted::new(world), lots.below(3));
@@ -176,11 +258,16 @@ fn block(world: &Arc<World>, lots: &mut Lots) {
         }
         sender.send(()).unwrap();
     }));
-    receiver.recv().unwrap();
+    // A task is in the way of the end of its runtime, and is told.
+    let going = || world.runtime.lock().unwrap().strong_count() == 0;
+    assert!(receiver.recv().is_ok() || going(), "a task is dropped without the runtime");
 }
 
+/// The depth of a root.
+const ROOT: u64 = 3;
+
 async fn step(world: &Arc<World>, lots: &mut Lots, depth: u64) {
-    match lots.below(11) {
+    match lots.below(18) {
         0 | 1 if depth > 0 => {
             let (number, child) = program(world, lots.fork(), depth - 1);
             let handle = spawn(child);
@@ -202,12 +289,14 @@ async fn step(world: &Arc<World>, lots: &mut Lots, depth: u64) {
         }
         // Waits for somebody's wake, or not for long.
         5 => {
-            let (slot, mut asked) = (lots.below(SLOTS as u64) as usize, false);
+            let (slot, wraps, mut asked) = (lots.below(SLOTS as u64) as usize, lots.below(2) == 0, false);
             let woken = poll_fn(|context| {
                 if std::mem::replace(&mut asked, true) {
                     return Poll::Ready(());
                 }
-                world.wakers.lock().unwrap()[slot] = Some(context.waker().clone());
+                let waker = context.waker().clone();
+                let waker = if wraps { Waker::from(Arc::new(Wraps(waker))) } else { waker };
+                world.wakers.lock().unwrap()[slot] = Some(waker);
                 Poll::Pending
             });
             timeout(Duration::from_micros(lots.below(300)), woken).await;
@@ -232,14 +321,46 @@ async fn step(world: &Arc<World>, lots: &mut Lots, depth: u64) {
         9 if depth > 0 => {
             let (number, child) = program(world, lots.fork(), depth - 1);
             let mut handle = spawn(child);
-            let hostile = Waker::from(Arc::new(Hostile));
+            let hostile = Waker::from(Arc::new(Hostile(lots.below(2) == 0)));
             let polled = Pin::new(&mut handle).poll(&mut Context::from_waker(&hostile));
+            let _last = catch_unwind(AssertUnwindSafe(|| drop(hostile)));
             match (polled, lots.below(2)) {
                 (Poll::Ready(ended), _) => ended_as_it_should(number, ended),
                 (Poll::Pending, 0) => drop(handle),
                 (Poll::Pending, _) => ended_as_it_should(number, handle.await),
             }
         }
+        // Runs others on top of this one, if it is a task. Whoever has the last reference ends the runtime.
+        10 => {
+            let runtime = world.runtime.lock().unwrap().upgrade();
+            if let Some(runtime) = runtime {
+                let nap = lots.below(100);
+                runtime.block_on(async {
+                    yield_now().await;
+                    sleep(Duration::from_micros(nap)).await;
+                });
+            }
+        }
+        11 if depth == ROOT || !world.blocks.swap(true, Ordering::SeqCst) => {
+            block(world, lots);
+            if depth < ROOT {
+                world.blocks.store(false, Ordering::SeqCst);
+            }
+        }
+        12 => {
+            let bad = lots.below(2) == 0;
+            let handle = spawn(Doubly(Counted::new(world), bad.then(|| Bomb)));
+            match lots.below(2) {
+                0 => drop(handle),
+                _ => {
+                    let _ended = handle.await.map(std::mem::forget);
+                }
+            }
+        }
+        13 => cycle(world),
+        14 => assert_eq!(timeout(Duration::from_micros(lots.below(100)), sleep(Duration::MAX)).await, None),
+        15 => assert_eq!(timeout(Duration::MAX, sleep(Duration::ZERO)).await, Some(())),
+        16 => fed_by_a_task(world),
         _ => {
             // No destructor of a call panics.
             let (number, counted) = (lots.next() & !6, Counted::new(world));
@@ -282,7 +403,10 @@ fn round(seed: u64) {
         ..Settings::new(workers)
     };
     let world = Arc::new(World::default());
-    let runtime = Runtime::new(settings);
+    let threads = threads_of_the_process();
+    let runtime = Arc::new(Runtime::new(settings));
+    *world.runtime.lock().unwrap() = Arc::downgrade(&runtime);
+    world.blocks.store(workers == 1, Ordering::SeqCst);
     let mut left: Vec<(u64, JoinHandle<u64>)> = vec![];
     thread::scope(|scope| {
         let outside: Vec<_> = (0..lots.below(3))
@@ -311,7 +435,7 @@ fn round(seed: u64) {
             let (mut lots, world) = (lots.fork(), &world);
             runtime.block_on(async {
                 for _ in 0..lots.below(6) {
-                    step(world, &mut lots, 3).await;
+                    step(world, &mut lots, ROOT).await;
                     if lots.below(16) == 0 {
                         block(world, &mut lots);
                     }
@@ -325,21 +449,48 @@ fn round(seed: u64) {
             ended_as_it_should(number, runtime.block_on(handle));
         }
     }
-    drop(runtime);
+    // Survives the runtime.
+    let mut nap = sleep(Duration::from_micros(lots.below(200)));
+    runtime.block_on(poll_fn(|context| Poll::Ready(_ = Pin::new(&mut nap).poll(context))));
+    end(runtime, &mut lots);
+    Runtime::new(Settings::new(1)).block_on(nap);
     // Whatever has not run by now never will, and says so.
-    for (number, mut handle) in left {
-        match Pin::new(&mut handle).poll(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(ended) => ended_as_it_should(number, ended),
-            Poll::Pending => panic!("a handle waits for a runtime that is gone"),
-        }
+    for (number, handle) in left {
+        ended_as_it_should(number, block_on(handle));
     }
     world.wakers.lock().unwrap().fill(None);
-    let (begun, dropped) = (&world.begun, &world.dropped);
-    assert_eq!(
-        begun.load(Ordering::SeqCst),
-        dropped.load(Ordering::SeqCst),
-        "futures that were begun and dropped"
-    );
+    // When a task has ended the runtime, this may be under way.
+    let is_over = || {
+        let counts = [&world.begun, &world.dropped].map(|count| count.load(Ordering::SeqCst));
+        assert!(counts[1] <= counts[0], "a future was dropped twice");
+        counts[0] == counts[1] && threads_of_the_process() <= threads && Arc::strong_count(&world) == 1
+    };
+    let late = Instant::now() + LIMIT / 2;
+    while !is_over() {
+        let (begun, dropped, now) = (&world.begun, &world.dropped, threads_of_the_process());
+        assert!(
+            Instant::now() < late,
+            "futures that were begun {begun:?} and dropped {dropped:?}; threads {threads} and {now}; {} users of the world",
+            Arc::strong_count(&world)
+        );
+        thread::yield_now();
+    }
+}
+
+/// The runtime is dropped here, by a task of its own or by a call of its own, unless a task has the last reference.
+fn end(runtime: Arc<Runtime>, lots: &mut Lots) {
+    let (give, given) = mpsc::channel::<Arc<Runtime>>();
+    let ends = move || drop(given.recv());
+    match lots.below(4) {
+        0 => drop(runtime.spawn(async move { ends() })),
+        1 => drop(runtime.spawn_blocking(ends)),
+        _ => {}
+    }
+    let _refused = give.send(runtime);
+}
+
+fn threads_of_the_process() -> usize {
+    std::fs::read_dir("/proc/self/task").expect("the threads of this process").count()
 }
 
 #[test]
@@ -354,20 +505,26 @@ fn random_programs_end_and_every_future_is_dropped_once() {
             eprintln!("{panic}");
         }
     }));
+    FAILED.into_iter().for_each(run);
     let mut rounds = 0_u64;
     while Instant::now() < end {
-        let (done, waiting) = mpsc::channel();
-        let thread = thread::spawn(move || {
-            round(seed);
-            let _ = done.send(());
-        });
-        match waiting.recv_timeout(LIMIT) {
-            Ok(()) => thread.join().expect("it has said that it is done"),
-            Err(mpsc::RecvTimeoutError::Timeout) => panic!("seed {seed}: hangs"),
-            Err(mpsc::RecvTimeoutError::Disconnected) => panic!("seed {seed}: fails (above)"),
-        }
+        run(seed);
         (seed, rounds) = (seed.wrapping_add(1), rounds + 1);
     }
     println!("{rounds} programs, the last with seed {}", seed.wrapping_sub(1));
     assert!(rounds > 0);
+}
+
+/// Runs the program of this seed, in time.
+fn run(seed: u64) {
+    let (done, waiting) = mpsc::channel();
+    let thread = thread::spawn(move || {
+        round(seed);
+        let _ = done.send(());
+    });
+    match waiting.recv_timeout(LIMIT) {
+        Ok(()) => thread.join().expect("it has said that it is done"),
+        Err(mpsc::RecvTimeoutError::Timeout) => panic!("seed {seed}: hangs"),
+        Err(mpsc::RecvTimeoutError::Disconnected) => panic!("seed {seed}: fails (above)"),
+    }
 }
