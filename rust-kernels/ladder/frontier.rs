@@ -576,7 +576,11 @@ pub unsafe trait System: Sized {
     ///
     /// # Errors
     /// The system's error, when it cannot watch one thing more.
-    fn notifier(&self, key: usize) -> io::Result<Waker>;
+    ///
+    /// # Safety
+    /// `key` is good for whoever is given the events of this system, for as long as there is a system. A [`Reactor`]
+    /// takes it for the address of one of its entries.
+    unsafe fn notifier(&self, key: usize) -> io::Result<Waker>;
 }
 
 /// What a system can watch.
@@ -588,7 +592,10 @@ pub unsafe trait Object<Y: System> {
     ///
     /// # Errors
     /// The system's error, when it refuses; the object is not watched then.
-    fn register(&self, system: &Y, key: usize, interest: Y::Interest) -> io::Result<()>;
+    ///
+    /// # Safety
+    /// As for [`System::notifier`]: an event may be on its way when the object is unregistered, or closed.
+    unsafe fn register(&self, system: &Y, key: usize, interest: Y::Interest) -> io::Result<()>;
 
     /// Forgets it.
     fn unregister(&self, system: &Y);
@@ -628,14 +635,14 @@ unsafe impl System for () {
         match *event {}
     }
 
-    fn notifier(&self, _: usize) -> io::Result<Waker> {
+    unsafe fn notifier(&self, _: usize) -> io::Result<Waker> {
         Ok(Waker::from(Arc::new(Unpark(current()))))
     }
 }
 
 // SAFETY: there are none.
 unsafe impl Object<()> for Infallible {
-    fn register(&self, (): &(), _: usize, _: Infallible) -> io::Result<()> {
+    unsafe fn register(&self, (): &(), _: usize, _: Infallible) -> io::Result<()> {
         match *self {}
     }
 
@@ -645,11 +652,19 @@ unsafe impl Object<()> for Infallible {
 }
 
 // %% [markdown]
-// The fake system never waits itself: when nothing is ready, it is as if there were no objects.
+// The fake system never waits itself: when nothing is ready, it is as if there were no objects. Its poller takes any
+// key, so nobody else may have it.
 
 // %%
 /// The fake system of the first notebook.
-pub type Fake<'s> = FakePoll<&'s Stats>;
+pub struct Fake<'s>(FakePoll<&'s Stats>);
+
+impl<'s> Fake<'s> {
+    /// One with room for all of a server's objects.
+    pub fn new(stats: &'s Stats) -> Self {
+        Self(FakePoll::new(stats, TASKS))
+    }
+}
 
 // SAFETY: the fake poller hands out the keys that it was given.
 unsafe impl<'s> System for Fake<'s> {
@@ -659,7 +674,7 @@ unsafe impl<'s> System for Fake<'s> {
 
     #[inline(always)]
     fn poll(&self, events: &mut Vec<Event>, may_wait: impl FnOnce() -> bool) {
-        FakePoll::poll(self, events);
+        self.0.poll(events);
         if events.is_empty() {
             ().poll(&mut Vec::new(), may_wait);
         }
@@ -675,22 +690,23 @@ unsafe impl<'s> System for Fake<'s> {
         false
     }
 
-    fn notifier(&self, key: usize) -> io::Result<Waker> {
-        ().notifier(key)
+    unsafe fn notifier(&self, key: usize) -> io::Result<Waker> {
+        // SAFETY: no event has it.
+        unsafe { ().notifier(key) }
     }
 }
 
 // SAFETY: as it says.
 unsafe impl<'s, T: Source> Object<Fake<'s>> for T {
     #[inline(always)]
-    fn register(&self, system: &Fake<'s>, key: usize, interest: u8) -> io::Result<()> {
-        system.register(self, key, interest);
+    unsafe fn register(&self, system: &Fake<'s>, key: usize, interest: u8) -> io::Result<()> {
+        system.0.register(self, key, interest);
         Ok(())
     }
 
     #[inline(always)]
     fn unregister(&self, system: &Fake<'s>) {
-        system.unregister(self);
+        system.0.unregister(self);
     }
 }
 
@@ -827,7 +843,8 @@ impl<Y: System, P: Probe> Reactor<Y, P> {
         events.try_reserve_exact(places)?;
         let notice: &Entry<Y, P> = entries.push(|_| Entry::new()).expect("room for one");
         Ok(Self {
-            notifier: system.notifier(ptr::from_ref(notice).expose_provenance())?,
+            // SAFETY: the entry lives as long as the reactor, to which the system belongs.
+            notifier: unsafe { system.notifier(ptr::from_ref(notice).expose_provenance()) }?,
             system,
             first_vacant: [const { Cell::new(ptr::null()) }; 2],
             entries,
@@ -871,7 +888,8 @@ impl<Y: System, P: Probe> Reactor<Y, P> {
         entry: &Entry<Y, P>,
         interest: Y::Interest,
     ) -> io::Result<()> {
-        object.register(&self.system, ptr::from_ref(entry).expose_provenance(), interest)?;
+        // SAFETY: `entry` is one of ours, and they live as long as our system.
+        unsafe { object.register(&self.system, ptr::from_ref(entry).expose_provenance(), interest) }?;
         entry.reactor.set(self);
         entry.ended.set(false);
         entry.watches_writes.set(false);
@@ -906,8 +924,8 @@ impl<Y: System, P: Probe> Reactor<Y, P> {
     /// and nobody waits, or it has a new object, whose task is polled once in vain.
     #[inline]
     fn entry(&self, event: &Y::Event) -> &Entry<Y, P> {
-        // SAFETY: the system has its keys from `new` and `register`, which give addresses of entries; these live as
-        // long as the reactor.
+        // SAFETY: whoever gives the system a key promises that it is the address of one of our entries, as `new` and
+        // `register` do; these live as long as the reactor.
         unsafe { &*ptr::with_exposed_provenance(Y::key(event)) }
     }
 
@@ -1978,7 +1996,7 @@ pub async fn accept_all<'r, 's, D: Door<&'s Stats>, P: Probe>(
 /// The world of the frontier.
 pub fn frontier<D: OpensDoors, W: Work, P: Probe>(load: Load, drive: Drive<'_>) {
     let stats = Stats::new(load.syscalls);
-    let reactor = Reactor::<_, P>::new(FakePoll::new(&stats, TASKS), TASKS).expect("room for all objects");
+    let reactor = Reactor::<_, P>::new(Fake::new(&stats), TASKS).expect("room for all objects");
     let executor = Executor::new(&reactor, CONNECTIONS);
     let work = W::under(load);
     drive(&stats, &mut || {
@@ -2065,7 +2083,7 @@ unsafe impl<S: AsFd> System for Epoll<S> {
         flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR)
     }
 
-    fn notifier(&self, key: usize) -> io::Result<Waker> {
+    unsafe fn notifier(&self, key: usize) -> io::Result<Waker> {
         self.watch(&self.notice.0, key, READS)?;
         Ok(Waker::from(Arc::clone(&self.notice)))
     }
@@ -2096,7 +2114,7 @@ impl<S> Epoll<S> {
 // SAFETY: as it says.
 unsafe impl<S: AsFd, T: AsFd> Object<Epoll<S>> for T {
     #[inline]
-    fn register(&self, system: &Epoll<S>, key: usize, (): ()) -> io::Result<()> {
+    unsafe fn register(&self, system: &Epoll<S>, key: usize, (): ()) -> io::Result<()> {
         system.watch(self, key, READS)
     }
 
@@ -2129,12 +2147,15 @@ pub trait Sockets: System {
     ///
     /// # Errors
     /// The operating system's error.
-    fn watch_writes(&self, stream: &Self::Stream, key: usize) -> io::Result<()>;
+    ///
+    /// # Safety
+    /// As for [`Object::register`].
+    unsafe fn watch_writes(&self, stream: &Self::Stream, key: usize) -> io::Result<()>;
 }
 
 impl<S: AsFd> Sockets for Epoll<S> {
     #[cold]
-    fn watch_writes(&self, stream: &S, key: usize) -> io::Result<()> {
+    unsafe fn watch_writes(&self, stream: &S, key: usize) -> io::Result<()> {
         let flags = READS | EventFlags::OUT;
         Ok(epoll::modify(&self.epoll, stream, EventData::new_u64(key as u64), flags)?)
     }
@@ -2181,7 +2202,8 @@ where
             if outcome.is_pending() && !entry.watches_writes.get() {
                 // SAFETY: they are those of the `Io` that we borrow.
                 let stream = unsafe { L::object(known, entry) };
-                reactor.system.watch_writes(stream, ptr::from_ref(entry).addr())?;
+                // SAFETY: it is the key under which the stream is registered.
+                unsafe { reactor.system.watch_writes(stream, ptr::from_ref(entry).addr()) }?;
                 entry.watches_writes.set(true);
             }
             outcome

@@ -189,7 +189,7 @@ fn accept_by_hand<'r, 's: 'r, D: Door<&'s Stats> + 'r, P: Probe>(
 /// The world of the frontier with futures by hand.
 pub fn frontier_by_hand<D: OpensDoors, W: Work, P: Probe>(load: Load, drive: Drive<'_>) {
     let stats = Stats::new(load.syscalls);
-    let reactor = Reactor::<_, P>::new(FakePoll::new(&stats, TASKS), TASKS).expect("room for all objects");
+    let reactor = Reactor::<_, P>::new(Fake::new(&stats), TASKS).expect("room for all objects");
     let executor = Executor::new(&reactor, CONNECTIONS);
     let work = W::under(load);
     drive(&stats, &mut || {
@@ -420,7 +420,7 @@ pub fn without_wakers<D: OpensDoors, W: Work, P: Probe>(load: Load, drive: Drive
 /// The world of the frontier with a ready queue.
 pub fn frontier_queued<D: OpensDoors, W: Work, P: Probe>(load: Load, drive: Drive<'_>) {
     let stats = Stats::new(load.syscalls);
-    let reactor = Reactor::<_, P>::new(FakePoll::new(&stats, TASKS), TASKS).expect("room for all objects");
+    let reactor = Reactor::<_, P>::new(Fake::new(&stats), TASKS).expect("room for all objects");
     let executor = Executor::queued(&reactor, CONNECTIONS);
     let work = W::under(load);
     drive(&stats, &mut || {
@@ -457,7 +457,7 @@ async fn accept_owned<'r, 's, D: Door<&'s Stats>, P: Probe>(
 /// The world of the frontier with a ready queue, and streams in their futures.
 pub fn frontier_owning<D: OpensDoors, W: Work, P: Probe>(load: Load, drive: Drive<'_>) {
     let stats = Stats::new(load.syscalls);
-    let reactor = Reactor::<_, P>::new(FakePoll::new(&stats, TASKS), TASKS).expect("room for all objects");
+    let reactor = Reactor::<_, P>::new(Fake::new(&stats), TASKS).expect("room for all objects");
     let executor = Executor::queued(&reactor, CONNECTIONS);
     let work = W::under(load);
     drive(&stats, &mut || {

@@ -16,13 +16,13 @@ use async_channel::Sender;
 use common::{Task, yield_now};
 use frontier::{Executor, Fake, Full, Line, Listener, Reactor, Small, accept_all, echo};
 use zero_cost::{
-    CONNECTIONS, Counted, Counter, FakeListener, FakePoll, LINE, NoWork, Operation, Probe, READABLE, Stats,
-    TASKS, Timed,
+    CONNECTIONS, Counted, Counter, FakeListener, LINE, NoWork, Operation, Probe, READABLE, Stats, TASKS,
+    Timed,
 };
 
 /// A reactor for the fake system.
 fn reactor<P: Probe>(stats: &Stats) -> Reactor<Fake<'_>, P> {
-    Reactor::new(FakePoll::new(stats, TASKS), TASKS).expect("room for all objects")
+    Reactor::new(Fake::new(stats), TASKS).expect("room for all objects")
 }
 
 /// Calls `test` with an executor for tasks of all kinds.
@@ -464,7 +464,7 @@ fn a_stream_that_changes_hands_wakes_whoever_waits_now() {
 #[test]
 fn a_reactor_is_full_when_all_places_are_taken_and_not_before() {
     let stats = Stats::new(false);
-    let reactor = Reactor::<_, Timed<()>>::new(FakePoll::new(&stats, 2), 2).expect("room for two");
+    let reactor = Reactor::<_, Timed<()>>::new(Fake::new(&stats), 2).expect("room for two");
     let executor = Executor::<_, Task<'_>, _>::new(&reactor, 1);
     let mut first = listen(&reactor, &stats);
     executor.run(async {

@@ -149,14 +149,14 @@ unsafe impl System for Closed {
         false
     }
 
-    fn notifier(&self, _: usize) -> io::Result<Waker> {
+    unsafe fn notifier(&self, _: usize) -> io::Result<Waker> {
         Err(Errno::NOSPC.into())
     }
 }
 
 // SAFETY: it registers nothing.
 unsafe impl Object<Closed> for () {
-    fn register(&self, _: &Closed, _: usize, (): ()) -> io::Result<()> {
+    unsafe fn register(&self, _: &Closed, _: usize, (): ()) -> io::Result<()> {
         Err(Errno::NOSPC.into())
     }
 
@@ -205,7 +205,8 @@ fn the_poller_waits_for_any_time_and_into_any_memory() {
         epoll.wait(&mut events, Some(time));
         assert!(events.is_empty() && began.elapsed() >= time);
     }
-    let notifier = epoll.notifier(7).expect("room");
+    // SAFETY: no reactor is given these events.
+    let notifier = unsafe { epoll.notifier(7) }.expect("room");
     let long = [
         Duration::MAX,
         Duration::from_secs(u64::MAX),
@@ -219,11 +220,14 @@ fn the_poller_waits_for_any_time_and_into_any_memory() {
         assert_eq!(events.iter().map(Epoll::<UnixStream>::key).collect::<Vec<_>>(), [7]);
     }
     let (ours, _theirs) = pair();
-    ours.register(&epoll, 8, ()).expect("it can be watched");
-    epoll.watch_writes(&ours, 8).expect("it is watched");
+    // SAFETY: as above.
+    unsafe { ours.register(&epoll, 8, ()) }.expect("it can be watched");
+    // SAFETY: as above.
+    let watch_writes = || unsafe { epoll.watch_writes(&ours, 8) };
+    watch_writes().expect("it is watched");
     ours.unregister(&epoll);
     ours.unregister(&epoll);
-    assert_eq!(error(epoll.watch_writes(&ours, 8)).raw_os_error(), Some(Errno::NOENT.raw_os_error()));
+    assert_eq!(error(watch_writes()).raw_os_error(), Some(Errno::NOENT.raw_os_error()));
 }
 
 /// Not even the last places of a reactor are lost to a stream whose executor ends first.

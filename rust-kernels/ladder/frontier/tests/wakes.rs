@@ -15,8 +15,8 @@ use std::thread;
 use std::time::Duration;
 
 use common::{Task, ends, settle, yield_now};
-use frontier::{Epoll, Executor, Io, Object, Reactor, System};
-use zero_cost::{FakePoll, Stats, Timed};
+use frontier::{Epoll, Executor, Fake, Io, Object, Reactor, System};
+use zero_cost::{Stats, Timed};
 
 /// What happens in the hook.
 #[derive(Clone, Copy, Debug)]
@@ -137,7 +137,7 @@ fn whoever_is_woken_in_the_hook_is_polled_where_there_are_no_objects() {
 fn whoever_is_woken_in_the_hook_is_polled_on_the_fake_system() {
     ends(|| {
         let stats = Stats::new(false);
-        hooks(FakePoll::new(&stats, 1));
+        hooks(Fake::new(&stats));
     });
 }
 
@@ -158,7 +158,7 @@ enum Nothing {}
 
 // SAFETY: there is none.
 unsafe impl Object<Clock<'_>> for Nothing {
-    fn register(&self, _: &Clock<'_>, _: usize, _: Infallible) -> io::Result<()> {
+    unsafe fn register(&self, _: &Clock<'_>, _: usize, _: Infallible) -> io::Result<()> {
         match *self {}
     }
 
@@ -191,7 +191,7 @@ unsafe impl System for Clock<'_> {
         match *event {}
     }
 
-    fn notifier(&self, _: usize) -> io::Result<Waker> {
+    unsafe fn notifier(&self, _: usize) -> io::Result<Waker> {
         Ok(Waker::noop().clone())
     }
 }
