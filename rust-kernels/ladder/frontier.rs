@@ -35,6 +35,7 @@
 // :build_env CARGO_PROFILE_DEV_CODEGEN_UNITS=1
 // :build_env CARGO_INCREMENTAL=0
 // :dep harness = { path = "../../rust-kernels/harness" }
+// :dep idle = { path = "../../rust-kernels/idle" }
 // :dep rustix = { version = "=1.1.6", features = ["event"] }
 // :dep sync = { path = "../../rust-kernels/sync" }
 // :dep zero-cost = { path = "../../rust-kernels/zero-cost" }
@@ -45,7 +46,6 @@
 // every variant here.
 
 // %%
-use std::any::Any;
 use std::cell::{Cell, UnsafeCell};
 use std::collections::TryReserveError;
 use std::convert::Infallible;
@@ -381,32 +381,10 @@ impl Drop for OwnedBlock {
 // whole process. So whatever is dropped on that way is shielded, each for itself.
 
 // %%
-/// What a panic has thrown.
-type Payload = Box<dyn Any + Send>;
-
-/// Runs code that is not ours. What it throws is returned.
-#[cold]
-fn caught(work: impl FnOnce()) -> Result<(), Payload> {
-    catch_unwind(AssertUnwindSafe(work))
-}
-
-/// Drops what was thrown, which may itself throw when it is dropped, and so may that. Somewhere it has to end: the third
-/// is given up.
-#[cold]
-fn discard(mut thrown: Payload) {
-    for _ in 0..2 {
-        match caught(|| drop(thrown)) {
-            Ok(()) => return,
-            Err(next) => thrown = next,
-        }
-    }
-    mem::forget(thrown);
-}
-
-/// Runs code that is not ours, where nobody can be told that it panics.
+/// Runs code that is not ours, where nobody can be told that it panics. Out of the way: no request comes here.
 #[cold]
 fn shielded(work: impl FnOnce()) {
-    caught(work).unwrap_or_else(discard);
+    idle::shielded(work);
 }
 
 /// Acts when it is dropped. Forgotten where it is for panics only.
@@ -1621,16 +1599,16 @@ impl<Y: System, F, P: Probe, const QUEUED: bool> Drop for Executor<'_, Y, F, P, 
         let mut thrown = None;
         for slot in self.slots.iter() {
             if matches!(slot.task.stage.get(), Stage::New | Stage::Started)
-                && let Err(payload) = caught(|| self.retire(slot))
+                && let Err(payload) = catch_unwind(AssertUnwindSafe(|| self.retire(slot)))
             {
                 match thrown {
                     None => thrown = Some(payload),
-                    Some(_) => discard(payload),
+                    Some(_) => shielded(|| drop(payload)),
                 }
             }
         }
         match thrown {
-            Some(payload) if thread::panicking() => discard(payload),
+            Some(payload) if thread::panicking() => shielded(|| drop(payload)),
             Some(payload) => resume_unwind(payload),
             None => {}
         }
