@@ -253,26 +253,6 @@ def in_this_run(text: str) -> str:
     return f"*In this run:* {text}"
 
 
-def in_short(row: dict | None) -> str | None:
-    """`3.6 times the time`, `the same time`: a row with ratio, low, high and verdict in the fewest words and two
-    digits.
-
-    None if nothing was measured or the run is no evidence.
-    """
-    match row and row["verdict"]:
-        case "slower" | "faster":
-            value = row["ratio"]
-            shown = value if not 1 / TIMES_FROM < value < TIMES_FROM else abs(value - 1)
-            half = max(_half(row["low"], row["high"]), shown / 10)
-            return ratio(value, value - half, value + half)
-        case "same":
-            return "the same time"
-        case "undecided":
-            return "an indistinguishable time"
-        case _:
-            return None
-
-
 def direction(row: dict | None, up: str, down: str, unclear: str) -> str:
     """`up` or `down` when the interval of a row with low and high lies above or below 0, else `unclear`."""
     if row is None or row["low"] <= 0 <= row["high"]:
@@ -335,25 +315,6 @@ def with_ends(value: float, low: float, high: float, equal: float, borders: Iter
         for end in (low, high):
             places += sum(round(end, more) == round(border, more) != end for more in (places, places + 1))
     return _fixed(value, places), f"[{_fixed(low, places)}, {_fixed(high, places)}]"
-
-
-def ratio_table(frame: pl.DataFrame) -> pl.DataFrame:
-    """The rows of a frame with ratio, low, high, published and verdict as text for a table; null where nothing is
-    known.
-
-    If there is no verdict, there is no column for it.
-    """
-
-    def shown(row: dict) -> dict:
-        places = _places(row["ratio"], row["low"], row["high"], 1)
-        value, low, high = (_fixed(row[name], places) for name in ("ratio", "low", "high"))
-        reported = None if row["published"] is None else _fixed(row["published"], max(places, 2))
-        texts = (row["variant"], row["parameter"], value, f"{low} to {high}", reported, row["verdict"])
-        names = ("variant", "parameter", "ratio", INTERVAL, "published", "verdict")
-        return dict(zip(names, texts, strict=True))
-
-    table = pl.DataFrame([shown(row) for row in frame.iter_rows(named=True)], infer_schema_length=None)
-    return table.drop("verdict") if frame["verdict"].null_count() == frame.height else table
 
 
 def plain(markdown: str) -> str:

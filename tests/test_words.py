@@ -72,16 +72,6 @@ def test_a_number_and_its_unit_stay_on_one_line():
         assert words.NBSP in text and not re.search(r"\d (%|ns|µs|s|min|h)\b", text)
 
 
-def test_a_summary_has_few_digits_and_no_verdict_that_the_run_does_not_give():
-    row = {"ratio": 3.607, "low": 3.599, "high": 3.614, "verdict": "slower"}
-    assert words.in_short(row) == "3.6 times the time"
-    less = {"ratio": 0.899, "low": 0.898, "high": 0.900, "verdict": "faster"}
-    assert blanks(words.in_short(less)) == "10 % less time"
-    assert words.in_short(row | {"verdict": "same"}) == "the same time"
-    assert words.in_short(row | {"verdict": None}) is None
-    assert words.in_short(None) is None
-
-
 @pytest.mark.parametrize(
     ("value", "low", "high", "text"),
     [
@@ -167,8 +157,6 @@ def test_without_verdicts_only_the_ends_are_said():
     ).with_columns(verdict=pl.lit(None, pl.String))
     assert words.by_verdict(frame, "x") == "The smallest of these 3 ratios is 1.0 (`b`), the largest 4.0 (`c`)."
     assert words.by_verdict(frame.head(1), "x") == "The ratio is 2.0 (`a`)."
-    table = words.ratio_table(frame.with_columns(parameter=pl.lit("p"), published=pl.lit(None, pl.Float64)))
-    assert "verdict" not in table.columns
 
 
 @pytest.mark.parametrize(("count", "text"), [(0, "no"), (3, "three"), (257, "257")])

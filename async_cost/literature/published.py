@@ -72,8 +72,3 @@ def published_between(
 ) -> pl.DataFrame:
     """Reported ratio of the times of two named variants: bench, variant, parameter, published, and further columns."""
     return published_ratios(study, other, root, edition).filter(pl.col("variant") == variant)
-
-
-def beside_published(estimated: pl.DataFrame, published: pl.DataFrame) -> pl.DataFrame:
-    """Measured estimates with the reported columns on the right, null where nothing was reported."""
-    return estimated.join(published, on=KEY, how="left")

@@ -442,49 +442,6 @@ def break_even(
     )
 
 
-@_builder(lambda frame, **_: _reach(frame, "value", ["series"]))
-def scaling(
-    frame: pl.DataFrame,
-    *,
-    y_title: str,
-    x_title: str = "worker threads",
-    crowded_from: float | None = None,
-) -> alt.LayerChart:
-    """How a rate changes with the number of threads: line, points and interval band for each series.
-
-    Columns: threads (integers), value, low, high (in the unit of `y_title`), series. To the right of `crowded_from`
-    there are more threads than processors, which a dashed line and a label show.
-    """
-    _require(frame, ["threads", "value", "low", "high", "series"])
-    x = alt.X(
-        "threads:Q",
-        title=wrapped(x_title),
-        scale=alt.Scale(nice=False, padding=12),
-        axis=alt.Axis(grid=False, values=sorted(frame["threads"].unique().to_list()), format="d"),
-    )
-    scale = alt.Scale(zero=True)
-    series = frame["series"].unique(maintain_order=True).to_list()
-    colours = alt.Scale(domain=series, range=[PALETTE[number % len(PALETTE)] for number in range(len(series))])
-    colour = alt.Color("series:N", sort=None, scale=colours, legend=alt.Legend(columns=2))
-    base = alt.Chart(frame).encode(x=x, color=colour)
-    band = base.mark_area(opacity=0.18).encode(y=alt.Y("low:Q", title=None, scale=scale), y2="high:Q")
-    line = base.mark_line().encode(y=alt.Y("value:Q", title=None, scale=scale))
-    tooltip = ["series:N", "threads:Q", *(alt.Tooltip(f"{c}:Q", format=".3~g") for c in ("value", "low", "high"))]
-    # A second shape for series that have to share a colour.
-    shapes = ["circle" if number < len(PALETTE) else "diamond" for number in range(len(series))]
-    shape = alt.Shape("series:N", sort=None, scale=alt.Scale(domain=series, range=shapes), legend=None)
-    points = base.mark_point(filled=True, size=55, opacity=1).encode(
-        y=alt.Y("value:Q", title=None, scale=scale), shape=shape, tooltip=tooltip
-    )
-    layers = [band, line, points]
-    if crowded_from is not None and crowded_from < frame["threads"].max():
-        rule = alt.Chart(alt.Data(values=[{}])).mark_rule(strokeDash=[5, 3]).encode(x=alt.XDatum(crowded_from))
-        word = alt.Chart(alt.Data(values=[{}])).mark_text(align="left", baseline="bottom", dx=4, color=MUTED)
-        word = word.encode(x=alt.XDatum(crowded_from), y=alt.value(0), text=alt.value("oversubscribed"))
-        layers += [rule, word]
-    return alt.layer(*layers).properties(width="container", height=300, title=_y_title(y_title))
-
-
 @_builder(lambda frame, label="label", what="what", **_: _reach(frame, "value", [label, what]))
 def spread(
     frame: pl.DataFrame,

@@ -100,7 +100,3 @@ def asked(show: Callable[..., str], *columns: str) -> pl.Expr:
         return words.asked(show(*(row[name] for name in columns)), address(row))
 
     return pl.struct(list(dict.fromkeys((*columns, *ADDRESSED)))).map_elements(shown, pl.String)
-
-
-#: A ratio as a number with the digits that its interval supports.
-BARE_RATIO = asked(words.bare_ratio, "ratio", "low", "high")

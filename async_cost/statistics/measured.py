@@ -149,9 +149,3 @@ def both_ways(found: pl.DataFrame) -> pl.DataFrame:
         smallest=pl.lit(None, pl.Float64),
     )
     return pl.concat([found, back.select(found.columns)])
-
-
-def pairs_frame(pairs: list[tuple[tuple[str, str, str], tuple[str, str, str]]]) -> pl.DataFrame:
-    """Pairs of keys as a frame for `Measured.pick`."""
-    rows = [(*key, *baseline) for key, baseline in pairs]
-    return pl.DataFrame(rows, schema=dict.fromkeys((*KEY, *BASE_KEY), pl.String), orient="row")

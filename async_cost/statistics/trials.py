@@ -84,10 +84,3 @@ def trial_values(run: Run, study: str, metric: str, per_iteration: bool | None =
         .agg(pl.col("episode", "position").first(), value.median().alias("value"))
         .sort(*KEY, "round")
     )
-
-
-def per_unit(trials: pl.DataFrame, units: pl.DataFrame) -> pl.DataFrame:
-    """The trials with the time of one unit of work instead of one iteration; `units` as from `Run.units`. Keys without
-    units are left out.
-    """
-    return trials.join(units, on=KEY).with_columns(pl.col("ns") / pl.col("units")).drop("units")
