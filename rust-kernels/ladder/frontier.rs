@@ -809,6 +809,9 @@ impl<Y: System, P> Entry<Y, P> {
     }
 }
 
+/// Events that a wait brings at most: as many as with `polling` and tokio, so that servers can be compared.
+pub const EVENTS: usize = 1024;
+
 impl<Y: System, P: Probe> Reactor<Y, P> {
     /// A reactor for at most so many objects of this system.
     ///
@@ -818,7 +821,7 @@ impl<Y: System, P: Probe> Reactor<Y, P> {
         let places = capacity.saturating_add(1); // and the notifier
         let entries = Table::with_capacity(places)?;
         let mut events = Vec::new();
-        events.try_reserve_exact(places)?;
+        events.try_reserve_exact(places.min(EVENTS))?;
         let notice: &Entry<Y, P> = entries.push(|_| Entry::new()).expect("room for one");
         Ok(Self {
             // SAFETY: the entry lives as long as the reactor, to which the system belongs.

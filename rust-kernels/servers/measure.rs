@@ -65,7 +65,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use frontier::{Epoll, Executor, Io, Reactor};
+use frontier::{EVENTS, Epoll, Executor, Io, Reactor};
 use harness::{Bencher, Counts, Key, Sample, Study, UnequalWork, limit};
 use hdrhistogram::Histogram;
 use polling::{Events, Poller};
@@ -276,8 +276,6 @@ fn accept(listener: &TcpListener) -> io::Result<Option<TcpStream>> {
 // %%
 /// Connections for which a loop has slots before it needs more memory.
 const SLOTS: usize = 16_384;
-/// Events that a wait brings at most: as many as with `polling` and tokio.
-const EVENTS: usize = 1024;
 /// The listener's number among the slots.
 const LISTENER: usize = usize::MAX - 1;
 
