@@ -13,7 +13,7 @@ from async_cost.paths import repository_root
 from async_cost.report.belief import belief, errata, remarks
 from async_cost.runs.comparisons import BASE_KEY, KEY
 from async_cost.runs.run import load_run, open_run
-from async_cost.statistics import disturbance, interval, judge, sequential
+from async_cost.statistics import interval, judge
 from async_cost.statistics.interval import estimates, ranks
 from async_cost.statistics.judge import Trust, Verdict, verdict_column
 from async_cost.statistics.measured import Measured, both_ways
@@ -115,13 +115,6 @@ def test_a_thorough_run_is_estimated_in_seconds():
     start = time.monotonic()
     estimates(ratios, by=["variant"])
     assert time.monotonic() - start < 10
-
-
-def test_measuring_one_after_the_other_may_say_anything(tmp_path):
-    trials = trials_of(make_run(tmp_path, drift=2.4, rounds=60, work=False))
-    low, high = sequential.unpaired_range(trials, "nonbox", "manual", OFF)
-    assert low < 0.6 * ZERO_COST["nonbox", OFF] < 1.7 * ZERO_COST["nonbox", OFF] < high
-    assert sequential.unpaired_range(trials, "nonbox", "absent", OFF) is None
 
 
 # -- the steps on the way --------------------------------------------------------------------------------
@@ -269,13 +262,6 @@ def test_quartiles_enclose_the_middle_half():
 def test_added_time_is_for_one_request(tmp_path):
     row = measured(make_run(tmp_path, {("nonbox", OFF): 3.0}, rounds=60, work=False))["nonbox", OFF]
     assert row["added_low"] < 2 * 26_000 / REQUESTS < row["added_high"]
-
-
-def test_drift_is_shown_for_each_round(tmp_path):
-    rows = disturbance.drift(trials_of(make_run(tmp_path, drift=2.4, rounds=60, work=False)), "manual")
-    off = rows.filter(parameter=OFF)
-    assert off.height == 60
-    assert off["relative"].max() / off["relative"].min() == pytest.approx(2.4, rel=0.1)
 
 
 # -- words for intervals ------------------------------------------------------------------------------------

@@ -141,18 +141,6 @@ def dealt(trials: pl.DataFrame) -> pl.DataFrame:
     return trials.with_columns((pl.col("repeat") + pl.col("episode")) % runs)
 
 
-def repeatability(found: pl.DataFrame) -> pl.DataFrame:
-    """How far two runs differ: study, the columns of a pair, control, ratio (mean of the runs), runs, median, p90, p99.
-
-    Takes rows of `repeats`. The last three are quantiles, over all pairs of runs, of the larger of their two ratios /
-    the smaller - 1.
-    """
-    by = ["study", *PAIR, "control"]
-    runs = found.group_by(by).agg(ratio=pl.col("log_ratio").mean().exp(), runs=pl.len())
-    apart = _two_runs(found).group_by(by).agg(_quantiles(pl.col("difference").abs().exp() - 1))
-    return runs.join(apart, on=by).sort("study", "control", *PAIR)
-
-
 def coverage(found: pl.DataFrame) -> pl.DataFrame:
     """The share of pairs of runs that agree within their intervals: study, runs, cases, share, low, high, expected.
 
@@ -315,16 +303,6 @@ def departures(found: pl.DataFrame, setting: str) -> pl.DataFrame:
         )
         .with_columns(apart=(pl.col("low") > 1) | (pl.col("high") < 1))
         .sort(pl.col("ratio").log().abs(), descending=True)
-    )
-
-
-def baseline_times(trials: pl.DataFrame) -> pl.DataFrame:
-    """The time of the baseline in each setting: parameter, setting, ns."""
-    return (
-        trials.filter(variant=BASELINE)
-        .group_by("parameter", "setting")
-        .agg(pl.col("ns").median())
-        .sort("parameter", "setting")
     )
 
 

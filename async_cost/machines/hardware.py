@@ -7,7 +7,6 @@ import re
 from collections.abc import Sequence
 from enum import StrEnum
 
-import numpy as np
 import polars as pl
 
 from async_cost.machines.many import ManyRuns
@@ -151,47 +150,6 @@ def changes(ratios: pl.DataFrame, pairs: Sequence[tuple[str, str, str]]) -> pl.D
     ).with_columns(verdict_column(pl.col("evident")))
 
 
-def typical_change(changes: pl.DataFrame) -> tuple[float, float]:
-    """The factors (1.02: 2 %) that half and nine tenths of the findings do not exceed. Takes rows of `change`, not
-    empty.
-    """
-    distance = np.exp(np.abs(np.log(changes["ratio"].to_numpy())))
-    return float(np.quantile(distance, 0.5)), float(np.quantile(distance, 0.9))
-
-
-#: Two runs agree about a finding: the interval of its change contains 1.
-AGREE = (pl.col("low") <= 1) & (pl.col("high") >= 1)
-
-
-def agreeing(changes: pl.DataFrame) -> float:
-    """The share of rows of `change` about which two runs agree."""
-    return changes.select(AGREE.mean()).item()
-
-
-def by_study(changes: pl.DataFrame) -> pl.DataFrame:
-    """How far the findings of each study differ between two runs: study, findings, agree (the share whose interval
-    contains 1), half and most (the share by which half and nine tenths of them changed at most).
-
-    Takes rows of `change`.
-    """
-    moved = pl.col("ratio").log().abs().exp() - 1
-    return changes.group_by("study", maintain_order=True).agg(
-        findings=pl.len(),
-        agree=AGREE.mean(),
-        half=moved.median(),
-        most=moved.quantile(0.9, "linear"),
-    )
-
-
-def reversed_between(ratios: pl.DataFrame, before: str, after: str) -> pl.DataFrame:
-    """The findings that are slower in one of two runs and faster in the other: FINDING."""
-    mine, theirs = (
-        ratios.filter(pl.col("run") == run, pl.col("verdict").is_in(["slower", "faster"])) for run in (before, after)
-    )
-    both = mine.join(theirs, on=FINDING, suffix="_after")
-    return both.filter(pl.col("verdict") != pl.col("verdict_after")).select(FINDING)
-
-
 def repeats(many: ManyRuns) -> list[tuple[str, str, str]]:
     """Machines that were measured twice with one compiler: machine, older run, newer run; the two newest of each."""
     return _pairs(many, same_compiler=True)
@@ -228,9 +186,3 @@ def release(rustc: str | None) -> tuple | None:
     """
     found = VERSION.match(rustc or "")
     return found and (*map(int, found.group(1, 2, 3)), found[4] is None, found[5] or "")
-
-
-def finding_label(row: dict) -> str:
-    """A finding in a few words: `nonbox / manual (syscalls=off)`."""
-    parameter = f" ({row['parameter']})" if row["parameter"] else ""
-    return f"{row['variant']} / {row['other']}{parameter}"

@@ -6,9 +6,8 @@ None of this decides whether a run is evidence; the A/A controls do (`judge`). I
 import polars as pl
 
 from async_cost import words
-from async_cost.runs.comparisons import KEY, PAIR
+from async_cost.runs.comparisons import KEY
 from async_cost.runs.run import Run
-from async_cost.statistics.interval import CONFIDENCE, LEAST_EPISODES
 
 #: The columns of `conditions`.
 CONDITIONS = {
@@ -33,16 +32,6 @@ def speed(trials: pl.DataFrame) -> pl.DataFrame:
     """
     relative = pl.col("ns") / pl.col("ns").median().over(KEY)
     return trials.with_columns(relative=relative).group_by("round").agg(pl.col("relative").median()).sort("round")
-
-
-def drift(trials: pl.DataFrame, baseline: str) -> pl.DataFrame:
-    """How fast the machine was in each round: parameter, round, ns, relative (ns / its median over rounds)."""
-    return (
-        trials.filter(pl.col("variant") == baseline)
-        .with_columns((pl.col("ns") / pl.col("ns").median().over("parameter")).alias("relative"))
-        .select("parameter", "round", "ns", "relative")
-        .sort("parameter", "round")
-    )
 
 
 def conditions(run: Run) -> pl.DataFrame:
@@ -94,38 +83,3 @@ def steal_share(run: Run, study: str) -> float | None:
     if seconds <= 0:
         return None
     return (details.steal_after_ms - details.steal_before_ms) / 1000 / (seconds * cores)
-
-
-def halves(ratios: pl.DataFrame) -> pl.DataFrame:
-    """Whether each ratio is the same in the second half of the rounds: the columns of a pair, first, second, change,
-    moved.
-
-    Takes rows of `ratios.paired`. `first` and `second` are medians, `change` is second / first. `moved` says that the
-    two halves differ by the test of Mann and Whitney (over episodes, where there are enough of them: the rounds of one
-    process are not independent), so strictly (Bonferroni) that in 95 % of honest runs none of the ratios is called
-    moved. A ratio that moved is not constant: something warmed up, filled up or throttled, and the median over rounds
-    hides it.
-    """
-    from scipy.stats import mannwhitneyu  # half a second, for what one page needs
-
-    pairs, of_ratio = ratios.select(PAIR).unique(maintain_order=True), pl.col("ratio")
-    many = pl.col("episode").n_unique().over(PAIR) >= LEAST_EPISODES
-    episodes = ratios.filter(many).group_by(*PAIR, "episode").agg(of_ratio.median(), pl.col("round").min())
-    values = pl.concat([frame.select(*PAIR, "round", "ratio") for frame in (episodes, ratios.remove(many))])
-    late = pl.col("round") > pl.col("round").median().over(PAIR)
-    parts = (
-        values.with_columns(late=late)
-        .group_by(PAIR)
-        .agg(early=of_ratio.filter(~pl.col("late")), late=of_ratio.filter(pl.col("late")))
-    )
-    parts = pairs.join(parts, on=PAIR, maintain_order="left").filter(
-        pl.col("early").list.len() > 0, pl.col("late").list.len() > 0
-    )
-    chances = (mannwhitneyu(*both).pvalue for both in parts.select("early", "late").iter_rows())
-    moved = [bool(chance * pairs.height < 1 - CONFIDENCE) for chance in chances]
-    return parts.select(
-        *PAIR,
-        first=pl.col("early").list.median(),
-        second=pl.col("late").list.median(),
-        moved=pl.Series(moved, dtype=pl.Boolean),
-    ).select(*PAIR, "first", "second", change=pl.col("second") / pl.col("first"), moved="moved")
