@@ -413,7 +413,7 @@ pub trait Queue: Send + Sync + Sized + 'static {
     fn find(&self, local: &Self::Local) -> Option<Job>;
     /// Whether nobody could find anything.
     fn is_empty(&self) -> bool;
-    /// A job that everybody can find.
+    /// Any job, for a thread that is no worker.
     fn take(&self) -> Option<Job>;
 }
 
@@ -518,7 +518,7 @@ impl<Q: Queue> Core<Q> {
         }
     }
 
-    /// Drops all jobs that everybody can find, each by itself: its destructors may panic.
+    /// Drops all queued jobs, each by itself: its destructors may panic.
     fn clear(&self) {
         while let Some(job) = self.queue.take() {
             shielded(|| drop(job));
@@ -800,8 +800,8 @@ impl<Q: Queue> Drop for Pool<Q> {
 // ## Submitting, and the end
 //
 // `shutdown` is for callers that cannot wait: no more jobs are taken, every worker ends after the job that it is
-// running, and what is queued is dropped, so that its destructors run. It says how many workers are not done
-// when the time is up. Nothing is lost by dropping the handles instead, which runs all that was
+// running, and what is queued is dropped, so that its destructors run: at once, for a job may wait for another one that
+// will not run any more. It says how many workers are not done when the time is up. Nothing is lost by dropping the handles instead, which runs all that was
 // submitted.
 
 // %%
@@ -868,6 +868,7 @@ impl<Q: Queue> Core<Q> {
     #[inline]
     fn submit_local(&self, local: &Q::Local, job: Job) -> Result<(), Closed> {
         if self.sleep.closed() {
+            shielded(|| drop(job));
             return Err(Closed);
         }
         if self.queue.push_local(local, job) == Notify::Sleepers && self.parks {
@@ -913,6 +914,7 @@ impl<Q: Queue> Pool<Q> {
         let core = self.core();
         let myself = CurrentWorker::with(self.core, |here| here.map_or(0, |_| 1));
         core.sleep.close();
+        core.clear();
         match core.live.wait_for_all_but(myself, limit) {
             0 => Ok(()),
             left => Err(Busy(left)),
@@ -1177,7 +1179,8 @@ impl Queue for Stealing {
     }
 
     fn take(&self) -> Option<Job> {
-        steal(|| self.injector.steal())
+        let of_a_worker = |stealer: &Stealer<Job>| steal(|| stealer.steal());
+        steal(|| self.injector.steal()).or_else(|| self.stealers.iter().find_map(of_a_worker))
     }
 }
 

@@ -44,6 +44,7 @@ for_all_pools! {
     dropping_the_last_handle_runs_what_was_submitted_and_ends_the_workers(2) = dropped_while_busy;
     the_last_handle_may_be_dropped_by_a_job(2) = dropped_inside;
     shutdown_drops_what_is_queued_and_refuses_the_rest(1) = shut_down;
+    shutdown_ends_a_job_that_waits_for_queued_ones(1) = waits_for_queued;
     shutdown_gives_up_at_its_deadline_and_says_how_many_are_busy(3) = deadline;
     a_job_may_shut_its_own_pool_down(2) = shut_down_inside;
     shutdown_may_race_with_submissions(2) = racing_shutdown;
@@ -227,6 +228,23 @@ fn shut_down<Q: Queue>(settings: Settings) {
     assert_eq!(pool.shutdown(Duration::ZERO), Ok(()), "the end is the end");
 }
 
+fn waits_for_queued<Q: Queue>(settings: Settings) {
+    let pool = Pool::<Q>::start(settings);
+    let (inner, (feed, food), (begins, began)) = (pool.clone(), channel::<()>(), channel());
+    let own = feed.clone();
+    pool.execute(move || {
+        // In the worker's own queue.
+        inner.execute(move || drop(own)).unwrap();
+        begins.send(()).unwrap();
+        food.recv().unwrap_err();
+    })
+    .unwrap();
+    began.recv_timeout(WATCHDOG).expect("it begins");
+    // In everybody's.
+    pool.execute(move || drop(feed)).unwrap();
+    pool.shutdown(WATCHDOG).unwrap();
+}
+
 fn unruly_destructors<Q: Queue>(settings: Settings) {
     struct Unruly(#[allow(dead_code, reason = "held")] Arc<()>);
     impl Drop for Unruly {
@@ -239,15 +257,18 @@ fn unruly_destructors<Q: Queue>(settings: Settings) {
     let held = Arc::new(());
     // Some are in the worker's own queue, some in everybody's.
     let (inner, own, (begin, begins)) = (pool.clone(), Arc::clone(&held), channel::<()>());
+    let (tell, told) = channel();
     pool.execute(move || {
         for _ in 0..50 {
             let unruly = Unruly(Arc::clone(&own));
             inner.execute(move || drop(unruly)).unwrap();
         }
         drop(own);
+        tell.send(()).unwrap();
         let _ended = begins.recv();
     })
     .unwrap();
+    told.recv_timeout(WATCHDOG).expect("it begins");
     for _ in 0..50 {
         let unruly = Unruly(Arc::clone(&held));
         pool.execute(move || drop(unruly)).unwrap();
@@ -263,6 +284,7 @@ fn without_end<Q: Queue>(settings: Settings) {
         Fairness::Timed(Duration::MAX),
         Fairness::Timed(Duration::ZERO),
         Fairness::Clocked(Duration::MAX),
+        Fairness::Clocked(Duration::ZERO),
         Fairness::Counted(0),
         Fairness::Counted(u32::MAX),
     ] {
