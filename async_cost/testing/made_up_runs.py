@@ -119,6 +119,7 @@ RUNGS: dict[str, tuple[float, int, int]] = {
     "Rc waker, address check": (2.35, 1460, 0),
     "Arc waker, kept": (1.95, 1085, 0),
     "no wakers": (1.3, 720, 0),
+    "out of line": (1.5, 800, 0),
 }
 LADDER: dict[tuple[str, str], float] = {(rung, FEW): ratio for rung, (ratio, _, _) in RUNGS.items()} | {
     ("frontier", ALL): 1.5,

@@ -405,6 +405,41 @@ pub fn without_wakers<D: OpensDoors, W: Work, P: Probe>(load: Load, drive: Drive
 }
 
 // %% [markdown]
+// ## Out of line
+//
+// Nothing in the text of a server says whether the compiler inlines the poll of a request into the loop of the executor.
+// In the frontier it does, as there is one place that polls them. A second server of the same type in the same program,
+// or a second place that polls, and it is a function of its own: with registers to save, arguments in memory and a jump
+// through a table. What is that worth? The same server once more, whose request is kept out of line.
+
+// %%
+/// A future whose poll is a function of its own.
+struct OutOfLine<F>(F);
+
+impl<F: Future> Future for OutOfLine<F> {
+    type Output = F::Output;
+
+    #[inline(never)]
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        // SAFETY: what is in it is pinned with it, and has no other owner.
+        unsafe { self.map_unchecked_mut(|out| &mut out.0) }.poll(context)
+    }
+}
+
+/// The world of the frontier, whose requests are polled out of line.
+pub fn frontier_out_of_line<D: OpensDoors, W: Work, P: Probe>(load: Load, drive: Drive<'_>) {
+    let stats = Stats::new(load.syscalls);
+    let reactor = Reactor::<_, P>::new(Fake::new(&stats), TASKS).expect("room for all objects");
+    let executor = Executor::new(&reactor, CONNECTIONS);
+    let work = W::under(load);
+    drive(&stats, &mut || {
+        executor.run(accept_all::<D::Door<&Stats>, P>(&reactor, &stats, |stream| {
+            executor.spawn(|| OutOfLine(echo::<_, W, P, Small>(stream, work)))
+        }));
+    });
+}
+
+// %% [markdown]
 // ## Switch 2: a queue
 //
 // The frontier polls a task as soon as its event is seen. A conventional reactor only *wakes*, and the
@@ -476,6 +511,7 @@ pub fn frontier_owning<D: OpensDoors, W: Work, P: Probe>(load: Load, drive: Driv
 //     ("split", frontier_by_hand::<Pipeline, NoWork, zero_cost::Timed<()>>),
 //     ("no wakers", without_wakers::<Pipeline, NoWork, zero_cost::Timed<()>>),
 //     ("frontier", frontier::<Pipeline, NoWork, zero_cost::Timed<()>>),
+//     ("out of line", frontier_out_of_line::<Pipeline, NoWork, zero_cost::Timed<()>>),
 //     ("ready queue", frontier_queued::<Pipeline, NoWork, zero_cost::Timed<()>>),
 //     ("stream in future", frontier_owning::<Pipeline, NoWork, zero_cost::Timed<()>>),
 // ])
@@ -542,6 +578,8 @@ pub struct Switches {
     pub structure: &'static str,
     /// Futures "by hand" or by "async fn".
     pub task: &'static str,
+    /// A request's poll is "inlined" into the executor's loop where the compiler does so, or "out of line".
+    pub request: &'static str,
     /// Polled "at once" after the event, or "queued".
     pub dispatch: &'static str,
     /// A stream is in its reactor's "entry", or in its "future".
@@ -570,7 +608,7 @@ impl Switches {
             ($($field:ident)*) => { [$((stringify!($field), self.$field != other.$field)),*] };
         }
         let all = differing!(
-            structure task dispatch placement runtime lookup keeps binding waker queue storage handles cells buffer
+            structure task request dispatch placement runtime lookup keeps binding waker queue storage handles cells buffer
         );
         all.into_iter().filter(|(_, differs)| *differs).map(|(name, _)| name).collect()
     }
@@ -1511,6 +1549,7 @@ trait Rung: 'static {
         Switches {
             structure: "split",
             task: "async fn",
+            request: "inlined",
             dispatch: "queued",
             placement: "future",
             runtime: "generic",
@@ -2227,9 +2266,12 @@ pub fn branches() -> Vec<Variant> {
         ladder().into_iter().find(|variant| variant.name == FRONTIER).expect("a rung of this name");
     let unwoken = Switches { keeps: "nothing", ..frontier.switches };
     let no_wakers = twice!(P => without_wakers::<Pipeline, NoWork, P>);
+    let called = Switches { request: "out of line", ..frontier.switches };
+    let out_of_line = twice!(P => frontier_out_of_line::<Pipeline, NoWork, P>);
     vec![
         alone(),
         Variant::new("no wakers", (FRONTIER, "an object belongs to one task for good"), unwoken, no_wakers),
+        Variant::new("out of line", (FRONTIER, "a request is polled out of line"), called, out_of_line),
         on_rung::<LeanRcHandles>("lean + Rc handles", LEAN, "`Rc` handles to reactor and ledger"),
         on_rung::<LeanChecked>("lean + checked cells", LEAN, "`RefCell` around shared state"),
         on_rung::<LeanAtomic>("lean + atomic queue", LEAN, "a ready queue of atomic flags"),
