@@ -34,7 +34,7 @@ from async_cost.workflow.studies import ANALYSED, analysis
 
 NO_EVIDENCE = "no evidence"
 #: Pages whose analyses speak in findings.
-ESSAYS = ("zero-cost", "ladder", "boxing-cost", "spawn-apis", "thread-pools", "call-styles")
+ESSAYS = ("zero-cost", "ladder", "boxing-cost", "spawn-apis", "thread-pools", "call-styles", "runtimes")
 #: Lines of code in an analysis as ruff formats it, and words of its page outside of tables and folded parts.
 LINES, WORDS = 250, 1500
 
@@ -89,8 +89,11 @@ def places(one: Finding, like: Effect) -> Iterator[tuple[Outcome, float, float]]
     # What is more or less than nothing must also be more than what counts for nothing.
     nothing = counts_for_nothing(one, like.base, like.nothing)
     step = max(step, 3 * (nothing[1] - nothing[0])) if one.is_direction else step
-    inside = least + 2 * step if math.isfinite(least) else most - 2 * step
-    yield Outcome.HOLDS, inside, inside + step / 4
+    if one.in_ratios and least <= 0:
+        yield Outcome.HOLDS, most / 4, most / 3.9
+    else:
+        inside = least + 2 * step if math.isfinite(least) else most - 2 * step
+        yield Outcome.HOLDS, inside, inside + step / 4
     for end, away in ((least, -1), (most, 1)):
         if math.isfinite(end) and not (one.in_ratios and end == 0):
             yield Outcome.DOES_NOT_HOLD, *sorted((end + away * step, end + away * 1.25 * step))

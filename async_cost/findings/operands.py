@@ -9,7 +9,7 @@ from difflib import get_close_matches
 
 import polars as pl
 
-from async_cost.literature.published import published_between
+from async_cost.literature.published import published_times
 from async_cost.runs.comparisons import BASE_KEY, KEY, of_today
 from async_cost.statistics.effects import UNIT_OF_WORK, Case, Key, Measure, Operand
 from async_cost.words import CONTROL, exact_percent
@@ -37,6 +37,10 @@ class Quantity(Measure):
     cases: tuple[Case, ...]
     noun: str = ""
 
+    def named(self, noun: str) -> "Quantity":
+        """The same, its values followed by `noun`."""
+        return replace(self, noun=noun)
+
 
 @dataclass(frozen=True)
 class Pair:
@@ -61,6 +65,19 @@ class Pair:
     def added(self) -> Quantity:
         """Nanoseconds that a unit of work takes more than the baseline's."""
         return self._each("difference", "time", "ns", f"more a {self.unit or 'iteration'}")
+
+    @property
+    def turned(self) -> "Pair":
+        """The baseline compared with the first side."""
+        return replace(self, key=self.baseline, baseline=self.key)
+
+    @property
+    def published(self) -> float:
+        """The ratio that the document of the study reports. Raises LookupError where it reports none."""
+        times = {tuple(key): ns for *key, ns in published_times(self.study).select(*KEY, "ns").iter_rows()}
+        if not {self.key, self.baseline} <= set(times):
+            raise LookupError(f"no document reports {self.key} against {self.baseline}")
+        return times[self.key] / times[self.baseline]
 
     def time(self, per: str = UNIT_OF_WORK) -> Quantity:
         """Nanoseconds of the first side for a unit of work, or for one of what an iteration does of the counter `per`,
@@ -153,7 +170,7 @@ class Pairs:
     @property
     def of_published(self) -> Quantity:
         """The ratio of each over the ratio that its document reports. Raises LookupError where it reports none."""
-        return replace(self.ratio, scales=tuple(map(_published, self.each)), noun="of the published ratio")
+        return replace(self.ratio, scales=tuple(one.published for one in self.each), noun="of the published ratio")
 
     def __iter__(self) -> Iterator[Pair]:
         return iter(self.each)
@@ -285,13 +302,6 @@ def more_added(one: Pair, other: Pair) -> Quantity:
     """What `one` adds to a unit of work, less what `other` adds, from the same rounds."""
     cases, noun = (one.cases()[0] + other.cases()[0],), f"between what both add to a {one.unit or 'iteration'}"
     return replace(one.added, operation="difference of differences", cases=cases, noun=noun)
-
-
-def _published(one: Pair) -> float:
-    found = published_between(one.study, one.key[1], one.baseline[1]).filter(bench=one.key[0], parameter=one.key[2])
-    if found.height != 1:
-        raise LookupError(f"no document reports {one.key} against {one.baseline}")
-    return found["published"][0]
 
 
 def _both_ways(study: str) -> pl.DataFrame:

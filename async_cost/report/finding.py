@@ -98,7 +98,9 @@ def _all_values(found: Found) -> Iterator[str]:
             noun = _noun(one.main)
             ends = [f"{_of(one.main, end).removesuffix(noun)} ({words.code(_name(end, measured))})" for end in ends]
             compared = f", {len(measured)} compared" if len(measured) > 2 else ""
-            yield f"from {ends[0]} to {ends[1]}{noun}{compared}"
+            true = sum(weighed.outcome is Outcome.HOLDS for weighed in measured)
+            of = f", true of {true}" if one.of == "most" else ""
+            yield f"from {ends[0]} to {ends[1]}{noun}{compared}{of}"
     elif measured:
         yield _of(one.main, measured[0])
     for quantity, effect in zip(one.show, found.shown, strict=True):
@@ -199,7 +201,7 @@ def _noun(measure: Measure) -> str:
 
 
 def _name(weighed: Weighed, among: Sequence[Weighed]) -> str:
-    """What tells a case from the others: its first side, and baseline and parameter if they differ."""
+    """What tells a case from the others: its first side, and bench, baseline and parameter if they differ."""
     ends = [(one.case[0][0], one.case[-1][0]) for one in among]
     sides = {(_side(one, other), _side(other, one)) for one, other in ends}
     first, last = weighed.case[0][0], weighed.case[-1][0]
@@ -208,7 +210,10 @@ def _name(weighed: Weighed, among: Sequence[Weighed]) -> str:
         name += f" / {_side(last, first)}"
     if first.variant == last.variant and len({one.variant for one, _ in ends}) > 1:
         name = first.variant if len(sides) == 1 or first == last else f"{first.variant}, {name}"
-    return f"{name} {first.parameter}".strip() if len({one.parameter for one, _ in ends}) > 1 else name
+    by_bench = len({one.bench for one, _ in ends}) > 1 and not first.bench.startswith(first.variant)
+    bench = first.bench if by_bench and (first.variant != last.variant or first == last) else ""
+    parameter = first.parameter if len({one.parameter for one, _ in ends}) > 1 else ""
+    return " ".join(filter(None, (bench, name if len(sides) > 1 or not bench else "", parameter)))
 
 
 def _plain(measure: Measure, end: float) -> str:

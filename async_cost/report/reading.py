@@ -25,6 +25,7 @@ from async_cost.report.claims import claims
 from async_cost.runs.comparisons import BASE_KEY, KEY, PAIR
 from async_cost.runs.run import Run, choose_run
 from async_cost.statistics import disturbance
+from async_cost.statistics.effects import effect
 from async_cost.statistics.measured import both_ways
 from async_cost.statistics.table import comparisons
 from async_cost.statistics.trials import trial_values
@@ -139,6 +140,16 @@ class Reading:
             maintain_order=True
         )
         return order.join(self.comparisons, on=["study", *PAIR], maintain_order="left").select(self.comparisons.columns)
+
+    def values(self, *some: Quantity) -> pl.DataFrame:
+        """What these quantities are here, a row for each measured case: KEY, value, low, high, in its unit."""
+        rows = [
+            (*case[0][0].key, found.value, found.low, found.high)
+            for one in some
+            for case in one.cases
+            if (found := effect(one, case, self._judge.values(case[0][0].study))).value is not None
+        ]
+        return pl.DataFrame(rows, schema=(*KEY, "value", "low", "high"), orient="row")
 
     def judge(self, one: finding.Finding) -> Found:
         """What the run says about a finding."""

@@ -276,9 +276,10 @@ def _derived(measure: Measure, case: Case, values: Values) -> Effect:
         return Effect(*relative_standard_error(rounds["place0"].to_numpy()), **about)
     sides = [pl.col(name) for name in places]
     unit = _unit(measure, case, values)
-    # Ratios are estimated as logarithms, as those of the table are.
+    # Ratios are estimated as logarithms, as those of the table are, and times by themselves as those of the price list.
+    logs = measure.in_ratios or (measure.operation == "value" and measure.quantity == "time")
     value = {
-        "value": lambda: sides[0] / unit,
+        "value": lambda: (sides[0] / unit).log() if logs else sides[0] / unit,
         "ratio": lambda: (sides[0] / sides[1]).log(),
         "ratio of ratios": lambda: ((sides[0] / sides[1]) / (sides[2] / sides[3])).log(),
         "difference": lambda: (sides[0] - sides[1]) / unit,
@@ -290,10 +291,10 @@ def _derived(measure: Measure, case: Case, values: Values) -> Effect:
     # Each of the comparisons behind the effect has the bias of its kind: of a ratio as it is, of a difference times
     # what is subtracted from.
     bias = max((row["bias"] or 0.0 for row in rows), default=0.0)
-    shares = [1.0 if measure.in_ratios else rounds[name].median() / unit for name in places[::2]]
+    shares = [1.0 if logs else rounds[name].median() / unit for name in places[::2]]
     about["fixed"] = found["quantile"] * bias * math.hypot(*shares) / (measure.share or 1.0)
     low, high = widened(found["effect"], found["low"], found["high"], about["fixed"])
-    if measure.in_ratios:
+    if logs:
         return Effect(*(math.exp(one) for one in (found["effect"], low, high)), **about)
     return Effect(found["effect"], low, high, rounds[places[-1]].median() / unit, **about)
 
