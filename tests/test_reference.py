@@ -34,7 +34,7 @@ from async_cost.workflow.studies import ANALYSED, analysis
 
 NO_EVIDENCE = "no evidence"
 #: Pages whose analyses speak in findings.
-ESSAYS = ("zero-cost", "ladder", "boxing-cost", "spawn-apis", "thread-pools", "call-styles", "runtimes")
+ESSAYS = ("zero-cost", "ladder", "boxing-cost", "spawn-apis", "thread-pools", "call-styles", "runtimes", "servers")
 #: Lines of code in an analysis as ruff formats it, and words of its page outside of tables and folded parts.
 LINES, WORDS = 250, 1500
 
