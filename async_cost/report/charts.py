@@ -705,10 +705,11 @@ def matrix(
     """
     _require(frame, [row, column, "value", text])
     shade = (pl.col("value").log() - pl.col("value").log().min().over(within or row)) / 2.302585
+    breaks = frame[column].cast(pl.String).str.count_matches("\n", literal=True).max()
+    names = alt.Axis(orient="top", labelAngle=0, labelPadding=4 + 13 * breaks, domain=False, ticks=False)
+    names.labelExpr = r"split(datum.label, '\n')"
     base = alt.Chart(frame.with_columns(shade=shade)).encode(
-        x=alt.X(
-            f"{column}:N", sort=None, title=None, axis=alt.Axis(orient="top", labelAngle=0, domain=False, ticks=False)
-        ),
+        x=alt.X(f"{column}:N", sort=None, title=None, axis=names),
         y=alt.Y(f"{row}:N", sort=None, title=None, axis=alt.Axis(domain=False, ticks=False)),
         tooltip=[f"{row}:N", f"{column}:N", f"{text}:N"],
     )
