@@ -48,8 +48,9 @@ DRIFT = pl.DataFrame({"round": range(60), "time": [33 + n % 7 / 5 + 20 * (20 < n
 COUNTS = pl.DataFrame(
     {
         "variant": ["manual", "nonbox", "box"] * 2,
-        "value": [2308, 2308, 2308, 0, 0, 514],
+        "value": [2308, 2308, 2308, 1, 1, 514],
         "series": ["I/O operations"] * 3 + ["allocations"] * 3,
+        "text": ["2,308"] * 3 + ["0", "1", "514"],
     }
 )
 
@@ -139,12 +140,33 @@ def write_notebook(path: Path) -> Path:
         new_markdown_cell(
             "## The charts\n\nMeasured `here`, see [the method](https://example.org/method) and [its source](measure.ipynb).\n"
         ),
-        _cell("charts.ratio_intervals(ratios)", _chart(charts.ratio_intervals(RATIOS, description=FINDING))),
-        _cell("charts.break_even(rows)", _chart(charts.break_even(BREAK_EVEN, description="fades at 3 µs"))),
+        _cell("ac.intervals(ratios)", _chart(charts.intervals(RATIOS, description=FINDING))),
+        _cell(
+            "ac.lines(rows)",
+            _chart(
+                charts.lines(
+                    BREAK_EVEN,
+                    x="work_us",
+                    y="overhead",
+                    x_title="own work (µs)",
+                    y_title="overhead (%)",
+                    log_x=True,
+                    rules=[1, 5],
+                    description="fades at 3 µs",
+                )
+            ),
+        ),
         new_markdown_cell(OF_CODE, metadata={"tags": ["code"]}),
         _cell(CODE, _markdown("What the code above says.")),
-        _cell("charts.drift(rows)", _chart(charts.drift(DRIFT, description="rounds 21 to 29 were slow"))),
-        _cell("charts.bars(rows)", _chart(charts.bars(COUNTS, description="same I/O", title="operations a run"))),
+        _cell(
+            "ac.lines(drift)",
+            _chart(
+                charts.lines(
+                    DRIFT, x="round", y="time", x_title="round", y_title="time", description="rounds 21 to 29 were slow"
+                )
+            ),
+        ),
+        _cell("ac.matrix(rows)", _chart(charts.matrix(COUNTS, row="variant", column="series", description="same I/O"))),
         _cell("wide", _markdown(table)),
         _cell("hostile", _markdown(f"Measured on {HOSTILE}")),
         _cell("table", new_output("display_data", {"text/html": shown, "text/plain": "a table"})),

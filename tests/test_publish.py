@@ -280,7 +280,8 @@ def test_facts_that_no_machine_could_tell_are_unknown(tmp_path):
 
 
 def test_stored_charts_carry_both_forms_and_the_words():
-    chart = charts.drift(charts.pl.DataFrame({"round": [0, 1], "time": [1.0, 2.0]}), description="it drifts")
+    frame = charts.pl.DataFrame({"round": [0, 1], "time": [1.0, 2.0]})
+    chart = charts.lines(frame, x="round", y="time", x_title="round", y_title="time", description="it drifts")
     data, metadata = charts.mime_bundle(chart.to_dict())
     assert data[charts.VEGALITE_MIME]["description"] == "it drifts From 1.00 to 2.00."
     assert 'role="img" aria-label="it drifts From 1.00 to 2.00."' in data["image/svg+xml"]
@@ -289,7 +290,7 @@ def test_stored_charts_carry_both_forms_and_the_words():
 
 def test_a_chart_names_the_column_it_misses():
     with pytest.raises(ValueError, match="low, high"):
-        charts.ratio_intervals(charts.pl.DataFrame({"variant": ["box"], "ratio": [2.0]}), description="x")
+        charts.intervals(charts.pl.DataFrame({"variant": ["box"], "ratio": [2.0]}), description="x")
 
 
 def test_a_row_without_verdict_is_drawn_beside_rows_that_have_one():

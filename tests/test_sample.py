@@ -69,7 +69,7 @@ def test_a_picture_loses_no_word_and_no_digit_of_a_label(pages):
         {"variant": ["a", "b"], "ratio": [0.0123, 2.345], "low": [0.0121, 2.34], "high": [0.0125, 2.35]}
     )
     charts.enable()
-    drawn = charts.static_svg(charts.ratio_intervals(frame, description="x").to_dict(), charts.WIDE)
+    drawn = charts.static_svg(charts.intervals(frame, description="x").to_dict(), charts.WIDE)
     words = [text for text in re.findall(r">([^<>]+)<", drawn) if text.strip()]
     assert [text for text in re.findall(r">([^<>]+)<", sample._small(drawn)) if text.strip()] == words
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from async_cost.errors import DataError
-from async_cost.report.belief import remarks
+from async_cost.report.records import remarks
 from async_cost.runs.comparisons import KEY
 from async_cost.runs.run import choose_run, load_run
 from async_cost.statistics.interval import estimates, row

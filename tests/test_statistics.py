@@ -10,7 +10,8 @@ import pytest
 from scipy import stats
 
 from async_cost.paths import repository_root
-from async_cost.report.belief import belief, errata, remarks
+from async_cost.report.banner import banner
+from async_cost.report.records import errata, remarks
 from async_cost.runs.comparisons import BASE_KEY, KEY
 from async_cost.runs.run import load_run, open_run
 from async_cost.statistics import interval, judge
@@ -408,9 +409,9 @@ def test_what_became_known_of_a_run_is_said_on_its_pages_and_of_no_other(tmp_pat
     known = pl.read_csv(repository_root() / "data" / "errata.csv")
     for name, study, statement in known.rows():
         run = open_run(repository_root() / "data" / "runs" / name)
-        assert statement in remarks(run, study) and statement in belief(Measured.of(run, study))[0], name
+        assert statement in remarks(run, study) and statement in banner(run, [study]).text, name
     made = load_run(make_run(tmp_path, {("nonbox", OFF): 3.0}, work=False))
-    assert not errata(made, STUDY) and "Known since" not in belief(Measured.of(made, STUDY))[0]
+    assert not errata(made, STUDY) and banner(made, [STUDY]).text == ""
 
 
 def test_the_break_of_a_resumed_run_is_not_taken_for_measuring_or_steal(tmp_path):

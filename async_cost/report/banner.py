@@ -6,6 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from async_cost import words
+from async_cost.report.records import errata
 from async_cost.runs.profiles import NOT_EVIDENCE
 from async_cost.runs.run import Run
 from async_cost.statistics.measured import Measured
@@ -16,8 +17,8 @@ NAMED = 3
 
 @dataclass(frozen=True)
 class Banner:
-    """`judged` says whether anything that these studies hold is; `text` what is not and why, in Markdown, nothing where
-    all is.
+    """`judged` says whether anything that these studies hold is; `text` what is not and why, and what was found out
+    about the run since, in Markdown; nothing where there is nothing to say.
     """
 
     judged: bool
@@ -30,7 +31,9 @@ def banner(run: Run, studies: Collection[str]) -> Banner:
     """
     held = [Measured.of(run, study) for study in studies if study in run.info.studies]
     judged = any(measured.trust.extent for measured in held) or not held
-    return Banner(judged, "" if run.info.profile in NOT_EVIDENCE else " ".join(filter(None, map(_refused, held))))
+    known = [f"Known since: {said}" for measured in held for said in errata(run, measured.study)]
+    refused = [] if run.info.profile in NOT_EVIDENCE else filter(None, map(_refused, held))
+    return Banner(judged, " ".join([*refused, *known]))
 
 
 def _refused(measured: Measured) -> str:

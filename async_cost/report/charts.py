@@ -257,32 +257,17 @@ def _reach(frame: pl.DataFrame, value: str, names: Sequence[str]) -> str:
     return f"From {end(0)} to {end(-1)}." if known.height > 1 else f"It is {end(0)}."
 
 
-def _all_values(frame: pl.DataFrame, *, label: str = "variant", decimals: int = 0, **_options: Any) -> str:
-    """`a 1,094, b 1,204 and c 2,000.`"""
-    names = [name for name in (label, "series") if name in frame.columns]
-    shown = (
-        f"{', '.join(_one_line(row[name]) for name in names)} {row['value']:,.{decimals}f}" for row in frame.to_dicts()
-    )
-    return f"{words.listing(shown)}."
-
-
 def _one_line(text: object) -> str:
     return str(text).replace("\n", " ")
 
 
-def _time_title(baseline: str, log: bool) -> str:
-    """The default title of an axis of time ratios."""
-    what = "time of the first / time of the second" if baseline == words.SECOND else f"time / time of {baseline}"
-    return f"{what}, same round (1 = as fast{', log scale' if log else ''})"
-
-
 @_builder(_by_verdict)
-def ratio_intervals(
+def _intervals(
     frame: pl.DataFrame,
     *,
     baseline: str = "manual",
     label: str | None = None,
-    title: str | None = None,
+    title: str,
     log: bool = False,
 ) -> alt.LayerChart:
     """One row for each label: the ratio as a stroke on its interval and as a number, against a rule at 1.
@@ -299,7 +284,6 @@ def ratio_intervals(
     if _has_values(frame, "verdict"):
         frame = frame.with_columns(pl.col("verdict").cast(pl.String).fill_null(NO_EVIDENCE))
     published = _has_values(frame, "published")
-    title = title or _time_title(baseline, log)
     scale = alt.Scale(type="log" if log else "linear", domain=_ratio_domain(frame, log), nice=False)
     colour = _verdict_colour(frame)
     ours, theirs = "measured, 95 % interval", "published"
@@ -337,7 +321,7 @@ def ratio_intervals(
 
 
 @_builder(lambda frame, label="label", unit="unit", **_: _reach(frame, "ratio", [label, unit]))
-def side_by_side(
+def _by_series(
     frame: pl.DataFrame,
     *,
     label: str = "label",
@@ -395,155 +379,8 @@ def _thinned(frame: pl.DataFrame, label: str) -> pl.DataFrame:
     return frame.filter((last < MOST_STROKES) | (rank == 0) | (place != before))
 
 
-@_builder(lambda frame, **_: _reach(frame, "overhead", ["series"]))
-def break_even(
-    frame: pl.DataFrame,
-    *,
-    x_title: str = "own work per request (µs, log scale)",
-    y_title: str = "overhead of async (% of the time of manual)",
-    thresholds: Sequence[float] = (),
-    log_y: bool = False,
-) -> alt.LayerChart:
-    """How an overhead fades as the program does more work of its own: line, points and interval band.
-
-    Columns: work_us (microseconds, above 0), overhead, low, high (in the unit of `y_title`); optional `series` (a line
-    each). `thresholds` are overheads worth a dashed rule with their number, such as 1 %. A log axis cannot show 0 or
-    less: there the band ends at the smallest value shown, and such points are left out.
-    """
-    _require(frame, ["work_us", "overhead", "low", "high"])
-    scale = alt.Scale(type="log", nice=False, padding=8) if log_y else alt.Scale(zero=True)
-    if log_y:
-        floor = min(v for c in ("low", "overhead", "high") for v in frame[c].to_list() if v is not None and v > 0)
-        frame = frame.filter(pl.col("overhead") > 0).with_columns(pl.col("low").clip(floor))
-    work = alt.Scale(type="log", nice=False, padding=12)
-    series = "series" in frame.columns
-    colour = alt.Color("series:N", sort=None) if series else alt.value(BLUE)
-    base = alt.Chart(frame).encode(
-        x=alt.X(
-            "work_us:Q", title=wrapped(x_title), scale=work, axis=_log_axis(frame["work_us"].to_list(), grid=False)
-        ),
-        color=colour,
-    )
-    heights = [v for c in ("low", "high") for v in frame[c].to_list()] + list(thresholds)
-    axis = _log_axis(heights, grid=False) if log_y else alt.Axis(grid=False)
-    y = alt.Y("overhead:Q", title=None, scale=scale, axis=axis)
-    tooltip = [
-        *([alt.Tooltip("series:N")] if series else []),
-        alt.Tooltip("work_us:Q", title="own work (µs)", format=",.3~f"),
-        *(alt.Tooltip(f"{c}:Q", format=".2f") for c in ("overhead", "low", "high")),
-    ]
-    band = base.mark_area(opacity=0.25).encode(y=alt.Y("low:Q", title=None, scale=scale, axis=axis), y2="high:Q")
-    line = base.mark_line().encode(y=y)
-    points = base.mark_point(filled=True, size=55, opacity=1).encode(y=y, tooltip=tooltip)
-    rules = [_rule_y(value) for value in (0, *thresholds) if not (log_y and value <= 0)]
-    labels = [_rule_label(value) for value in _apart(thresholds, [0.0, *heights], log_y)]
-    return alt.layer(*rules, band, line, points, *labels).properties(
-        width="container", height=300, title=_y_title(y_title)
-    )
-
-
-@_builder(lambda frame, label="label", what="what", **_: _reach(frame, "value", [label, what]))
-def spread(
-    frame: pl.DataFrame,
-    *,
-    title: str,
-    label: str = "label",
-    what: str = "what",
-) -> alt.LayerChart:
-    """One row for each thing, with a mark for each of several values, on a log scale: quantiles, or quartiles and a
-    published mean.
-
-    Columns: `label`, `what` (a colour each, at most six), value (above 0, in the unit of `title`); optional `thing`,
-    which a mark is of. A line break in a label begins its next line.
-    """
-    _require(frame, [label, what, "value"])
-    kinds = frame[what].unique(maintain_order=True).to_list()
-    along_x = {
-        "title": wrapped(title),
-        "scale": alt.Scale(type="log", nice=False, padding=10),
-        "axis": _log_axis(frame["value"].to_list(), grid=False),
-    }
-    names = alt.Axis(domain=False, ticks=False, grid=False, labelExpr=r"split(datum.label, '\n')")
-    base = alt.Chart(frame).encode(y=alt.Y(f"{label}:N", sort=None, title=None, axis=names))
-    things = ["thing:N"] if "thing" in frame.columns else []
-    colours = alt.Scale(domain=kinds, range=list(PALETTE)[: len(kinds)])
-    colour = alt.Color(f"{what}:N", sort=None, scale=colours, legend=alt.Legend(columns=2))
-    line = base.mark_rule(strokeWidth=2, opacity=0.35).encode(
-        x=alt.X("min(value):Q", **along_x), x2=alt.X2("max(value):Q")
-    )
-    marks = base.mark_point(filled=True, size=70, opacity=1).encode(
-        x=alt.X("value:Q", **along_x),
-        color=colour,
-        tooltip=[f"{label}:N", f"{what}:N", *things, alt.Tooltip("value:Q", format=",.3~g")],
-    )
-    lines = frame[label].str.count_matches("\n", literal=True).max() + 1
-    height = (14 + 14 * lines) * frame[label].n_unique()
-    return alt.layer(line, marks).properties(width="container", height=height)
-
-
-@_builder(lambda frame, **_: _reach(frame, "time", ["series"]))
-def drift(
-    frame: pl.DataFrame,
-    *,
-    y_title: str = "time of manual in each round (µs an iteration)",
-    x_title: str = "round",
-) -> alt.LayerChart:
-    """The time of the baseline, round after round: what the machine did during the measurement.
-
-    Columns: round (from 0; or places in a round, if `x_title` says so), time (in the unit of `y_title`); optional
-    `series` (a line each).
-    """
-    _require(frame, ["round", "time"])
-    series = "series" in frame.columns
-    base = alt.Chart(frame).encode(
-        x=alt.X(
-            "round:Q", title=wrapped(x_title), scale=alt.Scale(nice=False, padding=8), axis=alt.Axis(tickMinStep=1)
-        ),
-        y=alt.Y("time:Q", title=None, scale=alt.Scale(zero=False)),
-        color=alt.Color("series:N", sort=None, legend=alt.Legend(columns=2)) if series else alt.value(BLUE),
-        tooltip=["round:Q", alt.Tooltip("time:Q", format=".2f"), *(["series:N"] if series else [])],
-    )
-    layers = (base.mark_line(strokeWidth=1, opacity=0.6), base.mark_point(filled=True, size=28, opacity=1))
-    return alt.layer(*layers).properties(width="container", height=220, title=_y_title(y_title))
-
-
-@_builder(_all_values)
-def bars(
-    frame: pl.DataFrame,
-    *,
-    title: str,
-    label: str = "variant",
-    decimals: int = 0,
-) -> alt.LayerChart:
-    """Numbers as bars from 0, each labelled with its number to `decimals` places.
-
-    Columns: `label`, value; optional `series` (a colour each, one bar below the other).
-    """
-    _require(frame, [label, "value"])
-    series, value_format = "series" in frame.columns, f",.{decimals}f"
-    named = ["series:N"] if series else []
-    largest = max(float(v) for v in frame["value"].to_list())
-    scale = alt.Scale(domain=[0, largest * 1.18 or 1], nice=False)
-    base = alt.Chart(frame).encode(
-        y=alt.Y(f"{label}:N", sort=None, title=None, axis=alt.Axis(domain=False, ticks=False)),
-        x=alt.X("value:Q", title=wrapped(title), scale=scale, axis=alt.Axis(format=",~r", tickCount=4, grid=False)),
-        tooltip=[
-            f"{label}:N",
-            *named,
-            alt.Tooltip("value:Q", format=value_format),
-        ],
-    )
-    bar = base.mark_bar().encode(color=alt.Color("series:N", sort=None) if series else alt.value(BLUE))
-    number = base.mark_text(align="left", dx=5).encode(text=alt.Text("value:Q", format=value_format))
-    if series:
-        offset = alt.YOffset("series:N", sort=None)
-        bar, number = bar.encode(yOffset=offset), number.encode(yOffset=offset)
-    height = frame[label].n_unique() * (10 + 20 * (frame["series"].n_unique() if series else 1))
-    return alt.layer(bar, number).properties(width="container", height=height)
-
-
 @_builder(lambda frame, label="variant", **_: _reach(frame, "end", [label]))
-def waterfall(
+def _steps_down(
     frame: pl.DataFrame,
     *,
     title: str,
@@ -608,10 +445,10 @@ def intervals(
             f"two rows are called {twice!r}: choose a label= that tells them apart, such as variant and parameter"
         )
     if series is not None:
-        return side_by_side(frame, description=description, label=label, unit=series, title=title)
+        return _by_series(frame, description=description, label=label, unit=series, title=title)
     names = set(frame.get_column("baseline_variant", default=pl.Series(dtype=pl.String)))
     baseline = names.pop() if len(names) == 1 else "the baseline"
-    return ratio_intervals(frame, description=description, baseline=baseline, label=label, title=title, log=log)
+    return _intervals(frame, description=description, baseline=baseline, label=label, title=title, log=log)
 
 
 def staircase(
@@ -619,7 +456,7 @@ def staircase(
 ) -> alt.LayerChart | None:
     """Totals one below the other, each drawn as the step from the one before: columns `label` and `value`."""
     steps = frame.select(label, start=pl.col(value).shift(1, fill_value=0.0), end=value)
-    return waterfall(steps, description=description, label=label, title=title)
+    return _steps_down(steps, description=description, label=label, title=title)
 
 
 @_builder(lambda frame, y="value", series=None, **_: _reach(frame, y, [series] if series else []))

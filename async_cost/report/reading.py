@@ -20,8 +20,8 @@ from async_cost.literature import replication
 from async_cost.literature.published import load_published, published_times
 from async_cost.report import charts
 from async_cost.report import finding as shown
-from async_cost.report.belief import remarks
 from async_cost.report.claims import claims
+from async_cost.report.records import remarks
 from async_cost.runs.comparisons import BASE_KEY, KEY, PAIR
 from async_cost.runs.run import Run, choose_run
 from async_cost.statistics import disturbance

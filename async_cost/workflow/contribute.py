@@ -26,7 +26,7 @@ from async_cost.errors import DataError
 from async_cost.machines.hardware import headlines, one_of_each
 from async_cost.machines.many import read_many
 from async_cost.paths import runs_root, shown
-from async_cost.report.belief import origin, remarks
+from async_cost.report.records import origin, remarks
 from async_cost.runs import schema
 from async_cost.runs.profiles import NOT_EVIDENCE
 from async_cost.runs.record import check_clock, read_run_info

@@ -1,8 +1,6 @@
-"""What a page says about the run that it reads: which one it is, how far it may be believed, and what disturbed it.
-Markdown, with words from the run escaped.
+"""What the records of a run say: which one it is, what disturbed it, and what was found out since. Markdown, with words
+from the run escaped.
 """
-
-import math
 
 import polars as pl
 
@@ -11,7 +9,6 @@ from async_cost.paths import repository_root
 from async_cost.runs.run import Run
 from async_cost.statistics.disturbance import steal_share
 from async_cost.statistics.interval import LEAST_EPISODES
-from async_cost.statistics.measured import Measured
 
 #: Least share of the machine's time taken by other guests that deserves a remark.
 STEAL_SHARE = 0.01
@@ -70,61 +67,3 @@ def remarks(run: Run, study: str) -> list[str]:
         name = words.key({"bench": entry.bench, "variant": entry.variant, "parameter": entry.parameter})
         found.append(f"{name} failed and is missing or incomplete: {words.escape(entry.error)}.")
     return found
-
-
-def records(measured: Measured) -> str:
-    """Which run this is, and what its records say about a study, as a list; nothing if it was not measured."""
-    if not measured:
-        return ""
-    return f"{origin(measured.run, measured.study)}\n\n{words.bullets(remarks(measured.run, measured.study))}"
-
-
-def belief(measured: Measured) -> tuple[str, dict[str, bool | str]]:
-    """How far a study may be believed, by its groups of comparisons: a sentence in Markdown, and the study with its
-    extent, for the page.
-    """
-    if not measured:
-        return "There is nothing to believe or to doubt.", {}
-    groups, whole = measured.groups, measured.trust
-    doubted = sorted(name for name, judged in groups.items() if not judged.trusted)
-    if not doubted:
-        held = "its only group" if len(groups) == 1 else f"all {len(groups)} groups"
-        text = f"**This run may be believed**, in {held} of comparisons: {correction(measured)}."
-    elif len(doubted) < len(groups):
-        text = (
-            f"**Nothing is concluded** from {len(doubted)} of {len(groups)} groups of comparisons, {words.listing(map(words.code, doubted))}, "
-            f"because {words.listing(whole.reasons)}. The others may be believed: {correction(measured)}."
-        )
-    else:
-        further = len(whole.reasons) - 1
-        more = f", and for {words.counted(further, 'further reason')}" if further > 0 else ""
-        text = f"**Not evidence: this run concludes nothing**, because {whole.reasons[0]}{more}."
-    return text, {measured.study: whole.extent}
-
-
-def _processes(measured: Measured) -> str:
-    """Which processes the ratios of work on one thread come from (`trials.compared`), after a semicolon; nothing if all
-    of them do.
-    """
-    used, every = measured.compared["episode"].n_unique(), measured.trials["episode"].n_unique()
-    if used == every:
-        return ""
-    all_rounds = measured.comparisons.filter(pl.col("episodes") < LEAST_EPISODES).height
-    rest = f", {words.counted(all_rounds, 'comparison')} from all of them" if all_rounds else ""
-    return f"; its ratios come from the {used} of {every} processes that ran undisturbed{rest}"
-
-
-def correction(measured: Measured) -> str:
-    """What the controls of a study's kinds add to its intervals, as half a sentence in Markdown, and what was found out
-    about the run since.
-    """
-    since = " ".join(errata(measured.run, measured.study)).removesuffix(".")
-    known = f". **Known since:** {since}" if since else ""
-    processes = _processes(measured)
-    shown = measured.declared.drop_nulls("bias").select("kind", "bias").unique().filter(pl.col("bias") > 0).sort("kind")
-    if shown.is_empty():
-        return f"identical code differs by no more than its intervals explain{processes}{known}"
-    errors = (
-        f"{words.percent(math.expm1(row['bias']))} ({words.escape(row['kind'])})" for row in shown.iter_rows(named=True)
-    )
-    return f"identical code differs by {words.listing(errors)} more than its intervals explain, and every interval of that kind is wider by that{processes}{known}"
