@@ -111,11 +111,6 @@ def percent(share: float, half_width: float | None = None) -> str:
     return number(100 * share, None if half_width is None else 100 * half_width) + PERCENT
 
 
-def rough_percent(share: float) -> str:
-    """A measured share without a known interval: two digits."""
-    return percent(share, abs(share) / 10) if share else exact_percent(share)
-
-
 def exact_percent(share: float, places: int | None = None) -> str:
     """A share that is set, not measured: `1 %`, `2.5 %`; or a share of counted cases, to `places` decimals."""
     return f"{100 * share if places is None else round(100 * share, places):g}{PERCENT}"
@@ -147,19 +142,6 @@ def ratio(value: float, low: float | None = None, high: float | None = None, wha
     # An estimate near equality says little where the interval is wide.
     wide = low is not None and high is not None and max(1 - low, high - 1) > WIDE
     return f"0{PERCENT} more {what}" if wide else f"the same {what}"
-
-
-def rough_ratio(value: float, half_width: float | None = None, what: str = "time") -> str:
-    """A ratio without a known interval, with two or three digits: `2.3 % more time`, `2.18 times the time`."""
-    half = min(abs(value - 1) / 10, 0.05) if half_width is None else half_width
-    return ratio(value, value - half, value + half, what)
-
-
-def longer(value: float, half_width: float | None = None) -> str:
-    """The same, to be followed by what it is compared with: `2.3 % more time than`, `2.1 times as long as`."""
-    if value < TIMES_FROM:
-        return f"{rough_ratio(value, half_width)} than"
-    return f"{number(value, half_width or value / 100)} times as long as"
 
 
 def interval(low: float, high: float, around: float | None = None, limit: float | None = None) -> str:
@@ -194,35 +176,6 @@ def ratio_with_interval(value: float, low: float, high: float, what: str = "time
     return f"{ratio(value, low, high, what)} ({interval(low, high, around=value)})"
 
 
-def comparison(name: str, other: str, row: dict | None, shown: Callable[[str], str] = str) -> str:
-    """A sentence on `name` against `other` from a row with ratio, low, high, verdict and the limit of its group. Names
-    are already safe text.
-
-    For a row of None, the sentence says that it was not measured. For a verdict of None, it gives the numbers only.
-    `shown` is applied to the numbers.
-    """
-    if row is None:
-        return f"{name} was **not measured** against {other} in this run."
-    measured, equivalence = shown(ratio_with_interval(row["ratio"], row["low"], row["high"])), row.get("limit", 0.01)
-    match str(row["verdict"]):
-        case "slower" | "faster" as word:
-            return f"{name} is **{word}** than {other}: it takes {measured}."
-        case "same":
-            return (
-                f"{name} takes **the same** time as {other}, to within the {exact_percent(equivalence)} "
-                f"that does not count: {measured}."
-            )
-        case "undecided":
-            reach = interval(row["low"], row["high"], around=row["ratio"], limit=equivalence)
-            return (
-                f"Whether {name} is slower or faster than {other} is **undecided**: "
-                f"{shown(ratio(row['ratio'], row['low'], row['high']))} ({reach}); "
-                f"the interval crosses the border of ±{exact_percent(equivalence)}."
-            ) + (f" To decide it: {escape(row['to_decide'])}." if row.get("to_decide") else "")
-        case _:
-            return f"compared with {other}, {name} takes {measured}."
-
-
 def added(row: dict | None, verdict: str | None, to: str = "each request", asked: Callable[[str], str] = str) -> str:
     """`adds 258 ns (...) to each request` from a row with added_ns and its ends, added_low and added_high or low and
     high.
@@ -246,18 +199,6 @@ def added(row: dict | None, verdict: str | None, to: str = "each request", asked
             return f"changes {to} by an undecided amount, {shown}"
         case _:
             return f"differs by {shown} on {to}"
-
-
-def in_this_run(text: str) -> str:
-    """`text`, marked as what a run showed without being evidence."""
-    return f"*In this run:* {text}"
-
-
-def direction(row: dict | None, up: str, down: str, unclear: str) -> str:
-    """`up` or `down` when the interval of a row with low and high lies above or below 0, else `unclear`."""
-    if row is None or row["low"] <= 0 <= row["high"]:
-        return unclear
-    return up if row["low"] > 0 else down
 
 
 def label_of(frame: pl.DataFrame) -> str:
@@ -284,12 +225,6 @@ def by_verdict(frame: pl.DataFrame, other: str, label: str | None = None, show: 
     }
     groups = {word: frame.filter(pl.col("verdict") == word)[label].to_list() for word in heads}
     return " ".join(f"{heads[word]}: {listing(map(show, names))}." for word, names in groups.items() if names)
-
-
-def evident(frame: pl.DataFrame) -> pl.DataFrame:
-    """The rows that have a verdict; all of them where none has one."""
-    kept = frame.drop_nulls("verdict")
-    return frame if kept.is_empty() else kept
 
 
 def _reach(frame: pl.DataFrame, label: str, show: Callable[[object], str]) -> str:

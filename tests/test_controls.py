@@ -9,14 +9,15 @@ import polars as pl
 import pytest
 from scipy import stats
 
+from async_cost.findings.operands import pair, ratio_of_ratios
 from async_cost.literature import replication
 from async_cost.literature.claims import load_claims
 from async_cost.runs.record import KINDS
 from async_cost.runs.run import load_run
-from async_cost.statistics.interval import after_looks, estimates, quantile
+from async_cost.statistics.effects import Values, effect
+from async_cost.statistics.interval import after_looks, quantile
 from async_cost.statistics.judge import judged
 from async_cost.statistics.measured import Measured
-from async_cost.statistics.ratios import between, change
 from async_cost.statistics.statement import Outcome
 from async_cost.testing.made_up_runs import OFF, ON, ZERO_COST, Study, make_run
 
@@ -250,11 +251,9 @@ def test_a_combination_of_comparisons_uses_what_the_controls_add(tmp_path):
     how = {"rounds": 200, "episodes": 20, "noise": 0.02, "work": False}
     run = load_run(make_run(tmp_path, controls={OFF: 1.006, ON: 0.994}, **how))
     measured = Measured.of(run, "zero-cost")
-    shrunk = change(between(measured.trials, "nonbox", "manual"), ON, OFF)
-    made, alone = measured.concluded(shrunk), estimates(shrunk.with_columns(pl.col("ratio").log()))
+    free, calls = (pair("zero-cost", "nonbox", "manual", parameter) for parameter in (OFF, ON))
+    both = ratio_of_ratios(calls, free)
+    found = effect(both, both.cases[0], Values(run, "zero-cost"))
     bias = measured.declared["bias"][0]
-    half = np.hypot((alone["high"] - alone["low"]).item() / 2 / quantile(20), np.sqrt(2) * bias) * quantile(
-        20, after_looks(2)
-    )
-    assert bias > 0 and (made["high"] / made["low"]).log().item() == pytest.approx(2 * half)
-    assert made["verdict"].to_list() == ["faster"]
+    assert bias > 0 and found.fixed == pytest.approx(quantile(20, after_looks(2)) * np.sqrt(2) * bias)
+    assert np.log(found.high / found.low) > 2 * found.fixed

@@ -65,10 +65,3 @@ def published_ratios(study: str, baseline: str, root: Path | None = None, editio
         (pl.col("high_ns") / pl.col("base_low_ns")).alias("published_high"),
         (pl.col("ns") - pl.col("base_ns")).alias("published_added_ns"),
     )
-
-
-def published_between(
-    study: str, variant: str, other: str, root: Path | None = None, edition: str | None = None
-) -> pl.DataFrame:
-    """Reported ratio of the times of two named variants: bench, variant, parameter, published, and further columns."""
-    return published_ratios(study, other, root, edition).filter(pl.col("variant") == variant)

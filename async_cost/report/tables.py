@@ -3,7 +3,6 @@
 On a page a table with a title can be sorted by each column and filtered by words (tables.js).
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from html import escape
 
@@ -12,7 +11,7 @@ from great_tables import GT
 
 from async_cost import words
 from async_cost.report import finding
-from async_cost.runs.comparisons import ADDRESSED, address
+from async_cost.runs.comparisons import address
 from async_cost.statistics.effects import Measure
 
 
@@ -78,25 +77,3 @@ def time_text(column: str) -> pl.Expr:
 
 def _has_links(cells: pl.Series) -> bool:
     return bool(cells.str.contains(f"](#{words.ASKED}", literal=True).any())
-
-
-def text(show: Callable[..., str], *columns: str) -> pl.Expr:
-    """What `show` (one of `words`) says of the values of these columns, such as a ratio and its ends; null where the
-    first is.
-    """
-
-    def shown(row: dict[str, object]) -> str | None:
-        return None if row[columns[0]] is None else show(*row.values())
-
-    return pl.struct(columns).map_elements(shown, pl.String)
-
-
-def asked(show: Callable[..., str], *columns: str) -> pl.Expr:
-    """The same for rows of the table of comparisons: each number is a link to where it comes from."""
-
-    def shown(row: dict[str, object]) -> str | None:
-        if row[columns[0]] is None:
-            return None
-        return words.asked(show(*(row[name] for name in columns)), address(row))
-
-    return pl.struct(list(dict.fromkeys((*columns, *ADDRESSED)))).map_elements(shown, pl.String)

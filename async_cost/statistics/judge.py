@@ -215,10 +215,6 @@ class Trust:
         """What a page says of the study: true, false or "in part"."""
         return self.trusted or ("in part" if self.partly else False)
 
-    def label(self, text: str) -> str:
-        """`text`, marked as what the run showed unless it is trusted: for statements without a verdict."""
-        return text if self.trusted else words.in_this_run(text)
-
 
 def trust(comparisons: pl.DataFrame, profile: str) -> Trust:
     """The trust in judged comparisons of a whole study or of some groups: in all of their groups or not at all."""

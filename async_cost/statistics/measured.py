@@ -4,17 +4,15 @@ A run may lack a study that a notebook reads. Such a study has no comparisons an
 frame, which is told as not measured.
 """
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
 
 import polars as pl
 
-from async_cost.runs.comparisons import BASE_KEY, KEY, PAIR, turned
+from async_cost.runs.comparisons import KEY, turned
 from async_cost.runs.run import Run
-from async_cost.statistics.interval import estimates, widened
-from async_cost.statistics.judge import VERDICTS, Trust, trust, verdict_column
+from async_cost.statistics.judge import VERDICTS, Trust, trust
 from async_cost.statistics.table import COLUMNS, comparisons
 from async_cost.statistics.trials import NO_TRIALS, compared, trial_times
 
@@ -96,38 +94,6 @@ class Measured:
                     f"{self.study} does not compare {variant!r} with {other!r}: declare it in its study()"
                 )
         return found
-
-    def added(self, variant: str, other: str) -> pl.DataFrame:
-        """Nanoseconds that one variant adds to a unit of work of another, for each parameter: KEY, added_ns, low,
-        high.
-        """
-        return self.compare(variant, other).select(*KEY, "added_ns", low="added_low", high="added_high")
-
-    def concluded(self, rounds: pl.DataFrame) -> pl.DataFrame:
-        """Estimates, corrected by the controls, and a verdict for a combination of two comparisons of this study, given
-        round by round (KEY, round, episode, ratio).
-
-        Each of the two has the largest bias of the study's kinds.
-        """
-        looks = self.declared["looks"].max() or 1  # of whatever it is made
-        logs = estimates(rounds.with_columns(pl.col("ratio").log(), looks=looks))
-        more = pl.col("quantile") * math.sqrt(2) * (self.declared["bias"].max() or 0.0)
-        low, high = widened(pl.col("ratio"), pl.col("low"), pl.col("high"), more)
-        found = logs.with_columns(low=low, high=high).with_columns(pl.col("ratio", "low", "high", "q1", "q3").exp())
-        return found.with_columns(verdict_column(self.trust.trusted))
-
-    def pick(self, pairs: pl.DataFrame) -> pl.DataFrame:
-        """The measured comparisons that `pairs` names (the six columns of a pair), with its other columns, in its
-        order.
-
-        Raises LookupError for a pair that the study does not declare although both sides were measured.
-        """
-        lost = pairs.join(both_ways(self.declared), on=PAIR, how="anti")
-        for names in (KEY, BASE_KEY):
-            lost = lost.join(self.trials, left_on=names, right_on=KEY, how="semi")
-        for row in lost.select(PAIR).iter_rows():
-            raise LookupError(f"{self.study} does not compare {row[:3]} with {row[3:]}: declare it in its study()")
-        return pairs.join(both_ways(self.comparisons), on=PAIR, maintain_order="left")
 
 
 def both_ways(found: pl.DataFrame) -> pl.DataFrame:
