@@ -39,18 +39,19 @@ class Visit:
         self.page.wait_for_function("!document.querySelector('figure.chart:not(.drawn)')", timeout=DRAWN_MS)
 
 
-@pytest.fixture(params=["light", "dark"])
+@pytest.fixture(scope="module", params=["light", "dark"])
 def scheme(request) -> str:
     return request.param
 
 
-@pytest.fixture(params=[DESKTOP, PHONE], ids=["desktop", "phone"])
+@pytest.fixture(scope="module", params=[DESKTOP, PHONE], ids=["desktop", "phone"])
 def viewport(request) -> dict[str, int]:
     return request.param
 
 
-@pytest.fixture(params=["index.html", "zero-cost.html"])
+@pytest.fixture(scope="module", params=["index.html", "zero-cost.html"])
 def visit(report, browser, viewport, scheme, request) -> Iterator[Visit]:
+    """Opened once for all tests that only look."""
     visit = Visit(browser, report / request.param, viewport=viewport, color_scheme=scheme)
     visit.wait_until_drawn()
     yield visit
