@@ -9,6 +9,7 @@ from importlib.metadata import requires
 import pytest
 from packaging.requirements import Requirement
 
+from async_cost.workflow.studies import MEASURED
 from async_cost.workflow.toolchain import EVCXR_VERSION, ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -95,6 +96,21 @@ def test_the_lock_is_up_to_date_with_the_manifests():
         check=True,
         capture_output=True,
     )
+
+
+def test_what_all_studies_use_is_compiled_once():
+    """The harness, and what it depends on, with the same features for each study."""
+
+    def tree(crate, shown):
+        command = ["cargo", "tree", "--locked", "-e", "normal,build", "--no-dedupe", "--prefix", "none", "-f", shown]
+        listed = subprocess.run([*command, "-p", crate], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+        return {line.replace(" (proc-macro)", "") for line in listed.splitlines()}
+
+    shared = tree("harness", "{p}")
+    used = [{line for line in tree(study, "{p}|{f}") if line.split("|")[0] in shared} for study in MEASURED]
+    assert len(shared) > 10
+    differ = set.union(*used) - set.intersection(*used)
+    assert not differ, f"name these features in rust-kernels/harness/Cargo.toml as well: {sorted(differ)}"
 
 
 def lock_packages(path):
