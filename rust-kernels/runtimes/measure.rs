@@ -1358,7 +1358,7 @@ fn locked<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
 //
 // A row is a test with a load, on all runtimes that can have it, and with what one iteration of it must do. First all
 // suites on all runtimes, by their names. (What is `inline` here is so for the kernel's sake: it compiles all items
-// with every cell.)
+// with every cell. As a program, which has the feature `program`, all rows are compiled once.)
 
 // %%
 /// Sets a suite up on one runtime.
@@ -1708,7 +1708,7 @@ fn programs() -> Vec<Row> {
 }
 
 /// All rows.
-#[inline]
+#[cfg_attr(not(feature = "program"), inline)]
 pub fn rows() -> Vec<Row> {
     let published = published();
     let controls =

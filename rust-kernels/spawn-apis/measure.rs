@@ -1509,7 +1509,8 @@ const TODAY: &str = "a handle by `async_executors` 0.7";
 
 // %% [markdown]
 // First the subjects that stay on the calling thread. The functions that list subjects are marked `inline`: they are
-// compiled where they are called, and a cell that calls none of them does not compile all these executors once more.
+// compiled where they are called, and a cell that calls none of them does not compile all these executors once more. (As
+// a program, which has the feature `program`, all of them are compiled once.)
 
 // %%
 const BASIC: Row = ("tokio::Runtime (basic_scheduler)", "native");
@@ -1616,7 +1617,7 @@ fn on_others() -> Vec<Subject> {
 }
 
 /// All subjects.
-#[inline]
+#[cfg_attr(not(feature = "program"), inline)]
 pub fn subjects() -> Vec<Subject> {
     [on_one_thread(), on_tokio(), on_others()].concat()
 }
