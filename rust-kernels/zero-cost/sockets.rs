@@ -615,10 +615,13 @@ pub struct Ledgered<'d> {
 }
 
 impl<'d> Ledgered<'d> {
+    /// # Safety
+    /// As for [`Object::register`].
     #[inline(never)]
-    fn watch(&self, file: &impl AsFd, key: usize) -> io::Result<()> {
+    unsafe fn watch(&self, file: &impl AsFd, key: usize) -> io::Result<()> {
         self.listener.ledger.enter(Call::Register);
-        file.register(&self.epoll, key, ())
+        // SAFETY: by the caller.
+        unsafe { file.register(&self.epoll, key, ()) }
     }
 
     #[inline(never)]
@@ -658,15 +661,17 @@ unsafe impl<'d> System for Ledgered<'d> {
         Epoll::<Socket<'d>>::is_end(event)
     }
 
-    fn notifier(&self, key: usize) -> io::Result<Waker> {
-        self.epoll.notifier(key)
+    unsafe fn notifier(&self, key: usize) -> io::Result<Waker> {
+        // SAFETY: by the caller.
+        unsafe { self.epoll.notifier(key) }
     }
 }
 
 // SAFETY: as it says.
 unsafe impl<'d> Object<Ledgered<'d>> for Socket<'d> {
-    fn register(&self, system: &Ledgered<'d>, key: usize, (): ()) -> io::Result<()> {
-        system.watch(self, key)
+    unsafe fn register(&self, system: &Ledgered<'d>, key: usize, (): ()) -> io::Result<()> {
+        // SAFETY: by the caller.
+        unsafe { system.watch(self, key) }
     }
 
     fn unregister(&self, system: &Ledgered<'d>) {
@@ -676,8 +681,9 @@ unsafe impl<'d> Object<Ledgered<'d>> for Socket<'d> {
 
 // SAFETY: as it says.
 unsafe impl<'d> Object<Ledgered<'d>> for &'d Listener {
-    fn register(&self, system: &Ledgered<'d>, key: usize, (): ()) -> io::Result<()> {
-        system.watch(self, key)
+    unsafe fn register(&self, system: &Ledgered<'d>, key: usize, (): ()) -> io::Result<()> {
+        // SAFETY: by the caller.
+        unsafe { system.watch(self, key) }
     }
 
     fn unregister(&self, system: &Ledgered<'d>) {
@@ -698,9 +704,10 @@ impl Listener {
 
 impl Sockets for Ledgered<'_> {
     #[inline(never)]
-    fn watch_writes(&self, stream: &Self::Stream, key: usize) -> io::Result<()> {
+    unsafe fn watch_writes(&self, stream: &Self::Stream, key: usize) -> io::Result<()> {
         self.listener.ledger.enter(Call::Reregister);
-        self.epoll.watch_writes(stream, key)
+        // SAFETY: by the caller.
+        unsafe { self.epoll.watch_writes(stream, key) }
     }
 }
 
@@ -831,9 +838,9 @@ impl<W: Work, P: Probe, const KEEPS: bool> ManualServer<'_, W, P, KEEPS> {
         match connection.step::<W, P, KEEPS>(self.work, finished) {
             Step::WaitToWrite if !connection.watches_writes => {
                 connection.watches_writes = true;
-                self.system
-                    .watch_writes(&connection.socket, slot + 1)
-                    .expect("the kernel watches one file more");
+                // SAFETY: any key is good, as it is looked up among the slots.
+                let watched = unsafe { self.system.watch_writes(&connection.socket, slot + 1) };
+                watched.expect("the kernel watches one file more");
             }
             Step::WaitToRead | Step::WaitToWrite => {}
             Step::Over => {
@@ -855,9 +862,9 @@ impl<W: Work, P: Probe, const KEEPS: bool> ManualServer<'_, W, P, KEEPS> {
             self.left -= 1;
             let slot = self.connections.insert(Connection::new::<P>(socket));
             P::peak(Counter::PeakConnections, self.connections.len());
-            self.system
-                .watch(&self.connections[slot].socket, slot + 1)
-                .expect("the kernel watches one file more");
+            // SAFETY: as in `step`.
+            let watched = unsafe { self.system.watch(&self.connections[slot].socket, slot + 1) };
+            watched.expect("the kernel watches one file more");
             self.step(slot, false);
         }
         self.system.forget(listener);
@@ -875,7 +882,9 @@ impl<W: Work, P: Probe, const KEEPS: bool> ManualServer<'_, W, P, KEEPS> {
     /// If nothing happens after that, or the operating system refuses what it must not.
     pub fn run(&mut self, connections: usize, events: &mut Vec<epoll::Event>, before_wait: &mut dyn FnMut()) {
         self.left = connections;
-        self.system.watch(self.system.listener, LISTENER).expect("the kernel watches one file more");
+        // SAFETY: as in `step`.
+        let watched = unsafe { self.system.watch(self.system.listener, LISTENER) };
+        watched.expect("the kernel watches one file more");
         self.accept();
         while self.left > 0 || !self.connections.is_empty() {
             before_wait();
@@ -1042,14 +1051,16 @@ pub fn calls_alone<W: Work, P: Probe>(steps: u32, listener: &Listener, drive: Dr
     let (mut open, mut events) = (Vec::with_capacity(CONNECTIONS), Vec::with_capacity(TASKS + 1));
     let mut buffer = [0; SMALL_BUFFER];
     drive(&mut |connections, before_wait| {
-        system.watch(&listener, LISTENER).expect("the kernel watches one file more");
+        // SAFETY: nobody looks at keys.
+        unsafe { system.watch(&listener, LISTENER) }.expect("the kernel watches one file more");
         assert!(listener.accept().is_err(), "they come at their first turn");
         before_wait();
         system.poll(&mut events, || true);
         for slot in 0..connections {
             let socket = listener.accept().expect("an announcement");
             P::add(Counter::ZeroedBytes, SMALL_BUFFER);
-            system.watch(&socket, slot + 1).expect("the kernel watches one file more");
+            // SAFETY: nobody looks at keys.
+            unsafe { system.watch(&socket, slot + 1) }.expect("the kernel watches one file more");
             assert!((&socket).read(&mut buffer).is_err(), "they ask at their second turn");
             open.push(socket);
         }
