@@ -99,12 +99,15 @@ use sync::{Arc, Condvar, Mutex, MutexGuard};
 // ## A job
 //
 // A job is a closure. The originals box it: one allocation where it is submitted, and a release on another thread. But
-// most closures are small. So a job has room for three words, and only what does not fit goes to the heap, as in a
-// small vector.
+// most closures are small. So a job has room for some words, and only what does not fit goes to the heap, as in a small
+// vector. How many words? The jobs of the published program have three, and with room for just these our pools would be
+// faster there, and slower for everybody who captures a fourth. So a job is as large as a cache line, which is what
+// processors hand to each other: a word that says what can be done with it, and seven for the closure. Further down,
+// `jobs/closure` measures where the box begins, and what that costs.
 
 // %%
 /// Holds a closure, or the box of one that is too large or too strictly aligned.
-pub type Storage = MaybeUninit<[usize; 3]>;
+pub type Storage = MaybeUninit<[usize; 7]>;
 
 /// What can be done with the stored closure.
 struct VTable {
@@ -2126,6 +2129,27 @@ impl Load {
 // The threads that submit are scoped, so that a burst has ended all of them when it returns.
 
 // %%
+/// Starts the threads that submit, and waits. `submit` is called for each message, and told whether it is its thread's
+/// last. The time until `wait` returns.
+fn produce<P: Subject>(
+    pool: &P,
+    load: &Load,
+    submit: impl Fn(&P, bool) + Copy + Send,
+    wait: impl FnOnce(),
+) -> Duration {
+    let start = Instant::now();
+    std::thread::scope(|scope| {
+        for _ in 0..load.producers {
+            let pool = pool.clone();
+            scope.spawn(move || {
+                (1..=load.messages).for_each(|message| submit(&pool, message == load.messages));
+            });
+        }
+        wait();
+        start.elapsed()
+    })
+}
+
 /// Submits it all and waits. `observer` is told whether a message is its thread's last. The time until `wait` returns.
 pub fn burst<P: Subject, W: Work, C: Observer>(
     pool: &P,
@@ -2134,21 +2158,56 @@ pub fn burst<P: Subject, W: Work, C: Observer>(
     observer: impl Fn(bool) -> C + Copy + Send,
     wait: impl FnOnce(),
 ) -> Duration {
-    let start = Instant::now();
-    std::thread::scope(|scope| {
-        for _ in 0..load.producers {
-            let pool = pool.clone();
-            scope.spawn(move || {
-                for message in 1..=load.messages {
-                    let observer = observer(message == load.messages);
-                    let chain = Chain { pool: pool.clone(), left: load.amplification, work, observer };
-                    pool.execute(move || chain.run());
-                }
-            });
-        }
-        wait();
-        start.elapsed()
-    })
+    let submit = move |pool: &P, last| {
+        let chain = Chain { pool: pool.clone(), left: load.amplification, work, observer: observer(last) };
+        pool.execute(move || chain.run());
+    };
+    produce(pool, load, submit, wait)
+}
+
+// %% [markdown]
+// A message of that program is a closure of 24 bytes. What becomes of larger ones is asked by jobs that do nothing but
+// carry something. In our pools, the last of them does not fit into a job.
+
+// %%
+/// Bytes of the closures.
+pub const SIZES: [usize; 4] = [16, 24, 32, 64];
+
+/// Submits jobs that hold an observer, which is one word, and so many words more.
+fn carried<P: Subject, C: Observer, const WORDS: usize>(
+    pool: &P,
+    load: &Load,
+    observer: C,
+    wait: impl FnOnce(),
+) -> Duration {
+    let submit = move |pool: &P, _| {
+        let words = std::hint::black_box([1_u64; WORDS]);
+        let job = move || {
+            observer.begin(0);
+            std::hint::black_box(words);
+            observer.end();
+        };
+        debug_assert_eq!(size_of_val(&job), 8 * (WORDS + 1));
+        pool.execute(job);
+    };
+    produce(pool, load, submit, wait)
+}
+
+/// Submits jobs whose closures have so many bytes, one of [`SIZES`], and waits.
+fn sized<P: Subject, C: Observer>(
+    pool: &P,
+    load: &Load,
+    bytes: usize,
+    observer: C,
+    wait: impl FnOnce(),
+) -> Duration {
+    match bytes {
+        16 => carried::<P, C, 1>(pool, load, observer, wait),
+        24 => carried::<P, C, 2>(pool, load, observer, wait),
+        32 => carried::<P, C, 3>(pool, load, observer, wait),
+        64 => carried::<P, C, 7>(pool, load, observer, wait),
+        _ => panic!("no closure has {bytes} bytes"),
+    }
 }
 
 // %% [markdown]
@@ -2250,6 +2309,17 @@ pub fn expected(load: &Load) -> Counts {
 // The measurements treat all pools alike, so this trait hides their types.
 
 // %%
+/// What the jobs of a burst do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Jobs {
+    /// What is published.
+    Published,
+    /// So much.
+    Working(Opaque),
+    /// Nothing; their closures have so many bytes.
+    Carrying(usize),
+}
+
 /// What the program does with a pool.
 pub trait Bursts {
     /// As published: folded work, and the last messages are awaited.
@@ -2258,8 +2328,10 @@ pub trait Bursts {
     fn until_all(&self, load: &Load, work: Opaque) -> Duration;
     /// All are awaited, and it is known when each of them has ended.
     fn with_arrivals(&self, load: &Load) -> (Duration, Histogram<u64>);
+    /// Jobs that hold so many bytes, and all are awaited.
+    fn of_size(&self, load: &Load, bytes: usize) -> Duration;
     /// A burst that is witnessed; what was seen when its last message had ended, and a way to look again.
-    fn witnessed(&self, load: &Load, work: Option<Opaque>) -> &'static Ledger;
+    fn witnessed(&self, load: &Load, jobs: Jobs) -> &'static Ledger;
 }
 
 impl<P: Subject> Bursts for P {
@@ -2279,11 +2351,18 @@ impl<P: Subject> Bursts for P {
         (time, distribution(arrivals.ns.iter().map(|ns| ns.load(Ordering::Relaxed))))
     }
 
-    fn witnessed(&self, load: &Load, work: Option<Opaque>) -> &'static Ledger {
+    fn of_size(&self, load: &Load, bytes: usize) -> Duration {
+        let latch = Latch::of(load.chains());
+        sized(self, load, bytes, Some(latch), || latch.wait())
+    }
+
+    fn witnessed(&self, load: &Load, jobs: Jobs) -> &'static Ledger {
         let ledger = Ledger::of(load);
-        match work {
-            Some(work) => burst(self, load, work, |_| ledger, || ledger.latch.wait()),
-            None => burst(self, load, PUBLISHED_WORK, |_| ledger, || ledger.latch.wait()),
+        let wait = || ledger.latch.wait();
+        match jobs {
+            Jobs::Published => burst(self, load, PUBLISHED_WORK, |_| ledger, wait),
+            Jobs::Working(work) => burst(self, load, work, |_| ledger, wait),
+            Jobs::Carrying(bytes) => sized(self, load, bytes, ledger, wait),
         };
         ledger
     }
@@ -2332,20 +2411,14 @@ fn prove_ledger(
 ///
 /// # Errors
 /// If the pool runs other jobs than it should, or not all: says which pool, and what is wrong.
-pub fn prove(
-    key: &Key,
-    world: World,
-    load: &Load,
-    work: Option<Opaque>,
-    limit: Duration,
-) -> Result<(), UnequalWork> {
+pub fn prove(key: &Key, world: World, load: &Load, jobs: Jobs, limit: Duration) -> Result<(), UnequalWork> {
     prove_ledger(
         key,
         limit,
         &expected(load),
         |_| load.chains(),
         |look| {
-            world(load.workers, &mut |pool| look(pool.witnessed(load, work)));
+            world(load.workers, &mut |pool| look(pool.witnessed(load, jobs)));
         },
     )
 }
@@ -2737,6 +2810,8 @@ pub enum Kind {
     Published,
     /// Throughput of all jobs, with opaque work.
     All(Opaque),
+    /// Throughput of jobs whose closures have so many bytes.
+    Sized(usize),
     /// Latency as published, with a pause before each burst.
     LastOfBurst(Duration),
     /// Latency of whole bursts.
@@ -2879,6 +2954,23 @@ fn corrected_throughput(scale: Scale) -> Vec<Row> {
 }
 
 // %% [markdown]
+// Closures of 16 to 64 bytes, all from outside: ours have room for some of them in the job itself, the other two put
+// each into a box.
+
+// %%
+/// The same load with closures of several sizes.
+const BY_BYTES: &str = "jobs/closure";
+
+fn closures(scale: Scale) -> Vec<Row> {
+    let load = Load { workers: 2, producers: 2, messages: 10_000 * scale.messages, amplification: 0 };
+    let row = |bytes| {
+        let parameter = format!("threads=2 bytes={bytes}");
+        [LEAN_CBWP, CBWP, RAYON].map(|of| Row::new(BY_BYTES, of, &parameter, load, Kind::Sized(bytes)))
+    };
+    SIZES.into_iter().flat_map(row).collect()
+}
+
+// %% [markdown]
 // Trees, and the pools that have nothing to do.
 
 // %%
@@ -2914,6 +3006,7 @@ pub fn cells(scale: Scale) -> Vec<Row> {
         sizes(scale),
         latency(),
         corrected_throughput(scale),
+        closures(scale),
         trees(),
         without_work(),
     ];
@@ -3030,6 +3123,9 @@ impl Row {
             Kind::All(work) => (variant.world)(workers, &mut |pool| {
                 bencher.samples(&mut || Sample::new(load.jobs(), pool.until_all(load, work)))
             }),
+            Kind::Sized(bytes) => (variant.world)(workers, &mut |pool| {
+                bencher.samples(&mut || Sample::new(load.jobs(), pool.of_size(load, bytes)))
+            }),
             Kind::LastOfBurst(pause) => (variant.world)(workers, &mut |pool| {
                 bencher.samples(&mut || {
                     if !std::mem::replace(&mut warm, true) {
@@ -3076,7 +3172,7 @@ fn is_control(cell: &Row) -> bool {
 /// What one iteration is.
 fn unit(kind: Kind) -> &'static str {
     match kind {
-        Kind::Published | Kind::All(_) | Kind::Tree(_) => "job",
+        Kind::Published | Kind::All(_) | Kind::Sized(_) | Kind::Tree(_) => "job",
         Kind::LastOfBurst(_) | Kind::WholeBurst(_) => "burst",
         Kind::Idle | Kind::Neighbour => "iteration",
     }
@@ -3121,6 +3217,7 @@ fn rivals(cell: &Row) -> Vec<&'static str> {
         Kind::Published => (false, false),
         _ if in_between || pinned.is_some() => (false, false),
         Kind::All(work) => (work == IDLE || of_the_field, work != IDLE),
+        Kind::Sized(_) => (of_the_field, false),
         Kind::WholeBurst(_) if cell.load.amplification == 1 => (true, false),
         Kind::LastOfBurst(_) | Kind::WholeBurst(_) => {
             ([LEAN_CBCP.name, LEAN_NEVER_PARK.name].contains(&name) || of_the_field, false)
@@ -3211,7 +3308,7 @@ const PUBLISHED: [(&str, OfThreads, OfThreads); 19] = [
 // %%
 /// Whether the cell is one of several sizes.
 pub fn has_sizes(cell: &Row) -> bool {
-    [LOW_BY_SIZE, HIGH_BY_SIZE].contains(&&*cell.key.bench)
+    [LOW_BY_SIZE, HIGH_BY_SIZE, BY_BYTES].contains(&&*cell.key.bench)
 }
 
 /// Everything that is compared: the first, what it is compared with, and what changes.
@@ -3236,7 +3333,12 @@ pub fn comparisons(cells: &[Row]) -> Vec<(Key, Key, String)> {
         let same =
             |other: &&Row| other.key.bench == cell.key.bench && other.variant.name == cell.variant.name;
         if let Some(smaller) = cells[..at].iter().rfind(same) {
-            let change = format!("{} jobs instead of {}", cell.load.jobs(), smaller.load.jobs());
+            let change = match (cell.kind, smaller.kind) {
+                (Kind::Sized(bytes), Kind::Sized(fewer)) => {
+                    format!("closures of {bytes} bytes instead of {fewer}")
+                }
+                _ => format!("{} jobs instead of {}", cell.load.jobs(), smaller.load.jobs()),
+            };
             all.push((cell.key.clone(), smaller.key.clone(), change));
         }
     }
@@ -3257,13 +3359,17 @@ pub fn study_of(scale: Scale) -> Study {
     let mut proofs = std::collections::HashMap::new();
     for cell in cells {
         let (key, load) = (cell.key.clone(), cell.load);
-        let work = if let Kind::All(work) = cell.kind { Some(work) } else { None };
+        let jobs = match cell.kind {
+            Kind::All(work) => Jobs::Working(work),
+            Kind::Sized(bytes) => Jobs::Carrying(bytes),
+            _ => Jobs::Published,
+        };
         // With the most workers; the same program with fewer is tested apart from this.
         let proof = if load.jobs() > 0 {
-            let program = (key.variant.clone(), load.jobs(), load.messages, work);
+            let program = (key.variant.clone(), load.jobs(), load.messages, jobs);
             let prove = || match cell.kind {
                 Kind::Tree(steps) => prove_tree(&key, cell.variant.tree_world, load.workers, steps),
-                _ => prove(&key, cell.variant.world, &load, work, LIMIT),
+                _ => prove(&key, cell.variant.world, &load, jobs, LIMIT),
             };
             proofs.entry(program).or_insert_with(prove).clone()
         } else {
@@ -3283,7 +3389,10 @@ pub fn study_of(scale: Scale) -> Study {
         ];
         study = study.counts(&key, exact);
         // From the corrected experiment on; elsewhere the process does more than what is timed.
-        if matches!(cell.kind, Kind::WholeBurst(_) | Kind::All(_) | Kind::Tree(_) | Kind::Idle) {
+        if matches!(
+            cell.kind,
+            Kind::WholeBurst(_) | Kind::All(_) | Kind::Sized(_) | Kind::Tree(_) | Kind::Idle
+        ) {
             study = study.resources();
         }
         study = study.proven(key.clone(), proof, move |bencher: &mut Bencher| cell.trial(scale, bencher));

@@ -4,11 +4,11 @@ use std::time::{Duration, Instant};
 
 use harness::Key;
 use thread_pools::{
-    BLOCKING, CBCP, CBWP, CHILI, COUNTING, Chain, DEFAULT, FUTURES, Folded, IDLE, Kind, LEAN_CBCP, LEAN_CBWP,
-    LEAN_NEVER_PARK, LIMIT, Latch, Load, NEVER_PARK, NO_POOL, Opaque, Ours, PINNED_CBCP, PINNED_CBWP, RAYON,
-    RAYON_FIFO, RAYON_JOIN, RAYON_SCOPE, Row, Scale, Stealing, Storage, TP, Variant, Work, X_CBCP, X_CBWP,
-    X_COUNTING, X_NEVER_PARK, by_the_rule, cells, comparisons, has_sizes, original, prove, prove_tree,
-    so_many, study_of,
+    BLOCKING, CBCP, CBWP, CHILI, COUNTING, Chain, DEFAULT, FUTURES, Folded, IDLE, Job, Jobs, Kind, LEAN_CBCP,
+    LEAN_CBWP, LEAN_NEVER_PARK, LIMIT, Latch, Load, NEVER_PARK, NO_POOL, Opaque, Ours, PINNED_CBCP,
+    PINNED_CBWP, RAYON, RAYON_FIFO, RAYON_JOIN, RAYON_SCOPE, Row, SIZES, Scale, Stealing, Storage, TP,
+    Variant, Work, X_CBCP, X_CBWP, X_COUNTING, X_NEVER_PARK, by_the_rule, cells, comparisons, has_sizes,
+    original, prove, prove_tree, so_many, study_of,
 };
 
 fn load(workers: usize, producers: u64, messages: u64, amplification: u32) -> Load {
@@ -43,8 +43,10 @@ fn all_pools_do_equal_work_under_small_and_crowded_loads() {
     for variant in ALL {
         for load in [load(1, 1, 1, 0), load(1, 2, 100, 3), load(4, 3, 50, 1), load(9, 1, 7, 100)] {
             let key = Key::new("test", variant.name, format!("{load:?}"));
-            for work in [None, Some(IDLE), Some(Opaque { before: 10, after: 3 })] {
-                prove(&key, variant.world, &load, work, LIMIT).unwrap();
+            let carrying = SIZES.map(Jobs::Carrying).into_iter().filter(|_| load.amplification == 0);
+            let working = [IDLE, Opaque { before: 10, after: 3 }].map(Jobs::Working);
+            for jobs in working.into_iter().chain([Jobs::Published]).chain(carrying) {
+                prove(&key, variant.world, &load, jobs, LIMIT).unwrap();
             }
         }
     }
@@ -84,6 +86,9 @@ fn bursts_end_by_the_error_of_their_mean_or_by_their_number() {
 fn what_our_pools_are_measured_with_fits_into_a_job_without_a_box() {
     type Awaited = Option<&'static Latch>;
     assert!(size_of::<Chain<Ours<Stealing>, Opaque, Awaited>>() <= size_of::<Storage>());
+    // Of the closures that are compared, all but the last.
+    let fit = SIZES.map(|bytes| bytes <= size_of::<Storage>());
+    assert_eq!((fit, size_of::<Job>()), ([true, true, true, false], 64), "a job is a cache line");
     // What a node of a tree submits: the pool, two numbers, and who waits.
     assert!(size_of::<(Ours<Stealing>, u32, u32, Awaited)>() <= size_of::<Storage>());
 }
