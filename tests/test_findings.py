@@ -59,6 +59,7 @@ def judge(tmp_path_factory) -> Judge:
 def test_a_pair_is_one_that_its_study_declares_in_either_direction():
     assert FREE.key == ("nonbox", "nonbox", OFF) and FREE.unit == "request"
     turned = pair("zero-cost", "manual", "nonbox", OFF)
+    assert FREE.turned == turned and FREE.published == pytest.approx(1 / turned.published)
     assert (turned.key, turned.baseline) == (FREE.baseline, FREE.key)
     with pytest.raises(LookupError, match="does not declare it"):
         pair("zero-cost", "nonbox", "large+box", OFF)
@@ -188,6 +189,8 @@ def test_time_and_what_adds_up_over_a_sample_are_for_one_unit(tmp_path):
         (boxed.metric("cpu_ns").ratio, 2),
     ):
         assert judge(said(of, over(0.0))).weighed.effect == pytest.approx(value, rel=0.01)
+    shown_value, *ends = Reading(judge.run).values(boxed.time("spawns").named("a task")).row(0)[3:]
+    assert shown_value == pytest.approx(30, rel=0.01) and ends[0] < shown_value < ends[1]
 
 
 def test_a_side_is_called_by_what_it_differs_in(tmp_path):
@@ -195,6 +198,16 @@ def test_a_side_is_called_by_what_it_differs_in(tmp_path):
     study = Study({placed.key: 3e4, placed.baseline: 1e4}, [(placed.key, placed.baseline, "")])
     judge = Judge(load_run(make_run(tmp_path, None, others={"spawn-apis": study}, rounds=20, noise=0.002)))
     assert "`LocalPool`" in shown.values(judge(said(placed.ratio, over(1.0))))
+
+
+def test_cases_are_called_by_their_bench_where_they_differ_in_it(tmp_path):
+    calls = [f"spawn_blocking/spawn_blocking/concurrency/{tasks}" for tasks in (1, 2)]
+    several = Pairs(tuple(pair("runtimes", "nio", "tokio", bench=bench) for bench in calls))
+    times = {key: 1e4 * (1 + n) for n, one in enumerate(several) for key in (one.key, one.baseline)}
+    study = Study(times, [(one.key, one.baseline, "") for one in several])
+    judge = Judge(load_run(make_run(tmp_path, None, others={"runtimes": study}, rounds=20, noise=0.002)))
+    for of in (several.ratio, several.time()):
+        assert all(f"`{bench}`" in shown.values(judge(said(of, all_of(over(0.1))))) for bench in calls)
 
 
 def test_several_cases_need_intervals_that_hold_together(judge):
