@@ -459,6 +459,36 @@ def staircase(
     return _steps_down(steps, description=description, label=label, title=title)
 
 
+@_builder(lambda frame, label="label", what="what", **_: _reach(frame, "value", [label, what]))
+def spread(frame: pl.DataFrame, *, title: str, label: str = "label", what: str = "what") -> alt.LayerChart:
+    """One row for each `label`, with a mark for each of several values, on a log scale: runtimes, or quantiles.
+
+    Columns: `label`, `what` (a colour each, at most six), value (above 0, in the unit of `title`). A line break in a
+    label begins its next line.
+    """
+    _require(frame, [label, what, "value"])
+    frame, kinds = _drawn(frame, [label, what, "value"]), frame[what].unique(maintain_order=True).to_list()
+    names = alt.Axis(domain=False, ticks=False, grid=False, labelExpr=r"split(datum.label, '\n')")
+    base = alt.Chart(frame).encode(y=alt.Y(f"{label}:N", sort=None, title=None, axis=names))
+    along_x: Any = {
+        "title": wrapped(title),
+        "scale": alt.Scale(type="log", nice=False, padding=10),
+        "axis": _log_axis(frame["value"].to_list(), grid=False),
+    }
+    line = base.mark_rule(strokeWidth=2, opacity=0.35)
+    colours = alt.Scale(domain=kinds, range=list(PALETTE)[: len(kinds)])
+    marks = base.mark_point(filled=True, size=70, opacity=1).encode(
+        x=alt.X("value:Q", **along_x),
+        color=alt.Color(f"{what}:N", sort=None, scale=colours, legend=alt.Legend(columns=2)),
+        tooltip=[f"{label}:N", f"{what}:N", alt.Tooltip("value:Q", format=",.3~g")],
+    )
+    lines_each = frame[label].str.count_matches("\n", literal=True).max() + 1
+    height = (14 + 14 * lines_each) * frame[label].n_unique()
+    return alt.layer(line.encode(x=alt.X("min(value):Q", **along_x), x2=alt.X2("max(value):Q")), marks).properties(
+        width="container", height=height
+    )
+
+
 @_builder(lambda frame, y="value", series=None, **_: _reach(frame, y, [series] if series else []))
 def lines(
     frame: pl.DataFrame,
