@@ -6,7 +6,7 @@ import math
 import pytest
 
 from async_cost import words
-from async_cost.findings.finding import Judge, departure, finding, found, of_record, record
+from async_cost.findings.finding import Judge, finding, found, of_record, record
 from async_cost.findings.operands import Pairs, more_added, pair, pairs, ratio_of_ratios
 from async_cost.findings.vocabulary import (
     about,
@@ -32,7 +32,7 @@ from async_cost.runs.judged import findings_of_today
 from async_cost.runs.run import load_run
 from async_cost.statistics.effects import Effect
 from async_cost.statistics.interval import quantile
-from async_cost.statistics.statement import Outcome, region
+from async_cost.statistics.statement import Outcome, departure, region
 from async_cost.testing.made_up_runs import OFF, ON, Study, make_run, reversed_truth
 
 FREE, CALLS = (pair("zero-cost", "nonbox", "manual", parameter) for parameter in (OFF, ON))

@@ -13,7 +13,7 @@ from async_cost.findings.operands import Quantity
 from async_cost.findings.vocabulary import Word, bounds
 from async_cost.runs.run import Run
 from async_cost.statistics.effects import Effect, Operand, Values, effect
-from async_cost.statistics.statement import Outcome, Statement, Weighed, deciding, judged, together
+from async_cost.statistics.statement import Outcome, Statement, Weighed, weigh
 
 #: Under which name the metadata of an output holds the definition of its finding.
 RECORD = "finding"
@@ -23,14 +23,12 @@ RECORD = "finding"
 class Finding(Statement):
     """A sentence of the notebook in `page` with its cases and region.
 
-    `of` says of how many cases it must be true; `quantity_noun` follows its values; `show` are further numbers for
-    the reader; `because` gives reasons and advice that fall with the sentence; `why` is the reason for a region of its
-    own.
+    `show` are further numbers for the reader; `because` gives reasons and advice that fall with the sentence; `why` is
+    the reason for a region of its own.
     """
 
     page: str
     main: Quantity
-    of: str = "all"
     show: tuple[Quantity, ...] = ()
     because: str = ""
     why: str = ""
@@ -122,52 +120,8 @@ class Judge:
 
 def found(one: Finding, effects: Iterable[Effect], judge: Judge) -> Found:
     """What these effects of the cases of a finding, each with its own interval, say about it."""
-    effects = list(effects)
-    measured = sum(each.value is not None for each in effects)
-    each = tuple(
-        judged(one, case, judge.values(case[0][0].study), each.among(measured, one.in_ratios))
-        for case, each in zip(one.main.cases, effects, strict=True)
-    )
-    shown = tuple(judge.effects(quantity)[0] for quantity in one.show)
-    return Found(one, deciding(each, lambda outcomes: _combined(one.of, list(outcomes))), each, shown)
-
-
-def _combined(of: str, outcomes: list[Outcome]) -> Outcome:
-    """The outcome of all, most or none of several cases."""
-    decided = [word for word in outcomes if word in (Outcome.HOLDS, Outcome.DOES_NOT_HOLD)]
-    if of == "all" or not set(outcomes) - {Outcome.NOT_MEASURED, Outcome.NOT_MEASURABLE}:
-        return together(outcomes)
-    turned = {Outcome.HOLDS: Outcome.DOES_NOT_HOLD, Outcome.DOES_NOT_HOLD: Outcome.HOLDS}
-    if of == "none":
-        return together(turned.get(word, word) for word in outcomes)
-    if 2 * decided.count(Outcome.HOLDS) > len(outcomes):
-        return Outcome.HOLDS
-    return Outcome.DOES_NOT_HOLD if 2 * decided.count(Outcome.DOES_NOT_HOLD) >= len(outcomes) else Outcome.UNDECIDED
-
-
-def departure(one: Statement, weighed: Weighed) -> str | None:
-    """How an effect differs from what a statement says: its reverse, none that counts, a smaller or a larger one, or
-    another number. None unless the statement does not hold.
-    """
-    if weighed.outcome is not Outcome.DOES_NOT_HOLD or weighed.effect is None or weighed.holds is None:
-        return None
-    if (of := getattr(one, "of", "all")) != "all":
-        return {"most": "it is true of too few", "none": "it is true of some"}[of]
-    if weighed.low == weighed.high or one.relation == "between":
-        return "another number"
-    if one.relation in ("same", "not slower"):
-        return "a difference that counts"
-    if weighed.counts_for_nothing:
-        return "no effect that counts"
-    least, most = weighed.holds
-    nothing = 1.0 if one.in_ratios else 0.0
-    stated_more, stated_less = least >= nothing, most <= nothing
-    if (stated_more and weighed.effect < nothing) or (stated_less and weighed.effect > nothing):
-        return "the reverse"
-    beyond = weighed.effect > most
-    if stated_less:
-        return "a smaller effect" if beyond else "a larger effect"
-    return "a larger effect" if beyond else "a smaller effect"
+    weighed, each = weigh(one, one.main.cases, list(effects), judge.values)
+    return Found(one, weighed, each, tuple(judge.effects(quantity)[0] for quantity in one.show))
 
 
 def record(one: Finding) -> dict:

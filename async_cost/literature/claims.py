@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+import polars as pl
+
 from async_cost.errors import DataError, quoted
 from async_cost.paths import repository_root
 from async_cost.runs.reader import read_table
@@ -18,6 +20,10 @@ from async_cost.statistics.effects import PLACES, Case, Operand
 from async_cost.statistics.statement import Statement
 
 REVIEW = "Correct the row, or take it back from version control; data/README.md says what each column means"
+
+
+#: In place of prose or figures: a number that turned out to be no claim, and is not given to another one.
+NO_CLAIM = "no claim"
 
 
 class Comparison(StrEnum):
@@ -41,11 +47,19 @@ class Claim(Statement):
     reason: str
     published_value: float | None
     own_figure: str | None
+    published_processors: int | None
+    same_as: str | None
+    changed: str | None
     confound: str | None
     source: str
     published: tuple[Case, ...]
     clean: tuple[Case, ...]
     counterpart: tuple[Case, ...] = ()
+
+    @property
+    def is_claim(self) -> bool:
+        """Whether the document asserts it."""
+        return self.basis != NO_CLAIM
 
     def cases(self, comparison: Comparison) -> tuple[Case, ...]:
         return getattr(self, comparison.value)
@@ -68,6 +82,9 @@ def load_claims(root: Path | None = None) -> tuple[Claim, ...]:
     orphan = operands.join(rows, left_on="claim", right_on="id", how="anti").sort("line").head(1)
     for row in orphan.iter_rows(named=True):
         raise DataError(operand_file, f"there is no claim {quoted(row['claim'])}", REVIEW, row["line"], "claim")
+    nowhere = rows.filter(pl.col("same_as").is_not_null() & ~pl.col("same_as").is_in(rows["id"].implode())).head(1)
+    for row in nowhere.iter_rows(named=True):
+        raise DataError(file, f"there is no claim {quoted(row['same_as'])}", REVIEW, row["line"], "same_as")
     by_claim = operands.rows_by_key("claim", named=True, include_key=True)
     return tuple(_claim(file, operand_file, row, by_claim.get(row["id"], [])) for row in rows.iter_rows(named=True))
 
@@ -110,7 +127,7 @@ def _check_operand(file: Path, claim: dict, operand: dict) -> None:
 
 def _cases(file: Path, claim: dict, operands: Sequence[dict], comparison: Comparison) -> Iterator[Case]:
     """The cases of one comparison, each with all the places that the operation needs, from one study."""
-    wanted = list(range(1, PLACES[claim["operation"]] + 1))
+    wanted = list(range(1, PLACES.get(claim["operation"], 0) + 1))
     cases: dict[int, dict[int, list[dict]]] = {}
     for operand in operands:
         if operand["comparison"] == comparison:

@@ -4,7 +4,6 @@ A claim is a statement whose author is somebody else (`statistics/statement.py`)
 and, where it is confounded, the clean one are weighed alike and kept apart.
 """
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -13,9 +12,10 @@ import polars as pl
 from async_cost import words
 from async_cost.literature.claims import Claim, Comparison, load_claims
 from async_cost.literature.published import FOREIGN
+from async_cost.runs.judged import claims_of_today
 from async_cost.runs.run import Run
-from async_cost.statistics.effects import Case, Values
-from async_cost.statistics.statement import OUTCOMES, Outcome, Weighed, deciding, weigh
+from async_cost.statistics.effects import Case, Effect, Values, effect
+from async_cost.statistics.statement import OUTCOMES, Outcome, Weighed, together, weigh
 
 
 @dataclass(frozen=True)
@@ -36,37 +36,73 @@ class Judgement:
 
 
 def outcomes(run: Run, claims: Sequence[Claim] | None = None) -> list[Judgement]:
-    """What `run` says about each of `claims` (all of them by default), in their order."""
+    """What `run` says about each of `claims` (all of them by default) in their order, without numbers that are no
+    claims.
+    """
     claims = load_claims() if claims is None else claims
     studies: dict[str, Values] = {}
 
+    def values(study: str) -> Values:
+        if study not in studies:
+            studies[study] = Values(run, study)
+        return studies[study]
+
     def weighed(claim: Claim, comparison: Comparison) -> Weighed:
-        found = []
-        for case in claim.cases(comparison):
-            name = case[0][0].study
-            if name not in studies:
-                studies[name] = Values(run, name)
-            found.append(_weigh(claim, case, studies[name]))
-        return deciding(found)
+        cases = claim.cases(comparison)
+        effects = [_effect(claim, case, values(case[0][0].study)) for case in cases]
+        return weigh(claim, cases, effects, values)[0]
 
     return [
         Judgement(claim, weighed(claim, claim.faithful), weighed(claim, Comparison.CLEAN) if claim.clean else None)
         for claim in claims
+        if claim.is_claim
     ]
 
 
-def score(run: Run, claims: Sequence[Claim] | None = None) -> dict[Outcome, int]:
-    """How many claims `run` bears out, does not bear out, leaves undecided and did not measure, by the published
-    comparison.
+def _effect(claim: Claim, case: Case, values: Values) -> Effect:
+    if values.held and any(one.variant in FOREIGN.get(values.name, ()) for place in case for one in place):
+        return Effect(missing="there is no counterpart here to a program in another language")
+    return effect(claim, case, values)
+
+
+def tested(run: Run, claim: Claim) -> bool:
+    """Whether the region, the operands and the processors of a claim stood as they are when `run` began, by the hash
+    that it recorded then.
     """
+    if run.info.claims is None:
+        return False
+    return run.info.claims == claims_of_today() or not claim.changed or claim.changed[:10] < run.info.started[:10]
+
+
+def told_test(run: Run, claims: Sequence[Claim] | None = None) -> str:
+    """Whether `run` tests the claims, or may have been seen before their regions were written, in Markdown."""
+    asked = [claim for claim in (load_claims() if claims is None else claims) if claim.is_claim]
+    later = sum(not tested(run, claim) for claim in asked)
+    if run.info.claims is None:
+        return (
+            "This run is no test of the claims: it does not record which regions it was made for, so these may have "
+            "been written after it was seen."
+        )
+    if later:
+        return f"It was made for an earlier state of the claims, and is no test of the {later} that changed since."
+    return "It was made for the claims as they are: their regions were written before it."
+
+
+def score(run: Run, claims: Sequence[Claim] | None = None) -> dict[Outcome, int]:
+    """How often `run` gives each outcome, by the published comparison: `tally`."""
     return tally(outcomes(run, claims))
 
 
 def tally(found: Iterable[Judgement]) -> dict[Outcome, int]:
-    """How often each verdict was given, including those that never were."""
+    """How often each outcome was given, including those that never were. Claims that say the same of the same
+    comparison are counted once, and all of them must hold.
+    """
+    said: dict[str, list[Outcome]] = {}
+    for one in found:
+        said.setdefault(one.claim.same_as or one.claim.id, []).append(one.published.outcome)
     counts = dict.fromkeys(OUTCOMES, 0)
-    for outcome in found:
-        counts[outcome.published.outcome] += 1
+    for each in said.values():
+        counts[together(each)] += 1
     return counts
 
 
@@ -118,36 +154,3 @@ def told_score(counts: Mapping[Outcome, int]) -> str:
             if counts[word] or word is Outcome.NOT_MEASURED
         )
     )
-
-
-def departure(claim: Claim, weighed: Weighed) -> str | None:
-    """How an effect differs from the claim: its reverse, none that counts, smaller, larger, or another
-    number.
-
-    None unless the claim does not hold.
-    """
-    if weighed.outcome is not Outcome.DOES_NOT_HOLD:
-        return None
-    if claim.quantity == "count" or claim.relation == "between" or claim.unit == "fraction":
-        return "another number"
-    if claim.relation == "same":
-        return "a difference that counts"
-    nothing = (
-        weighed.none[0] <= weighed.effect <= weighed.none[1] if claim.in_ratios else weighed.low <= 0 <= weighed.high
-    )
-    if nothing:
-        return "no effect that counts"
-    found, stated = weighed.effect, claim.published_value
-    if claim.in_ratios:
-        found, stated = math.log(found), math.log(stated or 1.0)
-    if not stated or (found > 0) != (stated > 0):
-        return "the reverse"
-    return "a smaller effect" if abs(found) < abs(stated) else "a larger effect"
-
-
-def _weigh(claim: Claim, case: Case, values: Values) -> Weighed:
-    """The judgement on one case of a comparison."""
-    if values.held and any(one.variant in FOREIGN.get(values.name, ()) for place in case for one in place):
-        missing = "there is no counterpart here to a program in another language"
-        return Weighed(Outcome.NOT_MEASURED, reason=missing, case=case)
-    return weigh(claim, case, values)

@@ -13,9 +13,9 @@ import polars as pl
 
 from async_cost import words
 from async_cost.literature.claims import Claim, Comparison
-from async_cost.literature.replication import Judgement, departure, tally, told_tally
+from async_cost.literature.replication import Judgement, tally, told_tally
 from async_cost.statistics.effects import NANOSECONDS, Case
-from async_cost.statistics.statement import OUTCOMES, Outcome, Weighed
+from async_cost.statistics.statement import OUTCOMES, Outcome, Weighed, departure
 
 #: What a reader sees of a basis.
 BASIS = {"prose": "said in prose", "figures": "shown by figures only"}
@@ -25,6 +25,7 @@ _SURPRISES = (
     "a difference that counts",
     "no effect that counts",
     "another number",
+    "it is true of too few",
     "a smaller effect",
     "a larger effect",
     None,
@@ -53,12 +54,6 @@ def value(claim: Claim, number: float, low: float | None = None, high: float | N
         return words.time(scaled[0]) if exact else words.time_with_interval(*scaled)
     if claim.quantity == "count" and claim.operation == "value":
         return f"{number:,.0f}"
-    if claim.unit == "fraction":
-        return (
-            words.percent(number)
-            if exact
-            else f"{words.percent(number)} ({words.INTERVAL} {words.percent(low)} to {words.percent(high)})"
-        )
     if exact:
         return f"{number:.4g}"
     return f"{words.bare_ratio(number, low, high)} ({words.INTERVAL} {_ends(number, low, high)})"

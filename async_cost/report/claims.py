@@ -6,12 +6,12 @@ from collections.abc import Sequence
 import polars as pl
 
 from async_cost import words
-from async_cost.literature.claims import Claim, Comparison
-from async_cost.literature.replication import Judgement, departure, outcomes
+from async_cost.literature.claims import NO_CLAIM, Claim, load_claims
+from async_cost.literature.replication import Judgement, outcomes, tested
 from async_cost.report import finding
 from async_cost.runs.run import Run
 from async_cost.statistics.effects import Case
-from async_cost.statistics.statement import OUTCOMES, Outcome, Weighed, region
+from async_cost.statistics.statement import OUTCOMES, Weighed, departure, region
 
 #: Signs between the operands of an operation.
 SIGNS = {
@@ -31,39 +31,55 @@ TEXTS = [
     "outcome",
     "departure",
     "region",
+    "why",
     "compared",
     "clean",
     "clean_outcome",
     "confound",
     "reason",
     "to_decide",
+    "same_as",
+    "changed",
 ]
-NUMBERS = ("published_value", "effect", "low", "high")
-COLUMNS = dict.fromkeys(TEXTS, pl.String) | dict.fromkeys(NUMBERS, pl.Float64) | {"in_ratios": pl.Boolean}
+COLUMNS = (
+    dict.fromkeys(TEXTS, pl.String)
+    | dict.fromkeys(("published_value", "effect", "low", "high"), pl.Float64)
+    | dict.fromkeys(("processors", "published_processors"), pl.Int64)
+    | dict.fromkeys(("in_ratios", "tested"), pl.Boolean)
+)
 
 
 def claims(run: Run) -> pl.DataFrame:
-    """What `run` says of each claim, those that do not hold first: COLUMNS.
+    """What `run` says of each claim, those that do not hold first, and at the end the numbers of what turned out to be
+    no claim: COLUMNS.
 
     published and here are the document's figure and the measured effect with its interval as text, in the unit of the
-    claim; published_value, effect, low and high the same as numbers. region says where the claim holds, compared what
-    was compared (of several cases that nearest to the border), departure how an effect differs from a claim that does
-    not hold. clean and clean_outcome are here and outcome by the comparison that differs in nothing else, where the
-    document's is confounded.
+    claim; published_value, effect, low and high the same as numbers. region says where the claim holds and why for what
+    reason, compared what was compared (of several cases that nearest to the border), departure how an effect differs
+    from a claim that does not hold. clean and clean_outcome are here and outcome by the comparison that differs in
+    nothing else, where the document's is confounded. processors are how many a machine needs, published_processors how
+    many the document's had for it. same_as is the claim with which it is counted, changed when and why its region,
+    operands or processors changed, and tested whether they stood as they are before the run.
     """
-    rows = sorted(map(_row, outcomes(run)), key=lambda row: OUTCOMES.index(Outcome(row["outcome"])))
+    everything = load_claims()
+    judged = sorted(outcomes(run, everything), key=lambda one: OUTCOMES.index(one.published.outcome))
+    rows = [_said(one.claim) | _row(one) | {"tested": tested(run, one.claim)} for one in judged]
+    rows += [_said(claim) | {"outcome": NO_CLAIM} for claim in everything if not claim.is_claim]
     return pl.DataFrame(rows, schema=COLUMNS)
+
+
+def _said(claim: Claim) -> dict[str, object]:
+    """What stands in the table of claims."""
+    names = ("study", "basis", "statement", "confound", "same_as", "changed", "processors", "published_processors")
+    document = claim.source.split(" README")[0].split(" at ")[0]
+    more = {"claim": claim.id, "document": document, "why": claim.reason}
+    return {name: getattr(claim, name) for name in names} | more
 
 
 def _row(one: Judgement) -> dict[str, object]:
     claim, weighed = one.claim, one.published
     figure = claim.published_value
     return {
-        "claim": claim.id,
-        "document": claim.source.split(" README")[0].split(" at ")[0],
-        "study": claim.study,
-        "basis": claim.basis,
-        "statement": claim.statement,
         "published": None if figure is None else _value(claim, figure, figure, figure),
         "here": _here(claim, weighed),
         "outcome": weighed.outcome.value,
@@ -72,7 +88,6 @@ def _row(one: Judgement) -> dict[str, object]:
         "compared": None if weighed.case is None or weighed.effect is None else _compared(claim, weighed.case),
         "clean": _here(claim, one.clean) if one.clean else None,
         "clean_outcome": one.clean.outcome.value if one.clean else None,
-        "confound": claim.confound,
         "reason": weighed.reason,
         "to_decide": weighed.closing.text if weighed.closing else None,
         "published_value": figure,
@@ -84,8 +99,7 @@ def _row(one: Judgement) -> dict[str, object]:
 
 
 def _value(claim: Claim, number: float, low: float, high: float) -> str:
-    unit = "" if claim.unit in ("ratio", "count", "ns", "us", "ms", "s") else f" {claim.unit}"
-    return finding.value(claim, number, low, high) + unit
+    return finding.value(claim, number, low, high)
 
 
 def _here(claim: Claim, weighed: Weighed) -> str | None:
@@ -115,7 +129,7 @@ def _compared(claim: Claim, case: Case) -> str:
     counters = list(dict.fromkeys(operand.counter for place in case for operand in place if operand.counter))
     text = f"{words.listing(counters)} of {text}" if counters else text
     text += f", {parameters[0]}" if len(parameters) == 1 and parameters[0] else ""
-    cases = len(claim.cases(Comparison.COUNTERPART if claim.counterpart else Comparison.PUBLISHED))
+    cases = len(claim.cases(claim.faithful))
     return text + (f" (nearest to the border of {cases})" if cases > 1 else "")
 
 

@@ -10,12 +10,12 @@ from collections.abc import Iterator, Sequence
 from html import escape
 
 from async_cost import words
-from async_cost.findings.finding import Found, departure
+from async_cost.findings.finding import Found
 from async_cost.findings.operands import Quantity
 from async_cost.report import markup
 from async_cost.runs.comparisons import address
 from async_cost.statistics.effects import NANOSECONDS, Measure, Operand
-from async_cost.statistics.statement import Outcome, Weighed
+from async_cost.statistics.statement import Outcome, Weighed, departure
 
 #: How each outcome is marked, and what is said before a sentence that is not shown to be true.
 MARKS = {

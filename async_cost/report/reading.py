@@ -109,8 +109,9 @@ class Reading:
         return claims(self.run)
 
     def score(self) -> None:
-        """Say how many of the published claims hold."""
-        display(Markdown(replication.told_score(replication.score(self.run))))
+        """Say how many of the published claims hold, and whether the run is a test of them."""
+        told = replication.told_score(replication.score(self.run)), replication.told_test(self.run)
+        display(Markdown("\n\n".join(told)))
 
     @property
     def studies(self) -> list[str]:

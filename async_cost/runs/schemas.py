@@ -91,29 +91,41 @@ class ClaimRows(dy.Schema):
     line = dy.UInt32(nullable=False)
     id = dy.String(nullable=False, primary_key=True, regex=r"^[A-Z][0-9]+$")
     study = dy.String(nullable=False, regex=STUDY)
-    basis = dy.String(nullable=False, regex=r"^(prose|figures)$")
-    operation = dy.String(
-        nullable=False,
-        regex=r"^(value|ratio|ratio of ratios|difference|difference of differences|relative standard error)$",
-    )
-    quantity = dy.String(nullable=False, regex=r"^(time|rate|count)$")
+    basis = dy.String(nullable=False, regex=r"^(prose|figures|no claim)$")
+    operation = dy.String(nullable=True, regex=r"^(value|ratio|ratio of ratios|difference|difference of differences)$")
+    quantity = dy.String(nullable=True, regex=r"^(time|rate|count)$")
     per = dy.String(nullable=True, regex=COUNTER)
-    relation = dy.String(nullable=False, regex=r"^(greater|less|at most|about|same|between|equal)$")
+    of = dy.String(nullable=True, regex=r"^(all|most)$")
+    relation = dy.String(nullable=True, regex=r"^(greater|less|at least|at most|about|same|between|equal)$")
     least = dy.Float64(nullable=True)
     most = dy.Float64(nullable=True)
     reason = dy.String(nullable=False, regex=LINE, min_length=1)
     published_value = dy.Float64(nullable=True)
     own_figure = dy.String(nullable=True, regex=LINE)
-    unit = dy.String(nullable=False, regex=r"^(count|ratio|fraction|ns|us|ms|s)$")
-    processors = dy.UInt32(nullable=False, min=1)
+    unit = dy.String(nullable=True, regex=r"^(count|ratio|ns|us|ms|s)$")
+    processors = dy.UInt32(nullable=True, min=1)
+    published_processors = dy.UInt32(nullable=True, min=1)
+    same_as = dy.String(nullable=True, regex=r"^[A-Z][0-9]+$")
+    changed = dy.String(nullable=True, regex=r"^\d{4}-\d\d-\d\d: [^\p{Cc}\p{Zl}\p{Zp}]+$")
     statement = dy.String(nullable=False, regex=LINE)
     confound = dy.String(nullable=True, regex=LINE)
     source = dy.String(nullable=False, regex=LINE)
 
     @dy.rule()
-    def greater_has_only_least_less_and_at_most_only_most_the_others_both(cls) -> pl.Expr:
-        needs_least = pl.col("relation").is_in(["greater", "about", "same", "between", "equal"])
-        needs_most = pl.col("relation") != "greater"
+    def what_is_no_claim_compares_nothing_and_a_claim_says_what(cls) -> pl.Expr:
+        says = (
+            pl.col(name).is_not_null() for name in ("operation", "quantity", "of", "relation", "unit", "processors")
+        )
+        return (
+            pl.when(pl.col("basis") == "no claim")
+            .then(pl.col("operation").is_null())
+            .otherwise(pl.all_horizontal(says))
+        )
+
+    @dy.rule()
+    def greater_and_at_least_have_only_least_less_and_at_most_only_most_the_others_both(cls) -> pl.Expr:
+        needs_least = ~pl.col("relation").is_in(["less", "at most"])
+        needs_most = ~pl.col("relation").is_in(["greater", "at least"])
         return (pl.col("least").is_not_null() == needs_least) & (pl.col("most").is_not_null() == needs_most)
 
     @dy.rule()

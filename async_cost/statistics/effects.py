@@ -19,7 +19,6 @@ from async_cost.statistics.interval import (
     enough,
     estimates,
     quantile,
-    relative_standard_error,
     widened,
 )
 from async_cost.statistics.judge import EQUIVALENCE
@@ -29,7 +28,6 @@ from async_cost.statistics.trials import trial_values
 #: How many places the operands of an operation take. Operands of the same place are added up.
 PLACES = {
     "value": 1,
-    "relative standard error": 1,
     "ratio": 2,
     "difference": 2,
     "ratio of ratios": 4,
@@ -272,8 +270,6 @@ def _derived(measure: Measure, case: Case, values: Values) -> Effect:
     }
     if not enough(rounds.height, about["episodes"]):
         about["doubt"] = about["doubt"] or "too few rounds"
-    if measure.operation == "relative standard error":
-        return Effect(*relative_standard_error(rounds["place0"].to_numpy()), **about)
     sides = [pl.col(name) for name in places]
     unit = _unit(measure, case, values)
     # Ratios are estimated as logarithms, as those of the table are, and times by themselves as those of the price list.

@@ -180,31 +180,6 @@ def widened(value: Number, low: Number, high: Number, more: Number) -> tuple[Num
     return value - ((value - low) ** 2 + more**2) ** 0.5, value + ((high - value) ** 2 + more**2) ** 0.5
 
 
-def relative_standard_error(values: np.ndarray) -> tuple[float, float, float]:
-    """The relative standard error of the mean of `values`, one for each round, and its 95 % interval.
-
-    It is a spread, not a median, so no two ranks bound it: the interval is a percentile bootstrap over rounds, with a
-    fixed seed so that the same run gives the same words. Less than two rounds raise ValueError.
-    """
-    if len(values) < 2:
-        raise ValueError("an interval needs at least two rounds")
-
-    from scipy.stats import bootstrap  # half a second, for what few pages need
-
-    def error(sample: np.ndarray, axis: int = -1) -> np.ndarray:
-        return sample.std(axis=axis, ddof=1) / np.sqrt(sample.shape[axis]) / sample.mean(axis=axis)
-
-    result = bootstrap(
-        (values,),
-        error,
-        method="percentile",
-        confidence_level=CONFIDENCE,
-        n_resamples=4000,
-        rng=np.random.default_rng(1),
-    )
-    return float(error(values)), float(result.confidence_interval.low), float(result.confidence_interval.high)
-
-
 def row(frame: pl.DataFrame, **key: str) -> dict | None:
     """The one row with these key columns, None if there is none. Raises ValueError if there are several."""
     found = frame.filter(**key) if key else frame

@@ -11,7 +11,7 @@ from enum import StrEnum
 
 from async_cost import words
 from async_cost.statistics.closing import NEAR, Closing, closing
-from async_cost.statistics.effects import NANOSECONDS, Case, Effect, Measure, Values, effect
+from async_cost.statistics.effects import NANOSECONDS, Case, Effect, Measure, Values
 from async_cost.statistics.judge import EQUIVALENCE
 
 
@@ -42,7 +42,7 @@ class Statement(Measure):
 
     `relation` is the word that the region stands for. The regions of `same`, `slower`, `faster` and `not slower`
     depend on what counts as a difference in the group of the comparison (`region`). `processors` is how many it is
-    about.
+    about, `of` of how many of its cases it must be true: all, most or none.
     """
 
     id: str
@@ -51,12 +51,16 @@ class Statement(Measure):
     least: float | None
     most: float | None
     processors: int = 1
+    of: str = "all"
 
     @property
     def is_direction(self) -> bool:
-        """Whether it says that something is more, or less, than something else, so that its bound is no effect."""
-        bound = {"greater": self.least, "less": self.most}.get(self.relation)
-        return bound == (1.0 if self.in_ratios else 0.0) and self.unit != "fraction"
+        """Whether it says that something is more, or less, than something else, so that a bound is no effect. What is
+        counted exactly always counts.
+        """
+        bounds = {"greater": [self.least], "less": [self.most], "between": [self.least, self.most]}
+        no_effect = 1.0 if self.in_ratios else 0.0
+        return self.quantity != "count" and no_effect in bounds.get(self.relation, ())
 
 
 def region(statement: Statement, nothing: float = EQUIVALENCE) -> tuple[float, float]:
@@ -87,27 +91,33 @@ def outcome(statement: Statement, low: float, high: float, base: float = 0.0, no
     """The outcome for `statement` if its effect has the interval [low, high]; `base` and `nothing` as for
     `counts_for_nothing`.
 
-    It holds when the whole interval lies in the region in which it is true, it does not when all of the interval lies
-    outside, on one side, and it is undecided when the interval crosses a border. A statement that something is more or
-    less than something else does not hold either if the interval shows that the difference does not count. An exact
-    count is an interval of one point and is never undecided.
+    A statement that something is more or less than something else does not hold if the interval shows that the
+    difference does not count. Apart from that it holds when the whole interval lies in the region in which it is true,
+    it does not when all of the interval lies outside, on one side, and it is undecided when the interval crosses a
+    border. An exact count is an interval of one point and is never undecided.
     """
-    lowest, highest = region(statement, nothing)
-    if lowest <= low and high <= highest:
-        return Outcome.HOLDS
-    if high < lowest or low > highest:
-        return Outcome.DOES_NOT_HOLD
     none = counts_for_nothing(statement, base, nothing)
     if statement.is_direction and none[0] <= low and high <= none[1]:
         return Outcome.DOES_NOT_HOLD
-    return Outcome.UNDECIDED
+    lowest, highest = region(statement, nothing)
+    if lowest <= low and high <= highest:
+        return Outcome.HOLDS
+    return Outcome.DOES_NOT_HOLD if high < lowest or low > highest else Outcome.UNDECIDED
 
 
-def together(outcomes: Iterable[Outcome]) -> Outcome:
-    """The outcome for a statement about several cases, which asserts all of them: one that does not hold is enough."""
-    found = set(outcomes)
+def together(outcomes: Iterable[Outcome], of: str = "all") -> Outcome:
+    """The outcome for a statement about several cases. If it asserts all of them, one that does not hold is enough."""
+    each = list(outcomes)
+    found = set(each)
     if not found - {Outcome.NOT_MEASURED, Outcome.NOT_MEASURABLE}:
         return Outcome.NOT_MEASURABLE if Outcome.NOT_MEASURABLE in found else Outcome.NOT_MEASURED
+    if of == "none":
+        turned = {Outcome.HOLDS: Outcome.DOES_NOT_HOLD, Outcome.DOES_NOT_HOLD: Outcome.HOLDS}
+        return together(turned.get(word, word) for word in each)
+    if of == "most":
+        if 2 * each.count(Outcome.HOLDS) > len(each):
+            return Outcome.HOLDS
+        return Outcome.DOES_NOT_HOLD if 2 * each.count(Outcome.DOES_NOT_HOLD) >= len(each) else Outcome.UNDECIDED
     if Outcome.DOES_NOT_HOLD in found:
         return Outcome.DOES_NOT_HOLD
     return Outcome.HOLDS if found == {Outcome.HOLDS} else Outcome.UNDECIDED
@@ -142,9 +152,19 @@ class Weighed:
         return self.effect is not None and self.none[0] <= self.low and self.high <= self.none[1]
 
 
-def weigh(statement: Statement, case: Case, values: Values, among: int = 1) -> Weighed:
-    """The judgement on one case, whose interval holds together with those of `among` cases."""
-    return judged(statement, case, values, effect(statement, case, values).among(among, statement.in_ratios))
+def weigh(
+    statement: Statement, cases: Sequence[Case], effects: Sequence[Effect], values: Callable[[str], Values]
+) -> tuple[Weighed, tuple[Weighed, ...]]:
+    """The judgement on all cases together, and on each of them, from intervals that hold together: each is that of
+    Bonferroni, which is also the first step of Holm's procedure, by which alone one case that fails can be told from
+    chance.
+    """
+    measured = sum(one.value is not None for one in effects)
+    each = tuple(
+        judged(statement, case, values(case[0][0].study), one.among(measured, statement.in_ratios))
+        for case, one in zip(cases, effects, strict=True)
+    )
+    return deciding(each, statement.of), each
 
 
 def judged(statement: Statement, case: Case, values: Values, found: Effect) -> Weighed:
@@ -184,7 +204,7 @@ def _closing(statement: Statement, found: Effect, holds: tuple[float, float], se
     return closing(found.value, found.low, found.high, holds, near * scale, found.nothing, found.fixed, seconds)
 
 
-def deciding(cases: Sequence[Weighed], combined: Callable[[Iterable[Outcome]], Outcome] = together) -> Weighed:
+def deciding(cases: Sequence[Weighed], of: str = "all") -> Weighed:
     """The judgement on all cases together, with the numbers of the one that supports the statement least."""
     if not cases:
         return Weighed(Outcome.NOT_MEASURED, reason="no count and no time of these studies tells it")
@@ -196,7 +216,7 @@ def deciding(cases: Sequence[Weighed], combined: Callable[[Iterable[Outcome]], O
         room = min(weighed.low - lowest, highest - weighed.high)
         return False, weighed.outcome is not Outcome.DOES_NOT_HOLD, room
 
-    word = combined(weighed.outcome for weighed in cases)
+    word = together((weighed.outcome for weighed in cases), of)
     shown = min(cases, key=on_its_side)
     gaps = [weighed.reason for weighed in cases if weighed.outcome is Outcome.NOT_MEASURED]
     reason = shown.reason
@@ -205,3 +225,28 @@ def deciding(cases: Sequence[Weighed], combined: Callable[[Iterable[Outcome]], O
     # A statement with several open cases stays open as long as the one that takes longest.
     open_ones = [weighed.closing for weighed in cases if weighed.closing] if word is Outcome.UNDECIDED else []
     return replace(shown, outcome=word, reason=reason, closing=max(open_ones, key=lambda one: one.times, default=None))
+
+
+def departure(one: Statement, weighed: Weighed) -> str | None:
+    """How an effect differs from what a statement says: its reverse, none that counts, a smaller or a larger one, or
+    another number. None unless the statement does not hold.
+    """
+    if weighed.outcome is not Outcome.DOES_NOT_HOLD or weighed.effect is None or weighed.holds is None:
+        return None
+    if one.of != "all":
+        return {"most": "it is true of too few", "none": "it is true of some"}[one.of]
+    if weighed.low == weighed.high or (one.relation == "between" and not one.is_direction):
+        return "another number"
+    if one.relation in ("same", "not slower"):
+        return "a difference that counts"
+    if weighed.counts_for_nothing:
+        return "no effect that counts"
+    least, most = weighed.holds
+    nothing = 1.0 if one.in_ratios else 0.0
+    stated_more, stated_less = least >= nothing, most <= nothing
+    if (stated_more and weighed.effect < nothing) or (stated_less and weighed.effect > nothing):
+        return "the reverse"
+    beyond = weighed.effect > most
+    if stated_less:
+        return "a smaller effect" if beyond else "a larger effect"
+    return "a larger effect" if beyond else "a smaller effect"
