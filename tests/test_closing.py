@@ -9,7 +9,7 @@ import pytest
 from async_cost import words
 from async_cost.literature import replication
 from async_cost.literature.claims import load_claims
-from async_cost.report import claim_cards
+from async_cost.report import claims as frame
 from async_cost.runs.run import load_run
 from async_cost.statistics.closing import closing, of_comparison, of_comparison_closing
 from async_cost.statistics.interval import quantile
@@ -99,7 +99,7 @@ def test_a_claim_says_it_about_its_own_region(tmp_path):
     for one in stays:
         assert one.published.closing or one.published.reason
         if one.published.closing:
-            assert f"to decide it: {one.published.closing.text}" in claim_cards.cards([one])
+            assert one.published.closing.text in frame.claims(run).filter(claim=one.claim.id)["to_decide"].item()
     decided = [one for one in outcomes if one.published.outcome is Outcome.HOLDS]
     assert decided and all(one.published.closing is None for one in decided)
 

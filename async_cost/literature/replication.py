@@ -7,9 +7,6 @@ and, where it is confounded, the clean one are weighed alike and kept apart.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-import polars as pl
-
-from async_cost import words
 from async_cost.literature.claims import Claim, Comparison, load_claims
 from async_cost.literature.published import FOREIGN
 from async_cost.runs.judged import claims_of_today
@@ -27,12 +24,6 @@ class Judgement:
     claim: Claim
     published: Weighed
     clean: Weighed | None
-
-    @property
-    def clean_disagrees(self) -> bool:
-        """Whether both comparisons were measured and have different verdicts."""
-        words_of_both = {self.published.outcome, self.clean.outcome} if self.clean else set()
-        return len(words_of_both) == 2 and not words_of_both & {Outcome.NOT_MEASURED, Outcome.NOT_MEASURABLE}
 
 
 def outcomes(run: Run, claims: Sequence[Claim] | None = None) -> list[Judgement]:
@@ -104,42 +95,6 @@ def tally(found: Iterable[Judgement]) -> dict[Outcome, int]:
     for each in said.values():
         counts[together(each)] += 1
     return counts
-
-
-#: Relations of claims that name a direction.
-SIDED = ("greater", "less", "at most", "about")
-
-
-def published_ratios(found: Iterable[Judgement]) -> pl.DataFrame:
-    """Claims on a ratio of times or rates that were measured and have a published figure: label (the claim), ratio,
-    low, high, published, word (the verdict) and sided (whether the claim names a direction).
-    """
-    schema = (
-        {"label": pl.String}
-        | dict.fromkeys(("ratio", "low", "high", "published"), pl.Float64)
-        | {"word": pl.String, "sided": pl.Boolean}
-    )
-    rows = [
-        (claim.id, one.effect, one.low, one.high, claim.published_value, one.outcome.value, claim.relation in SIDED)
-        for claim, one in ((outcome.claim, outcome.published) for outcome in found)
-        if claim.in_ratios and claim.quantity != "count" and one.effect is not None
-    ]
-    return pl.DataFrame(rows, schema=schema, orient="row").drop_nulls("published")
-
-
-def told_tally(counts: Mapping[Outcome, int]) -> str:
-    """How often each verdict was given: `3 hold, 9 do not and 1 is undecided`."""
-    several = {Outcome.HOLDS: "hold", Outcome.DOES_NOT_HOLD: "do not hold"}
-    return words.listing(
-        f"{counts[word]} {word if counts[word] == 1 else several.get(word, word)}" for word in OUTCOMES if counts[word]
-    )
-
-
-def told(found: Sequence[Judgement]) -> str:
-    """How many of one document's claims hold, and where the clean comparison has another verdict."""
-    other = [words.code(one.claim.id) for one in found if one.clean_disagrees]
-    more = f"; the clean comparison has another verdict on {words.listing(other)}" if other else ""
-    return f"of the document's {len(found)} claims: {told_tally(tally(found))}{more}"
 
 
 def told_score(counts: Mapping[Outcome, int]) -> str:

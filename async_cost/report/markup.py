@@ -38,9 +38,8 @@ LARGE = 20_000
 TABLE = re.compile(r"(<table\b.*?</table>)", re.DOTALL)
 
 
-#: Rows from which on a table is folded, but for those that are a page's own lists.
+#: Rows from which on a table is folded.
 LONG = 20
-LIST = re.compile(r'\s*<div class="claims"')
 
 
 class MissingDescription(ValueError):
@@ -163,7 +162,7 @@ def _cleaned(html: str) -> str:
         link_rel=None,
     )
     # What is wider than the page scrolls in a box, which has to be in reach of the keyboard.
-    if not LIST.match(html) and '<details class="fold"' not in html:
+    if '<details class="fold"' not in html:
         html = TABLE.sub(_folded, html)
     html = TABLE.sub(r'<div class="table" role="group" aria-label="Table" tabindex="0">\1</div>', html)
     return html.replace("<pre>", '<pre tabindex="0">')

@@ -39,7 +39,7 @@ LIST_START = re.compile(r"\s*<ul>\s*<li>((?!<ul>).)*?</li>", re.DOTALL)
 #: A finding, and its sentence with the values.
 FINDING = re.compile(r'<div class="finding[^>]*>\s*(<p>.*?</p>)', re.DOTALL)
 #: What makes a list of that class one that can be filtered.
-SCRIPTS = {"claims": "claims.js", "fold": "tables.js"}
+SCRIPTS = {"fold": "tables.js"}
 
 
 @dataclass
