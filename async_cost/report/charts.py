@@ -513,7 +513,7 @@ def lines(
         frame = frame.filter(pl.col(y) > 0)
         frame = frame.with_columns(pl.col("low").clip(frame[y].min())) if banded else frame
     of_x, of_y = (
-        alt.Scale(type="log" if log else "linear", nice=False, padding=10, zero=False) for log in (log_x, log_y)
+        alt.Scale(nice=False, padding=10, **({"type": "log"} if log else {"zero": False})) for log in (log_x, log_y)
     )
     of_y = of_y if log_y else alt.Scale(zero=True)
     heights = [value for name in (y, *ends) for value in frame[name].to_list()] + list(rules)
