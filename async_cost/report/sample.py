@@ -20,6 +20,8 @@ from async_cost.report.asked import LINK
 from async_cost.report.notebook import OF_CODE, answers_of, read
 from async_cost.report.publish import DECISIONS, READING
 
+#: Findings of it at the head of README.md.
+SHOWN = 3
 #: The page whose answer and chart stand for all.
 FIRST = next(iter(DECISIONS))
 #: What of a table is for a page with a style and scripts.
@@ -57,20 +59,22 @@ def readme(notebooks: Sequence[Path], folder: Path, picture: Path, origin: str) 
     with links into the sample in `folder`.
     """
     (first,) = (notebook for notebook in notebooks if notebook.stem == FIRST)
-    answers = "\n>\n".join(f"> {_sentence(output)}" for output in answers_of(read(first)))
+    answers = "\n>\n".join(f"> {_sentence(output)}" for output in answers_of(read(first))[:SHOWN])
     dark = picture.with_stem(f"{picture.stem}-dark")
     alt = _Shown(FIRST).alt_of_first(read(first))
     shown = f'<picture><source media="(prefers-color-scheme: dark)" srcset="{dark}"><img src="{picture}" alt="{escape(alt)}"></picture>'
     rest = [notebook for notebook in notebooks if notebook.stem not in (FIRST, "hardware", "trust")]
-    asked = "\n".join(_questions(rest, f"{folder}/"))
+    asked = "\n".join(_questions(rest, f"{folder}/", values=False))
     return f"{answers}\n\n{shown}\n\n{READING} {origin}\n\n{asked}"
 
 
-def _questions(notebooks: Sequence[Path], folder: str) -> Iterator[str]:
-    """What people ask, an entry of a list each, with the first answer and the page."""
+def _questions(notebooks: Sequence[Path], folder: str, *, values: bool = True) -> Iterator[str]:
+    """What people ask, an entry of a list each, with the first answer, its values if wanted, and the page."""
     for notebook in sorted(notebooks, key=lambda path: list(DECISIONS).index(path.stem)):
         answers = answers_of(read(notebook))
         said = _sentence(answers[0]) if answers else ""
+        if not values and said.count("**") == 2 and said.startswith("✓"):
+            said = said[: said.rindex("**") + 2]
         yield f"- [{DECISIONS[notebook.stem]}]({folder}{notebook.stem}.md) {said}"
 
 
