@@ -74,6 +74,11 @@ def counted(count: int, noun: str, plural: str | None = None) -> str:
     return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
 
 
+def one(noun: str) -> str:
+    """`a request`, `an iteration`."""
+    return f"{'an' if noun[:1] in 'aeio' else 'a'} {noun}"
+
+
 def listing(items: Iterable[str], last: str = "and") -> str:
     """`a`, `a and b`, `a, b and c`; `none` for nothing."""
     items = list(items)

@@ -15,7 +15,6 @@ ROOMS = (
     "statistics",
     "literature",
     "findings",
-    "studies",
     "machines",
     "report",
     "workflow",

@@ -12,7 +12,7 @@ import polars as pl
 from async_cost.literature.published import published_times
 from async_cost.runs.comparisons import BASE_KEY, KEY, of_today
 from async_cost.statistics.effects import UNIT_OF_WORK, Case, Key, Measure, Operand
-from async_cost.words import CONTROL, exact_percent
+from async_cost.words import CONTROL, exact_percent, one
 
 #: What counts and metrics are called where their own name does not say it.
 NOUNS = {
@@ -64,7 +64,7 @@ class Pair:
     @property
     def added(self) -> Quantity:
         """Nanoseconds that a unit of work takes more than the baseline's."""
-        return self._each("difference", "time", "ns", f"more a {self.unit or 'iteration'}")
+        return self._each("difference", "time", "ns", f"more {one(self.unit or 'iteration')}")
 
     @property
     def turned(self) -> "Pair":
@@ -83,7 +83,7 @@ class Pair:
         """Nanoseconds of the first side for a unit of work, or for one of what an iteration does of the counter `per`,
         such as spawns.
         """
-        made = self._each("value", "time", "ns", f"a {self.one_of(per)}")
+        made = self._each("value", "time", "ns", one(self.one_of(per)))
         return replace(made, per=per, cases=tuple(case[:1] for case in made.cases))
 
     def counted(self, counter: str) -> "Exact":
@@ -100,7 +100,7 @@ class Pair:
         """Microseconds of other work in each unit of work from which on the first side takes less than `share` more
         time than its baseline, if what it adds stays the same.
         """
-        noun = f"of other work a {self.unit or 'iteration'} until it costs {exact_percent(share)} (calculated)"
+        noun = f"of other work {one(self.unit or 'iteration')} until it costs {exact_percent(share)} (calculated)"
         return replace(self._each("break-even", "time", "us", noun), share=share)
 
     def one_of(self, per: str) -> str:
@@ -134,12 +134,12 @@ class Exact:
     @property
     def added(self) -> Quantity:
         """What the first side has more than its baseline, for a unit of work."""
-        return self._made("difference", "count", f"{self._noun()} more a {self.pair.one_of(self.per)}")
+        return self._made("difference", "count", f"{self._noun()} more {one(self.pair.one_of(self.per))}")
 
     @property
     def each(self) -> Quantity:
         """What the first side has, for a unit of work."""
-        made = self._made("value", "count", f"{self._noun()} a {self.pair.one_of(self.per)}")
+        made = self._made("value", "count", f"{self._noun()} {one(self.pair.one_of(self.per))}")
         return replace(made, cases=tuple(case[:1] for case in made.cases))
 
     @property

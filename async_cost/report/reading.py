@@ -111,7 +111,7 @@ class Reading:
     def score(self) -> None:
         """Say how many of the published claims hold, and whether the run is a test of them."""
         told = replication.told_score(replication.score(self.run)), replication.told_test(self.run)
-        display(Markdown("\n\n".join(told)))
+        display(Markdown(" ".join(told)))
 
     @property
     def studies(self) -> list[str]:

@@ -15,6 +15,7 @@ from nbconvert import MarkdownExporter
 from nbconvert.preprocessors import Preprocessor
 
 from async_cost import words
+from async_cost.findings.finding import RECORD
 from async_cost.report import charts, markup
 from async_cost.report.asked import LINK
 from async_cost.report.notebook import OF_CODE, answers_of, read
@@ -96,7 +97,9 @@ class _Shown(Preprocessor):
     def preprocess_cell(self, cell: nbformat.NotebookNode, resources: Mapping, index: int) -> tuple:
         for output in cell.get("outputs", []):
             if output.output_type in ("display_data", "execute_result"):
-                output.data = {"text/markdown": self._markdown(output.data)}
+                place = output.get("metadata", {}).get(RECORD)
+                anchor = f'<a id="finding-{place["id"]}"></a>' if place else ""
+                output.data = {"text/markdown": anchor + self._markdown(output.data)}
         return cell, resources
 
     def alt_of_first(self, content: nbformat.NotebookNode) -> str:
@@ -109,7 +112,7 @@ class _Shown(Preprocessor):
             return self._picture(str(data["image/svg+xml"]), str(data["text/plain"]))
         if "text/markdown" in data:
             # Tags mean nothing in what a cell computed, here as on a page.
-            return re.sub(r"(?<!\\)<", "&lt;", words.unasked(str(data["text/markdown"])))
+            return _linked(re.sub(r"(?<!\\)<", "&lt;", words.unasked(str(data["text/markdown"]))), self.room)
         if "text/html" in data:
             html = LINK.sub(r"\2", markup.safe_table(str(data["text/html"])))
             return OF_PAGE.sub("", html).replace("<tr", "\n<tr")
@@ -130,17 +133,24 @@ def _page(notebook: Path) -> dict[str, str]:
     content.cells = [cell for cell in content.cells if OF_CODE not in cell.metadata.get("tags", [])]
     for cell in content.cells:
         if cell.cell_type == "markdown":  # neighbours are pages of the sample too
-            cell.source = re.sub(r"\]\(\.\./([\w-]+)/analysis\.ipynb\)", r"](\1.md)", cell.source)
-            cell.source = re.sub(r"\]\(\.\./(?!\.\.)([^)]+)\)", r"](../../notebooks/\1)", cell.source)
-            cell.source = re.sub(
-                r"\]\((?![a-z]+:|\.\./|#|[\w-]+\.md)([^)]+)\)", rf"](../../notebooks/{notebook.stem}/\1)", cell.source
-            )
+            cell.source = _linked(cell.source, notebook.stem)
     exporter = MarkdownExporter(exclude_input=True)
     exporter.register_preprocessor(shown, enabled=True)
     body, _ = exporter.from_notebook_node(content)
     text = re.sub(r"\n{3,}", "\n\n", re.sub(r"[ \t]+\n", "\n", body)).strip()
     source = f"[The notebook](../../notebooks/{notebook.stem}/analysis.ipynb) · [All pages](README.md)"
     return {f"{notebook.stem}.md": f"{text}\n\n{source}\n"} | shown.pictures
+
+
+def _linked(text: str, room: str) -> str:
+    """Markdown with links to neighbours as links to their pages here, and to other files as links into the repository;
+    headings are called as a forge calls them.
+    """
+    text = re.sub(r"\]\(\.\./([\w-]+)/analysis\.ipynb\)", r"](\1.md)", text)
+    text = re.sub(r"\]\(\.\./(?!\.\.)([^)]+)\)", r"](../../notebooks/\1)", text)
+    text = re.sub(r"\]\((?![a-z]+:|\.\./|#|[\w-]+\.md)([^)]+)\)", rf"](../../notebooks/{room}/\1)", text)
+    place = re.compile(r"[^\w-]")
+    return re.sub(r"\]\(#([^)]+)\)", lambda found: f"](#{place.sub('', found[1]).lower()})", text)
 
 
 def _small(svg: str) -> str:

@@ -54,7 +54,7 @@ def comparison_table(frame: pl.DataFrame, title: str) -> GT | Folded | None:
             "compared with": row["baseline_variant"] + (f" ({row['baseline_parameter']})" if other else ""),
             "parameter": row["parameter"],
             "ratio [95 %]": finding.value(RATIO, row["ratio"], row["low"], row["high"], where),
-            f"more a {row['unit'] or 'iteration'}": finding.value(
+            f"more {words.one(row['unit'] or 'iteration')}": finding.value(
                 ADDED, row["added_ns"], row["added_low"], row["added_high"]
             ),
             "published": None if row["published"] is None else words.number(row["published"]),
