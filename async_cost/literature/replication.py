@@ -70,10 +70,7 @@ def told_test(run: Run, claims: Sequence[Claim] | None = None) -> str:
     asked = [claim for claim in (load_claims() if claims is None else claims) if claim.is_claim]
     later = sum(not tested(run, claim) for claim in asked)
     if run.info.claims is None:
-        return (
-            "This run is no test of the claims: it does not record which regions it was made for, so these may have "
-            "been written after it was seen."
-        )
+        return "It is no test of them: their regions may have been written after it was seen."
     if later:
         return f"It was made for an earlier state of the claims, and is no test of the {later} that changed since."
     return "It was made for the claims as they are: their regions were written before it."
