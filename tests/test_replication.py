@@ -329,7 +329,7 @@ def test_a_run_is_a_test_of_the_claims_that_were_written_before_it(tmp_path):
         for name, claims in made_for.items()
     }
     changed = sum(claim.changed is not None for claim in CLAIMS if claim.is_claim)
-    assert "written before it" in told["today"] and "no test of the claims" in told["nothing"]
+    assert "written before it" in told["today"] and "no test of them" in told["nothing"]
     assert f"no test of the {changed} that changed since" in told["earlier"], "made-up runs are older than the changes"
 
 

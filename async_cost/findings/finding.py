@@ -74,7 +74,11 @@ def finding(
         )
     if word.of != "all" and len(of.cases) < 2:
         raise ValueError(f"finding {id}: {word.of}_of speaks of several cases, and there is one")
+    if any(len(one.cases) != 1 for one in show):
+        raise ValueError(f"finding {id}: a further number is one number; show the pairs one by one")
     least, most = bounds(word, of.in_ratios)
+    if least is not None and most is not None and least > most:
+        raise ValueError(f"finding {id}: the region from {least} to {most} is empty")
     measure = {name: getattr(of, name) for name in ("operation", "quantity", "unit", "per", "share", "scales")}
     return Finding(
         **measure,

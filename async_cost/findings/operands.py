@@ -212,6 +212,8 @@ class Pairs:
 
     @staticmethod
     def _together(quantities: list[Quantity]) -> Quantity:
+        if not quantities:
+            raise LookupError("no pair is left to compare")
         return replace(quantities[0], cases=tuple(case for one in quantities for case in one.cases))
 
 

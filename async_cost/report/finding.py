@@ -135,6 +135,8 @@ def region(found: Found) -> str:
     ends = [
         _plain(one, end) if math.isfinite(end) and not (one.in_ratios and end == 0) else None for end in (least, most)
     ]
+    if ends == [None, None]:
+        return f"holds{of} everywhere"
     if ends[0] is None:
         return f"holds{of} up to {ends[1]}"
     if ends[1] is None:
@@ -167,7 +169,9 @@ def value(
     elif low == high:
         return words.number(number) if abs(number) < 10 and number % 1 else words.whole(number)
     if low == high:
-        return f"{words.number(number / size)}{unit}"
+        shown = words.number(number / size)
+        hidden = any(number != end and words.number(end / size) == shown for end in borders or () if math.isfinite(end))
+        return f"{f'{number / size:.7g}' if hidden else shown}{unit}"
     ends = [end / size for end in borders or () if math.isfinite(end)]
     shown, interval = words.with_ends(number / size, low / size, high / size, 1.0 if measure.in_ratios else 0.0, ends)
     return f"{words.asked(shown + unit, where)} {interval}"
@@ -175,7 +179,7 @@ def value(
 
 def _of(quantity: Quantity, weighed: Weighed) -> str:
     where = weighed.row and address(weighed.row)
-    borders = weighed.holds if weighed.outcome is Outcome.UNDECIDED else None
+    borders = weighed.holds if weighed.outcome in (Outcome.UNDECIDED, Outcome.DOES_NOT_HOLD) else None
     ends = (weighed.effect, weighed.low, weighed.high)
     return value(quantity, *ends, where, baseline=_baseline(quantity), borders=borders) + _noun(quantity)
 

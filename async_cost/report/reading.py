@@ -11,6 +11,7 @@ from pathlib import Path
 import polars as pl
 from IPython.display import Markdown, display
 
+from async_cost import words
 from async_cost.findings import finding
 from async_cost.findings.finding import Found, Judge
 from async_cost.findings.operands import Pair, Pairs, Quantity
@@ -25,7 +26,6 @@ from async_cost.report.records import remarks
 from async_cost.runs.comparisons import BASE_KEY, KEY, PAIR
 from async_cost.runs.run import Run, choose_run
 from async_cost.statistics import disturbance
-from async_cost.statistics.effects import effect
 from async_cost.statistics.measured import both_ways
 from async_cost.statistics.table import comparisons
 from async_cost.statistics.trials import trial_values
@@ -147,8 +147,8 @@ class Reading:
         rows = [
             (*case[0][0].key, found.value, found.low, found.high)
             for one in some
-            for case in one.cases
-            if (found := effect(one, case, self._judge.values(case[0][0].study))).value is not None
+            for case, found in zip(one.cases, self._judge.effects(one), strict=True)
+            if found.value is not None
         ]
         return pl.DataFrame(rows, schema=(*KEY, "value", "low", "high"), orient="row")
 
@@ -178,7 +178,11 @@ class Reading:
             page, f"{page}-{id}", sentence, of, word, show=show, because=because, processors=processors
         )
         found = self.judge(one)
-        bundle = {"text/html": shown.html(found), "text/markdown": shown.markdown(found), "text/plain": sentence}
+        bundle = {
+            "text/html": shown.html(found),
+            "text/markdown": shown.markdown(found),
+            "text/plain": words.plain(shown.markdown(found)),
+        }
         display(bundle, raw=True, metadata={finding.RECORD: finding.record(one), "outcome": found.outcome.value})
 
 

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from async_cost.paths import repository_root
 
+#: The modules that a region depends on.
+REGIONS = ("findings/vocabulary.py", "findings/operands.py", "statistics/statement.py", "statistics/judge.py")
 #: A cell that says a finding or makes an operand of one.
 OF_FINDINGS = re.compile(r"\b(?:finding|pairs?|Pairs|ratio_of_ratios|more_added)\(")
 
@@ -24,12 +26,13 @@ def claims_of_today(root: Path | None = None) -> str:
 
 def findings_of_today(root: Path | None = None) -> str:
     """The SHA-256 of the findings with their present regions: of the cells of the analyses that say them or make their
-    operands, and of the modules with the words and the operands.
+    operands, of the modules that give a word its region, and of what is declared and published.
     """
     root = repository_root() if root is None else root
     digest = hashlib.sha256()
-    for name in ("vocabulary.py", "operands.py"):
-        digest.update((root / "async_cost" / "findings" / name).read_bytes())
+    published = sorted((root / "data" / "published").glob("*.csv"))
+    for path in (*(root / "async_cost" / name for name in REGIONS), root / "data" / "comparisons.csv", *published):
+        digest.update(path.read_bytes() if path.is_file() else b"")
     for notebook in sorted((root / "notebooks").glob("*/analysis.ipynb")):
         for cell in json.loads(notebook.read_bytes())["cells"]:
             source = "".join(cell["source"])

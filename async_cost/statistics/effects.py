@@ -119,7 +119,7 @@ class Effect:
             low, high = (self.value * (end / self.value) ** wider for end in (self.low, self.high))
         else:
             low, high = (self.value + (end - self.value) * wider for end in (self.low, self.high))
-        return replace(self, low=low, high=high)
+        return replace(self, low=low, high=high, fixed=self.fixed * wider)
 
     def divided(self, scale: float) -> "Effect":
         """This effect over `scale`, no longer one of the table."""
@@ -210,7 +210,7 @@ def _count(measure: Measure, case: Case, values: Values) -> Effect:
         whole = sum(values.counts[*operand.key, operand.counter] for operand in place)
         return whole / values.counted_units[place[0].key] if measure.per == UNIT_OF_WORK else whole
 
-    if measure.per == UNIT_OF_WORK and None in (values.counted_units[place[0].key] for place in case):
+    if measure.per == UNIT_OF_WORK and not all(values.counted_units[place[0].key] for place in case):
         return Effect(missing="of how many units of work its counts are was not noted")
     counts = [each(place) for place in case]
     if measure.operation == "ratio" and not counts[1]:
@@ -259,6 +259,8 @@ def _derived(measure: Measure, case: Case, values: Values) -> Effect:
     rounds = _aligned(measure, case, values)
     if rounds.height < 2:
         return Effect(missing="fewer than two rounds, or undisturbed processes, have all of its sides")
+    if (measure.in_ratios or measure.quantity == "rate") and rounds.select(pl.min_horizontal(places).min()).item() <= 0:
+        return Effect(missing="a ratio needs values above 0, and some are 0")
     if measure.quantity == "rate":
         rounds = rounds.with_columns(1 / pl.col(places))
     rows = values.behind(case)
@@ -296,11 +298,9 @@ def _derived(measure: Measure, case: Case, values: Values) -> Effect:
 
 
 def _unit(measure: Measure, case: Case, values: Values) -> float:
-    """Nanoseconds of one iteration, or of a metric its own unit, in one unit of the measure."""
-    if measure.per == UNIT_OF_WORK:
-        each = values.units.get(case[0][0].key, 1)
-    else:
-        each = values.counts[*case[0][0].key, measure.per] if measure.per else 1
+    """How many of what is aligned (nanoseconds, or the own unit of a metric) are one unit of the measure."""
+    own = measure.per not in (None, UNIT_OF_WORK)
+    each = values.counts[*case[0][0].key, measure.per] if own else 1
     return NANOSECONDS.get(measure.unit, 1.0) * each
 
 
@@ -319,8 +319,8 @@ def _gaps(measure: Measure, case: Case, values: Values) -> Iterator[str]:
 
 
 def _aligned(measure: Measure, case: Case, values: Values) -> pl.DataFrame:
-    """round, episode, place0, place1, ...: nanoseconds, or the metric, of each place, round by round; only rounds that
-    all operands have.
+    """round, episode, place0, place1, ...: nanoseconds, or the metric, of each place, round by round, for one unit of
+    its work where the measure is; only rounds that all operands have.
     """
     joined = None
     for number, place in enumerate(case):
@@ -330,7 +330,8 @@ def _aligned(measure: Measure, case: Case, values: Values) -> pl.DataFrame:
         ]
         parts = [times.with_columns(pl.col("ns") + operand.plus_ns) for times, operand in zip(of, place, strict=True)]
         both = pl.concat(parts).group_by("round", "episode")
-        mine = both.agg(pl.col("ns").sum().alias(f"place{number}"), parts=pl.len())
+        units = values.units.get(place[0].key, 1) if measure.per == UNIT_OF_WORK else 1
+        mine = both.agg((pl.col("ns").sum() / units).alias(f"place{number}"), parts=pl.len())
         mine = mine.filter(pl.col("parts") == len(place)).drop("parts")
         joined = mine if joined is None else joined.join(mine, on=["round", "episode"])
     return joined.sort("round")

@@ -100,6 +100,10 @@ def outcome(statement: Statement, low: float, high: float, base: float = 0.0, no
     if statement.is_direction and none[0] <= low and high <= none[1]:
         return Outcome.DOES_NOT_HOLD
     lowest, highest = region(statement, nothing)
+    # An exact count that is equal is neither more nor less.
+    nothing_more = low == high == (1.0 if statement.in_ratios else 0.0)
+    if nothing_more and statement.relation in ("greater", "less") and low in (lowest, highest):
+        return Outcome.DOES_NOT_HOLD
     if lowest <= low and high <= highest:
         return Outcome.HOLDS
     return Outcome.DOES_NOT_HOLD if high < lowest or low > highest else Outcome.UNDECIDED
@@ -222,9 +226,20 @@ def deciding(cases: Sequence[Weighed], of: str = "all") -> Weighed:
     reason = shown.reason
     if word is Outcome.UNDECIDED and gaps and reason is None:
         reason = words.listing(dict.fromkeys(gaps))
+    # One refused case leaves the statement open, or does not matter for what the others decide.
+    doubted = next((weighed for weighed in cases if weighed.doubted), None) if word is Outcome.UNDECIDED else None
+    if doubted:
+        return replace(shown, outcome=word, reason=doubted.reason, closing=None, doubted=True)
     # A statement with several open cases stays open as long as the one that takes longest.
     open_ones = [weighed.closing for weighed in cases if weighed.closing] if word is Outcome.UNDECIDED else []
-    return replace(shown, outcome=word, reason=reason, closing=max(open_ones, key=lambda one: one.times, default=None))
+    reason = None if shown.doubted else reason
+    return replace(
+        shown,
+        outcome=word,
+        reason=reason,
+        doubted=False,
+        closing=max(open_ones, key=lambda one: one.times, default=None),
+    )
 
 
 def departure(one: Statement, weighed: Weighed) -> str | None:
