@@ -36,7 +36,7 @@ _MODULES = {name: module for module, names in _OF_NOTEBOOKS.items() for name in 
 __all__ = sorted(_MODULES)
 
 
-def __dir__() -> list[str]:
+def __dir__() -> "list[str]":
     return __all__
 
 

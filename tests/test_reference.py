@@ -29,7 +29,7 @@ from async_cost.statistics.measured import Measured, both_ways
 from async_cost.statistics.statement import Outcome, counts_for_nothing, region
 from async_cost.workflow import analyses
 from async_cost.workflow.publishing import execute, rooms_of
-from async_cost.workflow.sample import FOLDER, made, old
+from async_cost.workflow.sample import made, old
 from async_cost.workflow.studies import ANALYSED, analysis
 
 NO_EVIDENCE = "no evidence"
@@ -225,7 +225,7 @@ def test_beside_other_runs_a_comparison_has_the_word_of_its_own_pages(run, measu
 
 
 def test_the_committed_sample_is_what_the_code_makes_of_the_reference_run(run, executed):
-    assert old(made(run, list(executed.values())), repository_root() / FOLDER) == [], "make sample"
+    assert old(made(run, list(executed.values())), repository_root()) == [], "make sample"
 
 
 def test_every_chart_of_every_page_has_the_words_of_the_table(table, executed):

@@ -100,8 +100,8 @@ use sync::{Arc, Condvar, Mutex, MutexGuard};
 //
 // A job is a closure. The originals box it: one allocation where it is submitted, and a release on another thread. But
 // most closures are small. So a job has room for some words, and only what does not fit goes to the heap, as in a small
-// vector. How many words? The jobs of the published program have three, and with room for just these our pools would be
-// faster there, and slower for everybody who captures a fourth. So a job is as large as a cache line, which is what
+// vector. How many words? The jobs of the published program have three. Room for just these would fit our pools to that
+// program, and not to those of people who capture a fourth. So a job is as large as a cache line, which is what
 // processors hand to each other: a word that says what can be done with it, and seven for the closure. Further down,
 // `jobs/closure` measures where the box begins, and what that costs.
 
