@@ -3,6 +3,7 @@ a page.
 """
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -18,7 +19,7 @@ from async_cost.workflow import commands, environment, publishing, toolchain
 from async_cost.workflow.commands import chosen_studies
 from async_cost.workflow.plan import Plan, measured_files
 from async_cost.workflow.publishing import rooms_of
-from async_cost.workflow.studies import ALONE_S, ANALYSED, MEASURED
+from async_cost.workflow.studies import ALONE_S, ANALYSED, MEASURED, analysis
 from async_cost.workflow.toolchain import ROOT
 
 
@@ -34,6 +35,13 @@ def test_a_room_has_a_page_when_the_run_holds_one_of_its_studies(tmp_path, monke
     monkeypatch.setattr(publishing, "ANALYSED", {"one": ("a",), "either": ("a", "b"), "always": ()})
     info = read_run_info(make_run(tmp_path, {}, rounds=2, work=False) / "run.json")
     assert rooms_of(replace(info, studies={held: info.studies["zero-cost"]})) == rooms
+
+
+@pytest.mark.parametrize("room", [room for room, needed in ANALYSED.items() if needed])
+def test_an_analysis_opens_a_run_that_holds_any_one_of_its_studies(room):
+    source = "\n".join(cell.source for cell in nbformat.read(analysis(room), as_version=4).cells)
+    (arguments,) = re.findall(r"ac\.open\((.*?)\)", source)
+    assert set(re.findall(r'"(.+?)"', arguments)) in (set(), set(ANALYSED[room]))
 
 
 @pytest.fixture
