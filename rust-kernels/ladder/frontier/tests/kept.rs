@@ -10,7 +10,7 @@ use std::io::Write;
 use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 
 use common::{Foreign, Task, poll_once, settle, yield_now};
@@ -48,6 +48,13 @@ unsafe impl GlobalAlloc for Live {
 #[global_allocator]
 static LIVE: Live = Live;
 
+/// Held by each test: blocks of wakers are pooled by the process, so that an executor of one test would take what another
+/// test's executor gave back, and that one would make another block.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Bytes that this thread has in use more after a thousand rounds than after three.
 fn growth(mut round: impl FnMut()) -> isize {
     (0..3).for_each(|_| round());
@@ -77,6 +84,7 @@ fn throw() -> ! {
 /// One executor for all rounds.
 #[test]
 fn tasks_that_end_panic_or_are_woken_leave_nothing() {
+    let _alone = alone();
     let place = RefCell::new(None::<Waker>);
     let reactor = sockets(1);
     let executor = Executor::<_, Task<'_>, _>::new(&reactor, 600);
@@ -111,6 +119,7 @@ fn tasks_that_end_panic_or_are_woken_leave_nothing() {
 /// One reactor for all rounds.
 #[test]
 fn executors_that_end_with_or_without_a_panic_leave_nothing() {
+    let _alone = alone();
     let reactor = sockets(1);
     let growth = growth(|| {
         for panic in [false, true] {
@@ -150,6 +159,7 @@ impl Drop for Held {
 /// Everything, and its wakers kept for ever.
 #[test]
 fn reactors_leave_nothing() {
+    let _alone = alone();
     let wakers = RefCell::new(Vec::with_capacity(5000));
     let growth = growth(|| {
         let reactor = sockets(100);
@@ -167,6 +177,7 @@ fn reactors_leave_nothing() {
 
 #[test]
 fn operations_given_up_ended_and_superseded_leave_no_waker() {
+    let _alone = alone();
     let reactor = sockets(2);
     let executor = Executor::<_, Task<'_>, _>::new(&reactor, 1);
     let (ours, mut theirs) = pair();
@@ -210,6 +221,7 @@ impl Wake for Elsewhere {
 /// The waker that a socket keeps holds the task that holds the socket.
 #[test]
 fn a_cycle_of_a_socket_and_a_foreign_waker_goes_with_the_operation() {
+    let _alone = alone();
     let place = Box::into_raw(Box::new(sockets(1)));
     // SAFETY: it is freed below, when nobody refers to it.
     let reactor: &'static Sockets = unsafe { &*place };
@@ -234,6 +246,7 @@ fn a_cycle_of_a_socket_and_a_foreign_waker_goes_with_the_operation() {
 /// Tasks that hold each other's handles are the program's, but those that hold their executor's wakers are not.
 #[test]
 fn tasks_in_a_chain_of_wakers_leave_nothing() {
+    let _alone = alone();
     let reactor = sockets(1);
     let growth = growth(|| {
         let places: Rc<Vec<RefCell<Option<Waker>>>> = Rc::new((0..50).map(|_| RefCell::new(None)).collect());
