@@ -67,7 +67,7 @@ sample: packages
 	$(TOOL) python -m async_cost.workflow.sample
 
 experiments: setup
-	$(TOOL) python -m async_cost.experiments.measure
+	$(TOOL) python -m async_cost.workflow.experiments
 
 lab:
 	@$(WORKFLOW) lab

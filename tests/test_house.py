@@ -18,7 +18,6 @@ ROOMS = (
     "machines",
     "report",
     "workflow",
-    "experiments",
     "testing",
 )
 

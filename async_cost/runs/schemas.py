@@ -62,6 +62,26 @@ class CountRows(dy.Schema):
     value = dy.Int64(nullable=False, min=0)
 
 
+class FirstTrialRows(dy.Schema):
+    """`data/experiments/…/trials.csv.gz` in schema version 1."""
+
+    line = dy.UInt32(nullable=False)
+    experiment = dy.String(nullable=False, regex=WORD)
+    setting = dy.String(nullable=False, regex=WORD)
+    repeat = dy.Int64(nullable=False, min=0)
+    bench = dy.String(nullable=False, regex=WORD, max_length=LONGEST)
+    variant = dy.String(nullable=False, regex=WORD, max_length=LONGEST)
+    parameter = dy.String(nullable=False, regex=WORD_OR_NOTHING, max_length=LONGEST)
+    round = dy.Int64(nullable=True, min=0)
+    ns = dy.Float64(nullable=False, min=0.001)
+
+
+class TrialRows(FirstTrialRows):
+    """`data/experiments/…/trials.csv.gz`: what a trial of an experiment on the measuring took."""
+
+    episode = dy.Int64(nullable=True, min=0)
+
+
 class PublishedRows(dy.Schema):
     """`data/published/<study>.csv`: a figure that somebody else reported, in the printed unit."""
 
