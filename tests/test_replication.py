@@ -6,14 +6,7 @@ from dataclasses import replace
 import pytest
 
 from async_cost.literature.claims import Claim, Comparison, load_claims
-from async_cost.literature.replication import (
-    Judgement,
-    outcomes,
-    score,
-    tally,
-    told_score,
-    told_test,
-)
+from async_cost.literature.replication import Judgement, outcomes, score, tally, told_score, told_test
 from async_cost.paths import repository_root
 from async_cost.runs.comparisons import PAIR
 from async_cost.runs.judged import claims_of_today
@@ -144,16 +137,7 @@ def test_each_operation_finds_the_truth_of_a_made_up_run(tmp_path):
         BY_ID["Z16"],
     ]
     effects = [one.published for one in weighed(made(tmp_path), *claims)]
-    truth = [
-        1 / 3.6,
-        3.6,
-        1.1 / 3.6,
-        2.6 * 26_000 / 256,
-        0.1 * 500 - 2.6 * 26,
-        1,
-        0,
-        3_060_000 / 3_110_000,
-    ]
+    truth = [1 / 3.6, 3.6, 1.1 / 3.6, 2.6 * 26_000 / 256, 0.1 * 500 - 2.6 * 26, 1, 0, 3_060_000 / 3_110_000]
     for found, true in zip(effects, truth, strict=True):
         assert found.effect == pytest.approx(true, rel=0.03), found
         assert found.low <= found.effect <= found.high

@@ -21,14 +21,7 @@ from async_cost.statistics.measured import Measured, both_ways
 from async_cost.statistics.ratios import between, paired
 from async_cost.statistics.trials import compared as of_comparisons
 from async_cost.statistics.trials import trial_times, undisturbed
-from async_cost.testing.made_up_runs import (
-    OFF,
-    ON,
-    REQUESTS,
-    ZERO_COST,
-    make_run,
-    reversed_truth,
-)
+from async_cost.testing.made_up_runs import OFF, ON, REQUESTS, ZERO_COST, make_run, reversed_truth
 from async_cost.words import PERCENT
 
 STUDY = "zero-cost"

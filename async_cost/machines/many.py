@@ -148,9 +148,7 @@ def summary(folder: Path) -> Summary | str:
         return f"{shown(folder)}: the run cannot be read ({type(error).__name__})"
 
 
-def _without_copies(
-    outcomes: Mapping[Path, Summary | str | None],
-) -> tuple[dict[Path, Summary], list[tuple[str, str]]]:
+def _without_copies(outcomes: Mapping[Path, Summary | str | None]) -> tuple[dict[Path, Summary], list[tuple[str, str]]]:
     """Runs in the given order, and what is set aside.
 
     Two runs with one id, or with the very same samples, are one run and its copy, and a machine of another processor

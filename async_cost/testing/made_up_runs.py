@@ -122,7 +122,7 @@ RUNGS: dict[str, tuple[float, int, int]] = {
     "out of line": (1.5, 800, 0),
 }
 LADDER: dict[tuple[str, str], float] = {(rung, FEW): ratio for rung, (ratio, _, _) in RUNGS.items()} | {
-    ("frontier", ALL): 1.5,
+    ("frontier", ALL): 1.5
 }
 
 

@@ -227,8 +227,4 @@ def told_progress(line: str) -> Seen | None:
 
 
 #: Makes cargo print the bar that `cargo_progress` reads although its output is not a terminal.
-CARGO_ENV = {
-    "CARGO_TERM_PROGRESS_WHEN": "always",
-    "CARGO_TERM_PROGRESS_WIDTH": "100",
-    "CARGO_TERM_COLOR": "never",
-}
+CARGO_ENV = {"CARGO_TERM_PROGRESS_WHEN": "always", "CARGO_TERM_PROGRESS_WIDTH": "100", "CARGO_TERM_COLOR": "never"}
