@@ -95,12 +95,9 @@ def timed(what: str, command: list[str]) -> None:
         raise SystemExit(done.stderr)
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu, peak = used.ru_utime + used.ru_stime - before.ru_utime - before.ru_stime, used.ru_maxrss / 1024
-    told = done.stdout.strip().splitlines()[-1:] or [""]
-    told = {"what": what, "seconds": round(seconds, 1), "cpu_seconds": round(cpu, 1), "MiB": round(peak)} | {
-        "load": round(os.getloadavg()[0], 1),
-        "said": told[0],
-    }
-    sys.stdout.write(json.dumps(told) + "\n")
+    said = done.stdout.strip().splitlines()[-1:] or [""]
+    found = {"what": what, "seconds": round(seconds, 1), "cpu_seconds": round(cpu, 1), "MiB": round(peak)}
+    sys.stdout.write(json.dumps(found | {"load": round(os.getloadavg()[0], 1), "said": said[0]}) + "\n")
 
 
 def main() -> None:

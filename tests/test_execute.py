@@ -1,4 +1,4 @@
-"""A cell that fails ends the workflow, and the reader is told why; two kernels do not share a build folder."""
+"""A cell that fails ends the workflow, and the reader learns why; two kernels do not share a build folder."""
 
 import os
 import re

@@ -230,13 +230,13 @@ def test_estimates_are_read_from_what_criterion_prints():
 
 def test_the_copies_of_the_notebook_differ_in_their_settings_alone():
     plain, debug = (experiments.notebook(7, 3, like_bench) for like_bench in (True, False))
-    told = [
+    changed = [
         (one.source, other.source)
         for one, other in zip(plain.cells, debug.cells, strict=True)
         if one.source != other.source
     ]
-    assert len(told) == 1
-    one, other = told[0]
+    assert len(changed) == 1
+    one, other = changed[0]
     assert "CARGO_PROFILE_DEV_OPT_LEVEL=3" in one and "build_env" not in other
     assert other.splitlines() == [line for line in one.splitlines() if not line.startswith(":build_env")]
     assert any("rounds: 7, episodes: 3" in cell.source for cell in plain.cells)

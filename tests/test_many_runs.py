@@ -61,14 +61,14 @@ def test_a_run_without_comparisons_stands_beside_the_others(tmp_path):
 def test_a_group_of_comparisons_votes_by_its_own_control(tmp_path):
     alone, crowd = ("spawn", "tokio", ""), ("spawn", "tokio", "threads=2 work=0")
     slow = [("spawn", "smol", parameter) for *_, parameter in (alone, crowd)]
-    twins = [("spawn", "tokio (A/A)", parameter) for *_, parameter in (alone, crowd)]
+    controls = [("spawn", "tokio (A/A)", parameter) for *_, parameter in (alone, crowd)]
     study = Study(
-        times={alone: 1e5, crowd: 4e5, slow[0]: 2e5, slow[1]: 8e5, twins[0]: 1e5, twins[1]: 5e5},
+        times={alone: 1e5, crowd: 4e5, slow[0]: 2e5, slow[1]: 8e5, controls[0]: 1e5, controls[1]: 5e5},
         comparisons=[
             (slow[0], alone, ""),
-            (twins[0], alone, ""),
+            (controls[0], alone, ""),
             (slow[1], crowd, "threads"),
-            (twins[1], crowd, "threads"),
+            (controls[1], crowd, "threads"),
         ],
         groups={"": 0.01, "threads": 0.05},
         controls=["tokio (A/A)"],
@@ -77,7 +77,8 @@ def test_a_group_of_comparisons_votes_by_its_own_control(tmp_path):
     together = read_many(find_runs(tmp_path))
     ((trusted, reason),) = together.studies.select("trusted", "reason").rows()
     assert (
-        trusted and reason == "in 1 of 2 groups: control tokio (A/A) in spawn (threads=2 work=0) differs from its twin"
+        trusted
+        and reason == "in 1 of 2 groups: control tokio (A/A) in spawn (threads=2 work=0) differs from its baseline"
     )
     found = dict(together.ratios.filter(variant="smol").select("parameter", "verdict").rows())
     assert found == {"": "slower", "threads=2 work=0": None}
@@ -122,8 +123,8 @@ def test_every_damaged_run_is_set_aside_with_a_reason(crowd):
     assert sorted(together.runs["machine"]) == ["alpha", "beta", "gamma"]
     reasons = dict(together.aside.rows())
     assert len(DAMAGES) > 30 and len(set(kinds.values())) == len(DAMAGES)
-    believed = {run: kind for run, kind in kinds.items() if run not in reasons}
-    assert not believed, f"damaged and believed all the same: {believed}"
+    accepted = {run: kind for run, kind in kinds.items() if run not in reasons}
+    assert not accepted, f"damaged and accepted all the same: {accepted}"
     for run, reason in reasons.items():
         assert run.split("/")[0] in reason and len(reason.split()) > 5, f"{kinds[run]}: {reason!r} helps nobody"
         assert reason.isprintable() and str(root) not in reason

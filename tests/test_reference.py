@@ -113,17 +113,17 @@ def test_every_finding_flips_at_the_ends_of_its_region(run, findings):
             if one.relation == "equal" and outcome is Outcome.HOLDS:
                 low = high = one.least
             effects = [made_up(one, low, high, each) for each in measured]
-            told = found(one, effects, judge)
+            judged = found(one, effects, judge)
             expected = outcome
             if one.of == "none":
                 turned = {Outcome.HOLDS: Outcome.DOES_NOT_HOLD, Outcome.DOES_NOT_HOLD: Outcome.HOLDS}
                 expected = turned.get(outcome, outcome)
-            if told.outcome is Outcome.NOT_MEASURABLE:
+            if judged.outcome is Outcome.NOT_MEASURABLE:
                 continue
-            assert told.outcome is expected, (one.id, outcome, low, high, told.weighed)
-            asserted = f"**{one.statement[:20]}" in shown.markdown(told).replace("\\", "")
-            assert asserted == (expected is Outcome.HOLDS), shown.markdown(told)
-            assert shown.markdown(told).count("\n\n") == bool(one.because and expected is Outcome.HOLDS)
+            assert judged.outcome is expected, (one.id, outcome, low, high, judged.weighed)
+            asserted = f"**{one.statement[:20]}" in shown.markdown(judged).replace("\\", "")
+            assert asserted == (expected is Outcome.HOLDS), shown.markdown(judged)
+            assert shown.markdown(judged).count("\n\n") == bool(one.because and expected is Outcome.HOLDS)
             flipped += 1
     assert flipped > 3 * len(findings) > 0
 
@@ -134,9 +134,13 @@ def test_a_refused_group_says_nothing(run, findings):
         effects = [
             replace(effect(one, case, judge.values(case[0][0].study)), doubt="made up") for case in one.main.cases
         ]
-        told = found(one, effects, judge)
-        if one.quantity != "count" and told.weighed.effect is not None and told.outcome is not Outcome.NOT_MEASURABLE:
-            assert shown.mark(told) == "·" and "**" not in shown.markdown(told), one.id
+        judged = found(one, effects, judge)
+        if (
+            one.quantity != "count"
+            and judged.weighed.effect is not None
+            and judged.outcome is not Outcome.NOT_MEASURABLE
+        ):
+            assert shown.mark(judged) == "·" and "**" not in shown.markdown(judged), one.id
 
 
 def test_findings_of_the_reference_are_measured_and_most_hold(run, findings):

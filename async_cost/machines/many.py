@@ -40,7 +40,7 @@ RATIOS |= dict.fromkeys(("ratio", "low", "high", "quantile"), pl.Float64) | {"ep
 NATIVE = " (native)"
 #: This module as it was imported: a page may outlive an edit.
 OWN = Path(__file__).read_bytes()
-#: Reasons that are told of one study of a run, of which each control has its own.
+#: Reasons that are given of one study of a run, of which each control has its own.
 MOST_REASONS = 2
 #: So many runs are summarised faster than processes start.
 FEW = 8
@@ -152,7 +152,7 @@ def _without_copies(outcomes: Mapping[Path, Summary | str | None]) -> tuple[dict
     """Runs in the given order, and what is set aside.
 
     Two runs with one id, or with the very same samples, are one run and its copy, and a machine of another processor
-    than the first of its name is another machine: the oldest run is believed.
+    than the first of its name is another machine: the oldest run counts.
     """
     aside = {folder: outcome for folder, outcome in outcomes.items() if isinstance(outcome, str)}
     runs = {folder: outcome for folder, outcome in outcomes.items() if isinstance(outcome, Summary)}
@@ -187,7 +187,7 @@ def _made(folder: Path) -> Summary:
     ratios = _named(table.frame.drop_nulls("ratio").remove("control")).with_columns(**names)
     ratios = ratios.select(*RATIOS).cast(RATIOS)
     if ratios.select(FINDING).is_duplicated().any():
-        problem = "two comparisons of one variant with the same other under one parameter cannot be told apart"
+        problem = "two comparisons of one variant with the same other under one parameter have one name"
         remedy = "Give them different names and measure again"
         raise DataError(folder / "run.json", problem, remedy, column="comparisons")
     studies = [

@@ -110,8 +110,8 @@ class Reading:
 
     def score(self) -> None:
         """Say how many of the published claims hold, and whether the run is a test of them."""
-        told = replication.told_score(replication.score(self.run)), replication.told_test(self.run)
-        display(Markdown(" ".join(told)))
+        sentences = replication.score_sentence(replication.score(self.run)), replication.validity_sentence(self.run)
+        display(Markdown(" ".join(sentences)))
 
     @property
     def studies(self) -> list[str]:

@@ -129,7 +129,7 @@ class Toolchain(Record, frozen=True):
 
 class Codegen(Record, frozen=True):
     """How the measured code was compiled. `options` are all that the compiler was given (`-C`), without paths; from
-    these come the other fields since version 4, before that from what cargo had been told.
+    these come the other fields since version 4, before that from the settings of cargo.
     """
 
     profile: str | None
@@ -163,7 +163,7 @@ class FailedVariant(Record, frozen=True):
 class Comparison(Record, frozen=True):
     """One measured key with its baseline, and the group whose limit holds for the two.
 
-    `change` says what differs, `unit` in what a difference is told; runs of version 1 do not know them.
+    `change` says what differs, `unit` the unit of a difference; runs of version 1 do not know them.
     """
 
     bench: str

@@ -363,8 +363,8 @@ def _as_chosen(time: pl.DataFrame, firsts: Sequence[int], only: Mapping[int, Seq
     for number, keys in only.items():
         chosen = pl.DataFrame(list(keys), schema=dict.fromkeys(KEY, pl.String), orient="row").with_columns(chosen=True)
         mine = time.join(chosen, on=KEY, how="left", maintain_order="left")["chosen"].fill_null(False)
-        kept = (episode != number) | mine
-        time, episode = time.filter(kept), episode.filter(kept)
+        measured = (episode != number) | mine
+        time, episode = time.filter(measured), episode.filter(measured)
     return time
 
 

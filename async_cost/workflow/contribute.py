@@ -1,13 +1,12 @@
 """Check a run before it is offered to others, pack its tables, and show what the offer says.
 
-    python -m async_cost.workflow.contribute data/runs/<machine>/<utc-time>
+    python -m async_cost.workflow.contribute data/runs/<machine>/<utc-time> data/runs
 
 Packing replaces `<study>.time.csv` by `<study>.time.csv.gz` and so on, with nothing of this machine in it: neither the
 time of packing nor the name of the file. A run that is packed already stays as it is. Nothing is changed unless all
 checks pass.
 """
 
-import argparse
 import getpass
 import gzip
 import os
@@ -22,7 +21,7 @@ from async_cost import words
 from async_cost.errors import DataError
 from async_cost.machines.hardware import headlines, one_of_each
 from async_cost.machines.many import read_many
-from async_cost.paths import runs_root, shown
+from async_cost.paths import shown
 from async_cost.report.records import origin, remarks
 from async_cost.runs.profiles import NOT_EVIDENCE
 from async_cost.runs.record import check_clock, read_run_info
@@ -198,23 +197,17 @@ def contribute(folder: Path, runs: Path) -> str:
     return preview(run, files)
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("run", type=Path, help="folder of the run")
-    parser.add_argument("--runs", type=Path, default=runs_root(), help="folder of all runs")
-    arguments = parser.parse_args()
+def main() -> None:
+    run, runs = map(Path, sys.argv[1:])
     try:
-        text = contribute(arguments.run, arguments.runs)
+        print(contribute(run, runs))
     except DataError as error:
-        print(str(error).rstrip(". \n"), file=sys.stderr)
-        return 1
-    run = shown(arguments.run)
-    print(text)
-    print(f"The run is checked and packed. To offer it:\n\n  git switch -c run-{arguments.run.resolve().parent.name}")
-    print(f"  git add {run}\n  git commit -m 'data: a run on {arguments.run.resolve().parent.name}'\n")
+        sys.exit(str(error).rstrip(". \n"))
+    machine, folder = run.resolve().parent.name, shown(run)
+    print(f"The run is checked and packed. To offer it:\n\n  git switch -c run-{machine}")
+    print(f"  git add {folder}\n  git commit -m 'data: a run on {machine}'\n")
     print("Then push the branch and open a pull request with the text above.")
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -231,9 +231,9 @@ class Sweep:
         self.about = [profile, *chosen, _revision(), _sources(chosen).hexdigest()]
         self.runs: dict[str, str] = {}
         with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
-            told = json.loads(self.file.read_text(encoding="utf-8"))
-            if told["about"] == self.about:
-                self.runs = {release: run for release, run in told["runs"].items() if (RUNS / run).exists()}
+            noted = json.loads(self.file.read_text(encoding="utf-8"))
+            if noted["about"] == self.about:
+                self.runs = {release: run for release, run in noted["runs"].items() if (RUNS / run).exists()}
 
     def note(self, release: str, run: Path) -> None:
         """Record that `release` was measured."""

@@ -158,8 +158,8 @@ def pip_sources(listed: str) -> dict[str, str]:
     """What `pip config list` says about where packages come from, as variables; the environment beats a file."""
     found = [re.fullmatch(r"(global|install|:env:)\.([\w-]+)=(.*)", line) for line in listed.splitlines()]
     rank = ("global", "install", ":env:").index
-    kept = sorted((rank(one[1]), one[2], ast.literal_eval(one[3])) for one in found if one and one[2] in PIP_SOURCES)
-    return {f"PIP_{name.replace('-', '_').upper()}": value for _, name, value in kept}
+    chosen = sorted((rank(one[1]), one[2], ast.literal_eval(one[3])) for one in found if one and one[2] in PIP_SOURCES)
+    return {f"PIP_{name.replace('-', '_').upper()}": value for _, name, value in chosen}
 
 
 def _install_snakemake(progress: Progress) -> None:
