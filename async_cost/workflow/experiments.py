@@ -109,8 +109,18 @@ class Sizes:
         return max(2, round(1000 * self.window_ms / 2 / (1.5 * warm_up_us + trial_us)))
 
 
-#: Of everything, in the order of the fields.
-TINY = Sizes(3, "smoke", 2, 40, 2, 1, 3, 2, 2)
+#: So little that it only shows that everything works.
+TINY = Sizes(
+    runs=3,
+    profile="smoke",
+    windows=2,
+    window_ms=40,
+    layouts=2,
+    passes=1,
+    layout_rounds=3,
+    kernel_rounds=2,
+    kernel_episodes=2,
+)
 
 
 class Unable(Exception):
@@ -448,9 +458,7 @@ def _now() -> str:
 
 def main() -> None:
     """Makes the experiments and says where the results are."""
-    parser = argparse.ArgumentParser(
-        prog="python -m async_cost.experiments.measure", description=__doc__.splitlines()[0]
-    )
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tiny", action="store_true", help="hardly any samples: to see that it works")
     parser.add_argument("--only", choices=EXPERIMENTS, action="append", help="one experiment (may be repeated)")
     arguments = parser.parse_args()
