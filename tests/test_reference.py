@@ -41,6 +41,8 @@ PREDICTED = {
     "ladder-out-of-line",
     "ladder-out-of-line-loop",
     "ladder-own",
+    "thread-pools-box-begins",
+    "thread-pools-unboxed",
 }
 #: Lines of code in an analysis as ruff formats it, and words of its page outside of tables and folded parts.
 LINES, WORDS = 250, 1500
