@@ -40,7 +40,6 @@ ESSAYS = ("zero-cost", "ladder", "boxing-cost", "spawn-apis", "thread-pools", "c
 PREDICTED = {
     "ladder-own",
     "ladder-out-of-line",
-    "ladder-out-of-line-loop",
     "runtimes-drivers",
     "thread-pools-box-begins",
     "thread-pools-unboxed",
