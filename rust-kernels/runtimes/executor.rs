@@ -2505,6 +2505,7 @@ pub fn study() -> Study {
 //
 // - It reads no sockets: there is no reactor, and a worker never polls the operating system.
 // - A task cannot be aborted by its handle, only by the end of the runtime.
+// - Unlike in tokio, tasks have no ids and no budget after which they let others run, and there are no metrics.
 // - A root, a caller of `block_on` or a task that blocks its thread is noticed after ten to twenty milliseconds; only then
 //   is what it holds run by others, and one more worker awake. It is better off with `spawn_blocking`.
 // - While the tasks of all workers block, no other task runs: no thread is left. (tokio's and nio's do the same.)

@@ -459,6 +459,8 @@ impl Runtime for Nio {
 //
 // The caller of `block_on` takes over the place of a worker that rests. So the root runs on the calling thread, as in
 // tokio, *and* on a worker, as in nio.
+// [What it does not do](executor.ipynb) beside tokio may be part of its times: no sockets, no abort, no ids of tasks, no
+// budget, no metrics.
 
 // %%
 /// The executor of the other notebook of this room.
