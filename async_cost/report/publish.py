@@ -154,7 +154,7 @@ class _Report:
             cards=shown,
             decisions=DECISIONS,
             leads=leads,
-            answer=first and first.answer and elsewhere(first.answer, first.href),
+            answer=first and first.answer and self._linked(first, elsewhere(first.answer, first.href)),
             reading=READING if any(page.findings for page in self.pages) else None,
             picture=first and first.picture,
             prices=of["prices"].picture if "prices" in of else None,
@@ -180,7 +180,7 @@ class _Report:
             notices=_notices(self.info, [page]) if not self.alone else [],
             title=page.heading,
             heading=page.heading,
-            answer=page.answer and without(page.answer, notes),
+            answer=page.answer and self._linked(page, without(page.answer, notes)),
             reading=READING if page.findings else None,
             notes=notes,
             summary=Markup(markup.plain(page.answer or page.heading)),
@@ -202,7 +202,7 @@ class _Report:
         def link(found: re.Match[str]) -> str:
             room, name = found["room"] or page.study, found["name"]
             if name == "analysis" and room in known:
-                return f'<a href="{room}.html">{found["text"]}</a>'
+                return f'<a href="{room}.html{found["place"] or ""}">{found["text"]}</a>'
             if study := cells.get((room, name)):
                 self.numbers.linked.add(study)
                 return f'<a href="cells-{study}.html">{found["text"]}</a>'
