@@ -22,7 +22,7 @@ from async_cost.paths import repository_root
 from async_cost.report import finding as shown
 from async_cost.report import markup
 from async_cost.report.charts import VEGALITE_MIME
-from async_cost.report.notebook import page_of
+from async_cost.report.notebook import OF_CODE, answers_of, page_of
 from async_cost.runs.run import reference_run
 from async_cost.statistics.effects import Effect, effect
 from async_cost.statistics.measured import Measured, both_ways
@@ -195,7 +195,7 @@ def test_an_essay_answers_first_and_types_no_result_into_its_prose(room, execute
     ]
     assert 2 <= len(answers) <= 4
     for cell in content.cells:
-        if cell.cell_type == "markdown":
+        if cell.cell_type == "markdown" and OF_CODE not in cell.metadata.get("tags", []):
             prose = re.sub(r"`[^`]*`|\]\([^)]*\)|\d{4}|\d+ KiB", "", cell.source)
             assert not re.search(r"\d\s*(%|ns|µs|us|ms|times|x\b|fold)", prose), (
                 f"a result is typed into prose: {prose}"
@@ -204,6 +204,33 @@ def test_an_essay_answers_first_and_types_no_result_into_its_prose(room, execute
 
 def test_every_analysis_is_an_essay_or_about_the_run_itself():
     assert set(ESSAYS) <= set(ANALYSED)
+
+
+#: What notebooks without findings say below their question, and whether the first numbers of their answer bear it out.
+COMPUTED = {
+    "replication": ("Of the published claims that this run decides, most hold.", lambda hold, fail: hold > fail),
+    "hardware": (
+        "Most findings that were judged on several machines hold on all of them.",
+        lambda judged, hold: 2 * hold > judged,
+    ),
+    "trust": ("No control differs from its baseline by more than chance explains.", lambda missed, _: missed == 0),
+}
+
+
+@pytest.mark.parametrize("room", ANALYSED)
+def test_a_notebook_begins_with_its_question_and_an_answer_that_holds(room, run, findings, executed):
+    """Where the repository is hosted, a notebook without outputs shows nothing else of what was found."""
+    question, head = nbformat.read(analysis(room), as_version=4).cells[:2]
+    assert question.source.startswith("# ") and "?" in question.source and head.metadata.tags == [OF_CODE]
+    sentence, page = re.fullmatch(r"\*\*(.+)\*\* So says .*\]\(([^)]+)\).", head.source).groups()
+    assert (analysis(room).parent / page).exists()
+    if own := [one for one in findings if one.page == room]:
+        assert sentence == own[0].statement and Judge(run)(own[0]).outcome is Outcome.HOLDS
+    else:
+        said, so = COMPUTED[room]
+        answer = answers_of(nbformat.read(executed[room], as_version=4))[0].data["text/markdown"]
+        numbers = map(int, re.findall(r"\d+", answer.partition("claims:")[2] or answer)[:2])
+        assert sentence == said and so(*numbers), answer
 
 
 def test_a_verdict_made_by_hand_from_the_samples_is_that_of_the_table(run, tmp_path):
