@@ -1,8 +1,9 @@
 """Publish a run: the pages of its analyses open from disk, without kernel and network.
 
 `publish` writes index.html, one page per notebook, named after the notebook's file, a PDF of each where there is a
-Chromium, data/ with the run's own files, and summary.json for the list of all runs, reports/index.html, which it renews
-and links to. `publish_alone` publishes one notebook that is not about this run alone, as index.html.
+Chromium, cards/ with a small page for each finding, data/ with the run's own files, and summary.json for the list of
+all runs, reports/runs.html, which it renews and links to; reports/index.html leads to the front of the site.
+`publish_alone` publishes one notebook that is not about this run alone, as index.html.
 `async_cost.workflow.publishing` is the command.
 """
 
@@ -15,14 +16,14 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from async_cost.report import assets, markup, provenance, site
+from async_cost.report import assets, cards, markup, provenance, site
 from async_cost.report import pdf as paper
 from async_cost.report.asked import Asked, elsewhere, without
 from async_cost.report.finding import TIMES
 from async_cost.report.notebook import Page, heading_of
 from async_cost.runs.profiles import NOT_EVIDENCE
 from async_cost.runs.record import RunInfo, read_run_info
-from async_cost.runs.run import open_run
+from async_cost.runs.run import open_run, reference
 
 RUN_FILES = ("run.json", "*.csv", "*.csv.gz")
 TO_NOTEBOOK = re.compile(rf'<a href="{markup.NOTEBOOK.pattern}">(?P<text>.*?)</a>', re.DOTALL)
@@ -138,6 +139,7 @@ class _Report:
             written.append(self._write_page(page, before, after))
         for study in sorted(self.numbers.linked) if self.numbers else ():
             self._write_cells(self.numbers, study)
+        cards.write(self.out, self.pages, self.facts.headline)
         return written
 
     def _write_front(self) -> Path:
@@ -154,7 +156,7 @@ class _Report:
             cards=shown,
             decisions=DECISIONS,
             leads=leads,
-            answer=first and first.answer and self._linked(first, elsewhere(first.answer, first.href)),
+            answer=first and first.answer and cards.linked(self._linked(first, elsewhere(first.answer, first.href))),
             reading=READING if any(page.findings for page in self.pages) else None,
             picture=first and first.picture,
             prices=of["prices"].picture if "prices" in of else None,
@@ -180,12 +182,12 @@ class _Report:
             notices=_notices(self.info, [page]) if not self.alone else [],
             title=page.heading,
             heading=page.heading,
-            answer=page.answer and self._linked(page, without(page.answer, notes)),
+            answer=page.answer and cards.linked(self._linked(page, without(page.answer, notes))),
             reading=READING if page.findings else None,
             notes=notes,
             summary=Markup(markup.plain(page.answer or page.heading)),
             here=page.study,
-            body=self._linked(page, without(page.body, notes)),
+            body=cards.linked(self._linked(page, without(page.body, notes))),
             pdf=page.pdf,
             before=before,
             after=after,
@@ -240,7 +242,7 @@ class _Report:
             pages=[] if self.alone else self.pages,
             files=self.files,
             alone=self.alone,
-            runs_href="../../index.html" if self.reports else None,
+            runs_href="../../runs.html" if self.reports else None,
         )
 
     def _list_runs(self, reports: Path) -> Path:
@@ -256,15 +258,17 @@ class _Report:
             trusted=self.info.profile not in NOT_EVIDENCE and all(page.judged for page in self.pages),
             comparison=self.alone,
         )
+        runs = site.summaries(reports)
+        assets.write_page(reports / "index.html", "front_of_site.html.j2", href=site.front(runs, reference()))
         return assets.write_page(
-            reports / "index.html",
+            reports / "runs.html",
             "runs.html.j2",
             title="All runs",
             summary="What async Rust costs: all runs that were published here",
             here="runs",
-            runs=site.summaries(reports),
+            runs=runs,
             pages=[],
-            runs_href="index.html",
+            runs_href="runs.html",
             alone=True,
         )
 
