@@ -63,7 +63,7 @@ def publish(
     """Write the pages of a run into `out_dir`; returns their files, the front page first.
 
     `not_measured` are the unexecuted notebooks of analyses that the run has nothing for: the front page gives their
-    headings. `sources` are the crate views of the notebooks that measure, by study: numbers lead to their cells.
+    headings. `sources` are the notebooks that measure, by study: numbers lead to their cells.
     `reports` is the folder two levels above `out_dir` whose list of runs is renewed.
     """
     run, pages = open_run(run_dir), list(pages)
@@ -137,8 +137,11 @@ class _Report:
         written = [] if self.alone else [self._write_front()]
         for before, page, after in zip(turns, self.pages, turns[2:], strict=False):
             written.append(self._write_page(page, before, after))
-        for study in sorted(self.numbers.linked) if self.numbers else ():
-            self._write_cells(self.numbers, study)
+        shown: set[str] = set()
+        while self.numbers and (left := self.numbers.linked - shown):  # notebooks link to one another
+            shown |= left
+            for study in sorted(left):
+                self._write_cells(self.numbers, study)
         cards.write(self.out, self.pages, self.facts.headline)
         return written
 
@@ -156,7 +159,9 @@ class _Report:
             cards=shown,
             decisions=DECISIONS,
             leads=leads,
-            answer=first and first.answer and cards.linked(self._linked(first, elsewhere(first.answer, first.href))),
+            answer=first
+            and first.answer
+            and cards.linked(self._linked(first.study, elsewhere(first.answer, first.href))),
             reading=READING if any(page.findings for page in self.pages) else None,
             picture=first and first.picture,
             prices=of["prices"].picture if "prices" in of else None,
@@ -182,27 +187,27 @@ class _Report:
             notices=_notices(self.info, [page]) if not self.alone else [],
             title=page.heading,
             heading=page.heading,
-            answer=page.answer and cards.linked(self._linked(page, without(page.answer, notes))),
+            answer=page.answer and cards.linked(self._linked(page.study, without(page.answer, notes))),
             reading=READING if page.findings else None,
             notes=notes,
             summary=Markup(markup.plain(page.answer or page.heading)),
             here=page.study,
-            body=cards.linked(self._linked(page, without(page.body, notes))),
+            body=cards.linked(self._linked(page.study, without(page.body, notes))),
             pdf=page.pdf,
             before=before,
             after=after,
         )
 
-    def _linked(self, page: Page, body: str) -> Markup:
-        """The body with its links to notebooks as links to their pages, or to their cells; as text where there are
-        none.
+    def _linked(self, at: str, body: str) -> Markup:
+        """The body of a notebook in the room `at` with its links to notebooks as links to their pages, or to their
+        cells; as text where there are none.
         """
         known = {other.study for other in self.pages}
         sources = self.numbers.sources if self.numbers else {}
         cells = {(source.parent.name, source.stem): study for study, source in sources.items()}
 
         def link(found: re.Match[str]) -> str:
-            room, name = found["room"] or page.study, found["name"]
+            room, name = found["room"] or at, found["name"]
             if name == "analysis" and room in known:
                 return f'<a href="{room}.html{found["place"] or ""}">{found["text"]}</a>'
             if study := cells.get((room, name)):
@@ -214,7 +219,7 @@ class _Report:
 
     def _write_cells(self, numbers: Asked, study: str) -> Path:
         """The cells of the notebook that measures a study, for numbers to link to."""
-        title = f"The cells of {study}"
+        title = f"The notebook of {study}"
         return self._render(
             "page.html.j2",
             f"cells-{study}.html",
@@ -226,7 +231,7 @@ class _Report:
             notes=[],
             summary=title,
             here=study,
-            body=numbers.page_of_cells(study),
+            body=self._linked(numbers.sources[study].parent.name, numbers.page_of_cells(study)),
             pdf=None,
             before=None,
             after=None,
