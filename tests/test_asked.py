@@ -164,16 +164,20 @@ def test_pointing_and_focus_show_the_note_and_escape_gives_the_focus_back(report
 
 
 def test_a_page_of_cells_is_the_notebook_with_what_it_showed(run, tmp_path):
+
+    def printed(text):
+        return new_output("stream", name="stdout", text=text)
+
     html = "<table onclick='x()'><tr><td>7 ns</td></tr></table>"
     cells = [
         new_markdown_cell("# Echo\n\nA *server*."),
-        new_code_cell("let a = 1;", outputs=[new_output("stream", name="stdout", text="proved <b>")]),
+        new_code_cell("let a = 1;", outputs=[printed("proved <b>\n"), printed("and counted")]),
         new_code_cell("glance()", outputs=[new_output("display_data", {"text/html": html, "text/plain": "7"})]),
     ]
     nbformat.write(new_notebook(cells=cells), tmp_path / "measure.ipynb")
     page = Asked(run, {"zero-cost": tmp_path / "measure.ipynb"}).page_of_cells("zero-cost")
     assert [*re.findall(r'id="(cell-\d)"', page)] == ["cell-0", "cell-1", "cell-2"]
-    assert "<em>server</em>" in page and "<h1" not in page and "proved &lt;b&gt;" in page
+    assert "<em>server</em>" in page and "<h1" not in page and "proved &lt;b&gt;\nand counted</pre>" in page
     assert "7 ns</td>" in page and "onclick" not in page and 'class="highlight"' in page
 
 

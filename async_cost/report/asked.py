@@ -180,9 +180,10 @@ def _shown(cell: nbformat.NotebookNode) -> str:
     """A cell with its outputs; below the heading of its page."""
     if cell.cell_type == "markdown":
         return re.sub(r"(</?h)1\b", r"\g<1>2", markup.safe_markdown(cell.source))
-    parts = [highlight(cell.source, RustLexer(), HtmlFormatter())]
+    shown = highlight(cell.source, RustLexer(), HtmlFormatter())
     for output in cell.outputs:
         data = output.get("data", {})
         text = output.get("text") or data.get("text/plain", "")
-        parts.append(markup.safe_table(data["text/html"]) if "text/html" in data else f"<pre>{escape(text)}</pre>")
-    return "\n".join(parts).replace("<pre>", '<pre tabindex="0">')
+        shown += markup.safe_table(data["text/html"]) if "text/html" in data else f"<pre>{escape(text)}</pre>"
+    # Lines that a cell printed one after the other are one output.
+    return shown.replace("</pre><pre>", "").replace("<pre>", '<pre tabindex="0">')
