@@ -345,8 +345,8 @@ def test_each_finding_has_a_card_that_leads_to_it(tmp_path):
     page = (tmp_path / "report" / "zero-cost.html").read_text(encoding="utf-8")
     assert card.name == "zero-cost-own.html" and 'href="cards/zero-cost-own.html"' in page
     html = card.read_text(encoding="utf-8")
-    told = {meta.get("property"): meta["content"] for meta in Elements(html).all("meta") if "content" in meta}
-    assert told["og:title"] == "✓ It is <b>so</b>." and "<b>" not in html
-    assert markup.words_of(shown.data["text/html"]).endswith(told["og:description"].partition(" · ")[0])
+    properties = {meta.get("property"): meta["content"] for meta in Elements(html).all("meta") if "content" in meta}
+    assert properties["og:title"] == "✓ It is <b>so</b>." and "<b>" not in html
+    assert markup.words_of(shown.data["text/html"]).endswith(properties["og:description"].partition(" · ")[0])
     assert [link["href"] for link in Elements(html).all("a")] == ["../zero-cost.html#finding-zero-cost-own"]
     assert 'id="finding-zero-cost-own"' in page
