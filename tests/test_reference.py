@@ -16,20 +16,22 @@ import nbformat
 import polars as pl
 import pytest
 
+from async_cost import words
 from async_cost.findings.finding import Finding, Judge, found, recorded
 from async_cost.machines.many import read_many
 from async_cost.paths import repository_root
 from async_cost.report import finding as shown
 from async_cost.report import markup
 from async_cost.report.charts import VEGALITE_MIME
-from async_cost.report.notebook import page_of
+from async_cost.report.notebook import OF_CODE, answers_of, page_of
+from async_cost.report.publish import publish
 from async_cost.runs.run import reference_run
 from async_cost.statistics.effects import Effect, effect
 from async_cost.statistics.measured import Measured, both_ways
 from async_cost.statistics.statement import Outcome, counts_for_nothing, region
 from async_cost.workflow import analyses
 from async_cost.workflow.publishing import execute, rooms_of
-from async_cost.workflow.sample import made, old
+from async_cost.workflow.sample import FOLDER, made, old
 from async_cost.workflow.studies import ANALYSED, analysis
 
 NO_EVIDENCE = "no evidence"
@@ -208,7 +210,7 @@ def test_an_essay_answers_first_and_types_no_result_into_its_prose(room, execute
     ]
     assert 2 <= len(answers) <= 4
     for cell in content.cells:
-        if cell.cell_type == "markdown":
+        if cell.cell_type == "markdown" and OF_CODE not in cell.metadata.get("tags", []):
             prose = re.sub(r"`[^`]*`|\]\([^)]*\)|\d{4}|\d+ KiB", "", cell.source)
             assert not re.search(r"\d\s*(%|ns|µs|us|ms|times|x\b|fold)", prose), (
                 f"a result is typed into prose: {prose}"
@@ -217,6 +219,68 @@ def test_an_essay_answers_first_and_types_no_result_into_its_prose(room, execute
 
 def test_every_analysis_is_an_essay_or_about_the_run_itself():
     assert set(ESSAYS) <= set(ANALYSED)
+
+
+@pytest.fixture(scope="module")
+def report(run, executed, tmp_path_factory) -> Path:
+    """The report of the reference run, which is the front of the site."""
+    folder = tmp_path_factory.mktemp("report")
+    publish(run.path, [page_of(notebook) for notebook in executed.values()], folder, pdf=False)
+    return folder
+
+
+def test_the_front_of_the_site_says_what_the_sample_and_the_readme_say(report):
+    front = (report / "index.html").read_text(encoding="utf-8")
+    answers = dict(re.findall(r'<dt><a href="([\w-]+).html">.*?</dt>\s*<dd>(.*?)</dd>', front, re.DOTALL))
+    listed = (repository_root() / FOLDER / "README.md").read_text(encoding="utf-8")
+    said = dict(re.findall(r"^- \[.*?\]\(([\w-]+)\.md\) (.*)$", listed, re.MULTILINE))
+    assert said.keys() == answers.keys() - {"hardware"}
+    for page, sentence in said.items():
+        assert text_of(markup.words_of(answers[page])) == text_of(sentence), page
+    answer = text_of(markup.words_of(re.search(r'aria-label="The answer">(.*?)</section>', front, re.DOTALL)[1]))
+    readme = re.findall(r"^> (✓.*)$", (repository_root() / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(readme) == 3 and all(text_of(sentence) in answer for sentence in readme)
+
+
+def text_of(sentence: str) -> str:
+    """The words of Markdown, or of a text, with plain blanks between them."""
+    return " ".join(words.plain(sentence).split())
+
+
+def test_each_finding_can_be_linked_to_on_its_page_and_as_a_card(report, findings):
+    for one in findings:
+        page = (report / f"{one.page}.html").read_text(encoding="utf-8")
+        assert page.count(f'id="finding-{one.id}"') == 1
+        card = (report / "cards" / f"{one.id}.html").read_text(encoding="utf-8")
+        assert f'href="../{one.page}.html#finding-{one.id}"' in card and one.statement in markup.words_of(card)
+    assert len(list((report / "cards").iterdir())) == len(findings)
+
+
+#: What notebooks without findings say below their question, and whether the first numbers of their answer bear it out.
+COMPUTED = {
+    "replication": ("Of the published claims that this run decides, most hold.", lambda hold, fail: hold > fail),
+    "hardware": (
+        "Most findings that were judged on several machines hold on all of them.",
+        lambda judged, hold: 2 * hold > judged,
+    ),
+    "trust": ("No control differs from its baseline by more than chance explains.", lambda missed, _: missed == 0),
+}
+
+
+@pytest.mark.parametrize("room", ANALYSED)
+def test_a_notebook_begins_with_its_question_and_an_answer_that_holds(room, run, findings, executed):
+    """Where the repository is hosted, a notebook without outputs shows nothing else of what was found."""
+    question, head = nbformat.read(analysis(room), as_version=4).cells[:2]
+    assert question.source.startswith("# ") and "?" in question.source and head.metadata.tags == [OF_CODE]
+    sentence, page = re.fullmatch(r"\*\*(.+)\*\* So says .*\]\(([^)]+)\).", head.source).groups()
+    assert (analysis(room).parent / page).exists()
+    if own := [one for one in findings if one.page == room]:
+        assert sentence == own[0].statement and Judge(run)(own[0]).outcome is Outcome.HOLDS
+    else:
+        said, so = COMPUTED[room]
+        answer = answers_of(nbformat.read(executed[room], as_version=4))[0].data["text/markdown"]
+        numbers = map(int, re.findall(r"\d+", answer.partition("claims:")[2] or answer)[:2])
+        assert sentence == said and so(*numbers), answer
 
 
 def test_a_verdict_made_by_hand_from_the_samples_is_that_of_the_table(run, tmp_path):

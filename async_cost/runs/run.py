@@ -157,9 +157,15 @@ def find_runs(root: Path | None = None) -> list[Path]:
     return sorted(folders, key=lambda run: (run.name, run.parent.name), reverse=True)
 
 
+def reference() -> str:
+    """The id of the committed run that data/runs/REFERENCE names; nothing where that file is missing."""
+    file = runs_root() / "REFERENCE"
+    return file.read_text(encoding="utf-8").strip() if file.exists() else ""
+
+
 def reference_run() -> Run:
-    """The committed run that data/runs/REFERENCE names."""
-    return open_run(runs_root() / (runs_root() / "REFERENCE").read_text(encoding="utf-8").strip())
+    """The run of that id."""
+    return open_run(runs_root() / reference())
 
 
 def choose_run(

@@ -106,6 +106,7 @@ class EchoingClient(NotebookClient):
         for member in members:
             member.execution_count = joined.execution_count
         cell.outputs = joined.outputs
+        self.nb.cells[cell_index] = cell  # nbclient has put the joined one there
         return cell
 
     def process_message(self, message, cell, cell_index):

@@ -18,7 +18,7 @@ from async_cost.runs.record import RunInfo, read_run_info
 from async_cost.workflow import analyses
 from async_cost.workflow.analyses import Made
 from async_cost.workflow.execute import CellFailed
-from async_cost.workflow.studies import ANALYSED, MEASURED, analysis, measuring, source_of
+from async_cost.workflow.studies import ANALYSED, MEASURED, analysis, left_by, measuring
 
 if TYPE_CHECKING:
     from async_cost.report.notebook import Page
@@ -35,7 +35,7 @@ def publish_run(reports: Path, report: Path, run: Path) -> list[Path]:
     from async_cost.report.publish import publish
 
     absent = [analysis(room) for room in ANALYSED if room not in rooms]
-    sources = {study: source_of(measuring(study)) for study in MEASURED}
+    sources = {study: left if (left := left_by(report, study)).exists() else measuring(study) for study in MEASURED}
     return publish(run, pages, report, not_measured=absent, sources=sources, reports=reports)
 
 
