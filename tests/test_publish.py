@@ -106,8 +106,8 @@ def test_a_page_says_which_groups_are_not_judged_and_the_front_page_names_it(tmp
     nbformat.write(new_notebook(cells=cells), tmp_path / "zero-cost.ipynb")
     pages = publish.publish(run, [page_of(tmp_path / "zero-cost.ipynb")], tmp_path / "report", pdf=False)
     front, page = (file.read_text(encoding="utf-8") for file in pages)
-    assert "Not judged:" in page and "differs from its baseline" in page
-    assert "Nothing is concluded from this run" in front and "differs from its baseline" not in front
+    assert "Not judged:" in page and "differs from" in page
+    assert "Nothing is concluded from this run" in front and "differs from" not in front
 
 
 def test_a_long_table_is_folded_and_a_list_of_the_page_is_not():
