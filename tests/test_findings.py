@@ -27,8 +27,8 @@ from async_cost.findings.vocabulary import (
     under,
 )
 from async_cost.report import finding as shown
-from async_cost.report.banner import banner
 from async_cost.report.reading import Reading
+from async_cost.report.records import banner
 from async_cost.runs.judged import REGIONS, findings_of_today
 from async_cost.runs.run import load_run
 from async_cost.statistics.effects import Effect
@@ -240,7 +240,7 @@ def test_a_run_or_a_group_that_is_no_evidence_shows_numbers_and_judges_nothing(t
     assert words.number(result.weighed.effect, 0.05)[:3] in shown.markdown(result)
     above = banner(run, ["zero-cost", "ladder"])
     assert not above.judged
-    assert above.text == "" if "profile" in options else "differs from its twin" in above.text
+    assert above.text == "" if "profile" in options else "differs from" in above.text
 
 
 def test_what_a_run_lacks_is_said_to_be_not_measured(judge):
@@ -269,7 +269,7 @@ def test_a_definition_survives_the_notebook_that_holds_it():
 def test_values_have_their_units_and_link_to_where_they_come_from(judge):
     one = said(FREE.ratio, slower, show=[FREE.added, FREE.counted("instructions").added, FREE.break_even(0.05)])
     text = shown.markdown(judge(one)).replace(words.NBSP, " ")
-    assert "](#asked-" in text and "ns](#asked-" in text
+    assert "](#note-" in text and "ns](#note-" in text
     assert " more a request" in text and "instructions more a request" in text and "until it costs 5 %" in text
     assert 'title="holds from 1.01' in shown.html(judge(one))
 
@@ -321,11 +321,11 @@ def test_one_refused_case_leaves_a_group_open_unless_the_others_decide(judge, of
     effects = judge.effects(one.main)
     for refused in range(len(effects)):
         doubted = [replace(each, doubt="made up") if at == refused else each for at, each in enumerate(effects)]
-        told = found(one, doubted, judge)
+        result = found(one, doubted, judge)
         decided = of.of == "most"
-        assert told.outcome is (HOLDS if decided else UNDECIDED)
-        assert shown.mark(told) == ("✓" if decided else "·")
-        assert ("avoid" in shown.markdown(told)) == decided and ("made up" in shown.markdown(told)) != decided
+        assert result.outcome is (HOLDS if decided else UNDECIDED)
+        assert shown.mark(result) == ("✓" if decided else "·")
+        assert ("avoid" in shown.markdown(result)) == decided and ("made up" in shown.markdown(result)) != decided
 
 
 def test_equal_counts_are_neither_more_nor_less(judge):

@@ -60,7 +60,7 @@ def test_every_claim_is_a_row_with_its_outcome_its_region_and_what_was_compared(
     assert rows["claim"].n_unique() == rows.height == len(load_claims())
     counted = Counter(one.published.outcome.value for one in replication.outcomes(run))
     assert dict(rows.group_by("outcome").len().iter_rows()) == counted | {"no claim": 2}
-    assert rows["outcome"][-2:].to_list() == ["no claim"] * 2 and not rows["tested"].any(), "it records no hash"
+    assert rows["outcome"][-2:].to_list() == ["no claim"] * 2
     assert rows["outcome"][0] == Outcome.DOES_NOT_HOLD.value, "surprises first"
     (row,) = rows.filter(claim="Z19").to_dicts()
     assert row["clean_outcome"] == "holds" and row["confound"] and "1." in row["clean"]

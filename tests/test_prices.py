@@ -92,7 +92,7 @@ def test_a_difference_is_what_one_thing_adds_to_a_unit(listed):
     assert row["ns"] == pytest.approx((boxed - plain) * BEST_NS / REQUESTS, rel=0.02)
     assert row["low"] < row["ns"] < row["high"]
     assert row["instructions"] == pytest.approx(more - less, abs=1) and row["allocations"] == allocated - none
-    assert row["cpu_ns"] is None and row["evidence"]
+    assert row["cpu_ns"] is None and row["lacks"] is None
 
 
 def test_a_whole_is_shared_out_among_what_an_iteration_does(listed):
@@ -113,7 +113,7 @@ def test_what_is_not_measured_says_why(listed):
 def test_a_price_of_a_refused_group_is_no_evidence(runs):
     run = make_run(runs / "refused", None, ladder=LADDER, rounds=60, noise=0.002, work=False, controls={FEW: 1.05})
     row = interval.row(prices.prices(load_run(run)), variant="lean + box")
-    assert not row["evidence"] and row["ns"] > 0
+    assert "no evidence" in row["lacks"] and row["ns"] > 0
 
 
 def test_counts_of_a_session_are_divided_by_its_requests_or_left_out(runs):

@@ -12,7 +12,7 @@ from functools import cached_property
 
 import polars as pl
 
-from async_cost.runs.comparisons import BASE_KEY, DATA, KEY, address
+from async_cost.runs.comparisons import BASE_KEY, DATA, KEY
 from async_cost.runs.reader import read_table
 from async_cost.runs.run import Run
 from async_cost.runs.schemas import PriceRows
@@ -26,16 +26,9 @@ COUNTED = {"instructions": "instructions", "allocations": "allocations", "alloca
 CPU = "cpu_ns"
 #: Says that a price is that of a whole iteration.
 WHOLE = "iteration"
-#: Whose prices have a colour of their own in a chart: those of the runtimes that most things were measured for.
-OWNERS = ("tokio", "smol", "nio", "ours")
-OTHERS = "others"
 ENTRY = dict.fromkeys(("kind", "what", "unit", "who", "study", *KEY, *BASE_KEY[:2], "counter"), pl.String)
-TIMES = ("ns", "low", "high", "cpu_ns", "cpu_low", "cpu_high")
-COLUMNS = (
-    ENTRY
-    | dict.fromkeys((*TIMES, *COUNTED.values()), pl.Float64)
-    | {"episodes": pl.Int64, "evidence": pl.Boolean, "asked": pl.String, "lacks": pl.String}
-)
+COLUMNS = ENTRY | dict.fromkeys(("ns", "low", "high", "cpu_ns", *COUNTED.values()), pl.Float64) | {"lacks": pl.String}
+NO_EVIDENCE = "no evidence in this run"
 
 
 def entries() -> pl.DataFrame:
@@ -49,32 +42,17 @@ def entries() -> pl.DataFrame:
     )
 
 
-def prices(run: Run, **chosen: str) -> pl.DataFrame:
-    """The price list of a run, a row for each of `entries`, or of those `chosen` by their columns: the columns of
-    `COLUMNS`.
+def prices(run: Run) -> pl.DataFrame:
+    """The price list of a run, a row for each of `entries`: the columns of `COLUMNS`.
 
-    ns, low, high are nanoseconds for one unit with the 95 % interval; cpu_ns, cpu_low, cpu_high processor time of all
-    threads; instructions, allocations, bytes counts for one unit. Of a price that is a difference all are differences,
-    and processor time is not given. `evidence` is whether anything may be concluded from it, `asked` the address of the
-    comparison that it is, or of the first that its key is in. What has no price has nulls, and `lacks` says why.
+    ns, low, high are nanoseconds for one unit with the 95 % interval; cpu_ns processor time of all threads;
+    instructions, allocations, bytes counts for one unit. Of a price that is a difference all are differences, and
+    processor time is not given. What has no price has nulls; `lacks` says why, or that a price is no evidence.
     """
-    listed = entries().filter(**chosen)
+    listed = entries()
     studies = {study: _Study(Measured.of(run, study)) for study in listed["study"].unique(maintain_order=True)}
-    rows = [studies[entry["study"]].price(entry) for entry in listed.iter_rows(named=True)]
-    return pl.DataFrame([{**dict.fromkeys(COLUMNS), **row} for row in rows], schema=COLUMNS)
-
-
-def drawn(found: pl.DataFrame) -> pl.DataFrame:
-    """The price list as a chart on a log scale shows it, a row for each kind, the cheapest first: label (the kind),
-    whose, thing, value in nanoseconds.
-
-    `whose` is one of `OWNERS`, or others. What is below 0 has no place on such a scale.
-    """
-    whose = pl.when(pl.col("who").is_in(OWNERS)).then("who").otherwise(pl.lit(OTHERS))
-    thing = pl.format("{}, {}", "what", "who")
-    middle = pl.col("ns").median().over("kind")
-    shown = found.filter(pl.col("ns") > 0).sort(middle, maintain_order=True)
-    return shown.select(label="kind", whose=whose, thing=thing, value="ns")
+    rows = [entry | studies[entry["study"]].price(entry) for entry in listed.iter_rows(named=True)]
+    return pl.DataFrame(rows, schema=COLUMNS)
 
 
 @dataclass
@@ -113,12 +91,12 @@ class _Study:
         return both_ways(self.measured.declared)
 
     def price(self, entry: dict[str, str]) -> dict[str, object]:
-        """The row of the price list for one of `entries`."""
+        """What the price list says of one of `entries`."""
         if not self.measured:
             study = entry["study"]
-            return {**entry, "lacks": f"this run does not hold {study}" if study else "no study measures it by itself"}
+            return {"lacks": f"this run does not hold {study}" if study else "no study measures it by itself"}
         found = self._difference(entry) if entry["baseline_variant"] else self._whole(entry)
-        return {**entry, **(found or {"lacks": "this run did not measure it"})}
+        return found or {"lacks": "this run did not measure it"}
 
     def _difference(self, entry: dict[str, str]) -> dict[str, object] | None:
         """What a variant adds to a unit of work of its baseline."""
@@ -130,11 +108,10 @@ class _Study:
         row = found.row(0, named=True)
         mine, theirs = (self._counted(tuple(row[name] for name in names), "") for names in (KEY, BASE_KEY))
         return {
-            **{name: row[name] for name in (*KEY, *BASE_KEY[:2], "episodes")},
-            **dict(zip(TIMES[:3], (row["added_ns"], row["added_low"], row["added_high"]), strict=True)),
+            **{name: row[name] for name in (*KEY, *BASE_KEY[:2])},
+            **{"ns": row["added_ns"], "low": row["added_low"], "high": row["added_high"]},
             **{name: mine[name] - theirs[name] for name in mine.keys() & theirs.keys()},
-            "evidence": row["verdict"] is not None,
-            "asked": address(row),
+            "lacks": NO_EVIDENCE if row["verdict"] is None else None,
         }
 
     def _whole(self, entry: dict[str, str]) -> dict[str, object] | None:
@@ -144,25 +121,20 @@ class _Study:
         if trials.height < 2:
             return None
         key = trials.select(KEY).row(0)
-        units, declared = self._units(key, entry["counter"]), self._declared(key)
+        units = self._units(key, entry["counter"])
         if not units:
             return {"lacks": "what an iteration does was not counted"}
-        found: dict[str, object] = {
-            "episodes": trials["episode"].n_unique(),
-            # Something is concluded from a comparison that it is in.
-            "evidence": declared["verdict"].count() > 0,
-            "asked": next(filter(None, map(address, declared.iter_rows(named=True))), None),
+        # The comparisons that the key is in say how far off controls are, and whether anything is concluded.
+        declared = self.both.filter(**dict(zip(KEY, key, strict=True)))
+        ns, cpu = self.times[key], self.cpu.get(key)
+        ends = widened(ns["ns"], ns["low"], ns["high"], ns["quantile"] * (declared["bias"].max() or 0.0))
+        return {
+            **dict(zip(KEY, key, strict=True)),
+            **{name: math.exp(log) / units for name, log in zip(("ns", "low", "high"), (ns["ns"], *ends), strict=True)},
+            "cpu_ns": cpu and math.exp(cpu["ns"]) / units,
+            **self._counted(key, entry["counter"]),
+            "lacks": None if declared["verdict"].count() else NO_EVIDENCE,
         }
-        bias = declared["bias"].max() or 0.0
-        for names, rows in ((TIMES[:3], self.times), (TIMES[3:], self.cpu)):
-            if row := rows.get(key):
-                logs = row["ns"], *widened(row["ns"], row["low"], row["high"], row["quantile"] * bias)
-                found |= {name: math.exp(log) / units for name, log in zip(names, logs, strict=True)}
-        return {**dict(zip(KEY, key, strict=True)), **found, **self._counted(key, entry["counter"])}
-
-    def _declared(self, key: tuple[str, ...]) -> pl.DataFrame:
-        """The comparisons that a key is in, as if it were never the baseline; those with its control come last."""
-        return self.both.filter(pl.col(name) == value for name, value in zip(KEY, key, strict=True)).sort("control")
 
     def _units(self, key: tuple[str, ...], counter: str) -> int | None:
         """How many units one iteration does; None where they were not counted."""

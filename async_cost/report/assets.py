@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import os
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -12,7 +13,7 @@ import vl_convert
 from markupsafe import Markup
 from pygments.formatters import HtmlFormatter
 
-from async_cost.report import charts, site
+from async_cost.report import charts, provenance
 
 TEMPLATE = Path(__file__).parent / "template" / "async-cost"
 ICON = (
@@ -22,7 +23,7 @@ ICON = (
 
 
 def write_page(path: Path, template: str, scripts: Sequence[str] = (), **values: object) -> Path:
-    """Write one page, with everything that it shows, runs or looks like; returns its path."""
+    """Write one page, with everything that it shows, runs or needs for its style; returns its path."""
     html = (
         _environment()
         .get_template(template)
@@ -34,18 +35,28 @@ def write_page(path: Path, template: str, scripts: Sequence[str] = (), **values:
             policy=_policy(scripts),
         )
     )
-    site.replace(path, html)
+    replace(path, html)
     return path
+
+
+def replace(path: Path, text: str) -> None:
+    """Write a whole file or none: a reader never sees half a page."""
+    partial = path.with_name(f".{path.name}.partial")
+    partial.write_text(text, encoding="utf-8", newline="\n")
+    os.replace(partial, path)
 
 
 @cache
 def _environment() -> jinja2.Environment:
-    return jinja2.Environment(
+    environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATE),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
+        finalize=provenance.shown,
     )
+    environment.filters["moment"] = provenance.moment
+    return environment
 
 
 def _policy(scripts: Sequence[str]) -> str:
@@ -61,10 +72,8 @@ def _css() -> Markup:
     light = HtmlFormatter(style="xcode").get_style_defs(".highlight")
     dark = HtmlFormatter(style="github-dark").get_style_defs(".highlight")
     recoloured = charts.dark_css("figure:is(.chart, .picture)")
-    page = (TEMPLATE / "page.css").read_text(encoding="utf-8")
     return Markup(
-        f"{light}\n@media screen and (prefers-color-scheme: dark) {{\n{dark}\n{recoloured}\n}}\n{page}"
-        ".highlight, .highlight pre { background: var(--tint); }\n"
+        f"{light}\n@media screen and (prefers-color-scheme: dark) {{\n{dark}\n{recoloured}\n}}\n{script('page.css')}"
     )
 
 

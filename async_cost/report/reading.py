@@ -13,7 +13,7 @@ from IPython.display import Markdown, display
 
 from async_cost import words
 from async_cost.findings import finding
-from async_cost.findings.finding import Found, Judge
+from async_cost.findings.finding import Judge
 from async_cost.findings.operands import Pair, Pairs, Quantity
 from async_cost.findings.prices import prices
 from async_cost.findings.vocabulary import Word
@@ -59,7 +59,7 @@ class Reading:
         both = mine.join(base, on=["study", *BASE_KEY], how="left", maintain_order="left")
         return both.with_columns(published=pl.col("ns") / pl.col("base_ns")).drop("ns", "base_ns")
 
-    @cached_property
+    @property
     def controls(self) -> pl.DataFrame:
         """The A/A controls: the same columns."""
         return comparisons(self.run).frame.filter("control").drop_nulls("ratio")
@@ -93,7 +93,7 @@ class Reading:
         )
         return found.sort(by)
 
-    @cached_property
+    @property
     def published(self) -> pl.DataFrame:
         """The figures of the documents, of their latest printing: study, KEY, metric, value, unit, …"""
         return pl.concat([load_published(study) for study in PUBLISHED], how="diagonal_relaxed")
@@ -152,10 +152,6 @@ class Reading:
         ]
         return pl.DataFrame(rows, schema=(*KEY, "value", "low", "high"), orient="row")
 
-    def judge(self, one: finding.Finding) -> Found:
-        """What the run says about a finding."""
-        return self._judge(one)
-
     def finding(
         self,
         id: str,
@@ -177,7 +173,7 @@ class Reading:
         one = finding.finding(
             page, f"{page}-{id}", sentence, of, word, show=show, because=because, processors=processors
         )
-        found = self.judge(one)
+        found = self._judge(one)
         bundle = {
             "text/html": shown.html(found),
             "text/markdown": shown.markdown(found),

@@ -1,0 +1,131 @@
+"""Where a number comes from: a note on each comparison that a page links to (`words.linked`), and the cells that define
+its variants.
+
+A note is there without a script, as the target of its link; notes.js shows it also to whoever points at a number or
+moves the focus to it.
+"""
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from markupsafe import Markup
+from pygments import highlight
+from pygments.formatters import HtmlFormatter
+from pygments.lexers import RustLexer
+
+from async_cost import words
+from async_cost.report import finding, markup
+from async_cost.runs.comparisons import BASE_KEY, KEY, PAIR, address
+from async_cost.runs.run import Run
+from async_cost.statistics.measured import Measured, both_ways
+from async_cost.statistics.ratios import paired
+from async_cost.statistics.table import comparisons
+
+LINK = re.compile(rf'<a href="#{words.NOTE}(\w+)">(.*?)</a>', re.DOTALL)
+#: Where a cell of a crate view begins.
+CELL = re.compile(r"^// %%.*\n", re.MULTILINE)
+#: A drawing of one comparison: pixels, and what is left free at either side.
+WIDTH, FREE = 320, 8
+
+
+@dataclass
+class Notes:
+    """The notes on the comparisons of `run`; `sources` are the crate views of its studies."""
+
+    run: Run
+    sources: Mapping[str, Path]
+    #: The studies some of whose cells a note links to.
+    linked: set[str] = field(default_factory=set)
+
+    @cached_property
+    def rows(self) -> dict[str, dict[str, Any]]:
+        """All comparisons with numbers, as declared and turned round, by their addresses."""
+        table = both_ways(comparisons(self.run).frame.drop_nulls("ratio"))
+        return {address(row): row for row in table.iter_rows(named=True)}
+
+    @cached_property
+    def processes(self) -> dict[tuple, list[float]]:
+        """The ratio in each process, by study and pair."""
+        found: dict[tuple, list[float]] = {}
+        pairs = pl.DataFrame([{name: row[name] for name in ("study", *PAIR)} for row in self.rows.values()])
+        for (study,), wanted in pairs.unique().partition_by("study", as_dict=True).items():
+            rounds = paired(Measured.of(self.run, study).compared, wanted.drop("study"), self.run.units(study))
+            medians = rounds.group_by(*PAIR, "episode").agg(pl.col("ratio").median()).sort("episode")
+            parts = medians.partition_by(PAIR, as_dict=True)
+            found |= {(study, *pair): part["ratio"].to_list() for pair, part in parts.items()}
+        return found
+
+    def of(self, *bodies: str | None) -> list[dict[str, object]]:
+        """The notes on all comparisons that `bodies` link to, in order of appearance, as notes.html.j2 shows them."""
+        wanted = dict.fromkeys(found for body in bodies for found, _ in LINK.findall(body or ""))
+        return [self._note(where, self.rows[where]) for where in wanted if where in self.rows]
+
+    def _note(self, where: str, row: Mapping[str, Any]) -> dict[str, object]:
+        study, variants = row["study"], [row["variant"].removesuffix(words.CONTROL), row["baseline_variant"]]
+        mine, theirs = (
+            words.key(dict(zip(KEY, (row[name] for name in names), strict=True))) for names in (KEY, BASE_KEY)
+        )
+        of_processes = self.processes[study, *(row[name] for name in PAIR)]
+        numbers = row["low"], row["ratio"], row["high"]
+        least, most = min(row["low"], *of_processes), max(row["high"], *of_processes)
+        scale = (WIDTH - 2 * FREE) / ((most - least) or 1)
+        ends = [words.bare_ratio(end, row["low"], row["high"]) for end in (min(of_processes), max(of_processes))]
+        return {
+            "address": where,
+            "row": row,
+            "names": markup.inline(f"{mine} compared with {theirs}, in {words.escape(study)}"),
+            "numbers": markup.inline(finding.numbers(row)),
+            "baseline": markup.inline(theirs),
+            "change": markup.inline(row["change"] or words.NOTHING),
+            "limit": words.exact_percent(row["limit"]),
+            "quartiles": words.with_ends(row["ratio"], row["q1"], row["q3"], 1)[1],
+            "width": WIDTH,
+            "dots": [f"{FREE + scale * (value - least):.1f}" for value in of_processes],
+            "ends": [f"{FREE + scale * (value - least):.1f}" for value in numbers],
+            "drawn": f"The ratio in each of {words.counted(len(of_processes), 'process', 'processes')}, "
+            f"from {ends[0]} to {ends[1]}; below, the interval",
+            "rows": f"data/{self.run.file(study, 'time').name}",
+            "cells": [(name, place) for name in variants if (place := self._cell(study, name))],
+            "command": f'make report STUDIES={study} ONLY="{"; ".join(dict.fromkeys(variants))}"',
+        }
+
+    def _cell(self, study: str, variant: str) -> str | None:
+        """The place of the first cell that names a variant, None where none does."""
+        for number, text in enumerate(self.cells(study)):
+            if f'"{variant}"' in text:
+                self.linked.add(study)
+                return f"cells-{study}.html#cell-{number}"
+        return None
+
+    def cells(self, study: str) -> list[str]:
+        """The cells of the notebook that measures a study, as its crate view holds them."""
+        return _cells(self.sources[study]) if study in self.sources else []
+
+    def page_of_cells(self, study: str) -> Markup:
+        """All cells of a study, each with its place."""
+        lexer, formatter = RustLexer(), HtmlFormatter()
+        parts = (
+            Markup('<div id="cell-{}">{}</div>').format(number, Markup(highlight(text, lexer, formatter)))
+            for number, text in enumerate(self.cells(study))
+        )
+        return Markup("\n").join(parts).replace("<pre>", Markup('<pre tabindex="0">'))
+
+
+@cache
+def _cells(source: Path) -> list[str]:
+    return CELL.split(source.read_text(encoding="utf-8"))[1:]
+
+
+def without(body: str, known: Collection[str]) -> Markup:
+    """`body` without the links to comparisons whose addresses are not `known`."""
+    return Markup(LINK.sub(lambda found: found[0] if found[1] in known else found[2], body))
+
+
+def elsewhere(body: str, href: str) -> Markup:
+    """`body` on another page than the one at `href`, which has the notes."""
+    return Markup(str(body).replace(f'href="#{words.NOTE}', f'href="{href}#{words.NOTE}'))
