@@ -160,16 +160,6 @@ def bullets(sentences: Sequence[str]) -> str:
     return "\n".join(f"- {text[:1].upper()}{text[1:]}{'' if text.endswith(('.', '!', '?')) else '.'}" for text in texts)
 
 
-def duration(seconds: float) -> str:
-    """`45 s`, `12 min`, `2 h 5 min`."""
-    minutes = round(seconds / 60)
-    if seconds < 90:
-        return f"{round(seconds)}{NBSP}s"
-    if minutes < 60:
-        return f"{minutes}{NBSP}min"
-    return f"{minutes // 60}{NBSP}h {minutes % 60}{NBSP}min"
-
-
 def seconds_between(start: str, end: str) -> float:
     """Seconds between two times in the format of run.json."""
     return (datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds()

@@ -106,7 +106,7 @@ def test_what_is_not_measured_says_why(listed):
     assert "no study" in interval.row(listed, kind="block_on")["lacks"]
     assert "does not hold thread-pools" in listed.filter(study="thread-pools")["lacks"][0]
     assert interval.row(listed, bench=SPAWN[0], variant="nio")["lacks"] == "this run did not measure it"
-    assert interval.row(listed, bench=SPAWN[0], variant="smol")["lacks"] == "what an iteration does was not counted"
+    assert interval.row(listed, bench=SPAWN[0], variant="smol")["lacks"] == "spawns of smol was not measured"
     assert listed.filter(pl.col("lacks").is_not_null())["ns"].null_count() == listed["ns"].null_count()
 
 

@@ -50,7 +50,7 @@ def test_an_interval_that_excludes_no_difference_does_not_print_it(value, low, h
 
 
 def test_a_number_and_its_unit_stay_on_one_line():
-    for text in (words.time(66_176), words.exact_percent(0.12), words.duration(7500), words.interval(0.98, 1.02)):
+    for text in (words.time(66_176), words.exact_percent(0.12), words.interval(0.98, 1.02)):
         assert words.NBSP in text and not re.search(r"\d (%|ns|µs|s|min|h)\b", text)
 
 
@@ -113,8 +113,3 @@ def test_a_name_in_code_type_cannot_end_it():
 
 def test_a_sentence_starts_big_and_ends_once():
     assert words.bullets(["a", "b!"]) == "- A.\n- B!"
-
-
-@pytest.mark.parametrize(("seconds", "text"), [(45, "45 s"), (720, "12 min"), (7500, "2 h 5 min")])
-def test_durations(seconds, text):
-    assert blanks(words.duration(seconds)) == text

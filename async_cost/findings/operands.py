@@ -104,7 +104,7 @@ class Pair:
         """The same two sides by an exact count instead of by time."""
         return replace(self, quantity="count", counter=counter)
 
-    def metric(self, metric: str, per: str = UNIT_OF_WORK) -> "Pair":
+    def metric(self, metric: str, per: str | None = UNIT_OF_WORK) -> "Pair":
         """The same two sides by a metric of the samples, such as cpu_ns: of each, the median of a round."""
         return replace(self, quantity="metric", counter=metric, per=per)
 

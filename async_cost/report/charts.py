@@ -67,6 +67,8 @@ FONT_CONFIGURATION = "FONTCONFIG_FILE"
 # What the renderer says about single marks. The whole chart is one picture with a description; a screen reader should
 # not stop at its marks.
 OF_MARKS = re.compile(r' (?:role="graphics-[a-z]+"|aria-[a-z]+="[^"]*")')
+#: Pixels for the number of a row.
+NUMBER_WIDTH = 50
 #: Points on a line that can be told apart, more or less.
 MOST_POINTS = 60
 #: Shows a tick with all its digits and no more.
@@ -234,12 +236,9 @@ def intervals(
 
     log = log or series is not None
     drawn = [*frame[value], *frame["low"], *frame["high"], *(frame["published"] if published else [])]
-    drawn += [1.0] if value == "ratio" else []
-    domain = _domain(drawn, log, room=0.04 if series else 0.26)
-    scale = alt.Scale(type="log" if log else "linear", domain=domain, nice=False)
     along_x: Any = {
         "title": wrapped(title),
-        "scale": scale,
+        "scale": alt.Scale(type="log" if log else "linear", zero=False, nice=False, padding=10),
         "axis": _log_axis(drawn) if log else alt.Axis(grid=True, tickCount=9, labelExpr=PLAIN),
     }
     ours = "measured, 95 % interval"
@@ -260,8 +259,8 @@ def intervals(
         stroke.encode(x=alt.X(f"{value}:Q", **along_x), shape=shape, opacity=alt.value(1)),
     ]
     if not series:
-        # In a column of their own the numbers never meet the rule, wherever the ratios lie.
-        number = base.mark_text(align="right", dy=-1).encode(x=alt.value("width"), text="shown:N")
+        # Beside the chart the numbers never meet the rule, wherever the ratios lie.
+        number = base.mark_text(align="left", dx=6).encode(x=alt.value("width"), text="shown:N")
         layers.append(number.encode(color=alt.value(INK)))
     if published:
         others = base.transform_filter("isValid(datum.published)").transform_calculate(whose="'published'")
@@ -270,7 +269,8 @@ def intervals(
         layers.append(diamond.encode(color=alt.value(INK)))
     lines_each = frame[label].str.count_matches("\n", literal=True).max() + 1
     row = 24 + 14 * len(names) if series else max(46 if published else 0, 20 + 12 * lines_each)
-    return _chart(layers, f"{description} {seen}", row * frame[label].n_unique())
+    chart = _chart(layers, f"{description} {seen}", row * frame[label].n_unique())
+    return chart if series else chart.properties(padding={"left": 5, "top": 5, "bottom": 5, "right": NUMBER_WIDTH})
 
 
 def staircase(
@@ -483,17 +483,6 @@ def _tooltip(frame: pl.DataFrame, columns: Iterable[str]) -> list[alt.Tooltip]:
     return [
         alt.Tooltip(f"{name}:Q", format=",.4~r") if name in numbers else alt.Tooltip(f"{name}:N") for name in columns
     ]
-
-
-def _domain(values: Iterable[float | None], log: bool, room: float) -> list[float]:
-    """From left of the smallest value to right of the largest, with `room` for a column of numbers there."""
-    known = [value for value in values if value is not None and math.isfinite(value) and (value > 0 or not log)]
-    least, most = min(known), max(known)
-    if log:
-        span = max(math.log(most / least), 0.01)
-        return [least * math.exp(-0.04 * span), most * math.exp(room * span)]
-    span = max(most - least, 0.01)
-    return [max(least - 0.04 * span, 0), most + room * span]
 
 
 def _log_axis(values: Iterable[float | None]) -> alt.Axis:

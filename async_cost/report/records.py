@@ -1,5 +1,5 @@
-"""What the records of a run say: which one it is, what disturbed it, what was found out since, and how far it may be
-relied on. Markdown, with words from the run escaped.
+"""What the records of a run say: what disturbed it, what was found out since, and how far it may be relied on, in
+Markdown. Words from the run are escaped.
 """
 
 from collections.abc import Collection
@@ -21,23 +21,6 @@ STEAL_SHARE = 0.01
 BUSY_LOAD = 0.5
 #: Reasons for refused groups of a study that are named; of more, only the number.
 NAMED = 3
-
-
-def origin(run: Run, study: str) -> str:
-    """Which run this is: id, profile, rounds, machine and compiler, as one sentence."""
-    details, machine = run.study(study), run.info.machine
-    cores = "cores" if machine.logical_cores is None else words.counted(machine.logical_cores, "logical core")
-    how = {"notebook": "measured from the notebook", "native": "measured by cargo bench"}[run.info.origin]
-    measured = words.counted(details.rounds, "round")
-    if len(details.episodes) > 1:
-        measured += f" by {words.counted(len(details.episodes), 'process', 'processes')}"
-    if (seconds := run.seconds(study)) is not None:
-        measured += f" in {words.duration(seconds)}"
-    return (
-        f"Run {words.code(run.info.run_id)}, profile {run.info.profile}, {how}: {measured}, "
-        f"on {words.escape(machine.cpu or 'an unknown processor')}, {cores}, "
-        f"{words.escape(machine.kernel or 'unknown kernel')}, {words.escape(run.info.toolchain.rustc or 'unknown compiler')}."
-    )
 
 
 def errata(run: Run, study: str) -> list[str]:
