@@ -6,26 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+import async_cost as ac
 from async_cost import words
 from async_cost.findings.finding import Judge, finding, found, of_record, record
 from async_cost.findings.operands import Pair, Pairs, more_added, pair, pairs, ratio_of_ratios
-from async_cost.findings.vocabulary import (
-    about,
-    all_of,
-    between,
-    bounds,
-    cheapest,
-    exactly,
-    faster,
-    less,
-    more,
-    most_of,
-    none_of,
-    over,
-    same,
-    slower,
-    under,
-)
+from async_cost.findings.vocabulary import bounds
 from async_cost.report import finding as shown
 from async_cost.report.reading import Reading
 from async_cost.report.records import banner
@@ -36,6 +21,9 @@ from async_cost.statistics.interval import quantile
 from async_cost.statistics.statement import Outcome, departure, region
 from async_cost.testing.made_up_runs import OFF, ON, Study, make_run, reversed_truth
 
+about, all_of, between, cheapest, exactly = ac.about, ac.all_of, ac.between, ac.cheapest, ac.exactly
+faster, less, more, most_of, none_of = ac.faster, ac.less, ac.more, ac.most_of, ac.none_of
+over, same, slower, under = ac.over, ac.same, ac.slower, ac.under
 FREE, CALLS = (pair("zero-cost", "nonbox", "manual", parameter) for parameter in (OFF, ON))
 ZERO_COST_SERVERS = ("nonbox", "box", "box+arc")
 DESIGNS = pairs("zero-cost", baseline="manual", parameter=OFF, only=["nonbox", "box", "box+arc"])

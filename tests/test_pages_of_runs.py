@@ -9,7 +9,6 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from hostile_runs import hostile_copies
 
 from async_cost.literature import replication
 from async_cost.literature.claims import load_claims
@@ -80,9 +79,8 @@ def test_the_page_on_claims_counts_them_and_turns_with_the_effects(runs, effect,
     assert held[0] > held[1] > 0
 
 
-def test_a_hostile_statement_is_shown_and_not_run(effect, tmp_path, browser, monkeypatch):
-    page_of = page("replication", effect, tmp_path / "executed")
-    page_of.body = page_of.body.replace("makes exactly 257 register calls", "makes exactly 257 register calls")
+def test_a_hostile_statement_is_shown_and_not_run(effect, tmp_path, browser):
+    page("replication", effect, tmp_path / "executed")
     content = nbformat.read(tmp_path / "executed" / "replication.ipynb", as_version=4)
     for cell in content.cells:
         for output in cell.get("outputs", []):
@@ -154,15 +152,6 @@ def test_hundreds_of_machines_fit_on_the_page(tmp_path):
     for number in range(200):
         make_run(tmp_path, machine=f"m-{number}", seed=number, rounds=12, samples=2, noise=0.002, work=False)
     assert re.search(r"on \d{3} machines", of_all(tmp_path).answer)
-
-
-def test_hostile_runs_are_named_and_the_rest_goes_on(tmp_path):
-    honest = make_run(tmp_path, machine="alpha", seed=1, **QUIET)
-    kinds = hostile_copies(honest, tmp_path, 60, seed=5)
-    found = of_all(tmp_path, honest)
-    assert "Fewer than two machines" in found.answer
-    assert f"Folders that cannot be used, and why ({len(kinds)} rows)" in found.body
-    assert all(run in found.body for run in kinds)
 
 
 def test_a_machine_speaks_by_its_newest_evidence(tmp_path):

@@ -30,6 +30,10 @@ NOUNS = {
 }
 
 
+#: Of more names than these an error message lists the first.
+LISTED = 12
+
+
 @dataclass(frozen=True, kw_only=True)
 class Quantity(Measure):
     """A number of each of `cases`. `noun` is what follows a value of it: `more a request`."""
@@ -204,19 +208,28 @@ def pair(
 
     Raises LookupError where the study does not declare exactly one.
     """
-    other = parameter if baseline_parameter is None else baseline_parameter
-    found = _both_ways(study).filter(
-        variant=variant, baseline_variant=baseline, parameter=parameter, baseline_parameter=other
+    declared = _both_ways(study).filter(variant=variant)
+    found = declared.filter(
+        baseline_variant=baseline,
+        parameter=parameter,
+        baseline_parameter=parameter if baseline_parameter is None else baseline_parameter,
+        **({} if bench is None else {"bench": bench}),
     )
-    if bench is not None:
-        found = found.filter(bench=bench)
-    if found.height != 1:
-        benches = ", ".join(f"{row[0]} / {row[1]}" for row in found.select("bench", "baseline_bench").rows())
-        which = (
-            f"declares it {found.height} times: choose bench= from {benches}" if benches else _instead(study, variant)
-        )
-        raise LookupError(f"{variant!r} against {baseline!r} ({parameter!r}): {study} {which}")
-    return next(_of_rows(found))
+    if found.height == 1:
+        return next(_of_rows(found))
+    if found.height:
+        benches = ", ".join(map(" / ".join, found.select("bench", "baseline_bench").rows()))
+        problem = f"declares it {found.height} times: choose bench= from {benches}"
+    elif declared.height:
+        others = declared.select("baseline_variant", "parameter").unique(maintain_order=True).rows()
+        listed = "; ".join(f"{other!r} ({under!r})" for other, under in others[:LISTED])
+        more = " …" if len(others) > LISTED else ""
+        problem = f"does not declare it; of {variant!r} it declares {listed}{more}"
+    else:
+        known = _both_ways(study)["variant"].unique(maintain_order=True).to_list()
+        near = get_close_matches(variant, known) or known
+        problem = f"has no such variant; it has {', '.join(map(repr, near))}"
+    raise LookupError(f"{variant!r} against {baseline!r} ({parameter!r}): {study} {problem}")
 
 
 def pairs(
@@ -227,43 +240,26 @@ def pairs(
     parameter: str | None = None,
     bench: str | None = None,
     only: Collection[str] | None = None,
-    but: Collection[str] = (),
 ) -> Pairs:
     """All comparisons that `study` declares of `variant`, with `baseline`, under `parameter`, in `bench` (None: any),
-    in the order of declaration; of the variants `only`, without those in `but`. Controls are never among them.
+    in the order of declaration; of the variants `only`, in their order. Controls are never among them.
 
     Raises LookupError where there is none, or one of the names is unknown.
     """
     wanted = {"variant": variant, "baseline_variant": baseline, "parameter": parameter, "bench": bench}
     named = {name: value for name, value in wanted.items() if value is not None}
-    both = _both_ways(study)
-    rows = both if {"variant", "baseline_variant"} & set(named) else of_today().filter(study=study)
+    rows = _both_ways(study) if variant or baseline else of_today().filter(study=study)
     found = rows.filter(pl.col("parameter") == pl.col("baseline_parameter"), **named)
-    found = found.filter(~pl.col("variant").str.ends_with(CONTROL), ~pl.col("baseline_variant").str.ends_with(CONTROL))
-    for name in (*(only or ()), *but):
+    found = found.remove(pl.any_horizontal(pl.col("variant", "baseline_variant").str.ends_with(CONTROL)))
+    for name in only or ():
         if name not in found["variant"]:
             raise LookupError(f"{study} declares no comparison of {name!r} among {named}")
     if only is not None:
-        order = pl.DataFrame({"variant": list(only)})
-        found = order.join(found, on="variant", maintain_order="left").select(found.columns)
-    found = found.filter(~pl.col("variant").is_in(list(but)))
+        found = pl.DataFrame({"variant": list(only)}).join(found, on="variant", maintain_order="left")
     if found.is_empty():
-        known = {name: both[name].unique().sort().to_list()[:20] for name in named}
+        known = {name: rows[name].unique().sort().to_list()[:LISTED] for name in named}
         raise LookupError(f"{study} declares no comparison of {named}; there are {known}")
     return Pairs(tuple(_of_rows(found)))
-
-
-def _instead(study: str, variant: str) -> str:
-    """What a study declares of a variant, or the variants that are spelled nearly like it."""
-    rows = _both_ways(study)
-    of_it = rows.filter(variant=variant).select("baseline_variant", "parameter").unique(maintain_order=True)
-    if of_it.is_empty():
-        near = get_close_matches(variant, rows["variant"].unique().to_list()) or rows["variant"].unique(
-            maintain_order=True
-        )
-        return f"has no such variant; it has {', '.join(map(repr, near))}"
-    listed = "; ".join(f"{baseline!r} ({parameter!r})" for baseline, parameter in of_it.rows()[:12])
-    return f"does not declare it; of {variant!r} it declares {listed}{' …' if of_it.height > 12 else ''}"
 
 
 def ratio_of_ratios(one: Pair, other: Pair) -> Quantity:

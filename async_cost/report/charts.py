@@ -67,8 +67,6 @@ FONT_CONFIGURATION = "FONTCONFIG_FILE"
 # What the renderer says about single marks. The whole chart is one picture with a description; a screen reader should
 # not stop at its marks.
 OF_MARKS = re.compile(r' (?:role="graphics-[a-z]+"|aria-[a-z]+="[^"]*")')
-#: Pixels for the number of a row.
-NUMBER_WIDTH = 50
 #: Points on a line that can be told apart, more or less.
 MOST_POINTS = 60
 #: Shows a tick with all its digits and no more.
@@ -269,8 +267,7 @@ def intervals(
         layers.append(diamond.encode(color=alt.value(INK)))
     lines_each = frame[label].str.count_matches("\n", literal=True).max() + 1
     row = 24 + 14 * len(names) if series else max(46 if published else 0, 20 + 12 * lines_each)
-    chart = _chart(layers, f"{description} {seen}", row * frame[label].n_unique())
-    return chart if series else chart.properties(padding={"left": 5, "top": 5, "bottom": 5, "right": NUMBER_WIDTH})
+    return _chart(layers, f"{description} {seen}", row * frame[label].n_unique())
 
 
 def staircase(
