@@ -25,7 +25,7 @@ def is_prose(cell: nbformat.NotebookNode) -> bool:
 
 #: What makes a code cell a paragraph, and a chart.
 SAYS = re.compile(r"^(?:say|ac\.say|run\.finding)\(|^    ac\.say\(", re.MULTILINE)
-DRAWS = ("charts.", "ac.intervals", "ac.lines", "ac.matrix", "ac.slope", "ac.staircase", "alt.Chart")
+DRAWS = ("charts.", "ac.intervals", "ac.lines", "ac.matrix", "ac.staircase", "alt.Chart")
 
 
 def drawn(cells: Sequence[nbformat.NotebookNode]) -> list[int]:

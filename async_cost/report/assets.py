@@ -14,6 +14,7 @@ from markupsafe import Markup
 from pygments.formatters import HtmlFormatter
 
 from async_cost.report import charts, provenance
+from async_cost.words import NOTE
 
 TEMPLATE = Path(__file__).parent / "template" / "async-cost"
 ICON = (
@@ -22,19 +23,11 @@ ICON = (
 )
 
 
-def write_page(path: Path, template: str, scripts: Sequence[str] = (), **values: object) -> Path:
-    """Write one page, with everything that it shows, runs or needs for its style; returns its path."""
-    html = (
-        _environment()
-        .get_template(template)
-        .render(
-            **values,
-            css=_css(),
-            icon=Markup(f"data:image/svg+xml,{quote(ICON)}"),
-            scripts=[Markup(script) for script in scripts],
-            policy=_policy(scripts),
-        )
-    )
+def write_page(path: Path, name: str, scripts: Sequence[str] = (), **values: object) -> Path:
+    """Write one page by the template `name`, with everything that it shows and runs; returns its path."""
+    template = _environment().get_template(name)
+    icon, run = Markup(f"data:image/svg+xml,{quote(ICON)}"), [Markup(script) for script in scripts]
+    html = template.render(**values, css=_css(), icon=icon, scripts=run, policy=_policy(scripts))
     replace(path, html)
     return path
 
@@ -46,6 +39,11 @@ def replace(path: Path, text: str) -> None:
     os.replace(partial, path)
 
 
+def elsewhere(body: str, href: str) -> Markup:
+    """`body` on another page than the one at `href`, which has the notes."""
+    return Markup(str(body).replace(f'href="#{NOTE}', f'href="{href}#{NOTE}'))
+
+
 @cache
 def _environment() -> jinja2.Environment:
     environment = jinja2.Environment(
@@ -55,7 +53,7 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
         finalize=provenance.shown,
     )
-    environment.filters["moment"] = provenance.moment
+    environment.filters |= {"moment": provenance.moment, "elsewhere": elsewhere}
     return environment
 
 

@@ -349,36 +349,6 @@ def lines(
     return _chart(layers, f"{description} {_ends(frame, y, by)}", 300, y_title)
 
 
-def slope(
-    frame: pl.DataFrame,
-    *,
-    description: str,
-    label: str = "label",
-    before: str,
-    after: str,
-    title: str,
-    word: str | None = None,
-) -> alt.LayerChart | None:
-    """One line for each `label`, from its value `before` to its value `after`, columns of these names, on a log scale:
-    what was published and what is measured here. `word` is a column for the colour.
-    """
-    _require(frame, [label, "before", "after"])
-    if frame.is_empty():
-        return None
-    long = frame.unpivot(["before", "after"], index=[label, *([word] if word else [])], variable_name="side")
-    long = long.with_columns(pl.col("side").replace({"before": before, "after": after}))
-    axis = _log_axis(long["value"])
-    base = alt.Chart(long).encode(
-        x=alt.X("side:N", sort=None, title=None, axis=alt.Axis(labelAngle=0)),
-        y=alt.Y("value:Q", title=None, scale=alt.Scale(type="log", nice=False), axis=axis),
-        detail=f"{label}:N",
-        color=alt.Color(f"{word}:N", sort=None) if word else alt.value(BLUE),
-        tooltip=_tooltip(long, [label, "side", "value"]),
-    )
-    layers = [base.mark_line(opacity=0.6), base.mark_point(filled=True, size=45, opacity=1)]
-    return _chart(layers, f"{description} {_ends(frame, 'after', [label])}", 360, title)
-
-
 def matrix(
     frame: pl.DataFrame,
     *,

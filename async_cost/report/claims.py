@@ -1,7 +1,5 @@
 """The published claims with what a run says of them, as a frame: one row a claim."""
 
-from collections.abc import Sequence
-
 import polars as pl
 
 from async_cost import words
@@ -9,7 +7,7 @@ from async_cost.literature.claims import NO_CLAIM, Claim, load_claims
 from async_cost.literature.replication import Judgement, outcomes
 from async_cost.report import finding
 from async_cost.runs.run import Run
-from async_cost.statistics.effects import Case
+from async_cost.statistics.effects import Case, Operand
 from async_cost.statistics.statement import OUTCOMES, Weighed, departure, region
 
 #: Signs between the operands of an operation.
@@ -76,20 +74,18 @@ def _here(claim: Claim, weighed: Weighed) -> str | None:
 
 def _compared(claim: Claim, case: Case) -> str:
     """What a case compares: `nonbox / manual, syscalls=off`."""
-    parameters = list(dict.fromkeys(operand.parameter for place in case for operand in place))
-    names = [_name([operand.variant for operand in place], place[0].bench) for place in case]
-    if len(parameters) > 1:
-        names = [f"{name} ({place[0].parameter})" for name, place in zip(names, case, strict=True)]
-    text = names[0]
-    for sign, name in zip(SIGNS.get(claim.operation, ()), names[1:], strict=False):
-        text += f" {sign} {name}"
-    counters = list(dict.fromkeys(operand.counter for place in case for operand in place if operand.counter))
+    operands = [operand for place in case for operand in place]
+    parameters = list(dict.fromkeys(operand.parameter for operand in operands))
+    names = [_name(place[0]) + (f" ({place[0].parameter})" if len(parameters) > 1 else "") for place in case]
+    signs = ("", *(f" {sign} " for sign in SIGNS.get(claim.operation, ())))
+    text = "".join(f"{sign}{name}" for sign, name in zip(signs, names, strict=False))
+    counters = list(dict.fromkeys(operand.counter for operand in operands if operand.counter))
     text = f"{words.listing(counters)} of {text}" if counters else text
     text += f", {parameters[0]}" if len(parameters) == 1 and parameters[0] else ""
     cases = len(claim.cases(claim.faithful))
     return text + (f" (nearest to the border of {cases})" if cases > 1 else "")
 
 
-def _name(variants: Sequence[str], bench: str) -> str:
+def _name(one: Operand) -> str:
     """The variant, with the bench where that is no spelling of it: `nonbox`, but `TokioTp/SpawnHandle`."""
-    return variants[0] if bench.startswith(variants[0]) else f"{bench}/{variants[0]}"
+    return one.variant if one.bench.startswith(one.variant) else f"{one.bench}/{one.variant}"

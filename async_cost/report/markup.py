@@ -16,7 +16,7 @@ import nh3
 from markupsafe import Markup
 from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 
-from async_cost.report import charts
+from async_cost.report import PublishError, charts
 
 TAGS = (
     "a abbr b blockquote br caption code col colgroup dd del details div dl dt em h1 h2 h3 h4 h5 h6 hr i img kbd li "
@@ -32,10 +32,6 @@ NOTEBOOK = re.compile(r"(?:\.\./(?P<room>[\w-]+)/)?(?P<name>[\w-]+)\.ipynb")
 # To anything else in the repository, which a page does not have, it is plain text.
 LINKS = ("#", "http://", "https://", "mailto:")
 TABLE = re.compile(r"(<table\b.*?</table>)", re.DOTALL)
-
-
-class MissingDescription(ValueError):
-    """A picture without words for those who cannot see it."""
 
 
 def safe_markdown(source: str) -> str:
@@ -69,14 +65,11 @@ def words_of(html: str) -> str:
 
 
 class Charts:
-    """Turns chart outputs into figures; `first` shows the first of them without a script.
+    """Turns the chart outputs of a page into figures; `first` shows the first of them without a script."""
 
-    The pictures of notebooks with other `names` may be on one page.
-    """
-
-    def __init__(self, names: str = "") -> None:
+    def __init__(self, page: str) -> None:
         self.first: Markup | None = None
-        self._names = names
+        self._page = page
         self._numbers = count()
 
     def chart(self, output: Mapping[str, Any]) -> str:
@@ -85,10 +78,10 @@ class Charts:
         """
         spec = output["data"][charts.VEGALITE_MIME]
         if not spec.get("description"):
-            raise MissingDescription("a chart has no description; pass description= with what the chart shows")
+            raise PublishError(f"{self._page}: a chart has no description; pass description= with what it shows")
         drawn = {"wide": output["data"]["image/svg+xml"], "narrow": charts.static_svg(spec, charts.NARROW)}
         pictures = "\n".join(
-            f'<div class="static {name}">{_named(svg, f"{self._names}picture-{next(self._numbers)}-")}</div>'
+            f'<div class="static {name}">{_named(svg, f"{self._page}-picture-{next(self._numbers)}-")}</div>'
             for name, svg in drawn.items()
         )
         self.first = self.first or Markup(f'<figure class="picture">{pictures}</figure>')

@@ -12,7 +12,7 @@ from nbconvert import HTMLExporter
 from traitlets.config import Config
 
 from async_cost.findings.finding import Finding, recorded
-from async_cost.report import PublishError, charts, markup
+from async_cost.report import charts, markup
 from async_cost.report.assets import TEMPLATE
 from async_cost.report.records import Banner
 from async_cost.statistics.statement import Outcome
@@ -69,21 +69,18 @@ def _answers(cell: nbformat.NotebookNode) -> bool:
 
 
 def read(notebook: Path) -> nbformat.NotebookNode:
-    """The notebook. Raises `PublishError` when it is none."""
-    try:
-        return nbformat.read(notebook, as_version=4)
-    except (OSError, ValueError) as error:
-        raise PublishError(f"{notebook}: not a readable notebook ({error})") from error
+    """The notebook."""
+    return nbformat.read(notebook, as_version=4)
 
 
 def page_of(notebook: Path) -> Page:
+    """The page of an executed notebook. Raises `PublishError` for a chart without a description."""
     content = read(notebook)
-    _require_executed(content, notebook)
     heading = _take_heading(content, notebook)
     answers = [Markup(markup.safe_output(output.data)) for output in answers_of(content)]
     _lift(content)
     _join_code(content)
-    figures = markup.Charts(f"{notebook.stem}-")
+    figures = markup.Charts(notebook.stem)
     exporter = HTMLExporter(
         config=Config({"NbConvertBase": {"display_data_priority": OUTPUT_ORDER}}),
         template_name=TEMPLATE.name,
@@ -94,10 +91,7 @@ def page_of(notebook: Path) -> Page:
             "chart": figures.chart,
         },
     )
-    try:
-        body, _ = exporter.from_notebook_node(content)
-    except markup.MissingDescription as error:
-        raise PublishError(f"{notebook}: {error}") from error
+    body, _ = exporter.from_notebook_node(content)
     return Page(
         study=notebook.stem,
         heading=heading,
@@ -111,17 +105,6 @@ def page_of(notebook: Path) -> Page:
 def heading_of(notebook: Path) -> Markup:
     """The heading of a notebook, which need not be executed."""
     return _take_heading(read(notebook), notebook)
-
-
-def _require_executed(content: nbformat.NotebookNode, notebook: Path) -> None:
-    """A page with holes would look like a page without findings."""
-    for number, cell in enumerate(content.cells, start=1):
-        if cell.cell_type != "code" or not cell.source.strip():
-            continue
-        if any(output.output_type == "error" for output in cell.outputs):
-            raise PublishError(f"{notebook}: cell {number} failed; execute the notebook again")
-        if cell.execution_count is None:
-            raise PublishError(f"{notebook}: cell {number} was not executed")
 
 
 def _take_heading(content: nbformat.NotebookNode, notebook: Path) -> Markup:

@@ -8,7 +8,7 @@ moves the focus to it.
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,7 @@ class Notes:
     sources: Mapping[str, Path]
     #: The studies some of whose cells a note links to.
     linked: set[str] = field(default_factory=set)
+    _cells: dict[str, list[str]] = field(default_factory=dict)
 
     @cached_property
     def rows(self) -> dict[str, dict[str, Any]]:
@@ -104,7 +105,10 @@ class Notes:
 
     def cells(self, study: str) -> list[str]:
         """The cells of the notebook that measures a study, as its crate view holds them."""
-        return _cells(self.sources[study]) if study in self.sources else []
+        if study not in self._cells:
+            source = self.sources.get(study)
+            self._cells[study] = CELL.split(source.read_text(encoding="utf-8"))[1:] if source else []
+        return self._cells[study]
 
     def page_of_cells(self, study: str) -> Markup:
         """All cells of a study, each with its place."""
@@ -116,16 +120,6 @@ class Notes:
         return Markup("\n").join(parts).replace("<pre>", Markup('<pre tabindex="0">'))
 
 
-@cache
-def _cells(source: Path) -> list[str]:
-    return CELL.split(source.read_text(encoding="utf-8"))[1:]
-
-
 def without(body: str, known: Collection[str]) -> Markup:
     """`body` without the links to comparisons whose addresses are not `known`."""
     return Markup(LINK.sub(lambda found: found[0] if found[1] in known else found[2], body))
-
-
-def elsewhere(body: str, href: str) -> Markup:
-    """`body` on another page than the one at `href`, which has the notes."""
-    return Markup(str(body).replace(f'href="#{words.NOTE}', f'href="{href}#{words.NOTE}'))

@@ -17,7 +17,7 @@ from markupsafe import Markup
 from async_cost.report import assets, markup, provenance, site
 from async_cost.report import pdf as paper
 from async_cost.report.notebook import Page, heading_of
-from async_cost.report.notes import Notes, elsewhere, without
+from async_cost.report.notes import Notes, without
 from async_cost.report.records import banner
 from async_cost.runs.profiles import NOT_EVIDENCE
 from async_cost.runs.record import RunInfo, read_run_info
@@ -124,20 +124,17 @@ class _Report:
         return written
 
     def _write_front(self, pdf: str | None) -> Path:
-        of = {page.study: page for page in self.pages}
-        first = of.get(FIRST)
+        first = next((page for page in self.pages if page.study == FIRST), None)
         return self._render(
             "front.html.j2",
             "index.html",
             [assets.script("search.js")],
+            first=first,
+            prices=next((page.picture for page in self.pages if page.study == "prices"), None),
             cards=sorted(self.pages, key=lambda page: page is not first),
             decisions=DECISIONS,
-            leads={page.study: page.short_answer and elsewhere(page.short_answer, page.href) for page in self.pages},
-            answer=first and first.answer and elsewhere(first.answer, first.href),
-            reading=READING if any(page.findings for page in self.pages) else None,
-            picture=first and first.picture,
-            prices=of["prices"].picture if "prices" in of else None,
             absent=self.absent,
+            reading=READING,
             title=f"Run {self.info.run_id}",
             summary=f"What async Rust costs on {provenance.machine(self.info)}",
             here="index",
@@ -145,7 +142,6 @@ class _Report:
             index=Markup(site.search_index(self.pages)),
             doubt=None,
             studies=(),
-            doubted=[page.study for page in self.pages if not page.banner.judged],
         )
 
     def _write_page(self, page: Page, before: Page | None, after: Page | None) -> Path:

@@ -105,13 +105,12 @@ class Reading:
 
     @cached_property
     def claims(self) -> pl.DataFrame:
-        """The published claims with what this run says of each: `report.claims.COLUMNS`."""
+        """The published claims with what this run says of each: the columns of `report.claims.claims`."""
         return claims(self.run)
 
     def score(self) -> None:
         """Say how many of the published claims hold, and whether the run is a test of them."""
-        told = replication.told_score(replication.score(self.run)), replication.told_test(self.run)
-        display(Markdown(" ".join(told)))
+        say(f"{replication.told_score(replication.score(self.run))} {replication.told_test(self.run)}")
 
     @property
     def studies(self) -> list[str]:

@@ -3,39 +3,31 @@
 On a page a table with a title can be sorted by each column and filtered by words (tables.js).
 """
 
-from dataclasses import dataclass
 from html import escape
 
 import polars as pl
 from great_tables import GT
+from IPython.display import HTML
 
 from async_cost import words
 from async_cost.report import finding
 from async_cost.runs.comparisons import address
 
 
-@dataclass(frozen=True)
-class Folded:
-    """A table under its title, which says what it holds."""
-
-    shown: GT
-    title: str
-
-    def _repr_html_(self) -> str:
-        return f'<details class="fold"><summary>{escape(self.title)}</summary>{self.shown.as_raw_html()}</details>'
-
-
-def table(frame: pl.DataFrame, title: str | None = None) -> GT | Folded | None:
+def table(frame: pl.DataFrame, title: str | None = None) -> GT | HTML | None:
     """The frame as a table in which nothing known is a dash, folded if it has a title; None for one without rows."""
     if frame.is_empty():
         return None
     texts = frame.select(pl.selectors.string())
     links = [cells.name for cells in texts if cells.str.contains(f"](#{words.NOTE}", literal=True).any()]
     shown = GT(frame).fmt_markdown(links).sub_missing(missing_text=words.NOTHING)
-    return Folded(shown, f"{title} ({words.counted(frame.height, 'row')})") if title else shown
+    if title is None:
+        return shown
+    head = f"{escape(title)} ({words.counted(frame.height, 'row')})"
+    return HTML(f'<details class="fold"><summary>{head}</summary>{shown.as_raw_html()}</details>')
 
 
-def comparison_table(frame: pl.DataFrame, title: str) -> GT | Folded | None:
+def comparison_table(frame: pl.DataFrame, title: str) -> GT | HTML | None:
     """Rows of `Reading.comparisons` with all that is known of each: both sides, the ratio and what a unit of work takes
     more, each with its interval, the published ratio, the verdict or why there is none.
     """
