@@ -109,11 +109,6 @@ def unit_of(ns: float) -> tuple[str, float]:
     return next(((unit, size) for unit, size in UNITS if ns >= size), UNITS[-1])
 
 
-def bare_ratio(value: float, low: float, high: float) -> str:
-    """`3.65`: a ratio as charts show it."""
-    return with_ends(value, low, high, 1)[0]
-
-
 def ratio_with_interval(value: float, low: float, high: float) -> str:
     """`3.65x [3.58, 3.70]`, with a multiplication sign."""
     shown, ends = with_ends(value, low, high, 1)

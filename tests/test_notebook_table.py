@@ -26,8 +26,8 @@ of_an_analysis = pytest.mark.parametrize(
 
 @of_an_analysis
 def test_the_middle_cell_of_an_analysis_is_short(row):
-    told = f"the middle cell of {row['notebook']} has {row['median']:g} lines"
-    assert row["median"] <= MEDIAN, f"{told}: a cell is one chain, one chart or one paragraph"
+    found = f"the middle cell of {row['notebook']} has {row['median']:g} lines"
+    assert row["median"] <= MEDIAN, f"{found}: a cell is one chain, one chart or one paragraph"
 
 
 @of_an_analysis
@@ -37,8 +37,8 @@ def test_every_chart_is_read_in_the_next_cell(row):
 
 @of_an_analysis
 def test_code_of_an_analysis_follows_prose(row):
-    told = f"{row['after_prose']:.0%} of the code cells of {row['notebook']} follow a paragraph"
-    assert row["after_prose"] >= AFTER_PROSE, f"{told}: say above the others what they are for"
+    found = f"{row['after_prose']:.0%} of the code cells of {row['notebook']} follow a paragraph"
+    assert row["after_prose"] >= AFTER_PROSE, f"{found}: say above the others what they are for"
 
 
 def notebook(cells: list) -> nbformat.NotebookNode:

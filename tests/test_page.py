@@ -51,7 +51,7 @@ def viewport(request) -> dict[str, int]:
 
 @pytest.fixture(scope="module", params=["index.html", "zero-cost.html"])
 def visit(report, browser, viewport, scheme, request) -> Iterator[Visit]:
-    """Opened once for all tests that only look."""
+    """Opened once for all tests that only read."""
     visit = Visit(browser, report / request.param, viewport=viewport, color_scheme=scheme)
     visit.wait_until_drawn()
     yield visit

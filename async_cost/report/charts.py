@@ -226,7 +226,7 @@ def intervals(
     if with_verdict:
         frame = frame.with_columns(pl.col("verdict").cast(pl.String).fill_null(NO_EVIDENCE))
     seen = _by_verdict(frame, label) if with_verdict else _ends(frame, value, by)
-    shown = [words.bare_ratio(*row) for row in frame.select(value, "low", "high").iter_rows()]
+    shown = [words.with_ends(*row, 1)[0] for row in frame.select(value, "low", "high").iter_rows()]
     columns = [*by, value, "low", "high", *(["verdict"] if with_verdict else []), *(["published"] if published else [])]
     frame = frame.with_columns(shown=pl.Series(shown)).select(*columns, "shown")
     if series:
@@ -270,14 +270,12 @@ def intervals(
     return _chart(layers, f"{description} {seen}", row * frame[label].n_unique())
 
 
-def staircase(
-    frame: pl.DataFrame, *, description: str, label: str = "variant", value: str = "value", title: str
-) -> alt.LayerChart | None:
-    """Totals one below the other, each drawn as the step from the one before: columns `label` and `value`."""
-    _require(frame, [label, value])
+def staircase(frame: pl.DataFrame, *, description: str, value: str, title: str) -> alt.LayerChart | None:
+    """Totals one below the other, each drawn as the step from the one before: columns variant and `value`."""
+    _require(frame, ["variant", value])
     if frame.is_empty():
         return None
-    steps = frame.select(label, start=pl.col(value).shift(1, fill_value=0.0), end=value)
+    steps = frame.select("variant", start=pl.col(value).shift(1, fill_value=0.0), end=value)
     steps = steps.with_columns(
         step=pl.col("end") - pl.col("start"),
         far=pl.max_horizontal("start", "end"),
@@ -292,12 +290,12 @@ def staircase(
         "scale": alt.Scale(domain=[0, max(steps["far"].to_list()) * 1.18], nice=False),
         "axis": alt.Axis(format=",~r"),
     }
-    base = alt.Chart(steps).encode(y=_rows(label), tooltip=_tooltip(steps, [label, "start", "step", "end"]))
+    base = alt.Chart(steps).encode(y=_rows("variant"), tooltip=_tooltip(steps, ["variant", "start", "step", "end"]))
     colour = _colours("way", {"total": MUTED, "more": VERMILLION, "less": BLUE}).legend(None)
     bar = base.mark_bar(minBandSize=2).encode(x=alt.X("start:Q", **along_x), x2="end:Q", color=colour)
     number = base.transform_calculate(shown="format(datum.step, datum.way == 'total' ? ',.0f' : '+,.0f')")
     number = number.mark_text(align="left", dx=5).encode(x=alt.X("far:Q", **along_x), text="shown:N")
-    return _chart([bar, number], f"{description} {_ends(steps, 'end', [label])}", 30 * steps[label].n_unique())
+    return _chart([bar, number], f"{description} {_ends(steps, 'end', ['variant'])}", 30 * steps["variant"].n_unique())
 
 
 def lines(
@@ -355,13 +353,12 @@ def matrix(
     description: str,
     row: str = "row",
     column: str = "column",
-    text: str = "text",
     within: str | None = None,
 ) -> alt.LayerChart | None:
     """A figure for each `row` and `column`: columns of these names, value (the shade, on a log scale within each value
-    of the column `within`, by default each row) and `text` (what is written).
+    of the column `within`, by default each row) and text (what is written).
     """
-    _require(frame, [row, column, "value", text])
+    _require(frame, [row, column, "value", "text"])
     if frame.is_empty():
         return None
     shade = pl.col("value").log10() - pl.col("value").log10().min().over(within or row)
@@ -371,14 +368,12 @@ def matrix(
     base = alt.Chart(frame.with_columns(shade=shade)).encode(
         x=alt.X(f"{column}:N", sort=None, title=None, axis=names),
         y=_rows(row),
-        tooltip=_tooltip(frame, [row, column, text]),
+        tooltip=_tooltip(frame, [row, column, "text"]),
     )
     strength = alt.Scale(domain=[0, 2], range=[0.06, 0.6], clamp=True)
     cell = base.mark_rect(color=VERMILLION).encode(opacity=alt.Opacity("shade:Q", legend=None, scale=strength))
     seen = _ends(frame, "value", [row, column])
-    return _chart(
-        [cell, base.mark_text().encode(text=f"{text}:N")], f"{description} {seen}", 30 * frame[row].n_unique()
-    )
+    return _chart([cell, base.mark_text().encode(text="text:N")], f"{description} {seen}", 30 * frame[row].n_unique())
 
 
 # -- pieces ----------------------------------------------------------------------------------------

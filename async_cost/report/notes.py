@@ -75,7 +75,7 @@ class Notes:
         numbers = row["low"], row["ratio"], row["high"]
         least, most = min(row["low"], *of_processes), max(row["high"], *of_processes)
         scale = (WIDTH - 2 * FREE) / ((most - least) or 1)
-        ends = [words.bare_ratio(end, row["low"], row["high"]) for end in (min(of_processes), max(of_processes))]
+        ends = [words.with_ends(end, row["low"], row["high"], 1)[0] for end in (min(of_processes), max(of_processes))]
         return {
             "address": where,
             "row": row,
