@@ -226,7 +226,7 @@ def intervals(
     if with_verdict:
         frame = frame.with_columns(pl.col("verdict").cast(pl.String).fill_null(NO_EVIDENCE))
     seen = _by_verdict(frame, label) if with_verdict else _ends(frame, value, by)
-    shown = [words.with_ends(*row, 1)[0] for row in frame.select(value, "low", "high").iter_rows()]
+    shown = [words.with_ends(*row, equal=1)[0] for row in frame.select(value, "low", "high").iter_rows()]
     columns = [*by, value, "low", "high", *(["verdict"] if with_verdict else []), *(["published"] if published else [])]
     frame = frame.with_columns(shown=pl.Series(shown)).select(*columns, "shown")
     if series:
