@@ -236,7 +236,7 @@ def intervals(
     drawn = [*frame[value], *frame["low"], *frame["high"], *(frame["published"] if published else [])]
     along_x: Any = {
         "title": wrapped(title),
-        "scale": alt.Scale(type="log" if log else "linear", zero=False, nice=False, padding=10),
+        "scale": alt.Scale(nice=False, padding=10, **({"type": "log"} if log else {"zero": False})),
         "axis": _log_axis(drawn) if log else alt.Axis(grid=True, tickCount=9, labelExpr=PLAIN),
     }
     ours = "measured, 95 % interval"
