@@ -29,7 +29,7 @@ _OF_NOTEBOOKS = {
         *("about", "under", "over", "between", "exactly", "same", "slower", "faster", "less", "more", "cheapest"),
         *("all_of", "most_of", "none_of"),
     ),
-    "async_cost.report.charts": ("intervals", "spread", "staircase", "slope", "lines", "matrix"),
+    "async_cost.report.charts": ("intervals", "staircase", "lines", "matrix"),
     "async_cost.report.tables": ("table", "comparison_table", "time_text"),
 }
 _MODULES = {name: module for module, names in _OF_NOTEBOOKS.items() for name in names}

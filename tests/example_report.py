@@ -24,7 +24,6 @@ class Sample(Base):
         return f"{number:g} {self}" if not number in [1, 0x10, 2.5] and None is not True else b"\\n" + print(lambda x: x**2)
 assert len(name) > 3, "a long line that nobody broke, so that whoever reads it on a phone has to move it sideways, which takes a keyboard or a finger"
 '''
-OF_CODE = "What the code below\ncomputes."
 FINDING = "nonbox takes 2.61 times as long as manual; boxing adds to it"
 
 RATIOS = pl.DataFrame(
@@ -107,7 +106,6 @@ def write_notebook(path: Path) -> Path:
                 )
             ),
         ),
-        new_markdown_cell(OF_CODE, metadata={"tags": ["code"]}),
         _cell(CODE, _markdown("What the code above says.")),
         _cell(
             "ac.lines(drift)",

@@ -1,19 +1,14 @@
 """How the notebooks read: how long their cells are, how many of them come right after prose, and how many charts are
-read right after.
-
-    python tests/notebook_table.py
-
-prints a row for each notebook, and the totals; test_notebook_table.py has the limits.
+read right after. test_notebook_table.py has the limits.
 """
 
 import ast
 import re
-import sys
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import median
 
 import nbformat
-import polars as pl
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -30,7 +25,7 @@ def is_prose(cell: nbformat.NotebookNode) -> bool:
 
 #: What makes a code cell a paragraph, and a chart.
 SAYS = re.compile(r"^(?:say|ac\.say|run\.finding)\(|^    ac\.say\(", re.MULTILINE)
-DRAWS = ("charts.", "ac.intervals", "ac.lines", "ac.matrix", "ac.slope", "ac.staircase", "alt.Chart")
+DRAWS = ("charts.", "ac.intervals", "ac.lines", "ac.matrix", "ac.staircase", "alt.Chart")
 
 
 def drawn(cells: Sequence[nbformat.NotebookNode]) -> list[int]:
@@ -58,8 +53,7 @@ def drawn(cells: Sequence[nbformat.NotebookNode]) -> list[int]:
 def row(path: Path, root: Path = ROOT) -> dict[str, object]:
     """What the table says of one notebook.
 
-    `after_prose` is the share of code cells that follow written prose; `words` are those of written prose for each
-    line of code; `charts` are shown, and `read` of them in the
+    `after_prose` is the share of code cells that follow written prose; `charts` are shown, and `read` of them in the
     next cell, by a paragraph.
     """
     content = nbformat.read(path, as_version=4)
@@ -68,38 +62,18 @@ def row(path: Path, root: Path = ROOT) -> dict[str, object]:
     read = [is_prose(cells[place + 1]) and not cells[place + 1].source.startswith("#") for place in charts]
     code = [place for place, cell in enumerate(cells) if cell.cell_type == "code"]
     after = [place > 0 and cells[place - 1].cell_type == "markdown" for place in code]
-    lengths = pl.Series([lines(cells[place].source) for place in code])
-    prose = sum(len(cell.source.split()) for cell in cells if cell.cell_type == "markdown")
+    lengths = [lines(cells[place].source) for place in code]
     return {
         "notebook": str(path.relative_to(root / "notebooks").with_suffix("")),
-        "cells": len(code),
-        "lines": lengths.sum(),
-        "median": lengths.median(),
-        "p90": lengths.quantile(0.9, "nearest"),
-        "longest": lengths.max(),
+        "median": median(lengths),
+        "longest": max(lengths),
         "after_prose": sum(after) / len(after),
-        "words": prose / lengths.sum(),
         "charts": len(charts),
         "read": sum(read),
     }
 
 
-def total(rows: pl.DataFrame) -> pl.DataFrame:
-    """What analyses have together, and the other notebooks."""
-    analyses = pl.col("notebook").str.ends_with("/analysis")
-    kind = pl.when(analyses).then(pl.lit("analyses")).otherwise(pl.lit("Rust"))
-    return rows.group_by(notebooks=kind, maintain_order=True).agg(
-        pl.len().alias("number"), pl.col("cells", "lines", "charts", "read").sum()
-    )
-
-
-def table(root: Path = ROOT) -> pl.DataFrame:
+def table(root: Path = ROOT) -> list[dict[str, object]]:
     """All notebooks, those of analyses first."""
     paths = sorted(root.glob("notebooks/**/*.ipynb"), key=lambda path: (path.name != "analysis.ipynb", path))
-    return pl.DataFrame([row(path, root) for path in paths])
-
-
-if __name__ == "__main__":
-    with pl.Config(tbl_rows=-1, tbl_cols=-1, tbl_width_chars=140, float_precision=2, tbl_hide_dataframe_shape=True):
-        rows = table()
-        sys.stdout.write(f"{rows}\n{total(rows)}\n")
+    return [row(path, root) for path in paths]

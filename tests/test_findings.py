@@ -6,29 +6,14 @@ from dataclasses import replace
 
 import pytest
 
+import async_cost as ac
 from async_cost import words
 from async_cost.findings.finding import Judge, finding, found, of_record, record
 from async_cost.findings.operands import Pair, Pairs, more_added, pair, pairs, ratio_of_ratios
-from async_cost.findings.vocabulary import (
-    about,
-    all_of,
-    between,
-    bounds,
-    cheapest,
-    exactly,
-    faster,
-    less,
-    more,
-    most_of,
-    none_of,
-    over,
-    same,
-    slower,
-    under,
-)
+from async_cost.findings.vocabulary import bounds
 from async_cost.report import finding as shown
-from async_cost.report.banner import banner
 from async_cost.report.reading import Reading
+from async_cost.report.records import banner
 from async_cost.runs.judged import REGIONS, findings_of_today
 from async_cost.runs.run import load_run
 from async_cost.statistics.effects import Effect
@@ -36,6 +21,9 @@ from async_cost.statistics.interval import quantile
 from async_cost.statistics.statement import Outcome, departure, region
 from async_cost.testing.made_up_runs import OFF, ON, Study, make_run, reversed_truth
 
+about, all_of, between, cheapest, exactly = ac.about, ac.all_of, ac.between, ac.cheapest, ac.exactly
+faster, less, more, most_of, none_of = ac.faster, ac.less, ac.more, ac.most_of, ac.none_of
+over, same, slower, under = ac.over, ac.same, ac.slower, ac.under
 FREE, CALLS = (pair("zero-cost", "nonbox", "manual", parameter) for parameter in (OFF, ON))
 ZERO_COST_SERVERS = ("nonbox", "box", "box+arc")
 DESIGNS = pairs("zero-cost", baseline="manual", parameter=OFF, only=["nonbox", "box", "box+arc"])
@@ -269,7 +257,7 @@ def test_a_definition_survives_the_notebook_that_holds_it():
 def test_values_have_their_units_and_link_to_where_they_come_from(judge):
     one = said(FREE.ratio, slower, show=[FREE.added, FREE.counted("instructions").added, FREE.break_even(0.05)])
     text = shown.markdown(judge(one)).replace(words.NBSP, " ")
-    assert "](#asked-" in text and "ns](#asked-" in text
+    assert "](#note-" in text and "ns](#note-" in text
     assert " more a request" in text and "instructions more a request" in text and "until it costs 5 %" in text
     assert 'title="holds from 1.01' in shown.html(judge(one))
 
@@ -321,11 +309,11 @@ def test_one_refused_case_leaves_a_group_open_unless_the_others_decide(judge, of
     effects = judge.effects(one.main)
     for refused in range(len(effects)):
         doubted = [replace(each, doubt="made up") if at == refused else each for at, each in enumerate(effects)]
-        told = found(one, doubted, judge)
+        result = found(one, doubted, judge)
         decided = of.of == "most"
-        assert told.outcome is (HOLDS if decided else UNDECIDED)
-        assert shown.mark(told) == ("✓" if decided else "·")
-        assert ("avoid" in shown.markdown(told)) == decided and ("made up" in shown.markdown(told)) != decided
+        assert result.outcome is (HOLDS if decided else UNDECIDED)
+        assert shown.mark(result) == ("✓" if decided else "·")
+        assert ("avoid" in shown.markdown(result)) == decided and ("made up" in shown.markdown(result)) != decided
 
 
 def test_equal_counts_are_neither_more_nor_less(judge):

@@ -6,9 +6,8 @@ import re
 from xml.etree import ElementTree
 
 import nbformat
-import polars as pl
 import pytest
-from example_report import OF_CODE, write_notebook
+from example_report import write_notebook
 
 from async_cost.paths import repository_root
 from async_cost.report import charts, sample
@@ -83,11 +82,6 @@ def test_links_of_a_notebook_lead_to_the_same_files(pages):
         assert link in text
 
 
-def test_what_is_said_of_code_is_left_to_the_notebook(pages):
-    assert OF_CODE.splitlines()[0] not in pages["zero-cost.md"]
-    assert "What the code above says." in pages["zero-cost.md"]
-
-
 def test_a_chart_is_two_pictures_with_one_description(pages):
     text = pages["zero-cost.md"]
     assert text.count("<picture>") == 4 and 'srcset="zero-cost-1-dark.svg"' in text
@@ -95,16 +89,6 @@ def test_a_chart_is_two_pictures_with_one_description(pages):
     assert f'="{charts.PAPER}"' in light and f'="{charts.DARK[charts.PAPER]}"' in dark
     assert f'="{charts.INK}"' not in dark
     assert ElementTree.fromstring(light).get("aria-label") in text
-
-
-def test_a_picture_loses_no_word_and_no_digit_of_a_label(pages):
-    frame = pl.DataFrame(
-        {"variant": ["a", "b"], "ratio": [0.0123, 2.345], "low": [0.0121, 2.34], "high": [0.0125, 2.35]}
-    )
-    charts.enable()
-    drawn = charts.static_svg(charts.intervals(frame, description="x").to_dict(), charts.WIDE)
-    words = [text for text in re.findall(r">([^<>]+)<", drawn) if text.strip()]
-    assert [text for text in re.findall(r">([^<>]+)<", sample._small(drawn)) if text.strip()] == words
 
 
 def test_what_a_stranger_wrote_is_no_markup(pages):

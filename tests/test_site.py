@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 from example_report import HOSTILE, publish_example, run_info, write_notebook, write_run
+from markupsafe import Markup
 from test_page import DESKTOP, PHONE, Visit
 
 from async_cost.report import pdf as paper
 from async_cost.report import site
-from async_cost.report.notebook import page_of
+from async_cost.report.notebook import Page, page_of
 from async_cost.report.publish import publish, publish_alone
 
 AXE = Path(__file__).parent / "assets" / "axe.min.js"
@@ -88,9 +89,6 @@ def test_everything_can_be_read_without_scripts(reports, browser, page):
         for heading in headings
         if "provenance" not in heading.evaluate("e => e.parentElement.className")
     )
-    for details in visit.page.locator("details.sections").all():
-        details.locator("summary").click()
-        assert details.locator("a").first.is_visible()
     visit.page.context.close()
 
 
@@ -123,36 +121,21 @@ def test_what_strangers_wrote_is_found_as_text(reports, browser):
     visit.page.context.close()
 
 
-def test_sections_hold_prose_tables_and_descriptions_but_no_code():
+def test_sections_hold_prose_tables_and_descriptions_but_no_code(reports):
     body = (
         "<p>before</p><h2 id='one'>The <em>first</em><a class='anchor-link' href='#one'>¶</a></h2><p>some &lt;prose&gt;</p>"
         "<table><tr><td>Z1</td><td>replicated</td></tr></table><details class='code'><summary>Code</summary><pre>x = 1</pre></details>"
-        "<div role='img' aria-label='it fades'></div><svg><text>42</text></svg><script>bad()</script><br>"
+        "<div class='live' role='img' aria-label='it fades'></div><svg><text>42</text></svg><script>bad()</script><br>"
         "<h3 id='sub'>deeper</h3><p>still first</p><h2 id='two'>Second</h2>"
-    )
-    one, two = site.sections(body)
-    assert (one.anchor, one.heading) == ("one", "The first") and (two.anchor, two.heading, two.words) == (
-        "two",
+    ).replace("'", '"')
+    page = Page("zero-cost", Markup("Free?"), Markup(body), Markup("<p>No.</p>"), None, [])
+    answer, one, two = json.loads(site.search_index([page]))
+    assert (answer["heading"], answer["text"], answer["href"]) == ("The answer", "No.", "zero-cost.html")
+    assert (one["heading"], one["href"]) == ("The first", "zero-cost.html#one") and (two["heading"], two["text"]) == (
         "Second",
         "",
     )
-    assert one.listed and one.words == "some <prose> Z1 replicated it fades deeper still first"
-
-
-def test_each_claim_is_found_by_its_id_and_its_words():
-    body = "<h2 id='all'>Claim by claim</h2><div class='claim replicated' id='claim-Z9'><p>Boxes cost.</p></div><h2 id='end'>End</h2>"
-    sections = site.sections(body)
-    assert [(part.heading, part.words, part.listed) for part in sections] == [
-        ("Claim by claim", "", True),
-        ("claim Z9", "Boxes cost.", False),
-        ("End", "", True),
-    ]
-    assert json.loads(site.search_index([("replication", "replication.html", "", sections)]))[2] == {
-        "page": "replication",
-        "heading": "claim Z9",
-        "href": "replication.html#claim-Z9",
-        "text": "Boxes cost.",
-    }
+    assert one["text"] == "some <prose>Z1 replicated it fades deeperstill first"
 
 
 def test_pages_lead_to_each_other_and_to_all_runs(reports, browser):
@@ -185,16 +168,6 @@ def test_the_front_page_gives_each_answer_in_one_sentence(tmp_path):
     card = re.search(r'<dl class="questions">.*?</dl>', front, re.DOTALL)[0]
     assert "hand-written loop." in card and "And a longer story." not in card
     assert "And a longer story." in page
-
-
-def test_a_sentence_that_announces_a_list_stands_on_the_front_page_with_the_first_item(tmp_path):
-    notebook = write_notebook(tmp_path / "zero-cost.ipynb")
-    announced = "hand-written loop. What it shows:\\n\\n- First things.\\n- And a longer story."
-    notebook.write_text(notebook.read_text().replace("hand-written loop.", announced))
-    publish(write_run(tmp_path / "run", run_info()), [page_of(notebook)], tmp_path / "report", pdf=False)
-    front = (tmp_path / "report" / "index.html").read_text()
-    card = re.search(r'<dl class="questions">.*?</dl>', front, re.DOTALL)[0]
-    assert "First things.</li>" in card and "And a longer story." not in card
 
 
 def test_all_runs_are_listed_newest_first(reports):

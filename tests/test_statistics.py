@@ -10,8 +10,7 @@ import pytest
 from scipy import stats
 
 from async_cost.paths import repository_root
-from async_cost.report.banner import banner
-from async_cost.report.records import errata, remarks
+from async_cost.report.records import banner, errata, remarks
 from async_cost.runs.comparisons import BASE_KEY, KEY
 from async_cost.runs.run import load_run, open_run
 from async_cost.statistics import interval, judge

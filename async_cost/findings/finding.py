@@ -6,13 +6,15 @@ It is a statement like a published claim, judged alike. Its definition is what a
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from async_cost.findings.operands import Quantity
 from async_cost.findings.vocabulary import Word, bounds
 from async_cost.runs.run import Run
-from async_cost.statistics.effects import Effect, Operand, Values, effect
+from async_cost.statistics.effects import Effect, Values, effect
 from async_cost.statistics.statement import Outcome, Statement, Weighed, weigh
 
 #: Under which name the metadata of an output holds the definition of its finding.
@@ -43,7 +45,7 @@ class Found:
     finding: Finding
     weighed: Weighed
     each: tuple[Weighed, ...] = ()
-    shown: tuple[Effect, ...] = field(default=())
+    shown: tuple[Effect, ...] = ()
 
     @property
     def outcome(self) -> Outcome:
@@ -130,19 +132,12 @@ def found(one: Finding, effects: Iterable[Effect], judge: Judge) -> Found:
 
 def record(one: Finding) -> dict:
     """The definition as JSON holds it."""
-    return asdict(one)
+    return msgspec.to_builtins(one)
 
 
 def of_record(recorded: Mapping) -> Finding:
     """The finding of a definition."""
-    held = {name.name: recorded[name.name] for name in fields(Finding)}
-    held["scales"] = tuple(held["scales"])
-    return Finding(**held | {"main": _quantity(held["main"]), "show": tuple(map(_quantity, held["show"]))})
-
-
-def _quantity(recorded: Mapping) -> Quantity:
-    cases = tuple(tuple(tuple(Operand(**operand) for operand in place) for place in case) for case in recorded["cases"])
-    return Quantity(**{**recorded, "cases": cases, "scales": tuple(recorded["scales"])})
+    return msgspec.convert(recorded, Finding)
 
 
 def recorded(notebooks: Iterable[Path]) -> list[Finding]:

@@ -30,6 +30,10 @@ NOUNS = {
 }
 
 
+#: Of more names than these an error message lists the first.
+LISTED = 12
+
+
 @dataclass(frozen=True, kw_only=True)
 class Quantity(Measure):
     """A number of each of `cases`. `noun` is what follows a value of it: `more a request`."""
@@ -44,12 +48,18 @@ class Quantity(Measure):
 
 @dataclass(frozen=True)
 class Pair:
-    """`key` compared with `baseline` in `study`; `unit` is the declared unit of work, such as request."""
+    """`key` compared with `baseline` in `study`, by time or by the count or metric that `counter` names; `unit` is the
+    declared unit of work, such as request, `per` what numbers are for: that unit, or one of what an iteration does of a
+    counter.
+    """
 
     study: str
     key: Key
     baseline: Key
     unit: str
+    quantity: str = "time"
+    counter: str = ""
+    per: str | None = UNIT_OF_WORK
 
     @property
     def name(self) -> str:
@@ -58,13 +68,24 @@ class Pair:
 
     @property
     def ratio(self) -> Quantity:
-        """Time of a unit of work over that of the baseline."""
-        return Quantity(operation="ratio", quantity="time", unit="ratio", per=UNIT_OF_WORK, cases=self.cases())
+        """That of the first side over that of the baseline, for a unit of work."""
+        return self._made("ratio", "ratio")
 
     @property
     def added(self) -> Quantity:
-        """Nanoseconds that a unit of work takes more than the baseline's."""
-        return self._each("difference", "time", "ns", f"more {one(self.unit or 'iteration')}")
+        """What a unit of work takes or has more than the baseline's, in nanoseconds where it is a time."""
+        return self._made("difference", noun=f"{self._noun} more {self._each}".strip())
+
+    @property
+    def each(self) -> Quantity:
+        """What the first side takes or has for a unit of work."""
+        made = self._made("value", noun=f"{self._noun} {self._each}".strip())
+        return replace(made, cases=tuple(case[:1] for case in made.cases))
+
+    @property
+    def all(self) -> Quantity:
+        """What the first side has in all, whatever its work: for what is held once, such as memory or a future."""
+        return replace(self.each, per=None, noun=self._noun)
 
     @property
     def turned(self) -> "Pair":
@@ -80,84 +101,44 @@ class Pair:
         return times[self.key] / times[self.baseline]
 
     def time(self, per: str = UNIT_OF_WORK) -> Quantity:
-        """Nanoseconds of the first side for a unit of work, or for one of what an iteration does of the counter `per`,
-        such as spawns.
-        """
-        made = self._each("value", "time", "ns", one(self.one_of(per)))
-        return replace(made, per=per, cases=tuple(case[:1] for case in made.cases))
+        """Nanoseconds of the first side for a unit of work, or for one of the counter `per`, such as spawns."""
+        return replace(self, per=per).each
 
-    def counted(self, counter: str) -> "Exact":
+    def counted(self, counter: str) -> "Pair":
         """The same two sides by an exact count instead of by time."""
-        return Exact(self, "count", counter)
+        return replace(self, quantity="count", counter=counter)
 
-    def metric(self, metric: str, per: str = UNIT_OF_WORK) -> "Exact":
-        """The same two sides by a metric of the samples, such as cpu_ns: of each, the median of a round; `per` as for
-        `time`.
-        """
-        return Exact(self, "metric", metric, per)
+    def metric(self, metric: str, per: str | None = UNIT_OF_WORK) -> "Pair":
+        """The same two sides by a metric of the samples, such as cpu_ns: of each, the median of a round."""
+        return replace(self, quantity="metric", counter=metric, per=per)
 
     def break_even(self, share: float) -> Quantity:
         """Microseconds of other work in each unit of work from which on the first side takes less than `share` more
         time than its baseline, if what it adds stays the same.
         """
-        noun = f"of other work {one(self.unit or 'iteration')} until it costs {exact_percent(share)} (calculated)"
-        return replace(self._each("break-even", "time", "us", noun), share=share)
-
-    def one_of(self, per: str) -> str:
-        """What one of the counter `per` is called; of the unit of work, its declared name."""
-        return self.unit or "iteration" if per == UNIT_OF_WORK else per.removesuffix("s")
-
-    def _each(self, operation: str, quantity: str, unit: str, noun: str) -> Quantity:
-        return Quantity(
-            operation=operation, quantity=quantity, unit=unit, per=UNIT_OF_WORK, cases=self.cases(), noun=noun
-        )
-
-    def cases(self, counter: str = "") -> tuple[Case, ...]:
-        """The one case of the pair, of times or of a count or metric."""
-        return (tuple((Operand(self.study, *key, counter),) for key in (self.key, self.baseline)),)
-
-
-@dataclass(frozen=True)
-class Exact:
-    """Both sides of a pair by a count or a metric named `counter`."""
-
-    pair: Pair
-    quantity: str
-    counter: str
-    per: str = UNIT_OF_WORK
+        noun = f"of other work {self._each} until it costs {exact_percent(share)} (calculated)"
+        return replace(self._made("break-even", "us", noun), share=share)
 
     @property
-    def ratio(self) -> Quantity:
-        """That of the first side over that of the baseline, for a unit of work."""
-        return self._made("ratio", "ratio", "")
+    def cases(self) -> tuple[Case, ...]:
+        """The one case of the pair."""
+        return (tuple((Operand(self.study, *key, self.counter),) for key in (self.key, self.baseline)),)
 
     @property
-    def added(self) -> Quantity:
-        """What the first side has more than its baseline, for a unit of work."""
-        return self._made("difference", "count", f"{self._noun()} more {one(self.pair.one_of(self.per))}")
-
-    @property
-    def each(self) -> Quantity:
-        """What the first side has, for a unit of work."""
-        made = self._made("value", "count", f"{self._noun()} {one(self.pair.one_of(self.per))}")
-        return replace(made, cases=tuple(case[:1] for case in made.cases))
-
-    @property
-    def all(self) -> Quantity:
-        """What the first side has in all, whatever its work: for what is held once, such as memory or a future."""
-        return replace(self.each, per=None, noun=self._noun())
-
     def _noun(self) -> str:
+        """What follows a value that is no time."""
         return NOUNS.get(self.counter, self.counter.replace("_", " "))
 
-    def _made(self, operation: str, unit: str, noun: str) -> Quantity:
+    @property
+    def _each(self) -> str:
+        """`a request`."""
+        return one(self.unit or "iteration" if self.per == UNIT_OF_WORK else (self.per or "").removesuffix("s"))
+
+    def _made(self, operation: str, unit: str = "", noun: str = "") -> Quantity:
+        in_time = self.quantity == "time" or self.counter.endswith("_ns")
+        unit = unit or ("ns" if in_time else "count")
         return Quantity(
-            operation=operation,
-            quantity=self.quantity,
-            unit="ns" if unit == "count" and self.counter.endswith("_ns") else unit,
-            per=self.per,
-            cases=self.pair.cases(self.counter),
-            noun=noun,
+            operation=operation, quantity=self.quantity, unit=unit, per=self.per, cases=self.cases, noun=noun
         )
 
 
@@ -200,10 +181,6 @@ class Pairs:
         """The ratio of each by an exact count."""
         return self._together([pair.counted(counter).ratio for pair in self.each])
 
-    def metric(self, metric: str) -> Quantity:
-        """The ratio of each by a metric."""
-        return self._together([pair.metric(metric).ratio for pair in self.each])
-
     def beside(self, other: Pair) -> Quantity:
         """The ratio of each over that of `other`, from the same rounds: the time of each over the time of `other` if
         they have one baseline.
@@ -231,19 +208,28 @@ def pair(
 
     Raises LookupError where the study does not declare exactly one.
     """
-    other = parameter if baseline_parameter is None else baseline_parameter
-    found = _both_ways(study).filter(
-        variant=variant, baseline_variant=baseline, parameter=parameter, baseline_parameter=other
+    declared = _both_ways(study).filter(variant=variant)
+    found = declared.filter(
+        baseline_variant=baseline,
+        parameter=parameter,
+        baseline_parameter=parameter if baseline_parameter is None else baseline_parameter,
+        **({} if bench is None else {"bench": bench}),
     )
-    if bench is not None:
-        found = found.filter(bench=bench)
-    if found.height != 1:
-        benches = ", ".join(f"{row[0]} / {row[1]}" for row in found.select("bench", "baseline_bench").rows())
-        which = (
-            f"declares it {found.height} times: choose bench= from {benches}" if benches else _instead(study, variant)
-        )
-        raise LookupError(f"{variant!r} against {baseline!r} ({parameter!r}): {study} {which}")
-    return next(_of_rows(found))
+    if found.height == 1:
+        return next(_of_rows(found))
+    if found.height:
+        benches = ", ".join(map(" / ".join, found.select("bench", "baseline_bench").rows()))
+        problem = f"declares it {found.height} times: choose bench= from {benches}"
+    elif declared.height:
+        others = declared.select("baseline_variant", "parameter").unique(maintain_order=True).rows()
+        listed = "; ".join(f"{other!r} ({under!r})" for other, under in others[:LISTED])
+        more = " …" if len(others) > LISTED else ""
+        problem = f"does not declare it; of {variant!r} it declares {listed}{more}"
+    else:
+        known = _both_ways(study)["variant"].unique(maintain_order=True).to_list()
+        near = get_close_matches(variant, known) or known
+        problem = f"has no such variant; it has {', '.join(map(repr, near))}"
+    raise LookupError(f"{variant!r} against {baseline!r} ({parameter!r}): {study} {problem}")
 
 
 def pairs(
@@ -254,55 +240,38 @@ def pairs(
     parameter: str | None = None,
     bench: str | None = None,
     only: Collection[str] | None = None,
-    but: Collection[str] = (),
 ) -> Pairs:
     """All comparisons that `study` declares of `variant`, with `baseline`, under `parameter`, in `bench` (None: any),
-    in the order of declaration; of the variants `only`, without those in `but`. Controls are never among them.
+    in the order of declaration; of the variants `only`, in their order. Controls are never among them.
 
     Raises LookupError where there is none, or one of the names is unknown.
     """
     wanted = {"variant": variant, "baseline_variant": baseline, "parameter": parameter, "bench": bench}
     named = {name: value for name, value in wanted.items() if value is not None}
-    both = _both_ways(study)
-    rows = both if {"variant", "baseline_variant"} & set(named) else of_today().filter(study=study)
+    rows = _both_ways(study) if variant or baseline else of_today().filter(study=study)
     found = rows.filter(pl.col("parameter") == pl.col("baseline_parameter"), **named)
-    found = found.filter(~pl.col("variant").str.ends_with(CONTROL), ~pl.col("baseline_variant").str.ends_with(CONTROL))
-    for name in (*(only or ()), *but):
+    found = found.remove(pl.any_horizontal(pl.col("variant", "baseline_variant").str.ends_with(CONTROL)))
+    for name in only or ():
         if name not in found["variant"]:
             raise LookupError(f"{study} declares no comparison of {name!r} among {named}")
     if only is not None:
-        order = pl.DataFrame({"variant": list(only)})
-        found = order.join(found, on="variant", maintain_order="left").select(found.columns)
-    found = found.filter(~pl.col("variant").is_in(list(but)))
+        found = pl.DataFrame({"variant": list(only)}).join(found, on="variant", maintain_order="left")
     if found.is_empty():
-        known = {name: both[name].unique().sort().to_list()[:20] for name in named}
+        known = {name: rows[name].unique().sort().to_list()[:LISTED] for name in named}
         raise LookupError(f"{study} declares no comparison of {named}; there are {known}")
     return Pairs(tuple(_of_rows(found)))
 
 
-def _instead(study: str, variant: str) -> str:
-    """What a study declares of a variant, or the variants that are spelled nearly like it."""
-    rows = _both_ways(study)
-    of_it = rows.filter(variant=variant).select("baseline_variant", "parameter").unique(maintain_order=True)
-    if of_it.is_empty():
-        near = get_close_matches(variant, rows["variant"].unique().to_list()) or rows["variant"].unique(
-            maintain_order=True
-        )
-        return f"has no such variant; it has {', '.join(map(repr, near))}"
-    listed = "; ".join(f"{baseline!r} ({parameter!r})" for baseline, parameter in of_it.rows()[:12])
-    return f"does not declare it; of {variant!r} it declares {listed}{' …' if of_it.height > 12 else ''}"
-
-
 def ratio_of_ratios(one: Pair, other: Pair) -> Quantity:
     """The ratio of `one` over that of `other`, from the same rounds."""
-    cases = (one.cases()[0] + other.cases()[0],)
+    cases = (one.cases[0] + other.cases[0],)
     noun = f"the time of {other.name}" if one.baseline == other.baseline else "one ratio over the other"
     return replace(one.ratio, operation="ratio of ratios", cases=cases, noun=noun)
 
 
 def more_added(one: Pair, other: Pair) -> Quantity:
     """What `one` adds to a unit of work, less what `other` adds, from the same rounds."""
-    cases, noun = (one.cases()[0] + other.cases()[0],), f"between what both add to a {one.unit or 'iteration'}"
+    cases, noun = (one.cases[0] + other.cases[0],), f"between what both add to a {one.unit or 'iteration'}"
     return replace(one.added, operation="difference of differences", cases=cases, noun=noun)
 
 

@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import os
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -12,7 +13,8 @@ import vl_convert
 from markupsafe import Markup
 from pygments.formatters import HtmlFormatter
 
-from async_cost.report import charts, site
+from async_cost.report import charts, provenance
+from async_cost.words import NOTE
 
 TEMPLATE = Path(__file__).parent / "template" / "async-cost"
 ICON = (
@@ -21,31 +23,38 @@ ICON = (
 )
 
 
-def write_page(path: Path, template: str, scripts: Sequence[str] = (), **values: object) -> Path:
-    """Write one page, with everything that it shows, runs or looks like; returns its path."""
-    html = (
-        _environment()
-        .get_template(template)
-        .render(
-            **values,
-            css=_css(),
-            icon=Markup(f"data:image/svg+xml,{quote(ICON)}"),
-            scripts=[Markup(script) for script in scripts],
-            policy=_policy(scripts),
-        )
-    )
-    site.replace(path, html)
+def write_page(path: Path, name: str, scripts: Sequence[str] = (), **values: object) -> Path:
+    """Write one page by the template `name`, with everything that it shows and runs; returns its path."""
+    template = _environment().get_template(name)
+    icon, run = Markup(f"data:image/svg+xml,{quote(ICON)}"), [Markup(script) for script in scripts]
+    html = template.render(**values, css=_css(), icon=icon, scripts=run, policy=_policy(scripts))
+    replace(path, html)
     return path
+
+
+def replace(path: Path, text: str) -> None:
+    """Write a whole file or none: a reader never sees half a page."""
+    partial = path.with_name(f".{path.name}.partial")
+    partial.write_text(text, encoding="utf-8", newline="\n")
+    os.replace(partial, path)
+
+
+def elsewhere(body: str, href: str) -> Markup:
+    """`body` on another page than the one at `href`, which has the notes."""
+    return Markup(str(body).replace(f'href="#{NOTE}', f'href="{href}#{NOTE}'))
 
 
 @cache
 def _environment() -> jinja2.Environment:
-    return jinja2.Environment(
+    environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATE),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
+        finalize=provenance.shown,
     )
+    environment.filters |= {"moment": provenance.moment, "elsewhere": elsewhere}
+    return environment
 
 
 def _policy(scripts: Sequence[str]) -> str:
@@ -61,10 +70,8 @@ def _css() -> Markup:
     light = HtmlFormatter(style="xcode").get_style_defs(".highlight")
     dark = HtmlFormatter(style="github-dark").get_style_defs(".highlight")
     recoloured = charts.dark_css("figure:is(.chart, .picture)")
-    page = (TEMPLATE / "page.css").read_text(encoding="utf-8")
     return Markup(
-        f"{light}\n@media screen and (prefers-color-scheme: dark) {{\n{dark}\n{recoloured}\n}}\n{page}"
-        ".highlight, .highlight pre { background: var(--tint); }\n"
+        f"{light}\n@media screen and (prefers-color-scheme: dark) {{\n{dark}\n{recoloured}\n}}\n{script('page.css')}"
     )
 
 

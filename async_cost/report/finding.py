@@ -6,7 +6,7 @@ group is no evidence, a dash where nothing was measured. Only what holds is asse
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 
 from async_cost import words
@@ -26,7 +26,9 @@ MARKS = {
     Outcome.NOT_MEASURABLE: (words.NOTHING, "Not measurable here"),
 }
 UNJUDGED = ("·", "Not judged")
-TIMES = "\N{MULTIPLICATION SIGN}"
+#: The numbers of a comparison.
+RATIO = Measure(operation="ratio", quantity="time", unit="ratio")
+ADDED = Measure(operation="difference", quantity="time", unit="ns")
 
 
 def mark(found: Found) -> str:
@@ -40,11 +42,6 @@ def _marked(found: Found) -> tuple[str, str]:
     # Nothing crosses a border: what is missing leaves it open.
     missing = found.outcome is Outcome.UNDECIDED and Outcome.UNDECIDED not in {one.outcome for one in found.each}
     return MARKS[Outcome.NOT_MEASURED if missing else found.outcome]
-
-
-def anchor(found: Found) -> str:
-    """The name of its place on a page."""
-    return f"finding-{found.finding.id}"
 
 
 def markdown(found: Found) -> str:
@@ -61,16 +58,16 @@ def html(found: Found) -> str:
     """The finding as a part of a page that can be linked to; what its region is can be pointed at."""
     one, (sign, label) = found.finding, _marked(found)
     holds = found.outcome is Outcome.HOLDS and not label
-    follows = markup.safe_output_markdown(one.because) if one.because else ""
+    follows = markup.safe_output({"text/markdown": one.because}) if one.because else ""
     if follows and not holds:
         follows = f"<details><summary>What would follow if it held</summary>{follows}</details>"
-    told = markup.inline(" ".join(filter(None, [values(found), remark(found)])))
+    shown = markup.inline(" ".join(filter(None, [values(found), remark(found)])))
     sentence = f"<b>{escape(one.statement)}</b>" if holds else f"<i>{label}:</i> {escape(one.statement)}"
     name = label.lower().replace(" here", "").replace(" ", "-") or "holds"
     return (
-        f'<div class="finding {name}" id="{escape(anchor(found))}">\n'
+        f'<div class="finding {name}" id="finding-{escape(one.id)}">\n'
         f'<p><span class="mark">{sign}</span> {sentence} '
-        f'<span class="values" title="{escape(region(found))}">{told}</span></p>\n'
+        f'<span class="values" title="{escape(region(found))}">{shown}</span></p>\n'
         f"{follows}</div>"
     )
 
@@ -79,35 +76,24 @@ def values(found: Found) -> str:
     """The number of the finding with its interval and the further ones, in Markdown: `55 ns [54, 56] more a request`.
     Of several cases, the smallest and the largest.
     """
-    return "; ".join(_all_values(found))
-
-
-def plain_values(found: Found) -> str:
-    """The same as plain text, for a cell of a table."""
-    return words.plain(values(found))
-
-
-def _all_values(found: Found) -> Iterator[str]:
     one = found.finding
-    measured = [weighed for weighed in found.each if weighed.effect is not None]
-    if len(measured) > 1:
-        ends = [min(measured, key=lambda each: each.effect), max(measured, key=lambda each: each.effect)]
-        if ends[0].effect == ends[1].effect:
-            yield f"{_of(one.main, ends[0])} in all {len(measured)}"
-        else:
-            noun = _noun(one.main)
-            ends = [f"{_of(one.main, end).removesuffix(noun)} ({words.code(_name(end, measured))})" for end in ends]
-            compared = f", {len(measured)} compared" if len(measured) > 2 else ""
-            true = sum(weighed.outcome is Outcome.HOLDS for weighed in measured)
-            of = f", true of {true}" if one.of == "most" else ""
-            yield f"from {ends[0]} to {ends[1]}{noun}{compared}{of}"
-    elif measured:
-        yield _of(one.main, measured[0])
+    measured = sorted((each for each in found.each if each.effect is not None), key=lambda each: each.effect)
+    said = [_of(one.main, each) for each in measured]
+    if len(said) > 1 and measured[0].effect == measured[-1].effect:
+        said = [f"{said[0]} in all {len(said)}"]
+    elif len(said) > 1:
+        noun = _noun(one.main)
+        ends = [f"{said[at].removesuffix(noun)} ({words.code(_name(measured[at], measured))})" for at in (0, -1)]
+        compared = f", {len(measured)} compared" if len(measured) > 2 else ""
+        true = sum(weighed.outcome is Outcome.HOLDS for weighed in measured)
+        of = f", true of {true}" if one.of == "most" else ""
+        said = [f"from {ends[0]} to {ends[1]}{noun}{compared}{of}"]
     for quantity, effect in zip(one.show, found.shown, strict=True):
         if effect.value is not None:
             where = effect.row and address(effect.row)
             shown = value(quantity, effect.value, effect.low, effect.high, where, baseline=_baseline(quantity))
-            yield shown + _noun(quantity)
+            said.append(shown + _noun(quantity))
+    return "; ".join(said)
 
 
 def remark(found: Found) -> str:
@@ -127,21 +113,23 @@ def remark(found: Found) -> str:
 
 def region(found: Found) -> str:
     """The region in which it holds, as plain text: `holds from 1.68 to 2.38`."""
-    one = found.finding
     if found.weighed.holds is None:
         return "holds nowhere here"
-    least, most = found.weighed.holds
-    of = {"all": "", "most": " for most", "none": " for none"}[one.of]
-    ends = [
-        _plain(one, end) if math.isfinite(end) and not (one.in_ratios and end == 0) else None for end in (least, most)
-    ]
-    if ends == [None, None]:
-        return f"holds{of} everywhere"
-    if ends[0] is None:
-        return f"holds{of} up to {ends[1]}"
-    if ends[1] is None:
-        return f"holds{of} from {ends[0]} on"
-    return f"holds{of} at {ends[0]}" if least == most else f"holds{of} from {ends[0]} to {ends[1]}"
+    of = {"all": "", "most": " for most", "none": " for none"}[found.finding.of]
+    return f"holds{of} {span(found.finding, *found.weighed.holds)}"
+
+
+def span(measure: Measure, least: float, most: float) -> str:
+    """`from 1.68 to 2.38`, `up to 5 ns`."""
+    if least == most:
+        return f"at {value(measure, least, least, least)}"
+    known = [math.isfinite(end) and not (measure.in_ratios and end == 0) for end in (least, most)]
+    start, end = (
+        value(measure, end, end, end) if finite else "" for end, finite in zip((least, most), known, strict=True)
+    )
+    if start and end:
+        return f"from {start} to {end}"
+    return f"from {start} on" if start else f"up to {end}" if end else "everywhere"
 
 
 def value(
@@ -161,7 +149,7 @@ def value(
     """
     unit, size = "", 1.0
     if measure.in_ratios:
-        unit = TIMES + (f"{words.NBSP}{words.code(baseline)}" if baseline else "")
+        unit = words.TIMES + (f"{words.NBSP}{words.code(baseline)}" if baseline else "")
     elif measure.unit in NANOSECONDS:
         ns = NANOSECONDS[measure.unit]
         name, size = words.unit_of(max(abs(end) * ns for end in (number, low, high)))
@@ -174,7 +162,15 @@ def value(
         return f"{f'{number / size:.7g}' if hidden else shown}{unit}"
     ends = [end / size for end in borders or () if math.isfinite(end)]
     shown, interval = words.with_ends(number / size, low / size, high / size, 1.0 if measure.in_ratios else 0.0, ends)
-    return f"{words.asked(shown + unit, where)} {interval}"
+    return f"{words.linked(shown + unit, where)} {interval}"
+
+
+def numbers(row: Mapping) -> str:
+    """What a row of the table of comparisons says: its ratio, and what a unit of work takes more."""
+    added = value(ADDED, row["added_ns"], row["added_low"], row["added_high"])
+    return (
+        f"{value(RATIO, row['ratio'], row['low'], row['high'])}; {added} more {words.one(row['unit'] or 'iteration')}"
+    )
 
 
 def _of(quantity: Quantity, weighed: Weighed) -> str:
@@ -218,11 +214,3 @@ def _name(weighed: Weighed, among: Sequence[Weighed]) -> str:
     bench = first.bench if by_bench and (first.variant != last.variant or first == last) else ""
     parameter = first.parameter if len({one.parameter for one, _ in ends}) > 1 else ""
     return " ".join(filter(None, (bench, name if len(sides) > 1 or not bench else "", parameter)))
-
-
-def _plain(measure: Measure, end: float) -> str:
-    if measure.in_ratios:
-        return f"{words.number(end)}{TIMES}"
-    if measure.unit in NANOSECONDS:
-        return words.time(end * NANOSECONDS[measure.unit])
-    return words.number(end)

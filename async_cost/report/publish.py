@@ -9,21 +9,21 @@ all runs, reports/runs.html, which it renews and links to; reports/index.html le
 
 import re
 import shutil
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
 from markupsafe import Markup
 
 from async_cost.report import assets, cards, markup, provenance, site
 from async_cost.report import pdf as paper
-from async_cost.report.asked import Asked, elsewhere, without
-from async_cost.report.finding import TIMES
 from async_cost.report.notebook import Page, heading_of
+from async_cost.report.notes import Notes, without
+from async_cost.report.records import banner
 from async_cost.runs.profiles import NOT_EVIDENCE
 from async_cost.runs.record import RunInfo, read_run_info
 from async_cost.runs.run import open_run, reference
+from async_cost.words import TIMES
 
 RUN_FILES = ("run.json", "*.csv", "*.csv.gz")
 TO_NOTEBOOK = re.compile(rf'<a href="{markup.NOTEBOOK.pattern}">(?P<text>.*?)</a>', re.DOTALL)
@@ -48,11 +48,12 @@ DECISIONS = {
     "hardware": "Does it hold on other machines?",
     "trust": "May I rely on this run?",
 }
+FIRST = next(iter(DECISIONS))
 
 
 def publish(
     run_dir: Path,
-    pages: Sequence[Page],
+    pages: Iterable[Page],
     out_dir: Path,
     *,
     pdf: bool = True,
@@ -68,17 +69,10 @@ def publish(
     """
     run, pages = open_run(run_dir), list(pages)
     for page in pages:
-        page.rely_on(run)
+        page.banner = banner(run, page.studies)
     absent = [heading_of(notebook) for notebook in not_measured]
-    return _Report(
-        run.info,
-        pages,
-        out_dir,
-        reports,
-        _copy_data(run_dir, out_dir / "data"),
-        absent,
-        numbers=Asked(run_dir, sources or {}),
-    ).publish(pdf)
+    files = _copy_data(run_dir, out_dir / "data")
+    return _Report(run.info, pages, out_dir, reports, Notes(run, sources or {}), files, absent).publish(pdf)
 
 
 def publish_alone(
@@ -87,7 +81,7 @@ def publish_alone(
     """Write one page, which is about more than the run in `run_dir`, as `out_dir`/index.html; returns the file."""
     out_dir.mkdir(parents=True, exist_ok=True)
     page.href = "index.html"
-    return _Report(read_run_info(run_dir / "run.json"), [page], out_dir, reports, alone=True).publish(pdf)
+    return _Report(read_run_info(run_dir / "run.json"), [page], out_dir, reports).publish(pdf)
 
 
 def _copy_data(run_dir: Path, data: Path) -> list[dict[str, str]]:
@@ -100,99 +94,81 @@ def _copy_data(run_dir: Path, data: Path) -> list[dict[str, str]]:
 
 @dataclass
 class _Report:
-    """The pages of one report and what they share; `alone` is a report of one page without a front page."""
+    """The pages of one report and what they share. A page alone, which is about several runs, has no front page and no
+    notes.
+    """
 
     info: RunInfo
     pages: list[Page]
     out: Path
     reports: Path | None
+    notes: Notes | None = None
     files: Sequence[dict[str, str]] = ()
     absent: Sequence[Markup] = ()
-    alone: bool = False
-    front_pdf: str | None = None
-    #: What may be asked of the numbers of the run; of nothing on a page alone, which is about several runs.
-    numbers: Asked | None = None
-
-    @cached_property
-    def facts(self) -> provenance.Facts:
-        return provenance.facts(self.info)
 
     def publish(self, pdf: bool) -> list[Path]:
-        """Write everything: the pages with links to their PDFs (once more where one of these cannot be made), and the
-        list of all runs.
-        """
-        hrefs = ["index.html", *(page.href for page in self.pages)]
-        expected = {paper.name_of(href) for href in hrefs} if pdf and paper.find_chromium() else set()
-        written = self.write(expected)
-        if pdf and (made := {path.name for path in paper.print_pdfs(written)}) != expected:
-            self.write(made)
+        """Write everything: the pages, once more with links to their PDFs, and the list of all runs."""
+        written = self.write(())
+        if pdf and (made := paper.print_pdfs(written)):
+            self.write({path.name for path in made})
         return written if self.reports is None else [*written, self._list_runs(self.reports)]
 
     def write(self, pdfs: Collection[str]) -> list[Path]:
         """Write all pages, with links to those of their PDFs that are in `pdfs`; returns them, the front page first."""
         for page in self.pages:
             page.pdf = name if (name := paper.name_of(page.href)) in pdfs else None
-        self.front_pdf = name if (name := paper.name_of("index.html")) in pdfs else None
-        turns = [None, *self.pages, None]
-        written = [] if self.alone else [self._write_front()]
-        for before, page, after in zip(turns, self.pages, turns[2:], strict=False):
-            written.append(self._write_page(page, before, after))
+        written = [self._write_front("index.pdf" if "index.pdf" in pdfs else None)] if self.notes else []
+        turns = zip([None, *self.pages], self.pages, [*self.pages[1:], None], strict=False)
+        written += [self._write_page(page, before, after) for before, page, after in turns]
         shown: set[str] = set()
-        while self.numbers and (left := self.numbers.linked - shown):  # notebooks link to one another
+        while self.notes and (left := self.notes.linked - shown):  # notebooks link to one another
             shown |= left
             for study in sorted(left):
-                self._write_cells(self.numbers, study)
-        cards.write(self.out, self.pages, self.facts.headline)
+                self._write_cells(self.notes, study)
+        cards.write(self.out, self.pages, provenance.headline(self.info))
         return written
 
-    def _write_front(self) -> Path:
-        scripts = [assets.script("search.js")]
-        shown = sorted(self.pages, key=lambda page: page.study != next(iter(DECISIONS)))
-        leads = {page.study: page.short_answer and elsewhere(page.short_answer, page.href) for page in self.pages}
-        found = [(page.study, page.href, markup.words_of(page.answer or ""), page.sections) for page in self.pages]
-        of = {page.study: page for page in self.pages}
-        first = of.get(next(iter(DECISIONS)))
+    def _write_front(self, pdf: str | None) -> Path:
+        first = next((page for page in self.pages if page.study == FIRST), None)
         return self._render(
             "front.html.j2",
             "index.html",
-            scripts,
-            cards=shown,
+            [assets.script("search.js")],
+            first=first,
+            prices=next((page.picture for page in self.pages if page.study == "prices"), None),
+            cards=sorted(self.pages, key=lambda page: page is not first),
             decisions=DECISIONS,
-            leads=leads,
-            answer=first
-            and first.answer
-            and cards.linked(self._linked(first.study, elsewhere(first.answer, first.href))),
-            reading=READING if any(page.findings for page in self.pages) else None,
-            picture=first and first.picture,
-            prices=of["prices"].picture if "prices" in of else None,
+            answer=first and first.answer and self._linked(first.study, first.answer),
             absent=self.absent,
-            notices=_notices(self.info, self.pages, front=True),
-            title=f"Run {self.facts.run}",
-            summary=f"What async Rust costs on {self.facts.machine}",
+            reading=READING,
+            title=f"Run {self.info.run_id}",
+            summary=f"What async Rust costs on {provenance.machine(self.info)}",
             here="index",
-            pdf=self.front_pdf,
-            index=Markup(site.search_index(found)),
-            doubted=[page.study for page in self.pages if not page.judged],
+            pdf=pdf,
+            index=Markup(site.search_index(self.pages)),
+            doubt=None,
+            studies=(),
         )
 
     def _write_page(self, page: Page, before: Page | None, after: Page | None) -> Path:
-        scripts = [assets.chart_library(), assets.script("page.js")] if page.has_charts else []
-        scripts += map(assets.script, page.scripts)
-        notes = self.numbers.notes(page.answer, page.body) if self.numbers else []
-        scripts += [assets.script("asked.js")] if notes else []
+        scripts = [assets.chart_library(), assets.script("page.js")] if page.picture else []
+        scripts += [assets.script("tables.js")] if 'class="fold"' in page.body else []
+        notes = self.notes.of(page.answer, page.body) if self.notes else []
+        scripts += [assets.script("notes.js")] if notes else []
+        known = {note["address"] for note in notes}
         return self._render(
             "page.html.j2",
             page.href,
             scripts,
-            notices=_notices(self.info, [page]) if not self.alone else [],
             title=page.heading,
-            heading=page.heading,
-            answer=page.answer and cards.linked(self._linked(page.study, without(page.answer, notes))),
+            answer=page.answer and self._linked(page.study, without(page.answer, known)),
             reading=READING if page.findings else None,
+            doubt=markup.inline(page.banner.text) if page.banner.text else None,
+            studies=page.studies,
             notes=notes,
             summary=Markup(markup.plain(page.answer or page.heading)),
             here=page.study,
-            body=cards.linked(self._linked(page.study, without(page.body, notes))),
+            body=self._linked(page.study, without(page.body, known)),
             pdf=page.pdf,
             before=before,
             after=after,
@@ -200,41 +176,29 @@ class _Report:
 
     def _linked(self, at: str, body: str) -> Markup:
         """The body of a notebook in the room `at` with its links to notebooks as links to their pages, or to their
-        cells; as text where there are none.
+        cells, as text where there are none; and with links from findings to their cards.
         """
         known = {other.study for other in self.pages}
-        sources = self.numbers.sources if self.numbers else {}
+        sources = self.notes.sources if self.notes else {}
         cells = {(source.parent.name, source.stem): study for study, source in sources.items()}
 
         def link(found: re.Match[str]) -> str:
             room, name = found["room"] or at, found["name"]
             if name == "analysis" and room in known:
                 return f'<a href="{room}.html{found["place"] or ""}">{found["text"]}</a>'
-            if study := cells.get((room, name)):
-                self.numbers.linked.add(study)
+            if self.notes and (study := cells.get((room, name))):
+                self.notes.linked.add(study)
                 return f'<a href="cells-{study}.html">{found["text"]}</a>'
             return found["text"]
 
-        return Markup(TO_NOTEBOOK.sub(link, body))
+        return cards.linked(TO_NOTEBOOK.sub(link, body))
 
-    def _write_cells(self, numbers: Asked, study: str) -> Path:
+    def _write_cells(self, notes: Notes, study: str) -> Path:
         """The cells of the notebook that measures a study, for numbers to link to."""
         title = f"The notebook of {study}"
+        body = self._linked(notes.sources[study].parent.name, notes.page_of_cells(study))
         return self._render(
-            "page.html.j2",
-            f"cells-{study}.html",
-            [],
-            notices=[],
-            title=title,
-            heading=title,
-            answer=None,
-            notes=[],
-            summary=title,
-            here=study,
-            body=self._linked(numbers.sources[study].parent.name, numbers.page_of_cells(study)),
-            pdf=None,
-            before=None,
-            after=None,
+            "cells.html.j2", f"cells-{study}.html", [], title=title, summary=title, here=study, body=body
         )
 
     def _render(self, template: str, name: str, scripts: list[str], **values: object) -> Path:
@@ -242,26 +206,25 @@ class _Report:
             self.out / name,
             template,
             scripts,
-            **{"reading": None} | values,
-            facts=self.facts,
-            pages=[] if self.alone else self.pages,
+            **{"pdf": None} | values | provenance.facts(self.info),
+            pages=self.pages if self.notes else [],
             files=self.files,
-            alone=self.alone,
+            alone=self.notes is None,
             runs_href="../../runs.html" if self.reports else None,
         )
 
     def _list_runs(self, reports: Path) -> Path:
         """Note what there is to say of this report and renew the list of all runs."""
-        first = self.pages[0] if self.pages else None
+        first, alone = self.pages[0] if self.pages else None, self.notes is None
+        judged = self.info.profile not in NOT_EVIDENCE and all(page.banner.judged for page in self.pages)
         site.write_summary(
             self.out,
-            title=first.heading if self.alone else self.facts.run,
-            machine=self.facts.machine,
-            when=self.facts.when,
-            profile=self.info.profile,
+            title=first.heading if first and alone else self.info.run_id,
+            headline=provenance.headline(self.info),
+            when=self.info.started,
             answer=markup.words_of(first.short_answer) if first and first.short_answer else "",
-            trusted=self.info.profile not in NOT_EVIDENCE and all(page.judged for page in self.pages),
-            comparison=self.alone,
+            trusted=judged,
+            comparison=alone,
         )
         runs = site.summaries(reports)
         assets.write_page(reports / "index.html", "front_of_site.html.j2", href=site.front(runs, reference()))
@@ -276,12 +239,3 @@ class _Report:
             runs_href="runs.html",
             alone=True,
         )
-
-
-def _notices(info: RunInfo, pages: Sequence[Page], *, front: bool = False) -> list[provenance.Notice]:
-    """What a reader of these pages must know first: on a page what of its studies is not judged, and what limits the
-    run.
-    """
-    studies = {case[0][0].study for page in pages for one in page.findings for case in one.main.cases}
-    doubts = [provenance.Notice("", page.doubt) for page in pages if page.doubt and not front]
-    return [*doubts, *provenance.notices(info, studies=None if front or not studies else studies)]

@@ -13,7 +13,7 @@ from IPython.display import Markdown, display
 
 from async_cost import words
 from async_cost.findings import finding
-from async_cost.findings.finding import Found, Judge
+from async_cost.findings.finding import Judge
 from async_cost.findings.operands import Pair, Pairs, Quantity
 from async_cost.findings.prices import prices
 from async_cost.findings.vocabulary import Word
@@ -61,7 +61,7 @@ class Reading:
         both = mine.join(base, on=["study", *BASE_KEY], how="left", maintain_order="left")
         return both.with_columns(published=pl.col("ns") / pl.col("base_ns")).drop("ns", "base_ns")
 
-    @cached_property
+    @property
     def controls(self) -> pl.DataFrame:
         """The A/A controls: the same columns."""
         return comparisons(self.run).frame.filter("control").drop_nulls("ratio")
@@ -95,7 +95,7 @@ class Reading:
         )
         return found.sort(by)
 
-    @cached_property
+    @property
     def published(self) -> pl.DataFrame:
         """The figures of the documents, of their latest printing: study, KEY, metric, value, unit, …"""
         return pl.concat([load_published(study) for study in PUBLISHED], how="diagonal_relaxed")
@@ -107,13 +107,12 @@ class Reading:
 
     @cached_property
     def claims(self) -> pl.DataFrame:
-        """The published claims with what this run says of each: `report.claims.COLUMNS`."""
+        """The published claims with what this run says of each: the columns of `report.claims.claims`."""
         return claims(self.run)
 
     def score(self) -> None:
         """Say how many of the published claims hold, and whether the run is a test of them."""
-        sentences = replication.score_sentence(replication.score(self.run)), replication.validity_sentence(self.run)
-        display(Markdown(" ".join(sentences)))
+        say(f"{replication.score_sentence(replication.score(self.run))} {replication.validity_sentence(self.run)}")
 
     def quotable(self, study: str, document: str) -> None:
         """Say how many claims of a study's document hold, with a link to each of them."""
@@ -164,10 +163,6 @@ class Reading:
         ]
         return pl.DataFrame(rows, schema=(*KEY, "value", "low", "high"), orient="row")
 
-    def judge(self, one: finding.Finding) -> Found:
-        """What the run says about a finding."""
-        return self._judge(one)
-
     def finding(
         self,
         id: str,
@@ -189,7 +184,7 @@ class Reading:
         one = finding.finding(
             page, f"{page}-{id}", sentence, of, word, show=show, because=because, processors=processors
         )
-        found = self.judge(one)
+        found = self._judge(one)
         bundle = {
             "text/html": shown.html(found),
             "text/markdown": shown.markdown(found),

@@ -1,36 +1,26 @@
-"""What the records of a run say: which one it is, what disturbed it, and what was found out since. Markdown, with words
-from the run escaped.
+"""What the records of a run say: what disturbed it, what was found out since, and how far it may be relied on, in
+Markdown. Words from the run are escaped.
 """
+
+from collections.abc import Collection
+from dataclasses import dataclass
 
 import polars as pl
 
 from async_cost import words
 from async_cost.paths import repository_root
+from async_cost.runs.profiles import NOT_EVIDENCE
 from async_cost.runs.run import Run
 from async_cost.statistics.disturbance import steal_share
 from async_cost.statistics.interval import LEAST_EPISODES
+from async_cost.statistics.measured import Measured
 
 #: Least share of the machine's time taken by other guests that deserves a remark.
 STEAL_SHARE = 0.01
 #: Least number of processes per core waiting before the run that deserves a remark.
 BUSY_LOAD = 0.5
-
-
-def origin(run: Run, study: str) -> str:
-    """Which run this is: id, profile, rounds, machine and compiler, as one sentence in Markdown."""
-    details, machine = run.study(study), run.info.machine
-    cores = "cores" if machine.logical_cores is None else words.counted(machine.logical_cores, "logical core")
-    how = {"notebook": "measured from the notebook", "native": "measured by cargo bench"}[run.info.origin]
-    measured = words.counted(details.rounds, "round")
-    if len(details.episodes) > 1:
-        measured += f" by {words.counted(len(details.episodes), 'process', 'processes')}"
-    if (seconds := run.seconds(study)) is not None:
-        measured += f" in {words.duration(seconds)}"
-    return (
-        f"Run {words.code(run.info.run_id)}, profile {run.info.profile}, {how}: {measured}, "
-        f"on {words.escape(machine.cpu or 'an unknown processor')}, {cores}, "
-        f"{words.escape(machine.kernel or 'unknown kernel')}, {words.escape(run.info.toolchain.rustc or 'unknown compiler')}."
-    )
+#: Reasons for refused groups of a study that are named; of more, only the number.
+NAMED = 3
 
 
 def errata(run: Run, study: str) -> list[str]:
@@ -51,7 +41,8 @@ def remarks(run: Run, study: str) -> list[str]:
             f"It was measured by {number}, so its intervals do not cover what differs from process to process."
         )
     if (share := steal_share(run, study)) is not None and share >= STEAL_SHARE:
-        found.append(f"Other guests of the host took {words.percent(share)} of the processor time (steal).")
+        stolen = f"{words.number(100 * share)}{words.PERCENT}"
+        found.append(f"Other guests of the host took {stolen} of the processor time (steal).")
     if details.load_before and machine.logical_cores and details.load_before[0] / machine.logical_cores > BUSY_LOAD:
         found.append(f"The machine was not idle before the run: load {words.number(details.load_before[0])}.")
     if details.resumed:
@@ -67,3 +58,36 @@ def remarks(run: Run, study: str) -> list[str]:
         name = words.key({"bench": entry.bench, "variant": entry.variant, "parameter": entry.parameter})
         found.append(f"{name} failed and is missing or incomplete: {words.escape(entry.error)}.")
     return found
+
+
+@dataclass(frozen=True)
+class Banner:
+    """How far a page may be relied on: `judged` says whether anything that its studies hold is; `text` what is not and
+    why, and what was found out about the run since; nothing where there is nothing to say.
+    """
+
+    judged: bool = True
+    text: str = ""
+
+
+def banner(run: Run, studies: Collection[str]) -> Banner:
+    """What there is to say of `studies` in `run`; those that it lacks are left out. (Of a profile that is no evidence,
+    every page says so.)
+    """
+    held = [Measured.of(run, study) for study in studies if study in run.info.studies]
+    judged = any(measured.trust.extent for measured in held) or not held
+    known = [f"Known since: {said}" for measured in held for said in errata(run, measured.study)]
+    refused = [] if run.info.profile in NOT_EVIDENCE else filter(None, map(_refused, held))
+    return Banner(judged, " ".join([*refused, *known]))
+
+
+def _refused(measured: Measured) -> str:
+    """Which groups of a study are refused and why; nothing where none is."""
+    refused = [trust for trust in measured.groups.values() if not trust.trusted]
+    if not refused:
+        return ""
+    reasons = list(dict.fromkeys(reason for trust in refused for reason in trust.reasons))
+    further = len(reasons) - NAMED
+    named = [*reasons[:NAMED], *([words.counted(further, "further reason")] if further > 0 else [])]
+    which = "" if len(refused) == len(measured.groups) else f"{len(refused)} of {len(measured.groups)} groups of "
+    return f"Not judged: {which}{words.code(measured.study)}, because {words.listing(named)}."

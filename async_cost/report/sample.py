@@ -1,8 +1,8 @@
 """Pages for where a repository is hosted: Markdown with pictures, light and dark, made by nbconvert from executed
 analyses.
 
-They need no server and no script. What a page of a report does besides, such as filters and questions to numbers, is
-left out, and code is in the notebooks.
+They need no server and no script. What a page of a report does besides, such as filters and notes on numbers, is left
+out, and code is in the notebooks.
 """
 
 import re
@@ -17,27 +17,14 @@ from nbconvert.preprocessors import Preprocessor
 from async_cost import words
 from async_cost.findings.finding import RECORD
 from async_cost.report import charts, markup
-from async_cost.report.asked import LINK
-from async_cost.report.notebook import OF_CODE, answers_of, read
-from async_cost.report.publish import DECISIONS, READING
+from async_cost.report.notebook import answers_of, read
+from async_cost.report.notes import LINK
+from async_cost.report.publish import DECISIONS, FIRST, READING
 
-#: Findings of it at the head of README.md.
+#: Findings of the first page at the head of README.md.
 SHOWN = 3
-#: The page whose answer and chart stand for all.
-FIRST = next(iter(DECISIONS))
 #: What of a table is for a page with a style and scripts.
-OF_PAGE = re.compile(r' (?:class|data-value|tabindex|role|aria-label|id)="[^"]*"|\n\s*')
-#: What an SVG says that is so without it.
-SPARE = re.compile(
-    r' (?:class|font-weight="normal"|stroke-miterlimit|xmlns:xlink|version|data-[a-z]+)(?:="[^"]*")?(?=[ />])'
-)
-EMPTY = re.compile(r'<path d="(?:M0,0h0v0h0Z)?"(?: display="none")?/>')
-#: A mark without a stroke.
-FILLED = re.compile(r'<circle((?: (?!stroke=)[\w-]+="[^"]*")*)/>')
-WIDE = re.compile(' stroke-width="[^"]*"')
-#: Where a circle is moved to: it has shorter words for that.
-MOVED = re.compile(r' transform="translate\(([^,]+),([^)]+)\)"')
-FONTS = re.compile(r' font-family="([^"]*)"')
+OF_PAGE = re.compile(r' (?:class|tabindex|role|aria-label|id)="[^"]*"|\n\s*')
 
 
 def pages(notebooks: Sequence[Path], origin: str) -> dict[str, str]:
@@ -59,15 +46,15 @@ def readme(notebooks: Sequence[Path], folder: Path, picture: Path, origin: str) 
     """The answer at the head of README.md: the findings of the first page, its chart in `picture`, and what people ask,
     with links into the sample in `folder`.
     """
-    (first,) = (notebook for notebook in notebooks if notebook.stem == FIRST)
-    findings = [output for output in answers_of(read(first)) if RECORD in output.metadata]
+    first = read(next(notebook for notebook in notebooks if notebook.stem == FIRST))
+    findings = [output for output in answers_of(first) if RECORD in output.metadata]
     answers = "\n>\n".join(f"> {_sentence(output)}" for output in findings[:SHOWN])
-    dark = picture.with_stem(f"{picture.stem}-dark")
-    alt = _Shown(FIRST).alt_of_first(read(first))
-    shown = f'<picture><source media="(prefers-color-scheme: dark)" srcset="{dark}"><img src="{picture}" alt="{escape(alt)}"></picture>'
+    outputs = (output for cell in first.cells for output in cell.get("outputs", []))
+    alt = next(output.data["text/plain"] for output in outputs if charts.VEGALITE_MIME in output.get("data", {}))
     rest = [notebook for notebook in notebooks if notebook.stem not in (FIRST, "hardware", "trust")]
-    asked = "\n".join(_questions(rest, f"{folder}/", values=False))
-    return f"{answers}\n\n{shown}\n\n{READING} {origin}\n\n{asked}"
+    questions = "\n".join(_questions(rest, f"{folder}/", values=False))
+    shown = _picture(str(picture), str(picture.with_stem(f"{picture.stem}-dark")), alt)
+    return f"{answers}\n\n{shown}\n\n{READING} {origin}\n\n{questions}"
 
 
 def _questions(notebooks: Sequence[Path], folder: str, *, values: bool = True) -> Iterator[str]:
@@ -84,7 +71,12 @@ def _questions(notebooks: Sequence[Path], folder: str, *, values: bool = True) -
 
 def _sentence(output: nbformat.NotebookNode) -> str:
     """The first paragraph of what a cell said."""
-    return words.unasked(output.data["text/markdown"]).split("\n\n")[0]
+    return words.unlinked(output.data["text/markdown"]).split("\n\n")[0]
+
+
+def _picture(light: str, dark: str, alt: str) -> str:
+    source = f'<source media="(prefers-color-scheme: dark)" srcset="{dark}">'
+    return f'<picture>{source}<img src="{light}" alt="{escape(alt)}"></picture>'
 
 
 class _Shown(Preprocessor):
@@ -98,6 +90,8 @@ class _Shown(Preprocessor):
         self.pictures: dict[str, str] = {}
 
     def preprocess_cell(self, cell: nbformat.NotebookNode, resources: Mapping, index: int) -> tuple:
+        if cell.cell_type == "markdown":  # neighbours are pages of the sample too
+            cell.source = _linked(cell.source, self.room)
         for output in cell.get("outputs", []):
             if output.output_type in ("display_data", "execute_result"):
                 place = output.get("metadata", {}).get(RECORD)
@@ -105,41 +99,25 @@ class _Shown(Preprocessor):
                 output.data = {"text/markdown": anchor + self._markdown(output.data)}
         return cell, resources
 
-    def alt_of_first(self, content: nbformat.NotebookNode) -> str:
-        """What the first chart of a notebook says to those who cannot see it."""
-        outputs = (output for cell in content.cells for output in cell.get("outputs", []))
-        return next(str(one.data["text/plain"]) for one in outputs if charts.VEGALITE_MIME in one.get("data", {}))
-
-    def _markdown(self, data: Mapping[str, object]) -> str:
+    def _markdown(self, data: Mapping[str, str]) -> str:
         if charts.VEGALITE_MIME in data:
-            return self._picture(str(data["image/svg+xml"]), str(data["text/plain"]))
+            name, svg = f"{self.room}-{len(self.pictures) // 2 + 1}", data["image/svg+xml"]
+            self.pictures |= {f"{name}.svg": f"{svg}\n", f"{name}-dark.svg": f"{charts.dark(svg)}\n"}
+            return _picture(f"{name}.svg", f"{name}-dark.svg", data["text/plain"])
         if "text/markdown" in data:
             # Tags mean nothing in what a cell computed, here as on a page.
-            return _linked(re.sub(r"(?<!\\)<", "&lt;", words.unasked(str(data["text/markdown"]))), self.room)
+            return _linked(re.sub(r"(?<!\\)<", "&lt;", words.unlinked(data["text/markdown"])), self.room)
         if "text/html" in data:
-            html = LINK.sub(r"\2", markup.safe_table(str(data["text/html"])))
+            html = LINK.sub(r"\2", markup.safe_output(data))
             return OF_PAGE.sub("", html).replace("<tr", "\n<tr")
         return f"```\n{data.get('text/plain', '')}\n```"
 
-    def _picture(self, svg: str, alt: str) -> str:
-        name = f"{self.room}-{len(self.pictures) // 2 + 1}"
-        light = _small(svg)
-        self.pictures |= {f"{name}.svg": light, f"{name}-dark.svg": charts.dark(light)}
-        return (
-            f'<picture><source media="(prefers-color-scheme: dark)" srcset="{name}-dark.svg">'
-            f'<img src="{name}.svg" alt="{escape(alt)}"></picture>'
-        )
-
 
 def _page(notebook: Path) -> dict[str, str]:
-    content, shown = read(notebook), _Shown(notebook.stem)
-    content.cells = [cell for cell in content.cells if OF_CODE not in cell.metadata.get("tags", [])]
-    for cell in content.cells:
-        if cell.cell_type == "markdown":  # neighbours are pages of the sample too
-            cell.source = _linked(cell.source, notebook.stem)
+    shown = _Shown(notebook.stem)
     exporter = MarkdownExporter(exclude_input=True)
     exporter.register_preprocessor(shown, enabled=True)
-    body, _ = exporter.from_notebook_node(content)
+    body, _ = exporter.from_notebook_node(read(notebook))
     text = re.sub(r"\n{3,}", "\n\n", re.sub(r"[ \t]+\n", "\n", body)).strip()
     source = f"[The notebook](../../notebooks/{notebook.stem}/analysis.ipynb) · [All pages](README.md)"
     return {f"{notebook.stem}.md": f"{text}\n\n{source}\n"} | shown.pictures
@@ -154,17 +132,3 @@ def _linked(text: str, room: str) -> str:
     text = re.sub(r"\]\((?![a-z]+:|\.\./|#|[\w-]+\.md[)#])([^)]+)\)", rf"](../../notebooks/{room}/\1)", text)
     place = re.compile(r"[^\w-]")
     return re.sub(r"\]\(#([^)]+)\)", lambda found: f"](#{place.sub('', found[1]).lower()})", text)
-
-
-def _small(svg: str) -> str:
-    """An SVG with what a picture of that size can show."""
-    head, rest = svg.split(">", 1)
-    fonts = FONTS.findall(rest)
-    rest = EMPTY.sub("", SPARE.sub("", FONTS.sub("", rest)))
-    rest = FILLED.sub(lambda mark: f"<circle{_placed(WIDE.sub('', mark[1]))}/>", rest)
-    family = f' font-family="{fonts[0]}"' if fonts else ""
-    return f"{SPARE.sub('', head)}{family}>{rest}\n"
-
-
-def _placed(circle: str) -> str:
-    return MOVED.sub(r' cx="\1" cy="\2"', circle)

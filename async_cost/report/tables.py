@@ -3,77 +3,57 @@
 On a page a table with a title can be sorted by each column and filtered by words (tables.js).
 """
 
-from dataclasses import dataclass
 from html import escape
 
 import polars as pl
 from great_tables import GT
+from IPython.display import HTML
 
 from async_cost import words
 from async_cost.report import finding
 from async_cost.runs.comparisons import address
-from async_cost.statistics.effects import Measure
 
 
-@dataclass(frozen=True)
-class Folded:
-    """A table under its title, which says what it holds."""
-
-    shown: GT
-    title: str
-
-    def _repr_html_(self) -> str:
-        return f'<details class="fold"><summary>{escape(self.title)}</summary>{self.shown.as_raw_html()}</details>'
-
-
-def table(frame: pl.DataFrame, title: str | None = None) -> GT | Folded | None:
+def table(frame: pl.DataFrame, title: str | None = None) -> GT | HTML | None:
     """The frame as a table in which nothing known is a dash, folded if it has a title; None for one without rows."""
     if frame.is_empty():
         return None
-    links = [name for name, cells in frame.to_dict().items() if cells.dtype == pl.String and _has_links(cells)]
+    texts = frame.select(pl.selectors.string())
+    links = [cells.name for cells in texts if cells.str.contains(f"](#{words.NOTE}", literal=True).any()]
     shown = GT(frame).fmt_markdown(links).sub_missing(missing_text=words.NOTHING)
-    return Folded(shown, f"{title} ({words.counted(frame.height, 'row')})") if title else shown
+    if title is None:
+        return shown
+    head = f"{escape(title)} ({words.counted(frame.height, 'row')})"
+    return HTML(f'<details class="fold"><summary>{head}</summary>{shown.as_raw_html()}</details>')
 
 
-#: The kinds of numbers of a comparison.
-RATIO = Measure(operation="ratio", quantity="time", unit="ratio")
-ADDED = Measure(operation="difference", quantity="time", unit="ns")
-
-
-def comparison_table(frame: pl.DataFrame, title: str) -> GT | Folded | None:
+def comparison_table(frame: pl.DataFrame, title: str) -> GT | HTML | None:
     """Rows of `Reading.comparisons` with all that is known of each: both sides, the ratio and what a unit of work takes
     more, each with its interval, the published ratio, the verdict or why there is none.
     """
+
+    several = frame["study"].n_unique() > 1
 
     def shown(row: dict) -> dict:
         where = address(row)
         other = row["baseline_parameter"] != row["parameter"]
         return {
-            "study": row["study"],
+            "study": row["study"] if several else None,
             "variant": row["variant"] + (f" ({row['bench']})" if not row["bench"].startswith(row["variant"]) else ""),
             "compared with": row["baseline_variant"] + (f" ({row['baseline_parameter']})" if other else ""),
             "parameter": row["parameter"],
-            "ratio [95 %]": finding.value(RATIO, row["ratio"], row["low"], row["high"], where),
+            "ratio [95 %]": finding.value(finding.RATIO, row["ratio"], row["low"], row["high"], where),
             f"more {words.one(row['unit'] or 'iteration')}": finding.value(
-                ADDED, row["added_ns"], row["added_low"], row["added_high"]
+                finding.ADDED, row["added_ns"], row["added_low"], row["added_high"]
             ),
             "published": None if row["published"] is None else words.number(row["published"]),
             "verdict": row["verdict"] or row["doubt"],
         }
 
     rows = pl.DataFrame([shown(row) for row in frame.iter_rows(named=True)], infer_schema_length=None)
-    kept = [
-        name
-        for name in rows.columns
-        if rows[name].null_count() < rows.height and (name != "study" or rows[name].n_unique() > 1)
-    ]
-    return table(rows.select(kept), title)
+    return table(rows.select(column.name for column in rows if column.null_count() < rows.height), title)
 
 
 def time_text(column: str) -> pl.Expr:
     """Nanoseconds of a column in the most readable unit, as text."""
     return pl.col(column).map_elements(words.time, pl.String)
-
-
-def _has_links(cells: pl.Series) -> bool:
-    return bool(cells.str.contains(f"](#{words.ASKED}", literal=True).any())

@@ -22,7 +22,8 @@ from async_cost.errors import DataError
 from async_cost.machines.hardware import headlines, one_of_each
 from async_cost.machines.many import read_many
 from async_cost.paths import shown
-from async_cost.report.records import origin, remarks
+from async_cost.report import provenance
+from async_cost.report.records import remarks
 from async_cost.runs.profiles import NOT_EVIDENCE
 from async_cost.runs.record import check_clock, read_run_info
 from async_cost.runs.run import Run, find_runs, load_run
@@ -162,7 +163,7 @@ def preview(run: Run, files: list[Path]) -> str:
         studies.append(" ".join([amount, _silent(Measured.of(run, name)), *remarks(run, name)]))
     listed = [f"{words.code(file.name)}, {file.stat().st_size / 1000:,.0f} kB" for file in files]
     return (
-        f"# Run {run.info.run_id}\n\n{origin(run, next(iter(run.info.studies)))}\n\n{words.bullets(studies)}\n\n"
+        f"# Run {run.info.run_id}\n\n{words.escape(provenance.headline(run.info))}\n\n{words.bullets(studies)}\n\n"
         f"## What it says\n\n{words.bullets(found) or 'None of the findings with a name.'}\n\n## Files\n\n{words.bullets(listed)}\n\n"
         f"{REVIEW}"
     )

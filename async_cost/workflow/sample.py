@@ -35,7 +35,7 @@ def made(run: Run, executed: Sequence[Path]) -> dict[str, str]:
     """What is made of the executed analyses of `run`, by the file's path: the sample, the answer in README.md and its
     picture.
     """
-    origin = f"Run {words.code(run.info.run_id)}: {words.escape(provenance.facts(run.info).headline)}."
+    origin = f"Run {words.code(run.info.run_id)}: {words.escape(provenance.headline(run.info))}."
     pages = sample.pages([notebook for notebook in executed if notebook.stem != OTHERS], origin)
     readme = (repository_root() / "README.md").read_text(encoding="utf-8")
     if BEGIN not in readme or END not in readme:

@@ -11,7 +11,7 @@ for (const figure of document.querySelectorAll("figure.chart")) {
   vegaEmbed(live, spec, options)
     .then(() => {
       figure.classList.add("drawn");
-      // The chart is described as a whole, by the element around it; its single marks have no names.
+      // The chart is described by the element around it.
       live.querySelector("svg.marks").setAttribute("aria-hidden", "true");
     })
     .catch((error) => console.error("chart not drawn, the picture stays:", error));

@@ -1,4 +1,4 @@
-// The search box of a front page. Without this script the box is not shown, and the page lists its sections.
+// The search box of a front page. Without this script the box is not shown.
 "use strict";
 const form = document.getElementById("search");
 const box = form.querySelector("input");

@@ -1,4 +1,4 @@
-"""A number of a page can be asked where it comes from: by pointer, finger and keyboard, with and without the script."""
+"""A number of a page shows where it comes from: by pointer, finger and keyboard, with and without the script."""
 
 import re
 
@@ -7,9 +7,9 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from async_cost import words
-from async_cost.report import finding, tables
-from async_cost.report.asked import Asked, without
+from async_cost.report import finding
 from async_cost.report.notebook import page_of
+from async_cost.report.notes import Notes, without
 from async_cost.report.publish import publish
 from async_cost.report.reading import Reading
 from async_cost.report.tables import comparison_table
@@ -24,14 +24,14 @@ from async_cost.workflow.studies import MEASURED, left_by, measuring
 
 def linked(row: dict, turned: dict) -> str:
     """Both ratios and what one adds, each a link to where it comes from."""
-    of = [(row, tables.RATIO, "ratio", "low", "high"), (turned, tables.RATIO, "ratio", "low", "high")]
-    of.append((row, tables.ADDED, "added_ns", "added_low", "added_high"))
+    of = [(row, finding.RATIO, "ratio", "low", "high"), (turned, finding.RATIO, "ratio", "low", "high")]
+    of.append((row, finding.ADDED, "added_ns", "added_low", "added_high"))
     return "; ".join(finding.value(what, *(one[name] for name in names), address(one)) for one, what, *names in of)
 
 
 @pytest.fixture(scope="module")
 def run(runs):
-    return make_run(runs / "asked", rounds=40, work=False, episodes=8, between=0.01)
+    return make_run(runs / "notes", rounds=40, work=False, episodes=8, between=0.01)
 
 
 @pytest.fixture(scope="module")
@@ -44,13 +44,13 @@ def rows(run) -> tuple[dict, dict]:
 
 @pytest.fixture(scope="module")
 def report(run, rows, tmp_path_factory):
-    root = tmp_path_factory.mktemp("asked")
+    root = tmp_path_factory.mktemp("notes")
     row, turned = rows
     text = linked(row, turned)
-    strange = f"{text} {words.asked('7 ns', '0' * 12)}"
+    strange = f"{text} {words.linked('7 ns', '0' * 12)}"
     shown = new_output("display_data", {"text/markdown": strange, "text/plain": "…"})
     cells = [
-        new_markdown_cell("# Asked"),
+        new_markdown_cell("# Notes"),
         new_code_cell("say", outputs=[shown], execution_count=1, metadata={"tags": ["answer"]}),
     ]
     nbformat.write(new_notebook(cells=cells), root / "zero-cost.ipynb")
@@ -65,18 +65,18 @@ def report(run, rows, tmp_path_factory):
 def test_numbers_of_comparisons_are_links_and_read_as_before(rows):
     row, turned = rows
     text = linked(row, turned)
-    assert text.count(f"](#asked-{address(row)})") == 2 and text.count(f"](#asked-{address(turned)})") == 1
-    assert "asked" not in words.plain(text) and words.plain(text) == words.unasked(text)
+    assert text.count(f"](#note-{address(row)})") == 2 and text.count(f"](#note-{address(turned)})") == 1
+    assert "note-" not in words.plain(text) and words.plain(text) == words.unlinked(text)
 
 
 def test_a_number_of_a_table_is_a_link(run, rows):
     html = comparison_table(Reading(load_run(run)).comparisons, "All")._repr_html_()
     for row in rows:
-        shown = finding.value(tables.RATIO, row["ratio"], row["low"], row["high"]).split(" ")[0]
-        assert f'<a href="#asked-{address(row)}">{shown}</a>' in html
+        shown = finding.value(finding.RATIO, row["ratio"], row["low"], row["high"]).split(" ")[0]
+        assert f'<a href="#note-{address(row)}">{shown}</a>' in html
 
 
-def test_a_row_that_is_no_comparison_or_has_other_numbers_is_not_asked_as_one(rows):
+def test_a_row_that_is_no_comparison_or_has_other_numbers_has_no_note(rows):
     row = rows[0]
     assert address({"ratio": 2.0, "low": 1.0, "high": 3.0}) is None
     assert address(row | {"ratio": row["ratio"] * 1.001}) != address(row)
@@ -86,43 +86,34 @@ def test_a_row_that_is_no_comparison_or_has_other_numbers_is_not_asked_as_one(ro
 # -- notes ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_note_tells_baseline_unit_rounds_cell_rows_and_command(run, rows):
+def test_a_note_says_baseline_unit_rounds_cell_rows_and_command(run, rows):
     row = rows[0]
-    asked = Asked(run, {"zero-cost": measuring("zero-cost")})
-    (note,) = asked.notes(f'<a href="#asked-{address(row)}">3.6 times</a>')
-    facts = {name: str(value) for name, value in note.facts}
-    assert "nonbox" in note.names and "<code>manual</code>" in facts["Baseline"]
-    assert "to each request" in note.numbers and facts["Measured"] == "40 rounds in 8 processes"
-    assert note.drawing.count("<circle") == len(asked_episodes(run, row)) > 3
-    assert note.command == 'make report STUDIES=zero-cost ONLY="nonbox; manual"'
-    assert note.rows == "data/zero-cost.time.csv"
-    cell = int(dict(note.cells)["nonbox"].split("#cell-")[1])
-    assert '"nonbox"' in asked.cells("zero-cost")[cell].source
-
-
-def asked_episodes(run, row) -> list[int]:
-    """The processes of which the comparison is made."""
-    trials = Measured.of(load_run(run), "zero-cost").compared
-    return trials.filter(bench=row["bench"], variant=row["variant"], parameter=OFF)["episode"].unique().to_list()
+    notes = Notes(load_run(run), {"zero-cost": measuring("zero-cost")})
+    (note,) = notes.of(f'<a href="#note-{address(row)}">3.6 times</a>')
+    assert "nonbox" in note["names"] and "<code>manual</code>" in note["baseline"]
+    assert "more a request" in note["numbers"] and len(note["dots"]) == row["episodes"] > 3
+    assert note["command"] == 'make report STUDIES=zero-cost ONLY="nonbox; manual"'
+    assert note["rows"] == "data/zero-cost.time.csv"
+    cell = int(dict(note["cells"])["nonbox"].split("#cell-")[1])
+    assert '"nonbox"' in notes.cells("zero-cost")[cell].source
 
 
 def test_a_link_that_no_note_answers_is_plain_text():
-    assert (
-        without('<p><a href="#asked-abc">7 ns</a> and <a href="#top">up</a></p>', [])
-        == '<p>7 ns and <a href="#top">up</a></p>'
-    )
+    body = '<p><a href="#note-abc">7 ns</a> and <a href="#top">up</a></p>'
+    assert without(body, []) == '<p>7 ns and <a href="#top">up</a></p>'
 
 
 def test_every_link_of_a_page_has_its_note_and_every_file_of_a_note_is_there(report, rows):
     page = (report / "zero-cost.html").read_text(encoding="utf-8")
-    asked = set(re.findall(r'href="#(asked-\w+)"', page))
-    assert asked == set(re.findall(r'<article id="(asked-\w+)"', page)) and len(asked) == 2
+    linked = set(re.findall(r'href="#(note-\w+)"', page))
+    assert linked == set(re.findall(r'<article id="(note-\w+)"', page)) and len(linked) == 2
+    assert "40 rounds in 8 processes" in page
     for href in re.findall(r'href="(cells-[^"]+|data/[^"]+)"', page):
         file, _, place = href.partition("#")
         assert (report / file).is_file()
         assert not place or f'id="{place}"' in (report / file).read_text(encoding="utf-8")
     front = (report / "index.html").read_text(encoding="utf-8")
-    assert f'href="zero-cost.html#asked-{address(rows[0])}"' in front and 'href="#asked-' not in front
+    assert f'href="zero-cost.html#note-{address(rows[0])}"' in front and 'href="#note-' not in front
 
 
 # -- in a browser --------------------------------------------------------------------------------------------------
@@ -138,9 +129,9 @@ def page(report, browser, request):
 
 
 def test_a_tap_shows_the_note_and_close_hides_it(page):
-    note = page.locator(".asked article").first
+    note = page.locator(".notes article").first
     assert not note.is_visible()
-    page.locator('a[href^="#asked-"]').first.click()
+    page.locator('a[href^="#note-"]').first.click()
     assert note.is_visible() and "make report STUDIES=zero-cost" in note.inner_text()
     note.get_by_role("link", name="Close").click()
     assert not note.is_visible()
@@ -149,7 +140,7 @@ def test_a_tap_shows_the_note_and_close_hides_it(page):
 def test_pointing_and_focus_show_the_note_and_escape_gives_the_focus_back(report, browser):
     page = browser.new_page()
     page.goto((report / "zero-cost.html").as_uri())
-    link, note = page.locator('a[href^="#asked-"]').first, page.locator(".asked article").first
+    link, note = page.locator('a[href^="#note-"]').first, page.locator(".notes article").first
     link.hover()
     assert note.is_visible()
     page.mouse.move(0, 0)
@@ -175,7 +166,7 @@ def test_a_page_of_cells_is_the_notebook_with_what_it_showed(run, tmp_path):
         new_code_cell("glance()", outputs=[new_output("display_data", {"text/html": html, "text/plain": "7"})]),
     ]
     nbformat.write(new_notebook(cells=cells), tmp_path / "measure.ipynb")
-    page = Asked(run, {"zero-cost": tmp_path / "measure.ipynb"}).page_of_cells("zero-cost")
+    page = Notes(load_run(run), {"zero-cost": tmp_path / "measure.ipynb"}).page_of_cells("zero-cost")
     assert [*re.findall(r'id="(cell-\d)"', page)] == ["cell-0", "cell-1", "cell-2"]
     assert "<em>server</em>" in page and "<h1" not in page and "proved &lt;b&gt;\nand counted</pre>" in page
     assert "7 ns</td>" in page and "onclick" not in page and 'class="highlight"' in page

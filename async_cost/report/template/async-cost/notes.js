@@ -13,7 +13,7 @@
     shown = note;
     shown?.classList.add("shown");
   };
-  for (const link of document.querySelectorAll('a[href^="#asked-"]')) {
+  for (const link of document.querySelectorAll('a[href^="#note-"]')) {
     link.addEventListener("pointerenter", (event) => event.pointerType === "mouse" && !pinned && show(noteOf(link)));
     link.addEventListener("pointerleave", () => !pinned && show(null));
     link.addEventListener("focus", () => !pinned && show(noteOf(link)));
@@ -28,14 +28,14 @@
   }
   const close = () => {
     const back = shown?.onclose;
-    if (location.hash.startsWith("#asked-")) location.hash = "#_";
+    if (location.hash.startsWith("#note-")) location.hash = "#_";
     show(null);
     pinned = false;
     back?.();
     show(null);
   };
   document.addEventListener("keydown", (event) => event.key === "Escape" && close());
-  for (const link of document.querySelectorAll(".asked .close")) {
+  for (const link of document.querySelectorAll(".notes .close")) {
     link.addEventListener("click", (event) => { event.preventDefault(); close(); });
   }
 }

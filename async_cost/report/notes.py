@@ -1,0 +1,139 @@
+"""Where a number comes from: a note on each comparison that a page links to (`words.linked`), and the cells that define
+its variants.
+
+A note is there without a script, as the target of its link; notes.js shows it also to whoever points at a number or
+moves the focus to it.
+"""
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import polars as pl
+from markupsafe import Markup
+from pygments import highlight
+from pygments.formatters import HtmlFormatter
+from pygments.lexers import RustLexer
+
+from async_cost import words
+from async_cost.report import finding, markup
+from async_cost.runs.comparisons import BASE_KEY, KEY, PAIR, address
+from async_cost.runs.run import Run
+from async_cost.statistics.measured import Measured, both_ways
+from async_cost.statistics.ratios import paired
+from async_cost.statistics.table import comparisons
+
+LINK = re.compile(rf'<a href="#{words.NOTE}(\w+)">(.*?)</a>', re.DOTALL)
+#: A drawing of one comparison: pixels, and what is left free at either side.
+WIDTH, FREE = 320, 8
+
+
+@dataclass
+class Notes:
+    """The notes on the comparisons of `run`; `sources` are the notebooks that measure its studies, with what they
+    showed where the run has left executed ones.
+    """
+
+    run: Run
+    sources: Mapping[str, Path]
+    #: The studies some of whose cells a note links to.
+    linked: set[str] = field(default_factory=set)
+    _cells: dict[str, list[nbformat.NotebookNode]] = field(default_factory=dict)
+
+    @cached_property
+    def rows(self) -> dict[str, dict[str, Any]]:
+        """All comparisons with numbers, as declared and turned round, by their addresses."""
+        table = both_ways(comparisons(self.run).frame.drop_nulls("ratio"))
+        return {address(row): row for row in table.iter_rows(named=True)}
+
+    @cached_property
+    def processes(self) -> dict[tuple, list[float]]:
+        """The ratio in each process, by study and pair."""
+        found: dict[tuple, list[float]] = {}
+        pairs = pl.DataFrame([{name: row[name] for name in ("study", *PAIR)} for row in self.rows.values()])
+        for (study,), wanted in pairs.unique().partition_by("study", as_dict=True).items():
+            rounds = paired(Measured.of(self.run, study).compared, wanted.drop("study"), self.run.units(study))
+            medians = rounds.group_by(*PAIR, "episode").agg(pl.col("ratio").median()).sort("episode")
+            parts = medians.partition_by(PAIR, as_dict=True)
+            found |= {(study, *pair): part["ratio"].to_list() for pair, part in parts.items()}
+        return found
+
+    def of(self, *bodies: str | None) -> list[dict[str, object]]:
+        """The notes on all comparisons that `bodies` link to, in order of appearance, as notes.html.j2 shows them."""
+        wanted = dict.fromkeys(found for body in bodies for found, _ in LINK.findall(body or ""))
+        return [self._note(where, self.rows[where]) for where in wanted if where in self.rows]
+
+    def _note(self, where: str, row: Mapping[str, Any]) -> dict[str, object]:
+        study, variants = row["study"], [row["variant"].removesuffix(words.CONTROL), row["baseline_variant"]]
+        mine, theirs = (
+            words.key(dict(zip(KEY, (row[name] for name in names), strict=True))) for names in (KEY, BASE_KEY)
+        )
+        of_processes = self.processes[study, *(row[name] for name in PAIR)]
+        numbers = row["low"], row["ratio"], row["high"]
+        least, most = min(row["low"], *of_processes), max(row["high"], *of_processes)
+        scale = (WIDTH - 2 * FREE) / ((most - least) or 1)
+        ends = [words.with_ends(end, row["low"], row["high"], 1)[0] for end in (min(of_processes), max(of_processes))]
+        return {
+            "address": where,
+            "row": row,
+            "names": markup.inline(f"{mine} compared with {theirs}, in {words.escape(study)}"),
+            "numbers": markup.inline(finding.numbers(row)),
+            "baseline": markup.inline(theirs),
+            "change": markup.inline(row["change"] or words.NOTHING),
+            "limit": words.exact_percent(row["limit"]),
+            "quartiles": words.with_ends(row["ratio"], row["q1"], row["q3"], 1)[1],
+            "width": WIDTH,
+            "dots": [f"{FREE + scale * (value - least):.1f}" for value in of_processes],
+            "ends": [f"{FREE + scale * (value - least):.1f}" for value in numbers],
+            "drawn": f"The ratio in each of {words.counted(len(of_processes), 'process', 'processes')}, "
+            f"from {ends[0]} to {ends[1]}; below, the interval",
+            "rows": f"data/{self.run.file(study, 'time').name}",
+            "cells": [(name, place) for name in variants if (place := self._cell(study, name))],
+            "command": f'make report STUDIES={study} ONLY="{"; ".join(dict.fromkeys(variants))}"',
+        }
+
+    def _cell(self, study: str, variant: str) -> str | None:
+        """The place of the first cell that names a variant, None where none does."""
+        for number, cell in enumerate(self.cells(study)):
+            if f'"{variant}"' in cell.source:
+                self.linked.add(study)
+                return f"cells-{study}.html#cell-{number}"
+        return None
+
+    def cells(self, study: str) -> list[nbformat.NotebookNode]:
+        """The cells of the notebook that measures a study; none where it is not there."""
+        if study not in self._cells:
+            source = self.sources.get(study)
+            self._cells[study] = nbformat.read(source, as_version=4).cells if source and source.is_file() else []
+        return self._cells[study]
+
+    def page_of_cells(self, study: str) -> Markup:
+        """All cells of a study, each with its place."""
+        cells = (
+            Markup('<div id="cell-{}">{}</div>').format(number, Markup(_shown(cell)))
+            for number, cell in enumerate(self.cells(study))
+        )
+        return Markup("\n").join(cells)
+
+
+def _shown(cell: nbformat.NotebookNode) -> str:
+    """A cell with its outputs; below the heading of its page."""
+    if cell.cell_type == "markdown":
+        return re.sub(r"(</?h)1\b", r"\g<1>2", markup.safe_markdown(cell.source))
+    shown = highlight(cell.source, RustLexer(), HtmlFormatter())
+    for output in cell.outputs:
+        data = output.get("data", {})
+        text = output.get("text") or data.get("text/plain", "")
+        shown += markup.safe_output(data) if "text/html" in data else f"<pre>{escape(text)}</pre>"
+    # Lines that a cell printed one after the other are one output.
+    return shown.replace("</pre><pre>", "").replace("<pre>", '<pre tabindex="0">')
+
+
+def without(body: str, known: Collection[str]) -> Markup:
+    """`body` without the links to comparisons whose addresses are not `known`."""
+    return Markup(LINK.sub(lambda found: found[0] if found[1] in known else found[2], body))
