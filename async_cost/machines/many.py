@@ -126,8 +126,8 @@ def summaries(folders: Sequence[Path]) -> dict[Path, Summary | str]:
     """
     pool: Executor = ThreadPoolExecutor(os.cpu_count())
     if len(folders) >= FEW:
-        os.environ.setdefault("POLARS_MAX_THREADS", "1")  # of the new processes
-        pool = ProcessPoolExecutor(mp_context=get_context("spawn"))
+        one_thread = ("POLARS_MAX_THREADS", "1")
+        pool = ProcessPoolExecutor(mp_context=get_context("spawn"), initializer=os.putenv, initargs=one_thread)
     with pool:
         return dict(zip(folders, pool.map(summary, folders), strict=True))
 
