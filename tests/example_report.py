@@ -8,7 +8,7 @@ import polars as pl
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from async_cost.report import charts
-from async_cost.report.notebook import page_of
+from async_cost.report.notebook import OF_CODE, page_of
 from async_cost.report.publish import publish
 from async_cost.testing.made_up_runs import Study, older, run_record, study_record
 
@@ -106,6 +106,7 @@ def write_notebook(path: Path) -> Path:
                 )
             ),
         ),
+        new_markdown_cell("What the code below computes.", metadata={"tags": [OF_CODE]}),
         _cell(CODE, _markdown("What the code above says.")),
         _cell(
             "ac.lines(drift)",

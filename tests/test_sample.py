@@ -82,6 +82,10 @@ def test_links_of_a_notebook_lead_to_the_same_files(pages):
         assert link in text
 
 
+def test_what_is_said_of_code_is_left_to_the_notebook(pages):
+    assert "What the code above says." in pages["zero-cost.md"] and "code below" not in pages["zero-cost.md"]
+
+
 def test_a_chart_is_two_pictures_with_one_description(pages):
     text = pages["zero-cost.md"]
     assert text.count("<picture>") == 4 and 'srcset="zero-cost-1-dark.svg"' in text

@@ -17,6 +17,8 @@ from async_cost.report.assets import TEMPLATE
 from async_cost.report.records import Banner
 from async_cost.statistics.statement import Outcome
 
+#: Tags prose that is for those who see the code below it.
+OF_CODE = "code"
 OUTPUT_ORDER = [charts.VEGALITE_MIME, "text/html", "text/markdown", "text/plain"]
 
 
@@ -69,8 +71,10 @@ def _answers(cell: nbformat.NotebookNode) -> bool:
 
 
 def read(notebook: Path) -> nbformat.NotebookNode:
-    """The notebook."""
-    return nbformat.read(notebook, as_version=4)
+    """The notebook as pages show it: without what is said of its code."""
+    content = nbformat.read(notebook, as_version=4)
+    content.cells = [cell for cell in content.cells if OF_CODE not in cell.metadata.get("tags", [])]
+    return content
 
 
 def page_of(notebook: Path) -> Page:
