@@ -78,8 +78,8 @@ pub(crate) struct StudyInfo {
     load_after: Option<[f64; 3]>,
     steal_before_ms: Option<u64>,
     steal_after_ms: Option<u64>,
-    throttled_before: Unknown,
-    throttled_after: Unknown,
+    throttled_before: Option<u64>,
+    throttled_after: Option<u64>,
     failed: Vec<FailedVariant>,
 }
 
@@ -268,8 +268,8 @@ impl StudyInfo {
             load_after: None,
             steal_before_ms: machine::steal_ms(),
             steal_after_ms: None,
-            throttled_before: (),
-            throttled_after: (),
+            throttled_before: machine::throttled(),
+            throttled_after: None,
             failed: Vec::new(),
         }
     }
@@ -362,6 +362,7 @@ impl StudyInfo {
     fn note_machine(&mut self) {
         self.load_after = machine::load();
         self.steal_after_ms = machine::steal_ms();
+        self.throttled_after = machine::throttled();
     }
 }
 
