@@ -158,12 +158,16 @@ def test_what_a_user_has_set_and_numbers_depend_on_is_said(tmp_path):
     changes = {"machine.address_randomisation": 0, "codegen.lto": "fat"}
     changes |= {"machine.mitigations": {"mds": "Not affected", "spectre_v2": "Mitigation: Retpolines"}}
     changes |= {"codegen.rustflags": ["-Cprefer-dynamic", "-Ctarget-cpu=native"]}
+    changes |= {"machine.quota_cores": 1.5, "machine.affinity": [0, 2]}
+    changes |= {"studies.zero-cost.throttled_before": 3, "studies.zero-cost.throttled_after": 10}
     info = read_run_info(make_run(tmp_path, rounds=2, work=False, changes=changes) / "run.json")
     said = {notice.head: notice.text for notice in provenance.notices(info)}
     assert "setarch -R" in said["No address randomisation."]
     assert "-Ctarget-cpu=native lto=fat, as" in said["Other compiler options."]
+    assert "measured: zero-cost 7 times." in said["Throttled."]
     rows = dict(row for group in provenance.facts(info).groups[:2] for row in group.rows)
     assert (rows["Address randomisation"], rows["Mitigations"]) == ("0", "spectre_v2: Mitigation: Retpolines")
+    assert (rows["Limit of processor time"], rows["Usable processors"]) == ("1.5", "0, 2")
 
 
 def test_the_front_page_states_the_answer(report):

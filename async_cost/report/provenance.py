@@ -74,9 +74,22 @@ def notices(info: RunInfo, *, studies: Collection[str] | None = None) -> Iterato
             "from process to process. Switch it on (kernel.randomize_va_space = 2) and measure again."
         )
         yield Notice("No address randomisation.", text)
+    throttled = {name: times for name, study in info.studies.items() if (times := _throttled(study))}
+    if throttled:
+        which = ", ".join(f"{name} {times} times" for name, times in throttled.items())
+        text = (
+            f"A limit of processor time, as a container has, stopped processes while they were measured: {which}. "
+            "Their times contain the waiting. Measure without the limit."
+        )
+        yield Notice("Throttled.", text)
     if own := _own_options(info.codegen):
         text = f"The code was compiled with {own}, as configured for Cargo on this machine: its times may not be those of other runs."
         yield Notice("Other compiler options.", text)
+
+
+def _throttled(study: StudyInfo) -> int:
+    """How often a limit of processor time was used up, as far as that is known."""
+    return max(0, (study.throttled_after or 0) - (study.throttled_before or 0))
 
 
 def _own_options(codegen: Codegen) -> str:
@@ -103,6 +116,14 @@ def _machine_rows(machine: Machine) -> Iterator[tuple[str, str]]:
     yield "Name", machine.name
     yield "CPU", f"{_text(machine.cpu)} ({_text(machine.architecture)})"
     yield "Cores", f"{_text(machine.logical_cores)} logical, {_text(machine.physical_cores)} physical"
+    if machine.core_types:
+        yield "Types of cores", ", ".join(f"{one.cores} {one.name}" for one in machine.core_types)
+    if machine.affinity is not None:
+        yield "Usable processors", ", ".join(map(str, machine.affinity))
+    if machine.quota_cores is not None:
+        yield "Limit of processor time", _text(machine.quota_cores)
+    if machine.minimum_mhz is not None and machine.maximum_mhz is not None:
+        yield "Frequency", f"{machine.minimum_mhz:g} to {machine.maximum_mhz:g} MHz"
     caches = (f"L{cache.level} {cache.kind} {_size(cache.bytes)}" for cache in machine.caches or ())
     yield "Caches", ", ".join(caches) or UNKNOWN
     yield "Memory", _size(machine.memory_bytes)
