@@ -89,7 +89,7 @@ impl Machine {
         };
         let mhz = |name| of(name).filter_map(|value| value.parse::<f64>().ok());
         let cpu = of("Model name").reduce(|one, other| format!("{one} + {other}"));
-        let affinity = status_list(root);
+        let affinity = affinity(root);
         let quota = quota(root);
         let processors = affinity.as_ref().map(|numbers| numbers.len() as u32).or_else(available);
         let within = |cores: u32| match quota {
@@ -215,7 +215,7 @@ fn numbers(list: &str) -> Vec<u32> {
 }
 
 /// The processors that this process may use.
-fn status_list(root: &Path) -> Option<Vec<u32>> {
+fn affinity(root: &Path) -> Option<Vec<u32>> {
     let status = read(root.join("proc/self/status"))?;
     Some(numbers(field(&status, "Cpus_allowed_list")?))
 }
@@ -500,37 +500,41 @@ mod tests {
         }
     }
 
-    /// Recorded machines: name with lscpu, name without, logical cores, physical cores, threads of a core, hypervisor.
-    const MACHINES: [(&str, &str, &str, u32, u32, u32, Option<&str>); 8] = [
-        ("graviton", "neoverse-v1-2c", "implementer-0x41-part-0xd40-2c", 2, 2, 1, None),
-        ("ampere", "neoverse-n1-2c", "implementer-0x41-part-0xd0c-2c", 2, 2, 1, None),
-        ("raspberry-pi", "cortex-a53-4c", "implementer-0x41-part-0xd03-4c", 4, 4, 1, None),
-        ("hybrid-intel", "12th-gen-intel-i9-24c", "12th-gen-intel-i9-24c", 24, 16, 2, Some("none")),
-        ("no-hypervisor", "intel-i5-m-560-4c", "intel-i5-m-560-4c", 4, 2, 2, Some("none")),
-        ("one-processor", "amd-epyc-1c", "amd-epyc-1c", 1, 2, 1, Some("unknown hypervisor")),
-        ("quota", "amd-epyc-2c-quota-1500m", "amd-epyc-2c-quota-1500m", 1, 2, 1, Some("unknown hypervisor")),
+    /// A recorded machine: name with lscpu, name without; hypervisor; logical cores, physical cores, threads of a core.
+    type Row = (&'static str, [&'static str; 2], Option<&'static str>, [u32; 3]);
+
+    const MACHINES: [Row; 8] = [
+        ("graviton", ["neoverse-v1-2c", "implementer-0x41-part-0xd40-2c"], None, [2, 2, 1]),
+        ("ampere", ["neoverse-n1-2c", "implementer-0x41-part-0xd0c-2c"], None, [2, 2, 1]),
+        ("raspberry-pi", ["cortex-a53-4c", "implementer-0x41-part-0xd03-4c"], None, [4, 4, 1]),
+        ("hybrid-intel", ["12th-gen-intel-i9-24c", "12th-gen-intel-i9-24c"], Some("none"), [24, 16, 2]),
+        ("no-hypervisor", ["intel-i5-m-560-4c", "intel-i5-m-560-4c"], Some("none"), [4, 2, 2]),
+        ("one-processor", ["amd-epyc-1c", "amd-epyc-1c"], Some("unknown hypervisor"), [1, 2, 1]),
+        (
+            "quota",
+            ["amd-epyc-2c-quota-1500m", "amd-epyc-2c-quota-1500m"],
+            Some("unknown hypervisor"),
+            [1, 2, 1],
+        ),
         (
             "container",
-            "amd-epyc-2c-quota-500m",
-            "amd-epyc-2c-quota-500m",
-            1,
-            2,
-            1,
+            ["amd-epyc-2c-quota-500m", "amd-epyc-2c-quota-500m"],
             Some("unknown hypervisor"),
+            [1, 2, 1],
         ),
     ];
 
     #[test]
     fn recorded_machines_are_told_apart_with_lscpu_and_without() {
         let installed = Command::new(LSCPU).arg("--version").output().is_ok();
-        for (recorded, with, without, logical, physical, threads, virtualisation) in MACHINES {
+        for (recorded, [with, without], virtualisation, counts) in MACHINES {
             let tree = Recorded::lay_out(recorded);
             for (lscpu, name) in [(LSCPU, if installed { with } else { without }), ("no lscpu here", without)]
             {
                 let machine = tree.machine(lscpu);
                 assert_eq!(machine.name, name, "{recorded}, {lscpu}");
-                let counts = (machine.logical_cores, machine.physical_cores, machine.threads_per_core);
-                assert_eq!(counts, (Some(logical), Some(physical), Some(threads)), "{recorded}");
+                let found = [machine.logical_cores, machine.physical_cores, machine.threads_per_core];
+                assert_eq!(found, counts.map(Some), "{recorded}");
                 assert_eq!(machine.virtualisation.as_deref(), virtualisation, "{recorded}");
                 assert!(machine.cpu.is_some(), "{recorded}");
             }
