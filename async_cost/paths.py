@@ -37,7 +37,7 @@ def report_folder(run: Path) -> Path | None:
     no report.
     """
     run = run.resolve()
-    # If runs are kept elsewhere and no folder for their reports is named, nothing goes among ours.
+    # If runs are elsewhere and no folder for their reports is named, nothing goes among ours.
     apart = ("ASYNC_COST_RUNS" in os.environ) != ("ASYNC_COST_REPORTS" in os.environ)
     return None if apart or run.parents[1] != runs_root() else reports_root() / run.parent.name / run.name
 

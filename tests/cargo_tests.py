@@ -11,7 +11,7 @@ from async_cost.workflow.toolchain import ROOT
 
 #: Unit and integration tests of all crates, as `make test` has built them before: a choice of crates would be built
 #: with other features.
-ALL_TESTS = "cargo test --workspace --all-features --lib --tests"
+ALL_TESTS = "cargo test --workspace --all-features --tests"
 
 
 @functools.cache

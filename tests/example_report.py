@@ -10,6 +10,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from async_cost.report import charts
 from async_cost.report.notebook import page_of
 from async_cost.report.publish import publish
+from async_cost.testing.made_up_runs import Study, older, run_record, study_record
 
 HOSTILE = "<script>alert('mine')</script><img src=x onerror=alert(1)>"
 ANSWER = "Plain async takes 2.61 times as long as the hand-written loop."
@@ -57,64 +58,14 @@ COUNTS = pl.DataFrame(
 
 def run_info(**changes: object) -> dict[str, object]:
     """A run.json; `changes` replace its top-level entries."""
-    study = {
-        "state": "complete",
-        "baseline": "manual",
-        "controls": [],
-        "comparisons": [],
-        "groups": {"": 0.01},
-        "seed": 7,
-        "rounds": 60,
-        "samples": 10,
-        "warm_up_ns": 2_000_000,
-        "trial_ns": 10_000_000,
-        "started": "2026-11-20T19:01:02Z",
-        "ended": "2026-11-20T19:04:02Z",
-        "resumed": 1,
-        "load_before": [0.1, 0.2, 0.3],
-        "load_after": [1.1, 0.5, 0.4],
-        "steal_before_ms": 100,
-        "steal_after_ms": 140,
-        "failed": [],
-    }
-    info = {
-        "schema_version": 2,
-        "run_id": "toy-2c/20261120T190102Z",
-        "origin": "notebook",
-        "profile": "standard",
-        "command": "make report PROFILE=standard",
-        "started": "2026-11-20T19:01:02Z",
-        "ended": "2026-11-20T19:04:02Z",
-        "machine": {
-            "name": "toy-2c",
-            "cpu": "Toy CPU 3000 with a rather long name @ 2.40 GHz",
-            "architecture": "x86_64",
-            "logical_cores": 2,
-            "physical_cores": 1,
-            "caches": [{"level": 1, "kind": "data", "bytes": 32768}],
-            "memory_bytes": 4 * 2**30,
-            "virtualisation": "kvm",
-            "governor": None,
-            "kernel": "6.1",
-            "os": f"Toy OS {HOSTILE}",
-        },
-        "toolchain": {"rustc": "rustc 1.95.0", "target": "x86_64-unknown-linux-gnu", "evcxr": "0.22.0"},
-        "codegen": {
-            "profile": "dev",
-            "opt_level": 3,
-            "debug_assertions": False,
-            "overflow_checks": False,
-            "codegen_units": 1,
-            "incremental": False,
-            "lto": None,
-            "prefer_dynamic": True,
-            "rustflags": None,
-        },
-        "crates": {"criterion": "0.8.2", "slab": "0.4.11"},
-        "git": {"revision": "0123456789abcdef0123456789abcdef01234567", "clean": True},
-        "studies": {"zero-cost": study},
-    }
-    return {**info, **changes}
+    span = {"started": "2026-11-20T19:01:02Z", "ended": "2026-11-20T19:04:02Z"}
+    study = study_record("zero-cost", 60, 10, 7, Study(times={}, baseline="manual")) | span
+    study |= {"resumed": 1, "steal_before_ms": 100, "steal_after_ms": 140}
+    info = older(run_record("toy-2c", "20261120T190102Z", "standard") | {"studies": {"zero-cost": study}}, 2)
+    cpu = "Toy CPU 3000 with a rather long name @ 2.40 GHz"
+    info["machine"] |= {"cpu": cpu, "virtualisation": "kvm", "os": f"Toy OS {HOSTILE}"}
+    git = {"revision": "0123456789abcdef0123456789abcdef01234567", "clean": True}
+    return info | span | {"command": "make report PROFILE=standard", "git": git} | changes
 
 
 def write_run(root: Path, info: dict[str, object]) -> Path:

@@ -22,6 +22,8 @@ MARKUP = (
     "{{ 7 * 7 }}{% raw %}",
     "$x$ \\(<b onmouseover=alert(1)>\\)",
 )
+CONTROLS = ("\x1b", "\x00", "\u202e", "\n", "\ud800")
+NO_DAYS = ("2026-02-30T00:00:00Z", "2026-01-01T25:00:00Z", "0000-00-00T00:00:00Z", "yesterday", "")
 NOT_A_NUMBER = ("", "x", "-1", "1.5", "1e400", "NaN", "0x10", "9" * 30, "\u0661", "=1+1")
 
 
@@ -36,7 +38,7 @@ def hostile_copies(honest: Path, root: Path, number: int, seed: int) -> dict[str
         info["run_id"], info["machine"]["name"] = f"{folder.parent.name}/{folder.name}", folder.parent.name
         _write(folder, info)
         damage = DAMAGES[place % len(DAMAGES)]
-        damage(folder, rng)
+        _damage(folder, damage, rng)
         kinds[f"{folder.parent.name}/{folder.name}"] = damage.__name__
     return kinds
 
@@ -64,135 +66,107 @@ def _at(info: dict, place: tuple) -> tuple[dict, str]:
     return info, place[-1]
 
 
-def _in_info(change: Callable[[dict, random.Random], None]) -> Callable[[Path, random.Random], None]:
-    def damage(folder: Path, rng: random.Random) -> None:
-        info = json.loads((folder / INFO).read_text())
-        change(info, rng)
-        _write(folder, info)
-
-    damage.__name__ = change.__name__
-    return damage
+def _study(info: dict) -> dict:
+    return info["studies"]["zero-cost"]
 
 
-def _in_table(change: Callable[[list[str], random.Random], None]) -> Callable[[Path, random.Random], None]:
-    """A change of the lines of time.csv, which is packed afterwards every other time."""
-
-    def damage(folder: Path, rng: random.Random) -> None:
-        lines = (folder / TIME).read_text().split("\n")
-        change(lines, rng)
-        text = "\n".join(lines).encode("utf-8", "surrogatepass")
-        (folder / TIME).write_bytes(text)
-        if rng.random() < 0.5:
-            (folder / TIME).unlink()
-            (folder / f"{TIME}.gz").write_bytes(gzip.compress(text))
-
-    damage.__name__ = change.__name__
-    return damage
+def _damage(folder: Path, change: Callable, rng: random.Random) -> None:
+    """Makes a change of the folder, of its run.json or of the lines of time.csv, as the name of its parameter says; a
+    changed table is packed afterwards every other time.
+    """
+    match change.__code__.co_varnames[0]:
+        case "info":
+            info = json.loads((folder / INFO).read_text())
+            change(info, rng)
+            _write(folder, info)
+        case "lines":
+            lines = (folder / TIME).read_text().split("\n")
+            change(lines, rng)
+            text = "\n".join(lines).encode("utf-8", "surrogatepass")
+            (folder / TIME).write_bytes(text)
+            if rng.random() < 0.5:
+                (folder / TIME).unlink()
+                (folder / f"{TIME}.gz").write_bytes(gzip.compress(text))
+        case _:
+            change(folder, rng)
 
 
 # -- run.json ------------------------------------------------------------------------------------------------
 
 
-@_in_info
 def a_field_is_missing(info, rng):
     record, name = _at(info, rng.choice(_records(info)))
     del record[name]
 
 
-@_in_info
 def a_field_is_unknown(info, rng):
     record, _ = _at(info, rng.choice(_records(info)))
     record[rng.choice(MARKUP)] = 1
 
 
-@_in_info
 def a_field_is_of_another_type(info, rng):
     record, name = _at(info, rng.choice(_records(info)))
     record[name] = {"a": [rng.choice(MARKUP)]}
 
 
-@_in_info
 def a_field_is_beyond_measure(info, rng):
-    study = info["studies"]["zero-cost"]
-    study[rng.choice(["rounds", "samples", "seed", "trial_ns", "resumed", "steal_before_ms"])] = 10 ** rng.randrange(
-        20, 4000
-    )
+    fields = ["rounds", "samples", "seed", "trial_ns", "resumed", "steal_before_ms"]
+    _study(info)[rng.choice(fields)] = 10 ** rng.randrange(20, 4000)
 
 
-@_in_info
 def another_schema_version(info, rng):
     info["schema_version"] = rng.choice([0, 3, 5, 99, "1", None, True, -1, 1.5, [1], rng.choice(MARKUP)])
 
 
-@_in_info
 def markup_in_the_machine_name(info, rng):
     info["machine"]["name"] = rng.choice(MARKUP)
     if rng.random() < 0.5:
         info["run_id"] = f"{info['machine']['name']}/20260101T000000Z"
 
 
-@_in_info
 def markup_in_a_study(info, rng):
     info["studies"][rng.choice([*MARKUP, "../../zero-cost", "a/b"])] = info["studies"].pop("zero-cost")
 
 
-@_in_info
 def a_control_character(info, rng):
-    info["machine"][rng.choice(["cpu", "kernel", "os"])] = (
-        f"CPU{rng.choice(chr(27) + chr(0) + chr(0x202E) + chr(10) + chr(0xD800))}x"
-    )
+    info["machine"][rng.choice(["cpu", "kernel", "os"])] = f"CPU{rng.choice(CONTROLS)}x"
 
 
-@_in_info
 def ended_before_it_began(info, rng):
     info["ended"] = f"{rng.randrange(2016, 2025)}-01-01T00:00:00Z"
 
 
-@_in_info
 def a_day_that_is_not(info, rng):
-    where = rng.choice([info, info["studies"]["zero-cost"]])
-    where["started"] = rng.choice(
-        ["2026-02-30T00:00:00Z", "2026-01-01T25:00:00Z", "0000-00-00T00:00:00Z", "yesterday", ""]
-    )
+    rng.choice([info, _study(info)])["started"] = rng.choice(NO_DAYS)
 
 
-@_in_info
 def a_day_of_another_age(info, rng):
-    where = rng.choice([info, info["studies"]["zero-cost"]])
-    where["started"], where["ended"] = rng.choice([("1970-01-01T00:00:00Z", None), ("9998-01-01T00:00:00Z", None)])
+    day = rng.choice(["1970-01-01T00:00:00Z", "9998-01-01T00:00:00Z"])
+    rng.choice([info, _study(info)]).update(started=day, ended=None)
 
 
-@_in_info
 def no_time_for_the_samples(info, rng):
-    study = info["studies"]["zero-cost"]
-    study["ended"] = study["started"]
-    study["trial_ns"] = 1
+    _study(info).update(ended=_study(info)["started"], trial_ns=1)
 
 
-@_in_info
 def more_is_announced_than_measured(info, rng):
-    study = info["studies"]["zero-cost"]
-    study[rng.choice(["rounds", "samples"])] += rng.randrange(1, 999_000)
+    _study(info)[rng.choice(["rounds", "samples"])] += rng.randrange(1, 999_000)
 
 
-@_in_info
 def not_complete(info, rng):
-    info["studies"]["zero-cost"]["state"] = rng.choice(["measuring", "", *MARKUP])
+    _study(info)["state"] = rng.choice(["measuring", "", *MARKUP])
 
 
-@_in_info
 def compiled_for_debugging(info, rng):
     info["codegen"][rng.choice(["debug_assertions", "overflow_checks"])] = True
 
 
-@_in_info
 def another_id(info, rng):
     info["run_id"] = rng.choice(["stranger-0000/20260101T000000Z"[::-1], "../../etc/passwd", "", *MARKUP])
 
 
-@_in_info
 def no_baseline(info, rng):
-    info["studies"]["zero-cost"]["baseline"] = rng.choice(["", "nobody", *MARKUP])
+    _study(info)["baseline"] = rng.choice(["", "nobody", *MARKUP])
 
 
 def torn_run_json(folder, rng):
@@ -246,23 +220,19 @@ def a_link_to_elsewhere(folder, rng):
 # -- tables --------------------------------------------------------------------------------------------------
 
 
-@_in_table
 def torn_in_the_middle(lines, rng):
     text = "\n".join(lines)
     lines[:] = text[: rng.randrange(1, len(text))].split("\n")
 
 
-@_in_table
 def a_row_is_missing(lines, rng):
     del lines[rng.randrange(1, len(lines) - 1)]
 
 
-@_in_table
 def a_row_stands_twice(lines, rng):
     lines.insert(rng.randrange(1, len(lines) - 1), lines[rng.randrange(1, len(lines) - 1)])
 
 
-@_in_table
 def a_number_is_none(lines, rng):
     place = rng.randrange(1, len(lines) - 1)
     cells = lines[place].split(",")
@@ -270,43 +240,36 @@ def a_number_is_none(lines, rng):
     lines[place] = ",".join(cells)
 
 
-@_in_table
 def markup_in_a_variant(lines, rng):
     word = '"' + rng.choice(MARKUP[:3]).replace('"', "") + '"'
     for place, line in enumerate(lines):
         lines[place] = line.replace(",nonbox,", f",{word},")
 
 
-@_in_table
 def a_row_of_another_study(lines, rng):
     place = rng.randrange(1, len(lines) - 1)
     lines[place] = lines[place].replace("zero-cost,", "thread-pools,", 1)
 
 
-@_in_table
 def another_header(lines, rng):
     lines[0] = rng.choice(
         ["", lines[0].replace("elapsed_ns", "elapsed_us"), lines[0] + ",more", lines[0].replace("round", "sample")]
     )
 
 
-@_in_table
 def a_cell_too_many(lines, rng):
     lines[rng.randrange(1, len(lines) - 1)] += f",{rng.choice(MARKUP)}"
 
 
-@_in_table
 def an_open_quote(lines, rng):
     place = rng.randrange(1, len(lines) - 1)
     lines[place] = '"' + lines[place]
 
 
-@_in_table
 def nothing_but_a_header(lines, rng):
     lines[1:] = [""]
 
 
-@_in_table
 def a_round_too_late(lines, rng):
     lines[-2] = ",".join(
         cell if place != 4 else str(rng.randrange(4, 2**31)) for place, cell in enumerate(lines[-2].split(","))
@@ -345,10 +308,7 @@ def samples_of_another(folder, rng):
 
 
 DAMAGES = [
-    damage
-    for name, damage in list(globals().items())
-    if callable(damage)
-    and getattr(damage, "__code__", None)
-    and damage.__code__.co_varnames[:2] == ("folder", "rng")
-    and not name.startswith("_")
+    change
+    for change in list(globals().values())
+    if callable(change) and getattr(change, "__code__", None) and change.__code__.co_varnames[1:2] == ("rng",)
 ]

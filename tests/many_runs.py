@@ -22,9 +22,9 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from async_cost import kept
-from async_cost.machines import claims
-from async_cost.machines.summary import FILE, RATIOS, Summary, place, summary
+from async_cost import derived
+from async_cost.machines import claims, many
+from async_cost.machines.many import RATIOS, Summary
 from async_cost.paths import runs_root
 from async_cost.runs.run import reference_run
 
@@ -34,9 +34,9 @@ many = read_many(chosen_folders())
 print(many.runs.height, "runs,", many.ratios.height, "ratios")
 """
 COLD = """
-from async_cost.machines.many import chosen_folders, summaries
-made = summaries(chosen_folders())
-print(sum(row["rows"] for run in made for row in run.studies), "rows of", len(made), "runs")
+from async_cost.machines.many import chosen_folders, read_many
+made = read_many(chosen_folders())
+print(made.rows, "rows of", made.runs.height, "runs")
 """
 
 
@@ -67,7 +67,7 @@ def copies(original: Path, number: int) -> Iterator[tuple[int, Path, dict]]:
 
 
 def summarised(pattern: Summary, verdicts: pl.DataFrame, made: Iterable[tuple[int, Path, dict]]) -> None:
-    """Writes what is kept of each run below ASYNC_COST_REPORTS. Ratios differ by 5 % between machines, and by half a
+    """Writes the derived tables of each run below ASYNC_COST_REPORTS. Ratios differ by 5 % between machines, by half a
     percent between two runs of one.
     """
     number = pattern.ratios.height
@@ -82,10 +82,8 @@ def summarised(pattern: Summary, verdicts: pl.DataFrame, made: Iterable[tuple[in
         row = {**pattern.run, "run": run, "machine": machine, "cpu": f"processor {int(machine[2:]) % 20}"}
         row |= {"started": about["started"], "rustc": about["toolchain"]["rustc"]}
         studies = [{**study, "run": run, "elapsed_ns": study["elapsed_ns"] + index} for study in pattern.studies]
-        if of_run := place(folder, FILE):
-            kept.write(ratios.select(*RATIOS).cast(RATIOS), *of_run, run=row, studies=studies)
-        if of_claims := claims.place_of(folder):
-            kept.write(verdicts, *of_claims)
+        derived.write(ratios.select(*RATIOS).cast(RATIOS), many.place(folder), run=row, studies=studies)
+        derived.write(verdicts.with_columns(run=pl.lit(run)), claims.place(folder))
 
 
 def timed(what: str, command: list[str]) -> None:
@@ -97,12 +95,9 @@ def timed(what: str, command: list[str]) -> None:
         raise SystemExit(done.stderr)
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu, peak = used.ru_utime + used.ru_stime - before.ru_utime - before.ru_stime, used.ru_maxrss / 1024
-    told = done.stdout.strip().splitlines()[-1:] or [""]
-    told = {"what": what, "seconds": round(seconds, 1), "cpu_seconds": round(cpu, 1), "MiB": round(peak)} | {
-        "load": round(os.getloadavg()[0], 1),
-        "said": told[0],
-    }
-    sys.stdout.write(json.dumps(told) + "\n")
+    said = done.stdout.strip().splitlines()[-1:] or [""]
+    found = {"what": what, "seconds": round(seconds, 1), "cpu_seconds": round(cpu, 1), "MiB": round(peak)}
+    sys.stdout.write(json.dumps(found | {"load": round(os.getloadavg()[0], 1), "said": said[0]}) + "\n")
 
 
 def main() -> None:
@@ -112,10 +107,10 @@ def main() -> None:
     parser.add_argument("--cold", type=int, default=0)
     arguments = parser.parse_args()
     original = reference_run().path.resolve()
-    pattern = summary(original)
+    pattern = many.summary(original)
     if isinstance(pattern, str):
         raise SystemExit(pattern)
-    verdicts = claims.verdicts([original])[0]
+    verdicts = claims.verdicts([original])
     for name, what in (("ASYNC_COST_RUNS", "runs"), ("ASYNC_COST_REPORTS", "reports")):
         os.environ[name] = str(arguments.folder.resolve() / what)
     if arguments.runs:

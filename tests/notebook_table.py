@@ -58,8 +58,8 @@ def drawn(cells: Sequence[nbformat.NotebookNode]) -> list[int]:
 def row(path: Path, root: Path = ROOT) -> dict[str, object]:
     """What the table says of one notebook.
 
-    `after_prose` is the share of code cells that follow a paragraph, written or computed, among those that are none
-    themselves; `words` are those of written prose for each line of code; `charts` are shown, and `read` of them in the
+    `after_prose` is the share of code cells that follow written prose; `words` are those of written prose for each
+    line of code; `charts` are shown, and `read` of them in the
     next cell, by a paragraph.
     """
     content = nbformat.read(path, as_version=4)
@@ -67,7 +67,7 @@ def row(path: Path, root: Path = ROOT) -> dict[str, object]:
     charts = drawn(cells) if content.metadata.kernelspec.language == "python" else []
     read = [is_prose(cells[place + 1]) and not cells[place + 1].source.startswith("#") for place in charts]
     code = [place for place, cell in enumerate(cells) if cell.cell_type == "code"]
-    after = [is_prose(cells[place - 1]) for place in code if not is_prose(cells[place])]
+    after = [place > 0 and cells[place - 1].cell_type == "markdown" for place in code]
     lengths = pl.Series([lines(cells[place].source) for place in code])
     prose = sum(len(cell.source.split()) for cell in cells if cell.cell_type == "markdown")
     return {

@@ -18,7 +18,8 @@ from async_cost.runs.run import load_run
 from async_cost.statistics import interval
 from async_cost.statistics.measured import Measured
 from async_cost.testing.made_up_runs import OFF, make_run
-from async_cost.workflow.studies import MEASURED, measuring, source_of
+from async_cost.workflow.plan import ROOT, leave_notebooks
+from async_cost.workflow.studies import MEASURED, left_by, measuring
 
 
 def linked(row: dict, turned: dict) -> str:
@@ -53,7 +54,7 @@ def report(run, rows, tmp_path_factory):
         new_code_cell("say", outputs=[shown], execution_count=1, metadata={"tags": ["answer"]}),
     ]
     nbformat.write(new_notebook(cells=cells), root / "zero-cost.ipynb")
-    sources = {study: source_of(measuring(study)) for study in MEASURED}
+    sources = {study: measuring(study) for study in MEASURED}
     publish(run, [page_of(root / "zero-cost.ipynb")], root / "report", pdf=False, sources=sources)
     return root / "report"
 
@@ -87,7 +88,7 @@ def test_a_row_that_is_no_comparison_or_has_other_numbers_is_not_asked_as_one(ro
 
 def test_a_note_tells_baseline_unit_rounds_cell_rows_and_command(run, rows):
     row = rows[0]
-    asked = Asked(run, {"zero-cost": source_of(measuring("zero-cost"))})
+    asked = Asked(run, {"zero-cost": measuring("zero-cost")})
     (note,) = asked.notes(f'<a href="#asked-{address(row)}">3.6 times</a>')
     facts = {name: str(value) for name, value in note.facts}
     assert "nonbox" in note.names and "<code>manual</code>" in facts["Baseline"]
@@ -96,7 +97,7 @@ def test_a_note_tells_baseline_unit_rounds_cell_rows_and_command(run, rows):
     assert note.command == 'make report STUDIES=zero-cost ONLY="nonbox; manual"'
     assert note.rows == "data/zero-cost.time.csv"
     cell = int(dict(note.cells)["nonbox"].split("#cell-")[1])
-    assert '"nonbox"' in asked.cells("zero-cost")[cell][1]
+    assert '"nonbox"' in asked.cells("zero-cost")[cell].source
 
 
 def asked_episodes(run, row) -> list[int]:
@@ -160,3 +161,33 @@ def test_pointing_and_focus_show_the_note_and_escape_gives_the_focus_back(report
     page.keyboard.press("Escape")
     assert not note.is_visible() and link.evaluate("link => link === document.activeElement")
     page.close()
+
+
+def test_a_page_of_cells_is_the_notebook_with_what_it_showed(run, tmp_path):
+
+    def printed(text):
+        return new_output("stream", name="stdout", text=text)
+
+    html = "<table onclick='x()'><tr><td>7 ns</td></tr></table>"
+    cells = [
+        new_markdown_cell("# Echo\n\nA *server*."),
+        new_code_cell("let a = 1;", outputs=[printed("proved <b>\n"), printed("and counted")]),
+        new_code_cell("glance()", outputs=[new_output("display_data", {"text/html": html, "text/plain": "7"})]),
+    ]
+    nbformat.write(new_notebook(cells=cells), tmp_path / "measure.ipynb")
+    page = Asked(run, {"zero-cost": tmp_path / "measure.ipynb"}).page_of_cells("zero-cost")
+    assert [*re.findall(r'id="(cell-\d)"', page)] == ["cell-0", "cell-1", "cell-2"]
+    assert "<em>server</em>" in page and "<h1" not in page and "proved &lt;b&gt;\nand counted</pre>" in page
+    assert "7 ns</td>" in page and "onclick" not in page and 'class="highlight"' in page
+
+
+def test_executed_notebooks_are_left_beside_the_pages_of_their_run(tmp_path):
+    partial, reports = tmp_path / "partial", tmp_path / "reports"
+    partial.mkdir()
+    (partial / "run.json").write_text('{"run_id": "toy/1"}')
+    (partial / "zero-cost-sockets.measure.ipynb").write_text(f'["every sample is in {partial}", "{ROOT}/notebooks"]')
+    leave_notebooks(partial, ["zero-cost", "zero-cost-sockets"], reports)
+    left = left_by(reports / "toy" / "1", "zero-cost-sockets")
+    assert left.read_text() == '["every sample is in data/runs/toy/1", "notebooks"]'
+    assert left.parts[-2:] == ("zero-cost", "sockets.ipynb")
+    assert not left_by(reports / "toy" / "1", "zero-cost").exists()

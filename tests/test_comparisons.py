@@ -140,8 +140,8 @@ def test_one_round_has_rows_without_numbers(run):
 
 
 @pytest.fixture
-def kept(run, tmp_path, monkeypatch):
-    """Reads the table of the run next to whose report one is kept, and the number of times that one was made."""
+def derived(run, tmp_path, monkeypatch):
+    """Reads the table of the run, and the number of times that it was made."""
     made = []
     monkeypatch.setattr(table, "report_folder", lambda _: tmp_path / "report")
     monkeypatch.setattr(table, "make", lambda *of: made.append(of) or make(*of))
@@ -153,9 +153,9 @@ def kept(run, tmp_path, monkeypatch):
     return read
 
 
-def test_a_kept_table_is_read_again_and_is_the_one_that_was_made(run, kept):
-    first, made = kept()
-    again, then = kept()
+def test_a_derived_table_is_read_again_and_is_the_one_that_was_made(run, derived):
+    first, made = derived()
+    again, then = derived()
     assert (made, then) == (1, 1)
     assert first.equals(again) and first.equals(make(load_run(run)).frame)
 
@@ -167,8 +167,8 @@ def more(file: Path, old: str, new: str) -> None:
 
 
 @pytest.mark.parametrize("changed", ["record", "times", "counts", "code", "torn", "foreign"])
-def test_a_kept_table_is_made_again_when_anything_behind_it_changed(run, kept, tmp_path, monkeypatch, changed):
-    kept()
+def test_a_derived_table_is_made_again_when_anything_behind_it_changed(run, derived, tmp_path, monkeypatch, changed):
+    derived()
     file = tmp_path / "report" / "comparisons.parquet"
     match changed:
         case "record":
@@ -187,24 +187,24 @@ def test_a_kept_table_is_made_again_when_anything_behind_it_changed(run, kept, t
         case "foreign":
             frame = pl.read_parquet(file).drop("verdict")
             frame.write_parquet(file, metadata=pl.read_parquet_metadata(file))
-    found, made = kept()
+    found, made = derived()
     assert made == 2 and found.equals(make(load_run(run)).frame)
-    assert kept()[1] == 2
+    assert derived()[1] == 2
 
 
-def test_times_that_were_read_before_the_file_changed_are_not_kept(run, kept):
+def test_times_that_were_read_before_the_file_changed_are_not_used(run, derived):
     old = open_run(run)
     old.time(STUDY)
     time = run / f"{STUDY}.time.csv"
     line = time.read_text().splitlines()[1]
     more(time, line, f"{line}0")
     assert table.comparisons(old).elapsed_ns == make(load_run(run)).elapsed_ns
-    assert kept()[1] == 1, "what was kept is of the file as it is now"
+    assert derived()[1] == 1, "the derived table is of the file as it is now"
 
 
-def test_a_table_that_cannot_be_kept_is_still_told(run, kept, tmp_path):
+def test_a_table_that_cannot_be_written_is_still_there(run, derived, tmp_path):
     (tmp_path / "report").write_text("in the way")
-    assert kept()[0].equals(make(load_run(run)).frame)
+    assert derived()[0].equals(make(load_run(run)).frame)
 
 
 def test_a_key_may_be_compared_with_several_others(run):

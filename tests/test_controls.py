@@ -1,4 +1,4 @@
-"""Controls correct the intervals of their kind, and refuse a group only when one differs from its twin by more than
+"""Controls correct the intervals of their kind, and refuse a group only when one differs from its baseline by more than
 chance explains.
 """
 
@@ -53,7 +53,7 @@ def rows(
     return found
 
 
-def told(*parts: list[dict], profile: str = "standard") -> pl.DataFrame:
+def table_of(*parts: list[dict], profile: str = "standard") -> pl.DataFrame:
     return judged(pl.DataFrame(list(chain(*parts)), infer_schema_length=None), profile)
 
 
@@ -66,30 +66,30 @@ def widths(frame: pl.DataFrame, control: bool = False, **of) -> np.ndarray:
 
 
 def test_a_control_off_by_ten_standard_errors_refuses_its_group_and_only_that():
-    found = told(rows([0.3, 10.0, -0.5, 0.1]))
+    found = table_of(rows([0.3, 10.0, -0.5, 0.1]))
     refused = found.filter(pl.col("doubt").is_not_null())
     assert refused["group"].unique().to_list() == [f"{ONE} 1"] and refused.height == 2
-    assert refused["doubt"].unique().to_list() == ["control a (A/A) in x differs from its twin"]
+    assert refused["doubt"].unique().to_list() == ["control a (A/A) in x differs from its baseline"]
     assert found.filter(pl.col("doubt").is_null())["verdict"].null_count() == 0
     assert found["bias"].unique().to_list() == [0.0], "what is refused says nothing of the others"
 
 
 def test_a_chance_that_one_control_alone_would_not_have_is_usual_among_many():
     """2.5 standard errors: p = 0.034 of one control, which is none of forty."""
-    assert told(rows([2.5]))["doubt"].null_count() == 0
-    assert told(rows([2.6], episodes=100))["doubt"].null_count() == 0
-    assert told(rows([2.6], episodes=100, kind=ONE) + rows([0.0] * 39, kind=MANY))["doubt"].null_count() == 80
+    assert table_of(rows([2.5]))["doubt"].null_count() == 0
+    assert table_of(rows([2.6], episodes=100))["doubt"].null_count() == 0
+    assert table_of(rows([2.6], episodes=100, kind=ONE) + rows([0.0] * 39, kind=MANY))["doubt"].null_count() == 80
 
 
 def test_holm_steps_down():
     """Of p-values .001, .02, .03 and .04 three controls are compared with .05 / 4, / 3, / 2: only the first is small
     enough.
     """
-    frame = told(rows([0.0] * 4)).with_columns(doubt=None)
+    frame = table_of(rows([0.0] * 4)).with_columns(doubt=None)
     chances = iter((0.02, 0.001, 0.04, 0.03))
     given = [row | {"chance": next(chances) if row["control"] else None} for row in frame.iter_rows(named=True)]
-    kept = [name for name in frame.columns if name not in ("bias", "doubt", "verdict")]
-    found = judged(pl.DataFrame(given, infer_schema_length=None).select(kept), "standard").filter("control")
+    given_columns = [name for name in frame.columns if name not in ("bias", "doubt", "verdict")]
+    found = judged(pl.DataFrame(given, infer_schema_length=None).select(given_columns), "standard").filter("control")
     assert found["chance"].to_list() == pytest.approx([0.06, 0.004, 0.06, 0.06])
     assert found["doubt"].is_not_null().to_list() == [False, True, False, False]
 
@@ -113,19 +113,19 @@ def test_no_more_than_one_honest_run_in_twenty_refuses_anything():
 
 
 def test_a_control_that_is_known_imprecisely_refuses_nothing():
-    wide = told(rows([0.5], standard_error=0.3))
+    wide = table_of(rows([0.5], standard_error=0.3))
     assert wide["doubt"].null_count() == 2 and wide["verdict"].to_list() == ["undecided", "undecided"]
 
 
 def test_a_run_of_few_rounds_in_one_process_has_no_word_and_one_of_several_has():
     few = [row | {"rounds": 5, "episodes": 1} for row in rows([0.5])]
-    assert set(told(few)["doubt"]) == {"too few rounds"}
-    assert told([row | {"rounds": 5, "episodes": 5} for row in rows([0.5])])["doubt"].null_count() == 2
-    assert set(told(rows([0.5]), profile="quick")["doubt"]) == {"quick profile"}
+    assert set(table_of(few)["doubt"]) == {"too few rounds"}
+    assert table_of([row | {"rounds": 5, "episodes": 5} for row in rows([0.5])])["doubt"].null_count() == 2
+    assert set(table_of(rows([0.5]), profile="quick")["doubt"]) == {"quick profile"}
 
 
 def test_studies_may_have_groups_of_one_name():
-    found = told(rows([10.0], study="one"), rows([0.1], study="two"))
+    found = table_of(rows([10.0], study="one"), rows([0.1], study="two"))
     assert found.filter(pl.col("doubt").is_not_null())["study"].unique().to_list() == ["one"]
 
 
@@ -140,7 +140,7 @@ def test_a_bias_in_common_widens_every_interval_of_its_kind_and_no_other():
         rows(list(off), kind=MANY, episodes=episodes),
         rows(list(rng.normal(0, 0.7, 20)), kind=ONE, episodes=episodes),
     ]
-    before, found = pl.DataFrame(list(chain(*given)), infer_schema_length=None), told(*given)
+    before, found = pl.DataFrame(list(chain(*given)), infer_schema_length=None), table_of(*given)
     assert found["doubt"].null_count() == found.height
     beta = found.filter(kind=MANY)["bias"].unique().item()
     assert beta == pytest.approx(planted, rel=0.35)
@@ -157,11 +157,11 @@ def test_controls_that_are_all_off_correct_one_another_and_are_not_refused_one_b
     """
     rng, betas, refused = np.random.default_rng(5), [], 0
     for _ in range(20):
-        found = told(rows(list(rng.normal(0, np.hypot(3, 1), 20)), episodes=30))
+        found = table_of(rows(list(rng.normal(0, np.hypot(3, 1), 20)), episodes=30))
         betas.append(found["bias"][0] / 0.01)
         refused += found["doubt"].null_count() < found.height
     assert 2.6 < np.mean(betas) < 3.3 and refused <= 3
-    alone = told(rows([0.2, -0.4, 12.0, 0.1, 0.3], episodes=30))
+    alone = table_of(rows([0.2, -0.4, 12.0, 0.1, 0.3], episodes=30))
     assert alone["doubt"].is_not_null().sum() == 2, "one that is off alone is refused"
 
 
@@ -169,17 +169,15 @@ def test_the_variance_is_that_of_dersimonian_and_laird_about_zero():
     """Errors of 2, 1 and -2 standard errors of 0.01 over 10 episodes, of which 6 are left: 9 - 3 * 5/3 over 3 /
     0.0001.
     """
-    found = told(rows([2.0, 1.0, -2.0]))
+    found = table_of(rows([2.0, 1.0, -2.0]))
     assert found["bias"].unique().item() == pytest.approx(np.sqrt((9 - 3 * 5 / 3) / 3) * 0.01)
-    one = told(rows([2.0, 1.0, -2.0], episodes=1))
-    assert one["bias"].unique().item() == pytest.approx(np.sqrt((9 - 3) / 3) * 0.01), (
-        "what is told by ranks is expected at 1"
-    )
+    one = table_of(rows([2.0, 1.0, -2.0], episodes=1))
+    assert one["bias"].unique().item() == pytest.approx(np.sqrt((9 - 3) / 3) * 0.01), "what ranks say is expected at 1"
 
 
 def test_each_side_of_an_interval_and_the_added_time_are_widened_for_themselves():
     given = [row | ({} if row["control"] else {"low": 1.0, "high": 1.3}) for row in rows([2.0, -2.0])]
-    row = told(given).filter(~pl.col("control")).row(0, named=True)
+    row = table_of(given).filter(~pl.col("control")).row(0, named=True)
     more = quantile(10) * row["bias"]
     assert row["bias"] > 0
     assert np.log(row["ratio"] / row["low"]) == pytest.approx(np.hypot(np.log(1.1), more))
@@ -190,11 +188,11 @@ def test_each_side_of_an_interval_and_the_added_time_are_widened_for_themselves(
 
 def test_a_kind_without_controls_has_no_bias():
     alone = [row for row in rows([0.0], kind=LONG) if not row["control"]]
-    found = told(alone, rows([0.0]))
+    found = table_of(alone, rows([0.0]))
     assert found.filter(kind=LONG)["bias"].to_list() == [None] and set(found.filter(kind=LONG)["doubt"]) == {
         "no control"
     }
-    assert told(rows([20.0]))["bias"].null_count() == 2, "refused controls are none"
+    assert table_of(rows([20.0]))["bias"].null_count() == 2, "refused controls are none"
 
 
 def test_controls_of_one_kind_speak_for_all_studies_of_the_run(tmp_path):
@@ -231,7 +229,7 @@ def test_counts_are_never_refused(tmp_path):
 
 
 def test_what_is_made_of_comparisons_has_their_bias(tmp_path):
-    """The same samples, read with twins that are off together: claims on ratios of ratios become less sure, too."""
+    """The same samples, read with controls that are off together: claims on ratios of ratios become less sure, too."""
     claims = [claim for claim in load_claims() if claim.study == "zero-cost" and claim.quantity == "time"]
     how = {"rounds": 200, "episodes": 20, "noise": 0.008, "work": True}
     plain, off = (

@@ -18,7 +18,7 @@ from async_cost.workflow.toolchain import KERNEL_BUILDS, ROOT, VENV, pip_sources
 TOOL = [sys.executable, "-Es", "-m", "async_cost.workflow", "tool"]
 
 
-def told(code: str, **env: str) -> str:
+def printed(code: str, **env: str) -> str:
     """What a Python prints that is started in the environment of the workflow, by somebody who has set `env`."""
     command = [*TOOL, sys.executable, "-c", code]
     done = subprocess.run(command, cwd=ROOT, env={**os.environ, **env}, capture_output=True, text=True)
@@ -81,7 +81,7 @@ def test_foreign_packages_settings_and_encodings_do_not_get_in(tmp_path):
         "PYTHONWARNINGS": "error",
     }
     theirs |= {"LC_ALL": "C", "JUPYTER_CONFIG_DIR": str(tmp_path)}
-    optimize, encoding, configured = json.loads(told(code, **theirs))
+    optimize, encoding, configured = json.loads(printed(code, **theirs))
     assert (optimize, encoding) == (0, "utf-8") and configured.startswith(str(ROOT))
 
 

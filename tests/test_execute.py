@@ -1,4 +1,4 @@
-"""A cell that fails ends the workflow, and the reader is told why; two kernels do not share a build folder."""
+"""A cell that fails ends the workflow, and the reader learns why; two kernels do not share a build folder."""
 
 import os
 import re
@@ -80,6 +80,7 @@ def test_items_are_sent_together_with_the_cell_that_calls_them():
 def test_cells_that_succeed_are_kept_with_their_output(rust):
     notebook = rust("fn twice(n: u32) -> u32 { 2 * n }", 'println!("{}", twice(21));')
     assert notebook.cells[1].outputs[0].text.strip() == "42"
+    assert notebook.cells[1].source == 'println!("{}", twice(21));', "what was sent with it stands in its own cell"
 
 
 def test_two_kernels_of_a_room_build_in_two_folders_and_a_free_one_is_taken_again(tmp_path):

@@ -240,7 +240,7 @@ def test_a_run_or_a_group_that_is_no_evidence_shows_numbers_and_judges_nothing(t
     assert words.number(result.weighed.effect, 0.05)[:3] in shown.markdown(result)
     above = banner(run, ["zero-cost", "ladder"])
     assert not above.judged
-    assert above.text == "" if "profile" in options else "differs from its twin" in above.text
+    assert above.text == "" if "profile" in options else "differs from its baseline" in above.text
 
 
 def test_what_a_run_lacks_is_said_to_be_not_measured(judge):

@@ -45,7 +45,7 @@ def written(path: Path, **changes: object) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "says"),
     [
         ({"executor": "ssh"}, "executor is 'ssh'; write local or slurm"),
         ({"executor": "local"}, "executor is local, which measures this machine alone"),
@@ -58,10 +58,10 @@ def written(path: Path, **changes: object) -> Path:
         ({"nodes": 3}, "unexpected keyword argument 'nodes'"),
     ],
 )
-def test_a_configuration_that_is_wrong_is_told_in_a_line(tmp_path, changes, told):
+def test_a_configuration_that_is_wrong_is_refused_in_a_line(tmp_path, changes, says):
     with pytest.raises(StepFailed) as caught:
         fleet.Fleet.read(written(tmp_path / "fleet.yaml", **changes))
-    assert told in str(caught.value) and "\n" not in str(caught.value)
+    assert says in str(caught.value) and "\n" not in str(caught.value)
 
 
 def test_the_configuration_of_the_repository_is_right():
@@ -174,7 +174,7 @@ class Command:
         config = written(self.folder / "fleet.yaml", **changes)
         command = [toolchain.SNAKEMAKE.with_name("python"), "-m", "async_cost.workflow.fleet", config]
         return subprocess.Popen(
-            [*map(str, command), "--python", sys._base_executable],
+            [*map(str, command), sys._base_executable],
             cwd=ROOT,
             env={**self.slurm.env, **OURS, "PATH": self.slurm.env["PATH"], **env},
             stdout=subprocess.PIPE,
@@ -219,7 +219,7 @@ def until(condition: Callable[[], object], process: subprocess.Popen) -> None:
         time.sleep(0.02)
 
 
-def test_a_feature_that_no_node_has_is_told_in_a_line(command):
+def test_a_feature_that_no_node_has_is_refused_in_a_line(command):
     process = command.start(machines={"node-c": "gamma"})
     said = process.communicate(timeout=PATIENCE_S)[0]
     assert process.returncode == 1 and said.count("\n") == 1, said
@@ -246,8 +246,8 @@ def test_a_dead_node_and_a_dead_submitter_lose_no_round_and_measure_nothing_twic
     assert len(list(command.folder.glob("runs/[!.]*/*/run.json"))) == 2, "a machine was measured twice"
     after = (runs["node-b"] / f"{STUDY}.time.csv").read_text().splitlines(keepends=True)
     last_round = round_of(before[-1])  # may be incomplete: it is measured again
-    kept = [line for line in before[1:] if round_of(line) != last_round]
-    assert kept and after[1 : 1 + len(kept)] == kept
+    whole = [line for line in before[1:] if round_of(line) != last_round]
+    assert whole and after[1 : 1 + len(whole)] == whole
     assert load_run(runs["node-b"]).info.studies[STUDY].resumed >= 1
     assert load_run(runs["node-a"]).info.studies[STUDY].resumed == 0
     assert load_run(runs["node-a"]).info.machine.logical_cores == 2, "confined to a part of its node"

@@ -10,17 +10,7 @@ from async_cost.paths import repository_root
 
 PACKAGE = repository_root() / "async_cost"
 #: A room uses itself and those before it; what all rooms use lies next to them.
-ROOMS = (
-    "runs",
-    "statistics",
-    "literature",
-    "findings",
-    "machines",
-    "report",
-    "workflow",
-    "experiments",
-    "testing",
-)
+ROOMS = ("runs", "statistics", "literature", "findings", "machines", "report", "workflow", "testing")
 
 
 def imports(file: Path, modules: set[str]) -> set[str]:

@@ -1,4 +1,4 @@
-"""JupyterLab in a browser, as a reader uses it: cell by cell, a change and another look, and what may go wrong on the
+"""JupyterLab in a browser, as a reader uses it: cell by cell, a change and another run, and what may go wrong on the
 way.
 """
 
@@ -265,7 +265,7 @@ class Notebook:
         """Waits for it; fails when that takes longer than so many milliseconds."""
         deadline = time.monotonic() + ms / 1000
         while not true():
-            assert time.monotonic() < deadline, f"waited in vain until {what}"
+            assert time.monotonic() < deadline, f"waited too long until {what}"
             self.page.wait_for_timeout(100)
 
 

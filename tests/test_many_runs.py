@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from hostile_runs import DAMAGES, hostile_copies
 
-from async_cost.machines import claims, summary
-from async_cost.machines.many import chosen_folders, read_many
+from async_cost import derived
+from async_cost.machines import claims
+from async_cost.machines.many import FEW, chosen_folders, place, read_many, summary
 from async_cost.runs.comparisons import HEADLINES
 from async_cost.runs.run import find_runs, load_run
 from async_cost.statistics.interval import CONFIDENCE, ranks
@@ -60,14 +61,14 @@ def test_a_run_without_comparisons_stands_beside_the_others(tmp_path):
 def test_a_group_of_comparisons_votes_by_its_own_control(tmp_path):
     alone, crowd = ("spawn", "tokio", ""), ("spawn", "tokio", "threads=2 work=0")
     slow = [("spawn", "smol", parameter) for *_, parameter in (alone, crowd)]
-    twins = [("spawn", "tokio (A/A)", parameter) for *_, parameter in (alone, crowd)]
+    controls = [("spawn", "tokio (A/A)", parameter) for *_, parameter in (alone, crowd)]
     study = Study(
-        times={alone: 1e5, crowd: 4e5, slow[0]: 2e5, slow[1]: 8e5, twins[0]: 1e5, twins[1]: 5e5},
+        times={alone: 1e5, crowd: 4e5, slow[0]: 2e5, slow[1]: 8e5, controls[0]: 1e5, controls[1]: 5e5},
         comparisons=[
             (slow[0], alone, ""),
-            (twins[0], alone, ""),
+            (controls[0], alone, ""),
             (slow[1], crowd, "threads"),
-            (twins[1], crowd, "threads"),
+            (controls[1], crowd, "threads"),
         ],
         groups={"": 0.01, "threads": 0.05},
         controls=["tokio (A/A)"],
@@ -76,7 +77,8 @@ def test_a_group_of_comparisons_votes_by_its_own_control(tmp_path):
     together = read_many(find_runs(tmp_path))
     ((trusted, reason),) = together.studies.select("trusted", "reason").rows()
     assert (
-        trusted and reason == "in 1 of 2 groups: control tokio (A/A) in spawn (threads=2 work=0) differs from its twin"
+        trusted
+        and reason == "in 1 of 2 groups: control tokio (A/A) in spawn (threads=2 work=0) differs from its baseline"
     )
     found = dict(together.ratios.filter(variant="smol").select("parameter", "verdict").rows())
     assert found == {"": "slower", "threads=2 work=0": None}
@@ -121,8 +123,8 @@ def test_every_damaged_run_is_set_aside_with_a_reason(crowd):
     assert sorted(together.runs["machine"]) == ["alpha", "beta", "gamma"]
     reasons = dict(together.aside.rows())
     assert len(DAMAGES) > 30 and len(set(kinds.values())) == len(DAMAGES)
-    believed = {run: kind for run, kind in kinds.items() if run not in reasons}
-    assert not believed, f"damaged and believed all the same: {believed}"
+    accepted = {run: kind for run, kind in kinds.items() if run not in reasons}
+    assert not accepted, f"damaged and accepted all the same: {accepted}"
     for run, reason in reasons.items():
         assert run.split("/")[0] in reason and len(reason.split()) > 5, f"{kinds[run]}: {reason!r} helps nobody"
         assert reason.isprintable() and str(root) not in reason
@@ -209,42 +211,49 @@ def test_headlines_are_of_variants_that_are_measured():
         assert {entry.variant, entry.other} <= known, entry
 
 
-# -- summaries that are kept ----------------------------------------------------------------------------------------
+# -- derived tables ------------------------------------------------------------------------------------------------
 
 
-def test_a_summary_is_kept_until_its_run_changes(tmp_path, monkeypatch):
+@pytest.fixture
+def folders(tmp_path, monkeypatch) -> list[Path]:
+    """Runs that have reports, and so many of them that processes summarise them."""
     monkeypatch.setenv("ASYNC_COST_RUNS", str(tmp_path / "runs"))
     monkeypatch.setenv("ASYNC_COST_REPORTS", str(tmp_path / "reports"))
-    folder = make_run(tmp_path / "runs", machine="alpha", **SMALL)
-    made = summary.summary(folder)
-    kept = summary.known([folder])[0]
-    assert kept.run == made.run and list(kept.studies) == list(made.studies) and kept.ratios.equals(made.ratios)
+    return [make_run(tmp_path / "runs", machine=f"m-{seed}", seed=seed, **SMALL) for seed in range(FEW)]
 
-    file = tmp_path / "reports" / "alpha" / folder.name / "summary.parquet"
-    whole = file.read_bytes()
-    file.write_bytes(whole[: len(whole) // 2])
-    assert summary.known([folder]) == [None], "a damaged copy is none"
-    assert summary.summary(folder).ratios.equals(made.ratios) and summary.known([folder])[0]
+
+def summarised(folder: Path) -> bool:
+    return derived.about(place(folder)) is not None
+
+
+def test_a_summary_is_read_again_until_its_run_changes(folders):
+    folder = folders[0]
+    made = summary(folder)
+    assert summarised(folder) and derived.about(place(folder))["run"] == made.run
+    assert read_many([folder]).ratios.equals(made.ratios)
+    file, _ = place(folder)
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+    assert not summarised(folder), "a damaged copy is none"
+    assert read_many([folder]).ratios.equals(made.ratios) and summarised(folder)
 
     times = folder / "zero-cost.time.csv"
     os.utime(times, ns=(1, times.stat().st_mtime_ns + 1))
-    assert summary.known([folder]) == [None], "the files are others"
+    assert not summarised(folder), "the files are others"
     times.write_text(times.read_text().replace(",0,", ",x,", 1))
-    assert "zero-cost.time.csv" in summary.summary(folder)
+    assert "zero-cost.time.csv" in read_many([folder]).aside["reason"].item()
 
 
-def test_a_damaged_summary_is_made_again_and_those_read_with_it_are_not(tmp_path, monkeypatch):
-    monkeypatch.setenv("ASYNC_COST_RUNS", str(tmp_path / "runs"))
-    monkeypatch.setenv("ASYNC_COST_REPORTS", str(tmp_path / "reports"))
-    folders = [make_run(tmp_path / "runs", machine=name, seed=seed, **SMALL) for seed, name in enumerate("abc")]
+def test_a_damaged_summary_is_made_again_and_those_read_with_it_are_not(folders):
     before = read_many(folders)
-    file = tmp_path / "reports" / "b" / folders[1].name / "summary.parquet"
-    data = bytearray(file.read_bytes())
+    assert before.aside.is_empty() and all(map(summarised, folders))
+    files = [place(folder)[0] for folder in folders]
+    times = [file.stat().st_mtime_ns for file in files]
+    data = bytearray(files[1].read_bytes())
     data[4:64] = bytes(60)  # the metadata at its end still say that all is well
-    file.write_bytes(data)
-    first, damaged, last = summary.known(folders)
-    assert first and last and damaged is None
-    assert read_many(folders).ratios.equals(before.ratios) and all(summary.known(folders))
+    files[1].write_bytes(data)
+    after = read_many(folders)
+    assert after.ratios.sort("run").equals(before.ratios.sort("run")) and after.runs.equals(before.runs)
+    assert [file.stat().st_mtime_ns == time for file, time in zip(files, times, strict=True)].count(False) == 1
 
 
 def test_claims_are_judged_once_for_a_run(tmp_path, monkeypatch):
@@ -255,4 +264,4 @@ def test_claims_are_judged_once_for_a_run(tmp_path, monkeypatch):
     found = claims.on_machines(read_many(find_runs(tmp_path / "runs")))
     assert (found["machines"] <= 2).all() and found["holds"].sum() > 0
     monkeypatch.setattr(claims, "outcomes", None)
-    assert claims.on_machines(read_many(find_runs(tmp_path / "runs"))).equals(found), "from the kept verdicts"
+    assert claims.on_machines(read_many(find_runs(tmp_path / "runs"))).equals(found), "from the derived table"

@@ -148,6 +148,13 @@ def test_every_choice_in_zero_cost_makes_another_program(whole_run):
     assert both.filter(pl.col("value") == pl.col("described")).is_empty()
 
 
+def test_every_server_of_the_ladder_executes_equally_much_in_the_fake(whole_run):
+    """What is left, its own instructions, is then not about the fake."""
+    counts = load_run(whole_run.run).counts("ladder").filter(pl.col("counter").str.ends_with("instructions"))
+    both = counts.pivot("counter", index=["variant", "parameter"], values="value").filter(parameter="live=3")
+    assert both.select(pl.col("instructions") - pl.col("own_instructions")).n_unique() == 1 < both.height
+
+
 def test_a_smoke_page_says_that_it_is_not_evidence(whole_run):
     assert "Smoke profile:" in whole_run.page.read_text() and "nothing is judged" in whole_run.page.read_text()
 

@@ -91,10 +91,7 @@ def test_crates_name_exact_versions(manifest):
 
 def test_the_lock_is_up_to_date_with_the_manifests():
     subprocess.run(
-        ["cargo", "metadata", "--locked", "--format-version", "1"],
-        cwd=ROOT,
-        check=True,
-        capture_output=True,
+        ["cargo", "metadata", "--locked", "--format-version", "1"], cwd=ROOT, check=True, capture_output=True
     )
 
 

@@ -114,9 +114,9 @@ def test_a_run_without_valgrind_on_a_busy_machine_with_few_descriptors_is_told_s
 
 def test_a_compiler_that_is_not_the_chosen_one_is_named(monkeypatch):
     chosen = tomllib.loads((preflight.ROOT / "rust-toolchain.toml").read_text(encoding="utf-8"))["toolchain"]["channel"]
-    for version, told in ((chosen, False), (f"{chosen}-nightly", True)):
+    for version, noted in ((chosen, False), (f"{chosen}-nightly", True)):
         monkeypatch.setattr(preflight.toolchain, "rustc_version", lambda version=version: f"rustc {version} (1234)")
-        assert (f"rustc {version} (1234) compiles here, not {chosen}" in remarks()) == told
+        assert (f"rustc {version} (1234) compiles here, not {chosen}" in remarks()) == noted
 
 
 def test_a_variant_that_no_study_compares_is_questioned():

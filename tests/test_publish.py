@@ -11,12 +11,14 @@ from example_report import ANSWER, FINDING, publish_example, run_info, write_not
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from async_cost.errors import DataError
-from async_cost.findings.finding import finding, record
+from async_cost.findings.finding import Judge, finding, record
 from async_cost.findings.operands import pair
 from async_cost.findings.vocabulary import slower
 from async_cost.report import PublishError, charts, markup, provenance, publish
+from async_cost.report import finding as report_finding
 from async_cost.report.notebook import page_of
 from async_cost.runs.record import read_run_info
+from async_cost.runs.run import open_run
 from async_cost.testing.made_up_runs import OFF, ON, make_run
 from async_cost.workflow.studies import ANALYSED
 
@@ -104,8 +106,8 @@ def test_a_page_says_which_groups_are_not_judged_and_the_front_page_names_it(tmp
     nbformat.write(new_notebook(cells=cells), tmp_path / "zero-cost.ipynb")
     pages = publish.publish(run, [page_of(tmp_path / "zero-cost.ipynb")], tmp_path / "report", pdf=False)
     front, page = (file.read_text(encoding="utf-8") for file in pages)
-    assert "Not judged:" in page and "differs from its twin" in page
-    assert "Nothing is concluded from this run" in front and "differs from its twin" not in front
+    assert "Not judged:" in page and "differs from its baseline" in page
+    assert "Nothing is concluded from this run" in front and "differs from its baseline" not in front
 
 
 def test_a_long_table_is_folded_and_a_list_of_the_page_is_not():
@@ -326,3 +328,29 @@ def test_an_analysis_whose_studies_the_run_lacks_is_said_to_be_not_measured(tmp_
     card = front[front.index("Who pays") :]
     assert card.index("Not measured") < card.index("</dl>")
     assert "<b>spawn" not in front and "analysis.html" not in front
+
+
+def test_each_finding_has_a_card_that_leads_to_it(tmp_path):
+    run = make_run(tmp_path, rounds=30, work=False)
+    one = finding(
+        "zero-cost", "zero-cost-own", "It is <b>so</b>.", pair("zero-cost", "nonbox", "manual", OFF).ratio, slower
+    )
+    found = Judge(open_run(run))(one)
+    shown = new_output(
+        "display_data",
+        {"text/html": report_finding.html(found), "text/markdown": report_finding.markdown(found)},
+        metadata={"finding": record(one)},
+    )
+    cells = [new_markdown_cell("# Free?"), new_code_cell("say", outputs=[shown], execution_count=1)]
+    cells[1].metadata["tags"] = ["answer"]
+    nbformat.write(new_notebook(cells=cells), tmp_path / "zero-cost.ipynb")
+    publish.publish(run, [page_of(tmp_path / "zero-cost.ipynb")], tmp_path / "report", pdf=False)
+    (card,) = (tmp_path / "report" / "cards").iterdir()
+    page = (tmp_path / "report" / "zero-cost.html").read_text(encoding="utf-8")
+    assert card.name == "zero-cost-own.html" and 'href="cards/zero-cost-own.html"' in page
+    html = card.read_text(encoding="utf-8")
+    properties = {meta.get("property"): meta["content"] for meta in Elements(html).all("meta") if "content" in meta}
+    assert properties["og:title"] == "✓ It is <b>so</b>." and "<b>" not in html
+    assert markup.words_of(shown.data["text/html"]).endswith(properties["og:description"].partition(" · ")[0])
+    assert [link["href"] for link in Elements(html).all("a")] == ["../zero-cost.html#finding-zero-cost-own"]
+    assert 'id="finding-zero-cost-own"' in page

@@ -6,14 +6,7 @@ from dataclasses import replace
 import pytest
 
 from async_cost.literature.claims import Claim, Comparison, load_claims
-from async_cost.literature.replication import (
-    Judgement,
-    outcomes,
-    score,
-    tally,
-    told_score,
-    told_test,
-)
+from async_cost.literature.replication import Judgement, outcomes, score, score_sentence, tally, validity_sentence
 from async_cost.paths import repository_root
 from async_cost.runs.comparisons import PAIR
 from async_cost.runs.judged import claims_of_today
@@ -144,16 +137,7 @@ def test_each_operation_finds_the_truth_of_a_made_up_run(tmp_path):
         BY_ID["Z16"],
     ]
     effects = [one.published for one in weighed(made(tmp_path), *claims)]
-    truth = [
-        1 / 3.6,
-        3.6,
-        1.1 / 3.6,
-        2.6 * 26_000 / 256,
-        0.1 * 500 - 2.6 * 26,
-        1,
-        0,
-        3_060_000 / 3_110_000,
-    ]
+    truth = [1 / 3.6, 3.6, 1.1 / 3.6, 2.6 * 26_000 / 256, 0.1 * 500 - 2.6 * 26, 1, 0, 3_060_000 / 3_110_000]
     for found, true in zip(effects, truth, strict=True):
         assert found.effect == pytest.approx(true, rel=0.03), found
         assert found.low <= found.effect <= found.high
@@ -297,7 +281,7 @@ def test_the_score_turns_round_with_the_effects(tmp_path):
     usual = score(load_run(made(tmp_path / "usual")))
     turned = score(load_run(make_run(tmp_path / "turned", reversed_truth(), rounds=30, noise=0.002, work=False)))
     assert usual[HOLDS] > turned[HOLDS] and usual[DOES_NOT_HOLD] < turned[DOES_NOT_HOLD]
-    assert f"**{turned[DOES_NOT_HOLD]} do not**" in told_score(turned)
+    assert f"**{turned[DOES_NOT_HOLD]} do not**" in score_sentence(turned)
 
 
 def test_claims_on_one_comparison_are_counted_once_and_all_must_hold(tmp_path):
@@ -325,7 +309,7 @@ def test_a_run_knows_the_claims_that_it_was_made_for(tmp_path):
 def test_a_run_is_a_test_of_the_claims_that_were_written_before_it(tmp_path):
     made_for = {"today": claims_of_today(), "earlier": "0" * 64, "nothing": None}
     told = {
-        name: told_test(load_run(made(tmp_path / name, changes={"claims": claims} if claims else {})))
+        name: validity_sentence(load_run(made(tmp_path / name, changes={"claims": claims} if claims else {})))
         for name, claims in made_for.items()
     }
     changed = sum(claim.changed is not None for claim in CLAIMS if claim.is_claim)
@@ -340,5 +324,5 @@ def test_a_claim_about_more_processors_than_there_are_is_shown_and_not_judged(tm
     assert few.published.outcome is NOT_MEASURABLE and few.published.effect == many.published.effect
     assert many.published.outcome is HOLDS
     assert few.published.reason == "it is about 4 processors, and this machine has two"
-    assert "1 is not measurable here; 0 are not measured." in told_score(tally([few]))
+    assert "1 is not measurable here; 0 are not measured." in score_sentence(tally([few]))
     assert departure(claim, few.published) is None

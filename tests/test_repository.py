@@ -6,9 +6,11 @@ import json
 import re
 import subprocess
 from collections import Counter
+from pathlib import Path
 
 import jsonschema
 import pytest
+from cargo_tests import packages
 
 from async_cost.paths import runs_root
 from async_cost.runs import schema
@@ -55,6 +57,19 @@ def test_the_schema_of_run_json_is_that_of_its_reader_and_all_runs_fit():
         validator.validate(document)
         for wrong in ({"unknown": 1}, {"machine": None}, {"schema_version": "3"}):
             assert not validator.is_valid(document | wrong)
+
+
+def test_no_crate_hides_tests_from_cargo():
+    """A library without tests says so in its manifest, which spares building it once more for nothing."""
+    for name, package in packages().items():
+        for target in (target for target in package["targets"] if "lib" in target["kind"]):
+            code = Path(target["src_path"]).read_text(encoding="utf-8")
+            assert target["test"] or "#[test]" not in code, (
+                f"{name} has unit tests: delete `test = false` in Cargo.toml"
+            )
+            assert target["doctest"] or not re.search(
+                r"^\s*//[/!] ```(?!text)\w*$.*?^\s*//[/!] ```$", code, re.M | re.S
+            ), f"{name} has examples: delete `doctest = false` in Cargo.toml"
 
 
 def test_every_variable_of_the_environment_is_documented_and_every_documented_one_exists():

@@ -1,4 +1,4 @@
-"""docs/sample is small, and readable without a server. (That it is of today is tested in test_one_word.py, where the
+"""docs/sample is small, and readable without a server. (That it is of today is tested in test_reference.py, where the
 analyses of the reference run are executed.)
 """
 
@@ -15,6 +15,30 @@ from async_cost.report import charts, sample
 from async_cost.workflow.sample import FOLDER
 
 LIMIT_BYTES = 3_000_000
+#: What people ask, the page that answers it, and the end of the sentence that does.
+ASKED = {
+    "does dyn matter": ("boxing-cost", "the future's own type."),
+    "does async-trait matter": ("boxing-cost", "not measured here."),
+    "tokio for 10,000 connections": ("servers", "as a loop by hand."),
+    "smol for 10,000 connections": ("servers", "than tokio on one thread."),
+    "threads for 10,000 connections": ("servers", "again as the loop."),
+    "memory of a connection": ("servers", "than two kilobytes of memory."),
+    "spawn and join on tokio": ("spawn-apis", "from spawn to join."),
+    "by who spawns": ("spawn-apis", "or a thread outside spawns it."),
+    "a message to another task": ("runtimes", "if a task asks."),
+    "jobs from outside": ("thread-pools", "the pool of futures."),
+    "a crossbeam channel": ("thread-pools", "crossbeam channel (CBCP)"),
+    "spawn_blocking": ("runtimes", "for each sixteen of them."),
+    "nio or tokio": ("runtimes", "that pass messages on."),
+    "a timeout": ("runtimes", "less than a microsecond."),
+    "what may be quoted of rust-async-bench": ("zero-cost", "each of them]"),
+    "what may be quoted of executor_benchmarks": ("spawn-apis", "each of them]"),
+    "what may be quoted of nio's document": ("runtimes", "not for [a few microseconds]"),
+    "what may be quoted of executors": ("thread-pools", "each of them]"),
+    "what may be quoted of Concurrently": ("call-styles", "each of them]"),
+}
+#: Words from the top of a page to the end of such a sentence.
+SOON = 150
 
 
 @pytest.fixture(scope="module")
@@ -37,6 +61,15 @@ def test_the_committed_sample_is_small_and_its_links_lead_somewhere():
         text = page.read_text(encoding="utf-8")
         for target in re.findall(r'\]\(([^)#:]+)\)|(?:src|srcset)="([^"]+)"', text):
             assert (folder / "".join(target)).exists(), f"{page.name}: {target}"
+
+
+@pytest.mark.parametrize("question", ASKED)
+def test_what_people_ask_is_answered_at_once(question):
+    page, end = ASKED[question]
+    text = re.sub(r"\\(.)", r"\1", (repository_root() / FOLDER / f"{page}.md").read_text(encoding="utf-8"))
+    before, found, _ = text.partition(end)
+    read = re.sub(r"<[^>]+>|\]\([^)]*\)|[][`*#]", " ", before + found).split()
+    assert found and len(read) <= SOON, f"{page} answers after {len(read)} words"
 
 
 def test_links_of_a_notebook_lead_to_the_same_files(pages):

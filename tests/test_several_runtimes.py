@@ -26,16 +26,16 @@ def key(bench: str, variant: str, parameter: str = "") -> Key:
 
 TOKIO, SMOL, NIO = key(ALONE, "tokio"), key(ALONE, "smol"), key(ALONE, "nio")
 TOKIOS, NIOS, SMOLS = key(CROWD, "tokio"), key(CROWD, "nio"), key(CROWD, "smol")
-TWIN, TWINS = key(ALONE, "tokio (A/A)"), key(CROWD, "tokio (A/A)")
+CONTROL, CONTROLS = key(ALONE, "tokio (A/A)"), key(CROWD, "tokio (A/A)")
 COMPARED = [
     (SMOL, TOKIO, ""),
     (NIO, TOKIO, ""),
-    (TWIN, TOKIO, ""),
+    (CONTROL, TOKIO, ""),
     (NIOS, TOKIOS, "threads"),
     (SMOLS, TOKIOS, "threads"),
-    (TWINS, TOKIOS, "threads"),
+    (CONTROLS, TOKIOS, "threads"),
 ]
-TIMES = {TOKIO: 1e5, SMOL: 1.03e5, NIO: 0.6e5, TWIN: 1e5, TOKIOS: 4e5, NIOS: 4.1e5, SMOLS: 8e5, TWINS: 4e5}
+TIMES = {TOKIO: 1e5, SMOL: 1.03e5, NIO: 0.6e5, CONTROL: 1e5, TOKIOS: 4e5, NIOS: 4.1e5, SMOLS: 8e5, CONTROLS: 4e5}
 
 
 def study(**how) -> Study:
@@ -77,14 +77,14 @@ def test_what_a_difference_means_depends_on_its_group(tmp_path):
 
 
 def test_two_variants_of_a_group_are_compared_within_its_limit(tmp_path):
-    threads = {NIOS: 4.1e5, SMOLS: 4.0e5, TOKIOS: 4e5, TWINS: 4e5}
+    threads = {NIOS: 4.1e5, SMOLS: 4.0e5, TOKIOS: 4e5, CONTROLS: 4e5}
     compared = [*(pair for pair in COMPARED if pair[2]), (NIOS, SMOLS, "threads")]
     run = made(tmp_path, rounds=120, times=threads, comparisons=compared)
     assert Measured.of(run, STUDY).compare("nio", "smol")["verdict"].to_list() == ["same"]
 
 
 def test_a_group_that_cannot_be_trusted_takes_the_verdict_from_its_own_comparisons_and_trust_from_the_study(tmp_path):
-    run = made(tmp_path, times=TIMES | {TWINS: 4.4e5})
+    run = made(tmp_path, times=TIMES | {CONTROLS: 4.4e5})
     judged = trust(run)
     assert not judged.trusted
     assert ["`tokio (A/A)` in `multi_thread/spawn` differs" in reason for reason in judged.reasons] == [True]
@@ -99,13 +99,13 @@ def test_a_control_that_reaches_beyond_the_limit_of_its_group_leaves_its_compari
 ):
     run = made(tmp_path, noise=0.03, groups={"": 0.01, "threads": 0.01})
     assert trust(run).trusted
-    twin = trust(run, "threads").controls.row(0, named=True)
-    assert max(1 - twin["low"], twin["high"] - 1) > twin["limit"] == 0.01
+    control = trust(run, "threads").controls.row(0, named=True)
+    assert max(1 - control["low"], control["high"] - 1) > control["limit"] == 0.01
     assert verdicts(run)[NIOS] == "undecided" and verdicts(run)[SMOLS] == "slower"
 
 
 def test_a_group_without_a_control_is_not_trusted(tmp_path):
-    run = made(tmp_path, comparisons=[pair for pair in COMPARED if pair[0] != TWINS])
+    run = made(tmp_path, comparisons=[pair for pair in COMPARED if pair[0] != CONTROLS])
     assert trust(run).reasons == ("the comparisons of group `threads` have no A/A control",)
     assert trust(run, "").trusted
 

@@ -36,13 +36,13 @@ def reports(tmp_path_factory) -> Path:
 
 
 PAGES = [
-    "index.html",
+    "runs.html",
     "toy-2c/20261120T190102Z/index.html",
     "toy-2c/20261121T190102Z/index.html",
     "toy-2c/20261121T190102Z/zero-cost.html",
     "compare/a--b/index.html",
 ]
-FRONT, ANALYSIS = PAGES[1], "toy-2c/20261120T190102Z/zero-cost.html"
+FRONT, ANALYSIS = "toy-2c/20261120T190102Z/index.html", "toy-2c/20261120T190102Z/zero-cost.html"
 
 
 # -- for everyone ----------------------------------------------------------------------------------------------
@@ -68,7 +68,7 @@ def test_axe_finds_no_grave_barrier(reports, browser, page, scheme):
 
 
 def test_axe_would_find_a_barrier(reports, browser):
-    visit = Visit(browser, reports / "index.html", viewport=PHONE, bypass_csp=True)
+    visit = Visit(browser, reports / "runs.html", viewport=PHONE, bypass_csp=True)
     visit.page.evaluate(
         "document.querySelector('main').insertAdjacentHTML('beforeend', '<img src=x><input type=text>')"
     )
@@ -78,7 +78,7 @@ def test_axe_would_find_a_barrier(reports, browser):
     assert {"image-alt", "label"} <= found
 
 
-@pytest.mark.parametrize("page", [FRONT, ANALYSIS, "index.html"])
+@pytest.mark.parametrize("page", [FRONT, ANALYSIS, "runs.html"])
 def test_everything_can_be_read_without_scripts(reports, browser, page):
     visit = Visit(browser, reports / page, viewport=PHONE, java_script_enabled=False)
     assert not visit.page.locator("#search").is_visible(), "a box that cannot search is not shown"
@@ -156,7 +156,7 @@ def test_each_claim_is_found_by_its_id_and_its_words():
 
 
 def test_pages_lead_to_each_other_and_to_all_runs(reports, browser):
-    visit = Visit(browser, reports / "index.html", viewport=DESKTOP)
+    visit = Visit(browser, reports / "runs.html", viewport=DESKTOP)
     visit.page.get_by_role("link", name="toy-2c/20261120T190102Z").click()
     visit.page.locator(".questions a[href='zero-cost.html']").click()
     visit.page.locator("nav.turn [rel=next]").click()
@@ -164,7 +164,7 @@ def test_pages_lead_to_each_other_and_to_all_runs(reports, browser):
     visit.page.locator("nav.turn [rel=prev]").click()
     assert visit.page.url.endswith("zero-cost.html")
     visit.page.locator("nav a.runs").click()
-    assert visit.page.url == (reports / "index.html").as_uri()
+    assert visit.page.url == (reports / "runs.html").as_uri()
     visit.page.context.close()
 
 
@@ -198,12 +198,21 @@ def test_a_sentence_that_announces_a_list_stands_on_the_front_page_with_the_firs
 
 
 def test_all_runs_are_listed_newest_first(reports):
-    html = (reports / "index.html").read_text(encoding="utf-8")
+    html = (reports / "runs.html").read_text(encoding="utf-8")
     links = re.findall(r'<h2><a href="([^"]+)">', html)
     assert links[0].startswith(("compare/", "toy-2c/20261121")) and links[-1] == FRONT and len(links) == 3
     assert all((reports / link).exists() for link in links)
     assert html.count("<strong>Not evidence</strong>") == 2
     assert "Two runs side by side" in html
+
+
+def test_the_front_of_the_site_is_the_reference_run_or_the_newest_report(reports, browser):
+    runs = site.summaries(reports)
+    assert site.front(runs, "toy-2c/20261120T190102Z") == FRONT
+    assert site.front(runs, "") == runs[0]["href"]
+    visit = Visit(browser, reports / "index.html")
+    visit.page.wait_for_url(f"**/{runs[0]['href']}")
+    visit.page.context.close()
 
 
 def test_damaged_notes_do_not_hide_the_other_runs(tmp_path):

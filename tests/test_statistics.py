@@ -21,14 +21,7 @@ from async_cost.statistics.measured import Measured, both_ways
 from async_cost.statistics.ratios import between, paired
 from async_cost.statistics.trials import compared as of_comparisons
 from async_cost.statistics.trials import trial_times, undisturbed
-from async_cost.testing.made_up_runs import (
-    OFF,
-    ON,
-    REQUESTS,
-    ZERO_COST,
-    make_run,
-    reversed_truth,
-)
+from async_cost.testing.made_up_runs import OFF, ON, REQUESTS, ZERO_COST, make_run, reversed_truth
 from async_cost.words import PERCENT
 
 STUDY = "zero-cost"
@@ -340,7 +333,7 @@ def test_two_loads_are_compared_where_the_controls_of_both_hold():
         compared("nonbox", "nonbox", baseline_parameter="elsewhere", group="few"),
     ]
     found = judge.judged(pl.DataFrame(rows), "standard")
-    differs = "control manual (A/A) in b (syscalls=on) differs from its twin"
+    differs = "control manual (A/A) in b (syscalls=on) differs from its baseline"
     assert found["doubt"].to_list() == [None, differs, None, differs, differs, None]
     assert found["verdict"].to_list() == ["same", None, "same", None, None, "same"]
 
@@ -417,9 +410,9 @@ def test_what_became_known_of_a_run_is_said_on_its_pages_and_of_no_other(tmp_pat
 def test_the_break_of_a_resumed_run_is_not_taken_for_measuring_or_steal(tmp_path):
     changes = {"studies.zero-cost.resumed": 1, "studies.zero-cost.steal_after_ms": 120_000}
     run = make_run(tmp_path, {("nonbox", OFF): 3.0}, work=False, changes=changes)
-    told = " ".join(remarks(load_run(run), STUDY))
-    assert "resumed once" in told
-    assert "steal" not in told
+    said = " ".join(remarks(load_run(run), STUDY))
+    assert "resumed once" in said
+    assert "steal" not in said
 
 
 def test_key_columns_lead_every_frame(tmp_path):

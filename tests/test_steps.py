@@ -14,7 +14,7 @@ import pytest
 
 from async_cost.workflow import running
 from async_cost.workflow.running import minutes, run_steps, seconds_left
-from async_cost.workflow.steps import Command, Seen, Step, StepFailed, cargo_progress, tell, told_progress
+from async_cost.workflow.steps import Command, Seen, Step, StepFailed, cargo_progress, parse_progress, print_progress
 from async_cost.workflow.toolchain import ROOT
 
 
@@ -46,7 +46,7 @@ def test_a_failing_command_stops_the_workflow_and_names_step_log_and_output(tmp_
 
 @pytest.fixture
 def until_shown(monkeypatch):
-    """Waits, in a step, until what it has told was shown."""
+    """Waits, in a step, until what it has report was shown."""
     shown, show = threading.Event(), running._Display.show
 
     def show_and_tell(display, now, left_s):
@@ -192,26 +192,26 @@ def test_the_next_command_expects_what_the_last_one_took(tmp_path):
 
 
 def test_harness_and_cargo_progress_are_understood():
-    told = {"study": "zero-cost", "unit": "round", "round": 24, "rounds": 60, "done": 240, "trials": 600}
-    assert told_progress(json.dumps({**told, "seconds_left": 72.0})) == Seen("round 24 of 60", left_s=72)
-    assert told_progress(json.dumps(told)) == Seen("round 24 of 60", fraction=0.4)
+    report = {"study": "zero-cost", "unit": "round", "round": 24, "rounds": 60, "done": 240, "trials": 600}
+    assert parse_progress(json.dumps({**report, "seconds_left": 72.0})) == Seen("round 24 of 60", left_s=72)
+    assert parse_progress(json.dumps(report)) == Seen("round 24 of 60", fraction=0.4)
     for line in ("anything else", "{}", "{torn", '{"unit": "round"}', "cell 3 of 66"):
-        assert told_progress(line) is None, line
+        assert parse_progress(line) is None, line
     assert cargo_progress("    Building [=====>      ] 45/180: tokio, serde") == Seen("45 of 180 crates", fraction=0.25)
     assert cargo_progress("   Compiling serde v1.0.0") is None
 
 
 def test_a_program_tells_a_person_in_words_and_the_workflow_what_it_understands(monkeypatch, capsys):
     monkeypatch.delenv("ASYNC_COST_PROGRESS", raising=False)
-    tell("cell", 3, 66)
+    print_progress("cell", 3, 66)
     assert capsys.readouterr().out == "cell 3 of 66\n"
     monkeypatch.setenv("ASYNC_COST_PROGRESS", "json")
-    tell("cell", 3, 66)
-    assert told_progress(capsys.readouterr().out) == Seen("cell 3 of 66")
+    print_progress("cell", 3, 66)
+    assert parse_progress(capsys.readouterr().out) == Seen("cell 3 of 66")
 
 
 def test_what_a_command_tells_is_shown_and_everything_is_in_the_log(tmp_path, capsys, until_shown):
-    code = "from async_cost.workflow.steps import tell; print('loading'); tell('cell', 3, 66)"
+    code = "from async_cost.workflow.steps import print_progress; print('loading'); print_progress('cell', 3, 66)"
 
     def step(progress):
         progress.command([sys.executable, "-c", code], env={"PYTHONPATH": str(ROOT)})

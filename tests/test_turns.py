@@ -45,9 +45,9 @@ def partial(tmp_path):
     for study, until in (("a", [2, 4]), ("b", [1, 2, 3])):
         (tmp_path / study).mkdir()
         (tmp_path / study / "ends").write_text("")
-        told = {"program": sys.executable, "arguments": [str(tmp_path / "program.py"), str(tmp_path / study)]}
-        told |= {"library": None, "until": until, "done_status": 40, "refused_status": 1}
-        start_file(tmp_path, study).write_text(json.dumps(told))
+        document = {"program": sys.executable, "arguments": [str(tmp_path / "program.py"), str(tmp_path / study)]}
+        document |= {"library": None, "until": until, "done_status": 40, "refused_status": 1}
+        start_file(tmp_path, study).write_text(json.dumps(document))
     (tmp_path / "run.json").write_text(json.dumps({"run_id": "made-up/20260101T000000Z"}))
     return tmp_path
 
@@ -82,12 +82,12 @@ def test_when_the_time_is_up_each_study_keeps_its_least_episodes_and_is_complete
     for _ in range(2):  # the second time after a kill, say
         measure(partial, {"a": -1.0, "b": 0.0}, {}, late)
         assert done(partial) == [("b", 1), ("a", 2)]
-    told = json.loads((partial / "run.json").read_text())["studies"]
-    assert {study: (one["rounds"], one["state"], one["seed"]) for study, one in told.items()} == {
+    document = json.loads((partial / "run.json").read_text())["studies"]
+    assert {study: (one["rounds"], one["state"], one["seed"]) for study, one in document.items()} == {
         "a": (2, "complete", 7),
         "b": (1, "complete", 7),
     }
-    assert all(one["ended"] for one in told.values())
+    assert all(one["ended"] for one in document.values())
 
 
 def test_an_episode_that_was_stopped_takes_no_time_from_the_others():
@@ -167,19 +167,19 @@ def test_a_library_is_linked_again_from_what_the_kernel_linked_last(partial):
 
 
 def test_a_study_whose_program_is_gone_has_to_be_prepared_again(partial):
-    told = json.loads(start_file(partial, "a").read_text())
+    document = json.loads(start_file(partial, "a").read_text())
     assert Start.read(partial, "a") is not None and Start.read(partial, "c") is None
-    start_file(partial, "a").write_text(json.dumps(told | {"library": {"path": "/nowhere/x.so", "entry": "e"}}))
+    start_file(partial, "a").write_text(json.dumps(document | {"library": {"path": "/nowhere/x.so", "entry": "e"}}))
     assert Start.read(partial, "a") is None
-    start_file(partial, "a").write_text(json.dumps(told | {"program": "/nowhere/program"}))
+    start_file(partial, "a").write_text(json.dumps(document | {"program": "/nowhere/program"}))
     assert Start.read(partial, "a") is None
 
 
 def test_another_build_in_the_same_place_is_not_measured_on(partial):
     library = partial / "measures-a.so"
     library.write_bytes(b"code")
-    told = json.loads(start_file(partial, "a").read_text())
-    start_file(partial, "a").write_text(json.dumps(told | {"library": {"path": str(library), "entry": "e"}}))
+    document = json.loads(start_file(partial, "a").read_text())
+    start_file(partial, "a").write_text(json.dumps(document | {"library": {"path": str(library), "entry": "e"}}))
     assert not sealed(partial, "a"), "nothing says what it was"
     seal(partial, "a")
     assert sealed(partial, "a")

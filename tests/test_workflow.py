@@ -60,18 +60,19 @@ def analyses(tmp_path, monkeypatch):
 
 def test_an_analysis_knows_nothing_of_the_one_before_it_in_its_kernel(tmp_path, analyses, monkeypatch):
     monkeypatch.setattr(os, "cpu_count", lambda: 1)
-    told = "import os; print(os.getcwd(), os.environ.get('ASYNC_COST_COMPARE'), 'left' in globals())"
-    analyses(first="left, __import__('os').environ['ASYNC_COST_COMPARE'] = 1, 'x'", second=told)
+    shown = "import os; print(os.getcwd(), os.environ.get('ASYNC_COST_COMPARE'), 'left' in globals())"
+    analyses(first="left, __import__('os').environ['ASYNC_COST_COMPARE'] = 1, 'x'", second=shown)
     _, second = publishing.execute(["first", "second"], tmp_path / "executed", {}, lambda path: nbformat.read(path, 4))
     assert second.cells[0].outputs[0].text.split() == [str(tmp_path), "None", "False"]
 
 
-def test_an_analysis_that_fails_has_the_last_word(tmp_path, monkeypatch, capfd, analyses):
+def test_an_analysis_that_fails_has_the_last_word(tmp_path, monkeypatch, analyses):
     analyses(bad="raise ValueError('the reason')", good="print('fine')")
     run = make_run(tmp_path, {}, rounds=2, work=False)
     monkeypatch.setattr(sys, "argv", ["publishing", str(tmp_path), str(tmp_path / "report"), str(run)])
-    assert publishing.main() == 1
-    said = capfd.readouterr().err.strip()
+    with pytest.raises(SystemExit) as ended:
+        publishing.main()
+    said = str(ended.value).strip()
     assert "the reason" in said.splitlines()[-1] and "bad.ipynb: the cell that begins with `raise" in said
 
 
@@ -196,8 +197,8 @@ def test_only_a_smoke_run_compiles_its_studies_together():
 )
 def test_a_report_without_pdfs_says_so_and_why(monkeypatch, tmp_path, capsys, browser, says):
     monkeypatch.setattr(commands, "find_chromium", lambda: browser)
-    commands.tell_page(tmp_path)
+    commands.print_page(tmp_path)
     assert f"without PDFs: {says}" in capsys.readouterr().out
     (tmp_path / "index.pdf").touch()
-    commands.tell_page(tmp_path)
+    commands.print_page(tmp_path)
     assert "without PDFs" not in capsys.readouterr().out

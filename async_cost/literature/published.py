@@ -42,26 +42,3 @@ def published_times(study: str, root: Path | None = None, edition: str | None = 
             (pl.col("high") * factor).alias("high_ns"),
         )
     )
-
-
-def published_ratios(study: str, baseline: str, root: Path | None = None, edition: str | None = None) -> pl.DataFrame:
-    """Reported times over that of `baseline` with the same parameter: bench, variant, parameter, published,
-    published_low, published_high, published_added_ns (the difference, for one iteration).
-
-    The outer values divide the printed ends of the one by the opposite ends of the other. They cover the uncertainty
-    within one printed run, but not what differs between two runs.
-    """
-    times = published_times(study, root, edition)
-    base = times.filter(pl.col("variant") == baseline).select(
-        "parameter",
-        pl.col("ns").alias("base_ns"),
-        pl.col("low_ns").alias("base_low_ns"),
-        pl.col("high_ns").alias("base_high_ns"),
-    )
-    return times.join(base, on="parameter").select(
-        *KEY,
-        (pl.col("ns") / pl.col("base_ns")).alias("published"),
-        (pl.col("low_ns") / pl.col("base_high_ns")).alias("published_low"),
-        (pl.col("high_ns") / pl.col("base_low_ns")).alias("published_high"),
-        (pl.col("ns") - pl.col("base_ns")).alias("published_added_ns"),
-    )

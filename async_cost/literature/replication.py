@@ -1,7 +1,7 @@
 """Which published claims hold in a run.
 
 A claim is a statement whose author is somebody else (`statistics/statement.py`). The comparison that the document made
-and, where it is confounded, the clean one are weighed alike and kept apart.
+and, where it is confounded, the clean one are weighed alike and apart.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -65,10 +65,10 @@ def tested(run: Run, claim: Claim) -> bool:
     return run.info.claims == claims_of_today() or not claim.changed or claim.changed[:10] < run.info.started[:10]
 
 
-def told_test(run: Run, claims: Sequence[Claim] | None = None) -> str:
+def validity_sentence(run: Run, claims: Sequence[Claim] | None = None) -> str:
     """Whether `run` tests the claims, or may have been seen before their regions were written, in Markdown."""
-    asked = [claim for claim in (load_claims() if claims is None else claims) if claim.is_claim]
-    later = sum(not tested(run, claim) for claim in asked)
+    stated = [claim for claim in (load_claims() if claims is None else claims) if claim.is_claim]
+    later = sum(not tested(run, claim) for claim in stated)
     if run.info.claims is None:
         return "It is no test of them: their regions may have been written after it was seen."
     if later:
@@ -94,7 +94,7 @@ def tally(found: Iterable[Judgement]) -> dict[Outcome, int]:
     return counts
 
 
-def told_score(counts: Mapping[Outcome, int]) -> str:
+def score_sentence(counts: Mapping[Outcome, int]) -> str:
     """The score as a sentence in Markdown: `This run decides 106 of 141 published claims: …`."""
     decided = counts[Outcome.HOLDS] + counts[Outcome.DOES_NOT_HOLD]
     return (

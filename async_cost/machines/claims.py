@@ -8,19 +8,18 @@ from pathlib import Path
 
 import polars as pl
 
-from async_cost import kept
+from async_cost import derived
 from async_cost.errors import DataError
 from async_cost.literature.claims import load_claims
 from async_cost.literature.replication import outcomes
 from async_cost.machines.hardware import chosen_runs
 from async_cost.machines.many import ManyRuns
-from async_cost.machines.summary import place
 from async_cost.paths import repository_root
 from async_cost.runs.run import open_run
 from async_cost.statistics.statement import Outcome
+from async_cost.statistics.table import place_of
 
-VERDICTS = {"claim": pl.String, "study": pl.String, "verdict": pl.String}
-FILE = "claims.parquet"
+VERDICTS = dict.fromkeys(("run", "claim", "study", "verdict"), pl.String)
 #: The verdicts that a page counts.
 COUNTED = (Outcome.HOLDS, Outcome.DOES_NOT_HOLD, Outcome.UNDECIDED)
 #: A verdict also depends on the claims and on the code that judges them.
@@ -37,39 +36,37 @@ def on_machines(many: ManyRuns) -> pl.DataFrame:
     a claim is left out.
     """
     chosen = chosen_runs(many).filter("trusted").cast({"run": pl.String, "study": pl.String})
-    names = chosen["run"].unique(maintain_order=True).to_list()
-    parts = zip(names, verdicts([many.folders[name] for name in names]), strict=True)
-    none = pl.DataFrame(schema=VERDICTS | {"run": pl.String})
-    found = pl.concat([none, *(part.with_columns(run=pl.lit(name)) for name, part in parts)])
+    found = verdicts([many.folders[name] for name in chosen["run"].unique(maintain_order=True)])
     found = found.join(chosen, on=["run", "study"], how="semi").filter(pl.col("verdict").is_in(list(COUNTED)))
     each = (pl.col("verdict").eq(word).sum().alias(word) for word in COUNTED)
     return found.group_by("claim", "study", maintain_order=True).agg(*each, machines=pl.len()).sort("claim")
 
 
-def verdicts(folders: Sequence[Path]) -> list[pl.DataFrame]:
-    """What each run says about each claim: the columns VERDICTS. Empty where its samples cannot be read."""
-    places = [place_of(folder) for folder in folders]
+def verdicts(folders: Sequence[Path]) -> pl.DataFrame:
+    """What each run says about each claim: the columns VERDICTS. No rows of a run whose samples cannot be read."""
+    places = {folder: place(folder) for folder in folders}
+    left = [folder for folder, where in places.items() if derived.about(where) is None]
     with ThreadPoolExecutor() as pool:
-        return list(pool.map(_verdicts, folders, places, kept.read_all(places, VERDICTS)))
+        made = list(pool.map(_verdicts, left))
+    known = derived.read_all([where for folder, where in places.items() if where and folder not in left], VERDICTS)
+    return verdicts(folders) if known is None else pl.concat([known, *made])
 
 
-def _verdicts(folder: Path, file: tuple[Path, str] | None, known: kept.Kept | None) -> pl.DataFrame:
-    if known:
-        return known[0]
+def _verdicts(folder: Path) -> pl.DataFrame:
     try:
-        judged = outcomes(open_run(folder), load_claims())
+        run = open_run(folder)
+        judged = outcomes(run, load_claims())
     except DataError:
         return pl.DataFrame(schema=VERDICTS)
-    rows = [(one.claim.id, one.claim.study, one.published.outcome.value) for one in judged]
+    rows = [(run.info.run_id, one.claim.id, one.claim.study, one.published.outcome.value) for one in judged]
     made = pl.DataFrame(rows, schema=VERDICTS, orient="row")
-    if file:
-        kept.write(made, *file)
+    derived.write(made, place(folder))
     return made
 
 
-def place_of(folder: Path) -> tuple[Path, str] | None:
-    """File and key of the verdicts that are kept of a run; they depend on the claims, too, and on what judges them."""
-    return place(folder, FILE, _on_claims())
+def place(folder: Path) -> derived.Place | None:
+    """Where the verdicts of a run are; they depend on the claims, too, and on what judges them."""
+    return place_of(folder, "claims", _on_claims())
 
 
 @lru_cache(maxsize=1)

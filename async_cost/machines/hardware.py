@@ -9,8 +9,7 @@ from enum import StrEnum
 
 import polars as pl
 
-from async_cost.machines.many import ManyRuns
-from async_cost.machines.summary import FINDING, NAME, NATIVE
+from async_cost.machines.many import FINDING, NAME, NATIVE, ManyRuns
 from async_cost.runs.comparisons import HEADLINES
 from async_cost.runs.profiles import NOT_EVIDENCE
 from async_cost.statistics.judge import verdict_column

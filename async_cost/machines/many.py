@@ -1,40 +1,59 @@
 """Many runs compared; those that cannot be used are set aside, by name and with the reason.
 
-Only the summary of each run is read (`summary`), so memory grows with the number of runs and findings, not with their
-samples. Its comparisons are those on the pages of that run, so a finding has the same verdict in both places.
+Of each run a summary is read: its comparisons, which are those of its own pages, so that a finding has the same verdict
+in both places, and who measured it. It is a derived table, whose key needs no file of the run to be opened, so a run
+that was summarised before costs one small file, and memory grows with the number of comparisons, not of samples.
 """
 
-import json
 import os
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
 
 import polars as pl
 
-from async_cost.errors import quoted
-from async_cost.machines.summary import NATIVE, RATIOS, RUNS, STUDIES, Summary, known, summary
-from async_cost.paths import report_folder, shown
+from async_cost import derived, words
+from async_cost.errors import DataError, quoted
+from async_cost.paths import shown
 from async_cost.runs.reader import REMEASURE
-from async_cost.runs.run import find_runs
+from async_cost.runs.record import RunInfo, StudyInfo, check_clock
+from async_cost.runs.run import find_runs, open_run
+from async_cost.statistics.judge import VERDICTS
+from async_cost.statistics.table import comparisons, place_of
 
+#: A finding is what is said about one pair: `variant` compared with `other`, which names the bench and the parameter of
+#: the baseline where they are others.
+FINDING = ("study", "bench", "variant", "other", "parameter")
+#: Names of which a few thousand are repeated in millions of rows: a number in each, and the words once.
+NAME = pl.Categorical()
+RUNS = {"run": NAME, "machine": NAME, "cpu": pl.String, "cores": pl.Int64}
+RUNS |= dict.fromkeys(("rustc", "origin", "profile", "started", "revision"), pl.String)
+STUDIES = {"run": NAME, "study": NAME, "trusted": pl.Boolean, "reason": pl.String, "rows": pl.Int64}
+STUDIES |= {"elapsed_ns": pl.Int64}
+ASIDE = {"run": pl.String, "reason": pl.String}
+#: No controls: that a baseline is as fast as itself is not a finding.
+RATIOS = dict.fromkeys(("run", "machine", *FINDING), NAME)
+RATIOS |= dict.fromkeys(("ratio", "low", "high", "quantile"), pl.Float64) | {"episodes": pl.Int32, "verdict": VERDICTS}
+#: Ends the name of a machine whose runs measured native programs, which are compiled differently.
+NATIVE = " (native)"
+#: This module as it was imported: a page may outlive an edit.
+OWN = Path(__file__).read_bytes()
+#: Reasons that are given of one study of a run, of which each control has its own.
+MOST_REASONS = 2
 #: So many runs are summarised faster than processes start.
 FEW = 8
-ASIDE = {"run": pl.String, "reason": pl.String}
 
 
 @dataclass(frozen=True)
 class ManyRuns:
     """What a number of runs say.
 
-    `runs`: run, machine, cpu, cores, rustc, origin, profile, started, revision (of the sources). `studies`: run, study,
-    trusted (in one group of comparisons at least), reason (why it is not, or not in all), rows (samples read),
-    elapsed_ns (their time). `ratios`: run, machine, study, bench, variant, other, parameter, ratio, low, high, quantile
-    (half the width of the interval in standard errors), episodes, verdict (null where the run is no evidence for that
-    group); controls are left out. `aside`: run, reason, both text from outside. `folders`
+    `runs`: the columns RUNS; revision is that of the sources. `studies`: the columns STUDIES; trusted (in one group of
+    comparisons at least), reason (why it is not, or not in all), rows (samples read), elapsed_ns (their time).
+    `ratios`: the columns RATIOS; quantile is half the width of the interval in standard errors, verdict null where the
+    run is no evidence for that group; controls are left out. `aside`: run, reason, both text from outside. `folders`
     are those of the runs.
     """
 
@@ -48,6 +67,17 @@ class ManyRuns:
     def rows(self) -> int:
         """Samples that were read."""
         return self.studies["rows"].sum()
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A run among others: `run` is its row of RUNS, `studies` are rows of STUDIES, `ratios` a table of RATIOS, None as
+    long as it was not read.
+    """
+
+    run: Mapping[str, object]
+    studies: Sequence[Mapping[str, object]]
+    ratios: pl.DataFrame | None = None
 
 
 def chosen_folders(environ: Mapping[str, str] = os.environ, root: Path | None = None) -> list[Path]:
@@ -66,66 +96,153 @@ def chosen_folders(environ: Mapping[str, str] = os.environ, root: Path | None = 
 
 def read_many(folders: Sequence[Path]) -> ManyRuns:
     """Reads all runs, in the given order. Never raises because of what is in a folder: see `ManyRuns.aside`."""
-    outcomes = list(zip(folders, summaries(folders), strict=True))
-    runs, aside, folders_of = _without_twins(outcomes)
+    places = {folder: place(folder) for folder in folders}
+    outcomes: dict[Path, Summary | str | None] = {
+        folder: Summary(about["run"], about["studies"]) if (about := derived.about(where)) else None
+        for folder, where in places.items()
+    }
+    outcomes |= summaries([folder for folder, outcome in outcomes.items() if outcome is None])
+    runs, aside = _without_copies(outcomes)
+    ratios = derived.read_all([places[folder] for folder, run in runs.items() if run.ratios is None], RATIOS)
+    if ratios is None:
+        return read_many(folders)
     return ManyRuns(
-        folders=folders_of,
-        runs=pl.DataFrame([run.run for run in runs], schema=RUNS),
-        studies=pl.DataFrame([study for run in runs for study in run.studies], schema=STUDIES),
-        ratios=pl.concat([pl.DataFrame(schema=RATIOS), *(run.ratios for run in runs)]),
+        folders={str(run.run["run"]): folder for folder, run in runs.items()},
+        runs=pl.DataFrame([run.run for run in runs.values()], schema=RUNS),
+        studies=pl.DataFrame([study for run in runs.values() for study in run.studies], schema=STUDIES),
+        ratios=pl.concat([ratios, *(run.ratios for run in runs.values() if run.ratios is not None)]),
         aside=pl.DataFrame(aside, schema=ASIDE, orient="row"),
     )
 
 
-def summaries(folders: Sequence[Path]) -> list[Summary | str]:
-    """The summary of each run, or why it cannot be used."""
-    found = known(folders)
-    left = [folder for folder, one in zip(folders, found, strict=True) if one is None]
-    keepable = [folder for folder in left if report_folder(folder)]
-    if len(keepable) >= FEW:
-        _in_processes(keepable)
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        made = pool.map(summary, left)
-        return [next(made) if one is None else one for one in found]
+def place(folder: Path) -> derived.Place | None:
+    """Where the summary of the run in `folder` is."""
+    return place_of(folder, "summary", OWN)
 
 
-def _in_processes(folders: Sequence[Path]) -> None:
-    """Makes and keeps the summaries of these runs, each processor in a process of its own: half of the work is
-    Python's, of which a process does one thing at a time. What fails there is told when it is tried again here.
+def summaries(folders: Sequence[Path]) -> dict[Path, Summary | str]:
+    """Makes the summary of each run, or says why it cannot be used. Of many, each processor makes some in a process of
+    its own: half of the work is Python's, of which a process does one thing at a time.
     """
-    number, environ = os.cpu_count() or 1, os.environ | {"POLARS_MAX_THREADS": "1"}
-    shares = [json.dumps([str(folder) for folder in folders[place::number]]) for place in range(number)]
-    command = [sys.executable, "-m", "async_cost.machines.summary"]
-    with ThreadPoolExecutor(number) as pool:
-        for share in shares:
-            pool.submit(subprocess.run, command, input=share, text=True, env=environ, capture_output=True, check=False)
+    pool: Executor = ThreadPoolExecutor(os.cpu_count())
+    if len(folders) >= FEW:
+        os.environ.setdefault("POLARS_MAX_THREADS", "1")  # of the new processes
+        pool = ProcessPoolExecutor(mp_context=get_context("spawn"))
+    with pool:
+        return dict(zip(folders, pool.map(summary, folders), strict=True))
 
 
-def _without_twins(
-    outcomes: Sequence[tuple[Path, Summary | str]],
-) -> tuple[list[Summary], list[tuple[str, str]], dict[str, Path]]:
-    """Runs in the given order, what is set aside, and the folders of the runs.
+def summary(folder: Path) -> Summary | str:
+    """Makes the summary of the run in `folder`, or says why it cannot be used. Never raises because of what is in the
+    folder.
+    """
+    try:
+        before = place(folder)
+        made = _made(folder)
+        if place(folder) == before:
+            derived.write(made.ratios, before, run=made.run, studies=made.studies)
+        return made
+    except DataError as error:
+        return str(error)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        return f"{shown(folder)}: the run cannot be read ({type(error).__name__})"
+
+
+def _without_copies(outcomes: Mapping[Path, Summary | str | None]) -> tuple[dict[Path, Summary], list[tuple[str, str]]]:
+    """Runs in the given order, and what is set aside.
 
     Two runs with one id, or with the very same samples, are one run and its copy, and a machine of another processor
-    than the first of its name is another machine: the oldest run is believed.
+    than the first of its name is another machine: the oldest run counts.
     """
-    aside = [("/".join(folder.parts[-2:]), outcome) for folder, outcome in outcomes if isinstance(outcome, str)]
-    samples, processors, folders = dict[tuple, str](), dict[object, tuple](), dict[str, Path]()
-    runs = [(folder, outcome) for folder, outcome in outcomes if not isinstance(outcome, str)]
-    for folder, outcome in sorted(runs, key=lambda one: (str(one[1].run["started"]), str(one[1].run["run"]))):
-        run, processor = str(outcome.run["run"]), (outcome.run["cpu"], outcome.run["cores"])
-        twins = {(study["study"], study["rows"], study["elapsed_ns"]): run for study in outcome.studies}
-        original = next((samples[key] for key in twins if key in samples), None)
-        problem = None
-        if run in folders:
+    aside = {folder: outcome for folder, outcome in outcomes.items() if isinstance(outcome, str)}
+    runs = {folder: outcome for folder, outcome in outcomes.items() if isinstance(outcome, Summary)}
+    samples, processors, names = dict[tuple, str](), dict[str, tuple](), set[str]()
+    for folder, one in sorted(runs.items(), key=lambda item: (str(item[1].run["started"]), str(item[1].run["run"]))):
+        run, processor = str(one.run["run"]), (one.run["cpu"], one.run["cores"])
+        mine = {(study["study"], study["rows"], study["elapsed_ns"]): run for study in one.studies}
+        original = next((samples[key] for key in mine if key in samples), None)
+        if run in names:
             problem = f"another folder holds a run of the same id {quoted(run)}"
         elif original is not None:
             problem = f"holds the very samples of run {original}. {REMEASURE}"
-        elif processors.setdefault(str(outcome.run["machine"]).removesuffix(NATIVE), processor) != processor:
+        elif processors.setdefault(str(one.run["machine"]).removesuffix(NATIVE), processor) != processor:
             problem = "an older run of a machine of this name is from another processor. Give this machine another name"
-        if problem:
-            aside.append(("/".join(folder.parts[-2:]), f"{shown(folder)}: {problem}"))
         else:
-            folders[run] = folder
-            samples |= twins
-    return [outcome for folder, outcome in runs if folders.get(str(outcome.run["run"])) == folder], aside, folders
+            names.add(run)
+            samples |= mine
+            continue
+        aside[folder] = f"{shown(folder)}: {problem}"
+    reasons = [("/".join(folder.parts[-2:]), reason) for folder, reason in aside.items()]
+    return {folder: run for folder, run in runs.items() if folder not in aside}, reasons
+
+
+def _made(folder: Path) -> Summary:
+    run = open_run(folder)
+    check_clock(folder / "run.json", run.info)
+    table = comparisons(run)
+    for name, elapsed_ns in table.elapsed_ns.items():
+        _check_elapsed(folder, name, run.info.studies[name], elapsed_ns)
+    row = _run_row(run.info)
+    names = {name: pl.lit(row[name]) for name in ("run", "machine")}
+    ratios = _named(table.frame.drop_nulls("ratio").remove("control")).with_columns(**names)
+    ratios = ratios.select(*RATIOS).cast(RATIOS)
+    if ratios.select(FINDING).is_duplicated().any():
+        problem = "two comparisons of one variant with the same other under one parameter have one name"
+        remedy = "Give them different names and measure again"
+        raise DataError(folder / "run.json", problem, remedy, column="comparisons")
+    studies = [
+        {"run": row["run"], "study": name, "rows": rows, "elapsed_ns": table.elapsed_ns[name]} | _trust(table.of(name))
+        for name, rows in table.rows.items()
+    ]
+    return Summary(row, studies, ratios)
+
+
+def _check_elapsed(folder: Path, name: str, details: StudyInfo, elapsed_ns: int) -> None:
+    """All samples were taken one after another between start and end."""
+    if details.ended is None:
+        return
+    lasted = words.seconds_between(details.started, details.ended) + 1  # both are cut to whole seconds
+    if elapsed_ns > lasted * 1e9:
+        problem = f"the samples of {name} took {elapsed_ns / 1e9:.0f} s together, in {lasted - 1:.0f} s by the clock"
+        remedy = "Set the clock of the machine and measure again"
+        raise DataError(folder / "run.json", problem, remedy, column="studies")
+
+
+def _named(table: pl.DataFrame) -> pl.DataFrame:
+    """The table with `other`: the baseline's variant, its bench where that is another one than its name, its parameter
+    where that differs.
+    """
+    other, bench, parameter = (pl.col(f"baseline_{name}") for name in ("variant", "bench", "parameter"))
+    elsewhere = (bench != pl.col("bench")) & ~bench.str.starts_with(other)
+    named = pl.when(elsewhere).then(pl.format("{} in {}", other, bench)).otherwise(other)
+    changed = parameter != pl.col("parameter")
+    shown = pl.when(parameter == "").then(pl.lit("no parameter")).otherwise(parameter)
+    return table.with_columns(other=pl.when(changed).then(pl.format("{} ({})", named, shown)).otherwise(named))
+
+
+def _trust(table: pl.DataFrame) -> dict[str, object]:
+    """Whether a study is trusted in one of its groups, and why it is not in all; no reason if it is."""
+    groups = table.group_by("group", maintain_order=True).agg(
+        pl.col("doubt").sort_by(pl.col("doubt").is_not_null(), maintain_order=True).first()
+    )
+    doubts = groups["doubt"].drop_nulls()
+    kinds = doubts.unique(maintain_order=True).to_list()
+    more = [words.counted(len(kinds) - MOST_REASONS, "other reason")] if len(kinds) > MOST_REASONS else []
+    reason = ", ".join([*kinds[:MOST_REASONS], *more]) if groups.height else "no comparisons"
+    if 0 < doubts.len() < groups.height:
+        reason = f"in {doubts.len()} of {groups.height} groups: {reason}"
+    return {"trusted": doubts.len() < groups.height, "reason": reason}
+
+
+def _run_row(info: RunInfo) -> dict[str, object]:
+    return {
+        "run": info.run_id,
+        "machine": info.machine.name + (NATIVE if info.origin == "native" else ""),
+        "cpu": info.machine.cpu,
+        "cores": info.machine.logical_cores,
+        "rustc": info.toolchain.rustc,
+        "origin": info.origin,
+        "profile": info.profile,
+        "started": info.started,
+        "revision": info.git.revision if info.git else None,
+    }

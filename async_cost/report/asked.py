@@ -9,8 +9,10 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
+from html import escape
 from pathlib import Path
 
+import nbformat
 import polars as pl
 from markupsafe import Markup
 from pygments import highlight
@@ -26,8 +28,6 @@ from async_cost.statistics.ratios import paired
 from async_cost.statistics.table import comparisons
 
 LINK = re.compile(rf'<a href="#{words.ASKED}(\w+)">(.*?)</a>', re.DOTALL)
-#: Where a cell of a crate view begins.
-CELL = re.compile(r"^// %%.*\n", re.MULTILINE)
 #: A drawing of one comparison: pixels, and what is left free at either side.
 WIDTH, HEIGHT, FREE = 320, 40, 8
 
@@ -50,7 +50,9 @@ class Note:
 
 @dataclass
 class Asked:
-    """What may be asked of the comparisons of the run in `folder`; `sources` are the crate views of its studies."""
+    """What may be asked of the comparisons of the run in `folder`; `sources` are the notebooks that measure its
+    studies, with what they showed where the run has left executed ones.
+    """
 
     folder: Path
     sources: Mapping[str, Path]
@@ -119,24 +121,23 @@ class Asked:
     def _cell(self, study: str, variant: str) -> str | None:
         """The place of the first cell that names a variant, None where none does."""
         name = f'"{variant.removesuffix(words.CONTROL)}"'
-        for number, (_, text) in enumerate(self.cells(study)):
-            if name in text:
+        for number, cell in enumerate(self.cells(study)):
+            if name in cell.source:
                 self.linked.add(study)
                 return f"cell-{number}"
         return None
 
-    def cells(self, study: str) -> list[tuple[str, str]]:
-        """The cells of the notebook that measures a study, as its crate view holds them: first lines and texts."""
+    def cells(self, study: str) -> list[nbformat.NotebookNode]:
+        """The cells of the notebook that measures a study."""
         return _cells(self.sources[study]) if study in self.sources else []
 
     def page_of_cells(self, study: str) -> Markup:
         """All cells of a study, each with its place."""
-        lexer, formatter = RustLexer(), HtmlFormatter()
-        parts = (
-            Markup('<div id="cell-{}">{}</div>').format(number, Markup(highlight(text, lexer, formatter)))
-            for number, (_, text) in enumerate(self.cells(study))
+        cells = (
+            Markup('<div id="cell-{}">{}</div>').format(number, Markup(_shown(cell)))
+            for number, cell in enumerate(self.cells(study))
         )
-        return Markup("\n").join(parts).replace("<pre>", Markup('<pre tabindex="0">'))
+        return Markup("\n").join(cells)
 
 
 def without(body: str, notes: Collection[Note]) -> Markup:
@@ -171,10 +172,18 @@ def _drawing(values: list[float], low: float, middle: float, high: float) -> Mar
 
 
 @cache
-def _cells(source: Path) -> list[tuple[str, str]]:
-    if not source.is_file():
-        return []
-    text = source.read_text(encoding="utf-8")
-    starts = [found.start() for found in CELL.finditer(text)]
-    parts = [text[start:end] for start, end in zip(starts, [*starts[1:], None], strict=True)]
-    return [(part.split("\n", 1)[0], part.split("\n", 1)[1]) for part in parts]
+def _cells(source: Path) -> list[nbformat.NotebookNode]:
+    return nbformat.read(source, as_version=4).cells if source.is_file() else []
+
+
+def _shown(cell: nbformat.NotebookNode) -> str:
+    """A cell with its outputs; below the heading of its page."""
+    if cell.cell_type == "markdown":
+        return re.sub(r"(</?h)1\b", r"\g<1>2", markup.safe_markdown(cell.source))
+    shown = highlight(cell.source, RustLexer(), HtmlFormatter())
+    for output in cell.outputs:
+        data = output.get("data", {})
+        text = output.get("text") or data.get("text/plain", "")
+        shown += markup.safe_table(data["text/html"]) if "text/html" in data else f"<pre>{escape(text)}</pre>"
+    # Lines that a cell printed one after the other are one output.
+    return shown.replace("</pre><pre>", "").replace("<pre>", '<pre tabindex="0">')

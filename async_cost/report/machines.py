@@ -13,13 +13,15 @@ from pathlib import Path
 
 import polars as pl
 
-from async_cost import kept
+from async_cost import derived
 from async_cost.errors import DataError
 from async_cost.findings.finding import Finding, Judge, recorded
-from async_cost.machines import claims, hardware, summary
+from async_cost.machines import claims, hardware
 from async_cost.machines.many import chosen_folders, read_many
+from async_cost.paths import report_folder
 from async_cost.report import charts, finding
 from async_cost.runs.run import open_run
+from async_cost.statistics.table import place_of
 
 #: Names the folder of executed analyses, whose findings are judged on every run.
 ANALYSES = "ASYNC_COST_ANALYSES"
@@ -108,17 +110,17 @@ class Machines:
         """The executed analyses: those that are being published with this page, else those of a report."""
         if named := os.environ.get(ANALYSES):
             return Path(named)
-        reports = (summary.report_folder(folder) for folder in self._many.folders.values())
+        reports = (report_folder(folder) for folder in self._many.folders.values())
         known = [report / ".notebooks" for report in reports if report and (report / ".notebooks").is_dir()]
         return known[0] if known else Path("no analyses")
 
 
 def _judged(folder: Path, stated: Sequence[Finding]) -> pl.DataFrame:
-    """What the run in `folder` says about findings: JUDGED; kept next to its report."""
+    """What the run in `folder` says about findings: JUDGED."""
     key = hashlib.sha256(repr(stated).encode() + Path(finding.__file__).read_bytes()).digest()
-    place = summary.place(folder, "findings.parquet", key)
-    if place and (known := kept.read(*place, JUDGED)):
-        return known[0]
+    place = place_of(folder, "findings", key)
+    if place and (known := derived.read(place, JUDGED)) is not None:
+        return known
     try:
         judge = Judge(open_run(folder))
         found = [judge(one) for one in stated]
@@ -136,8 +138,7 @@ def _judged(folder: Path, stated: Sequence[Finding]) -> pl.DataFrame:
         for one in found
     ]
     made = pl.DataFrame(rows, schema=JUDGED, orient="row")
-    if place:
-        kept.write(made, *place)
+    derived.write(made, place)
     return made
 
 

@@ -29,7 +29,7 @@ ATTRIBUTES = {"class", "id", "style", "title", "scope", "colspan", "rowspan", "o
 #: Tags that go with all that is in them.
 UNSEEN = {"style", "script", "template"}
 #: A notebook's link to its neighbours in the repository; a page turns it into a link to their pages.
-NOTEBOOK = re.compile(r"(?:\.\./(?P<room>[\w-]+)/)?(?P<name>[\w-]+)\.ipynb")
+NOTEBOOK = re.compile(r"(?:\.\./(?P<room>[\w-]+)/)?(?P<name>[\w-]+)\.ipynb(?P<place>#[\w-]+)?")
 # To anything else in the repository, which a page does not have, it is plain text.
 LINKS = ("#", "http://", "https://", "mailto:")
 #: Characters of a picture from which on it is shown to phones as it is, only smaller, in place of a second one for

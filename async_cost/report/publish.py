@@ -1,8 +1,9 @@
 """Publish a run: the pages of its analyses open from disk, without kernel and network.
 
 `publish` writes index.html, one page per notebook, named after the notebook's file, a PDF of each where there is a
-Chromium, data/ with the run's own files, and summary.json for the list of all runs, reports/index.html, which it renews
-and links to. `publish_alone` publishes one notebook that is not about this run alone, as index.html.
+Chromium, cards/ with a small page for each finding, data/ with the run's own files, and summary.json for the list of
+all runs, reports/runs.html, which it renews and links to; reports/index.html leads to the front of the site.
+`publish_alone` publishes one notebook that is not about this run alone, as index.html.
 `async_cost.workflow.publishing` is the command.
 """
 
@@ -15,14 +16,14 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from async_cost.report import assets, markup, provenance, site
+from async_cost.report import assets, cards, markup, provenance, site
 from async_cost.report import pdf as paper
 from async_cost.report.asked import Asked, elsewhere, without
 from async_cost.report.finding import TIMES
 from async_cost.report.notebook import Page, heading_of
 from async_cost.runs.profiles import NOT_EVIDENCE
 from async_cost.runs.record import RunInfo, read_run_info
-from async_cost.runs.run import open_run
+from async_cost.runs.run import open_run, reference
 
 RUN_FILES = ("run.json", "*.csv", "*.csv.gz")
 TO_NOTEBOOK = re.compile(rf'<a href="{markup.NOTEBOOK.pattern}">(?P<text>.*?)</a>', re.DOTALL)
@@ -62,7 +63,7 @@ def publish(
     """Write the pages of a run into `out_dir`; returns their files, the front page first.
 
     `not_measured` are the unexecuted notebooks of analyses that the run has nothing for: the front page gives their
-    headings. `sources` are the crate views of the notebooks that measure, by study: numbers lead to their cells.
+    headings. `sources` are the notebooks that measure, by study: numbers lead to their cells.
     `reports` is the folder two levels above `out_dir` whose list of runs is renewed.
     """
     run, pages = open_run(run_dir), list(pages)
@@ -136,8 +137,12 @@ class _Report:
         written = [] if self.alone else [self._write_front()]
         for before, page, after in zip(turns, self.pages, turns[2:], strict=False):
             written.append(self._write_page(page, before, after))
-        for study in sorted(self.numbers.linked) if self.numbers else ():
-            self._write_cells(self.numbers, study)
+        shown: set[str] = set()
+        while self.numbers and (left := self.numbers.linked - shown):  # notebooks link to one another
+            shown |= left
+            for study in sorted(left):
+                self._write_cells(self.numbers, study)
+        cards.write(self.out, self.pages, self.facts.headline)
         return written
 
     def _write_front(self) -> Path:
@@ -154,7 +159,9 @@ class _Report:
             cards=shown,
             decisions=DECISIONS,
             leads=leads,
-            answer=first and first.answer and elsewhere(first.answer, first.href),
+            answer=first
+            and first.answer
+            and cards.linked(self._linked(first.study, elsewhere(first.answer, first.href))),
             reading=READING if any(page.findings for page in self.pages) else None,
             picture=first and first.picture,
             prices=of["prices"].picture if "prices" in of else None,
@@ -180,29 +187,29 @@ class _Report:
             notices=_notices(self.info, [page]) if not self.alone else [],
             title=page.heading,
             heading=page.heading,
-            answer=page.answer and without(page.answer, notes),
+            answer=page.answer and cards.linked(self._linked(page.study, without(page.answer, notes))),
             reading=READING if page.findings else None,
             notes=notes,
             summary=Markup(markup.plain(page.answer or page.heading)),
             here=page.study,
-            body=self._linked(page, without(page.body, notes)),
+            body=cards.linked(self._linked(page.study, without(page.body, notes))),
             pdf=page.pdf,
             before=before,
             after=after,
         )
 
-    def _linked(self, page: Page, body: str) -> Markup:
-        """The body with its links to notebooks as links to their pages, or to their cells; as text where there are
-        none.
+    def _linked(self, at: str, body: str) -> Markup:
+        """The body of a notebook in the room `at` with its links to notebooks as links to their pages, or to their
+        cells; as text where there are none.
         """
         known = {other.study for other in self.pages}
         sources = self.numbers.sources if self.numbers else {}
         cells = {(source.parent.name, source.stem): study for study, source in sources.items()}
 
         def link(found: re.Match[str]) -> str:
-            room, name = found["room"] or page.study, found["name"]
+            room, name = found["room"] or at, found["name"]
             if name == "analysis" and room in known:
-                return f'<a href="{room}.html">{found["text"]}</a>'
+                return f'<a href="{room}.html{found["place"] or ""}">{found["text"]}</a>'
             if study := cells.get((room, name)):
                 self.numbers.linked.add(study)
                 return f'<a href="cells-{study}.html">{found["text"]}</a>'
@@ -212,7 +219,7 @@ class _Report:
 
     def _write_cells(self, numbers: Asked, study: str) -> Path:
         """The cells of the notebook that measures a study, for numbers to link to."""
-        title = f"The cells of {study}"
+        title = f"The notebook of {study}"
         return self._render(
             "page.html.j2",
             f"cells-{study}.html",
@@ -224,7 +231,7 @@ class _Report:
             notes=[],
             summary=title,
             here=study,
-            body=numbers.page_of_cells(study),
+            body=self._linked(numbers.sources[study].parent.name, numbers.page_of_cells(study)),
             pdf=None,
             before=None,
             after=None,
@@ -240,7 +247,7 @@ class _Report:
             pages=[] if self.alone else self.pages,
             files=self.files,
             alone=self.alone,
-            runs_href="../../index.html" if self.reports else None,
+            runs_href="../../runs.html" if self.reports else None,
         )
 
     def _list_runs(self, reports: Path) -> Path:
@@ -256,15 +263,17 @@ class _Report:
             trusted=self.info.profile not in NOT_EVIDENCE and all(page.judged for page in self.pages),
             comparison=self.alone,
         )
+        runs = site.summaries(reports)
+        assets.write_page(reports / "index.html", "front_of_site.html.j2", href=site.front(runs, reference()))
         return assets.write_page(
-            reports / "index.html",
+            reports / "runs.html",
             "runs.html.j2",
             title="All runs",
             summary="What async Rust costs: all runs that were published here",
             here="runs",
-            runs=site.summaries(reports),
+            runs=runs,
             pages=[],
-            runs_href="index.html",
+            runs_href="runs.html",
             alone=True,
         )
 

@@ -18,6 +18,7 @@ from async_cost.findings.operands import Pair, Pairs, Quantity
 from async_cost.findings.prices import prices
 from async_cost.findings.vocabulary import Word
 from async_cost.literature import replication
+from async_cost.literature.claims import NO_CLAIM
 from async_cost.literature.published import load_published, published_times
 from async_cost.report import charts
 from async_cost.report import finding as shown
@@ -27,6 +28,7 @@ from async_cost.runs.comparisons import BASE_KEY, KEY, PAIR
 from async_cost.runs.run import Run, choose_run
 from async_cost.statistics import disturbance
 from async_cost.statistics.measured import both_ways
+from async_cost.statistics.statement import Outcome
 from async_cost.statistics.table import comparisons
 from async_cost.statistics.trials import trial_values
 
@@ -110,8 +112,18 @@ class Reading:
 
     def score(self) -> None:
         """Say how many of the published claims hold, and whether the run is a test of them."""
-        told = replication.told_score(replication.score(self.run)), replication.told_test(self.run)
-        display(Markdown(" ".join(told)))
+        sentences = replication.score_sentence(replication.score(self.run)), replication.validity_sentence(self.run)
+        display(Markdown(" ".join(sentences)))
+
+    def quotable(self, study: str, document: str) -> None:
+        """Say how many claims of a study's document hold, with a link to each of them."""
+        claims = self.claims.filter(pl.col("outcome") != NO_CLAIM, study=study)
+        hold, fail = (claims.filter(outcome=one.value).height for one in (Outcome.HOLDS, Outcome.DOES_NOT_HOLD))
+        place = claims["document"][0].rpartition("/")[2].replace(" ", "-")
+        say(
+            f"What you may quote of {words.escape(document)}: **{hold} of its {claims.height} claims hold here**, {fail} do "
+            f"not, the rest is open ([each of them](../replication/analysis.ipynb#{place}))."
+        )
 
     @property
     def studies(self) -> list[str]:

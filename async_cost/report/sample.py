@@ -60,7 +60,8 @@ def readme(notebooks: Sequence[Path], folder: Path, picture: Path, origin: str) 
     with links into the sample in `folder`.
     """
     (first,) = (notebook for notebook in notebooks if notebook.stem == FIRST)
-    answers = "\n>\n".join(f"> {_sentence(output)}" for output in answers_of(read(first))[:SHOWN])
+    findings = [output for output in answers_of(read(first)) if RECORD in output.metadata]
+    answers = "\n>\n".join(f"> {_sentence(output)}" for output in findings[:SHOWN])
     dark = picture.with_stem(f"{picture.stem}-dark")
     alt = _Shown(FIRST).alt_of_first(read(first))
     shown = f'<picture><source media="(prefers-color-scheme: dark)" srcset="{dark}"><img src="{picture}" alt="{escape(alt)}"></picture>'
@@ -76,6 +77,8 @@ def _questions(notebooks: Sequence[Path], folder: str, *, values: bool = True) -
         said = _sentence(answers[0]) if answers else ""
         if not values and said.count("**") == 2 and said.startswith("✓"):
             said = said[: said.rindex("**") + 2]
+        elif not values and answers and RECORD not in answers[0].metadata:  # a score
+            said = said.partition(";")[0] + "."
         yield f"- [{DECISIONS[notebook.stem]}]({folder}{notebook.stem}.md) {said}"
 
 
@@ -146,9 +149,9 @@ def _linked(text: str, room: str) -> str:
     """Markdown with links to neighbours as links to their pages here, and to other files as links into the repository;
     headings are called as a forge calls them.
     """
-    text = re.sub(r"\]\(\.\./([\w-]+)/analysis\.ipynb\)", r"](\1.md)", text)
+    text = re.sub(r"\]\(\.\./([\w-]+)/analysis\.ipynb(#[\w-]+)?\)", r"](\1.md\2)", text)
     text = re.sub(r"\]\(\.\./(?!\.\.)([^)]+)\)", r"](../../notebooks/\1)", text)
-    text = re.sub(r"\]\((?![a-z]+:|\.\./|#|[\w-]+\.md)([^)]+)\)", rf"](../../notebooks/{room}/\1)", text)
+    text = re.sub(r"\]\((?![a-z]+:|\.\./|#|[\w-]+\.md[)#])([^)]+)\)", rf"](../../notebooks/{room}/\1)", text)
     place = re.compile(r"[^\w-]")
     return re.sub(r"\]\(#([^)]+)\)", lambda found: f"](#{place.sub('', found[1]).lower()})", text)
 

@@ -112,6 +112,12 @@ def summaries(reports: Path) -> list[Mapping[str, object]]:
     return sorted(found, key=lambda facts: (str(facts.get("when")), facts["href"]), reverse=True)
 
 
+def front(runs: Sequence[Mapping[str, object]], reference: str) -> str:
+    """Where the front of the site is: the report of the reference run, or the first of these where that is missing."""
+    hrefs = [str(facts["href"]) for facts in runs]
+    return next((href for href in hrefs if href.startswith(f"{reference}/")), hrefs[0])
+
+
 def search_index(pages: Sequence[tuple[str, str, str, Sequence[Section]]]) -> str:
     """JSON for the search box: for each section of pages (name, href, answer, sections), where it is and what words it
     holds.

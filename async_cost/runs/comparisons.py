@@ -70,8 +70,8 @@ def declared(study: str, details: StudyInfo, version: int, keys: pl.DataFrame) -
     """
     rows = []
     for entry in details.comparisons:
-        twin = (entry.variant, entry.parameter) == (entry.baseline_variant + CONTROL, entry.baseline_parameter)
-        control = twin and entry.variant in details.controls
+        repeated = (entry.variant, entry.parameter) == (entry.baseline_variant + CONTROL, entry.baseline_parameter)
+        control = repeated and entry.variant in details.controls
         limit = details.groups[entry.group]
         rows.append((*entry.key, *entry.baseline, entry.group, entry.change, entry.unit, limit, control, 1))
     own = pl.DataFrame(rows, schema=SCHEMA, orient="row")
@@ -131,9 +131,9 @@ def with_later(own: pl.DataFrame, study: str, groups: Mapping[str, float], keys:
     new = new.with_columns(group=pl.coalesce("group_of_key", "group_of_base", "group"))
     limits = pl.DataFrame({"group": list(groups), "limit": list(groups.values())})
     new = new.join(limits, on="group").with_columns(control=pl.lit(False), looks=pl.lit(1, pl.Int64)).select(*SCHEMA)
-    told = own.drop("change", "unit").join(later.select(*PAIR, "change", "unit"), on=PAIR, how="left")
+    known_now = own.drop("change", "unit").join(later.select(*PAIR, "change", "unit"), on=PAIR, how="left")
     order = later.select(PAIR).with_row_index("place")
-    both = pl.concat([told.with_columns(pl.col("change", "unit").fill_null("")).select(*SCHEMA), new])
+    both = pl.concat([known_now.with_columns(pl.col("change", "unit").fill_null("")).select(*SCHEMA), new])
     return both.join(order, on=PAIR, how="left").sort("place", nulls_last=True, maintain_order=True).drop("place")
 
 

@@ -5,7 +5,6 @@ python -m async_cost.runs.finish data/runs/.partial/<id> data/runs outcome.json
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import sys
@@ -26,9 +25,8 @@ def finish(partial: Path, runs: Path, outcome: Path) -> Path:
     """
     info_file = partial / "run.json"
     if not info_file.exists():
-        raise DataError(
-            info_file, "nothing was measured into this run", "Look for the reason in .tools/log, then measure again"
-        )
+        remedy = "Look for the reason in .tools/log, then measure again"
+        raise DataError(info_file, "nothing was measured into this run", remedy)
     load_run(partial)
     document = read_json(info_file)  # as it stands in the file: nothing is written that was only made of it for readers
     if document["ended"] is None:
@@ -39,40 +37,20 @@ def finish(partial: Path, runs: Path, outcome: Path) -> Path:
     target = runs / document["run_id"]
     target.parent.mkdir(parents=True, exist_ok=True)
     if target.exists():
-        raise DataError(
-            target, "a run of this machine and time exists already", "Move it away and run the command again"
-        )
-    # Files that only served the measuring: a run keeps data alone. They are needed to resume, until nothing more can
+        remedy = "Move it away and run the command again"
+        raise DataError(target, "a run of this machine and time exists already", remedy)
+    # Files that only served the measuring: a run holds data alone. They are needed to resume, until nothing more can
     # fail.
-    for pattern in (
-        "*.measure.ipynb",
-        "*.episode.json",
-        "*.only.json",
-        "*.counted",
-        "*.tmp",
-        "episodes.json",
-        "further.json",
-    ):
-        for file in partial.glob(pattern):
-            file.unlink()
+    served = ("*.measure.ipynb", "*.episode.json", "*.only.json", "*.counted", "*.tmp", "episodes.json", "further.json")
+    for file in (file for pattern in served for file in partial.glob(pattern)):
+        file.unlink()
     outcome.write_text(json.dumps({"run": document["run_id"], "plan": partial.name}) + "\n", encoding="utf-8")
     os.rename(partial, target)
     return target
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("partial", type=Path)
-    parser.add_argument("runs", type=Path)
-    parser.add_argument("outcome", type=Path, help="JSON file that receives the name of the run")
-    arguments = parser.parse_args()
-    try:
-        finish(arguments.partial, arguments.runs, arguments.outcome)
-    except DataError as error:
-        print(error, file=sys.stderr)
-        return 1
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        finish(*map(Path, sys.argv[1:]))
+    except DataError as error:
+        sys.exit(str(error))

@@ -129,7 +129,7 @@ class Toolchain(Record, frozen=True):
 
 class Codegen(Record, frozen=True):
     """How the measured code was compiled. `options` are all that the compiler was given (`-C`), without paths; from
-    these come the other fields since version 4, before that from what cargo had been told.
+    these come the other fields since version 4, before that from the settings of cargo.
     """
 
     profile: str | None
@@ -163,7 +163,7 @@ class FailedVariant(Record, frozen=True):
 class Comparison(Record, frozen=True):
     """One measured key with its baseline, and the group whose limit holds for the two.
 
-    `change` says what differs, `unit` in what a difference is told; runs of version 1 do not know them.
+    `change` says what differs, `unit` the unit of a difference; runs of version 1 do not know them.
     """
 
     bench: str
@@ -266,19 +266,9 @@ def read_run_info(path: Path) -> RunInfo:
     leave their folder or a page, an unfinished study, and code that was not compiled for measuring.
     """
     info = read_record(path)
-    _check_names(path, info)
-    _check_complete(path, info)
-    for study, details in info.studies.items():
-        _check_comparisons(path, details, f"studies.{study}")
-        if info.schema_version > 2:
-            _check_episodes(path, details, f"studies.{study}")
-            _check_kinds(path, details, f"studies.{study}")
-    _check_codegen(path, info.codegen)
+    for column, problem, remedy in _problems(path, info):
+        raise DataError(path, problem, remedy, column=column)
     today = {former: name for name, former in FORMER_NAMES.items()} if info.schema_version == 1 else {}
-    for former, name in today.items():
-        if {former, name} <= info.studies.keys():
-            problem = f"{quoted(former)} is the former name of {quoted(name)}, and the run holds both"
-            raise DataError(path, problem, RESTORE, column="studies")
     studies = {today.get(name, name): one for name, one in info.studies.items()}
     if info.schema_version < 3:
         studies = {name: _in_one_episode(name, one) for name, one in studies.items()}
@@ -330,125 +320,127 @@ def records_at(part: Any, steps: list[str], field: str = "") -> Iterator[tuple[s
             yield from records_at(entry, steps[1:], f"{field}.{name}" if isinstance(part, dict) else f"{field}[{name}]")
 
 
-def _check_names(path: Path, info: RunInfo) -> None:
+#: What is wrong: the field, the problem, the remedy.
+Problem = tuple[str, str, str]
+
+
+def _problems(path: Path, info: RunInfo) -> Iterator[Problem]:
+    """All that is wrong with a run.json whose fields are there and of the right types."""
+    yield from _names(path, info)
+    if not info.studies:
+        yield "studies", "the run holds no study", "Measure one"
+    for study, details in info.studies.items():
+        field = f"studies.{study}"
+        if details.state != "complete":
+            remedy = "Resume it: `make report` continues with the first missing round"
+            yield f"{field}.state", f"study {study} is {quoted(details.state)}, not complete", remedy
+        yield from _comparisons(details, field)
+        if info.schema_version > 2:
+            yield from _episodes(details, field)
+            yield from _kinds(details, field)
+    yield from _codegen(info.codegen)
+    for name, former in FORMER_NAMES.items() if info.schema_version == 1 else ():
+        if {former, name} <= info.studies.keys():
+            yield "studies", f"{quoted(former)} is the former name of {quoted(name)}, and the run holds both", RESTORE
+
+
+def _names(path: Path, info: RunInfo) -> Iterator[Problem]:
     """Names become folders and headings, so they must be plain, and those of the folder that contains the file."""
     if not SLUG.fullmatch(info.machine.name):
-        problem = f"{quoted(info.machine.name)} is not a machine name"
         remedy = "Lower case letters, digits and hyphens only, such as amd-epyc-2c"
-        raise DataError(path, problem, remedy, column="machine.name")
+        yield "machine.name", f"{quoted(info.machine.name)} is not a machine name", remedy
     machine, _, time = info.run_id.partition("/")
     if machine != info.machine.name or not UTC_NAME.fullmatch(time):
         problem = f"{quoted(info.run_id)} is not a run id of machine {info.machine.name}"
-        raise DataError(
-            path, problem, "It reads <machine>/<utc-time>, such as amd-epyc-2c/20261120T190102Z", column="run_id"
-        )
+        yield "run_id", problem, "It reads <machine>/<utc-time>, such as amd-epyc-2c/20261120T190102Z"
     folder = path.resolve().parent
     if folder.parent.name != ".partial" and (folder.parent.name, folder.name) != (machine, time):
         problem = f"the run calls itself {info.run_id} but lies in {quoted(folder.parent.name + '/' + folder.name)}"
-        raise DataError(path, problem, "Move the folder to where its run id says", column="run_id")
-    for study, details in info.studies.items():
+        yield "run_id", problem, "Move the folder to where its run id says"
+    for study in info.studies:
         if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", study):
-            raise DataError(path, f"{quoted(study)} is not a study", "Lower case words with hyphens", column="studies")
-        for name, value in (("started", details.started), ("ended", details.ended)):
-            _check_time(path, value, f"studies.{study}.{name}")
-        for place, episode in enumerate(details.episodes):
-            for name in ("started", "ended"):
-                _check_time(path, getattr(episode, name), f"studies.{study}.episodes[{place}].{name}")
-    _check_time(path, info.started, "started")
-    _check_time(path, info.ended, "ended")
+            yield "studies", f"{quoted(study)} is not a study", "Lower case words with hyphens"
+    spans: dict[str, RunInfo | StudyInfo | Episode] = {}
+    for study, details in info.studies.items():
+        spans[f"studies.{study}."] = details
+        spans |= {f"studies.{study}.episodes[{place}].": one for place, one in enumerate(details.episodes)}
+    for field, span in (spans | {"": info}).items():
+        for name, value in (("started", span.started), ("ended", span.ended)):
+            if value is not None and not _is_time(value):
+                yield field + name, f"{quoted(value)} is not a time in UTC", "It reads 2026-11-20T19:01:02Z"
     for name, value, known in (("profile", info.profile, PROFILES), ("origin", info.origin, ORIGINS)):
         if value not in known:
-            raise DataError(path, f"{quoted(value)} is none of {', '.join(known)}", "Measure again", column=name)
+            yield name, f"{quoted(value)} is none of {', '.join(known)}", "Measure again"
 
 
-def _check_time(path: Path, value: str | None, field: str) -> None:
-    if value is None:
-        return
+def _is_time(value: str) -> bool:
     try:
-        known = UTC_TIME.fullmatch(value) and datetime.fromisoformat(value)
+        return bool(UTC_TIME.fullmatch(value) and datetime.fromisoformat(value))
     except ValueError:  # the form is right, but there is no such day or hour
-        known = None
-    if not known:
-        problem = f"{quoted(value)} is not a time in UTC"
-        raise DataError(path, problem, "It reads 2026-11-20T19:01:02Z", column=field)
+        return False
 
 
-def _check_complete(path: Path, info: RunInfo) -> None:
-    remedy = "Resume it: `make report` continues with the first missing round"
-    if not info.studies:
-        raise DataError(path, "the run holds no study", "Measure one", column="studies")
-    for study, details in info.studies.items():
-        if details.state != "complete":
-            problem = f"study {study} is {quoted(details.state)}, not complete"
-            raise DataError(path, problem, remedy, column=f"studies.{study}.state")
-
-
-def _check_comparisons(path: Path, details: StudyInfo, field: str) -> None:
+def _comparisons(details: StudyInfo, field: str) -> Iterator[Problem]:
     """Two different keys are compared once, in a group that has a limit."""
     for name, limit in details.groups.items():
         if not 0 < limit < 1:
             problem = f"the limit {limit} of group {quoted(name)} is not a share between 0 and 1"
-            raise DataError(path, problem, RESTORE, column=f"{field}.groups")
+            yield f"{field}.groups", problem, RESTORE
     seen = set()
     for entry in details.comparisons:
         key, pair = quoted(" / ".join(entry.key)), (entry.key, entry.baseline)
+        problem = ""
         if entry.group not in details.groups:
             problem = f"{key} is compared in group {quoted(entry.group)}, which has no limit"
         elif entry.key == entry.baseline:
             problem = f"{key} is compared with itself"
         elif pair in seen or pair[::-1] in seen:
             problem = f"{key} is compared twice with {quoted(' / '.join(entry.baseline))}"
-        else:
-            seen.add(pair)
-            continue
-        raise DataError(path, problem, RESTORE, column=f"{field}.comparisons")
+        if problem:
+            yield f"{field}.comparisons", problem, RESTORE
+        seen.add(pair)
 
 
-def _check_episodes(path: Path, details: StudyInfo, field: str) -> None:
+def _episodes(details: StudyInfo, field: str) -> Iterator[Problem]:
     """Episodes begin at round 0, follow one another, and each of them measured something."""
-    rounds, firsts = details.rounds, [episode.first_round for episode in details.episodes]
-    if not firsts:
-        raise DataError(path, "no episode: some process must have measured", RESTORE, column=f"{field}.episodes")
-    for place, (first, episode) in enumerate(zip(firsts, details.episodes, strict=True)):
+    if not details.episodes:
+        yield f"{field}.episodes", "no episode: some process must have measured", RESTORE
+    before = -1
+    for place, episode in enumerate(details.episodes):
+        first, field_of = episode.first_round, f"{field}.episodes[{place}]"
         if place == 0 and first != 0:
-            problem = f"the first episode begins with round {first} instead of 0"
-        elif place and first <= firsts[place - 1]:
-            problem = f"an episode begins with round {first}, the one before it with {firsts[place - 1]}"
-        elif first >= rounds:
-            problem = f"an episode begins with round {first} in a study of {rounds} rounds (counted from 0)"
-        elif episode.only is not None and not episode.only:
-            raise DataError(path, "an episode that measured no key", RESTORE, column=f"{field}.episodes[{place}].only")
-        else:
-            continue
-        raise DataError(path, problem, RESTORE, column=f"{field}.episodes[{place}].first_round")
+            yield f"{field_of}.first_round", f"the first episode begins with round {first} instead of 0", RESTORE
+        if first <= before:
+            problem = f"an episode begins with round {first}, the one before it with {before}"
+            yield f"{field_of}.first_round", problem, RESTORE
+        if first >= details.rounds:
+            problem = f"an episode begins with round {first} in a study of {details.rounds} rounds (counted from 0)"
+            yield f"{field_of}.first_round", problem, RESTORE
+        if episode.only == ():
+            yield f"{field_of}.only", "an episode that measured no key", RESTORE
+        before = first
 
 
-def _check_kinds(path: Path, details: StudyInfo, field: str) -> None:
+def _kinds(details: StudyInfo, field: str) -> Iterator[Problem]:
     """Every group has one of the known kinds, and nothing else has."""
     for name in sorted(details.groups.keys() ^ details.kinds.keys()):
         problem = f"group {quoted(name)} has {'no kind' if name in details.groups else 'a kind and no limit'}"
-        raise DataError(path, problem, RESTORE, column=f"{field}.kinds")
+        yield f"{field}.kinds", problem, RESTORE
     for name, kind in details.kinds.items():
         if kind not in KINDS:
             problem = f"the kind {quoted(kind)} of group {quoted(name)} is none of {', '.join(KINDS)}"
-            raise DataError(path, problem, RESTORE, column=f"{field}.kinds")
+            yield f"{field}.kinds", problem, RESTORE
 
 
-def _check_codegen(path: Path, codegen: Codegen) -> None:
+def _codegen(codegen: Codegen) -> Iterator[Problem]:
     """The stock kernel compiles like a debug build, in which the cost of async is distorted."""
-    wanted = {
-        "opt_level": "3",
-        "debug_assertions": "False",
-        "overflow_checks": "False",
-        "codegen_units": "1",
-        "incremental": "False",
-    }
+    wanted = {"opt_level": "3", "debug_assertions": "False", "overflow_checks": "False"}
+    wanted |= {"codegen_units": "1", "incremental": "False"}
     for name, value in wanted.items():
-        found = str(getattr(codegen, name))
-        if found != value:
+        if (found := str(getattr(codegen, name))) != value:
             problem = f"measured with {name} = {quoted(found)} instead of {value}, as a debug build"
             remedy = "Set the CARGO_PROFILE_DEV_ variables of the notebook's first cell and measure again"
-            raise DataError(path, problem, remedy, column=f"codegen.{name}")
+            yield f"codegen.{name}", problem, remedy
 
 
 def check_clock(path: Path, info: RunInfo, now: datetime | None = None) -> None:

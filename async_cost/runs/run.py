@@ -157,9 +157,15 @@ def find_runs(root: Path | None = None) -> list[Path]:
     return sorted(folders, key=lambda run: (run.name, run.parent.name), reverse=True)
 
 
+def reference() -> str:
+    """The id of the committed run that data/runs/REFERENCE names; nothing where that file is missing."""
+    file = runs_root() / "REFERENCE"
+    return file.read_text(encoding="utf-8").strip() if file.exists() else ""
+
+
 def reference_run() -> Run:
-    """The committed run that data/runs/REFERENCE names."""
-    return open_run(runs_root() / (runs_root() / "REFERENCE").read_text(encoding="utf-8").strip())
+    """The run of that id."""
+    return open_run(runs_root() / reference())
 
 
 def choose_run(
@@ -256,7 +262,7 @@ def _load_time(run: Run, study: str, path: Path) -> pl.DataFrame:
     _check_baselines(path, trials, pairs, details)
     _check_rounds(path, trials, details)
     _check_samples(path, trials, details)
-    _check_duration(path, time["elapsed_ns"].sum() / 1e9, run.seconds(study), len(details.episodes))
+    _check_duration(path, float(time["elapsed_ns"].sum()) / 1e9, run.seconds(study), len(details.episodes))
     firsts = pl.Series([episode.first_round for episode in details.episodes], dtype=pl.UInt32)
     return time.with_columns(episode=firsts.search_sorted(time["round"], side="right") - 1)
 
@@ -271,6 +277,12 @@ def _keys(time: pl.DataFrame, details: StudyInfo) -> pl.DataFrame:
     return pl.concat([time.select(KEY), _failed(details)]).unique()
 
 
+def _refuse(path: Path, rows: pl.DataFrame, column: str, problem: str) -> None:
+    """Raises `DataError` for the first of these rows, if there is one; `problem` is filled in from its columns."""
+    for row in rows.sort("line").head(1).iter_rows(named=True):
+        raise DataError(path, problem.format_map(row), REMEASURE, row["line"], column)
+
+
 def _check_baselines(path: Path, trials: pl.DataFrame, pairs: pl.DataFrame, details: StudyInfo) -> None:
     """Ratios are taken within a round, so a key needs its baseline in the same round, unless that failed or the episode
     left it out.
@@ -282,21 +294,15 @@ def _check_baselines(path: Path, trials: pl.DataFrame, pairs: pl.DataFrame, deta
         trials.filter(pl.any_horizontal(False, *within))
         .join(needed, on=KEY)
         .join(trials, left_on=(*BASE_KEY, "round"), right_on=(*KEY, "round"), how="anti")
-        .sort("line")
-        .head(1)
     )
-    for row in orphan.iter_rows(named=True):
-        baseline, parameter = quoted(row["baseline_variant"]), quoted(row["baseline_parameter"])
-        problem = f"round {row['round']} has no baseline {baseline} for parameter {parameter}"
-        raise DataError(path, problem, REMEASURE, row["line"], "variant")
+    problem = "round {round} has no baseline '{baseline_variant}' for parameter '{baseline_parameter}'"
+    _refuse(path, orphan, "variant", problem)
 
 
 def _check_rounds(path: Path, trials: pl.DataFrame, details: StudyInfo) -> None:
     """Every variant that did not fail was measured in every round that run.json announces for it, and in no other."""
-    beyond = trials.filter(pl.col("round") >= details.rounds).sort("line").head(1)
-    for row in beyond.iter_rows(named=True):
-        problem = f"round {row['round']} in a run of {details.rounds} rounds (counted from 0)"
-        raise DataError(path, problem, REMEASURE, row["line"], "round")
+    problem = f"round {{round}} in a run of {details.rounds} rounds (counted from 0)"
+    _refuse(path, trials.filter(pl.col("round") >= details.rounds), "round", problem)
     failed = {(entry.bench, entry.variant, entry.parameter) for entry in details.failed}
     measured = {
         tuple(key): rounds
@@ -335,17 +341,13 @@ def _check_samples(path: Path, trials: pl.DataFrame, details: StudyInfo) -> None
     """All trials of a key have the same number of samples, at most that of the study, and each was taken at one
     position in its round.
     """
-    trials = trials.with_columns(pl.col("samples").max().over(KEY).alias("usual"))
-    for row in trials.filter(pl.col("samples") != pl.col("usual")).sort("line").head(1).iter_rows(named=True):
-        problem = f"the trial that starts here has {row['samples']} samples instead of {row['usual']}"
-        raise DataError(path, problem, REMEASURE, row["line"], "sample")
-    for row in trials.filter(pl.col("samples") > details.samples).sort("line").head(1).iter_rows(named=True):
-        problem = (
-            f"the trial that starts here has {row['samples']} samples, more than the {details.samples} of the study"
-        )
-        raise DataError(path, problem, REMEASURE, row["line"], "sample")
-    for row in trials.filter(pl.col("positions") != 1).sort("line").head(1).iter_rows(named=True):
-        raise DataError(path, "the trial that starts here has two positions", REMEASURE, row["line"], "position")
+    trials = trials.with_columns(usual=pl.col("samples").max().over(KEY))
+    starts = "the trial that starts here has"
+    other = pl.col("samples") != pl.col("usual")
+    _refuse(path, trials.filter(other), "sample", f"{starts} {{samples}} samples instead of {{usual}}")
+    more = f"{starts} {{samples}} samples, more than the {details.samples} of the study"
+    _refuse(path, trials.filter(pl.col("samples") > details.samples), "sample", more)
+    _refuse(path, trials.filter(pl.col("positions") != 1), "position", f"{starts} two positions")
 
 
 def _check_duration(path: Path, sampled_s: float, measured_s: float | None, episodes: int) -> None:
@@ -365,9 +367,7 @@ def _load_metrics(run: Run, study: str, path: Path) -> pl.DataFrame:
         return MetricRows.create_empty()
     metrics, time = read_table(path, MetricRows, _name_in_files(study, run.info)), run.time(study)
     sample = [*KEY, "round", "position", "sample"]
-    for row in metrics.join(time, on=sample, how="anti").sort("line").head(1).iter_rows(named=True):
-        problem = f"{row['metric']} of a sample that has no time"
-        raise DataError(path, problem, REMEASURE, row["line"], "sample")
+    _refuse(path, metrics.join(time, on=sample, how="anti"), "sample", "{metric} of a sample that has no time")
     samples = time.group_by(KEY).agg(pl.len().alias("samples"))
     found = metrics.group_by(*KEY, "metric").agg(pl.len().alias("found"), pl.col("line").max()).join(samples, on=KEY)
     for row in found.filter(pl.col("found") != pl.col("samples")).sort("line").head(1).iter_rows(named=True):

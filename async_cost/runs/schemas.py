@@ -20,56 +20,68 @@ STUDY = r"^[a-z0-9]+(-[a-z0-9]+)*$"
 COUNTER = r"^[a-z][a-z0-9_]*$"
 
 
-class TimeRows(dy.Schema):
-    """`<study>.time.csv`: one row for each sample, as it was taken."""
+class KeyRows(dy.Schema):
+    """A row about one measured thing."""
 
     line = dy.UInt32(nullable=False)
     study = dy.String(nullable=False, regex=STUDY)
     bench = dy.String(nullable=False, primary_key=True, regex=WORD, max_length=LONGEST)
     variant = dy.String(nullable=False, primary_key=True, regex=WORD, max_length=LONGEST)
     parameter = dy.String(nullable=False, primary_key=True, regex=WORD_OR_NOTHING, max_length=LONGEST)
+
+
+class SampleRows(KeyRows):
+    """A row about one sample."""
+
     round = dy.UInt32(nullable=False, primary_key=True)
     position = dy.UInt32(nullable=False)
     sample = dy.UInt32(nullable=False, primary_key=True)  # type: ignore[assignment]  # hides a method that nobody calls
+
+
+class TimeRows(SampleRows):
+    """`<study>.time.csv`: one row for each sample, as it was taken."""
+
     iterations = dy.UInt64(nullable=False, min=1)
     elapsed_ns = dy.Int64(nullable=False, min=1)
 
 
-class MetricRows(dy.Schema):
+class MetricRows(SampleRows):
     """`<study>.metrics.csv`: what else was noted about a sample, besides its time."""
 
-    line = dy.UInt32(nullable=False)
-    study = dy.String(nullable=False, regex=STUDY)
-    bench = dy.String(nullable=False, primary_key=True, regex=WORD, max_length=LONGEST)
-    variant = dy.String(nullable=False, primary_key=True, regex=WORD, max_length=LONGEST)
-    parameter = dy.String(nullable=False, primary_key=True, regex=WORD_OR_NOTHING, max_length=LONGEST)
-    round = dy.UInt32(nullable=False, primary_key=True)
-    position = dy.UInt32(nullable=False)
-    sample = dy.UInt32(nullable=False, primary_key=True)  # type: ignore[assignment]  # hides a method that nobody calls
     metric = dy.String(nullable=False, primary_key=True, regex=COUNTER)
     value = dy.Int64(nullable=False, min=0)
 
 
-class CountRows(dy.Schema):
+class CountRows(KeyRows):
     """`<study>.counts.csv`: exact counts for one iteration."""
 
-    line = dy.UInt32(nullable=False)
-    study = dy.String(nullable=False, regex=STUDY)
-    bench = dy.String(nullable=False, primary_key=True, regex=WORD, max_length=LONGEST)
-    variant = dy.String(nullable=False, primary_key=True, regex=WORD, max_length=LONGEST)
-    parameter = dy.String(nullable=False, primary_key=True, regex=WORD_OR_NOTHING, max_length=LONGEST)
     counter = dy.String(nullable=False, primary_key=True, regex=COUNTER)
     value = dy.Int64(nullable=False, min=0)
 
 
-class PublishedRows(dy.Schema):
-    """`data/published/<study>.csv`: a figure that somebody else reported, in the printed unit."""
+class FirstTrialRows(dy.Schema):
+    """`data/experiments/…/trials.csv.gz` in schema version 1."""
 
     line = dy.UInt32(nullable=False)
-    study = dy.String(nullable=False, regex=STUDY)
-    bench = dy.String(nullable=False, primary_key=True, regex=WORD, max_length=LONGEST)
-    variant = dy.String(nullable=False, primary_key=True, regex=WORD, max_length=LONGEST)
-    parameter = dy.String(nullable=False, primary_key=True, regex=WORD_OR_NOTHING, max_length=LONGEST)
+    experiment = dy.String(nullable=False, regex=WORD)
+    setting = dy.String(nullable=False, regex=WORD)
+    repeat = dy.Int64(nullable=False, min=0)
+    bench = dy.String(nullable=False, regex=WORD, max_length=LONGEST)
+    variant = dy.String(nullable=False, regex=WORD, max_length=LONGEST)
+    parameter = dy.String(nullable=False, regex=WORD_OR_NOTHING, max_length=LONGEST)
+    round = dy.Int64(nullable=True, min=0)
+    ns = dy.Float64(nullable=False, min=0.001)
+
+
+class TrialRows(FirstTrialRows):
+    """`data/experiments/…/trials.csv.gz`: what a trial of an experiment on the measuring took."""
+
+    episode = dy.Int64(nullable=True, min=0)
+
+
+class PublishedRows(KeyRows):
+    """`data/published/<study>.csv`: a figure that somebody else reported, in the printed unit."""
+
     metric = dy.String(nullable=False, primary_key=True, regex=COUNTER)
     unit = dy.String(nullable=False, regex=r"^(ns|us|ms|s|count|mtasks/s)$")
     value = dy.Float64(nullable=False, min=0)
@@ -165,14 +177,10 @@ class OperandRows(dy.Schema):
     plus_ns = dy.Float64(nullable=True, min=0)
 
 
-class ComparisonRows(dy.Schema):
+class ComparisonRows(KeyRows):
     """`data/comparisons.csv`: the comparisons that the studies declare, as in run.json since schema version 2."""
 
-    line = dy.UInt32(nullable=False)
     study = dy.String(nullable=False, primary_key=True, regex=STUDY)
-    bench = dy.String(nullable=False, primary_key=True, regex=WORD, max_length=LONGEST)
-    variant = dy.String(nullable=False, primary_key=True, regex=WORD, max_length=LONGEST)
-    parameter = dy.String(nullable=False, primary_key=True, regex=WORD_OR_NOTHING, max_length=LONGEST)
     baseline_bench = dy.String(nullable=False, primary_key=True, regex=WORD, max_length=LONGEST)
     baseline_variant = dy.String(nullable=False, primary_key=True, regex=WORD, max_length=LONGEST)
     baseline_parameter = dy.String(nullable=False, primary_key=True, regex=WORD_OR_NOTHING, max_length=LONGEST)

@@ -14,13 +14,7 @@ import polars as pl
 from async_cost import words
 from async_cost.runs.comparisons import BASE_KEY, KEY
 from async_cost.runs.run import Run
-from async_cost.statistics.interval import (
-    CONFIDENCE,
-    enough,
-    estimates,
-    quantile,
-    widened,
-)
+from async_cost.statistics.interval import CONFIDENCE, enough, estimates, quantile, widened
 from async_cost.statistics.judge import EQUIVALENCE
 from async_cost.statistics.measured import Measured, both_ways
 from async_cost.statistics.trials import trial_values

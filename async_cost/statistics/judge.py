@@ -11,10 +11,10 @@ That is used twice:
 - It corrects. If the controls of one kind are off by more than their own intervals explain, comparisons of this kind
   are, too: one variance component (DerSimonian and Laird 1986, with the mean known to be 0), which widens each of their
   intervals.
-- It refuses. A control that differs from its twin by more than chance explains shows that its group compares something
-  else than it says, and nothing is concluded from that group. All controls of a run are tested together (Holm 1979), so
-  in 95 % of honest runs none refuses. An imprecise control refuses nothing: what it cannot exclude, the comparisons of
-  its group cannot exclude either.
+- It refuses. A control that differs from its baseline by more than chance explains shows that its group compares
+  something else than it says, and nothing is concluded from that group. All controls of a run are tested together (Holm
+  1979), so in 95 % of honest runs none refuses. An imprecise control refuses nothing: what it cannot exclude, the
+  comparisons of its group cannot exclude either.
 
 A comparison of two loads needs the controls of both: nothing is concluded from it if a group in which one of its sides
 is compared is refused.
@@ -84,18 +84,18 @@ def judged(comparisons: pl.DataFrame, profile: str) -> pl.DataFrame:
     is not a control. `doubt` says in a few words of plain text why nothing is concluded from the row, and is null
     without a reason; `verdict` is null if there is one.
     """
-    told = comparisons.with_columns(chance=_holm(_beside_others(comparisons)))
-    told = _corrected(told.join(_biases(told), on="kind", how="left", maintain_order="left"))
+    found = comparisons.with_columns(chance=_holm(_beside_others(comparisons)))
+    found = _corrected(found.join(_biases(found), on="kind", how="left", maintain_order="left"))
     groups: dict[tuple[str, str], list[dict]] = {}
-    for row in told.iter_rows(named=True):
+    for row in found.iter_rows(named=True):
         groups.setdefault((row["study"], row["group"]), []).append(row)
     reasons = {of: list(dict.fromkeys(kind for kind, _ in _reasons(rows, profile))) for of, rows in groups.items()}
     doubts = [
         "; ".join(dict.fromkeys(kind for group in behind for kind in reasons[group])) or None
-        for behind in _groups_behind(told)
+        for behind in _groups_behind(found)
     ]
-    told = told.with_columns(pl.Series("doubt", doubts, pl.String))
-    return told.with_columns(verdict_column(pl.col("doubt").is_null(), pl.col("limit")))
+    found = found.with_columns(pl.Series("doubt", doubts, pl.String))
+    return found.with_columns(verdict_column(pl.col("doubt").is_null(), pl.col("limit")))
 
 
 def _beside_others(comparisons: pl.DataFrame) -> pl.Series:
@@ -105,19 +105,19 @@ def _beside_others(comparisons: pl.DataFrame) -> pl.Series:
     Without that, a kind whose controls are all off by more than their intervals explain would lose the largest of them,
     one by one, and be corrected by the rest.
     """
-    told = _with_squares(comparisons).with_columns(
+    squared = _with_squares(comparisons).with_columns(
         surplus=pl.col("surplus").sum().over("kind") - pl.col("surplus"),
         precision=pl.col("precision").sum().over("kind") - pl.col("precision"),
     )
     others = (pl.col("surplus") / pl.col("precision")).clip(lower_bound=0.0).fill_nan(0.0).fill_null(0.0)
-    far = told.select(pl.col("ratio").log().abs() / (pl.col("error") ** 2 + others).sqrt(), others.alias("others"))
-    free = told["free"].fill_null(1).to_numpy()
+    far = squared.select(pl.col("ratio").log().abs() / (pl.col("error") ** 2 + others).sqrt(), others.alias("others"))
+    free = squared["free"].fill_null(1).to_numpy()
     chance = 2 * np.where(
         free > 0, special.stdtr(np.maximum(free, 1), -far["ratio"].to_numpy()), special.ndtr(-far["ratio"].to_numpy())
     )
-    known = (far["others"] > 0) & told["precision"].is_not_null()
+    known = (far["others"] > 0) & squared["precision"].is_not_null()
     beside = pl.select(
-        pl.when(known).then(pl.max_horizontal(told["chance"], pl.Series(chance))).otherwise(told["chance"])
+        pl.when(known).then(pl.max_horizontal(squared["chance"], pl.Series(chance))).otherwise(squared["chance"])
     )
     return beside.to_series()
 
@@ -130,12 +130,12 @@ def _with_squares(comparisons: pl.DataFrame) -> pl.DataFrame:
     episodes = pl.col("episodes")
     known = pl.col("control") & (pl.col("high") > pl.col("low"))
     free = pl.when(episodes >= LEAST_EPISODES).then(episodes.map_elements(freedom, pl.Int64)).otherwise(0)
-    told = comparisons.with_columns(
+    squared = comparisons.with_columns(
         error=pl.when(known).then((pl.col("high") / pl.col("low")).log() / 2 / pl.col("quantile")), free=free
     )
     expected = pl.when(pl.col("free") > 2).then(pl.col("free") / (pl.col("free") - 2)).otherwise(1.0)
     precision = 1 / pl.col("error") ** 2
-    return told.with_columns(precision=precision, surplus=pl.col("ratio").log() ** 2 * precision - expected)
+    return squared.with_columns(precision=precision, surplus=pl.col("ratio").log() ** 2 * precision - expected)
 
 
 def _holm(chances: pl.Series) -> pl.Series:
@@ -146,8 +146,8 @@ def _holm(chances: pl.Series) -> pl.Series:
     return frame.with_columns((pl.col("chance") * left).cum_max().clip(upper_bound=1.0)).sort("row")["chance"]
 
 
-def misses_its_twin() -> pl.Expr:
-    """Whether the chance of a control says that it differs from its twin."""
+def differs_from_baseline() -> pl.Expr:
+    """Whether the chance of a control says that it differs from its baseline."""
     return pl.col("chance") < 1 - CONFIDENCE
 
 
@@ -158,7 +158,7 @@ def _biases(comparisons: pl.DataFrame) -> pl.DataFrame:
     nothing but the errors that their intervals know of (nu degrees of freedom of t, whose square has that mean); what
     is above it is the variance in common.
     """
-    controls = _with_squares(comparisons).filter("control", ~misses_its_twin())
+    controls = _with_squares(comparisons).filter("control", ~differs_from_baseline())
     surplus = pl.col("surplus").sum() / pl.col("precision").sum()
     return controls.drop_nulls("surplus").group_by("kind").agg(bias=surplus.clip(lower_bound=0.0).sqrt())
 
@@ -202,7 +202,7 @@ class Trust:
     """Whether a study of a run, or one group of its comparisons, is evidence, and why.
 
     `reasons` say why it is not (empty when trusted), sentences in Markdown. `controls` are the rows of the table that
-    are controls. `partly` says that some groups of a study that is not trusted as a whole may be believed.
+    are controls. `partly` says that some groups of a study that is not trusted as a whole may be trusted.
     """
 
     trusted: bool
@@ -248,7 +248,10 @@ def _reasons(rows: Sequence[Mapping], profile: str) -> Iterator[tuple[str, str]]
             yield words.plain(what), f"the A/A {what}"
     for row in controls:
         if row["chance"] is not None and row["chance"] < 1 - CONFIDENCE:
-            what, interval = f"control {words.key(row)} differs from its twin", words.interval(row["low"], row["high"])
+            what, interval = (
+                f"control {words.key(row)} differs from its baseline",
+                words.interval(row["low"], row["high"]),
+            )
             yield (
                 words.plain(what),
                 f"the A/A {what}, to which it is identical, by more than chance explains: {interval}",

@@ -1,7 +1,7 @@
-"""One study of a run, which can be asked how two of its variants compare.
+"""One study of a run, and how two of its variants compare.
 
 A run may lack a study that a notebook reads. Such a study has no comparisons and no trust: every question gets an empty
-frame, which is told as not measured.
+frame, which pages call not measured.
 """
 
 from dataclasses import dataclass

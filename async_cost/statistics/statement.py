@@ -27,13 +27,7 @@ class Outcome(StrEnum):
 
 
 #: The outcomes in the order in which a page shows them: decided ones first, surprises before all.
-OUTCOMES = (
-    Outcome.DOES_NOT_HOLD,
-    Outcome.HOLDS,
-    Outcome.UNDECIDED,
-    Outcome.NOT_MEASURABLE,
-    Outcome.NOT_MEASURED,
-)
+OUTCOMES = (Outcome.DOES_NOT_HOLD, Outcome.HOLDS, Outcome.UNDECIDED, Outcome.NOT_MEASURABLE, Outcome.NOT_MEASURED)
 
 
 @dataclass(frozen=True, kw_only=True)

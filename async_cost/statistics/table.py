@@ -1,19 +1,19 @@
 """The one table of comparisons: a row for each, from the raw samples of a run to a verdict.
 
-It covers the whole run, since the controls of all its studies correct and are tested together. It is derived, so it is
-never committed; it is kept next to the run's report as one Parquet file, under a key made of everything that it depends
-on. Pages, claims, the runs of other machines and the headline are joins on it.
+It covers the whole run, since the controls of all its studies correct and are tested together. It is derived (see
+`derived`), so it is never committed. Pages, claims, the runs of other machines and the headline are joins on it.
 """
 
 import hashlib
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
 import polars as pl
 
-from async_cost import kept
+from async_cost import derived
 from async_cost.paths import report_folder
 from async_cost.runs.comparisons import DECLARED, SCHEMA
 from async_cost.runs.run import Run, open_run
@@ -75,23 +75,39 @@ class Comparisons:
 
 
 def comparisons(run: Run) -> Comparisons:
-    """The table of `run`: read if the same code made it from the same run before, else made and kept."""
-    return _of_files(run.path, _key(run))
+    """The table of `run`: read if the same code made it from the same files before, else made."""
+    return _of_files(run.path, key_of(run.path))
 
 
 @lru_cache(maxsize=8)
 def _of_files(folder: Path, key: str) -> Comparisons:
-    """The table of the run in `folder`, whose files have this `key`: each page asks for it study by study."""
-    report = report_folder(folder)
-    file = None if report is None else report / "comparisons.parquet"
-    if file and (found := kept.read(file, key, COLUMNS)):
-        frame, about = found
+    """The table of the run in `folder`, whose files have this `key`: each page wants it study by study."""
+    place = place_of(folder, "comparisons")
+    if (about := derived.about(place)) and (frame := derived.read(place, COLUMNS)) is not None:
         return Comparisons(frame, about["rows"], about["elapsed_ns"])
-    run = open_run(folder)  # the files as they are now, whatever was read of them before
-    made = make(run)
-    if file and _key(run) == key:
-        kept.write(made.frame, file, key, rows=made.rows, elapsed_ns=made.elapsed_ns)
+    made = make(open_run(folder))  # the files as they are now, whatever was read of them before
+    if key_of(folder) == key:
+        derived.write(made.frame, place, rows=made.rows, elapsed_ns=made.elapsed_ns)
     return made
+
+
+def key_of(folder: Path, depends_on: bytes = b"") -> str:
+    """Hash of what is computed of the run in `folder`: by names, sizes and times its files and what studies declare
+    today, and by content our code and `depends_on`. Raises OSError if the folder cannot be read.
+    """
+    digest = hashlib.sha256(CODE.encode() + depends_on)
+    for path in (*filter(Path.is_file, DECLARED), *sorted(folder.iterdir())):
+        status = path.lstat()
+        digest.update(f"{path.name}\0{status.st_size}\0{status.st_mtime_ns}\0".encode())
+    return digest.hexdigest()
+
+
+def place_of(folder: Path, name: str, depends_on: bytes = b"") -> derived.Place | None:
+    """Where the derived table `name` of the run in `folder` is; None if the run has no report, or cannot be read."""
+    with suppress(OSError):
+        if report := report_folder(folder):
+            return report / f"{name}.parquet", key_of(folder, depends_on)
+    return None
 
 
 def make(run: Run) -> Comparisons:
@@ -140,13 +156,3 @@ def _estimated(declared: pl.DataFrame, rounds: pl.DataFrame, values: pl.DataFram
     found = pl.concat([pl.DataFrame(schema=NUMBERS), found.select(*NUMBERS)])
     found = found.with_columns(pl.col("log_ratio", "low", "high", "q1", "q3").exp()).rename({"log_ratio": "ratio"})
     return declared.join(found, on=BY, how="left", maintain_order="left")
-
-
-def _key(run: Run) -> str:
-    """Hash of the run's record and tables, what studies declare today, and the code between them and the table."""
-    digest = hashlib.sha256(CODE.encode())
-    tables = (run.file(study, lens) for study in run.info.studies for lens in ("time", "counts", "metrics"))
-    for path in (run.path / "run.json", *tables, *DECLARED):
-        digest.update(path.read_bytes() if path.is_file() else b"")
-        digest.update(b"\0")
-    return digest.hexdigest()

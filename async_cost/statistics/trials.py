@@ -32,10 +32,7 @@ def trial_times(time: pl.DataFrame) -> pl.DataFrame:
     """
     return (
         time.group_by(*KEY, "round")
-        .agg(
-            pl.col("episode", "position").first(),
-            (pl.col("elapsed_ns") / pl.col("iterations")).median().alias("ns"),
-        )
+        .agg(pl.col("episode", "position").first(), (pl.col("elapsed_ns") / pl.col("iterations")).median().alias("ns"))
         .sort(*KEY, "round")
     )
 

@@ -20,7 +20,18 @@ import numpy as np
 import polars as pl
 
 from async_cost.runs.comparisons import KEY, SCHEMA, with_later
-from async_cost.runs.record import ADDED, KINDS, SCHEMA_VERSIONS, records_at
+from async_cost.runs.record import (
+    ADDED,
+    KINDS,
+    SCHEMA_VERSIONS,
+    Codegen,
+    Machine,
+    Record,
+    RunInfo,
+    StudyInfo,
+    Toolchain,
+    records_at,
+)
 from async_cost.statistics.trials import TOTALS
 
 OFF, ON = "syscalls=off", "syscalls=on"
@@ -123,7 +134,7 @@ RUNGS: dict[str, tuple[float, int, int]] = {
     "out of line": (1.5, 800, 0),
 }
 LADDER: dict[tuple[str, str], float] = {(rung, FEW): ratio for rung, (ratio, _, _) in RUNGS.items()} | {
-    ("frontier", ALL): 1.5,
+    ("frontier", ALL): 1.5
 }
 
 
@@ -216,7 +227,7 @@ def make_run(
     studies |= others or {}
     folder = Path(root) / machine / name
     folder.mkdir(parents=True)
-    info = _info(machine, name, profile)
+    info = run_record(machine, name, profile)
     firsts = [number * rounds // episodes for number in range(episodes)]
     for number, (study, made) in enumerate(studies.items()):
         rng = np.random.default_rng(seed + number)
@@ -226,9 +237,9 @@ def make_run(
         _write(folder / f"{study}.counts.csv", _rows(study, made.counts), compress)
         if made.metrics:
             _write(folder / f"{study}.metrics.csv", _metrics(time, made.metrics, noise, rng), compress)
-        info["studies"][study] = _study_info(study, rounds, samples, seed + number, made)
-        lasted = _episodes(firsts, only or {}, time["elapsed_ns"].sum() / 1e9)
-        info["studies"][study] |= {"episodes": lasted, "ended": lasted[-1]["ended"], "kinds": _kinds(made)}
+        info["studies"][study] = study_record(study, rounds, samples, seed + number, made)
+        lasted = _episodes(firsts, only or {}, float(time["elapsed_ns"].sum()) / 1e9)
+        info["studies"][study] |= {"episodes": lasted, "ended": lasted[-1]["ended"]}
     info = older(info, version)
     for field_name, value in (changes or {}).items():
         _replace(info, field_name.split("."), value)
@@ -354,8 +365,8 @@ def _as_chosen(time: pl.DataFrame, firsts: Sequence[int], only: Mapping[int, Seq
     for number, keys in only.items():
         chosen = pl.DataFrame(list(keys), schema=dict.fromkeys(KEY, pl.String), orient="row").with_columns(chosen=True)
         mine = time.join(chosen, on=KEY, how="left", maintain_order="left")["chosen"].fill_null(False)
-        kept = (episode != number) | mine
-        time, episode = time.filter(kept), episode.filter(kept)
+        measured = (episode != number) | mine
+        time, episode = time.filter(measured), episode.filter(measured)
     return time
 
 
@@ -371,14 +382,10 @@ def _episodes(firsts: Sequence[int], only: Mapping[int, Sequence[Key]], sampled_
             "started": clock[number],
             "ended": clock[number + 1],
             "only": [list(key) for key in only[number]] if number in only else None,
-            **_unknown("studies.*.episodes.*"),
+            "layout": None,
         }
         for number, first in enumerate(firsts)
     ]
-
-
-def _kinds(made: Study) -> dict[str, str]:
-    return dict.fromkeys(made.groups, KINDS[0]) | dict(made.kinds)
 
 
 def _rows(study: str, counts: Mapping[Key, Mapping[str, int]]) -> pl.DataFrame:
@@ -404,23 +411,21 @@ def _metrics(
 
 def _counts(study: str, times: Iterable[tuple[str, str]]) -> dict[tuple[str, str], dict[str, int]]:
     """The exact counts that the algorithm has: the same I/O for all, and what each variant adds."""
-    on_sockets = study == "zero-cost-sockets"
     operations = {"register": 257, "unregister": 257, "poll": 258, "accept": 512, "read": 512, "write": 512}
+    polled = {"waker_clones": 1536, "waker_drops": 1536, "wakes": 768, "polls": 1025}
     counts = {}
     for variant, parameter in times:
         manual = variant.startswith(BASELINE)
-        unboxed = variant in ("nonbox", "large+nonbox", "async")
-        counts[variant, parameter] = ({"client_syscalls": 1537} if on_sockets else operations) | {
+        boxes = not manual and variant not in ("nonbox", "large+nonbox", "async")
+        counts[variant, parameter] = {
+            **({"client_syscalls": 1537} if study == "zero-cost-sockets" else operations),
             "syscalls": 2306 if variant == FLOOR else SYSTEM_CALLS[parameter.partition(" ")[0]],
             **({"units": KEPT_REQUESTS[parameter]} if parameter in KEPT_REQUESTS else {"transactions": REQUESTS}),
-            "allocations": 0 if manual or unboxed else 257,
+            "allocations": 257 * boxes,
             "instructions": 280_000 if manual else 610_000,
             "atomic_instructions": 3072 if variant == "box+arc" else 0,
-            "thread_local_instructions": 0 if manual or unboxed else 1542,
-            "waker_clones": 0 if manual else 1536,
-            "waker_drops": 0 if manual else 1536,
-            "wakes": 0 if manual else 768,
-            "polls": 0 if manual else 1025,
+            "thread_local_instructions": 1542 * boxes,
+            **(dict.fromkeys(polled, 0) if manual else polled),
         }
     return counts
 
@@ -445,9 +450,9 @@ def _ladder_counts(times: Iterable[tuple[str, str]]) -> dict[tuple[str, str], di
     return counts
 
 
-def _info(machine: str, name: str, profile: str) -> dict:
+def run_record(machine: str, name: str, profile: str) -> dict:
     """run.json of a machine that does not exist, without its studies."""
-    return {
+    return _unknown(RunInfo) | {
         "schema_version": SCHEMA_VERSIONS[-1],
         "run_id": f"{machine}/{name}",
         "origin": "notebook",
@@ -455,7 +460,8 @@ def _info(machine: str, name: str, profile: str) -> dict:
         "command": "python -m async_cost.testing.made_up_runs",
         "started": "2026-01-01T00:00:00Z",
         "ended": "2026-01-01T00:10:00Z",
-        "machine": {
+        "machine": _unknown(Machine)
+        | {
             "name": machine,
             "cpu": f"no processor: made-up samples, {machine}",
             "architecture": "x86_64",
@@ -463,48 +469,32 @@ def _info(machine: str, name: str, profile: str) -> dict:
             "physical_cores": 1,
             "caches": [{"level": 1, "kind": "data", "bytes": 32768}],
             "memory_bytes": 8 * 2**30,
-            "virtualisation": None,
-            "governor": None,
             "kernel": "Linux 6.1",
-            "os": None,
-            **_unknown("machine"),
         },
-        "toolchain": {
-            "rustc": "rustc 1.95.0",
-            "target": "x86_64-unknown-linux-gnu",
-            "evcxr": "0.22.0",
-            **_unknown("toolchain"),
-        },
-        "codegen": {
-            "profile": "dev",
-            "opt_level": "3",
-            "debug_assertions": False,
-            "overflow_checks": False,
-            "codegen_units": 1,
-            "incremental": False,
-            "lto": None,
-            "prefer_dynamic": True,
-            "rustflags": None,
-            **_unknown("codegen"),
-        },
+        "toolchain": _unknown(Toolchain)
+        | {"rustc": "rustc 1.95.0", "target": "x86_64-unknown-linux-gnu", "evcxr": "0.22.0"},
+        "codegen": _unknown(Codegen)
+        | {"profile": "dev", "opt_level": "3", "codegen_units": 1, "prefer_dynamic": True}
+        | dict.fromkeys(("debug_assertions", "overflow_checks", "incremental"), False),
         "crates": {"criterion": "0.8.2"},
-        "git": None,
         "studies": {},
-        **_unknown(""),
     }
 
 
-def _unknown(record: str) -> dict[str, None]:
-    """What version 4 added to a record, of which a made-up run knows nothing."""
-    return dict.fromkeys(ADDED[4][record])
+def _unknown(record: type[Record]) -> dict[str, None]:
+    """The fields of a record, of all of which nothing is known."""
+    return dict.fromkeys(record.__struct_fields__)
 
 
-def _study_info(study: str, rounds: int, samples: int, seed: int, made: Study) -> dict:
+def study_record(study: str, rounds: int, samples: int, seed: int, made: Study) -> dict:
     """One study in run.json: complete, and on a quiet machine."""
-    return {
+    return _unknown(StudyInfo) | {
         "state": "complete",
         "baseline": made.baseline,
         "controls": list(made.controls),
+        "comparisons": _declared(study, made).drop("limit", "control", "looks").to_dicts(),
+        "groups": dict(made.groups),
+        "kinds": dict.fromkeys(made.groups, KINDS[0]) | dict(made.kinds),
         "seed": seed,
         "rounds": rounds,
         "samples": samples,
@@ -518,9 +508,7 @@ def _study_info(study: str, rounds: int, samples: int, seed: int, made: Study) -
         "steal_before_ms": 0,
         "steal_after_ms": 0,
         "failed": [dict(zip(KEY, key, strict=True)) | {"error": "made-up failure"} for key in made.failed],
-        "comparisons": _declared(study, made).drop("limit", "control", "looks").to_dicts(),
-        "groups": dict(made.groups),
-        **_unknown("studies.*"),
+        "episodes": [],
     }
 
 

@@ -1,6 +1,6 @@
 """What `make` starts: `python3 -Es -m async_cost.workflow <command>`, with the system's Python.
 
-An older Python can read this file too, and is told which one is needed.
+An older Python can read this file too, and says which one is needed.
 """
 
 import shutil

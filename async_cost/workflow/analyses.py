@@ -20,8 +20,8 @@ from nbclient.exceptions import CellExecutionError, DeadKernelError
 from nbclient.util import run_sync
 from nbformat import NotebookNode
 
-from async_cost.workflow.execute import STARTUP_S, CellFailed, errors_of, told
-from async_cost.workflow.steps import die_with_parent, tell
+from async_cost.workflow.execute import STARTUP_S, CellFailed, errors_of, failure_of
+from async_cost.workflow.steps import die_with_parent, print_progress
 
 Made = TypeVar("Made")
 #: Seconds for what a cell showed to arrive after it is done. After four, nbclient's own number, a page would lack it
@@ -72,14 +72,14 @@ def execute(
                     await runner.async_execute()
                 except CellExecutionError as error:
                     failed = next(cell for cell in content.cells if errors_of(cell))
-                    raise CellFailed(f"{notebook}: {told(failed, errors_of(failed))}") from error
+                    raise CellFailed(f"{notebook}: {failure_of(failed, errors_of(failed))}") from error
                 except (DeadKernelError, TimeoutError) as error:
                     raise CellFailed(f"{notebook}: the kernel died or does not answer ({error})") from error
                 finally:
                     del content.cells[0]
                     nbformat.write(content, target)
                 made[target] = asyncio.get_running_loop().run_in_executor(pool, then, target)
-                tell("analysis", len(made), len(notebooks), done=len(made), trials=len(notebooks))
+                print_progress("analysis", len(made), len(notebooks), done=len(made), trials=len(notebooks))
         finally:
             client.stop_channels()
             await manager.shutdown_kernel(now=True)

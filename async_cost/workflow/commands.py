@@ -158,7 +158,7 @@ def report(arguments: argparse.Namespace) -> int:
         run_steps("make report", [*toolchain.steps(arguments.native), *steps], ROOT)
         plan.close()
         run = plan.run()
-    return tell_page(report_of([run]))
+    return print_page(report_of([run]))
 
 
 @one_at_a_time()
@@ -186,21 +186,21 @@ def sweep(arguments: argparse.Namespace) -> int:
     runs = [RUNS / done.runs[release] for release in releases]
     run_steps("make sweep", [publishing(lambda: runs[-1:])], ROOT)
     done.close()
-    return tell_page(report_of(runs[-1:]))
+    return print_page(report_of(runs[-1:]))
 
 
 @one_at_a_time()
 def compare(arguments: argparse.Namespace) -> int:
     runs = [existing_run(folder) for folder in arguments.runs]
     run_steps("make compare", [*toolchain.steps(native=True), publishing(lambda: runs)], ROOT)
-    return tell_page(report_of(runs))
+    return print_page(report_of(runs))
 
 
 @one_at_a_time()
 def contribute(arguments: argparse.Namespace) -> int:
     run = existing_run(arguments.run)
     run_steps("make contribute", toolchain.steps(native=True), ROOT)
-    command: list[str | Path] = [PYTHON, "-m", "async_cost.workflow.contribute", run, "--runs", RUNS]
+    command: list[str | Path] = [PYTHON, "-m", "async_cost.workflow.contribute", run, RUNS]
     return subprocess.run(command, cwd=ROOT).returncode
 
 
@@ -209,7 +209,7 @@ def fleet(arguments: argparse.Namespace) -> int:
         steps = [*toolchain.steps(native=True), toolchain.snakemake_step()]
         run_steps("make fleet", steps, ROOT)
     python = toolchain.SNAKEMAKE.with_name("python")
-    command = [python, "-m", "async_cost.workflow.fleet", arguments.config, "--python", sys.executable]
+    command = [python, "-m", "async_cost.workflow.fleet", arguments.config, sys.executable]
     return subprocess.run(command, cwd=ROOT).returncode
 
 
@@ -262,7 +262,7 @@ def report_of(runs: list[Path]) -> Path:
     return REPORTS / "compare" / "--".join(f"{run.parent.name}-{run.name}" for run in runs)
 
 
-def tell_page(report: Path) -> int:
+def print_page(report: Path) -> int:
     page = report / "index.html"
     print(f"The page: {os.path.relpath(page)}\n  {page.as_uri()}")
     if not page.with_suffix(".pdf").exists():

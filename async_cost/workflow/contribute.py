@@ -1,16 +1,14 @@
 """Check a run before it is offered to others, pack its tables, and show what the offer says.
 
-    python -m async_cost.workflow.contribute data/runs/<machine>/<utc-time>
+    python -m async_cost.workflow.contribute data/runs/<machine>/<utc-time> data/runs
 
 Packing replaces `<study>.time.csv` by `<study>.time.csv.gz` and so on, with nothing of this machine in it: neither the
 time of packing nor the name of the file. A run that is packed already stays as it is. Nothing is changed unless all
 checks pass.
 """
 
-import argparse
 import getpass
 import gzip
-import json
 import os
 import re
 import socket
@@ -19,15 +17,12 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-import jsonschema
-
 from async_cost import words
 from async_cost.errors import DataError
 from async_cost.machines.hardware import headlines, one_of_each
 from async_cost.machines.many import read_many
-from async_cost.paths import runs_root, shown
+from async_cost.paths import shown
 from async_cost.report.records import origin, remarks
-from async_cost.runs import schema
 from async_cost.runs.profiles import NOT_EVIDENCE
 from async_cost.runs.record import check_clock, read_run_info
 from async_cost.runs.run import Run, find_runs, load_run
@@ -61,11 +56,10 @@ def objections(run: Run, runs: Path) -> list[str]:
     return [
         *_place(run, runs),
         *_evidence(run),
-        *_described(run),
         *_strangers(run),
         *_personal(run),
         *_claimed(run, runs),
-        *_twins(run, runs),
+        *_copies(run, runs),
     ]
 
 
@@ -80,13 +74,6 @@ def _evidence(run: Run) -> Iterator[str]:
     """
     if run.info.profile in NOT_EVIDENCE:
         yield f"the profile is {run.info.profile}, which is never evidence; measure in the standard profile"
-
-
-def _described(run: Run) -> Iterator[str]:
-    """What data/run.schema.json, by which programs of others read runs, does not allow."""
-    validator = jsonschema.Draft202012Validator(json.loads(schema.text()))
-    for error in validator.iter_errors(json.loads((run.path / "run.json").read_text(encoding="utf-8"))):
-        yield f"run.json, {error.json_path}: {error.message} (data/run.schema.json)"
 
 
 def _strangers(run: Run) -> Iterator[str]:
@@ -132,7 +119,7 @@ def _claimed(run: Run, runs: Path) -> Iterator[str]:
         )
 
 
-def _twins(run: Run, runs: Path) -> Iterator[str]:
+def _copies(run: Run, runs: Path) -> Iterator[str]:
     """The same check as on the hardware page, with the other runs first, so that the new run counts as the copy."""
     mine = run.path.resolve()
     others = [folder for folder in find_runs(runs) if folder.resolve() != mine]
@@ -157,11 +144,8 @@ def packed_bytes(table: Path) -> bytes:
 
 def packed_size(run: Path) -> int:
     """Bytes of the run once its tables are packed."""
-    return sum(
-        len(packed_bytes(file)) if file.name.endswith(".csv") else file.stat().st_size
-        for file in run.iterdir()
-        if file.is_file()
-    )
+    files = [file for file in run.iterdir() if file.is_file()]
+    return sum(len(packed_bytes(file)) if file.suffix == ".csv" else file.stat().st_size for file in files)
 
 
 def preview(run: Run, files: list[Path]) -> str:
@@ -171,17 +155,11 @@ def preview(run: Run, files: list[Path]) -> str:
         f"{row['label']}: {words.ratio_with_interval(row['ratio'], row['low'], row['high'])}"
         for row in ratios.iter_rows(named=True)
     ]
-    studies = [
-        " ".join(
-            [
-                f"{words.code(study)}: {words.counted(run.study(study).rounds, 'round')}"
-                f" in {words.counted(len(run.study(study).episodes), 'process', 'processes')}.",
-                _silent(Measured.of(run, study)),
-                *remarks(run, study),
-            ]
-        )
-        for study in run.info.studies
-    ]
+    studies = []
+    for name, study in run.info.studies.items():
+        processes = words.counted(len(study.episodes), "process", "processes")
+        amount = f"{words.code(name)}: {words.counted(study.rounds, 'round')} in {processes}."
+        studies.append(" ".join([amount, _silent(Measured.of(run, name)), *remarks(run, name)]))
     listed = [f"{words.code(file.name)}, {file.stat().st_size / 1000:,.0f} kB" for file in files]
     return (
         f"# Run {run.info.run_id}\n\n{origin(run, next(iter(run.info.studies)))}\n\n{words.bullets(studies)}\n\n"
@@ -195,11 +173,11 @@ def _silent(measured: Measured) -> str:
     silent = {name: judged.reasons for name, judged in measured.groups.items() if not judged.trusted}
     if not silent:
         return "Its controls refuse none of its comparisons."
-    told = (
+    groups = (
         f"{f'in group {words.code(name)}' if name else 'in its unnamed group'}, because {words.listing(reasons)}"
         for name, reasons in silent.items()
     )
-    return f"**Nothing is concluded** {'; '.join(told)}."
+    return f"**Nothing is concluded** {'; '.join(groups)}."
 
 
 def contribute(folder: Path, runs: Path) -> str:
@@ -210,9 +188,8 @@ def contribute(folder: Path, runs: Path) -> str:
     check_clock(folder / "run.json", run.info)
     against = objections(run, runs)
     if (size := packed_size(folder)) > LIMIT_BYTES:
-        against.append(
-            f"it takes {size:,} bytes packed, more than {LIMIT_BYTES:,}; measure with fewer rounds or studies"
-        )
+        limit = f"{size:,} bytes packed, more than {LIMIT_BYTES:,}"
+        against.append(f"it takes {limit}; measure with fewer rounds or studies")
     if against:
         raise DataError(folder, "this run cannot be contributed:\n" + "\n".join(f"  - {text}" for text in against), "")
     files = pack(folder)
@@ -220,25 +197,17 @@ def contribute(folder: Path, runs: Path) -> str:
     return preview(run, files)
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m async_cost.workflow.contribute", description=__doc__.splitlines()[0]
-    )
-    parser.add_argument("run", type=Path, help="folder of the run")
-    parser.add_argument("--runs", type=Path, default=runs_root(), help="folder of all runs")
-    arguments = parser.parse_args()
+def main() -> None:
+    run, runs = map(Path, sys.argv[1:])
     try:
-        text = contribute(arguments.run, arguments.runs)
+        print(contribute(run, runs))
     except DataError as error:
-        print(str(error).rstrip(". \n"), file=sys.stderr)
-        return 1
-    run = shown(arguments.run)
-    print(text)
-    print(f"The run is checked and packed. To offer it:\n\n  git switch -c run-{arguments.run.resolve().parent.name}")
-    print(f"  git add {run}\n  git commit -m 'data: a run on {arguments.run.resolve().parent.name}'\n")
+        sys.exit(str(error).rstrip(". \n"))
+    machine, folder = run.resolve().parent.name, shown(run)
+    print(f"The run is checked and packed. To offer it:\n\n  git switch -c run-{machine}")
+    print(f"  git add {folder}\n  git commit -m 'data: a run on {machine}'\n")
     print("Then push the branch and open a pull request with the text above.")
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

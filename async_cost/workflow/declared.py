@@ -4,13 +4,12 @@ python -m async_cost.workflow.declared
 """
 
 import subprocess
-import sys
 
 from async_cost.paths import repository_root
 from async_cost.workflow.studies import MEASURED
 
 
-def main() -> int:
+def main() -> None:
     header, rows = "", []
     for study in MEASURED:
         command = ["cargo", "bench", "--locked", "-p", study, "--bench", "measure", "--", "--comparisons"]
@@ -20,8 +19,7 @@ def main() -> int:
         rows.append(body)
     file = repository_root() / "data" / "comparisons.csv"
     file.write_text(f"{header}\n{''.join(rows)}", encoding="utf-8")
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -11,13 +11,13 @@ import sys
 
 from async_cost.workflow.toolchain import JUPYTER_PATH, PIP_SOURCES, TOOLS, VENV
 
-_PIP_KEPT = "|".join([*PIP_SOURCES, "config-file"]).replace("-", "_").upper()
+_PIP_SOURCES = "|".join([*PIP_SOURCES, "config-file"]).replace("-", "_").upper()
 #: Variables of a user that are not passed on, by the program that reads them.
 FOREIGN = re.compile(
     "|".join(
         [
             r"PYTHON\w*",
-            rf"PIP_(?!(?:{_PIP_KEPT})$)\w*",
+            rf"PIP_(?!(?:{_PIP_SOURCES})$)\w*",
             r"JUPYTER\w*|IPYTHON\w*|JUPYTEXT\w*|EVCXR\w*",
             r"MYPY\w*|RUFF_\w+|CLIPPY_CONF_DIR",
             # Set in hooks and by `git rebase --exec`; they name another repository, or a part of it.

@@ -12,7 +12,6 @@ and are skipped when cells are sent as one.
 
 from __future__ import annotations
 
-import argparse
 import re
 import sys
 from collections.abc import Mapping
@@ -25,7 +24,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, DeadKernelError
 from nbformat import NotebookNode
 
-from async_cost.workflow.steps import die_with_parent, tell
+from async_cost.workflow.steps import die_with_parent, print_progress
 
 #: Colours and other terminal control in a kernel's messages.
 CONTROL = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
@@ -85,7 +84,7 @@ class EchoingClient(NotebookClient):
         if not said:
             return ""
         cell = self.sent.get(said[0][0]) or list(self.sent.values())[-1]
-        return told(cell, CONTROL.sub("", "".join(text for _, text in said)))
+        return failure_of(cell, CONTROL.sub("", "".join(text for _, text in said)))
 
     async def async_execute_cell(self, cell, cell_index, *arguments, **options):
         """Execute a cell together with the neighbours that are sent with it; after a failure one by one, so that the
@@ -107,6 +106,7 @@ class EchoingClient(NotebookClient):
         for member in members:
             member.execution_count = joined.execution_count
         cell.outputs = joined.outputs
+        self.nb.cells[cell_index] = cell  # nbclient has put the joined one there
         return cell
 
     def process_message(self, message, cell, cell_index):
@@ -133,7 +133,7 @@ def execute(notebook: Path, executed: Path, singly: bool = False) -> None:
 
     def announce(cell, cell_index, **_):
         if cell_index in code:
-            tell("cell", code.index(cell_index) + 1, len(code))
+            print_progress("cell", code.index(cell_index) + 1, len(code))
 
     async def refuse_complaint(cell, cell_index, **_):
         # After a panic, or an error returned by `?`, evcxr continues; it reports them on standard error only.
@@ -147,7 +147,7 @@ def execute(notebook: Path, executed: Path, singly: bool = False) -> None:
         client.execute(preexec_fn=die_with_parent)
     except CellExecutionError as error:
         failed = next(cell for cell in content.cells if errors_of(cell))
-        raise CellFailed(told(failed, errors_of(failed))) from error
+        raise CellFailed(failure_of(failed, errors_of(failed))) from error
     finally:
         nbformat.write(content, executed)
 
@@ -172,28 +172,21 @@ def errors_of(cell) -> str:
     return CONTROL.sub("", "\n".join("\n".join([one["ename"], one["evalue"], *one["traceback"]]) for one in errors))
 
 
-def told(cell, words: str) -> str:
+def failure_of(cell, words: str) -> str:
     """The failure of a cell, for the terminal."""
     return f"the cell that begins with `{cell.source.splitlines()[0]}` failed:\n{words}"
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("notebook", type=Path)
-    parser.add_argument("executed", type=Path)
-    parser.add_argument("--singly", action="store_true", help="send every cell on its own, as JupyterLab does")
-    arguments = parser.parse_args()
+def main() -> None:
+    notebook, executed, *singly = sys.argv[1:]
     try:
-        execute(arguments.notebook.resolve(), arguments.executed.resolve(), arguments.singly)
+        execute(Path(notebook).resolve(), Path(executed).resolve(), "--singly" in singly)
     except CellFailed as error:
-        print(f"{arguments.notebook}: {error}", file=sys.stderr)
-        return 1
+        sys.exit(f"{notebook}: {error}")
     except (DeadKernelError, RuntimeError) as error:
         # A kernel that does not start is a RuntimeError in jupyter_client; its own words are above.
-        print(f"{arguments.notebook}: the kernel died or did not start ({error})", file=sys.stderr)
-        return 1
-    return 0
+        sys.exit(f"{notebook}: the kernel died or did not start ({error})")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

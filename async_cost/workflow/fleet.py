@@ -1,6 +1,6 @@
 """Measure many machines by one command: a job for each, submitted by Snakemake, and a site of all their runs.
 
-    .tools/snakemake/bin/python -m async_cost.workflow.fleet fleet/config.yaml
+    .tools/snakemake/bin/python -m async_cost.workflow.fleet fleet/config.yaml python3
 
 The configuration says which machines are measured, and what. The jobs are `async_cost/workflow/fleet_job.py`. What
 Snakemake leaves open is here: jobs that a killed submitter has left behind are waited for and not submitted again; a
@@ -9,7 +9,6 @@ machine whose node died is tried again; one that never answers delays the others
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import json
 import math
@@ -36,11 +35,11 @@ from async_cost.workflow.toolchain import PYTHON, ROOT, SNAKEMAKE
 #: Checkouts, logs and outcomes, by machine; on a file system that the machines share.
 WORK = Path(os.environ.get("ASYNC_COST_FLEET") or ROOT / "fleet" / ".work").resolve()
 EXECUTORS = ("local", "slurm")
-#: How often a machine is asked before the site is made without it. Not by Snakemake, which would keep a retry from the
+#: How often a machine is tried before the site is made without it. Not by Snakemake, which would keep a retry from the
 #: node that failed.
 ATTEMPTS = 3
-#: Seconds between two looks at the jobs.
-LOOK_S = 1.0
+#: Seconds between two polls of the jobs.
+POLL_S = 1.0
 #: Seconds for Snakemake to end after its jobs were cancelled.
 STOP_S = 30.0
 #: In what `sbatch --test-only` says of a job that would start.
@@ -152,8 +151,8 @@ def processors(fleet: Fleet) -> dict[str, int]:
     """
     found = {}
     for machine, features in fleet.machines.items():
-        asked = ["sbatch", "--test-only", "--exclusive", "--constraint", features, "--wrap", "true"]
-        tried = subprocess.run(asked, capture_output=True, text=True)
+        command = ["sbatch", "--test-only", "--exclusive", "--constraint", features, "--wrap", "true"]
+        tried = subprocess.run(command, capture_output=True, text=True)
         said = (tried.stdout + tried.stderr).strip().splitlines()
         answer = PROCESSORS.search(said[-1]) if said and tried.returncode == 0 else None
         if answer is None:
@@ -189,14 +188,14 @@ class News:
     """Prints the newest line of each machine's log, when there is a new one."""
 
     def __init__(self, machines: Iterable[str]) -> None:
-        self.told = dict.fromkeys(machines, "")
+        self.printed = dict.fromkeys(machines, "")
 
-    def tell(self) -> None:
-        for machine, before in self.told.items():
+    def show(self) -> None:
+        for machine, before in self.printed.items():
             with contextlib.suppress(OSError, IndexError):
                 line = log_of(machine).read_text(encoding="utf-8", errors="replace").splitlines()[-1].strip()
                 if line != before:
-                    self.told[machine] = line
+                    self.printed[machine] = line
                     print(f"{machine}: {line}", flush=True)
 
 
@@ -204,15 +203,15 @@ def wait_for_earlier_jobs(news: News, deadline: float) -> None:
     """Wait for jobs that run although their submitter is gone; those that have not begun are cancelled, and submitted
     again later.
     """
-    told = False
+    announced = False
     while (left := jobs()) != {} and time.monotonic() < deadline:
         pending = [number for number, state in (left or {}).items() if state == "PENDING"]
         cancel(pending)
-        if left and len(left) > len(pending) and not told:
+        if left and len(left) > len(pending) and not announced:
             print(f"Waiting for {len(left) - len(pending)} jobs that an earlier command has submitted.", flush=True)
-            told = True
-        news.tell()
-        time.sleep(LOOK_S)
+            announced = True
+        news.show()
+        time.sleep(POLL_S)
     cancel(left or ())
 
 
@@ -223,15 +222,9 @@ def submit(fleet: Fleet, of_machines: dict[str, int], python: str, news: News, d
     minutes = math.ceil(fleet.hours * 60)
     settings = {"machines": fleet.machines, "processors": of_machines, "minutes": minutes, "command": command}
     (WORK / "settings.json").write_text(json.dumps(settings), encoding="utf-8")
-    arguments: list[str | Path] = [
-        "--snakefile",
-        ROOT / "fleet" / "Snakefile",
-        "--directory",
-        WORK,
-        "--configfile",
-        WORK / "settings.json",
-    ]
-    arguments += ["--profile", ROOT / "fleet" / "profile", "--quiet", "rules"]
+    files = {"snakefile": ROOT / "fleet" / "Snakefile", "directory": WORK, "configfile": WORK / "settings.json"}
+    arguments = [f"--{name}={file}" for name, file in files.items()]
+    arguments += [f"--profile={ROOT / 'fleet' / 'profile'}", "--quiet", "rules"]
     arguments += ["--executor", "local", "--cores", "1"] if fleet.executor == "local" else []
     with (WORK / "snakemake.log").open("a", encoding="utf-8") as log:
         snakemake = subprocess.Popen(
@@ -245,16 +238,16 @@ def submit(fleet: Fleet, of_machines: dict[str, int], python: str, news: News, d
         )
         try:
             while snakemake.poll() is None and time.monotonic() < deadline:
-                news.tell()
-                time.sleep(LOOK_S)
+                news.show()
+                time.sleep(POLL_S)
         finally:
             _end(snakemake, fleet)
-    news.tell()
+    news.show()
 
 
 def _end(snakemake: subprocess.Popen, fleet: Fleet) -> None:
-    """End Snakemake and its jobs. When it is told to end it waits for them, also for one that will never begin, so they
-    are cancelled. On this machine they are in its session, and told themselves.
+    """End Snakemake and its jobs. On SIGTERM it waits for them, also for one that will never begin, so they
+    are cancelled. On this machine they are in its session, and get the signal themselves.
     """
     for number in (signal.SIGTERM, signal.SIGKILL):
         with contextlib.suppress(ProcessLookupError):
@@ -301,20 +294,16 @@ def publish(run: str) -> None:
         raise StepFailed(f"{run} cannot be published:\n{done.stderr}")
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="make fleet", description=__doc__.splitlines()[0])
-    parser.add_argument("config", type=Path)
-    parser.add_argument("--python", default="python3", help="the Python that runs make measure on a machine")
-    arguments = parser.parse_args()
+def main() -> None:
+    config, python = sys.argv[1:]
     try:
-        fleet = Fleet.read(arguments.config)
-        runs = measure(fleet, arguments.python)
+        fleet = Fleet.read(Path(config))
+        runs = measure(fleet, python)
     except StepFailed as error:
-        print(error, file=sys.stderr)
-        return 1
+        sys.exit(str(error))
     except KeyboardInterrupt:
         print("The jobs are cancelled; the same command resumes them.", file=sys.stderr)
-        return 130
+        sys.exit(130)
     unpublished = []
     for machine, run in runs.items():
         print(f"{machine}: measured, {shown(runs_root() / run)}; making its pages", flush=True)
@@ -330,12 +319,10 @@ def main() -> int:
     if len(unpublished) < len(runs):
         print(f"The site: {(reports_root() / 'index.html').as_uri()}")
     if missing or unpublished:
-        print("Completed machines are kept: run the same command to try the others again.", file=sys.stderr)
-        return 1
+        sys.exit("Completed machines are kept: run the same command to try the others again.")
     for machine in runs:  # delivered: the next command measures anew
         outcome_of(machine).unlink()
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -9,7 +9,6 @@ it runs the same command there. (This module itself comes from the clone where `
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import errno
 import hashlib
@@ -82,21 +81,9 @@ def _move(run: Path, target: Path) -> None:
         os.rename(copy, target)
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    for name in ("work", "runs"):
-        parser.add_argument(name, type=Path)
-    parser.add_argument("what")
-    parser.add_argument("machine")
-    parser.add_argument("outcome", type=Path)
-    arguments = parser.parse_args()
-    try:
-        measure(arguments.work, arguments.runs, arguments.what, arguments.machine, arguments.outcome)
-    except subprocess.CalledProcessError as error:
-        print(f"{arguments.machine}: {shlex.join(error.cmd)} failed; see its log", file=sys.stderr)
-        return 1
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    work, runs, what, machine, outcome = sys.argv[1:]
+    try:
+        measure(Path(work), Path(runs), what, machine, Path(outcome))
+    except subprocess.CalledProcessError as error:
+        sys.exit(f"{machine}: {shlex.join(error.cmd)} failed; see its log")

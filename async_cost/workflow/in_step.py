@@ -17,15 +17,9 @@ def is_paired(notebook: Path) -> bool:
     return jupytext.writes(jupytext.read(notebook), fmt="rs:percent") == source_of(notebook).read_text(encoding="utf-8")
 
 
-def main() -> int:
-    apart = [name for name in sys.argv[1:] if not is_paired(Path(name).resolve())]
-    for name in apart:
-        print(
-            f"{name} and {source_of(Path(name).resolve())} differ: run `make format`, the newer one wins",
-            file=sys.stderr,
-        )
-    return 1 if apart else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    apart = [name for name in sys.argv[1:] if not is_paired(Path(name).resolve())]
+    differ = (
+        f"{name} and {source_of(Path(name).resolve())} differ: run `make format`, the newer one wins" for name in apart
+    )
+    sys.exit("\n".join(differ) or None)

@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from async_cost.paths import runs_root
+from async_cost.paths import reports_root, runs_root
 from async_cost.runs.judged import claims_of_today, findings_of_today
 from async_cost.workflow import episodes, layouts, toolchain
 from async_cost.workflow.steps import CARGO_ENV, Command, Progress, Step, cargo_progress
-from async_cost.workflow.studies import MEASURED, crate_of, measuring
+from async_cost.workflow.studies import MEASURED, crate_of, left_by, measuring
 from async_cost.workflow.toolchain import CRATES, EVCXR_STEP, PACKAGES, PYTHON, ROOT
 
 #: What is measured further at most, as a share of the measuring time of what everything gets: for claims and headlines
@@ -217,7 +217,22 @@ class Plan:
         episodes.measure_further(self.partial, self._env(), progress)
 
     def _finish(self, progress: Progress) -> None:
+        leave_notebooks(self.partial, self.studies, reports_root())
         progress.command([PYTHON, "-m", "async_cost.runs.finish", self.partial, RUNS, self.outcome])
+
+
+def leave_notebooks(partial: Path, studies: Iterable[str], reports: Path) -> None:
+    """Leave the notebooks that were executed for a partial run beside the pages that it will have: a run keeps data
+    alone. They name no folder of this machine.
+    """
+    with contextlib.suppress(OSError, ValueError, KeyError):  # what is wrong with the run, its readers say
+        run = json.loads((partial / "run.json").read_text(encoding="utf-8"))["run_id"]
+        for study in studies:
+            if (executed := partial / f"{study}.measure.ipynb").exists():
+                text = executed.read_text(encoding="utf-8").replace(str(partial), f"data/runs/{run}")
+                left = left_by(reports / run, study)
+                left.parent.mkdir(parents=True, exist_ok=True)
+                left.write_text(text.replace(f"{ROOT}/", ""), encoding="utf-8")
 
 
 class Sweep:
@@ -231,9 +246,9 @@ class Sweep:
         self.about = [profile, *chosen, _revision(), _sources(chosen).hexdigest()]
         self.runs: dict[str, str] = {}
         with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
-            told = json.loads(self.file.read_text(encoding="utf-8"))
-            if told["about"] == self.about:
-                self.runs = {release: run for release, run in told["runs"].items() if (RUNS / run).exists()}
+            noted = json.loads(self.file.read_text(encoding="utf-8"))
+            if noted["about"] == self.about:
+                self.runs = {release: run for release, run in noted["runs"].items() if (RUNS / run).exists()}
 
     def note(self, release: str, run: Path) -> None:
         """Record that `release` was measured."""

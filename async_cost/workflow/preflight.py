@@ -61,11 +61,11 @@ def _compiler() -> Iterator[str]:
         yield "Rust: install rustup; it fetches the compiler that rust-toolchain.toml names"
         return
     # Where rustup fetches the compiler first, it says so, and does it once, not for several steps at the same time.
-    told = subprocess.run(["rustc", "-V"], cwd=ROOT, stdout=subprocess.PIPE, text=True)
-    if told.returncode != 0:
+    version = subprocess.run(["rustc", "-V"], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    if version.returncode != 0:
         yield "the compiler that rust-toolchain.toml names; rustc says above why it is not there"
-    elif oldest := too_old(told.stdout):
-        yield f"Rust {oldest} or newer, as of rustup: {shutil.which('rustc')} is {told.stdout.strip()}"
+    elif oldest := too_old(version.stdout):
+        yield f"Rust {oldest} or newer, as of rustup: {shutil.which('rustc')} is {version.stdout.strip()}"
 
 
 def too_old(compiler: str) -> str | None:

@@ -6,7 +6,6 @@ python -m async_cost.workflow.publishing reports reports/compare/<name> <run> <r
 What makes pages of notebooks is imported when there is one, while the kernels go on with the next.
 """
 
-import argparse
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +18,7 @@ from async_cost.runs.record import RunInfo, read_run_info
 from async_cost.workflow import analyses
 from async_cost.workflow.analyses import Made
 from async_cost.workflow.execute import CellFailed
-from async_cost.workflow.studies import ANALYSED, MEASURED, analysis, measuring, source_of
+from async_cost.workflow.studies import ANALYSED, MEASURED, analysis, left_by, measuring
 
 if TYPE_CHECKING:
     from async_cost.report.notebook import Page
@@ -36,11 +35,11 @@ def publish_run(reports: Path, report: Path, run: Path) -> list[Path]:
     from async_cost.report.publish import publish
 
     absent = [analysis(room) for room in ANALYSED if room not in rooms]
-    sources = {study: source_of(measuring(study)) for study in MEASURED}
+    sources = {study: left if (left := left_by(report, study)).exists() else measuring(study) for study in MEASURED}
     return publish(run, pages, report, not_measured=absent, sources=sources, reports=reports)
 
 
-def publish_comparison(reports: Path, report: Path, runs: Sequence[Path]) -> list[Path]:
+def publish_comparison(reports: Path, report: Path, *runs: Path) -> list[Path]:
     """Write the page about hardware for these runs only."""
     env = {"ASYNC_COST_COMPARE": os.pathsep.join(map(str, runs)), "ASYNC_COST_RUN": ""}
     (page,) = execute(["hardware"], report / ".notebooks", env, _page_of)
@@ -76,27 +75,14 @@ def execute(rooms: Sequence[str], folder: Path, env: Mapping[str, str], then: Ca
     return [made[room] for room in rooms]
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m async_cost.workflow.publishing", description=__doc__.splitlines()[0]
-    )
-    parser.add_argument("reports", type=Path, help="folder of all reports, whose list of runs is renewed")
-    parser.add_argument("report", type=Path, help="folder that receives the pages")
-    parser.add_argument(
-        "runs", type=lambda folder: Path(folder).resolve(), nargs="+", metavar="run", help="folder of a run"
-    )
-    arguments = parser.parse_args()
+def main() -> None:
+    reports, report, *runs = (Path(folder).resolve() for folder in sys.argv[1:])
     try:
-        if len(arguments.runs) > 1:
-            pages = publish_comparison(arguments.reports, arguments.report, arguments.runs)
-        else:
-            pages = publish_run(arguments.reports, arguments.report, *arguments.runs)
+        publish = publish_comparison if len(runs) > 1 else publish_run
+        print(*publish(reports, report, *runs), sep="\n")
     except (CellFailed, DataError, PublishError) as error:
-        print(error, file=sys.stderr)
-        return 1
-    print(*pages, sep="\n")
-    return 0
+        sys.exit(str(error))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -107,7 +107,7 @@ class _Durations:
 
 
 class _Running:
-    """A running step: what it has told, and how long it still takes."""
+    """A running step: what it has reported, and how long it still takes."""
 
     def __init__(self, step: Step, head: str, log: Path, expected_s: float) -> None:
         self.step, self.head, self.log, self.expected_s = step, head, log, expected_s
@@ -115,13 +115,13 @@ class _Running:
         self.text = ""
         self.fraction: float | None = None
         #: When the step said how long it still takes, and how long that was.
-        self.told: tuple[float, float] | None = None
+        self.reported: tuple[float, float] | None = None
 
     def take(self, seen: Seen) -> None:
         """Called by the step, in its own thread."""
         self.text = seen.text or self.text
         self.fraction = seen.fraction if seen.fraction is not None else self.fraction
-        self.told = (self.elapsed(), seen.left_s) if seen.left_s is not None else self.told
+        self.reported = (self.elapsed(), seen.left_s) if seen.left_s is not None else self.reported
 
     def elapsed(self) -> float:
         return time.monotonic() - self.start
@@ -131,8 +131,8 @@ class _Running:
         progress.
         """
         elapsed = self.elapsed()
-        if self.told is not None:
-            return max(self.told[1] - (elapsed - self.told[0]), 0)
+        if self.reported is not None:
+            return max(self.reported[1] - (elapsed - self.reported[0]), 0)
         expected = max(self.expected_s - elapsed, 0.1 * elapsed)
         if not self.fraction:
             return expected

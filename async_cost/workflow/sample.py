@@ -60,7 +60,7 @@ def old(files: dict[str, str], root: Path) -> list[str]:
     return sorted(name for name in held.keys() | files.keys() if held.get(name) != files.get(name))
 
 
-def main() -> int:
+def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m async_cost.workflow.sample", description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 when the sample is old")
     check, root = parser.parse_args().check, repository_root()
@@ -71,18 +71,18 @@ def main() -> int:
             executed = execute(rooms, Path(temporary), {"ASYNC_COST_RUN": str(run.path.resolve())}, Path)
             files = made(run, executed)
     except CellFailed as error:
-        print(error, file=sys.stderr)
-        return 1
+        sys.exit(str(error))
+    changed = old(files, root)
+    if check:
+        old_ones = (f"{name} is not what the code makes of the reference run: make sample" for name in changed)
+        sys.exit("\n".join(old_ones) or None)
     (root / FOLDER).mkdir(exist_ok=True)
-    for name in (changed := old(files, root)):
-        if check:
-            print(f"{name} is not what the code makes of the reference run: make sample", file=sys.stderr)
-        elif name in files:
+    for name in changed:
+        if name in files:
             (root / name).write_text(files[name], encoding="utf-8")
         else:
             (root / name).unlink()
-    return 1 if check and changed else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

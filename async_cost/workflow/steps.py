@@ -170,7 +170,7 @@ class _Running:
         for line in (line.decode("utf-8", "replace") for line in whole if line):
             self._note(line)
             self.tail = [*self.tail, line][-TAIL_LINES:]
-            seen = told_progress(line) or self.command.progress(line)
+            seen = parse_progress(line) or self.command.progress(line)
             if seen and fraction is not None:
                 seen = Seen(f"{self.command.name}: {seen.text}", fraction)
             if seen:
@@ -206,7 +206,7 @@ def cargo_progress(line: str) -> Seen | None:
     return None
 
 
-def tell(unit: str, number: int, of: int, **more: float) -> None:
+def print_progress(unit: str, number: int, of: int, **more: float) -> None:
     """Report the progress of this program, `unit` `number` of `of`: to the workflow as JSON, to a person in words."""
     if os.environ.get("ASYNC_COST_PROGRESS") == "json":
         print(json.dumps({"unit": unit, "round": number, "rounds": of, **more}), flush=True)
@@ -214,23 +214,19 @@ def tell(unit: str, number: int, of: int, **more: float) -> None:
         print(f"{unit} {number} of {of}", flush=True)
 
 
-def told_progress(line: str) -> Seen | None:
-    """Read what `tell` and the harness print if ASYNC_COST_PROGRESS is `json`: one object per line."""
+def parse_progress(line: str) -> Seen | None:
+    """Read what `print_progress` and the harness print if ASYNC_COST_PROGRESS is `json`: one object per line."""
     if not line.startswith("{"):
         return None
     try:
-        told = json.loads(line)
-        text = f"{told['unit']} {told['round']} of {told['rounds']}"
+        said = json.loads(line)
+        text = f"{said['unit']} {said['round']} of {said['rounds']}"
     except (ValueError, KeyError):
         return None
-    if "seconds_left" in told:
-        return Seen(text, left_s=told["seconds_left"])
-    return Seen(text, told["done"] / told["trials"] if "done" in told else None)
+    if "seconds_left" in said:
+        return Seen(text, left_s=said["seconds_left"])
+    return Seen(text, said["done"] / said["trials"] if "done" in said else None)
 
 
 #: Makes cargo print the bar that `cargo_progress` reads although its output is not a terminal.
-CARGO_ENV = {
-    "CARGO_TERM_PROGRESS_WHEN": "always",
-    "CARGO_TERM_PROGRESS_WIDTH": "100",
-    "CARGO_TERM_COLOR": "never",
-}
+CARGO_ENV = {"CARGO_TERM_PROGRESS_WHEN": "always", "CARGO_TERM_PROGRESS_WIDTH": "100", "CARGO_TERM_COLOR": "never"}

@@ -69,6 +69,11 @@ def measuring(study: str) -> Path:
     return ROOT / "notebooks" / f"{MEASURED[study].notebook}.ipynb"
 
 
+def left_by(report: Path, study: str) -> Path:
+    """Where the notebook that measured `study` is left, as it was executed, for the pages in the folder `report`."""
+    return report / ".notebooks" / f"{MEASURED[study].notebook}.ipynb"
+
+
 def analysis(room: str) -> Path:
     """The notebook that reads a run for `room`."""
     return ROOT / "notebooks" / room / "analysis.ipynb"

@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from async_cost.workflow.steps import CARGO_ENV, Progress, Seen, Step, StepFailed, cargo_progress
@@ -61,41 +62,61 @@ PACKAGES, EVCXR_STEP, CRATES = "Python packages", "evcxr kernel", "crates for th
 
 def steps(native: bool = False) -> list[Step]:
     """The steps that a measurement and its pages need; `native` leaves out what only the Rust kernel needs."""
-    python = Step(PACKAGES, _install_python, 30, _python_done, needs=[])
+    python = _stamped(PACKAGES, _install_python, 30, VENV / "async-cost.stamp", _packages, [])
     if native:
         return [python]
-    return [
-        python,
-        Step(EVCXR_STEP, _install_evcxr, 480, _evcxr_done, needs=[]),
-        Step(CRATES, _vendor, 15, _vendor_done, needs=[]),
-    ]
+    crates = _stamped(CRATES, _vendor, 15, KERNEL_BUILDS / "lock.stamp", lambda: _digest("Cargo.lock"), [])
+    return [python, Step(EVCXR_STEP, _install_evcxr, 480, _evcxr_done, needs=[]), crates]
 
 
 def lab_step() -> Step:
     """Install what JupyterLab and the tests need besides."""
-    return Step("JupyterLab and tests", _install_lab, 40, _lab_done, needs=[PACKAGES])
+    lock = "requirements-lab.txt"
+    stamp = VENV / "lab.stamp"  # which goes away with the packages
+    install = partial(_install_locked, lock)
+    return _stamped("JupyterLab and tests", install, 40, stamp, lambda: _packages(lock), [PACKAGES])
 
 
-def _digest(*paths: Path) -> str:
-    return hashlib.sha256(b"\0".join(path.read_bytes() if path.exists() else b"" for path in paths)).hexdigest()
+def snakemake_step() -> Step:
+    """Install Snakemake, which only `make fleet` needs."""
+    stamp, lock = TOOLS / "snakemake" / "stamp", "fleet/requirements.txt"
+    return _stamped("Snakemake", _install_snakemake, 60, stamp, lambda: f"{_digest(lock)} {ROOT}")
 
 
-def _stamp(path: Path) -> str | None:
-    return path.read_text(encoding="utf-8") if path.exists() else None
+def _stamped(
+    name: str,
+    install: Callable[[Progress], None],
+    expected_s: float,
+    stamp: Path,
+    depends_on: Callable[[], str],
+    needs: list[str] | None = None,
+) -> Step:
+    """A step that is done as long as the file `stamp` holds what it depends on."""
+
+    def run(progress: Progress) -> None:
+        install(progress)
+        stamp.write_text(depends_on(), encoding="utf-8")
+
+    return Step(name, run, expected_s, lambda: _holds(stamp, depends_on()), needs)
+
+
+def _holds(stamp: Path, text: str) -> bool:
+    return stamp.exists() and stamp.read_text(encoding="utf-8") == text
+
+
+def _digest(*names: str) -> str:
+    files = (ROOT / name for name in names)
+    return hashlib.sha256(b"\0".join(file.read_bytes() if file.exists() else b"" for file in files)).hexdigest()
 
 
 # Python packages: exact versions with hashes, all that are needed (so pip has nothing to resolve), then this package
 # itself, editable. What is imported is compiled when it is; to compile everything takes longer than to install it.
 
 
-def _python_inputs(*locks: str) -> str:
+def _packages(*locks: str) -> str:
     # The folder is part of it: the scripts of a virtual environment hold its absolute path, so a moved clone needs a
     # new one.
-    return f"{_digest(*(ROOT / name for name in ('pyproject.toml', 'requirements.txt', *locks)))} {ROOT}"
-
-
-def _python_done() -> bool:
-    return PYTHON.exists() and _stamp(VENV / "async-cost.stamp") == _python_inputs()
+    return f"{_digest('pyproject.toml', 'requirements.txt', *locks)} {ROOT}"
 
 
 def _install_python(progress: Progress) -> None:
@@ -105,16 +126,6 @@ def _install_python(progress: Progress) -> None:
     progress.command([sys.executable, "-m", "venv", VENV])
     _install_locked("requirements.txt", progress)
     _pip(PYTHON, progress, "--no-build-isolation", "--no-index", "-e", ".")
-    (VENV / "async-cost.stamp").write_text(_python_inputs(), encoding="utf-8")
-
-
-def _lab_done() -> bool:
-    return _python_done() and _stamp(VENV / "lab.stamp") == _python_inputs("requirements-lab.txt")
-
-
-def _install_lab(progress: Progress) -> None:
-    _install_locked("requirements-lab.txt", progress)
-    (VENV / "lab.stamp").write_text(_python_inputs("requirements-lab.txt"), encoding="utf-8")
 
 
 def _install_locked(lock: str, progress: Progress, python: Path = PYTHON) -> None:
@@ -147,24 +158,8 @@ def pip_sources(listed: str) -> dict[str, str]:
     """What `pip config list` says about where packages come from, as variables; the environment beats a file."""
     found = [re.fullmatch(r"(global|install|:env:)\.([\w-]+)=(.*)", line) for line in listed.splitlines()]
     rank = ("global", "install", ":env:").index
-    kept = sorted((rank(one[1]), one[2], ast.literal_eval(one[3])) for one in found if one and one[2] in PIP_SOURCES)
-    return {f"PIP_{name.replace('-', '_').upper()}": value for _, name, value in kept}
-
-
-# Snakemake, which only `make fleet` needs.
-
-
-def snakemake_step() -> Step:
-    """Install Snakemake."""
-    return Step("Snakemake", _install_snakemake, 60, lambda: _stamp(_snakemake_stamp()) == _snakemake_inputs())
-
-
-def _snakemake_stamp() -> Path:
-    return TOOLS / "snakemake" / "stamp"
-
-
-def _snakemake_inputs() -> str:
-    return f"{_digest(ROOT / 'fleet' / 'requirements.txt')} {ROOT}"
+    chosen = sorted((rank(one[1]), one[2], ast.literal_eval(one[3])) for one in found if one and one[2] in PIP_SOURCES)
+    return {f"PIP_{name.replace('-', '_').upper()}": value for _, name, value in chosen}
 
 
 def _install_snakemake(progress: Progress) -> None:
@@ -172,31 +167,26 @@ def _install_snakemake(progress: Progress) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     progress.command([sys.executable, "-m", "venv", folder])
     _install_locked("fleet/requirements.txt", progress, folder / "bin" / "python")
-    _snakemake_stamp().write_text(_snakemake_inputs(), encoding="utf-8")
 
 
 # The Rust kernel.
 
 
 def _evcxr_done() -> bool:
-    if not (EVCXR.exists() and KERNEL.exists()):
-        return False
-    return _evcxr_built() and json.loads(KERNEL.read_text(encoding="utf-8"))["argv"] == KERNEL_COMMAND
+    built = _evcxr_built() and KERNEL.exists()
+    return built and json.loads(KERNEL.read_text(encoding="utf-8"))["argv"] == KERNEL_COMMAND
 
 
 def _evcxr_built() -> bool:
-    return EVCXR.exists() and (EVCXR == CONDA_EVCXR or _stamp(TOOLS / "evcxr.stamp") == EVCXR_VERSION)
+    return EVCXR.exists() and (EVCXR == CONDA_EVCXR or _holds(TOOLS / "evcxr.stamp", EVCXR_VERSION))
 
 
 def _install_evcxr(progress: Progress) -> None:
-    build = TOOLS / "build"  # kept until it succeeds, so that a killed build goes on where it was
-    arguments: list[str | Path] = ["cargo", "install", "--locked", "--force", "--root", TOOLS, "--target-dir", build]
+    build = TOOLS / "build"  # stays until it succeeds, so that a killed build goes on where it was
     if not _evcxr_built():
-        progress.command(
-            [*arguments, "evcxr_jupyter", "--version", EVCXR_VERSION],
-            env={**CARGO_ENV, **EVCXR_PROFILE},
-            progress=cargo_progress,
-        )
+        cargo: list[str | Path] = ["cargo", "install", "--locked", "--force", "--root", TOOLS, "--target-dir", build]
+        cargo += ["evcxr_jupyter", "--version", EVCXR_VERSION]
+        progress.command(cargo, env={**CARGO_ENV, **EVCXR_PROFILE}, progress=cargo_progress)
         (TOOLS / "evcxr.stamp").write_text(EVCXR_VERSION, encoding="utf-8")
     shutil.rmtree(build, ignore_errors=True)
     progress.command([EVCXR, "--install"])
@@ -209,10 +199,6 @@ def _install_evcxr(progress: Progress) -> None:
 # for those builds.
 
 
-def _vendor_done() -> bool:
-    return _stamp(KERNEL_BUILDS / "lock.stamp") == _digest(ROOT / "Cargo.lock")
-
-
 def _vendor(progress: Progress) -> None:
     if not (ROOT / "Cargo.lock").exists():
         raise StepFailed("Cargo.lock is missing; it belongs to the repository: git checkout Cargo.lock")
@@ -222,11 +208,8 @@ def _vendor(progress: Progress) -> None:
     shutil.rmtree(KERNEL_BUILDS, ignore_errors=True)
     config = KERNEL_BUILDS / ".cargo" / "config.toml"
     config.parent.mkdir(parents=True)
-    config.write_text(
-        '[source.crates-io]\nreplace-with = "locked"\n\n[source.locked]\ndirectory = "../vendor"\n',
-        encoding="utf-8",
-    )
-    (KERNEL_BUILDS / "lock.stamp").write_text(_digest(ROOT / "Cargo.lock"), encoding="utf-8")
+    text = '[source.crates-io]\nreplace-with = "locked"\n\n[source.locked]\ndirectory = "../vendor"\n'
+    config.write_text(text, encoding="utf-8")
 
 
 def installed(release: str) -> str:

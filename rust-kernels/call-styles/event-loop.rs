@@ -103,7 +103,7 @@ pub enum Counter {
     Handles,
     /// Turns of the loop in which it processed the run queue.
     Passes,
-    /// Times that the selector was asked for events.
+    /// Times that the selector was polled for events.
     Selects,
     /// Changes of what the selector watches.
     Registrations,
@@ -127,10 +127,10 @@ impl Counter {
 }
 
 // %% [markdown]
-// A probe is a type, so the one that does nothing costs nothing. It also tells the time, which a test may set.
+// A probe is a type, so the one that does nothing costs nothing. It also reads the clock, which a test may set.
 
 // %%
-/// Is told what is to be counted, and tells the time.
+/// Counts what is to be counted, and reads the clock.
 pub trait Probe: 'static {
     /// So many more.
     fn add(counter: Counter, times: u64);
@@ -158,12 +158,12 @@ pub struct Counted;
 
 impl Counted {
     /// One number for each counter, of this thread.
-    fn counts<Out>(look: impl FnOnce(&[Cell<u64>; Counter::NAMES.len()]) -> Out) -> Out {
+    fn counts<Out>(read: impl FnOnce(&[Cell<u64>; Counter::NAMES.len()]) -> Out) -> Out {
         thread_local! {
             static COUNTS: [Cell<u64>; Counter::NAMES.len()] =
                 const { [const { Cell::new(0) }; Counter::NAMES.len()] };
         }
-        COUNTS.with(look)
+        COUNTS.with(read)
     }
 
     /// What was counted on this thread since the last call.
@@ -942,11 +942,11 @@ pub struct IndexWakers {
 }
 
 /// Looks at the loops of this thread; `None` where the thread is about to end.
-fn loops_of_thread<Out>(look: impl FnOnce(&mut Vec<(u32, Rc<Direct>)>) -> Out) -> Option<Out> {
+fn loops_of_thread<Out>(change: impl FnOnce(&mut Vec<(u32, Rc<Direct>)>) -> Out) -> Option<Out> {
     thread_local! {
         static LOOPS: RefCell<Vec<(u32, Rc<Direct>)>> = const { RefCell::new(Vec::new()) };
     }
-    LOOPS.try_with(|loops| look(&mut loops.borrow_mut())).ok()
+    LOOPS.try_with(|loops| change(&mut loops.borrow_mut())).ok()
 }
 
 /// All loops, by number, for the wakes of other threads.
@@ -1198,8 +1198,8 @@ pub struct EventLoop<D: Design> {
     fired: Cell<(Duration, u64)>,
     /// What is left of the current pass.
     pass: RefCell<VecDeque<Slot>>,
-    /// The selector was asked in this turn, and the run queue was not processed yet.
-    asked: Cell<bool>,
+    /// The selector was polled in this turn, and the run queue was not processed yet.
+    polled: Cell<bool>,
     selector: Arc<D::Selector>,
     registry: RefCell<Registry<WaiterOf<D>>>,
     events: RefCell<(<D::Selector as Selector>::Events, Vec<u64>)>,
@@ -1212,7 +1212,7 @@ pub struct EventLoop<D: Design> {
 }
 
 // %% [markdown]
-// A new loop has one slot, the root's. Whoever is polled is told where it is.
+// A new loop has one slot, the root's. Whoever is polled learns where it is.
 
 // %%
 impl<D: Design> EventLoop<D> {
@@ -1232,7 +1232,7 @@ impl<D: Design> EventLoop<D> {
             number: Cell::new(0),
             fired: Cell::new((Duration::ZERO, 0)),
             pass: RefCell::default(),
-            asked: Cell::new(false),
+            polled: Cell::new(false),
             selector,
             registry: RefCell::new(Registry { entries: Slab::new(), generation: 0 }),
             events: RefCell::new((D::Selector::events(), Vec::new())),
@@ -1318,7 +1318,7 @@ impl<D: Design> EventLoop<D> {
     /// # Panics
     /// If nobody can ever be awake again, where wakes cannot come from other threads.
     fn turn(&self) {
-        if self.asked.take() {
+        if self.polled.take() {
             return self.process();
         }
         self.wakers.take(&mut self.immediate.borrow_mut());
@@ -1333,7 +1333,7 @@ impl<D: Design> EventLoop<D> {
             if !registered {
                 return self.process();
             }
-            self.asked.set(true);
+            self.polled.set(true);
             return self.select(timeout);
         }
         let possible = registered || timeout.is_some() || D::Wakers::FROM_OTHER_THREADS;

@@ -72,7 +72,7 @@ use pin_project_lite::pin_project;
 // for it. Here it is one reference-counted cell. It can be awaited, or cancelled, or dropped, which lets the call
 // run on.
 //
-// A result that nobody takes is dropped, and nobody is told if that panics. It may hold the evaluation of another call,
+// A result that nobody takes is dropped, and nobody learns that it panics. It may hold the evaluation of another call,
 // and so on: such a chain is dropped link by link, for the stack has an end.
 
 // %%
@@ -353,8 +353,8 @@ pub enum Reused {}
 impl Boxes for Reused {
     type Memory = Memory;
 
-    fn put<F: Future<Output = ()> + 'static>(kept: &mut Memory, future: F) -> Pin<Box<F>> {
-        match kept.0.take() {
+    fn put<F: Future<Output = ()> + 'static>(memory: &mut Memory, future: F) -> Pin<Box<F>> {
+        match memory.0.take() {
             Some((memory, layout)) if layout == Layout::new::<F>() => {
                 let memory = memory.cast::<F>();
                 // SAFETY: this is memory of the global allocator with the layout of F, which is not empty, and it is
@@ -371,13 +371,13 @@ impl Boxes for Reused {
         }
     }
 
-    fn end<F: Future<Output = ()> + ?Sized>(kept: &mut Memory, future: Pin<Box<F>>) {
+    fn end<F: Future<Output = ()> + ?Sized>(memory: &mut Memory, future: Pin<Box<F>>) {
         let layout = Layout::for_value(&*future);
         // SAFETY: the future is not moved: it is dropped where it is.
         let raw = Box::into_raw(unsafe { Pin::into_inner_unchecked(future) });
-        let memory = NonNull::new(raw.cast::<u8>()).filter(|_| layout.size() > 0);
+        let block = NonNull::new(raw.cast::<u8>()).filter(|_| layout.size() > 0);
         // First, so that a destructor that panics leaks nothing.
-        *kept = Memory(memory.map(|memory| (memory, layout)));
+        *memory = Memory(block.map(|block| (block, layout)));
         // SAFETY: the content of a box that has just been taken apart; its memory is not used before this is over, as
         // the caller has it.
         unsafe { raw.drop_in_place() };
@@ -457,7 +457,7 @@ pub struct Futures<D: Design, B: Boxes = Reused> {
 
 // %% [markdown]
 // What a poll throws, and the destructor of a future that is done, reaches whoever runs the loop. What is dropped on
-// the way, or because nobody wants it, is shielded: nobody is told.
+// the way, or because nobody wants it, is shielded: nobody learns of it.
 
 // %%
 /// Held while code runs that may panic. That drops it, and must not meet a panic of its destructor on its way.
@@ -520,7 +520,7 @@ impl<D: Design, B: Boxes> Occupied<'_, D, B> {
         entry.fixtures = self.fixtures.take();
     }
 
-    /// Drops a future that nobody wants any more. So nobody is told when its destructor panics.
+    /// Drops a future that nobody wants any more. So nobody learns that its destructor panics.
     fn cancel(mut self, future: Boxed) {
         shielded(|| B::end(&mut self.fixtures().memory, future));
     }

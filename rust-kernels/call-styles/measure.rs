@@ -221,7 +221,7 @@ pub enum RootWait {
     /// That a pipe can be read, or written.
     Ready(Interest),
     /// The same with registrations that are kept.
-    Kept(Interest),
+    Registered(Interest),
 }
 
 // %% [markdown]
@@ -457,14 +457,14 @@ pub fn root_waits<D: Design>(load: Load, drive: Drive<'_>) {
                 assert!(ready.expect("a pipe can be watched"));
             });
         }
-        RootWait::Kept(interest) => {
+        RootWait::Registered(interest) => {
             let _descriptors = idle_descriptors(event_loop, load.idle);
             let pipes = Pipe::several(load.batch, interest == Interest::Readable);
             let ends = pipes.iter().map(|pipe| pipe.end(interest));
-            let mut kept: Vec<_> =
+            let mut registrations: Vec<_> =
                 ends.map(|end| event_loop.register(end).expect("a pipe can be watched")).collect();
             for_each::<D::Probe>(load, drive, |n| {
-                let ready = executor.block_on(kept[n as usize].ready(interest, None));
+                let ready = executor.block_on(registrations[n as usize].ready(interest, None));
                 assert!(ready.expect("a pipe can be watched"));
             });
         }
@@ -481,7 +481,7 @@ pub fn root_waits<D: Design>(load: Load, drive: Drive<'_>) {
 //     .look("for a time", timed(root_waits::<Parts>, load(RootWait::Due)))
 //     .look("for its turn", timed(root_waits::<Parts>, load(RootWait::Yield)))
 //     .look("for a descriptor", timed(root_waits::<Parts>, load(RootWait::Ready(Interest::Readable))))
-//     .look("... kept registered", timed(root_waits::<Parts>, load(RootWait::Kept(Interest::Readable))))
+//     .look("... kept registered", timed(root_waits::<Parts>, load(RootWait::Registered(Interest::Readable))))
 //     .show()
 
 // %% [markdown]
@@ -984,11 +984,11 @@ pub fn expected(load: Load) -> Option<Counts> {
 // %%
 /// The same for the root's own waits, with a selector that makes so many system calls to wait once.
 fn expected_of_root(wait: RootWait, calls: u64, n: usize) -> Option<Counts> {
-    let asked = |changes: usize| [n, changes * n, (changes + calls as usize) * n];
+    let system_calls = |changes: usize| [n, changes * n, (changes + calls as usize) * n];
     Some(match wait {
         RootWait::Due => counts([2 * n, 3 * n, n, 0, n], [0; 3]),
-        RootWait::Ready(_) => counts([2 * n, 0, 0, 0, 0], asked(2)),
-        RootWait::Kept(_) => counts([2 * n, 0, 0, 0, 0], asked(1)),
+        RootWait::Ready(_) => counts([2 * n, 0, 0, 0, 0], system_calls(2)),
+        RootWait::Registered(_) => counts([2 * n, 0, 0, 0, 0], system_calls(1)),
         RootWait::Yield => return None,
     })
 }
@@ -1131,7 +1131,7 @@ fn root_timers() -> Vec<Subject> {
 /// Waiting of the root for readiness: with each selector, registered per wait or kept, alone or among others.
 #[inline]
 fn root_readiness() -> Vec<Subject> {
-    use RootWait::{Kept, Ready};
+    use RootWait::{Ready, Registered};
     const SELECTORS: [&str; 4] =
         [EVENT_LOOP, "event loop + kept", "event loop + epoll", "event loop + epoll + kept"];
     let by_crate = waits_of_root::<Published>();
@@ -1140,7 +1140,7 @@ fn root_readiness() -> Vec<Subject> {
     for (bench, interest) in READINESS {
         for variant in SELECTORS {
             let workloads = if variant.contains("epoll") { by_epoll } else { by_crate };
-            let wait = if variant.ends_with("kept") { Kept(interest) } else { Ready(interest) };
+            let wait = if variant.ends_with("kept") { Registered(interest) } else { Ready(interest) };
             let mut add = |name: &str, idle| {
                 all.push(root_subject(bench, variant, (name, idle), wait, workloads));
             };
@@ -1335,7 +1335,7 @@ type Compared = (Key, Key, String);
 
 /// What a variant changes in the translated design.
 fn change(variant: &str) -> String {
-    let told = match variant {
+    let changed = match variant {
         "event loop + fresh boxes" => "a fresh box in the place of a pooled slot",
         "event loop + index wakers" => "index wakers in the place of `Arc` wakers",
         "event loop + no wakers" => "no wakers in the place of `Arc` wakers",
@@ -1352,7 +1352,7 @@ fn change(variant: &str) -> String {
         "boxed closure" => "a regular procedure behind a pointer",
         other => return format!("{other} in the place of the translated loop"),
     };
-    told.to_owned()
+    changed.to_owned()
 }
 
 // %% [markdown]
@@ -1379,12 +1379,12 @@ fn against_design(subject: &Subject) -> Vec<Compared> {
 }
 
 // %% [markdown]
-// Then style with style. The others of a published table are told by one of its styles, `call` in the first and
+// Then style with style. The others of a published table are compared with one of its styles, `call` in the first and
 // `call_nonblock` in the third. Advice needs every style against every other, for a callee that waits once and for one
 // that does not, on every executor.
 
 // %%
-/// The styles of a table, the one first that others are told by.
+/// The styles of a table, the one first that others are compared with.
 const TABLES: [[&str; 4]; 3] = [
     [INVOCATIONS[0].0, INVOCATIONS[1].0, INVOCATIONS[2].0, INVOCATIONS[3].0],
     [CALLS[1].0, CALLS[0].0, CALLS[2].0, CALLS[3].0],
@@ -1410,8 +1410,8 @@ fn against_styles(subject: &Subject) -> Vec<Compared> {
     };
     let style = |bench: &'static str| bench.rsplit(['/', '.', ' ']).next().unwrap_or(bench);
     let against = |other: &'static str| {
-        let told = format!("`{}` instead of `{}`", style(subject.bench), style(other));
-        (subject.key(), Key::new(other, subject.variant, subject.parameter.as_str()), told)
+        let changed = format!("`{}` instead of `{}`", style(subject.bench), style(other));
+        (subject.key(), Key::new(other, subject.variant, subject.parameter.as_str()), changed)
     };
     TABLES[number][..others].iter().copied().map(against).collect()
 }
@@ -1425,17 +1425,18 @@ fn against_styles(subject: &Subject) -> Vec<Compared> {
 fn against_loads(subject: &Subject) -> Option<Compared> {
     let Subject { bench, variant, load, .. } = subject;
     let published = format!("batch={BATCH}");
-    let itself = |told: String| Some((subject.key(), Key::new(*bench, *variant, published.as_str()), told));
+    let itself =
+        |changed: String| Some((subject.key(), Key::new(*bench, *variant, published.as_str()), changed));
     let ours = *variant == EVENT_LOOP;
     match load.root {
         RootWait::Due if load.idle > 0 => itself(format!("among {} other timers", load.idle)),
         _ if load.idle > 0 => itself(format!("among {} other descriptors", load.idle)),
         RootWait::Yield => itself("a bare yield instead of a timer".to_owned()),
-        RootWait::Ready(_) | RootWait::Kept(_) => {
+        RootWait::Ready(_) | RootWait::Registered(_) => {
             let way = variant.strip_prefix("event loop + ").map_or(String::new(), |way| format!(" ({way})"));
             let kind = bench.trim_start_matches("wait_methods/");
-            let told = format!("`{kind}`{way} instead of a timer");
-            Some((subject.key(), Key::new(WAIT, EVENT_LOOP, published.as_str()), told))
+            let changed = format!("`{kind}`{way} instead of a timer");
+            Some((subject.key(), Key::new(WAIT, EVENT_LOOP, published.as_str()), changed))
         }
         RootWait::Due if load.waits > 1 => itself(format!("{} waits instead of 1", load.waits)),
         RootWait::Due if ours && load.batch != BATCH => {
@@ -1475,9 +1476,9 @@ fn comparisons(subjects: &[Subject]) -> Vec<Compared> {
         all.extend(against_styles(subject));
         all.extend(against_loads(subject));
     }
-    all.extend(CLAIMED.map(|(variant, one, other, told)| {
+    all.extend(CLAIMED.map(|(variant, one, other, changed)| {
         let published = |bench| Key::new(bench, variant, format!("batch={BATCH}"));
-        (published(one), published(other), told.to_owned())
+        (published(one), published(other), changed.to_owned())
     }));
     let keys: Vec<Key> = subjects.iter().map(Subject::key).collect();
     all.retain(|(one, other, _)| one != other && keys.contains(other));

@@ -215,8 +215,14 @@ impl Block {
         }
         task
     }
+}
 
-    /// Takes the flag of the highest task off: shorter, but not fair. For the ladder, and the owner's thread.
+// %% [markdown]
+// For a rung of the ladder there is a shorter scan, which begins at the top each time and is not fair.
+
+// %%
+impl Block {
+    /// Takes the flag of the highest task off. Only for the owner's thread.
     #[inline(always)]
     fn take_highest(&self) -> Option<usize> {
         let word = NonZero::new(self.summary.get())?.ilog2() as usize % WORDS;
@@ -381,7 +387,7 @@ impl Drop for OwnedBlock {
 // whole process. So whatever is dropped on that way is shielded, each for itself.
 
 // %%
-/// Runs code that is not ours, where nobody can be told that it panics. Out of the way: no request comes here.
+/// Runs code that is not ours, where nobody learns that it panics. Out of the way: no request comes here.
 #[cold]
 fn shielded(work: impl FnOnce()) {
     idle::shielded(work);
@@ -721,13 +727,36 @@ impl Tasks {
 }
 
 // %% [markdown]
+// Reactor and executor have room for so many objects and tasks, and refuse more.
+
+// %%
+/// Why a task was not started, or an object not watched: all places are taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Full;
+
+impl fmt::Display for Full {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("all places are taken")
+    }
+}
+
+impl Error for Full {}
+
+impl From<Full> for io::Error {
+    #[cold]
+    fn from(full: Full) -> Self {
+        Self::other(full)
+    }
+}
+
+// %% [markdown]
 // The word of an object says who waits for it. Three small numbers have a meaning of their own; every other word is the
 // address of a task.
 
 // %%
 /// The word of an object for which nobody waits: an operation may be tried.
 const NOBODY: usize = 0;
-/// The word of an object for which nobody waits, but which a read has just emptied: another read would be in vain.
+/// The word of an object for which nobody waits, but which a read has just emptied: another read would block.
 const DRAINED: usize = 1;
 /// The word of an object for which a foreign waker waits. All larger words are addresses of tasks.
 const FOREIGN: usize = 2;
@@ -751,25 +780,6 @@ pub struct Entry<Y: System, P> {
     reactor: Cell<*const Reactor<Y, P>>,
     /// The stream, if the object is one. Initialised while there is an `Io` of this entry and of [`InEntry`].
     stream: UnsafeCell<MaybeUninit<Y::Stream>>,
-}
-
-/// Why a task was not started, or an object not watched: all places are taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Full;
-
-impl fmt::Display for Full {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("all places are taken")
-    }
-}
-
-impl Error for Full {}
-
-impl From<Full> for io::Error {
-    #[cold]
-    fn from(full: Full) -> Self {
-        Self::other(full)
-    }
 }
 
 /// Knows which task waits for which object. One executor at a time can be attached to it.
@@ -902,7 +912,7 @@ extern "C" fn let_go(foreign: &Cell<Option<Waker>>) {
 // %%
 impl<Y: System, P: Probe> Reactor<Y, P> {
     /// The entry of the object to which an event belongs. If that was unregistered a moment ago, the entry is vacant
-    /// and nobody waits, or it has a new object, whose task is polled once in vain.
+    /// and nobody waits, or it has a new object, whose task is polled once without need.
     #[inline]
     fn entry(&self, event: &Y::Event) -> &Entry<Y, P> {
         // SAFETY: whoever gives the system a key promises that it is the address of one of our entries, as `new` and
@@ -942,7 +952,7 @@ impl<Y: System, P: Probe> Reactor<Y, P> {
 //
 // An operation may be given up, as `select!` does with a read when it is time for a heartbeat. The word of its object
 // still says that its task waits. So a new operation does not believe the word: it is tried, whoever waits. Only one that
-// has waited itself believes it, and is not tried again before its object's next event.
+// has waited itself knows it, and is not tried again before its object's next event.
 
 // %%
 impl<Y: System, P: Probe> Entry<Y, P> {
@@ -1195,7 +1205,7 @@ impl<'r, Y: System, P: Probe, L: Place<Y>> Io<'r, Y, P, L> {
 struct Operation<'a, Y: System, P, L: Place<Y> + 'a> {
     entry: &'a Entry<Y, P>,
     known: L::Known<'a>,
-    /// Whether it was tried: then it is in vain until the object's next event.
+    /// Whether it was tried: then it would block until the object's next event.
     tried: bool,
 }
 
@@ -1234,7 +1244,7 @@ impl<Y: System, P: Probe, L: Place<Y>> Io<'_, Y, P, L> {
 
 // %%
 impl<Y: System, P: Probe, L: Place<Y>> Operation<'_, Y, P, L> {
-    /// Tries `call`, unless it is in vain.
+    /// Tries `call`, unless it would block.
     #[inline(always)]
     fn poll<Out>(
         &mut self,
@@ -1823,7 +1833,7 @@ impl<R: Future> Drop for Root<R> {
 
 // %% [markdown]
 // A panic also leaves events that nobody has seen to, and the system does not report them again. They go back to the
-// reactor, all of them: an event that is seen twice makes a task try in vain.
+// reactor, all of them: an event that is seen twice makes a task try what would block.
 
 // %%
 /// The events of one poll; the reactor has them at other times.
@@ -2036,6 +2046,32 @@ impl<S> Epoll<S> {
 }
 
 // %% [markdown]
+// Waiting and watching take a system call each.
+
+// %%
+impl<S> Epoll<S> {
+    /// Replaces the content of `events` by what is ready, when something is, or after so much time; of a time beyond
+    /// [`LONGEST`](Self::LONGEST), after that. As many events as `events` has room for, but at least one.
+    #[inline]
+    pub fn wait(&self, events: &mut Vec<epoll::Event>, at_most: Option<Duration>) {
+        let at_most = at_most.map(|time| Timespec::try_from(time.min(Self::LONGEST)).expect("it is short"));
+        events.clear();
+        if events.capacity() == 0 {
+            events.reserve(1);
+        }
+        let outcome = retry_on_intr(|| epoll::wait(&self.epoll, spare_capacity(events), at_most.as_ref()));
+        outcome.expect("this can be waited for");
+    }
+
+    /// All that an older kernel can wait for.
+    pub const LONGEST: Duration = Duration::from_millis(i32::MAX as u64);
+
+    fn watch(&self, object: impl AsFd, key: usize, flags: EventFlags) -> io::Result<()> {
+        Ok(epoll::add(&self.epoll, object, EventData::new_u64(key as u64), flags)?)
+    }
+}
+
+// %% [markdown]
 // An event may say that the other side has finished. That must be kept: it is a change like any other and is said once.
 
 // %%
@@ -2070,28 +2106,6 @@ unsafe impl<S: AsFd> System for Epoll<S> {
     }
 }
 
-impl<S> Epoll<S> {
-    /// Replaces the content of `events` by what is ready, when something is, or after so much time; of a time beyond
-    /// [`LONGEST`](Self::LONGEST), after that. As many events as `events` has room for, but at least one.
-    #[inline]
-    pub fn wait(&self, events: &mut Vec<epoll::Event>, at_most: Option<Duration>) {
-        let at_most = at_most.map(|time| Timespec::try_from(time.min(Self::LONGEST)).expect("it is short"));
-        events.clear();
-        if events.capacity() == 0 {
-            events.reserve(1);
-        }
-        let outcome = retry_on_intr(|| epoll::wait(&self.epoll, spare_capacity(events), at_most.as_ref()));
-        outcome.expect("this can be waited for");
-    }
-
-    /// All that an older kernel can wait for.
-    pub const LONGEST: Duration = Duration::from_millis(i32::MAX as u64);
-
-    fn watch(&self, object: impl AsFd, key: usize, flags: EventFlags) -> io::Result<()> {
-        Ok(epoll::add(&self.epoll, object, EventData::new_u64(key as u64), flags)?)
-    }
-}
-
 // SAFETY: as it says.
 unsafe impl<S: AsFd, T: AsFd> Object<Epoll<S>> for T {
     #[inline]
@@ -2107,8 +2121,8 @@ unsafe impl<S: AsFd, T: AsFd> Object<Epoll<S>> for T {
 }
 
 // %% [markdown]
-// What is read from a socket into a buffer that it does not fill has left nothing behind. The next read would be in
-// vain, and is not tried: a request on a connection that stays open takes one read and one write.
+// What is read from a socket into a buffer that it does not fill has left nothing behind. The next read would
+// block, and is not tried: a request on a connection that stays open takes one read and one write.
 
 // %%
 /// What came of a call that does not block.

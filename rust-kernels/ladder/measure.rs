@@ -915,11 +915,11 @@ impl Share for ByRc {
 trait Storage: 'static {
     const NAME: &'static str;
     /// What a slot holds for a future `F`: itself, or a box of it.
-    type Kept<'f, F: Future<Output = ()> + 'f>: Future<Output = ()>;
+    type Stored<'f, F: Future<Output = ()> + 'f>: Future<Output = ()>;
 
     /// Writes the future that `make` returns into a vacant slot.
     fn put<'f, F: Future<Output = ()> + 'f>(
-        slot: &mut MaybeUninit<Self::Kept<'f, F>>,
+        slot: &mut MaybeUninit<Self::Stored<'f, F>>,
         make: impl FnOnce() -> F,
     );
 }
@@ -929,7 +929,7 @@ enum InSlot {}
 
 impl Storage for InSlot {
     const NAME: &'static str = "slot";
-    type Kept<'f, F: Future<Output = ()> + 'f> = F;
+    type Stored<'f, F: Future<Output = ()> + 'f> = F;
 
     #[inline(always)]
     fn put<'f, F: Future<Output = ()> + 'f>(slot: &mut MaybeUninit<F>, make: impl FnOnce() -> F) {
@@ -942,7 +942,7 @@ enum InBox {}
 
 impl Storage for InBox {
     const NAME: &'static str = "Box";
-    type Kept<'f, F: Future<Output = ()> + 'f> = Pin<Box<F>>;
+    type Stored<'f, F: Future<Output = ()> + 'f> = Pin<Box<F>>;
 
     #[inline(always)]
     fn put<'f, F: Future<Output = ()> + 'f>(slot: &mut MaybeUninit<Pin<Box<F>>>, make: impl FnOnce() -> F) {
@@ -968,7 +968,7 @@ type DynInPlace = AsDyn<2>;
 
 impl<const MADE: u8> Storage for AsDyn<MADE> {
     const NAME: &'static str = ["Box<dyn>", "Box<dyn> by the caller", "Box<dyn> in place"][MADE as usize];
-    type Kept<'f, F: Future<Output = ()> + 'f> = Dyn<'f>;
+    type Stored<'f, F: Future<Output = ()> + 'f> = Dyn<'f>;
 
     #[inline(always)]
     fn put<'f, F: Future<Output = ()> + 'f>(slot: &mut MaybeUninit<Dyn<'f>>, make: impl FnOnce() -> F) {
@@ -1055,7 +1055,7 @@ impl Flags for AtomicU64 {
 }
 
 // %% [markdown]
-// A bitmap has a flag for each task, and a summary of its words.
+// How many tasks there are is known beforehand, and fits into the spare bits of an address.
 
 // %%
 /// Number of the task that accepts; the others have smaller numbers.
@@ -1065,6 +1065,10 @@ const WORDS: usize = 8;
 /// A queue begins at a multiple of a power of two above [`TASKS`]: its address plus a task's number is one word.
 const TASK_MASK: usize = 1023;
 
+// %% [markdown]
+// A bitmap has a flag for each task, and a summary of its words.
+
+// %%
 /// A bitmap with a summary. The highest number comes first, as in the rung before, so the root accepts before
 /// its connections go on, as in the loop.
 #[repr(align(1024))]
@@ -1376,16 +1380,16 @@ impl WakerKind for Embedded {
 // time. Or one may take the address of a thread-local variable.
 
 // %%
-/// A way to tell whether this is the owner's thread.
+/// A way to find out whether this is the owner's thread.
 trait ThreadCheck: 'static {
     const NAME: &'static str;
     fn is_here(owner: &Owner) -> bool;
 }
 
 /// No check.
-enum Unasked {}
+enum NoCheck {}
 
-impl ThreadCheck for Unasked {
+impl ThreadCheck for NoCheck {
     const NAME: &'static str = "Rc";
 
     #[inline(always)]
@@ -1414,9 +1418,9 @@ impl ThreadCheck for Cached {
 
 // %%
 /// The standard library's answer.
-enum Asked {}
+enum StdThread {}
 
-impl ThreadCheck for Asked {
+impl ThreadCheck for StdThread {
     const NAME: &'static str = "Rc, checked by thread::current";
 
     #[inline(always)]
@@ -1454,7 +1458,7 @@ impl ThreadCheck for ByAddress {
 
 // %%
 /// `Rc`, with a check of the thread, or without one.
-struct RcPointer<C = Unasked>(PhantomData<C>);
+struct RcPointer<C = NoCheck>(PhantomData<C>);
 
 impl<C: ThreadCheck> Pointer for RcPointer<C> {
     #[inline(always)]
@@ -1875,7 +1879,7 @@ async fn accept_rung<'r, 's, R: Rung, D: OpensDoors>(
 
 // %%
 /// A place for what the rung keeps of a future.
-type RungSlot<'r, R, F> = UnsafeCell<MaybeUninit<<<R as Rung>::Storage as Storage>::Kept<'r, F>>>;
+type RungSlot<'r, R, F> = UnsafeCell<MaybeUninit<<<R as Rung>::Storage as Storage>::Stored<'r, F>>>;
 
 /// Runs a root and futures of type `F`, as the rung says.
 struct RungExecutor<'r, 's: 'r, R: Rung, F: Future<Output = ()> + 'r> {
@@ -1922,8 +1926,8 @@ impl<'r, 's, R: Rung, F: Future<Output = ()> + 'r> RungExecutor<'r, 's, R, F> {
         let Some(key) = self.tasks.key(task) else { return };
         // SAFETY: the slot holds a future, which is never moved out of it; nobody else refers to it, as `run`
         // does not nest.
-        let kept = unsafe { Pin::new_unchecked((*self.slots[task].get()).assume_init_mut()) };
-        if kept.poll(&mut self.context(task)).is_ready() {
+        let future = unsafe { Pin::new_unchecked((*self.slots[task].get()).assume_init_mut()) };
+        if future.poll(&mut self.context(task)).is_ready() {
             // SAFETY: it is not used again, since the task ends with the next lines.
             unsafe { (*self.slots[task].get()).assume_init_drop() };
             if R::Waker::PER_TASK {
@@ -2011,7 +2015,7 @@ pub mod rungs {
     /// Declares rungs: one type per line, generic over its probe.
     macro_rules! rungs {
         ($($name:ident: $keeps:literal $binds:literal $lookup:ty, $waker:ty, $queue:ty, $storage:ty, $share:ty, $cells:ty, $buffer:ty;)*) => { $(
-            #[expect(missing_docs, reason = "the table below tells")]
+            #[expect(missing_docs, reason = "the table below says what they are")]
             pub struct $name<P = Counted>(PhantomData<P>);
 
             impl<P: Probe> Rung for $name<P> {
@@ -2062,7 +2066,7 @@ pub mod rungs {
         // Wakers, where they are cloned for each operation.
         NoopWaker:       true  true  Indexed, Noop,                 Plain,  InSlot,     ByReference, Unchecked, Small;
         CachedCheck:     true  true  Indexed, RcPointer<Cached>,    Plain,  InSlot,     ByReference, Unchecked, Small;
-        AskedCheck:      true  true  Indexed, RcPointer<Asked>,     Plain,  InSlot,     ByReference, Unchecked, Small;
+        StdCheck:        true  true  Indexed, RcPointer<StdThread>, Plain,  InSlot,     ByReference, Unchecked, Small;
         AddressCheck:    true  true  Indexed, RcPointer<ByAddress>, Plain,  InSlot,     ByReference, Unchecked, Small;
         ArcKept:         true  false Indexed, SharedArc,            Plain,  InSlot,     ByReference, Unchecked, Small;
     }
@@ -2294,7 +2298,7 @@ pub fn branches() -> Vec<Variant> {
         ),
         on_rung::<NoopWaker>("noop waker", BOUND, "a waker that does nothing"),
         on_rung::<CachedCheck>("Rc waker, cached check", "Rc waker", "thread checked by a cached id"),
-        on_rung::<AskedCheck>("Rc waker, asked check", "Rc waker", "thread asked of the standard library"),
+        on_rung::<StdCheck>("Rc waker, asked check", "Rc waker", "thread asked of the standard library"),
         on_rung::<AddressCheck>("Rc waker, address check", "Rc waker", "thread checked by an address"),
         on_rung::<ArcKept>("Arc waker, kept", "Arc waker", "bound when pending, and kept"),
     ]
@@ -2476,7 +2480,7 @@ const PAIRS: [(&str, &str, &str); 6] = [
 /// # Errors
 /// If one of them does not.
 pub fn study() -> Result<Study, UnequalWork> {
-    let mut study = Study::new("ladder").baseline(MANUAL).unit("request");
+    let mut study = Study::new("ladder").baseline(MANUAL).unit("request").simulated("zero_cost::calls::");
     let all = measured();
     let keys: Vec<Key> = all.iter().map(|one| one.key_of(one.variant.name)).collect();
     for (one, key) in all.iter().zip(&keys) {

@@ -183,7 +183,13 @@ impl Timers {
         }
         self.entries.lock().unwrap().wakers.keys().next().map(|(deadline, _)| *deadline)
     }
+}
 
+// %% [markdown]
+// A sleep is set when it is polled before its time has come, and removed when it is dropped before.
+
+// %%
+impl Timers {
     /// Adds a sleep, or gives the one of this number another waker; returns its number, which no other sleep of this
     /// worker has, and whether it was added. `None` when nobody fires them any more.
     fn set(&self, deadline: Instant, number: Option<usize>, waker: &Waker) -> Option<(usize, bool)> {
@@ -336,19 +342,19 @@ pub struct Settings {
     pub takes_core: bool,
     /// Whether a task that a task wakes is run next.
     pub lifo: bool,
-    /// How often a worker without work looks around before it rests.
-    pub looks: u32,
+    /// How often a worker without work searches everywhere before it rests.
+    pub searches: u32,
 }
 
-/// Looks of a worker without work, before it rests.
-const LOOKS: u32 = if cfg!(under_loom) { 1 } else { 200 };
+/// Searches of a worker without work, before it rests.
+const SEARCHES: u32 = if cfg!(under_loom) { 1 } else { 200 };
 
 impl Settings {
     /// So many workers, at least one, and all that this executor can do.
     pub fn new(workers: usize) -> Self {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let workers = workers.max(1);
-        Self { workers, awake: processors.min(workers), takes_core: true, lifo: true, looks: LOOKS }
+        Self { workers, awake: processors.min(workers), takes_core: true, lifo: true, searches: SEARCHES }
     }
 }
 
@@ -382,13 +388,13 @@ struct RemoteOf<S> {
 
 /// A core, as other threads see it.
 struct SeatOf<C, T, H> {
-    kept: Mutex<KeptOf<C>>,
+    held: Mutex<HeldOf<C>>,
     stealer: Stealer<T>,
     open: Arc<OpenOf<H>>,
 }
 
 /// A core, unless somebody has it.
-struct KeptOf<C> {
+struct HeldOf<C> {
     core: Option<Box<C>>,
     /// The worker is back in its place, although the caller still has this core.
     relieved: bool,
@@ -398,7 +404,7 @@ struct KeptOf<C> {
 struct OpenOf<H> {
     /// The LIFO slot; null if it is empty. Only who has the core puts a task there.
     next: AtomicPtr<H>,
-    /// How often it was looked for a task, or a root polled; and how often when somebody watched.
+    /// How often a task was searched for, or a root polled; and how often when somebody watched.
     polls: std::sync::atomic::AtomicUsize,
     watched: std::sync::atomic::AtomicUsize,
 }
@@ -548,7 +554,7 @@ impl Remote {
 
     /// Takes the core of this seat, unless somebody has it.
     fn take(&self, seat: usize) -> Option<Box<Core>> {
-        self.seats[seat].kept.lock().unwrap().core.take()
+        self.seats[seat].held.lock().unwrap().core.take()
     }
 }
 
@@ -621,9 +627,9 @@ impl Pool {
     fn put_back(&self, core: Box<Core>) -> bool {
         let left = std::iter::from_fn(|| core.take_next().or_else(|| core.deque.pop()));
         left.for_each(|task| self.injector.push(task));
-        let mut kept = self.workers[core.home.worker].seats[core.seat].kept.lock().unwrap();
-        kept.core = Some(core);
-        std::mem::take(&mut kept.relieved)
+        let mut held = self.workers[core.home.worker].seats[core.seat].held.lock().unwrap();
+        held.core = Some(core);
+        std::mem::take(&mut held.relieved)
     }
 
     /// Gives the place of a worker up.
@@ -658,7 +664,7 @@ impl Pool {
 // %%
 /// Tasks from the LIFO slot, before it is the others' turn.
 const STREAK: u32 = 3;
-/// Tasks between two looks at the timers, as in tokio and nio.
+/// Tasks after which the timers are checked, as in tokio and nio.
 const TIMERS: usize = 61;
 
 impl Core {
@@ -1313,7 +1319,7 @@ impl Core {
             pool.workers.iter().for_each(|worker| worker.timers.fire());
         }
         let mut found = None;
-        for _ in 0..pool.settings.looks.max(1) {
+        for _ in 0..pool.settings.searches.max(1) {
             found = self.deque.pop().or_else(|| self.steal());
             if found.is_some() || stop() {
                 break;
@@ -1347,7 +1353,7 @@ impl Core {
             for index in 0..pool.workers.len() {
                 let worker = first.wrapping_add(index) % pool.workers.len();
                 for (number, seat) in pool.workers[worker].seats.iter().enumerate() {
-                    // A place without a caller has nothing, and is not worth more than a look.
+                    // A place without a caller has nothing, and is not worth a second search.
                     if (worker, number) == (self.home.worker, self.seat) || seat.stealer.is_empty() {
                         continue;
                     }
@@ -1458,16 +1464,16 @@ impl Pool {
             for (index, seat) in worker.seats.iter().enumerate() {
                 let polls = seat.open.polls.load(Ordering::Relaxed);
                 let same = seat.open.watched.swap(polls, Ordering::Relaxed) == polls;
-                let mut kept = seat.kept.lock().unwrap();
-                if kept.core.is_some() {
+                let mut held = seat.held.lock().unwrap();
+                if held.core.is_some() {
                     continue;
                 }
                 busy = true;
                 if !same {
                     continue;
                 }
-                let relieves = index == CALLER && !std::mem::replace(&mut kept.relieved, index == CALLER);
-                drop(kept);
+                let relieves = index == CALLER && !std::mem::replace(&mut held.relieved, index == CALLER);
+                drop(held);
                 seat.open.take_next().into_iter().for_each(|task| self.injector.push(task));
                 stuck.extend((index == OWN).then_some(worker));
                 due |= worker.timers.first().is_some_and(|first| first <= Instant::now());
@@ -1493,7 +1499,7 @@ impl Pool {
 // # Timers
 //
 // Each worker has a map from deadlines to wakers. A sleep takes the time when it is made, as tokio's does and nio's
-// does not, and is entered when it is first polled, without another look at the clock: if its time has come by then, it
+// does not, and is entered when it is first polled, without reading the clock again: if its time has come by then, it
 // is found with all others that are due, after 61 tasks at most.
 
 // %%
@@ -1522,15 +1528,15 @@ impl Future for Sleep {
     /// When it has to wait on a thread that belongs to no runtime, or to one that is gone.
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         // Outside of a runtime there is nobody else to look.
-        let looks = self.known.is_some() || Place::here(|place| place.is_none());
-        if looks && Instant::now() >= self.deadline {
+        let reads_clock = self.known.is_some() || Place::here(|place| place.is_none());
+        if reads_clock && Instant::now() >= self.deadline {
             return Poll::Ready(());
         }
         if let Some((home, number)) = &self.known {
             let worker = &home.pool.workers[home.worker];
             if let Some((_, added)) = worker.timers.set(self.deadline, Some(*number), context.waker()) {
                 if added {
-                    // It fired since we looked at the clock, perhaps for another task.
+                    // It fired since we read the clock, perhaps for another task.
                     worker.unpark();
                 }
                 return Poll::Pending;
@@ -1576,7 +1582,7 @@ pub struct Timeout<F> {
     sleep: Option<Sleep>,
 }
 
-/// Waits so long for a future, counted from the end of its first poll. A future that is ready then costs no look at the
+/// Waits so long for a future, counted from the end of its first poll. A future that is ready then does not read the
 /// clock.
 pub fn timeout<F: Future>(duration: Duration, future: F) -> Timeout<F> {
     Timeout { future, duration, sleep: None }
@@ -1671,8 +1677,7 @@ impl Blocking<Task> {
                 state.looking += 1;
             }
             drop(state);
-            let looks = home.pool.settings.looks;
-            (0..looks)
+            (0..home.pool.settings.searches)
                 .take_while(|_| {
                     this.waiting.load(Ordering::Relaxed) == 0 && !home.pool.closed.load(Ordering::Relaxed)
                 })
@@ -1774,7 +1779,7 @@ impl Runtime {
         let deques: Vec<[Deque<Task>; 2]> =
             (0..settings.workers).map(|_| [(); 2].map(|()| Deque::new_fifo())).collect();
         let seat = |deque: &Deque<Task>| Seat {
-            kept: Mutex::new(KeptOf { core: None, relieved: false }),
+            held: Mutex::new(HeldOf { core: None, relieved: false }),
             stealer: deque.stealer(),
             open: Arc::new(Open {
                 next: AtomicPtr::new(ptr::null_mut()),
@@ -1809,7 +1814,7 @@ impl Runtime {
                 let (home, open) = (Arc::clone(home), Arc::clone(&place.open));
                 let core =
                     Core { home, seat, deque, open, streak: Cell::new(0), turn: Cell::new(Turn::Next) };
-                place.kept.lock().unwrap().core = Some(Box::new(core));
+                place.held.lock().unwrap().core = Some(Box::new(core));
             }
         }
         // The last one is for threads without a core.
@@ -2135,7 +2140,7 @@ impl Parts {
             yield_now();
         }
         // A core knows its pool, which would keep both for ever.
-        pool.seats().for_each(|seat| drop(seat.kept.lock().unwrap().core.take()));
+        pool.seats().for_each(|seat| drop(seat.held.lock().unwrap().core.take()));
     }
 
     /// Ends all tasks that nobody polls.
@@ -2379,7 +2384,7 @@ pub fn decisions(workers: usize) -> [(&'static str, &'static str, Settings); 5] 
         (ALL, "", all),
         ("not seated", "who calls `block_on` polls its future there", Settings { takes_core: false, ..all }),
         ("no LIFO slot", "a woken task goes to the back of the deque", Settings { lifo: false, ..all }),
-        ("no looks", "a worker without work looks around once", Settings { looks: 0, ..all }),
+        ("no looks", "a worker without work looks around once", Settings { searches: 0, ..all }),
         ("all awake", "all workers are awake", Settings { awake: workers, ..all }),
     ]
 }
@@ -2500,6 +2505,7 @@ pub fn study() -> Study {
 //
 // - It reads no sockets: there is no reactor, and a worker never polls the operating system.
 // - A task cannot be aborted by its handle, only by the end of the runtime.
+// - Unlike in tokio, tasks have no ids and no budget after which they let others run, and there are no metrics.
 // - A root, a caller of `block_on` or a task that blocks its thread is noticed after ten to twenty milliseconds; only then
 //   is what it holds run by others, and one more worker awake. It is better off with `spawn_blocking`.
 // - While the tasks of all workers block, no other task runs: no thread is left. (tokio's and nio's do the same.)

@@ -144,7 +144,7 @@ fn do_work(random: &mut StdRng) -> u32 {
 // # One trait, so that every suite is written once
 //
 // The published suites are compiled twice, with an adapter for each runtime. Ours are generic over a trait. First, what
-// a runtime and a suite can be told. The published suites fix where the root of an iteration runs, and where tasks are
+// a runtime and a suite can be given. The published suites fix where the root of an iteration runs, and where tasks are
 // spawned from; here it can be chosen.
 
 // %%
@@ -331,10 +331,30 @@ async fn use_timers<C: Clock>(timer: Timer, times: u64) {
 //
 // One worker is tokio's scheduler for the calling thread, as published; only the timer suite wants a thread for it.
 // `block_on` polls the root on the calling thread.
+//
+// A worker of tokio that finds nothing to do waits in the drivers for sockets and time, where there are any: a system
+// call that ours, which has no I/O driver, never makes. tokio's own suites for notifications, broadcasts, watches,
+// permits, requests with a reply and spawns leave the drivers out, so these rows have `tokio (no drivers)`, too.
 
 // %%
 /// tokio.
 pub struct Tokio(tokio::runtime::Runtime);
+
+impl Tokio {
+    /// Without drivers for sockets and time.
+    fn without_drivers(load: Load) -> Self {
+        Self::built(load, |builder| builder)
+    }
+
+    fn built(load: Load, drivers: fn(&mut Builder) -> &mut Builder) -> Self {
+        let on_caller = load.workers == 1 && !load.threads;
+        let mut builder = if on_caller { Builder::new_current_thread() } else { Builder::new_multi_thread() };
+        if load.interval > 0 {
+            builder.global_queue_interval(load.interval);
+        }
+        Self(drivers(builder.worker_threads(load.workers)).build().expect("threads for tokio"))
+    }
+}
 
 impl Clock for Tokio {
     fn sleep(duration: Duration) -> impl Future {
@@ -350,12 +370,7 @@ impl Runtime for Tokio {
     type Handle<T: Output> = Unwrapped<tokio::task::JoinHandle<T>>;
 
     fn new(load: Load) -> Self {
-        let on_caller = load.workers == 1 && !load.threads;
-        let mut builder = if on_caller { Builder::new_current_thread() } else { Builder::new_multi_thread() };
-        if load.interval > 0 {
-            builder.global_queue_interval(load.interval);
-        }
-        Self(builder.worker_threads(load.workers).enable_all().build().expect("threads for tokio"))
+        Self::built(load, Builder::enable_all)
     }
 
     fn spawn<T: Output>(task: impl Task<T>) -> Self::Handle<T> {
@@ -444,6 +459,8 @@ impl Runtime for Nio {
 //
 // The caller of `block_on` takes over the place of a worker that rests. So the root runs on the calling thread, as in
 // tokio, *and* on a worker, as in nio.
+// [What it does not do](executor.ipynb) beside tokio may be part of its times: no sockets, no abort, no ids of tasks, no
+// budget, no metrics.
 
 // %%
 /// The executor of the other notebook of this room.
@@ -559,7 +576,7 @@ impl Runtime for Smol {
 // ## async-std
 //
 // Discontinued; its authors point to smol. It is measured in one suite, `rt_multi_threaded`, which is about its queues
-// and about nothing else. Its threads are those of a global executor, which is told here how many.
+// and about nothing else. Its threads are those of a global executor; here it gets their number.
 
 // %%
 /// async-std.
@@ -716,6 +733,7 @@ pub const LIMIT: Duration = Duration::from_secs(30);
 const TOKIO: &str = "tokio";
 const NIO: &str = "nio";
 const OURS: &str = "ours";
+const NO_DRIVERS: &str = "tokio (no drivers)";
 
 /// A suite on one runtime.
 type Suite<R> = fn(&'static R, Load) -> Iterations;
@@ -1365,7 +1383,7 @@ fn locked<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
 pub type Start = fn(Load) -> Iterations;
 
 /// A suite on each of the runtimes, by their names in the data.
-type OnAll = [(&'static str, Start); 5];
+type OnAll = [(&'static str, Start); 6];
 
 #[inline]
 fn on_all(suite: &str) -> OnAll {
@@ -1376,12 +1394,15 @@ fn on_all(suite: &str) -> OnAll {
                 other => unreachable!("{other} is no suite"),
             }
         };
-        (@each $suite:ident [$($name:expr => $runtime:ty),*]) => {
-            [$(($name, |load| $suite(leaked(<$runtime>::new(load)), load))),*]
+        (@each $suite:ident [$($name:expr => $new:path),*]) => {
+            [$(($name, |load| $suite(leaked($new(load)), load))),*]
         };
     }
     on_all! {
-        [TOKIO => Tokio, NIO => Nio, OURS => Ours, "smol" => Smol, "async-std" => AsyncStd]
+        [
+            TOKIO => Tokio::new, NIO => Nio::new, OURS => Ours::new, "smol" => Smol::new,
+            "async-std" => AsyncStd::new, NO_DRIVERS => Tokio::without_drivers
+        ]
         spawn_many_on_one spawn_many_on_one_busy spawn_many_local spawn_many_remote spawn_many_remote_idle
         spawn_many_remote_busy1 spawn_many_remote_busy2 ping_pong yield_many chained_spawn spawn_blocking
         spawn_and_yield broadcast watch request_reply mpsc_contended mpsc_alone notify_one notify_waiters
@@ -1412,22 +1433,32 @@ pub struct Row {
 }
 
 // %% [markdown]
-// A row begins on four runtimes, in one suite on five; what is changed in it may need fewer.
+// A row begins on four runtimes, in one suite on five, and where tokio's own suites have no drivers, on tokio without
+// them; what is changed in it may need fewer.
 
 // %%
+/// The suites that tokio runs without drivers itself.
+const WITHOUT_DRIVERS: [&str; 6] =
+    ["sync_notify", "sync_broadcast", "sync_watch", "sync_semaphore", "sync_mpsc_oneshot", "spawn"];
+
 impl Row {
     fn new(bench: impl Into<String>, suite: &str, load: Load, expected: &[(&'static str, usize)]) -> Self {
         let (bench, parameter) = (bench.into(), String::new());
         let mut runtimes = on_all(suite).to_vec();
-        runtimes.retain(|(name, _)| *name != "async-std" || bench.starts_with("rt_multi_threaded"));
+        let suite = bench.split('/').next().unwrap_or_default();
+        runtimes.retain(|(name, _)| match *name {
+            "async-std" => suite == "rt_multi_threaded",
+            NO_DRIVERS => WITHOUT_DRIVERS.contains(&suite),
+            _ => true,
+        });
         let expected = expected.iter().map(|(name, count)| (*name, *count as u64)).collect();
         Self { bench, parameter, load, runtimes, expected, iterations: 1 }
     }
 
-    /// The same test under another load, on the runtimes of the document and on ours.
+    /// The same test under another load, on the runtimes of the document, with and without drivers, and on ours.
     fn under(&self, parameter: impl Into<String>, change: impl FnOnce(&mut Load)) -> Self {
         let mut row = Self { parameter: parameter.into(), ..self.clone() };
-        row.runtimes.truncate(3);
+        row.runtimes.retain(|(name, _)| [TOKIO, NIO, OURS, NO_DRIVERS].contains(name));
         change(&mut row.load);
         row
     }

@@ -27,9 +27,9 @@ fn weakened() -> bool {
     place == *chosen
 }
 
-/// The ordering that is asked for, or none.
+/// This ordering, or none where it is weakened.
 #[track_caller]
-fn asked(order: Ordering) -> Ordering {
+fn effective(order: Ordering) -> Ordering {
     if order != Ordering::Relaxed && weakened() { Ordering::Relaxed } else { order }
 }
 
@@ -52,12 +52,12 @@ macro_rules! atomics {
 
             #[track_caller]
             pub fn load(&self, order: Ordering) -> $value {
-                self.0.load(asked(order))
+                self.0.load(effective(order))
             }
 
             #[track_caller]
             pub fn store(&self, value: $value, order: Ordering) {
-                self.0.store(value, asked(order));
+                self.0.store(value, effective(order));
             }
 
             #[track_caller]
@@ -68,12 +68,12 @@ macro_rules! atomics {
                 success: Ordering,
                 failure: Ordering,
             ) -> Result<$value, $value> {
-                self.0.compare_exchange_weak(old, new, asked(success), asked(failure))
+                self.0.compare_exchange_weak(old, new, effective(success), effective(failure))
             }
 
             $(#[track_caller]
             pub fn $change(&self, value: $value, order: Ordering) -> $value {
-                self.0.$change(value, asked(order))
+                self.0.$change(value, effective(order))
             })*
         }
     )*};
@@ -90,17 +90,17 @@ impl<T> AtomicPtr<T> {
 
     #[track_caller]
     pub fn load(&self, order: Ordering) -> *mut T {
-        self.0.load(asked(order))
+        self.0.load(effective(order))
     }
 
     #[track_caller]
     pub fn store(&self, value: *mut T, order: Ordering) {
-        self.0.store(value, asked(order));
+        self.0.store(value, effective(order));
     }
 
     #[track_caller]
     pub fn swap(&self, value: *mut T, order: Ordering) -> *mut T {
-        self.0.swap(value, asked(order))
+        self.0.swap(value, effective(order))
     }
 }
 

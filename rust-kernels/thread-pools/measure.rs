@@ -408,7 +408,7 @@ pub trait Queue: Send + Sync + Sized + 'static {
     fn new(settings: &Settings) -> (Self, Vec<Self::Local>);
     /// Takes a job from a thread that is no worker. Everybody can find it.
     fn push(&self, job: Job);
-    /// Takes a job from the worker whose local this is. Says whether others have to be told.
+    /// Takes a job from the worker whose local this is. Says whether others have to be notified.
     fn push_local(&self, local: &Self::Local, job: Job) -> Notify;
     /// The next job of this worker, as long as it has some.
     fn next(&self, local: &Self::Local) -> Option<Job>;
@@ -494,7 +494,7 @@ struct Core<Q> {
     panics: AtomicUsize,
 }
 
-/// How often a searcher looks in vain, spinning ever longer, before it gives way; and how often it gives way before it
+/// How often a searcher finds nothing, spinning ever longer, before it gives way; and how often it gives way before it
 /// sleeps. Loom tries everything, so there once is enough.
 const PATIENCE: (u32, u32) = if cfg!(under_loom) { (0, 0) } else { (5, 12) };
 
@@ -1070,6 +1070,17 @@ pub struct Deque {
     deadline: Cell<Option<Deadline>>,
 }
 
+impl Deque {
+    fn new(worker: usize, jobs: Worker<Job>, settings: &Settings) -> Self {
+        let victims = settings.shuffled.then(|| {
+            let mut victims: Box<[usize]> = (0..settings.workers).filter(|other| *other != worker).collect();
+            fastrand::shuffle(&mut victims);
+            victims
+        });
+        Self { worker, jobs, victims, turns: Cell::new(0), deadline: Cell::new(None) }
+    }
+}
+
 // %% [markdown]
 // A worker asks after each job whether it is time to look outside.
 
@@ -1129,18 +1140,10 @@ impl Queue for Stealing {
     type Local = Deque;
 
     fn new(settings: &Settings) -> (Self, Vec<Deque>) {
-        let workers = settings.workers;
-        let deques: Vec<Worker<Job>> = (0..workers).map(|_| Worker::new_fifo()).collect();
-        let stealers = deques.iter().map(Worker::stealer).collect();
-        let of_worker = |(worker, jobs)| {
-            let victims = settings.shuffled.then(|| {
-                let mut victims: Box<[usize]> = (0..workers).filter(|other| *other != worker).collect();
-                fastrand::shuffle(&mut victims);
-                victims
-            });
-            Deque { worker, jobs, victims, turns: Cell::new(0), deadline: Cell::new(None) }
-        };
-        let locals = deques.into_iter().enumerate().map(of_worker).collect();
+        let jobs: Vec<Worker<Job>> = (0..settings.workers).map(|_| Worker::new_fifo()).collect();
+        let stealers = jobs.iter().map(Worker::stealer).collect();
+        let of_worker = |(worker, jobs)| Deque::new(worker, jobs, settings);
+        let locals = jobs.into_iter().enumerate().map(of_worker).collect();
         (Self { injector: Injector::new(), stealers, fairness: settings.fairness }, locals)
     }
 
@@ -1579,23 +1582,23 @@ struct StealingCore {
     injector: Injector<Boxed>,
     parker: Parker,
     shut: AtomicBool,
-    /// The deque of each worker, and how it is told something.
+    /// The deque of each worker, and how it gets messages.
     workers: Mutex<Vec<(Stealer<Boxed>, Sender<Control>)>>,
     live: LiveWorkers,
 }
 
 // %% [markdown]
-// A thread finds its deque in a thread-local. Each worker is told of the deques of the others, again after each
+// A thread finds its deque in a thread-local. Each worker gets the stealers of the deques of the others, again after each
 // replacement.
 
 // %%
-/// Looks at the place for the deque of this thread, which is empty unless it is a worker of such a pool.
+/// Reads the place for the deque of this thread, which is empty unless it is a worker of such a pool.
 #[inline]
-fn own_deque<Out>(look: impl FnOnce(&std::cell::OnceCell<Worker<Boxed>>) -> Out) -> Out {
+fn own_deque<Out>(read: impl FnOnce(&std::cell::OnceCell<Worker<Boxed>>) -> Out) -> Out {
     thread_local! {
         static OWN: std::cell::OnceCell<Worker<Boxed>> = const { std::cell::OnceCell::new() };
     }
-    OWN.with(look)
+    OWN.with(read)
 }
 
 /// The pool with work stealing, as described.
@@ -1627,7 +1630,7 @@ impl StealingCore {
 
 // %%
 impl<const PARKS: bool, const TIMED: bool, const PINS: bool> DescribedCbwp<PARKS, TIMED, PINS> {
-    fn work(core: &StealingCore, worker: usize, told: &Receiver<Control>) {
+    fn work(core: &StealingCore, worker: usize, messages: &Receiver<Control>) {
         const MILLISECOND: Duration = Duration::from_millis(1);
         const JOBS: u32 = 100;
         let own_job = || own_deque(|own| own.get().and_then(Worker::pop));
@@ -1642,7 +1645,7 @@ impl<const PARKS: bool, const TIMED: bool, const PINS: bool> DescribedCbwp<PARKS
                 jobs += 1;
                 fair = start.map_or(jobs >= JOBS, |start| start.elapsed() > MILLISECOND);
             }
-            while let Ok(message) = told.try_recv() {
+            while let Ok(message) = messages.try_recv() {
                 match message {
                     Control::Others(others) => {
                         victims = others;
@@ -1692,7 +1695,7 @@ impl<const PARKS: bool, const TIMED: bool, const PINS: bool> DescribedCbwp<PARKS
 impl<const PARKS: bool, const TIMED: bool, const PINS: bool> DescribedCbwp<PARKS, TIMED, PINS> {
     /// Starts this worker with a deque of its own, or starts it again after a panic.
     fn start_worker(core: &Arc<StealingCore>, worker: usize) {
-        let (control, told) = crossbeam_channel::unbounded();
+        let (control, messages) = crossbeam_channel::unbounded();
         let deque = Worker::new_fifo();
         {
             let mut workers = core.workers.lock().expect("nobody panics with the list of workers");
@@ -1710,7 +1713,7 @@ impl<const PARKS: bool, const TIMED: bool, const PINS: bool> DescribedCbwp<PARKS
                 core.introduce();
             };
             let _sentinel = Sentinel { replace, end: || core.live.one_less() };
-            Self::work(&core, worker, &told);
+            Self::work(&core, worker, &messages);
         };
         thread::Builder::new().spawn(work).expect("the system has a thread");
     }
@@ -1836,11 +1839,11 @@ impl<P: Subject + Sync> Subject for InOnePlace<P> {
 
 // %%
 /// Keeps a thing for ever, where leak checkers find it.
-fn kept<T: Send + Sync>(thing: T) -> &'static T {
-    static KEPT: std::sync::Mutex<Vec<usize>> = std::sync::Mutex::new(vec![]);
-    let kept = Box::leak(Box::new(thing));
-    KEPT.lock().expect("it only grows").push(std::ptr::from_ref(kept).addr());
-    kept
+fn leaked<T: Send + Sync>(thing: T) -> &'static T {
+    static LEAKED: std::sync::Mutex<Vec<usize>> = std::sync::Mutex::new(vec![]);
+    let leaked = Box::leak(Box::new(thing));
+    LEAKED.lock().expect("it only grows").push(std::ptr::from_ref(leaked).addr());
+    leaked
 }
 
 /// `StaticParker<SmallThreadData>` of each version of the executors crate.
@@ -1860,7 +1863,7 @@ pub mod others {
     use executors_counting::crossbeam_workstealing_pool as stealing_counting;
     use executors_never_parking::crossbeam_workstealing_pool as stealing_never_parking;
 
-    use super::{Subject, kept, small};
+    use super::{Subject, leaked, small};
 
     macro_rules! pools {
         ($($name:ident($inner:ty), |$workers:ident| $make:expr, |$pool:ident, $job:ident| $execute:expr, $end:expr;)*) => {$(
@@ -1905,13 +1908,13 @@ pub mod others {
             |pool, job| executors_counting::Executor::execute(pool, job),
             executors_counting::Executor::shutdown;
         Rayon(&'static rayon::ThreadPool),
-            |workers| kept(rayon::ThreadPoolBuilder::new().num_threads(workers).build().expect("threads")),
+            |workers| leaked(rayon::ThreadPoolBuilder::new().num_threads(workers).build().expect("threads")),
             |pool, job| pool.spawn(job), left;
         RayonFifo(Rayon), |workers| Rayon::make(workers), |rayon, job| rayon.0.spawn_fifo(job), left;
         Futures(futures::executor::ThreadPool),
             |workers| futures::executor::ThreadPool::builder().pool_size(workers).create().expect("threads"),
             |pool, job| pool.spawn_ok(async move { job() }), left;
-        Blocking(&'static tokio::runtime::Runtime), |workers| kept({
+        Blocking(&'static tokio::runtime::Runtime), |workers| leaked({
             let mut builder = tokio::runtime::Builder::new_multi_thread();
             builder.worker_threads(1).max_blocking_threads(workers).build().expect("threads")
         }), |runtime, job| drop(runtime.spawn_blocking(job)), left;
@@ -2038,7 +2041,7 @@ pub struct Latch {
 impl Latch {
     /// On which this thread will wait.
     pub fn of(number: u64) -> &'static Self {
-        kept(Self { missing: AtomicU64::new(number), waiter: std::thread::current() })
+        leaked(Self { missing: AtomicU64::new(number), waiter: std::thread::current() })
     }
 
     /// One more has arrived.
@@ -2129,7 +2132,7 @@ impl Load {
 // The threads that submit are scoped, so that a burst has ended all of them when it returns.
 
 // %%
-/// Starts the threads that submit, and waits. `submit` is called for each message, and told whether it is its thread's
+/// Starts the threads that submit, and waits. `submit` is called for each message, and learns whether it is its thread's
 /// last. The time until `wait` returns.
 fn produce<P: Subject>(
     pool: &P,
@@ -2150,7 +2153,7 @@ fn produce<P: Subject>(
     })
 }
 
-/// Submits it all and waits. `observer` is told whether a message is its thread's last. The time until `wait` returns.
+/// Submits it all and waits. `observer` learns whether a message is its thread's last. The time until `wait` returns.
 pub fn burst<P: Subject, W: Work, C: Observer>(
     pool: &P,
     load: &Load,
@@ -2211,7 +2214,7 @@ fn sized<P: Subject, C: Observer>(
 }
 
 // %% [markdown]
-// An observer that is told the time: when each message has ended.
+// An observer of times: when each message has ended.
 
 // %%
 /// When each message has ended.
@@ -2234,7 +2237,7 @@ impl Observer for &'static Arrivals {
 impl Arrivals {
     fn of(chains: u64) -> &'static Self {
         let ns = (0..chains).map(|_| AtomicU64::new(0)).collect();
-        kept(Self { start: Instant::now(), ns, arrived: AtomicU64::new(0), latch: Latch::of(chains) })
+        leaked(Self { start: Instant::now(), ns, arrived: AtomicU64::new(0), latch: Latch::of(chains) })
     }
 }
 
@@ -2287,7 +2290,7 @@ impl Observer for &'static Ledger {
 impl Ledger {
     fn of(load: &Load) -> &'static Self {
         let begun = (0..=load.amplification).map(|_| AtomicU64::new(0)).collect();
-        kept(Self { begun, ended: AtomicU64::new(0), latch: Latch::of(load.chains()) })
+        leaked(Self { begun, ended: AtomicU64::new(0), latch: Latch::of(load.chains()) })
     }
 
     /// What has been seen so far, where each place is to be seen so many times.
@@ -2417,8 +2420,8 @@ pub fn prove(key: &Key, world: World, load: &Load, jobs: Jobs, limit: Duration) 
         limit,
         &expected(load),
         |_| load.chains(),
-        |look| {
-            world(load.workers, &mut |pool| look(pool.witnessed(load, jobs)));
+        |check| {
+            world(load.workers, &mut |pool| check(pool.witnessed(load, jobs)));
         },
     )
 }
@@ -2618,8 +2621,8 @@ pub fn prove_tree(key: &Key, world: TreeWorld, workers: usize, steps: u32) -> Re
     let of_place = |left| 1_u64 << (LEVELS - left);
     let places = u64::from(LEVELS) + 1;
     let counts = Counts::from([("jobs", NODES), ("places", places), ("messages", of_place(0))]);
-    prove_ledger(key, LIMIT, &counts, of_place, |look| {
-        world(workers, &mut |trees| look(trees.witness(LEVELS, steps)));
+    prove_ledger(key, LIMIT, &counts, of_place, |check| {
+        world(workers, &mut |trees| check(trees.witness(LEVELS, steps)));
     })
 }
 
@@ -3245,9 +3248,9 @@ fn rivals(cell: &Row) -> Vec<&'static str> {
 // %%
 /// What changes from one pool to another.
 fn change(one: &str, other: &str) -> String {
-    let told = match (one, other) {
+    let changed = match (one, other) {
         _ if step_before(one).is_some_and(|(before, _)| before == other) => {
-            step_before(one).map_or("", |(_, told)| told)
+            step_before(one).map_or("", |(_, changed)| changed)
         }
         _ if one.strip_suffix(" (pinned)") == Some(other) => "workers bound to processors",
         (_, "no pool") => "a pool instead of none",
@@ -3268,7 +3271,7 @@ fn change(one: &str, other: &str) -> String {
         }
         _ => return format!("`{one}` instead of `{other}`"),
     };
-    told.to_owned()
+    changed.to_owned()
 }
 
 // %% [markdown]
@@ -3322,11 +3325,11 @@ pub fn comparisons(cells: &[Row]) -> Vec<(Key, Key, String)> {
     }
     for (bench, (one, threads), (other, other_threads)) in PUBLISHED {
         let key = |variant: Variant, threads| Key::new(bench, variant.name, format!("threads={threads}"));
-        let told = match one.name == other.name {
+        let changed = match one.name == other.name {
             true => format!("{threads} threads instead of {other_threads}"),
             false => change(one.name, other.name),
         };
-        all.push((key(one, threads), key(other, other_threads), told));
+        all.push((key(one, threads), key(other, other_threads), changed));
     }
     // Each size compared with the one before it.
     for (at, cell) in cells.iter().enumerate().filter(|(_, cell)| has_sizes(cell)) {

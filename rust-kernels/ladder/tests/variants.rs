@@ -29,7 +29,7 @@ fn neighbours_differ_in_one_switch() {
 fn no_two_variants_have_the_same_switches() {
     let all = all();
     for (index, variant) in all.iter().enumerate() {
-        let twin = all[..index].iter().find(|other| other.switches == variant.switches);
-        assert!(twin.is_none(), "{} is {}", variant.name, twin.map_or("", |twin| twin.name));
+        let same = all[..index].iter().find(|other| other.switches == variant.switches);
+        assert!(same.is_none(), "{} is {}", variant.name, same.map_or("", |same| same.name));
     }
 }

@@ -219,8 +219,8 @@ fn shut_down<Q: Queue>(settings: Settings) {
         .unwrap();
     }
     assert_eq!(pool.shutdown(Duration::ZERO), Err(Busy(1)));
-    let kept = Arc::clone(&held);
-    assert_eq!(pool.execute(move || drop(kept)), Err(Closed));
+    let queued = Arc::clone(&held);
+    assert_eq!(pool.execute(move || drop(queued)), Err(Closed));
     drop(busy);
     pool.shutdown(WATCHDOG).unwrap();
     assert_eq!(Arc::strong_count(&held), 1, "a queued job was kept");
@@ -257,18 +257,18 @@ fn unruly_destructors<Q: Queue>(settings: Settings) {
     let held = Arc::new(());
     // Some are in the worker's own queue, some in everybody's.
     let (inner, own, (begin, begins)) = (pool.clone(), Arc::clone(&held), channel::<()>());
-    let (tell, told) = channel();
+    let (sender, begun) = channel();
     pool.execute(move || {
         for _ in 0..50 {
             let unruly = Unruly(Arc::clone(&own));
             inner.execute(move || drop(unruly)).unwrap();
         }
         drop(own);
-        tell.send(()).unwrap();
+        sender.send(()).unwrap();
         let _ended = begins.recv();
     })
     .unwrap();
-    told.recv_timeout(WATCHDOG).expect("it begins");
+    begun.recv_timeout(WATCHDOG).expect("it begins");
     for _ in 0..50 {
         let unruly = Unruly(Arc::clone(&held));
         pool.execute(move || drop(unruly)).unwrap();
@@ -427,7 +427,7 @@ fn two_pools<Q: Queue>(settings: Settings) {
     other.shutdown(WATCHDOG).unwrap();
 }
 
-/// Submits itself until it is told to end, counting.
+/// Submits itself until it has to end, counting.
 fn feed<Q: Queue>(pool: Pool<Q>, turns: Arc<AtomicUsize>, end: Arc<AtomicBool>, pause: Duration) {
     turns.fetch_add(1, Ordering::Relaxed);
     thread::sleep(pause);
@@ -523,9 +523,9 @@ fn pools_as_described_replace_workers_whose_job_panics() {
 #[test]
 fn a_pinned_worker_may_run_on_one_processor_only() {
     fn allowed<P: Subject>() -> usize {
-        let (pool, (tell, told)) = (P::make(1), channel());
-        pool.execute(move || tell.send(core_affinity::get_core_ids().unwrap().len()).unwrap());
-        let allowed = told.recv_timeout(WATCHDOG).unwrap();
+        let (pool, (sender, begun)) = (P::make(1), channel());
+        pool.execute(move || sender.send(core_affinity::get_core_ids().unwrap().len()).unwrap());
+        let allowed = begun.recv_timeout(WATCHDOG).unwrap();
         pool.end();
         allowed
     }

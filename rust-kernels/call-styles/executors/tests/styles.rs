@@ -239,11 +239,11 @@ fn concluded_without_result<D: Design, B: Boxes>(executor: &Futures<D, B>) {
         }
     };
     let panics = executor.call_detached(async { panic!("in a poll") });
-    // Whoever awaits it is told in the pass that goes on after the panic.
+    // Whoever awaits it is woken in the pass that goes on after the panic.
     let awaits = executor.call_detached(async move { panics.await == Err::<(), _>(Cancelled) });
     assert!(catch_unwind(AssertUnwindSafe(|| executor.block_on(executor.event_loop().wait(ZERO)))).is_err());
     assert_eq!(executor.block_on(awaits), Ok(true));
-    // Whoever cancels is not told what a destructor does.
+    // Whoever cancels does not learn what a destructor does.
     let cancelled = executor.call_detached(unruly());
     assert!(executor.cancel(&cancelled));
     assert_eq!(executor.waiting(), 0);
@@ -425,9 +425,9 @@ fn dropped_with_the_executor<D: Design, B: Boxes>(_: &Futures<D, B>) {
     let executor = Futures::<D, B>::new().unwrap();
     let alive = Rc::new(());
     for _ in 0..3 {
-        let (kept, event_loop) = (Rc::clone(&alive), Rc::clone(executor.event_loop()));
+        let (held, event_loop) = (Rc::clone(&alive), Rc::clone(executor.event_loop()));
         executor.call_nonblock(async move {
-            let _kept = kept;
+            let _held = held;
             event_loop.wait(Duration::from_secs(1_000)).await;
         });
     }
@@ -441,15 +441,15 @@ fn readiness<D: Design, B: Boxes>(executor: &Futures<D, B>) {
     let now = Some(ZERO);
     assert!(!executor.block_on(event_loop.await_ready(&reading, Interest::Readable, now)).unwrap());
     assert!(executor.block_on(event_loop.await_ready(&writing, Interest::Writable, None)).unwrap());
-    let mut kept = event_loop.register(&reading).unwrap();
+    let mut registered = event_loop.register(&reading).unwrap();
     let twice = executor.block_on(event_loop.await_ready(&reading, Interest::Readable, now));
     assert_eq!(twice.unwrap_err().kind(), std::io::ErrorKind::AlreadyExists);
-    assert!(!executor.block_on(kept.ready(Interest::Readable, now)).unwrap());
+    assert!(!executor.block_on(registered.ready(Interest::Readable, now)).unwrap());
     rustix::io::write(&writing, b".").unwrap();
     for _ in 0..2 {
-        assert!(executor.block_on(kept.ready(Interest::Readable, None)).unwrap());
+        assert!(executor.block_on(registered.ready(Interest::Readable, None)).unwrap());
     }
-    drop(kept);
+    drop(registered);
     assert!(executor.block_on(event_loop.await_ready(&reading, Interest::Readable, None)).unwrap());
     let file = std::fs::File::open("Cargo.toml").unwrap();
     assert!(
@@ -474,7 +474,7 @@ fn a_fiber_waits_at_any_depth_and_its_stack_is_unwound_with_the_pool() {
     for pooled in [true, false] {
         let fibers = Fibers::<Parts<Direct>>::new(pooled).unwrap();
         let alive = Rc::new(());
-        let kept = Rc::clone(&alive);
+        let held = Rc::clone(&alive);
         let sum: FiberProc<_> = Rc::new(move |inside, depth| {
             fn dig(inside: &Inside<'_, Parts<Direct>>, depth: u64) -> u64 {
                 if depth == 0 {
@@ -484,7 +484,7 @@ fn a_fiber_waits_at_any_depth_and_its_stack_is_unwound_with_the_pool() {
                 }
                 depth + dig(inside, depth - 1)
             }
-            let _kept = Rc::clone(&kept);
+            let _held = Rc::clone(&held);
             dig(inside, depth)
         });
         assert_eq!(fibers.call((Rc::clone(&sum), 10)), 55);

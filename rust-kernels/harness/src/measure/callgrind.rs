@@ -72,17 +72,23 @@ pub(crate) struct Executed {
     /// be disassembled.
     pub atomic: Option<u64>,
     pub thread_local: Option<u64>,
+    /// Those outside of the functions of the simulated system and of what these call; `None` where none of them is
+    /// called.
+    pub own: Option<u64>,
 }
 
 /// What one iteration of each of these variants executes, or why it could not be counted; `None` when there is no
-/// valgrind.
-pub(crate) fn executed(variants: &[usize]) -> Result<Option<Vec<Result<Executed, String>>>, Error> {
-    match run_together(variants)? {
+/// valgrind. The functions of the simulated system have names that begin with `system`.
+pub(crate) fn executed(
+    variants: &[usize],
+    system: Option<&str>,
+) -> Result<Option<Vec<Result<Executed, String>>>, Error> {
+    match run_together(variants, system)? {
         None => Ok(None),
         Some(Ok(counts)) => Ok(Some(counts.into_iter().map(Ok).collect())),
         // One of them broke off, and the files do not tell which: each on its own.
         Some(Err(_)) => {
-            let alone = |variant: &usize| match run_together(&[*variant])? {
+            let alone = |variant: &usize| match run_together(&[*variant], system)? {
                 Some(Ok(mut counts)) => Ok(Ok(counts.remove(0))),
                 Some(Err(reason)) => Ok(Err(reason)),
                 None => Ok(Err("valgrind is not there any more".to_owned())),
@@ -94,12 +100,15 @@ pub(crate) fn executed(variants: &[usize]) -> Result<Option<Vec<Result<Executed,
 
 /// One count for each of the variants, from one run of callgrind, or the last words of that run; `None` when there is
 /// no valgrind.
-fn run_together(variants: &[usize]) -> Result<Option<Result<Vec<Executed>, String>>, Error> {
+fn run_together(
+    variants: &[usize],
+    system: Option<&str>,
+) -> Result<Option<Result<Vec<Executed>, String>>, Error> {
     let folder = Scratch::new()?;
     let Some(status) = run_callgrind(&folder.0, variants)? else {
         return Ok(None);
     };
-    let counts = told_apart(read_parts(&folder.0)?);
+    let counts = told_apart(read_parts(&folder.0, system)?);
     if status && counts.len() == variants.len() {
         return Ok(Some(Ok(counts)));
     }
@@ -131,39 +140,55 @@ fn run_callgrind(folder: &Path, variants: &[usize]) -> Result<Option<bool>, Erro
     }
 }
 
-/// How often each instruction of each file was executed: in one iteration of one variant.
-type Part = BTreeMap<PathBuf, Vec<(u64, u64)>>;
+/// What callgrind has seen of one iteration of one variant.
+#[derive(Default)]
+struct Part {
+    /// How often each instruction of each file was executed.
+    executed: BTreeMap<PathBuf, Vec<(u64, u64)>>,
+    /// Instructions in the simulated system, from each call until its return.
+    in_system: u64,
+}
 
 /// What callgrind has written on leaving the counted function, in order.
-fn read_parts(folder: &Path) -> Result<Vec<Part>, Error> {
+fn read_parts(folder: &Path, system: Option<&str>) -> Result<Vec<Part>, Error> {
     let entries = fs::read_dir(folder).map_err(Error::io("read", folder))?;
     let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
     let texts = paths.filter_map(|path| fs::read_to_string(path).ok());
-    let mut parts: Vec<(u32, Part)> = texts.filter_map(|text| part(&text)).collect();
+    let mut parts: Vec<(u32, Part)> = texts.filter_map(|text| part(&text, system)).collect();
     parts.sort_unstable_by_key(|(number, _)| *number);
     Ok(parts.into_iter().map(|(_, part)| part).collect())
 }
 
 /// Number and content of one file of callgrind; `None` for those that it wrote for another reason, such as the
 /// end of the program.
-fn part(text: &str) -> Option<(u32, Part)> {
+fn part(text: &str, system: Option<&str>) -> Option<(u32, Part)> {
     let value = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
     if !value("desc: Trigger:")?.starts_with("--dump-after") {
         return None;
     }
-    let mut found = Part::new();
+    let of_system = |function: &str| system.is_some_and(|system| function.starts_with(system));
+    let mut found = Part::default();
     let mut object = PathBuf::new();
+    let (mut function, mut called) = ("", "");
     let mut lines = text.lines();
     while let Some(line) = lines.next() {
         if let Some(path) = line.strip_prefix("ob=") {
             object = PathBuf::from(path);
+        } else if let Some(name) = line.strip_prefix("fn=") {
+            function = name;
+        } else if let Some(name) = line.strip_prefix("cfn=") {
+            called = name;
         } else if line.starts_with("calls=") {
-            lines.next(); // what was called takes so much, which is counted there
+            // What was called takes so much, which is counted there as well.
+            let (_, count) = lines.next()?.rsplit_once(' ')?;
+            if of_system(called) && !of_system(function) {
+                found.in_system += count.parse::<u64>().ok()?;
+            }
         } else if let Some(address) = line.strip_prefix("0x") {
             let mut columns = address.split(' ');
             let address = u64::from_str_radix(columns.next()?, 16).ok()?;
             let count = columns.next_back()?.parse().ok()?;
-            found.entry(object.clone()).or_default().push((address, count));
+            found.executed.entry(object.clone()).or_default().push((address, count));
         }
     }
     Some((value("part:")?.parse().ok()?, found))
@@ -172,7 +197,7 @@ fn part(text: &str) -> Option<(u32, Part)> {
 /// The instructions of each part, and how many of them are of which kind. Each file is disassembled once.
 fn told_apart(parts: Vec<Part>) -> Vec<Executed> {
     let mut known: BTreeMap<PathBuf, Option<Addresses>> = BTreeMap::new();
-    for object in parts.iter().flat_map(BTreeMap::keys) {
+    for object in parts.iter().flat_map(|part| part.executed.keys()) {
         known.entry(object.clone()).or_insert_with_key(|object| disassembly::read(object));
     }
     let sum = |part: &Part, is: &dyn Fn(&Addresses, u64) -> bool| -> Option<u64> {
@@ -189,16 +214,18 @@ fn told_apart(parts: Vec<Part>) -> Vec<Executed> {
                     .sum::<u64>(),
             )
         };
-        part.iter().map(of).sum()
+        part.executed.iter().map(of).sum()
     };
-    parts
-        .iter()
-        .map(|part| Executed {
-            instructions: part.values().flatten().map(|(_, count)| count).sum(),
+    let executed = |part: &Part| {
+        let instructions = part.executed.values().flatten().map(|(_, count)| count).sum();
+        Executed {
+            instructions,
             atomic: sum(part, &|found, address| found.atomic.contains(&address)),
             thread_local: sum(part, &|found, address| found.thread_local.contains(&address)),
-        })
-        .collect()
+            own: (part.in_system > 0).then(|| instructions - part.in_system),
+        }
+    };
+    parts.iter().map(executed).collect()
 }
 
 /// A folder for callgrind's files, removed with this value.
@@ -229,17 +256,32 @@ mod tests {
 
     #[test]
     fn a_part_is_read_with_its_number_and_what_was_called_is_counted_once() {
-        let (number, found) = part(PART).unwrap();
+        let (number, found) = part(PART, None).unwrap();
         assert_eq!(number, 2);
-        assert_eq!(found[Path::new("/counts")], [(0x1f0a, 30), (0x1f0e, 2)]);
-        assert_eq!(found[Path::new("/libc")], [(0x2000, 1_200)]);
-        assert!(part(&PART.replace("--dump-after=f", "Program termination")).is_none());
-        assert!(part("valgrind: a message\n").is_none());
+        assert_eq!(found.executed[Path::new("/counts")], [(0x1f0a, 30), (0x1f0e, 2)]);
+        assert_eq!(found.executed[Path::new("/libc")], [(0x2000, 1_200)]);
+        assert!(part(&PART.replace("--dump-after=f", "Program termination"), None).is_none());
+        assert!(part("valgrind: a message\n", None).is_none());
+    }
+
+    #[test]
+    fn what_the_simulated_system_executes_is_counted_from_each_call_of_it() {
+        // `read` of the system calls another function of the system and one of the library.
+        let calls = "fn=server\n0x10 0 40\ncfn=fake::read\ncalls=2 0x20\n0x11 0 60\n\
+                     fn=fake::read\n0x20 0 20\ncfn=fake::enter\ncalls=2 0x30\n0x21 0 10\ncfn=memcpy\ncalls=2 0x40\n0x22 0 30\n\
+                     fn=fake::enter\n0x30 0 10\nfn=memcpy\n0x40 0 30\n";
+        let text = PART.split_once("ob=").map(|(head, _)| format!("{head}ob=/counts\n{calls}")).unwrap();
+        let own = |system| {
+            let (_, found) = part(&text, system).unwrap();
+            told_apart(vec![found]).remove(0).own
+        };
+        assert_eq!(own(Some("fake::")), Some(40));
+        assert_eq!((own(None), own(Some("nobody::"))), (None, None));
     }
 
     #[test]
     fn where_a_file_cannot_be_disassembled_only_instructions_are_counted() {
-        let (_, found) = part(PART).unwrap();
+        let (_, found) = part(PART, None).unwrap();
         let [ref executed] = told_apart(vec![found])[..] else { panic!("one part") };
         assert_eq!(executed.instructions, 1_232);
         assert_eq!((executed.atomic, executed.thread_local), (None, None));

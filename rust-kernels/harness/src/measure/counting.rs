@@ -153,7 +153,7 @@ fn instructions(
     if Codegen::of_this_build().profile == "dev" {
         return left_out("this is a dev build; use `cargo bench`");
     }
-    let Some(values) = callgrind::executed(countable)? else {
+    let Some(values) = callgrind::executed(countable, study.system.as_deref())? else {
         return left_out("valgrind is not installed (for example `apt install valgrind`)");
     };
     let (mut found, mut not_counted) = (Vec::new(), Vec::new());
@@ -164,6 +164,7 @@ fn instructions(
                 let kinds = [
                     ("atomic_instructions", value.atomic),
                     ("thread_local_instructions", value.thread_local),
+                    ("own_instructions", value.own),
                 ];
                 let counted = kinds.into_iter().filter_map(|(counter, value)| Some((counter, value?)));
                 for (counter, value) in [("instructions", value.instructions)].into_iter().chain(counted) {

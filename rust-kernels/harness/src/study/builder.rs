@@ -87,6 +87,8 @@ pub struct Study {
     pub(super) resources: bool,
     /// Whether callgrind can count this study.
     pub(crate) instructions: bool,
+    /// How the names of the functions begin that simulate the operating system.
+    pub(crate) system: Option<String>,
 }
 
 impl Study {
@@ -108,6 +110,7 @@ impl Study {
             isolated: None,
             resources: false,
             instructions: true,
+            system: None,
         }
     }
 
@@ -249,6 +252,14 @@ impl Study {
     /// correct each other's comparisons.
     pub fn instructions(mut self, counted: bool) -> Self {
         self.instructions = counted;
+        self
+    }
+
+    /// Says which functions simulate the operating system: those whose names begin with `functions`, such as
+    /// `zero_cost::calls::`, and are compiled out of line. The instructions of a variant outside of them are counted as
+    /// `own_instructions`.
+    pub fn simulated(mut self, functions: impl Into<String>) -> Self {
+        self.system = Some(functions.into());
         self
     }
 

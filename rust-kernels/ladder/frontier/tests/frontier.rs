@@ -126,17 +126,17 @@ fn a_wake_from_another_thread_ends_the_sleep() {
 
 #[test]
 fn wakers_work_on_any_thread_after_their_executor() {
-    let mut kept = None;
+    let mut stored = None;
     on_frontier::<Timed<()>>(|_, executor| {
         executor.run(poll_fn(|context| {
-            kept = Some(context.waker().clone());
+            stored = Some(context.waker().clone());
             Poll::Ready(())
         }));
     });
-    let kept = kept.unwrap();
+    let stored = stored.unwrap();
     thread::scope(|scope| {
         for _ in 0..4 {
-            let waker = kept.clone();
+            let waker = stored.clone();
             scope.spawn(move || waker.wake());
             scope.spawn(|| on_frontier::<Timed<()>>(|_, executor| executor.run(yield_now(100))));
         }
@@ -405,9 +405,9 @@ fn foreign_wakers_are_kept_called_and_dropped() {
     }));
     drop(executor);
     // Blocks are used again, and tests run side by side: a waker that outlived the executor of another test may poll a
-    // task of this one in vain, which then waits once more.
-    let (clones, in_vain) = (Counted::value(Counter::WakerClones), Counted::value(Counter::NotReadyPolls));
-    assert!((512..=512 + in_vain).contains(&clones), "{clones} clones, {in_vain} polls in vain");
+    // task of this one without need, which then waits once more.
+    let (clones, spurious) = (Counted::value(Counter::WakerClones), Counted::value(Counter::NotReadyPolls));
+    assert!((512..=512 + spurious).contains(&clones), "{clones} clones, {spurious} spurious polls");
     let forwards = forwards.take();
     assert_eq!(forwards.iter().map(|forward| forward.wakes.load(Ordering::Relaxed)).sum::<usize>(), 512);
     assert!(forwards.iter().all(|forward| Arc::strong_count(forward) == 1), "the reactor has let go of them");
@@ -509,7 +509,7 @@ fn a_thousand_tasks_are_all_woken() {
     let phases: Vec<AtomicUsize> = (0..MANY).map(|_| AtomicUsize::new(0)).collect();
     let wakers: Vec<RefCell<Option<Waker>>> = (0..MANY).map(|_| RefCell::new(None)).collect();
     let (phases, wakers) = (&phases, &wakers);
-    // Waits for a phase; polls in vain do no harm.
+    // Waits for a phase; spurious polls do no harm.
     let wait_for = |number: usize, phase: usize| {
         poll_fn(move |context: &mut Context<'_>| {
             *wakers[number].borrow_mut() = Some(context.waker().clone());

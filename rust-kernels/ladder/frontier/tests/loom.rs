@@ -164,14 +164,14 @@ fn two_wakes_of_one_thread_are_both_served() {
 #[test]
 fn a_late_wake_disturbs_nobody() {
     in_every_order(|| {
-        let mut kept = None;
+        let mut stored = None;
         on_frontier(|executor| {
             executor.run(poll_fn(|context| {
-                kept = Some(context.waker().clone());
+                stored = Some(context.waker().clone());
                 Poll::Ready(())
             }));
         });
-        let late = kept.expect("the root was polled");
+        let late = stored.expect("the root was polled");
         let next = on_thread(|| on_frontier(|executor| executor.run(wait_for(Waker::wake))));
         late.wake();
         next.join().expect("no panic");

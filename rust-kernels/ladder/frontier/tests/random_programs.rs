@@ -92,7 +92,7 @@ struct World {
     /// Tasks that somebody wants to be spawned.
     requests: VecDeque<usize>,
     threads: Vec<JoinHandle<()>>,
-    closing: bool,
+    ending: bool,
 }
 
 #[derive(Clone)]
@@ -168,7 +168,7 @@ impl Future for Actor {
             let mut world = self.shared.lock();
             let done = world.fates[number].steps;
             let Some(&step) = self.program[number].get(done) else { return Poll::Ready(()) };
-            if world.closing {
+            if world.ending {
                 return Poll::Ready(());
             }
             match step {
@@ -247,7 +247,7 @@ fn on_frontier(program: &Program, release: bool) -> [Vec<Fate>; 2] {
             if !release {
                 resume_unwind(Box::new("enough"));
             }
-            shared.lock().closing = true;
+            shared.lock().ending = true;
             let wakers: Vec<_> = shared.lock().wakers.iter().flatten().cloned().collect();
             wakers.into_iter().for_each(Waker::wake);
             Poll::Ready(())

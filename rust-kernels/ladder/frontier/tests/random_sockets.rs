@@ -33,8 +33,8 @@ const PROGRAMS: u64 = 300;
 /// Of a program.
 const TASKS: usize = 8;
 const STREAMS: usize = 4;
-/// Looks at a system that does nothing more, each a millisecond later, before that is believed.
-const LOOKS: usize = 300;
+/// Checks of a system that does nothing more, each a millisecond later, after which it never will.
+const CHECKS: usize = 300;
 
 /// A panic of the program.
 struct Planned;
@@ -116,7 +116,7 @@ impl Write for &Socket {
 type Sockets = Reactor<Epoll<Shared>, Timed<()>>;
 type Stream<'r> = Io<'r, Epoll<Shared>, Timed<()>>;
 
-/// Ours, which the hook looks at, too.
+/// Ours, which the hook reads, too.
 struct Shared(Rc<Socket>);
 
 impl AsFd for Shared {
@@ -244,7 +244,7 @@ struct World {
     foreign: RefCell<Vec<Arc<Foreign>>>,
     threads: RefCell<Vec<JoinHandle<()>>>,
     root_panics: Cell<bool>,
-    closing: Cell<bool>,
+    ending: Cell<bool>,
 }
 
 impl World {
@@ -266,9 +266,9 @@ impl World {
         all.filter(|&(task, _)| self.started[task].get() > self.dropped[task].get()).find(|&(task, waits)| {
             let ready = |flags| {
                 let socket = &self.peers[task % STREAMS].ours;
-                let mut look = [PollFd::new(socket, flags)];
-                poll(&mut look, Some(&Timespec::default())).expect("a look");
-                look[0].revents().intersects(flags)
+                let mut state = [PollFd::new(socket, flags)];
+                poll(&mut state, Some(&Timespec::default())).expect("a state");
+                state[0].revents().intersects(flags)
             };
             match waits {
                 Waits::Nothing => true,
@@ -341,7 +341,7 @@ fn posted(world: &World, task: usize) -> impl Future<Output = ()> + '_ {
     poll_fn(move |context| {
         let mut semaphore = world.semaphores[task].lock().expect("a semaphore");
         semaphore.waker = Some(context.waker().clone());
-        if semaphore.posts == 0 && !world.closing.get() {
+        if semaphore.posts == 0 && !world.ending.get() {
             return Poll::Pending;
         }
         semaphore.posts = semaphore.posts.saturating_sub(1);
@@ -352,7 +352,7 @@ fn posted(world: &World, task: usize) -> impl Future<Output = ()> + '_ {
 /// Waits until a task that was started is dropped.
 fn end_of(world: &World, task: usize) -> impl Future<Output = ()> + '_ {
     poll_fn(move |context| {
-        if world.dropped[task].get() > 0 || world.closing.get() {
+        if world.dropped[task].get() > 0 || world.ending.get() {
             return Poll::Ready(());
         }
         world.ends[task].borrow_mut().push(context.waker().clone());
@@ -450,7 +450,7 @@ async fn act<'r>(
             (39, _) => throw(),
             _ => yield_now(1 + dice.roll(2)).await,
         }
-        if world.closing.get() {
+        if world.ending.get() {
             return;
         }
     }
@@ -509,7 +509,7 @@ fn run(seed: u64) {
         foreign: RefCell::new(Vec::new()),
         threads: RefCell::new(Vec::new()),
         root_panics: Cell::new(false),
-        closing: Cell::new(false),
+        ending: Cell::new(false),
     };
     world.peers.iter().for_each(|peer| peer.we_read.set(100));
     let reactor = Sockets::new(Epoll::new().expect("an epoll"), STREAMS + 2).expect("room");
@@ -537,9 +537,9 @@ fn run(seed: u64) {
     };
     let (releases, given_up) = (!seed.is_multiple_of(3), Cell::new(false));
     let mut actions = dice.roll(60);
-    let (mut looks, mut quiet) = (0, 0);
+    let (mut checks, mut quiet) = (0, 0);
     let mut hook = || {
-        if world.closing.get() {
+        if world.ending.get() {
             return;
         }
         if actions > 0 {
@@ -555,8 +555,8 @@ fn run(seed: u64) {
         }
         world.threads.borrow_mut().drain(..).for_each(|thread| thread.join().expect("it posts"));
         if let Some(forgotten) = world.forgotten() {
-            looks += 1;
-            assert!(looks < LOOKS, "somebody waits for what is there: {forgotten:?}");
+            checks += 1;
+            assert!(checks < CHECKS, "somebody waits for what is there: {forgotten:?}");
             (quiet, actions) = (0, 0);
             thread::sleep(Duration::from_millis(1));
         } else {
@@ -566,7 +566,7 @@ fn run(seed: u64) {
             if !releases {
                 given_up.set(true);
             }
-            world.closing.set(releases);
+            world.ending.set(releases);
             world.peers.iter().for_each(|peer| drop(peer.theirs.take()));
             (0..TASKS).for_each(|task| post(&world.semaphores, task));
             let waiting: Vec<_> = world.ends.iter().flat_map(RefCell::take).collect();
@@ -582,7 +582,7 @@ fn run(seed: u64) {
             }
             let requests = world.requests.take();
             requests.into_iter().for_each(start);
-            if world.closing.get() { Poll::Ready(()) } else { Poll::Pending }
+            if world.ending.get() { Poll::Ready(()) } else { Poll::Pending }
         });
         match catch_unwind(AssertUnwindSafe(|| executor.run_with(root, &mut hook))) {
             Ok(()) => break assert!(executor.is_empty()),

@@ -43,7 +43,7 @@ fn is_full<T>(outcome: io::Result<T>) -> bool {
 fn a_full_reactor_refuses_and_closes_what_it_was_given() {
     for room in 0..3 {
         let reactor = reactor(room);
-        let mut kept: Vec<_> =
+        let mut registered: Vec<_> =
             (0..room).map(|_| Io::in_entry(&reactor, pair().0, ()).expect("room")).collect();
         let (ours, mut theirs) = pair();
         assert!(is_full(Io::in_entry(&reactor, ours, ())));
@@ -51,7 +51,7 @@ fn a_full_reactor_refuses_and_closes_what_it_was_given() {
         let (ours, mut theirs) = pair();
         assert!(is_full(Io::owned(&reactor, ours, ())));
         assert_eq!(theirs.read(&mut [0]).expect("its end"), 0);
-        if kept.pop().is_some() {
+        if registered.pop().is_some() {
             drop(Io::owned(&reactor, pair().0, ()).expect("one place is vacant"));
             drop(Io::in_entry(&reactor, pair().0, ()).expect("one place is vacant"));
         }
@@ -86,12 +86,12 @@ fn what_the_kernel_does_not_watch_is_refused_and_takes_no_place() {
 struct Exchanged {
     watched: UnixStream,
     other: UnixStream,
-    asked: Cell<bool>,
+    borrowed: Cell<bool>,
 }
 
 impl AsFd for Exchanged {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        if self.asked.replace(true) { self.other.as_fd() } else { self.watched.as_fd() }
+        if self.borrowed.replace(true) { self.other.as_fd() } else { self.watched.as_fd() }
     }
 }
 
@@ -116,7 +116,7 @@ fn a_write_that_cannot_be_waited_for_is_an_error() {
     let reactor = reactor(1);
     let executor = Executor::<_, Task<'_>, _>::new(&reactor, 0);
     let (ours, _theirs) = pair();
-    let exchanged = Exchanged { watched: ours, other: pair().0, asked: Cell::new(false) };
+    let exchanged = Exchanged { watched: ours, other: pair().0, borrowed: Cell::new(false) };
     let mut stream = Io::in_entry(&reactor, exchanged, ()).expect("room");
     executor.run(async {
         for _ in 0..3 {

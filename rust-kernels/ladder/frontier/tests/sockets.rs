@@ -54,7 +54,7 @@ fn what_comes_in_pieces_is_read_to_its_end() {
     client.join().unwrap();
 }
 
-/// One event says both that there are bytes and that they are the last: it is not told again.
+/// One event says both that there are bytes and that they are the last: it does not come again.
 #[test]
 fn an_end_that_came_with_the_last_bytes_is_not_missed() {
     let reactor = reactor(1);

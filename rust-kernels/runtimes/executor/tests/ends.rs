@@ -222,15 +222,15 @@ fn what_is_begun_during_the_end_is_over_with_it() {
         let runtime = Runtime::new(Settings::new(2));
         let (begun, begins) = channel();
         // Its destructor runs when tasks are cancelled, so the workers are gone.
-        struct Tell(Option<std::sync::mpsc::Sender<()>>);
-        impl Drop for Tell {
+        struct SendsOnDrop(Option<std::sync::mpsc::Sender<()>>);
+        impl Drop for SendsOnDrop {
             fn drop(&mut self) {
                 self.0.take().unwrap().send(()).unwrap();
             }
         }
-        let tell = Tell(Some(begun));
+        let sends = SendsOnDrop(Some(begun));
         drop(runtime.spawn(async move {
-            let _tell = tell;
+            let _sends = sends;
             pending::<()>().await;
         }));
         let (here, there) = sync_channel(0);
@@ -257,7 +257,7 @@ fn a_sleep_goes_over_to_another_runtime_when_its_own_is_gone() {
             assert!(Pin::new(&mut nap).poll(context).is_pending());
             Poll::Ready(())
         }));
-        // It is awaited when the runtime goes, and so has to be told.
+        // It is awaited when the runtime goes, and so has to be woken.
         let sleeper = other.spawn(nap);
         drop(one);
         block_on(sleeper).unwrap();
@@ -312,7 +312,7 @@ fn whoever_drops_its_own_runtime_ends_it() {
 
 const LONG: usize = if cfg!(debug_assertions) { 20_000 } else { 100_000 };
 
-/// Each awaits the next one's handle, the last waits for ever. Whatever waits for the first is told.
+/// Each awaits the next one's handle, the last waits for ever. Whatever waits for the first goes on.
 #[test]
 fn a_long_chain_of_tasks_that_await_one_another_ends_with_the_runtime() {
     fn link(left: usize, whole: std::sync::mpsc::Sender<()>) -> Pin<Box<dyn Future<Output = ()> + Send>> {
@@ -325,9 +325,9 @@ fn a_long_chain_of_tasks_that_await_one_another_ends_with_the_runtime() {
         })
     }
     let runtime = Runtime::new(Settings::new(1));
-    let (whole, told) = channel();
+    let (whole, built) = channel();
     let first = runtime.spawn(link(LONG, whole));
-    told.recv().unwrap();
+    built.recv().unwrap();
     runtime.block_on(yield_now());
     drop(runtime);
     assert!(block_on(first).is_err());
@@ -406,7 +406,7 @@ fn settings_that_could_run_nothing_are_refused() {
     ] {
         assert!(std::panic::catch_unwind(|| Runtime::new(settings)).is_err(), "{settings:?}");
     }
-    for settings in [Settings { awake: usize::MAX, ..all }, Settings { looks: u32::MAX, ..all }] {
+    for settings in [Settings { awake: usize::MAX, ..all }, Settings { searches: u32::MAX, ..all }] {
         in_time(&format!("{settings:?}"), move || is_well(&Runtime::new(settings)));
     }
 }

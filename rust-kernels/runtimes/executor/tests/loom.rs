@@ -27,7 +27,7 @@ fn in_every_order(preemptions: usize, test: impl Fn() + Send + Sync + 'static) {
 }
 
 fn settings(workers: usize) -> Settings {
-    Settings { awake: workers, looks: 1, ..Settings::new(workers) }
+    Settings { awake: workers, searches: 1, ..Settings::new(workers) }
 }
 
 /// Whoever watches has looked at everybody twice.
@@ -66,7 +66,7 @@ impl Bell {
 #[derive(Default)]
 struct Letter {
     waker: Mutex<Option<Waker>>,
-    asked: Condvar,
+    polled: Condvar,
     number: UnsafeCell<u32>,
 }
 
@@ -79,24 +79,24 @@ impl Letter {
         let mut waker = self.waker.lock().unwrap();
         let waker = loop {
             match waker.take() {
-                Some(asking) => break asking,
-                None => waker = self.asked.wait(waker).unwrap(),
+                Some(waiting) => break waiting,
+                None => waker = self.polled.wait(waker).unwrap(),
             }
         };
-        // SAFETY: who has asked reads only when it is woken.
+        // SAFETY: who has polled reads only when it is woken.
         self.number.with_mut(|number| unsafe { *number = 7 });
         waker.wake();
     }
 
     async fn read(&self) -> u32 {
-        let mut asked = false;
+        let mut polled = false;
         poll_fn(|context| {
-            if std::mem::replace(&mut asked, true) {
+            if std::mem::replace(&mut polled, true) {
                 // SAFETY: this is the second poll, so it was woken.
                 return Poll::Ready(self.number.with(|number| unsafe { *number }));
             }
             *self.waker.lock().unwrap() = Some(context.waker().clone());
-            self.asked.notify_one();
+            self.polled.notify_one();
             Poll::Pending
         })
         .await

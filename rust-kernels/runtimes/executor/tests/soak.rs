@@ -258,7 +258,7 @@ fn block(world: &Arc<World>, lots: &mut Lots) {
         }
         sender.send(()).unwrap();
     }));
-    // A task is in the way of the end of its runtime, and is told.
+    // A task is in the way of the end of its runtime, and is cancelled.
     let going = || world.runtime.lock().unwrap().strong_count() == 0;
     assert!(receiver.recv().is_ok() || going(), "a task is dropped without the runtime");
 }
@@ -289,9 +289,9 @@ async fn step(world: &Arc<World>, lots: &mut Lots, depth: u64) {
         }
         // Waits for somebody's wake, or not for long.
         5 => {
-            let (slot, wraps, mut asked) = (lots.below(SLOTS as u64) as usize, lots.below(2) == 0, false);
+            let (slot, wraps, mut polled) = (lots.below(SLOTS as u64) as usize, lots.below(2) == 0, false);
             let woken = poll_fn(|context| {
-                if std::mem::replace(&mut asked, true) {
+                if std::mem::replace(&mut polled, true) {
                     return Poll::Ready(());
                 }
                 let waker = context.waker().clone();
@@ -398,7 +398,7 @@ fn round(seed: u64) {
     let settings = Settings {
         takes_core: lots.below(2) == 0,
         lifo: lots.below(2) == 0,
-        looks: lots.below(3) as u32,
+        searches: lots.below(3) as u32,
         awake: 1 + lots.below(workers as u64) as usize,
         ..Settings::new(workers)
     };
@@ -499,7 +499,7 @@ fn random_programs_end_and_every_future_is_dropped_once() {
     let end = Instant::now() + Duration::from_secs(number("ASYNC_COST_SOAK_S").unwrap_or(10));
     let since = || std::time::UNIX_EPOCH.elapsed().expect("a clock after 1970").as_nanos() as u64;
     let mut seed = number("ASYNC_COST_SOAK_SEED").unwrap_or_else(since);
-    // Panics of tasks are expected, and there are thousands; those of the test are told with the seed.
+    // Panics of tasks are expected, and there are thousands; those of the test are printed with the seed.
     std::panic::set_hook(Box::new(|panic| {
         if !panic.payload().is::<u64>() {
             eprintln!("{panic}");

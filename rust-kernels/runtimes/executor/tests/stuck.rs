@@ -105,14 +105,14 @@ fn a_root_that_has_blocked_may_sleep() {
 fn a_root_may_block_on_a_task_from_outside() {
     with_all(1, |runtime| {
         let (sender, receiver) = pair();
-        let (ask, asked) = channel();
+        let (request, requested) = channel();
         thread::scope(|scope| {
             scope.spawn(move || {
-                asked.recv().unwrap();
+                requested.recv().unwrap();
                 runtime.spawn(async move { sender.send(1).unwrap() });
             });
             runtime.block_on(async {
-                ask.send(()).unwrap();
+                request.send(()).unwrap();
                 assert_eq!(receiver.recv(), Ok(1));
             });
         });

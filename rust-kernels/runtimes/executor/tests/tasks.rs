@@ -21,7 +21,7 @@ fn settings() -> impl Iterator<Item = Settings> {
             all,
             Settings { takes_core: false, ..all },
             Settings { lifo: false, ..all },
-            Settings { looks: 0, ..all },
+            Settings { searches: 0, ..all },
             Settings { awake: workers, ..all },
         ]
     })
@@ -184,18 +184,18 @@ fn dropping_the_runtime_drops_every_task_exactly_once() {
 
 #[test]
 fn a_waker_may_outlive_the_runtime() {
-    let kept = Arc::new(Mutex::new(None));
+    let stored = Arc::new(Mutex::new(None));
     let runtime = Runtime::new(Settings::new(2));
-    let keep = Arc::clone(&kept);
+    let keep = Arc::clone(&stored);
     let task = runtime.spawn(poll_fn(move |context| {
         *keep.lock().unwrap() = Some(context.waker().clone());
         Poll::<()>::Pending
     }));
-    while kept.lock().unwrap().is_none() {
+    while stored.lock().unwrap().is_none() {
         thread::yield_now();
     }
     drop(runtime);
-    let waker = kept.lock().unwrap().take().unwrap();
+    let waker = stored.lock().unwrap().take().unwrap();
     waker.wake_by_ref();
     drop(waker.clone());
     waker.wake();

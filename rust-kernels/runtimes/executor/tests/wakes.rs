@@ -13,7 +13,7 @@ use runtimes_executor::{Runtime, Settings};
 fn no_wake_of_a_million_is_lost() {
     const PAIRS: usize = 10;
     const WAKES: usize = 1_000_000;
-    for settings in [Settings::new(2), Settings { looks: 0, awake: 4, ..Settings::new(4) }] {
+    for settings in [Settings::new(2), Settings { searches: 0, awake: 4, ..Settings::new(4) }] {
         let runtime = Runtime::new(settings);
         let players: Vec<_> = (0..PAIRS)
             .flat_map(|_| {

@@ -50,7 +50,7 @@ pub async fn yield_now(times: usize) {
     }
 }
 
-/// Waits until the system was asked for events several times.
+/// Waits until the system was polled for events several times.
 pub async fn settle() {
     yield_now(1000).await;
 }

@@ -1,8 +1,8 @@
 """Measure the measuring: whether another run says the same, what interleaved rounds are worth, and what the kernel and
 the order of linking change.
 
-    python -m async_cost.experiments.measure   some twenty minutes on a quiet machine
-    python -m async_cost.experiments.measure --tiny     the same with hardly any samples, to see that it works
+    python -m async_cost.workflow.experiments          # some twenty minutes on a quiet machine
+    python -m async_cost.workflow.experiments --tiny   # the same with hardly any samples, to see that it works
 
 Four experiments:
 
@@ -13,8 +13,8 @@ Four experiments:
 - kernel: the whole of zero-cost natively, from the notebook, and from a notebook without the settings of its first
   cell.
 
-The result is one table of trials and a record of its origin (data/README.md describes both); it appears by one rename.
-`async_cost.experiments.results` reads it. What a machine cannot do (no kernel, another linker) is left out, and the
+The result is one table of trials and a record of its origin (data/README.md describes both); it appears by one rename,
+and the notebook on trust computes from it. What a machine cannot do (no kernel, another linker) is left out, and the
 record says why.
 """
 
@@ -28,9 +28,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -38,16 +37,27 @@ import msgspec
 import nbformat
 import polars as pl
 
-from async_cost.experiments.results import COLUMNS, FOLDER, PAIRS, SCHEMA_VERSIONS
-from async_cost.runs.comparisons import BASE_KEY, KEY, declared
+from async_cost.errors import DataError
+from async_cost.paths import repository_root
+from async_cost.runs.comparisons import BASE_KEY, KEY, PAIR, declared
+from async_cost.runs.decode import read_json
 from async_cost.runs.reader import read_table
 from async_cost.runs.record import Codegen, StudyInfo, read_record
-from async_cost.runs.schemas import TimeRows
+from async_cost.runs.schemas import FirstTrialRows, TimeRows, TrialRows
 from async_cost.statistics.trials import trial_times
 from async_cost.words import CONTROL
 from async_cost.workflow import episodes, layouts, toolchain
 from async_cost.workflow.steps import CARGO_ENV, Progress, StepFailed
 from async_cost.workflow.toolchain import ROOT
+
+#: Where results are, below the root of the repository.
+FOLDER = Path("data/experiments")
+#: How each version of the results lists its trials; version 2 added the episode, and what repeated runs compare.
+TRIALS_OF = {1: FirstTrialRows, 2: TrialRows}
+COLUMNS = {name: column.dtype for name, column in TrialRows.columns().items() if name != "line"}
+#: What is compared in repeated runs: as in a run.json, `limit` being half the width of the region of practical
+#: equivalence, `kind` that of its group.
+PAIRS = dict.fromkeys(("study", *PAIR), pl.String) | {"limit": pl.Float64, "control": pl.Boolean, "kind": pl.String}
 
 STUDY = "zero-cost"
 NOTEBOOK = ROOT / "notebooks" / STUDY / "measure.ipynb"
@@ -63,9 +73,8 @@ REPEATED = {
         ("jobs/external", name, "threads=2 work=0") for name in ("CBWP", f"CBWP{CONTROL}", "lean CBWP", "CBCP")
     ],
 }
-#: The function that is measured against itself, and the key of both.
-TWIN = "manual"
-TWIN_KEYS = {"bench": TWIN, "parameter": "syscalls=off"}
+#: The function that is measured against itself.
+BASELINE = "manual"
 #: Trials of interleaved rounds: microseconds of warm-up and of samples, and samples. The first is that of the standard
 #: profile.
 TRIALS = {"short trials": (300, 1_000, 2), "long trials": (2_000, 6_000, 10)}
@@ -100,6 +109,7 @@ class Sizes:
         return max(2, round(1000 * self.window_ms / 2 / (1.5 * warm_up_us + trial_us)))
 
 
+#: So little that it only shows that everything works.
 TINY = Sizes(
     runs=3,
     profile="smoke",
@@ -117,18 +127,18 @@ class Unable(Exception):
     """An experiment cannot be made here; the message says why."""
 
 
+@dataclass
 class Table:
     """The trials so far, and their origin."""
 
-    def __init__(self) -> None:
-        self.parts: list[pl.DataFrame] = []
-        self.facts: dict[str, object] = {}
-        #: How each setting was compiled, by `<experiment> <setting>`.
-        self.codegen: dict[str, Codegen] = {}
-        #: What is compared in the runs of each study, as rows of `PAIRS`.
-        self.pairs: dict[str, pl.DataFrame] = {}
-        #: What cannot be measured here, with the reason.
-        self.skipped: dict[str, str] = {}
+    parts: list[pl.DataFrame] = field(default_factory=list)
+    facts: dict[str, object] = field(default_factory=dict)
+    #: How each setting was compiled, by `<experiment> <setting>`.
+    codegen: dict[str, Codegen] = field(default_factory=dict)
+    #: What is compared in the runs of each study, as rows of `PAIRS`.
+    pairs: dict[str, pl.DataFrame] = field(default_factory=dict)
+    #: What cannot be measured here, with the reason.
+    skipped: dict[str, str] = field(default_factory=dict)
 
     def add_run(self, experiment: str, setting: str, repeat: int, folder: Path, study: str = STUDY) -> None:
         """The trials of a run that the harness wrote into `folder`."""
@@ -149,10 +159,9 @@ class Table:
         found = {line["variant"]: float(line["ns"]) for line in ESTIMATE.finditer(printed)}
         if not found:
             raise Unable(f"no estimate in what was printed: {printed[-300:]!r}")
-        frame = pl.DataFrame({"variant": list(found), "ns": list(found.values())})
-        known = {name: pl.lit(text) for name, text in TWIN_KEYS.items()}
-        frame = frame.with_columns(**known, round=pl.lit(None, pl.Int64), episode=pl.lit(None, pl.Int64))
-        self._add(experiment, setting, repeat, frame)
+        frame = pl.DataFrame({"variant": list(found), "ns": list(found.values()), "round": None, "episode": None})
+        key = {"bench": pl.lit(BASELINE), "parameter": pl.lit("syscalls=off")}
+        self._add(experiment, setting, repeat, frame.with_columns(**key))
 
     def skip(self, name: str, error: Exception, say: Callable[[str], None]) -> None:
         """Leaves something out, and says why."""
@@ -189,8 +198,8 @@ def measure(sizes: Sizes, only: tuple[str, ...], say: Callable[[str], None] = pr
     if not table.parts:
         raise SystemExit("nothing could be measured")
     record = {
-        "schema_version": SCHEMA_VERSIONS[-1],
-        "command": "python -m async_cost.experiments.measure",
+        "schema_version": max(TRIALS_OF),
+        "command": "python -m async_cost.workflow.experiments",
         "started": started,
         "ended": _now(),
         "load_before": list(load),
@@ -224,6 +233,42 @@ def write(record: dict, trials: pl.DataFrame, root: Path) -> Path:
     return target
 
 
+@dataclass(frozen=True)
+class Results:
+    """`record` is experiments.json (None: nothing was measured), `trials` the table of `COLUMNS`."""
+
+    record: dict | None
+    trials: pl.DataFrame
+
+    @property
+    def pairs(self) -> pl.DataFrame:
+        """What is compared in the experiment `repeats`: the columns of `PAIRS`."""
+        return pl.DataFrame((self.record or {}).get("comparisons", []), schema=PAIRS)
+
+
+def newest(machine: str, environ: Mapping[str, str] = os.environ, root: Path | None = None) -> Results:
+    """The newest results from this machine; else the newest from any machine; else empty ones.
+
+    ASYNC_COST_EXPERIMENTS names another folder, or says `none`. Raises `DataError` for damaged ones.
+    """
+    if named := environ.get("ASYNC_COST_EXPERIMENTS"):
+        return load(Path(named)) if named != "none" else Results(None, pl.DataFrame(schema=COLUMNS))
+    folders = [path for path in (root or repository_root() / FOLDER).glob("[!.]*/[!.]*") if path.is_dir()]
+    folders.sort(key=lambda path: (path.parent.name == machine, path.name, path.parent.name))
+    return load(folders[-1]) if folders else Results(None, pl.DataFrame(schema=COLUMNS))
+
+
+def load(folder: Path) -> Results:
+    """The results in `folder`. Raises `DataError` if a file is damaged, or of an unknown version."""
+    record = read_json(folder / "experiments.json")
+    if record.get("schema_version") not in TRIALS_OF:
+        problem = f"not of schema version {' or '.join(map(str, TRIALS_OF))}"
+        remedy = "Remove the folder, or measure with `make experiments`"
+        raise DataError(folder / "experiments.json", problem, remedy, column="schema_version")
+    trials = read_table(folder / "trials.csv.gz", TRIALS_OF[record["schema_version"]])
+    return Results(record, pl.concat([pl.DataFrame(schema=COLUMNS), trials.drop("line")], how="diagonal"))
+
+
 # -- the experiments -----------------------------------------------------------------------------------------
 
 
@@ -236,9 +281,9 @@ def _repeats(table: Table, sizes: Sizes, scratch: Path, say: Callable[[str], Non
     for number in range(sizes.runs):
         say(f"  runs {number + 1} of {sizes.runs}")
         for study, program in programs.items():
-            with _partial() as folder:
-                _complete_run(study, program, sizes.profile, folder)
-                table.add_run("repeats", study, number, folder, study)
+            with tempfile.TemporaryDirectory() as folder:
+                _complete_run(study, program, sizes.profile, Path(folder))
+                table.add_run("repeats", study, number, Path(folder), study)
 
 
 def _complete_run(study: str, program: Path, profile: str, folder: Path) -> None:
@@ -310,9 +355,7 @@ def _kernel(table: Table, sizes: Sizes, scratch: Path, say: Callable[[str], None
         room.mkdir()
         nbformat.write(notebook(sizes.kernel_rounds, sizes.kernel_episodes, like_bench), room / "measure.ipynb")
         command = [sys.executable, "-m", "async_cost.workflow.execute", room / "measure.ipynb", room / "executed.ipynb"]
-        with _partial() as folder:
-            _run(command, ASYNC_COST_PARTIAL=str(folder))
-            table.add_run("kernel", setting, 0, folder)
+        _rounds(table, "kernel", setting, 0, command)
 
 
 EXPERIMENTS = {"repeats": _repeats, "identical": _identical, "layout": _layout, "kernel": _kernel}
@@ -389,22 +432,16 @@ def _run_tango(program: Path, seconds: float) -> str:
         # Beyond any difference: else it exits with an error where it finds one.
         _run([program, "compare", "--time", seconds, "--noise-threshold", 1e9, "--dump", folder])
         names = ["base", "candidate", "iterations"]
-        samples = pl.read_csv(Path(folder) / f"{TWIN}.csv", has_header=False, new_columns=names)
+        samples = pl.read_csv(Path(folder) / f"{BASELINE}.csv", has_header=False, new_columns=names)
     base, candidate = (samples.select((pl.col(name) / pl.col("iterations")).mean()).item() for name in names[:2])
-    return f"{TWIN}\t{base}\n{TWIN}{CONTROL}\t{candidate}\n"
+    return f"{BASELINE}\t{base}\n{BASELINE}{CONTROL}\t{candidate}\n"
 
 
 def _rounds(table: Table, experiment: str, setting: str, repeat: int, command: list[object]) -> None:
     """Runs a program that measures interleaved rounds, and adds what it measured."""
-    with _partial() as folder:
-        _run(command, ASYNC_COST_PARTIAL=str(folder))
-        table.add_run(experiment, setting, repeat, folder)
-
-
-@contextmanager
-def _partial() -> Iterator[Path]:
     with tempfile.TemporaryDirectory() as folder:
-        yield Path(folder)
+        _run(command, ASYNC_COST_PARTIAL=folder)
+        table.add_run(experiment, setting, repeat, Path(folder))
 
 
 def _run(command: list[object], **env: str) -> str:
@@ -424,9 +461,7 @@ def _now() -> str:
 
 def main() -> None:
     """Makes the experiments and says where the results are."""
-    parser = argparse.ArgumentParser(
-        prog="python -m async_cost.experiments.measure", description=__doc__.splitlines()[0]
-    )
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tiny", action="store_true", help="hardly any samples: to see that it works")
     parser.add_argument("--only", choices=EXPERIMENTS, action="append", help="one experiment (may be repeated)")
     arguments = parser.parse_args()

@@ -67,9 +67,9 @@ const SHAPES: [Shape; 9] = [
                 runtime.spawn(async move {
                     let mut own = None;
                     poll_fn(|context| {
-                        let asked = own.replace(context.waker().clone()).is_some();
+                        let polled = own.replace(context.waker().clone()).is_some();
                         context.waker().wake_by_ref();
-                        if asked { Poll::Ready(()) } else { Poll::Pending }
+                        if polled { Poll::Ready(()) } else { Poll::Pending }
                     })
                     .await;
                     let other = handles.lock().unwrap().pop();

@@ -60,8 +60,13 @@ fn pools_keep_nothing() {
     });
     assert_nothing_is_kept("a pool that is shut down with queued jobs that hold it", || {
         let pool = Pool::start(Settings::new(1));
-        let (go, wait) = channel::<()>();
-        pool.execute(move || assert!(wait.recv().is_err())).unwrap();
+        let ((begun, begins), (go, wait)) = (channel(), channel::<()>());
+        pool.execute(move || {
+            begun.send(()).unwrap();
+            assert!(wait.recv().is_err());
+        })
+        .unwrap();
+        begins.recv().unwrap(); // a job that still waits in the queue would be dropped
         for _ in 0..3 {
             let held = (pool.clone(), Box::new([1_u64; 8]));
             pool.execute(move || drop(held)).unwrap();

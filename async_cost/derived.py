@@ -1,0 +1,68 @@
+"""Tables that are derived from a run, each in a Parquet file beside its report, under a key of all that it depends on.
+
+Such a file is only a copy: one that is missing, cannot be read or has another key is made again, and what cannot be
+written is made each time.
+"""
+
+import contextlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+#: Under which name the metadata of a file holds the key and what else belongs to the table.
+OURS = "async-cost"
+#: The file of a table, and its key.
+Place = tuple[Path, str]
+UNREADABLE = (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException)
+
+
+def about(place: Place | None) -> dict | None:
+    """What belongs to the table at `place`; None if there is none with this key."""
+    try:
+        held = json.loads(pl.read_parquet_metadata(place[0])[OURS]) if place else {}
+        return held if place and held["key"] == place[1] else None
+    except (*UNREADABLE, ValueError, KeyError, TypeError):
+        return None
+
+
+def read(place: Place, schema: Mapping[str, Any]) -> pl.DataFrame | None:
+    """The table at `place`; None if there is none with this key and schema."""
+    with contextlib.suppress(*UNREADABLE):
+        frame = pl.scan_parquet(place[0], glob=False).collect() if about(place) is not None else None
+        return frame if frame is not None and frame.schema == schema else None
+    return None
+
+
+def read_all(places: Sequence[Place], schema: Mapping[str, Any]) -> pl.DataFrame | None:
+    """The tables at these places, which are there, one below the other. If some are damaged, these are removed, and it
+    is None.
+    """
+    try:
+        files = [file for file, _ in places]
+        return pl.scan_parquet(files, schema=schema, glob=False).collect() if files else pl.DataFrame(schema=schema)
+    except UNREADABLE:
+        for place in places:
+            if read(place, schema) is None:
+                place[0].unlink(missing_ok=True)
+        return None
+
+
+def write(frame: pl.DataFrame, place: Place | None, **about: object) -> None:
+    """Writes the file entirely or not at all (on a full disk, for instance); pages that are made at the same time may
+    write the same one.
+    """
+    if place is None:
+        return
+    file, key = place
+    partial = file.with_suffix(f".{os.getpid()}.partial")
+    with contextlib.suppress(OSError):
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            frame.write_parquet(partial, metadata={OURS: json.dumps({**about, "key": key})})
+            os.replace(partial, file)
+        finally:
+            partial.unlink(missing_ok=True)
