@@ -38,10 +38,10 @@ def test_conditions_of_a_resumed_study_are_unknown(tmp_path):
     row = disturbance.conditions(run).row(0, named=True)
     assert (row["study"], row["resumed"], row["seconds"], row["steal"]) == ("zero-cost", 2, None, None)
     honest = load_run(
-        make_run(tmp_path / "whole", rounds=4, work=False, changes={"studies.zero-cost.steal_after_ms": 12_000})
+        make_run(tmp_path / "whole", rounds=4, work=False, changes={"studies.zero-cost.steal_after_ms": 20})
     )
     row = disturbance.conditions(honest).row(0, named=True)
-    assert row["seconds"] == 600 and row["steal"] == pytest.approx(12 / 600 / 2)
+    assert row["seconds"] == 1 and row["steal"] == pytest.approx(0.02 / 1 / 2)
 
 
 def test_interruptions_are_told_for_a_second_of_measured_time(tmp_path):

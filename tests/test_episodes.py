@@ -148,15 +148,15 @@ def test_a_study_lasted_as_long_as_its_episodes_whatever_ran_between_them(tmp_pa
     other = Study({NONBOX: 2e5, MANUAL: 1e5}, baseline=BASELINE)
     run = made(tmp_path, others={"zero-cost-sockets": other}, episodes=2)
     document = json.loads((run / "run.json").read_text())
-    spans = {STUDY: ("00:00", "01:00", "05:00", "08:00"), "zero-cost-sockets": ("01:00", "05:00", "08:00", "10:00")}
-    for study, minutes in spans.items():
-        for place, minute in enumerate(minutes):
+    spans = {STUDY: ("00", "01", "05", "08"), "zero-cost-sockets": ("01", "05", "08", "10")}
+    for study, seconds in spans.items():
+        for place, second in enumerate(seconds):
             which = ("started", "ended")[place % 2]
-            document["studies"][study]["episodes"][place // 2][which] = f"2026-01-01T00:{minute}Z"
+            document["studies"][study]["episodes"][place // 2][which] = f"2026-01-01T00:00:{second}Z"
     (run / "run.json").write_text(json.dumps(document))
     loaded = load_run(run)
-    assert loaded.seconds(STUDY) == 60 + 180 and loaded.seconds("zero-cost-sockets") == 240 + 120
-    assert conditions(loaded)["seconds"].sum() == 600
+    assert loaded.seconds(STUDY) == 1 + 3 and loaded.seconds("zero-cost-sockets") == 4 + 2
+    assert conditions(loaded)["seconds"].sum() == 10
     document["studies"][STUDY]["episodes"][0]["ended"] = None
     (run / "run.json").write_text(json.dumps(document))
     assert load_run(run).seconds(STUDY) is None, "it was interrupted"

@@ -3,6 +3,7 @@
 import gzip
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -329,6 +330,30 @@ def test_a_damaged_count_is_refused(run):
 
 
 # -- run.json ------------------------------------------------------------------------------------------------
+
+
+def rewrite(file: Path, line: Callable[[list[str]], list[str]]) -> None:
+    """Change the cells of every row."""
+    head, *rows = file.read_text().splitlines()
+    file.write_text("\n".join([head, *(",".join(line(row.split(","))) for row in rows)]) + "\n")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda cells: [*cells[:-1], str(int(cells[-1]) // 1000)],  # microseconds
+        lambda cells: [*cells[:-1], str(int(cells[-1]) * 1000)],  # picoseconds
+        lambda cells: [*cells[:-2], cells[-1], cells[-2]],  # iterations and elapsed_ns in each other's place
+    ],
+)
+def test_times_that_do_not_add_up_to_how_long_the_study_took_are_refused(tmp_path, wrong):
+    run = make_run(tmp_path, {("nonbox", OFF): 3.0}, rounds=500, samples=10, work=False)
+    load_run(run)
+    rewrite(run / TIME, wrong)
+    error = refused(run)
+    assert (error.path.name, error.column) == (TIME, "elapsed_ns")
+    assert "all samples together take" in error.problem and "nanoseconds" in error.remedy
+
 
 STUDY_FIELD = f"studies.{STUDY}"
 #: What is wrong with run.json: fields with values that are refused, and some words of the message.

@@ -43,6 +43,16 @@ def test_every_study_was_measured_by_fresh_processes(whole_run):
     assert {name: len(study.episodes) >= 2 for name, study in studies.items()} == dict.fromkeys(MEASURED, True)
 
 
+def test_every_process_was_linked_in_an_order_of_its_own(whole_run):
+    """On x86-64 Linux, where rustc brings a linker along that can draw one."""
+    info = load_run(whole_run.run).info
+    drawn = [episode.layout for study in info.studies.values() for episode in study.episodes]
+    if info.toolchain.target == "x86_64-unknown-linux-gnu":
+        assert None not in drawn and len(set(drawn)) >= len(drawn) - sum(one.resumed for one in info.studies.values())
+    else:
+        assert set(drawn) == {None}
+
+
 def test_the_workflow_tells_steps_progress_and_where_the_page_is(whole_run):
     assert "left in all" in whole_run.output
     assert f"{whole_run.page.as_uri()}" in whole_run.output

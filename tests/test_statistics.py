@@ -384,7 +384,7 @@ def test_without_trust_there_is_no_verdict(tmp_path):
 def test_disturbances_are_remarked_but_do_not_end_trust(tmp_path):
     study = "studies.zero-cost"
     changes = {
-        f"{study}.steal_after_ms": 120_000,
+        f"{study}.steal_after_ms": 600,
         f"{study}.load_before": [1.9, 1.0, 0.5],
         "machine.virtualisation": "kvm <b>",
         "git": {"revision": "0123abc", "clean": False},

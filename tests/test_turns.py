@@ -4,11 +4,14 @@ episode alone.
 
 import json
 import sys
+import tarfile
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from async_cost.workflow import layouts
 from async_cost.workflow.episodes import (
     Start,
     done_file,
@@ -42,9 +45,10 @@ def partial(tmp_path):
     for study, until in (("a", [2, 4]), ("b", [1, 2, 3])):
         (tmp_path / study).mkdir()
         (tmp_path / study / "ends").write_text("")
-        told = {"program": sys.executable, "arguments": [str(tmp_path / "program.py"), str(tmp_path / study)]}
-        told |= {"library": None, "until": until, "done_status": 40, "refused_status": 1}
-        start_file(tmp_path, study).write_text(json.dumps(told))
+        document = {"program": sys.executable, "arguments": [str(tmp_path / "program.py"), str(tmp_path / study)]}
+        document |= {"library": None, "until": until, "done_status": 40, "refused_status": 1}
+        start_file(tmp_path, study).write_text(json.dumps(document))
+    (tmp_path / "run.json").write_text(json.dumps({"run_id": "made-up/20260101T000000Z"}))
     return tmp_path
 
 
@@ -71,7 +75,8 @@ def test_studies_take_turns(partial):
 def test_when_the_time_is_up_each_study_keeps_its_least_episodes_and_is_complete(partial, monkeypatch):
     section = {"rounds": 0, "state": "measuring", "ended": None, "seed": 7}
     studies = {"a": section | {"rounds": 4}, "b": section | {"rounds": 3}}
-    (partial / "run.json").write_text(json.dumps({"profile": "standard", "studies": studies}))
+    info = json.loads((partial / "run.json").read_text())
+    (partial / "run.json").write_text(json.dumps(info | {"profile": "standard", "studies": studies}))
     monkeypatch.setattr("async_cost.workflow.episodes.LEAST", 1)
     late = Progress(lambda seen: None, partial / "log", partial)
     for _ in range(2):  # the second time after a kill, say
@@ -117,10 +122,48 @@ def test_a_cell_runs_from_a_copy_of_its_library_that_goes_with_its_process(parti
     library = partial / "measures-a.so"
     library.write_bytes(b"code")
     start = replace(Start.read(partial, "a"), library=library, entry="run_user_code_3")
-    start.run("a", 2, {}, Progress(lambda seen: None, partial / "log", partial))
+    start.run("a", 2, {}, Progress(lambda seen: None, partial / "log", partial), 7)
     typed = (partial / "a" / "calls").read_text().split()[2:]
     assert typed == ["LOAD_AND_RUN", str(partial / "episode-of-a.so"), "run_user_code_3"]
     assert library.exists() and not (partial / "episode-of-a.so").exists()
+
+
+def test_each_episode_has_a_link_order_of_its_own_and_the_same_when_it_is_resumed(partial, monkeypatch):
+    drawn: list[int] = []
+
+    @contextmanager
+    def draw(file, seed):
+        drawn.append(seed)
+        layout = partial / f"python.layout{seed}"
+        layout.symlink_to(file)
+        try:
+            yield layout
+        finally:
+            layout.unlink()
+
+    monkeypatch.setattr(layouts, "drawn", draw)
+    (partial / "a" / "ends").write_text("7 7")
+    with pytest.raises(StepFailed):
+        run(partial)
+    run(partial)
+    first, *of_a = drawn[1:]
+    assert of_a[0] == of_a[1] == first, "begun three times"
+    assert len(set(drawn)) == len(done(partial)) == 5
+    assert f"$ {partial}/python.layout{first} " in (partial / "log").read_text()
+    assert layouts.seed("made-up/20260101T000000Z", "a", 2) == first != layouts.seed("another", "a", 2)
+
+
+def test_a_library_is_linked_again_from_what_the_kernel_linked_last(partial):
+    (partial / "deps").mkdir()
+    (partial / "measures-a.so").write_bytes(b"code")
+    told = json.loads(start_file(partial, "a").read_text())
+    library = {"path": str(partial / "measures-a.so"), "entry": "e"}
+    start_file(partial, "a").write_text(json.dumps(told | {"library": library}))
+    (partial / "response.txt").touch()
+    with tarfile.open(partial / "deps" / "libctx.so.tar", "w") as archive:
+        archive.add(partial / "response.txt", "libctx.so/response.txt")
+    seal(partial, "a")
+    assert (partial / "measures-a.so.link" / "libctx.so" / "response.txt").exists()
 
 
 def test_a_study_whose_program_is_gone_has_to_be_prepared_again(partial):

@@ -21,6 +21,7 @@ def facts(info: RunInfo) -> dict[str, object]:
         "codegen": asdict(info.codegen),
         "options": _own_options(info.codegen),
         "rough": NOT_EVIDENCE,
+        "throttled": throttled(info),
     }
 
 
@@ -43,6 +44,12 @@ def machine(info: RunInfo) -> str:
     """Processor and cores."""
     cores = info.machine.logical_cores
     return f"{info.machine.cpu or UNKNOWN}, {cores or UNKNOWN} core{'' if cores == 1 else 's'}"
+
+
+def throttled(info: RunInfo) -> dict[str, int]:
+    """How often a limit of processor time was used up while a study was measured, by study, as far as that is known."""
+    times = {name: (one.throttled_after or 0) - (one.throttled_before or 0) for name, one in info.studies.items()}
+    return {name: count for name, count in times.items() if count > 0}
 
 
 def _own_options(codegen: Codegen) -> str:

@@ -262,6 +262,7 @@ def _load_time(run: Run, study: str, path: Path) -> pl.DataFrame:
     _check_baselines(path, trials, pairs, details)
     _check_rounds(path, trials, details)
     _check_samples(path, trials, details)
+    _check_duration(path, float(time["elapsed_ns"].sum()) / 1e9, run.seconds(study), len(details.episodes))
     firsts = pl.Series([episode.first_round for episode in details.episodes], dtype=pl.UInt32)
     return time.with_columns(episode=firsts.search_sorted(time["round"], side="right") - 1)
 
@@ -347,6 +348,17 @@ def _check_samples(path: Path, trials: pl.DataFrame, details: StudyInfo) -> None
     more = f"{starts} {{samples}} samples, more than the {details.samples} of the study"
     _refuse(path, trials.filter(pl.col("samples") > details.samples), "sample", more)
     _refuse(path, trials.filter(pl.col("positions") != 1), "position", f"{starts} two positions")
+
+
+def _check_duration(path: Path, sampled_s: float, measured_s: float | None, episodes: int) -> None:
+    """Samples take no longer than the study did, nor a thousandth of it: else the times are in another unit, or in
+    another column. The clock of run.json counts seconds, from the start to the end of each episode.
+    """
+    if measured_s is None or (measured_s - episodes) / 1000 <= sampled_s <= measured_s + episodes:
+        return
+    problem = f"all samples together take {sampled_s:.3g} s, and the study took {measured_s:.0f} s"
+    remedy = "The times are in nanoseconds, for all iterations of a sample together: look for another unit or column"
+    raise DataError(path, problem, remedy, column="elapsed_ns")
 
 
 def _load_metrics(run: Run, study: str, path: Path) -> pl.DataFrame:

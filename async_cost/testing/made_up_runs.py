@@ -13,6 +13,7 @@ import io
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import numpy as np
@@ -237,7 +238,8 @@ def make_run(
         if made.metrics:
             _write(folder / f"{study}.metrics.csv", _metrics(time, made.metrics, noise, rng), compress)
         info["studies"][study] = study_record(study, rounds, samples, seed + number, made)
-        info["studies"][study]["episodes"] = _episodes(firsts, only or {})
+        lasted = _episodes(firsts, only or {}, float(time["elapsed_ns"].sum()) / 1e9)
+        info["studies"][study] |= {"episodes": lasted, "ended": lasted[-1]["ended"]}
     info = older(info, version)
     for field_name, value in (changes or {}).items():
         _replace(info, field_name.split("."), value)
@@ -368,9 +370,12 @@ def _as_chosen(time: pl.DataFrame, firsts: Sequence[int], only: Mapping[int, Seq
     return time
 
 
-def _episodes(firsts: Sequence[int], only: Mapping[int, Sequence[Key]]) -> list[dict]:
-    """The processes that measured, in run.json, one after the other for ten minutes."""
-    clock = [f"2026-01-01T00:{number * 10 // len(firsts):02}:00Z" for number in range(len(firsts) + 1)]
+def _episodes(firsts: Sequence[int], only: Mapping[int, Sequence[Key]], sampled_s: float) -> list[dict]:
+    """The processes that measured, in run.json, one after the other: for twice the time of their samples."""
+    each, began = max(1.0, 2 * sampled_s / len(firsts)), datetime.fromisoformat("2026-01-01T00:00:00Z")
+    clock = [
+        f"{began + timedelta(seconds=round(number * each)):%Y-%m-%dT%H:%M:%SZ}" for number in range(len(firsts) + 1)
+    ]
     return [
         {
             "first_round": first,

@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from async_cost.workflow import layouts
 from async_cost.workflow.steps import CommandFailed, Progress, Seen, StepFailed
 from async_cost.workflow.toolchain import ROOT
 
@@ -61,18 +62,20 @@ class Start:
         command = (told["program"], *told["arguments"])
         return cls(command, path, library["entry"], tuple(told["until"]), told["done_status"], told["refused_status"])
 
-    def run(self, study: str, until: int, env: Mapping[str, str], progress: Progress) -> None:
-        """Measure `study` up to the round `until`. Raises StepFailed if a process is refused, or if two processes
-        die.
+    def run(self, study: str, until: int, env: Mapping[str, str], progress: Progress, layout: int) -> None:
+        """Measure `study` up to the round `until`, linked in the order that `layout` draws where that can be. Raises
+        StepFailed if a process is refused, or if two processes die.
         """
         for attempt in range(1, ATTEMPTS + 1):
             try:
-                with self._typed(study) as typed:
+                with self._file(study, layout) as file:
+                    command = self.command if self.library else (str(file), *self.command[1:])
+                    typed = f"LOAD_AND_RUN {file} {self.entry}\n" if self.library else ""
                     padding = {"ASYNC_COST_EPISODE": str(until), "ASYNC_COST_PADDING": "x" * random.randrange(4096)}
                     # A kernel's program runs cells when it has this variable.
                     kernel = {"EVCXR_IS_RUNTIME": "1"} if typed else {}
                     everything = {**env, **padding, **kernel}
-                    progress.command(self.command, env=everything, typed=typed, status=self.done_status, cwd=ROOT)
+                    progress.command(command, env=everything, typed=typed, status=self.done_status, cwd=ROOT)
                     return
             except CommandFailed as error:
                 if error.status == 0:
@@ -84,13 +87,15 @@ class Start:
                     raise
 
     @contextmanager
-    def _typed(self, study: str) -> Iterator[str]:
-        """The input that makes the kernel's program run the cell, from a copy of its library, since pages of one file
-        would keep their places in memory.
+    def _file(self, study: str, layout: int) -> Iterator[Path]:
+        """What a process runs: the program, or the library of the cell, in a link order of its own.
+
+        Of a library that has none, a copy: pages of one file would keep their places in memory.
         """
-        if self.library is None:
-            yield ""
-            return
+        with layouts.drawn(self.library or Path(self.command[0]), layout) as drawn:
+            if drawn or not self.library:
+                yield drawn or Path(self.command[0])
+                return
         copy = self.library.with_stem(f"episode-of-{study}")
         copy.unlink(missing_ok=True)  # not written over: a process that is still there may be running it
         try:
@@ -100,7 +105,7 @@ class Start:
                 f"{study} cannot be started: {error}; make room, and run the same command again"
             ) from error
         try:
-            yield f"LOAD_AND_RUN {copy} {self.entry}\n"
+            yield copy
         finally:
             copy.unlink(missing_ok=True)
 
@@ -111,9 +116,16 @@ def start_file(partial: Path, study: str) -> Path:
 
 
 def seal(partial: Path, study: str) -> None:
-    """Record what `study` is measured with: another build would have the same path, and would be measured instead."""
+    """Record what `study` is measured with: another build would have the same path, and would be measured instead. Keep
+    what it was linked from.
+    """
     file = start_file(partial, study)
     told = json.loads(file.read_text(encoding="utf-8"))
+    if told["library"]:
+        library = Path(told["library"]["path"])
+        layouts.keep(library, library.parent / "deps" / "libctx.so")  # cargo's name for the kernel's last cell
+    else:
+        layouts.keep(Path(told["program"]), Path(told["program"]))
     write_json(file, told | {"sha256": _digest(told)})
 
 
@@ -235,6 +247,7 @@ def _in_turns(
     further: bool = False,
 ) -> None:
     done = done_episodes(partial)
+    run_id = json.loads((partial / "run.json").read_text(encoding="utf-8"))["run_id"]
     known = {(entry["study"], entry["until"]) for entry in done}
     turns = _turns(until)
     left = dict(seconds)
@@ -258,7 +271,8 @@ def _in_turns(
             progress.report(Seen(text, left_s=sum(left.values()) if seen.text else None))
 
         began = time.monotonic()
-        _start(partial, study).run(study, end, env(study), replace(progress, report=told))
+        layout = layouts.seed(run_id, study, end)
+        _start(partial, study).run(study, end, env(study), replace(progress, report=told), layout)
         done.append({"study": study, "until": end, "seconds": round(time.monotonic() - began, 1)})
         write_json(done_file(partial), done)
 

@@ -46,7 +46,7 @@ from async_cost.runs.record import Codegen, StudyInfo, read_record
 from async_cost.runs.schemas import FirstTrialRows, TimeRows, TrialRows
 from async_cost.statistics.trials import trial_times
 from async_cost.words import CONTROL
-from async_cost.workflow import episodes, toolchain
+from async_cost.workflow import episodes, layouts, toolchain
 from async_cost.workflow.steps import CARGO_ENV, Progress, StepFailed
 from async_cost.workflow.toolchain import ROOT
 
@@ -298,7 +298,7 @@ def _complete_run(study: str, program: Path, profile: str, folder: Path) -> None
     progress = Progress(lambda seen: None, folder / "episodes.log", ROOT)
     try:
         for until in start.until:
-            start.run(study, until, env, progress)
+            start.run(study, until, env, progress, layouts.seed(folder.name, study, until))
     except StepFailed as error:
         raise Unable(str(error)) from error
 
@@ -392,16 +392,19 @@ def notebook(rounds: int, processes: int, like_bench: bool) -> nbformat.Notebook
 
 
 def _build(target: Path, options: list[str] | None = None, crate: str = STUDY, bench: str = "experiments") -> Path:
-    """Compiles a bench of a crate with further rustc options for the last step, and copies the program to `target`."""
+    """Compiles a bench of a crate with further rustc options for the last step, and copies the program to `target`,
+    with what is needed to link it again.
+    """
     cargo = ["cargo", "rustc", "--locked", "-p", crate, "--all-features", "--bench", bench, "--profile", "bench"]
     try:
-        printed = _run([*cargo, "--message-format=json", "--", *(options or [])], **CARGO_ENV)
+        printed = _run([*cargo, "--message-format=json", "--", *(options or [])], **CARGO_ENV, **layouts.environment())
     except Unable as error:
         if options:
             raise Unable(f"the linker does not take {options[0]}") from error
         raise
-    shutil.copyfile(_program(printed), target)
+    shutil.copyfile(program := _program(printed), target)
     target.chmod(0o755)
+    layouts.keep(target, program)
     return target
 
 

@@ -15,6 +15,7 @@ import shutil
 import sys
 from pathlib import Path
 
+from async_cost.workflow import layouts
 from async_cost.workflow.toolchain import KERNEL_BUILDS
 
 
@@ -64,7 +65,7 @@ def main() -> None:
     evcxr, connection = sys.argv[1:]
     folder, lock = claim(Path.cwd().name)
     os.set_inheritable(lock, True)
-    os.environ["EVCXR_TMPDIR"] = str(folder)
+    os.environ.update(layouts.environment(), EVCXR_TMPDIR=str(folder))
     os.execv(evcxr, [evcxr, "--control_file", connection])
 
 

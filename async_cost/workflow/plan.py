@@ -14,7 +14,7 @@ from typing import Any
 
 from async_cost.paths import reports_root, runs_root
 from async_cost.runs.judged import claims_of_today, findings_of_today
-from async_cost.workflow import episodes, toolchain
+from async_cost.workflow import episodes, layouts, toolchain
 from async_cost.workflow.steps import CARGO_ENV, Command, Progress, Step, cargo_progress
 from async_cost.workflow.studies import MEASURED, crate_of, left_by, measuring
 from async_cost.workflow.toolchain import CRATES, EVCXR_STEP, PACKAGES, PYTHON, ROOT
@@ -185,7 +185,7 @@ class Plan:
         return Command(
             ["cargo", "bench", "--locked", *packages, "--bench", bench],
             name,
-            {**CARGO_ENV, **self._env(), **env},
+            {**CARGO_ENV, **layouts.environment(), **self._env(), **env},
             cargo_progress,
             then=lambda: [then(study) for study in studies],
         )

@@ -114,8 +114,8 @@ class Progress:
                                 waiting.appendleft(running.chain)
             except BaseException:
                 for key in outputs.get_map().values():
-                    key.data.process.terminate()
-                    key.data.process.wait()
+                    with key.data.process as process:
+                        process.terminate()
                 raise
 
 
@@ -178,7 +178,9 @@ class _Running:
         return bool(chunk)
 
     def finish(self) -> None:
-        if self.process.wait() != self.command.status:
+        with self.process:  # which closes its output, and waits
+            pass
+        if self.process.returncode != self.command.status:
             shown = "\n    ".join(self.tail)
             message = f"`{' '.join(self.arguments)}` exited with {self.process.returncode}:\n    {shown}"
             raise CommandFailed(message, self.process.returncode)

@@ -4,6 +4,7 @@ mod common;
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use common::{Repository, SAMPLES, VARIANTS, fail, succeed};
 
@@ -84,6 +85,24 @@ fn an_outer_program_is_told_how_to_start_episodes_and_starts_them() {
     // The second process for the same rounds had nothing to do.
     assert_eq!(first_rounds(&partial), [0, 2, 4]);
     assert_eq!(study(&partial)["state"], "complete");
+}
+
+#[test]
+fn an_episode_knows_its_link_order_by_the_name_of_its_file() {
+    let repository = Repository::new();
+    let partial = repository.partial("layouts");
+    let linked = repository.0.join("fixture.layout42");
+    fs::copy(repository.fixture(&[], None).get_program(), &linked).expect("a temporary file");
+    for (until, program) in [("2", Some(&linked)), ("4", None)] {
+        let given = repository.fixture(&["measure", "4/2"], Some(&partial));
+        let mut command = Command::new(program.map_or(given.get_program(), |program| program.as_os_str()));
+        command.args(given.get_args()).current_dir(&repository.0);
+        command.env("ASYNC_COST_PARTIAL", &partial).env("ASYNC_COST_EPISODE", until);
+        assert_eq!(command.status().expect("it starts").code(), Some(40));
+    }
+    let layouts = study(&partial)["episodes"].as_array().expect("a list").clone();
+    let layouts: Vec<_> = layouts.iter().map(|episode| episode["layout"].as_u64()).collect();
+    assert_eq!(layouts, [Some(42), None]);
 }
 
 #[test]

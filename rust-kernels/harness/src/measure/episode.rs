@@ -11,7 +11,8 @@
 //! Either comes to [`Study::measure`](crate::Study::measure) again, finds [`EPISODE`] in its environment, measures up
 //! to the round named there and ends. The library is copied each time: pages of one and the same file would keep their
 //! places in memory. A block of random size on the heap and a variable of random length in the environment move what
-//! comes after them.
+//! comes after them. An outer program may run a file whose functions were linked in an order of its own instead, and
+//! says so in its name: `<file>.layout<number>`.
 
 use std::ffi::{CStr, CString, c_void};
 use std::fs::{self, File};
@@ -280,19 +281,27 @@ fn pass_on(line: &[u8]) {
     }
 }
 
-/// The library that holds this very code, and the function in it that runs the cell.
-fn library_of_this_cell() -> Result<Library, String> {
-    let here: fn() -> Result<Library, String> = library_of_this_cell;
+/// The number from which the link order of this very code was drawn; `None`: it is that of the compiler.
+pub(crate) fn layout() -> Option<u64> {
+    let file = file_of_this_code()?.to_string_lossy().into_owned();
+    file.rsplit_once(".layout")?.1.parse().ok()
+}
+
+/// The program or library that holds this very code.
+fn file_of_this_code() -> Option<CString> {
+    let here: fn() -> Option<CString> = file_of_this_code;
     let mut info = std::mem::MaybeUninit::<libc::Dl_info>::zeroed();
     // SAFETY: `info` outlives the call, which fills it when it does not return 0; all of its fields may be zero.
     let found = unsafe { libc::dladdr(here as *const c_void, info.as_mut_ptr()) };
     // SAFETY: see above.
     let info = unsafe { info.assume_init() };
-    if found == 0 || info.dli_fname.is_null() {
-        return Err("the library of this cell is not known".to_owned());
-    }
-    // SAFETY: the name of a loaded library is a string that lives as long as the library, in which we are.
-    let name = unsafe { CStr::from_ptr(info.dli_fname) };
+    // SAFETY: the name of a loaded file is a string that lives as long as the file is loaded, and we are in it.
+    (found != 0 && !info.dli_fname.is_null()).then(|| unsafe { CStr::from_ptr(info.dli_fname) }.to_owned())
+}
+
+/// The library that holds this very code, and the function in it that runs the cell.
+fn library_of_this_cell() -> Result<Library, String> {
+    let name = file_of_this_code().ok_or("the library of this cell is not known")?;
     // SAFETY: the name is a string; the library is loaded already, so nothing of it is run.
     let library = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD) };
     if library.is_null() {

@@ -170,7 +170,7 @@ impl Measurement<'_> {
             return self.complete(first);
         }
         let profile = self.profile;
-        self.section().begin_episode(first, profile, only);
+        self.section().begin_episode(first, profile, only, episode::layout());
         self.run.save()?;
         plan.episodes = self.section().episodes.clone();
 

@@ -78,8 +78,8 @@ pub(crate) struct StudyInfo {
     load_after: Option<[f64; 3]>,
     steal_before_ms: Option<u64>,
     steal_after_ms: Option<u64>,
-    throttled_before: Unknown,
-    throttled_after: Unknown,
+    throttled_before: Option<u64>,
+    throttled_after: Option<u64>,
     failed: Vec<FailedVariant>,
 }
 
@@ -94,7 +94,7 @@ pub(crate) struct Episode {
     /// The keys that it measured; null: all of them.
     pub(crate) only: Option<Keys>,
     /// The number from which the order of linking was drawn; null: that of the compiler.
-    layout: Unknown,
+    layout: Option<u64>,
 }
 
 /// Bench, variant and parameter of some keys.
@@ -268,8 +268,8 @@ impl StudyInfo {
             load_after: None,
             steal_before_ms: machine::steal_ms(),
             steal_after_ms: None,
-            throttled_before: (),
-            throttled_after: (),
+            throttled_before: machine::throttled(),
+            throttled_after: None,
             failed: Vec::new(),
         }
     }
@@ -312,7 +312,13 @@ impl StudyInfo {
 
     /// Notes that this process measures from this round on. Where no episode should begin, or where one began that came
     /// to no round, an earlier process was interrupted.
-    pub(crate) fn begin_episode(&mut self, first_round: u32, profile: &Profile, only: Option<Keys>) {
+    pub(crate) fn begin_episode(
+        &mut self,
+        first_round: u32,
+        profile: &Profile,
+        only: Option<Keys>,
+        layout: Option<u64>,
+    ) {
         let mut begins = profile.episode_ends();
         begins.insert(0, 0);
         let known = self.episodes.len();
@@ -322,13 +328,7 @@ impl StudyInfo {
         if fruitless || !planned {
             self.resumed += 1;
         }
-        self.episodes.push(Episode {
-            first_round,
-            started: Utc::now().text(),
-            ended: None,
-            only,
-            layout: (),
-        });
+        self.episodes.push(Episode { first_round, started: Utc::now().text(), ended: None, only, layout });
     }
 
     /// Notes that the last episode has measured all of its rounds, and in what state the machine is: it may be the last
@@ -362,6 +362,7 @@ impl StudyInfo {
     fn note_machine(&mut self) {
         self.load_after = machine::load();
         self.steal_after_ms = machine::steal_ms();
+        self.throttled_after = machine::throttled();
     }
 }
 
