@@ -202,18 +202,17 @@ def intervals(
     description: str,
     label: str = "variant",
     series: str | None = None,
-    value: str = "ratio",
     title: str = "time / time of the baseline (1 = equal)",
     log: bool = False,
 ) -> alt.LayerChart | None:
-    """One row for each `label`: `value` as a stroke on its interval; ratios against a dashed line at 1.
+    """One row for each `label`: its ratio, against a dashed line at 1, or its value as a stroke on its interval.
 
-    Columns: `label`, `value`, low, high. With `series`, each of its values (six at most) has a stroke and a colour of
-    its own, on a log scale. Without, a row shows its number as well, the colour is the `verdict` (null among others is
-    "no evidence"), and `published`, where a row has it, is a hollow diamond. A line break in a label begins its next
-    line.
+    Columns: `label`, ratio or value, low, high. With `series`, each of its values (six at most) has a stroke and a
+    colour of its own, on a log scale. Without, a row shows its number as well, the colour is the `verdict` (null among
+    others is "no evidence"), and `published`, where a row has it, is a hollow diamond. A line break in a label begins
+    its next line.
     """
-    by = [label, series] if series else [label]
+    by, value = [label, series] if series else [label], "value" if "value" in frame.columns else "ratio"
     _require(frame, [*by, value, "low", "high"])
     if frame.is_empty():
         return None
