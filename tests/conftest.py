@@ -158,7 +158,7 @@ def whole_run(request, tmp_path_factory) -> WholeRun:
             pytest.fail(f"the workflow ended before it could be killed:\n{first.stdout.read()}")
         time.sleep(0.02)
     os.killpg(first.pid, signal.SIGKILL)
-    first.wait()
+    first.communicate()
     lines, visible = workflow.partial_times(), workflow.visible_runs()
     second = workflow.start()
     output = second.communicate()[0]

@@ -34,6 +34,7 @@ def begin(folder: Path, environ: Mapping[str, str]) -> NotebookNode:
     ours = {name: value for name, value in environ.items() if name.startswith("ASYNC_COST_")}
     code = f"""
         %reset -f
+        __spec__ = None  # which processes that this one starts look at
         import os
         [os.environ.pop(name) for name in list(os.environ) if name.startswith("ASYNC_COST_")]
         os.environ.update({ours!r})
