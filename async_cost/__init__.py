@@ -5,10 +5,10 @@ the shapes of charts.
 
 Packages in the order in which data flows; none uses a later one: `runs` (a run, or an error that says what to repair),
 `statistics` (from samples to the table of comparisons, and what may be concluded), `literature` (what others reported
-and claimed), `findings` (what our authors say, judged like those claims), `studies` (what a page picks from the table),
-`machines` (many runs), `report` (charts, words about a run, pages). `workflow` is what `make` starts, `testing` makes
-up runs whose truth is known. Modules that all of them use are next to them: `words` (numbers as prose), `errors`,
-`paths`.
+and claimed), `findings` (what our authors say, judged like those claims), `machines` (many runs), `report` (charts,
+words about a run, pages). `workflow` is what `make` starts, `testing` makes up runs whose truth is known. Modules that
+all of them use are next to them: `words` (numbers as prose), `errors`, `paths`, `derived` (tables that are stored
+beside a report).
 """
 
 import sys

@@ -47,7 +47,8 @@ def read_all(places: Sequence[Place], schema: Mapping[str, Any]) -> pl.DataFrame
     except UNREADABLE:
         for place in places:
             if read(place, schema) is None:
-                place[0].unlink(missing_ok=True)
+                with contextlib.suppress(OSError):
+                    place[0].unlink(missing_ok=True)
         return None
 
 

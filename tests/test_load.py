@@ -355,6 +355,15 @@ def test_times_that_do_not_add_up_to_how_long_the_study_took_are_refused(tmp_pat
     assert "all samples together take" in error.problem and "nanoseconds" in error.remedy
 
 
+def test_an_episode_that_was_stopped_for_an_hour_loses_nothing(tmp_path):
+    run = make_run(tmp_path, rounds=20, samples=10, work=False, episodes=4)
+    document = json.loads((run / "run.json").read_text())
+    first = document["studies"][STUDY]["episodes"][0]
+    first["ended"] = first["ended"].replace("T00:", "T23:")
+    (run / "run.json").write_text(json.dumps(document))
+    load_run(run)
+
+
 STUDY_FIELD = f"studies.{STUDY}"
 #: What is wrong with run.json: fields with values that are refused, and some words of the message.
 FIELDS = {

@@ -143,6 +143,7 @@ def test_what_a_user_has_set_and_numbers_depend_on_is_said(tmp_path):
     changes |= {"machine.mitigations": {"mds": "Not affected", "spectre_v2": "Mitigation: Retpolines"}}
     changes |= {"codegen.rustflags": ["-Cprefer-dynamic", "-Ctarget-cpu=native"]}
     changes |= {"machine.quota_cores": 1.5, "machine.affinity": [0, 2]}
+    changes |= {"git": {"revision": "0" * 40, "clean": None}}
     changes |= {"studies.zero-cost.throttled_before": 3, "studies.zero-cost.throttled_after": 10}
     run = make_run(tmp_path, rounds=2, work=False, changes=changes)
     page = page_of(write_notebook(tmp_path / "zero-cost.ipynb"))
@@ -150,7 +151,7 @@ def test_what_a_user_has_set_and_numbers_depend_on_is_said(tmp_path):
     assert "setarch -R" in html and "with -Ctarget-cpu=native lto=fat, as" in html
     assert "measured: zero-cost 7 times." in html
     assert "<dd>spectre_v2: Mitigation: Retpolines</dd>" in html
-    assert "<dd>1.5 cores</dd>" in html and "<dd>0, 2</dd>" in html
+    assert "<dd>1.5 cores</dd>" in html and "<dd>0, 2</dd>" in html and "(unknown)" in html
 
 
 def test_every_local_link_leads_somewhere(report, html):

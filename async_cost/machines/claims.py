@@ -42,17 +42,20 @@ def on_machines(many: ManyRuns) -> pl.DataFrame:
     return found.group_by("claim", "study", maintain_order=True).agg(*each, machines=pl.len()).sort("claim")
 
 
-def verdicts(folders: Sequence[Path]) -> pl.DataFrame:
-    """What each run says about each claim: the columns VERDICTS. No rows of a run whose samples cannot be read."""
+def verdicts(folders: Sequence[Path], *, failed: int = 0) -> pl.DataFrame:
+    """What each run says about each claim: the columns VERDICTS. No rows of a run whose samples cannot be read. What
+    is damaged is judged again; after the second time that reading `failed`, everything.
+    """
     places = {folder: place(folder) for folder in folders}
-    left = [folder for folder, where in places.items() if derived.about(where) is None]
+    left = [folder for folder, where in places.items() if failed >= 2 or derived.about(where) is None]
     with ThreadPoolExecutor() as pool:
         made = list(pool.map(_verdicts, left))
     known = derived.read_all([where for folder, where in places.items() if where and folder not in left], VERDICTS)
-    return verdicts(folders) if known is None else pl.concat([known, *made])
+    return verdicts(folders, failed=failed + 1) if known is None else pl.concat([known, *made])
 
 
 def _verdicts(folder: Path) -> pl.DataFrame:
+    before = place(folder)
     try:
         run = open_run(folder)
         judged = outcomes(run, load_claims())
@@ -60,7 +63,8 @@ def _verdicts(folder: Path) -> pl.DataFrame:
         return pl.DataFrame(schema=VERDICTS)
     rows = [(run.info.run_id, one.claim.id, one.claim.study, one.published.outcome.value) for one in judged]
     made = pl.DataFrame(rows, schema=VERDICTS, orient="row")
-    derived.write(made, place(folder))
+    if place(folder) == before:
+        derived.write(made, before)
     return made
 
 

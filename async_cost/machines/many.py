@@ -7,7 +7,9 @@ that was summarised before costs one small file, and memory grows with the numbe
 
 import os
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
@@ -94,18 +96,20 @@ def chosen_folders(environ: Mapping[str, str] = os.environ, root: Path | None = 
     return list(dict.fromkeys([*here, *(path.resolve() for path in find_runs(root))]))
 
 
-def read_many(folders: Sequence[Path]) -> ManyRuns:
-    """Reads all runs, in the given order. Never raises because of what is in a folder: see `ManyRuns.aside`."""
+def read_many(folders: Sequence[Path], *, failed: int = 0) -> ManyRuns:
+    """Reads all runs, in the given order. Never raises because of what is in a folder: see `ManyRuns.aside`. What
+    is damaged is made again; after the second time that reading `failed`, everything.
+    """
     places = {folder: place(folder) for folder in folders}
     outcomes: dict[Path, Summary | str | None] = {
-        folder: Summary(about["run"], about["studies"]) if (about := derived.about(where)) else None
+        folder: Summary(about["run"], about["studies"]) if failed < 2 and (about := derived.about(where)) else None
         for folder, where in places.items()
     }
     outcomes |= summaries([folder for folder, outcome in outcomes.items() if outcome is None])
     runs, aside = _without_copies(outcomes)
     ratios = derived.read_all([places[folder] for folder, run in runs.items() if run.ratios is None], RATIOS)
     if ratios is None:
-        return read_many(folders)
+        return read_many(folders, failed=failed + 1)
     return ManyRuns(
         folders={str(run.run["run"]): folder for folder, run in runs.items()},
         runs=pl.DataFrame([run.run for run in runs.values()], schema=RUNS),
@@ -124,12 +128,15 @@ def summaries(folders: Sequence[Path]) -> dict[Path, Summary | str]:
     """Makes the summary of each run, or says why it cannot be used. Of many, each processor makes some in a process of
     its own: half of the work is Python's, of which a process does one thing at a time.
     """
-    pool: Executor = ThreadPoolExecutor(os.cpu_count())
     if len(folders) >= FEW:
         one_thread = ("POLARS_MAX_THREADS", "1")
-        pool = ProcessPoolExecutor(mp_context=get_context("spawn"), initializer=os.putenv, initargs=one_thread)
-    with pool:
-        return dict(zip(folders, pool.map(summary, folders), strict=True))
+        with (
+            suppress(BrokenProcessPool),  # one was killed, for want of memory for instance
+            ProcessPoolExecutor(mp_context=get_context("spawn"), initializer=os.putenv, initargs=one_thread) as pool,
+        ):
+            return dict(zip(folders, pool.map(summary, folders), strict=True))
+    with ThreadPoolExecutor(os.cpu_count()) as threads:
+        return dict(zip(folders, threads.map(summary, folders), strict=True))
 
 
 def summary(folder: Path) -> Summary | str:

@@ -34,7 +34,7 @@ def write(report: Path, pages: Iterable[Page], machine: str) -> list[Path]:
     """Write the cards of all findings of `pages` into the folder of a report; returns them."""
     folder = report / FOLDER
     shutil.rmtree(folder, ignore_errors=True)  # an earlier report may have had others
-    folder.mkdir()
+    folder.mkdir(parents=True, exist_ok=True)
     return [
         assets.write_page(
             folder / f"{found['id']}.html",

@@ -100,7 +100,11 @@ class Machines:
 def _analyses() -> Path:
     """The executed analyses: those that are being published with this page, else those of a report."""
     named = os.environ.get(ANALYSES)
-    return Path(named) if named else next(reports_root().glob("*/*/.notebooks"), Path("no analyses"))
+    return (
+        Path(named)
+        if named
+        else next(reports_root().glob("*/*/.notebooks/zero-cost.ipynb"), Path("no/analyses")).parent
+    )
 
 
 def _judged(folder: Path, stated: Sequence[Finding]) -> pl.DataFrame:

@@ -63,7 +63,7 @@ def answers_of(content: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
         if "text/markdown" in output.get("data", {})
     ]
     decided = (Outcome.HOLDS, Outcome.DOES_NOT_HOLD)
-    return sorted(outputs, key=lambda output: output.metadata.get("outcome", Outcome.HOLDS) not in decided)
+    return sorted(outputs, key=lambda output: output.metadata.get("outcome") not in decided)
 
 
 def _answers(cell: nbformat.NotebookNode) -> bool:

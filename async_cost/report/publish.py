@@ -30,15 +30,15 @@ TO_NOTEBOOK = re.compile(rf'<a href="{markup.NOTEBOOK.pattern}">(?P<text>.*?)</a
 #: How to read a finding.
 READING = (
     "✓ holds in this run, ✗ does not, ? undecided. Brackets: 95 % confidence, for this build on this machine. "
-    f" 2{TIMES} a name: twice its time."
+    f"2{TIMES} a name: twice its time."
 )
 #: What a reader of each page may want to decide; the front page asks it in these words, and shows the first of them
 #: first.
 DECISIONS = {
     "zero-cost": "Is async free, with I/O and without?",
     "ladder": "Which part of async is worth avoiding?",
-    "boxing-cost": "May I box a future in a hot path?",
-    "runtimes": "Which runtime? What do a message, a timeout, a blocking call take?",
+    "boxing-cost": "May I box a future in a hot path? Does dyn matter, or async-trait?",
+    "runtimes": "nio or tokio? What do a message, a timeout, a blocking call take?",
     "servers": "A loop, a runtime, or a thread for each connection?",
     "spawn-apis": "What does a spawn take, and may it go through a trait?",
     "thread-pools": "Which pool for which load?",
@@ -108,6 +108,7 @@ class _Report:
 
     def publish(self, pdf: bool) -> list[Path]:
         """Write everything: the pages, once more with links to their PDFs, and the list of all runs."""
+        cards.write(self.out, self.pages, provenance.headline(self.info))
         written = self.write(())
         if pdf and (made := paper.print_pdfs(written)):
             self.write({path.name for path in made})
@@ -125,7 +126,6 @@ class _Report:
             shown |= left
             for study in sorted(left):
                 self._write_cells(self.notes, study)
-        cards.write(self.out, self.pages, provenance.headline(self.info))
         return written
 
     def _write_front(self, pdf: str | None) -> Path:
@@ -139,6 +139,7 @@ class _Report:
             cards=sorted(self.pages, key=lambda page: page is not first),
             decisions=DECISIONS,
             answer=first and first.answer and self._linked(first.study, first.answer),
+            short={page.study: self._linked(page.study, page.short_answer or "") for page in self.pages},
             absent=self.absent,
             reading=READING,
             title=f"Run {self.info.run_id}",

@@ -28,7 +28,7 @@ from async_cost.runs.comparisons import BASE_KEY, KEY, PAIR
 from async_cost.runs.run import Run, choose_run
 from async_cost.statistics import disturbance
 from async_cost.statistics.measured import both_ways
-from async_cost.statistics.statement import Outcome
+from async_cost.statistics.statement import OUTCOMES, Outcome
 from async_cost.statistics.table import comparisons
 from async_cost.statistics.trials import trial_values
 
@@ -117,11 +117,13 @@ class Reading:
     def quotable(self, study: str, document: str) -> None:
         """Say how many claims of a study's document hold, with a link to each of them."""
         claims = self.claims.filter(pl.col("outcome") != NO_CLAIM, study=study)
-        hold, fail = (claims.filter(outcome=one.value).height for one in (Outcome.HOLDS, Outcome.DOES_NOT_HOLD))
+        counts = dict(claims.group_by("outcome").len().iter_rows())
+        rest = [f"{counts[one]} {one}" for one in OUTCOMES[2:] if one in counts]
         place = claims["document"][0].rpartition("/")[2].replace(" ", "-")
         say(
-            f"What you may quote of {words.escape(document)}: **{hold} of its {claims.height} claims hold here**, {fail} do "
-            f"not, the rest is open ([each of them](../replication/analysis.ipynb#{place}))."
+            f"What you may quote of {words.escape(document)}: **{counts.get(Outcome.HOLDS, 0)} of its {claims.height} claims "
+            f"hold here**, {', '.join([f'{counts.get(Outcome.DOES_NOT_HOLD, 0)} do not', *rest])} "
+            f"([each of them](../replication/analysis.ipynb#{place}))."
         )
 
     @property

@@ -58,6 +58,8 @@ def summaries(reports: Path) -> list[Mapping[str, object]]:
 
 
 def front(runs: Sequence[Mapping[str, object]], reference: str) -> str:
-    """Where the front of the site is: the report of the reference run, or the first of these where that is missing."""
-    hrefs = [str(facts["href"]) for facts in runs]
+    """Where the front of the site is: the report of the reference run, or the first of these where that is missing;
+    a comparison only where there is nothing else.
+    """
+    hrefs = [str(facts["href"]) for facts in sorted(runs, key=lambda facts: bool(facts.get("comparison")))]
     return next((href for href in hrefs if href.startswith(f"{reference}/")), hrefs[0])

@@ -262,9 +262,10 @@ def _load_time(run: Run, study: str, path: Path) -> pl.DataFrame:
     _check_baselines(path, trials, pairs, details)
     _check_rounds(path, trials, details)
     _check_samples(path, trials, details)
-    _check_duration(path, float(time["elapsed_ns"].sum()) / 1e9, run.seconds(study), len(details.episodes))
     firsts = pl.Series([episode.first_round for episode in details.episodes], dtype=pl.UInt32)
-    return time.with_columns(episode=firsts.search_sorted(time["round"], side="right") - 1)
+    time = time.with_columns(episode=firsts.search_sorted(time["round"], side="right") - 1)
+    _check_duration(path, time, details)
+    return time
 
 
 def _declared(run: Run, study: str, time: pl.DataFrame) -> pl.DataFrame:
@@ -350,13 +351,21 @@ def _check_samples(path: Path, trials: pl.DataFrame, details: StudyInfo) -> None
     _refuse(path, trials.filter(pl.col("positions") != 1), "position", f"{starts} two positions")
 
 
-def _check_duration(path: Path, sampled_s: float, measured_s: float | None, episodes: int) -> None:
-    """Samples take no longer than the study did, nor a thousandth of it: else the times are in another unit, or in
-    another column. The clock of run.json counts seconds, from the start to the end of each episode.
+def _check_duration(path: Path, time: pl.DataFrame, details: StudyInfo) -> None:
+    """Samples take no longer than their episode did, nor a thousandth of it: else the times are in another unit, or in
+    another column. run.json counts whole seconds. What departs in some episodes alone is another matter: they were
+    stopped, or somebody set the clock.
     """
-    if measured_s is None or (measured_s - episodes) / 1000 <= sampled_s <= measured_s + episodes:
+    sampled = dict(time.group_by("episode").agg(pl.col("elapsed_ns").sum() / 1e9).iter_rows())
+    for number, episode in enumerate(details.episodes):
+        if episode.ended is None or number not in sampled:
+            continue
+        lasted = words.seconds_between(episode.started, episode.ended)
+        if (lasted - 1) / 1000 <= sampled[number] <= lasted + 1:
+            return
+    if not any(episode.ended for episode in details.episodes):
         return
-    problem = f"all samples together take {sampled_s:.3g} s, and the study took {measured_s:.0f} s"
+    problem = f"all samples together take {sum(sampled.values()):.3g} s, which in no episode fits how long it took"
     remedy = "The times are in nanoseconds, for all iterations of a sample together: look for another unit or column"
     raise DataError(path, problem, remedy, column="elapsed_ns")
 

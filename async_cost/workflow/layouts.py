@@ -6,7 +6,6 @@ takes a few hundredths of a second. Only LLVM's linker can do this, which rustc 
 elsewhere every process has the order of the compiler.
 """
 
-import functools
 import hashlib
 import re
 import shutil
@@ -21,13 +20,12 @@ from async_cost.workflow.toolchain import ROOT
 LINKER = ROOT / "rust-kernels" / "harness" / "linker"
 
 
-@functools.cache
 def environment() -> dict[str, str]:
     """Makes cargo link by `LINKER`. It compiles everything again where that changes, so all that builds for the same
     folder sets it.
     """
-    told = subprocess.run(["rustc", "-vV"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    (host,) = re.findall(r"^host: (.+)$", told, re.MULTILINE)
+    about = subprocess.run(["rustc", "-vV"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    (host,) = re.findall(r"^host: (.+)$", about, re.MULTILINE)
     return {f"CARGO_TARGET_{host.upper().replace('-', '_')}_LINKER": str(LINKER)}
 
 
@@ -69,8 +67,7 @@ def _kept(file: Path) -> Path:
     return Path(f"{file}.link")
 
 
-@functools.cache
 def _linker() -> Path | None:
     """LLVM's linker, as rustc brings it along."""
-    told = subprocess.run(["rustc", "--print", "sysroot"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    return next(Path(told.strip()).glob("lib/rustlib/*/bin/gcc-ld/ld.lld"), None)
+    root = subprocess.run(["rustc", "--print", "sysroot"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    return next(Path(root.strip()).glob("lib/rustlib/*/bin/gcc-ld/ld.lld"), None)

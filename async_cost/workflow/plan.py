@@ -232,7 +232,9 @@ def leave_notebooks(partial: Path, studies: Iterable[str], reports: Path) -> Non
                 text = executed.read_text(encoding="utf-8").replace(str(partial), f"data/runs/{run}")
                 left = left_by(reports / run, study)
                 left.parent.mkdir(parents=True, exist_ok=True)
-                left.write_text(text.replace(f"{ROOT}/", ""), encoding="utf-8")
+                partly = left.with_suffix(".partial")
+                partly.write_text(text.replace(f"{ROOT}/", "").replace(str(Path.home()), "~"), encoding="utf-8")
+                partly.replace(left)
 
 
 class Sweep:

@@ -222,7 +222,8 @@ fn told_apart(parts: Vec<Part>) -> Vec<Executed> {
             instructions,
             atomic: sum(part, &|found, address| found.atomic.contains(&address)),
             thread_local: sum(part, &|found, address| found.thread_local.contains(&address)),
-            own: (part.in_system > 0).then(|| instructions - part.in_system),
+            // More than there is was counted twice: by a system that calls back into code that calls it.
+            own: (part.in_system > 0).then(|| instructions.checked_sub(part.in_system)).flatten(),
         }
     };
     parts.iter().map(executed).collect()

@@ -214,10 +214,15 @@ fn numbers(list: &str) -> Vec<u32> {
     list.split(',').filter_map(range).flatten().collect()
 }
 
-/// The processors that this process may use.
+/// The processors that this process may use. (Of those that are allowed, some may not be there.)
 fn affinity(root: &Path) -> Option<Vec<u32>> {
     let status = read(root.join("proc/self/status"))?;
-    Some(numbers(field(&status, "Cpus_allowed_list")?))
+    let mut allowed = numbers(field(&status, "Cpus_allowed_list")?);
+    if let Some(online) = read(root.join("sys/devices/system/cpu/online")) {
+        let online = numbers(&online);
+        allowed.retain(|number| online.contains(number));
+    }
+    Some(allowed)
 }
 
 /// How many processors the standard library would use.
@@ -238,6 +243,9 @@ fn control_groups(root: &Path) -> Option<Vec<PathBuf>> {
     // A hierarchy of version 1 has the controller, where there is one; that of version 2 has no name.
     let (controllers, path) = groups.lines().filter_map(group).max()?;
     let base = root.join("sys/fs/cgroup").join(controllers);
+    if !base.is_dir() {
+        return None; // elsewhere, or not to be seen: whether there is a limit is not known
+    }
     Some(Path::new(&path).ancestors().map(|path| base.join(path)).collect())
 }
 
