@@ -18,27 +18,15 @@ from async_cost.statistics.effects import NANOSECONDS
 FOREIGN = {"call-styles": ("ruby 2.4.1", "mruby 1.3.0")}
 
 
-def load_published(study: str, root: Path | None = None, edition: str | None = None) -> pl.DataFrame:
+def load_published(study: str, root: Path | None = None) -> pl.DataFrame:
     """The reported figures of `study`: study, bench, variant, parameter, metric, unit, value, low, high, machine,
-    source.
-
-    `edition` is a folder below data/published with another printing ("later-edition"). Raises `DataError` as runs do.
+    source. Raises `DataError` as runs do.
     """
     folder = (repository_root() if root is None else root) / "data" / "published"
-    folder = folder if edition is None else folder / edition
     return read_table(folder / f"{study}.csv", PublishedRows, study).drop("line")
 
 
-def published_times(study: str, root: Path | None = None, edition: str | None = None) -> pl.DataFrame:
-    """The reported times in nanoseconds: bench, variant, parameter, ns, low_ns, high_ns (null where not reported)."""
+def published_times(study: str) -> pl.DataFrame:
+    """The reported times in nanoseconds: bench, variant, parameter, ns."""
     factor = pl.col("unit").replace_strict(NANOSECONDS, default=None, return_dtype=pl.Float64)
-    return (
-        load_published(study, root, edition)
-        .filter(pl.col("metric") == "time")
-        .select(
-            *KEY,
-            (pl.col("value") * factor).alias("ns"),
-            (pl.col("low") * factor).alias("low_ns"),
-            (pl.col("high") * factor).alias("high_ns"),
-        )
-    )
+    return load_published(study).filter(pl.col("metric") == "time").select(*KEY, (pl.col("value") * factor).alias("ns"))

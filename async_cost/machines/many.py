@@ -82,17 +82,15 @@ class Summary:
     ratios: pl.DataFrame | None = None
 
 
-def chosen_folders(environ: Mapping[str, str] = os.environ, root: Path | None = None) -> list[Path]:
+def chosen_folders(environ: Mapping[str, str] = os.environ) -> list[Path]:
     """The runs to compare: those that ASYNC_COST_COMPARE names (separated as in PATH), else all of them.
 
-    All are those under `root` (default: the folder in ASYNC_COST_RUNS, else data/runs) and the one of ASYNC_COST_RUN,
-    which may lie elsewhere.
+    All are those in the folder ASYNC_COST_RUNS, else data/runs, and the one of ASYNC_COST_RUN, which may lie elsewhere.
     """
     if named := environ.get("ASYNC_COST_COMPARE"):
         return list(dict.fromkeys(Path(folder).resolve() for folder in named.split(os.pathsep)))
     here = [Path(named).resolve()] if (named := environ.get("ASYNC_COST_RUN")) else []
-    if root is None and (elsewhere := environ.get("ASYNC_COST_RUNS")):
-        root = Path(elsewhere)
+    root = Path(elsewhere) if (elsewhere := environ.get("ASYNC_COST_RUNS")) else None
     return list(dict.fromkeys([*here, *(path.resolve() for path in find_runs(root))]))
 
 

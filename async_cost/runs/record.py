@@ -443,13 +443,13 @@ def _codegen(codegen: Codegen) -> Iterator[Problem]:
             yield f"codegen.{name}", problem, remedy
 
 
-def check_clock(path: Path, info: RunInfo, now: datetime | None = None) -> None:
-    """Do the times of a run.json make sense: in order, and neither ahead of `now` nor before there was Rust?
+def check_clock(path: Path, info: RunInfo) -> None:
+    """Do the times of a run.json make sense: in order, and neither ahead of now nor before there was Rust?
 
     Raises `DataError`. Only durations and the order of runs are computed from these times, so a reader of one run skips
     this check, and no measurement is lost because somebody set the clock; a comparison of runs needs it.
     """
-    latest = (datetime.now(UTC) if now is None else now) + CLOCK_AHEAD
+    latest = datetime.now(UTC) + CLOCK_AHEAD
     spans = {"": info} | {f"studies.{study}.": details for study, details in info.studies.items()}
     remedy = "Set the clock of the machine and measure again"
     for prefix, span in spans.items():

@@ -3,9 +3,11 @@
 python -m async_cost.workflow.declared
 """
 
+import os
 import subprocess
 
 from async_cost.paths import repository_root
+from async_cost.workflow import layouts
 from async_cost.workflow.studies import MEASURED
 
 
@@ -13,7 +15,8 @@ def main() -> None:
     header, rows = "", []
     for study in MEASURED:
         command = ["cargo", "bench", "--locked", "-p", study, "--bench", "measure", "--", "--comparisons"]
-        listed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        environment = {**os.environ, **layouts.environment()}
+        listed = subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
         # Cargo may say something of its own before the program does.
         header, body = listed[listed.index("study,bench,") :].split("\n", 1)
         rows.append(body)
