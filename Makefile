@@ -6,7 +6,7 @@ PYTHON ?= python3
 PYTHON_THERE = command -v $(PYTHON) >/dev/null || { echo "PYTHON=$(PYTHON) is not there: name a Python 3.11 to 3.13" >&2; exit 2; }
 # Without the variables and packages of a user's own Python (-E, -s).
 WORKFLOW = $(PYTHON_THERE); $(PYTHON) -Es -m async_cost.workflow
-PROFILED = --profile "$${PROFILE:-standard}" $${STUDIES:+--studies "$$STUDIES"}
+PROFILED = $${PROFILE:+--profile "$$PROFILE"} $${STUDIES:+--studies "$$STUDIES"}
 CHOSEN = $${ONLY:+--only "$$ONLY"} $${NATIVE:+--native} $${SINGLY:+--singly}
 # A program in the environment that the workflow has.
 TOOL = @$(WORKFLOW) tool
@@ -20,7 +20,8 @@ ANALYSES = $$(for study in $$STUDIES; do ls tests/test_$$(echo $$study | tr - _)
 
 help:
 	@echo "make report [PROFILE=quick|standard|thorough] [RUN=data/runs/...]   measure, analyse, publish under reports/"
-	@echo "make measure [PROFILE=...]   only measure, into data/runs/"
+	@echo "make measure [PROFILE=...]   only measure, into data/runs/: one sitting, a quarter of an hour of measuring"
+	@echo "make measure RUN=data/runs/...   measure the same again at another hour, as another sitting of the series of that run"
 	@echo "             STUDIES=\"zero-cost ladder\" with either measures these studies alone"
 	@echo "             ONLY=\"nonbox; box\" with one study measures these variants, their baselines and controls"
 	@echo "             NATIVE=1 with either measures programs instead of cells, and builds no Rust kernel"
@@ -45,8 +46,7 @@ report:
 	@$(WORKFLOW) report $${RUN:+--run "$$RUN"} $(PROFILED) $(CHOSEN)
 
 measure:
-	@[ -z "$$RUN" ] || { echo "make measure makes a new run; to render one that is there: make report RUN=$$RUN" >&2; exit 2; }
-	@$(WORKFLOW) measure $(PROFILED) $(CHOSEN)
+	@$(WORKFLOW) measure $${RUN:+--run "$$RUN"} $(PROFILED) $(CHOSEN)
 
 sweep:
 	@$(WORKFLOW) sweep $(PROFILED) "$${RUSTC:?make sweep needs compilers: make sweep RUSTC="1.95.0 nightly"}"
@@ -80,7 +80,7 @@ packages:
 	@$(WORKFLOW) setup --native
 
 site:
-	@first=data/runs/$$(cat data/runs/REFERENCE)/run.json; \
+	@first=data/runs/$$(head -n 1 data/runs/REFERENCE)/run.json; \
 	for run in $$first $$(ls data/runs/*/*/run.json | grep -vx $$first); do $(WORKFLOW) report --run "$${run%/run.json}" || exit; done
 
 # Cargo builds and tests the crates while pytest builds and runs the programs of a whole run, in another folder of target/.

@@ -174,7 +174,7 @@ def test_each_make_passes_on_what_it_is_given(tmp_path, make):
         assert done.returncode == 0, done.stderr
         return done.stdout.strip("|\n").split("|")[3:]
 
-    assert words("report") == ["report", "--profile", "standard"]
+    assert words("report") == ["report"] and words("measure", "RUN=a b") == ["measure", "--run", "a b"]
     chosen = words("measure", "PROFILE=quick", "STUDIES=zero-cost ladder", "ONLY=nonbox; box (x)", "NATIVE=1")
     assert chosen == [
         "measure",

@@ -87,7 +87,6 @@ def episode(first: int, started: str = "2026-01-01T00:00:00Z", only: object = No
         ([episode(0, "yesterday")], "[0].started", "not a time in UTC"),
         ([episode(0), episode(4, only=[])], "[1].only", "measured no key"),
         ([episode(0), episode(4, only=[["nonbox", "nonbox"]])], "[1].only[0]", "of length 3"),
-        ([{"first_round": 0, "started": "2026-01-01T00:00:00Z", "ended": None}], "[0].only", "missing"),
     ],
 )
 def test_episodes_that_cannot_be_are_refused(tmp_path, episodes, place, problem):

@@ -15,12 +15,9 @@ from async_cost.workflow import layouts
 from async_cost.workflow.episodes import (
     Start,
     done_file,
-    further_file,
     measure,
-    measure_further,
     seal,
     sealed,
-    seconds_by_study,
     start_file,
 )
 from async_cost.workflow.steps import Progress, Seen, StepFailed
@@ -64,35 +61,12 @@ def calls(partial: Path, study: str) -> list[str]:
 
 
 def done(partial: Path) -> list[tuple[str, int]]:
-    return [(entry["study"], entry["until"]) for entry in json.loads(done_file(partial).read_text())]
+    return [tuple(entry) for entry in json.loads(done_file(partial).read_text())]
 
 
 def test_studies_take_turns(partial):
     run(partial)
     assert done(partial) == [("b", 1), ("a", 2), ("b", 2), ("a", 4), ("b", 3)]
-
-
-def test_when_the_time_is_up_each_study_keeps_its_least_episodes_and_is_complete(partial, monkeypatch):
-    section = {"rounds": 0, "state": "measuring", "ended": None, "seed": 7}
-    studies = {"a": section | {"rounds": 4}, "b": section | {"rounds": 3}}
-    info = json.loads((partial / "run.json").read_text())
-    (partial / "run.json").write_text(json.dumps(info | {"profile": "standard", "studies": studies}))
-    monkeypatch.setattr("async_cost.workflow.episodes.LEAST", 1)
-    late = Progress(lambda seen: None, partial / "log", partial)
-    for _ in range(2):  # the second time after a kill, say
-        measure(partial, {"a": -1.0, "b": 0.0}, {}, late)
-        assert done(partial) == [("b", 1), ("a", 2)]
-    told = json.loads((partial / "run.json").read_text())["studies"]
-    assert {study: (one["rounds"], one["state"], one["seed"]) for study, one in told.items()} == {
-        "a": (2, "complete", 7),
-        "b": (1, "complete", 7),
-    }
-    assert all(one["ended"] for one in told.values())
-
-
-def test_an_episode_that_was_stopped_takes_no_time_from_the_others():
-    done = [{"study": "a", "until": end, "seconds": second} for end, second in enumerate([4.0, 5.0, 3600.0])]
-    assert seconds_by_study([*done, {"study": "b", "until": 1, "seconds": 7.0}]) == {"a": [4.0, 5.0, 5.0], "b": [7.0]}
 
 
 def test_a_process_that_dies_is_started_again_once(partial):
@@ -166,6 +140,12 @@ def test_a_library_is_linked_again_from_what_the_kernel_linked_last(partial):
     assert (partial / "measures-a.so.link" / "libctx.so" / "response.txt").exists()
 
 
+def test_what_is_torn_is_measured_again(partial):
+    done_file(partial).write_text("[[")
+    run(partial)
+    assert len(done(partial)) == 5
+
+
 def test_a_study_whose_program_is_gone_has_to_be_prepared_again(partial):
     told = json.loads(start_file(partial, "a").read_text())
     assert Start.read(partial, "a") is not None and Start.read(partial, "c") is None
@@ -187,13 +167,3 @@ def test_another_build_in_the_same_place_is_not_measured_on(partial):
     assert not sealed(partial, "a") and Start.read(partial, "a") is None
     with pytest.raises(StepFailed, match="rebuilt meanwhile"):
         run(partial)
-
-
-def test_further_episodes_measure_the_chosen_keys_and_what_is_torn_is_measured_again(partial):
-    keys = [["x", "v", "p"]]
-    chosen = {"a": {"only": keys, "until": [6, 8], "seconds": 4.0}}
-    further_file(partial).write_text(json.dumps(chosen))
-    done_file(partial).write_text("[{")
-    measure_further(partial, {}, Progress(lambda seen: None, partial / "log", partial))
-    assert calls(partial, "a") == ["6", "8"] and done(partial) == [("a", 6), ("a", 8)]
-    assert json.loads((partial / "a.only.json").read_text()) == keys

@@ -87,7 +87,8 @@ def test_studies_are_chosen_by_name_and_measured_in_their_own_order():
     [
         (["measure", "--studies", "zero-cots"], f"no study 'zero-cots'; there is {', '.join(MEASURED)}"),
         (["report", "--studies", "zero-cost", "--run", "data/runs/x"], "leave one of them out"),
-        (["report", "--native", "--run", "data/runs/x"], "leave one of them out"),
+        (["report", "--native", "--run", "data/runs/x"], "--native what to measure: leave one of them out"),
+        (["measure", "--profile", "quick", "--run", "data/runs/x"], "--profile what to measure: leave one of them out"),
         (["measure", "--native", "--singly"], "not allowed with argument --native"),
         (["measure", "--only", "nonbox"], 'make measure STUDIES=zero-cost ONLY="nonbox; box"'),
     ],
@@ -102,6 +103,7 @@ def test_a_plan_measures_the_chosen_studies_alone():
     plan = Plan("measure", "standard", ("ladder",))
     steps = {step.name: step.expected_s for step in plan.steps()}
     assert steps["measure 1 in turns (standard)"] == MEASURED["ladder"].standard
+    assert 840 <= sum(study.standard for study in MEASURED.values()) <= 960, "a quarter of an hour"
     assert plan.command == 'make measure PROFILE=standard STUDIES="ladder"'
     assert Plan("report", "quick").command == "make report PROFILE=quick"
     native = Plan("measure", "quick", ("ladder",), native=True)

@@ -41,7 +41,7 @@ def finish(partial: Path, runs: Path, outcome: Path) -> Path:
         raise DataError(target, "a run of this machine and time exists already", remedy)
     # Files that only served the measuring: a run holds data alone. They are needed to resume, until nothing more can
     # fail.
-    served = ("*.measure.ipynb", "*.episode.json", "*.only.json", "*.counted", "*.tmp", "episodes.json", "further.json")
+    served = ("*.measure.ipynb", "*.episode.json", "*.counted", "*.tmp", "episodes.json")
     for file in (file for pattern in served for file in partial.glob(pattern)):
         file.unlink()
     outcome.write_text(json.dumps({"run": document["run_id"], "plan": partial.name}) + "\n", encoding="utf-8")

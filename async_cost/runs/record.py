@@ -189,14 +189,14 @@ class Episode(Record, frozen=True):
     """One of the processes that measured a study: from `first_round` to the next one's, or to the end.
 
     `ended` is None if it was interrupted. `only` are the keys (bench, variant, parameter) that were measured in its
-    rounds; null means all of them. `layout` is the number from which the order of linking was drawn; null means that of
-    the compiler.
+    rounds; null, or nothing as in later runs, means all of them. `layout` is the number from which the order of linking
+    was drawn; null means that of the compiler.
     """
 
     first_round: Count
     started: str
     ended: str | None
-    only: tuple[tuple[str, str, str], ...] | None
+    only: tuple[tuple[str, str, str], ...] | None = None
     layout: Count | None = None
 
 

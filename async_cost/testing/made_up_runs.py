@@ -381,7 +381,7 @@ def _episodes(firsts: Sequence[int], only: Mapping[int, Sequence[Key]], sampled_
             "first_round": first,
             "started": clock[number],
             "ended": clock[number + 1],
-            "only": [list(key) for key in only[number]] if number in only else None,
+            **({"only": [list(key) for key in only[number]]} if number in only else {}),
             "layout": None,
         }
         for number, first in enumerate(firsts)

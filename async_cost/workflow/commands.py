@@ -22,7 +22,7 @@ from pathlib import Path
 from async_cost.paths import reports_root
 from async_cost.report.pdf import find_chromium
 from async_cost.runs.profiles import NOT_EVIDENCE, PROFILES
-from async_cost.workflow import preflight, toolchain
+from async_cost.workflow import preflight, sitting, toolchain
 from async_cost.workflow.plan import RUNS, Plan, Sweep
 from async_cost.workflow.running import run_steps
 from async_cost.workflow.steps import Progress, Step, StepFailed
@@ -38,7 +38,7 @@ def main() -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     for name, text in [
         ("setup", "install everything inside the clone"),
-        ("measure", "measure all studies into a new run under data/runs"),
+        ("measure", "measure all studies into a new run under data/runs; with --run, another sitting of its series"),
         ("report", "measure (or take --run), analyse and publish under reports/"),
         ("sweep", "measure the same studies with one installed compiler after the other"),
         ("compare", "compare two runs, under reports/compare"),
@@ -49,7 +49,7 @@ def main() -> int:
     ]:
         command = commands.add_parser(name, help=text)
         if name in ("measure", "report", "sweep"):
-            command.add_argument("--profile", choices=PROFILES, default="standard", help="how much to measure")
+            command.add_argument("--profile", choices=PROFILES, help="how much to measure; standard without")
             command.add_argument(
                 "--studies", type=chosen_studies, help="only these, in one word with blanks between them"
             )
@@ -65,6 +65,10 @@ def main() -> int:
             command.add_argument("releases", help="toolchains of rustup, in one word with blanks between them")
         if name == "report":
             command.add_argument("--run", type=Path, help="render this run and measure nothing")
+        if name == "measure":
+            command.add_argument(
+                "--run", type=Path, help="measure the same again, as another sitting of the series of this run"
+            )
         if name == "contribute":
             command.add_argument("run", type=Path, help="folder of the run")
         if name == "fleet":
@@ -74,18 +78,32 @@ def main() -> int:
         if name == "compare":
             command.add_argument("runs", type=Path, nargs=2, metavar="RUN", help="folder of a run")
     arguments = parser.parse_args()
-    chosen = [name for name in ("studies", "only", "native", "singly") if getattr(arguments, name, None)]
+    chosen = [name for name in ("profile", "studies", "only", "native", "singly") if getattr(arguments, name, None)]
     if chosen and getattr(arguments, "run", None):
-        parser.error(
-            "--run renders what was measured, --studies, --only, --native and --singly say what to measure: leave one of them out"
-        )
+        parser.error(f"--run says what was measured, --{chosen[0]} what to measure: leave one of them out")
     if "only" in chosen and len(arguments.studies or ()) != 1:
         parser.error(
             '--only names variants of one study: say which, as in make measure STUDIES=zero-cost ONLY="nonbox; box"'
         )
     if arguments.command == "tool":
         return tool(arguments.words)
-    renders = arguments.command in ("compare", "contribute") or getattr(arguments, "run", None) is not None
+    try:
+        return start(arguments)
+    except StepFailed as error:
+        print(error, file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("\nInterrupted. Completed steps are kept: run the same command again to continue.", file=sys.stderr)
+        return 130
+
+
+def start(arguments: argparse.Namespace) -> int:
+    """Start the command, if what it needs is there. Raises StepFailed."""
+    if arguments.command in ("measure", "report", "sweep"):
+        arguments.profile, arguments.series = arguments.profile or "standard", None
+        if arguments.command == "measure" and arguments.run:
+            vars(arguments).update(sitting.repeated(existing_run(arguments.run)))
+    renders = arguments.command in ("compare", "contribute") or (arguments.command == "report" and arguments.run)
     native = renders or getattr(arguments, "native", arguments.command == "sweep")
     if missing := list(preflight.obstacles(not renders, native)):
         print("Before this can work, it needs:", *missing, sep="\n  - ", file=sys.stderr)
@@ -94,14 +112,7 @@ def main() -> int:
         studies, only = arguments.studies or tuple(MEASURED), getattr(arguments, "only", None)
         for remark in preflight.remarks(studies, only, arguments.profile not in NOT_EVIDENCE):
             print(f"Note: {remark}")
-    try:
-        return globals()[arguments.command](arguments)
-    except StepFailed as error:
-        print(error, file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("\nInterrupted. Completed steps are kept: run the same command again to continue.", file=sys.stderr)
-        return 130
+    return globals()[arguments.command](arguments)
 
 
 def chosen_studies(text: str) -> tuple[str, ...]:
@@ -139,11 +150,17 @@ def setup(arguments: argparse.Namespace) -> int:
 
 @one_at_a_time()
 def measure(arguments: argparse.Namespace) -> int:
-    plan = Plan("measure", arguments.profile, arguments.studies, arguments.native, arguments.only, arguments.singly)
+    plan = planned("measure", arguments)
     run_steps("make measure", [*toolchain.steps(arguments.native), *plan.steps()], ROOT)
     plan.close()
-    print(f"The run is in {os.path.relpath(plan.run())}")
+    run = os.path.relpath(plan.run())
+    print(f"The run is in {run}\n  another sitting of its series, at another hour: make measure RUN={run}")
     return 0
+
+
+def planned(goal: str, arguments: argparse.Namespace) -> Plan:
+    names = ("profile", "studies", "native", "only", "singly", "series")
+    return Plan(goal, *(getattr(arguments, name) for name in names))
 
 
 @one_at_a_time()
@@ -153,7 +170,7 @@ def report(arguments: argparse.Namespace) -> int:
         title, steps = f"make report RUN={arguments.run}", [publishing(lambda: [run])]
         run_steps(title, [*toolchain.steps(native=True), *steps], ROOT)  # analyses need no Rust kernel
     else:
-        plan = Plan("report", arguments.profile, arguments.studies, arguments.native, arguments.only, arguments.singly)
+        plan = planned("report", arguments)
         steps = [*plan.steps(), publishing(lambda: [plan.run()])]
         run_steps("make report", [*toolchain.steps(arguments.native), *steps], ROOT)
         plan.close()

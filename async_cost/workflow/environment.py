@@ -29,7 +29,7 @@ FOREIGN = re.compile(
             # They change how a measured program allocates, or how many threads a runtime has.
             r"LD_PRELOAD|MALLOC_\w+|GLIBC_TUNABLES|RUST_MIN_STACK|TOKIO_\w+",
             # These are set by the workflow and the harness alone.
-            r"ASYNC_COST_(?:TIMES|VARIANTS|PARTIAL|COMMAND|LOAD_BEFORE|CLAIMS|FINDINGS|PROGRAM|EPISODE|ONLY|PADDING|PROGRESS|COMPARE|ANALYSES)",
+            r"ASYNC_COST_(?:TIMES|VARIANTS|PARTIAL|COMMAND|SERIES|CLAIMS|FINDINGS|PROGRAM|EPISODE|PADDING|PROGRESS|COMPARE|ANALYSES)",
             r"ASYNC_COST_COUNTED_VARIANTS",
         ]
     )

@@ -12,12 +12,9 @@ import hashlib
 import json
 import random
 import shutil
-import statistics
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 from async_cost.workflow import layouts
@@ -26,8 +23,6 @@ from async_cost.workflow.toolchain import ROOT
 
 #: Processes that may die of one episode before the measurement gives up.
 ATTEMPTS = 2
-#: Episodes of each study that are measured however long they take.
-LEAST = 8
 
 
 @dataclass(frozen=True)
@@ -149,16 +144,11 @@ def write_json(file: Path, content: object) -> None:
 
 
 def done_file(partial: Path) -> Path:
-    """The file of the measured episodes: a list of study, until (a round) and seconds."""
+    """The file of the measured episodes: a list of study and until (a round)."""
     return partial / "episodes.json"
 
 
-def further_file(partial: Path) -> Path:
-    """The file of what is measured after the episodes that every study gets: `async_cost.workflow.further`."""
-    return partial / "further.json"
-
-
-def done_episodes(partial: Path) -> list[dict]:
+def done_episodes(partial: Path) -> list[list]:
     """The entries of `done_file`."""
     try:
         return json.loads(done_file(partial).read_text(encoding="utf-8"))
@@ -167,114 +157,33 @@ def done_episodes(partial: Path) -> list[dict]:
 
 
 def measure(partial: Path, studies: Mapping[str, float], env: Mapping[str, str], progress: Progress) -> None:
-    """Measure the missing ones of the episodes that every study gets; `studies` with the seconds that each takes on two
-    slow cores.
-
-    When the total of these seconds is over, the remaining episodes are left out, except for `LEAST` of each study;
-    since studies take turns, all lose the same share. Raises StepFailed for the first episode that cannot be measured;
-    all earlier ones are kept.
+    """Measure the missing episodes; `studies` with the seconds that each takes on two slow cores. Raises StepFailed for
+    the first episode that cannot be measured; all earlier ones are kept.
     """
-    if further_file(partial).exists():
-        return  # all of it was done before
+    done = done_episodes(partial)
+    run_id = json.loads((partial / "run.json").read_text(encoding="utf-8"))["run_id"]
     until = {study: _start(partial, study).until for study in studies}
-    _in_turns(partial, until, studies, lambda study: env, progress)
-    for study, ends in until.items():
-        _end_at_the_last(partial, study, ends)
+    turns, left = _turns(until), dict(studies)
+    for number, (study, end) in enumerate(turns, start=1):
+        if [study, end] in done:
+            left[study] = studies[study] * (1 - (until[study].index(end) + 1) / len(until[study]))
+            continue
 
+        def told(seen: Seen, study: str = study, number: int = number) -> None:
+            left[study] = left[study] if seen.left_s is None else seen.left_s
+            text = f"episode {number} of {len(turns)}: {study}" + (f", {seen.text}" if seen.text else "")
+            progress.report(Seen(text, left_s=sum(left.values()) if seen.text else None))
 
-def seconds_by_study(done: Sequence[Mapping]) -> dict[str, list[float]]:
-    """Seconds of each of these entries of `done_file`, by study. An episode that took three times as long as usual was
-    stopped meanwhile (by Ctrl-Z), and counts as a usual one.
-    """
-    taken: dict[str, list[float]] = {}
-    for entry in done:
-        taken.setdefault(entry["study"], []).append(entry["seconds"])
-    usual = {study: statistics.median(seconds) for study, seconds in taken.items()}
-    return {
-        study: [one if one <= 3 * usual[study] else usual[study] for one in seconds] for study, seconds in taken.items()
-    }
-
-
-def _time_is_up(done: Sequence[Mapping], until: Mapping[str, Sequence[int]], seconds: Mapping[str, float]) -> bool:
-    taken = seconds_by_study(done)
-    enough = all(len(taken.get(study, ())) >= min(LEAST, len(ends)) for study, ends in until.items())
-    return enough and sum(map(sum, taken.values())) > sum(seconds.values())
-
-
-def _end_at_the_last(partial: Path, study: str, ends: Sequence[int]) -> None:
-    """Mark a study as complete in run.json with the rounds that it has, if episodes were left out."""
-    last = max(entry["until"] for entry in done_episodes(partial) if entry["study"] == study)
-    if last < ends[-1]:
-        file = partial / "run.json"
-        record = json.loads(file.read_text(encoding="utf-8"))
-        ended = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
-        record["studies"][study] |= {"rounds": last, "state": "complete", "ended": ended}
-        write_json(file, record)
+        layout = layouts.seed(run_id, study, end)
+        _start(partial, study).run(study, end, env, replace(progress, report=told), layout)
+        done.append([study, end])
+        write_json(done_file(partial), done)
 
 
 def _start(partial: Path, study: str) -> Start:
     if start := Start.read(partial, study):
         return start
     raise StepFailed(f"what measures {study} was rebuilt meanwhile, or is gone: run the same command again")
-
-
-def measure_further(partial: Path, env: Mapping[str, str], progress: Progress) -> None:
-    """Measure what `further_file` names: by study until (rounds at which its episodes end), only (keys), seconds.
-    Raises as `measure`.
-    """
-    chosen = json.loads(further_file(partial).read_text(encoding="utf-8"))
-    for study, more in chosen.items():
-        _only_file(partial, study).write_text(json.dumps(more["only"]), encoding="utf-8")
-    until = {study: more["until"] for study, more in chosen.items()}
-    seconds = {study: more["seconds"] for study, more in chosen.items()}
-
-    def of_study(study: str) -> dict[str, str]:
-        return {**env, "ASYNC_COST_ONLY": str(_only_file(partial, study))}
-
-    _in_turns(partial, until, seconds, of_study, progress, further=True)
-
-
-def _only_file(partial: Path, study: str) -> Path:
-    return partial / f"{study}.only.json"
-
-
-def _in_turns(
-    partial: Path,
-    until: Mapping[str, Sequence[int]],
-    seconds: Mapping[str, float],
-    env: Callable[[str], Mapping[str, str]],
-    progress: Progress,
-    further: bool = False,
-) -> None:
-    done = done_episodes(partial)
-    run_id = json.loads((partial / "run.json").read_text(encoding="utf-8"))["run_id"]
-    known = {(entry["study"], entry["until"]) for entry in done}
-    turns = _turns(until)
-    left = dict(seconds)
-    for number, (study, end) in enumerate(turns, start=1):
-        if not further and _time_is_up(done, until, seconds):
-            break
-        if (study, end) in known:
-            left[study] = seconds[study] * (1 - (until[study].index(end) + 1) / len(until[study]))
-            continue
-
-        # A study knows how long its rounds take that were planned from the beginning, and of further ones those of this
-        # episode.
-        later = (
-            (len(until[study]) - 1 - until[study].index(end)) * seconds[study] / len(until[study]) if further else 0.0
-        )
-
-        def told(seen: Seen, study: str = study, number: int = number, later: float = later) -> None:
-            if seen.left_s is not None:
-                left[study] = seen.left_s + later
-            text = f"episode {number} of {len(turns)}: {study}" + (f", {seen.text}" if seen.text else "")
-            progress.report(Seen(text, left_s=sum(left.values()) if seen.text else None))
-
-        began = time.monotonic()
-        layout = layouts.seed(run_id, study, end)
-        _start(partial, study).run(study, end, env(study), replace(progress, report=told), layout)
-        done.append({"study": study, "until": end, "seconds": round(time.monotonic() - began, 1)})
-        write_json(done_file(partial), done)
 
 
 def _turns(until: Mapping[str, Sequence[int]]) -> list[tuple[str, int]]:

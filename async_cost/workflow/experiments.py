@@ -6,7 +6,7 @@ the order of linking change.
 
 Four experiments:
 
-- repeats: complete runs of a few keys of two studies, made like those of the workflow, many times in turn.
+- repeats: complete runs of two studies, or some variants of them, made like those of the workflow, many times in turn.
 - identical: one function compared with itself, for the same time by interleaved rounds, by Criterion and by
   tango-bench, many times in turn.
 - layout: the same object code of zero-cost, its functions put in another order by the linker each time.
@@ -62,17 +62,8 @@ PAIRS = dict.fromkeys(("study", *PAIR), pl.String) | {"limit": pl.Float64, "cont
 STUDY = "zero-cost"
 NOTEBOOK = ROOT / "notebooks" / STUDY / "measure.ipynb"
 TANGO = ROOT / "rust-kernels" / "tango" / "Cargo.toml"
-#: What is run again and again: a loop, the same again, a better one, and async; two thread pools and what was made of
-#: one of them.
-REPEATED = {
-    STUDY: [
-        (name.removesuffix(CONTROL), name, "syscalls=off")
-        for name in ("manual", f"manual{CONTROL}", "nonbox", "manual (best)", "box")
-    ],
-    "thread-pools": [
-        ("jobs/external", name, "threads=2 work=0") for name in ("CBWP", f"CBWP{CONTROL}", "lean CBWP", "CBCP")
-    ],
-}
+#: What is run again and again: variants of a study on one thread, and all of one with threads.
+REPEATED = {STUDY: {"ASYNC_COST_VARIANTS": "nonbox; manual (best); box"}, "runtimes-executor": {}}
 #: The function that is measured against itself.
 BASELINE = "manual"
 #: Trials of interleaved rounds: microseconds of warm-up and of samples, and samples. The first is that of the standard
@@ -89,7 +80,7 @@ class Sizes:
     """How much is measured."""
 
     #: Complete runs of each study, in the profile of this name.
-    runs: int = 20
+    runs: int = 12
     profile: str = "standard"
     #: Readings of each kind of identical code, and the milliseconds of each.
     windows: int = 64
@@ -287,12 +278,8 @@ def _repeats(table: Table, sizes: Sizes, scratch: Path, say: Callable[[str], Non
 
 
 def _complete_run(study: str, program: Path, profile: str, folder: Path) -> None:
-    """What the workflow does for a run, with the keys of `REPEATED` only: prepare, then every episode of the
-    profile.
-    """
-    only = folder / "only.json"
-    only.write_text(json.dumps(REPEATED[study]), encoding="utf-8")
-    env = {"ASYNC_COST_PARTIAL": str(folder), "ASYNC_COST_PROFILE": profile, "ASYNC_COST_ONLY": str(only)}
+    """What the workflow does for a run: prepare, then every episode of the profile."""
+    env = {"ASYNC_COST_PARTIAL": str(folder), "ASYNC_COST_PROFILE": profile, **REPEATED[study]}
     _run([program], ASYNC_COST_EPISODE="prepare", **env)
     start = episodes.Start.read(folder, study)
     progress = Progress(lambda seen: None, folder / "episodes.log", ROOT)

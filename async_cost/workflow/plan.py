@@ -8,20 +8,18 @@ import json
 import os
 import subprocess
 import tomllib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from async_cost.paths import reports_root, runs_root
 from async_cost.runs.judged import claims_of_today, findings_of_today
-from async_cost.workflow import episodes, layouts, toolchain
+from async_cost.runs.profiles import NOT_EVIDENCE
+from async_cost.workflow import episodes, layouts, sitting, toolchain
 from async_cost.workflow.steps import CARGO_ENV, Command, Progress, Step, cargo_progress
 from async_cost.workflow.studies import MEASURED, crate_of, left_by, measuring
 from async_cost.workflow.toolchain import CRATES, EVCXR_STEP, PACKAGES, PYTHON, ROOT
 
-#: What is measured further at most, as a share of the measuring time of what everything gets: for claims and headlines
-#: that are still open.
-FURTHER = {"smoke": 0.0, "quick": 0.0, "standard": 0.2, "thorough": 1.0}
 #: Where runs go.
 RUNS = runs_root()
 
@@ -42,12 +40,15 @@ class Plan:
         native: bool = False,
         only: str | None = None,
         singly: bool = False,
+        series: Mapping[str, Any] | None = None,
     ) -> None:
         self.profile, self.studies, self.native = profile, tuple(studies or MEASURED), native
         #: Variants of the one study, with semicolons between them: what else it has is not measured.
         self.only = only
         #: Whether the kernel gets every cell on its own, as from a person in JupyterLab.
         self.singly = singly
+        #: The run.json of the run of which this is another sitting.
+        self.series = series
         #: How many times the rounds and episodes of the profile are measured.
         self.times = 1 if studies is None or len(studies) > 1 else MEASURED[studies[0]].times(profile)
         #: The command that makes such a run, for whoever reads the run.
@@ -60,21 +61,23 @@ class Plan:
             self.command += " NATIVE=1"
         if singly:
             self.command += " SINGLY=1"
+        #: Hash of all that is measured.
+        self.program = _sources(tuple(MEASURED)).hexdigest()
+        if series:
+            self.command = f"make {goal} RUN=data/runs/{series['run_id']}"
+            sitting.refuse_other(series, {"program": self.program, "toolchain": {"rustc": toolchain.rustc_version()}})
         #: Load averages before anything of ours ran: afterwards they tell of the compiler that compiled the cells.
-        self.load_before = " ".join(f"{load:.2f}" for load in os.getloadavg())
-        self.partial = RUNS / ".partial" / f"{profile}-{_fingerprint(profile, self.studies, native, only)}"
+        self.load_before = os.getloadavg()
+        about = [profile, *self.studies, str(native), only or "", series["run_id"] if series else ""]
+        self.partial = RUNS / ".partial" / f"{profile}-{_fingerprint(self.studies, about)}"
         #: Where `finish` says which run came out of this plan; `close` removes nothing but this plan's claim on it.
         self.outcome = RUNS / ".partial" / "last-run.json"
 
     def steps(self) -> list[Step]:
-        seconds, number, share = sum(self._seconds().values()), len(self.studies), FURTHER[self.profile]
+        seconds, number = sum(self._seconds().values()), len(self.studies)
         count, build, needs = f"count {number}", f"compile the cells of {number}", [PACKAGES, EVCXR_STEP, CRATES]
         if self.native:  # after the counting: what that has compiled is needed here, too
             build, needs = f"build {number}", [count]
-        further = [
-            Step("choose what else to measure", self._choose, 10, self._chosen),
-            Step("measure what is still open", self._further, share * seconds, self._finished),
-        ]
         return [
             Step("compare notebooks and crates", self._compare, 2, self._finished, [PACKAGES]),
             Step(count, self._count_all, 40 * number, lambda: all(map(self._counted, self.studies)), []),
@@ -86,7 +89,6 @@ class Plan:
                 needs,
             ),
             Step(f"measure {number} in turns ({self.profile})", self._measure, seconds, self._finished),
-            *(further if share else []),
             Step("complete the run", self._finish, 3, self._finished),
         ]
 
@@ -132,12 +134,12 @@ class Plan:
             "ASYNC_COST_PROFILE": self.profile,
             "ASYNC_COST_TIMES": str(self.times),
             "ASYNC_COST_COMMAND": self.command,
-            "ASYNC_COST_LOAD_BEFORE": self.load_before,
             "ASYNC_COST_CLAIMS": claims_of_today(),
             "ASYNC_COST_FINDINGS": findings_of_today(),
-            "ASYNC_COST_PROGRAM": _sources(tuple(MEASURED)).hexdigest(),
+            "ASYNC_COST_PROGRAM": self.program,
             "CARGO_INCREMENTAL": "0",  # goes before a profile, and before what a user has configured for all profiles
             **({"ASYNC_COST_VARIANTS": self.only} if self.only else {}),
+            **({"ASYNC_COST_SERIES": self.series["run_id"]} if self.series else {}),
         }
 
     def _compare(self, progress: Progress) -> None:
@@ -204,17 +206,21 @@ class Plan:
         return Command(arguments, f"cells of {study}", env, then=lambda: episodes.seal(self.partial, study))
 
     def _measure(self, progress: Progress) -> None:
-        episodes.measure(self.partial, self._seconds(), self._env(), progress)
+        seconds = self._seconds()
+        if not episodes.done_episodes(self.partial):
+            self._begin(progress, sum(seconds.values()))
+        episodes.measure(self.partial, seconds, self._env(), progress)
 
-    def _chosen(self) -> bool:
-        return self._finished() or episodes.further_file(self.partial).exists()
-
-    def _choose(self, progress: Progress) -> None:
-        share = str(FURTHER[self.profile])
-        progress.command([PYTHON, "-m", "async_cost.workflow.further", self.partial, share])
-
-    def _further(self, progress: Progress) -> None:
-        episodes.measure_further(self.partial, self._env(), progress)
+    def _begin(self, progress: Progress, seconds: float) -> None:
+        """Right before the first episode: what is evidence waits for a quiet machine."""
+        file = self.partial / "run.json"
+        if self.series:
+            sitting.refuse_other(self.series, json.loads(file.read_text(encoding="utf-8")))
+        load, waited = self.load_before, None
+        if self.profile not in NOT_EVIDENCE:
+            waited = sitting.wait(progress, seconds)
+            load = os.getloadavg()
+        sitting.record(file, load, waited)
 
     def _finish(self, progress: Progress) -> None:
         leave_notebooks(self.partial, self.studies, reports_root())
@@ -262,14 +268,13 @@ class Sweep:
         self.file.unlink(missing_ok=True)
 
 
-def _fingerprint(profile: str, studies: Sequence[str], native: bool, only: str | None) -> str:
+def _fingerprint(studies: Sequence[str], about: Sequence[str]) -> str:
     """Hash of everything that a measurement of `studies` depends on: sources, lock, compiler and what is configured for
-    it, CPU, revision, profile, whether it is native, and its variants.
+    it, CPU, revision, and what it is `about`.
     """
     digest = _sources(studies)
     compiler = [toolchain.rustc_version(), *toolchain.compiler_settings()]
-    about = [profile, *studies, str(native), only or "", *compiler, _cpu(), _revision()]
-    digest.update("\0".join(about).encode())
+    digest.update("\0".join([*about, *compiler, _cpu(), _revision()]).encode())
     return digest.hexdigest()[:16]
 
 

@@ -45,7 +45,7 @@ def run_steps(title: str, steps: Sequence[Step], root: Path) -> None:
                         continue
                     log.write_text("", encoding="utf-8")
                     one = _Running(step, head, log, memory.expected(step))
-                    running[pool.submit(step.run, Progress(one.take, log, root, stop))] = one
+                    running[pool.submit(step.run, Progress(one.take, log, root, stop, display.say))] = one
                     expected = {step: memory.expected(step) for step in waiting if not step.done()}
                     display.printed = -QUIET_SECONDS  # a new step is shown at once
                 if not (now := list(running.values())):

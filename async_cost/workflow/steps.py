@@ -75,6 +75,8 @@ class Progress:
     root: Path
     #: Set when the workflow ends early: the commands of this step are ended.
     stop: Event = field(default_factory=Event)
+    #: Prints a line that stays.
+    say: Callable[[str], None] = print
 
     def __call__(self, text: str, fraction: float | None = None) -> None:
         """Show a few words about what is going on, and the fraction done (0 to 1) if it is known."""

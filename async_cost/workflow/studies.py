@@ -12,19 +12,17 @@ ALONE_S = 40
 
 
 class Study(NamedTuple):
-    """A study that measures: its notebook under notebooks/, and the seconds that measuring takes in each profile on two
-    slow cores. They give the time left until a duration has been measured here, and when all of them are over, episodes
-    are left out (`workflow/episodes.py`).
+    """A study that measures: its notebook under notebooks/, and the seconds that measuring takes on two cores in the
+    quick profile and in a standard sitting. They give the time left until a duration has been measured here.
     """
 
     notebook: str
     quick: int
     standard: int
-    thorough: int
 
     def seconds(self, profile: str) -> float:
         """What measuring takes in `profile`."""
-        return self.quick / 4 if profile == "smoke" else getattr(self, profile)
+        return {"smoke": self.quick / 4, "quick": self.quick, "standard": self.standard}.get(profile, 2 * self.standard)
 
     def times(self, profile: str) -> int:
         """How many times its rounds and episodes fit into `ALONE_S`, if nothing else is measured quickly."""
@@ -33,15 +31,15 @@ class Study(NamedTuple):
 
 #: Studies that measure, in order. A study's name is that of its crate and its files.
 MEASURED = {
-    "zero-cost": Study("zero-cost/measure", quick=2, standard=115, thorough=460),
-    "ladder": Study("ladder/measure", quick=2, standard=95, thorough=380),
-    "zero-cost-sockets": Study("zero-cost/sockets", quick=6, standard=200, thorough=800),
-    "spawn-apis": Study("spawn-apis/measure", quick=40, standard=600, thorough=2400),
-    "call-styles": Study("call-styles/measure", quick=20, standard=320, thorough=800),
-    "thread-pools": Study("thread-pools/measure", quick=40, standard=230, thorough=600),
-    "servers": Study("servers/measure", quick=40, standard=240, thorough=580),
-    "runtimes-executor": Study("runtimes/executor", quick=2, standard=45, thorough=135),
-    "runtimes": Study("runtimes/measure", quick=60, standard=500, thorough=1650),
+    "zero-cost": Study("zero-cost/measure", quick=2, standard=25),
+    "ladder": Study("ladder/measure", quick=2, standard=20),
+    "zero-cost-sockets": Study("zero-cost/sockets", quick=6, standard=55),
+    "spawn-apis": Study("spawn-apis/measure", quick=40, standard=185),
+    "call-styles": Study("call-styles/measure", quick=20, standard=75),
+    "thread-pools": Study("thread-pools/measure", quick=40, standard=215),
+    "servers": Study("servers/measure", quick=40, standard=190),
+    "runtimes-executor": Study("runtimes/executor", quick=2, standard=15),
+    "runtimes": Study("runtimes/measure", quick=60, standard=130),
 }
 #: Notebooks that others are built on, under notebooks/. They glance and measure nothing that is kept, so no run holds
 #: them; what they cost is measured by the studies that use them.

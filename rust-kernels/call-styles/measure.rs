@@ -1493,7 +1493,7 @@ fn comparisons(subjects: &[Subject]) -> Vec<Compared> {
 #[inline]
 pub fn study() -> Study {
     let subjects = subjects();
-    let mut study = Study::new("call-styles").rounds(6, 96, 240).episodes(2, 24, 60).isolated(LIMIT);
+    let mut study = Study::new("call-styles").rounds(6, 36).isolated(LIMIT);
     for subject in &subjects {
         let (key, load, proof) = (subject.key(), subject.load, prove(subject, LIMIT));
         let counts = proof.clone().unwrap_or_default();

@@ -2427,7 +2427,7 @@ fn prove(
 #[inline]
 pub fn study() -> Study {
     let mut study = Study::new("runtimes-executor").baseline(ALL);
-    study = study.rounds(2, 40, 120).episodes(2, 20, 40).isolated(LIMIT).resources().instructions(false);
+    study = study.rounds(2, 24).isolated(LIMIT).resources().instructions(false);
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     for (workers, parameter) in [(processors, "workers=cores"), (4 * processors, "workers=4*cores")] {
         for (bench, workload, counts) in WORKLOADS {

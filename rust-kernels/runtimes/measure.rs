@@ -1865,13 +1865,7 @@ fn comparisons(rows: &[Row]) -> Vec<(Key, Key, String)> {
 #[inline]
 pub fn study() -> Study {
     let mut study = Study::new("runtimes").baseline(TOKIO);
-    study = study
-        .rounds(2, 24, 80)
-        .episodes(2, 12, 20)
-        .samples(1)
-        .isolated(LIMIT)
-        .resources()
-        .instructions(false);
+    study = study.rounds(2, 12).samples(1).isolated(LIMIT).resources().instructions(false);
     let rows = rows();
     for row in &rows {
         study = study.group(row.suite(), limit(row.suite()));

@@ -1088,8 +1088,7 @@ const PROOF: Load = load(50, 10, 3);
 /// If the profile that the environment names is none.
 pub fn study() -> Result<Study, harness::Error> {
     let profile = harness::Profile::from_env()?.name;
-    let mut study =
-        Study::new("servers").rounds(2, 10, 24).episodes(2, 10, 12).isolated(LIMIT).instructions(false);
+    let mut study = Study::new("servers").rounds(2, 12).isolated(LIMIT).instructions(false);
     study = study.baseline(LOOP).unit("request").samples(1);
     for variant in VARIANTS {
         let proof = variant.prove(PROOF);

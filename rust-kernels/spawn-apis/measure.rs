@@ -1905,7 +1905,7 @@ pub fn comparisons(subjects: &[Subject], processors: usize) -> Vec<(Key, Key, St
 #[inline]
 pub fn study() -> Study {
     let subjects = subjects();
-    let mut study = Study::new("spawn-apis").unit("spawn").rounds(3, 60, 240).episodes(2, 12, 24);
+    let mut study = Study::new("spawn-apis").unit("spawn").rounds(3, 36);
     study = study.isolated(LIMIT).resources().instructions(false);
     for subject in &subjects {
         for (load, parameter) in subject.loads(processors()) {

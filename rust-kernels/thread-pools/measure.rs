@@ -3357,8 +3357,7 @@ pub fn comparisons(cells: &[Row]) -> Vec<(Key, Key, String)> {
 pub fn study_of(scale: Scale) -> Study {
     let cells = cells(scale);
     let comparisons = comparisons(&cells);
-    let mut study =
-        Study::new("thread-pools").rounds(2, 24, 60).episodes(2, 12, 20).isolated(LIMIT).instructions(false);
+    let mut study = Study::new("thread-pools").rounds(2, 12).isolated(LIMIT).instructions(false);
     let mut proofs = std::collections::HashMap::new();
     for cell in cells {
         let (key, load) = (cell.key.clone(), cell.load);

@@ -31,13 +31,11 @@
 //! - `ASYNC_COST_EPISODE`: up to which round this process measures, after which it ends; `prepare` writes
 //!   `<study>.episode.json` instead, which tells an outer program how to start such a process. Without it the process
 //!   starts them itself.
-//! - `ASYNC_COST_ONLY`: a file with the keys that such a process measures, as JSON: a list of bench, variant and
-//!   parameter.
 //! - `ASYNC_COST_VARIANTS`: the variants to be measured, and counted, with semicolons between their names: see
 //!   [`Study::only`].
-//! - `ASYNC_COST_COMMAND`, `ASYNC_COST_CLAIMS`, `ASYNC_COST_FINDINGS`, `ASYNC_COST_PROGRAM`: noted in run.json as the
-//!   command that made the run, and as the hashes of the claims and of the findings that it will judge, and of all that
-//!   is measured.
+//! - `ASYNC_COST_COMMAND`, `ASYNC_COST_SERIES`, `ASYNC_COST_CLAIMS`, `ASYNC_COST_FINDINGS`, `ASYNC_COST_PROGRAM`: noted
+//!   in run.json as the command that made the run, as the first run of its series, and as the hashes of the claims and
+//!   of the findings that it will judge, and of all that is measured.
 //! - `ASYNC_COST_PROGRESS`: `json` prints progress as one JSON object a line, for a program; `measure::progress` says
 //!   which.
 //!

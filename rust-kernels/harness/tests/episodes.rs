@@ -106,45 +106,6 @@ fn an_episode_knows_its_link_order_by_the_name_of_its_file() {
 }
 
 #[test]
-fn a_later_episode_may_measure_some_keys_only_and_is_resumed_like_any_other() {
-    let repository = Repository::new();
-    let partial = repository.partial("some");
-    succeed(measure(&repository, &partial, "4/2", &[]));
-    let only = partial.join("only.json");
-    let keys = r#"[["sum", "loop", "items=100"], ["sum", "custom", "items=100"]]"#;
-    fs::write(&only, keys).expect("a temporary file");
-    let only = only.to_str().expect("plain").to_owned();
-    let more = || {
-        let episode = [("ASYNC_COST_EPISODE", "7"), ("ASYNC_COST_ONLY", only.as_str())];
-        measure(&repository, &partial, "4/2", &episode).status.code()
-    };
-    assert_eq!(more(), Some(40));
-    let all = rows(&partial);
-    assert_eq!(all.len(), (4 * VARIANTS + 3 * 2) * SAMPLES);
-    assert_eq!(first_rounds(&partial), [0, 2, 4]);
-    assert_eq!(study(&partial)["rounds"], 7);
-    // The last round is torn: it alone is measured again, by another process.
-    let kept = all[..all.len() - 3].join("\n");
-    let header = "study,bench,variant,parameter,round,position,sample,iterations,elapsed_ns";
-    fs::write(partial.join("fixture.time.csv"), format!("{header}\n{kept}\n")).expect("torn on purpose");
-    assert_eq!(more(), Some(40));
-    let again = rows(&partial);
-    assert_eq!(again.len(), all.len());
-    assert_eq!(again[..all.len() - 2 * SAMPLES], all[..all.len() - 2 * SAMPLES]);
-    assert_eq!(first_rounds(&partial), [0, 2, 4, 6]);
-    // From the first round on, too.
-    let some = repository.partial("from the first");
-    for until in ["2", "4"] {
-        let episode = [("ASYNC_COST_EPISODE", until), ("ASYNC_COST_ONLY", only.as_str())];
-        assert_eq!(measure(&repository, &some, "4/2", &episode).status.code(), Some(40));
-    }
-    assert_eq!(rows(&some).len(), 4 * 2 * SAMPLES);
-    assert_eq!(study(&some)["state"], "complete");
-    // The common rounds are what they were.
-    assert!(succeed(measure(&repository, &partial, "4/2", &[])).contains("measured already"));
-}
-
-#[test]
 fn a_kill_after_the_last_round_and_before_the_last_word_is_made_good() {
     let repository = Repository::new();
     let partial = repository.partial("last");

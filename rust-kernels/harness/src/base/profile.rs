@@ -30,20 +30,22 @@ pub struct Profile {
     pub warm_up: Duration,
     /// Time that the samples of a trial take together.
     pub trial: Duration,
-    /// How many times the rounds and the episodes are measured, those that a study sets itself, too.
+    /// How many times the rounds, also those that a study sets itself, and the episodes are measured.
     pub times: u32,
 }
 
 /// Name, rounds, episodes, warm-up in microseconds, trial in microseconds. The warm-up is long enough to refill the
 /// caches and the branch predictor after the preceding variant. Trials are short, because what is compared is then near
 /// each other in time: in 64 readings of a second, nine of ten saw one loop differ from itself by less than 0.53 % with
-/// these trials, and by less than 0.89 % with 2 ms of warm-up and 6 ms (the median hardly differs). Rounds and episodes
-/// set the width of the intervals.
+/// these trials, and by less than 0.89 % with 2 ms of warm-up and 6 ms (the median hardly differs).
+///
+/// A standard run is one sitting. Its processes, as many in every study, draw a link order each; what more of them do
+/// not tell, another hour does.
 const PROFILES: [(&str, u32, u32, u64, u64); 4] = [
     ("smoke", 4, 2, 20, 60),
     ("quick", 12, 2, 150, 500),
-    ("standard", 480, 32, 300, 1_000),
-    ("thorough", 1_920, 64, 300, 1_000),
+    ("standard", 180, 12, 300, 1_000),
+    ("thorough", 360, 24, 300, 1_000),
 ];
 
 /// Says how many times a profile is measured: a lone study has time for more.
@@ -68,7 +70,7 @@ impl Profile {
         Self::built_in(2)
     }
 
-    /// For small differences on noisy machines.
+    /// A sitting of twice the rounds and processes, for a machine that is there once.
     pub fn thorough() -> Self {
         Self::built_in(3)
     }
@@ -90,11 +92,16 @@ impl Profile {
         self.name == TEST
     }
 
-    /// The one of three values, for quick, standard and thorough, that this profile chooses: `smoke` that of quick, but
-    /// at most `own`, its own number; a test's chooses none.
-    pub(crate) fn choose(&self, values: [u32; 3], own: u32) -> Option<u32> {
-        let index = PROFILES.iter().position(|profile| profile.0 == self.name)?;
-        Some(if index == 0 { values[0].min(own) } else { values[index - 1] })
+    /// The rounds that this profile measures of a study that has so many in quick and in standard: `smoke` those of
+    /// quick, but at most its own, `thorough` twice those of standard; a test its own.
+    pub(crate) fn rounds_of(&self, [quick, standard]: [u32; 2]) -> u32 {
+        match self.name.as_str() {
+            "smoke" => quick.min(self.rounds),
+            "quick" => quick,
+            "standard" => standard,
+            "thorough" => 2 * standard,
+            _ => self.rounds,
+        }
     }
 
     /// The rounds at which its episodes end, as even as they can be; the last one is the number of rounds.

@@ -29,7 +29,6 @@ use crate::base::file;
 use crate::base::profile::Profile;
 use crate::measure::progress;
 use crate::provenance::kernel;
-use crate::store::info::Keys;
 use crate::store::rounds;
 use crate::store::run::{PARTIAL, Run};
 use crate::trial::isolation::readable;
@@ -37,10 +36,6 @@ use crate::trial::isolation::readable;
 /// Tells a process to measure up to this round and to end, or, as [`PREPARE`], to say how such a process is started.
 const EPISODE: &str = "ASYNC_COST_EPISODE";
 const PREPARE: &str = "prepare";
-
-/// Names a file with the keys that an episode measures, as JSON: a list of bench, variant and parameter. Without it all
-/// are.
-const ONLY: &str = "ASYNC_COST_ONLY";
 
 /// Exit status of a process that has measured its episode. Not 0: a kernel's child that never came to measure ends with
 /// that.
@@ -57,8 +52,8 @@ const END_OF_CELL: &str = "EVCXR_EXECUTION_COMPLETE";
 
 /// The part of a process in a measurement.
 pub(crate) enum Role {
-    /// It measures up to this round, these keys only.
-    Measures { until: u32, only: Option<Keys> },
+    /// It measures up to this round.
+    Measures { until: u32 },
     /// It says how episodes are started, for an outer program that starts them.
     Prepares,
     /// It starts them one after the other.
@@ -67,32 +62,18 @@ pub(crate) enum Role {
 
 impl Role {
     pub(crate) fn of_this_process(profile: &Profile) -> Result<Self, Error> {
-        let wrong = |name, reason: String| Error::Setting { name, reason };
         match std::env::var(EPISODE).ok().as_deref() {
-            None if profile.episodes == 1 => Ok(Self::Measures { until: profile.rounds, only: None }),
+            None if profile.episodes == 1 => Ok(Self::Measures { until: profile.rounds }),
             None => Ok(Self::Starts),
             Some(PREPARE) => Ok(Self::Prepares),
-            Some(round) => {
-                let until = round.parse().map_err(|_| {
-                    wrong(EPISODE, format!("{round:?} is neither a number of rounds nor {PREPARE:?}"))
-                })?;
-                let only = std::env::var_os(ONLY).map(|path| {
-                    let text = fs::read(&path).map_err(Error::io("read", Path::new(&path)))?;
-                    serde_json::from_slice(&text).map_err(|error| {
-                        wrong(ONLY, format!("{error}; it is a list of [bench, variant, parameter]"))
-                    })
-                });
-                Ok(Self::Measures { until, only: only.transpose()? })
-            }
+            Some(round) => match round.parse() {
+                Ok(until) => Ok(Self::Measures { until }),
+                Err(_) => {
+                    let reason = format!("{round:?} is neither a number of rounds nor {PREPARE:?}");
+                    Err(Error::Setting { name: EPISODE, reason })
+                }
+            },
         }
-    }
-}
-
-impl Role {
-    /// Whether an outer program decides which episodes there are: it may have left out the last ones before this
-    /// process.
-    pub(crate) fn of_an_outer_program(&self) -> bool {
-        matches!(self, Self::Prepares | Self::Measures { only: Some(_), .. })
     }
 }
 

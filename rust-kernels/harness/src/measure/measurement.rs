@@ -15,7 +15,7 @@ use crate::provenance::gate;
 use crate::provenance::kernel;
 use crate::provenance::repository;
 use crate::store::counts;
-use crate::store::info::{Keys, State, StudyInfo};
+use crate::store::info::{State, StudyInfo};
 use crate::store::metrics::{self, Metrics};
 use crate::store::rounds;
 use crate::store::run::Run;
@@ -56,15 +56,15 @@ impl Study {
         gate::check(&Codegen::of_this_build(), profile, kernel::is_here())?;
         let mut run = Run::open(profile)?;
         let role = Role::of_this_process(profile)?;
-        begin(self, &settings, profile, &mut run, role.of_an_outer_program())?;
+        begin(self, &settings, profile, &mut run)?;
         run.unlock();
         match role {
             Role::Prepares => Start::of_this_process(self.name(), profile)?.save(self.name(), &run)?,
-            Role::Measures { until, only } => {
+            Role::Measures { until } => {
                 episode::draw_heap();
                 let mut measurement =
                     Measurement { study: self, profile, variants: &variants, run: &mut run };
-                measurement.rounds(&settings, until, only)?;
+                measurement.rounds(&settings, until)?;
             }
             Role::Starts => {
                 if run.info.studies[self.name()].state == State::Measuring {
@@ -91,16 +91,10 @@ impl Study {
 }
 
 /// Enters the study into run.json, or checks that the entry there is of the same measurement.
-fn begin(
-    study: &Study,
-    settings: &Settings,
-    profile: &Profile,
-    run: &mut Run,
-    fewer: bool,
-) -> Result<(), Error> {
+fn begin(study: &Study, settings: &Settings, profile: &Profile, run: &mut Run) -> Result<(), Error> {
     match run.info.studies.get_mut(study.name()) {
         Some(section) => {
-            section.agrees_with(settings, profile, fewer)?;
+            section.agrees_with(settings, profile)?;
             if section.state == State::Complete && !episode::is_child() {
                 println!("{} is measured already, in {}", study.name(), run.relative_folder().display());
             }
@@ -146,14 +140,12 @@ struct Measurement<'a> {
 }
 
 impl Measurement<'_> {
-    /// Measures the rounds that are missing up to `until`: with these keys only, where they are named.
-    fn rounds(&mut self, settings: &Settings, until: u32, only: Option<Keys>) -> Result<(), Error> {
+    /// Measures the rounds that are missing up to `until`.
+    fn rounds(&mut self, settings: &Settings, until: u32) -> Result<(), Error> {
         let keys: Vec<Key> = self.variants.iter().map(|variant| variant.key.clone()).collect();
         let index = |key: &Key| keys.iter().position(|other| other == key).expect("checked by the study");
         let pairs = settings.comparisons.iter().map(|pair| (index(&pair.key), index(&pair.baseline)));
-        let section = self.section();
-        section.rounds = section.rounds.max(until);
-        let failures = section.failures();
+        let failures = self.section().failures();
         let mut plan = Plan {
             study: self.study.name(),
             keys: &keys,
@@ -161,7 +153,6 @@ impl Measurement<'_> {
             seed: self.section().seed,
             neighbours: rounds::neighbours(keys.len(), pairs),
             rounds: self.section().rounds,
-            episodes: self.section().episodes.clone(),
             failed: keys.iter().map(|key| failures.iter().any(|failure| failure.key == *key)).collect(),
         };
         let (mut times, mut metrics, first) = self.open(&plan)?;
@@ -170,14 +161,12 @@ impl Measurement<'_> {
             return self.complete(first);
         }
         let profile = self.profile;
-        self.section().begin_episode(first, profile, only, episode::layout());
+        self.section().begin_episode(first, profile, episode::layout());
         self.run.save()?;
-        plan.episodes = self.section().episodes.clone();
 
         let waiting = kernel::Waiting::begin(episode::is_child());
-        let variants = plan.order(first).len();
-        let mut progress = self.progress(variants);
-        progress.begin(first, variants);
+        let mut progress = self.progress(keys.len());
+        progress.begin(first, keys.len());
         for round in first..until {
             let (mut rows, mut metric_rows) = (Vec::new(), Vec::new());
             for (position, index) in plan.order(round).into_iter().enumerate() {
@@ -225,8 +214,7 @@ impl Measurement<'_> {
             (0..plan.keys.len()).filter(left).map(|index| plan.keys[index].clone()).collect();
         let noted = |key: &Key| self.variants.iter().any(|variant| variant.key == *key && variant.resources);
         let expected = keys.iter().any(noted);
-        let measured = |round, key: &Key| keys.contains(key) && plan.measures(round, key);
-        let whole = metrics.whole_rounds(first, measured, expected);
+        let whole = metrics.whole_rounds(first, &keys, expected);
         metrics.cut(whole, &keys)?;
         if whole == first {
             return Ok((times, metrics, first));

@@ -309,15 +309,6 @@ pub(crate) fn load() -> Option<[f64; 3]> {
     load_averages(&read("/proc/loadavg")?)
 }
 
-/// The load before anything of ours ran: a notebook's cells have just been compiled when it begins to measure, so
-/// whoever started the notebook tells, in `ASYNC_COST_LOAD_BEFORE`. Without that, the load now.
-pub(crate) fn load_before() -> Option<[f64; 3]> {
-    match std::env::var("ASYNC_COST_LOAD_BEFORE") {
-        Ok(told) => load_averages(&told),
-        Err(_) => load(),
-    }
-}
-
 /// The first three numbers of a text such as `0.31 0.72 0.80 1/123 4567` (proc_loadavg(5)).
 fn load_averages(text: &str) -> Option<[f64; 3]> {
     let mut numbers = text.split(' ').map_while(|word| word.parse().ok());

@@ -14,7 +14,7 @@ use crate::base::key::Key;
 use crate::base::profile::Profile;
 use crate::provenance::codegen::{Codegen, Toolchain};
 use crate::provenance::kernel;
-use crate::provenance::machine::{self, Machine, Unknown};
+use crate::provenance::machine::{self, Machine};
 use crate::provenance::repository::{self, Git, Versions};
 
 /// Version of the fields below. Readers refuse others.
@@ -45,8 +45,10 @@ pub(crate) struct RunInfo {
     claims: Option<String>,
     findings: Option<String>,
     program: Option<String>,
-    series: Unknown,
-    waited_s: Unknown,
+    /// The first run of its series, as whoever started it tells.
+    series: Option<String>,
+    /// Set by the outer program that waits, before the first episode.
+    waited_s: Option<f64>,
     pub(crate) studies: BTreeMap<String, StudyInfo>,
 }
 
@@ -91,22 +93,8 @@ pub(crate) struct Episode {
     started: String,
     /// None as long as it measures, and where it was interrupted.
     ended: Option<String>,
-    /// The keys that it measured; null: all of them.
-    pub(crate) only: Option<Keys>,
     /// The number from which the order of linking was drawn; null: that of the compiler.
     layout: Option<u64>,
-}
-
-/// Bench, variant and parameter of some keys.
-pub(crate) type Keys = Vec<[String; 3]>;
-
-impl Episode {
-    /// Whether it measures this key.
-    pub(crate) fn measures(&self, key: &Key) -> bool {
-        let named =
-            |only: &Keys| only.iter().any(|parts| *parts == [&*key.bench, &*key.variant, &*key.parameter]);
-        self.only.as_ref().is_none_or(named)
-    }
 }
 
 /// Whether all rounds are there.
@@ -183,8 +171,8 @@ impl RunInfo {
             claims: std::env::var("ASYNC_COST_CLAIMS").ok(),
             findings: std::env::var("ASYNC_COST_FINDINGS").ok(),
             program: std::env::var("ASYNC_COST_PROGRAM").ok(),
-            series: (),
-            waited_s: (),
+            series: std::env::var("ASYNC_COST_SERIES").ok(),
+            waited_s: None,
             studies: BTreeMap::new(),
         }
     }
@@ -264,7 +252,7 @@ impl StudyInfo {
             started: Utc::now().text(),
             ended: None,
             resumed: 0,
-            load_before: machine::load_before(),
+            load_before: machine::load(),
             load_after: None,
             steal_before_ms: machine::steal_ms(),
             steal_after_ms: None,
@@ -274,14 +262,8 @@ impl StudyInfo {
         }
     }
 
-    /// Refuses to go on when the study was begun with other settings. It may have `fewer` rounds where an outer program
-    /// has left out the last episodes.
-    pub(crate) fn agrees_with(
-        &self,
-        settings: &Settings,
-        profile: &Profile,
-        fewer: bool,
-    ) -> Result<(), Error> {
+    /// Refuses to go on when the study was begun with other settings.
+    pub(crate) fn agrees_with(&self, settings: &Settings, profile: &Profile) -> Result<(), Error> {
         let comparisons = settings.comparisons.iter().map(ComparisonEntry::from);
         let facts = [
             ("baseline", self.baseline == settings.baseline),
@@ -289,7 +271,7 @@ impl StudyInfo {
             ("comparisons", self.comparisons.iter().cloned().eq(comparisons)),
             ("groups", self.groups == settings.groups),
             ("kinds", self.kinds == owned(&settings.kinds)),
-            ("rounds", self.has_rounds_of(profile, fewer)),
+            ("rounds", self.rounds == profile.rounds),
             ("samples", self.samples == settings.samples),
             ("warm_up_ns", self.warm_up_ns == nanoseconds(profile.warm_up)),
             ("trial_ns", self.trial_ns == nanoseconds(profile.trial)),
@@ -300,35 +282,17 @@ impl StudyInfo {
         }
     }
 
-    /// Whether the rounds that measure every key are those of the profile, or `fewer` whole episodes of it. Episodes
-    /// that measure some keys further come after them.
-    fn has_rounds_of(&self, profile: &Profile, fewer: bool) -> bool {
-        let before = |least: u32| {
-            let further = |episode: &&Episode| episode.only.is_some() && episode.first_round >= least;
-            self.episodes.iter().find(further).map_or(self.rounds, |episode| episode.first_round)
-        };
-        before(profile.rounds) == profile.rounds || fewer && profile.episode_ends().contains(&before(0))
-    }
-
     /// Notes that this process measures from this round on. Where no episode should begin, or where one began that came
     /// to no round, an earlier process was interrupted.
-    pub(crate) fn begin_episode(
-        &mut self,
-        first_round: u32,
-        profile: &Profile,
-        only: Option<Keys>,
-        layout: Option<u64>,
-    ) {
-        let mut begins = profile.episode_ends();
-        begins.insert(0, 0);
+    pub(crate) fn begin_episode(&mut self, first_round: u32, profile: &Profile, layout: Option<u64>) {
         let known = self.episodes.len();
         self.episodes.retain(|episode| episode.first_round < first_round);
         let fruitless = self.episodes.len() < known;
-        let planned = begins.contains(&first_round) || only.is_some();
+        let planned = first_round == 0 || profile.episode_ends().contains(&first_round);
         if fruitless || !planned {
             self.resumed += 1;
         }
-        self.episodes.push(Episode { first_round, started: Utc::now().text(), ended: None, only, layout });
+        self.episodes.push(Episode { first_round, started: Utc::now().text(), ended: None, layout });
     }
 
     /// Notes that the last episode has measured all of its rounds, and in what state the machine is: it may be the last

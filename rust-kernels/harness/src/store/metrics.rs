@@ -62,29 +62,20 @@ impl Metrics {
 
     /// How many of the first `rounds` rounds are whole here, too.
     ///
-    /// That is known from the first round, because every sample of a key has the same metrics in every round. Only keys
-    /// that were `measured` in a round, and did not fail, are asked. `expected` says that every sample has some.
-    pub(crate) fn whole_rounds(
-        &self,
-        rounds: u32,
-        measured: impl Fn(u32, &Key) -> bool,
-        expected: bool,
-    ) -> u32 {
+    /// That is known from the first round, because every sample of a key has the same metrics in every round. Only
+    /// these `keys`, which did not fail, are asked. `expected` says that every sample has some.
+    pub(crate) fn whole_rounds(&self, rounds: u32, keys: &[Key], expected: bool) -> u32 {
         let mut shapes: Vec<Vec<(Key, usize, &str)>> = vec![Vec::new(); rounds as usize];
         for ((place, Metric { metric, .. }), _) in &self.rows {
             if let Some(shape) = shapes.get_mut(place.round as usize)
-                && measured(place.round, &place.key())
+                && keys.contains(&place.key())
             {
                 shape.push((place.key(), place.sample, metric));
             }
         }
         // The order of the keys differs from round to round.
         shapes.iter_mut().for_each(|shape| shape.sort());
-        let is_whole = |(round, shape): &(u32, &Vec<(Key, usize, &str)>)| {
-            let wanted = shapes[0].iter().filter(|(key, ..)| measured(*round, key));
-            shape.iter().eq(wanted)
-        };
-        let whole = (0..).zip(&shapes).take_while(is_whole).count() as u32;
+        let whole = shapes.iter().take_while(|shape| **shape == shapes[0]).count() as u32;
         // The first round itself can only be told by another one.
         let alone = whole == 1 && (rounds > 1 || self.torn);
         let empty = expected && shapes.first().is_some_and(Vec::is_empty);
@@ -187,10 +178,6 @@ mod tests {
         order.into_iter().enumerate().flat_map(trial).collect()
     }
 
-    fn all(_: u32, _: &Key) -> bool {
-        true
-    }
-
     fn scratch(test: &str) -> PathBuf {
         std::env::temp_dir().join(format!("harness-metrics-{test}-{}.csv", std::process::id()))
     }
@@ -212,7 +199,7 @@ mod tests {
         for length in 0..=content.len() {
             fs::write(&path, &content[..length]).expect("torn on purpose");
             let mut metrics = open(&path);
-            let whole = metrics.whole_rounds(3, all, true);
+            let whole = metrics.whole_rounds(3, &keys(), true);
             let there = ends.iter().filter(|end| **end <= length).count() as u32;
             // One round alone cannot be told to be whole.
             assert_eq!(whole, if there == 1 { 0 } else { there }, "torn at byte {length}");
@@ -222,7 +209,7 @@ mod tests {
         }
         // The times of round 2 are not there: its metrics are cut off, whole or not.
         fs::write(&path, &content[..content.len() - 3]).expect("torn on purpose");
-        assert_eq!(open(&path).whole_rounds(2, all, true), 2);
+        assert_eq!(open(&path).whole_rounds(2, &keys(), true), 2);
         fs::remove_file(&path).expect("ours");
     }
 
@@ -233,17 +220,11 @@ mod tests {
         metrics.append_round(&round_rows(0)).expect("written");
         metrics.append_round(&rows(&Place::of_trial("s", &keys()[1], 1, 0), &samples(1))).expect("written");
         let metrics = open(&path);
-        let failed = keys()[0].clone();
-        assert_eq!(metrics.whole_rounds(2, |_, key| *key != failed, true), 2);
-        assert_eq!(
-            metrics.whole_rounds(2, |round, key| round == 0 || *key != failed, true),
-            2,
-            "not in its round"
-        );
-        assert_eq!(metrics.whole_rounds(2, all, true), 0);
+        assert_eq!(metrics.whole_rounds(2, &keys()[1..], true), 2);
+        assert_eq!(metrics.whole_rounds(2, &keys(), true), 0);
         fs::remove_file(&path).expect("ours");
-        assert_eq!(open(&path).whole_rounds(4, all, false), 4, "a study without metrics");
-        assert_eq!(open(&path).whole_rounds(4, all, true), 0, "the file was lost");
+        assert_eq!(open(&path).whole_rounds(4, &keys(), false), 4, "a study without metrics");
+        assert_eq!(open(&path).whole_rounds(4, &keys(), true), 0, "the file was lost");
     }
 
     #[test]

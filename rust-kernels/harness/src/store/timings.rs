@@ -11,7 +11,6 @@ use crate::base::error::Error;
 use crate::base::file;
 use crate::base::key::Key;
 use crate::base::sample::Sample;
-use crate::store::info::Episode;
 use crate::store::rounds;
 use crate::store::table::{self, Place};
 
@@ -40,8 +39,6 @@ pub(crate) struct Plan<'a> {
     /// What each key is compared with: see [`rounds::order`].
     pub(crate) neighbours: Vec<Vec<usize>>,
     pub(crate) rounds: u32,
-    /// The processes that measured so far.
-    pub(crate) episodes: Vec<Episode>,
     /// `failed[index]`: this key is left out from some round on.
     pub(crate) failed: Vec<bool>,
 }
@@ -108,14 +105,7 @@ impl Drop for Timings {
 impl Plan<'_> {
     /// The keys of a round as indices, in the order in which it runs them.
     pub(crate) fn order(&self, round: u32) -> Vec<usize> {
-        let measured = |index: &usize| self.measures(round, &self.keys[*index]);
-        rounds::order(self.seed, round, &self.neighbours).into_iter().filter(measured).collect()
-    }
-
-    /// Whether this key is measured in a round.
-    pub(crate) fn measures(&self, round: u32, key: &Key) -> bool {
-        let episode = self.episodes.iter().rfind(|episode| episode.first_round <= round);
-        episode.is_none_or(|episode| episode.measures(key))
+        rounds::order(self.seed, round, &self.neighbours)
     }
 
     /// The number of whole rounds at the beginning of the file, and the bytes that they and the header take.
@@ -236,7 +226,6 @@ mod tests {
             seed: SEED,
             neighbours: neighbours(),
             rounds: 3,
-            episodes: vec![],
             failed: failed.to_vec(),
         }
     }

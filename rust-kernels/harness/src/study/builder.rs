@@ -77,10 +77,8 @@ pub struct Study {
     pub(super) unit: String,
     /// Samples of a trial of the keys that are added next.
     pub(super) samples: usize,
-    /// Rounds of the built-in profiles, where the study does not take theirs.
-    pub(super) rounds: Option<[u32; 3]>,
-    /// The same of episodes.
-    pub(super) episodes: Option<[u32; 3]>,
+    /// Rounds of the quick and the standard profile, where the study does not take theirs.
+    pub(super) rounds: Option<[u32; 2]>,
     /// Limit of each call of a variant, when each has a process of its own.
     pub(crate) isolated: Option<Duration>,
     /// Whether samples of the keys that are added next say what the process used meanwhile.
@@ -106,7 +104,6 @@ impl Study {
             unit: "iteration".to_owned(),
             samples: SAMPLES,
             rounds: None,
-            episodes: None,
             isolated: None,
             resources: false,
             instructions: true,
@@ -200,19 +197,10 @@ impl Study {
         self
     }
 
-    /// Measures so many rounds in the three profiles instead of the profile's own number: more for workloads whose
-    /// rounds differ more than those of a computation (an interval shrinks with the square root), fewer for long
-    /// trials.
-    pub fn rounds(mut self, quick: u32, standard: u32, thorough: u32) -> Self {
-        self.rounds = Some([quick, standard, thorough]);
-        self
-    }
-
-    /// Measures in so many processes in the three profiles instead of the profile's own number. More are better where a
-    /// process starts soon: the same program differs more from process to process than rounds of one process let it
-    /// seem.
-    pub fn episodes(mut self, quick: u32, standard: u32, thorough: u32) -> Self {
-        self.episodes = Some([quick, standard, thorough]);
+    /// Measures so many rounds, in all processes together, in the profiles quick and standard instead of the profile's
+    /// own number, and twice those of standard in thorough: fewer for long trials.
+    pub fn rounds(mut self, quick: u32, standard: u32) -> Self {
+        self.rounds = Some([quick, standard]);
         self
     }
 

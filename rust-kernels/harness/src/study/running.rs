@@ -62,15 +62,11 @@ impl Study {
 
     /// The profile with what this study sets itself. In a test a trial is as long as the test says.
     pub(crate) fn profile(&self, profile: &Profile) -> Profile {
-        let chosen = |values: Option<[u32; 3]>, usual| {
-            values.and_then(|values| profile.choose(values, usual)).unwrap_or(usual)
-        };
-        let (rounds, episodes) =
-            (chosen(self.rounds, profile.rounds), chosen(self.episodes, profile.episodes));
+        let rounds = self.rounds.map_or(profile.rounds, |rounds| profile.rounds_of(rounds));
         let longer = if self.is_isolated() && !profile.is_test() { OF_A_PROCESS } else { 1 };
         let (warm_up, trial) = (profile.warm_up * longer, profile.trial * longer);
         let times = profile.times;
-        let (rounds, episodes) = (rounds * times, episodes * times);
+        let (rounds, episodes) = (rounds * times, profile.episodes * times);
         Profile { rounds, episodes, warm_up, trial, times: 1, name: profile.name.clone() }
     }
 

@@ -44,7 +44,6 @@ impl Repository {
             .env_remove("ASYNC_COST_PROFILE")
             .env_remove("ASYNC_COST_PROGRESS")
             .env_remove("ASYNC_COST_EPISODE")
-            .env_remove("ASYNC_COST_ONLY")
             .env_remove("ASYNC_COST_COMMAND");
         if let Some(partial) = partial {
             command.env("ASYNC_COST_PARTIAL", partial);

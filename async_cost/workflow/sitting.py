@@ -1,0 +1,107 @@
+"""A sitting: one stretch of time, for which a standard run waits until the machine is quiet; it may be another one of a
+series, whose sittings measure the same program on the same machine.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shlex
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from async_cost.paths import runs_root
+from async_cost.runs.profiles import QUIET_LOAD
+from async_cost.workflow.episodes import write_json
+from async_cost.workflow.steps import Progress, Seen, StepFailed
+
+#: Seconds that a run waits at most, and between two looks.
+LONGEST_S, LOOK_S = 600.0, 5.0
+
+
+def wait(progress: Progress, then_s: float) -> float:
+    """Wait until the load average over a minute is below `QUIET_LOAD` for each processor; returns the seconds that it
+    took. `then_s` is what comes after it, for the time left.
+    """
+    began, waited, limit = time.monotonic(), 0.0, QUIET_LOAD * (os.cpu_count() or 1)
+    while (load := os.getloadavg()[0]) >= limit and waited < LONGEST_S:
+        # Once nothing runs, it falls to a third in a minute: also after what has compiled here.
+        left = min(60 * math.log(load / limit), LONGEST_S - waited)
+        progress.report(
+            Seen(f"waiting for a quiet machine: load {load:.2f}, not below {limit:.2f}", left_s=left + then_s)
+        )
+        if progress.stop.wait(LOOK_S):
+            raise StepFailed("another step failed")
+        waited = time.monotonic() - began
+    if load >= limit:
+        progress.say(
+            f"  not quiet after {waited / 60:.0f} minutes (load {load:.2f}): measured all the same, as the run says"
+        )
+    return waited
+
+
+def record(file: Path, load: Sequence[float], waited_s: float | None) -> None:
+    """Enter into a run.json the load before its first episode, and how long that was waited for."""
+    run = json.loads(file.read_text(encoding="utf-8"))
+    run["waited_s"] = waited_s and round(waited_s, 1)
+    for study in run["studies"].values():
+        study["load_before"] = [round(average, 2) for average in load]
+    write_json(file, run)
+
+
+def repeated(run: Path) -> dict[str, Any]:
+    """What is asked of another sitting of the series of `run`, as arguments of `make measure`; `series` is the run.json
+    of its first run. Raises StepFailed.
+    """
+    try:
+        first = json.loads((run / "run.json").read_text(encoding="utf-8"))
+        if first["series"]:
+            first = json.loads((runs_root() / first["series"] / "run.json").read_text(encoding="utf-8"))
+        asked = dict(word.split("=", 1) for word in shlex.split(first["command"].removeprefix("make "))[1:])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        problem = "its run.json, or that of the first run of its series, does not say what was measured"
+        raise StepFailed(f"{run} has no further sittings: {problem} ({error!r}). {BEGIN}") from error
+    return {
+        "profile": asked.get("PROFILE"),
+        "studies": tuple(asked.get("STUDIES", "").split()) or None,
+        "only": asked.get("ONLY"),
+        "native": "NATIVE" in asked,
+        "singly": "SINGLY" in asked,
+        "series": first,
+    }
+
+
+BEGIN = "A new series begins with `make measure`"
+#: What the sittings of a series have in common, by its place in run.json.
+COMMON = {
+    "program": "the program (rust-kernels/, the Rust notebooks, Cargo.lock)",
+    "toolchain.rustc": "the compiler",
+    "toolchain.evcxr": "the Rust kernel",
+    "codegen": "the options of the compiler",
+    "machine.name": "the name of the machine",
+    "machine.cpu": "the processor",
+    "profile": "the profile",
+    "studies": "the studies",
+}
+
+
+def refuse_other(first: Mapping[str, Any], this: Mapping[str, Any]) -> None:
+    """Raise StepFailed, with the remedy, if `this` cannot be another sitting of the series that `first` has begun, as
+    far as `this` tells by now.
+    """
+
+    def told(run: Any, place: str) -> Any:
+        for name in place.split("."):
+            run = run.get(name) if isinstance(run, Mapping) else None
+        return sorted(run) if place == "studies" and run else run
+
+    differ = [words for place, words in COMMON.items() if told(this, place) not in (None, told(first, place))]
+    if differ:
+        revision = (first.get("git") or {}).get("revision") or "its revision"
+        raise StepFailed(
+            f"this cannot be another sitting of {first['run_id']}: it would differ in {', '.join(differ)}. To continue that "
+            f"series, measure the same (git checkout {revision}) on the same machine. {BEGIN}"
+        )
