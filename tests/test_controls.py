@@ -15,13 +15,15 @@ from async_cost.literature.claims import load_claims
 from async_cost.runs.record import KINDS
 from async_cost.runs.run import load_run
 from async_cost.statistics.effects import Values, effect
-from async_cost.statistics.interval import after_looks, quantile
+from async_cost.statistics.interval import RANKS, quantile
 from async_cost.statistics.judge import judged
 from async_cost.statistics.measured import Measured
 from async_cost.statistics.statement import Outcome
 from async_cost.testing.made_up_runs import OFF, ON, ZERO_COST, Study, make_run
 
 ONE, _, MANY, LONG = KINDS
+#: Intervals that only widen with the others.
+UNKNOWN = ("undisturbed", "undisturbed_low", "undisturbed_high", "next_low", "next_high")
 RNG_RUNS = 400
 
 
@@ -33,7 +35,8 @@ def rows(
     """
     found = []
     for place, error in enumerate(errors):
-        half = quantile(episodes) * standard_error
+        freedom = episodes - 1 if episodes > 1 else RANKS
+        half = quantile(freedom) * standard_error
         for variant, log in (("a (A/A)", error * standard_error), ("b", np.log(1.1))):
             control = variant == "a (A/A)"
             chance = float(2 * stats.t.sf(abs(error), episodes - 1)) if control else None
@@ -42,19 +45,19 @@ def rows(
             names = {"study": study, "bench": "x", "variant": variant, "parameter": ""}
             base = {"baseline_bench": "x", "baseline_variant": "a", "baseline_parameter": ""}
             about = {"group": f"{kind} {place}", "kind": kind, "limit": 0.01, "control": control, "chance": chance}
-            found.append(
-                names
-                | base
-                | about
-                | numbers
-                | added
-                | {"rounds": 60, "episodes": episodes, "quantile": quantile(episodes)}
-            )
+            over = {"rounds": 60, "episodes": episodes, "sittings": 1}
+            over |= {"freedom": float(freedom), "quantile": quantile(freedom)} | dict.fromkeys(UNKNOWN)
+            found.append(names | base | about | numbers | added | over)
     return found
 
 
 def table_of(*parts: list[dict], profile: str = "standard") -> pl.DataFrame:
-    return judged(pl.DataFrame(list(chain(*parts)), infer_schema_length=None), profile)
+    return judged(frame_of(*parts), profile)
+
+
+def frame_of(*parts: list[dict]) -> pl.DataFrame:
+    frame = pl.DataFrame(list(chain(*parts)), infer_schema_length=None)
+    return frame.cast(dict.fromkeys(UNKNOWN, pl.Float64) | {"chance": pl.Float64})
 
 
 def widths(frame: pl.DataFrame, control: bool = False, **of) -> np.ndarray:
@@ -85,11 +88,9 @@ def test_holm_steps_down():
     """Of p-values .001, .02, .03 and .04 three controls are compared with .05 / 4, / 3, / 2: only the first is small
     enough.
     """
-    frame = table_of(rows([0.0] * 4)).with_columns(doubt=None)
     chances = iter((0.02, 0.001, 0.04, 0.03))
-    given = [row | {"chance": next(chances) if row["control"] else None} for row in frame.iter_rows(named=True)]
-    given_columns = [name for name in frame.columns if name not in ("bias", "doubt", "verdict")]
-    found = judged(pl.DataFrame(given, infer_schema_length=None).select(given_columns), "standard").filter("control")
+    given = [row | {"chance": next(chances) if row["control"] else None} for row in rows([0.0] * 4)]
+    found = table_of(given).filter("control")
     assert found["chance"].to_list() == pytest.approx([0.06, 0.004, 0.06, 0.06])
     assert found["doubt"].is_not_null().to_list() == [False, True, False, False]
 
@@ -102,7 +103,7 @@ def test_no_more_than_one_honest_run_in_twenty_refuses_anything():
     controls = 40
     for free in (3, 19):
         chances = 2 * stats.t.sf(np.abs(rng.standard_t(free, (RNG_RUNS, controls))), free)
-        base = pl.DataFrame(rows([0.0] * controls, episodes=free + 1)).filter("control")
+        base = frame_of(rows([0.0] * controls, episodes=free + 1)).filter("control")
         refused = [
             judged(base.with_columns(chance=pl.Series(some)), "standard")["doubt"].null_count() < controls
             for some in chances[:8]
@@ -140,11 +141,11 @@ def test_a_bias_in_common_widens_every_interval_of_its_kind_and_no_other():
         rows(list(off), kind=MANY, episodes=episodes),
         rows(list(rng.normal(0, 0.7, 20)), kind=ONE, episodes=episodes),
     ]
-    before, found = pl.DataFrame(list(chain(*given)), infer_schema_length=None), table_of(*given)
+    before, found = frame_of(*given), table_of(*given)
     assert found["doubt"].null_count() == found.height
     beta = found.filter(kind=MANY)["bias"].unique().item()
     assert beta == pytest.approx(planted, rel=0.35)
-    expected = np.sqrt(widths(before, kind=MANY) ** 2 + (quantile(episodes) * beta) ** 2)
+    expected = np.sqrt(widths(before, kind=MANY) ** 2 + (quantile(episodes - 1) * beta) ** 2)
     assert widths(found, kind=MANY) == pytest.approx(expected)
     assert found.filter(kind=ONE)["bias"].unique().to_list() == [0.0]
     assert (widths(found, kind=ONE) == widths(before, kind=ONE)).all()
@@ -166,11 +167,9 @@ def test_controls_that_are_all_off_correct_one_another_and_are_not_refused_one_b
 
 
 def test_the_variance_is_that_of_dersimonian_and_laird_about_zero():
-    """Errors of 2, 1 and -2 standard errors of 0.01 over 10 episodes, of which 6 are left: 9 - 3 * 5/3 over 3 /
-    0.0001.
-    """
+    """Errors of 2, 1 and -2 standard errors of 0.01 over 10 processes: 9 - 3 * 9/7 over 3 / 0.0001."""
     found = table_of(rows([2.0, 1.0, -2.0]))
-    assert found["bias"].unique().item() == pytest.approx(np.sqrt((9 - 3 * 5 / 3) / 3) * 0.01)
+    assert found["bias"].unique().item() == pytest.approx(np.sqrt((9 - 3 * 9 / 7) / 3) * 0.01)
     one = table_of(rows([2.0, 1.0, -2.0], episodes=1))
     assert one["bias"].unique().item() == pytest.approx(np.sqrt((9 - 3) / 3) * 0.01), "what ranks say is expected at 1"
 
@@ -178,7 +177,7 @@ def test_the_variance_is_that_of_dersimonian_and_laird_about_zero():
 def test_each_side_of_an_interval_and_the_added_time_are_widened_for_themselves():
     given = [row | ({} if row["control"] else {"low": 1.0, "high": 1.3}) for row in rows([2.0, -2.0])]
     row = table_of(given).filter(~pl.col("control")).row(0, named=True)
-    more = quantile(10) * row["bias"]
+    more = quantile(9) * row["bias"]
     assert row["bias"] > 0
     assert np.log(row["ratio"] / row["low"]) == pytest.approx(np.hypot(np.log(1.1), more))
     assert np.log(row["high"] / row["ratio"]) == pytest.approx(np.hypot(np.log(1.3 / 1.1), more))
@@ -253,5 +252,5 @@ def test_a_combination_of_comparisons_uses_what_the_controls_add(tmp_path):
     both = ratio_of_ratios(calls, free)
     found = effect(both, both.cases[0], Values(run, "zero-cost"))
     bias = measured.declared["bias"][0]
-    assert bias > 0 and found.fixed == pytest.approx(quantile(20, after_looks(2)) * np.sqrt(2) * bias)
+    assert bias > 0 and found.fixed == pytest.approx(quantile(19) * np.sqrt(2) * bias)
     assert np.log(found.high / found.low) > 2 * found.fixed

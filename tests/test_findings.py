@@ -205,8 +205,7 @@ def test_several_cases_need_intervals_that_hold_together(judge):
     one, other = alone.weighed, among.each[0]
     assert one.case == other.case and one.effect == other.effect
     wider = math.log(other.high / other.low) / math.log(one.high / one.low)
-    episodes, looks = one.row["episodes"], one.row["looks"]
-    by_hand = quantile(episodes, 1 - 0.05 / looks / 3) / quantile(episodes, 1 - 0.05 / looks)
+    by_hand = quantile(one.row["freedom"], 1 - 0.05 / 3) / quantile(one.row["freedom"])
     assert wider == pytest.approx(by_hand) and wider > 1.1
 
 
@@ -335,10 +334,22 @@ def test_any_interval_gets_the_outcome_of_its_place(judge):
     one = said(FREE.ratio, between(2.0, 3.0, why="made up"))
 
     def at(low: float, high: float) -> Outcome:
-        return found(one, [Effect(math.sqrt(low * high), low, high, episodes=10)], judge).outcome
+        return found(one, [Effect(math.sqrt(low * high), low, high, freedom=9.0)], judge).outcome
 
     assert (at(2.1, 2.9), at(1.5, 1.9), at(3.1, 3.5)) == (HOLDS, NOT, NOT)
     assert (at(1.9, 2.1), at(2.9, 3.1), at(1.0, 4.0)) == (UNDECIDED,) * 3
+
+
+def test_a_typical_and_an_undisturbed_machine_that_contradict_each_other_leave_it_undecided(judge):
+    one = said(FREE.ratio, over(2.0))
+
+    def at(*undisturbed: float):
+        return found(one, [Effect(2.5, 2.4, 2.6, freedom=9.0, undisturbed=undisturbed)], judge)
+
+    assert at(2.45, 2.35, 2.55).outcome is at(2.0, 1.9, 2.1).outcome is HOLDS, "nor does one that is undecided"
+    against = at(1.8, 1.7, 1.9)
+    assert against.outcome is UNDECIDED and against.weighed.sittings is None
+    assert "on a typical machine it holds, on an undisturbed one it does not." in shown.markdown(against)
 
 
 def test_a_changed_region_changes_the_hash_that_a_run_records(tmp_path):

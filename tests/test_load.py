@@ -99,7 +99,7 @@ def refused(run: Path) -> DataError:
 def test_a_whole_run_loads_with_every_row(run):
     loaded = load_run(run)
     assert loaded.time(STUDY).height == 3 * 3 * 2, "3 variants, 3 rounds, 2 samples"
-    assert loaded.time(STUDY).columns[-2:] == ["elapsed_ns", "episode"]
+    assert loaded.time(STUDY).columns[-3:] == ["elapsed_ns", "episode", "sitting"]
     assert loaded.counts(STUDY)["value"].min() == 0
     assert loaded.info.machine.logical_cores == 2
     assert loaded.study(STUDY).controls == ("manual (A/A)",)

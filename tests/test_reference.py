@@ -85,7 +85,7 @@ def findings(executed) -> list[Finding]:
 def made_up(one: Finding, low: float, high: float, like: Effect) -> Effect:
     """An effect with that interval, in place of a measured one."""
     middle = math.sqrt(low * high) if one.in_ratios else (low + high) / 2
-    return replace(like, value=middle, low=low, high=high, missing=None, doubt=None, episodes=0)
+    return replace(like, value=middle, low=low, high=high, missing=None, doubt=None, freedom=0.0, undisturbed=None)
 
 
 def places(one: Finding, like: Effect) -> Iterator[tuple[Outcome, float, float]]:

@@ -178,7 +178,7 @@ def test_what_adds_up_over_a_sample_is_told_for_one_iteration_and_a_quantile_as_
     run = noted(tmp_path)
     for metric, true in (("cpu_ns", 5e4), ("p99_ns", 700)):
         values = trial_values(run, STUDY, metric).filter(variant="nio")
-        assert values.columns == [*KEY, "round", "episode", "position", "value"]
+        assert values.columns == [*KEY, "round", "sitting", "episode", "position", "value"]
         assert values.height == 8
         assert values["value"].median() == pytest.approx(true, rel=0.02)
     assert trial_values(run, STUDY, "voluntary_switches").is_empty()

@@ -13,13 +13,12 @@ from async_cost.paths import repository_root
 from async_cost.report.records import banner, errata, remarks
 from async_cost.runs.comparisons import BASE_KEY, KEY
 from async_cost.runs.run import load_run, open_run
-from async_cost.statistics import interval, judge
-from async_cost.statistics.interval import estimates, ranks
+from async_cost.statistics import judge
+from async_cost.statistics.interval import RANKS, estimates, ranks
 from async_cost.statistics.judge import Trust, Verdict, verdict_column
 from async_cost.statistics.measured import Measured, both_ways
 from async_cost.statistics.ratios import between, paired
-from async_cost.statistics.trials import compared as of_comparisons
-from async_cost.statistics.trials import trial_times, undisturbed
+from async_cost.statistics.trials import lowest, trial_times
 from async_cost.testing.made_up_runs import OFF, ON, REQUESTS, ZERO_COST, make_run, reversed_truth
 from async_cost.words import PERCENT
 
@@ -114,7 +113,16 @@ def test_a_thorough_run_is_estimated_in_seconds():
 
 
 def test_a_trial_is_the_median_of_its_samples():
-    key = {"study": STUDY, "bench": "b", "variant": "v", "parameter": "p", "round": 0, "episode": 0, "position": 0}
+    key = {
+        "study": STUDY,
+        "bench": "b",
+        "variant": "v",
+        "parameter": "p",
+        "round": 0,
+        "sitting": 0,
+        "episode": 0,
+        "position": 0,
+    }
     rows = [{**key, "sample": i, "iterations": 10, "elapsed_ns": ns} for i, ns in enumerate([100, 110, 9000])]
     assert trial_times(pl.DataFrame(rows))["ns"].to_list() == [11.0]
 
@@ -133,35 +141,15 @@ def disturbed_trials(share: float, seed: int) -> pl.DataFrame:
     return found.with_columns(episode=pl.col("round") // rounds)
 
 
-def test_how_often_the_core_was_disturbed_does_not_move_the_ratio_of_work_on_one_thread():
-    alone, together = [], []
+def test_how_often_the_core_was_disturbed_moves_the_typical_ratio_and_not_the_undisturbed_one():
+    typical, undisturbed = [], []
     for seed, share in enumerate((0.05, 0.3, 0.45)):
         trials = disturbed_trials(share, seed)
-        row = estimates(between(of_comparisons(trials, ["one thread"]), "nonbox", "manual")).row(0, named=True)
-        assert row["low"] < 2.6 < row["high"], share
-        alone.append(row["ratio"])
-        assert of_comparisons(trials, ["one thread", "long trials"]).equals(trials), "threads may disturb each other"
-        together.append(estimates(between(trials, "nonbox", "manual"))["ratio"].item())
-    assert np.ptp(alone) < 0.02 < 0.1 < np.ptp(together)
-
-
-def test_an_episode_is_left_out_where_most_keys_are_slow_and_not_where_one_is():
-    even = {name: [ns, 1.01 * ns] * 8 for name, ns in {"manual": 10.0, "nonbox": 26.0, "box": 30.0}.items()}
-    trials = simple_trials(**even).with_columns(episode=pl.col("round") // 2)
-
-    def slowed(*names: str) -> list[int]:
-        slow = pl.col("variant").is_in(names) & (pl.col("episode") == 5)
-        found = undisturbed(trials.with_columns(ns=pl.col("ns") * pl.when(slow).then(1.2).otherwise(1.0)))
-        return found.filter(variant="box")["episode"].to_list()
-
-    assert slowed() == slowed("box") == list(range(8))
-    assert slowed("manual", "nonbox") == [0, 1, 2, 3, 4, 6, 7]
-    assert undisturbed(trials).filter(variant="manual")["ns"].to_list() == [pytest.approx(10.01)] * 8
-
-
-def test_too_few_episodes_are_compared_round_by_round():
-    trials = disturbed_trials(0.3, 0).filter(pl.col("episode") < 3)
-    assert of_comparisons(trials, ["one thread"]).equals(trials)
+        row = estimates(between(lowest(trials), "nonbox", "manual")).row(0, named=True)
+        assert row["low"] < 2.6 < row["high"] and row["episodes"] == 16, share
+        undisturbed.append(row["ratio"])
+        typical.append(estimates(between(trials, "nonbox", "manual"))["ratio"].item())
+    assert np.ptp(undisturbed) < 0.02 < 0.03 < np.ptp(typical)
 
 
 def simple_trials(**ns: list[float]) -> pl.DataFrame:
@@ -238,8 +226,7 @@ def test_an_estimate_has_the_same_digits_in_whatever_order_its_rounds_come():
     rounds = pl.DataFrame({"round": range(2000), "ratio": rng.lognormal(size=2000)})
     rounds = rounds.with_columns(episode=pl.col("round") // 100, **dict.fromkeys(KEY, pl.lit("x")))
     shuffled = [rounds.sample(fraction=1, shuffle=True, seed=seed) for seed in range(20)]
-    for found in (estimates, interval.chances):
-        assert all(found(other, "ratio").equals(found(rounds, "ratio")) for other in shuffled)
+    assert all(estimates(other).equals(estimates(rounds)) for other in shuffled)
 
 
 def test_variants_with_fewer_rounds_are_estimated_from_theirs():
@@ -287,15 +274,25 @@ def test_a_made_up_truth_provokes_its_verdict(tmp_path, ratio, word):
 # -- trust ------------------------------------------------------------------------------------------------
 
 
+#: What is known of work on one thread in several sittings alone.
+UNKNOWN = ("undisturbed", "undisturbed_low", "undisturbed_high", "next_low", "next_high")
+
+
 def compared(variant: str, baseline: str, *, parameter: str = OFF, group: str = "", **values) -> dict:
     """A row as the judge takes it: measured over 20 rounds, and the same unless `values` say otherwise."""
     names = {"study": STUDY, "bench": "b", "variant": variant, "parameter": parameter}
     base = {"baseline_bench": "b", "baseline_variant": baseline, "baseline_parameter": parameter}
     control = variant.endswith(" (A/A)")
     about = {"group": group, "kind": STUDY, "limit": 0.01, "control": control, "chance": 0.5 if control else None}
-    numbers = {"ratio": 1.0, "low": 0.995, "high": 1.004, "rounds": 20, "episodes": 1, "quantile": 1.96}
+    numbers = {"ratio": 1.0, "low": 0.995, "high": 1.004, "rounds": 20, "episodes": 1, "sittings": 1}
+    numbers |= {"freedom": RANKS, "quantile": 1.96} | dict.fromkeys(UNKNOWN)
     added = {"unit_ns": 100.0, "added_ns": 0.0, "added_low": -0.5, "added_high": 0.4}
     return names | base | about | numbers | added | values
+
+
+def judged_rows(rows: pl.DataFrame) -> pl.DataFrame:
+    """What the judge says of rows whose unknown numbers are null."""
+    return judge.judged(rows.cast(dict.fromkeys(UNKNOWN, pl.Float64)), "standard")
 
 
 def judged(tmp_path, **how) -> Trust:
@@ -318,7 +315,7 @@ def test_a_control_that_misses_1_ends_all_trust(tmp_path):
 
 def test_a_control_that_is_known_imprecisely_refuses_nothing(tmp_path):
     rows = pl.DataFrame([compared("manual (A/A)", "manual", low=0.9, high=1.2), compared("box", "manual")])
-    assert judge.judged(rows, "standard")["verdict"].to_list() == ["undecided", "same"]
+    assert judged_rows(rows)["verdict"].to_list() == ["undecided", "same"]
     assert judged(tmp_path, noise=0.2, rounds=40, seed=3).trusted
 
 
@@ -331,16 +328,55 @@ def test_two_loads_are_compared_where_the_controls_of_both_hold():
         compared("box", "box", baseline_parameter=ON, group="few"),
         compared("nonbox", "nonbox", baseline_parameter="elsewhere", group="few"),
     ]
-    found = judge.judged(pl.DataFrame(rows), "standard")
+    found = judged_rows(pl.DataFrame(rows))
     differs = "control manual (A/A) in b (syscalls=on) differs from its baseline"
     assert found["doubt"].to_list() == [None, differs, None, differs, differs, None]
     assert found["verdict"].to_list() == ["same", None, "same", None, None, "same"]
 
 
+@pytest.mark.parametrize(
+    ("quiet", "verdict", "told"),
+    [
+        ((1.03, 1.05), "slower", None),
+        ((1.0, 1.05), "slower", None),
+        ((0.999, 1.003), "undecided", "nothing: slower on a typical machine, same on an undisturbed one"),
+        ((0.9, 0.95), "undecided", "nothing: slower on a typical machine, faster on an undisturbed one"),
+    ],
+)
+def test_a_word_stands_unless_an_undisturbed_machine_says_another(quiet, verdict, told):
+    ends = {"undisturbed": sum(quiet) / 2, "undisturbed_low": quiet[0], "undisturbed_high": quiet[1]}
+    rows = [compared("manual (A/A)", "manual"), compared("box", "manual", ratio=1.04, low=1.02, high=1.06, **ends)]
+    found = judged_rows(pl.DataFrame(rows, infer_schema_length=None)).row(1, named=True)
+    assert (found["verdict"], found["to_decide"]) == (verdict, told)
+
+
+@pytest.mark.parametrize(
+    ("half", "told"),
+    [
+        (0.02, "about 12 sittings"),  # (2 / 1)^2 times three
+        (0.011, "about 4 sittings"),
+        (0.1, "more than 100 sittings"),
+    ],
+)
+def test_what_is_open_says_how_many_sittings_would_decide(half, told):
+    log = np.log(1.01) + 0.01
+    ends = {"ratio": np.exp(log), "low": np.exp(log - half), "high": np.exp(log + half), "sittings": 3}
+    rows = [compared("manual (A/A)", "manual"), compared("box", "manual", **ends)]
+    assert judged_rows(pl.DataFrame(rows, infer_schema_length=None))["to_decide"].to_list() == [None, told]
+
+
+def test_more_sittings_help_neither_at_a_border_nor_against_the_error_of_identical_code():
+    def needed(value: float, fixed: float = 0.0) -> float:
+        return judge.sittings_needed(value, value - 0.02, value + 0.02, [-0.01, 0.01], 0.001, fixed, 3)
+
+    assert needed(0.0105) == needed(0.02, fixed=0.011) == float("inf") > needed(0.02, fixed=0.009) > needed(0.02)
+    assert judge.in_sittings(needed(0.0105)).startswith("no number of sittings")
+
+
 def test_too_few_rounds_for_an_interval_have_no_word():
     for rounds, doubt in ((5, "too few rounds"), (6, None)):
         rows = pl.DataFrame([compared("manual (A/A)", "manual"), compared("box", "manual", rounds=rounds)])
-        found = judge.judged(rows, "standard")
+        found = judged_rows(rows)
         assert found["doubt"].to_list() == [doubt] * 2
         assert found["verdict"].is_null().all() == bool(doubt)
 
@@ -348,9 +384,12 @@ def test_too_few_rounds_for_an_interval_have_no_word():
 def test_a_comparison_turned_round_is_its_mirror_image():
     row = compared("box", "manual", ratio=2.0, low=1.6, high=2.5) | {
         "q1": 1.8, "q3": 2.2222, "added_ns": 40.0, "added_low": 30.0, "added_high": 60.0, "change": "boxed", "smallest": 0.2,
-        "verdict": "slower",
+        "verdict": "slower", "to_decide": None,
     }  # fmt: skip
-    back = both_ways(pl.DataFrame([row]).with_columns(pl.col("verdict").cast(judge.VERDICTS))).row(1, named=True)
+    row |= {"undisturbed": 1.6, "undisturbed_low": 1.25, "undisturbed_high": 2.0, "next_low": 1.25, "next_high": 4.0}
+    types = {"verdict": judge.VERDICTS, "to_decide": pl.String}
+    back = both_ways(pl.DataFrame([row]).cast(types)).row(1, named=True)
+    assert [back[name] for name in UNKNOWN] == [0.625, 0.5, 0.8, 0.25, 0.8]
     assert [back[name] for name in ("variant", "baseline_variant", "verdict")] == ["manual", "box", "faster"]
     assert [back[name] for name in ("ratio", "low", "high")] == [0.5, 0.4, 0.625]
     assert [back[name] for name in ("q1", "q3")] == pytest.approx([0.45, 1 / 1.8], rel=1e-4)

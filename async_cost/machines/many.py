@@ -37,7 +37,7 @@ STUDIES |= {"elapsed_ns": pl.Int64}
 ASIDE = {"run": pl.String, "reason": pl.String}
 #: No controls: that a baseline is as fast as itself is not a finding.
 RATIOS = dict.fromkeys(("run", "machine", *FINDING), NAME)
-RATIOS |= dict.fromkeys(("ratio", "low", "high", "quantile"), pl.Float64) | {"episodes": pl.Int32, "verdict": VERDICTS}
+RATIOS |= dict.fromkeys(("ratio", "low", "high"), pl.Float64) | {"verdict": VERDICTS}
 #: Ends the name of a machine whose runs measured native programs, which are compiled differently.
 NATIVE = " (native)"
 #: This module as it was imported: a page may outlive an edit.
@@ -54,9 +54,8 @@ class ManyRuns:
 
     `runs`: the columns RUNS; revision is that of the sources. `studies`: the columns STUDIES; trusted (in one group of
     comparisons at least), reason (why it is not, or not in all), rows (samples read), elapsed_ns (their time).
-    `ratios`: the columns RATIOS; quantile is half the width of the interval in standard errors, verdict null where the
-    run is no evidence for that group; controls are left out. `aside`: run, reason, both text from outside. `folders`
-    are those of the runs.
+    `ratios`: the columns RATIOS; verdict is null where the run is no evidence for that group; controls are left
+    out. `aside`: run, reason, both text from outside. `folders` are those of the runs.
     """
 
     folders: Mapping[str, Path]

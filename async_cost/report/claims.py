@@ -61,7 +61,7 @@ def _row(one: Judgement) -> dict[str, object]:
         "clean": one.clean and _here(claim, one.clean),
         "clean_outcome": one.clean and one.clean.outcome.value,
         "reason": weighed.reason,
-        "to_decide": weighed.closing and weighed.closing.text,
+        "to_decide": weighed.to_decide,
         "published_value": figure,
         "effect": weighed.effect,
         "in_ratios": claim.in_ratios and claim.quantity != "count",

@@ -106,8 +106,9 @@ def remark(found: Found) -> str:
     if found.outcome is Outcome.UNDECIDED and missing:
         return f"({len(missing)} of {len(found.each)} were not measured: {missing[0].reason}.)"
     if found.outcome is Outcome.UNDECIDED:
-        close = weighed.closing.text if weighed.closing else weighed.reason
-        return f"(It {region(found)}." + (f" To decide it: {close}.)" if close else ")")
+        close = weighed.to_decide
+        why = f" To decide it: {close}." if close else f" {weighed.reason}." if weighed.reason else ""
+        return f"(It {region(found)}.{why})"
     return ""
 
 

@@ -16,7 +16,7 @@ from async_cost.errors import DataError, quoted
 from async_cost.paths import repository_root
 from async_cost.runs.reader import read_table
 from async_cost.runs.record import StudyInfo
-from async_cost.runs.schemas import ComparisonRows, OperandRows
+from async_cost.runs.schemas import ComparisonRows
 from async_cost.words import CONTROL
 
 #: What identifies one measured thing. A study's files, the published figures and the claims use the same words.
@@ -25,17 +25,14 @@ KEY = ("bench", "variant", "parameter")
 BASE_KEY = tuple(f"baseline_{name}" for name in KEY)
 PAIR = (*KEY, *BASE_KEY)
 #: `limit` is half the width of the region of practical equivalence of the group; `control` says that key and baseline
-#: are the same code; `looks` how often a run judges the comparison: twice when a claim or a headline rests on it,
-#: because it may then be measured further.
+#: are the same code.
 SCHEMA = dict.fromkeys((*PAIR, "group", "change", "unit"), pl.String) | {
     "limit": pl.Float64,
     "control": pl.Boolean,
-    "looks": pl.Int64,
 }
 DATA = repository_root() / "data"
-OPERANDS = DATA / "claims-operands.csv"
 #: What is declared outside of a run.
-DECLARED = (DATA / "comparisons.csv", OPERANDS)
+DECLARED = (DATA / "comparisons.csv",)
 
 
 @dataclass(frozen=True)
@@ -73,11 +70,9 @@ def declared(study: str, details: StudyInfo, version: int, keys: pl.DataFrame) -
         repeated = (entry.variant, entry.parameter) == (entry.baseline_variant + CONTROL, entry.baseline_parameter)
         control = repeated and entry.variant in details.controls
         limit = details.groups[entry.group]
-        rows.append((*entry.key, *entry.baseline, entry.group, entry.change, entry.unit, limit, control, 1))
+        rows.append((*entry.key, *entry.baseline, entry.group, entry.change, entry.unit, limit, control))
     own = pl.DataFrame(rows, schema=SCHEMA, orient="row")
-    if version == 1:
-        return with_later(own, study, details.groups, keys)
-    return own if version == 2 else _with_looks(own, study)
+    return with_later(own, study, details.groups, keys) if version == 1 else own
 
 
 def turned(frame: pl.DataFrame) -> pl.DataFrame:
@@ -130,47 +125,11 @@ def with_later(own: pl.DataFrame, study: str, groups: Mapping[str, float], keys:
     new = new.join(given, left_on=BASE_KEY, right_on=KEY, how="left", suffix="_of_base")
     new = new.with_columns(group=pl.coalesce("group_of_key", "group_of_base", "group"))
     limits = pl.DataFrame({"group": list(groups), "limit": list(groups.values())})
-    new = new.join(limits, on="group").with_columns(control=pl.lit(False), looks=pl.lit(1, pl.Int64)).select(*SCHEMA)
+    new = new.join(limits, on="group").with_columns(control=pl.lit(False)).select(*SCHEMA)
     known_now = own.drop("change", "unit").join(later.select(*PAIR, "change", "unit"), on=PAIR, how="left")
     order = later.select(PAIR).with_row_index("place")
     both = pl.concat([known_now.with_columns(pl.col("change", "unit").fill_null("")).select(*SCHEMA), new])
     return both.join(order, on=PAIR, how="left").sort("place", nulls_last=True, maintain_order=True).drop("place")
-
-
-def _with_looks(own: pl.DataFrame, study: str) -> pl.DataFrame:
-    """The comparisons, with two looks at those that a claim or a headline rests on: both of their keys may be measured
-    further.
-    """
-    pairs = claimed().filter(study=study).select(PAIR)
-    for one in HEADLINES:
-        if one.study == study:
-            named = own.filter(variant=one.variant, baseline_variant=one.other, parameter=one.parameter)
-            pairs = pairs.vstack(named.select(PAIR))
-    base = pairs.select(*(pl.col(base).alias(name) for name, base in zip(KEY, BASE_KEY, strict=True)))
-    keys = pl.concat([pairs.select(KEY), base]).unique()
-    further = [
-        own.select(names)
-        .join(keys.with_columns(further=True), left_on=names, right_on=KEY, how="left", maintain_order="left")[
-            "further"
-        ]
-        .fill_null(False)
-        for names in (KEY, BASE_KEY)
-    ]
-    return own.with_columns(looks=pl.when(further[0] & further[1]).then(2).otherwise(1).cast(pl.Int64))
-
-
-@lru_cache(maxsize=1)
-def claimed() -> pl.DataFrame:
-    """The pairs of keys that claims on times compare: study and the columns of `PAIR`, from
-    data/claims-operands.csv.
-    """
-    places = read_table(OPERANDS, OperandRows).filter(counter="")
-    case = ("claim", "comparison", "case", "place", "study")
-    other = places.select(*case[:-2], (pl.col("place") - 1).alias("place"), "study", *KEY)
-    other = other.rename(dict(zip(KEY, BASE_KEY, strict=True)))
-    # The first place with the second, the third with the fourth.
-    pairs = places.filter(pl.col("place") % 2 == 1).join(other.cast({"place": pl.UInt32}), on=case)
-    return pairs.select("study", *PAIR).unique()
 
 
 @lru_cache(maxsize=1)

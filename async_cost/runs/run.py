@@ -4,7 +4,7 @@ opened.
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import polars as pl
@@ -42,10 +42,11 @@ class Run:
         return self.info.studies[study]
 
     def time(self, study: str) -> pl.DataFrame:
-        """Raw samples: study, bench, variant, parameter, round, position, sample, iterations, elapsed_ns, episode.
+        """Raw samples: study, bench, variant, parameter, round, position, sample, iterations, elapsed_ns, episode,
+        sitting.
 
-        `episode` is the number, from 0, of the process that measured the round; it comes from run.json, not from the
-        file.
+        `episode` is the number, from 0, of the process that measured the round, `sitting` that of the run of the series
+        (`runs.series`); they come from run.json, not from the file.
         """
         return self._once("time", study, _load_time)
 
@@ -132,6 +133,10 @@ class Run:
     def file(self, study: str, lens: str) -> Path:
         """The file of a table of `study`, plain or compressed: its `time`, `counts` or `metrics`."""
         return _table_file(self.path, f"{_name_in_files(study, self.info)}.{lens}.csv")
+
+    def afresh(self) -> "Run":
+        """The same run; what it reads from now on is its own."""
+        return replace(self, _read=dict(self._read))
 
     def _once(self, lens: str, study: str, load: Callable[["Run", str, Path], pl.DataFrame]) -> pl.DataFrame:
         self.study(study)
@@ -265,7 +270,7 @@ def _load_time(run: Run, study: str, path: Path) -> pl.DataFrame:
     firsts = pl.Series([episode.first_round for episode in details.episodes], dtype=pl.UInt32)
     time = time.with_columns(episode=firsts.search_sorted(time["round"], side="right") - 1)
     _check_duration(path, time, details)
-    return time
+    return time.with_columns(sitting=pl.lit(0, pl.UInt32))
 
 
 def _declared(run: Run, study: str, time: pl.DataFrame) -> pl.DataFrame:

@@ -14,10 +14,10 @@ import polars as pl
 from async_cost import words
 from async_cost.runs.comparisons import BASE_KEY, KEY
 from async_cost.runs.run import Run
-from async_cost.statistics.interval import CONFIDENCE, enough, estimates, quantile, widened
+from async_cost.statistics.interval import CONFIDENCE, RANKS, enough, estimates, hours, quantile, spreads, widened
 from async_cost.statistics.judge import EQUIVALENCE
 from async_cost.statistics.measured import Measured, both_ways
-from async_cost.statistics.trials import trial_values
+from async_cost.statistics.trials import ALONE, trial_values
 
 #: How many places the operands of an operation take. Operands of the same place are added up.
 PLACES = {
@@ -32,6 +32,8 @@ PLACES = {
 NANOSECONDS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 #: In place of a counter that a difference is divided by: the unit of work of the comparison.
 UNIT_OF_WORK = "unit"
+#: Which process of which sitting measured a trial, and when.
+PLACE = ("round", "sitting", "episode")
 #: bench, variant, parameter.
 Key = tuple[str, str, str]
 
@@ -87,8 +89,9 @@ class Effect:
 
     `base` is the time of what is subtracted, in the unit of the measure; `nothing` the share below which a difference
     counts as none; `fixed` the half width that the controls add to the interval: of a ratio on the scale of logarithms,
-    else in the unit of the measure. `wider` is how many times as wide the interval becomes if it has to hold together
-    with others, by their number; `row` is the row of the table of comparisons that the effect is.
+    else in the unit of the measure. `freedom` are the interval's degrees of freedom, 0 of an exact number; `sittings`
+    is over how many it was measured. `undisturbed` are value, low and high on an undisturbed machine, where that is
+    something else. `row` is the row of the table of comparisons that the effect is.
     """
 
     value: float | None = None
@@ -99,27 +102,33 @@ class Effect:
     fixed: float = 0.0
     doubt: str | None = None
     missing: str | None = None
-    episodes: int = 0
-    looks: int = 1
+    freedom: float = 0.0
+    sittings: int = 1
+    undisturbed: tuple[float, float, float] | None = None
     row: dict | None = None
 
     def among(self, number: int, logarithmic: bool) -> "Effect":
         """This effect with an interval that holds together with those of `number` effects in all: Bonferroni."""
-        if self.value is None or number == 1 or not self.episodes or self.low == self.high:
+        if self.value is None or number == 1 or not self.freedom or self.low == self.high:
             return self
-        alone = 1 - (1 - CONFIDENCE) / self.looks
-        wider = quantile(self.episodes, 1 - (1 - alone) / number) / quantile(self.episodes, alone)
-        if logarithmic:
-            low, high = (self.value * (end / self.value) ** wider for end in (self.low, self.high))
-        else:
-            low, high = (self.value + (end - self.value) * wider for end in (self.low, self.high))
-        return replace(self, low=low, high=high, fixed=self.fixed * wider)
+        wider = quantile(self.freedom, 1 - (1 - CONFIDENCE) / number) / quantile(self.freedom)
+
+        def ends(value: float, *ends: float) -> tuple[float, ...]:
+            if logarithmic:
+                return (value, *(value * (end / value) ** wider for end in ends))
+            return (value, *(value + (end - value) * wider for end in ends))
+
+        value, low, high = ends(self.value, self.low, self.high)
+        undisturbed = self.undisturbed and ends(*self.undisturbed)
+        return replace(self, value=value, low=low, high=high, fixed=self.fixed * wider, undisturbed=undisturbed)
 
     def divided(self, scale: float) -> "Effect":
         """This effect over `scale`, no longer one of the table."""
         if self.value is None:
             return self
-        return replace(self, value=self.value / scale, low=self.low / scale, high=self.high / scale, row=None)
+        undisturbed = self.undisturbed and tuple(number / scale for number in self.undisturbed)
+        ends = {name: getattr(self, name) / scale for name in ("value", "low", "high")}
+        return replace(self, **ends, undisturbed=undisturbed, row=None)
 
 
 class Values:
@@ -137,18 +146,29 @@ class Values:
 
     @cached_property
     def times(self) -> dict[Key, pl.DataFrame]:
-        """round, episode and ns of each key."""
-        times = self.measured.compared.select(*KEY, "round", "episode", "ns").sort("round")
-        return times.partition_by(*KEY, as_dict=True, include_key=False)
+        """PLACE and ns of each key."""
+        return _by_key(self.measured.trials)
+
+    @cached_property
+    def lowest(self) -> dict[Key, pl.DataFrame]:
+        """The same of an undisturbed machine: a row a process."""
+        return _by_key(self.measured.lowest)
+
+    @cached_property
+    def hours(self) -> tuple[float, float]:
+        """What hours do to the times of the study: omega2 of their logarithms, and d0; nan if that is unknown."""
+        found = spreads(self.measured.trials.with_columns(pl.col("ns").log()), "ns", KEY)
+        each = (found[name].cast(pl.Float64).fill_null(0.0).to_numpy() for name in ("v", "s2", "sittings"))
+        return hours(*each, keys=found.height)
 
     @cached_property
     def metrics(self) -> dict[tuple[str, ...], pl.DataFrame]:
-        """round, episode and ns (the metric, whatever its unit; for one iteration if it adds up over a sample) of each
+        """PLACE and ns (the metric, whatever its unit; for one iteration if it adds up over a sample) of each
         bench, variant, parameter, metric.
         """
         run = self.measured.run
         parts = [
-            trial_values(run, self.name, metric).select(*KEY, "round", "episode", metric=pl.lit(metric), ns="value")
+            trial_values(run, self.name, metric).select(*KEY, *PLACE, metric=pl.lit(metric), ns="value")
             for metric in run.metrics(self.name)["metric"].unique()
         ]
         return pl.concat(parts).partition_by(*KEY, "metric", as_dict=True, include_key=False) if parts else {}
@@ -178,6 +198,11 @@ class Values:
             self.comparisons[pair] for pair in zip(keys[::2], keys[1::2], strict=False) if pair in self.comparisons
         ]
         return pairs or [row for (key, _), row in self.comparisons.items() if key in keys]
+
+
+def _by_key(trials: pl.DataFrame) -> dict[Key, pl.DataFrame]:
+    times = trials.select(*KEY, *PLACE, "ns").sort("round")
+    return times.partition_by(*KEY, as_dict=True, include_key=False)
 
 
 def effect(measure: Measure, case: Case, values: Values) -> Effect:
@@ -232,11 +257,14 @@ def _declared(measure: Measure, case: Case, values: Values) -> Effect:
     }
     fixed = row["quantile"] * (row["bias"] or 0.0)
     about = {"nothing": row["limit"], "doubt": row["doubt"], "fixed": fixed, "row": row}
-    about |= {"episodes": row["episodes"], "looks": row["looks"]}
+    about |= {"freedom": row["freedom"], "sittings": row["sittings"]}
     if measure.operation == "ratio":
         scale = 1.0
         if measure.per != UNIT_OF_WORK:
             scale = units[one] / units[other] if measure.quantity == "time" else units[other] / units[one]
+        if row["undisturbed"] is not None:
+            ends = ("undisturbed", "undisturbed_low", "undisturbed_high")
+            about["undisturbed"] = tuple(row[name] * scale for name in ends)
         return Effect(*(row[name] * scale for name in ("ratio", "low", "high")), **about)
     unit = units[one] * NANOSECONDS[measure.unit] if measure.per == UNIT_OF_WORK else _unit(measure, case, values)
     base, about["fixed"] = (
@@ -250,26 +278,36 @@ def _declared(measure: Measure, case: Case, values: Values) -> Effect:
 def _derived(measure: Measure, case: Case, values: Values) -> Effect:
     """An effect that combines several comparisons, round by round, or times with something added on paper."""
     places = [f"place{number}" for number in range(len(case))]
-    rounds = _aligned(measure, case, values)
+    metric = measure.quantity == "metric"
+    rounds = _aligned(measure, case, values, values.metrics if metric else values.times)
     if rounds.height < 2:
-        return Effect(missing="fewer than two rounds, or undisturbed processes, have all of its sides")
+        return Effect(missing="fewer than two rounds have all of its sides")
     if (measure.in_ratios or measure.quantity == "rate") and rounds.select(pl.min_horizontal(places).min()).item() <= 0:
         return Effect(missing="a ratio needs values above 0, and some are 0")
-    if measure.quantity == "rate":
-        rounds = rounds.with_columns(1 / pl.col(places))
     rows = values.behind(case)
     about = {
         "nothing": max((row["limit"] for row in rows), default=EQUIVALENCE),
         "doubt": next((row["doubt"] for row in rows if row["doubt"]), None),
-        "looks": max((row["looks"] for row in rows), default=1),
-        "episodes": rounds["episode"].n_unique(),
     }
-    if not enough(rounds.height, about["episodes"]):
+    if not enough(rounds.height, rounds["episode"].n_unique()):
         about["doubt"] = about["doubt"] or "too few rounds"
+    found = _combined(measure, case, values, rows, rounds)
+    if not metric and rows and all(row["kind"] == ALONE for row in rows) and found.freedom < RANKS:
+        quiet = _combined(measure, case, values, rows, _aligned(measure, case, values, values.lowest))
+        about["undisturbed"] = quiet.value, quiet.low, quiet.high
+    return replace(found, **about)
+
+
+def _combined(measure: Measure, case: Case, values: Values, rows: list[dict], rounds: pl.DataFrame) -> Effect:
+    """The effect of a measure over `rounds` (`_aligned`), with the error of the comparisons behind it, `rows`."""
+    places = [name for name in rounds.columns if name.startswith("place")]
+    if measure.quantity == "rate":
+        rounds = rounds.with_columns(1 / pl.col(places))
     sides = [pl.col(name) for name in places]
     unit = _unit(measure, case, values)
     # Ratios are estimated as logarithms, as those of the table are, and times by themselves as those of the price list.
-    logs = measure.in_ratios or (measure.operation == "value" and measure.quantity == "time")
+    of_time = measure.operation == "value" and measure.quantity == "time"
+    logs = measure.in_ratios or of_time
     value = {
         "value": lambda: (sides[0] / unit).log() if logs else sides[0] / unit,
         "ratio": lambda: (sides[0] / sides[1]).log(),
@@ -278,14 +316,22 @@ def _derived(measure: Measure, case: Case, values: Values) -> Effect:
         "difference of differences": lambda: ((sides[0] - sides[1]) - (sides[2] - sides[3])) / unit,
         "break-even": lambda: ((sides[0] - sides[1]) / measure.share - sides[1]) / unit,
     }[measure.operation]()
-    rounds = rounds.with_columns(effect=value, of=pl.lit(""), looks=about["looks"])
-    found = estimates(rounds, "effect", by=("of",)).row(0, named=True)
-    # Each of the comparisons behind the effect has the bias of its kind: of a ratio as it is, of a difference times
-    # what is subtracted from.
-    bias = max((row["bias"] or 0.0 for row in rows), default=0.0)
+    # Each of the comparisons behind the effect has the bias of its kind, and is moved by hours: of a ratio as it is, of
+    # a difference times what is subtracted from.
     shares = [1.0 if logs else rounds[name].median() / unit for name in places[::2]]
-    about["fixed"] = found["quantile"] * bias * math.hypot(*shares) / (measure.share or 1.0)
-    low, high = widened(found["effect"], found["low"], found["high"], about["fixed"])
+    scale = math.hypot(*shares) / (measure.share or 1.0)
+    known = [(row["omega2"] * scale**2, row["d0"]) for row in rows if row["omega2"] is not None]
+    pool: dict[str, object] = {"of": "", "pool": 0, "keys": 2}
+    if of_time and not math.isnan(values.hours[0]):
+        pool |= dict(zip(("omega2", "d0"), values.hours, strict=True))
+    elif known and measure.quantity != "metric":
+        pool |= {"omega2": max(one for one, _ in known), "d0": min(one for _, one in known)}
+    types = {"of": pl.String, "pool": pl.Int64, "keys": pl.Int64, "omega2": pl.Float64, "d0": pl.Float64}
+    pools = pl.DataFrame([pool], schema=types)
+    found = estimates(rounds.with_columns(effect=value, of=pl.lit("")), "effect", ("of",), pools).row(0, named=True)
+    fixed = found["quantile"] * max((row["bias"] or 0.0 for row in rows), default=0.0) * scale
+    low, high = widened(found["effect"], found["low"], found["high"], fixed)
+    about = {"fixed": fixed, "freedom": found["freedom"], "sittings": found["sittings"]}
     if logs:
         return Effect(*(math.exp(one) for one in (found["effect"], low, high)), **about)
     return Effect(found["effect"], low, high, rounds[places[-1]].median() / unit, **about)
@@ -312,20 +358,18 @@ def _gaps(measure: Measure, case: Case, values: Values) -> Iterator[str]:
         yield f"{words.code(measure.per)} of {words.code(case[0][0].variant)}"
 
 
-def _aligned(measure: Measure, case: Case, values: Values) -> pl.DataFrame:
-    """round, episode, place0, place1, ...: nanoseconds, or the metric, of each place, round by round, for one unit of
-    its work where the measure is; only rounds that all operands have.
+def _aligned(measure: Measure, case: Case, values: Values, held: dict) -> pl.DataFrame:
+    """PLACE, place0, place1, ...: nanoseconds, or the metric, of each place, round by round, for one unit of its work
+    where the measure is; only rounds that all operands have. `held` are the rounds of each operand.
     """
     joined = None
     for number, place in enumerate(case):
-        of = [
-            values.metrics[*operand.key, operand.counter] if measure.quantity == "metric" else values.times[operand.key]
-            for operand in place
-        ]
+        counters = [(operand.counter,) if measure.quantity == "metric" else () for operand in place]
+        of = [held[*operand.key, *counter] for operand, counter in zip(place, counters, strict=True)]
         parts = [times.with_columns(pl.col("ns") + operand.plus_ns) for times, operand in zip(of, place, strict=True)]
-        both = pl.concat(parts).group_by("round", "episode")
+        both = pl.concat(parts).group_by(PLACE)
         units = values.units.get(place[0].key, 1) if measure.per == UNIT_OF_WORK else 1
         mine = both.agg((pl.col("ns").sum() / units).alias(f"place{number}"), parts=pl.len())
         mine = mine.filter(pl.col("parts") == len(place)).drop("parts")
-        joined = mine if joined is None else joined.join(mine, on=["round", "episode"])
+        joined = mine if joined is None else joined.join(mine, on=PLACE)
     return joined.sort("round")

@@ -1,17 +1,20 @@
-"""The one interval: for the centre of a ratio or a time over the processes and rounds of a run.
+"""The one interval: for a ratio or a time over the hours, the link orders and the processes of a series.
 
-A process has its own memory layout, and therefore its own speed, which more rounds do not average out. So within an
-episode (a process) the value is the median over its rounds, and over episodes the mean of these medians, with a t
-interval: that of the random-effects model of a balanced one-way layout, which includes the variance within processes
-and between them (Kalibera and Jones 2013; Searle, Casella, McCulloch, Variance Components, 1992, chapter 3). A process
-that met a busy moment is far off, so the mean is trimmed: without the lowest and the highest fifth of the episodes,
-with the matching standard error (Tukey and McLaughlin 1963). For normal values such an interval is 8 % wider than the
-untrimmed one; when one process in seven differs six times as much as the others, it is half as wide.
+The model, on a scale on which errors are added (logarithms of ratios): value = truth + hour + process. A sitting is an
+hour of its own; in it each process has a link order and a memory layout of its own. Within a process the value is the
+median over its rounds; over processes and over sittings it is the plain mean, since a process that differs is one of
+those that a reader may get.
 
-With fewer than `LEAST_EPISODES` it is the median over all rounds, bounded by order statistics. How many of n values lie
-below their true median is binomial, whatever their distribution. So two of the sorted values, chosen by rank alone,
-enclose the median with a known probability (David and Nagaraja, Order Statistics, 2003, section 7.1). This does not
-cover the variance between processes.
+Few sittings say little about their own variance. So it is moderated over the comparisons of a pool (a study's, of one
+kind), as limma does with genes (Smyth 2004): the variance between hours, `omega2`, is what a pool has in common; what
+processes alone would give, `v`, is a comparison's own; both together are the prior of the variance s2 between its
+sittings, with as many degrees of freedom, `d0`, as the spread of all s2 of the pool around their priors shows. Degrees
+of freedom are added as Satterthwaite (1946) does. With one sitting and a known `omega2` the prior is all there is; if
+that is unknown as well, the interval is the t interval over processes and does not cover another hour.
+
+With fewer than `LEAST_EPISODES` processes it is the median over all rounds, bounded by order statistics. How many of n
+values lie below their true median is binomial, whatever their distribution. So two of the sorted values, chosen by rank
+alone, enclose the median with a known probability (David and Nagaraja, Order Statistics, 2003, section 7.1).
 """
 
 from collections.abc import Sequence
@@ -28,11 +31,11 @@ from async_cost.runs.comparisons import KEY
 Number = TypeVar("Number", float, pl.Expr)
 #: Share of intervals that should contain the truth.
 CONFIDENCE = 0.95
-#: Least number of episodes whose spread is used. With three, the quantile of t is above 4 and the standard deviation
+#: Least number of processes whose spread is used. With three, the quantile of t is above 4 and the standard deviation
 #: hardly known.
 LEAST_EPISODES = 4
-#: Share of the episodes that is left out at either end.
-TRIM = 0.2
+#: Degrees of freedom in place of those of order statistics, whose width is given in normal standard errors.
+RANKS = 1e9
 
 
 @lru_cache(maxsize=256)
@@ -46,82 +49,149 @@ def ranks(rounds: int, confidence: float = CONFIDENCE) -> tuple[int, int]:
     return low, rounds - 1 - low
 
 
-@lru_cache(maxsize=256)
-def quantile(episodes: int, confidence: float = CONFIDENCE) -> float:
-    """Half the width of an interval over `episodes`, in standard errors: of t with their degrees of freedom, or normal
-    for order statistics.
-    """
-    share = (1 + confidence) / 2
-    return float(special.stdtrit(freedom(episodes), share) if episodes >= LEAST_EPISODES else special.ndtri(share))
-
-
-def freedom(episodes: int) -> int:
-    """Degrees of freedom of the standard error over this many episodes: one less than remain after trimming."""
-    return episodes - 2 * int(TRIM * episodes) - 1
-
-
-def trimmed(within: pl.DataFrame, value: str, by: Sequence[str]) -> pl.DataFrame:
-    """The trimmed mean of `value` over the rows of each group: by..., mean, error (its standard error), episodes
-    (rows).
-
-    The error is that of the Winsorized values: the trimmed ones are replaced by the nearest that remain.
-    """
-    order, number, cut = pl.col(value).sort(), pl.len().cast(pl.Int64), (TRIM * pl.len()).floor().cast(pl.Int64)
-    ends = order.get(cut), order.get(number - 1 - cut)
-    left = number - 2 * cut
-    # Of the sorted values: a sum in another order, as threads have it, ends in other digits.
-    spread = order.clip(*ends).std() * ((number - 1) / (left * (left - 1))).sqrt()
-    return within.group_by(by).agg(
-        order.slice(cut, left).mean().alias("mean"), spread.alias("error"), number.alias("episodes")
-    )
-
-
-def after_looks(looks: int, confidence: float = CONFIDENCE) -> float:
-    """The confidence that each of `looks` intervals for one truth needs so that all of them contain it with
-    `confidence`: Bonferroni, which is valid however much was measured between the looks, and whatever that depended on
-    (Jennison and Turnbull, Group Sequential Methods, 2000, chapter 9).
-    """
-    return 1 - (1 - confidence) / looks
+def quantile(freedom: float, confidence: float = CONFIDENCE) -> float:
+    """Half the width of an interval, in standard errors with so many degrees of freedom."""
+    return float(special.stdtrit(freedom, (1 + confidence) / 2))
 
 
 def enough(rounds: int, episodes: int = 1, confidence: float = CONFIDENCE) -> bool:
-    """Whether an interval over this many rounds and episodes can contain the truth with `confidence`."""
+    """Whether an interval over this many rounds and processes can contain the truth with `confidence`."""
     return episodes >= LEAST_EPISODES or 2 * 0.5**rounds <= 1 - confidence
 
 
-def estimates(frame: pl.DataFrame, value: str = "ratio", by: Sequence[str] = KEY) -> pl.DataFrame:
-    """`value` over episodes and rounds (columns of `frame`), with its interval: by..., value, low, high, q1, q3,
-    rounds, episodes, quantile.
+def spreads(frame: pl.DataFrame, value: str, by: Sequence[str]) -> pl.DataFrame:
+    """What processes and sittings say of `value`: by..., mean, within (variance between the processes of a sitting), v
+    (the part of it that is left in the mean of a sitting), free (its degrees of freedom), s2 (variance between the
+    means of sittings), sittings, episodes.
 
-    q1 and q3 are the quartiles over all rounds, for charts; quantile is half the width of the interval in standard
-    errors. An episode that lacks a value does not count for it. If `frame` has a column `looks` (how often the run is
-    judged), all intervals for one truth together contain it with 95 %. No rows give no estimates; less than two rounds
-    raise ValueError.
+    A frame without a column `sitting` is of one. Sorted, so that sums end in the same digits whatever the order of
+    rows.
     """
-    looks = pl.col("looks").first() if "looks" in frame.columns else pl.lit(1).first()
-    over = trimmed(frame.group_by(*by, "episode").agg(pl.col(value).median()), value, by)
-    found = medians(frame, value, by).join(over, on=by).join(frame.group_by(by).agg(looks=looks), on=by)
-    # With too few processes nothing is evidence, and the order statistics are those of one look.
-    looked = found.select("episodes", pl.when(pl.col("episodes") >= LEAST_EPISODES).then("looks").otherwise(1))
-    known = [quantile(episodes, after_looks(looks)) for episodes, looks in looked.rows()]
-    found = found.with_columns(quantile=pl.Series(known, dtype=pl.Float64))
-    several, half = pl.col("episodes") >= LEAST_EPISODES, pl.col("quantile") * pl.col("error")
-    return (
-        found.with_columns(
-            pl.when(several).then("mean").otherwise(value).alias(value),
-            low=pl.when(several).then(pl.col("mean") - half).otherwise("low"),
-            high=pl.when(several).then(pl.col("mean") + half).otherwise("high"),
-        )
-        .select(*by, value, "low", "high", "q1", "q3", "rounds", "episodes", "quantile")
-        .sort(*by)
+    frame = frame if "sitting" in frame.columns else frame.with_columns(sitting=0)
+    processes = frame.group_by(*by, "sitting", "episode").agg(pl.col(value).median()).sort(*by, "sitting", "episode")
+    mean, variance, count = pl.col(value).mean(), pl.col(value).var(), pl.len().cast(pl.Int64)
+    sittings = processes.group_by(*by, "sitting", maintain_order=True).agg(mean=mean, within=variance, count=count)
+    return sittings.group_by(by, maintain_order=True).agg(
+        pl.col("mean").mean(),
+        pl.col("within").mean(),
+        v=(pl.col("within") / pl.col("count")).mean().fill_null(0.0),
+        free=(pl.col("count") - 1).sum(),
+        s2=pl.col("mean").var(),
+        sittings=pl.len().cast(pl.Int64),
+        episodes=pl.col("count").sum(),
+    )
+
+
+def hours(v: np.ndarray, s2: np.ndarray, sittings: np.ndarray, *, keys: int) -> tuple[float, float]:
+    """`omega2` and `d0` of a pool of comparisons among so many `keys`, from the columns of `spreads`; nan where none
+    has several sittings.
+
+    `d0` is that of limma: the variance of log(s2 / prior) beyond what sittings alone explain. Comparisons that share
+    keys repeat one another, hence its limit.
+    """
+    several = sittings > 1
+    if not several.any():
+        return np.nan, np.nan
+    v, s2, free = v[several], s2[several], sittings[several] - 1
+    omega2 = max(0.0, float(np.mean(s2 - v)))
+    most, prior = float(np.mean(free)) * keys / 2, v + omega2
+    known = (s2 > 0) & (prior > 0)
+    if known.sum() < 2:
+        return omega2, most
+    s2, prior, free = s2[known], prior[known], free[known]
+    logs = np.log(s2 / prior) - special.digamma(free / 2) + np.log(free / 2)
+    beyond = float(np.var(logs, ddof=1) - np.mean(special.polygamma(1, free / 2)))
+    # Nearly nothing beyond: as many degrees of freedom as there may be.
+    return omega2, most if beyond < 0.02 else min(most, 2 * _inverse_of_trigamma(beyond))
+
+
+def _inverse_of_trigamma(value: float) -> float:
+    """Newton's method, as in limma."""
+    found = 0.5 + 1 / value
+    for _ in range(50):
+        reached = special.polygamma(1, found)
+        found += reached * (1 - reached / value) / special.polygamma(2, found)
+    return float(found)
+
+
+def moderated(found: pl.DataFrame) -> pl.DataFrame:
+    """`found`, which has the columns of `spreads`, omega2 and d0 (null where unknown), with prior (the variance that
+    was expected of the mean of a sitting), error (the standard error of the mean) and freedom.
+    """
+    v, free, s2, sittings, omega2, d0 = (
+        found[name].cast(pl.Float64).fill_null(0.0).to_numpy()
+        for name in ("v", "free", "s2", "sittings", "omega2", "d0")
+    )
+    prior, more = v + omega2, sittings - 1
+    with np.errstate(divide="ignore", invalid="ignore"):
+        variance = np.where(more > 0, (d0 * prior + more * s2) / (d0 + more), prior)
+        of_prior = 1 / ((v / prior) ** 2 / np.maximum(free, 1) + (omega2 / prior) ** 2 / np.maximum(d0, 1))
+    freedom = np.where(np.isfinite(of_prior), of_prior, free) + more
+    columns = {"prior": prior, "error": np.sqrt(variance / sittings), "freedom": np.maximum(freedom, 1)}
+    return found.with_columns(pl.Series(name, column, pl.Float64) for name, column in columns.items())
+
+
+def estimates(
+    frame: pl.DataFrame, value: str = "ratio", by: Sequence[str] = KEY, pools: pl.DataFrame | None = None
+) -> pl.DataFrame:
+    """`value` over sittings, processes and rounds (columns sitting, episode and a row a round of `frame`), with its
+    interval: by..., value, low, high, q1, q3, rounds, episodes, sittings, error, freedom, quantile, chance, omega2, d0,
+    prior, within.
+
+    `pools` says what is moderated together: by..., pool, keys, omega2, d0; the last two are null where the pool itself
+    shall show them. Without it each value is by itself. q1 and q3 are the quartiles over all rounds, for charts;
+    quantile is half the width of the interval in standard errors; chance is the p-value of the value being 0: Student's
+    t with `freedom`, with too few processes the exact sign test over rounds, in which a value of exactly 0 counts for
+    neither side. omega2 and d0 are null where the interval does not cover another hour, prior and within where it does
+    not cover another process. No rows give no estimates; less than two rounds raise ValueError.
+    """
+    found = medians(frame, value, by).join(spreads(frame, value, by), on=by, maintain_order="left")
+    if pools is None:
+        unknown = {name: pl.lit(None, pl.Float64) for name in ("omega2", "d0")}
+        pools = found.select(by).with_row_index("pool").with_columns(keys=2, **unknown)
+    found = moderated(_pooled(found.join(pools, on=by, how="left", maintain_order="left")))
+    several = pl.col("episodes") >= LEAST_EPISODES
+    found = found.with_columns(freedom=pl.when(several).then("freedom").otherwise(RANKS))
+    mean, error, freedom, above, below = (
+        found[name].cast(pl.Float64).to_numpy() for name in ("mean", "error", "freedom", "above", "below")
+    )
+    with np.errstate(divide="ignore", invalid="ignore"):
+        far = np.where((mean == 0) & (error == 0), 0.0, np.abs(mean) / error)
+    of_signs = np.minimum(1.0, 2 * special.bdtr(np.minimum(above, below), (above + below).astype(int), 0.5))
+    chance = np.where(freedom < RANKS, 2 * special.stdtr(freedom, -far), of_signs)
+    found = found.with_columns(
+        quantile=pl.Series(special.stdtrit(freedom, (1 + CONFIDENCE) / 2), dtype=pl.Float64),
+        chance=pl.Series(chance, dtype=pl.Float64),
+    )
+    half = pl.col("quantile") * pl.col("error")
+    ends = {value: pl.col("mean"), "low": pl.col("mean") - half, "high": pl.col("mean") + half}
+    of_processes = ("omega2", "d0", "prior", "within", "error")
+    return found.with_columns(
+        *(pl.when(several).then(end).otherwise(name).alias(name) for name, end in ends.items()),
+        *(pl.when(several).then(name).alias(name) for name in of_processes),
+    ).select(
+        *(*by, value, "low", "high", "q1", "q3", "rounds", "episodes", "sittings", "error", "freedom", "quantile"),
+        *("chance", "omega2", "d0", "prior", "within"),
+    )
+
+
+def _pooled(found: pl.DataFrame) -> pl.DataFrame:
+    """`found` with the omega2 and d0 that each pool shows, where they are not given."""
+    shown = []
+    for (pool,), rows in found.filter(pl.col("omega2").is_null()).group_by("pool"):
+        numbers = (rows[name].cast(pl.Float64).fill_null(0.0).to_numpy() for name in ("v", "s2", "sittings"))
+        shown.append((pool, *hours(*numbers, keys=rows["keys"][0])))
+    types = {"pool": found.schema["pool"], "shown": pl.Float64, "freely": pl.Float64}
+    both = found.join(pl.DataFrame(shown, schema=types, orient="row"), on="pool", how="left", maintain_order="left")
+    return both.with_columns(
+        omega2=pl.coalesce("omega2", pl.col("shown").fill_nan(None)),
+        d0=pl.coalesce("d0", pl.col("freely").fill_nan(None)),
     )
 
 
 def medians(frame: pl.DataFrame, value: str, by: Sequence[str] = KEY, confidence: float = CONFIDENCE) -> pl.DataFrame:
     """The median of `value` over rounds, bounded by order statistics, regardless of the process that measured them:
-    by..., value, low, high, q1, q3, rounds.
-
-    For values too sparse to exist in every episode. Otherwise like `estimates`.
+    by..., value, low, high, q1, q3, rounds, above and below (rounds above and below 0).
     """
     values = pl.col(value)
     found = frame.group_by(by).agg(
@@ -130,6 +200,8 @@ def medians(frame: pl.DataFrame, value: str, by: Sequence[str] = KEY, confidence
         values.quantile(0.25, "linear").alias("q1"),
         values.quantile(0.75, "linear").alias("q3"),
         pl.len().cast(pl.Int64).alias("rounds"),
+        above=(values > 0).sum(),
+        below=(values < 0).sum(),
     )
     counts = found["rounds"].unique()
     if counts.len() and counts.min() < 2:
@@ -139,38 +211,9 @@ def medians(frame: pl.DataFrame, value: str, by: Sequence[str] = KEY, confidence
     return (
         found.join(ends, on="rounds")
         .with_columns(low=pl.col("sorted").list.get(pl.col("first")), high=pl.col("sorted").list.get(pl.col("last")))
-        .select(*by, value, "low", "high", "q1", "q3", "rounds")
+        .select(*by, value, "low", "high", "q1", "q3", "rounds", "above", "below")
         .sort(*by)
     )
-
-
-def chances(frame: pl.DataFrame, value: str, by: Sequence[str] = KEY) -> pl.DataFrame:
-    """How likely a `value` whose true value is 0 is to be this far off, on either side: by..., chance (a p-value).
-
-    Student's t test of the mean over all episodes: a process that is far off makes it cautious, while the trimmed mean
-    of `estimates` has a slightly heavier tail than t, which matters to Holm's procedure over 40 controls (it would
-    refuse 6 to 7.5 % of honest runs instead of 5). With too few episodes it is the exact sign test over rounds, in
-    which a value of exactly 0 counts for neither side.
-    """
-    medians = pl.col(value).sort()
-    over = (
-        frame.group_by(*by, "episode")
-        .agg(medians.median())
-        .group_by(by)
-        .agg(medians.mean().alias("mean"), (medians.std() / pl.len().sqrt()).alias("error"), pl.len().alias("episodes"))
-    )
-    signs = frame.group_by(by).agg(above=(pl.col(value) > 0).sum(), below=(pl.col(value) < 0).sum())
-    over = over.join(signs, on=by)
-    mean, error, episodes, above, below = (
-        over[name].cast(pl.Float64).fill_null(0.0).to_numpy()
-        for name in ("mean", "error", "episodes", "above", "below")
-    )
-    with np.errstate(divide="ignore", invalid="ignore"):
-        far = np.where((mean == 0) & (error == 0), 0.0, np.abs(mean) / error)
-    of_t = 2 * special.stdtr(np.maximum(episodes - 1, 1), -far)
-    of_signs = np.minimum(1.0, 2 * special.bdtr(np.minimum(above, below), (above + below).astype(int), 0.5))
-    chance = np.where(episodes >= LEAST_EPISODES, of_t, of_signs)
-    return over.select(by).with_columns(chance=pl.Series(chance, dtype=pl.Float64)).sort(*by)
 
 
 def widened(value: Number, low: Number, high: Number, more: Number) -> tuple[Number, Number]:

@@ -16,26 +16,35 @@ That is used twice:
   1979), so in 95 % of honest runs none refuses. An imprecise control refuses nothing: what it cannot exclude, the
   comparisons of its group cannot exclude either.
 
+Where work on one thread has two ratios, that of a typical machine (the median over rounds) and that of an undisturbed
+one (the lowest decile), the word is that of the typical machine, unless the undisturbed one says another word: then it
+is undecided, and the page says which says what.
+
 A comparison of two loads needs the controls of both: nothing is concluded from it if a group in which one of its sides
 is compared is refused.
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from operator import itemgetter
 
-import numpy as np
 import polars as pl
 from scipy import special
 
 from async_cost import words
 from async_cost.runs.comparisons import BASE_KEY, KEY
 from async_cost.runs.profiles import NOT_EVIDENCE
-from async_cost.statistics.interval import CONFIDENCE, LEAST_EPISODES, enough, freedom, widened
+from async_cost.statistics.interval import CONFIDENCE, enough, widened
 
 #: Half the width of the region of practical equivalence around 1, unless a group of comparisons declares another.
 EQUIVALENCE = 0.01
+#: An estimate within this part of the limit from the border counts as on it: deciding its side would take a hundred
+#: times as long as detecting the limit.
+NEAR = 0.1
+#: Nobody measures more often.
+MOST_SITTINGS = 100
 
 
 class Verdict(StrEnum):
@@ -51,13 +60,14 @@ class Verdict(StrEnum):
 VERDICTS = pl.Enum([verdict.value for verdict in Verdict])
 
 
-def verdict_column(trusted: bool | pl.Expr, limit: float | pl.Expr = EQUIVALENCE) -> pl.Expr:
+def verdict_column(trusted: bool | pl.Expr, limit: float | pl.Expr = EQUIVALENCE, of: str = "") -> pl.Expr:
     """The verdict for each row of a frame with low and high of a ratio, null where `trusted` is false; the column is
     named verdict.
 
-    `limit` is one half-width of the region of practical equivalence for all rows, or an expression for each row's own.
+    `limit` is one half-width of the region of practical equivalence for all rows, or an expression for each row's own;
+    `of` begins the names of other ends than low and high.
     """
-    low, high = pl.col("low"), pl.col("high")
+    low, high = pl.col(f"{of}low"), pl.col(f"{of}high")
     word = (
         pl.when(pl.lit(trusted).not_() if isinstance(trusted, bool) else trusted.not_())
         .then(None)
@@ -73,16 +83,70 @@ def verdict_column(trusted: bool | pl.Expr, limit: float | pl.Expr = EQUIVALENCE
     return word.cast(VERDICTS).alias("verdict")
 
 
+def disagree(typical: str | None, undisturbed: str | None) -> str | None:
+    """Why two decided words leave it open, in plain text; None if they do not."""
+    if typical == undisturbed or {typical, undisturbed} & {None, Verdict.UNDECIDED.value}:
+        return None
+    return f"nothing: {typical} on a typical machine, {undisturbed} on an undisturbed one"
+
+
+def sittings_needed(
+    value: float, low: float, high: float, borders: Sequence[float], near: float, fixed: float, sittings: int
+) -> float:
+    """How many sittings it takes, in all, until an interval that crosses one of `borders` would not; infinite if no
+    number would.
+
+    Numbers are on a scale on which errors are added. The half width shrinks with the square root of the number of
+    sittings, but for `fixed`, the part that controls add to it. Within `near` of a border the value counts as on it.
+    """
+
+    def needed(border: float) -> float:
+        half, distance = (value - low if border < value else high - value), abs(border - value)
+        if half <= distance:
+            return sittings
+        return sittings * (half**2 - fixed**2) / (distance**2 - fixed**2) if distance > fixed else math.inf
+
+    borders = [border for border in borders if math.isfinite(border)]
+    at_one = min(abs(value - border) for border in borders) <= near
+    return math.inf if at_one else max(map(needed, borders))
+
+
+def in_sittings(number: float) -> str:
+    """The same in words: `about 12 sittings`."""
+    if math.isinf(number):
+        return "no number of sittings, as it lies at the border or identical code differs by as much"
+    return (
+        f"more than {MOST_SITTINGS} sittings"
+        if number > MOST_SITTINGS
+        else f"about {max(math.ceil(round(number, 6)), 2)} sittings"
+    )
+
+
+def _to_decide(row: Mapping) -> str | None:
+    """What would decide a row; why it is refused; None if it is decided or was not measured."""
+    if row["ratio"] is None or row["doubt"]:
+        return row["doubt"] and row["ratio"] and f"nothing in this run: {row['doubt']}"
+    if row["verdict"] != Verdict.UNDECIDED:
+        return None
+    if row["typical"] != Verdict.UNDECIDED:
+        return disagree(row["typical"], row["quiet"])
+    value, low, high = (math.log(row[name]) for name in ("ratio", "low", "high"))
+    borders, near = (math.log(1 - row["limit"]), math.log(1 + row["limit"])), math.log1p(NEAR * row["limit"])
+    fixed = row["quantile"] * (row["bias"] or 0.0)
+    return in_sittings(sittings_needed(value, low, high, borders, near, fixed, row["sittings"]))
+
+
 def judged(comparisons: pl.DataFrame, profile: str) -> pl.DataFrame:
     """Corrects, and adds bias, doubt and verdict to, all comparisons of a run.
 
-    Takes study, the columns of a pair, group, kind, limit, control, ratio, low, high, rounds, episodes, quantile,
-    unit_ns (time of a unit of work of the key), added_ns, added_low, added_high, and chance (of a control: the p-value
-    of its ratio being 1); null where they were not measured. `chance` becomes that of Holm over the controls of the
-    run. `bias` is the standard deviation of the error that the controls of the kind show, on the scale of logarithms: 0
-    if they show none, null if there are no controls; it widens low, high, added_low and added_high of everything that
-    is not a control. `doubt` says in a few words of plain text why nothing is concluded from the row, and is null
-    without a reason; `verdict` is null if there is one.
+    Takes study, the columns of a pair, group, kind, limit, control, ratio, low, high, rounds, episodes, sittings,
+    freedom, quantile, unit_ns (time of a unit of work of the key), undisturbed, next_... and added_... with their ends,
+    and chance (of a control: the p-value of its ratio being 1); null where they were not measured. `chance` becomes
+    that of Holm over the controls of the run. `bias` is the standard deviation of the error that the controls of the
+    kind show, on the scale of logarithms: 0 if they show none, null if there are no controls; it widens the intervals
+    of everything that is not a control. `doubt` says in a few words of plain text why nothing is concluded from the
+    row, and is null without a reason; `verdict` is null if there is one; `to_decide` says what would decide an
+    undecided one.
     """
     found = comparisons.with_columns(chance=_holm(_beside_others(comparisons)))
     found = _corrected(found.join(_biases(found), on="kind", how="left", maintain_order="left"))
@@ -95,7 +159,15 @@ def judged(comparisons: pl.DataFrame, profile: str) -> pl.DataFrame:
         for behind in _groups_behind(found)
     ]
     found = found.with_columns(pl.Series("doubt", doubts, pl.String))
-    return found.with_columns(verdict_column(pl.col("doubt").is_null(), pl.col("limit")))
+    trusted, limit = pl.col("doubt").is_null(), pl.col("limit")
+    found = found.with_columns(
+        typical=verdict_column(trusted, limit), quiet=verdict_column(trusted, limit, "undisturbed_")
+    )
+    open_ones = pl.col("typical").ne(pl.col("quiet")) & pl.col("quiet").ne(Verdict.UNDECIDED.value)
+    word = pl.when(open_ones.fill_null(False)).then(pl.lit(Verdict.UNDECIDED.value, VERDICTS)).otherwise("typical")
+    found = found.with_columns(verdict=word)
+    texts = [_to_decide(row) for row in found.iter_rows(named=True)]
+    return found.drop("typical", "quiet").with_columns(to_decide=pl.Series(texts, dtype=pl.String))
 
 
 def _beside_others(comparisons: pl.DataFrame) -> pl.Series:
@@ -111,10 +183,8 @@ def _beside_others(comparisons: pl.DataFrame) -> pl.Series:
     )
     others = (pl.col("surplus") / pl.col("precision")).clip(lower_bound=0.0).fill_nan(0.0).fill_null(0.0)
     far = squared.select(pl.col("ratio").log().abs() / (pl.col("error") ** 2 + others).sqrt(), others.alias("others"))
-    free = squared["free"].fill_null(1).to_numpy()
-    chance = 2 * np.where(
-        free > 0, special.stdtr(np.maximum(free, 1), -far["ratio"].to_numpy()), special.ndtr(-far["ratio"].to_numpy())
-    )
+    free = squared["freedom"].fill_null(1.0).to_numpy()
+    chance = 2 * special.stdtr(free, -far["ratio"].to_numpy())
     known = (far["others"] > 0) & squared["precision"].is_not_null()
     beside = pl.select(
         pl.when(known).then(pl.max_horizontal(squared["chance"], pl.Series(chance))).otherwise(squared["chance"])
@@ -123,19 +193,17 @@ def _beside_others(comparisons: pl.DataFrame) -> pl.Series:
 
 
 def _with_squares(comparisons: pl.DataFrame) -> pl.DataFrame:
-    """The rows with, of controls, error (the standard error of the logarithm), free (its degrees of freedom, 0 where
-    ranks were used), precision (1 / error squared) and surplus (the square of the control's own error, in its standard
-    errors, minus its expectation).
+    """The rows with, of controls, error (the standard error of the logarithm), precision (1 / error squared) and
+    surplus (the square of the control's own error, in its standard errors, minus its expectation).
     """
-    episodes = pl.col("episodes")
     known = pl.col("control") & (pl.col("high") > pl.col("low"))
-    free = pl.when(episodes >= LEAST_EPISODES).then(episodes.map_elements(freedom, pl.Int64)).otherwise(0)
-    squared = comparisons.with_columns(
-        error=pl.when(known).then((pl.col("high") / pl.col("low")).log() / 2 / pl.col("quantile")), free=free
+    error = pl.when(known).then((pl.col("high") / pl.col("low")).log() / 2 / pl.col("quantile"))
+    free = pl.col("freedom")
+    expected = pl.when(free > 2).then(free / (free - 2)).otherwise(1.0)
+    precision = 1 / error**2
+    return comparisons.with_columns(
+        error=error, precision=precision, surplus=pl.col("ratio").log() ** 2 * precision - expected
     )
-    expected = pl.when(pl.col("free") > 2).then(pl.col("free") / (pl.col("free") - 2)).otherwise(1.0)
-    precision = 1 / pl.col("error") ** 2
-    return squared.with_columns(precision=precision, surplus=pl.col("ratio").log() ** 2 * precision - expected)
 
 
 def _holm(chances: pl.Series) -> pl.Series:
@@ -168,10 +236,14 @@ def _corrected(comparisons: pl.DataFrame) -> pl.DataFrame:
     the ratio.
     """
     more = pl.col("quantile") * pl.col("bias")
-    low, high = widened(pl.col("ratio").log(), pl.col("low").log(), pl.col("high").log(), more)
-    added = pl.col("added_ns"), pl.col("added_low"), pl.col("added_high")
-    added_low, added_high = widened(*added, more * pl.col("unit_ns"))
-    ends = {"low": low.exp(), "high": high.exp(), "added_low": added_low, "added_high": added_high}
+    added_low, added_high = widened(
+        pl.col("added_ns"), pl.col("added_low"), pl.col("added_high"), more * pl.col("unit_ns")
+    )
+    ends = {"added_low": added_low, "added_high": added_high}
+    for of, value in (("", "ratio"), ("undisturbed_", "undisturbed"), ("next_", "ratio")):
+        low, high = f"{of}low", f"{of}high"
+        both = widened(pl.col(value).log(), pl.col(low).log(), pl.col(high).log(), more)
+        ends |= {low: both[0].exp(), high: both[1].exp()}
     # Without bias the ends stay the same, to the last digit.
     applies = ~pl.col("control") & (pl.col("bias") > 0)
     return comparisons.with_columns(

@@ -14,7 +14,7 @@ from async_cost.runs.comparisons import KEY, turned
 from async_cost.runs.run import Run
 from async_cost.statistics.judge import VERDICTS, Trust, trust
 from async_cost.statistics.table import COLUMNS, comparisons
-from async_cost.statistics.trials import NO_TRIALS, compared, trial_times
+from async_cost.statistics.trials import NO_TRIALS, lowest, trial_times
 
 COUNTS = dict.fromkeys(("study", *KEY, "counter"), pl.String) | {"value": pl.Int64}
 _OPPOSITE = {"slower": "faster", "faster": "slower"}
@@ -55,9 +55,9 @@ class Measured:
         return self.run.counts(self.study) if self else pl.DataFrame(schema=COUNTS)
 
     @cached_property
-    def compared(self) -> pl.DataFrame:
-        """The trials behind the comparisons (`trials.compared`): for what combines several comparisons."""
-        return compared(self.trials, self.run.study(self.study).kinds.values()) if self else NO_TRIALS
+    def lowest(self) -> pl.DataFrame:
+        """The trials of an undisturbed machine (`trials.lowest`)."""
+        return lowest(self.trials)
 
     @cached_property
     def trust(self) -> Trust:
@@ -101,17 +101,21 @@ def both_ways(found: pl.DataFrame) -> pl.DataFrame:
 
     What changes is stated for the declared direction only: reversed, it is null. So is `smallest`.
     """
+    logs = [("ratio", "low", "high"), ("ratio", "q1", "q3"), ("ratio", "next_low", "next_high")]
+    logs.append(("undisturbed", "undisturbed_low", "undisturbed_high"))
+    turn = {
+        name: 1 / pl.col(other)
+        for value, low, high in logs
+        for name, other in ((value, value), (low, high), (high, low))
+    }
     back = turned(found).with_columns(
-        ratio=1 / pl.col("ratio"),
-        low=1 / pl.col("high"),
-        high=1 / pl.col("low"),
-        q1=1 / pl.col("q3"),
-        q3=1 / pl.col("q1"),
+        **{name: other for name, other in turn.items() if name in found.columns},
         added_ns=-pl.col("added_ns"),
         added_low=-pl.col("added_high"),
         added_high=-pl.col("added_low"),
         verdict=pl.col("verdict").cast(pl.String).replace(_OPPOSITE).cast(VERDICTS),
         change=pl.lit(None, pl.String),
         smallest=pl.lit(None, pl.Float64),
+        to_decide=pl.when(~pl.col("to_decide").str.contains(" on a typical machine")).then("to_decide"),
     )
     return pl.concat([found, back.select(found.columns)])

@@ -10,9 +10,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from async_cost import words
-from async_cost.statistics.closing import NEAR, Closing, closing
 from async_cost.statistics.effects import NANOSECONDS, Case, Effect, Measure, Values
-from async_cost.statistics.judge import EQUIVALENCE
+from async_cost.statistics.judge import EQUIVALENCE, NEAR, in_sittings, sittings_needed
 
 
 class Outcome(StrEnum):
@@ -128,8 +127,8 @@ class Weighed:
     `effect`, `low` and `high` are in the unit of the statement, null if nothing was measured; of several cases they
     belong to the deciding one, `case`. `holds` is the region in which the statement is true, `none` the effects that
     count for nothing. `reason`, Markdown with words of the data escaped, says why there is no effect or no conclusion,
-    `doubted` that the run has an effect and it is no evidence. `closing` says what would decide it if the interval
-    crosses a border. `row` is the row of the table of comparisons that gave the effect.
+    `doubted` that the run has an effect and it is no evidence. `sittings` is how many would decide it if the
+    interval crosses a border. `row` is the row of the table of comparisons that gave the effect.
     """
 
     outcome: Outcome
@@ -140,9 +139,14 @@ class Weighed:
     case: Case | None = None
     holds: tuple[float, float] | None = None
     none: tuple[float, float] | None = None
-    closing: Closing | None = None
+    sittings: float | None = None
     doubted: bool = False
     row: dict | None = field(default=None, compare=False)
+
+    @property
+    def to_decide(self) -> str | None:
+        """What would decide it, in plain text; None where nothing crosses a border."""
+        return None if self.sittings is None else in_sittings(self.sittings)
 
     @property
     def counts_for_nothing(self) -> bool:
@@ -169,7 +173,7 @@ def judged(statement: Statement, case: Case, values: Values, found: Effect) -> W
     """The judgement on an effect. A group of comparisons that is no evidence decides nothing."""
     if found.missing:
         return Weighed(Outcome.NOT_MEASURED, reason=found.missing, case=case)
-    word, reason, closes = outcome(statement, found.low, found.high, found.base, found.nothing), None, None
+    word, reason, needed = outcome(statement, found.low, found.high, found.base, found.nothing), None, None
     holds = region(statement, found.nothing)
     none = counts_for_nothing(statement, found.base, found.nothing)
     cores, doubted = values.measured.run.info.machine.logical_cores, False
@@ -180,13 +184,22 @@ def judged(statement: Statement, case: Case, values: Values, found: Effect) -> W
     elif found.doubt:
         word, reason, doubted = Outcome.UNDECIDED, f"no evidence in this run: {words.escape(found.doubt)}", True
     elif word is Outcome.UNDECIDED:
-        closes = _closing(statement, found, holds, values.measured.run.seconds(values.name))
-    return Weighed(word, found.value, found.low, found.high, reason, case, holds, none, closes, doubted, found.row)
+        needed = _sittings(statement, found, holds)
+    elif found.undisturbed:
+        quiet = outcome(statement, *found.undisturbed[1:], found.base, found.nothing)
+        if quiet not in (word, Outcome.UNDECIDED):
+            reason = f"on a typical machine it {_says(word)}, on an undisturbed one it {_says(quiet)}"
+            word = Outcome.UNDECIDED
+    return Weighed(word, found.value, found.low, found.high, reason, case, holds, none, needed, doubted, found.row)
 
 
-def _closing(statement: Statement, found: Effect, holds: tuple[float, float], seconds: float | None) -> Closing:
-    """What would decide on which side of a border of `holds` the effect lies; for a direction also whether the effect
-    counts at all, if that is decided sooner.
+def _says(word: Outcome) -> str:
+    return "holds" if word is Outcome.HOLDS else "does not"
+
+
+def _sittings(statement: Statement, found: Effect, holds: tuple[float, float]) -> float:
+    """How many sittings would decide on which side of a border of `holds` the effect lies; for a direction also whether
+    the effect counts at all, if that is decided sooner.
     """
     near = NEAR * found.nothing
     if statement.is_direction:
@@ -197,9 +210,9 @@ def _closing(statement: Statement, found: Effect, holds: tuple[float, float], se
     if statement.in_ratios:
         value, low, high = (math.log(number) for number in (found.value, found.low, found.high))
         borders = [math.log(end) for end in holds if 0 < end < math.inf]
-        return closing(value, low, high, borders, math.log1p(near), found.nothing, found.fixed, seconds)
+        return sittings_needed(value, low, high, borders, math.log1p(near), found.fixed, found.sittings)
     scale = abs(found.base) if statement.unit in NANOSECONDS else abs(found.value)
-    return closing(found.value, found.low, found.high, holds, near * scale, found.nothing, found.fixed, seconds)
+    return sittings_needed(found.value, found.low, found.high, holds, near * scale, found.fixed, found.sittings)
 
 
 def deciding(cases: Sequence[Weighed], of: str = "all") -> Weighed:
@@ -216,23 +229,23 @@ def deciding(cases: Sequence[Weighed], of: str = "all") -> Weighed:
 
     word = together((weighed.outcome for weighed in cases), of)
     shown = min(cases, key=on_its_side)
-    gaps = [weighed.reason for weighed in cases if weighed.outcome is Outcome.NOT_MEASURED]
+    gaps = [weighed.reason for weighed in cases if weighed.outcome in (Outcome.NOT_MEASURED, Outcome.UNDECIDED)]
     reason = shown.reason
-    if word is Outcome.UNDECIDED and gaps and reason is None:
-        reason = words.listing(dict.fromkeys(gaps))
+    if word is Outcome.UNDECIDED and reason is None:
+        reason = words.listing(dict.fromkeys(filter(None, gaps))) or None
     # One refused case leaves the statement open, or does not matter for what the others decide.
     doubted = next((weighed for weighed in cases if weighed.doubted), None) if word is Outcome.UNDECIDED else None
     if doubted:
-        return replace(shown, outcome=word, reason=doubted.reason, closing=None, doubted=True)
+        return replace(shown, outcome=word, reason=doubted.reason, sittings=None, doubted=True)
     # A statement with several open cases stays open as long as the one that takes longest.
-    open_ones = [weighed.closing for weighed in cases if weighed.closing] if word is Outcome.UNDECIDED else []
+    open_ones = [weighed.sittings for weighed in cases if weighed.sittings] if word is Outcome.UNDECIDED else []
     reason = None if shown.doubted else reason
     return replace(
         shown,
         outcome=word,
         reason=reason,
         doubted=False,
-        closing=max(open_ones, key=lambda one: one.times, default=None),
+        sittings=max(open_ones, default=None),
     )
 
 

@@ -7,21 +7,21 @@ It covers the whole run, since the controls of all its studies correct and are t
 import hashlib
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 import polars as pl
 
 from async_cost import derived
-from async_cost.paths import report_folder
-from async_cost.runs.comparisons import DECLARED, SCHEMA
-from async_cost.runs.run import Run, open_run
-from async_cost.statistics.closing import to_decide
-from async_cost.statistics.interval import chances, estimates, medians
+from async_cost.errors import DataError
+from async_cost.paths import report_folder, runs_root
+from async_cost.runs.comparisons import BASE_KEY, DECLARED, KEY, SCHEMA
+from async_cost.runs.run import Run, open_run, reference
+from async_cost.statistics.interval import LEAST_EPISODES, estimates
 from async_cost.statistics.judge import VERDICTS, judged
-from async_cost.statistics.ratios import enough_episodes, paired
-from async_cost.statistics.trials import compared, trial_times
+from async_cost.statistics.ratios import paired
+from async_cost.statistics.trials import ALONE, lowest, trial_times
 
 PACKAGE = Path(__file__).parents[1]
 #: The columns of the table, in their order.
@@ -30,20 +30,18 @@ COLUMNS = (
     | SCHEMA
     | {"kind": pl.String}
     | dict.fromkeys(("ratio", "low", "high", "q1", "q3"), pl.Float64)
-    | dict.fromkeys(("rounds", "episodes"), pl.Int64)
-    | dict.fromkeys(("quantile", "added_ns", "added_low", "added_high", "smallest", "chance", "bias"), pl.Float64)
+    | dict.fromkeys(("rounds", "episodes", "sittings"), pl.Int64)
+    | dict.fromkeys(("freedom", "quantile", "undisturbed", "undisturbed_low", "undisturbed_high"), pl.Float64)
+    | dict.fromkeys(("next_low", "next_high", "added_ns", "added_low", "added_high", "smallest"), pl.Float64)
+    | dict.fromkeys(("omega2", "d0", "prior", "chance", "bias"), pl.Float64)
     | {"doubt": pl.String, "verdict": VERDICTS, "to_decide": pl.String}
 )
 #: The number of a pair in the run: grouped faster than the words of its name. All studies are estimated at once: the
 #: small steps of each would take longer than the samples.
 BY = ("pair",)
-#: What is estimated for each pair, on a logarithmic scale.
-NUMBERS = (
-    {"pair": pl.UInt32}
-    | dict.fromkeys(("log_ratio", "low", "high", "q1", "q3"), pl.Float64)
-    | dict.fromkeys(("rounds", "episodes"), pl.Int64)
-    | dict.fromkeys(("quantile", "added_ns", "added_low", "added_high", "unit_ns", "chance"), pl.Float64)
-)
+#: What shares a variance between hours. Controls are by themselves: an hour moves equal code less.
+POOL = ("study", "kind", "control")
+HOURS = ("omega2", "d0")
 #: A table also depends on the code of these packages, in the version that was imported: a page may outlive an edit.
 CODE = hashlib.sha256(
     b"\0".join(path.read_bytes() for room in ("runs", "statistics") for path in sorted((PACKAGE / room).glob("*.py")))
@@ -58,11 +56,14 @@ class Comparisons:
 
     Columns of `frame`, study by study in the order of declaration: study; those of `runs.comparisons.SCHEMA`; kind (of
     the group); ratio (time of the key over that of its baseline), low, high (its interval: `interval.estimates`, as the
-    controls correct it), q1, q3 (quartiles over rounds); rounds, episodes (processes that measured them); quantile
-    (half the width of the interval in standard errors); added_ns, added_low, added_high (what it adds to one unit of
-    work); smallest (the least slowdown that would have been called slower); chance, bias, doubt, verdict
-    (`judge.judged`); to_decide (what would decide it, null if it is decided). A key that failed has a row without
-    numbers.
+    controls correct it), q1, q3 (quartiles over rounds); rounds, episodes (processes that measured them), sittings;
+    freedom (degrees of), quantile (half the width of the interval in standard errors); undisturbed, undisturbed_low,
+    undisturbed_high (the ratio of the lowest deciles, null where threads meet); next_low, next_high (the interval of
+    the mean of one other build in another hour, null where that is unknown); added_ns, added_low, added_high (what it
+    adds to one unit of work); smallest (the least slowdown that would have been called slower); omega2, d0, prior (the
+    variance between hours, the degrees of freedom of the prior, and the prior variance of a sitting, on the scale of
+    logarithms; omega2 is null where the interval does not cover another hour); chance, bias, doubt, verdict, to_decide
+    (`judge.judged`). A key that failed has a row without numbers.
     """
 
     frame: pl.DataFrame
@@ -115,44 +116,90 @@ def make(run: Run) -> Comparisons:
     parts = list[tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]]()
     rows, elapsed_ns = {}, {}
     for study in run.info.studies:
-        alone = replace(
-            run, _read=dict(run._read)
-        )  # the samples of one study are let go before those of the next are read
+        alone = run.afresh()  # the samples of one study are let go before those of the next are read
         time = alone.time(study)
         alone.metrics(study)  # a run is used entirely or not at all
         rows[study], elapsed_ns[study] = time.height, time["elapsed_ns"].sum()
         parts.append(_paired(alone, study, sum(declared.height for declared, *_ in parts)))
+    declared, rounds, low = (pl.concat(some) for some in zip(*parts, strict=True))
+    estimated = _estimated(declared, rounds, low, _known_hours(run))
     half = (pl.col("high") / pl.col("low")).sqrt()
-    estimated = _estimated(*(pl.concat(some) for some in zip(*parts, strict=True)))
     frame = judged(estimated, run.info.profile).with_columns(smallest=half * (1 + pl.col("limit")) - 1)
-    frame = frame.with_columns(to_decide(frame, {study: run.seconds(study) for study in run.info.studies}))
     return Comparisons(frame.select(*COLUMNS), rows, elapsed_ns)
 
 
 def _paired(run: Run, study: str, first: int) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
-    """The comparisons of a study, with the kind of their group and their number in the run, from `first` on; their
-    rounds; and the values that their intervals rest on.
+    """The comparisons of a study, with the kind of their group, their number in the run, from `first` on, and whether
+    the order of linking was drawn for each process; their rounds; and the ratios of the lowest deciles of work on one
+    thread.
     """
-    kinds, units = run.study(study).kinds, run.units(study)
-    kind = pl.col("group").replace_strict(kinds, return_dtype=pl.String)
-    declared = run.comparisons(study).with_row_index("pair", first).with_columns(study=pl.lit(study), kind=kind)
+    details, units = run.study(study), run.units(study)
+    kind = pl.col("group").replace_strict(details.kinds, return_dtype=pl.String)
+    drawn = all(episode.layout is not None for episode in details.episodes)
+    declared = run.comparisons(study).with_row_index("pair", first)
+    declared = declared.with_columns(study=pl.lit(study), kind=kind, drawn=pl.lit(drawn))
     trials = trial_times(run.whole_time(study))
     rounds = paired(trials, declared, units, BY)
     rounds = rounds.filter(pl.len().over(BY) > 1)  # one round has no interval
-    values = enough_episodes(paired(compared(trials, kinds.values()), declared, units, BY), rounds, BY)
-    return declared, rounds, values.join(declared.select(*BY, "looks"), on=BY)
+    return (
+        declared,
+        rounds,
+        paired(lowest(trials), declared.filter(kind=ALONE), units, BY).filter(pl.len().over(BY) > 1),
+    )
 
 
-def _estimated(declared: pl.DataFrame, rounds: pl.DataFrame, values: pl.DataFrame) -> pl.DataFrame:
+def _estimated(
+    declared: pl.DataFrame, rounds: pl.DataFrame, low: pl.DataFrame, known: pl.DataFrame | None
+) -> pl.DataFrame:
     """The comparisons of a run with their numbers, before any correction by controls: the input of `judge.judged`."""
-    found = estimates(values, "log_ratio", BY).drop("q1", "q3", "rounds")
-    spread = medians(rounds, "log_ratio", BY).select(*BY, "q1", "q3", "rounds")
-    added = estimates(values, "added_ns", BY).select(*BY, "added_ns", added_low="low", added_high="high")
-    time = rounds.group_by(BY).agg(unit_ns=pl.col("ns").median())
-    controls = declared.filter("control").select(BY)
-    chance = chances(values.join(controls, on=BY, how="semi"), "log_ratio", BY)
-    for more in (spread, added, time, chance):
+    # The geometric mean of both sides: on its scale a difference of times varies as the logarithm of their ratio does.
+    unit, scale = pl.col("ns").median(), (pl.col("ns") / pl.col("ratio").sqrt()).median()
+    time = rounds.group_by(BY).agg(unit_ns=unit, scale=scale)
+    rounds = rounds.join(time, on=BY).with_columns(scaled=pl.col("added_ns") / pl.col("scale"))
+    pools = _pools(declared, rounds, known)
+    found = estimates(rounds, "log_ratio", BY, pools)
+    quiet = estimates(low, "log_ratio", BY, pools).filter(pl.col("episodes") >= LEAST_EPISODES)
+    added = estimates(rounds, "scaled", BY, pools)
+    ends = ("low", "high")
+    quiet = quiet.select(*BY, undisturbed="log_ratio", **{f"undisturbed_{end}": end for end in ends})
+    added = added.select(*BY, added_ns="scaled", **{f"added_{end}": end for end in ends})
+    for more in (quiet, added, time, declared.select(*BY, "drawn")):
         found = found.join(more, on=BY, how="left")
-    found = pl.concat([pl.DataFrame(schema=NUMBERS), found.select(*NUMBERS)])
-    found = found.with_columns(pl.col("log_ratio", "low", "high", "q1", "q3").exp()).rename({"log_ratio": "ratio"})
-    return declared.join(found, on=BY, how="left", maintain_order="left")
+    other = (pl.col("error") ** 2 + pl.col("omega2") + pl.col("within")).sqrt() * pl.col("quantile")
+    other = pl.when("drawn").then(other)
+    logs = ("log_ratio", "low", "high", "q1", "q3", "undisturbed", "undisturbed_low", "undisturbed_high")
+    found = found.with_columns(next_low=pl.col("log_ratio") - other, next_high=pl.col("log_ratio") + other)
+    found = found.with_columns(
+        pl.col(*logs, "next_low", "next_high").exp(), pl.col("added_ns", "added_low", "added_high") * pl.col("scale")
+    )
+    found = found.rename({"log_ratio": "ratio"}).drop("drawn", "scale")
+    found = declared.drop("drawn").join(found, on=BY, how="left", maintain_order="left")
+    return found.with_columns(chance=pl.when("control").then("chance"))
+
+
+def _pools(declared: pl.DataFrame, rounds: pl.DataFrame, known: pl.DataFrame | None) -> pl.DataFrame:
+    """What `interval.estimates` moderates together, by pair. What one sitting cannot know comes from `known`."""
+    measured = declared.join(rounds.select(BY).unique(), on=BY, how="semi")
+    sides = [measured.select(*POOL, key=pl.concat_str(*names, separator="\0")) for names in (KEY, BASE_KEY)]
+    keys = pl.concat(sides).group_by(POOL).agg(keys=pl.col("key").n_unique())
+    once = rounds.group_by(BY).agg(once=pl.col("sitting").n_unique() == 1)
+    pools = declared.select(*BY, *POOL).join(keys, on=POOL, how="left", maintain_order="left")
+    pools = pools.join(once, on=BY, how="left", maintain_order="left")
+    nothing = pl.DataFrame(schema={name: declared.schema[name] for name in POOL} | dict.fromkeys(HOURS, pl.Float64))
+    pools = pools.join(nothing if known is None else known, on=POOL, how="left", maintain_order="left")
+    of_one = (pl.when("once").then(name).alias(name) for name in HOURS)
+    return pools.select(*BY, "keys", *of_one, pool=pl.struct(POOL).rank("dense"))
+
+
+def _known_hours(run: Run) -> pl.DataFrame | None:
+    """The variance between hours that the reference shows on this machine: POOL, HOURS. None where it shows none, or
+    `run` is the reference.
+    """
+    with suppress(DataError):
+        name = reference()
+        if name.rpartition("/")[0] == run.info.machine.name and name != run.info.run_id:
+            other = open_run(runs_root() / name)
+            if other.info.machine.cpu == run.info.machine.cpu:
+                shown = comparisons(other).frame.drop_nulls("omega2")
+                return shown.group_by(POOL).agg(pl.col(HOURS).first())
+    return None

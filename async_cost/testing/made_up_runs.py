@@ -492,7 +492,7 @@ def study_record(study: str, rounds: int, samples: int, seed: int, made: Study) 
         "state": "complete",
         "baseline": made.baseline,
         "controls": list(made.controls),
-        "comparisons": _declared(study, made).drop("limit", "control", "looks").to_dicts(),
+        "comparisons": _declared(study, made).drop("limit", "control").to_dicts(),
         "groups": dict(made.groups),
         "kinds": dict.fromkeys(made.groups, KINDS[0]) | dict(made.kinds),
         "seed": seed,
@@ -517,7 +517,7 @@ def _declared(study: str, made: Study) -> pl.DataFrame:
     base = {key[2]: key for key in made.times if key[1] == made.baseline}
     default = [(key, base[key[2]], "") for key in made.times if key[1] != made.baseline and key[2] in base]
     rows = [
-        (*key, *baseline, group, "made up", "iteration", made.groups[group], key[1] in made.controls, 1)
+        (*key, *baseline, group, "made up", "iteration", made.groups[group], key[1] in made.controls)
         for key, baseline, group in (default if made.comparisons is None else made.comparisons)
     ]
     keys = pl.DataFrame(list(made.times), schema=dict.fromkeys(KEY, pl.String), orient="row")

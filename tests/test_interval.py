@@ -1,0 +1,168 @@
+"""The interval over hours, link orders and processes: what it is by hand, and that it holds the truth as often as it
+says, where an interval over processes alone does not.
+"""
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy import stats
+
+from async_cost.statistics.interval import CONFIDENCE, LEAST_EPISODES, estimates, hours, quantile, spreads
+
+
+def frame(by_episode: list[list[float]], name: str = "v") -> pl.DataFrame:
+    rows = [(name, number, value) for number, values in enumerate(by_episode) for value in values]
+    return pl.DataFrame(rows, schema={"variant": pl.String, "episode": pl.UInt32, "value": pl.Float64}, orient="row")
+
+
+def estimated(values: pl.DataFrame, **pools) -> pl.DataFrame:
+    return estimates(values, "value", ["variant"], **pools)
+
+
+def test_the_interval_of_one_sitting_is_that_of_the_medians_of_processes():
+    """Medians 1, 2, 3, 6: mean 3, standard error sqrt(14/3)/2, and t of three degrees of freedom is 3.1824463."""
+    found = estimated(frame([[1, 0, 5], [2, 2], [3], [6, 6, 6, 7]])).row(0, named=True)
+    half = 3.1824463052842638 * np.sqrt(14 / 3) / 2
+    assert (found["value"], found["rounds"], found["episodes"], found["sittings"]) == (3.0, 10, 4, 1)
+    assert [found["low"], found["high"]] == pytest.approx([3 - half, 3 + half])
+    assert found["omega2"] is found["d0"] is None, "it does not cover another hour"
+
+
+def test_with_few_processes_rounds_alone_bound_the_median():
+    values = [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [7.0]]
+    few, one = (
+        estimated(frame(some)).drop("episodes") for some in (values, [[one for some in values for one in some]])
+    )
+    assert few.equals(one) and few.row(0)[1:4] == (4.0, 1.0, 7.0)
+    assert quantile(few["freedom"].item()) == pytest.approx(1.959964)
+
+
+def test_keys_of_different_numbers_of_processes_are_estimated_side_by_side():
+    both = pl.concat([frame([[1], [2], [3], [6]], "four"), frame([[1, 2, 3], [4, 5, 6]], "two")])
+    found = estimated(both)
+    assert dict(found.select("variant", "episodes").rows()) == {"four": 4, "two": 2}
+    assert found.filter(variant="four").equals(estimated(frame([[1], [2], [3], [6]], "four")))
+    assert estimated(both.clear()).columns == found.columns
+
+
+def test_two_sittings_by_hand():
+    """Sittings of processes 1, 3 and 4, 8: means 2 and 6, so s2 = 8; variances 2 and 8 over 2, so v = 2.5; omega2 =
+    5.5. Of one comparison the prior is that sum and its d0 one for each sitting but the first.
+    """
+    values = frame([[1], [3], [4], [8]]).with_columns(sitting=pl.col("episode") // 2)
+    found = estimated(values).row(0, named=True)
+    assert (found["value"], found["omega2"], found["prior"], found["d0"]) == (4.0, 5.5, 8.0, 1.0)
+    assert found["within"] == 5.0 and found["error"] == pytest.approx(2.0)
+    freedom = 1 / ((2.5 / 8) ** 2 / 2 + (5.5 / 8) ** 2 / 1) + 1
+    assert found["freedom"] == pytest.approx(freedom)
+    assert found["high"] == pytest.approx(4 + 2 * stats.t.ppf(0.975, freedom))
+    known = {"pool": 0, "keys": 2, "omega2": 3.0, "d0": 10.0}
+    one = estimated(values.filter(sitting=0), pools=pl.DataFrame([{"variant": "v"} | known]))
+    assert one["sittings"].item() == 1 and one["error"].is_null().item(), "two processes are too few"
+
+
+def test_one_sitting_takes_the_hours_of_the_reference_where_they_are_known():
+    """Processes 1, 2, 3, 6: v = 14/12; an hour adds 3."""
+    known = {"variant": "v", "pool": 0, "keys": 2, "omega2": 3.0, "d0": 10.0}
+    found = estimated(frame([[1], [2], [3], [6]]), pools=pl.DataFrame([known])).row(0, named=True)
+    v = 14 / 3 / 4
+    assert found["error"] == pytest.approx(np.sqrt(v + 3))
+    assert found["freedom"] == pytest.approx(1 / ((v / (v + 3)) ** 2 / 3 + (3 / (v + 3)) ** 2 / 10))
+
+
+def test_the_prior_is_as_free_as_the_variances_of_its_pool_agree():
+    rng, several = np.random.default_rng(3), np.full(400, 6)
+    v = np.ones(400)
+    alike = (1 + 2) * rng.chisquare(5, 400) / 5
+    unlike = alike * 4 / rng.chisquare(4, 400)
+    (omega2, free), (_, spread) = (hours(v, s2, several, keys=1000) for s2 in (alike, unlike))
+    assert omega2 == pytest.approx(2, rel=0.15) and free > 100 and spread == pytest.approx(4, rel=0.4)
+    assert hours(v, alike, several, keys=8)[1] == 5 * 8 / 2, "comparisons that share keys repeat one another"
+    assert np.isnan(hours(v, alike, np.ones(400), keys=8)).all()
+
+
+# -- coverage ------------------------------------------------------------------------------------------------
+
+RUNS, PAIRS, SITTINGS, PROCESSES = 60, 30, 3, 8
+
+
+def simulated(seed: int, hour: float, process: float) -> pl.DataFrame:
+    """Runs of a study whose true values are 0. One process in seven is six times as noisy."""
+    rng = np.random.default_rng(seed)
+    shape = (RUNS * PAIRS, SITTINGS, PROCESSES)
+    noise = rng.normal(size=shape) * np.where(rng.random(shape) < 1 / 7, 6.0, 1.0)
+    values = rng.normal(0, hour, (*shape[:2], 1)) + process * noise / np.sqrt(6)
+    places = dict(zip(("variant", "sitting", "episode"), (place.ravel() for place in np.indices(shape)), strict=True))
+    # Two rounds a process.
+    rows = pl.DataFrame(places | {"value": values.ravel()}).with_columns(round=pl.int_range(pl.len()))
+    return pl.concat([rows, rows])
+
+
+def share_inside(found: pl.DataFrame) -> float:
+    return ((found["low"] <= 0) & (found["high"] >= 0)).mean()
+
+
+def trimmed(values: pl.DataFrame) -> pl.DataFrame:
+    """The estimator that this one replaced: the mean of all processes but the lowest and the highest fifth, with t."""
+    of_processes = values.group_by("variant", "sitting", "episode").agg(pl.col("value").median())
+    by_variant = of_processes.sort("variant", "value")["value"].to_numpy().reshape(RUNS * PAIRS, -1)
+    number = by_variant.shape[1]
+    cut = int(0.2 * number)
+    left = number - 2 * cut
+    clipped = np.clip(by_variant, by_variant[:, [cut]], by_variant[:, [number - 1 - cut]])
+    error = clipped.std(axis=1, ddof=1) * np.sqrt((number - 1) / (left * (left - 1)))
+    mean, half = by_variant[:, cut : number - cut].mean(axis=1), stats.t.ppf(0.975, left - 1) * error
+    return pl.DataFrame({"low": mean - half, "high": mean + half})
+
+
+@pytest.mark.parametrize(("hour", "process"), [(0.0, 0.02), (0.005, 0.02), (0.02, 0.01)])
+def test_intervals_hold_the_truth_as_often_as_they_say_whatever_an_hour_does(hour, process):
+    values = simulated(5, hour, process)
+    pools = pl.DataFrame({"variant": np.arange(RUNS * PAIRS)}).with_columns(
+        pool=pl.col("variant") // PAIRS, keys=PAIRS, omega2=pl.lit(None, pl.Float64), d0=pl.lit(None, pl.Float64)
+    )
+    share = share_inside(estimated(values, pools=pools))
+    # Intervals of t are a little wide where some processes are far off.
+    assert 0.93 <= share <= 0.985, f"{share:.1%}"
+    if hour >= process:
+        assert share_inside(trimmed(values)) < 0.75, "an interval over processes alone is too narrow"
+        one = estimated(values.with_columns(sitting=0))
+        assert share_inside(one) < 0.75
+
+
+def test_no_more_than_one_honest_run_in_twenty_has_a_control_that_misses():
+    """From the medians of 40 controls to the least chance of a run, times 40 (Holm's first step), against 5 % and two
+    standard errors.
+    """
+    runs, controls, rng = 500, 40, np.random.default_rng(7)
+    for episodes, outliers in ((8, 0.0), (12, 0.15)):
+        scale = np.where(rng.random((runs * controls, episodes)) < outliers, 6.0, 1.0)
+        variant, episode = (place.ravel() for place in np.indices(scale.shape))
+        values = {"variant": variant, "episode": episode, "value": (scale * rng.standard_normal(scale.shape)).ravel()}
+        least = estimated(pl.DataFrame(values))["chance"].to_numpy().reshape(runs, controls).min(axis=1)
+        assert (least * controls < 0.05).mean() <= 0.05 + 2 * np.sqrt(0.05 * 0.95 / runs)
+
+
+def test_the_chance_of_nothing_agrees_with_the_interval():
+    rng = np.random.default_rng(3)
+    for episodes, rounds in ((8, 5), (1, 40)):
+        values = rng.normal(0, 0.01 * (episodes > 1), (300, episodes, 1)) + rng.normal(0, 0.02, (300, episodes, rounds))
+        places = dict(zip(("variant", "episode", "round"), map(np.ravel, np.indices(values.shape)), strict=True))
+        found = estimated(pl.DataFrame(places | {"value": values.ravel()}))
+        misses, unlikely = (found["low"] > 0) | (found["high"] < 0), found["chance"] < 1 - CONFIDENCE
+        assert misses.any()
+        assert (misses == unlikely).all() if episodes >= LEAST_EPISODES else (misses >= unlikely).all()
+
+
+def test_the_sign_test_leaves_out_what_is_exactly_nothing():
+    assert estimated(frame([[1, 1, 1, 1, 1, 1, 0, 0]]))["chance"].item() == pytest.approx(2 / 2**6)
+    assert estimated(frame([[0, 0, 0]]))["chance"].item() == 1
+    assert estimated(frame([[0], [0], [0], [0]]))["chance"].item() == 1
+
+
+def test_a_sitting_without_spread_of_its_own_counts_by_its_mean():
+    values = frame([[1], [2], [4], [5]]).with_columns(sitting=pl.col("episode"))
+    found = spreads(values, "value", ["variant"]).row(0, named=True)
+    assert (found["v"], found["free"], found["sittings"]) == (0.0, 0, 4)
+    row = estimated(values).row(0, named=True)
+    assert row["error"] == pytest.approx(np.sqrt(found["s2"] / 4)) and row["freedom"] == pytest.approx(3 + 3)
