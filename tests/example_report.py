@@ -59,8 +59,9 @@ def run_info(**changes: object) -> dict[str, object]:
     """A run.json; `changes` replace its top-level entries."""
     span = {"started": "2026-11-20T19:01:02Z", "ended": "2026-11-20T19:04:02Z"}
     study = study_record("zero-cost", 60, 10, 7, Study(times={}, baseline="manual")) | span
+    study["episodes"] = [{"first_round": 0, "only": None, "layout": None, **span}]
     study |= {"resumed": 1, "steal_before_ms": 100, "steal_after_ms": 140}
-    info = older(run_record("toy-2c", "20261120T190102Z", "standard") | {"studies": {"zero-cost": study}}, 2)
+    info = older(run_record("toy-2c", "20261120T190102Z", "standard") | {"studies": {"zero-cost": study}}, 3)
     cpu = "Toy CPU 3000 with a rather long name @ 2.40 GHz"
     info["machine"] |= {"cpu": cpu, "virtualisation": "kvm", "os": f"Toy OS {HOSTILE}"}
     git = {"revision": "0123456789abcdef0123456789abcdef01234567", "clean": True}

@@ -105,9 +105,3 @@ def test_the_command_writes_what_it_chose_into_the_partial_run(noisy, capsys, mo
         done_file(noisy.path).unlink()
         further_file(noisy.path).unlink(missing_ok=True)
     assert bool(told) == bool(says) and says in capsys.readouterr().out
-
-
-def test_a_run_from_before_there_were_episodes_was_judged_once(tmp_path):
-    assert set(
-        Measured.of(load_run(make_run(tmp_path, rounds=24, work=False, version=2)), STUDY).declared["looks"]
-    ) == {1}

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from async_cost.runs.comparisons import KEY, SCHEMA, with_later
+from async_cost.runs.comparisons import KEY, PAIR, of_today
 from async_cost.runs.record import (
     ADDED,
     KINDS,
@@ -248,13 +248,12 @@ def make_run(
 
 
 def older(info: dict, version: int) -> dict:
-    """A run.json as that of an earlier version: without what later ones added."""
+    """A run.json as one of `version`: without what version 4 added if that is 3."""
     info = json.loads(json.dumps(info)) | {"schema_version": version}
-    for records in (records for since, records in ADDED.items() if since > version):
-        for record, names in records.items():
-            for _, part in records_at(info, record.split(".") if record else []):
-                for name in names:
-                    part.pop(name, None)
+    for record, names in ADDED.items() if version == 3 else ():
+        for _, part in records_at(info, record.split(".") if record else []):
+            for name in names:
+                part.pop(name, None)
     return info
 
 
@@ -492,7 +491,7 @@ def study_record(study: str, rounds: int, samples: int, seed: int, made: Study) 
         "state": "complete",
         "baseline": made.baseline,
         "controls": list(made.controls),
-        "comparisons": _declared(study, made).drop("limit", "control", "looks").to_dicts(),
+        "comparisons": _declared(study, made),
         "groups": dict(made.groups),
         "kinds": dict.fromkeys(made.groups, KINDS[0]) | dict(made.kinds),
         "seed": seed,
@@ -512,16 +511,24 @@ def study_record(study: str, rounds: int, samples: int, seed: int, made: Study) 
     }
 
 
-def _declared(study: str, made: Study) -> pl.DataFrame:
-    """The comparisons of a made-up study, as from `runs.comparisons.declared`."""
+def _declared(study: str, made: Study) -> list[dict[str, str]]:
+    """The comparisons of a made-up study, with those that a real study of its name declares today."""
     base = {key[2]: key for key in made.times if key[1] == made.baseline}
     default = [(key, base[key[2]], "") for key in made.times if key[1] != made.baseline and key[2] in base]
-    rows = [
-        (*key, *baseline, group, "made up", "iteration", made.groups[group], key[1] in made.controls, 1)
-        for key, baseline, group in (default if made.comparisons is None else made.comparisons)
-    ]
-    keys = pl.DataFrame(list(made.times), schema=dict.fromkeys(KEY, pl.String), orient="row")
-    return with_later(pl.DataFrame(rows, schema=SCHEMA, orient="row"), study, made.groups, keys)
+    own = {(key, other): group for key, other, group in (default if made.comparisons is None else made.comparisons)}
+    groups = {other: group for (_, other), group in own.items()} | {key: group for (key, _), group in own.items()}
+    words = ("group", "change", "unit")
+    today = {(row[:3], row[3:6]): row[6:] for row in of_today().filter(study=study).select(*PAIR, *words).rows()}
+    found = []
+    for key, other in dict.fromkeys([*today, *own]):
+        usual, change, unit = today.get((key, other), ("", "made up", "iteration"))
+        group = groups.get(key, groups.get(other, usual))
+        known = (key, other) in own or ({key, other} <= made.times.keys() and (other, key) not in own)
+        if known and group in made.groups:
+            found.append(
+                dict(zip((*PAIR, *words), (*key, *other, own.get((key, other), group), change, unit), strict=True))
+            )
+    return found
 
 
 def _replace(document: dict, names: list[str], value: object) -> None:
