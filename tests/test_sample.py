@@ -7,10 +7,10 @@ from xml.etree import ElementTree
 
 import nbformat
 import pytest
-from example_report import write_notebook
 
 from async_cost.paths import repository_root
 from async_cost.report import charts, sample
+from async_cost.testing.made_up_runs import write_notebook
 from async_cost.workflow.sample import FOLDER
 
 LIMIT_BYTES = 3_000_000
