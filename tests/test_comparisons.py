@@ -1,6 +1,4 @@
-"""What is compared with what: as run.json declares it, and, in runs of version 1, what their studies declare
-besides.
-"""
+"""What is compared with what, as run.json declares it."""
 
 import json
 import re
@@ -18,7 +16,7 @@ from async_cost.runs.record import KINDS
 from async_cost.runs.run import load_run, open_run
 from async_cost.statistics import table
 from async_cost.statistics.table import COLUMNS, make
-from async_cost.testing.made_up_runs import OFF, ON, make_run, older
+from async_cost.testing.made_up_runs import OFF, ON, make_run
 
 STUDY = "zero-cost"
 
@@ -69,23 +67,6 @@ def refused(run: Path) -> DataError:
     with pytest.raises(DataError) as caught:
         load_run(run)
     return caught.value
-
-
-def test_a_run_of_version_1_is_compared_as_its_study_declares_today(whole, run):
-    document = older(json.loads((run / "run.json").read_text()), 1)
-    own = [row | {"group": "loads"} for row in DECLARED[:1]]
-    short = [{name: row[name] for name in (*PAIR, "group")} for row in own]
-    document["studies"][STUDY] |= {"comparisons": short, "groups": GROUPS}
-    (run / "run.json").write_text(json.dumps(document))
-    pairs = load_run(run).comparisons(STUDY)
-    here = of_today().filter(study=STUDY).join(load_run(run).time(STUDY).select(KEY).unique(), on=KEY, how="semi")
-    here = here.filter(pl.col("baseline_variant").is_in(["manual", "nonbox"]))
-    added = pairs.filter(~pl.col("control"))
-    assert added.select(*PAIR, "change", "unit").rows() == here.select(*PAIR, "change", "unit").rows() != []
-    of_manual = added.filter(baseline_variant="manual", parameter=OFF)
-    assert of_manual["group"].unique().to_list() == ["loads"], "the group that the run gave to the baseline"
-    assert added.filter(parameter=ON)["group"].unique().to_list() == [""], "the group of today"
-    assert pairs.filter("control")["group"].to_list() == ["loads"]
 
 
 def test_declared_comparisons_are_read_as_they_are(run):

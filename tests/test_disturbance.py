@@ -33,8 +33,10 @@ def test_speed_is_what_all_variants_have_in_common():
 
 
 def test_conditions_of_a_resumed_study_are_unknown(tmp_path):
-    changes = {f"studies.zero-cost.{name}": value for name, value in (("resumed", 2), ("steal_after_ms", 9000))}
-    run = load_run(make_run(tmp_path, rounds=4, work=False, changes=changes, version=2))
+    interrupted = {"first_round": 0, "started": "2026-01-01T00:00:00Z", "ended": None, "only": None, "layout": None}
+    changes = {"studies.zero-cost.resumed": 2, "studies.zero-cost.episodes": [interrupted]}
+    changes["studies.zero-cost.steal_after_ms"] = 9000
+    run = load_run(make_run(tmp_path, rounds=4, work=False, changes=changes))
     row = disturbance.conditions(run).row(0, named=True)
     assert (row["study"], row["resumed"], row["seconds"], row["steal"]) == ("zero-cost", 2, None, None)
     honest = load_run(

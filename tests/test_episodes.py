@@ -9,7 +9,7 @@ import pytest
 from async_cost.errors import DataError
 from async_cost.runs import finish
 from async_cost.runs.comparisons import KEY
-from async_cost.runs.record import KINDS, Episode, read_record
+from async_cost.runs.record import KINDS, SCHEMA_VERSIONS, read_record
 from async_cost.runs.run import load_run
 from async_cost.statistics.disturbance import conditions
 from async_cost.statistics.measured import Measured
@@ -56,18 +56,6 @@ def test_metrics_carry_the_episode_on(tmp_path):
     run = load_run(make_run(tmp_path, None, others={STUDY: study}, rounds=8, episodes=4))
     values = trial_values(run, STUDY, "cpu_ns")
     assert values.group_by("episode").len().sort("episode")["len"].to_list() == [2] * 4
-
-
-@pytest.mark.parametrize("version", [1, 2])
-def test_a_run_from_before_there_were_episodes_is_one_and_of_no_kind_but_its_own(tmp_path, version):
-    run = make_run(tmp_path, rounds=8, work=False, version=version)
-    loaded = load_run(run)
-    details = loaded.study(STUDY)
-    assert details.episodes == (Episode(0, details.started, details.ended, None),)
-    assert loaded.study(STUDY).kinds == {"": STUDY}
-    assert loaded.time(STUDY)["episode"].unique().to_list() == [0]
-    table = Measured.of(loaded, STUDY).declared
-    assert table["episodes"].unique().to_list() == [1] and table["kind"].unique().to_list() == [STUDY]
 
 
 def episode(first: int, started: str = "2026-01-01T00:00:00Z", only: object = None) -> dict:
@@ -158,7 +146,7 @@ def test_a_study_lasted_as_long_as_its_episodes_whatever_ran_between_them(tmp_pa
     assert load_run(run).seconds(STUDY) is None, "it was interrupted"
 
 
-@pytest.mark.parametrize("version", [2, 4])
+@pytest.mark.parametrize("version", SCHEMA_VERSIONS)
 def test_a_finished_run_says_what_it_said_before(tmp_path, version):
     partial = make_run(tmp_path / "made", rounds=6, work=False, episodes=3, version=version)
     moved = tmp_path / "runs" / ".partial" / "plan"

@@ -14,7 +14,7 @@ from async_cost.paths import repository_root, shown
 from async_cost.runs import reader
 from async_cost.runs.comparisons import DATA
 from async_cost.runs.run import choose_run, find_runs, load_run, open_run
-from async_cost.testing.made_up_runs import LADDER, OFF, ZERO_COST, make_run
+from async_cost.testing.made_up_runs import OFF, ZERO_COST, make_run
 
 STUDY = "zero-cost"
 TIME, COUNTS, INFO = "zero-cost.time.csv", "zero-cost.counts.csv", "run.json"
@@ -167,20 +167,6 @@ def test_only_what_is_asked_for_is_opened(tmp_path):
         open_run(run).time("zero-cost-sockets")
     with pytest.raises(DataError, match="cut off"):
         load_run(run)
-
-
-def test_a_study_has_todays_name_in_a_run_that_was_made_under_another(tmp_path):
-    run = make_run(tmp_path, None, ladder=LADDER, rounds=8, work=False, version=1)
-    former = json.loads((run / "run.json").read_text())["studies"]["ladder"]
-    edit(run / INFO, changed(("studies", {"zero-cost-ladder": former})))
-    for table in run.glob("ladder.*.csv"):
-        text = table.read_text().replace("\nladder,", "\nzero-cost-ladder,")
-        (run / f"zero-cost-{table.name}").write_text(text)
-        table.unlink()
-    loaded = load_run(run)
-    assert list(loaded.info.studies) == ["ladder"]
-    for table in (loaded.time("ladder"), loaded.counts("ladder")):
-        assert table["study"].unique().to_list() == ["ladder"]
 
 
 def test_an_honest_table_is_split_the_quick_way(tmp_path, monkeypatch):
@@ -373,7 +359,7 @@ FIELDS = {
         "",
     ),
     "machine.cpu": (["a\nb", "\x1b[2J", "x\u0000"], "control characters"),
-    "schema_version": ([5, 0, "1", None, True], "this package reads"),
+    "schema_version": ([5, 2, 0, "1", None, True], "this package reads 3 and 4. Use the revision"),
     "machine.logical_cores": (["two", True], ""),
     "machine.memory_bytes": ([-1], ""),
     "machine.caches": ([{}], ""),

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from example_report import publish_example
+
+from async_cost.testing.made_up_runs import publish_example
 
 DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 375, "height": 740}
 LOCAL = ("file:", "data:", "blob:")

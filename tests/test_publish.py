@@ -8,7 +8,6 @@ from pathlib import Path
 import nbformat
 import polars as pl
 import pytest
-from example_report import ANSWER, FINDING, publish_example, run_info, write_notebook, write_run
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from async_cost.errors import DataError
@@ -18,8 +17,18 @@ from async_cost.findings.vocabulary import slower
 from async_cost.report import PublishError, charts, markup, publish
 from async_cost.report import finding as report_finding
 from async_cost.report.notebook import page_of
+from async_cost.runs.record import Machine, Toolchain
 from async_cost.runs.run import open_run
-from async_cost.testing.made_up_runs import OFF, ON, make_run
+from async_cost.testing.made_up_runs import (
+    ANSWER,
+    FINDING,
+    OFF,
+    ON,
+    example_run,
+    make_run,
+    publish_example,
+    write_notebook,
+)
 from async_cost.workflow.studies import ANALYSED
 
 LIMIT_BYTES = 3_000_000
@@ -128,10 +137,9 @@ def test_neighbouring_code_is_folded_together(report):
 
 
 def test_failed_variants_and_uncommitted_changes_are_said(tmp_path):
-    info = run_info(git={"revision": "abc", "clean": False})
     failed = {"bench": "box", "variant": "box", "parameter": "syscalls=on", "error": "<b>lost a wake</b>"}
-    info["studies"]["zero-cost"]["failed"] = [failed]
-    report = publish_example(tmp_path, git=info["git"], studies=info["studies"])
+    changes = {"git": {"revision": "abc", "clean": False}, "studies.zero-cost.failed": [failed]}
+    report = publish_example(tmp_path, **changes)
     html = (report / "index.html").read_text(encoding="utf-8")
     assert 'class="notice"' not in (publish_example(tmp_path / "good") / "index.html").read_text(encoding="utf-8")
     for words in ("Uncommitted changes", "does not say anything about", "box (syscalls=on)", "&lt;b&gt;lost a wake"):
@@ -221,19 +229,19 @@ def test_links_into_the_repository_become_words_but_for_notebooks():
     ],
 )
 def test_a_run_that_cannot_be_read_or_is_not_whole_is_named(tmp_path, damage, problem):
-    run, notebook = write_run(tmp_path / "run", run_info()), write_notebook(tmp_path / "zero-cost.ipynb")
+    run, notebook = example_run(tmp_path / "run"), write_notebook(tmp_path / "zero-cost.ipynb")
     damage(run / "run.json")
     with pytest.raises(DataError, match=problem):
         publish.publish(run, [page_of(notebook)], tmp_path / "report", pdf=False)
 
 
 def test_facts_that_no_machine_could_tell_are_unknown(tmp_path):
-    info = run_info(command=None, ended=None, git=None, crates={})
-    info["machine"] = dict.fromkeys(info["machine"]) | {"name": "toy-2c"}
-    info["toolchain"] = dict.fromkeys(info["toolchain"])
-    unknown = ("ended", "load_before", "load_after", "steal_before_ms", "steal_after_ms")
-    info["studies"]["zero-cost"] |= dict.fromkeys(unknown)
-    html = (publish_example(tmp_path, **info) / "index.html").read_text(encoding="utf-8")
+    changes = {"command": None, "ended": None, "git": None, "crates": {}}
+    changes["machine"] = dict.fromkeys(Machine.__struct_fields__) | {"name": "toy-2c"}
+    changes["toolchain"] = dict.fromkeys(Toolchain.__struct_fields__)
+    for name in ("ended", "load_before", "load_after", "steal_before_ms", "steal_after_ms"):
+        changes[f"studies.zero-cost.{name}"] = None
+    html = (publish_example(tmp_path, **changes) / "index.html").read_text(encoding="utf-8")
     for row in ("Command", "Ended", "Revision", "Caches", "Memory", "Criterion", "Crates", "Time stolen by the host"):
         assert f"<dt>{row}</dt><dd>unknown</dd>" in html, row
     assert "<dd>unknown; unknown</dd>" in html and "<dd>unknown (unknown)</dd>" in html
@@ -268,7 +276,7 @@ def test_ticks_are_not_rounded_to_one_another():
 
 
 def test_an_analysis_whose_studies_the_run_lacks_is_said_to_be_not_measured(tmp_path):
-    run = write_run(tmp_path / "run", run_info())
+    run = example_run(tmp_path / "run")
     absent = tmp_path / "absent" / "analysis.ipynb"
     write_notebook(absent)
     content = nbformat.read(absent, as_version=4)

@@ -242,7 +242,8 @@ def test_each_group_of_comparisons_has_its_own_controls_and_limit(tmp_path):
     declared = [entry("manual (A/A)", OFF, ""), entry("manual (A/A)", ON, "calls")]
     declared += [entry(variant, parameter, "calls" if parameter == ON else "") for variant, parameter in ZERO_COST]
     changes = {"studies.zero-cost.comparisons": declared, "studies.zero-cost.groups": {"": 0.01, "calls": 0.05}}
-    found = numbers(weighed(made(tmp_path, changes=changes, controls={OFF: 1.05, ON: 1.0}, version=2)))
+    changes["studies.zero-cost.kinds"] = {"": "one thread", "calls": "long trials"}
+    found = numbers(weighed(made(tmp_path, changes=changes, controls={OFF: 1.05, ON: 1.0})))
     assert {found[name][0].outcome for name in ("Z12", "Z18")} == {UNDECIDED}
     assert found["Z1"][0].outcome is HOLDS, "a count"
     assert found["Z14"][0].outcome is HOLDS

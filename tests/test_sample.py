@@ -7,10 +7,10 @@ from xml.etree import ElementTree
 
 import nbformat
 import pytest
-from example_report import write_notebook
 
 from async_cost.paths import repository_root
 from async_cost.report import charts, sample
+from async_cost.testing.made_up_runs import write_notebook
 from async_cost.workflow.sample import FOLDER
 
 LIMIT_BYTES = 3_000_000
@@ -34,6 +34,7 @@ ASKED = {
     "what may be quoted of executor_benchmarks": ("spawn-apis", "each of them]"),
     "what may be quoted of nio's document": ("runtimes", "not for [a few microseconds]"),
     "what may be quoted of executors": ("thread-pools", "each of them]"),
+    "what may be quoted of each document": ("replication", "performance guide quote what is faster"),
     "what may be quoted of Concurrently": ("call-styles", "each of them]"),
 }
 #: Words from the top of a page to the end of such a sentence.

@@ -7,7 +7,6 @@ import re
 from pathlib import Path
 
 import pytest
-from example_report import HOSTILE, publish_example, run_info, write_notebook, write_run
 from markupsafe import Markup
 from test_page import DESKTOP, PHONE, Visit
 
@@ -15,6 +14,7 @@ from async_cost.report import pdf as paper
 from async_cost.report import site
 from async_cost.report.notebook import Page, page_of
 from async_cost.report.publish import publish, publish_alone
+from async_cost.testing.made_up_runs import HOSTILE, example_run, publish_example, write_notebook
 
 AXE = Path(__file__).parent / "assets" / "axe.min.js"
 #: How bad axe may find nothing. Below are hints, such as two landmarks of one name.
@@ -27,8 +27,7 @@ def reports(tmp_path_factory) -> Path:
     root = tmp_path_factory.mktemp("site")
     for number, profile in enumerate(("standard", "quick")):
         name = f"2026112{number}T190102Z"
-        info = run_info(run_id=f"toy-2c/{name}", started=f"2026-11-2{number}T19:01:02Z", profile=profile)
-        run = write_run(root / name, info)
+        run = example_run(root / name, name, profile, started=f"2026-11-2{number}T19:01:02Z", ended=None)
         notebooks = [write_notebook(root / name / f"{study}.ipynb") for study in ("zero-cost", "ladder")]
         publish(run, map(page_of, notebooks), root / "reports" / "toy-2c" / name, pdf=False, reports=root / "reports")
     notebook = write_notebook(root / "hardware.ipynb")
@@ -163,7 +162,7 @@ def test_the_front_page_gives_each_answer_in_one_sentence(tmp_path):
     notebook = write_notebook(tmp_path / "zero-cost.ipynb")
     text = notebook.read_text().replace("hand-written loop.", "hand-written loop.\\n\\n- And a longer story.")
     notebook.write_text(text)
-    publish(write_run(tmp_path / "run", run_info()), [page_of(notebook)], tmp_path / "report", pdf=False)
+    publish(example_run(tmp_path / "run"), [page_of(notebook)], tmp_path / "report", pdf=False)
     front, page = ((tmp_path / "report" / name).read_text() for name in ("index.html", "zero-cost.html"))
     card = re.search(r'<dl class="questions">.*?</dl>', front, re.DOTALL)[0]
     assert "hand-written loop." in card and "And a longer story." not in card

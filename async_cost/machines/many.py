@@ -20,7 +20,7 @@ from async_cost import derived, words
 from async_cost.errors import DataError, quoted
 from async_cost.paths import shown
 from async_cost.runs.reader import REMEASURE
-from async_cost.runs.record import RunInfo, StudyInfo, check_clock
+from async_cost.runs.record import RunInfo, check_clock
 from async_cost.runs.run import find_runs, open_run
 from async_cost.statistics.judge import VERDICTS
 from async_cost.statistics.table import comparisons, place_of
@@ -184,8 +184,6 @@ def _made(folder: Path) -> Summary:
     run = open_run(folder)
     check_clock(folder / "run.json", run.info)
     table = comparisons(run)
-    for name, elapsed_ns in table.elapsed_ns.items():
-        _check_elapsed(folder, name, run.info.studies[name], elapsed_ns)
     row = _run_row(run.info)
     names = {name: pl.lit(row[name]) for name in ("run", "machine")}
     ratios = _named(table.frame.drop_nulls("ratio").remove("control")).with_columns(**names)
@@ -199,17 +197,6 @@ def _made(folder: Path) -> Summary:
         for name, rows in table.rows.items()
     ]
     return Summary(row, studies, ratios)
-
-
-def _check_elapsed(folder: Path, name: str, details: StudyInfo, elapsed_ns: int) -> None:
-    """All samples were taken one after another between start and end."""
-    if details.ended is None:
-        return
-    lasted = words.seconds_between(details.started, details.ended) + 1  # both are cut to whole seconds
-    if elapsed_ns > lasted * 1e9:
-        problem = f"the samples of {name} took {elapsed_ns / 1e9:.0f} s together, in {lasted - 1:.0f} s by the clock"
-        remedy = "Set the clock of the machine and measure again"
-        raise DataError(folder / "run.json", problem, remedy, column="studies")
 
 
 def _named(table: pl.DataFrame) -> pl.DataFrame:

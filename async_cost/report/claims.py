@@ -18,7 +18,17 @@ SIGNS = {
     "difference of differences": (words.MINUS, "against", words.MINUS),
 }
 #: What of a claim is shown as it is in the table of claims.
-COPIED = ("study", "basis", "statement", "confound", "same_as", "changed", "processors", "published_processors")
+COPIED = (
+    "study",
+    "basis",
+    "relation",
+    "statement",
+    "confound",
+    "same_as",
+    "changed",
+    "processors",
+    "published_processors",
+)
 
 
 def claims(run: Run) -> pl.DataFrame:

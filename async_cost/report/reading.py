@@ -28,10 +28,14 @@ from async_cost.runs.comparisons import BASE_KEY, KEY, PAIR
 from async_cost.runs.run import Run, choose_run
 from async_cost.statistics import disturbance
 from async_cost.statistics.measured import both_ways
-from async_cost.statistics.statement import OUTCOMES, Outcome
+from async_cost.statistics.statement import Outcome
 from async_cost.statistics.table import comparisons
 from async_cost.statistics.trials import trial_values
 
+#: Relations of claims that say which of two sides is more, and not how much.
+DIRECTIONS = ("greater", "less")
+#: So many of the decided claims of a kind must hold for others of that kind to be quoted unseen.
+RELIABLE = 0.75
 #: Studies with figures of a document.
 PUBLISHED = ("zero-cost", "spawn-apis", "call-styles", "thread-pools", "runtimes")
 
@@ -111,20 +115,20 @@ class Reading:
         return claims(self.run)
 
     def score(self) -> None:
-        """Say how many of the published claims hold, and whether the run is a test of them."""
+        """Say what may be quoted of each document, then how many of the published claims hold, and whether the run is a
+        test of them.
+        """
+        claims = self.claims.filter(pl.col("outcome") != NO_CLAIM)
+        say(f"{_advice(claims, 'what was published')}.")
+        each = claims.partition_by("document", maintain_order=True)
+        say(words.bullets([_advice(one, one["document"][0].rpartition("/")[2]) for one in each]))
         say(f"{replication.score_sentence(replication.score(self.run))} {replication.validity_sentence(self.run)}")
 
     def quotable(self, study: str, document: str) -> None:
-        """Say how many claims of a study's document hold, with a link to each of them."""
+        """Say what may be quoted of a study's document, with a link to each of its claims."""
         claims = self.claims.filter(pl.col("outcome") != NO_CLAIM, study=study)
-        counts = dict(claims.group_by("outcome").len().iter_rows())
-        rest = [f"{counts[one]} {one}" for one in OUTCOMES[2:] if one in counts]
         place = claims["document"][0].rpartition("/")[2].replace(" ", "-")
-        say(
-            f"What you may quote of {words.escape(document)}: **{counts.get(Outcome.HOLDS, 0)} of its {claims.height} claims "
-            f"hold here**, {', '.join([f'{counts.get(Outcome.DOES_NOT_HOLD, 0)} do not', *rest])} "
-            f"([each of them](../replication/analysis.ipynb#{place}))."
-        )
+        say(f"{_advice(claims, document)} ([each of them](../replication/analysis.ipynb#{place})).")
 
     @property
     def studies(self) -> list[str]:
@@ -193,6 +197,23 @@ class Reading:
             "text/plain": words.plain(shown.markdown(found)),
         }
         display(bundle, raw=True, metadata={finding.RECORD: finding.record(one), "outcome": found.outcome.value})
+
+
+def _advice(claims: pl.DataFrame, document: str) -> str:
+    """Which kinds of claims of a document may be quoted: those of which `RELIABLE` hold here, of those that are
+    decided; of fewer each has to be looked up, and where less than half holds, none should be quoted.
+    """
+    verbs: dict[str, list[str]] = {"quote": [], "look up each claim on": [], "do not quote": []}
+    side = pl.col("relation").is_in(DIRECTIONS)
+    for kind, of in (("what is faster", side), ("how much", ~side)):
+        decided = claims.filter(of, pl.col("outcome").is_in([Outcome.HOLDS.value, Outcome.DOES_NOT_HOLD.value]))
+        if decided.height:
+            hold = decided.filter(outcome=Outcome.HOLDS.value).height
+            part = (hold >= RELIABLE * decided.height) + (hold >= decided.height / 2)
+            verb = ("do not quote", "look up each claim on", "quote")[part]
+            verbs[verb].append(f"{kind} ({hold} of {decided.height} hold here)")
+    said = "; ".join(f"{verb} {words.listing(kinds)}" for verb, kinds in verbs.items() if kinds)
+    return f"Of {words.escape(document)} {said or 'nothing is decided here'}"
 
 
 def say(text: str) -> None:

@@ -1,7 +1,7 @@
 """What a study compares: pairs of a key and its baseline, in groups whose limits say how small a difference matters.
 
-The study declares them, in Rust, and the run records them in its run.json. Runs of schema version 1 recorded only the
-first comparison of each key; the others are in data/comparisons.csv, which is what the studies declare today.
+The study declares them, in Rust, and the run records them in its run.json; data/comparisons.csv is what the studies
+declare today.
 """
 
 import hashlib
@@ -59,20 +59,15 @@ HEADLINES = (
 )
 
 
-def declared(study: str, details: StudyInfo, version: int, keys: pl.DataFrame) -> pl.DataFrame:
-    """The comparisons of a study in the order of declaration: the columns of `SCHEMA`.
-
-    `details` is the study's part of a run.json of that schema `version`; `keys` (bench, variant, parameter) were
-    measured or failed.
-    """
+def declared(study: str, details: StudyInfo) -> pl.DataFrame:
+    """The comparisons of a study, in the order in which a run.json declares them: the columns of `SCHEMA`."""
     rows = []
     for entry in details.comparisons:
         repeated = (entry.variant, entry.parameter) == (entry.baseline_variant + CONTROL, entry.baseline_parameter)
         control = repeated and entry.variant in details.controls
         limit = details.groups[entry.group]
         rows.append((*entry.key, *entry.baseline, entry.group, entry.change, entry.unit, limit, control))
-    own = pl.DataFrame(rows, schema=SCHEMA, orient="row")
-    return with_later(own, study, details.groups, keys) if version == 1 else own
+    return pl.DataFrame(rows, schema=SCHEMA, orient="row")
 
 
 def turned(frame: pl.DataFrame) -> pl.DataFrame:
@@ -108,28 +103,6 @@ def require_known(pairs: pl.DataFrame, keys: pl.DataFrame, path: Path) -> None:
             )
 
 
-def with_later(own: pl.DataFrame, study: str, groups: Mapping[str, float], keys: pl.DataFrame) -> pl.DataFrame:
-    """The comparisons of a run of version 1 with those of `keys` that its study has declared since, in the order of
-    today.
-
-    Each is in the group that the run gave to its key or baseline, else in its group of today if the run has that.
-    """
-    later = of_today().filter(study=study)
-    base = own.select(*(pl.col(base).alias(name) for name, base in zip(KEY, BASE_KEY, strict=True)), "group")
-    given = pl.concat([own.select(*KEY, "group"), base]).unique(KEY, keep="first", maintain_order=True)
-    known = pl.concat([own.select(PAIR), turned(own.select(PAIR))])
-    new = later.join(known, on=PAIR, how="anti")
-    for names in (KEY, BASE_KEY):
-        new = new.join(keys, left_on=names, right_on=KEY, how="semi")
-    new = new.join(given, on=KEY, how="left", suffix="_of_key")
-    new = new.join(given, left_on=BASE_KEY, right_on=KEY, how="left", suffix="_of_base")
-    new = new.with_columns(group=pl.coalesce("group_of_key", "group_of_base", "group"))
-    limits = pl.DataFrame({"group": list(groups), "limit": list(groups.values())})
-    new = new.join(limits, on="group").with_columns(control=pl.lit(False)).select(*SCHEMA)
-    known_now = own.drop("change", "unit").join(later.select(*PAIR, "change", "unit"), on=PAIR, how="left")
-    order = later.select(PAIR).with_row_index("place")
-    both = pl.concat([known_now.with_columns(pl.col("change", "unit").fill_null("")).select(*SCHEMA), new])
-    return both.join(order, on=PAIR, how="left").sort("place", nulls_last=True, maintain_order=True).drop("place")
 
 
 @lru_cache(maxsize=1)

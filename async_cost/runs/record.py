@@ -19,33 +19,26 @@ from async_cost.paths import SLUG
 from async_cost.runs.decode import RESTORE, missing, read_json, typed, unknown
 from async_cost.runs.profiles import PROFILES
 
-#: What a version added, by the record in which it stands (a star stands for each entry): later versions have these
-#: fields, earlier ones do not.
-ADDED: dict[int, dict[str, tuple[str, ...]]] = {
-    2: {"studies.*.comparisons.*": ("change", "unit")},
-    3: {"studies.*": ("episodes", "kinds")},
-    4: {
-        "": ("findings", "program", "series", "waited_s"),
-        "machine": (
-            "vendor",
-            "minimum_mhz",
-            "maximum_mhz",
-            "threads_per_core",
-            "core_types",
-            "affinity",
-            "quota_cores",
-            "address_randomisation",
-            "mitigations",
-        ),
-        "toolchain": ("linker",),
-        "codegen": ("options",),
-        "studies.*": ("throttled_before", "throttled_after"),
-        "studies.*.episodes.*": ("layout",),
-    },
+SCHEMA_VERSIONS = (3, 4)
+#: What version 4 added, by the record in which it stands (a star stands for each entry).
+ADDED: dict[str, tuple[str, ...]] = {
+    "": ("findings", "program", "series", "waited_s"),
+    "machine": (
+        "vendor",
+        "minimum_mhz",
+        "maximum_mhz",
+        "threads_per_core",
+        "core_types",
+        "affinity",
+        "quota_cores",
+        "address_randomisation",
+        "mitigations",
+    ),
+    "toolchain": ("linker",),
+    "codegen": ("options",),
+    "studies.*": ("throttled_before", "throttled_after"),
+    "studies.*.episodes.*": ("layout",),
 }
-SCHEMA_VERSIONS = (1, *ADDED)
-#: Former names, in runs of version 1, of studies that have been renamed.
-FORMER_NAMES = {"ladder": "zero-cost-ladder"}
 ORIGINS = ("notebook", "native")
 #: Kinds of groups of comparisons. The controls of one kind, in all studies of a run, show one systematic error.
 KINDS = ("one thread", "forked trials", "many threads", "long trials")
@@ -163,7 +156,7 @@ class FailedVariant(Record, frozen=True):
 class Comparison(Record, frozen=True):
     """One measured key with its baseline, and the group whose limit holds for the two.
 
-    `change` says what differs, `unit` the unit of a difference; runs of version 1 do not know them.
+    `change` says what differs, `unit` the unit of a difference.
     """
 
     bench: str
@@ -173,8 +166,8 @@ class Comparison(Record, frozen=True):
     baseline_variant: str
     baseline_parameter: str
     group: str
-    change: str = ""
-    unit: str = ""
+    change: str
+    unit: str
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -205,7 +198,7 @@ class StudyInfo(Record, frozen=True):
     CPUs; throttled is how often a limit of processor time was used up.
 
     `groups` maps the name of each group of comparisons to the half-width of its region of practical equivalence,
-    `kinds` to its kind. Runs before version 3 have neither kinds nor episodes; `read_run_info` fills them in.
+    `kinds` to its kind.
     """
 
     state: str
@@ -226,8 +219,8 @@ class StudyInfo(Record, frozen=True):
     steal_before_ms: Count | None
     steal_after_ms: Count | None
     failed: tuple[FailedVariant, ...]
-    episodes: tuple[Episode, ...] = ()
-    kinds: dict[str, str] = {}
+    episodes: tuple[Episode, ...]
+    kinds: dict[str, str]
     throttled_before: Count | None = None
     throttled_after: Count | None = None
 
@@ -259,8 +252,7 @@ class RunInfo(Record, frozen=True):
 
 
 def read_run_info(path: Path) -> RunInfo:
-    """The records of a run.json. A study of a version before 3 has one episode, and each of its groups the name of the
-    study for a kind.
+    """The records of a run.json.
 
     Raises `DataError` for torn JSON, another schema version, unknown, missing or ill-typed fields, names that could
     leave their folder or a page, an unfinished study, and code that was not compiled for measuring.
@@ -268,19 +260,7 @@ def read_run_info(path: Path) -> RunInfo:
     info = read_record(path)
     for column, problem, remedy in _problems(path, info):
         raise DataError(path, problem, remedy, column=column)
-    today = {former: name for name, former in FORMER_NAMES.items()} if info.schema_version == 1 else {}
-    studies = {today.get(name, name): one for name, one in info.studies.items()}
-    if info.schema_version < 3:
-        studies = {name: _in_one_episode(name, one) for name, one in studies.items()}
-    return msgspec.structs.replace(info, studies=studies)
-
-
-def _in_one_episode(study: str, details: StudyInfo) -> StudyInfo:
-    """A study from before there were episodes, in the form of version 3. Its groups share no kind with other
-    studies.
-    """
-    episodes = (Episode(0, details.started, None if details.resumed else details.ended, None),)
-    return msgspec.structs.replace(details, episodes=episodes, kinds=dict.fromkeys(details.groups, study))
+    return info
 
 
 def read_record(path: Path) -> RunInfo:
@@ -292,20 +272,20 @@ def read_record(path: Path) -> RunInfo:
     if version not in SCHEMA_VERSIONS or isinstance(version, bool):
         known = " and ".join(map(str, SCHEMA_VERSIONS))
         problem = f"schema version {quoted(version)}, this package reads {known}"
-        raise DataError(path, problem, "Use the revision of async-cost that made the run", column="schema_version")
+        remedy = "Use the revision of async-cost that made the run, or measure again"
+        raise DataError(path, problem, remedy, column="schema_version")
     studies = document.get("studies")
     for study, details in studies.items() if isinstance(studies, dict) else ():
         typed(path, StudyInfo, details, f"studies.{study}")  # of the whole document msgspec would not say which study
     info = typed(path, RunInfo, document)
-    for since, records in ADDED.items():
-        for record, names in records.items():
-            for field, part in records_at(document, record.split(".") if record else []):
-                for name in names:
-                    place = f"{field}.{name}".lstrip(".")
-                    if since <= version and name not in part:
-                        raise missing(path, place)
-                    if since > version and name in part:
-                        raise unknown(path, place, name)
+    for record, names in ADDED.items():
+        for field, part in records_at(document, record.split(".") if record else []):
+            for name in names:
+                place = f"{field}.{name}".lstrip(".")
+                if version == 3 and name in part:
+                    raise unknown(path, place, name)
+                if version > 3 and name not in part:
+                    raise missing(path, place)
     return info
 
 
@@ -335,13 +315,9 @@ def _problems(path: Path, info: RunInfo) -> Iterator[Problem]:
             remedy = "Resume it: `make report` continues with the first missing round"
             yield f"{field}.state", f"study {study} is {quoted(details.state)}, not complete", remedy
         yield from _comparisons(details, field)
-        if info.schema_version > 2:
-            yield from _episodes(details, field)
-            yield from _kinds(details, field)
+        yield from _episodes(details, field)
+        yield from _kinds(details, field)
     yield from _codegen(info.codegen)
-    for name, former in FORMER_NAMES.items() if info.schema_version == 1 else ():
-        if {former, name} <= info.studies.keys():
-            yield "studies", f"{quoted(former)} is the former name of {quoted(name)}, and the run holds both", RESTORE
 
 
 def _names(path: Path, info: RunInfo) -> Iterator[Problem]:

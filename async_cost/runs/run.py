@@ -15,7 +15,7 @@ from async_cost.paths import runs_root, shown
 from async_cost.runs import comparisons
 from async_cost.runs.comparisons import BASE_KEY, KEY
 from async_cost.runs.reader import REMEASURE, read_table
-from async_cost.runs.record import FORMER_NAMES, Episode, RunInfo, StudyInfo, read_run_info
+from async_cost.runs.record import Episode, RunInfo, StudyInfo, read_run_info
 from async_cost.runs.schemas import CountRows, MetricRows, TimeRows
 
 
@@ -67,9 +67,8 @@ class Run:
         """What is compared with what, in the order of declaration: the columns of `comparisons.SCHEMA`. Keys that
         failed are among them.
         """
-        time = self.time(study)
         if ("comparisons", study) not in self._read:
-            self._read["comparisons", study] = _declared(self, study, time)
+            self._read["comparisons", study] = comparisons.declared(study, self.study(study))
         return self._read["comparisons", study]
 
     def metrics(self, study: str) -> pl.DataFrame:
@@ -132,7 +131,7 @@ class Run:
 
     def file(self, study: str, lens: str) -> Path:
         """The file of a table of `study`, plain or compressed: its `time`, `counts` or `metrics`."""
-        return _table_file(self.path, f"{_name_in_files(study, self.info)}.{lens}.csv")
+        return _table_file(self.path, f"{study}.{lens}.csv")
 
     def afresh(self) -> "Run":
         """The same run; what it reads from now on is its own."""
@@ -141,8 +140,7 @@ class Run:
     def _once(self, lens: str, study: str, load: Callable[["Run", str, Path], pl.DataFrame]) -> pl.DataFrame:
         self.study(study)
         if (lens, study) not in self._read:
-            table = load(self, study, self.file(study, lens))
-            self._read[lens, study] = table.drop("line").with_columns(study=pl.lit(study))
+            self._read[lens, study] = load(self, study, self.file(study, lens)).drop("line")
         return self._read[lens, study]
 
 
@@ -231,17 +229,12 @@ def _table_file(folder: Path, name: str) -> Path:
 def no_stray_tables(folder: Path, info: RunInfo) -> None:
     """Raises `DataError` for a table in the folder of a run that its run.json does not mention."""
     lenses = ("time", "counts", "metrics")
-    names = [_name_in_files(study, info) for study in info.studies]
-    known = {f"{name}.{lens}.csv{end}" for name in names for lens in lenses for end in ("", ".gz")}
+    known = {f"{study}.{lens}.csv{end}" for study in info.studies for lens in lenses for end in ("", ".gz")}
     for file in sorted(folder.iterdir()):
         if file.name.endswith((".csv", ".csv.gz")) and file.name not in known:
             raise DataError(
                 file, "run.json knows no study of this name", "Move the table to the run that it belongs to"
             )
-
-
-def _name_in_files(study: str, info: RunInfo) -> str:
-    return FORMER_NAMES.get(study, study) if info.schema_version == 1 else study
 
 
 def _failed(details: StudyInfo) -> pl.DataFrame:
@@ -251,19 +244,20 @@ def _failed(details: StudyInfo) -> pl.DataFrame:
 
 
 def _load_counts(run: Run, study: str, path: Path) -> pl.DataFrame:
-    return read_table(path, CountRows, _name_in_files(study, run.info))
+    return read_table(path, CountRows, study)
 
 
 def _load_time(run: Run, study: str, path: Path) -> pl.DataFrame:
     """The samples of a study, which have to agree with its comparisons and with run.json."""
-    time, details = read_table(path, TimeRows, _name_in_files(study, run.info)), run.study(study)
+    time, details = read_table(path, TimeRows, study), run.study(study)
     if time.is_empty():
         raise DataError(path, "no samples: the run is empty", REMEASURE, row=1)
     trials = time.group_by(*KEY, "round", maintain_order=True).agg(
         pl.len().alias("samples"), pl.col("position").n_unique().alias("positions"), pl.col("line").min()
     )
-    pairs = run._read["comparisons", study] = _declared(run, study, trials)
-    comparisons.require_known(pairs, _keys(trials, details), path)
+    pairs = run.comparisons(study)
+    keys = pl.concat([trials.select(KEY), _failed(details)]).unique()
+    comparisons.require_known(pairs, keys, path)
     _check_baselines(path, trials, pairs, details)
     _check_rounds(path, trials, details)
     _check_samples(path, trials, details)
@@ -271,16 +265,6 @@ def _load_time(run: Run, study: str, path: Path) -> pl.DataFrame:
     time = time.with_columns(episode=firsts.search_sorted(time["round"], side="right") - 1)
     _check_duration(path, time, details)
     return time.with_columns(sitting=pl.lit(0, pl.UInt32))
-
-
-def _declared(run: Run, study: str, time: pl.DataFrame) -> pl.DataFrame:
-    details = run.study(study)
-    return comparisons.declared(study, details, run.info.schema_version, _keys(time, details))
-
-
-def _keys(time: pl.DataFrame, details: StudyInfo) -> pl.DataFrame:
-    """What was measured or failed: bench, variant, parameter."""
-    return pl.concat([time.select(KEY), _failed(details)]).unique()
 
 
 def _refuse(path: Path, rows: pl.DataFrame, column: str, problem: str) -> None:
@@ -379,7 +363,7 @@ def _load_metrics(run: Run, study: str, path: Path) -> pl.DataFrame:
     """A metric belongs to a sample of the table of times, and a key that has it has it for all of its samples."""
     if not path.exists():
         return MetricRows.create_empty()
-    metrics, time = read_table(path, MetricRows, _name_in_files(study, run.info)), run.time(study)
+    metrics, time = read_table(path, MetricRows, study), run.time(study)
     sample = [*KEY, "round", "position", "sample"]
     _refuse(path, metrics.join(time, on=sample, how="anti"), "sample", "{metric} of a sample that has no time")
     samples = time.group_by(KEY).agg(pl.len().alias("samples"))

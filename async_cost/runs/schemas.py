@@ -178,7 +178,7 @@ class OperandRows(dy.Schema):
 
 
 class ComparisonRows(KeyRows):
-    """`data/comparisons.csv`: the comparisons that the studies declare, as in run.json since schema version 2."""
+    """`data/comparisons.csv`: the comparisons that the studies declare, as in run.json."""
 
     study = dy.String(nullable=False, primary_key=True, regex=STUDY)
     baseline_bench = dy.String(nullable=False, primary_key=True, regex=WORD, max_length=LONGEST)

@@ -1,7 +1,7 @@
-"""Made-up runs whose truth is known, in the very format of a measured one.
+"""Made-up runs whose truth is known, in the very format of a measured one, and a made-up report.
 
-Tests use them to see whether the estimates find the truth and whether the words follow it; a person uses them to see
-what a notebook says about an effect, its reverse, or a machine that cannot be trusted:
+Tests use them to see whether the estimates find the truth and whether the words follow it, and whether pages are safe
+with what a stranger may send; a person, to see what a notebook says about an effect or its reverse:
 
     python -m async_cost.testing.made_up_runs /tmp/runs --reversed
     ASYNC_COST_RUN=/tmp/runs/made-up/20260101T000000Z jupyter lab
@@ -14,12 +14,20 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial, reduce
+from operator import getitem
 from pathlib import Path
+from typing import Any
 
+import nbformat
 import numpy as np
 import polars as pl
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from async_cost.runs.comparisons import KEY, SCHEMA, with_later
+from async_cost.report import charts
+from async_cost.report.notebook import OF_CODE, page_of
+from async_cost.report.publish import publish
+from async_cost.runs.comparisons import KEY, PAIR, of_today
 from async_cost.runs.record import (
     ADDED,
     KINDS,
@@ -38,22 +46,18 @@ OFF, ON = "syscalls=off", "syscalls=on"
 BASELINE = "manual"
 #: The two loads of zero-cost-sockets: few clients at a time, and all of them at once.
 FEW, ALL = "live=3", "live=256"
-#: The same where connections are kept, and the null subject of that: its system calls alone.
-FEW_KEPT, ALL_KEPT, ALONE = "live=3 asks=64", "live=256 asks=8", "calls alone"
 #: Its null subject: what remains of the time when there is no server to speak of.
 FLOOR = "client"
 #: The baseline of ladder.
 BEST = "manual (best)"
-#: Requests served by one iteration of any study, and of one on kept connections.
+#: Requests served by one iteration of any study.
 REQUESTS = 256
-KEPT_REQUESTS = {FEW_KEPT: 192, ALL_KEPT: 2048}
 #: Steps of own work that zero-cost executes for each request.
 WORK_STEPS = (100, 300, 1000, 3000, 10_000)
 #: System calls of one iteration by load (those on sockets; the ladder makes none).
 SYSTEM_CALLS = {OFF: 0, ON: 2308, FEW: 4362, ALL: 3342}
 #: True time of `manual` for one iteration, and of one step of own work, in nanoseconds.
 MANUAL_NS = {OFF: 26_000.0, ON: 500_000.0, FEW: 4_100_000.0, ALL: 3_600_000.0}
-MANUAL_NS |= {parameter: requests * 1000.0 for parameter, requests in KEPT_REQUESTS.items()}
 STEP_NS = 1.0
 #: The same for `manual (best)` of the ladder, which is a faster loop.
 BEST_NS = 14_000.0
@@ -85,13 +89,6 @@ SOCKETS: dict[tuple[str, str], float] = {
     ("async+box", ALL): 1.08,
     (FLOOR, FEW): 0.7,
     (FLOOR, ALL): 0.8,
-}
-#: What a run of it holds as well if it has kept connections.
-KEPT: dict[tuple[str, str], float] = {
-    ("async", FEW_KEPT): 1.03,
-    ("async", ALL_KEPT): 1.03,
-    (ALONE, FEW_KEPT): 0.95,
-    (ALONE, ALL_KEPT): 0.95,
 }
 #: The same for ladder, whose ratios are those to `manual (best)`, with instructions and allocations for a request.
 RUNGS: dict[str, tuple[float, int, int]] = {
@@ -166,8 +163,8 @@ class Study:
 
 
 def reversed_truth(truth: Mapping[tuple[str, str], float] = ZERO_COST) -> dict[tuple[str, str], float]:
-    """Every effect turned round: what was slower than `manual` is as much faster. The floors below all servers stay."""
-    return {key: ratio if key[0] in (FLOOR, ALONE) else 1 / ratio for key, ratio in truth.items()}
+    """Every effect turned round: what was slower than `manual` is as much faster. The floor below all servers stays."""
+    return {key: ratio if key[0] == FLOOR else 1 / ratio for key, ratio in truth.items()}
 
 
 def make_run(
@@ -207,23 +204,20 @@ def make_run(
     fields of run.json, by dotted name; `version` its schema version.
     """
     controls = {OFF: 1.0, ON: 1.0} if controls is None else controls
+    honest = {load: controls.get(load, 1.0) for load in (FEW, ALL)}
     studies: dict[str, Study] = {}
     if truth is not None:
-        levels = [(OFF, steps) for steps in WORK_STEPS] + [(ON, 5000)]
         theirs = {load: ratio for load, ratio in controls.items() if load in (OFF, ON)}
-        times = _true_times(truth, theirs, levels if work else [], "nonbox")
-        studies["zero-cost"] = _zero_cost("zero-cost", times, BASELINE, failed)
-    honest = {load: controls.get(load, 1.0) for load in (FEW, ALL)}
+        levels = [(OFF, steps) for steps in WORK_STEPS] + [(ON, 5000)]
+        studies["zero-cost"] = _zero_cost("zero-cost", truth, theirs, levels if work else [], "nonbox", failed)
     if sockets is not None:
-        levels = [(ALL, steps) for steps in WORK_STEPS if steps in (1000, 10_000)]
-        kept = {load: controls.get(load, 1.0) for load in KEPT_REQUESTS if (ALONE, load) in sockets}
-        times = _true_times(sockets, honest | kept, levels if work else [], "async")
-        studies["zero-cost-sockets"] = _zero_cost("zero-cost-sockets", times, BASELINE, failed)
+        levels = [(ALL, 1000), (ALL, 10_000)]
+        studies["zero-cost-sockets"] = _zero_cost(
+            "zero-cost-sockets", sockets, honest, levels if work else [], "async", failed
+        )
     if ladder is not None:
-        levels = [(FEW, steps) for steps in WORK_STEPS if steps in (1000, 10_000)]
-        best_ns = dict.fromkeys((FEW, ALL), BEST_NS)
-        times = _true_times(ladder, honest, levels if work else [], "frontier", BEST, best_ns)
-        studies["ladder"] = _zero_cost("ladder", times, BEST, failed)
+        levels = [(FEW, 1000), (FEW, 10_000)]
+        studies["ladder"] = _zero_cost("ladder", ladder, honest, levels if work else [], "frontier", failed)
     studies |= others or {}
     folder = Path(root) / machine / name
     folder.mkdir(parents=True)
@@ -232,7 +226,7 @@ def make_run(
     for number, (study, made) in enumerate(studies.items()):
         rng = np.random.default_rng(seed + number)
         time = _sampled(study, made.times, rounds, samples, noise, drift, between, firsts, rng)
-        time = _as_chosen(_as_it_failed(time, made), firsts, only or {})
+        time = _left(time, made, firsts, only or {})
         _write(folder / f"{study}.time.csv", time, compress)
         _write(folder / f"{study}.counts.csv", _rows(study, made.counts), compress)
         if made.metrics:
@@ -241,66 +235,56 @@ def make_run(
         lasted = _episodes(firsts, only or {}, float(time["elapsed_ns"].sum()) / 1e9)
         info["studies"][study] |= {"episodes": lasted, "ended": lasted[-1]["ended"]}
     info = older(info, version)
-    for field_name, value in (changes or {}).items():
-        _replace(info, field_name.split("."), value)
+    for names, value in (changes or {}).items():
+        *records, last = names.split(".")
+        reduce(getitem, records, info)[last] = value
     (folder / "run.json").write_text(json.dumps(info, indent=2) + "\n", encoding="utf-8")
     return folder
 
 
 def older(info: dict, version: int) -> dict:
-    """A run.json as that of an earlier version: without what later ones added."""
+    """A run.json as one of `version`: without what version 4 added if that is 3."""
     info = json.loads(json.dumps(info)) | {"schema_version": version}
-    for records in (records for since, records in ADDED.items() if since > version):
-        for record, names in records.items():
-            for _, part in records_at(info, record.split(".") if record else []):
-                for name in names:
-                    part.pop(name, None)
+    for record, names in ADDED.items() if version == 3 else ():
+        for _, part in records_at(info, record.split(".") if record else []):
+            for name in names:
+                part.pop(name, None)
     return info
 
 
 def bench_of(variant: str, parameter: str) -> str:
-    """The bench word that goes with a variant and parameter: `nonbox`, `nonbox+syscalls`, `nonbox+syscalls+work`,
-    `async+kept`.
-    """
-    bench, kinds = variant.removesuffix(" (A/A)"), {ON: "+syscalls", "work=": "+work", "asks=": "+kept"}
+    """The bench word that goes with a variant and parameter: `nonbox`, `nonbox+syscalls`, `nonbox+syscalls+work`."""
+    bench, kinds = variant.removesuffix(" (A/A)"), {ON: "+syscalls", "work=": "+work"}
     return bench + "".join(kind for mark, kind in kinds.items() if mark in parameter)
 
 
-def _true_times(
+def _zero_cost(
+    study: str,
     truth: Mapping[tuple[str, str], float],
     controls: Mapping[str, float],
     levels: Sequence[tuple[str, int]],
     lean: str,
-    baseline: str = BASELINE,
-    baseline_ns: Mapping[str, float] = MANUAL_NS,
-) -> dict[tuple[str, str], float]:
-    """True nanoseconds for one iteration, by (variant, parameter); at `levels` of own work for `baseline` and
-    `lean`.
+    failed: Sequence[tuple[str, str]],
+) -> Study:
+    """A study of the family of zero-cost; at `levels` of own work for its baseline and for `lean`. What failed did so
+    after a round.
     """
+    baseline, of_baseline = (BEST, dict.fromkeys((FEW, ALL), BEST_NS)) if study == "ladder" else (BASELINE, MANUAL_NS)
     parameters = sorted({parameter for _, parameter in truth} | set(controls))
-    times = {(baseline, parameter): baseline_ns[parameter] for parameter in parameters}
-    times |= {(f"{baseline} (A/A)", parameter): ratio * baseline_ns[parameter] for parameter, ratio in controls.items()}
-    times |= {(variant, parameter): ratio * baseline_ns[parameter] for (variant, parameter), ratio in truth.items()}
+    ratios = {(baseline, parameter): 1.0 for parameter in parameters}
+    ratios |= {(f"{baseline} (A/A)", parameter): ratio for parameter, ratio in controls.items()} | dict(truth)
+    times = {(variant, parameter): ratio * of_baseline[parameter] for (variant, parameter), ratio in ratios.items()}
     for parameter, steps in levels:
         for variant in (baseline, lean):
             if (variant, parameter) in times:
                 times[variant, f"{parameter} work={steps}"] = times[variant, parameter] + REQUESTS * steps * STEP_NS
-    return times
-
-
-def _zero_cost(
-    study: str, times: Mapping[tuple[str, str], float], baseline: str, failed: Sequence[tuple[str, str]]
-) -> Study:
-    """A study of the family of zero-cost, whose times are keyed by (variant, parameter); what failed did so after a
-    round.
-    """
     key = {(variant, parameter): (bench_of(variant, parameter), variant, parameter) for variant, parameter in times}
-    counts = _ladder_counts(times) if study == "ladder" else _counts(study, times)
+    counts = _counts_of_ladder if study == "ladder" else partial(_counts, study)
     return Study(
         {key[name]: ns for name, ns in times.items()},
         controls=[f"{baseline} (A/A)"],
         baseline=baseline,
-        counts={key[name]: counters for name, counters in counts.items()},
+        counts={key[name]: counts(*name) for name in times},
         failed={key[name]: 1 for name in failed if name in times},
     )
 
@@ -336,7 +320,10 @@ def _sampled(
     return pl.DataFrame(
         {
             "study": study,
-            **{name: _spread([key[place] for key in keys], order, samples) for place, name in enumerate(KEY)},
+            **{
+                name: np.repeat(np.array([key[place] for key in keys], dtype=object)[order], samples)
+                for place, name in enumerate(KEY)
+            },
             "round": np.broadcast_to(np.arange(rounds)[:, None, None], shape).ravel(),
             "position": np.broadcast_to(np.arange(count)[None, :, None], shape).ravel(),
             "sample": np.broadcast_to(np.arange(samples)[None, None, :], shape).ravel(),
@@ -346,27 +333,21 @@ def _sampled(
     )
 
 
-def _spread(words: Sequence[str], order: np.ndarray, samples: int) -> np.ndarray:
-    return np.repeat(np.array(words, dtype=object)[order], samples)
+def _left(time: pl.DataFrame, made: Study, firsts: Sequence[int], only: Mapping[int, Sequence[Key]]) -> pl.DataFrame:
+    """Without the rounds that failed keys did not live to see, samples that a key does not take, and keys that an
+    episode left out.
+    """
 
+    def one_of(keys: Iterable[Key]) -> pl.Expr:
+        return pl.concat_str(KEY, separator="\0").is_in(["\0".join(key) for key in keys])
 
-def _as_it_failed(time: pl.DataFrame, made: Study) -> pl.DataFrame:
-    """Without the rounds that failed keys did not live to see, and without samples that a key does not take."""
     for limited, column in ((made.failed, "round"), (made.samples, "sample")):
         for key, least in limited.items():
-            this = pl.all_horizontal(pl.col(name) == word for name, word in zip(KEY, key, strict=True))
-            time = time.filter(~(this & (pl.col(column) >= least)))
-    return time
-
-
-def _as_chosen(time: pl.DataFrame, firsts: Sequence[int], only: Mapping[int, Sequence[Key]]) -> pl.DataFrame:
-    """Without the keys that an episode left out."""
-    episode = pl.Series(firsts).search_sorted(time["round"], side="right") - 1
+            time = time.remove(one_of([key]) & (pl.col(column) >= least))
     for number, keys in only.items():
-        chosen = pl.DataFrame(list(keys), schema=dict.fromkeys(KEY, pl.String), orient="row").with_columns(chosen=True)
-        mine = time.join(chosen, on=KEY, how="left", maintain_order="left")["chosen"].fill_null(False)
-        measured = (episode != number) | mine
-        time, episode = time.filter(measured), episode.filter(measured)
+        first, end = [*firsts, None][number : number + 2]
+        mine = pl.col("round") >= first if end is None else pl.col("round").is_between(first, end, closed="left")
+        time = time.remove(mine & ~one_of(keys))
     return time
 
 
@@ -409,45 +390,38 @@ def _metrics(
     return rows.with_columns(value=noisy.round().cast(pl.Int64)).drop("iterations", "elapsed_ns", "true")
 
 
-def _counts(study: str, times: Iterable[tuple[str, str]]) -> dict[tuple[str, str], dict[str, int]]:
+def _counts(study: str, variant: str, parameter: str) -> dict[str, int]:
     """The exact counts that the algorithm has: the same I/O for all, and what each variant adds."""
     operations = {"register": 257, "unregister": 257, "poll": 258, "accept": 512, "read": 512, "write": 512}
     polled = {"waker_clones": 1536, "waker_drops": 1536, "wakes": 768, "polls": 1025}
-    counts = {}
-    for variant, parameter in times:
-        manual = variant.startswith(BASELINE)
-        boxes = not manual and variant not in ("nonbox", "large+nonbox", "async")
-        counts[variant, parameter] = {
-            **({"client_syscalls": 1537} if study == "zero-cost-sockets" else operations),
-            "syscalls": 2306 if variant == FLOOR else SYSTEM_CALLS[parameter.partition(" ")[0]],
-            **({"units": KEPT_REQUESTS[parameter]} if parameter in KEPT_REQUESTS else {"transactions": REQUESTS}),
-            "allocations": 257 * boxes,
-            "instructions": 280_000 if manual else 610_000,
-            "atomic_instructions": 3072 if variant == "box+arc" else 0,
-            "thread_local_instructions": 1542 * boxes,
-            **(dict.fromkeys(polled, 0) if manual else polled),
-        }
-    return counts
+    manual = variant.startswith(BASELINE)
+    boxes = not manual and variant not in ("nonbox", "large+nonbox", "async")
+    return {
+        **({"client_syscalls": 1537} if study == "zero-cost-sockets" else operations),
+        "syscalls": 2306 if variant == FLOOR else SYSTEM_CALLS[parameter.partition(" ")[0]],
+        "transactions": REQUESTS,
+        "allocations": 257 * boxes,
+        "instructions": 280_000 if manual else 610_000,
+        "atomic_instructions": 3072 if variant == "box+arc" else 0,
+        "thread_local_instructions": 1542 * boxes,
+        **(dict.fromkeys(polled, 0) if manual else polled),
+    }
 
 
-def _ladder_counts(times: Iterable[tuple[str, str]]) -> dict[tuple[str, str], dict[str, int]]:
+def _counts_of_ladder(variant: str, parameter: str) -> dict[str, int]:
     """The exact counts of the ladder that its analysis reads."""
-    counts = {}
-    for variant, parameter in times:
-        _, instructions, allocations = RUNGS.get(variant, (1.0, 570, 0))
-        large = variant.startswith("16 KiB")
-        future = 0 if variant.startswith(BEST) else 16_528 if large else 272
-        counts[variant, parameter] = {
-            "transactions": REQUESTS,
-            "instructions": REQUESTS * instructions,
-            "allocations": REQUESTS * allocations,
-            "allocated_bytes": REQUESTS * allocations * future,
-            "zeroed_bytes": REQUESTS * (16_384 if variant == "16 KiB zeroed" else 128),
-            "waker_clones": 1536 if "waker" in variant else 0,
-            "future_bytes": future,
-            "connection_bytes": {BEST: 185, "frontier": 304}.get(variant, 0),
-        }
-    return counts
+    _, instructions, allocations = RUNGS.get(variant, (1.0, 570, 0))
+    future = 0 if variant.startswith(BEST) else 16_528 if variant.startswith("16 KiB") else 272
+    return {
+        "transactions": REQUESTS,
+        "instructions": REQUESTS * instructions,
+        "allocations": REQUESTS * allocations,
+        "allocated_bytes": REQUESTS * allocations * future,
+        "zeroed_bytes": REQUESTS * (16_384 if variant == "16 KiB zeroed" else 128),
+        "waker_clones": 1536 if "waker" in variant else 0,
+        "future_bytes": future,
+        "connection_bytes": {BEST: 185, "frontier": 304}.get(variant, 0),
+    }
 
 
 def run_record(machine: str, name: str, profile: str) -> dict:
@@ -492,7 +466,7 @@ def study_record(study: str, rounds: int, samples: int, seed: int, made: Study) 
         "state": "complete",
         "baseline": made.baseline,
         "controls": list(made.controls),
-        "comparisons": _declared(study, made).drop("limit", "control").to_dicts(),
+        "comparisons": _declared(study, made),
         "groups": dict(made.groups),
         "kinds": dict.fromkeys(made.groups, KINDS[0]) | dict(made.kinds),
         "seed": seed,
@@ -512,22 +486,24 @@ def study_record(study: str, rounds: int, samples: int, seed: int, made: Study) 
     }
 
 
-def _declared(study: str, made: Study) -> pl.DataFrame:
-    """The comparisons of a made-up study, as from `runs.comparisons.declared`."""
+def _declared(study: str, made: Study) -> list[dict[str, str]]:
+    """The comparisons of a made-up study, with those that a real study of its name declares today."""
     base = {key[2]: key for key in made.times if key[1] == made.baseline}
     default = [(key, base[key[2]], "") for key in made.times if key[1] != made.baseline and key[2] in base]
-    rows = [
-        (*key, *baseline, group, "made up", "iteration", made.groups[group], key[1] in made.controls)
-        for key, baseline, group in (default if made.comparisons is None else made.comparisons)
-    ]
-    keys = pl.DataFrame(list(made.times), schema=dict.fromkeys(KEY, pl.String), orient="row")
-    return with_later(pl.DataFrame(rows, schema=SCHEMA, orient="row"), study, made.groups, keys)
-
-
-def _replace(document: dict, names: list[str], value: object) -> None:
-    for name in names[:-1]:
-        document = document[name]
-    document[names[-1]] = value
+    own = {(key, other): group for key, other, group in (default if made.comparisons is None else made.comparisons)}
+    groups = {other: group for (_, other), group in own.items()} | {key: group for (key, _), group in own.items()}
+    words = ("group", "change", "unit")
+    today = {(row[:3], row[3:6]): row[6:] for row in of_today().filter(study=study).select(*PAIR, *words).rows()}
+    found = []
+    for key, other in dict.fromkeys([*today, *own]):
+        usual, change, unit = today.get((key, other), ("", "made up", "iteration"))
+        group = groups.get(key, groups.get(other, usual))
+        known = (key, other) in own or ({key, other} <= made.times.keys() and (other, key) not in own)
+        if known and group in made.groups:
+            found.append(
+                dict(zip((*PAIR, *words), (*key, *other, own.get((key, other), group), change, unit), strict=True))
+            )
+    return found
 
 
 def _write(path: Path, table: pl.DataFrame, compress: bool) -> None:
@@ -539,25 +515,144 @@ def _write(path: Path, table: pl.DataFrame, compress: bool) -> None:
         path.write_bytes(buffer.getvalue())
 
 
+# -- a made-up report ------------------------------------------------------------------------------------------
+
+HOSTILE = "<script>alert('mine')</script><img src=x onerror=alert(1)>"
+ANSWER = "Plain async takes 2.61 times as long as the hand-written loop."
+#: Every kind of word that code is coloured by, and a line that is wider than the page.
+CODE = '''# a comment
+import polars as pl
+@decorated
+class Sample(Base):
+    """Words."""
+    def shown(self, number: int = 7, *rest) -> str:
+        return f"{number:g} {self}" if not number in [1, 0x10, 2.5] and None is not True else b"\\n" + print(lambda x: x**2)
+assert len(name) > 3, "a long line that nobody broke, so that whoever reads it on a phone has to move it sideways, which takes a keyboard or a finger"
+'''
+FINDING = "nonbox takes 2.61 times as long as manual; boxing adds to it"
+
+RATIOS = pl.DataFrame(
+    {
+        "variant": ["manual (A/A)", "manual (best)", "nonbox", "large+nonbox", "box", "box+chkrc"],
+        "ratio": [1.001, 0.82, 2.61, 4.9, 2.98, 3.3],
+        "low": [0.998, 0.80, 2.58, 4.7, 2.9, 2.7],
+        "high": [1.004, 0.83, 2.66, 5.1, 3.05, 3.7],
+        "published": [None, None, 3.7, 7.6, 4.0, 4.53],
+        "verdict": ["same", "faster", "slower", "slower", "slower", "undecided"],
+    }
+)
+BREAK_EVEN = pl.DataFrame(
+    {
+        "work_us": [0.1, 0.3, 1.0, 3.0, 10.0],
+        "overhead": [120.0, 50.0, 15.0, 5.0, 1.4],
+        "low": [100.0, 45.0, 13.0, 4.0, 0.9],
+        "high": [140.0, 55.0, 17.0, 6.0, 1.9],
+    }
+)
+DRIFT = pl.DataFrame({"round": range(60), "time": [33 + n % 7 / 5 + 20 * (20 < n < 30) for n in range(60)]})
+COUNTS = pl.DataFrame(
+    {
+        "variant": ["manual", "nonbox", "box"] * 2,
+        "value": [2308, 2308, 2308, 1, 1, 514],
+        "series": ["I/O operations"] * 3 + ["allocations"] * 3,
+        "text": ["2,308"] * 3 + ["0", "1", "514"],
+    }
+)
+
+
+def example_run(root: Path, name: str = "20261120T190102Z", profile: str = "standard", **changes: Any) -> Path:
+    """A small run of a machine whose owner is hostile; `changes` replace top-level fields of its run.json."""
+    facts = {
+        "machine.cpu": "Toy CPU 3000 with a rather long name @ 2.40 GHz",
+        "machine.virtualisation": "kvm",
+        "machine.os": f"Toy OS {HOSTILE}",
+        "git": {"revision": "0123456789abcdef0123456789abcdef01234567", "clean": True},
+        "studies.zero-cost.resumed": 1,
+        "studies.zero-cost.steal_after_ms": 40,
+    }
+    size: Any = {"rounds": 2, "samples": 2, "work": False}
+    return make_run(root, {}, machine="toy-2c", name=name, profile=profile, changes=facts | changes, **size)
+
+
+def write_notebook(path: Path) -> Path:
+    """An executed analysis notebook with one of everything that ours hold."""
+    table = "| variant | " + " | ".join(f"a long column {n}" for n in range(9)) + " |\n"
+    table += "|---|" + "---|" * 9 + "\n| nonbox |" + " 2.61 |" * 9 + "\n"
+    shown = (
+        f"<style>td {{ color: red }}</style><table onclick='x()'><tr><td class='gt_right'>7{HOSTILE}</td></tr></table>"
+    )
+    cells = [
+        new_markdown_cell("# Is async `zero` cost?\n\nThe question of this page.\n\n## The answer"),
+        _cell("display(Markdown(answer))", _markdown(ANSWER), tags=["answer"]),
+        new_markdown_cell(
+            "## The charts\n\nMeasured `here`, see [the method](https://example.org/method) and [its source](measure.ipynb).\n"
+        ),
+        _cell("ac.intervals(ratios)", _chart(charts.intervals(RATIOS, description=FINDING))),
+        _cell(
+            "ac.lines(rows)",
+            _chart(
+                charts.lines(
+                    BREAK_EVEN,
+                    x="work_us",
+                    y="overhead",
+                    x_title="own work (µs)",
+                    y_title="overhead (%)",
+                    log_x=True,
+                    rules=[1, 5],
+                    description="fades at 3 µs",
+                )
+            ),
+        ),
+        new_markdown_cell("What the code below computes.", metadata={"tags": [OF_CODE]}),
+        _cell(CODE, _markdown("What the code above says.")),
+        _cell(
+            "ac.lines(drift)",
+            _chart(
+                charts.lines(
+                    DRIFT, x="round", y="time", x_title="round", y_title="time", description="rounds 21 to 29 were slow"
+                )
+            ),
+        ),
+        _cell("ac.matrix(rows)", _chart(charts.matrix(COUNTS, row="variant", column="series", description="same I/O"))),
+        _cell("wide", _markdown(table)),
+        _cell("hostile", _markdown(f"Measured on {HOSTILE}")),
+        _cell("table", new_output("display_data", {"text/html": shown, "text/plain": "a table"})),
+        _cell("print('x' * 300)", new_output("stream", name="stdout", text=HOSTILE + "x" * 300)),
+    ]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    nbformat.write(new_notebook(cells=cells), path)
+    return path
+
+
+def publish_example(root: Path, *, pdf: bool = False, **run: Any) -> Path:
+    """The folder of a published example report below `root`; `run` as for `example_run`."""
+    notebook = write_notebook(root / "zero-cost.ipynb")
+    publish(example_run(root / "run", **run), [page_of(notebook)], root / "report", pdf=pdf)
+    return root / "report"
+
+
+def _cell(source: str, output: nbformat.NotebookNode, tags: list[str] | None = None) -> nbformat.NotebookNode:
+    return new_code_cell(source, outputs=[output], execution_count=1, metadata={"tags": tags or []})
+
+
+def _markdown(text: str, **metadata: object) -> nbformat.NotebookNode:
+    return new_output("display_data", {"text/markdown": text, "text/plain": "…"}, metadata=metadata)
+
+
+def _chart(chart: Any) -> nbformat.NotebookNode:
+    charts.enable()
+    data, metadata = charts.mime_bundle(chart.to_dict())
+    return new_output("display_data", data, metadata=metadata)
+
+
 def main() -> None:
     """Writes one made-up run and prints its folder."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("root", type=Path, help="the run is written to <root>/made-up/20260101T000000Z")
     parser.add_argument("--reversed", action="store_true", help="turn every effect round")
-    parser.add_argument("--untrusted", action="store_true", help="let the A/A control fail")
-    parser.add_argument("--quick", action="store_true", help="label the run as quick")
-    parser.add_argument("--drift", type=float, default=1.0, help="factor by which the machine slows down on the way")
     arguments = parser.parse_args()
-    folder = make_run(
-        arguments.root,
-        reversed_truth() if arguments.reversed else ZERO_COST,
-        sockets=reversed_truth(SOCKETS) if arguments.reversed else SOCKETS,
-        ladder=reversed_truth(LADDER) if arguments.reversed else LADDER,
-        controls=dict.fromkeys((OFF, ON, FEW, ALL), 1.05) if arguments.untrusted else None,
-        profile="quick" if arguments.quick else "standard",
-        drift=arguments.drift,
-    )
-    print(folder)
+    truths = [reversed_truth(truth) if arguments.reversed else truth for truth in (ZERO_COST, SOCKETS, LADDER)]
+    print(make_run(arguments.root, truths[0], sockets=truths[1], ladder=truths[2]))
 
 
 if __name__ == "__main__":

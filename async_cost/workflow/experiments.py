@@ -143,7 +143,7 @@ class Table:
         time = time.with_columns(episode=firsts.search_sorted(time["round"], side="right") - 1)
         self._add(experiment, setting, repeat, trial_times(time))
         if experiment == "repeats":
-            self.pairs[study] = _pairs(study, details, info.schema_version, time.select(KEY).unique())
+            self.pairs[study] = _pairs(study, details, time.select(KEY).unique())
 
     def add_estimates(self, experiment: str, setting: str, repeat: int, printed: str) -> None:
         """What a sequential reading printed: one estimate for each variant, without a round."""
@@ -166,9 +166,9 @@ class Table:
         )
 
 
-def _pairs(study: str, details: StudyInfo, version: int, keys: pl.DataFrame) -> pl.DataFrame:
+def _pairs(study: str, details: StudyInfo, keys: pl.DataFrame) -> pl.DataFrame:
     """What a run compares of `keys`: rows of `PAIRS`."""
-    pairs = declared(study, details, version, keys).join(keys, on=KEY, how="semi")
+    pairs = declared(study, details).join(keys, on=KEY, how="semi")
     pairs = pairs.join(keys, left_on=BASE_KEY, right_on=KEY, how="semi")
     kind = pl.col("group").replace_strict(details.kinds, return_dtype=pl.String)
     return pairs.with_columns(study=pl.lit(study), kind=kind).select(*PAIRS)
