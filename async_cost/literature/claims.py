@@ -28,12 +28,14 @@ NO_CLAIM = "no claim"
 
 class Comparison(StrEnum):
     """`published` is what the document compared; `counterpart` replaces it if that cannot be measured here, because it
-    is written in another language; `clean` differs in nothing but what the claim is about.
+    is written in another language; `clean` differs in nothing but what the claim is about; `ours` is the same with
+    something of ours in place of what the document has.
     """
 
     PUBLISHED = "published"
     COUNTERPART = "counterpart"
     CLEAN = "clean"
+    OURS = "ours"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +57,7 @@ class Claim(Statement):
     published: tuple[Case, ...]
     clean: tuple[Case, ...]
     counterpart: tuple[Case, ...] = ()
+    ours: tuple[Case, ...] = ()
 
     @property
     def is_claim(self) -> bool:

@@ -14,9 +14,6 @@ from async_cost.runs.reader import read_table
 from async_cost.runs.schemas import PublishedRows
 from async_cost.statistics.effects import NANOSECONDS
 
-#: Published variants by study that are programs in another language: context that is not measured here.
-FOREIGN = {"call-styles": ("ruby 2.4.1", "mruby 1.3.0")}
-
 
 def load_published(study: str, root: Path | None = None) -> pl.DataFrame:
     """The reported figures of `study`: study, bench, variant, parameter, metric, unit, value, low, high, machine,

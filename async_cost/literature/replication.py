@@ -8,22 +8,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from async_cost.literature.claims import Claim, Comparison, load_claims
-from async_cost.literature.published import FOREIGN
 from async_cost.runs.judged import claims_of_today
 from async_cost.runs.run import Run
-from async_cost.statistics.effects import Case, Effect, Values, effect
+from async_cost.statistics.effects import Values, effect
 from async_cost.statistics.statement import OUTCOMES, Outcome, Weighed, together, weigh
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """What a run says about one claim: by what the document compared, or by its counterpart here, and by the clean
-    comparison, None where there is none.
+    """What a run says about one claim: by what the document compared, or by its counterpart here, by the clean
+    comparison and by ours, None where there is none.
     """
 
     claim: Claim
     published: Weighed
     clean: Weighed | None
+    ours: Weighed | None
 
 
 def outcomes(run: Run, claims: Sequence[Claim] | None = None) -> list[Judgement]:
@@ -40,20 +40,22 @@ def outcomes(run: Run, claims: Sequence[Claim] | None = None) -> list[Judgement]
 
     def weighed(claim: Claim, comparison: Comparison) -> Weighed:
         cases = claim.cases(comparison)
-        effects = [_effect(claim, case, values(case[0][0].study)) for case in cases]
+        effects = [effect(claim, case, values(case[0][0].study)) for case in cases]
         return weigh(claim, cases, effects, values)[0]
 
+    def beside(claim: Claim, comparison: Comparison) -> Weighed | None:
+        return weighed(claim, comparison) if claim.cases(comparison) else None
+
     return [
-        Judgement(claim, weighed(claim, claim.faithful), weighed(claim, Comparison.CLEAN) if claim.clean else None)
+        Judgement(
+            claim,
+            weighed(claim, claim.faithful),
+            beside(claim, Comparison.CLEAN),
+            beside(claim, Comparison.OURS),
+        )
         for claim in claims
         if claim.is_claim
     ]
-
-
-def _effect(claim: Claim, case: Case, values: Values) -> Effect:
-    if values.held and any(one.variant in FOREIGN.get(values.name, ()) for place in case for one in place):
-        return Effect(missing="there is no counterpart here to a program in another language")
-    return effect(claim, case, values)
 
 
 def tested(run: Run, claim: Claim) -> bool:

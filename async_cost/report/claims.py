@@ -39,9 +39,9 @@ def claims(run: Run) -> pl.DataFrame:
     claim; published_value and effect the same as numbers. region says where the claim holds and why for what reason,
     compared what was compared (of several cases that nearest to the border), departure how an effect differs from a
     claim that does not hold. clean and clean_outcome are here and outcome by the comparison that differs in nothing
-    else, where the document's is confounded. processors are how many a machine needs, published_processors how many the
-    document's had for it. same_as is the claim with which it is counted, changed when and why its region, operands or
-    processors changed.
+    else, where the document's is confounded; ours and ours_outcome by that with something of ours. processors are how
+    many a machine needs, published_processors how many the document's had for it. same_as is the claim with which it
+    is counted, changed when and why its region, operands or processors changed.
     """
     everything = load_claims()
     judged = sorted(outcomes(run, everything), key=lambda one: OUTCOMES.index(one.published.outcome))
@@ -70,6 +70,8 @@ def _row(one: Judgement) -> dict[str, object]:
         "compared": None if weighed.case is None or weighed.effect is None else _compared(claim, weighed.case),
         "clean": one.clean and _here(claim, one.clean),
         "clean_outcome": one.clean and one.clean.outcome.value,
+        "ours": one.ours and _here(claim, one.ours),
+        "ours_outcome": one.ours and one.ours.outcome.value,
         "reason": weighed.reason,
         "to_decide": weighed.to_decide,
         "published_value": figure,

@@ -166,7 +166,7 @@ class OperandRows(dy.Schema):
 
     line = dy.UInt32(nullable=False)
     claim = dy.String(nullable=False, primary_key=True, regex=r"^[A-Z][0-9]+$")
-    comparison = dy.String(nullable=False, primary_key=True, regex=r"^(published|counterpart|clean)$")
+    comparison = dy.String(nullable=False, primary_key=True, regex=r"^(published|counterpart|clean|ours)$")
     case = dy.UInt32(nullable=False, primary_key=True, min=1)
     place = dy.UInt32(nullable=False, primary_key=True, min=1)
     study = dy.String(nullable=False, primary_key=True, regex=STUDY)

@@ -4,7 +4,9 @@ python -m async_cost.workflow.declared
 """
 
 import os
+import shutil
 import subprocess
+import sys
 
 from async_cost.paths import repository_root
 from async_cost.workflow import layouts
@@ -12,6 +14,8 @@ from async_cost.workflow.studies import MEASURED
 
 
 def main() -> None:
+    if not (shutil.which("ruby") and shutil.which("mruby")):
+        sys.exit("call-styles compares ruby and mruby where they are installed: install both")
     header, rows = "", []
     for study in MEASURED:
         command = ["cargo", "bench", "--locked", "-p", study, "--bench", "measure", "--", "--comparisons"]

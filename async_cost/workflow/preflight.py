@@ -92,6 +92,8 @@ def remarks(studies: Sequence[str], only: str | None, evidence: bool) -> Iterato
     """What a run would lack, or what would disturb it."""
     if shutil.which("valgrind") is None:
         yield "no valgrind here: instructions are not counted (Debian: apt-get install valgrind)"
+    if "call-styles" in studies and not (shutil.which("ruby") and shutil.which("mruby")):
+        yield "no ruby or no mruby here: neither is measured (Debian: apt-get install ruby mruby)"
     named = re.search('channel = "(.*)"', (ROOT / "rust-toolchain.toml").read_text(encoding="utf-8"))[1]  # type: ignore[index]
     if (compiler := toolchain.rustc_version()).split()[1] != named:
         yield f"{compiler} compiles here, not {named}, which rust-toolchain.toml names: see `rustup show`"

@@ -52,6 +52,7 @@
 // :dep frontier = { path = "../../rust-kernels/ladder/frontier" }
 // :dep futures = "=0.3.34"
 // :dep harness = { path = "../../rust-kernels/harness" }
+// :dep libc = "=0.2.189"
 // :dep rustix = { version = "=1.1.6", features = ["pipe"] }
 // :dep tokio = { version = "=1.54.1", features = ["rt"] }
 // :dep zero-cost = { path = "../../rust-kernels/zero-cost" }
@@ -62,11 +63,14 @@
 // %%
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::future::{Future, poll_fn};
 use std::hint::black_box;
+use std::io::{self, BufRead, BufReader, Write};
 use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::pin::pin;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::rc::Rc;
 use std::task::{Poll, Waker};
 use std::time::Duration;
@@ -1454,18 +1458,16 @@ fn against_loads(subject: &Subject) -> Option<Compared> {
 // A few claims compare something else.
 
 // %%
-/// Variant, benches that the document also compares with each other, and what changes.
-const CLAIMED: [(&str, &str, &str, &str); 5] = [
-    (EVENT_LOOP, INVOCATIONS[3].0, INVOCATIONS[2].0, "`call_and_forget` instead of `call_detached`"),
-    (EVENT_LOOP, INVOCATIONS[3].0, INVOCATIONS[1].0, "`call_and_forget` instead of `call_nonblock`"),
-    (EVENT_LOOP, READINESS[0].0, READINESS[1].0, "`await_readable` instead of `await_writable`"),
-    (
-        "event loop + epoll",
-        READINESS[0].0,
-        READINESS[1].0,
-        "`await_readable` instead of `await_writable` (epoll)",
-    ),
-    (EVENT_LOOP, CALLS[1].1, CALLS[1].0, "a callee that waits"),
+/// Benches that the document also compares with each other, and what changes.
+const CLAIMED: [(&str, &str, &str); 3] = [
+    (INVOCATIONS[3].0, INVOCATIONS[2].0, "`call_and_forget` instead of `call_detached`"),
+    (INVOCATIONS[3].0, INVOCATIONS[1].0, "`call_and_forget` instead of `call_nonblock`"),
+    (CALLS[1].1, CALLS[1].0, "a callee that waits"),
+];
+/// The same, of waits.
+const CLAIMED_OF_WAITS: [(&str, &str); 2] = [
+    (EVENT_LOOP, "`await_readable` instead of `await_writable`"),
+    ("event loop + epoll", "`await_readable` instead of `await_writable` (epoll)"),
 ];
 
 /// Everything that is compared.
@@ -1476,13 +1478,178 @@ fn comparisons(subjects: &[Subject]) -> Vec<Compared> {
         all.extend(against_styles(subject));
         all.extend(against_loads(subject));
     }
-    all.extend(CLAIMED.map(|(variant, one, other, changed)| {
-        let published = |bench| Key::new(bench, variant, format!("batch={BATCH}"));
-        (published(one), published(other), changed.to_owned())
+    let published = |bench, variant| Key::new(bench, variant, format!("batch={BATCH}"));
+    for variant in [EVENT_LOOP, "fibers"] {
+        all.extend(CLAIMED.map(|(one, other, changed)| {
+            (published(one, variant), published(other, variant), changed.to_owned())
+        }));
+    }
+    all.extend(CLAIMED_OF_WAITS.map(|(variant, changed)| {
+        let [(one, _), (other, _)] = READINESS;
+        (published(one, variant), published(other, variant), changed.to_owned())
     }));
     let keys: Vec<Key> = subjects.iter().map(Subject::key).collect();
     all.retain(|(one, other, _)| one != other && keys.contains(other));
     all
+}
+
+// %% [markdown]
+// # The document's own languages
+//
+// Some claims compare Ruby with mruby, or are about mruby alone. So the loop is there once more, as [a program in
+// Ruby](../../rust-kernels/call-styles/fibers.rb) that both interpreters run, on their own fibers. Where both are
+// installed, each is started once and waits for orders: a bench to set up, or so many iterations of it. So its slices lie
+// in the same rounds as everything else. Each order is answered with the sum of the arguments of all procedures that
+// ended meanwhile, which proves the timed work; the time is the processor time of that process.
+//
+// Two things are not as in the document. Its procedures are empty, and these add their argument to that sum. Its library
+// asks libev on Ruby and `poll` on mruby, each through a gem; what both interpreters have without one is `IO.select`.
+
+// %%
+/// An interpreter that runs the benches of the document.
+struct Interpreter {
+    process: Child,
+    orders: RefCell<ChildStdin>,
+    answers: RefCell<BufReader<ChildStdout>>,
+}
+
+impl Interpreter {
+    /// Starts it; it ends with the pipe that it reads.
+    fn start(name: &str) -> io::Result<Self> {
+        let program = harness::root().map_err(io::Error::other)?.join("rust-kernels/call-styles/fibers.rb");
+        let mut process =
+            Command::new(name).arg(program).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let orders = RefCell::new(process.stdin.take().expect("a pipe"));
+        let answers = RefCell::new(BufReader::new(process.stdout.take().expect("a pipe")));
+        Ok(Self { process, orders, answers })
+    }
+
+    /// The next line that it prints.
+    fn answer(&self) -> String {
+        let mut line = String::new();
+        self.answers.borrow_mut().read_line(&mut line).expect("an interpreter that answers");
+        line.trim_end().to_owned()
+    }
+
+    /// The processor time that it has taken.
+    fn time(&self) -> Duration {
+        let (mut clock, mut time) = (0, libc::timespec { tv_sec: 0, tv_nsec: 0 });
+        let process = self.process.id().cast_signed();
+        // SAFETY: each call writes to the variable that it is given, which outlives it.
+        let failed = unsafe {
+            libc::clock_getcpuclockid(process, &mut clock) != 0 || libc::clock_gettime(clock, &mut time) != 0
+        };
+        assert!(!failed, "an interpreter that runs has a clock");
+        Duration::new(time.tv_sec.cast_unsigned(), time.tv_nsec as u32)
+    }
+
+    /// Gives an order; the sum that it answers, and the processor time that this took.
+    fn obey(&self, order: impl Display) -> (u64, Duration) {
+        let before = self.time();
+        writeln!(self.orders.borrow_mut(), "{order}").expect("an interpreter that listens");
+        let answer = self.answer();
+        (answer.parse().unwrap_or_else(|_| panic!("answered {answer:?}")), self.time() - before)
+    }
+}
+
+// %% [markdown]
+// What the exchange of lines takes is taken off: an order of no iterations comes before each other one.
+
+// %%
+/// The sum that an iteration adds.
+const SUM: u64 = (BATCH * (BATCH - 1) / 2) as u64;
+
+/// Iterations of a bench by an interpreter.
+fn interpreted(interpreter: &Interpreter, bench: &str, bencher: &mut Bencher<'_>) {
+    interpreter.obey(bench);
+    bencher.iter_custom(&mut |iterations| {
+        let (_, exchange) = interpreter.obey(0);
+        let (sum, time) = interpreter.obey(iterations);
+        assert_eq!(sum, iterations * SUM, "{bench} does other work than it should");
+        time.saturating_sub(exchange).max(Duration::from_nanos(1))
+    });
+}
+
+// %% [markdown]
+// mruby is compared with Ruby in each bench. On mruby, the waits for readiness are compared with that for a time, and
+// calls that wait with the style that forgets them.
+
+// %%
+/// The interpreters, by their names.
+pub const INTERPRETERS: [&str; 2] = ["ruby", "mruby"];
+/// What they are asked for: the tables of the document, without the calls of the third that do not wait.
+pub const INTERPRETED: [&str; 12] = [
+    PROCEDURE,
+    INVOCATIONS[0].0,
+    INVOCATIONS[1].0,
+    INVOCATIONS[2].0,
+    INVOCATIONS[3].0,
+    WAIT,
+    READINESS[0].0,
+    READINESS[1].0,
+    CALLS[0].1,
+    CALLS[1].1,
+    CALLS[2].1,
+    CALLS[3].1,
+];
+
+/// What is compared with what.
+fn interpreters_compared() -> Vec<Compared> {
+    let key = |bench: &str, interpreter| Key::new(bench, interpreter, format!("batch={BATCH}"));
+    let [ruby, mruby] = INTERPRETERS;
+    let mut all: Vec<Compared> = INTERPRETED
+        .map(|bench| (key(bench, mruby), key(bench, ruby), "mruby in the place of Ruby".to_owned()))
+        .into();
+    for interpreter in INTERPRETERS {
+        let mut against = |one: &str, other: &str, change: String| {
+            all.push((key(one, interpreter), key(other, interpreter), change));
+        };
+        for (bench, _) in READINESS {
+            against(
+                bench,
+                WAIT,
+                format!("`{}` instead of a timer", bench.trim_start_matches("wait_methods/")),
+            );
+        }
+        let forget = CALLS[3].1;
+        for (_, bench, _) in &CALLS[..3] {
+            let style = bench.rsplit(' ').next().unwrap_or(bench);
+            against(forget, bench, format!("`call_and_forget` instead of `{style}`"));
+        }
+    }
+    all
+}
+
+// %% [markdown]
+// Without both interpreters their rows are absent. The version is kept among the counts: 30102 stands for 3.1.2.
+
+// %%
+/// The study with the interpreters, if both are there.
+fn with_interpreters(study: Study) -> io::Result<Study> {
+    let [ruby, mruby] = INTERPRETERS.map(Interpreter::start);
+    let mut study = study.group("interpreters", harness::limit::CALLS).uncounted();
+    let both = [(ruby?, PROCEDURE), (mruby?, CALLS[0].1)];
+    for (name, (interpreter, controlled)) in INTERPRETERS.into_iter().zip(both) {
+        let interpreter = Rc::new(interpreter);
+        let version =
+            interpreter.answer().split('.').fold(0, |all, part| all * 100 + part.parse().unwrap_or(0));
+        for bench in INTERPRETED {
+            let key = Key::new(bench, name, format!("batch={BATCH}"));
+            let proof = harness::prove_isolated(&key, LIMIT, &Counts::from([("sum", SUM)]), || {
+                interpreter.obey(bench);
+                [Counts::from([("sum", interpreter.obey(1).0)])]
+            });
+            let interpreter = Rc::clone(&interpreter);
+            study = study
+                .unit(if bench.starts_with("wait_methods") { "wait" } else { "call" })
+                .proven(key.clone(), proof, move |bencher| interpreted(&interpreter, bench, bencher))
+                .count(key.clone(), "units", BATCH as u64)
+                .count(key, "version", version);
+        }
+        study = study.control_of(Key::new(controlled, name, format!("batch={BATCH}")));
+    }
+    let compared = interpreters_compared().into_iter();
+    Ok(compared.fold(study, |study, (one, other, change)| study.compare(one, other, change)))
 }
 
 // %% [markdown]
@@ -1518,7 +1685,10 @@ pub fn study() -> Study {
     for (one, other, change) in comparisons(&subjects) {
         study = study.compare(one, other, change);
     }
-    study
+    match with_interpreters(study.clone()) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => study,
+        added => added.unwrap_or_else(harness::stop),
+    }
 }
 
 // %% [markdown]

@@ -79,6 +79,7 @@ pub use measure::criterion;
 pub use measure::glance::{Glance, Seen};
 pub use measure::outcome::Outcome;
 pub use measure::program::main;
+pub use provenance::repository::root;
 pub use study::builder::Study;
 pub use trial::bencher::Bencher;
 pub use trial::isolation::{isolated, prove_isolated};

@@ -27,7 +27,10 @@ pub(crate) enum Versions {
 }
 
 /// The nearest folder, from the current one upwards, that holds `rust-kernels` and `data`.
-pub(crate) fn root() -> Result<PathBuf, Error> {
+///
+/// # Errors
+/// [`Error::Setting`] if there is none.
+pub fn root() -> Result<PathBuf, Error> {
     let here = env::current_dir().map_err(Error::io("find", Path::new("the current folder")))?;
     let root =
         here.ancestors().find(|folder| folder.join("rust-kernels").is_dir() && folder.join("data").is_dir());

@@ -29,6 +29,7 @@ pub(super) struct Bench {
     pub(super) unit: String,
     pub(super) samples: usize,
     pub(super) resources: bool,
+    pub(super) counted: bool,
 }
 
 /// Comparisons that are judged alike.
@@ -83,6 +84,8 @@ pub struct Study {
     pub(crate) isolated: Option<Duration>,
     /// Whether samples of the keys that are added next say what the process used meanwhile.
     pub(super) resources: bool,
+    /// Whether allocations and instructions of the keys that are added next are counted.
+    pub(super) counted: bool,
     /// Whether callgrind can count this study.
     pub(crate) instructions: bool,
     /// How the names of the functions begin that simulate the operating system.
@@ -106,6 +109,7 @@ impl Study {
             rounds: None,
             isolated: None,
             resources: false,
+            counted: true,
             instructions: true,
             system: None,
         }
@@ -129,6 +133,7 @@ impl Study {
             unit: self.unit.clone(),
             samples: self.samples,
             resources: self.resources,
+            counted: self.counted,
         });
         self
     }
@@ -231,6 +236,13 @@ impl Study {
     /// [`isolated`](Self::isolated), so that nothing else runs in the process.
     pub fn resources(mut self) -> Self {
         self.resources = true;
+        self
+    }
+
+    /// Leaves the variants that are added from here on out of counting: another program works for them, whose
+    /// allocations and instructions are not seen.
+    pub fn uncounted(mut self) -> Self {
+        self.counted = false;
         self
     }
 

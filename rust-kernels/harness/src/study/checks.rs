@@ -17,6 +17,8 @@ pub(crate) struct Variant {
     pub(crate) samples: usize,
     /// Whether its samples say what the process used meanwhile.
     pub(crate) resources: bool,
+    /// Whether its allocations and instructions are counted.
+    pub(crate) counted: bool,
     /// Units of work of an iteration; 1 where no counter says so.
     pub(crate) units: u64,
     /// What they are.
@@ -41,6 +43,7 @@ impl Study {
             function: Rc::clone(&bench.function),
             samples: bench.samples,
             resources: bench.resources,
+            counted: bench.counted,
             units: self.units(&bench.key),
             unit: bench.unit.clone(),
         };
