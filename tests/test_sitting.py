@@ -96,7 +96,7 @@ def test_another_sitting_measures_the_same_into_a_run_of_its_own(first):
         ({"program": "6" * 64}, r"differ in the program .*git checkout a1.*make measure"),
         ({"toolchain": {"rustc": "rustc 1.0.0"}}, "differ in the compiler"),
         ({"command": None}, "does not say what was measured"),
-        ({"series": "gone/20260101T000000Z"}, "first run of its series"),
+        ({"series": "gone/20260101T000000Z"}, "a first run that is not here"),
     ],
 )
 def test_another_program_or_compiler_is_refused_before_anything_is_compiled(first, changes, says):
