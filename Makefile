@@ -37,7 +37,7 @@ help:
 	@echo "             STUDIES=\"zero-cost\" tests these crates alone"
 	@echo "make test     test everything that needs no Rust kernel: crates, Python, one whole run of native programs"
 	@echo "make test-all  that, and cells, JupyterLab, AddressSanitizer, valgrind, loom, random programs and a fleet on Slurm"
-	@echo "make site     render all runs under data/runs, as the public pages are; the reference run is the front"
+	@echo "make site     render all runs under data/runs, a series once, as the public pages are; the reference is the front"
 	@echo "make deny     licences, sources and advisories of the crates; needs cargo-deny"
 	@echo "make format   format Rust and Python, bring notebooks and crates in step"
 	@echo "make clean    remove everything that was installed, built or generated, but keep runs in data/runs"
@@ -81,7 +81,7 @@ packages:
 
 site:
 	@first=data/runs/$$(head -n 1 data/runs/REFERENCE)/run.json; \
-	for run in $$first $$(ls data/runs/*/*/run.json | grep -vx $$first); do $(WORKFLOW) report --run "$${run%/run.json}" || exit; done
+	for run in $$first $$(grep -L '"series": "' data/runs/*/*/run.json | grep -vx $$first); do $(WORKFLOW) report --run "$${run%/run.json}" || exit; done
 
 # Cargo builds and tests the crates while pytest builds and runs the programs of a whole run, in another folder of target/.
 BOTH = rm -f target/tested.txt; \

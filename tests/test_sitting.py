@@ -6,7 +6,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from async_cost.errors import DataError
 from async_cost.runs.record import read_record
+from async_cost.runs.run import announced
 from async_cost.testing.made_up_runs import make_run
 from async_cost.workflow import episodes, sitting, toolchain
 from async_cost.workflow.commands import existing_run
@@ -94,7 +96,7 @@ def test_another_sitting_measures_the_same_into_a_run_of_its_own(first):
         ({"program": "6" * 64}, r"differ in the program .*git checkout a1.*make measure"),
         ({"toolchain": {"rustc": "rustc 1.0.0"}}, "differ in the compiler"),
         ({"command": None}, "does not say what was measured"),
-        ({"series": "gone/20260101T000000Z"}, "first run of its series"),
+        ({"series": "gone/20260101T000000Z"}, "a first run that is not here"),
     ],
 )
 def test_another_program_or_compiler_is_refused_before_anything_is_compiled(first, changes, says):
@@ -140,3 +142,13 @@ def test_a_sitting_on_another_machine_is_refused_before_its_first_episode(first,
     (plan.partial / "run.json").write_text(json.dumps(other))
     with pytest.raises(StepFailed, match=re.escape("differ in the processor, the studies")):
         plan._measure(Progress(lambda seen: None, tmp_path / "log", tmp_path))
+
+
+def test_what_was_announced_is_the_last_line_about_a_machine_in_a_profile(tmp_path, monkeypatch):
+    monkeypatch.setenv("ASYNC_COST_RUNS", str(tmp_path))
+    assert announced("a-2c", "standard") is None
+    (tmp_path / "ANNOUNCED").write_text("a-2c standard 3\n\nb-2c standard 2\na-2c quick 9\na-2c standard 6\n")
+    assert (announced("a-2c", "standard"), announced("b-2c", "standard"), announced("b-2c", "quick")) == (6, 2, None)
+    (tmp_path / "ANNOUNCED").write_text("a-2c standard six\n")
+    with pytest.raises(DataError, match="<machine> <profile> <number>"):
+        announced("a-2c", "standard")

@@ -144,6 +144,20 @@ class Run:
         return self._read[lens, study]
 
 
+def announced(machine: str, profile: str) -> int | None:
+    """How many sittings a series of this machine and profile will have, by the last line about them in
+    data/runs/ANNOUNCED, which is written before the first is measured; None where nothing was.
+    """
+    file = runs_root() / "ANNOUNCED"
+    lines = map(str.split, file.read_text(encoding="utf-8").splitlines() if file.exists() else [])
+    numbers = [number for *about, number in filter(None, lines) if about == [machine, profile]]
+    if not all(map(str.isdecimal, numbers)):
+        raise DataError(
+            file, f"{machine} {profile}: no number of sittings", "A line reads <machine> <profile> <number>"
+        )
+    return int(numbers[-1]) if numbers else None
+
+
 def find_runs(root: Path | None = None) -> list[Path]:
     """The folders `<machine>/<utc-time>` under `root` (default data/runs), newest first. Nothing is opened.
 

@@ -42,13 +42,17 @@ class Plan:
         singly: bool = False,
         series: Mapping[str, Any] | None = None,
     ) -> None:
+        #: Hash of all that is measured.
+        self.program = _sources(tuple(MEASURED)).hexdigest()
+        #: The run.json of the run of which this is another sitting.
+        self.series = series
+        if series:
+            sitting.refuse_other(series, {"program": self.program, "toolchain": {"rustc": toolchain.rustc_version()}})
         self.profile, self.studies, self.native = profile, tuple(studies or MEASURED), native
         #: Variants of the one study, with semicolons between them: what else it has is not measured.
         self.only = only
         #: Whether the kernel gets every cell on its own, as from a person in JupyterLab.
         self.singly = singly
-        #: The run.json of the run of which this is another sitting.
-        self.series = series
         #: How many times the rounds and episodes of the profile are measured.
         self.times = 1 if studies is None or len(studies) > 1 else MEASURED[studies[0]].times(profile)
         #: The command that makes such a run, for whoever reads the run.
@@ -61,11 +65,8 @@ class Plan:
             self.command += " NATIVE=1"
         if singly:
             self.command += " SINGLY=1"
-        #: Hash of all that is measured.
-        self.program = _sources(tuple(MEASURED)).hexdigest()
         if series:
             self.command = f"make {goal} RUN=data/runs/{series['run_id']}"
-            sitting.refuse_other(series, {"program": self.program, "toolchain": {"rustc": toolchain.rustc_version()}})
         #: Load averages before anything of ours ran: afterwards they tell of the compiler that compiled the cells.
         self.load_before = os.getloadavg()
         about = [profile, *self.studies, str(native), only or "", series["run_id"] if series else ""]

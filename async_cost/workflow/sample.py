@@ -4,7 +4,7 @@ answer at the head of README.md.
     python -m async_cost.workflow.sample          # write them
     python -m async_cost.workflow.sample --check  # exit with 1 when they are not what the code makes of the run
 
-The reference run is the one that data/runs/REFERENCE names.
+The reference run is the series that data/runs/REFERENCE lists.
 """
 
 import argparse

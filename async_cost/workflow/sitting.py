@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from async_cost.paths import runs_root
+from async_cost.paths import runs_root, shown
 from async_cost.runs.profiles import QUIET_LOAD
 from async_cost.workflow.episodes import write_json
 from async_cost.workflow.steps import Progress, Seen, StepFailed
@@ -62,8 +62,8 @@ def repeated(run: Path) -> dict[str, Any]:
             first = json.loads((runs_root() / first["series"] / "run.json").read_text(encoding="utf-8"))
         asked = dict(word.split("=", 1) for word in shlex.split(first["command"].removeprefix("make "))[1:])
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        problem = "its run.json, or that of the first run of its series, does not say what was measured"
-        raise StepFailed(f"{run} has no further sittings: {problem} ({error!r}). {BEGIN}") from error
+        problem = "its run.json does not say what was measured, or names a first run that is not here"
+        raise StepFailed(f"{shown(run)} has no further sittings: {problem}. {BEGIN}") from error
     return {
         "profile": asked.get("PROFILE"),
         "studies": tuple(asked.get("STUDIES", "").split()) or None,
