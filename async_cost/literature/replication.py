@@ -4,7 +4,7 @@ A claim is a statement whose author is somebody else (`statistics/statement.py`)
 and, where it is confounded, the clean one are weighed alike and apart.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from async_cost.literature.claims import Claim, Comparison, load_claims
@@ -40,7 +40,7 @@ def outcomes(run: Run, claims: Sequence[Claim] | None = None) -> list[Judgement]
 
     def weighed(claim: Claim, comparison: Comparison) -> Weighed:
         cases = claim.cases(comparison)
-        effects = [_effect(claim, case, values(case[0][0].study)) for case in cases]
+        effects = [_effect(claim, case, values) for case in cases]
         return weigh(claim, cases, effects, values)[0]
 
     return [
@@ -50,8 +50,8 @@ def outcomes(run: Run, claims: Sequence[Claim] | None = None) -> list[Judgement]
     ]
 
 
-def _effect(claim: Claim, case: Case, values: Values) -> Effect:
-    if values.held and any(one.variant in FOREIGN.get(values.name, ()) for place in case for one in place):
+def _effect(claim: Claim, case: Case, values: Callable[[str], Values]) -> Effect:
+    if any(values(one.study).held and one.variant in FOREIGN.get(one.study, ()) for place in case for one in place):
         return Effect(missing="there is no counterpart here to a program in another language")
     return effect(claim, case, values)
 

@@ -42,6 +42,7 @@ MEASURED = {
     "servers": Study("servers/measure", quick=40, standard=240, thorough=580),
     "runtimes-executor": Study("runtimes/executor", quick=2, standard=45, thorough=135),
     "runtimes": Study("runtimes/measure", quick=60, standard=500, thorough=1650),
+    "runtimes-std-mutex": Study("runtimes/std-mutex", quick=3, standard=30, thorough=100),
 }
 #: Notebooks that others are built on, under notebooks/. They glance and measure nothing that is kept, so no run holds
 #: them; what they cost is measured by the studies that use them.
