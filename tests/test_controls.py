@@ -250,7 +250,7 @@ def test_a_combination_of_comparisons_uses_what_the_controls_add(tmp_path):
     measured = Measured.of(run, "zero-cost")
     free, calls = (pair("zero-cost", "nonbox", "manual", parameter) for parameter in (OFF, ON))
     both = ratio_of_ratios(calls, free)
-    found = effect(both, both.cases[0], Values(run, "zero-cost"))
+    found = effect(both, both.cases[0], lambda study: Values(run, study))
     bias = measured.declared["bias"][0]
     assert bias > 0 and found.fixed == pytest.approx(quantile(19) * np.sqrt(2) * bias)
     assert np.log(found.high / found.low) > 2 * found.fixed

@@ -198,6 +198,26 @@ def test_cases_are_called_by_their_bench_where_they_differ_in_it(tmp_path):
         assert all(f"`{bench}`" in shown.values(judge(said(of, all_of(over(0.1))))) for bench in calls)
 
 
+def test_ratios_of_two_programs_are_compared_though_they_share_no_round(tmp_path):
+    """And each operand is that of its own study: both have the same keys."""
+    ours, other = (
+        pair(study, "tokio", "nio", bench="spawn_blocking/spawn_blocking/concurrency/1")
+        for study in ("runtimes", "runtimes-std-mutex")
+    )
+    made = {
+        one.study: Study({one.key: time, one.baseline: 1e4}, [(one.key, one.baseline, "")])
+        for one, time in ((ours, 1.5e4), (other, 3e4))
+    }
+    judge = Judge(load_run(make_run(tmp_path, None, others=made, rounds=30, noise=0.02)))
+    alone = [judge.effects(one.ratio)[0] for one in (other, ours)]
+    both = judge.effects(ratio_of_ratios(other, ours))[0]
+    assert both.value == pytest.approx(alone[0].value / alone[1].value) == pytest.approx(2, rel=0.02)
+    widths = [math.log(one.high / one.value) for one in (alone[0], both)]
+    assert both.low < both.value < both.high and widths[1] > widths[0]
+    lacking = Judge(load_run(make_run(tmp_path / "lacks", None, others={"runtimes": made["runtimes"]}, rounds=20)))
+    assert "does not hold `runtimes-std-mutex`" in lacking.effects(ratio_of_ratios(other, ours))[0].missing
+
+
 def test_several_cases_need_intervals_that_hold_together(judge):
     alone, among = (
         judge(said(of, all_of(slower) if of is DESIGNS.ratio else slower)) for of in (FREE.ratio, DESIGNS.ratio)

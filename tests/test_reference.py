@@ -43,6 +43,8 @@ PREDICTED = {
     "ladder-own",
     "ladder-out-of-line",
     "runtimes-drivers",
+    "runtimes-std-mutex",
+    "runtimes-std-mutex-notify",
     "thread-pools-box-begins",
     "thread-pools-unboxed",
 }
@@ -115,7 +117,7 @@ def test_every_finding_flips_at_the_ends_of_its_region(run, findings):
     """With what its page says: only a finding that holds is asserted, and its advice goes with it."""
     judge, flipped = Judge(run), 0
     for one in findings:
-        measured = [effect(one, case, judge.values(case[0][0].study)) for case in one.main.cases]
+        measured = [effect(one, case, judge.values) for case in one.main.cases]
         for outcome, low, high in places(one, measured[0]):
             exact = one.quantity == "count"
             if exact and outcome is Outcome.UNDECIDED:
@@ -142,9 +144,7 @@ def test_every_finding_flips_at_the_ends_of_its_region(run, findings):
 def test_a_refused_group_says_nothing(run, findings):
     judge = Judge(run)
     for one in findings:
-        effects = [
-            replace(effect(one, case, judge.values(case[0][0].study)), doubt="made up") for case in one.main.cases
-        ]
+        effects = [replace(effect(one, case, judge.values), doubt="made up") for case in one.main.cases]
         judged = found(one, effects, judge)
         if (
             one.quantity != "count"

@@ -116,7 +116,7 @@ class Judge:
         """The number of each case of a quantity."""
         scales = of.scales or (1.0,) * len(of.cases)
         both = zip(of.cases, scales, strict=True)
-        measured = [(effect(of, case, self.values(case[0][0].study)), scale) for case, scale in both]
+        measured = [(effect(of, case, self.values), scale) for case, scale in both]
         return [each if scale == 1.0 else each.divided(scale) for each, scale in measured]
 
     def __call__(self, one: Finding) -> Found:

@@ -263,9 +263,10 @@ def pairs(
 
 
 def ratio_of_ratios(one: Pair, other: Pair) -> Quantity:
-    """The ratio of `one` over that of `other`, from the same rounds."""
+    """The ratio of `one` over that of `other`, from the same rounds where they are of one study."""
     cases = (one.cases[0] + other.cases[0],)
-    noun = f"the time of {other.name}" if one.baseline == other.baseline else "one ratio over the other"
+    same = (one.study, one.baseline) == (other.study, other.baseline)
+    noun = f"the time of {other.name}" if same else "one ratio over the other"
     return replace(one.ratio, operation="ratio of ratios", cases=cases, noun=noun)
 
 

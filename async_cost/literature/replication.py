@@ -4,7 +4,7 @@ A claim is a statement whose author is somebody else (`statistics/statement.py`)
 and, where it is confounded, the clean one are weighed alike and apart.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from async_cost.literature.claims import Claim, Comparison, load_claims
@@ -40,7 +40,7 @@ def outcomes(run: Run, claims: Sequence[Claim] | None = None) -> list[Judgement]
 
     def weighed(claim: Claim, comparison: Comparison) -> Weighed:
         cases = claim.cases(comparison)
-        effects = [effect(claim, case, values(case[0][0].study)) for case in cases]
+        effects = [effect(claim, case, values) for case in cases]
         return weigh(claim, cases, effects, values)[0]
 
     def beside(claim: Claim, comparison: Comparison) -> Weighed | None:

@@ -5,7 +5,7 @@ the comparison, the number is that of the table of comparisons; what combines se
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -205,8 +205,12 @@ def _by_key(trials: pl.DataFrame) -> dict[Key, pl.DataFrame]:
     return times.partition_by(*KEY, as_dict=True, include_key=False)
 
 
-def effect(measure: Measure, case: Case, values: Values) -> Effect:
-    """The number of one case, or why there is none."""
+def effect(measure: Measure, case: Case, of: Callable[[str], Values]) -> Effect:
+    """The number of one case, or why there is none; `of` says what the run holds of a study."""
+    if len({operand.study for place in case for operand in place}) > 1:
+        ratio = replace(measure, operation="ratio")
+        return _apart(effect(ratio, case[:2], of), effect(ratio, case[2:], of))
+    values = of(case[0][0].study)
     if not values.held:
         return Effect(missing=f"this run does not hold {words.code(values.name)}")
     if gaps := list(_gaps(measure, case, values)):
@@ -220,6 +224,28 @@ def effect(measure: Measure, case: Case, values: Values) -> Effect:
     if single and declared and measure.quantity != "metric":
         return _declared(measure, case, values)
     return _derived(measure, case, values)
+
+
+def _apart(one: Effect, other: Effect) -> Effect:
+    """A ratio of two ratios from programs of their own: they have no rounds in common, so their errors add up as
+    squares.
+    """
+    if one.missing or other.missing:
+        return Effect(missing=one.missing or other.missing)
+    ends = ((one.low, other.high), (one.high, other.low))
+    low, high = (math.hypot(math.log(mine / one.value), math.log(its / other.value)) for mine, its in ends)
+    value = one.value / other.value
+    return replace(
+        min(one, other, key=lambda each: each.freedom),
+        value=value,
+        low=value * math.exp(-low),
+        high=value * math.exp(high),
+        nothing=max(one.nothing, other.nothing),
+        fixed=math.hypot(one.fixed, other.fixed),
+        doubt=one.doubt or other.doubt,
+        undisturbed=None,
+        row=None,
+    )
 
 
 def _count(measure: Measure, case: Case, values: Values) -> Effect:

@@ -50,10 +50,11 @@
 // :dep rand = "=0.10.3"
 // :dep runtimes-executor = { path = "../../rust-kernels/runtimes/executor" }
 // :dep smol = "=2.0.2"
-// :dep tokio = { version = "=1.54.1", features = ["rt-multi-thread", "sync", "time", "net"] }
+// :dep tokio = { version = "=1.54.1", features = ["full"] }
 
 // %% [markdown]
-// Five runtimes, and the channels of two crates.
+// Five runtimes, and the channels of two crates. tokio has all its features, as in the published suites, so its mutexes
+// are those of `parking_lot`. [What these alone change](std-mutex.ipynb) is measured apart.
 
 // %%
 use std::fmt::{Debug, Write};
@@ -730,9 +731,10 @@ async fn spawn_and_join<R: Runtime, F: Task<()>>(n: usize, task: impl Fn() -> F)
 // %%
 /// How long one trial may take before it counts as hanging: far longer than any of them takes.
 pub const LIMIT: Duration = Duration::from_secs(30);
-const TOKIO: &str = "tokio";
-const NIO: &str = "nio";
+pub const TOKIO: &str = "tokio";
+pub const NIO: &str = "nio";
 const OURS: &str = "ours";
+const ASYNC_STD: &str = "async-std";
 const NO_DRIVERS: &str = "tokio (no drivers)";
 
 /// A suite on one runtime.
@@ -792,7 +794,7 @@ fn chain<R: Runtime>(microseconds: u64) {
 // worker spawn a quarter each.
 
 // %%
-fn spawn_many_local<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
+pub fn spawn_many_local<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
     until_reported(load.n, move |done| {
         for _ in 0..load.n {
             let done = done.clone();
@@ -804,7 +806,7 @@ fn spawn_many_local<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
     })
 }
 
-fn spawn_many_remote<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
+pub fn spawn_many_remote<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
     async fn one() -> usize {
         note("ends");
         1
@@ -939,7 +941,7 @@ fn chained_spawn<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
 // yield once and return it.
 
 // %%
-fn spawn_blocking<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
+pub fn spawn_blocking<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
     async fn calling<R: Runtime>() {
         fn call() -> usize {
             note("calls");
@@ -1061,12 +1063,14 @@ fn watch<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
 /// `sync_mpsc_oneshot`.
 pub fn request_reply<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
     let (sender, mut requests) = mpsc::channel::<oneshot::Sender<()>>(10);
-    R::detach(runtime.spawn_outside(async move {
+    let answering = async move {
         while let Some(reply) = requests.next().await {
             note("received");
             reply.send(()).expect("somebody waits for the reply");
         }
-    }));
+    };
+    // Spawned by the root, as published.
+    runtime.block_on(async { R::detach(R::spawn(answering)) });
     roots(runtime, load, move || {
         let mut sender = sender.clone();
         async move {
@@ -1165,7 +1169,7 @@ pub fn notify_one<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
     notify(runtime, load, Notify::notify_one)
 }
 
-fn notify_waiters<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
+pub fn notify_waiters<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
     notify(runtime, load, Notify::notify_waiters)
 }
 
@@ -1382,11 +1386,11 @@ fn locked<R: Runtime>(runtime: &'static R, load: Load) -> Iterations {
 /// Sets a suite up on one runtime.
 pub type Start = fn(Load) -> Iterations;
 
-/// A suite on each of the runtimes, by their names in the data.
-type OnAll = [(&'static str, Start); 6];
+/// The runtimes, by their names in the data.
+const RUNTIMES: [&str; 6] = [TOKIO, NIO, OURS, "smol", ASYNC_STD, NO_DRIVERS];
 
 #[inline]
-fn on_all(suite: &str) -> OnAll {
+fn on_all(suite: &str, runtime: &str) -> Start {
     macro_rules! on_all {
         ($runtimes:tt $($suite:ident)*) => {
             match suite {
@@ -1394,14 +1398,17 @@ fn on_all(suite: &str) -> OnAll {
                 other => unreachable!("{other} is no suite"),
             }
         };
-        (@each $suite:ident [$($name:expr => $new:path),*]) => {
-            [$(($name, |load| $suite(leaked($new(load)), load))),*]
+        (@each $suite:ident [$($name:pat => $new:path),*]) => {
+            match runtime {
+                $($name => |load| $suite(leaked($new(load)), load),)*
+                other => unreachable!("{other} is no runtime"),
+            }
         };
     }
     on_all! {
         [
             TOKIO => Tokio::new, NIO => Nio::new, OURS => Ours::new, "smol" => Smol::new,
-            "async-std" => AsyncStd::new, NO_DRIVERS => Tokio::without_drivers
+            ASYNC_STD => AsyncStd::new, NO_DRIVERS => Tokio::without_drivers
         ]
         spawn_many_on_one spawn_many_on_one_busy spawn_many_local spawn_many_remote spawn_many_remote_idle
         spawn_many_remote_busy1 spawn_many_remote_busy2 ping_pong yield_many chained_spawn spawn_blocking
@@ -1422,10 +1429,12 @@ pub struct Row {
     pub bench: String,
     /// What differs from the published load; the published table, where there are two.
     pub parameter: String,
+    /// The function that sets it up, by its name.
+    pub program: &'static str,
     /// How it is set up.
     pub load: Load,
     /// The runtimes that it is run on.
-    pub runtimes: Vec<(&'static str, Start)>,
+    pub runtimes: Vec<&'static str>,
     /// What one proof must count.
     pub expected: Counts,
     /// Iterations of one proof.
@@ -1442,30 +1451,35 @@ const WITHOUT_DRIVERS: [&str; 6] =
     ["sync_notify", "sync_broadcast", "sync_watch", "sync_semaphore", "sync_mpsc_oneshot", "spawn"];
 
 impl Row {
-    fn new(bench: impl Into<String>, suite: &str, load: Load, expected: &[(&'static str, usize)]) -> Self {
+    fn new(
+        bench: impl Into<String>,
+        program: &'static str,
+        load: Load,
+        expected: &[(&'static str, usize)],
+    ) -> Self {
         let (bench, parameter) = (bench.into(), String::new());
-        let mut runtimes = on_all(suite).to_vec();
+        let mut runtimes = RUNTIMES.to_vec();
         let suite = bench.split('/').next().unwrap_or_default();
-        runtimes.retain(|(name, _)| match *name {
-            "async-std" => suite == "rt_multi_threaded",
+        runtimes.retain(|name| match *name {
+            ASYNC_STD => suite == "rt_multi_threaded",
             NO_DRIVERS => WITHOUT_DRIVERS.contains(&suite),
             _ => true,
         });
         let expected = expected.iter().map(|(name, count)| (*name, *count as u64)).collect();
-        Self { bench, parameter, load, runtimes, expected, iterations: 1 }
+        Self { bench, parameter, program, load, runtimes, expected, iterations: 1 }
     }
 
     /// The same test under another load, on the runtimes of the document, with and without drivers, and on ours.
     fn under(&self, parameter: impl Into<String>, change: impl FnOnce(&mut Load)) -> Self {
         let mut row = Self { parameter: parameter.into(), ..self.clone() };
-        row.runtimes.retain(|(name, _)| [TOKIO, NIO, OURS, NO_DRIVERS].contains(name));
+        row.runtimes.retain(|name| [TOKIO, NIO, OURS, NO_DRIVERS].contains(name));
         change(&mut row.load);
         row
     }
 
     /// On this runtime only.
     fn only(mut self, variant: &str) -> Self {
-        self.runtimes.retain(|(name, _)| *name == variant);
+        self.runtimes.retain(|name| *name == variant);
         self
     }
 
@@ -1477,6 +1491,12 @@ impl Row {
     /// How it is called on this runtime.
     pub fn key(&self, variant: &str) -> Key {
         Key::new(&self.bench, variant, &self.parameter)
+    }
+
+    /// Its suite on this runtime.
+    #[inline]
+    pub fn start(&self, variant: &str) -> Start {
+        on_all(self.program, variant)
     }
 }
 
@@ -1730,7 +1750,7 @@ fn programs() -> Vec<Row> {
         ("fork_join", 1024, &[("spawns", 2046), ("ends", 2047)]),
         ("locked", 100, &[("spawns", 100), ("acquired", 1000), ("yields", 1000), ("ends", 100)]),
     ];
-    let row = |(name, n, expected): (&str, usize, Expected<'_>)| {
+    let row = |(name, n, expected): (&'static str, usize, Expected<'_>)| {
         let load = Load { driver: Driver::Task, threads: true, ..Load::new(processors(), n) };
         let row = Row::new(format!("programs/{name}"), name, load, expected);
         Row { parameter: "driver=task workers=cores".to_owned(), ..row }
@@ -1780,8 +1800,8 @@ pub fn prove(row: &Row, variant: &str, start: Start, limit: Duration) -> Result<
 
 // %% tags=["active-ipynb"]
 // for row in published() {
-//     for (variant, start) in &row.runtimes {
-//         prove(&row, variant, *start, LIMIT).unwrap_or_else(harness::stop);
+//     for variant in &row.runtimes {
+//         prove(&row, variant, row.start(variant), LIMIT).unwrap_or_else(harness::stop);
 //     }
 //     let counts: Vec<String> = row.expected.iter().map(|(name, count)| format!("{count} {name}")).collect();
 //     println!("{:<45} {}", row.bench, counts.join(", "));
@@ -1837,11 +1857,10 @@ const CONTROLS: [(&str, &str); 14] = [
 fn comparisons(rows: &[Row]) -> Vec<(Key, Key, String)> {
     let mut all = vec![];
     for row in rows {
-        let runs = |name| row.runtimes.iter().any(|(variant, _)| *variant == name);
-        if runs(OURS) && runs(NIO) {
+        if row.runtimes.contains(&OURS) && row.runtimes.contains(&NIO) {
             all.push((row.key(OURS), row.key(NIO), "`ours` instead of `nio`".to_owned()));
         }
-        if let [(variant, _)] = row.runtimes[..] {
+        if let [variant] = row.runtimes[..] {
             let published = if row.suite() == "sync_notify" { TABLES[0] } else { "" };
             let change = format!("`{}` instead of the default", row.parameter);
             all.push((row.key(variant), Key::new(&row.bench, variant, published), change));
@@ -1861,17 +1880,15 @@ fn comparisons(rows: &[Row]) -> Vec<(Key, Key, String)> {
 // The study puts it together. A row whose proof fails on a runtime is left out, and named.
 
 // %%
-/// All rows on all their runtimes, proven.
-#[inline]
-pub fn study() -> Study {
-    let mut study = Study::new("runtimes").baseline(TOKIO);
-    study = study.rounds(2, 12).samples(1).isolated(LIMIT).resources().instructions(false);
-    let rows = rows();
-    for row in &rows {
+/// A study of these rows on all their runtimes, proven.
+pub fn study_of(name: &str, rows: &[Row], start: impl Fn(&Row, &str) -> Start) -> Study {
+    let mut study = Study::new(name).baseline(TOKIO).rounds(2, 12).samples(1);
+    study = study.isolated(LIMIT).resources().instructions(false);
+    for row in rows {
         study = study.group(row.suite(), limit(row.suite()));
-        for (variant, start) in &row.runtimes {
-            let proof = prove(row, variant, *start, LIMIT);
-            let (key, load, start) = (row.key(variant), row.load, *start);
+        for variant in &row.runtimes {
+            let (key, load, start) = (row.key(variant), row.load, start(row, variant));
+            let proof = prove(row, variant, start, LIMIT);
             study = study.proven(key.clone(), proof, move |bencher: &mut Bencher| {
                 bencher.iter_custom(&mut *start(load));
             });
@@ -1884,10 +1901,16 @@ pub fn study() -> Study {
             study = study.control_of(row.key(TOKIO));
         }
     }
-    for (one, other, change) in comparisons(&rows) {
-        study = study.also_compare(one, other, change);
-    }
     study
+}
+
+/// All rows.
+#[inline]
+pub fn study() -> Study {
+    let rows = rows();
+    let study = study_of("runtimes", &rows, Row::start);
+    let compared = comparisons(&rows).into_iter();
+    compared.fold(study, |study, (one, other, change)| study.also_compare(one, other, change))
 }
 
 // %% [markdown]

@@ -69,7 +69,7 @@ use std::time::Duration;
 use futures::channel::mpsc::{self, Receiver, Sender};
 pub use futures::executor::LocalPool;
 use futures::executor::{LocalSpawner, ThreadPool};
-use futures::future::{AbortHandle, Abortable, Aborted, RemoteHandle};
+use futures::future::{AbortHandle, Abortable, Aborted, RemoteHandle, join_all};
 use futures::stream::StreamExt;
 use futures::task::{FutureObj, LocalFutureObj, LocalSpawn, LocalSpawnExt, Spawn, SpawnError, SpawnExt};
 use futures::{FutureExt, SinkExt};
@@ -428,7 +428,44 @@ impl<T> Handle for async_executors::JoinHandle<T> {
 // ## All layers side by side
 //
 // Each layer wraps an executor, and spawns through one trait where tasks may move between threads, and through its
-// counterpart where they stay. The macro writes both; the table below it says what each layer does.
+// counterpart where they stay. A macro writes both.
+
+// %%
+/// Writes layers: how each of them spawns what may move between threads, and what stays.
+#[macro_export]
+macro_rules! layers {
+    ($(#[doc = $doc:literal] $layer:ident -> $handle:ty, |$executor:ident, $task:ident|
+       $moving:path => $start:expr, $local:path => $start_local:expr;)*) => {$(
+        #[doc = $doc]
+        #[derive(Clone)]
+        pub struct $layer<E>(pub E);
+
+        impl<E> From<E> for $layer<E> {
+            fn from(executor: E) -> Self {
+                Self(executor)
+            }
+        }
+
+        impl<E: $moving + Clone + Send + Sync + 'static> Api for $layer<E> {
+            type Handle = $handle;
+            fn start(&self, $task: impl Future<Output = ()> + Send + 'static) -> $handle {
+                let $executor = &self.0;
+                $start
+            }
+        }
+
+        impl<E: $local + Clone + 'static> LocalApi for $layer<E> {
+            type Handle = $handle;
+            fn start(&self, $task: impl Future<Output = ()> + 'static) -> $handle {
+                let $executor = &self.0;
+                $start_local
+            }
+        }
+    )*};
+}
+
+// %% [markdown]
+// What each layer does:
 
 // %%
 pub mod layers {
@@ -436,38 +473,7 @@ pub mod layers {
 
     use super::*;
 
-    macro_rules! layers {
-        ($(#[doc = $doc:literal] $layer:ident -> $handle:ty, |$executor:ident, $task:ident|
-           $moving:path => $start:expr, $local:path => $start_local:expr;)*) => {$(
-            #[doc = $doc]
-            #[derive(Clone)]
-            pub struct $layer<E>(pub E);
-
-            impl<E> From<E> for $layer<E> {
-                fn from(executor: E) -> Self {
-                    Self(executor)
-                }
-            }
-
-            impl<E: $moving + Clone + Send + Sync + 'static> Api for $layer<E> {
-                type Handle = $handle;
-                fn start(&self, $task: impl Future<Output = ()> + Send + 'static) -> $handle {
-                    let $executor = &self.0;
-                    $start
-                }
-            }
-
-            impl<E: $local + Clone + 'static> LocalApi for $layer<E> {
-                type Handle = $handle;
-                fn start(&self, $task: impl Future<Output = ()> + 'static) -> $handle {
-                    let $executor = &self.0;
-                    $start_local
-                }
-            }
-        )*};
-    }
-
-    layers! {
+    crate::layers! {
         /// Through `Spawn` or `LocalSpawn` of the futures crate: boxed, without a handle.
         Detached -> (), |executor, task|
             Spawn => executor.spawn_obj(FutureObj::new(Box::new(task))).expect("it runs"),
@@ -586,25 +592,23 @@ impl<A: LocalApi> LocalApi for Watched<A> {
 // First the parts of the joined program that do not depend on whether tasks may move between threads.
 
 // %%
-async fn join_all<T: Future<Output = ()>>(tasks: Vec<T>) {
-    for task in tasks {
-        task.await;
-    }
-}
-
 /// The task of the loop that does nothing.
 async fn empty(witness: Witness) {
     witness.end();
 }
 
-/// The task of the loop that starts the others, and awaits them.
+/// The task of the loop that starts the others, and awaits them in order.
 async fn start_and_join<T: Future<Output = ()>>(tasks: usize, start: impl Fn() -> T, witness: Witness) {
-    join_all((0..tasks).map(|_| start()).collect()).await;
+    let started: Vec<T> = (0..tasks).map(|_| start()).collect();
+    for task in started {
+        task.await;
+    }
     witness.end();
 }
 
 // %% [markdown]
-// Then the program, compiled for executors with threads, and for those without.
+// Then the program, compiled for executors with threads, and for those without. The caller awaits all nodes together, by
+// `join_all` as published, so that each node that ends wakes it.
 
 // %%
 pub mod joining {
@@ -625,7 +629,7 @@ pub mod joining {
                             let send = move |to, hops| inner.start(deliver(to, hops, inner.witness.clone()));
                             api.start(run_node(node, send, witness.clone()))
                         };
-                        join_all(ring(nodes).map(start_node).collect()).await;
+                        join_all(ring(nodes).map(start_node).collect::<Vec<_>>()).await;
                     }
                     Work::Loop(tasks) => {
                         let start = move || inner.start(empty(inner.witness.clone()));
