@@ -44,6 +44,9 @@ PREDICTED = {
     "ladder-out-of-line",
     "runtimes-drivers",
     "thread-pools-box-begins",
+    "thread-pools-mutex",
+    "thread-pools-one-outside",
+    "thread-pools-rebuilt",
     "thread-pools-unboxed",
 }
 #: Lines of code in an analysis as ruff formats it, and words of its page outside of tables and folded parts.

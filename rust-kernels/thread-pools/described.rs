@@ -497,6 +497,9 @@ struct Features {
     pins: bool,
 }
 
+/// How long, or for how many jobs of its own, a worker does not look outside.
+const FAIR: (Duration, u32) = (Duration::from_millis(1), 100);
+
 /// What workers and handles of [`DescribedCbwp`] share.
 struct StealingCore {
     injector: Injector<Task>,
@@ -539,24 +542,17 @@ impl StealingCore {
 
 // %%
 impl StealingCore {
-    fn work(
-        pool: &Weak<Self>,
-        worker: usize,
-        features: Features,
-        messages: &Receiver<Control>,
-        own: &Worker<Task>,
-    ) {
-        const MILLISECOND: Duration = Duration::from_millis(1);
-        const JOBS: u32 = 100;
+    fn work(pool: &Weak<Self>, worker: usize, messages: &Receiver<Control>, own: &Worker<Task>) {
+        let Some(Features { parks, timed, .. }) = pool.upgrade().map(|core| core.features) else { return };
         let mut victims: Vec<Stealer<Task>> = vec![];
         let (backoff, mut prepared) = (Backoff::new(), false);
         loop {
-            let (end, mut jobs, mut fair) = (features.timed.then(|| Instant::now() + MILLISECOND), 0, false);
+            let (end, mut jobs, mut fair) = (timed.then(|| Instant::now() + FAIR.0), 0, false);
             while !fair && let Some(job) = own.pop() {
                 job.run();
                 backoff.reset();
                 jobs += 1;
-                fair = end.map_or(jobs >= JOBS, |end| Instant::now() > end);
+                fair = end.map_or(jobs >= FAIR.1, |end| Instant::now() > end);
             }
             let Some(core) = pool.upgrade() else { return };
             while let Ok(message) = messages.try_recv() {
@@ -573,7 +569,7 @@ impl StealingCore {
             }
             let mut found = core.injector.steal_batch_and_pop(own).success();
             if found.is_none() && fair {
-                if features.parks {
+                if parks {
                     core.parker.unpark_one();
                 }
                 continue;
@@ -585,7 +581,7 @@ impl StealingCore {
                 }
                 job.run();
                 backoff.reset();
-            } else if !features.parks {
+            } else if !parks {
                 backoff.snooze();
             } else if prepared {
                 if core.parker.park(worker) != Parked::Retry {
@@ -629,9 +625,9 @@ impl StealingCore {
             let entry = (deque.stealer(), control);
             if worker < workers.len() { workers[worker] = entry } else { workers.push(entry) }
         }
-        let (pool, features) = (Arc::downgrade(self), self.features);
+        let (pool, pins) = (Arc::downgrade(self), self.features.pins);
         let work = move || {
-            if features.pins {
+            if pins {
                 pin(worker);
             }
             let _sentinel = Sentinel(|| {
@@ -640,7 +636,7 @@ impl StealingCore {
                     core.introduce();
                 }
             });
-            own_deque(|own| Self::work(&pool, worker, features, &messages, own.get_or_init(|| deque)));
+            own_deque(|own| Self::work(&pool, worker, &messages, own.get_or_init(|| deque)));
         };
         thread::Builder::new().spawn(work).expect("the system has a thread");
     }
