@@ -15,7 +15,7 @@ from cargo_tests import built
 from async_cost.workflow.toolchain import ROOT
 
 pytestmark = pytest.mark.loom
-CRATES = ("frontier", "runtimes-executor", "call-styles-event-loop", "thread-pools")
+CRATES = ("frontier", "runtimes-executor", "call-styles-event-loop", "thread-pools-described", "thread-pools-lean")
 
 
 class Explored(NamedTuple):
@@ -54,11 +54,12 @@ def test_no_wake_is_lost_in_any_order(crate):
 
 #: Sources whose atomics can be weakened one by one (rust-kernels/sync/weakened.rs), by file name.
 WEAKENED = {
+    "described.rs": "thread-pools/described.rs",
     "event-loop.rs": "call-styles/event-loop.rs",
     "executor.rs": "runtimes/executor.rs",
     "frontier.rs": "ladder/frontier.rs",
     "idle.rs": "idle/idle.rs",
-    "measure.rs": "thread-pools/measure.rs",
+    "lean.rs": "thread-pools/lean.rs",
 }
 #: Orderings that loom cannot see, each with what it is for.
 UNSEEN = {

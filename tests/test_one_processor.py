@@ -11,7 +11,7 @@ from cargo_tests import ALL_TESTS, built
 
 from async_cost.workflow.toolchain import ROOT
 
-TESTS = {"runtimes-executor": ("tasks", "idle", "stuck", "ends", "soak"), "thread-pools": ("pools",)}
+TESTS = {"runtimes-executor": ("tasks", "idle", "stuck", "ends", "soak"), "thread-pools-lean": ("pools",)}
 #: Tests of random programs: the first ones, or for so many seconds (here a minute all together) new ones.
 RANDOM = (("runtimes-executor", "soak"), ("frontier", "random_programs"), ("frontier", "random_sockets"))
 SECONDS = 10

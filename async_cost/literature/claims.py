@@ -27,9 +27,9 @@ NO_CLAIM = "no claim"
 
 
 class Comparison(StrEnum):
-    """`published` is what the document compared; `counterpart` replaces it if that cannot be measured here, because it
-    is written in another language; `clean` differs in nothing but what the claim is about; `ours` is the same with
-    something of ours in place of what the document has.
+    """`published` is what the document compared; `counterpart` replaces it if that is not what is measured here under
+    its key, because it is written in another language or too long; `clean` differs in nothing but what the claim is
+    about; `ours` is the same with something of ours in place of what the document has.
     """
 
     PUBLISHED = "published"

@@ -14,6 +14,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -65,7 +66,9 @@ def steps(native: bool = False) -> list[Step]:
     python = _stamped(PACKAGES, _install_python, 30, VENV / "async-cost.stamp", _packages, [])
     if native:
         return [python]
-    crates = _stamped(CRATES, _vendor, 15, KERNEL_BUILDS / "lock.stamp", lambda: _digest("Cargo.lock"), [])
+    crates = _stamped(
+        CRATES, _vendor, 15, KERNEL_BUILDS / "lock.stamp", lambda: _digest("Cargo.lock", "Cargo.toml"), []
+    )
     return [python, Step(EVCXR_STEP, _install_evcxr, 480, _evcxr_done, needs=[]), crates]
 
 
@@ -209,7 +212,16 @@ def _vendor(progress: Progress) -> None:
     config = KERNEL_BUILDS / ".cargo" / "config.toml"
     config.parent.mkdir(parents=True)
     text = '[source.crates-io]\nreplace-with = "locked"\n\n[source.locked]\ndirectory = "../vendor"\n'
-    config.write_text(text, encoding="utf-8")
+    config.write_text(f"{text}{_of_packages()}", encoding="utf-8")
+
+
+def _of_packages() -> str:
+    """The settings of single crates in Cargo.toml: the cells' crates are compiled as those of a native program."""
+    profile = tomllib.loads((ROOT / "Cargo.toml").read_text(encoding="utf-8"))["profile"]["release"]
+    own = {
+        name: "".join(f"{key} = {value}\n" for key, value in one.items()) for name, one in profile["package"].items()
+    }
+    return "".join(f"\n[profile.dev.package.{name}]\n{settings}" for name, settings in own.items())
 
 
 def installed(release: str) -> str:

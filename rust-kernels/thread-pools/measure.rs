@@ -17,17 +17,15 @@
 // %% [markdown]
 // # Which thread pool for which load?
 //
-// A thread pool takes closures and runs them on some threads. The simplest puts them into one queue that all
-// workers share. A *work-stealing* pool gives every worker a queue of its own, and lets those who have nothing
-// to do steal. Which of the two is faster depends on who submits the jobs, and on whether the workers are busy
-// or asleep when they come.
+// A pool with one queue for all, or one with work stealing? Which of the two is faster depends on who submits the jobs,
+// and on whether the workers are busy or asleep when they come.
 //
-// The crate `executors` has published tables about that: three pools, one to nine threads, two loads for
-// throughput, and three sizes of bursts for latency. The tables are of 2019, on a desktop with four cores.
-// This notebook builds the pools again, in code that you can read and change here, and measures all of these
-// cells. The originals and other well-known pools are measured in the same rounds. Then
-// comes what the published program leaves out: jobs that do work, bursts that are awaited to their end, and
-// what workers that never sleep cost other threads.
+// The crate `executors` has published tables about that: three pools, one to nine threads, two loads for throughput, and
+// three sizes of bursts for latency. The tables are of 2019, on a desktop with four cores. This notebook measures all of
+// these cells: with the pools [as they are described](described.ipynb), with [the lean ones](lean.ipynb) that came of
+// them, with the crate itself, and with other well-known pools, in the same rounds. Then comes what the published program
+// leaves out: jobs that do work, bursts that are awaited to their end, and what workers that never sleep cost other
+// threads.
 //
 // When you have read it you can decide which pool suits your load, and which of its parts cost what.
 
@@ -37,9 +35,11 @@
 // These settings give cells the profile of `cargo bench`. The harness looks, and refuses to measure without
 // them. Building the pools of the field takes a minute or two the first time.
 //
-// `executors` appears in three versions. Whether its workers park, and what its fairness is based on, is decided at
-// compile time, once per version. Between 0.8 and 0.10 its pools changed only in how they report metrics and, in 0.9,
-// in the version of crossbeam; so an older version is used where another flag is needed, and its name says so.
+// `executors` appears in four versions. Whether its workers park, what its fairness is based on, and whether they are bound
+// to processors is decided at compile time, once per version. Between 0.7 and 0.10 its pools changed only in how they
+// poll futures, in 0.9 in the version of crossbeam, and in 0.10 in how they report metrics; so an older version is used
+// where another flag is needed, and its name says so. In the report all of them are compiled in 16 codegen units, as by
+// the `cargo build --release` of the document, and so are the pools as described; everything else in one.
 
 // %% tags=["active-ipynb"]
 // :build_env CARGO_PROFILE_DEV_OPT_LEVEL=3
@@ -48,1789 +48,32 @@
 // :build_env CARGO_PROFILE_DEV_CODEGEN_UNITS=1
 // :build_env CARGO_INCREMENTAL=0
 // :dep chili = "=0.2.1"
-// :dep core_affinity = "=0.8.3"
-// :dep crossbeam-channel = "=0.5.17"
-// :dep crossbeam-deque = "=0.8.8"
-// :dep crossbeam-utils = "=0.8.23"
 // :dep executors = "=0.10.0"
 // :dep executors-counting = { package = "executors", version = "=0.8.0", default-features = false, features = ["workstealing-exec"] }
+// :dep executors-pinned = { package = "executors", version = "=0.7.0", features = ["thread-pinning"] }
 // :dep executors-never-parking = { package = "executors", version = "=0.9.0", features = ["ws-no-park"] }
-// :dep fastrand = "=2.5.0"
 // :dep futures = { version = "=0.3.34", features = ["thread-pool"] }
 // :dep harness = { path = "../../rust-kernels/harness" }
 // :dep hdrhistogram = { version = "=7.6.0", default-features = false }
-// :dep idle = { path = "../../rust-kernels/idle" }
 // :dep rayon = "=1.12.0"
-// :dep sync = { path = "../../rust-kernels/sync" }
-// :dep threadpool = "=1.8.1"
+// :dep thread-pools-described = { path = "../../rust-kernels/thread-pools/described" }
+// :dep thread-pools-lean = { path = "../../rust-kernels/thread-pools/lean" }
 // :dep tokio = { version = "=1.54.1", features = ["rt-multi-thread"] }
 
 // %% [markdown]
-// An error between threads may take years to show. So whatever the pools' threads share comes from the crate `sync`,
-// which can turn it over to [loom](https://docs.rs/loom): that runs a test once for every possible interleaving.
-// `tests/loom.rs` does that for the parking of workers below.
+// The pools come from the two notebooks before this one.
 
 // %%
-use std::cell::Cell;
-use std::marker::PhantomData;
-use std::mem::{ManuallyDrop, MaybeUninit};
-use std::ptr::NonNull;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::{Receiver, Sender};
-use crossbeam_deque::{Injector, Steal, Stealer, Worker};
-use crossbeam_utils::CachePadded;
 use harness::{Bencher, Counts, Key, Sample, Study, UnequalWork, limit};
 use hdrhistogram::Histogram;
-use idle::shielded;
-use sync::atomic::{AtomicBool, AtomicUsize, fence};
-use sync::thread::{self, Thread};
-use sync::{Arc, Condvar, Mutex, MutexGuard};
+use thread_pools_described::{DescribedCbcp, DescribedCbwp, Subject, Tp};
+use thread_pools_lean::{InBoxes, InOnePlace, Ours, SharedChannel, Stealing};
 
 // %% [markdown]
-// # What all our pools share
-//
-// A pool is a queue, and a rule for what workers do when the queue is empty. The second is the harder part, and the
-// same in both of our pools. So first come the parts that they share: the job, the worker that sleeps, the handle, the
-// end.
-//
-// ## A job
-//
-// A job is a closure. The originals box it: one allocation where it is submitted, and a release on another thread. But
-// most closures are small. So a job has room for some words, and only what does not fit goes to the heap, as in a small
-// vector. How many words? The jobs of the published program have three. Room for just these would fit our pools to that
-// program, and not to those of people who capture a fourth. So a job is as large as a cache line, which is what
-// processors hand to each other: a word that says what can be done with it, and seven for the closure. Further down,
-// `jobs/closure` measures where the box begins, and what that costs.
-
-// %%
-/// Holds a closure, or the box of one that is too large or too strictly aligned.
-pub type Storage = MaybeUninit<[usize; 7]>;
-
-/// What can be done with the stored closure.
-struct VTable {
-    run: unsafe fn(*mut Storage),
-    drop: unsafe fn(*mut Storage),
-}
-
-/// A closure that runs once, of any type.
-pub struct Job {
-    vtable: &'static VTable,
-    storage: Storage,
-}
-
-// SAFETY: a job is made of a closure that is `Send`, and holds nothing else.
-unsafe impl Send for Job {}
-
-// %% [markdown]
-// A closure that fits is stored itself; of one that does not, its box.
-
-// %%
-/// How a closure of this type is stored.
-struct Layout<F>(PhantomData<F>);
-
-impl<F: FnOnce() + Send + 'static> Layout<F> {
-    const FITS: bool = size_of::<F>() <= size_of::<Storage>() && align_of::<F>() <= align_of::<Storage>();
-    const VTABLE: VTable = VTable { run: Self::run, drop: Self::drop };
-
-    /// # Safety
-    /// A closure of this type is stored, and nobody takes it out again.
-    unsafe fn take(storage: *mut Storage) -> F {
-        if Self::FITS {
-            // SAFETY: the caller's promise; a closure that fits lies there itself.
-            unsafe { storage.cast::<F>().read() }
-        } else {
-            // SAFETY: the same; here lies its box.
-            unsafe { *storage.cast::<Box<F>>().read() }
-        }
-    }
-
-    unsafe fn run(storage: *mut Storage) {
-        // SAFETY: the caller's promise.
-        unsafe { Self::take(storage)() };
-    }
-
-    unsafe fn drop(storage: *mut Storage) {
-        // SAFETY: the caller's promise.
-        drop(unsafe { Self::take(storage) });
-    }
-}
-
-// %% [markdown]
-// A job is built from a closure, and run or dropped once.
-
-// %%
-impl Job {
-    /// Of this closure.
-    #[inline]
-    pub fn new<F: FnOnce() + Send + 'static>(closure: F) -> Self {
-        let mut storage = Storage::uninit();
-        if Layout::<F>::FITS {
-            // SAFETY: it fits, in size and alignment.
-            unsafe { storage.as_mut_ptr().cast::<F>().write(closure) };
-        } else {
-            // SAFETY: a box is one word.
-            unsafe { storage.as_mut_ptr().cast::<Box<F>>().write(Box::new(closure)) };
-        }
-        Self { vtable: &Layout::<F>::VTABLE, storage }
-    }
-
-    /// Calls the closure.
-    #[inline]
-    pub fn run(self) {
-        let mut job = ManuallyDrop::new(self);
-        // SAFETY: the table is that of the stored closure, which is not dropped after this.
-        unsafe { (job.vtable.run)(&raw mut job.storage) }
-    }
-}
-
-/// A job that is never run drops what its closure holds.
-impl Drop for Job {
-    fn drop(&mut self) {
-        // SAFETY: as for `run`, which does not come here.
-        unsafe { (self.vtable.drop)(&raw mut self.storage) }
-    }
-}
-
-// %% [markdown]
-// ## How workers sleep
-//
-// A worker without work may spin, which occupies a processor, or park, which takes a system call on both sides. The
-// usual compromise is to spin for a moment and then park. The difficulty is the moment in between. A job that is queued
-// just after a worker has looked for the last time, and just before it sleeps, must not wait for ever. And how many
-// should be woken? The originals wake a worker for every job from outside that finds a sleeper; we wake one only if
-// nobody is searching already.
-//
-// Both are decided by [`idle`](../../rust-kernels/idle/idle.rs), one page that [our
-// executor](../runtimes/executor.ipynb) shares. It knows only numbers; what follows adds the threads, and the end.
-
-// %%
-/// Who is woken for a job from outside.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wakes {
-    /// A sleeper, unless somebody is searching.
-    OneAtATime,
-    /// A sleeper for every job.
-    EveryJob,
-}
-
-/// Who searches and who sleeps, and the threads that are to be woken.
-pub struct Sleep {
-    idle: idle::Idle,
-    /// No more jobs are taken.
-    closed: AtomicBool,
-    places: Box<[CachePadded<Place>]>,
-}
-
-/// A worker's thread, once that has begun, and whether it was woken.
-#[derive(Default)]
-struct Place {
-    thread: OnceLock<Thread>,
-    woken: AtomicBool,
-}
-
-// %% [markdown]
-// First the side of a thread that submits. `offer` is called after the job was queued.
-
-// %%
-impl Sleep {
-    /// For so many workers, which are at rest until they `begin`.
-    pub fn new(workers: usize) -> Self {
-        Self {
-            idle: idle::Idle::new(workers, workers),
-            closed: AtomicBool::new(false),
-            places: (0..workers).map(|_| CachePadded::default()).collect(),
-        }
-    }
-
-    /// Sees to it that a job that was queued just now is found. Says whether the pool takes jobs.
-    #[inline]
-    pub fn offer(&self, wakes: Wakes) -> bool {
-        let named = self.idle.offer();
-        let also = wakes == Wakes::EveryJob && named.is_none() && self.idle.resting() > 0;
-        self.wake(if also { self.idle.name_any() } else { named });
-        !self.closed()
-    }
-
-    /// `offer` by a worker that will look into that queue again itself.
-    #[inline]
-    pub fn hint(&self) {
-        self.wake(self.idle.hint());
-    }
-
-    /// Whether `close` was called.
-    #[inline]
-    pub fn closed(&self) -> bool {
-        self.closed.load(Ordering::Relaxed)
-    }
-
-    /// Wakes the worker that was named.
-    #[inline]
-    fn wake(&self, named: Option<usize>) {
-        if let Some(worker) = named {
-            let place = &self.places[worker];
-            // A thread that is not known yet has not begun, and will see this. (What it finds is ordered by the queues,
-            // and by the fences of `idle`.)
-            place.woken.swap(true, Ordering::Relaxed);
-            place.thread.get().into_iter().for_each(Thread::unpark);
-        }
-    }
-}
-
-// %% [markdown]
-// When the pool ends, everybody has to wake.
-
-// %%
-impl Sleep {
-    fn wake_all(&self) {
-        while let Some(worker) = self.idle.name_any() {
-            self.wake(Some(worker));
-        }
-    }
-
-    /// The pool takes no more jobs.
-    pub fn close(&self) {
-        // Whoever is at rest is woken, and whoever comes to rest later sees this, since both lock the list of `idle`.
-        self.closed.store(true, Ordering::Relaxed);
-        self.wake_all();
-    }
-}
-
-// %% [markdown]
-// And the side of a worker. It is counted as searching from `begin` or `search` until `found` or `announce`.
-
-// %%
-impl Sleep {
-    /// The calling thread is this worker from now on, and searches.
-    pub fn begin(&self, worker: usize) {
-        self.places[worker].thread.get_or_init(thread::current);
-        self.stay(worker);
-    }
-
-    /// A worker begins to search. Says how many do, with it.
-    pub fn search(&self) -> usize {
-        self.idle.search()
-    }
-
-    /// A searcher has found a job. Says whether it has to look whether there is more, and `offer` that.
-    pub fn found(&self) -> bool {
-        self.idle.found()
-    }
-
-    /// A searcher gives up. After it, it has to look once more, and to `sleep` or to `stay`.
-    pub fn announce(&self, worker: usize) {
-        self.idle.found();
-        self.idle.rest(worker);
-    }
-
-    /// Sleeps until somebody wakes it; then it is searching.
-    pub fn sleep(&self, worker: usize) {
-        while !self.places[worker].woken.swap(false, Ordering::Relaxed) {
-            thread::park();
-        }
-    }
-
-    /// After all there is something to do: searches on instead of sleeping.
-    pub fn stay(&self, worker: usize) {
-        if self.idle.take_back(worker) {
-            self.search();
-        } else {
-            self.sleep(worker);
-        }
-    }
-}
-
-// %% [markdown]
-// ## A queue
-//
-// This is what tells our two pools apart. A worker has a *local* part, which may be nothing. First what a user can
-// choose.
-
-// %%
-/// What to do when there is nothing to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Idle {
-    /// Search for a moment, then sleep.
-    Park,
-    /// Search for ever, yielding to other threads: nobody is woken, and no processor is idle.
-    NeverPark,
-}
-
-/// How long jobs from outside may wait for those that workers submit to themselves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fairness {
-    /// So long after they were seen, and the job that is running then.
-    Timed(Duration),
-    /// So long, by a clock that is read after every job.
-    Clocked(Duration),
-    /// So many jobs.
-    Counted(u32),
-}
-
-// %% [markdown]
-// With the number of workers, these are the settings of a pool.
-
-// %%
-/// How a pool is to be.
-#[derive(Clone, Copy, Debug)]
-pub struct Settings {
-    /// Worker threads, 1 to 65,535.
-    pub workers: usize,
-    /// Without work.
-    pub idle: Idle,
-    /// By jobs from outside.
-    pub wakes: Wakes,
-    /// Of work stealing; a shared queue is always fair.
-    pub fairness: Fairness,
-    /// Whether thieves go through the others in an order drawn by lot. By default they begin with the next.
-    pub shuffled: bool,
-}
-
-impl Settings {
-    /// Workers park, and after a millisecond they look outside, as those of the originals do by default.
-    pub fn new(workers: usize) -> Self {
-        let fairness = Fairness::Timed(Duration::from_millis(1));
-        Self { workers, idle: Idle::Park, wakes: Wakes::OneAtATime, fairness, shuffled: false }
-    }
-}
-
-// %% [markdown]
-// Each pool implements this trait.
-
-// %%
-/// Where jobs wait.
-pub trait Queue: Send + Sync + Sized + 'static {
-    /// What one worker has for itself.
-    type Local: Send + 'static;
-    /// An empty one, with the locals of its workers.
-    fn new(settings: &Settings) -> (Self, Vec<Self::Local>);
-    /// Takes a job from a thread that is no worker. Everybody can find it.
-    fn push(&self, job: Job);
-    /// Takes a job from the worker whose local this is. Says whether others have to be notified.
-    fn push_local(&self, local: &Self::Local, job: Job) -> Notify;
-    /// The next job of this worker, as long as it has some.
-    fn next(&self, local: &Self::Local) -> Option<Job>;
-    /// Any job that this worker can get hold of.
-    fn find(&self, local: &Self::Local) -> Option<Job>;
-    /// Whether nobody could find anything.
-    fn is_empty(&self) -> bool;
-    /// Any job, for a thread that is no worker.
-    fn take(&self) -> Option<Job>;
-}
-
-/// Whom a worker tells of a job that it has queued.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Notify {
-    /// Nobody: the worker will come to it.
-    Nobody,
-    /// A sleeper, if one is seen; the worker will come to it in any case.
-    Sleepers,
-}
-
-// %% [markdown]
-// ## The core of a pool
-//
-// What all handles and workers of a pool refer to. A job that panics is counted, and its worker goes on; the originals
-// replace the thread.
-
-// %%
-/// A hundred years: not every clock counts to more.
-const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
-
-/// Workers that have not ended, and a place to wait for that.
-struct LiveWorkers {
-    number: Mutex<usize>,
-    changed: Condvar,
-}
-
-impl LiveWorkers {
-    fn new(workers: usize) -> Self {
-        Self { number: Mutex::new(workers), changed: Condvar::new() }
-    }
-
-    fn one_less(&self) {
-        *self.number() -= 1;
-        self.changed.notify_all();
-    }
-
-    /// Waits until all but so many have ended, or for so long. Says how many more are left.
-    fn wait_for_all_but(&self, few: usize, limit: Duration) -> usize {
-        let (deadline, mut number) = (Instant::now() + limit.min(LONGEST), self.number());
-        while *number > few {
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                break;
-            }
-            number = self.changed.wait_timeout(number, left).expect("nobody panics with this number").0;
-        }
-        number.saturating_sub(few)
-    }
-
-    fn number(&self) -> MutexGuard<'_, usize> {
-        self.number.lock().expect("nobody panics with this number")
-    }
-}
-
-// %% [markdown]
-// Together with the queue, the sleeping workers and the count of handles, that is the core.
-
-// %%
-/// What workers and handles of a pool share.
-struct Core<Q> {
-    queue: Q,
-    sleep: Sleep,
-    parks: bool,
-    wakes: Wakes,
-    /// More than so many need not search at a time.
-    searchers: usize,
-    /// Handles, and the credit that workers have taken for handles.
-    handles: CachePadded<AtomicUsize>,
-    /// No handle is left, so no job will come.
-    abandoned: AtomicBool,
-    live: LiveWorkers,
-    /// Jobs that panicked.
-    panics: AtomicUsize,
-}
-
-/// How often a searcher finds nothing, spinning ever longer, before it gives way; and how often it gives way before it
-/// sleeps. Loom tries everything, so there once is enough.
-const PATIENCE: (u32, u32) = if cfg!(under_loom) { (0, 0) } else { (5, 12) };
-
-/// Waits a little longer with every turn. Says whether that was all.
-fn wait(turn: u32) -> bool {
-    if turn < PATIENCE.0 {
-        (0..1 << turn).for_each(|_| std::hint::spin_loop());
-    } else if turn < PATIENCE.0 + PATIENCE.1 {
-        thread::yield_now();
-    }
-    turn >= PATIENCE.0 + PATIENCE.1
-}
-
-// %% [markdown]
-// Workers survive a panic of a job, even one that panics again when its payload is dropped:
-// [`shielded`](../../rust-kernels/idle/shield.rs) sees to that. The core is freed by whoever releases its last handle.
-
-// %%
-impl<Q: Queue> Core<Q> {
-    #[inline]
-    fn run(&self, job: Job) {
-        if !shielded(|| job.run()) {
-            self.panics.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
-    /// Drops all queued jobs, each by itself: its destructors may panic.
-    fn clear(&self) {
-        while let Some(job) = self.queue.take() {
-            shielded(|| drop(job));
-        }
-    }
-
-    /// So many handles are no more. (No reference is handed over here: it may end before this does.)
-    ///
-    /// # Safety
-    /// `this` is the pointer of an `Arc`, so many handles are counted in it, and the caller does not use them
-    /// afterwards.
-    unsafe fn release(this: NonNull<Self>, handles: usize) {
-        // SAFETY: the handles keep it alive until they are counted out.
-        if unsafe { this.as_ref() }.handles.fetch_sub(handles, Ordering::AcqRel) == handles {
-            // SAFETY: all handles together own one reference, which `start` has made, and only who brings their
-            // number to zero gets here.
-            let core = unsafe { Arc::from_raw(this.as_ptr()) };
-            // Whoever sees it sees what all handles have submitted; to who rests it is ordered as in `Sleep::close`.
-            core.abandoned.store(true, Ordering::Release);
-            core.sleep.wake_all();
-        }
-    }
-}
-
-// %% [markdown]
-// ## A handle that workers clone without a shared count
-//
-// Every job of the published program clones the pool's handle. An ordinary handle counts references in one
-// place, and all workers write to that place for every job, so its cache line moves between the
-// processors. Most of these clones are made on a worker and dropped on a worker. So a worker takes *credit*: it
-// adds a thousand to the shared count at once, and from then on counts its own clones and drops in a cell
-// that no other thread sees. Before it sleeps, it returns its credit. The shared count is never less than the number of
-// handles, and it reaches zero soon after the last of them is gone.
-
-// %%
-/// What a worker thread knows about itself.
-struct CurrentWorker {
-    /// The core of its pool; tells the type of `local` as well.
-    core: *const (),
-    local: *const (),
-    /// So many handles are counted in the core beyond those that there are.
-    credit: Cell<usize>,
-}
-
-/// Handles that a worker counts in advance, and what it keeps at most.
-const CREDIT: usize = 1 << 10;
-
-/// Where a thread keeps what it knows about itself.
-mod place {
-    use std::cell::Cell;
-
-    use super::CurrentWorker;
-
-    sync::thread_local! {
-        static CURRENT: Cell<*const CurrentWorker> = Cell::new(std::ptr::null());
-    }
-
-    #[inline]
-    pub fn get() -> *const CurrentWorker {
-        CURRENT.with(Cell::get)
-    }
-
-    pub fn set(here: *const CurrentWorker) {
-        CURRENT.with(|place| place.set(here));
-    }
-}
-
-// %% [markdown]
-// A thread enters when its worker begins, and leaves when it ends. The pointers in between are never read by another
-// thread.
-
-// %%
-impl CurrentWorker {
-    /// This thread becomes a worker until `leave`, which frees the result.
-    fn enter<Q: Queue>(core: &Arc<Core<Q>>, local: &Q::Local) -> NonNull<Self> {
-        let (core, local) = (Arc::as_ptr(core).cast(), std::ptr::from_ref(local).cast());
-        let here = NonNull::from(Box::leak(Box::new(Self { core, local, credit: Cell::new(0) })));
-        place::set(here.as_ptr());
-        here
-    }
-
-    /// Calls `work` with this thread's worker, if it is one of the pool with this core.
-    #[inline]
-    fn with<Q, T>(core: NonNull<Core<Q>>, work: impl FnOnce(Option<&CurrentWorker>) -> T) -> T {
-        let here = place::get();
-        // SAFETY: set by `enter` on this thread, and not freed before `leave` takes it back.
-        let here = unsafe { here.as_ref() };
-        work(here.filter(|here| here.core == core.as_ptr().cast_const().cast()))
-    }
-
-    /// # Safety
-    /// `here` comes from `enter` with a core of this type, on this thread, and is not used afterwards.
-    unsafe fn leave<Q: Queue>(here: NonNull<Self>) {
-        place::set(std::ptr::null());
-        // SAFETY: `enter` has made it of a box, and of such a core.
-        unsafe {
-            here.as_ref().settle::<Q>();
-            drop(Box::from_raw(here.as_ptr()));
-        }
-    }
-
-    /// Gives all credit back.
-    ///
-    /// # Safety
-    /// The core is of this type.
-    unsafe fn settle<Q: Queue>(&self) {
-        let credit = self.credit.take();
-        if let Some(core) = NonNull::new(self.core.cast::<Core<Q>>().cast_mut()).filter(|_| credit > 0) {
-            // SAFETY: `enter` had it of an `Arc`, and so many handles are counted that there are not.
-            unsafe { Core::release(core, credit) };
-        }
-    }
-}
-
-// %% [markdown]
-// ## The life of a worker
-//
-// Run what there is; when there is nothing, search; when nothing is found for a while, sleep. The search is where a
-// worker meets those who submit. Between `announce` and `sleep` it looks at everything that could have happened in the
-// meantime: a job, the end of the pool, the last handle.
-
-// %%
-impl<Q: Queue> Core<Q> {
-    /// A job, or `None` when the pool ends. The caller is one of so many who search; with a job, it is no longer one.
-    fn search(&self, searching: usize, worker: usize, local: &Q::Local, here: &CurrentWorker) -> Option<Job> {
-        let impatient = if searching > self.searchers { PATIENCE.0 + PATIENCE.1 } else { 0 };
-        let mut turn = impatient;
-        loop {
-            if self.sleep.closed() {
-                return None;
-            }
-            if let Some(job) = self.queue.find(local) {
-                if self.sleep.found() && !self.queue.is_empty() {
-                    self.sleep.offer(Wakes::OneAtATime);
-                }
-                return Some(job);
-            }
-            if !wait(turn) {
-                turn += 1;
-                continue;
-            }
-            // SAFETY: the caller has entered with this core.
-            unsafe { here.settle::<Q>() };
-            if self.abandoned.load(Ordering::Acquire) {
-                // What was submitted before the last handle went can be found by now.
-                let last = self.queue.find(local);
-                if last.is_some() {
-                    self.sleep.found();
-                }
-                return last;
-            }
-            if !self.parks {
-                thread::yield_now();
-                continue;
-            }
-            self.sleep.announce(worker);
-            let ends = self.sleep.closed() || self.abandoned.load(Ordering::Relaxed);
-            if ends || !self.queue.is_empty() {
-                self.sleep.stay(worker);
-            } else {
-                self.sleep.sleep(worker);
-            }
-            turn = 0;
-        }
-    }
-}
-
-// %% [markdown]
-// Around the search, the loop of a worker: all its own jobs first, then a search for others.
-
-// %%
-impl<Q: Queue> Core<Q> {
-    /// Runs jobs until the pool ends; a thread of its own, counted as searching.
-    fn work(this: &Arc<Self>, worker: usize, local: Q::Local) {
-        let entered = CurrentWorker::enter(this, &local);
-        // SAFETY: it is not freed before `leave`.
-        let here = unsafe { entered.as_ref() };
-        this.sleep.begin(worker);
-        let mut searching = 1;
-        while let Some(mut job) = this.search(searching, worker, &local, here) {
-            loop {
-                this.run(job);
-                if this.sleep.closed() {
-                    break;
-                }
-                match this.queue.next(&local).or_else(|| this.queue.find(&local)) {
-                    Some(next) => job = next,
-                    None => break,
-                }
-            }
-            searching = this.sleep.search();
-        }
-        this.sleep.found();
-        // SAFETY: it has entered above, and no job runs here any more.
-        unsafe { CurrentWorker::leave::<Q>(entered) };
-        if this.sleep.closed() {
-            while let Some(job) = this.queue.next(&local) {
-                shielded(|| drop(job));
-            }
-            this.clear();
-        }
-        // The last thing that a worker does with the pool.
-        this.live.one_less();
-    }
-}
-
-// %% [markdown]
-// ## The handle
-//
-// A handle is a pointer to the core. All handles together own one reference to it.
-
-// %%
-/// A pool's handle. Jobs may hold clones of it and submit further jobs; those go to the queue of their worker.
-///
-/// When the last handle is dropped, what was submitted is still run, and then the workers end; nobody waits for them.
-pub struct Pool<Q: Queue> {
-    core: NonNull<Core<Q>>,
-}
-
-// SAFETY: a core is shared by all workers anyway; a handle only refers to it.
-unsafe impl<Q: Queue> Send for Pool<Q> {}
-// SAFETY: as above.
-unsafe impl<Q: Queue> Sync for Pool<Q> {}
-
-impl<Q: Queue> Pool<Q> {
-    #[inline]
-    fn core(&self) -> &Core<Q> {
-        // SAFETY: all handles together own one reference to it.
-        unsafe { self.core.as_ref() }
-    }
-}
-
-// %% [markdown]
-// Cloned or dropped on a worker, a handle only moves that worker's credit.
-
-// %%
-impl<Q: Queue> Clone for Pool<Q> {
-    #[inline]
-    fn clone(&self) -> Self {
-        CurrentWorker::with(self.core, |here| match here {
-            None => {
-                self.core().handles.fetch_add(1, Ordering::Relaxed);
-            }
-            Some(here) => {
-                if here.credit.get() == 0 {
-                    self.core().handles.fetch_add(CREDIT, Ordering::Relaxed);
-                    here.credit.set(CREDIT);
-                }
-                here.credit.set(here.credit.get() - 1);
-            }
-        });
-        Self { core: self.core }
-    }
-}
-
-// %% [markdown]
-// A worker that has collected too much credit gives some of it back.
-
-// %%
-impl<Q: Queue> Drop for Pool<Q> {
-    #[inline]
-    fn drop(&mut self) {
-        CurrentWorker::with(self.core, |here| match here {
-            // SAFETY: it was counted, and is going.
-            None => unsafe { Core::release(self.core, 1) },
-            Some(here) => {
-                here.credit.set(here.credit.get() + 1);
-                if here.credit.get() > 2 * CREDIT {
-                    here.credit.set(CREDIT);
-                    // SAFETY: more than that are counted here which are no more.
-                    unsafe { Core::release(self.core, CREDIT + 1) };
-                }
-            }
-        });
-    }
-}
-
-// %% [markdown]
-// ## Submitting, and the end
-//
-// `shutdown` is for callers that cannot wait: no more jobs are taken, every worker ends after the job that it is
-// running, and what is queued is dropped, so that its destructors run: at once, for a job may wait for another one that
-// will not run any more. It says how many workers are not done when the time is up. Nothing is lost by dropping the handles instead, which runs all that was
-// submitted.
-
-// %%
-/// The pool takes no more jobs. The one that was offered is dropped, unless a worker took it just before the pool was
-/// closed: then it was run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Closed;
-
-/// So many workers were still running a job when the time was up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Busy(pub usize);
-
-impl<Q: Queue> Pool<Q> {
-    /// Starts the workers.
-    ///
-    /// # Panics
-    /// If there are none or too many, or the system refuses a thread; those that it gave have ended by then.
-    pub fn start(settings: Settings) -> Self {
-        // First, since it refuses what is out of bounds.
-        let sleep = Sleep::new(settings.workers);
-        let (queue, locals) = Q::new(&settings);
-        let core = Arc::new(Core {
-            queue,
-            sleep,
-            parks: settings.idle == Idle::Park,
-            wakes: settings.wakes,
-            searchers: settings.workers.div_ceil(2),
-            handles: CachePadded::new(AtomicUsize::new(1)),
-            abandoned: AtomicBool::new(false),
-            live: LiveWorkers::new(settings.workers),
-            panics: AtomicUsize::new(0),
-        });
-        for (worker, local) in locals.into_iter().enumerate() {
-            let (named, own) = (thread::Builder::new().name(format!("worker {worker}")), Arc::clone(&core));
-            if let Err(refused) = named.spawn(move || Core::work(&own, worker, local)) {
-                core.sleep.close();
-                (worker..settings.workers).for_each(|_| core.live.one_less());
-                core.live.wait_for_all_but(0, LONGEST);
-                panic!("the system refuses a thread for worker {worker} of {}: {refused}", settings.workers);
-            }
-        }
-        // SAFETY: an Arc is never null.
-        Self { core: unsafe { NonNull::new_unchecked(Arc::into_raw(core).cast_mut()) } }
-    }
-}
-
-// %% [markdown]
-// A job from outside is queued and then offered; one from a worker goes to its own queue, and may wake a sleeper.
-
-// %%
-impl<Q: Queue> Core<Q> {
-    #[inline]
-    fn submit(&self, job: Job) -> Result<(), Closed> {
-        self.queue.push(job);
-        let open = if self.parks {
-            self.sleep.offer(self.wakes)
-        } else {
-            fence(Ordering::SeqCst);
-            !self.sleep.closed()
-        };
-        if open { Ok(()) } else { self.refuse() }
-    }
-
-    #[inline]
-    fn submit_local(&self, local: &Q::Local, job: Job) -> Result<(), Closed> {
-        if self.sleep.closed() {
-            shielded(|| drop(job));
-            return Err(Closed);
-        }
-        if self.queue.push_local(local, job) == Notify::Sleepers && self.parks {
-            self.sleep.hint();
-        }
-        Ok(())
-    }
-
-    /// A job came when the workers may have ended: nobody else would drop it.
-    #[cold]
-    fn refuse(&self) -> Result<(), Closed> {
-        self.clear();
-        Err(Closed)
-    }
-}
-
-// %% [markdown]
-// These are the methods that a user calls.
-
-// %%
-impl<Q: Queue> Pool<Q> {
-    /// Runs this closure once, on any worker. A job that is submitted by a job may wait until that one has ended.
-    ///
-    /// # Errors
-    /// `Closed` after `shutdown`. Who offers the job to another pool then must be able to bear it twice.
-    #[inline]
-    pub fn execute(&self, closure: impl FnOnce() + Send + 'static) -> Result<(), Closed> {
-        let (core, job) = (self.core(), Job::new(closure));
-        CurrentWorker::with(self.core, |here| match here {
-            // SAFETY: `CurrentWorker` says that this thread is a worker of this very core, so its local is of this
-            // type, and alive.
-            Some(here) => core.submit_local(unsafe { &*here.local.cast::<Q::Local>() }, job),
-            None => core.submit(job),
-        })
-    }
-
-    /// Ends the pool as soon as the jobs that are running now have ended, and waits for that, for so long at most.
-    /// Queued jobs are dropped. May be called by a job, which does not wait for itself.
-    ///
-    /// # Errors
-    /// `Busy` when the time is up; the workers that are left end after their job, without being waited for.
-    pub fn shutdown(&self, limit: Duration) -> Result<(), Busy> {
-        let core = self.core();
-        let myself = CurrentWorker::with(self.core, |here| here.map_or(0, |_| 1));
-        core.sleep.close();
-        core.clear();
-        match core.live.wait_for_all_but(myself, limit) {
-            0 => Ok(()),
-            left => Err(Busy(left)),
-        }
-    }
-
-    /// How many workers sleep right now.
-    pub fn sleeping(&self) -> usize {
-        self.core().sleep.idle.resting()
-    }
-
-    /// How many jobs have panicked so far.
-    pub fn panics(&self) -> usize {
-        self.core().panics.load(Ordering::Relaxed)
-    }
-}
-
-// %% [markdown]
-// # The three pools
-//
-// ## CBCP: one shared channel
-//
-// One unbounded channel of crossbeam for all: first come, first served, wherever a job comes from. The channel can
-// block its receivers, which the original makes use of. Ours sleep by the rules above instead.
-
-// %%
-/// Jobs in one channel.
-pub struct SharedChannel {
-    sender: Sender<Job>,
-    receiver: Receiver<Job>,
-}
-
-/// The pool with one shared crossbeam channel.
-pub type Cbcp = Pool<SharedChannel>;
-
-impl Queue for SharedChannel {
-    type Local = ();
-
-    fn new(settings: &Settings) -> (Self, Vec<()>) {
-        let (sender, receiver) = crossbeam_channel::unbounded();
-        (Self { sender, receiver }, vec![(); settings.workers])
-    }
-
-    #[inline]
-    fn push(&self, job: Job) {
-        self.sender.send(job).expect("the receiver is beside it");
-    }
-
-    #[inline]
-    fn push_local(&self, (): &(), job: Job) -> Notify {
-        self.push(job);
-        Notify::Sleepers
-    }
-
-    #[inline]
-    fn next(&self, (): &()) -> Option<Job> {
-        self.receiver.try_recv().ok()
-    }
-
-    fn find(&self, (): &()) -> Option<Job> {
-        self.receiver.try_recv().ok()
-    }
-
-    fn is_empty(&self) -> bool {
-        self.receiver.is_empty()
-    }
-
-    fn take(&self) -> Option<Job> {
-        self.receiver.try_recv().ok()
-    }
-}
-
-// %% [markdown]
-// ## CBWP: work stealing
-//
-// A global queue, the *injector*, takes what comes from outside. Every worker has a deque of its own, first in, first
-// out, from which others may steal. A worker that has nothing takes a batch from the injector, up to 32 jobs and one to
-// run at once; if that is empty, it steals from the others, each worker in another order.
-//
-// **Fairness.** Workers that feed themselves would never look at the injector. The original reads the clock after
-// every job, and looks outside once a millisecond; or it counts to a hundred. We read the clock only if something
-// *is* outside. As long as the injector is empty, there is nobody to be fair to, and to see that it is empty
-// takes two reads of memory that nobody writes. When it is found not to be, the millisecond begins.
-//
-// Even then the clock would be read after every job. The processor's own counter can be read instead, but its rate is
-// not documented. It is enough to know that it ticks once a nanosecond *or faster*: as many ticks as there are
-// nanoseconds left cannot take longer than that. So the counter says when it is worth reading the clock, and the clock
-// decides.
-
-// %%
-/// A moment to come.
-#[derive(Clone, Copy)]
-struct Deadline {
-    moment: Instant,
-    /// The clock need not be read before the counter has this value.
-    tick: u64,
-}
-
-impl Deadline {
-    fn after(time: Duration) -> Self {
-        let time = time.min(LONGEST);
-        Self { moment: Instant::now() + time, tick: ticks().saturating_add(time.as_nanos() as u64) }
-    }
-
-    /// Whether it has passed, and if not, the same with a later tick.
-    #[inline]
-    fn passed(self) -> Result<(), Self> {
-        if ticks() < self.tick {
-            return Err(self);
-        }
-        let left = self.moment.saturating_duration_since(Instant::now());
-        if left.is_zero() { Ok(()) } else { Err(Self::after(left)) }
-    }
-}
-
-/// A counter that ticks once a nanosecond or faster: the base clock of processors that have it is above 1 GHz. Where
-/// there is none, its last value, so that the clock is read every time.
-#[inline]
-fn ticks() -> u64 {
-    // SAFETY: every processor of this architecture has the instruction.
-    #[cfg(target_arch = "x86_64")]
-    return unsafe { std::arch::x86_64::_rdtsc() };
-    #[cfg(not(target_arch = "x86_64"))]
-    return u64::MAX;
-}
-
-// %% [markdown]
-// The state of the pool, and of each worker:
-
-// %%
-/// Jobs in an injector, and in a deque for each worker.
-pub struct Stealing {
-    injector: Injector<Job>,
-    stealers: Box<[Stealer<Job>]>,
-    fairness: Fairness,
-}
-
-/// The pool with work stealing.
-pub type Cbwp = Pool<Stealing>;
-
-/// The deque of a worker.
-pub struct Deque {
-    worker: usize,
-    jobs: Worker<Job>,
-    /// From whom it steals, in this order; from those that come next, without.
-    victims: Option<Box<[usize]>>,
-    /// Jobs since it has looked outside.
-    turns: Cell<u32>,
-    /// When it will look outside, once something was seen there.
-    deadline: Cell<Option<Deadline>>,
-}
-
-impl Deque {
-    fn new(worker: usize, jobs: Worker<Job>, settings: &Settings) -> Self {
-        let victims = settings.shuffled.then(|| {
-            let mut victims: Box<[usize]> = (0..settings.workers).filter(|other| *other != worker).collect();
-            fastrand::shuffle(&mut victims);
-            victims
-        });
-        Self { worker, jobs, victims, turns: Cell::new(0), deadline: Cell::new(None) }
-    }
-}
-
-// %% [markdown]
-// A worker asks after each job whether it is time to look outside.
-
-// %%
-/// Steals until it is known whether there is something.
-fn steal(mut from: impl FnMut() -> Steal<Job>) -> Option<Job> {
-    loop {
-        match from() {
-            Steal::Success(job) => return Some(job),
-            Steal::Empty => return None,
-            Steal::Retry => std::hint::spin_loop(),
-        }
-    }
-}
-
-impl Stealing {
-    /// Whether it is time to look outside, now that a job has ended.
-    #[inline]
-    fn is_due(&self, own: &Deque) -> bool {
-        match (self.fairness, own.deadline.get()) {
-            (Fairness::Counted(limit), _) => {
-                own.turns.set(own.turns.get() + 1);
-                own.turns.get() >= limit
-            }
-            (Fairness::Clocked(_), Some(deadline)) => Instant::now() > deadline.moment,
-            (Fairness::Clocked(limit), None) => {
-                own.deadline.set(Some(Deadline::after(limit)));
-                false
-            }
-            (Fairness::Timed(_), Some(deadline)) => {
-                let passed = deadline.passed();
-                own.deadline.set(passed.err());
-                passed.is_ok()
-            }
-            (Fairness::Timed(limit), None) => {
-                if !self.injector.is_empty() {
-                    own.deadline.set(Some(Deadline::after(limit)));
-                }
-                false
-            }
-        }
-    }
-
-    /// One job from outside, and up to 32 more into the worker's deque.
-    fn look_outside(&self, own: &Deque) -> Option<Job> {
-        own.turns.set(0);
-        own.deadline.set(None);
-        steal(|| self.injector.steal_batch_and_pop(&own.jobs))
-    }
-}
-
-// %% [markdown]
-// Own jobs first, then a batch from outside, then the deques of others.
-
-// %%
-impl Queue for Stealing {
-    type Local = Deque;
-
-    fn new(settings: &Settings) -> (Self, Vec<Deque>) {
-        let jobs: Vec<Worker<Job>> = (0..settings.workers).map(|_| Worker::new_fifo()).collect();
-        let stealers = jobs.iter().map(Worker::stealer).collect();
-        let of_worker = |(worker, jobs)| Deque::new(worker, jobs, settings);
-        let locals = jobs.into_iter().enumerate().map(of_worker).collect();
-        (Self { injector: Injector::new(), stealers, fairness: settings.fairness }, locals)
-    }
-
-    #[inline]
-    fn push(&self, job: Job) {
-        self.injector.push(job);
-    }
-
-    #[inline]
-    fn push_local(&self, own: &Deque, job: Job) -> Notify {
-        own.jobs.push(job);
-        // One job is for this worker itself. If there are more, others may help.
-        if own.jobs.len() > 1 { Notify::Sleepers } else { Notify::Nobody }
-    }
-
-    #[inline]
-    fn next(&self, own: &Deque) -> Option<Job> {
-        if self.is_due(own)
-            && let Some(job) = self.look_outside(own)
-        {
-            return Some(job);
-        }
-        own.jobs.pop()
-    }
-
-    fn find(&self, own: &Deque) -> Option<Job> {
-        self.look_outside(own).or_else(|| {
-            let workers = self.stealers.len();
-            (1..workers).find_map(|distance| {
-                let next = (own.worker + distance) % workers;
-                let victim = own.victims.as_ref().map_or(next, |victims| victims[distance - 1]);
-                steal(|| self.stealers[victim].steal())
-            })
-        })
-    }
-
-    fn is_empty(&self) -> bool {
-        self.injector.is_empty() && self.stealers.iter().all(Stealer::is_empty)
-    }
-
-    fn take(&self) -> Option<Job> {
-        let of_a_worker = |stealer: &Stealer<Job>| steal(|| stealer.steal());
-        steal(|| self.injector.steal()).or_else(|| self.stealers.iter().find_map(of_a_worker))
-    }
-}
-
-// %% [markdown]
-// ## TP: the plain pool
-//
-// The baseline is the crate `threadpool`, wrapped as the original wraps it: one channel of the standard library, whose
-// receiver lies in a mutex that all workers share, and one flag that is read before each submission.
-//
-// # All pools of the table
-//
-// The measuring program needs four things of a pool: make it, clone its handle, give it a job, end it.
-
-// %%
-/// A pool under measurement.
-pub trait Subject: Clone + Send + 'static {
-    fn make(workers: usize) -> Self;
-    fn execute(&self, job: impl FnOnce() + Send + 'static);
-    /// Ends its workers as soon as possible, so that they do not disturb what comes next.
-    fn end(self) {}
-}
-
-// %% [markdown]
-// Our pools implement it with the settings that their type names.
-
-// %%
-/// How long a pool may take to end.
-const END: Duration = Duration::from_secs(5);
-
-/// One of our pools, and what it is made with. `FAR`: how many of its three settings are the lean ones: who is woken,
-/// the clock, the order of victims.
-pub struct Ours<Q: Queue, const PARKS: bool = true, const TIMED: bool = true, const FAR: u8 = 3>(pub Pool<Q>);
-
-impl<Q: Queue, const PARKS: bool, const TIMED: bool, const FAR: u8> Clone for Ours<Q, PARKS, TIMED, FAR> {
-    #[inline]
-    fn clone(&self) -> Self {
-        Self(self.0.clone())
-    }
-}
-
-/// Jobs that a worker runs before it looks outside, where that is counted; the original's number.
-const COUNTED: Fairness = Fairness::Counted(100);
-
-impl<Q: Queue, const PARKS: bool, const TIMED: bool, const FAR: u8> Subject for Ours<Q, PARKS, TIMED, FAR> {
-    fn make(workers: usize) -> Self {
-        let usual = Settings::new(workers);
-        let idle = if PARKS { Idle::Park } else { Idle::NeverPark };
-        let wakes = if FAR < 1 { Wakes::EveryJob } else { usual.wakes };
-        let fairness = match usual.fairness {
-            _ if !TIMED => COUNTED,
-            Fairness::Timed(time) if FAR < 2 => Fairness::Clocked(time),
-            timed => timed,
-        };
-        Self(Pool::start(Settings { idle, wakes, fairness, shuffled: FAR < 3, ..usual }))
-    }
-
-    #[inline]
-    fn execute(&self, job: impl FnOnce() + Send + 'static) {
-        // A pool that is ended drops what it is given, as the originals do.
-        let _ = self.0.execute(job);
-    }
-
-    fn end(self) {
-        self.0.shutdown(END).expect("jobs of the measuring program are short");
-    }
-}
-
-// %% [markdown]
-// The plain pool:
-
-// %%
-/// The plain thread pool.
-#[derive(Clone)]
-pub struct Tp {
-    pool: threadpool::ThreadPool,
-    active: std::sync::Arc<std::sync::atomic::AtomicBool>,
-}
-
-impl Subject for Tp {
-    fn make(workers: usize) -> Self {
-        Self { pool: threadpool::ThreadPool::new(workers), active: std::sync::Arc::new(true.into()) }
-    }
-
-    #[inline]
-    fn execute(&self, job: impl FnOnce() + Send + 'static) {
-        if self.active.load(Ordering::SeqCst) {
-            self.pool.execute(job);
-        }
-    }
-
-    fn end(self) {
-        self.active.store(false, Ordering::SeqCst);
-        self.pool.join();
-    }
-}
-
-// %% [markdown]
-// Now pools can be glanced at. One thread submits jobs that do nothing to two workers, and waits for all of them.
-
-// %%
-/// Jobs of an iteration of [`jobs`].
-pub const JOBS: u64 = 1_000;
-
-/// Submits [`JOBS`] jobs to a new pool again and again, and waits each time until they are done.
-pub fn jobs<S: Subject>(bencher: &mut Bencher) {
-    static DONE: AtomicU64 = AtomicU64::new(0);
-    let pool = S::make(2);
-    bencher.iter(&mut || {
-        DONE.store(0, Ordering::Relaxed);
-        for _ in 0..JOBS {
-            pool.execute(|| {
-                DONE.fetch_add(1, Ordering::Release);
-            });
-        }
-        while DONE.load(Ordering::Acquire) < JOBS {
-            std::thread::yield_now();
-        }
-    });
-    pool.end();
-}
-
-// %% tags=["active-ipynb", "glance"]
-// harness::Glance::at("job")
-//     .each_of(JOBS)
-//     .look("TP", jobs::<Tp>)
-//     .look("lean CBCP", jobs::<Ours<SharedChannel>>)
-//     .look("lean CBWP", jobs::<Ours<Stealing>>)
-//     .look("lean CBWP, never parks", jobs::<Ours<Stealing, false>>)
-//     .show()
-
-// %% [markdown]
-// # The pools as described
-//
-// The claims of the document are about its pools, which ours above no longer are. So here is what it describes, without
-// our changes: each job in a box, a handle that counts references, a channel in which workers block, a wake for every
-// job from outside that finds a sleeper, a clock that is read after every job, thieves in an order drawn by lot. They
-// are measured under the published names. The original crates take part in the same rounds, and a table of the report
-// compares the two.
-//
-// ## CBCP as described
-//
-// One channel carries jobs and requests to stop. A worker whose job panics is replaced. If the user wants it, as many
-// workers as there are processors are bound to one each, which the crate calls pinning. The operating system may then
-// not move such a worker to an idle processor, even if its own is busy.
-
-// %%
-/// Binds the calling worker to a processor, if there is one left for it; other workers may run anywhere.
-fn pin(worker: usize) {
-    let processors = core_affinity::get_core_ids().expect("the system says on which processors this may run");
-    if let Some(&processor) = processors.get(worker) {
-        assert!(core_affinity::set_for_current(processor), "worker {worker} cannot be bound");
-    }
-}
-
-/// A closure in a box.
-type Boxed = Box<dyn FnOnce() + Send>;
-
-/// What goes through the channel of [`DescribedCbcp`].
-enum Message {
-    Run(Boxed),
-    Stop,
-}
-
-/// What its workers and handles share.
-struct ChannelCore {
-    receiver: Receiver<Message>,
-    workers: usize,
-    live: LiveWorkers,
-}
-
-// %% [markdown]
-// A value that the worker drops when it ends finds out whether it panicked.
-
-// %%
-/// Calls `replace` when its thread panics, and `end` when it does not.
-struct Sentinel<R: FnMut(), E: FnMut()> {
-    replace: R,
-    end: E,
-}
-
-impl<R: FnMut(), E: FnMut()> Drop for Sentinel<R, E> {
-    fn drop(&mut self) {
-        if std::thread::panicking() { (self.replace)() } else { (self.end)() }
-    }
-}
-
-// %% [markdown]
-// The pool, made of these parts.
-
-// %%
-/// The pool with one shared crossbeam channel, as described. A handle counts three references, as that of the crate
-/// does.
-#[derive(Clone)]
-pub struct DescribedCbcp<const PINS: bool = false> {
-    core: Arc<ChannelCore>,
-    sender: Sender<Message>,
-    shut: Arc<AtomicBool>,
-}
-
-impl<const PINS: bool> DescribedCbcp<PINS> {
-    fn start_worker(core: &Arc<ChannelCore>, number: usize) {
-        let core = Arc::clone(core);
-        let worker = move || {
-            if PINS {
-                pin(number);
-            }
-            let _sentinel =
-                Sentinel { replace: || Self::start_worker(&core, number), end: || core.live.one_less() };
-            while let Ok(Message::Run(job)) = core.receiver.recv() {
-                job();
-            }
-        };
-        thread::Builder::new().spawn(worker).expect("the system has a thread");
-    }
-}
-
-// %% [markdown]
-// It ends when each worker has received a request to stop.
-
-// %%
-impl<const PINS: bool> Subject for DescribedCbcp<PINS> {
-    fn make(workers: usize) -> Self {
-        let (sender, receiver) = crossbeam_channel::unbounded();
-        let core = Arc::new(ChannelCore { receiver, workers, live: LiveWorkers::new(workers) });
-        (0..workers).for_each(|number| Self::start_worker(&core, number));
-        Self { core, sender, shut: Arc::new(AtomicBool::new(false)) }
-    }
-
-    #[inline]
-    fn execute(&self, job: impl FnOnce() + Send + 'static) {
-        if !self.shut.load(Ordering::SeqCst) {
-            self.sender.send(Message::Run(Box::new(job))).expect("the core holds the receiver");
-        }
-    }
-
-    fn end(self) {
-        self.shut.store(true, Ordering::SeqCst);
-        (0..self.core.workers).for_each(|_| drop(self.sender.send(Message::Stop)));
-        assert_eq!(self.core.live.wait_for_all_but(0, END), 0, "jobs of the measuring program are short");
-    }
-}
-
-// %% [markdown]
-// ## How workers of CBWP park, as described
-//
-// One bit for each worker that sleeps or is about to, and a state for each behind a mutex. A thread that submits from
-// outside reads the bits, and takes the mutex only if one is set. A worker that finds the mutex taken does not wait for
-// it, and looks for work instead.
-
-// %%
-/// What a worker is doing, as the parker knows it.
-enum Parking {
-    Awake,
-    Asleep(Thread),
-    /// It is about to sleep, and should not.
-    NoSleep,
-    Waking,
-}
-
-/// How [`Parker::park`] ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Parked {
-    /// The mutex was taken: look for work, and try again.
-    Retry,
-    /// There is work.
-    Abort,
-    /// It slept, and was woken.
-    Woken,
-}
-
-/// Parks up to 64 workers.
-pub struct Parker {
-    /// Who sleeps or is about to.
-    bits: AtomicUsize,
-    states: Mutex<Vec<Parking>>,
-}
-
-// %% [markdown]
-// First the side of a worker that finds nothing to do: prepare, look once more, park.
-
-// %%
-impl Parker {
-    /// For so many workers, all awake.
-    ///
-    /// # Panics
-    /// If there are more of them than bits.
-    pub fn new(workers: usize) -> Self {
-        assert!(workers <= usize::BITS as usize, "{workers} workers are more than bits");
-        Self { bits: AtomicUsize::new(0), states: Mutex::new((0..workers).map(|_| Parking::Awake).collect()) }
-    }
-
-    fn states(&self) -> MutexGuard<'_, Vec<Parking>> {
-        self.states.lock().expect("nobody panics with the states")
-    }
-
-    /// A worker says that it is about to sleep. It then looks for work once more, and calls `park` or `abort_park`.
-    pub fn prepare_park(&self, worker: usize) {
-        self.bits.fetch_or(1 << worker, Ordering::Relaxed);
-        fence(Ordering::SeqCst);
-    }
-
-    /// It has found some.
-    pub fn abort_park(&self, worker: usize) {
-        self.bits.fetch_and(!(1 << worker), Ordering::Relaxed);
-    }
-
-    /// It has not: sleeps, unless somebody has called `unpark_one` in the meantime.
-    pub fn park(&self, worker: usize) -> Parked {
-        let Ok(mut states) = self.states.try_lock() else { return Parked::Retry };
-        let slept = !matches!(states[worker], Parking::NoSleep);
-        if slept {
-            states[worker] = Parking::Asleep(thread::current());
-            loop {
-                drop(states);
-                thread::park();
-                states = self.states();
-                // A thread may wake for no reason.
-                if !matches!(states[worker], Parking::Asleep(_)) {
-                    break;
-                }
-            }
-        }
-        states[worker] = Parking::Awake;
-        self.abort_park(worker);
-        if slept { Parked::Woken } else { Parked::Abort }
-    }
-}
-
-// %% [markdown]
-// The other side: a thread that has queued a job.
-
-// %%
-impl Parker {
-    /// Wakes a worker, or keeps one awake, if there is one whose bit is set. To be called after a job was queued.
-    #[inline]
-    pub fn unpark_one(&self) {
-        // On x86-64 every queue of crossbeam ends its push with an instruction that is such a fence: only the compiler
-        // has to be kept from a swap.
-        #[cfg(any(under_loom, not(target_arch = "x86_64")))]
-        fence(Ordering::SeqCst);
-        #[cfg(not(any(under_loom, not(target_arch = "x86_64"))))]
-        std::sync::atomic::compiler_fence(Ordering::SeqCst);
-        if self.bits.load(Ordering::Relaxed) != 0 {
-            self.unpark_some(1);
-        }
-    }
-
-    /// The same for all of them.
-    pub fn unpark_all(&self) {
-        fence(Ordering::SeqCst);
-        self.unpark_some(usize::MAX);
-    }
-
-    #[cold]
-    fn unpark_some(&self, most: usize) {
-        let mut states = self.states();
-        let mut left = most;
-        for (worker, state) in states.iter_mut().enumerate() {
-            if left == 0 || self.bits.load(Ordering::Relaxed) & (1 << worker) == 0 {
-                continue;
-            }
-            match std::mem::replace(state, Parking::Waking) {
-                Parking::Awake => *state = Parking::NoSleep,
-                Parking::Asleep(thread) => thread.unpark(),
-                was => {
-                    *state = was;
-                    continue;
-                }
-            }
-            left -= 1;
-        }
-    }
-}
-
-// %% [markdown]
-// ## CBWP as described
-//
-// A worker runs what is in its own deque until that is empty or a millisecond has passed, by a clock that it reads
-// after every job. Then it reads messages of the pool, takes a batch from the injector, and steals one job from
-// another. What a worker submits goes to its own deque and wakes nobody. A sleeper is woken only when the worker has
-// looked outside after a millisecond, found nothing, and has more to do.
-
-// %%
-/// What the pool tells a worker.
-enum Control {
-    /// From whom to steal.
-    Others(Vec<Stealer<Boxed>>),
-    Stop,
-}
-
-/// What workers and handles of [`DescribedCbwp`] share.
-struct StealingCore {
-    injector: Injector<Boxed>,
-    parker: Parker,
-    shut: AtomicBool,
-    /// The deque of each worker, and how it gets messages.
-    workers: Mutex<Vec<(Stealer<Boxed>, Sender<Control>)>>,
-    live: LiveWorkers,
-}
-
-// %% [markdown]
-// A thread finds its deque in a thread-local. Each worker gets the stealers of the deques of the others, again after each
-// replacement.
-
-// %%
-/// Reads the place for the deque of this thread, which is empty unless it is a worker of such a pool.
-#[inline]
-fn own_deque<Out>(read: impl FnOnce(&std::cell::OnceCell<Worker<Boxed>>) -> Out) -> Out {
-    thread_local! {
-        static OWN: std::cell::OnceCell<Worker<Boxed>> = const { std::cell::OnceCell::new() };
-    }
-    OWN.with(read)
-}
-
-/// The pool with work stealing, as described.
-pub struct DescribedCbwp<const PARKS: bool = true, const TIMED: bool = true, const PINS: bool = false>(
-    Arc<StealingCore>,
-);
-
-impl<const PARKS: bool, const TIMED: bool, const PINS: bool> Clone for DescribedCbwp<PARKS, TIMED, PINS> {
-    #[inline]
-    fn clone(&self) -> Self {
-        Self(Arc::clone(&self.0))
-    }
-}
-
-impl StealingCore {
-    /// Tells every worker of the deques of the others.
-    fn introduce(&self) {
-        let workers = self.workers.lock().expect("nobody panics with the list of workers");
-        for (worker, (_, control)) in workers.iter().enumerate() {
-            let others = workers.iter().enumerate().filter(|(other, _)| *other != worker);
-            // One that has ended does not listen.
-            let _ = control.send(Control::Others(others.map(|(_, (stealer, _))| stealer.clone()).collect()));
-        }
-    }
-}
-
-// %% [markdown]
-// The loop of a worker. `prepared` means only that its bit is set; it looks for work once more before it sleeps.
-
-// %%
-impl<const PARKS: bool, const TIMED: bool, const PINS: bool> DescribedCbwp<PARKS, TIMED, PINS> {
-    fn work(core: &StealingCore, worker: usize, messages: &Receiver<Control>) {
-        const MILLISECOND: Duration = Duration::from_millis(1);
-        const JOBS: u32 = 100;
-        let own_job = || own_deque(|own| own.get().and_then(Worker::pop));
-        let from_outside = || own_deque(|own| own.get().map(|own| core.injector.steal_batch_and_pop(own)));
-        let mut victims: Vec<Stealer<Boxed>> = vec![];
-        let (backoff, mut prepared) = (crossbeam_utils::Backoff::new(), false);
-        loop {
-            let (start, mut jobs, mut fair) = (TIMED.then(Instant::now), 0, false);
-            while !fair && let Some(job) = own_job() {
-                job();
-                backoff.reset();
-                jobs += 1;
-                fair = start.map_or(jobs >= JOBS, |start| start.elapsed() > MILLISECOND);
-            }
-            while let Ok(message) = messages.try_recv() {
-                match message {
-                    Control::Others(others) => {
-                        victims = others;
-                        fastrand::shuffle(&mut victims);
-                    }
-                    Control::Stop => return,
-                }
-                if std::mem::take(&mut prepared) {
-                    core.parker.abort_park(worker);
-                }
-            }
-            let mut found = from_outside().and_then(Steal::success);
-            if found.is_none() && fair {
-                if PARKS {
-                    core.parker.unpark_one();
-                }
-                continue;
-            }
-            found = found.or_else(|| victims.iter().find_map(|victim| victim.steal().success()));
-            if let Some(job) = found {
-                if std::mem::take(&mut prepared) {
-                    core.parker.abort_park(worker);
-                }
-                job();
-                backoff.reset();
-            } else if !PARKS {
-                backoff.snooze();
-            } else if prepared {
-                if core.parker.park(worker) != Parked::Retry {
-                    prepared = false;
-                    backoff.reset();
-                }
-            } else if backoff.is_completed() {
-                core.parker.prepare_park(worker);
-                prepared = true;
-            } else {
-                backoff.snooze();
-            }
-        }
-    }
-}
-
-// %% [markdown]
-// A worker that panics is replaced by one with a new deque.
-
-// %%
-impl<const PARKS: bool, const TIMED: bool, const PINS: bool> DescribedCbwp<PARKS, TIMED, PINS> {
-    /// Starts this worker with a deque of its own, or starts it again after a panic.
-    fn start_worker(core: &Arc<StealingCore>, worker: usize) {
-        let (control, messages) = crossbeam_channel::unbounded();
-        let deque = Worker::new_fifo();
-        {
-            let mut workers = core.workers.lock().expect("nobody panics with the list of workers");
-            let entry = (deque.stealer(), control);
-            if worker < workers.len() { workers[worker] = entry } else { workers.push(entry) }
-        }
-        let core = Arc::clone(core);
-        let work = move || {
-            if PINS {
-                pin(worker);
-            }
-            own_deque(|own| own.set(deque).unwrap_or_else(|_| unreachable!("the thread is new")));
-            let replace = || {
-                Self::start_worker(&core, worker);
-                core.introduce();
-            };
-            let _sentinel = Sentinel { replace, end: || core.live.one_less() };
-            Self::work(&core, worker, &messages);
-        };
-        thread::Builder::new().spawn(work).expect("the system has a thread");
-    }
-}
-
-// %% [markdown]
-// Submitting depends on the thread: to its own deque if it has one, otherwise to the injector.
-
-// %%
-impl<const PARKS: bool, const TIMED: bool, const PINS: bool> Subject for DescribedCbwp<PARKS, TIMED, PINS> {
-    fn make(workers: usize) -> Self {
-        let core = Arc::new(StealingCore {
-            injector: Injector::new(),
-            parker: Parker::new(workers),
-            shut: AtomicBool::new(false),
-            workers: Mutex::new(vec![]),
-            live: LiveWorkers::new(workers),
-        });
-        (0..workers).for_each(|worker| Self::start_worker(&core, worker));
-        core.introduce();
-        Self(core)
-    }
-
-    #[inline]
-    fn execute(&self, job: impl FnOnce() + Send + 'static) {
-        if self.0.shut.load(Ordering::Relaxed) {
-            return;
-        }
-        let job: Boxed = Box::new(job);
-        // The deque of whatever pool this thread works for: so it is described.
-        let left = own_deque(|own| match own.get() {
-            Some(own) => {
-                own.push(job);
-                None
-            }
-            None => Some(job),
-        });
-        if let Some(job) = left {
-            self.0.injector.push(job);
-            if PARKS {
-                self.0.parker.unpark_one();
-            }
-        }
-    }
-
-    fn end(self) {
-        self.0.shut.store(true, Ordering::SeqCst);
-        for (_, control) in self.0.workers.lock().expect("nobody panics with the list of workers").iter() {
-            // One that has ended does not listen.
-            let _ = control.send(Control::Stop);
-        }
-        self.0.parker.unpark_all();
-        assert_eq!(self.0.live.wait_for_all_but(0, END), 0, "jobs of the measuring program are short");
-    }
-}
-
-// %% [markdown]
-// ## From the described pools to the lean ones
-//
-// What does each of our changes contribute? That can be asked for one at a time, from one pool to the other. Two of
-// them can be taken back around a lean pool: its closures can be put in boxes, and its handles can be counted in one
-// place. The others are settings of our pool: `wakes`, `fairness` and `shuffled`.
-
-// %%
-/// A pool that is given boxes.
-#[derive(Clone)]
-pub struct InBoxes<P>(P);
-
-impl<P: Subject> Subject for InBoxes<P> {
-    fn make(workers: usize) -> Self {
-        Self(P::make(workers))
-    }
-
-    #[inline]
-    fn execute(&self, job: impl FnOnce() + Send + 'static) {
-        let job: Boxed = Box::new(job);
-        self.0.execute(job);
-    }
-
-    fn end(self) {
-        self.0.end();
-    }
-}
-
-/// A pool whose handles are counted in one place.
-#[derive(Clone)]
-pub struct InOnePlace<P>(std::sync::Arc<P>);
-
-impl<P: Subject + Sync> Subject for InOnePlace<P> {
-    fn make(workers: usize) -> Self {
-        Self(std::sync::Arc::new(P::make(workers)))
-    }
-
-    #[inline]
-    fn execute(&self, job: impl FnOnce() + Send + 'static) {
-        self.0.execute(job);
-    }
-
-    fn end(self) {
-        P::clone(&self.0).end();
-    }
-}
-
-// %% [markdown]
-// At a glance: the pools as described, and the lean ones with a box for each job and with one count for all handles.
-
-// %% tags=["active-ipynb", "glance"]
-// harness::Glance::at("job")
-//     .each_of(JOBS)
-//     .look("CBCP as described", jobs::<DescribedCbcp<false>>)
-//     .look("CBWP as described", jobs::<DescribedCbwp<true, true, false>>)
-//     .look("lean CBWP in boxes, counted in one place", jobs::<InBoxes<InOnePlace<Ours<Stealing>>>>)
-//     .look("lean CBWP", jobs::<Ours<Stealing>>)
-//     .show()
-
-// %% [markdown]
-// ## Pools of other crates
+// # Pools of other crates
 //
 // The originals, each as its documentation says; `small_pool` is the one of the published program. And three of the
 // field. `rayon`'s pool is never freed, as its global pool is not, so a handle is a reference. `futures` takes futures,
@@ -1846,12 +89,51 @@ fn leaked<T: Send + Sync>(thing: T) -> &'static T {
     leaked
 }
 
-/// `StaticParker<SmallThreadData>` of each version of the executors crate.
-mod small {
-    pub type Parker = executors::parker::StaticParker<executors::parker::SmallThreadData>;
-    pub type NeverParking =
-        executors_never_parking::parker::StaticParker<executors_never_parking::parker::SmallThreadData>;
-    pub type Counting = executors_counting::parker::StaticParker<executors_counting::parker::SmallThreadData>;
+/// Ends with the process of its trial.
+fn left<P>(_pool: P) -> Result<(), String> {
+    Ok(())
+}
+
+/// A pool of rayon.
+fn of_rayon(workers: usize) -> &'static rayon::ThreadPool {
+    leaked(rayon::ThreadPoolBuilder::new().num_threads(workers).build().expect("threads"))
+}
+
+/// A pool of futures.
+fn of_futures(workers: usize) -> futures::executor::ThreadPool {
+    futures::executor::ThreadPool::builder().pool_size(workers).create().expect("threads")
+}
+
+/// A runtime of tokio that has so many threads for closures that block.
+fn of_tokio(workers: usize) -> &'static tokio::runtime::Runtime {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    leaked(builder.worker_threads(1).max_blocking_threads(workers).build().expect("threads"))
+}
+
+// %% [markdown]
+// The types of the four versions:
+
+// %%
+/// The pools of the crate executors.
+mod original {
+    use executors::parker::{SmallThreadData, StaticParker};
+    use executors_counting::parker as counting;
+    use executors_never_parking::parker as never_parking;
+    use executors_pinned::parker as pinned;
+
+    pub type Tp = executors::threadpool_executor::ThreadPoolExecutor;
+    pub type Cbcp = executors::crossbeam_channel_pool::ThreadPool;
+    pub type Cbwp = executors::crossbeam_workstealing_pool::ThreadPool<StaticParker<SmallThreadData>>;
+    pub type NeverParking = executors_never_parking::crossbeam_workstealing_pool::ThreadPool<
+        never_parking::StaticParker<never_parking::SmallThreadData>,
+    >;
+    pub type Counting = executors_counting::crossbeam_workstealing_pool::ThreadPool<
+        counting::StaticParker<counting::SmallThreadData>,
+    >;
+    pub type PinnedCbcp = executors_pinned::crossbeam_channel_pool::ThreadPool;
+    pub type PinnedCbwp = executors_pinned::crossbeam_workstealing_pool::ThreadPool<
+        pinned::StaticParker<pinned::SmallThreadData>,
+    >;
 }
 
 // %% [markdown]
@@ -1859,21 +141,17 @@ mod small {
 
 // %%
 pub mod others {
-    use executors::{crossbeam_channel_pool as channel, crossbeam_workstealing_pool as stealing};
-    use executors_counting::crossbeam_workstealing_pool as stealing_counting;
-    use executors_never_parking::crossbeam_workstealing_pool as stealing_never_parking;
-
-    use super::{Subject, leaked, small};
+    use super::{Subject, left, of_futures, of_rayon, of_tokio, original};
 
     macro_rules! pools {
-        ($($name:ident($inner:ty), |$workers:ident| $make:expr, |$pool:ident, $job:ident| $execute:expr, $end:expr;)*) => {$(
+        ($($name:ident($inner:ty), $make:expr, |$pool:ident, $job:ident| $execute:expr, $end:expr;)*) => {$(
             #[doc = concat!("`", stringify!($inner), "`")]
             #[derive(Clone)]
             pub struct $name(pub(super) $inner);
 
             impl Subject for $name {
-                fn make($workers: usize) -> Self {
-                    Self($make)
+                fn make(workers: usize) -> Self {
+                    Self(($make)(workers))
                 }
 
                 #[inline]
@@ -1889,35 +167,35 @@ pub mod others {
         )*};
     }
 
-    /// These pools end with the process of their trial.
-    fn left<P>(_pool: P) -> Result<(), String> {
-        Ok(())
+    macro_rules! originals {
+        ($($name:ident($inner:ty), $make:expr, $version:ident;)*) => {
+            pools! {$(
+                $name($inner), $make,
+                    |pool, job| $version::Executor::execute(pool, job), $version::Executor::shutdown;
+            )*}
+        };
+    }
+
+    originals! {
+        OriginalTp(original::Tp), original::Tp::new, executors;
+        OriginalCbcp(original::Cbcp), original::Cbcp::new, executors;
+        OriginalCbwp(original::Cbwp), executors::crossbeam_workstealing_pool::small_pool, executors;
+        OriginalNeverParking(original::NeverParking),
+            executors_never_parking::crossbeam_workstealing_pool::small_pool, executors_never_parking;
+        OriginalCounting(original::Counting),
+            executors_counting::crossbeam_workstealing_pool::small_pool, executors_counting;
+        OriginalPinnedCbcp(original::PinnedCbcp), original::PinnedCbcp::new, executors_pinned;
+        OriginalPinnedCbwp(original::PinnedCbwp),
+            executors_pinned::crossbeam_workstealing_pool::small_pool, executors_pinned;
     }
 
     pools! {
-        OriginalCbcp(channel::ThreadPool), |workers| channel::ThreadPool::new(workers),
-            |pool, job| executors::Executor::execute(pool, job), executors::Executor::shutdown;
-        OriginalCbwp(stealing::ThreadPool<small::Parker>), |workers| stealing::small_pool(workers),
-            |pool, job| executors::Executor::execute(pool, job), executors::Executor::shutdown;
-        OriginalNeverParking(stealing_never_parking::ThreadPool<small::NeverParking>),
-            |workers| stealing_never_parking::small_pool(workers),
-            |pool, job| executors_never_parking::Executor::execute(pool, job),
-            executors_never_parking::Executor::shutdown;
-        OriginalCounting(stealing_counting::ThreadPool<small::Counting>),
-            |workers| stealing_counting::small_pool(workers),
-            |pool, job| executors_counting::Executor::execute(pool, job),
-            executors_counting::Executor::shutdown;
-        Rayon(&'static rayon::ThreadPool),
-            |workers| leaked(rayon::ThreadPoolBuilder::new().num_threads(workers).build().expect("threads")),
-            |pool, job| pool.spawn(job), left;
-        RayonFifo(Rayon), |workers| Rayon::make(workers), |rayon, job| rayon.0.spawn_fifo(job), left;
+        Rayon(&'static rayon::ThreadPool), of_rayon, |pool, job| pool.spawn(job), left;
+        RayonFifo(&'static rayon::ThreadPool), of_rayon, |pool, job| pool.spawn_fifo(job), left;
         Futures(futures::executor::ThreadPool),
-            |workers| futures::executor::ThreadPool::builder().pool_size(workers).create().expect("threads"),
-            |pool, job| pool.spawn_ok(async move { job() }), left;
-        Blocking(&'static tokio::runtime::Runtime), |workers| leaked({
-            let mut builder = tokio::runtime::Builder::new_multi_thread();
-            builder.worker_threads(1).max_blocking_threads(workers).build().expect("threads")
-        }), |runtime, job| drop(runtime.spawn_blocking(job)), left;
+            of_futures, |pool, job| pool.spawn_ok(async move { job() }), left;
+        Blocking(&'static tokio::runtime::Runtime),
+            of_tokio, |runtime, job| drop(runtime.spawn_blocking(job)), left;
     }
 }
 
@@ -1926,8 +204,22 @@ pub mod others {
 
 // %%
 pub use self::others::{
-    Blocking, Futures, OriginalCbcp, OriginalCbwp, OriginalCounting, OriginalNeverParking, Rayon, RayonFifo,
+    Blocking, Futures, OriginalCbcp, OriginalCbwp, OriginalCounting, OriginalNeverParking,
+    OriginalPinnedCbcp, OriginalPinnedCbwp, OriginalTp, Rayon, RayonFifo,
 };
+
+// %% [markdown]
+// A glance at some of them. One thread submits jobs that do nothing to two workers.
+
+// %% tags=["active-ipynb", "glance"]
+// use thread_pools_described::{JOBS, jobs};
+// harness::Glance::at("job")
+//     .each_of(JOBS)
+//     .look("CBWP as described", jobs::<DescribedCbwp<true, true, false>>)
+//     .look("CBWP of executors", jobs::<OriginalCbwp>)
+//     .look("lean CBWP", jobs::<Ours<Stealing>>)
+//     .look("rayon", jobs::<Rayon>)
+//     .show()
 
 // %% [markdown]
 // # The program
@@ -2630,7 +922,7 @@ pub fn prove_tree(key: &Key, world: TreeWorld, workers: usize, steps: u32) -> Re
 // # What is measured
 //
 // Under their published names, the pools as described; with the word `executors` before it, the original that each of
-// them is compared with; with the word `lean`, ours.
+// them is compared with; with the word `lean`, ours. All jobs are compiled in one codegen unit, and so are the lean pools.
 
 // %%
 /// Runs a job where it is submitted: what the work itself takes.
@@ -2679,12 +971,15 @@ pub const CBWP: Variant = variant::<DescribedCbwp>("CBWP");
 pub const LEAN_CBCP: Variant = variant::<Ours<SharedChannel>>("lean CBCP");
 pub const LEAN_CBWP: Variant = variant::<Ours<Stealing>>("lean CBWP");
 pub const LEAN_NEVER_PARK: Variant = variant::<Ours<Stealing, false>>("lean CBWP (ws-no-park)");
+pub const X_TP: Variant = variant::<OriginalTp>("executors TP");
 pub const X_CBCP: Variant = variant::<OriginalCbcp>("executors CBCP");
 pub const X_CBWP: Variant = variant::<OriginalCbwp>("executors CBWP");
 pub const X_NEVER_PARK: Variant = variant::<OriginalNeverParking>("executors 0.9 CBWP (ws-no-park)");
 pub const X_COUNTING: Variant = variant::<OriginalCounting>("executors 0.8 CBWP (no ws-timed-fairness)");
 pub const PINNED_CBCP: Variant = variant::<DescribedCbcp<true>>("CBCP (pinned)");
 pub const PINNED_CBWP: Variant = variant::<DescribedCbwp<true, true, true>>("CBWP (pinned)");
+pub const X_PINNED_CBCP: Variant = variant::<OriginalPinnedCbcp>("executors 0.7 CBCP (pinned)");
+pub const X_PINNED_CBWP: Variant = variant::<OriginalPinnedCbwp>("executors 0.7 CBWP (pinned)");
 pub const RAYON: Variant = variant::<Rayon>("rayon spawn");
 pub const RAYON_FIFO: Variant = variant::<RayonFifo>("rayon spawn_fifo");
 pub const RAYON_JOIN: Variant = forks::<RayonJoin>("rayon join");
@@ -2706,7 +1001,7 @@ const TO_LEAN_CBCP: [Step; 5] = [
     (CBCP, ""),
     (
         variant::<InBoxes<InOnePlace<Ours<SharedChannel, true, true, 0>>>>("CBCP, step 1"),
-        "our worker, which does not block in the channel and wakes nobody for its own jobs while somebody searches; handles that count once, not three times",
+        "our worker, which does not block in the channel and wakes nobody for its own jobs while somebody searches; handles that count once, not three times; one codegen unit, not 16",
     ),
     (
         variant::<InOnePlace<Ours<SharedChannel, true, true, 0>>>("CBCP, step 2"),
@@ -2721,7 +1016,7 @@ const TO_LEAN_CBWP: [Step; 7] = [
     (CBWP, ""),
     (
         variant::<InBoxes<InOnePlace<Ours<Stealing, true, true, 0>>>>("CBWP, step 1"),
-        "our worker and our parking, which tells sleepers of a worker's own jobs, too",
+        "our worker and our parking, which tells sleepers of a worker's own jobs, too; one codegen unit, not 16",
     ),
     (variant::<InOnePlace<Ours<Stealing, true, true, 0>>>("CBWP, step 2"), "small closures without a box"),
     (variant::<Ours<Stealing, true, true, 0>>("CBWP, step 3"), "handles on credit"),
@@ -2749,10 +1044,13 @@ fn step_before(to: &str) -> Option<(&'static str, &'static str)> {
 /// The original of one of ours.
 pub fn original(of: &str) -> Option<&'static str> {
     match of {
+        "TP" => Some(X_TP.name),
         "CBCP" => Some(X_CBCP.name),
         "CBWP" | "CBWP (default-features)" => Some(X_CBWP.name),
         "CBWP (ws-no-park)" => Some(X_NEVER_PARK.name),
         "CBWP (no ws-timed-fairness)" => Some(X_COUNTING.name),
+        "CBCP (pinned)" => Some(X_PINNED_CBCP.name),
+        "CBWP (pinned)" => Some(X_PINNED_CBWP.name),
         _ => None,
     }
 }
@@ -2842,14 +1140,14 @@ fn published_throughput(scale: Scale) -> Vec<Row> {
     let low = (LOW, 5_000 * scale.messages, 1);
     let high = (HIGH, 50 * scale.messages, 500);
     let variants = [TP, CBCP, DEFAULT, NEVER_PARK, COUNTING, X_CBCP, X_CBWP, X_NEVER_PARK, X_COUNTING];
-    let lean = [LEAN_CBCP, LEAN_CBWP, LEAN_NEVER_PARK];
+    let further = [X_TP, LEAN_CBCP, LEAN_CBWP, LEAN_NEVER_PARK];
     let mut cells = vec![];
     for (bench, messages, amplification) in [low, high] {
         for workers in (1..=9).rev() {
             let load = Load { workers, producers: 2, messages, amplification };
-            // Enough to see where the lean ones stand.
-            let lean = if workers.is_power_of_two() { &lean[..] } else { &[] };
-            for &variant in variants.iter().chain(lean) {
+            // Enough to see where these stand.
+            let further = if workers.is_power_of_two() { &further[..] } else { &[] };
+            for &variant in variants.iter().chain(further) {
                 cells.push(Row::new(bench, variant, &format!("threads={workers}"), load, Kind::Published));
             }
         }
@@ -2865,7 +1163,7 @@ fn published_throughput(scale: Scale) -> Vec<Row> {
 fn sizes(scale: Scale) -> Vec<Row> {
     let low = [5_000, 50_000, 500_000, 10_000_000].map(|messages| (messages, 1));
     let high = [(50, 500), (50, 5_000), (500, 5_000), (1_000, 50_000)];
-    let number = if scale.published { 4 } else { 3 };
+    let number = if scale.published { 4 } else { 2 };
     let (low, high) = (&low[..number], &high[..number]);
     let mut rows = vec![];
     for (bench, workers, sizes, variants) in
@@ -2875,6 +1173,32 @@ fn sizes(scale: Scale) -> Vec<Row> {
             let parameter = format!("threads={workers} m={messages} a={amplification}");
             let load = Load { workers, producers: 2, messages, amplification };
             rows.extend(variants.iter().map(|&of| Row::new(bench, of, &parameter, load, Kind::Published)));
+        }
+    }
+    rows
+}
+
+// %% [markdown]
+// In runs of some milliseconds TP is as fast with two workers as with one: before its workers have met at the mutex, the
+// run is over. What the document says of more workers is about runs of seconds. So these are longer.
+
+// %%
+const LONG_LOW: &str = "long/low-amplification";
+const LONG_HIGH: &str = "long/high-amplification";
+
+/// Whether the cell is one of a long run, which is compared with that of one worker.
+fn is_long(cell: &Row) -> bool {
+    [LONG_LOW, LONG_HIGH].contains(&&*cell.key.bench)
+}
+
+/// TP under the published loads, in longer runs.
+fn long_runs() -> Vec<Row> {
+    let mut rows = vec![];
+    for (bench, messages, amplification) in [(LONG_LOW, 20_000, 1), (LONG_HIGH, 200, 2_000)] {
+        for workers in [1, 2, 8] {
+            let load = Load { workers, producers: 2, messages, amplification };
+            let parameter = format!("threads={workers} m={messages} a={amplification}");
+            rows.push(Row::new(bench, TP, &parameter, load, Kind::Published));
         }
     }
     rows
@@ -2925,7 +1249,8 @@ fn corrected_throughput(scale: Scale) -> Vec<Row> {
     let external = ("jobs/external", 10_000 * scale.messages, 0);
     let internal = ("jobs/internal", 50 * scale.messages, 500);
     let lean = [LEAN_CBCP, LEAN_CBWP, LEAN_NEVER_PARK, RAYON, RAYON_FIFO];
-    let every = [TP, CBCP, CBWP, PINNED_CBCP, PINNED_CBWP].into_iter().chain(lean);
+    let pinned = [PINNED_CBCP, PINNED_CBWP, X_PINNED_CBCP, X_PINNED_CBWP];
+    let every = [TP, CBCP, CBWP].into_iter().chain(pinned).chain(lean);
     let mut cells = vec![];
     for (bench, messages, amplification) in [external, internal] {
         let mut add = |variant: Variant, workers, steps, producers, fewer: u64| {
@@ -2954,6 +1279,22 @@ fn corrected_throughput(scale: Scale) -> Vec<Row> {
         }
     }
     cells
+}
+
+// %% [markdown]
+// The document says of jobs that come "from a single thread that isn't part of the threadpool" that its shared channel
+// suits them best. Its tables have two such threads, and half of their jobs come from workers. So here is one.
+
+// %%
+/// All jobs from one thread outside, as many as from two.
+fn one_outside(scale: Scale) -> Vec<Row> {
+    let row = |workers| {
+        let load = Load { workers, producers: 1, messages: 20_000 * scale.messages, amplification: 0 };
+        let parameter = format!("threads={workers} p=1 work=0");
+        [CBCP, CBWP, X_CBCP, X_CBWP]
+            .map(|of| Row::new("jobs/external", of, &parameter, load, Kind::All(IDLE)))
+    };
+    [8, 4, 1].into_iter().flat_map(row).collect()
 }
 
 // %% [markdown]
@@ -3007,8 +1348,10 @@ pub fn cells(scale: Scale) -> Vec<Row> {
     let parts = [
         published_throughput(scale),
         sizes(scale),
+        long_runs(),
         latency(),
         corrected_throughput(scale),
+        one_outside(scale),
         closures(scale),
         trees(),
         without_work(),
@@ -3158,7 +1501,8 @@ impl Row {
 // %% [markdown]
 // # The study
 //
-// Every bench under every parameter is a group of its own, with a control: work stealing as described a second time.
+// Every bench under every parameter is a group of its own, with a control: work stealing as described a second time. (The
+// long runs of TP are one for each load, with TP on one worker.)
 // How threads interleave differs from run to run. So the limit is 10 % where jobs are timed, and 5 % for the
 // neighbours' computation.
 
@@ -3166,6 +1510,7 @@ impl Row {
 /// The cell that is measured twice in its group.
 fn is_control(cell: &Row) -> bool {
     match cell.kind {
+        _ if is_long(cell) => cell.load.workers == 1,
         Kind::Neighbour => cell.variant.name == NO_POOL.name,
         Kind::Idle => false,
         _ => [CBWP.name, DEFAULT.name].contains(&cell.variant.name),
@@ -3276,19 +1621,15 @@ fn change(one: &str, other: &str) -> String {
 
 // %% [markdown]
 // Last come the cells of the published tables that the text compares: pools with each other, and with themselves on
-// other numbers of threads.
+// other numbers of threads. Work stealing is recommended before the shared channel, so these two are compared in all
+// cells.
 
 // %%
 /// A pool with so many threads.
 type OfThreads = (Variant, u32);
 
 /// Cells of the published tables: the bench, the cell, and the one that it is compared with.
-const PUBLISHED: [(&str, OfThreads, OfThreads); 19] = [
-    (HIGH, (DEFAULT, 8), (CBCP, 8)),
-    (HIGH, (DEFAULT, 1), (CBCP, 1)),
-    (LOW, (DEFAULT, 8), (CBCP, 8)),
-    (LOW, (DEFAULT, 6), (CBCP, 6)),
-    (LOW, (DEFAULT, 4), (CBCP, 4)),
+const PUBLISHED: [(&str, OfThreads, OfThreads); 14] = [
     (LOW, (CBCP, 4), (TP, 4)),
     (HIGH, (CBCP, 8), (TP, 8)),
     (LOW, (DEFAULT, 4), (TP, 4)),
@@ -3323,13 +1664,23 @@ pub fn comparisons(cells: &[Row]) -> Vec<(Key, Key, String)> {
             all.push((cell.key.clone(), rival, change(cell.variant.name, other)));
         }
     }
-    for (bench, (one, threads), (other, other_threads)) in PUBLISHED {
+    let recommended = |bench| (1..=9).map(move |threads| (bench, (DEFAULT, threads), (CBCP, threads)));
+    for (bench, (one, threads), (other, other_threads)) in
+        [HIGH, LOW].into_iter().flat_map(recommended).chain(PUBLISHED)
+    {
         let key = |variant: Variant, threads| Key::new(bench, variant.name, format!("threads={threads}"));
         let changed = match one.name == other.name {
             true => format!("{threads} threads instead of {other_threads}"),
             false => change(one.name, other.name),
         };
         all.push((key(one, threads), key(other, other_threads), changed));
+    }
+    for cell in cells.iter().filter(|cell| is_long(cell) && cell.load.workers > 1) {
+        let same = |other: &&Row| is_long(other) && other.key.bench == cell.key.bench;
+        if let Some(one) = cells.iter().find(same) {
+            let changed = format!("{} threads instead of {}", cell.load.workers, one.load.workers);
+            all.push((cell.key.clone(), one.key.clone(), changed));
+        }
     }
     // Each size compared with the one before it.
     for (at, cell) in cells.iter().enumerate().filter(|(_, cell)| has_sizes(cell)) {
@@ -3379,8 +1730,9 @@ pub fn study_of(scale: Scale) -> Study {
         };
         let control = is_control(&cell);
         let limit = if cell.kind == Kind::Neighbour { limit::THREADS } else { limit::CROWDS };
-        study =
-            study.group(format!("{}, {}", key.bench, key.parameter), limit).unit(unit(cell.kind)).samples(1);
+        let group =
+            if is_long(&cell) { key.bench.clone() } else { format!("{}, {}", key.bench, key.parameter) };
+        study = study.group(group, limit).unit(unit(cell.kind)).samples(1);
         let exact = [
             ("units", 1),
             ("workers", load.workers as u64),
@@ -3475,11 +1827,10 @@ pub fn glance(variants: &[Variant], load: Load, kind: Kind) -> harness::Seen {
 //
 // - Most jobs here do nothing. The more a job does itself, the smaller is the share of its pool.
 // - Two threads submit, and they need processors, too. On a machine with two, every published cell is crowded.
-// - The flags of the originals are fixed when they are compiled. Two of them are older versions for that reason.
+// - The flags of the originals are fixed when they are compiled. Three of them are older versions for that reason.
 // - A pause of 100 ms lets the workers fall asleep, not the processor: how deep that sleeps depends on the machine.
 //
 // # What next
 //
-// - Let `push_local` always return `Notify::Sleepers` in the work-stealing pool, and see what it costs.
-// - Take `Worker::new_lifo` instead of `new_fifo`.
-// - Give `Job` more room, or none, and count: `cargo bench -p thread-pools --bench counts`.
+// - Take another load in the glance above: one worker, one thread that submits, long chains.
+// - [The lean pools](lean.ipynb) are made of parts that you can exchange.

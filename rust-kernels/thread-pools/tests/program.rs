@@ -4,20 +4,24 @@ use std::time::{Duration, Instant};
 
 use harness::Key;
 use thread_pools::{
-    BLOCKING, CBCP, CBWP, CHILI, COUNTING, Chain, DEFAULT, FUTURES, Folded, IDLE, Job, Jobs, Kind, LEAN_CBCP,
-    LEAN_CBWP, LEAN_NEVER_PARK, LIMIT, Latch, Load, NEVER_PARK, NO_POOL, Opaque, Ours, PINNED_CBCP,
-    PINNED_CBWP, RAYON, RAYON_FIFO, RAYON_JOIN, RAYON_SCOPE, Row, SIZES, Scale, Stealing, Storage, TP,
-    Variant, Work, X_CBCP, X_CBWP, X_COUNTING, X_NEVER_PARK, by_the_rule, cells, comparisons, has_sizes,
-    original, prove, prove_tree, so_many, study_of,
+    BLOCKING, CBCP, CBWP, CHILI, COUNTING, Chain, DEFAULT, FUTURES, Folded, IDLE, Jobs, Kind, LEAN_CBCP,
+    LEAN_CBWP, LEAN_NEVER_PARK, LIMIT, Latch, Load, NEVER_PARK, NO_POOL, Opaque, PINNED_CBCP, PINNED_CBWP,
+    RAYON, RAYON_FIFO, RAYON_JOIN, RAYON_SCOPE, Row, SIZES, Scale, TP, Variant, Work, X_CBCP, X_CBWP,
+    X_COUNTING, X_NEVER_PARK, X_PINNED_CBCP, X_PINNED_CBWP, X_TP, by_the_rule, cells, comparisons,
+    distribution, has_sizes, original, prove, prove_tree, so_many, study_of,
 };
+use thread_pools_lean::{Job, Ours, Stealing, Storage};
 
 fn load(workers: usize, producers: u64, messages: u64, amplification: u32) -> Load {
     Load { workers, producers, messages, amplification }
 }
 
-const ALL: [Variant; 20] = [
+const ALL: [Variant; 23] = [
     PINNED_CBCP,
     PINNED_CBWP,
+    X_PINNED_CBCP,
+    X_PINNED_CBWP,
+    X_TP,
     RAYON_FIFO,
     LEAN_CBCP,
     LEAN_CBWP,
@@ -125,4 +129,18 @@ fn every_pool_of_the_table_has_its_original_in_each_of_its_cells() {
     let described = rows.iter().filter(as_published).filter(|row| row.key.variant.starts_with("CB"));
     let missing: Vec<&Key> = described.filter(|row| !beside_its_original(row)).map(|row| &row.key).collect();
     assert_eq!(missing, [] as [&Key; 0]);
+}
+
+#[test]
+fn a_distribution_of_times_has_their_quantiles() {
+    const MS: u64 = 1_000_000;
+    let known = distribution((1..=1_000).map(|ms| ms * MS));
+    assert_eq!(known.len(), 1_000);
+    for (share, ms) in [(0.5, 500), (0.9, 900), (0.99, 990), (1.0, 1_000)] {
+        assert!(known.value_at_quantile(share).abs_diff(ms * MS) <= ms * MS / 1_000, "{share}");
+    }
+    assert!(known.max().abs_diff(1_000 * MS) <= MS);
+    let mut both = distribution([MS]);
+    both.add(known).expect("it grows");
+    assert_eq!(both.len(), 1_001);
 }

@@ -1,6 +1,6 @@
 //! Parking and waking of workers, with the real workers and handles, in every order in which threads can meet.
 //!
-//! `RUSTFLAGS="--cfg under_loom" cargo test -p thread-pools --test loom --release`; without `--cfg under_loom` there is
+//! `RUSTFLAGS="--cfg under_loom" cargo test -p thread-pools-lean --test loom --release`; without `--cfg under_loom` there is
 //! nothing here. The queue is a stand-in, as loom cannot look into crossbeam's. A lost wake shows as a deadlock, a job
 //! that is neither run nor dropped as a leak.
 #![cfg(under_loom)]
@@ -12,7 +12,7 @@ use sync::loom;
 use sync::loom::sync::atomic::{AtomicUsize, Ordering};
 use sync::loom::sync::{Arc, Condvar, Mutex};
 use sync::loom::thread;
-use thread_pools::{Idle, Job, Notify, Parked, Parker, Pool, Queue, Settings, Sleep, Wakes};
+use thread_pools_lean::{Idle, Job, Notify, Pool, Queue, Settings, Sleep, Wakes};
 
 /// Jobs in one list behind a mutex. Whether it is empty is seen without that, and perhaps late: the mutex would order
 /// what is left to the pools' fences.
@@ -205,32 +205,5 @@ fn nobody_sleeps_beside_a_job() {
         for worker in workers {
             worker.join().unwrap();
         }
-    });
-}
-
-#[test]
-fn a_worker_that_parks_as_described_sleeps_through_no_job() {
-    in_every_order(3, || {
-        let (parker, job) = (Arc::new(Parker::new(1)), Arc::new(AtomicUsize::new(0)));
-        let worker = {
-            let (parker, job) = (parker.clone(), job.clone());
-            thread::spawn(move || {
-                loop {
-                    if job.load(Ordering::Relaxed) > 0 {
-                        return;
-                    }
-                    parker.prepare_park(0);
-                    if job.load(Ordering::Relaxed) > 0 {
-                        return parker.abort_park(0);
-                    }
-                    while parker.park(0) == Parked::Retry {
-                        thread::yield_now();
-                    }
-                }
-            })
-        };
-        job.store(1, Ordering::Relaxed);
-        parker.unpark_one();
-        worker.join().unwrap();
     });
 }

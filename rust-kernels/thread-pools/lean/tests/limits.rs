@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use thread_pools::{Cbcp, Cbwp, Settings};
+use thread_pools_lean::{Cbcp, Cbwp, Settings};
 
 const WATCHDOG: Duration = Duration::from_secs(60);
 

@@ -1,6 +1,6 @@
 //! Nothing is kept after its last use: of a job, however it ends, of a handle and of a pool.
 
-#[path = "../../live_allocations.rs"]
+#[path = "../../../live_allocations.rs"]
 mod live_allocations;
 
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use live_allocations::assert_nothing_is_kept;
-use thread_pools::{Closed, Pool, Queue, Settings, SharedChannel, Stealing};
+use thread_pools_lean::{Closed, Pool, Queue, Settings, SharedChannel, Stealing};
 
 const WATCHDOG: Duration = Duration::from_secs(60);
 
@@ -50,7 +50,7 @@ fn keeps_nothing<Q: Queue>() {
 
 /// With the shared channel: what deques were made of, crossbeam frees late, many of them together.
 fn pools_keep_nothing() {
-    type Pool = thread_pools::Pool<SharedChannel>;
+    type Pool = thread_pools_lean::Pool<SharedChannel>;
     assert_nothing_is_kept("a pool that is dropped", || {
         let pool = Pool::start(Settings::new(2));
         let (inner, (done, ended)) = (pool.clone(), channel::<()>());

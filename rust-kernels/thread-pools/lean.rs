@@ -1,0 +1,1256 @@
+// -*- coding: utf-8 -*-
+// ---
+// jupyter:
+//   jupytext:
+//     formats: notebooks///ipynb,rust-kernels///rs:percent
+//     text_representation:
+//       extension: .rs
+//       format_name: percent
+//       format_version: '1.3'
+//       jupytext_version: 1.19.6
+//   kernelspec:
+//     display_name: Rust
+//     language: rust
+//     name: rust
+// ---
+
+// %% [markdown]
+// # Lean thread pools, one change after another
+//
+// [The pools as described](described.ipynb) put each job in a box, count the references of their handles in one place,
+// and wake a worker for every job from outside that finds a sleeper. What does each of these cost? Here are a shared
+// channel and work stealing again, of the same queues, with all of it done in another way. What is changed can be taken
+// back one by one, so that [the measuring notebook](measure.ipynb) can ask for each change by itself.
+//
+// When you have read it you know which parts of a thread pool can be had for less, and what that asks of the code.
+//
+// ## Compile cells as for a benchmark
+//
+// The cells that look at times need these settings.
+
+// %% tags=["active-ipynb"]
+// :build_env CARGO_PROFILE_DEV_OPT_LEVEL=3
+// :build_env CARGO_PROFILE_DEV_DEBUG_ASSERTIONS=false
+// :build_env CARGO_PROFILE_DEV_OVERFLOW_CHECKS=false
+// :build_env CARGO_PROFILE_DEV_CODEGEN_UNITS=1
+// :build_env CARGO_INCREMENTAL=0
+// :dep crossbeam-channel = "=0.5.17"
+// :dep crossbeam-deque = "=0.8.8"
+// :dep crossbeam-utils = "=0.8.23"
+// :dep fastrand = "=2.5.0"
+// :dep harness = { path = "../../rust-kernels/harness" }
+// :dep idle = { path = "../../rust-kernels/idle" }
+// :dep sync = { path = "../../rust-kernels/sync" }
+// :dep thread-pools-described = { path = "../../rust-kernels/thread-pools/described" }
+
+// %% [markdown]
+// Whatever the pools' threads share comes from the crate `sync`, so that `tests/loom.rs` can try all their orders.
+
+// %%
+use std::cell::Cell;
+use std::marker::PhantomData;
+use std::mem::{ManuallyDrop, MaybeUninit};
+use std::ptr::NonNull;
+use std::sync::OnceLock;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, Sender};
+use crossbeam_deque::{Injector, Steal, Stealer, Worker};
+use crossbeam_utils::CachePadded;
+use idle::shielded;
+use sync::Arc;
+use sync::atomic::{AtomicBool, AtomicUsize, fence};
+use sync::thread::{self, Thread};
+use thread_pools_described::{END, LONGEST, LiveWorkers, Subject};
+
+// %% [markdown]
+// # What both pools share
+//
+// A pool is a queue, and a rule for what workers do when the queue is empty. The second is the harder part, and the
+// same in both pools. So first come the parts that they share: the job, the worker that sleeps, the handle, the end.
+//
+// ## A job
+//
+// A job is a closure. The originals box it: one allocation where it is submitted, and a release on another thread. But
+// most closures are small. So a job has room for some words, and only what does not fit goes to the heap, as in a small
+// vector. How many words? The jobs of the published program have three. Room for just these would fit our pools to that
+// program, and not to those of people who capture a fourth. So a job is as large as a cache line, which is what
+// processors hand to each other: a word that says what can be done with it, and seven for the closure. The
+// measuring notebook asks where the box begins, and what that costs.
+
+// %%
+/// Holds a closure, or the box of one that is too large or too strictly aligned.
+pub type Storage = MaybeUninit<[usize; 7]>;
+
+/// What can be done with the stored closure.
+struct VTable {
+    run: unsafe fn(*mut Storage),
+    drop: unsafe fn(*mut Storage),
+}
+
+/// A closure that runs once, of any type.
+pub struct Job {
+    vtable: &'static VTable,
+    storage: Storage,
+}
+
+// SAFETY: a job is made of a closure that is `Send`, and holds nothing else.
+unsafe impl Send for Job {}
+
+// %% [markdown]
+// A closure that fits is stored itself; of one that does not, its box.
+
+// %%
+/// How a closure of this type is stored.
+struct Layout<F>(PhantomData<F>);
+
+impl<F: FnOnce() + Send + 'static> Layout<F> {
+    const FITS: bool = size_of::<F>() <= size_of::<Storage>() && align_of::<F>() <= align_of::<Storage>();
+    const VTABLE: VTable = VTable { run: Self::run, drop: Self::drop };
+
+    /// # Safety
+    /// A closure of this type is stored, and nobody takes it out again.
+    unsafe fn take(storage: *mut Storage) -> F {
+        if Self::FITS {
+            // SAFETY: the caller's promise; a closure that fits lies there itself.
+            unsafe { storage.cast::<F>().read() }
+        } else {
+            // SAFETY: the same; here lies its box.
+            unsafe { *storage.cast::<Box<F>>().read() }
+        }
+    }
+
+    unsafe fn run(storage: *mut Storage) {
+        // SAFETY: the caller's promise.
+        unsafe { Self::take(storage)() };
+    }
+
+    unsafe fn drop(storage: *mut Storage) {
+        // SAFETY: the caller's promise.
+        drop(unsafe { Self::take(storage) });
+    }
+}
+
+// %% [markdown]
+// A job is built from a closure, and run or dropped once.
+
+// %%
+impl Job {
+    /// Of this closure.
+    #[inline]
+    pub fn new<F: FnOnce() + Send + 'static>(closure: F) -> Self {
+        let mut storage = Storage::uninit();
+        if Layout::<F>::FITS {
+            // SAFETY: it fits, in size and alignment.
+            unsafe { storage.as_mut_ptr().cast::<F>().write(closure) };
+        } else {
+            // SAFETY: a box is one word.
+            unsafe { storage.as_mut_ptr().cast::<Box<F>>().write(Box::new(closure)) };
+        }
+        Self { vtable: &Layout::<F>::VTABLE, storage }
+    }
+
+    /// Calls the closure.
+    #[inline]
+    pub fn run(self) {
+        let mut job = ManuallyDrop::new(self);
+        // SAFETY: the table is that of the stored closure, which is not dropped after this.
+        unsafe { (job.vtable.run)(&raw mut job.storage) }
+    }
+}
+
+/// A job that is never run drops what its closure holds.
+impl Drop for Job {
+    fn drop(&mut self) {
+        // SAFETY: as for `run`, which does not come here.
+        unsafe { (self.vtable.drop)(&raw mut self.storage) }
+    }
+}
+
+// %% [markdown]
+// ## How workers sleep
+//
+// A worker without work may spin, which occupies a processor, or park, which takes a system call on both sides. The
+// usual compromise is to spin for a moment and then park. The difficulty is the moment in between. A job that is queued
+// just after a worker has looked for the last time, and just before it sleeps, must not wait for ever. And how many
+// should be woken? The originals wake a worker for every job from outside that finds a sleeper; we wake one only if
+// nobody is searching already.
+//
+// Both are decided by [`idle`](../../rust-kernels/idle/idle.rs), one page that [our
+// executor](../runtimes/executor.ipynb) shares. It knows only numbers; what follows adds the threads, and the end.
+
+// %%
+/// Who is woken for a job from outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wakes {
+    /// A sleeper, unless somebody is searching.
+    OneAtATime,
+    /// A sleeper for every job.
+    EveryJob,
+}
+
+/// Who searches and who sleeps, and the threads that are to be woken.
+pub struct Sleep {
+    idle: idle::Idle,
+    /// No more jobs are taken.
+    closed: AtomicBool,
+    places: Box<[CachePadded<Place>]>,
+}
+
+/// A worker's thread, once that has begun, and whether it was woken.
+#[derive(Default)]
+struct Place {
+    thread: OnceLock<Thread>,
+    woken: AtomicBool,
+}
+
+// %% [markdown]
+// First the side of a thread that submits. `offer` is called after the job was queued.
+
+// %%
+impl Sleep {
+    /// For so many workers, which are at rest until they `begin`.
+    pub fn new(workers: usize) -> Self {
+        Self {
+            idle: idle::Idle::new(workers, workers),
+            closed: AtomicBool::new(false),
+            places: (0..workers).map(|_| CachePadded::default()).collect(),
+        }
+    }
+
+    /// Sees to it that a job that was queued just now is found. Says whether the pool takes jobs.
+    #[inline]
+    pub fn offer(&self, wakes: Wakes) -> bool {
+        let named = self.idle.offer();
+        let also = wakes == Wakes::EveryJob && named.is_none() && self.idle.resting() > 0;
+        self.wake(if also { self.idle.name_any() } else { named });
+        !self.closed()
+    }
+
+    /// `offer` by a worker that will look into that queue again itself.
+    #[inline]
+    pub fn hint(&self) {
+        self.wake(self.idle.hint());
+    }
+
+    /// Whether `close` was called.
+    #[inline]
+    pub fn closed(&self) -> bool {
+        self.closed.load(Ordering::Relaxed)
+    }
+
+    /// Wakes the worker that was named.
+    #[inline]
+    fn wake(&self, named: Option<usize>) {
+        if let Some(worker) = named {
+            let place = &self.places[worker];
+            // A thread that is not known yet has not begun, and will see this. (What it finds is ordered by the queues,
+            // and by the fences of `idle`.)
+            place.woken.swap(true, Ordering::Relaxed);
+            place.thread.get().into_iter().for_each(Thread::unpark);
+        }
+    }
+}
+
+// %% [markdown]
+// When the pool ends, everybody has to wake.
+
+// %%
+impl Sleep {
+    fn wake_all(&self) {
+        while let Some(worker) = self.idle.name_any() {
+            self.wake(Some(worker));
+        }
+    }
+
+    /// The pool takes no more jobs.
+    pub fn close(&self) {
+        // Whoever is at rest is woken, and whoever comes to rest later sees this, since both lock the list of `idle`.
+        self.closed.store(true, Ordering::Relaxed);
+        self.wake_all();
+    }
+}
+
+// %% [markdown]
+// And the side of a worker. It is counted as searching from `begin` or `search` until `found` or `announce`.
+
+// %%
+impl Sleep {
+    /// The calling thread is this worker from now on, and searches.
+    pub fn begin(&self, worker: usize) {
+        self.places[worker].thread.get_or_init(thread::current);
+        self.stay(worker);
+    }
+
+    /// A worker begins to search. Says how many do, with it.
+    pub fn search(&self) -> usize {
+        self.idle.search()
+    }
+
+    /// A searcher has found a job. Says whether it has to look whether there is more, and `offer` that.
+    pub fn found(&self) -> bool {
+        self.idle.found()
+    }
+
+    /// A searcher gives up. After it, it has to look once more, and to `sleep` or to `stay`.
+    pub fn announce(&self, worker: usize) {
+        self.idle.found();
+        self.idle.rest(worker);
+    }
+
+    /// Sleeps until somebody wakes it; then it is searching.
+    pub fn sleep(&self, worker: usize) {
+        while !self.places[worker].woken.swap(false, Ordering::Relaxed) {
+            thread::park();
+        }
+    }
+
+    /// After all there is something to do: searches on instead of sleeping.
+    pub fn stay(&self, worker: usize) {
+        if self.idle.take_back(worker) {
+            self.search();
+        } else {
+            self.sleep(worker);
+        }
+    }
+}
+
+// %% [markdown]
+// ## A queue
+//
+// This is what tells our two pools apart. A worker has a *local* part, which may be nothing. First what a user can
+// choose.
+
+// %%
+/// What to do when there is nothing to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Idle {
+    /// Search for a moment, then sleep.
+    Park,
+    /// Search for ever, yielding to other threads: nobody is woken, and no processor is idle.
+    NeverPark,
+}
+
+/// How long jobs from outside may wait for those that workers submit to themselves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fairness {
+    /// So long after they were seen, and the job that is running then.
+    Timed(Duration),
+    /// So long, by a clock that is read after every job.
+    Clocked(Duration),
+    /// So many jobs.
+    Counted(u32),
+}
+
+// %% [markdown]
+// With the number of workers, these are the settings of a pool.
+
+// %%
+/// How a pool is to be.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// Worker threads, 1 to 65,535.
+    pub workers: usize,
+    /// Without work.
+    pub idle: Idle,
+    /// By jobs from outside.
+    pub wakes: Wakes,
+    /// Of work stealing; a shared queue is always fair.
+    pub fairness: Fairness,
+    /// Whether thieves go through the others in an order drawn by lot. By default they begin with the next.
+    pub shuffled: bool,
+}
+
+impl Settings {
+    /// Workers park, and after a millisecond they look outside, as those of the originals do by default.
+    pub fn new(workers: usize) -> Self {
+        let fairness = Fairness::Timed(Duration::from_millis(1));
+        Self { workers, idle: Idle::Park, wakes: Wakes::OneAtATime, fairness, shuffled: false }
+    }
+}
+
+// %% [markdown]
+// Each pool implements this trait.
+
+// %%
+/// Where jobs wait.
+pub trait Queue: Send + Sync + Sized + 'static {
+    /// What one worker has for itself.
+    type Local: Send + 'static;
+    /// An empty one, with the locals of its workers.
+    fn new(settings: &Settings) -> (Self, Vec<Self::Local>);
+    /// Takes a job from a thread that is no worker. Everybody can find it.
+    fn push(&self, job: Job);
+    /// Takes a job from the worker whose local this is. Says whether others have to be notified.
+    fn push_local(&self, local: &Self::Local, job: Job) -> Notify;
+    /// The next job of this worker, as long as it has some.
+    fn next(&self, local: &Self::Local) -> Option<Job>;
+    /// Any job that this worker can get hold of.
+    fn find(&self, local: &Self::Local) -> Option<Job>;
+    /// Whether nobody could find anything.
+    fn is_empty(&self) -> bool;
+    /// Any job, for a thread that is no worker.
+    fn take(&self) -> Option<Job>;
+}
+
+/// Whom a worker tells of a job that it has queued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Notify {
+    /// Nobody: the worker will come to it.
+    Nobody,
+    /// A sleeper, if one is seen; the worker will come to it in any case.
+    Sleepers,
+}
+
+// %% [markdown]
+// ## The core of a pool
+//
+// What all handles and workers of a pool refer to: the queue, the sleeping workers, the count of handles, and how many
+// workers have not ended. A job that panics is counted, and its worker goes on; the originals replace the thread.
+
+// %%
+/// What workers and handles of a pool share.
+struct Core<Q> {
+    queue: Q,
+    sleep: Sleep,
+    parks: bool,
+    wakes: Wakes,
+    /// More than so many need not search at a time.
+    searchers: usize,
+    /// Handles, and the credit that workers have taken for handles.
+    handles: CachePadded<AtomicUsize>,
+    /// No handle is left, so no job will come.
+    abandoned: AtomicBool,
+    live: LiveWorkers,
+    /// Jobs that panicked.
+    panics: AtomicUsize,
+}
+
+/// How often a searcher finds nothing, spinning ever longer, before it gives way; and how often it gives way before it
+/// sleeps. Loom tries everything, so there once is enough.
+const PATIENCE: (u32, u32) = if cfg!(under_loom) { (0, 0) } else { (5, 12) };
+
+/// Waits a little longer with every turn. Says whether that was all.
+fn wait(turn: u32) -> bool {
+    if turn < PATIENCE.0 {
+        (0..1 << turn).for_each(|_| std::hint::spin_loop());
+    } else if turn < PATIENCE.0 + PATIENCE.1 {
+        thread::yield_now();
+    }
+    turn >= PATIENCE.0 + PATIENCE.1
+}
+
+// %% [markdown]
+// Workers survive a panic of a job, even one that panics again when its payload is dropped:
+// [`shielded`](../../rust-kernels/idle/shield.rs) sees to that. The core is freed by whoever releases its last handle.
+
+// %%
+impl<Q: Queue> Core<Q> {
+    #[inline]
+    fn run(&self, job: Job) {
+        if !shielded(|| job.run()) {
+            self.panics.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Drops all queued jobs, each by itself: its destructors may panic.
+    fn clear(&self) {
+        while let Some(job) = self.queue.take() {
+            shielded(|| drop(job));
+        }
+    }
+
+    /// So many handles are no more. (No reference is handed over here: it may end before this does.)
+    ///
+    /// # Safety
+    /// `this` is the pointer of an `Arc`, so many handles are counted in it, and the caller does not use them
+    /// afterwards.
+    unsafe fn release(this: NonNull<Self>, handles: usize) {
+        // SAFETY: the handles keep it alive until they are counted out.
+        if unsafe { this.as_ref() }.handles.fetch_sub(handles, Ordering::AcqRel) == handles {
+            // SAFETY: all handles together own one reference, which `start` has made, and only who brings their
+            // number to zero gets here.
+            let core = unsafe { Arc::from_raw(this.as_ptr()) };
+            // Whoever sees it sees what all handles have submitted; to who rests it is ordered as in `Sleep::close`.
+            core.abandoned.store(true, Ordering::Release);
+            core.sleep.wake_all();
+        }
+    }
+}
+
+// %% [markdown]
+// ## A handle that workers clone without a shared count
+//
+// Every job of the published program clones the pool's handle. An ordinary handle counts references in one
+// place, and all workers write to that place for every job, so its cache line moves between the
+// processors. Most of these clones are made on a worker and dropped on a worker. So a worker takes *credit*: it
+// adds a thousand to the shared count at once, and from then on counts its own clones and drops in a cell
+// that no other thread sees. Before it sleeps, it returns its credit. The shared count is never less than the number of
+// handles, and it reaches zero soon after the last of them is gone.
+
+// %%
+/// What a worker thread knows about itself.
+struct CurrentWorker {
+    /// The core of its pool; tells the type of `local` as well.
+    core: *const (),
+    local: *const (),
+    /// So many handles are counted in the core beyond those that there are.
+    credit: Cell<usize>,
+}
+
+/// Handles that a worker counts in advance, and what it keeps at most.
+const CREDIT: usize = 1 << 10;
+
+/// Where a thread keeps what it knows about itself.
+mod place {
+    use std::cell::Cell;
+
+    use super::CurrentWorker;
+
+    sync::thread_local! {
+        static CURRENT: Cell<*const CurrentWorker> = Cell::new(std::ptr::null());
+    }
+
+    #[inline]
+    pub fn get() -> *const CurrentWorker {
+        CURRENT.with(Cell::get)
+    }
+
+    pub fn set(here: *const CurrentWorker) {
+        CURRENT.with(|place| place.set(here));
+    }
+}
+
+// %% [markdown]
+// A thread enters when its worker begins, and leaves when it ends. The pointers in between are never read by another
+// thread.
+
+// %%
+impl CurrentWorker {
+    /// This thread becomes a worker until `leave`, which frees the result.
+    fn enter<Q: Queue>(core: &Arc<Core<Q>>, local: &Q::Local) -> NonNull<Self> {
+        let (core, local) = (Arc::as_ptr(core).cast(), std::ptr::from_ref(local).cast());
+        let here = NonNull::from(Box::leak(Box::new(Self { core, local, credit: Cell::new(0) })));
+        place::set(here.as_ptr());
+        here
+    }
+
+    /// Calls `work` with this thread's worker, if it is one of the pool with this core.
+    #[inline]
+    fn with<Q, T>(core: NonNull<Core<Q>>, work: impl FnOnce(Option<&CurrentWorker>) -> T) -> T {
+        let here = place::get();
+        // SAFETY: set by `enter` on this thread, and not freed before `leave` takes it back.
+        let here = unsafe { here.as_ref() };
+        work(here.filter(|here| here.core == core.as_ptr().cast_const().cast()))
+    }
+
+    /// # Safety
+    /// `here` comes from `enter` with a core of this type, on this thread, and is not used afterwards.
+    unsafe fn leave<Q: Queue>(here: NonNull<Self>) {
+        place::set(std::ptr::null());
+        // SAFETY: `enter` has made it of a box, and of such a core.
+        unsafe {
+            here.as_ref().settle::<Q>();
+            drop(Box::from_raw(here.as_ptr()));
+        }
+    }
+
+    /// Gives all credit back.
+    ///
+    /// # Safety
+    /// The core is of this type.
+    unsafe fn settle<Q: Queue>(&self) {
+        let credit = self.credit.take();
+        if let Some(core) = NonNull::new(self.core.cast::<Core<Q>>().cast_mut()).filter(|_| credit > 0) {
+            // SAFETY: `enter` had it of an `Arc`, and so many handles are counted that there are not.
+            unsafe { Core::release(core, credit) };
+        }
+    }
+}
+
+// %% [markdown]
+// ## The life of a worker
+//
+// Run what there is; when there is nothing, search; when nothing is found for a while, sleep. The search is where a
+// worker meets those who submit. Between `announce` and `sleep` it looks at everything that could have happened in the
+// meantime: a job, the end of the pool, the last handle.
+
+// %%
+impl<Q: Queue> Core<Q> {
+    /// A job, or `None` when the pool ends. The caller is one of so many who search; with a job, it is no longer one.
+    fn search(&self, searching: usize, worker: usize, local: &Q::Local, here: &CurrentWorker) -> Option<Job> {
+        let impatient = if searching > self.searchers { PATIENCE.0 + PATIENCE.1 } else { 0 };
+        let mut turn = impatient;
+        loop {
+            if self.sleep.closed() {
+                return None;
+            }
+            if let Some(job) = self.queue.find(local) {
+                if self.sleep.found() && !self.queue.is_empty() {
+                    self.sleep.offer(Wakes::OneAtATime);
+                }
+                return Some(job);
+            }
+            if !wait(turn) {
+                turn += 1;
+                continue;
+            }
+            // SAFETY: the caller has entered with this core.
+            unsafe { here.settle::<Q>() };
+            if self.abandoned.load(Ordering::Acquire) {
+                // What was submitted before the last handle went can be found by now.
+                let last = self.queue.find(local);
+                if last.is_some() {
+                    self.sleep.found();
+                }
+                return last;
+            }
+            if !self.parks {
+                thread::yield_now();
+                continue;
+            }
+            self.sleep.announce(worker);
+            let ends = self.sleep.closed() || self.abandoned.load(Ordering::Relaxed);
+            if ends || !self.queue.is_empty() {
+                self.sleep.stay(worker);
+            } else {
+                self.sleep.sleep(worker);
+            }
+            turn = 0;
+        }
+    }
+}
+
+// %% [markdown]
+// Around the search, the loop of a worker: all its own jobs first, then a search for others.
+
+// %%
+impl<Q: Queue> Core<Q> {
+    /// Runs jobs until the pool ends; a thread of its own, counted as searching.
+    fn work(this: &Arc<Self>, worker: usize, local: Q::Local) {
+        let entered = CurrentWorker::enter(this, &local);
+        // SAFETY: it is not freed before `leave`.
+        let here = unsafe { entered.as_ref() };
+        this.sleep.begin(worker);
+        let mut searching = 1;
+        while let Some(mut job) = this.search(searching, worker, &local, here) {
+            loop {
+                this.run(job);
+                if this.sleep.closed() {
+                    break;
+                }
+                match this.queue.next(&local).or_else(|| this.queue.find(&local)) {
+                    Some(next) => job = next,
+                    None => break,
+                }
+            }
+            searching = this.sleep.search();
+        }
+        this.sleep.found();
+        // SAFETY: it has entered above, and no job runs here any more.
+        unsafe { CurrentWorker::leave::<Q>(entered) };
+        if this.sleep.closed() {
+            while let Some(job) = this.queue.next(&local) {
+                shielded(|| drop(job));
+            }
+            this.clear();
+        }
+        // The last thing that a worker does with the pool.
+        this.live.one_less();
+    }
+}
+
+// %% [markdown]
+// ## The handle
+//
+// A handle is a pointer to the core. All handles together own one reference to it.
+
+// %%
+/// A pool's handle. Jobs may hold clones of it and submit further jobs; those go to the queue of their worker.
+///
+/// When the last handle is dropped, what was submitted is still run, and then the workers end; nobody waits for them.
+pub struct Pool<Q: Queue> {
+    core: NonNull<Core<Q>>,
+}
+
+// SAFETY: a core is shared by all workers anyway; a handle only refers to it.
+unsafe impl<Q: Queue> Send for Pool<Q> {}
+// SAFETY: as above.
+unsafe impl<Q: Queue> Sync for Pool<Q> {}
+
+impl<Q: Queue> Pool<Q> {
+    #[inline]
+    fn core(&self) -> &Core<Q> {
+        // SAFETY: all handles together own one reference to it.
+        unsafe { self.core.as_ref() }
+    }
+}
+
+// %% [markdown]
+// Cloned or dropped on a worker, a handle only moves that worker's credit.
+
+// %%
+impl<Q: Queue> Clone for Pool<Q> {
+    #[inline]
+    fn clone(&self) -> Self {
+        CurrentWorker::with(self.core, |here| match here {
+            None => {
+                self.core().handles.fetch_add(1, Ordering::Relaxed);
+            }
+            Some(here) => {
+                if here.credit.get() == 0 {
+                    self.core().handles.fetch_add(CREDIT, Ordering::Relaxed);
+                    here.credit.set(CREDIT);
+                }
+                here.credit.set(here.credit.get() - 1);
+            }
+        });
+        Self { core: self.core }
+    }
+}
+
+// %% [markdown]
+// A worker that has collected too much credit gives some of it back.
+
+// %%
+impl<Q: Queue> Drop for Pool<Q> {
+    #[inline]
+    fn drop(&mut self) {
+        CurrentWorker::with(self.core, |here| match here {
+            // SAFETY: it was counted, and is going.
+            None => unsafe { Core::release(self.core, 1) },
+            Some(here) => {
+                here.credit.set(here.credit.get() + 1);
+                if here.credit.get() > 2 * CREDIT {
+                    here.credit.set(CREDIT);
+                    // SAFETY: more than that are counted here which are no more.
+                    unsafe { Core::release(self.core, CREDIT + 1) };
+                }
+            }
+        });
+    }
+}
+
+// %% [markdown]
+// ## Submitting, and the end
+//
+// `shutdown` is for callers that cannot wait: no more jobs are taken, every worker ends after the job that it is
+// running, and what is queued is dropped, so that its destructors run: at once, for a job may wait for another one that
+// will not run any more. It says how many workers are not done when the time is up. Nothing is lost by dropping the handles instead, which runs all that was
+// submitted.
+
+// %%
+/// The pool takes no more jobs. The one that was offered is dropped, unless a worker took it just before the pool was
+/// closed: then it was run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Closed;
+
+/// So many workers were still running a job when the time was up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Busy(pub usize);
+
+impl<Q: Queue> Pool<Q> {
+    /// Starts the workers.
+    ///
+    /// # Panics
+    /// If there are none or too many, or the system refuses a thread; those that it gave have ended by then.
+    pub fn start(settings: Settings) -> Self {
+        // First, since it refuses what is out of bounds.
+        let sleep = Sleep::new(settings.workers);
+        let (queue, locals) = Q::new(&settings);
+        let core = Arc::new(Core {
+            queue,
+            sleep,
+            parks: settings.idle == Idle::Park,
+            wakes: settings.wakes,
+            searchers: settings.workers.div_ceil(2),
+            handles: CachePadded::new(AtomicUsize::new(1)),
+            abandoned: AtomicBool::new(false),
+            live: LiveWorkers::new(settings.workers),
+            panics: AtomicUsize::new(0),
+        });
+        for (worker, local) in locals.into_iter().enumerate() {
+            let (named, own) = (thread::Builder::new().name(format!("worker {worker}")), Arc::clone(&core));
+            if let Err(refused) = named.spawn(move || Core::work(&own, worker, local)) {
+                core.sleep.close();
+                (worker..settings.workers).for_each(|_| core.live.one_less());
+                core.live.wait_for_all_but(0, LONGEST);
+                panic!("the system refuses a thread for worker {worker} of {}: {refused}", settings.workers);
+            }
+        }
+        // SAFETY: an Arc is never null.
+        Self { core: unsafe { NonNull::new_unchecked(Arc::into_raw(core).cast_mut()) } }
+    }
+}
+
+// %% [markdown]
+// A job from outside is queued and then offered; one from a worker goes to its own queue, and may wake a sleeper.
+
+// %%
+impl<Q: Queue> Core<Q> {
+    #[inline]
+    fn submit(&self, job: Job) -> Result<(), Closed> {
+        self.queue.push(job);
+        let open = if self.parks {
+            self.sleep.offer(self.wakes)
+        } else {
+            fence(Ordering::SeqCst);
+            !self.sleep.closed()
+        };
+        if open { Ok(()) } else { self.refuse() }
+    }
+
+    #[inline]
+    fn submit_local(&self, local: &Q::Local, job: Job) -> Result<(), Closed> {
+        if self.sleep.closed() {
+            shielded(|| drop(job));
+            return Err(Closed);
+        }
+        if self.queue.push_local(local, job) == Notify::Sleepers && self.parks {
+            self.sleep.hint();
+        }
+        Ok(())
+    }
+
+    /// A job came when the workers may have ended: nobody else would drop it.
+    #[cold]
+    fn refuse(&self) -> Result<(), Closed> {
+        self.clear();
+        Err(Closed)
+    }
+}
+
+// %% [markdown]
+// These are the methods that a user calls.
+
+// %%
+impl<Q: Queue> Pool<Q> {
+    /// Runs this closure once, on any worker. A job that is submitted by a job may wait until that one has ended.
+    ///
+    /// # Errors
+    /// `Closed` after `shutdown`. Who offers the job to another pool then must be able to bear it twice.
+    #[inline]
+    pub fn execute(&self, closure: impl FnOnce() + Send + 'static) -> Result<(), Closed> {
+        let (core, job) = (self.core(), Job::new(closure));
+        CurrentWorker::with(self.core, |here| match here {
+            // SAFETY: `CurrentWorker` says that this thread is a worker of this very core, so its local is of this
+            // type, and alive.
+            Some(here) => core.submit_local(unsafe { &*here.local.cast::<Q::Local>() }, job),
+            None => core.submit(job),
+        })
+    }
+
+    /// Ends the pool as soon as the jobs that are running now have ended, and waits for that, for so long at most.
+    /// Queued jobs are dropped. May be called by a job, which does not wait for itself.
+    ///
+    /// # Errors
+    /// `Busy` when the time is up; the workers that are left end after their job, without being waited for.
+    pub fn shutdown(&self, limit: Duration) -> Result<(), Busy> {
+        let core = self.core();
+        let myself = CurrentWorker::with(self.core, |here| here.map_or(0, |_| 1));
+        core.sleep.close();
+        core.clear();
+        match core.live.wait_for_all_but(myself, limit) {
+            0 => Ok(()),
+            left => Err(Busy(left)),
+        }
+    }
+
+    /// How many workers sleep right now.
+    pub fn sleeping(&self) -> usize {
+        self.core().sleep.idle.resting()
+    }
+
+    /// How many jobs have panicked so far.
+    pub fn panics(&self) -> usize {
+        self.core().panics.load(Ordering::Relaxed)
+    }
+}
+
+// %% [markdown]
+// ## What is measured
+//
+// The measuring program makes, gives jobs to and ends a pool by the trait `Subject`. Here are the settings in the type.
+
+// %%
+/// One of our pools, and what it is made with. `FAR`: how many of its three settings are the lean ones: who is woken,
+/// the clock, the order of victims.
+pub struct Ours<Q: Queue, const PARKS: bool = true, const TIMED: bool = true, const FAR: u8 = 3>(pub Pool<Q>);
+
+impl<Q: Queue, const PARKS: bool, const TIMED: bool, const FAR: u8> Clone for Ours<Q, PARKS, TIMED, FAR> {
+    #[inline]
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+/// Jobs that a worker runs before it looks outside, where that is counted; the original's number.
+const COUNTED: Fairness = Fairness::Counted(100);
+
+impl<Q: Queue, const PARKS: bool, const TIMED: bool, const FAR: u8> Subject for Ours<Q, PARKS, TIMED, FAR> {
+    fn make(workers: usize) -> Self {
+        let usual = Settings::new(workers);
+        let idle = if PARKS { Idle::Park } else { Idle::NeverPark };
+        let wakes = if FAR < 1 { Wakes::EveryJob } else { usual.wakes };
+        let fairness = match usual.fairness {
+            _ if !TIMED => COUNTED,
+            Fairness::Timed(time) if FAR < 2 => Fairness::Clocked(time),
+            timed => timed,
+        };
+        Self(Pool::start(Settings { idle, wakes, fairness, shuffled: FAR < 3, ..usual }))
+    }
+
+    #[inline]
+    fn execute(&self, job: impl FnOnce() + Send + 'static) {
+        // A pool that is ended drops what it is given, as the originals do.
+        let _ = self.0.execute(job);
+    }
+
+    fn end(self) {
+        self.0.shutdown(END).expect("jobs of the measuring program are short");
+    }
+}
+
+// %% [markdown]
+// # CBCP: one shared channel
+//
+// One unbounded channel of crossbeam for all: first come, first served, wherever a job comes from. The channel can
+// block its receivers, which the original makes use of. Ours sleep by the rules above instead.
+
+// %%
+/// Jobs in one channel.
+pub struct SharedChannel {
+    sender: Sender<Job>,
+    receiver: Receiver<Job>,
+}
+
+/// The pool with one shared crossbeam channel.
+pub type Cbcp = Pool<SharedChannel>;
+
+impl Queue for SharedChannel {
+    type Local = ();
+
+    fn new(settings: &Settings) -> (Self, Vec<()>) {
+        let (sender, receiver) = crossbeam_channel::unbounded();
+        (Self { sender, receiver }, vec![(); settings.workers])
+    }
+
+    #[inline]
+    fn push(&self, job: Job) {
+        self.sender.send(job).expect("the receiver is beside it");
+    }
+
+    #[inline]
+    fn push_local(&self, (): &(), job: Job) -> Notify {
+        self.push(job);
+        Notify::Sleepers
+    }
+
+    #[inline]
+    fn next(&self, (): &()) -> Option<Job> {
+        self.receiver.try_recv().ok()
+    }
+
+    fn find(&self, (): &()) -> Option<Job> {
+        self.receiver.try_recv().ok()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.receiver.is_empty()
+    }
+
+    fn take(&self) -> Option<Job> {
+        self.receiver.try_recv().ok()
+    }
+}
+
+// %% [markdown]
+// A glance at it: jobs that do nothing from one thread to two workers.
+
+// %% tags=["active-ipynb", "glance"]
+// use thread_pools_described::{DescribedCbcp, DescribedCbwp, JOBS, jobs};
+// harness::Glance::at("job")
+//     .each_of(JOBS)
+//     .look("CBCP as described", jobs::<DescribedCbcp<false>>)
+//     .look("lean CBCP", jobs::<Ours<SharedChannel>>)
+//     .show()
+
+// %% [markdown]
+// # CBWP: work stealing
+//
+// A global queue, the *injector*, takes what comes from outside. Every worker has a deque of its own, first in, first
+// out, from which others may steal. A worker that has nothing takes a batch from the injector, up to 32 jobs and one to
+// run at once; if that is empty, it steals from the others, each worker in another order.
+//
+// **Fairness.** Workers that feed themselves would never look at the injector. The original reads the clock after
+// every job, and looks outside once a millisecond; or it counts to a hundred. We read the clock only if something
+// *is* outside. As long as the injector is empty, there is nobody to be fair to, and to see that it is empty
+// takes two reads of memory that nobody writes. When it is found not to be, the millisecond begins.
+//
+// Even then the clock would be read after every job. The processor's own counter can be read instead, but its rate is
+// not documented. It is enough to know that it ticks once a nanosecond *or faster*: as many ticks as there are
+// nanoseconds left cannot take longer than that. So the counter says when it is worth reading the clock, and the clock
+// decides.
+
+// %%
+/// A moment to come.
+#[derive(Clone, Copy)]
+struct Deadline {
+    moment: Instant,
+    /// The clock need not be read before the counter has this value.
+    tick: u64,
+}
+
+impl Deadline {
+    fn after(time: Duration) -> Self {
+        let time = time.min(LONGEST);
+        Self { moment: Instant::now() + time, tick: ticks().saturating_add(time.as_nanos() as u64) }
+    }
+
+    /// Whether it has passed, and if not, the same with a later tick.
+    #[inline]
+    fn passed(self) -> Result<(), Self> {
+        if ticks() < self.tick {
+            return Err(self);
+        }
+        let left = self.moment.saturating_duration_since(Instant::now());
+        if left.is_zero() { Ok(()) } else { Err(Self::after(left)) }
+    }
+}
+
+/// A counter that ticks once a nanosecond or faster: the base clock of processors that have it is above 1 GHz. Where
+/// there is none, its last value, so that the clock is read every time.
+#[inline]
+fn ticks() -> u64 {
+    // SAFETY: every processor of this architecture has the instruction.
+    #[cfg(target_arch = "x86_64")]
+    return unsafe { std::arch::x86_64::_rdtsc() };
+    #[cfg(not(target_arch = "x86_64"))]
+    return u64::MAX;
+}
+
+// %% [markdown]
+// The state of the pool, and of each worker:
+
+// %%
+/// Jobs in an injector, and in a deque for each worker.
+pub struct Stealing {
+    injector: Injector<Job>,
+    stealers: Box<[Stealer<Job>]>,
+    fairness: Fairness,
+}
+
+/// The pool with work stealing.
+pub type Cbwp = Pool<Stealing>;
+
+/// The deque of a worker.
+pub struct Deque {
+    worker: usize,
+    jobs: Worker<Job>,
+    /// From whom it steals, in this order; from those that come next, without.
+    victims: Option<Box<[usize]>>,
+    /// Jobs since it has looked outside.
+    turns: Cell<u32>,
+    /// When it will look outside, once something was seen there.
+    deadline: Cell<Option<Deadline>>,
+}
+
+impl Deque {
+    fn new(worker: usize, jobs: Worker<Job>, settings: &Settings) -> Self {
+        let victims = settings.shuffled.then(|| {
+            let mut victims: Box<[usize]> = (0..settings.workers).filter(|other| *other != worker).collect();
+            fastrand::shuffle(&mut victims);
+            victims
+        });
+        Self { worker, jobs, victims, turns: Cell::new(0), deadline: Cell::new(None) }
+    }
+}
+
+// %% [markdown]
+// A worker asks after each job whether it is time to look outside.
+
+// %%
+/// Steals until it is known whether there is something.
+fn steal(mut from: impl FnMut() -> Steal<Job>) -> Option<Job> {
+    loop {
+        match from() {
+            Steal::Success(job) => return Some(job),
+            Steal::Empty => return None,
+            Steal::Retry => std::hint::spin_loop(),
+        }
+    }
+}
+
+impl Stealing {
+    /// Whether it is time to look outside, now that a job has ended.
+    #[inline]
+    fn is_due(&self, own: &Deque) -> bool {
+        match (self.fairness, own.deadline.get()) {
+            (Fairness::Counted(limit), _) => {
+                own.turns.set(own.turns.get() + 1);
+                own.turns.get() >= limit
+            }
+            (Fairness::Clocked(_), Some(deadline)) => Instant::now() > deadline.moment,
+            (Fairness::Clocked(limit), None) => {
+                own.deadline.set(Some(Deadline::after(limit)));
+                false
+            }
+            (Fairness::Timed(_), Some(deadline)) => {
+                let passed = deadline.passed();
+                own.deadline.set(passed.err());
+                passed.is_ok()
+            }
+            (Fairness::Timed(limit), None) => {
+                if !self.injector.is_empty() {
+                    own.deadline.set(Some(Deadline::after(limit)));
+                }
+                false
+            }
+        }
+    }
+
+    /// One job from outside, and up to 32 more into the worker's deque.
+    fn look_outside(&self, own: &Deque) -> Option<Job> {
+        own.turns.set(0);
+        own.deadline.set(None);
+        steal(|| self.injector.steal_batch_and_pop(&own.jobs))
+    }
+}
+
+// %% [markdown]
+// Own jobs first, then a batch from outside, then the deques of others.
+
+// %%
+impl Queue for Stealing {
+    type Local = Deque;
+
+    fn new(settings: &Settings) -> (Self, Vec<Deque>) {
+        let jobs: Vec<Worker<Job>> = (0..settings.workers).map(|_| Worker::new_fifo()).collect();
+        let stealers = jobs.iter().map(Worker::stealer).collect();
+        let of_worker = |(worker, jobs)| Deque::new(worker, jobs, settings);
+        let locals = jobs.into_iter().enumerate().map(of_worker).collect();
+        (Self { injector: Injector::new(), stealers, fairness: settings.fairness }, locals)
+    }
+
+    #[inline]
+    fn push(&self, job: Job) {
+        self.injector.push(job);
+    }
+
+    #[inline]
+    fn push_local(&self, own: &Deque, job: Job) -> Notify {
+        own.jobs.push(job);
+        // One job is for this worker itself. If there are more, others may help.
+        if own.jobs.len() > 1 { Notify::Sleepers } else { Notify::Nobody }
+    }
+
+    #[inline]
+    fn next(&self, own: &Deque) -> Option<Job> {
+        if self.is_due(own)
+            && let Some(job) = self.look_outside(own)
+        {
+            return Some(job);
+        }
+        own.jobs.pop()
+    }
+
+    fn find(&self, own: &Deque) -> Option<Job> {
+        self.look_outside(own).or_else(|| {
+            let workers = self.stealers.len();
+            (1..workers).find_map(|distance| {
+                let next = (own.worker + distance) % workers;
+                let victim = own.victims.as_ref().map_or(next, |victims| victims[distance - 1]);
+                steal(|| self.stealers[victim].steal())
+            })
+        })
+    }
+
+    fn is_empty(&self) -> bool {
+        self.injector.is_empty() && self.stealers.iter().all(Stealer::is_empty)
+    }
+
+    fn take(&self) -> Option<Job> {
+        let of_a_worker = |stealer: &Stealer<Job>| steal(|| stealer.steal());
+        steal(|| self.injector.steal()).or_else(|| self.stealers.iter().find_map(of_a_worker))
+    }
+}
+
+// %% [markdown]
+// The same glance with this one, which may never park, too:
+
+// %% tags=["active-ipynb", "glance"]
+// harness::Glance::at("job")
+//     .each_of(JOBS)
+//     .look("CBWP as described", jobs::<DescribedCbwp<true, true, false>>)
+//     .look("lean CBCP", jobs::<Ours<SharedChannel>>)
+//     .look("lean CBWP", jobs::<Ours<Stealing>>)
+//     .look("lean CBWP, never parks", jobs::<Ours<Stealing, false>>)
+//     .show()
+
+// %% [markdown]
+// # From the described pools to the lean ones
+//
+// What does each of our changes contribute? That can be asked for one at a time, from one pool to the other. Two of
+// them can be taken back around a lean pool: its closures can be put in boxes, and its handles can be counted in one
+// place. The others are settings of our pool: `wakes`, `fairness` and `shuffled`.
+
+// %%
+/// A pool that is given boxes.
+#[derive(Clone)]
+pub struct InBoxes<P>(P);
+
+impl<P: Subject> Subject for InBoxes<P> {
+    fn make(workers: usize) -> Self {
+        Self(P::make(workers))
+    }
+
+    #[inline]
+    fn execute(&self, job: impl FnOnce() + Send + 'static) {
+        let job: Box<dyn FnOnce() + Send> = Box::new(job);
+        self.0.execute(job);
+    }
+
+    fn end(self) {
+        self.0.end();
+    }
+}
+
+/// A pool whose handles are counted in one place.
+#[derive(Clone)]
+pub struct InOnePlace<P>(std::sync::Arc<P>);
+
+impl<P: Subject + Sync> Subject for InOnePlace<P> {
+    fn make(workers: usize) -> Self {
+        Self(std::sync::Arc::new(P::make(workers)))
+    }
+
+    #[inline]
+    fn execute(&self, job: impl FnOnce() + Send + 'static) {
+        self.0.execute(job);
+    }
+
+    fn end(self) {
+        P::clone(&self.0).end();
+    }
+}
+
+// %% [markdown]
+// At a glance: what these two take by themselves.
+
+// %% tags=["active-ipynb", "glance"]
+// harness::Glance::at("job")
+//     .each_of(JOBS)
+//     .look("lean CBWP", jobs::<Ours<Stealing>>)
+//     .look("in boxes", jobs::<InBoxes<Ours<Stealing>>>)
+//     .look("counted in one place", jobs::<InOnePlace<Ours<Stealing>>>)
+//     .look("both", jobs::<InBoxes<InOnePlace<Ours<Stealing>>>>)
+//     .show()
+
+// %% [markdown]
+// # What next
+//
+// - Let `push_local` always return `Notify::Sleepers` in the work-stealing pool, and see what it costs.
+// - Take `Worker::new_lifo` instead of `new_fifo`.
+// - Give `Job` more room, or none, and count: `cargo bench -p thread-pools --bench counts`.
+// - [The measuring notebook](measure.ipynb) asks which pool suits which load.
