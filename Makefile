@@ -21,10 +21,10 @@ ANALYSES = $$(for study in $$STUDIES; do ls tests/test_$$(echo $$study | tr - _)
 help:
 	@echo "make report [PROFILE=quick|standard|thorough] [RUN=data/runs/...]   measure, analyse, publish under reports/"
 	@echo "make measure [PROFILE=...]   only measure, into data/runs/: one sitting, a quarter of an hour of measuring"
-	@echo "make measure RUN=data/runs/...   measure the same again at another hour, as another sitting of the series of that run"
 	@echo "             STUDIES=\"zero-cost ladder\" with either measures these studies alone"
 	@echo "             ONLY=\"nonbox; box\" with one study measures these variants, their baselines and controls"
 	@echo "             NATIVE=1 with either measures programs instead of cells, and builds no Rust kernel"
+	@echo "make measure RUN=data/runs/...   measure the same again at another hour, as another sitting of the series of that run"
 	@echo "make sweep RUSTC=\"1.95.0 nightly\" [PROFILE=...] [STUDIES=...]   measure with one installed compiler after the other"
 	@echo "make compare A=data/runs/... B=data/runs/...   compare two runs"
 	@echo "make contribute RUN=data/runs/...   check a run, pack it, show what a pull request with it would say"

@@ -61,11 +61,12 @@ def repeated(run: Path) -> dict[str, Any]:
         if first["series"]:
             first = json.loads((runs_root() / first["series"] / "run.json").read_text(encoding="utf-8"))
         asked = dict(word.split("=", 1) for word in shlex.split(first["command"].removeprefix("make "))[1:])
+        profile = asked["PROFILE"]
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         problem = "its run.json does not say what was measured, or names a first run that is not here"
         raise StepFailed(f"{shown(run)} has no further sittings: {problem}. {BEGIN}") from error
     return {
-        "profile": asked.get("PROFILE"),
+        "profile": profile,
         "studies": tuple(asked.get("STUDIES", "").split()) or None,
         "only": asked.get("ONLY"),
         "native": "NATIVE" in asked,
@@ -83,6 +84,7 @@ COMMON = {
     "codegen": "the options of the compiler",
     "machine.name": "the name of the machine",
     "machine.cpu": "the processor",
+    "machine.logical_cores": "the number of its cores",
     "profile": "the profile",
     "studies": "the studies",
 }

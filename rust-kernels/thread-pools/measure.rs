@@ -1369,8 +1369,8 @@ pub fn cells(scale: Scale) -> Vec<Row> {
 // **Latency**: a pause, then a burst, with one pool throughout; one iteration is one burst. The published program
 // repeats this until the relative standard error of the mean is small enough, or there were too many: today 1 % and 100
 // to 10,000 bursts, 10 % and 30 to 1000 when the tables were made. A sample here obeys the same rule with 10 % and the
-// bounds of the profile, and has its relative standard error next to it. Rounds repeat it: over the 24 of the standard
-// profile there are at least 48 bursts, and the analysis asks for the error over all of them. The burst that warms a
+// bounds of the profile, and has its relative standard error next to it. Rounds repeat it: over the 12 of a standard
+// sitting there are at least 24 bursts, and the analysis asks for the error over all of them. The burst that warms a
 // large cell up is a hundredth of its size.
 
 // %%
