@@ -56,7 +56,11 @@ class Run:
         return self.time(study) if failed.is_empty() else self.time(study).join(failed, on=KEY, how="anti")
 
     def seconds(self, study: str) -> float | None:
-        """How long `study` was measured, by all of its episodes together; None if one of them was interrupted."""
+        """How long `study` was measured, by all of its episodes together; None if one of them was interrupted, or there
+        is none.
+        """
+        if study not in self.info.studies:
+            return None
         episodes = self.study(study).episodes
         spans = [(episode.started, episode.ended) for episode in episodes if episode.ended is not None]
         if len(spans) < len(episodes):

@@ -24,8 +24,7 @@
 // features unify.
 //
 // So which runtime is faster may depend on a line of Cargo.toml that has nothing to do with the code. Here is the same
-// source with one difference, tokio's features. Features unify over a program, so this takes a crate, and a program,
-// of its own.
+// source without this one feature. Features unify over a program, so this takes a crate, and a program, of its own.
 
 // %% tags=["active-ipynb"]
 // :build_env CARGO_PROFILE_DEV_OPT_LEVEL=3
@@ -37,8 +36,8 @@
 // :dep runtimes-suites = { path = "../../rust-kernels/runtimes/std-mutex/suites" }
 
 // %% [markdown]
-// The crate `runtimes-suites` has the source of [the other notebook](measure.ipynb), and in its Cargo.toml four features
-// of tokio in place of `full`.
+// The crate `runtimes-suites` has the source of [the other notebook](measure.ipynb), and in its Cargo.toml all that `full`
+// stands for but `parking_lot`.
 
 // %%
 use harness::Study;
@@ -135,5 +134,4 @@ pub fn study() -> Study {
 //
 // # What this does not say
 //
-// Both programs were compiled apart, so what differs by the lock also differs by the order of functions. And `full`
-// has more than parking_lot; nothing else of it is used here, but tokio's drivers then also listen for signals.
+// Both programs were compiled apart, so what differs by the lock also differs by the order of functions.
