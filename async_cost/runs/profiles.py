@@ -4,3 +4,5 @@
 PROFILES = ("smoke", "quick", "standard", "thorough")
 #: Those that show that everything works and are never evidence.
 NOT_EVIDENCE = ("smoke", "quick")
+#: Load average over a minute, for each processor, below which a machine is quiet: what is evidence waits for that.
+QUIET_LOAD = 0.3
