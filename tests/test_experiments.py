@@ -9,10 +9,12 @@ import pytest
 
 from async_cost.errors import DataError
 from async_cost.runs.comparisons import KEY
-from async_cost.testing.made_up_runs import make_run
+from async_cost.runs.run import load_run
+from async_cost.statistics import coverage
+from async_cost.testing.made_up_runs import OFF, make_run, make_series
 from async_cost.words import CONTROL
 from async_cost.workflow import experiments
-from async_cost.workflow.experiments import COLUMNS, PAIRS
+from async_cost.workflow.experiments import COLUMNS
 from async_cost.workflow.studies import analysis
 from async_cost.workflow.toolchain import ROOT
 
@@ -45,45 +47,10 @@ def controls(method, repeat, wrong=1.0) -> pl.DataFrame:
     return made.remove(variant="box").with_columns(pl.col("variant").replace("nonbox", f"manual{CONTROL}"))
 
 
-def repeated(study, *, runs=20, episodes=12, noise=0.004, between=0.0) -> pl.DataFrame:
-    """Complete runs of the baseline, its control and two others. Each process has an error of its own, of size `noise`;
-    so has every run, of size `between`, which its intervals do not know of.
-    """
-    rng = np.random.default_rng([0, runs, episodes])
-    rows = []
-    for name, true in {"manual": 1.0, f"manual{CONTROL}": 1.0, "nonbox": 2.5, "box": 3.0}.items():
-        bench = name.removesuffix(CONTROL)
-        of_run, of_process = rng.normal(0, between, runs), rng.normal(0, noise, (runs, episodes))
-        for run, episode, place in np.ndindex(runs, episodes, 2):
-            ns = 1000 * true * np.exp(of_run[run] + of_process[run, episode] + rng.normal(0, noise))
-            rows.append(("repeats", study, run, bench, name, "syscalls=off", 2 * episode + place, ns, episode))
-    return pl.DataFrame(rows, schema=COLUMNS, orient="row")
-
-
-def pairs(study, limit=0.01) -> list[dict]:
-    """What is compared in `repeated`."""
-    base = ("manual", "manual", "syscalls=off")
-    keys = [("manual", f"manual{CONTROL}"), ("nonbox", "nonbox"), ("box", "box")]
-    rows = [(study, *key, "syscalls=off", *base, limit, key[1].endswith(CONTROL), "one thread") for key in keys]
-    return pl.DataFrame(rows, schema=PAIRS, orient="row").to_dicts()
-
-
 def record(**changes) -> dict:
     """experiments.json of a machine that does not exist."""
     machine = {"name": "made-up", "cpu": "no processor"}
     return {"schema_version": 2, "started": "2026-01-01T00:00:00Z", "machine": machine, "tiny": False} | changes
-
-
-#: Runs whose intervals are right, too narrow, too few; precise ones under two limits; and what noise or hours hide.
-REPEATED = {
-    "right": {},
-    "narrow": {"between": 0.01},
-    "few": {"runs": 3},
-    "precise": {"noise": 0.002},
-    "wide": {"noise": 0.002},
-    "noisy": {"noise": 0.05},
-    "hours": {"noise": 0.002, "between": 0.03},
-}
 
 
 @pytest.fixture(scope="module")
@@ -108,15 +75,14 @@ def page(tmp_path_factory):
 @pytest.fixture(scope="module")
 def found(page, tmp_path_factory) -> dict:
     """What the page computes from experiments whose truth is known."""
-    parts = [repeated(study, **how) for study, how in REPEATED.items()]
+    parts = []
     for n in range(5):
         parts += [controls("short trials", n), controls("long trials", n, 1.02), estimated("Criterion", n, 1 + 0.1 * n)]
     for n, p in np.ndindex(3, 4):
         parts.append(trials("layout", f"order {n}", p, factor={"box": 1.05} if n == 2 else None, seed=n))
     parts += [trials("kernel", "native", 0), trials("kernel", "notebook", 0, seed=1)]
     parts.append(trials("kernel", "debug notebook", 0, seed=2, factor={"manual": 2.4, "nonbox": 2.0, "box": 2.0}))
-    compared = [pair for study in REPEATED for pair in pairs(study, limit=0.1 if study == "wide" else 0.01)]
-    made = experiments.write(record(comparisons=compared), pl.concat(parts), tmp_path_factory.mktemp("results"))
+    made = experiments.write(record(), pl.concat(parts), tmp_path_factory.mktemp("results"))
     return page(made)
 
 
@@ -124,29 +90,31 @@ def of(found, name, **key) -> pl.DataFrame:
     return found[name].filter(**key)
 
 
-def test_right_intervals_cover_and_narrow_ones_do_not(found):
-    assert of(found, "repeated", study="right")["episodes"].unique().to_list() == [12]
-    right, narrow, few = (of(found, "covered", study=name).row(0, named=True) for name in ("right", "narrow", "few"))
-    assert right["runs"] == 20 and right["cases"] == 3 * 190
-    assert right["expected"] == pytest.approx(0.930, abs=0.001)
-    assert right["low"] <= right["expected"] <= right["high"] and right["high"] - right["low"] < 0.2
-    assert narrow["share"] < 0.6 and narrow["high"] < narrow["expected"]
-    assert few["low"] is None
+@pytest.fixture(scope="module")
+def sittings(tmp_path_factory):
+    truth = {(name, OFF): ratio for name, ratio in {"nonbox": 3.0, "box": 3.3, "large+box": 4.0}.items()}
+    how = {"controls": {OFF: 1.0}, "work": False, "rounds": 12, "episodes": 6, "between": 0.01, "hour": 0.01}
+    return load_run(make_series(tmp_path_factory.mktemp("sittings"), 4, truth=truth, **how)[0])
 
 
-def test_planted_effects_are_found_and_never_in_the_wrong_direction(found):
-    precise = of(found, "planted", study="precise")
-    assert precise["effect"].to_list() == [0.0, 0.005, 0.02, 0.05, 0.2]
-    assert precise["cases"].to_list() == [40] * 5, "of two comparisons; a control is none"
-    assert precise["faster"].sum() == 0 and precise["wrong"].to_list() == pytest.approx([0] * 5)
-    assert precise["found"].min() > 0.95, "what is above the limit is slower, the rest the same"
-    assert of(found, "planted", study="wide")["found"].min() == 1
+def test_sittings_are_where_the_others_say_as_often_as_in_honest_series(sittings, monkeypatch):
+    monkeypatch.setattr(coverage, "SERIES", 60)
+    found = coverage.held_out(sittings)
+    assert found["test"].to_list() == ["each from the rest", "half from half"]
+    assert found["cases"].to_list() == [4 * 4, 3 * 4]
+    for share in ("inside_95", "inside_50"):
+        assert (found[share] >= found[f"{share}_low"]).all() and (found[share] <= found[f"{share}_high"]).all()
+    assert (found["score"] < 1).all(), "moderated intervals are better than those of plain t over sittings"
+    assert coverage.held_out(sittings.sittings[0]).is_empty()
 
 
-def test_what_noise_hides_is_missed_and_narrow_intervals_are_wrong(found):
-    noisy = of(found, "planted", study="noisy", effect=0.02)
-    assert noisy["missed"].item() > 0.5 and noisy["wrong"].item() < 0.1
-    assert of(found, "planted", study="hours")["wrong"].max() > 0.3
+def test_simulated_intervals_hold_the_truth_and_find_what_is_large(sittings, monkeypatch):
+    monkeypatch.setattr(coverage, "SERIES", 200)
+    found = coverage.coverage(coverage.components(sittings))
+    assert found.height == len(coverage.DESIGNS) * len(coverage.CORRELATED)
+    honest = found.filter(hours="independent", sittings=6).row(0, named=True)
+    assert 0.92 < honest["inside"] < 0.98 and honest["wrong"] < 0.002
+    assert honest["found_0.01"] < 0.05 < honest["found_0.05"]
 
 
 def test_identical_code_shows_the_error_of_each_method(found):
@@ -172,7 +140,7 @@ def test_a_kernel_that_departs_from_the_native_program_is_seen(found):
 
 def test_what_was_not_measured_is_empty_everywhere(page):
     nothing = page("none")
-    for name in ("orders", "covered", "planted", "methods", "departures"):
+    for name in ("orders", "methods", "departures", "predicted"):
         assert nothing[name].is_empty(), name
 
 
@@ -194,7 +162,6 @@ def test_results_of_the_first_version_know_no_episodes(tmp_path):
     made = trials("layout", "order 0", 0).drop("episode")
     found = experiments.load(experiments.write(record(schema_version=1), made, tmp_path))
     assert found.trials.columns == list(COLUMNS) and found.trials["episode"].is_null().all()
-    assert found.pairs.is_empty()
 
 
 def test_damaged_results_are_named(tmp_path):
@@ -261,15 +228,9 @@ def test_a_tiny_measurement_without_the_kernel_is_whole(tmp_path, monkeypatch, p
 
     monkeypatch.setattr(experiments, "FOLDER", tmp_path)
     monkeypatch.setattr(experiments, "_build_tango", far)
-    # One study, since the crates of another take longer to compile than all else here.
-    monkeypatch.setattr(experiments, "REPEATED", {"zero-cost": experiments.REPEATED["zero-cost"]})
-    folder = experiments.measure(experiments.TINY, ("repeats", "identical", "layout"), lambda text: None)
+    folder = experiments.measure(experiments.TINY, ("identical", "layout"), lambda text: None)
     made = experiments.load(folder)
-    assert made.record["tiny"] and not {"repeats", "identical"} & made.record["skipped"].keys()
-    repeats = made.trials.filter(experiment="repeats")
-    assert dict(repeats.group_by("setting").agg(pl.col("repeat").n_unique()).rows()) == {"zero-cost": 3}
-    assert {"nonbox", "manual (best)", "box"} <= {*made.pairs["variant"]}
-    assert repeats["episode"].unique().sort().to_list() == [0, 1]
+    assert made.record["tiny"] and "identical" not in made.record["skipped"]
     assert "350 MB" in made.record["skipped"]["tango-bench"], "what cannot be built is left out, with the reason"
     identical = page(folder)["methods"]
     assert {*experiments.TRIALS, "Criterion"} <= {*identical["setting"]}

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from scipy import stats
 
-from async_cost.statistics.interval import CONFIDENCE, LEAST_EPISODES, estimates, hours, quantile, spreads
+from async_cost.statistics.interval import CONFIDENCE, LEAST_EPISODES, estimates, hours, of_sittings, quantile, spreads
 
 
 def frame(by_episode: list[list[float]], name: str = "v") -> pl.DataFrame:
@@ -47,16 +47,18 @@ def test_keys_of_different_numbers_of_processes_are_estimated_side_by_side():
 
 def test_two_sittings_by_hand():
     """Sittings of processes 1, 3 and 4, 8: means 2 and 6, so s2 = 8; variances 2 and 8 over 2, so v = 2.5; omega2 =
-    5.5. Of one comparison the prior is that sum and its d0 one for each sitting but the first.
+    5.5. One comparison has no others to be moderated by: t over sittings, unless d0 is known.
     """
     values = frame([[1], [3], [4], [8]]).with_columns(sitting=pl.col("episode") // 2)
     found = estimated(values).row(0, named=True)
-    assert (found["value"], found["omega2"], found["prior"], found["d0"]) == (4.0, 5.5, 8.0, 1.0)
+    assert (found["value"], found["omega2"], found["prior"], found["d0"]) == (4.0, 5.5, 8.0, 0.0)
     assert found["within"] == 5.0 and found["error"] == pytest.approx(2.0)
-    freedom = 1 / ((2.5 / 8) ** 2 / 2 + (5.5 / 8) ** 2 / 1) + 1
-    assert found["freedom"] == pytest.approx(freedom)
-    assert found["high"] == pytest.approx(4 + 2 * stats.t.ppf(0.975, freedom))
+    assert found["freedom"] == 1 and found["high"] == pytest.approx(4 + 2 * stats.t.ppf(0.975, 1))
     known = {"pool": 0, "keys": 2, "omega2": 3.0, "d0": 10.0}
+    both = estimated(values, pools=pl.DataFrame([{"variant": "v"} | known])).row(0, named=True)
+    assert both["error"] == pytest.approx(np.sqrt((10 * (2.5 + 3) + 8) / 11 / 2))
+    of_prior = 1 / ((2.5 / 5.5) ** 2 / 2 + (3 / 5.5) ** 2 / 10)
+    assert both["freedom"] == pytest.approx(1 / ((10 / 11) ** 2 / of_prior + (1 / 11) ** 2))
     one = estimated(values.filter(sitting=0), pools=pl.DataFrame([{"variant": "v"} | known]))
     assert one["sittings"].item() == 1 and one["error"].is_null().item(), "two processes are too few"
 
@@ -70,15 +72,23 @@ def test_one_sitting_takes_the_hours_of_the_reference_where_they_are_known():
     assert found["freedom"] == pytest.approx(1 / ((v / (v + 3)) ** 2 / 3 + (3 / (v + 3)) ** 2 / 10))
 
 
-def test_the_prior_is_as_free_as_the_variances_of_its_pool_agree():
-    rng, several = np.random.default_rng(3), np.full(400, 6)
-    v = np.ones(400)
-    alike = (1 + 2) * rng.chisquare(5, 400) / 5
-    unlike = alike * 4 / rng.chisquare(4, 400)
-    (omega2, free), (_, spread) = (hours(v, s2, several, keys=1000) for s2 in (alike, unlike))
-    assert omega2 == pytest.approx(2, rel=0.15) and free > 100 and spread == pytest.approx(4, rel=0.4)
-    assert hours(v, alike, several, keys=8)[1] == 5 * 8 / 2, "comparisons that share keys repeat one another"
-    assert np.isnan(hours(v, alike, np.ones(400), keys=8)).all()
+def test_the_prior_is_as_free_as_the_variances_of_its_pool_agree_and_as_it_moves_independently():
+    rng = np.random.default_rng(3)
+
+    def pool(spread: np.ndarray | float = 1.0, common: float = 0.0) -> pl.DataFrame:
+        """400 comparisons over six sittings, in which v is 1 and an hour adds 2."""
+        own, together = rng.normal(size=(400, 6)), rng.normal(size=(1, 6))
+        hour = np.sqrt(2) * (np.sqrt(1 - common) * own + np.sqrt(common) * together)
+        means = (hour + rng.normal(size=(400, 6))) * np.reshape(np.sqrt(spread), (-1, 1))
+        moves = means - means.mean(axis=1, keepdims=True)
+        return pl.DataFrame({"v": 1.0, "s2": means.var(axis=1, ddof=1), "moves": moves.tolist(), "sittings": 6})
+
+    omega2, free = hours(pool(), keys=1000)
+    assert omega2 == pytest.approx(2, rel=0.15) and free > 100
+    assert hours(pool(4 / rng.chisquare(4, 400)), keys=1000)[1] == pytest.approx(4, rel=0.4)
+    assert hours(pool(), keys=8)[1] == 5 * 8 / 2, "comparisons that share keys repeat one another"
+    assert hours(pool(common=0.95), keys=1000)[1] < 30, "and so do those that an hour moves together"
+    assert np.isnan(hours(pool().with_columns(sittings=1), keys=8)).all()
 
 
 # -- coverage ------------------------------------------------------------------------------------------------
@@ -162,7 +172,7 @@ def test_the_sign_test_leaves_out_what_is_exactly_nothing():
 
 def test_a_sitting_without_spread_of_its_own_counts_by_its_mean():
     values = frame([[1], [2], [4], [5]]).with_columns(sitting=pl.col("episode"))
-    found = spreads(values, "value", ["variant"]).row(0, named=True)
+    found = spreads(of_sittings(values, "value", ["variant"]), ["variant"]).row(0, named=True)
     assert (found["v"], found["free"], found["sittings"]) == (0.0, 0, 4)
     row = estimated(values).row(0, named=True)
-    assert row["error"] == pytest.approx(np.sqrt(found["s2"] / 4)) and row["freedom"] == pytest.approx(3 + 3)
+    assert row["error"] == pytest.approx(np.sqrt(found["s2"] / 4)) and row["freedom"] == 3

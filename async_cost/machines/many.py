@@ -19,6 +19,7 @@ import polars as pl
 from async_cost import derived, words
 from async_cost.errors import DataError, quoted
 from async_cost.paths import shown
+from async_cost.runs import series
 from async_cost.runs.reader import REMEASURE
 from async_cost.runs.record import RunInfo, check_clock
 from async_cost.runs.run import find_runs, open_run
@@ -97,6 +98,8 @@ def read_many(folders: Sequence[Path], *, failed: int = 0) -> ManyRuns:
     """Reads all runs, in the given order. Never raises because of what is in a folder: see `ManyRuns.aside`. What
     is damaged is made again; after the second time that reading `failed`, everything.
     """
+    # The sittings of a series are one run.
+    folders = list(dict.fromkeys(series.folders(folder)[0] if folder.is_dir() else folder for folder in folders))
     places = {folder: place(folder) for folder in folders}
     outcomes: dict[Path, Summary | str | None] = {
         folder: Summary(about["run"], about["studies"]) if failed < 2 and (about := derived.about(where)) else None

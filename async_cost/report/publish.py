@@ -19,19 +19,14 @@ from async_cost.report import assets, cards, markup, provenance, site
 from async_cost.report import pdf as paper
 from async_cost.report.notebook import Page, heading_of
 from async_cost.report.notes import Notes, without
-from async_cost.report.records import banner
+from async_cost.report.records import banner, covers, next_build
 from async_cost.runs.profiles import NOT_EVIDENCE
 from async_cost.runs.record import RunInfo, read_run_info
-from async_cost.runs.run import open_run, reference
+from async_cost.runs.run import Run, open_run, reference
 from async_cost.words import TIMES
 
 RUN_FILES = ("run.json", "*.csv", "*.csv.gz")
 TO_NOTEBOOK = re.compile(rf'<a href="{markup.NOTEBOOK.pattern}">(?P<text>.*?)</a>', re.DOTALL)
-#: How to read a finding.
-READING = (
-    "✓ holds in this run, ✗ does not, ? undecided. Brackets: 95 % confidence, for this build on this machine. "
-    f"2{TIMES} a name: twice its time."
-)
 #: What a reader of each page may want to decide; the front page asks it in these words, and shows the first of them
 #: first.
 DECISIONS = {
@@ -49,6 +44,14 @@ DECISIONS = {
     "trust": "May I rely on this run?",
 }
 FIRST = next(iter(DECISIONS))
+
+
+def reading(run: Run) -> str:
+    """How to read a finding of `run`."""
+    return (
+        f"✓ holds in this run, ✗ does not, ? undecided. Brackets: 95 % confidence, {covers(run)}. "
+        f"2{TIMES} a name: twice its time."
+    )
 
 
 def publish(
@@ -71,7 +74,9 @@ def publish(
     for page in pages:
         page.banner = banner(run, page.studies)
     absent = [heading_of(notebook) for notebook in not_measured]
-    files = _copy_data(run_dir, out_dir / "data")
+    files = _copy_data(run.path, out_dir / "data")
+    for one in run.sittings[1:]:
+        files += _copy_data(one.path, out_dir / "data", one.path.name)
     return _Report(run.info, pages, out_dir, reports, Notes(run, sources or {}), files, absent).publish(pdf)
 
 
@@ -84,12 +89,16 @@ def publish_alone(
     return _Report(read_run_info(run_dir / "run.json"), [page], out_dir, reports).publish(pdf)
 
 
-def _copy_data(run_dir: Path, data: Path) -> list[dict[str, str]]:
+def _copy_data(run_dir: Path, data: Path, sitting: str = "") -> list[dict[str, str]]:
+    data = data / sitting
     data.mkdir(parents=True, exist_ok=True)
     sources = sorted({path for pattern in RUN_FILES for path in run_dir.glob(pattern)})
     for source in sources:
         shutil.copyfile(source, data / source.name)
-    return [{"name": path.name, "size": f"{max(path.stat().st_size / 1000, 1):,.0f} kB"} for path in sources]
+    return [
+        {"name": str(Path(sitting) / path.name), "size": f"{max(path.stat().st_size / 1000, 1):,.0f} kB"}
+        for path in sources
+    ]
 
 
 @dataclass
@@ -141,7 +150,7 @@ class _Report:
             answer=first and first.answer and self._linked(first.study, first.answer),
             short={page.study: self._linked(page.study, page.short_answer or "") for page in self.pages},
             absent=self.absent,
-            reading=READING,
+            reading=self.notes and reading(self.notes.run),
             title=f"Run {self.info.run_id}",
             summary=f"What async Rust costs on {provenance.machine(self.info)}",
             here="index",
@@ -150,6 +159,11 @@ class _Report:
             doubt=None,
             studies=(),
         )
+
+    def _reading(self, page: Page) -> Markup | None:
+        if not page.findings or not self.notes:
+            return None
+        return markup.inline(f"{reading(self.notes.run)} {next_build(self.notes.run, page.study)}".strip())
 
     def _write_page(self, page: Page, before: Page | None, after: Page | None) -> Path:
         scripts = [assets.chart_library(), assets.script("page.js")] if page.picture else []
@@ -163,7 +177,7 @@ class _Report:
             scripts,
             title=page.heading,
             answer=page.answer and self._linked(page.study, without(page.answer, known)),
-            reading=READING if page.findings else None,
+            reading=self._reading(page),
             doubt=markup.inline(page.banner.text) if page.banner.text else None,
             studies=page.studies,
             notes=notes,

@@ -9,16 +9,16 @@ import polars as pl
 
 from async_cost import words
 from async_cost.paths import repository_root
-from async_cost.runs.profiles import NOT_EVIDENCE
+from async_cost.runs.comparisons import HEADLINES
+from async_cost.runs.profiles import NOT_EVIDENCE, QUIET_LOAD
 from async_cost.runs.run import Run
 from async_cost.statistics.disturbance import steal_share
 from async_cost.statistics.interval import LEAST_EPISODES
 from async_cost.statistics.measured import Measured
+from async_cost.statistics.table import comparisons
 
 #: Least share of the machine's time taken by other guests that deserves a remark.
 STEAL_SHARE = 0.01
-#: Least number of processes per core waiting before the run that deserves a remark.
-BUSY_LOAD = 0.5
 #: Reasons for refused groups of a study that are named; of more, only the number.
 NAMED = 3
 
@@ -32,32 +32,73 @@ def errata(run: Run, study: str) -> list[str]:
 
 
 def remarks(run: Run, study: str) -> list[str]:
-    """What the records say about disturbances, failures and gaps, and what was found out since, as sentences."""
+    """What the records say about disturbances, failures and gaps, and what was found out since, as sentences. Of a
+    series each sitting is named.
+    """
     details, machine = run.study(study), run.info.machine
+    held = [one for one in run.sittings if study in one.info.studies]
     found = errata(run, study)
     if len(details.episodes) < LEAST_EPISODES:
         number = words.counted(len(details.episodes), "process", "processes")
         found.append(
             f"It was measured by {number}, so its intervals do not cover what differs from process to process."
         )
-    if (share := steal_share(run, study)) is not None and share >= STEAL_SHARE:
-        stolen = f"{words.number(100 * share)}{words.PERCENT}"
-        found.append(f"Other guests of the host took {stolen} of the processor time (steal).")
-    if details.load_before and machine.logical_cores and details.load_before[0] / machine.logical_cores > BUSY_LOAD:
-        found.append(f"The machine was not idle before the run: load {words.number(details.load_before[0])}.")
-    if details.resumed:
-        times = "once" if details.resumed == 1 else words.counted(details.resumed, "time")
-        found.append(f"The measurement was interrupted and resumed {times}.")
+    for place, one in enumerate(held, 1):
+        in_sitting = f"Sitting {place}: " if len(held) > 1 else ""
+        found += [f"{in_sitting}{said}" for said in _conditions(one, study)]
+    if any(not one.counts(study).equals(held[0].counts(study)) for one in held[1:]):
+        found.append("Exact counts differ between sittings; those of the first are shown.")
     if machine.virtualisation not in (None, "none"):
         found.append(f"The machine is virtual ({words.escape(machine.virtualisation)}).")
-    if run.info.git is None or run.info.git.clean is None:
-        found.append("It is not known which revision was measured.")
-    elif not run.info.git.clean:
-        found.append("The measured code had uncommitted changes.")
     for entry in details.failed:
         name = words.key({"bench": entry.bench, "variant": entry.variant, "parameter": entry.parameter})
         found.append(f"{name} failed and is missing or incomplete: {words.escape(entry.error)}.")
     return found
+
+
+def _conditions(run: Run, study: str) -> list[str]:
+    """What disturbed one sitting, and whether it is known what it measured, as sentences."""
+    details, machine, found = run.study(study), run.info.machine, []
+    if (share := steal_share(run, study)) is not None and share >= STEAL_SHARE:
+        stolen = f"{words.number(100 * share)}{words.PERCENT}"
+        found.append(f"Other guests of the host took {stolen} of the processor time (steal).")
+    if details.load_before and machine.logical_cores and details.load_before[0] / machine.logical_cores > QUIET_LOAD:
+        found.append(f"The machine was not idle before the run: load {words.number(details.load_before[0])}.")
+    if details.resumed:
+        times = "once" if details.resumed == 1 else words.counted(details.resumed, "time")
+        found.append(f"The measurement was interrupted and resumed {times}.")
+    if run.info.git is None or run.info.git.clean is None:
+        found.append("It is not known which revision was measured.")
+    elif not run.info.git.clean:
+        found.append("The measured code had uncommitted changes.")
+    return found
+
+
+def covers(run: Run) -> str:
+    """What the intervals of a run are for."""
+    hours = comparisons(run).frame["omega2"].is_not_null().any()
+    drawn = all(episode.layout is not None for one in run.info.studies.values() for episode in one.episodes)
+    if drawn and hours:
+        return "for any build and any hour on this machine"
+    if drawn:
+        return "for any build on this machine, in the hour of the run: they do not cover another hour"
+    if hours:
+        return "for this build on this machine, in any hour: they do not cover another build"
+    return "for this build on this machine, in the hour of the run: they cover neither another build nor another hour"
+
+
+def next_build(run: Run, study: str) -> str:
+    """What a single build will show of the first headline of a study, in Markdown; nothing where that is unknown."""
+    for one in HEADLINES:
+        named = {"variant": one.variant, "baseline_variant": one.other, "parameter": one.parameter}
+        rows = comparisons(run).of(study).filter(**named).drop_nulls("next_low") if one.study == study else ()
+        for row in rows.iter_rows(named=True) if len(rows) else ():
+            ends = words.with_ends(row["ratio"], row["next_low"], row["next_high"], 1.0)[1]
+            return (
+                f"That is how well the mean over builds and hours is known. In one other build, in another hour, you "
+                f"would find {words.code(one.variant)} at {ends}{words.TIMES} {words.code(one.other)}."
+            )
+    return ""
 
 
 @dataclass(frozen=True)

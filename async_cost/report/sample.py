@@ -19,7 +19,7 @@ from async_cost.findings.finding import RECORD
 from async_cost.report import charts, markup
 from async_cost.report.notebook import answers_of, read
 from async_cost.report.notes import LINK
-from async_cost.report.publish import DECISIONS, FIRST, READING
+from async_cost.report.publish import DECISIONS, FIRST
 
 #: Findings of the first page at the head of README.md.
 SHOWN = 3
@@ -27,9 +27,9 @@ SHOWN = 3
 OF_PAGE = re.compile(r' (?:class|tabindex|role|aria-label|id)="[^"]*"|\n\s*')
 
 
-def pages(notebooks: Sequence[Path], origin: str) -> dict[str, str]:
+def pages(notebooks: Sequence[Path], origin: str, reading: str) -> dict[str, str]:
     """The files of a sample by name: a page for each executed notebook, its pictures, and README.md, which lists them.
-    `origin` says of which run.
+    `origin` says of which run, `reading` how to read it.
     """
     files: dict[str, str] = {}
     for notebook in notebooks:
@@ -37,12 +37,12 @@ def pages(notebooks: Sequence[Path], origin: str) -> dict[str, str]:
     listed = "\n".join(_questions(notebooks, ""))
     files["README.md"] = (
         f"# A sample of the report\n\n{origin} These pages are made by `make sample`; a report of your own, by `make report`, holds "
-        f"the same with charts that answer questions, and tables that sort and filter.\n\n{READING}\n\n{listed}\n"
+        f"the same with charts that answer questions, and tables that sort and filter.\n\n{reading}\n\n{listed}\n"
     )
     return files
 
 
-def readme(notebooks: Sequence[Path], folder: Path, picture: Path, origin: str) -> str:
+def readme(notebooks: Sequence[Path], folder: Path, picture: Path, origin: str, reading: str) -> str:
     """The answer at the head of README.md: the findings of the first page, its chart in `picture`, and what people ask,
     with links into the sample in `folder`.
     """
@@ -54,7 +54,7 @@ def readme(notebooks: Sequence[Path], folder: Path, picture: Path, origin: str) 
     rest = [notebook for notebook in notebooks if notebook.stem not in (FIRST, "hardware", "trust")]
     questions = "\n".join(_questions(rest, f"{folder}/", values=False))
     shown = _picture(str(picture), str(picture.with_stem(f"{picture.stem}-dark")), alt)
-    return f"{answers}\n\n{shown}\n\n{READING} {origin}\n\n{questions}"
+    return f"{answers}\n\n{shown}\n\n{reading} {origin}\n\n{questions}"
 
 
 def _questions(notebooks: Sequence[Path], folder: str, *, values: bool = True) -> Iterator[str]:

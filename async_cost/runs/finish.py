@@ -13,7 +13,7 @@ from pathlib import Path
 
 from async_cost.errors import DataError
 from async_cost.runs.decode import read_json
-from async_cost.runs.run import load_run
+from async_cost.runs.run import open_sitting
 
 
 def finish(partial: Path, runs: Path, outcome: Path) -> Path:
@@ -27,7 +27,7 @@ def finish(partial: Path, runs: Path, outcome: Path) -> Path:
     if not info_file.exists():
         remedy = "Look for the reason in .tools/log, then measure again"
         raise DataError(info_file, "nothing was measured into this run", remedy)
-    load_run(partial)
+    open_sitting(partial).checked()
     document = read_json(info_file)  # as it stands in the file: nothing is written that was only made of it for readers
     if document["ended"] is None:
         document["ended"] = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"

@@ -137,6 +137,11 @@ class Run:
         """The file of a table of `study`, plain or compressed: its `time`, `counts` or `metrics`."""
         return _table_file(self.path, f"{study}.{lens}.csv")
 
+    @property
+    def sittings(self) -> tuple["Run", ...]:
+        """The runs of the series, one for a run that is alone."""
+        return (self,)
+
     def afresh(self) -> "Run":
         """The same run; what it reads from now on is its own."""
         return replace(self, _read=dict(self._read))
@@ -178,15 +183,21 @@ def find_runs(root: Path | None = None) -> list[Path]:
     return sorted(folders, key=lambda run: (run.name, run.parent.name), reverse=True)
 
 
-def reference() -> str:
-    """The id of the committed run that data/runs/REFERENCE names; nothing where that file is missing."""
+def _referenced() -> list[str]:
     file = runs_root() / "REFERENCE"
-    return file.read_text(encoding="utf-8").strip() if file.exists() else ""
+    return file.read_text(encoding="utf-8").split() if file.exists() else []
+
+
+def reference() -> str:
+    """The id of the first of the committed runs that data/runs/REFERENCE lists; nothing where that file is missing."""
+    return next(iter(_referenced()), "")
 
 
 def reference_run() -> Run:
-    """The run of that id."""
-    return open_run(runs_root() / reference())
+    """The series of these runs (`series.checked_reference`)."""
+    from async_cost.runs import series  # a series is a run
+
+    return series.checked_reference(_referenced(), runs_root())
 
 
 def choose_run(
@@ -218,9 +229,16 @@ def choose_run(
 
 
 def open_run(path: Path) -> Run:
-    """The run in folder `path`, with its run.json read and checked. Raises `DataError` if that is damaged or not
-    finished.
+    """The run in folder `path`, joined with the others of its series (`runs.series`), with each run.json read and
+    checked. Raises `DataError` if one is damaged, not finished, or belongs to something else.
     """
+    from async_cost.runs import series  # a series is a run
+
+    return series.opened(Path(path))
+
+
+def open_sitting(path: Path) -> Run:
+    """The run in folder `path` alone."""
     path = Path(path)
     if not path.is_dir():
         raise DataError(path, "there is no such run", f"Runs are the folders {shown(runs_root())}/<machine>/<utc-time>")

@@ -7,10 +7,12 @@ import polars as pl
 
 from async_cost import words
 from async_cost.runs.comparisons import KEY
+from async_cost.runs.record import StudyInfo
 from async_cost.runs.run import Run
 
 #: The columns of `conditions`.
 CONDITIONS = {
+    "sitting": pl.Int64,
     "study": pl.String,
     "rounds": pl.Int64,
     "keys": pl.Int64,
@@ -35,30 +37,33 @@ def speed(trials: pl.DataFrame) -> pl.DataFrame:
 
 
 def conditions(run: Run) -> pl.DataFrame:
-    """One row for each study, in the order of measuring; unknown values are null.
+    """One row for each study of each sitting, in the order of measuring; unknown values are null.
 
-    Columns: study, rounds, keys (how many were measured), seconds, load_before and load_after (average over a minute),
-    steal (share of the processors' time), interruptions (how often in a second of measured time a thread lost its core
-    involuntarily, to any other thread; null if the study does not record it), resumed (how often), failed (keys).
+    Columns: sitting, study, rounds, keys (how many were measured), seconds, load_before and load_after (average over a
+    minute), steal (share of the processors' time), interruptions (how often in a second of measured time a thread lost
+    its core involuntarily, to any other thread; null if the study does not record it), resumed (how often), failed
+    (keys).
     Seconds and steal of a resumed study would include its break, so they are unknown.
     """
     rows = []
-    for study, details in sorted(run.info.studies.items(), key=lambda entry: entry[1].started):
-        rows.append(
-            {
-                "study": study,
-                "rounds": details.rounds,
-                "keys": run.time(study).select(KEY).n_unique(),
-                "seconds": run.seconds(study),
-                "load_before": details.load_before[0] if details.load_before else None,
-                "load_after": details.load_after[0] if details.load_after else None,
-                "steal": steal_share(run, study),
-                "interruptions": _interruptions(run, study),
-                "resumed": details.resumed,
-                "failed": len(details.failed),
-            }
-        )
+    for number, one in enumerate(run.sittings):
+        for study, details in sorted(one.info.studies.items(), key=lambda entry: entry[1].started):
+            rows.append({"sitting": number + 1, "study": study} | _conditions(one, study, details))
     return pl.DataFrame(rows, schema=CONDITIONS)
+
+
+def _conditions(run: Run, study: str, details: StudyInfo) -> dict[str, object]:
+    return {
+        "rounds": details.rounds,
+        "keys": run.time(study).select(KEY).n_unique(),
+        "seconds": run.seconds(study),
+        "load_before": details.load_before[0] if details.load_before else None,
+        "load_after": details.load_after[0] if details.load_after else None,
+        "steal": steal_share(run, study),
+        "interruptions": _interruptions(run, study),
+        "resumed": details.resumed,
+        "failed": len(details.failed),
+    }
 
 
 def _interruptions(run: Run, study: str) -> float | None:

@@ -14,7 +14,17 @@ import polars as pl
 from async_cost import words
 from async_cost.runs.comparisons import BASE_KEY, KEY
 from async_cost.runs.run import Run
-from async_cost.statistics.interval import CONFIDENCE, RANKS, enough, estimates, hours, quantile, spreads, widened
+from async_cost.statistics.interval import (
+    CONFIDENCE,
+    RANKS,
+    enough,
+    estimates,
+    hours,
+    of_sittings,
+    quantile,
+    spreads,
+    widened,
+)
 from async_cost.statistics.judge import EQUIVALENCE
 from async_cost.statistics.measured import Measured, both_ways
 from async_cost.statistics.trials import ALONE, trial_values
@@ -157,9 +167,8 @@ class Values:
     @cached_property
     def hours(self) -> tuple[float, float]:
         """What hours do to the times of the study: omega2 of their logarithms, and d0; nan if that is unknown."""
-        found = spreads(self.measured.trials.with_columns(pl.col("ns").log()), "ns", KEY)
-        each = (found[name].cast(pl.Float64).fill_null(0.0).to_numpy() for name in ("v", "s2", "sittings"))
-        return hours(*each, keys=found.height)
+        found = spreads(of_sittings(self.measured.trials.with_columns(pl.col("ns").log()), "ns", KEY), KEY)
+        return hours(found, found.height)
 
     @cached_property
     def metrics(self) -> dict[tuple[str, ...], pl.DataFrame]:

@@ -59,10 +59,8 @@ def enough(rounds: int, episodes: int = 1, confidence: float = CONFIDENCE) -> bo
     return episodes >= LEAST_EPISODES or 2 * 0.5**rounds <= 1 - confidence
 
 
-def spreads(frame: pl.DataFrame, value: str, by: Sequence[str]) -> pl.DataFrame:
-    """What processes and sittings say of `value`: by..., mean, within (variance between the processes of a sitting), v
-    (the part of it that is left in the mean of a sitting), free (its degrees of freedom), s2 (variance between the
-    means of sittings), sittings, episodes.
+def of_sittings(frame: pl.DataFrame, value: str, by: Sequence[str]) -> pl.DataFrame:
+    """What each sitting says of `value`: by..., sitting, mean, within (variance between processes), count (of them).
 
     A frame without a column `sitting` is of one. Sorted, so that sums end in the same digits whatever the order of
     rows.
@@ -70,39 +68,61 @@ def spreads(frame: pl.DataFrame, value: str, by: Sequence[str]) -> pl.DataFrame:
     frame = frame if "sitting" in frame.columns else frame.with_columns(sitting=0)
     processes = frame.group_by(*by, "sitting", "episode").agg(pl.col(value).median()).sort(*by, "sitting", "episode")
     mean, variance, count = pl.col(value).mean(), pl.col(value).var(), pl.len().cast(pl.Int64)
-    sittings = processes.group_by(*by, "sitting", maintain_order=True).agg(mean=mean, within=variance, count=count)
+    return processes.group_by(*by, "sitting", maintain_order=True).agg(mean=mean, within=variance, count=count)
+
+
+def spreads(sittings: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
+    """What rows of `of_sittings` say together: by..., mean, within, v (the part of within that is left in the mean of a
+    sitting), free (its degrees of freedom), s2 (variance between the means of sittings), moves (each mean less
+    that of all), sittings, episodes.
+    """
     return sittings.group_by(by, maintain_order=True).agg(
         pl.col("mean").mean(),
         pl.col("within").mean(),
         v=(pl.col("within") / pl.col("count")).mean().fill_null(0.0),
         free=(pl.col("count") - 1).sum(),
         s2=pl.col("mean").var(),
+        moves=pl.col("mean") - pl.col("mean").mean(),
         sittings=pl.len().cast(pl.Int64),
         episodes=pl.col("count").sum(),
     )
 
 
-def hours(v: np.ndarray, s2: np.ndarray, sittings: np.ndarray, *, keys: int) -> tuple[float, float]:
-    """`omega2` and `d0` of a pool of comparisons among so many `keys`, from the columns of `spreads`; nan where none
-    has several sittings.
+def hours(pool: pl.DataFrame, keys: int) -> tuple[float, float]:
+    """`omega2` and `d0` of a pool of comparisons among so many `keys`, rows of `spreads`; nan where none has several
+    sittings.
 
-    `d0` is that of limma: the variance of log(s2 / prior) beyond what sittings alone explain. Comparisons that share
-    keys repeat one another, hence its limit.
+    `d0` is that of limma: the variance of log(s2 / prior) beyond what sittings alone explain. Its limit is the number
+    of other comparisons that an hour moves independently, times the sittings but one: comparisons that share keys
+    repeat one another, and so do those of a study that an hour moves together.
     """
-    several = sittings > 1
-    if not several.any():
+    pool = pool.filter(pl.col("sittings") > 1)
+    if pool.is_empty():
         return np.nan, np.nan
-    v, s2, free = v[several], s2[several], sittings[several] - 1
+    v, s2, free = (pool[name].to_numpy() for name in ("v", "s2", "sittings"))
+    free = free - 1
     omega2 = max(0.0, float(np.mean(s2 - v)))
-    most, prior = float(np.mean(free)) * keys / 2, v + omega2
-    known = (s2 > 0) & (prior > 0)
-    if known.sum() < 2:
-        return omega2, most
-    s2, prior, free = s2[known], prior[known], free[known]
+    known = (s2 > 0) & (v + omega2 > 0)
+    if known.sum() < 2:  # nothing besides itself
+        return omega2, 0.0
+    most = float(np.mean(free)) * keys / 2
+    s2, prior, free = s2[known], (v + omega2)[known], free[known]
+    whole = free == free.max()
+    moves = np.array(pool.filter(known)["moves"].filter(whole).to_list()) / np.sqrt(prior[whole])[:, None]
+    most = min(most, free.max() * (_independent(moves) - 1))  # besides the comparison itself
     logs = np.log(s2 / prior) - special.digamma(free / 2) + np.log(free / 2)
     beyond = float(np.var(logs, ddof=1) - np.mean(special.polygamma(1, free / 2)))
     # Nearly nothing beyond: as many degrees of freedom as there may be.
     return omega2, most if beyond < 0.02 else min(most, 2 * _inverse_of_trigamma(beyond))
+
+
+def _independent(moves: np.ndarray) -> float:
+    """How many rows of `moves` (of comparisons, over sittings) are independent: of so many, the mean squared trace and
+    the trace of the square of the matrix of products are those of Wishart's distribution.
+    """
+    products, sittings = moves.T @ moves, moves.shape[1] - 1
+    ratio = np.trace(products) ** 2 / np.trace(products @ products)
+    return np.inf if ratio >= sittings else max(1.0, (ratio * (sittings + 1) - 2) / (sittings - ratio))
 
 
 def _inverse_of_trigamma(value: float) -> float:
@@ -115,9 +135,11 @@ def _inverse_of_trigamma(value: float) -> float:
 
 
 def moderated(found: pl.DataFrame) -> pl.DataFrame:
-    """`found`, which has the columns of `spreads`, omega2 and d0 (null where unknown), with prior (the variance that
-    was expected of the mean of a sitting), error (the standard error of the mean) and freedom.
+    """`found`, which has the columns of `spreads` and pool, keys, omega2 and d0 (null where the pool shall show them),
+    with these, and with prior (the variance that was expected of the mean of a sitting), error (the standard error of
+    the mean) and freedom.
     """
+    found = _pooled(found)
     v, free, s2, sittings, omega2, d0 = (
         found[name].cast(pl.Float64).fill_null(0.0).to_numpy()
         for name in ("v", "free", "s2", "sittings", "omega2", "d0")
@@ -126,9 +148,23 @@ def moderated(found: pl.DataFrame) -> pl.DataFrame:
     with np.errstate(divide="ignore", invalid="ignore"):
         variance = np.where(more > 0, (d0 * prior + more * s2) / (d0 + more), prior)
         of_prior = 1 / ((v / prior) ** 2 / np.maximum(free, 1) + (omega2 / prior) ** 2 / np.maximum(d0, 1))
-    freedom = np.where(np.isfinite(of_prior), of_prior, free) + more
+        share = np.where(more > 0, d0 / (d0 + more), 1.0)  # of the prior in the variance
+        freedom = 1 / (share**2 / np.where(prior > 0, of_prior, free) + np.where(more > 0, (1 - share) ** 2 / more, 0))
     columns = {"prior": prior, "error": np.sqrt(variance / sittings), "freedom": np.maximum(freedom, 1)}
     return found.with_columns(pl.Series(name, column, pl.Float64) for name, column in columns.items())
+
+
+def _pooled(found: pl.DataFrame) -> pl.DataFrame:
+    """`found` with the omega2 and d0 that each pool shows, where they are not given."""
+    shown = []
+    for (pool,), rows in found.filter(pl.col("omega2").is_null()).group_by("pool"):
+        shown.append((pool, *hours(rows, rows["keys"][0])))
+    types = {"pool": found.schema["pool"], "shown": pl.Float64, "freely": pl.Float64}
+    both = found.join(pl.DataFrame(shown, schema=types, orient="row"), on="pool", how="left", maintain_order="left")
+    return both.with_columns(
+        omega2=pl.coalesce("omega2", pl.col("shown").fill_nan(None)),
+        d0=pl.coalesce("d0", pl.col("freely").fill_nan(None)),
+    )
 
 
 def estimates(
@@ -145,11 +181,12 @@ def estimates(
     neither side. omega2 and d0 are null where the interval does not cover another hour, prior and within where it does
     not cover another process. No rows give no estimates; less than two rounds raise ValueError.
     """
-    found = medians(frame, value, by).join(spreads(frame, value, by), on=by, maintain_order="left")
+    spread = spreads(of_sittings(frame, value, by), by)
+    found = medians(frame, value, by).join(spread, on=by, maintain_order="left")
     if pools is None:
         unknown = {name: pl.lit(None, pl.Float64) for name in ("omega2", "d0")}
         pools = found.select(by).with_row_index("pool").with_columns(keys=2, **unknown)
-    found = moderated(_pooled(found.join(pools, on=by, how="left", maintain_order="left")))
+    found = moderated(found.join(pools, on=by, how="left", maintain_order="left"))
     several = pl.col("episodes") >= LEAST_EPISODES
     found = found.with_columns(freedom=pl.when(several).then("freedom").otherwise(RANKS))
     mean, error, freedom, above, below = (
@@ -172,20 +209,6 @@ def estimates(
     ).select(
         *(*by, value, "low", "high", "q1", "q3", "rounds", "episodes", "sittings", "error", "freedom", "quantile"),
         *("chance", "omega2", "d0", "prior", "within"),
-    )
-
-
-def _pooled(found: pl.DataFrame) -> pl.DataFrame:
-    """`found` with the omega2 and d0 that each pool shows, where they are not given."""
-    shown = []
-    for (pool,), rows in found.filter(pl.col("omega2").is_null()).group_by("pool"):
-        numbers = (rows[name].cast(pl.Float64).fill_null(0.0).to_numpy() for name in ("v", "s2", "sittings"))
-        shown.append((pool, *hours(*numbers, keys=rows["keys"][0])))
-    types = {"pool": found.schema["pool"], "shown": pl.Float64, "freely": pl.Float64}
-    both = found.join(pl.DataFrame(shown, schema=types, orient="row"), on="pool", how="left", maintain_order="left")
-    return both.with_columns(
-        omega2=pl.coalesce("omega2", pl.col("shown").fill_nan(None)),
-        d0=pl.coalesce("d0", pl.col("freely").fill_nan(None)),
     )
 
 

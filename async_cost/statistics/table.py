@@ -16,7 +16,8 @@ import polars as pl
 from async_cost import derived
 from async_cost.errors import DataError
 from async_cost.paths import report_folder, runs_root
-from async_cost.runs.comparisons import BASE_KEY, DECLARED, KEY, SCHEMA
+from async_cost.runs import series
+from async_cost.runs.comparisons import BASE_KEY, DECLARED, KEY, PAIR, SCHEMA
 from async_cost.runs.run import Run, open_run, reference
 from async_cost.statistics.interval import LEAST_EPISODES, estimates
 from async_cost.statistics.judge import VERDICTS, judged
@@ -93,11 +94,13 @@ def _of_files(folder: Path, key: str) -> Comparisons:
 
 
 def key_of(folder: Path, depends_on: bytes = b"") -> str:
-    """Hash of what is computed of the run in `folder`: by names, sizes and times its files and what studies declare
-    today, and by content our code and `depends_on`. Raises OSError if the folder cannot be read.
+    """Hash of what is computed of the series of the run in `folder`: by names, sizes and times its files, what studies
+    declare today and which run is the reference, and by content our code and `depends_on`. Raises OSError if a folder
+    cannot be read.
     """
     digest = hashlib.sha256(CODE.encode() + depends_on)
-    for path in (*filter(Path.is_file, DECLARED), *sorted(folder.iterdir())):
+    outside = filter(Path.is_file, (*DECLARED, runs_root() / "REFERENCE"))
+    for path in (*outside, *(path for one in series.folders(folder) for path in sorted(one.iterdir()))):
         status = path.lstat()
         digest.update(f"{path.name}\0{status.st_size}\0{status.st_mtime_ns}\0".encode())
     return digest.hexdigest()
@@ -146,6 +149,18 @@ def _paired(run: Run, study: str, first: int) -> tuple[pl.DataFrame, pl.DataFram
         rounds,
         paired(lowest(trials), declared.filter(kind=ALONE), units, BY).filter(pl.len().over(BY) > 1),
     )
+
+
+def of_processes(run: Run) -> pl.DataFrame:
+    """What each process says of each comparison: study, PAIR, kind, control, limit, sitting, episode, log_ratio (the
+    median over its rounds).
+    """
+    parts = []
+    for study in run.info.studies:
+        declared, rounds, _ = _paired(run.afresh(), study, 0)
+        values = rounds.group_by(*BY, "sitting", "episode").agg(pl.col("log_ratio").median())
+        parts.append(declared.select(*BY, *POOL, *PAIR, "limit").join(values, on=BY).drop(BY))
+    return pl.concat(parts)
 
 
 def _estimated(

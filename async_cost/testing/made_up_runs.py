@@ -188,6 +188,8 @@ def make_run(
     failed: Sequence[tuple[str, str]] = (),
     episodes: int = 1,
     between: float = 0.0,
+    hour: float = 0.0,
+    drawn: bool = False,
     only: Mapping[int, Sequence[Key]] | None = None,
     changes: Mapping[str, object] | None = None,
     version: int = SCHEMA_VERSIONS[-1],
@@ -200,7 +202,8 @@ def make_run(
     relative standard deviation of a trial. `drift` is by what factor the machine slows down and recovers in the course
     of the run. `work` adds the levels of own work, in which async adds to each request what it adds without. So many
     processes, `episodes`, share the rounds; in each of them a key is off by a factor with the relative standard
-    deviation `between`; `only` are the keys that an episode measured, by its number, if not all. `changes` are replaced
+    deviation `between`, and in the whole run by one with that of `hour`; `drawn` gives each process a link order of its
+    own; `only` are the keys that an episode measured, by its number, if not all. `changes` are replaced
     fields of run.json, by dotted name; `version` its schema version.
     """
     controls = {OFF: 1.0, ON: 1.0} if controls is None else controls
@@ -222,10 +225,12 @@ def make_run(
     folder = Path(root) / machine / name
     folder.mkdir(parents=True)
     info = run_record(machine, name, profile)
+    rng_of_hour = np.random.default_rng(seed)
     firsts = [number * rounds // episodes for number in range(episodes)]
     for number, (study, made) in enumerate(studies.items()):
         rng = np.random.default_rng(seed + number)
-        time = _sampled(study, made.times, rounds, samples, noise, drift, between, firsts, rng)
+        moved = {key: ns * np.exp(rng_of_hour.normal(0, hour)) for key, ns in made.times.items()}
+        time = _sampled(study, moved, rounds, samples, noise, drift, between, firsts, rng)
         time = _left(time, made, firsts, only or {})
         _write(folder / f"{study}.time.csv", time, compress)
         _write(folder / f"{study}.counts.csv", _rows(study, made.counts), compress)
@@ -233,6 +238,7 @@ def make_run(
             _write(folder / f"{study}.metrics.csv", _metrics(time, made.metrics, noise, rng), compress)
         info["studies"][study] = study_record(study, rounds, samples, seed + number, made)
         lasted = _episodes(firsts, only or {}, float(time["elapsed_ns"].sum()) / 1e9)
+        lasted = [one | {"layout": seed + place} for place, one in enumerate(lasted)] if drawn else lasted
         info["studies"][study] |= {"episodes": lasted, "ended": lasted[-1]["ended"]}
     info = older(info, version)
     for names, value in (changes or {}).items():
@@ -240,6 +246,16 @@ def make_run(
         reduce(getitem, records, info)[last] = value
     (folder / "run.json").write_text(json.dumps(info, indent=2) + "\n", encoding="utf-8")
     return folder
+
+
+def make_series(root: Path, sittings: int = 3, *, seed: int = 4, **how: Any) -> list[Path]:
+    """So many runs of one series, as from `make_run`, on days of their own; the first one first."""
+    named = {"series": f"{how.get('machine', 'made-up')}/20260101T000000Z", "program": "0" * 64}
+    how |= {"drawn": True, "changes": named | how.get("changes", {})}
+    return [
+        make_run(root, name=f"202601{number + 1:02}T000000Z", seed=seed + 1000 * number, **how)
+        for number in range(sittings)
+    ]
 
 
 def older(info: dict, version: int) -> dict:

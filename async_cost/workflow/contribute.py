@@ -24,6 +24,7 @@ from async_cost.machines.many import read_many
 from async_cost.paths import shown
 from async_cost.report import provenance
 from async_cost.report.records import remarks
+from async_cost.runs import series
 from async_cost.runs.profiles import NOT_EVIDENCE
 from async_cost.runs.record import check_clock, read_run_info
 from async_cost.runs.run import Run, find_runs, load_run
@@ -182,18 +183,19 @@ def _silent(measured: Measured) -> str:
 
 
 def contribute(folder: Path, runs: Path) -> str:
-    """Check and pack the run in `folder`; returns the preview. Raises `DataError` with all objections, having changed
-    nothing.
+    """Check and pack the run in `folder`, or all runs of its series; returns the preview. Raises `DataError` with all
+    objections, having changed nothing.
     """
-    run = load_run(folder)
-    check_clock(folder / "run.json", run.info)
-    against = objections(run, runs)
-    if (size := packed_size(folder)) > LIMIT_BYTES:
-        limit = f"{size:,} bytes packed, more than {LIMIT_BYTES:,}"
-        against.append(f"it takes {limit}; measure with fewer rounds or studies")
+    against, run = [], load_run(folder)
+    for one in run.sittings:
+        check_clock(one.path / "run.json", one.info)
+        against += objections(one, runs)
+        if (size := packed_size(one.path)) > LIMIT_BYTES:
+            limit = f"{size:,} bytes packed, more than {LIMIT_BYTES:,}"
+            against.append(f"it takes {limit}; measure with fewer rounds or studies")
     if against:
         raise DataError(folder, "this run cannot be contributed:\n" + "\n".join(f"  - {text}" for text in against), "")
-    files = pack(folder)
+    files = [file for one in run.sittings for file in pack(one.path)]
     load_run(folder)  # as every reader will find it
     return preview(run, files)
 
@@ -204,7 +206,7 @@ def main() -> None:
         print(contribute(run, runs))
     except DataError as error:
         sys.exit(str(error).rstrip(". \n"))
-    machine, folder = run.resolve().parent.name, shown(run)
+    machine, folder = run.resolve().parent.name, " ".join(shown(one) for one in series.folders(run))
     print(f"The run is checked and packed. To offer it:\n\n  git switch -c run-{machine}")
     print(f"  git add {folder}\n  git commit -m 'data: a run on {machine}'\n")
     print("Then push the branch and open a pull request with the text above.")

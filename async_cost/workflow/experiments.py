@@ -1,12 +1,14 @@
-"""Measure the measuring: whether another run says the same, what interleaved rounds are worth, and what the kernel and
-the order of linking change.
+"""Measure the measuring: whether intervals hold, what interleaved rounds are worth, and what the kernel and the order
+of linking change.
 
     python -m async_cost.workflow.experiments          # some twenty minutes on a quiet machine
     python -m async_cost.workflow.experiments --tiny   # the same with hardly any samples, to see that it works
 
-Four experiments:
+One simulation, `coverage`: series whose truth is known, made of the components that the reference run shows, and what
+its own estimator says of them (`statistics/coverage.py`). Its table is data/experiments/coverage.csv.
 
-- repeats: complete runs of two studies, or some variants of them, made like those of the workflow, many times in turn.
+Three experiments:
+
 - identical: one function compared with itself, for the same time by interleaved rounds, by Criterion and by
   tango-bench, many times in turn.
 - layout: the same object code of zero-cost, its functions put in another order by the linker each time.
@@ -39,31 +41,28 @@ import polars as pl
 
 from async_cost.errors import DataError
 from async_cost.paths import repository_root
-from async_cost.runs.comparisons import BASE_KEY, KEY, PAIR, declared
 from async_cost.runs.decode import read_json
 from async_cost.runs.reader import read_table
-from async_cost.runs.record import Codegen, StudyInfo, read_record
+from async_cost.runs.record import Codegen, read_record
+from async_cost.runs.run import reference_run
 from async_cost.runs.schemas import FirstTrialRows, TimeRows, TrialRows
+from async_cost.statistics import coverage
 from async_cost.statistics.trials import trial_times
 from async_cost.words import CONTROL
-from async_cost.workflow import episodes, layouts, toolchain
-from async_cost.workflow.steps import CARGO_ENV, Progress, StepFailed
+from async_cost.workflow import layouts, toolchain
+from async_cost.workflow.steps import CARGO_ENV
 from async_cost.workflow.toolchain import ROOT
 
 #: Where results are, below the root of the repository.
 FOLDER = Path("data/experiments")
+#: The name of the simulation.
+COVERAGE = "coverage"
 #: How each version of the results lists its trials; version 2 added the episode, and what repeated runs compare.
 TRIALS_OF = {1: FirstTrialRows, 2: TrialRows}
 COLUMNS = {name: column.dtype for name, column in TrialRows.columns().items() if name != "line"}
-#: What is compared in repeated runs: as in a run.json, `limit` being half the width of the region of practical
-#: equivalence, `kind` that of its group.
-PAIRS = dict.fromkeys(("study", *PAIR), pl.String) | {"limit": pl.Float64, "control": pl.Boolean, "kind": pl.String}
-
 STUDY = "zero-cost"
 NOTEBOOK = ROOT / "notebooks" / STUDY / "measure.ipynb"
 TANGO = ROOT / "rust-kernels" / "tango" / "Cargo.toml"
-#: What is run again and again: variants of a study on one thread, and all of one with threads.
-REPEATED = {STUDY: {"ASYNC_COST_VARIANTS": "nonbox; manual (best); box"}, "runtimes-executor": {}}
 #: The function that is measured against itself.
 BASELINE = "manual"
 #: Trials of interleaved rounds: microseconds of warm-up and of samples, and samples. The first is that of the standard
@@ -79,9 +78,6 @@ SHARED = ("machine", "toolchain", "git", "crates")
 class Sizes:
     """How much is measured."""
 
-    #: Complete runs of each study, in the profile of this name.
-    runs: int = 12
-    profile: str = "standard"
     #: Readings of each kind of identical code, and the milliseconds of each.
     windows: int = 64
     window_ms: int = 1000
@@ -102,8 +98,6 @@ class Sizes:
 
 #: So little that it only shows that everything works.
 TINY = Sizes(
-    runs=3,
-    profile="smoke",
     windows=2,
     window_ms=40,
     layouts=2,
@@ -126,24 +120,20 @@ class Table:
     facts: dict[str, object] = field(default_factory=dict)
     #: How each setting was compiled, by `<experiment> <setting>`.
     codegen: dict[str, Codegen] = field(default_factory=dict)
-    #: What is compared in the runs of each study, as rows of `PAIRS`.
-    pairs: dict[str, pl.DataFrame] = field(default_factory=dict)
     #: What cannot be measured here, with the reason.
     skipped: dict[str, str] = field(default_factory=dict)
 
-    def add_run(self, experiment: str, setting: str, repeat: int, folder: Path, study: str = STUDY) -> None:
+    def add_run(self, experiment: str, setting: str, repeat: int, folder: Path) -> None:
         """The trials of a run that the harness wrote into `folder`."""
         info = read_record(folder / "run.json")
         self.facts = {name: getattr(info, name) for name in SHARED}
         self.codegen[f"{experiment} {setting}"] = info.codegen
-        details = info.studies[study]
-        time = read_table(folder / f"{study}.time.csv", TimeRows, study)
+        details = info.studies[STUDY]
+        time = read_table(folder / f"{STUDY}.time.csv", TimeRows, STUDY)
         firsts = pl.Series([episode.first_round for episode in details.episodes], dtype=pl.UInt32)
         # Of two episodes that begin with one round the later measured it.
-        time = time.with_columns(episode=firsts.search_sorted(time["round"], side="right") - 1)
+        time = time.with_columns(episode=firsts.search_sorted(time["round"], side="right") - 1, sitting=0)
         self._add(experiment, setting, repeat, trial_times(time))
-        if experiment == "repeats":
-            self.pairs[study] = _pairs(study, details, time.select(KEY).unique())
 
     def add_estimates(self, experiment: str, setting: str, repeat: int, printed: str) -> None:
         """What a sequential reading printed: one estimate for each variant, without a round."""
@@ -164,14 +154,6 @@ class Table:
         self.parts.append(
             trials.with_columns(**origin).select(pl.col(name).cast(kind) for name, kind in COLUMNS.items())
         )
-
-
-def _pairs(study: str, details: StudyInfo, keys: pl.DataFrame) -> pl.DataFrame:
-    """What a run compares of `keys`: rows of `PAIRS`."""
-    pairs = declared(study, details).join(keys, on=KEY, how="semi")
-    pairs = pairs.join(keys, left_on=BASE_KEY, right_on=KEY, how="semi")
-    kind = pl.col("group").replace_strict(details.kinds, return_dtype=pl.String)
-    return pairs.with_columns(study=pl.lit(study), kind=kind).select(*PAIRS)
 
 
 def measure(sizes: Sizes, only: tuple[str, ...], say: Callable[[str], None] = print) -> Path:
@@ -197,7 +179,6 @@ def measure(sizes: Sizes, only: tuple[str, ...], say: Callable[[str], None] = pr
         "sizes": asdict(sizes),
         "tiny": sizes == TINY,
         "skipped": table.skipped,
-        "comparisons": [row for pairs in table.pairs.values() for row in pairs.to_dicts()],
         "codegen": table.codegen,
         **table.facts,
     }
@@ -231,11 +212,6 @@ class Results:
     record: dict | None
     trials: pl.DataFrame
 
-    @property
-    def pairs(self) -> pl.DataFrame:
-        """What is compared in the experiment `repeats`: the columns of `PAIRS`."""
-        return pl.DataFrame((self.record or {}).get("comparisons", []), schema=PAIRS)
-
 
 def newest(machine: str, environ: Mapping[str, str] = os.environ, root: Path | None = None) -> Results:
     """The newest results from this machine; else the newest from any machine; else empty ones.
@@ -261,33 +237,6 @@ def load(folder: Path) -> Results:
 
 
 # -- the experiments -----------------------------------------------------------------------------------------
-
-
-def _repeats(table: Table, sizes: Sizes, scratch: Path, say: Callable[[str], None]) -> None:
-    """The runs of the studies in turn, so that those of each study are spread over the whole time."""
-    programs = {}
-    for study in REPEATED:
-        say(f"  compiling {study}")
-        programs[study] = _build(scratch / f"measure-{study}", crate=study, bench="measure")
-    for number in range(sizes.runs):
-        say(f"  runs {number + 1} of {sizes.runs}")
-        for study, program in programs.items():
-            with tempfile.TemporaryDirectory() as folder:
-                _complete_run(study, program, sizes.profile, Path(folder))
-                table.add_run("repeats", study, number, Path(folder), study)
-
-
-def _complete_run(study: str, program: Path, profile: str, folder: Path) -> None:
-    """What the workflow does for a run: prepare, then every episode of the profile."""
-    env = {"ASYNC_COST_PARTIAL": str(folder), "ASYNC_COST_PROFILE": profile, **REPEATED[study]}
-    _run([program], ASYNC_COST_EPISODE="prepare", **env)
-    start = episodes.Start.read(folder, study)
-    progress = Progress(lambda seen: None, folder / "episodes.log", ROOT)
-    try:
-        for until in start.until:
-            start.run(study, until, env, progress, layouts.seed(folder.name, study, until))
-    except StepFailed as error:
-        raise Unable(str(error)) from error
 
 
 def _identical(table: Table, sizes: Sizes, scratch: Path, say: Callable[[str], None]) -> None:
@@ -345,7 +294,7 @@ def _kernel(table: Table, sizes: Sizes, scratch: Path, say: Callable[[str], None
         _rounds(table, "kernel", setting, 0, command)
 
 
-EXPERIMENTS = {"repeats": _repeats, "identical": _identical, "layout": _layout, "kernel": _kernel}
+EXPERIMENTS = {"identical": _identical, "layout": _layout, "kernel": _kernel}
 
 
 def notebook(rounds: int, processes: int, like_bench: bool) -> nbformat.NotebookNode:
@@ -446,14 +395,33 @@ def _now() -> str:
     return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
+def simulate(folder: Path) -> Path:
+    """Writes coverage.csv into `folder`."""
+    file = folder / f"{COVERAGE}.csv"
+    coverage.coverage(coverage.components(reference_run())).write_csv(file, float_precision=4)
+    return file
+
+
+def simulated() -> pl.DataFrame:
+    """What the last simulation said; no rows without one."""
+    file = repository_root() / FOLDER / f"{COVERAGE}.csv"
+    return pl.read_csv(file) if file.exists() else pl.DataFrame()
+
+
 def main() -> None:
     """Makes the experiments and says where the results are."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tiny", action="store_true", help="hardly any samples: to see that it works")
-    parser.add_argument("--only", choices=EXPERIMENTS, action="append", help="one experiment (may be repeated)")
+    parser.add_argument(
+        "--only", choices=(COVERAGE, *EXPERIMENTS), action="append", help="one experiment (may be repeated)"
+    )
     arguments = parser.parse_args()
-    folder = measure(TINY if arguments.tiny else Sizes(), tuple(arguments.only or EXPERIMENTS))
-    print(f"The results are in {os.path.relpath(folder)}")
+    only = arguments.only or (COVERAGE, *EXPERIMENTS)
+    if COVERAGE in only and not arguments.tiny:
+        print(f"The coverage of intervals is in {os.path.relpath(simulate(ROOT / FOLDER))}")
+    if chosen := tuple(name for name in only if name != COVERAGE):
+        folder = measure(TINY if arguments.tiny else Sizes(), chosen)
+        print(f"The results are in {os.path.relpath(folder)}")
 
 
 if __name__ == "__main__":

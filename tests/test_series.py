@@ -1,0 +1,203 @@
+"""Sittings of a series are read as one run, wherever runs are read; what does not belong together is refused."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from async_cost.errors import DataError
+from async_cost.machines.many import read_many
+from async_cost.report.records import covers, next_build, remarks
+from async_cost.runs.run import find_runs, load_run, open_run, open_sitting, reference, reference_run
+from async_cost.statistics import table
+from async_cost.statistics.disturbance import conditions
+from async_cost.testing.made_up_runs import OFF, make_run, make_series
+from async_cost.workflow.contribute import contribute
+
+STUDY = "zero-cost"
+HOW = {"truth": {("nonbox", OFF): 3.0, ("box", OFF): 3.3}, "controls": {OFF: 1.0}, "work": False}
+HOW |= {"rounds": 24, "episodes": 6, "between": 0.01, "hour": 0.02}
+
+
+def made(folder: Path, sittings: int = 3, **how) -> list[Path]:
+    return make_series(folder, sittings, **HOW | how)
+
+
+def edit(run: Path, fields: dict[str, object]) -> None:
+    document = json.loads((run / "run.json").read_text())
+    for name, value in fields.items():
+        part, names = document, name.split(".")
+        for one in names[:-1]:
+            part = part[one]
+        part[names[-1]] = value
+    (run / "run.json").write_text(json.dumps(document))
+
+
+def refused(run: Path) -> DataError:
+    with pytest.raises(DataError) as caught:
+        load_run(run)
+    return caught.value
+
+
+@pytest.fixture(scope="module")
+def three(tmp_path_factory) -> list[Path]:
+    return made(tmp_path_factory.mktemp("series"))
+
+
+def test_whichever_run_is_named_the_series_is_opened(three):
+    alone = [open_sitting(one).checked() for one in three]
+    for named in three:
+        run = load_run(named)
+        assert run.path.resolve() == three[0].resolve() and len(run.sittings) == 3
+        assert (run.study(STUDY).rounds, len(run.study(STUDY).episodes)) == (72, 18)
+        time = run.time(STUDY)
+        assert time.height == sum(one.time(STUDY).height for one in alone)
+        assert time.select("sitting", "round").n_unique() == time["round"].n_unique() == 72
+        assert time.select("sitting", "episode").n_unique() == time["episode"].n_unique() == 18
+    assert run.info.ended == alone[-1].info.ended and run.comparisons(STUDY).equals(alone[0].comparisons(STUDY))
+
+
+def test_the_table_covers_hours_that_one_sitting_does_not_know(three, tmp_path):
+    shown = table.make(load_run(three[0])).frame.filter(variant="nonbox", baseline_variant="manual").row(0, named=True)
+    assert (shown["sittings"], shown["episodes"], shown["rounds"]) == (3, 18, 72)
+    assert shown["omega2"] > 0 and shown["next_low"] < shown["low"] < 3 < shown["high"] < shown["next_high"]
+    alone = make_run(tmp_path, **HOW, drawn=True)
+    only = table.make(load_run(alone)).frame
+    assert only["omega2"].null_count() == only["next_low"].null_count() == only.height
+    assert covers(load_run(three[0])) == "for any build and any hour on this machine"
+    assert covers(load_run(alone)).endswith("do not cover another hour") and not next_build(load_run(alone), STUDY)
+    assert "in another hour, you would find" in next_build(load_run(three[0]), STUDY)
+    assert "neither another build nor another hour" in covers(load_run(make_run(tmp_path / "plain", **HOW)))
+
+
+def test_one_sitting_takes_the_hours_of_the_reference_on_its_machine_and_on_no_other(tmp_path, monkeypatch):
+    root, runs = tmp_path / "runs", {}
+    monkeypatch.setenv("ASYNC_COST_RUNS", str(root))
+    series = made(root)
+    (root / "REFERENCE").write_text("".join(f"{one.parent.name}/{one.name}\n" for one in series))
+    known = table.make(reference_run()).frame
+    for machine in ("made-up", "elsewhere"):
+        folder = make_run(root, name="20260301T000000Z", machine=machine, **HOW, drawn=True, seed=99)
+        runs[machine] = table.make(load_run(folder)).frame
+    assert runs["elsewhere"]["omega2"].null_count() == known.height
+    for name in ("omega2", "d0"):
+        assert runs["made-up"][name].equals(known[name])
+    one, other = (runs[machine].filter(variant="box")["high"][0] for machine in ("made-up", "elsewhere"))
+    assert one > other
+
+
+def test_a_series_is_one_run_among_many_and_is_contributed_whole(three, tmp_path):
+    root = tmp_path / "runs"
+    shutil.copytree(three[0].parents[1], root)
+    make_run(root, machine="other", **HOW)
+    found = read_many(find_runs(root))
+    assert found.aside.is_empty() and sorted(found.runs["run"]) == [
+        f"{name}/20260101T000000Z" for name in ("made-up", "other")
+    ]
+    said = contribute(root / "made-up" / three[1].name, root)
+    assert "72 rounds in 18 processes" in said and len(list(root.glob("made-up/*/*.time.csv.gz"))) == 3
+
+
+def test_conditions_and_remarks_are_told_of_each_sitting(tmp_path):
+    series = made(tmp_path, 2)
+    edit(series[1], {f"studies.{STUDY}.load_before": [1.9, 1.0, 0.5]})
+    counts = series[1] / f"{STUDY}.counts.csv"
+    counts.write_text(counts.read_text().replace(",610000\n", ",610001\n"))
+    run = load_run(series[0])
+    assert conditions(run).select("sitting", "study", "load_before").rows() == [(1, STUDY, 0.1), (2, STUDY, 1.9)]
+    said = remarks(run, STUDY)
+    assert "Sitting 2: The machine was not idle before the run: load 1.90." in said
+    assert "Exact counts differ between sittings; those of the first are shown." in said
+    assert run.counts(STUDY).equals(open_sitting(series[0]).counts(STUDY))
+
+
+# -- what does not belong together -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("program", "1" * 64),
+        ("profile", "thorough"),
+        ("machine.cpu", "another"),
+        ("toolchain.rustc", "rustc 1.96.0"),
+        ("codegen.lto", "fat"),
+    ],
+)
+def test_a_sitting_of_something_else_is_refused(tmp_path, field, value):
+    series = made(tmp_path, 2)
+    edit(series[1], {field: value})
+    error = refused(series[0])
+    assert error.path == series[1].resolve() / "run.json" and error.column == field.removesuffix(".lto")
+    assert "differs from that of made-up/20260101T000000Z" in error.problem
+    assert error.problem in read_many(series).aside["reason"].item()
+
+
+def test_a_sitting_that_compares_something_else_is_refused(tmp_path):
+    series = made(tmp_path, 2)
+    edit(series[1], {f"studies.{STUDY}.groups": {"": 0.02}})
+    assert refused(series[1]).column == f"studies.{STUDY}.groups"
+
+
+def test_torn_missing_and_copied_sittings_are_refused(tmp_path):
+    series = made(tmp_path / "torn", 2)
+    time = series[1] / f"{STUDY}.time.csv"
+    time.write_text(time.read_text()[:-5])
+    assert refused(series[0]).path == time.resolve()
+    series = made(tmp_path / "missing", 2)
+    shutil.rmtree(series[0])
+    error = refused(series[1])
+    assert error.column == "series" and "'made-up/20260101T000000Z' is not beside it" in error.problem
+    assert error.problem in read_many([series[1]]).aside["reason"].item()
+    series = made(tmp_path / "copied", 2)
+    shutil.copyfile(series[0] / f"{STUDY}.time.csv", series[1] / f"{STUDY}.time.csv")
+    assert "holds the very samples of made-up/20260101T000000Z" in refused(series[0]).problem
+
+
+def test_a_run_of_another_machine_that_names_the_series_is_none_of_it(three, tmp_path):
+    root = tmp_path / "runs"
+    shutil.copytree(three[0].parents[1], root)
+    stranger = make_run(root, machine="stranger", changes={"series": "made-up/20260101T000000Z"}, **HOW)
+    assert len(load_run(root / three[0].parent.name / three[0].name).sittings) == 3
+    assert refused(stranger).column == "series"
+
+
+# -- the reference -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def listed(tmp_path, monkeypatch):
+    monkeypatch.setenv("ASYNC_COST_RUNS", str(tmp_path))
+    series = made(tmp_path, 2)
+
+    def write(*runs: Path) -> None:
+        (tmp_path / "REFERENCE").write_text("".join(f"{one.parent.name}/{one.name}\n" for one in runs))
+
+    write(*series)
+    return series, write
+
+
+def test_the_reference_is_the_series_that_its_file_lists(listed):
+    series, write = listed
+    assert reference() == "made-up/20260101T000000Z" and len(reference_run().sittings) == 2
+    for wrong in (series[:1], series[::-1], [*series, Path("made-up/20270101T000000Z")]):
+        write(*wrong)
+        with pytest.raises(DataError, match="the series consists of made-up/20260101T000000Z, made-up/20260102"):
+            reference_run()
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({"load_before": [0.7, 0.2, 0.1]}, "the load was 0.70 before its first round"),
+        ({"throttled_before": 3, "throttled_after": 4}, "processor time was used up while zero-cost was measured"),
+    ],
+)
+def test_a_run_that_began_or_ran_disturbed_is_no_reference(listed, fields, why):
+    series, _ = listed
+    edit(series[1], {f"studies.{STUDY}.{name}": value for name, value in fields.items()})
+    with pytest.raises(DataError) as caught:
+        reference_run()
+    assert "made-up/20260102T000000Z is no reference" in caught.value.problem and why in caught.value.problem
+    assert len(open_run(series[0]).sittings) == 2, "its pages show it all the same"
