@@ -7,7 +7,7 @@ written is made each time.
 import contextlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +23,8 @@ UNREADABLE = (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException)
 def about(place: Place | None) -> dict | None:
     """What belongs to the table at `place`; None if there is none with this key."""
     try:
-        held = json.loads(pl.read_parquet_metadata(place[0])[OURS]) if place else {}
-        return held if place and held["key"] == place[1] else None
+        stored = json.loads(pl.read_parquet_metadata(place[0])[OURS]) if place else {}
+        return stored if place and stored["key"] == place[1] else None
     except (*UNREADABLE, ValueError, KeyError, TypeError):
         return None
 
@@ -35,21 +35,6 @@ def read(place: Place, schema: Mapping[str, Any]) -> pl.DataFrame | None:
         frame = pl.scan_parquet(place[0], glob=False).collect() if about(place) is not None else None
         return frame if frame is not None and frame.schema == schema else None
     return None
-
-
-def read_all(places: Sequence[Place], schema: Mapping[str, Any]) -> pl.DataFrame | None:
-    """The tables at these places, which are there, one below the other. If some are damaged, these are removed, and it
-    is None.
-    """
-    try:
-        files = [file for file, _ in places]
-        return pl.scan_parquet(files, schema=schema, glob=False).collect() if files else pl.DataFrame(schema=schema)
-    except UNREADABLE:
-        for place in places:
-            if read(place, schema) is None:
-                with contextlib.suppress(OSError):
-                    place[0].unlink(missing_ok=True)
-        return None
 
 
 def write(frame: pl.DataFrame, place: Place | None, **about: object) -> None:

@@ -109,12 +109,6 @@ def unit_of(ns: float) -> tuple[str, float]:
     return next(((unit, size) for unit, size in UNITS if ns >= size), UNITS[-1])
 
 
-def ratio_with_interval(value: float, low: float, high: float) -> str:
-    """`3.65x [3.58, 3.70]`, with a multiplication sign."""
-    shown, ends = with_ends(value, low, high, 1)
-    return f"{shown}{TIMES} {ends}"
-
-
 def interval(low: float, high: float) -> str:
     """`95 % interval 0.98 to 1.02`, of a ratio."""
     least, most = with_ends((low + high) / 2, low, high, 1)[1].strip("[]").split(", ")

@@ -138,22 +138,12 @@ def test_the_name_of_a_machine_with_another_processor_is_refused(tmp_path):
     claimed = tmp_path / "alpha" / "20260102T000000Z"
     shutil.move(run, claimed)
     edit(claimed, run_id=f"alpha/{claimed.name}")
-    assert (
-        f"run.json, machine.name: alpha is the name of a machine with another processor (cpu in run alpha/{known.name})"
-        in (text := refused(claimed, tmp_path))
-    )
-    assert "choose another name" in text
+    text = refused(claimed, tmp_path)
+    assert "an older run of a machine of this name is from another processor" in text and "another name" in text
     info = json.loads((claimed / "run.json").read_text())
     info["machine"]["cpu"] = json.loads((known / "run.json").read_text())["machine"]["cpu"]
     edit(claimed, machine=info["machine"])
     assert "## For the reviewer" in contribute(claimed, tmp_path)
-
-
-def test_a_torn_table_is_refused_by_line(tmp_path):
-    run = make_run(tmp_path, machine="alpha", **QUIET)
-    table = run / "zero-cost.time.csv"
-    table.write_bytes(table.read_bytes()[:-5])
-    assert "the last line is cut off" in refused(run, tmp_path)
 
 
 @pytest.mark.parametrize("good", [True, False], ids=["good", "quick"])

@@ -102,7 +102,7 @@ def test_a_hundred_machines_are_read_whole(tmp_path):
         make_run(tmp_path, machine=f"m-{number}", seed=number, rounds=10, samples=4)
     together = read_many(find_runs(tmp_path))
     assert together.runs.height == 100 and together.aside.is_empty()
-    assert together.rows == 100 * load_run(find_runs(tmp_path)[0]).time("zero-cost").height
+    assert together.studies["rows"].sum() == 100 * load_run(find_runs(tmp_path)[0]).time("zero-cost").height
     middle = together.ratios.filter(variant="nonbox", other="manual", parameter=OFF)["ratio"]
     assert middle.len() == 100 and middle.median() == pytest.approx(ZERO_COST["nonbox", OFF], rel=0.01)
 
@@ -197,12 +197,15 @@ def test_one_id_in_two_places_counts_once(tmp_path):
 # -- which runs ----------------------------------------------------------------------------------------------------
 
 
-def test_all_runs_and_the_one_of_the_report_are_chosen_once(tmp_path):
+def test_all_runs_and_the_one_of_the_report_are_chosen_once(tmp_path, monkeypatch):
     inside, outside = make_run(tmp_path / "runs", **SMALL), make_run(tmp_path / "else", machine="other", **SMALL)
-    environ = {"ASYNC_COST_RUN": str(outside), "ASYNC_COST_RUNS": str(tmp_path / "runs")}
-    assert chosen_folders(environ) == [outside, inside]
-    assert chosen_folders({**environ, "ASYNC_COST_RUN": str(inside)}) == [inside]
-    assert chosen_folders({**environ, "ASYNC_COST_COMPARE": f"{outside}:{inside}:{outside}"}) == [outside, inside]
+    monkeypatch.setenv("ASYNC_COST_RUNS", str(tmp_path / "runs"))
+    monkeypatch.setenv("ASYNC_COST_RUN", str(outside))
+    assert chosen_folders() == [outside, inside]
+    monkeypatch.setenv("ASYNC_COST_RUN", str(inside))
+    assert chosen_folders() == [inside]
+    monkeypatch.setenv("ASYNC_COST_COMPARE", f"{outside}:{inside}:{outside}")
+    assert chosen_folders() == [outside, inside]
 
 
 def test_headlines_are_of_variants_that_are_measured():

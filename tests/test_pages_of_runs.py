@@ -171,6 +171,7 @@ def test_the_change_between_two_runs_has_an_honest_interval(tmp_path):
             name = f"2026010{day}T000000Z"
             make_run(tmp_path, machine=f"m-{seed}", seed=100 * seed + day, name=name, noise=0.01, rounds=60, work=False)
         runs = read_many(find_runs(tmp_path)).ratios.filter(machine=f"m-{seed}")
-        change = hardware.change(runs, f"m-{seed}/20260101T000000Z", f"m-{seed}/20260102T000000Z")
+        days = (f"m-{seed}/20260101T000000Z", f"m-{seed}/20260102T000000Z")
+        change = hardware.changes(runs, [(f"m-{seed}", *days)])
         held += ((change["low"] <= 1) & (change["high"] >= 1)).to_list()
     assert 0.88 <= sum(held) / len(held) <= 0.995

@@ -16,7 +16,7 @@ from async_cost.findings.operands import pair
 from async_cost.findings.vocabulary import slower
 from async_cost.report import PublishError, charts, markup, publish
 from async_cost.report import finding as report_finding
-from async_cost.report.notebook import page_of
+from async_cost.report.notebook import Page, page_of
 from async_cost.runs.record import Machine, Toolchain
 from async_cost.runs.run import open_run
 from async_cost.testing.made_up_runs import (
@@ -47,6 +47,13 @@ class Elements(HTMLParser):
 
     def all(self, *tags: str) -> list[dict[str, str | None]]:
         return [attributes for tag, attributes in self.found if tag in tags]
+
+
+def page_saying(folder: Path, *outputs) -> Page:
+    """The page of a notebook whose answer is these outputs."""
+    answer = new_code_cell("say", outputs=list(outputs), execution_count=1, metadata={"tags": ["answer"]})
+    nbformat.write(new_notebook(cells=[new_markdown_cell("# Free?"), answer]), folder / "zero-cost.ipynb")
+    return page_of(folder / "zero-cost.ipynb")
 
 
 @pytest.fixture(scope="module")
@@ -110,10 +117,7 @@ def test_a_page_says_which_groups_are_not_judged_and_the_front_page_names_it(tmp
     outputs = [
         new_output("display_data", {"text/markdown": "It is so."}, metadata={"finding": record(one)}) for one in said
     ]
-    cells = [new_markdown_cell("# Free?"), new_code_cell("say", outputs=outputs, execution_count=1)]
-    cells[1].metadata["tags"] = ["answer"]
-    nbformat.write(new_notebook(cells=cells), tmp_path / "zero-cost.ipynb")
-    pages = publish.publish(run, [page_of(tmp_path / "zero-cost.ipynb")], tmp_path / "report", pdf=False)
+    pages = publish.publish(run, [page_saying(tmp_path, *outputs)], tmp_path / "report", pdf=False)
     front, page = (file.read_text(encoding="utf-8") for file in pages)
     assert "Not judged:" in page and "differs from" in page
     assert "Nothing is concluded from this run" in front and "differs from" not in front
@@ -208,10 +212,8 @@ def test_computed_markdown_cannot_link_to_a_script():
 
 def test_a_chart_without_description_is_refused(tmp_path):
     output = new_output("display_data", {charts.VEGALITE_MIME: {"mark": "bar"}})
-    notebook = tmp_path / "zero-cost.ipynb"
-    nbformat.write(new_notebook(cells=[new_code_cell("chart", outputs=[output], execution_count=1)]), notebook)
     with pytest.raises(PublishError, match=r"zero-cost: .*description"):
-        page_of(notebook)
+        page_saying(tmp_path, output)
 
 
 def test_links_into_the_repository_become_words_but_for_notebooks():
@@ -304,10 +306,7 @@ def test_each_finding_has_a_card_that_leads_to_it(tmp_path):
         {"text/html": report_finding.html(found), "text/markdown": report_finding.markdown(found)},
         metadata={"finding": record(one)},
     )
-    cells = [new_markdown_cell("# Free?"), new_code_cell("say", outputs=[shown], execution_count=1)]
-    cells[1].metadata["tags"] = ["answer"]
-    nbformat.write(new_notebook(cells=cells), tmp_path / "zero-cost.ipynb")
-    publish.publish(run, [page_of(tmp_path / "zero-cost.ipynb")], tmp_path / "report", pdf=False)
+    publish.publish(run, [page_saying(tmp_path, shown)], tmp_path / "report", pdf=False)
     (card,) = (tmp_path / "report" / "cards").iterdir()
     page = (tmp_path / "report" / "zero-cost.html").read_text(encoding="utf-8")
     assert card.name == "zero-cost-own.html" and 'href="cards/zero-cost-own.html"' in page

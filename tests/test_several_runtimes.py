@@ -1,14 +1,12 @@
 """Studies that compare runtimes: groups with limits of their own, failures, metrics, units, and no zero-cost."""
 
-import json
-
 import pytest
 
 from async_cost.errors import DataError
 from async_cost.report.records import remarks
 from async_cost.runs.comparisons import KEY
 from async_cost.runs.run import choose_run, load_run
-from async_cost.statistics.interval import estimates, row
+from async_cost.statistics.interval import estimates
 from async_cost.statistics.judge import Trust
 from async_cost.statistics.measured import Measured
 from async_cost.statistics.ratios import paired
@@ -110,10 +108,6 @@ def test_a_group_without_a_control_is_not_trusted(tmp_path):
     assert trust(run, "").trusted
 
 
-def test_a_quick_run_of_several_groups_concludes_nothing(tmp_path):
-    assert set(verdicts(made(tmp_path, profile="quick")).values()) == {None}
-
-
 # -- comparisons --------------------------------------------------------------------------------------------
 
 
@@ -145,14 +139,6 @@ def test_a_baseline_that_failed_at_once_has_no_row_and_the_run_still_loads(tmp_p
     assert "tokio" not in run.time(STUDY)["variant"]
     assert not verdicts(run)
     assert not trust(run).trusted
-
-
-def test_a_default_baseline_that_failed_leaves_no_ratio_either(tmp_path):
-    times = {key("a", "a"): 1e5, key("b", "b"): 2e5, key("a", "a (A/A)"): 1e5}
-    how = {"times": times, "comparisons": None, "baseline": "a", "controls": ["a (A/A)"], "counts": {}}
-    run = made(tmp_path, rounds=6, failed={key("a", "a"): 0}, **how)
-    assert run.comparisons(STUDY).height == 2
-    assert trust(run).reasons == ("the A/A control `a (A/A)` was not measured",)
 
 
 # -- units and metrics ------------------------------------------------------------------------------------------
@@ -246,12 +232,3 @@ def test_keys_may_have_fewer_samples_than_the_study(tmp_path):
     run = made(tmp_path, rounds=12, samples={SMOLS: 1})
     assert run.time(STUDY).filter(bench=CROWD, variant="smol").height == 12
     assert SMOLS in verdicts(run)
-
-
-def test_a_made_up_study_declares_what_its_truth_says(tmp_path):
-    run = made(tmp_path, rounds=2)
-    written = json.loads((run.path / "run.json").read_text())["studies"][STUDY]
-    assert (written["baseline"], written["groups"]) == ("", {"": 0.01, "threads": 0.05})
-    assert len(written["comparisons"]) == len(COMPARED)
-    assert set(run.time(STUDY)["parameter"]) == {""}
-    assert row(run.units(STUDY), bench=ALONE, variant="tokio") is not None

@@ -7,6 +7,7 @@ It is a statement like a published claim, judged alike. Its definition is what a
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
 
 import msgspec
@@ -104,13 +105,8 @@ class Judge:
 
     def __init__(self, run: Run) -> None:
         self.run = run
-        self._values: dict[str, Values] = {}
-
-    def values(self, study: str) -> Values:
-        """What the run holds of a study."""
-        if study not in self._values:
-            self._values[study] = Values(self.run, study)
-        return self._values[study]
+        #: What the run holds of a study.
+        self.values = cache(partial(Values, run))
 
     def effects(self, of: Quantity) -> list[Effect]:
         """The number of each case of a quantity."""
@@ -142,14 +138,14 @@ def of_record(recorded: Mapping) -> Finding:
 
 def recorded(notebooks: Iterable[Path]) -> list[Finding]:
     """The findings that executed notebooks hold, in their order. Raises ValueError for an id that is there twice."""
-    held: dict[str, Finding] = {}
+    known: dict[str, Finding] = {}
     for notebook in notebooks:
         content = json.loads(notebook.read_text(encoding="utf-8"))
         for cell in content["cells"]:
             for output in cell.get("outputs", ()):
                 if one := output.get("metadata", {}).get(RECORD):
                     made = of_record(one)
-                    if made.id in held:
+                    if made.id in known:
                         raise ValueError(f"{notebook}: there are two findings {made.id}")
-                    held[made.id] = made
-    return list(held.values())
+                    known[made.id] = made
+    return list(known.values())

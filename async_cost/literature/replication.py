@@ -4,8 +4,9 @@ A claim is a statement whose author is somebody else (`statistics/statement.py`)
 and, where it is confounded, the clean one are weighed alike and apart.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 
 from async_cost.literature.claims import Claim, Comparison, load_claims
 from async_cost.runs.judged import claims_of_today
@@ -31,12 +32,7 @@ def outcomes(run: Run, claims: Sequence[Claim] | None = None) -> list[Judgement]
     claims.
     """
     claims = load_claims() if claims is None else claims
-    studies: dict[str, Values] = {}
-
-    def values(study: str) -> Values:
-        if study not in studies:
-            studies[study] = Values(run, study)
-        return studies[study]
+    values = cache(partial(Values, run))
 
     def weighed(claim: Claim, comparison: Comparison) -> Weighed:
         cases = claim.cases(comparison)
@@ -58,21 +54,14 @@ def outcomes(run: Run, claims: Sequence[Claim] | None = None) -> list[Judgement]
     ]
 
 
-def tested(run: Run, claim: Claim) -> bool:
-    """Whether the region, the operands and the processors of a claim stood as they are when `run` began, by the hash
-    that it recorded then.
+def validity_sentence(run: Run) -> str:
+    """Whether the regions, operands and processors of the claims stood as they are when `run` began, by the hash that
+    it recorded then, or may have been written after it was seen. Markdown.
     """
     if run.info.claims is None:
-        return False
-    return run.info.claims == claims_of_today() or not claim.changed or claim.changed[:10] < run.info.started[:10]
-
-
-def validity_sentence(run: Run, claims: Sequence[Claim] | None = None) -> str:
-    """Whether `run` tests the claims, or may have been seen before their regions were written, in Markdown."""
-    stated = [claim for claim in (load_claims() if claims is None else claims) if claim.is_claim]
-    later = sum(not tested(run, claim) for claim in stated)
-    if run.info.claims is None:
         return "It is no test of them: their regions may have been written after it was seen."
+    changed = [one.changed[:10] >= run.info.started[:10] for one in load_claims() if one.is_claim and one.changed]
+    later = 0 if run.info.claims == claims_of_today() else sum(changed)
     if later:
         return f"It was made for an earlier state of the claims, and is no test of the {later} that changed since."
     return "It was made for the claims as they are: their regions were written before it."
@@ -87,11 +76,11 @@ def tally(found: Iterable[Judgement]) -> dict[Outcome, int]:
     """How often each outcome was given, including those that never were. Claims that say the same of the same
     comparison are counted once, and all of them must hold.
     """
-    said: dict[str, list[Outcome]] = {}
+    by_claim: dict[str, list[Outcome]] = {}
     for one in found:
-        said.setdefault(one.claim.same_as or one.claim.id, []).append(one.published.outcome)
+        by_claim.setdefault(one.claim.same_as or one.claim.id, []).append(one.published.outcome)
     counts = dict.fromkeys(OUTCOMES, 0)
-    for each in said.values():
+    for each in by_claim.values():
         counts[together(each)] += 1
     return counts
 

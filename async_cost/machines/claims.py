@@ -42,20 +42,16 @@ def on_machines(many: ManyRuns) -> pl.DataFrame:
     return found.group_by("claim", "study", maintain_order=True).agg(*each, machines=pl.len()).sort("claim")
 
 
-def verdicts(folders: Sequence[Path], *, failed: int = 0) -> pl.DataFrame:
-    """What each run says about each claim: the columns VERDICTS. No rows of a run whose samples cannot be read. What
-    is damaged is judged again; after the second time that reading `failed`, everything.
-    """
-    places = {folder: place(folder) for folder in folders}
-    left = [folder for folder, where in places.items() if failed >= 2 or derived.about(where) is None]
+def verdicts(folders: Sequence[Path]) -> pl.DataFrame:
+    """What each run says about each claim: the columns VERDICTS. No rows of a run whose samples cannot be read."""
     with ThreadPoolExecutor() as pool:
-        made = list(pool.map(_verdicts, left))
-    known = derived.read_all([where for folder, where in places.items() if where and folder not in left], VERDICTS)
-    return verdicts(folders, failed=failed + 1) if known is None else pl.concat([known, *made])
+        return pl.concat([pl.DataFrame(schema=VERDICTS), *pool.map(_verdicts, folders)])
 
 
 def _verdicts(folder: Path) -> pl.DataFrame:
     before = place(folder)
+    if before and (known := derived.read(before, VERDICTS)) is not None:
+        return known
     try:
         run = open_run(folder)
         judged = outcomes(run, load_claims())

@@ -10,7 +10,6 @@ from enum import StrEnum
 import polars as pl
 
 from async_cost.machines.many import FINDING, NAME, NATIVE, ManyRuns
-from async_cost.runs.comparisons import HEADLINES
 from async_cost.runs.profiles import NOT_EVIDENCE
 from async_cost.statistics.judge import verdict_column
 
@@ -59,24 +58,6 @@ def of_computers(many: ManyRuns) -> pl.DataFrame:
     return many.runs.remove(double).select("run", "machine", "started")
 
 
-def headlines(ratios: pl.DataFrame) -> pl.DataFrame:
-    """The findings with a name, in the order of `HEADLINES`, with that name in column `label`."""
-    names = pl.DataFrame(
-        [
-            (entry.study, entry.variant, entry.other, entry.parameter, entry.label, place)
-            for place, entry in enumerate(HEADLINES)
-        ],
-        schema=dict.fromkeys(("study", "variant", "other", "parameter"), NAME)
-        | {"label": pl.String, "place": pl.Int64},
-        orient="row",
-    )
-    named = ratios.join(names, on=["study", "variant", "other", "parameter"], how="inner")
-    # A name says nothing of the bench: of several the first counts.
-    return (
-        named.sort("place", "unit", "bench").unique(["place", "unit"], keep="first", maintain_order=True).drop("place")
-    )
-
-
 def agreement(ratios: pl.DataFrame) -> pl.DataFrame:
     """One row for each finding of rows of `one_of_each`: columns FINDING, units, slower, faster, same, undecided,
     least, most, agreement.
@@ -110,20 +91,13 @@ def agreement(ratios: pl.DataFrame) -> pl.DataFrame:
     return counted.with_columns(word.alias("agreement"))
 
 
-def change(ratios: pl.DataFrame, before: str, after: str) -> pl.DataFrame:
-    """How each finding changes from run `before` to run `after`: FINDING, ratio (after / before), low, high, evident,
-    verdict.
+def changes(ratios: pl.DataFrame, pairs: Sequence[tuple[str, str, str]]) -> pl.DataFrame:
+    """How each finding changes from one run to another, for each of `pairs` (machine, before, after): FINDING, ratio
+    (after / before), low, high, evident, unit (the machine), before, after, verdict.
 
     The two runs share no round, so nothing is paired: on a log scale, the half-widths of the two intervals are added as
     squares. Like them, the interval covers the noise of two runs and nothing else. The verdict is null if one of the
     two is no evidence.
-    """
-    return changes(ratios, [("", before, after)]).drop("unit", "before", "after")
-
-
-def changes(ratios: pl.DataFrame, pairs: Sequence[tuple[str, str, str]]) -> pl.DataFrame:
-    """The same for several pairs of runs (machine, before, after): also the columns unit (the machine), before,
-    after.
     """
     names = ("unit", "before", "after")
     chosen = pl.DataFrame(pairs, schema=dict.fromkeys(names, NAME), orient="row")
@@ -149,19 +123,10 @@ def changes(ratios: pl.DataFrame, pairs: Sequence[tuple[str, str, str]]) -> pl.D
     ).with_columns(verdict_column(pl.col("evident")))
 
 
-def repeats(many: ManyRuns) -> list[tuple[str, str, str]]:
-    """Machines that were measured twice with one compiler: machine, older run, newer run; the two newest of each."""
-    return _pairs(many, same_compiler=True)
-
-
-def upgrades(many: ManyRuns) -> list[tuple[str, str, str]]:
-    """Machines that were measured with two compilers, from the same sources: machine, the newest run of the older one,
-    the newest run of the newer.
+def repeated(many: ManyRuns, *, same_compiler: bool) -> list[tuple[str, str, str]]:
+    """Machines that were measured twice: machine, older run, newer run. With one compiler, these are the two newest;
+    with two, from the same sources, the newest run and the newest of another compiler, the older compiler first.
     """
-    return _pairs(many, same_compiler=False)
-
-
-def _pairs(many: ManyRuns, same_compiler: bool) -> list[tuple[str, str, str]]:
     runs = many.runs.filter(~pl.col("profile").is_in(NOT_EVIDENCE), pl.col("rustc").is_not_null()).sort(
         "started", "run"
     )

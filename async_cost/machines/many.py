@@ -31,7 +31,7 @@ from async_cost.statistics.table import comparisons, place_of
 FINDING = ("study", "bench", "variant", "other", "parameter")
 #: Names of which a few thousand are repeated in millions of rows: a number in each, and the words once.
 NAME = pl.Categorical()
-RUNS = {"run": NAME, "machine": NAME, "cpu": pl.String, "cores": pl.Int64}
+RUNS = {"run": NAME, "machine": NAME, "cpu": pl.String, "cores": pl.Int64, "processor": pl.String}
 RUNS |= dict.fromkeys(("rustc", "origin", "profile", "started", "revision"), pl.String)
 STUDIES = {"run": NAME, "study": NAME, "trusted": pl.Boolean, "reason": pl.String, "rows": pl.Int64}
 STUDIES |= {"elapsed_ns": pl.Int64}
@@ -43,6 +43,8 @@ RATIOS |= dict.fromkeys(("ratio", "low", "high"), pl.Float64) | {"verdict": VERD
 NATIVE = " (native)"
 #: This module as it was imported: a page may outlive an edit.
 OWN = Path(__file__).read_bytes()
+#: What tells two processors apart: many virtual machines hide the model in `cpu`, but not the caches.
+PROCESSOR = ("cpu", "architecture", "logical_cores", "caches")
 #: Reasons that are given of one study of a run, of which each control has its own.
 MOST_REASONS = 2
 #: So many runs are summarised faster than processes start.
@@ -65,56 +67,36 @@ class ManyRuns:
     ratios: pl.DataFrame
     aside: pl.DataFrame
 
-    @property
-    def rows(self) -> int:
-        """Samples that were read."""
-        return self.studies["rows"].sum()
-
 
 @dataclass(frozen=True)
 class Summary:
-    """A run among others: `run` is its row of RUNS, `studies` are rows of STUDIES, `ratios` a table of RATIOS, None as
-    long as it was not read.
-    """
+    """A run among others: `run` is its row of RUNS, `studies` are rows of STUDIES, `ratios` a table of RATIOS."""
 
     run: Mapping[str, object]
     studies: Sequence[Mapping[str, object]]
-    ratios: pl.DataFrame | None = None
+    ratios: pl.DataFrame
 
 
-def chosen_folders(environ: Mapping[str, str] = os.environ) -> list[Path]:
-    """The runs to compare: those that ASYNC_COST_COMPARE names (separated as in PATH), else all of them.
-
-    All are those in the folder ASYNC_COST_RUNS, else data/runs, and the one of ASYNC_COST_RUN, which may lie elsewhere.
+def chosen_folders() -> list[Path]:
+    """The runs to compare: those that ASYNC_COST_COMPARE names (separated as in PATH), else all that there are and the
+    one of ASYNC_COST_RUN, which may lie elsewhere.
     """
-    if named := environ.get("ASYNC_COST_COMPARE"):
-        return list(dict.fromkeys(Path(folder).resolve() for folder in named.split(os.pathsep)))
-    here = [Path(named).resolve()] if (named := environ.get("ASYNC_COST_RUN")) else []
-    root = Path(elsewhere) if (elsewhere := environ.get("ASYNC_COST_RUNS")) else None
-    return list(dict.fromkeys([*here, *(path.resolve() for path in find_runs(root))]))
+    named = os.environ.get("ASYNC_COST_COMPARE")
+    here = [one] if (one := os.environ.get("ASYNC_COST_RUN")) else []
+    chosen = named.split(os.pathsep) if named else [*here, *find_runs()]
+    return list(dict.fromkeys(Path(folder).resolve() for folder in chosen))
 
 
-def read_many(folders: Sequence[Path], *, failed: int = 0) -> ManyRuns:
-    """Reads all runs, in the given order. Never raises because of what is in a folder: see `ManyRuns.aside`. What
-    is damaged is made again; after the second time that reading `failed`, everything.
-    """
+def read_many(folders: Sequence[Path]) -> ManyRuns:
+    """Reads all runs, in the given order. Never raises because of what is in a folder: see `ManyRuns.aside`."""
     # The sittings of a series are one run.
     folders = list(dict.fromkeys(series.folders(folder)[0] if folder.is_dir() else folder for folder in folders))
-    places = {folder: place(folder) for folder in folders}
-    outcomes: dict[Path, Summary | str | None] = {
-        folder: Summary(about["run"], about["studies"]) if failed < 2 and (about := derived.about(where)) else None
-        for folder, where in places.items()
-    }
-    outcomes |= summaries([folder for folder, outcome in outcomes.items() if outcome is None])
-    runs, aside = _without_copies(outcomes)
-    ratios = derived.read_all([places[folder] for folder, run in runs.items() if run.ratios is None], RATIOS)
-    if ratios is None:
-        return read_many(folders, failed=failed + 1)
+    runs, aside = _without_copies(summaries(folders))
     return ManyRuns(
         folders={str(run.run["run"]): folder for folder, run in runs.items()},
         runs=pl.DataFrame([run.run for run in runs.values()], schema=RUNS),
         studies=pl.DataFrame([study for run in runs.values() for study in run.studies], schema=STUDIES),
-        ratios=pl.concat([ratios, *(run.ratios for run in runs.values() if run.ratios is not None)]),
+        ratios=pl.concat([pl.DataFrame(schema=RATIOS), *(run.ratios for run in runs.values())]),
         aside=pl.DataFrame(aside, schema=ASIDE, orient="row"),
     )
 
@@ -124,19 +106,33 @@ def place(folder: Path) -> derived.Place | None:
     return place_of(folder, "summary", OWN)
 
 
+def known(folder: Path) -> Summary | None:
+    """The summary that was made of the run in `folder` before; None if it is damaged, or the run has changed."""
+    where = place(folder)
+    if where and (about := derived.about(where)) and (ratios := derived.read(where, RATIOS)) is not None:
+        return Summary(about["run"], about["studies"], ratios)
+    return None
+
+
 def summaries(folders: Sequence[Path]) -> dict[Path, Summary | str]:
-    """Makes the summary of each run, or says why it cannot be used. Of many, each processor makes some in a process of
-    its own: half of the work is Python's, of which a process does one thing at a time.
+    """The summary of each run, or why it cannot be used. Of many that are not known, each processor makes some in a
+    process of its own: half of the work is Python's, of which a process does one thing at a time.
     """
-    if len(folders) >= FEW:
-        one_thread = ("POLARS_MAX_THREADS", "1")
-        with (
-            suppress(BrokenProcessPool),  # one was killed, for want of memory for instance
-            ProcessPoolExecutor(mp_context=get_context("spawn"), initializer=os.putenv, initargs=one_thread) as pool,
-        ):
-            return dict(zip(folders, pool.map(summary, folders), strict=True))
     with ThreadPoolExecutor(os.cpu_count()) as threads:
-        return dict(zip(folders, threads.map(summary, folders), strict=True))
+        found = {folder: one for folder, one in zip(folders, threads.map(known, folders), strict=True) if one}
+        left = [folder for folder in folders if folder not in found]
+        made: dict[Path, Summary | str] = {}
+        if len(left) >= FEW:
+            one_thread = ("POLARS_MAX_THREADS", "1")
+            with (
+                suppress(BrokenProcessPool),  # one was killed, for want of memory for instance
+                ProcessPoolExecutor(
+                    mp_context=get_context("spawn"), initializer=os.putenv, initargs=one_thread
+                ) as pool,
+            ):
+                made = dict(zip(left, pool.map(summary, left), strict=True))
+        made = made or dict(zip(left, threads.map(summary, left), strict=True))
+    return {folder: found.get(folder) or made[folder] for folder in folders}
 
 
 def summary(folder: Path) -> Summary | str:
@@ -155,7 +151,7 @@ def summary(folder: Path) -> Summary | str:
         return f"{shown(folder)}: the run cannot be read ({type(error).__name__})"
 
 
-def _without_copies(outcomes: Mapping[Path, Summary | str | None]) -> tuple[dict[Path, Summary], list[tuple[str, str]]]:
+def _without_copies(outcomes: Mapping[Path, Summary | str]) -> tuple[dict[Path, Summary], list[tuple[str, str]]]:
     """Runs in the given order, and what is set aside.
 
     Two runs with one id, or with the very same samples, are one run and its copy, and a machine of another processor
@@ -163,9 +159,9 @@ def _without_copies(outcomes: Mapping[Path, Summary | str | None]) -> tuple[dict
     """
     aside = {folder: outcome for folder, outcome in outcomes.items() if isinstance(outcome, str)}
     runs = {folder: outcome for folder, outcome in outcomes.items() if isinstance(outcome, Summary)}
-    samples, processors, names = dict[tuple, str](), dict[str, tuple](), set[str]()
+    samples, processors, names = dict[tuple, str](), dict[str, object](), set[str]()
     for folder, one in sorted(runs.items(), key=lambda item: (str(item[1].run["started"]), str(item[1].run["run"]))):
-        run, processor = str(one.run["run"]), (one.run["cpu"], one.run["cores"])
+        run, processor = str(one.run["run"]), one.run["processor"]
         mine = {(study["study"], study["rows"], study["elapsed_ns"]): run for study in one.studies}
         original = next((samples[key] for key in mine if key in samples), None)
         if run in names:
@@ -173,7 +169,10 @@ def _without_copies(outcomes: Mapping[Path, Summary | str | None]) -> tuple[dict
         elif original is not None:
             problem = f"holds the very samples of run {original}. {REMEASURE}"
         elif processors.setdefault(str(one.run["machine"]).removesuffix(NATIVE), processor) != processor:
-            problem = "an older run of a machine of this name is from another processor. Give this machine another name"
+            problem = (
+                "an older run of a machine of this name is from another processor. Give this machine another name, for "
+                "machine.name, run_id and the folder, or measure with ASYNC_COST_MACHINE=<name>"
+            )
         else:
             names.add(run)
             samples |= mine
@@ -234,6 +233,7 @@ def _run_row(info: RunInfo) -> dict[str, object]:
         "machine": info.machine.name + (NATIVE if info.origin == "native" else ""),
         "cpu": info.machine.cpu,
         "cores": info.machine.logical_cores,
+        "processor": "; ".join(str(getattr(info.machine, name)) for name in PROCESSOR),
         "rustc": info.toolchain.rustc,
         "origin": info.origin,
         "profile": info.profile,

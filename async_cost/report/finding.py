@@ -48,8 +48,8 @@ def markdown(found: Found) -> str:
     """The finding where there is no style: mark, sentence, values; then what follows from it if it holds."""
     sign, label = _marked(found)
     sentence = words.escape(found.finding.statement)
-    said = f"{sign} *{label}:* {sentence}" if label else f"{sign} **{sentence}**"
-    text = " ".join([said, *filter(None, [values(found), remark(found)])])
+    head = f"{sign} *{label}:* {sentence}" if label else f"{sign} **{sentence}**"
+    text = " ".join([head, *filter(None, [values(found), remark(found)])])
     follows = found.finding.because
     return f"{text}\n\n{follows}" if follows and found.outcome is Outcome.HOLDS else text
 
@@ -78,22 +78,22 @@ def values(found: Found) -> str:
     """
     one = found.finding
     measured = sorted((each for each in found.each if each.effect is not None), key=lambda each: each.effect)
-    said = [_of(one.main, each) for each in measured]
-    if len(said) > 1 and measured[0].effect == measured[-1].effect:
-        said = [f"{said[0]} in all {len(said)}"]
-    elif len(said) > 1:
+    texts = [_of(one.main, each) for each in measured]
+    if len(texts) > 1 and measured[0].effect == measured[-1].effect:
+        texts = [f"{texts[0]} in all {len(texts)}"]
+    elif len(texts) > 1:
         noun = _noun(one.main)
-        ends = [f"{said[at].removesuffix(noun)} ({words.code(_name(measured[at], measured))})" for at in (0, -1)]
+        ends = [f"{texts[at].removesuffix(noun)} ({words.code(_name(measured[at], measured))})" for at in (0, -1)]
         compared = f", {len(measured)} compared" if len(measured) > 2 else ""
         true = sum(weighed.outcome is Outcome.HOLDS for weighed in measured)
         of = f", true of {true}" if one.of == "most" else ""
-        said = [f"from {ends[0]} to {ends[1]}{noun}{compared}{of}"]
+        texts = [f"from {ends[0]} to {ends[1]}{noun}{compared}{of}"]
     for quantity, effect in zip(one.show, found.shown, strict=True):
         if effect.value is not None:
             where = effect.row and address(effect.row)
             shown = value(quantity, effect.value, effect.low, effect.high, where, baseline=_baseline(quantity))
-            said.append(shown + _noun(quantity))
-    return "; ".join(said)
+            texts.append(shown + _noun(quantity))
+    return "; ".join(texts)
 
 
 def remark(found: Found) -> str:

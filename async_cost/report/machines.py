@@ -69,12 +69,12 @@ class Machines:
     def repeats(self) -> pl.DataFrame:
         """How each comparison changed between the two newest runs of a machine with one compiler: the columns of
         `hardware.changes`."""
-        return hardware.changes(self._many.ratios, hardware.repeats(self._many))
+        return hardware.changes(self._many.ratios, hardware.repeated(self._many, same_compiler=True))
 
     @property
     def releases(self) -> pl.DataFrame:
         """The same between two compilers on one machine, from the same sources."""
-        return hardware.changes(self._many.ratios, hardware.upgrades(self._many))
+        return hardware.changes(self._many.ratios, hardware.repeated(self._many, same_compiler=False))
 
     @cached_property
     def findings(self) -> pl.DataFrame:

@@ -212,8 +212,8 @@ def _advice(claims: pl.DataFrame, document: str) -> str:
             part = (hold >= RELIABLE * decided.height) + (hold >= decided.height / 2)
             verb = ("do not quote", "look up each claim on", "quote")[part]
             verbs[verb].append(f"{kind} ({hold} of {decided.height} hold here)")
-    said = "; ".join(f"{verb} {words.listing(kinds)}" for verb, kinds in verbs.items() if kinds)
-    return f"Of {words.escape(document)} {said or 'nothing is decided here'}"
+    advice = "; ".join(f"{verb} {words.listing(kinds)}" for verb, kinds in verbs.items() if kinds)
+    return f"Of {words.escape(document)} {advice or 'nothing is decided here'}"
 
 
 def say(text: str) -> None:

@@ -115,10 +115,10 @@ def banner(run: Run, studies: Collection[str]) -> Banner:
     """What there is to say of `studies` in `run`; those that it lacks are left out. (Of a profile that is no evidence,
     every page says so.)
     """
-    held = [Measured.of(run, study) for study in studies if study in run.info.studies]
-    judged = any(measured.trust.extent for measured in held) or not held
-    known = [f"Known since: {said}" for measured in held for said in errata(run, measured.study)]
-    refused = [] if run.info.profile in NOT_EVIDENCE else filter(None, map(_refused, held))
+    tables = [Measured.of(run, study) for study in studies if study in run.info.studies]
+    judged = any(measured.trust.extent for measured in tables) or not tables
+    known = [f"Known since: {erratum}" for measured in tables for erratum in errata(run, measured.study)]
+    refused = [] if run.info.profile in NOT_EVIDENCE else filter(None, map(_refused, tables))
     return Banner(judged, " ".join([*refused, *known]))
 
 

@@ -61,16 +61,16 @@ def _questions(notebooks: Sequence[Path], folder: str, *, values: bool = True) -
     """What people ask, an entry of a list each, with the first answer, its values if wanted, and the page."""
     for notebook in sorted(notebooks, key=lambda path: list(DECISIONS).index(path.stem)):
         answers = answers_of(read(notebook))
-        said = _sentence(answers[0]) if answers else ""
-        if not values and said.count("**") == 2 and said.startswith("✓"):
-            said = said[: said.rindex("**") + 2]
+        answer = _sentence(answers[0]) if answers else ""
+        if not values and answer.count("**") == 2 and answer.startswith("✓"):
+            answer = answer[: answer.rindex("**") + 2]
         elif not values and answers and RECORD not in answers[0].metadata:  # a score
-            said = said.partition(";")[0] + "."
-        yield f"- [{DECISIONS[notebook.stem]}]({folder}{notebook.stem}.md) {said}"
+            answer = answer.partition(";")[0] + "."
+        yield f"- [{DECISIONS[notebook.stem]}]({folder}{notebook.stem}.md) {answer}"
 
 
 def _sentence(output: nbformat.NotebookNode) -> str:
-    """The first paragraph of what a cell said."""
+    """The first paragraph of what a cell showed."""
     return words.unlinked(output.data["text/markdown"]).split("\n\n")[0]
 
 

@@ -103,8 +103,6 @@ def require_known(pairs: pl.DataFrame, keys: pl.DataFrame, path: Path) -> None:
             )
 
 
-
-
 @lru_cache(maxsize=1)
 def of_today() -> pl.DataFrame:
     """data/comparisons.csv."""

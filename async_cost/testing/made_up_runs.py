@@ -597,6 +597,10 @@ def write_notebook(path: Path) -> Path:
     shown = (
         f"<style>td {{ color: red }}</style><table onclick='x()'><tr><td class='gt_right'>7{HOSTILE}</td></tr></table>"
     )
+    axes: Any = {"x": "work_us", "y": "overhead", "x_title": "own work (µs)", "y_title": "overhead (%)"}
+    fading = charts.lines(BREAK_EVEN, **axes, log_x=True, rules=[1, 5], description="fades at 3 µs")
+    axes = {"x": "round", "y": "time", "x_title": "round", "y_title": "time"}
+    drifting = charts.lines(DRIFT, **axes, description="rounds 21 to 29 were slow")
     cells = [
         new_markdown_cell("# Is async `zero` cost?\n\nThe question of this page.\n\n## The answer"),
         _cell("display(Markdown(answer))", _markdown(ANSWER), tags=["answer"]),
@@ -604,31 +608,10 @@ def write_notebook(path: Path) -> Path:
             "## The charts\n\nMeasured `here`, see [the method](https://example.org/method) and [its source](measure.ipynb).\n"
         ),
         _cell("ac.intervals(ratios)", _chart(charts.intervals(RATIOS, description=FINDING))),
-        _cell(
-            "ac.lines(rows)",
-            _chart(
-                charts.lines(
-                    BREAK_EVEN,
-                    x="work_us",
-                    y="overhead",
-                    x_title="own work (µs)",
-                    y_title="overhead (%)",
-                    log_x=True,
-                    rules=[1, 5],
-                    description="fades at 3 µs",
-                )
-            ),
-        ),
+        _cell("ac.lines(rows)", _chart(fading)),
         new_markdown_cell("What the code below computes.", metadata={"tags": [OF_CODE]}),
         _cell(CODE, _markdown("What the code above says.")),
-        _cell(
-            "ac.lines(drift)",
-            _chart(
-                charts.lines(
-                    DRIFT, x="round", y="time", x_title="round", y_title="time", description="rounds 21 to 29 were slow"
-                )
-            ),
-        ),
+        _cell("ac.lines(drift)", _chart(drifting)),
         _cell("ac.matrix(rows)", _chart(charts.matrix(COUNTS, row="variant", column="series", description="same I/O"))),
         _cell("wide", _markdown(table)),
         _cell("hostile", _markdown(f"Measured on {HOSTILE}")),

@@ -19,14 +19,14 @@ from pathlib import Path
 
 from async_cost import words
 from async_cost.errors import DataError
-from async_cost.machines.hardware import headlines, one_of_each
 from async_cost.machines.many import read_many
 from async_cost.paths import shown
-from async_cost.report import provenance
+from async_cost.report import finding, provenance
 from async_cost.report.records import remarks
 from async_cost.runs import series
+from async_cost.runs.comparisons import HEADLINES
 from async_cost.runs.profiles import NOT_EVIDENCE
-from async_cost.runs.record import check_clock, read_run_info
+from async_cost.runs.record import check_clock
 from async_cost.runs.run import Run, find_runs, load_run
 from async_cost.statistics.measured import Measured
 
@@ -40,8 +40,6 @@ FOLDER = re.compile(
 #: Names shorter than this, and those that every machine has, tell nobody who measured.
 SHORTEST_NAME = 3
 COMMON_NAMES = {"root", "user", "admin", "ubuntu", "debian", "runner", "localhost", "linux"}
-#: What tells two processors apart: many virtual machines hide the model in `cpu`, but not the caches.
-PROCESSOR = ("cpu", "architecture", "logical_cores", "caches")
 
 #: What no program can check, as part of the pull request's text.
 REVIEW = """## For the reviewer
@@ -53,35 +51,19 @@ REVIEW = """## For the reviewer
 """
 
 
-def objections(run: Run, runs: Path) -> list[str]:
-    """Why `run` cannot be contributed, as sentences; empty when it can."""
-    return [
-        *_place(run, runs),
-        *_evidence(run),
-        *_strangers(run),
-        *_personal(run),
-        *_claimed(run, runs),
-        *_copies(run, runs),
-    ]
-
-
-def _place(run: Run, runs: Path) -> Iterator[str]:
+def objections(run: Run, runs: Path) -> Iterator[str]:
+    """Why `run` cannot be contributed, as sentences. What its controls say is no reason: if they find fault, its own
+    pages conclude nothing, and other runs still benefit.
+    """
     if run.path.resolve() != (runs / run.info.run_id).resolve():
         yield f"the run lies in {shown(run.path)}; move it to {shown(runs / run.info.run_id)}"
-
-
-def _evidence(run: Run) -> Iterator[str]:
-    """A sound run is welcome, whatever its controls say: if they find fault, its own pages conclude nothing, and other
-    runs still benefit.
-    """
     if run.info.profile in NOT_EVIDENCE:
         yield f"the profile is {run.info.profile}, which is never evidence; measure in the standard profile"
-
-
-def _strangers(run: Run) -> Iterator[str]:
     for file in sorted(run.path.iterdir()):
         if file.name != "run.json" and not file.name.endswith(TABLES):
             yield f"{file.name} is not part of a run; remove it"
+    yield from _personal(run)
+    yield from _copies(run, runs)
 
 
 def _personal(run: Run) -> Iterator[str]:
@@ -104,25 +86,8 @@ def _names() -> set[str]:
     return {name for name in names if len(name) >= SHORTEST_NAME}
 
 
-def _claimed(run: Run, runs: Path) -> Iterator[str]:
-    """Pages take runs of one name for repetitions on one machine, of which the newest speaks for it."""
-    mine, known = run.info.machine, {}
-    for folder in find_runs(runs):
-        if folder.parent.name == mine.name and folder.resolve() != run.path.resolve():
-            with suppress(DataError):  # it is set aside by all pages
-                info = read_run_info(folder / "run.json")
-                known[info.run_id] = [name for name in PROCESSOR if getattr(info.machine, name) != getattr(mine, name)]
-    if known and all(known.values()):
-        newest, differing = next(iter(known.items()))
-        yield (
-            f"run.json, machine.name: {mine.name} is the name of a machine with another processor "
-            f"({words.listing(differing)} in run {newest}); choose another name, for machine.name, run_id and the folder, "
-            "or measure with ASYNC_COST_MACHINE=<name>"
-        )
-
-
 def _copies(run: Run, runs: Path) -> Iterator[str]:
-    """The same check as on the hardware page, with the other runs first, so that the new run counts as the copy."""
+    """Whether it has the samples of a known run, or the name of another machine: the check of the page on hardware."""
     mine = run.path.resolve()
     others = [folder for folder in find_runs(runs) if folder.resolve() != mine]
     for _, reason in read_many([*others, mine]).aside.filter(run="/".join(mine.parts[-2:])).rows():
@@ -152,10 +117,13 @@ def packed_size(run: Path) -> int:
 
 def preview(run: Run, files: list[Path]) -> str:
     """What the pull request says: machine, trust, the findings with a name, files. Markdown."""
-    ratios = headlines(one_of_each(read_many([run.path])))
+    ratios = read_many([run.path]).ratios
+    named = ("study", "variant", "other", "parameter")
+    rows = {tuple(map(row.get, named)): row for row in ratios.reverse().iter_rows(named=True)}
     found = [
-        f"{row['label']}: {words.ratio_with_interval(row['ratio'], row['low'], row['high'])}"
-        for row in ratios.iter_rows(named=True)
+        f"{one.label}: {finding.value(finding.RATIO, row['ratio'], row['low'], row['high'])}"
+        for one in HEADLINES
+        if (row := rows.get((one.study, one.variant, one.other, one.parameter)))
     ]
     studies = []
     for name, study in run.info.studies.items():
@@ -186,7 +154,8 @@ def contribute(folder: Path, runs: Path) -> str:
     """Check and pack the run in `folder`, or all runs of its series; returns the preview. Raises `DataError` with all
     objections, having changed nothing.
     """
-    against, run = [], load_run(folder)
+    against: list[str] = []
+    run = load_run(folder)
     for one in run.sittings:
         check_clock(one.path / "run.json", one.info)
         against += objections(one, runs)

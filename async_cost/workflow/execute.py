@@ -80,11 +80,11 @@ class EchoingClient(NotebookClient):
         with suppress(Empty):
             while True:
                 await self.kc.iopub_channel.get_msg(timeout=seconds)
-        said, self.complaints = self.complaints, []
-        if not said:
+        messages, self.complaints = self.complaints, []
+        if not messages:
             return ""
-        cell = self.sent.get(said[0][0]) or list(self.sent.values())[-1]
-        return failure_of(cell, CONTROL.sub("", "".join(text for _, text in said)))
+        cell = self.sent.get(messages[0][0]) or list(self.sent.values())[-1]
+        return failure_of(cell, CONTROL.sub("", "".join(text for _, text in messages)))
 
     async def async_execute_cell(self, cell, cell_index, *arguments, **options):
         """Execute a cell together with the neighbours that are sent with it; after a failure one by one, so that the

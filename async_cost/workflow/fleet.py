@@ -153,11 +153,11 @@ def processors(fleet: Fleet) -> dict[str, int]:
     for machine, features in fleet.machines.items():
         command = ["sbatch", "--test-only", "--exclusive", "--constraint", features, "--wrap", "true"]
         tried = subprocess.run(command, capture_output=True, text=True)
-        said = (tried.stdout + tried.stderr).strip().splitlines()
-        answer = PROCESSORS.search(said[-1]) if said and tried.returncode == 0 else None
+        lines = (tried.stdout + tried.stderr).strip().splitlines()
+        answer = PROCESSORS.search(lines[-1]) if lines and tried.returncode == 0 else None
         if answer is None:
             raise StepFailed(
-                f"{machine}: Slurm has no node for it ({features!r}): {said[-1] if said else 'no reason given'}"
+                f"{machine}: Slurm has no node for it ({features!r}): {lines[-1] if lines else 'no reason given'}"
             )
         found[machine] = int(answer[1])
     return found

@@ -57,8 +57,8 @@ def old(files: dict[str, str], root: Path) -> list[str]:
     there = {
         str(path.relative_to(root)): path for path in (*(root / FOLDER).glob("*"), *(root / name for name in files))
     }
-    held = {name: path.read_text(encoding="utf-8") for name, path in there.items() if path.is_file()}
-    return sorted(name for name in held.keys() | files.keys() if held.get(name) != files.get(name))
+    contents = {name: path.read_text(encoding="utf-8") for name, path in there.items() if path.is_file()}
+    return sorted(name for name in contents.keys() | files.keys() if contents.get(name) != files.get(name))
 
 
 def main() -> None:

@@ -221,13 +221,13 @@ def parse_progress(line: str) -> Seen | None:
     if not line.startswith("{"):
         return None
     try:
-        said = json.loads(line)
-        text = f"{said['unit']} {said['round']} of {said['rounds']}"
+        report = json.loads(line)
+        text = f"{report['unit']} {report['round']} of {report['rounds']}"
     except (ValueError, KeyError):
         return None
-    if "seconds_left" in said:
-        return Seen(text, left_s=said["seconds_left"])
-    return Seen(text, said["done"] / said["trials"] if "done" in said else None)
+    if "seconds_left" in report:
+        return Seen(text, left_s=report["seconds_left"])
+    return Seen(text, report["done"] / report["trials"] if "done" in report else None)
 
 
 #: Makes cargo print the bar that `cargo_progress` reads although its output is not a terminal.

@@ -82,8 +82,9 @@ def lab_step() -> Step:
 
 def snakemake_step() -> Step:
     """Install Snakemake, which only `make fleet` needs."""
-    stamp, lock = TOOLS / "snakemake" / "stamp", "fleet/requirements.txt"
-    return _stamped("Snakemake", _install_snakemake, 60, stamp, lambda: f"{_digest(lock)} {ROOT}")
+    folder, lock = TOOLS / "snakemake", "fleet/requirements.txt"
+    install = partial(_new_environment, folder, lock)
+    return _stamped("Snakemake", install, 60, folder / "stamp", lambda: f"{_digest(lock)} {ROOT}")
 
 
 def _stamped(
@@ -123,12 +124,16 @@ def _packages(*locks: str) -> str:
 
 
 def _install_python(progress: Progress) -> None:
-    if VENV.exists():
-        shutil.rmtree(VENV)
-    progress("virtual environment")
-    progress.command([sys.executable, "-m", "venv", VENV])
-    _install_locked("requirements.txt", progress)
+    _new_environment(VENV, "requirements.txt", progress)
     _pip(PYTHON, progress, "--no-build-isolation", "--no-index", "-e", ".")
+
+
+def _new_environment(folder: Path, lock: str, progress: Progress) -> None:
+    if folder.exists():
+        shutil.rmtree(folder)
+    progress("virtual environment")
+    progress.command([sys.executable, "-m", "venv", folder])
+    _install_locked(lock, progress, folder / "bin" / "python")
 
 
 def _install_locked(lock: str, progress: Progress, python: Path = PYTHON) -> None:
@@ -163,13 +168,6 @@ def pip_sources(listed: str) -> dict[str, str]:
     rank = ("global", "install", ":env:").index
     chosen = sorted((rank(one[1]), one[2], ast.literal_eval(one[3])) for one in found if one and one[2] in PIP_SOURCES)
     return {f"PIP_{name.replace('-', '_').upper()}": value for _, name, value in chosen}
-
-
-def _install_snakemake(progress: Progress) -> None:
-    folder = TOOLS / "snakemake"
-    shutil.rmtree(folder, ignore_errors=True)
-    progress.command([sys.executable, "-m", "venv", folder])
-    _install_locked("fleet/requirements.txt", progress, folder / "bin" / "python")
 
 
 # The Rust kernel.
