@@ -66,6 +66,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use async_executors::{LocalSpawnHandleExt, SpawnHandleExt};
 use futures::channel::mpsc::{self, Receiver, Sender};
 pub use futures::executor::LocalPool;
 use futures::executor::{LocalSpawner, ThreadPool};
@@ -428,52 +429,44 @@ impl<T> Handle for async_executors::JoinHandle<T> {
 // ## All layers side by side
 //
 // Each layer wraps an executor, and spawns through one trait where tasks may move between threads, and through its
-// counterpart where they stay. A macro writes both.
-
-// %%
-/// Writes layers: how each of them spawns what may move between threads, and what stays.
-#[macro_export]
-macro_rules! layers {
-    ($(#[doc = $doc:literal] $layer:ident -> $handle:ty, |$executor:ident, $task:ident|
-       $moving:path => $start:expr, $local:path => $start_local:expr;)*) => {$(
-        #[doc = $doc]
-        #[derive(Clone)]
-        pub struct $layer<E>(pub E);
-
-        impl<E> From<E> for $layer<E> {
-            fn from(executor: E) -> Self {
-                Self(executor)
-            }
-        }
-
-        impl<E: $moving + Clone + Send + Sync + 'static> Api for $layer<E> {
-            type Handle = $handle;
-            fn start(&self, $task: impl Future<Output = ()> + Send + 'static) -> $handle {
-                let $executor = &self.0;
-                $start
-            }
-        }
-
-        impl<E: $local + Clone + 'static> LocalApi for $layer<E> {
-            type Handle = $handle;
-            fn start(&self, $task: impl Future<Output = ()> + 'static) -> $handle {
-                let $executor = &self.0;
-                $start_local
-            }
-        }
-    )*};
-}
-
-// %% [markdown]
-// What each layer does:
+// counterpart where they stay. The macro writes both; the table below it says what each layer does.
 
 // %%
 pub mod layers {
-    use async_executors::{LocalSpawnHandleExt, SpawnHandleExt};
-
     use super::*;
 
-    crate::layers! {
+    macro_rules! layers {
+        ($(#[doc = $doc:literal] $layer:ident -> $handle:ty, |$executor:ident, $task:ident|
+           $moving:path => $start:expr, $local:path => $start_local:expr;)*) => {$(
+            #[doc = $doc]
+            #[derive(Clone)]
+            pub struct $layer<E>(pub E);
+
+            impl<E> From<E> for $layer<E> {
+                fn from(executor: E) -> Self {
+                    Self(executor)
+                }
+            }
+
+            impl<E: $moving + Clone + Send + Sync + 'static> Api for $layer<E> {
+                type Handle = $handle;
+                fn start(&self, $task: impl Future<Output = ()> + Send + 'static) -> $handle {
+                    let $executor = &self.0;
+                    $start
+                }
+            }
+
+            impl<E: $local + Clone + 'static> LocalApi for $layer<E> {
+                type Handle = $handle;
+                fn start(&self, $task: impl Future<Output = ()> + 'static) -> $handle {
+                    let $executor = &self.0;
+                    $start_local
+                }
+            }
+        )*};
+    }
+
+    layers! {
         /// Through `Spawn` or `LocalSpawn` of the futures crate: boxed, without a handle.
         Detached -> (), |executor, task|
             Spawn => executor.spawn_obj(FutureObj::new(Box::new(task))).expect("it runs"),
