@@ -1511,17 +1511,24 @@ struct Interpreter {
     process: Child,
     orders: RefCell<ChildStdin>,
     answers: RefCell<BufReader<ChildStdout>>,
+    /// 30102 stands for 3.1.2.
+    version: u64,
 }
 
 impl Interpreter {
-    /// Starts it; it ends with the pipe that it reads.
+    /// Starts it; it ends with the pipe that it reads. `NotFound` also where it does not say its version: under valgrind
+    /// a program that is not there seems to start.
     fn start(name: &str) -> io::Result<Self> {
         let program = harness::root().map_err(io::Error::other)?.join("rust-kernels/call-styles/fibers.rb");
         let mut process =
             Command::new(name).arg(program).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let orders = RefCell::new(process.stdin.take().expect("a pipe"));
         let answers = RefCell::new(BufReader::new(process.stdout.take().expect("a pipe")));
-        Ok(Self { process, orders, answers })
+        let mut started = Self { process, orders, answers, version: 0 };
+        let parts: Result<Vec<u64>, _> = started.answer().split('.').map(str::parse).collect();
+        let parts = parts.map_err(|_| io::ErrorKind::NotFound)?;
+        started.version = parts.iter().fold(0, |version, part| version * 100 + part);
+        Ok(started)
     }
 
     /// The next line that it prints.
@@ -1621,7 +1628,7 @@ fn interpreters_compared() -> Vec<Compared> {
 }
 
 // %% [markdown]
-// Without both interpreters their rows are absent. The version is kept among the counts: 30102 stands for 3.1.2.
+// Without both interpreters their rows are absent. Their versions are kept among the counts.
 
 // %%
 /// The study with the interpreters, if both are there.
@@ -1631,20 +1638,18 @@ fn with_interpreters(study: Study) -> io::Result<Study> {
     let both = [(ruby?, PROCEDURE), (mruby?, CALLS[0].1)];
     for (name, (interpreter, controlled)) in INTERPRETERS.into_iter().zip(both) {
         let interpreter = Rc::new(interpreter);
-        let version =
-            interpreter.answer().split('.').fold(0, |all, part| all * 100 + part.parse().unwrap_or(0));
         for bench in INTERPRETED {
             let key = Key::new(bench, name, format!("batch={BATCH}"));
             let proof = harness::prove_isolated(&key, LIMIT, &Counts::from([("sum", SUM)]), || {
                 interpreter.obey(bench);
                 [Counts::from([("sum", interpreter.obey(1).0)])]
             });
-            let interpreter = Rc::clone(&interpreter);
+            let runs = Rc::clone(&interpreter);
             study = study
                 .unit(if bench.starts_with("wait_methods") { "wait" } else { "call" })
-                .proven(key.clone(), proof, move |bencher| interpreted(&interpreter, bench, bencher))
+                .proven(key.clone(), proof, move |bencher| interpreted(&runs, bench, bencher))
                 .count(key.clone(), "units", BATCH as u64)
-                .count(key, "version", version);
+                .count(key, "version", interpreter.version);
         }
         study = study.control_of(Key::new(controlled, name, format!("batch={BATCH}")));
     }
