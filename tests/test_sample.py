@@ -50,7 +50,7 @@ def pages(tmp_path_factory):
         "\n\n[a](../ladder/measure.ipynb) [b](../ladder/analysis.ipynb) [c](sockets.ipynb) [d](../../data/prices.csv)"
     )
     nbformat.write(content, notebook)
-    return sample.pages([notebook], "Made up.")
+    return sample.pages([notebook], "Made up.", "How to read it.")
 
 
 def test_the_committed_sample_is_small_and_its_links_lead_somewhere():
@@ -103,5 +103,5 @@ def test_what_a_stranger_wrote_is_no_markup(pages):
 
 def test_one_notebook_makes_the_same_pages_twice(pages, tmp_path):
     notebook = write_notebook(tmp_path / "zero-cost.ipynb")
-    one, other = (sample.pages([notebook], "Made up.") for _ in range(2))
+    one, other = (sample.pages([notebook], "Made up.", "How to read it.") for _ in range(2))
     assert one == other

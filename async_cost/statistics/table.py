@@ -206,6 +206,11 @@ def _pools(declared: pl.DataFrame, rounds: pl.DataFrame, known: pl.DataFrame | N
     return pools.select(*BY, "keys", *of_one, pool=pl.struct(POOL).rank("dense"))
 
 
+def covers_hours(run: Run) -> bool:
+    """Whether the intervals of a run cover another hour."""
+    return len(run.sittings) > 1 or _known_hours(run) is not None
+
+
 def _known_hours(run: Run) -> pl.DataFrame | None:
     """The variance between hours that the reference shows on this machine: POOL, HOURS. None where it shows none, or
     `run` is the reference.
