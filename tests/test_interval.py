@@ -88,6 +88,8 @@ def test_the_prior_is_as_free_as_the_variances_of_its_pool_agree_and_as_it_moves
     assert hours(pool(4 / rng.chisquare(4, 400)), keys=1000)[1] == pytest.approx(4, rel=0.4)
     assert hours(pool(), keys=8)[1] == 5 * 8 / 2, "comparisons that share keys repeat one another"
     assert hours(pool(common=0.95), keys=1000)[1] < 30, "and so do those that an hour moves together"
+    two = pool().with_columns(moves=pl.col("moves").list.head(2), sittings=2)
+    assert hours(two.with_columns(s2=pl.col("moves").list.var()), keys=1000)[1] > 20, "two sittings cannot tell"
     assert np.isnan(hours(pool().with_columns(sittings=1), keys=8)).all()
 
 

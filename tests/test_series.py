@@ -81,6 +81,9 @@ def test_one_sitting_takes_the_hours_of_the_reference_on_its_machine_and_on_no_o
         folder = make_run(root, name="20260301T000000Z", machine=machine, **HOW, drawn=True, seed=99)
         runs[machine] = table.make(load_run(folder)).frame
     assert runs["elsewhere"]["omega2"].null_count() == known.height
+    (root / "REFERENCE").write_text("made-up/20260301T000000Z\n")
+    later = make_run(root, name="20260401T000000Z", **HOW, drawn=True, seed=98)
+    assert covers(load_run(later)).endswith("do not cover another hour"), "a reference of one sitting knows none"
     for name in ("omega2", "d0"):
         assert runs["made-up"][name].equals(known[name])
     one, other = (runs[machine].filter(variant="box")["high"][0] for machine in ("made-up", "elsewhere"))

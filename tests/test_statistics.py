@@ -2,8 +2,6 @@
 say.
 """
 
-import time
-
 import numpy as np
 import polars as pl
 import pytest
@@ -98,15 +96,6 @@ def test_the_interval_of_a_ratio_turned_round_is_the_interval_turned_round():
     )
     turned = [-other[name] for name in ("log_ratio", "high", "low")]
     assert [one[name] for name in ("log_ratio", "low", "high")] == pytest.approx(turned, rel=1e-12)
-
-
-def test_a_thorough_run_is_estimated_in_seconds():
-    rng = np.random.default_rng(1)
-    ratios = pl.DataFrame({"variant": np.repeat(np.arange(35), 400), "round": np.tile(np.arange(400), 35)})
-    ratios = ratios.with_columns(episode=pl.col("round") // 20, ratio=pl.Series(rng.normal(1, 0.1, ratios.height)))
-    start = time.monotonic()
-    estimates(ratios, by=["variant"])
-    assert time.monotonic() - start < 10
 
 
 # -- the steps on the way --------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from async_cost.runs.run import Run
 from async_cost.statistics.disturbance import steal_share
 from async_cost.statistics.interval import LEAST_EPISODES
 from async_cost.statistics.measured import Measured
-from async_cost.statistics.table import comparisons
+from async_cost.statistics.table import comparisons, covers_hours
 
 #: Least share of the machine's time taken by other guests that deserves a remark.
 STEAL_SHARE = 0.01
@@ -76,7 +76,7 @@ def _conditions(run: Run, study: str) -> list[str]:
 
 def covers(run: Run) -> str:
     """What the intervals of a run are for."""
-    hours = comparisons(run).frame["omega2"].is_not_null().any()
+    hours = covers_hours(run)
     drawn = all(episode.layout is not None for one in run.info.studies.values() for episode in one.episodes)
     if drawn and hours:
         return "for any build and any hour on this machine"
@@ -89,11 +89,11 @@ def covers(run: Run) -> str:
 
 def next_build(run: Run, study: str) -> str:
     """What a single build will show of the first headline of a study, in Markdown; nothing where that is unknown."""
-    for one in HEADLINES:
+    for one in HEADLINES if covers_hours(run) else ():
         named = {"variant": one.variant, "baseline_variant": one.other, "parameter": one.parameter}
-        rows = comparisons(run).of(study).filter(**named).drop_nulls("next_low") if one.study == study else ()
-        for row in rows.iter_rows(named=True) if len(rows) else ():
-            ends = words.with_ends(row["ratio"], row["next_low"], row["next_high"], 1.0)[1]
+        rows = comparisons(run).frame.filter(study=study, **named).drop_nulls("next_low")
+        if one.study == study and rows.height:
+            ends = words.with_ends(rows["ratio"][0], rows["next_low"][0], rows["next_high"][0], 1.0)[1]
             return (
                 f"That is how well the mean over builds and hours is known. In one other build, in another hour, you "
                 f"would find {words.code(one.variant)} at {ends}{words.TIMES} {words.code(one.other)}."

@@ -12,6 +12,7 @@ from IPython.display import HTML
 from async_cost import words
 from async_cost.report import finding
 from async_cost.runs.comparisons import address
+from async_cost.statistics.judge import CONTRADICTED, Verdict
 
 
 def table(frame: pl.DataFrame, title: str | None = None) -> GT | HTML | None:
@@ -47,11 +48,18 @@ def comparison_table(frame: pl.DataFrame, title: str) -> GT | HTML | None:
                 finding.ADDED, row["added_ns"], row["added_low"], row["added_high"]
             ),
             "published": None if row["published"] is None else words.number(row["published"]),
-            "verdict": row["verdict"] or row["doubt"],
+            "verdict": _word(row),
         }
 
     rows = pl.DataFrame([shown(row) for row in frame.iter_rows(named=True)], infer_schema_length=None)
     return table(rows.select(column.name for column in rows if column.null_count() < rows.height), title)
+
+
+def _word(row: dict) -> str | None:
+    """The verdict of a comparison, and what contradicts what if that leaves it undecided; else why there is none."""
+    if row["verdict"] == Verdict.UNDECIDED and (why := row["to_decide"] or "").startswith(CONTRADICTED):
+        return f"undecided: {why.removeprefix(CONTRADICTED)}"
+    return row["verdict"] or row["doubt"]
 
 
 def time_text(column: str) -> pl.Expr:

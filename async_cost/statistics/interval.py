@@ -118,11 +118,11 @@ def hours(pool: pl.DataFrame, keys: int) -> tuple[float, float]:
 
 def _independent(moves: np.ndarray) -> float:
     """How many rows of `moves` (of comparisons, over sittings) are independent: of so many, the mean squared trace and
-    the trace of the square of the matrix of products are those of Wishart's distribution.
+    the trace of the square of the matrix of products are those of Wishart's distribution. Two sittings cannot tell.
     """
     products, sittings = moves.T @ moves, moves.shape[1] - 1
     ratio = np.trace(products) ** 2 / np.trace(products @ products)
-    return np.inf if ratio >= sittings else max(1.0, (ratio * (sittings + 1) - 2) / (sittings - ratio))
+    return np.inf if sittings == 1 or ratio >= sittings else max(1.0, (ratio * (sittings + 1) - 2) / (sittings - ratio))
 
 
 def _inverse_of_trigamma(value: float) -> float:

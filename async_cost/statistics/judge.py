@@ -43,6 +43,8 @@ EQUIVALENCE = 0.01
 #: An estimate within this part of the limit from the border counts as on it: deciding its side would take a hundred
 #: times as long as detecting the limit.
 NEAR = 0.1
+#: Begins what would decide a comparison whose two words contradict each other.
+CONTRADICTED = "nothing: "
 #: Nobody measures more often.
 MOST_SITTINGS = 100
 
@@ -87,7 +89,7 @@ def disagree(typical: str | None, undisturbed: str | None) -> str | None:
     """Why two decided words leave it open, in plain text; None if they do not."""
     if typical == undisturbed or {typical, undisturbed} & {None, Verdict.UNDECIDED.value}:
         return None
-    return f"nothing: {typical} on a typical machine, {undisturbed} on an undisturbed one"
+    return f"{CONTRADICTED}{typical} on a typical machine, {undisturbed} on an undisturbed one"
 
 
 def sittings_needed(

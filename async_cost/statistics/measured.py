@@ -12,7 +12,7 @@ import polars as pl
 
 from async_cost.runs.comparisons import KEY, turned
 from async_cost.runs.run import Run
-from async_cost.statistics.judge import VERDICTS, Trust, trust
+from async_cost.statistics.judge import CONTRADICTED, VERDICTS, Trust, trust
 from async_cost.statistics.table import COLUMNS, comparisons
 from async_cost.statistics.trials import NO_TRIALS, lowest, trial_times
 
@@ -116,6 +116,6 @@ def both_ways(found: pl.DataFrame) -> pl.DataFrame:
         verdict=pl.col("verdict").cast(pl.String).replace(_OPPOSITE).cast(VERDICTS),
         change=pl.lit(None, pl.String),
         smallest=pl.lit(None, pl.Float64),
-        to_decide=pl.when(~pl.col("to_decide").str.contains(" on a typical machine")).then("to_decide"),
+        to_decide=pl.when(~pl.col("to_decide").str.starts_with(CONTRADICTED)).then("to_decide"),
     )
     return pl.concat([found, back.select(found.columns)])

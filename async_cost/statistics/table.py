@@ -18,7 +18,7 @@ from async_cost.errors import DataError
 from async_cost.paths import report_folder, runs_root
 from async_cost.runs import series
 from async_cost.runs.comparisons import BASE_KEY, DECLARED, KEY, PAIR, SCHEMA
-from async_cost.runs.run import Run, open_run, reference
+from async_cost.runs.run import Run, open_run, reference, reference_run
 from async_cost.statistics.interval import LEAST_EPISODES, estimates
 from async_cost.statistics.judge import VERDICTS, judged
 from async_cost.statistics.ratios import paired
@@ -206,6 +206,11 @@ def _pools(declared: pl.DataFrame, rounds: pl.DataFrame, known: pl.DataFrame | N
     return pools.select(*BY, "keys", *of_one, pool=pl.struct(POOL).rank("dense"))
 
 
+def covers_hours(run: Run) -> bool:
+    """Whether the intervals of a run cover another hour."""
+    return len(run.sittings) > 1 or _known_hours(run) is not None
+
+
 def _known_hours(run: Run) -> pl.DataFrame | None:
     """The variance between hours that the reference shows on this machine: POOL, HOURS. None where it shows none, or
     `run` is the reference.
@@ -213,8 +218,8 @@ def _known_hours(run: Run) -> pl.DataFrame | None:
     with suppress(DataError):
         name = reference()
         if name.rpartition("/")[0] == run.info.machine.name and name != run.info.run_id:
-            other = open_run(runs_root() / name)
-            if other.info.machine.cpu == run.info.machine.cpu:
+            other = reference_run()
+            if other.info.machine.cpu == run.info.machine.cpu and len(other.sittings) > 1:
                 shown = comparisons(other).frame.drop_nulls("omega2")
                 return shown.group_by(POOL).agg(pl.col(HOURS).first())
     return None

@@ -17,6 +17,7 @@ from pathlib import Path
 from async_cost import words
 from async_cost.paths import repository_root
 from async_cost.report import provenance, publish, sample
+from async_cost.report.records import next_build
 from async_cost.runs.run import Run, reference_run
 from async_cost.workflow.execute import CellFailed
 from async_cost.workflow.publishing import execute, rooms_of
@@ -41,7 +42,7 @@ def made(run: Run, executed: Sequence[Path]) -> dict[str, str]:
     readme = (repository_root() / "README.md").read_text(encoding="utf-8")
     if BEGIN not in readme or END not in readme:
         raise SystemExit(f"README.md: the lines `{BEGIN}` and `{END}` are missing")
-    answer = sample.readme(executed, FOLDER, PICTURE, origin, how)
+    answer = sample.readme(executed, FOLDER, PICTURE, origin, f"{how} {next_build(run, sample.FIRST)}".strip())
     between = re.escape(BEGIN) + ".*" + re.escape(END)
     files = {str(FOLDER / name): text for name, text in pages.items()}
     files["README.md"] = re.sub(between, lambda _: f"{BEGIN}\n{answer}\n{END}", readme, flags=re.DOTALL)
