@@ -100,9 +100,3 @@ def test_what_a_stranger_wrote_is_no_markup(pages):
     """What a cell printed is indented, which makes it code."""
     text = re.sub(r"(?m)^ {4}.*$", "", pages["zero-cost.md"])
     assert "&lt;script" in text and "<script" not in text and "onclick" not in text and "<img src=x" not in text
-
-
-def test_one_notebook_makes_the_same_pages_twice(pages, tmp_path):
-    notebook = write_notebook(tmp_path / "zero-cost.ipynb")
-    one, other = (sample.pages([notebook], "Made up.", "How to read it.") for _ in range(2))
-    assert one == other
