@@ -45,6 +45,9 @@ PREDICTED = {
     "runtimes-drivers",
     "thread-pools-box-begins",
     "thread-pools-unboxed",
+    "zero-cost-own-code",
+    "zero-cost-frames",
+    "zero-cost-frames-calls",
 }
 #: Lines of code in an analysis as ruff formats it, and words of its page outside of tables and folded parts.
 LINES, WORDS = 250, 1500

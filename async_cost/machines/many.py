@@ -19,6 +19,7 @@ import polars as pl
 from async_cost import derived, words
 from async_cost.errors import DataError, quoted
 from async_cost.paths import shown
+from async_cost.runs.errata import without_changed
 from async_cost.runs.reader import REMEASURE
 from async_cost.runs.record import RunInfo, StudyInfo, check_clock
 from async_cost.runs.run import find_runs, open_run
@@ -55,7 +56,7 @@ class ManyRuns:
     `runs`: the columns RUNS; revision is that of the sources. `studies`: the columns STUDIES; trusted (in one group of
     comparisons at least), reason (why it is not, or not in all), rows (samples read), elapsed_ns (their time).
     `ratios`: the columns RATIOS; quantile is half the width of the interval in standard errors, verdict null where the
-    run is no evidence for that group; controls are left out. `aside`: run, reason, both text from outside. `folders`
+    run is no evidence for that group; controls are left out, and keys that name another program today. `aside`: run, reason, both text from outside. `folders`
     are those of the runs.
     """
 
@@ -112,7 +113,7 @@ def read_many(folders: Sequence[Path], *, failed: int = 0) -> ManyRuns:
         folders={str(run.run["run"]): folder for folder, run in runs.items()},
         runs=pl.DataFrame([run.run for run in runs.values()], schema=RUNS),
         studies=pl.DataFrame([study for run in runs.values() for study in run.studies], schema=STUDIES),
-        ratios=pl.concat([ratios, *(run.ratios for run in runs.values() if run.ratios is not None)]),
+        ratios=without_changed(pl.concat([ratios, *(run.ratios for run in runs.values() if run.ratios is not None)])),
         aside=pl.DataFrame(aside, schema=ASIDE, orient="row"),
     )
 

@@ -45,7 +45,13 @@ MEASURED = {
 }
 #: Notebooks that others are built on, under notebooks/. They glance and measure nothing that is kept, so no run holds
 #: them; what they cost is measured by the studies that use them.
-LIBRARIES = ("ladder/frontier", "call-styles/event-loop", "call-styles/executors")
+LIBRARIES = (
+    "zero-cost/loop",
+    "zero-cost/executors",
+    "ladder/frontier",
+    "call-styles/event-loop",
+    "call-styles/executors",
+)
 #: Rooms whose notebook `analysis` reads a run, in the order of the published page, each with the studies of which one
 #: must be in the run for its page to say something; none: it has something to say about every run.
 ANALYSED = {
