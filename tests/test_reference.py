@@ -49,6 +49,9 @@ PREDICTED = {
     "thread-pools-mutex",
     "thread-pools-one-outside",
     "thread-pools-unboxed",
+    "zero-cost-own-code",
+    "zero-cost-frames",
+    "zero-cost-frames-calls",
 }
 #: Lines of code in an analysis as ruff formats it, and words of its page outside of tables and folded parts.
 LINES, WORDS = 250, 1500

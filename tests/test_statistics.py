@@ -427,7 +427,7 @@ def test_disturbances_are_remarked_but_do_not_end_trust(tmp_path):
 
 def test_what_became_known_of_a_run_is_said_on_its_pages_and_of_no_other(tmp_path):
     known = pl.read_csv(repository_root() / "data" / "errata.csv")
-    for name, study, statement in known.rows():
+    for name, study, statement in known.select("run", "study", "statement").rows():
         run = open_run(repository_root() / "data" / "runs" / name)
         assert statement in remarks(run, study) and statement in banner(run, [study]).text, name
     made = load_run(make_run(tmp_path, {("nonbox", OFF): 3.0}, work=False))

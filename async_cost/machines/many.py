@@ -20,6 +20,7 @@ from async_cost import derived, words
 from async_cost.errors import DataError, quoted
 from async_cost.paths import shown
 from async_cost.runs import series
+from async_cost.runs.errata import without_changed
 from async_cost.runs.reader import REMEASURE
 from async_cost.runs.record import RunInfo, check_clock
 from async_cost.runs.run import find_runs, open_run
@@ -57,8 +58,9 @@ class ManyRuns:
 
     `runs`: the columns RUNS; revision is that of the sources. `studies`: the columns STUDIES; trusted (in one group of
     comparisons at least), reason (why it is not, or not in all), rows (samples read), elapsed_ns (their time).
-    `ratios`: the columns RATIOS; verdict is null where the run is no evidence for that group; controls are left
-    out. `aside`: run, reason, both text from outside. `folders` are those of the runs.
+    `ratios`: the columns RATIOS; verdict is null where the run is no evidence for that group; controls are left out,
+    and keys that name another program today. `aside`: run, reason, both text from outside. `folders` are those of the
+    runs.
     """
 
     folders: Mapping[str, Path]
@@ -96,7 +98,7 @@ def read_many(folders: Sequence[Path]) -> ManyRuns:
         folders={str(run.run["run"]): folder for folder, run in runs.items()},
         runs=pl.DataFrame([run.run for run in runs.values()], schema=RUNS),
         studies=pl.DataFrame([study for run in runs.values() for study in run.studies], schema=STUDIES),
-        ratios=pl.concat([pl.DataFrame(schema=RATIOS), *(run.ratios for run in runs.values())]),
+        ratios=without_changed(pl.concat([pl.DataFrame(schema=RATIOS), *(run.ratios for run in runs.values())])),
         aside=pl.DataFrame(aside, schema=ASIDE, orient="row"),
     )
 

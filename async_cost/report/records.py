@@ -5,10 +5,8 @@ Markdown. Words from the run are escaped.
 from collections.abc import Collection
 from dataclasses import dataclass
 
-import polars as pl
-
 from async_cost import words
-from async_cost.paths import repository_root
+from async_cost.runs import errata as known
 from async_cost.runs.comparisons import HEADLINES
 from async_cost.runs.profiles import NOT_EVIDENCE, QUIET_LOAD
 from async_cost.runs.run import Run
@@ -25,10 +23,7 @@ NAMED = 3
 
 def errata(run: Run, study: str) -> list[str]:
     """What was found out about the run after it was measured (data/errata.csv), as sentences."""
-    known = pl.read_csv(
-        repository_root() / "data" / "errata.csv", schema=dict.fromkeys(("run", "study", "statement"), pl.String)
-    )
-    return known.filter(run=run.info.run_id, study=study)["statement"].to_list()
+    return known.errata(run.info.run_id, study)["statement"].to_list()
 
 
 def remarks(run: Run, study: str) -> list[str]:

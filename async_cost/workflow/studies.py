@@ -45,6 +45,7 @@ MEASURED = {
 #: Notebooks that others are built on, under notebooks/. They glance and measure nothing that is kept, so no run holds
 #: them; what they cost is measured by the studies that use them.
 LIBRARIES = (
+    *("zero-cost/loop", "zero-cost/executors"),
     *("ladder/frontier", "call-styles/event-loop", "call-styles/executors"),
     *("thread-pools/described", "thread-pools/lean"),
 )

@@ -55,7 +55,7 @@
 // :dep libc = "=0.2.189"
 // :dep rustix = { version = "=1.1.6", features = ["pipe"] }
 // :dep tokio = { version = "=1.54.1", features = ["rt"] }
-// :dep zero-cost = { path = "../../rust-kernels/zero-cost" }
+// :dep zero-cost-loop = { path = "../../rust-kernels/zero-cost/loop" }
 
 // %% [markdown]
 // The loop and its two executors are crates; so are the executors that they are compared with.
@@ -765,7 +765,7 @@ async fn poll_each<F: Future<Output = u64>>(make: impl Fn(u64) -> F, arguments: 
 }
 
 /// Keeps the frontier's probe silent; ours looks on from the procedures.
-type Silent = zero_cost::Timed<Answer>;
+type Silent = zero_cost_loop::Timed<Answer>;
 
 /// The styles that need no task.
 fn without_tasks<F: Future<Output = u64>>(make: impl Fn(u64) -> F + Copy, load: Load, drive: Drive<'_>) {

@@ -38,7 +38,7 @@
 // :dep idle = { path = "../../rust-kernels/idle" }
 // :dep rustix = { version = "=1.1.6", features = ["event"] }
 // :dep sync = { path = "../../rust-kernels/sync" }
-// :dep zero-cost = { path = "../../rust-kernels/zero-cost" }
+// :dep zero-cost-loop = { path = "../../rust-kernels/zero-cost/loop" }
 
 // %% [markdown]
 // The world is the one of the first notebook: its fake kernel, its ledger of operations and its probes come from there
@@ -71,7 +71,7 @@ use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::event::{EventfdFlags, Timespec, eventfd};
 use rustix::io::retry_on_intr;
-use zero_cost::{
+use zero_cost_loop::{
     CONNECTIONS, Counter, Door, Drive, Event, FakePoll, FakeStream, Lean, Load, OpensDoors, Probe, READABLE,
     SMALL_BUFFER, Source, Stats, TASKS, WRITABLE, Work, WouldBlock, holds_line,
 };
@@ -2002,9 +2002,9 @@ pub fn frontier<D: OpensDoors, W: Work, P: Probe>(load: Load, drive: Drive<'_>) 
 // proof, no control. Change the load, or a cell above, and look again.
 
 // %% tags=["active-ipynb", "glance"]
-// zero_cost::glance(Load { syscalls: false, steps: 0 }, &[
-//     ("loop", zero_cost::by_hand::<zero_cost::Pipeline, zero_cost::NoWork, zero_cost::Timed<()>>),
-//     ("frontier", frontier::<zero_cost::Pipeline, zero_cost::NoWork, zero_cost::Timed<()>>),
+// zero_cost_loop::glance(Load { syscalls: false, steps: 0 }, &[
+//     ("loop", zero_cost_loop::by_hand::<zero_cost_loop::Pipeline, zero_cost_loop::NoWork, zero_cost_loop::Timed<()>>),
+//     ("frontier", frontier::<zero_cost_loop::Pipeline, zero_cost_loop::NoWork, zero_cost_loop::Timed<()>>),
 // ])
 
 // %% [markdown]

@@ -40,7 +40,7 @@
 // :dep frontier = { path = "../../rust-kernels/ladder/frontier" }
 // :dep harness = { path = "../../rust-kernels/harness" }
 // :dep slab = "=0.4.12"
-// :dep zero-cost = { path = "../../rust-kernels/zero-cost" }
+// :dep zero-cost-loop = { path = "../../rust-kernels/zero-cost/loop" }
 
 // %% [markdown]
 // The world, the best loop and the proof of equal work come from zero-cost as a crate, the frontier from the notebook
@@ -69,7 +69,7 @@ use frontier::{
 };
 use harness::{Counts, Key, Study, UnequalWork};
 use slab::Slab;
-use zero_cost::{
+use zero_cost_loop::{
     AtOnce, CONNECTIONS, Counted, Counter, Door, Drive, Event, FakeListener, FakePoll, FakeStream,
     LARGE_BUFFER, LINE, Lean, Load, NoWork, OpensDoors, Pipeline, Probe, READABLE, SMALL_BUFFER, Source,
     Stats, Steps, TASKS, WRITABLE, Work, World, WouldBlock, bench, by_hand, holds_line, prove_both, twice,
@@ -506,14 +506,14 @@ pub fn frontier_owning<D: OpensDoors, W: Work, P: Probe>(load: Load, drive: Driv
 // What do these switches, and wakers, do to the time of a request?
 
 // %% tags=["active-ipynb", "glance"]
-// zero_cost::glance(Load { syscalls: false, steps: 0 }, &[
-//     ("loop", by_hand::<Pipeline, NoWork, zero_cost::Timed<()>>),
-//     ("split", frontier_by_hand::<Pipeline, NoWork, zero_cost::Timed<()>>),
-//     ("no wakers", without_wakers::<Pipeline, NoWork, zero_cost::Timed<()>>),
-//     ("frontier", frontier::<Pipeline, NoWork, zero_cost::Timed<()>>),
-//     ("out of line", frontier_out_of_line::<Pipeline, NoWork, zero_cost::Timed<()>>),
-//     ("ready queue", frontier_queued::<Pipeline, NoWork, zero_cost::Timed<()>>),
-//     ("stream in future", frontier_owning::<Pipeline, NoWork, zero_cost::Timed<()>>),
+// zero_cost_loop::glance(Load { syscalls: false, steps: 0 }, &[
+//     ("loop", by_hand::<Pipeline, NoWork, zero_cost_loop::Timed<()>>),
+//     ("split", frontier_by_hand::<Pipeline, NoWork, zero_cost_loop::Timed<()>>),
+//     ("no wakers", without_wakers::<Pipeline, NoWork, zero_cost_loop::Timed<()>>),
+//     ("frontier", frontier::<Pipeline, NoWork, zero_cost_loop::Timed<()>>),
+//     ("out of line", frontier_out_of_line::<Pipeline, NoWork, zero_cost_loop::Timed<()>>),
+//     ("ready queue", frontier_queued::<Pipeline, NoWork, zero_cost_loop::Timed<()>>),
+//     ("stream in future", frontier_owning::<Pipeline, NoWork, zero_cost_loop::Timed<()>>),
 // ])
 
 // %% [markdown]
@@ -2079,7 +2079,7 @@ pub mod rungs {
 /// The timed code of a rung.
 #[expect(private_bounds, reason = "what a rung is made of is a matter of this notebook")]
 pub fn timed<R: Rung>() -> World {
-    rung::<R::With<zero_cost::Timed<()>>, Pipeline>
+    rung::<R::With<zero_cost_loop::Timed<()>>, Pipeline>
 }
 
 // %% [markdown]
@@ -2087,7 +2087,7 @@ pub fn timed<R: Rung>() -> World {
 // wait or for each operation.
 
 // %% tags=["active-ipynb", "glance"]
-// zero_cost::glance(Load { syscalls: false, steps: 0 }, &[
+// zero_cost_loop::glance(Load { syscalls: false, steps: 0 }, &[
 //     ("by address", timed::<rungs::GenericRuntime>()),
 //     ("slab index", timed::<rungs::SlabIndex>()),
 //     ("cloned waker", timed::<rungs::ClonedWaker>()),
@@ -2098,7 +2098,7 @@ pub fn timed<R: Rung>() -> World {
 // **A glance: what a waker is.** The same rung with four kinds of waker, and with the one that does nothing.
 
 // %% tags=["active-ipynb", "glance"]
-// zero_cost::glance(Load { syscalls: false, steps: 0 }, &[
+// zero_cost_loop::glance(Load { syscalls: false, steps: 0 }, &[
 //     ("by address", timed::<rungs::PerOperation>()),
 //     ("embedded", timed::<rungs::EmbeddedWaker>()),
 //     ("Rc", timed::<rungs::RcWaker>()),
@@ -2110,7 +2110,7 @@ pub fn timed<R: Rung>() -> World {
 // **A glance: the queue.** From the lean rung: flags, atomic flags, and a list behind a `Mutex`.
 
 // %% tags=["active-ipynb", "glance"]
-// zero_cost::glance(Load { syscalls: false, steps: 0 }, &[
+// zero_cost_loop::glance(Load { syscalls: false, steps: 0 }, &[
 //     ("flags", timed::<rungs::SlabIndex>()),
 //     ("atomic flags", timed::<rungs::LeanAtomic>()),
 //     ("mutex", timed::<rungs::LeanMutex>()),
@@ -2120,7 +2120,7 @@ pub fn timed<R: Rung>() -> World {
 // **A glance: where futures live.** In the executor's slots, in a box of their own type, or in a box of `dyn Future`.
 
 // %% tags=["active-ipynb", "glance"]
-// zero_cost::glance(Load { syscalls: false, steps: 0 }, &[
+// zero_cost_loop::glance(Load { syscalls: false, steps: 0 }, &[
 //     ("slot", timed::<rungs::SlabIndex>()),
 //     ("box", timed::<rungs::LeanBox>()),
 //     ("dyn", timed::<rungs::LeanDyn>()),
@@ -2131,7 +2131,7 @@ pub fn timed<R: Rung>() -> World {
 // **A glance: handles and cells.** References, `Rc`, and `RefCell`.
 
 // %% tags=["active-ipynb", "glance"]
-// zero_cost::glance(Load { syscalls: false, steps: 0 }, &[
+// zero_cost_loop::glance(Load { syscalls: false, steps: 0 }, &[
 //     ("references", timed::<rungs::SlabIndex>()),
 //     ("Rc", timed::<rungs::LeanRcHandles>()),
 //     ("RefCell", timed::<rungs::LeanChecked>()),
@@ -2141,7 +2141,7 @@ pub fn timed<R: Rung>() -> World {
 // **A glance: the buffer.** 128 bytes, and 16 KiB as they are or set to zero.
 
 // %% tags=["active-ipynb", "glance"]
-// zero_cost::glance(Load { syscalls: false, steps: 0 }, &[
+// zero_cost_loop::glance(Load { syscalls: false, steps: 0 }, &[
 //     ("128 bytes", timed::<rungs::SlabIndex>()),
 //     ("16 KiB uninitialised", timed::<rungs::LargeUnzeroed>()),
 //     ("16 KiB zeroed", timed::<rungs::LargeZeroed>()),
@@ -2480,7 +2480,8 @@ const PAIRS: [(&str, &str, &str); 6] = [
 /// # Errors
 /// If one of them does not.
 pub fn study() -> Result<Study, UnequalWork> {
-    let mut study = Study::new("ladder").baseline(MANUAL).unit("request").simulated("zero_cost::calls::");
+    let mut study =
+        Study::new("ladder").baseline(MANUAL).unit("request").simulated("zero_cost_loop::calls::");
     let all = measured();
     let keys: Vec<Key> = all.iter().map(|one| one.key_of(one.variant.name)).collect();
     for (one, key) in all.iter().zip(&keys) {

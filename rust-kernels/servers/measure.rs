@@ -52,7 +52,7 @@
 // :dep slab = "=0.4.12"
 // :dep smol = "=2.0.2"
 // :dep tokio = { version = "=1.54.1", features = ["io-util", "net", "rt-multi-thread"] }
-// :dep zero-cost = { path = "../../rust-kernels/zero-cost" }
+// :dep zero-cost-loop = { path = "../../rust-kernels/zero-cost/loop" }
 
 // %%
 use std::convert::Infallible;
@@ -75,7 +75,7 @@ use rustix::io::{Errno, retry_on_intr};
 use rustix::net::{Shutdown, SocketFlags, accept_with, shutdown, sockopt::set_socket_linger};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use slab::Slab;
-use zero_cost::{Steps, Timed, Work, WouldBlock};
+use zero_cost_loop::{Steps, Timed, Work, WouldBlock};
 
 // %% [markdown]
 // # What all servers share

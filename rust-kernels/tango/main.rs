@@ -3,11 +3,13 @@
 //! --time SECONDS --dump FOLDER`.
 
 use tango_bench::{benchmark_fn, tango_benchmarks};
-use zero_cost::{ManualServer, NoWork, PUBLISHED, Stats, Timed, Work};
+use zero_cost_loop::{ManualServer, Load, NoWork, Stats, Timed, Work};
+
+const LOAD: Load = Load { syscalls: false, steps: 0 };
 
 tango_benchmarks!([benchmark_fn("manual", |bencher| {
     // What is measured must live as long as the program, which ends soon.
-    let stats: &'static Stats = Box::leak(Box::new(Stats::new(PUBLISHED[0].syscalls)));
-    let mut server = ManualServer::<_, Timed<()>>::new(stats, NoWork::under(PUBLISHED[0]));
+    let stats: &'static Stats = Box::leak(Box::new(Stats::new(LOAD.syscalls)));
+    let mut server = ManualServer::<_, Timed<()>>::new(stats, NoWork::under(LOAD));
     bencher.iter(move || server.run())
 })]);

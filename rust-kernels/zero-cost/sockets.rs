@@ -55,7 +55,7 @@
 // :dep harness = { path = "../../rust-kernels/harness" }
 // :dep rustix = { version = "=1.1.6", features = ["event"] }
 // :dep slab = "=0.4.12"
-// :dep zero-cost = { path = "../../rust-kernels/zero-cost" }
+// :dep zero-cost-loop = { path = "../../rust-kernels/zero-cost/loop" }
 
 // %% [markdown]
 // From `zero-cost`, which is the other notebook as a crate, come the probes that count without being timed, and the
@@ -79,7 +79,7 @@ use frontier::{Epoll, Executor, Full, Io, Object, Reactor, Sockets, System, trie
 use harness::{Bencher, Counts, Key, Study, UnequalWork};
 use rustix::event::epoll;
 use slab::Slab;
-use zero_cost::{
+use zero_cost_loop::{
     CONNECTIONS, Counted, Counter, Lean, NoWork, Probe, SMALL_BUFFER, Steps, TASKS, Timed, Work, holds_line,
 };
 
@@ -963,7 +963,7 @@ pub type World = fn(steps: u32, listener: &Listener, drive: Drive<'_>);
 
 /// Work of so many steps.
 fn work<W: Work>(steps: u32) -> W {
-    W::under(zero_cost::Load { syscalls: false, steps })
+    W::under(zero_cost_loop::Load { syscalls: false, steps })
 }
 
 /// The variant `manual`.
@@ -1246,7 +1246,7 @@ pub fn count(world: World, load: Load) -> Counts {
     let mut counts = Counts::new();
     world(load.steps, &listener, &mut |serve| {
         clients.visit(load.connections(), serve);
-        Counted::reset();
+        harness::tally::take(Counter::NAMES);
         let before = listener.ledger.counts();
         clients.visit(load.connections(), serve);
         counts =

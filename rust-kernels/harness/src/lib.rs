@@ -73,6 +73,7 @@ pub use base::limit;
 pub use base::profile::Profile;
 pub use base::proof::{Counts, UnequalWork, prove, prove_both, stop};
 pub use base::sample::Sample;
+pub use base::tally;
 pub use measure::counting;
 #[cfg(feature = "criterion")]
 pub use measure::criterion;

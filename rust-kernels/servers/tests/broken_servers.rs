@@ -6,7 +6,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 
 use servers::{Echo, LENGTH, Load, Serve, Tally, Variant};
-use zero_cost::Steps;
+use zero_cost_loop::Steps;
 
 /// Serves one connection after the other, until it has gone.
 fn one_by_one(

@@ -1,7 +1,8 @@
 //! What a run allocates once it is warm: a box for each task, or nothing.
 
 use harness::counting::{CountingAllocator, count_allocations};
-use zero_cost::{Style, TASKS, variants};
+use zero_cost::{Style, variants};
+use zero_cost_loop::TASKS;
 
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;

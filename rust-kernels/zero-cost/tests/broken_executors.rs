@@ -7,10 +7,9 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Wake, Waker};
 
 use harness::UnequalWork;
-use zero_cost::{
-    BoxedFuture, CONNECTIONS, Counted, Counter, Drive, FakeReactor, Load, NoWork, PUBLISHED, Probe,
-    SMALL_BUFFER, Stats, accept_all, connection, count, expected, variants,
-};
+use zero_cost::{PUBLISHED, expected, variants};
+use zero_cost_executors::{BoxedFuture, FakeReactor, accept_all, connection};
+use zero_cost_loop::{CONNECTIONS, Counted, Counter, Drive, Load, NoWork, Probe, SMALL_BUFFER, Stats, count};
 
 const NO_FAULT: u8 = 0;
 const LOSES_A_WAKE: u8 = 1;
@@ -99,10 +98,12 @@ fn world<const FAULT: u8>(load: Load, drive: Drive<'_>) {
     let executor = Rc::new(Broken::<FAULT>::default());
     drive(&stats, &mut || {
         let spawner = Rc::clone(&executor);
-        executor.spawn(accept_all(Rc::clone(&reactor), move |stream| {
-            spawner.spawn(connection::<_, _, SMALL_BUFFER>(stream, NoWork));
+        let spawn = move |stream| {
+            spawner.spawn(async { connection::<_, _, SMALL_BUFFER>(stream, NoWork).await.unwrap() });
             Ok(())
-        }));
+        };
+        let reactor_of_task = Rc::clone(&reactor);
+        executor.spawn(async { accept_all(reactor_of_task, spawn).await.unwrap() });
         executor.run(|| reactor.poll());
     });
 }

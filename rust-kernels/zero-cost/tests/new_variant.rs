@@ -3,10 +3,9 @@
 use std::rc::Rc;
 
 use zero_cost::Style::Unboxed;
-use zero_cost::{
-    ArgExecutor, ArgSpawner, Counted, Drive, FakeReactor, Job, Load, NoWork, PUBLISHED, Probe, SMALL_BUFFER,
-    Spawn, Stats, TaskTable, Timed, Variant, World, prove, serve, twice,
-};
+use zero_cost::{PUBLISHED, Variant, prove};
+use zero_cost_executors::{ArgExecutor, ArgSpawner, FakeReactor, Job, Spawn, TaskTable, serve};
+use zero_cost_loop::{Counted, Drive, Load, NoWork, Probe, SMALL_BUFFER, Stats, Timed, World, twice};
 
 /// As `nonbox`, but reactor and ledger are held by `Rc`.
 pub fn nonbox_rc<P: Probe>(load: Load, drive: Drive<'_>) {
@@ -47,7 +46,7 @@ fn unindented(text: &str) -> String {
 #[test]
 fn the_example_does_equal_work() {
     let new = Variant::new;
-    let variants = [new("nonbox+rc", Unboxed, crate::twice!(P => nonbox_rc::<P>)).bare()];
+    let variants = [new("nonbox+rc", Unboxed, twice!(P => nonbox_rc::<P>)).bare()];
     for variant in variants {
         assert!(prove(&variant, PUBLISHED[0]).is_ok());
     }
@@ -55,7 +54,7 @@ fn the_example_does_equal_work() {
 
 #[test]
 fn its_mistake_is_caught_in_the_words_that_are_shown() {
-    let mistaken = Variant::new("nonbox+rc", Unboxed, crate::twice!(P => hasty::<P>));
+    let mistaken = Variant::new("nonbox+rc", Unboxed, twice!(P => hasty::<P>));
     let wrong = prove(&mistaken, PUBLISHED[0]).unwrap_err().to_string();
     assert!(
         unindented(CONTRIBUTING).contains(&unindented(&wrong)),

@@ -11,3 +11,4 @@ pub(crate) mod panics;
 pub(crate) mod profile;
 pub(crate) mod proof;
 pub(crate) mod sample;
+pub mod tally;

@@ -256,7 +256,7 @@ impl Study {
     }
 
     /// Says which functions simulate the operating system: those whose names begin with `functions`, such as
-    /// `zero_cost::calls::`, and are compiled out of line. The instructions of a variant outside of them are counted as
+    /// `zero_cost_loop::calls::`, and are compiled out of line. The instructions of a variant outside of them are counted as
     /// `own_instructions`.
     pub fn simulated(mut self, functions: impl Into<String>) -> Self {
         self.system = Some(functions.into());

@@ -14,7 +14,7 @@ use std::task::{Poll, Waker};
 
 use common::{Foreign, Task, ends, poll_once, settle};
 use frontier::{Epoll, Executor, Io, Reactor, tried};
-use zero_cost::Timed;
+use zero_cost_loop::Timed;
 
 /// What is done to a socket.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -15,7 +15,7 @@ use std::time::Duration;
 use async_channel::Sender;
 use common::{Task, yield_now};
 use frontier::{Executor, Fake, Full, Line, Listener, Reactor, Small, accept_all, echo};
-use zero_cost::{
+use zero_cost_loop::{
     CONNECTIONS, Counted, Counter, FakeListener, LINE, NoWork, Operation, Probe, READABLE, Stats, TASKS,
     Timed,
 };
@@ -391,7 +391,7 @@ fn foreign_wakers_are_kept_called_and_dropped() {
     let stats = Stats::new(false);
     let reactor = reactor::<Counted>(&stats);
     let executor = Executor::<_, Task<'_>, _>::new(&reactor, CONNECTIONS);
-    Counted::reset();
+    harness::tally::take(Counter::NAMES);
     executor.run(accept_all::<FakeListener<_>, _>(&reactor, &stats, |stream| {
         executor.spawn(|| {
             let mut serve = Box::pin(echo::<_, NoWork, Counted, Small>(stream, NoWork));

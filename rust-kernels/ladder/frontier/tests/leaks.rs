@@ -15,7 +15,7 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use common::{Foreign, Task, poll_once, settle, yield_now};
 use frontier::{Epoll, Executor, Io, Reactor, tried};
-use zero_cost::Timed;
+use zero_cost_loop::Timed;
 
 type Sockets = Reactor<Epoll<UnixStream>, Timed<()>>;
 

@@ -16,7 +16,7 @@ use sync::loom;
 use sync::loom::cell::UnsafeCell;
 use sync::loom::sync::Arc;
 use sync::loom::thread::{self, JoinHandle};
-use zero_cost::Timed;
+use zero_cost_loop::Timed;
 
 type Task<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 

@@ -16,7 +16,7 @@ use std::thread::{self, JoinHandle};
 
 use common::seeds;
 use frontier::{Executor, Reactor};
-use zero_cost::Timed;
+use zero_cost_loop::Timed;
 
 /// Tasks of a program; the first three are there from the beginning.
 const TASKS: usize = 24;

@@ -25,7 +25,7 @@ use std::time::Duration;
 use common::{Foreign, Task, poll_once, seeds, yield_now};
 use frontier::{Epoll, Executor, Io, Reactor, tried};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use zero_cost::Timed;
+use zero_cost_loop::Timed;
 
 /// Programs that failed once.
 const FAILED: [u64; 0] = [];

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use common::{Task, poll_once, settle};
 use frontier::{Epoll, Executor, Full, Io, Object, Reactor, Sockets, System};
 use rustix::io::Errno;
-use zero_cost::Timed;
+use zero_cost_loop::Timed;
 
 type Watching<S> = Reactor<Epoll<S>, Timed<()>>;
 

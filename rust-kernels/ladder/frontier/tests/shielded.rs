@@ -15,7 +15,7 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use common::{Ends, Foreign, Task, ends, poll_once, settle, word, yield_now};
 use frontier::{Epoll, Executor, Io, Reactor};
-use zero_cost::Timed;
+use zero_cost_loop::Timed;
 
 type Sockets<S = UnixStream> = Reactor<Epoll<S>, Timed<()>>;
 
@@ -310,7 +310,7 @@ fn a_foreign_waker_that_panics_when_it_is_dropped_concerns_nobody() {
                 let waker = faulty();
                 assert!(
                     stream
-                        .poll(&Context::from_waker(&waker), |_| Err::<(), _>(zero_cost::WouldBlock))
+                        .poll(&Context::from_waker(&waker), |_| Err::<(), _>(zero_cost_loop::WouldBlock))
                         .is_pending()
                 );
                 give_away(waker);

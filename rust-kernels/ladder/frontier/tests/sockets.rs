@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use common::Task;
 use frontier::{Epoll, Executor, Io, Reactor};
-use zero_cost::Timed;
+use zero_cost_loop::Timed;
 
 type Sockets = Reactor<Epoll<UnixStream>, Timed<()>>;
 

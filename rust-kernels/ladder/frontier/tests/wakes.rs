@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use common::{Task, ends, settle, yield_now};
 use frontier::{Epoll, Executor, Fake, Io, Object, Reactor, System};
-use zero_cost::{Stats, Timed};
+use zero_cost_loop::{Stats, Timed};
 
 /// What happens in the hook.
 #[derive(Clone, Copy, Debug)]

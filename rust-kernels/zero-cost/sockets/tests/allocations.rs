@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use common::watched;
 use harness::counting::{CountingAllocator, count_allocations};
-use zero_cost::CONNECTIONS;
+use zero_cost_loop::CONNECTIONS;
 use zero_cost_sockets::{Clients, Listener, variants};
 
 #[global_allocator]

@@ -8,7 +8,7 @@ use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 
 use common::{kept_servers, watched};
-use zero_cost::SMALL_BUFFER;
+use zero_cost_loop::SMALL_BUFFER;
 use zero_cost_sockets::Listener;
 
 /// Serves one client, who acts before each wait and sees the number of the wait: it connects at the first. Returns what

@@ -7,7 +7,8 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-use zero_cost::{Scheduler, SpawnError, TASKS, TaskTable, Timed, WakerSource};
+use zero_cost_executors::{Scheduler, SpawnError, TaskTable, WakerSource};
+use zero_cost_loop::{TASKS, Timed};
 
 /// Lends the waker that does nothing, but panics the first time that it is asked the question `refuses`.
 struct Unruly {

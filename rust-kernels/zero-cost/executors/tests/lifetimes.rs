@@ -9,9 +9,10 @@ use std::rc::Rc;
 use std::task::Poll;
 
 use common::{Executor, Silent, WakerSlot, on_each_executor, wait_once};
-use zero_cost::{
-    ArgExecutor, ArgSpawner, BoxExecutor, BoxSpawner, BoxedFuture, Spawn, SpawnError, TASKS, TaskTable,
+use zero_cost_executors::{
+    ArgExecutor, ArgSpawner, BoxExecutor, BoxSpawner, BoxedFuture, Spawn, SpawnError, TaskTable,
 };
+use zero_cost_loop::TASKS;
 
 /// Runs, and returns the message of the panic that must come of it.
 fn message_of_run(executor: &dyn Executor) -> String {

@@ -9,7 +9,7 @@ use std::task::Waker;
 use std::thread;
 
 use common::{Silent, WakerSlot, wait_once};
-use zero_cost::{BoxRcExecutor, CheckedRcWaker};
+use zero_cost_executors::{BoxRcExecutor, CheckedRcWaker};
 
 /// Hands the waker of a waiting task to `misuse` on another thread, which must panic.
 fn misuse_elsewhere(misuse: fn(Waker) -> Option<Waker>) {

@@ -7,10 +7,11 @@ use std::rc::Rc;
 use std::sync::Mutex;
 use std::task::{Poll, Waker};
 
-use zero_cost::{
+use zero_cost_executors::{
     ArcWaker, ArgExecutor, ArgSpawner, BoxExecutor, BoxRcExecutor, BoxSpawner, BoxedFuture, CheckedRcWaker,
-    RcWaker, Spawn, SpawnError, TaskTable, Timed, WakerKind,
+    RcWaker, Spawn, SpawnError, TaskTable, WakerKind,
 };
+use zero_cost_loop::Timed;
 
 /// The probe of tests that count for themselves.
 pub type Silent = Timed<()>;

@@ -1,7 +1,7 @@
 //! The list of those who have something to do.
 
 use slab::Slab;
-use zero_cost::{AsDescribed, Choices, Lean, Node, RunList};
+use zero_cost_loop::{AsDescribed, Choices, Lean, Node, RunList};
 
 /// A slab of five nodes, and a list of some of them.
 fn list_of<C: Choices>(linked: &[usize]) -> (Slab<Node<()>>, RunList<C>) {
