@@ -56,8 +56,8 @@ class ManyRuns:
     `runs`: the columns RUNS; revision is that of the sources. `studies`: the columns STUDIES; trusted (in one group of
     comparisons at least), reason (why it is not, or not in all), rows (samples read), elapsed_ns (their time).
     `ratios`: the columns RATIOS; quantile is half the width of the interval in standard errors, verdict null where the
-    run is no evidence for that group; controls are left out, and keys that name another program today. `aside`: run, reason, both text from outside. `folders`
-    are those of the runs.
+    run is no evidence for that group; controls are left out, and keys that name another program today. `aside`: run,
+    reason, both text from outside. `folders` are those of the runs.
     """
 
     folders: Mapping[str, Path]
