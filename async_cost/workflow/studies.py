@@ -33,7 +33,7 @@ class Study(NamedTuple):
 
 #: Studies that measure, in order. A study's name is that of its crate and its files.
 MEASURED = {
-    "zero-cost": Study("zero-cost/measure", quick=2, standard=115, thorough=460),
+    "zero-cost": Study("zero-cost/measure", quick=2, standard=75, thorough=300),
     "ladder": Study("ladder/measure", quick=2, standard=95, thorough=380),
     "zero-cost-sockets": Study("zero-cost/sockets", quick=6, standard=200, thorough=800),
     "spawn-apis": Study("spawn-apis/measure", quick=40, standard=600, thorough=2400),
