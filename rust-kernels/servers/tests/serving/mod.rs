@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rustix::net::{Shutdown, shutdown};
 use servers::{LENGTH, Serve, request};
-use zero_cost::Steps;
+use zero_cost_loop::Steps;
 
 /// Serves while `work` lasts; then shuts the listener down, which must end the server.
 pub fn serving<T>(serve: Serve, work: impl FnOnce(SocketAddr) -> T) -> T {
