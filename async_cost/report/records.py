@@ -23,7 +23,7 @@ NAMED = 3
 
 def errata(run: Run, study: str) -> list[str]:
     """What was found out about the run after it was measured (data/errata.csv), as sentences."""
-    return known.errata(run.info.run_id, study)["statement"].to_list()
+    return known.errata(run.info.run_id, study)["statement"].unique(maintain_order=True).to_list()
 
 
 def remarks(run: Run, study: str) -> list[str]:

@@ -115,7 +115,7 @@ fn of_tokio(workers: usize) -> &'static tokio::runtime::Runtime {
 
 // %%
 /// The pools of the crate executors.
-mod original {
+pub mod versions {
     use executors::parker::{SmallThreadData, StaticParker};
     use executors_counting::parker as counting;
     use executors_never_parking::parker as never_parking;
@@ -141,7 +141,7 @@ mod original {
 
 // %%
 pub mod others {
-    use super::{Subject, left, of_futures, of_rayon, of_tokio, original};
+    use super::{Subject, left, of_futures, of_rayon, of_tokio, versions};
 
     macro_rules! pools {
         ($($name:ident($inner:ty), $make:expr, |$pool:ident, $job:ident| $execute:expr, $end:expr;)*) => {$(
@@ -177,15 +177,15 @@ pub mod others {
     }
 
     originals! {
-        OriginalTp(original::Tp), original::Tp::new, executors;
-        OriginalCbcp(original::Cbcp), original::Cbcp::new, executors;
-        OriginalCbwp(original::Cbwp), executors::crossbeam_workstealing_pool::small_pool, executors;
-        OriginalNeverParking(original::NeverParking),
+        OriginalTp(versions::Tp), versions::Tp::new, executors;
+        OriginalCbcp(versions::Cbcp), versions::Cbcp::new, executors;
+        OriginalCbwp(versions::Cbwp), executors::crossbeam_workstealing_pool::small_pool, executors;
+        OriginalNeverParking(versions::NeverParking),
             executors_never_parking::crossbeam_workstealing_pool::small_pool, executors_never_parking;
-        OriginalCounting(original::Counting),
+        OriginalCounting(versions::Counting),
             executors_counting::crossbeam_workstealing_pool::small_pool, executors_counting;
-        OriginalPinnedCbcp(original::PinnedCbcp), original::PinnedCbcp::new, executors_pinned;
-        OriginalPinnedCbwp(original::PinnedCbwp),
+        OriginalPinnedCbcp(versions::PinnedCbcp), versions::PinnedCbcp::new, executors_pinned;
+        OriginalPinnedCbwp(versions::PinnedCbwp),
             executors_pinned::crossbeam_workstealing_pool::small_pool, executors_pinned;
     }
 
