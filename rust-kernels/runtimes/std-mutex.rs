@@ -23,7 +23,7 @@
 // names only the features that it needs gets the others, until some other crate of the same program asks for `full`:
 // features unify.
 //
-// So which runtime is faster may depend on a line of Cargo.toml that has nothing to do with the code. Here is the same
+// So a line of Cargo.toml that has nothing to do with the code may change the comparison of two runtimes. Here is the same
 // source without this one feature. Features unify over a program, so this takes a crate, and a program, of its own.
 
 // %% tags=["active-ipynb"]
