@@ -15,7 +15,7 @@ from async_cost.literature.claims import Claim, Comparison, load_claims
 from async_cost.literature.published import load_published
 from async_cost.paths import repository_root
 from async_cost.runs.comparisons import PAIR, of_today
-from async_cost.runs.run import reference_run
+from async_cost.runs.find import reference_run
 from async_cost.statistics.effects import NANOSECONDS, Case, Operand
 from async_cost.statistics.statement import region
 

@@ -12,8 +12,8 @@ import pytest
 from async_cost.errors import DataError
 from async_cost.paths import repository_root
 from async_cost.runs.comparisons import KEY, PAIR, of_today
+from async_cost.runs.find import load_run, open_run
 from async_cost.runs.record import KINDS
-from async_cost.runs.run import load_run, open_run
 from async_cost.statistics import table
 from async_cost.statistics.table import COLUMNS, make
 from async_cost.testing.made_up_runs import OFF, ON, make_run

@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from async_cost.errors import DataError
-from async_cost.runs.run import load_run
+from async_cost.runs.find import load_run
 from async_cost.testing.made_up_runs import OFF, ON, make_run
 from async_cost.workflow import commands as workflow
 from async_cost.workflow import contribute as contribute_module

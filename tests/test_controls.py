@@ -12,8 +12,8 @@ from scipy import stats
 from async_cost.findings.operands import pair, ratio_of_ratios
 from async_cost.literature import replication
 from async_cost.literature.claims import load_claims
+from async_cost.runs.find import load_run
 from async_cost.runs.record import KINDS
-from async_cost.runs.run import load_run
 from async_cost.statistics.effects import Values, effect
 from async_cost.statistics.interval import RANKS, quantile
 from async_cost.statistics.judge import judged

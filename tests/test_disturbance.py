@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 
 from async_cost.runs.comparisons import KEY
-from async_cost.runs.run import load_run
+from async_cost.runs.find import load_run
 from async_cost.statistics import disturbance
 from async_cost.statistics.trials import trial_times
 from async_cost.testing.made_up_runs import Study, make_run

@@ -9,8 +9,8 @@ import pytest
 from async_cost.errors import DataError
 from async_cost.runs import finish
 from async_cost.runs.comparisons import KEY
+from async_cost.runs.find import load_run
 from async_cost.runs.record import KINDS, SCHEMA_VERSIONS, read_record
-from async_cost.runs.run import load_run
 from async_cost.statistics.disturbance import conditions
 from async_cost.statistics.measured import Measured
 from async_cost.statistics.ratios import between

@@ -9,7 +9,7 @@ import pytest
 
 from async_cost.errors import DataError
 from async_cost.runs.comparisons import KEY
-from async_cost.runs.run import load_run
+from async_cost.runs.find import load_run
 from async_cost.statistics import coverage
 from async_cost.testing.made_up_runs import OFF, make_run, make_series
 from async_cost.words import CONTROL

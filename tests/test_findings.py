@@ -14,8 +14,8 @@ from async_cost.findings.vocabulary import bounds
 from async_cost.report import finding as shown
 from async_cost.report.reading import Reading
 from async_cost.report.records import banner
+from async_cost.runs.find import load_run
 from async_cost.runs.judged import REGIONS, findings_of_today
-from async_cost.runs.run import load_run
 from async_cost.statistics.effects import Effect
 from async_cost.statistics.interval import quantile
 from async_cost.statistics.statement import Outcome, departure, region

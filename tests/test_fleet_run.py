@@ -18,7 +18,7 @@ import pytest
 import yaml
 from slurm import Slurm, missing
 
-from async_cost.runs.run import load_run
+from async_cost.runs.find import load_run
 from async_cost.workflow import fleet, fleet_job, toolchain
 from async_cost.workflow.environment import OURS
 from async_cost.workflow.steps import Progress, StepFailed

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from async_cost.runs.run import reference_run
+from async_cost.runs.find import reference_run
 from async_cost.workflow.environment import OURS
 from async_cost.workflow.toolchain import PYTHON, ROOT
 

@@ -13,7 +13,7 @@ from async_cost.literature.published import load_published, published_times
 from async_cost.paths import repository_root, shown
 from async_cost.runs import reader
 from async_cost.runs.comparisons import DATA
-from async_cost.runs.run import choose_run, find_runs, load_run, open_run
+from async_cost.runs.find import choose_run, find_runs, load_run, open_run
 from async_cost.testing.made_up_runs import OFF, ZERO_COST, make_run
 
 STUDY = "zero-cost"

@@ -13,7 +13,7 @@ from async_cost import derived
 from async_cost.machines import claims
 from async_cost.machines.many import FEW, chosen_folders, place, read_many, summary
 from async_cost.runs.comparisons import HEADLINES
-from async_cost.runs.run import find_runs, load_run
+from async_cost.runs.find import find_runs, load_run
 from async_cost.statistics.interval import CONFIDENCE, ranks
 from async_cost.statistics.measured import Measured
 from async_cost.testing import made_up_runs as synthetic

@@ -10,7 +10,7 @@ import pytest
 from async_cost.literature.claims import load_claims
 from async_cost.literature.published import load_published
 from async_cost.runs.comparisons import PAIR, of_today
-from async_cost.runs.run import load_run
+from async_cost.runs.find import load_run
 from async_cost.statistics.measured import Measured
 from async_cost.workflow.studies import ANALYSED, MEASURED
 from async_cost.workflow.toolchain import KERNEL_BUILDS, ROOT

@@ -14,7 +14,7 @@ from async_cost.report.publish import publish
 from async_cost.report.reading import Reading
 from async_cost.report.tables import comparison_table
 from async_cost.runs.comparisons import address
-from async_cost.runs.run import load_run
+from async_cost.runs.find import load_run
 from async_cost.statistics import interval
 from async_cost.statistics.measured import Measured
 from async_cost.testing.made_up_runs import OFF, make_run

@@ -17,7 +17,7 @@ from async_cost.machines.many import read_many
 from async_cost.report import claims as frame
 from async_cost.report import notebook
 from async_cost.report.publish import publish
-from async_cost.runs.run import find_runs, load_run
+from async_cost.runs.find import find_runs, load_run
 from async_cost.statistics.statement import Outcome
 from async_cost.testing.made_up_runs import LADDER, OFF, ON, SOCKETS, ZERO_COST, make_run, reversed_truth
 from async_cost.workflow.publishing import execute

@@ -5,7 +5,7 @@ import pytest
 
 from async_cost.findings import prices
 from async_cost.runs.comparisons import BASE_KEY, KEY, of_today
-from async_cost.runs.run import load_run, reference_run
+from async_cost.runs.find import load_run, reference_run
 from async_cost.statistics import interval
 from async_cost.testing.made_up_runs import BEST_NS, FEW, LADDER, REQUESTS, RUNGS, Study, make_run
 from async_cost.workflow.studies import MEASURED

@@ -17,8 +17,8 @@ from async_cost.findings.vocabulary import slower
 from async_cost.report import PublishError, charts, markup, publish
 from async_cost.report import finding as report_finding
 from async_cost.report.notebook import Page, page_of
+from async_cost.runs.find import open_run
 from async_cost.runs.record import Machine, Toolchain
-from async_cost.runs.run import open_run
 from async_cost.testing.made_up_runs import (
     ANSWER,
     FINDING,

@@ -6,8 +6,8 @@ import pytest
 
 from async_cost.errors import DataError
 from async_cost.paths import repository_root, runs_root
+from async_cost.runs.find import find_runs
 from async_cost.runs.record import ADDED, read_record, read_run_info, records_at
-from async_cost.runs.run import find_runs
 from async_cost.testing.made_up_runs import make_run, older
 
 PAIR = {"baseline_bench": "b", "baseline_variant": "v", "baseline_parameter": "", "group": ""}

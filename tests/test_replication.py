@@ -9,8 +9,8 @@ from async_cost.literature.claims import Claim, Comparison, load_claims
 from async_cost.literature.replication import Judgement, outcomes, score, score_sentence, tally, validity_sentence
 from async_cost.paths import repository_root
 from async_cost.runs.comparisons import PAIR
+from async_cost.runs.find import load_run, reference_run
 from async_cost.runs.judged import claims_of_today
-from async_cost.runs.run import load_run, reference_run
 from async_cost.statistics.statement import OUTCOMES, Outcome, departure, outcome, region, together
 from async_cost.testing.made_up_runs import LADDER, OFF, ON, ZERO_COST, bench_of, make_run, reversed_truth
 

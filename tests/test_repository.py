@@ -14,8 +14,8 @@ from cargo_tests import packages
 
 from async_cost.paths import runs_root
 from async_cost.runs import schema
+from async_cost.runs.find import find_runs, reference_run
 from async_cost.runs.profiles import NOT_EVIDENCE
-from async_cost.runs.run import find_runs, reference_run
 from async_cost.statistics.measured import Measured
 from async_cost.workflow.toolchain import ROOT
 

@@ -9,7 +9,8 @@ import pytest
 from async_cost.errors import DataError
 from async_cost.machines.many import read_many
 from async_cost.report.records import covers, next_build, remarks
-from async_cost.runs.run import find_runs, load_run, open_run, open_sitting, reference, reference_run
+from async_cost.runs.find import find_runs, load_run, open_run, reference, reference_run
+from async_cost.runs.run import open_sitting
 from async_cost.statistics import table
 from async_cost.statistics.disturbance import conditions
 from async_cost.testing.made_up_runs import OFF, make_run, make_series

@@ -5,7 +5,7 @@ import pytest
 from async_cost.errors import DataError
 from async_cost.report.records import remarks
 from async_cost.runs.comparisons import KEY
-from async_cost.runs.run import choose_run, load_run
+from async_cost.runs.find import choose_run, load_run
 from async_cost.statistics.interval import estimates
 from async_cost.statistics.judge import Trust
 from async_cost.statistics.measured import Measured

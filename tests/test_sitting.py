@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 from async_cost.errors import DataError
+from async_cost.runs.find import announced
 from async_cost.runs.record import read_record
-from async_cost.runs.run import announced
 from async_cost.testing.made_up_runs import make_run
 from async_cost.workflow import episodes, sitting, toolchain
 from async_cost.workflow.commands import existing_run

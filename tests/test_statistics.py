@@ -10,7 +10,7 @@ from scipy import stats
 from async_cost.paths import repository_root
 from async_cost.report.records import banner, errata, remarks
 from async_cost.runs.comparisons import BASE_KEY, KEY
-from async_cost.runs.run import load_run, open_run
+from async_cost.runs.find import load_run, open_run
 from async_cost.statistics import judge
 from async_cost.statistics.interval import RANKS, estimates, ranks
 from async_cost.statistics.judge import Trust, Verdict, verdict_column

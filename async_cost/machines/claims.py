@@ -15,7 +15,7 @@ from async_cost.literature.replication import outcomes
 from async_cost.machines.hardware import chosen_runs
 from async_cost.machines.many import ManyRuns
 from async_cost.paths import repository_root
-from async_cost.runs.run import open_run
+from async_cost.runs.find import open_run
 from async_cost.statistics.statement import Outcome
 from async_cost.statistics.table import place_of
 

@@ -21,9 +21,9 @@ from async_cost.errors import DataError, quoted
 from async_cost.paths import shown
 from async_cost.runs import series
 from async_cost.runs.errata import without_changed
+from async_cost.runs.find import find_runs, open_run
 from async_cost.runs.reader import REMEASURE
 from async_cost.runs.record import RunInfo, check_clock
-from async_cost.runs.run import find_runs, open_run
 from async_cost.statistics.judge import VERDICTS
 from async_cost.statistics.table import comparisons, place_of
 

@@ -20,7 +20,7 @@ from async_cost.machines import claims, hardware
 from async_cost.machines.many import chosen_folders, read_many
 from async_cost.paths import reports_root
 from async_cost.report import charts, finding
-from async_cost.runs.run import open_run
+from async_cost.runs.find import open_run
 from async_cost.statistics.statement import Outcome
 from async_cost.statistics.table import place_of
 

@@ -20,9 +20,10 @@ from async_cost.report import pdf as paper
 from async_cost.report.notebook import Page, heading_of
 from async_cost.report.notes import Notes, without
 from async_cost.report.records import banner, covers, next_build
+from async_cost.runs.find import open_run, reference
 from async_cost.runs.profiles import NOT_EVIDENCE
 from async_cost.runs.record import RunInfo, read_run_info
-from async_cost.runs.run import Run, open_run, reference
+from async_cost.runs.run import Run
 from async_cost.words import TIMES
 
 RUN_FILES = ("run.json", "*.csv", "*.csv.gz")

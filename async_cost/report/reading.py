@@ -25,7 +25,8 @@ from async_cost.report import finding as shown
 from async_cost.report.claims import claims
 from async_cost.report.records import remarks
 from async_cost.runs.comparisons import BASE_KEY, KEY, PAIR
-from async_cost.runs.run import Run, choose_run
+from async_cost.runs.find import choose_run
+from async_cost.runs.run import Run
 from async_cost.statistics import disturbance
 from async_cost.statistics.measured import both_ways
 from async_cost.statistics.statement import Outcome

@@ -18,7 +18,8 @@ from async_cost.errors import DataError
 from async_cost.paths import report_folder, runs_root
 from async_cost.runs import series
 from async_cost.runs.comparisons import BASE_KEY, DECLARED, KEY, PAIR, SCHEMA
-from async_cost.runs.run import Run, open_run, reference, reference_run
+from async_cost.runs.find import open_run, reference, reference_run
+from async_cost.runs.run import Run
 from async_cost.statistics.interval import LEAST_EPISODES, estimates
 from async_cost.statistics.judge import VERDICTS, judged
 from async_cost.statistics.ratios import paired

@@ -25,9 +25,10 @@ from async_cost.report import finding, provenance
 from async_cost.report.records import remarks
 from async_cost.runs import series
 from async_cost.runs.comparisons import HEADLINES
+from async_cost.runs.find import find_runs, load_run
 from async_cost.runs.profiles import NOT_EVIDENCE
 from async_cost.runs.record import check_clock
-from async_cost.runs.run import Run, find_runs, load_run
+from async_cost.runs.run import Run
 from async_cost.statistics.measured import Measured
 
 #: Bytes that a contributed run may take. The repository keeps every run for ever.

@@ -42,9 +42,9 @@ import polars as pl
 from async_cost.errors import DataError
 from async_cost.paths import repository_root
 from async_cost.runs.decode import read_json
+from async_cost.runs.find import reference_run
 from async_cost.runs.reader import read_table
 from async_cost.runs.record import Codegen, read_record
-from async_cost.runs.run import reference_run
 from async_cost.runs.schemas import FirstTrialRows, TimeRows, TrialRows
 from async_cost.statistics import coverage
 from async_cost.statistics.trials import trial_times

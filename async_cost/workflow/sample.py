@@ -18,7 +18,8 @@ from async_cost import words
 from async_cost.paths import repository_root
 from async_cost.report import provenance, publish, sample
 from async_cost.report.records import next_build
-from async_cost.runs.run import Run, reference_run
+from async_cost.runs.find import reference_run
+from async_cost.runs.run import Run
 from async_cost.workflow.execute import CellFailed
 from async_cost.workflow.publishing import execute, rooms_of
 
