@@ -37,22 +37,9 @@ from async_cost.workflow.studies import ANALYSED, analysis
 NO_EVIDENCE = "no evidence"
 #: Pages whose analyses speak in findings.
 ESSAYS = ("zero-cost", "ladder", "boxing-cost", "spawn-apis", "thread-pools", "call-styles", "runtimes", "servers")
-#: Findings that were stated before any run held what they are about. The next reference run judges them: then take them
-#: out.
-PREDICTED = {
-    "ladder-own",
-    "ladder-out-of-line",
-    "runtimes-drivers",
-    "runtimes-std-mutex",
-    "runtimes-std-mutex-notify",
-    "thread-pools-box-begins",
-    "thread-pools-mutex",
-    "thread-pools-one-outside",
-    "thread-pools-unboxed",
-    "zero-cost-own-code",
-    "zero-cost-frames",
-    "zero-cost-frames-calls",
-}
+#: Findings that the reference run cannot answer: a process of `tokio current_thread` saw one of its 10,000 connections
+#: not end, and a variant that fails once is not measured.
+NOT_MEASURED = {"servers-slowest-several", "servers-slowest-tokio"}
 #: Lines of code in an analysis as ruff formats it, and words of its page outside of tables and folded parts.
 LINES, WORDS = 250, 1500
 
@@ -159,10 +146,10 @@ def test_a_refused_group_says_nothing(run, findings):
             assert shown.mark(judged) == "·" and "**" not in shown.markdown(judged), one.id
 
 
-def test_findings_of_the_reference_are_measured_unless_predicted_and_most_hold(run, findings):
+def test_findings_of_the_reference_are_measured_and_most_hold(run, findings):
     judge = Judge(run)
     outcomes = {one.id: judge(one).outcome for one in findings}
-    assert {name for name, outcome in outcomes.items() if outcome is Outcome.NOT_MEASURED} == PREDICTED
+    assert {name for name, outcome in outcomes.items() if outcome is Outcome.NOT_MEASURED} == NOT_MEASURED
     holding = sum(outcome is Outcome.HOLDS for outcome in outcomes.values())
     assert holding >= 0.8 * len(outcomes), {name: word for name, word in outcomes.items() if word is not Outcome.HOLDS}
 
