@@ -19,7 +19,7 @@ ASKED = {
     "does dyn matter": ("boxing-cost", "the future's own type."),
     "does async-trait matter": ("boxing-cost", "not measured here."),
     "tokio for 10,000 connections": ("servers", "of a loop by hand."),
-    "smol for 10,000 connections": ("servers", "than tokio on one thread."),
+    "smol for 10,000 connections": ("servers", "than tokio on several threads."),
     "threads for 10,000 connections": ("servers", "processor time of the loop."),
     "memory of a connection": ("servers", "than two kilobytes of memory."),
     "spawn and join on tokio": ("spawn-apis", "from spawn to join."),
