@@ -242,7 +242,7 @@ def test_the_lock_of_tango_bench_names_the_crates_of_the_workspace():
         tomllib.loads((folder / "Cargo.lock").read_text())["package"] for folder in (experiments.TANGO.parent, ROOT)
     )
     versions = {package["name"]: package["version"] for package in mine}
-    for crate in ("harness", "zero-cost"):
+    for crate in ("harness", "zero-cost/loop"):
         manifest = tomllib.loads((ROOT / "rust-kernels" / crate / "Cargo.toml").read_text())
         needed = [name for name, wanted in manifest["dependencies"].items() if "optional" not in wanted]
         for name in needed:

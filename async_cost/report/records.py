@@ -71,6 +71,8 @@ def _conditions(run: Run, study: str) -> list[str]:
 
 def covers(run: Run) -> str:
     """What the intervals of a run are for."""
+    if any(len(one.episodes) < LEAST_EPISODES for one in run.info.studies.values()):
+        return "for the very processes of this run: they cover neither another build nor another hour"
     hours = covers_hours(run)
     drawn = all(episode.layout is not None for one in run.info.studies.values() for episode in one.episodes)
     if drawn and hours:
