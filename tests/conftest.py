@@ -24,7 +24,6 @@ LONG = (
     "test_execute.py",
     "test_fleet_run.py",
     "test_lab.py",
-    "test_one_word.py",
 )
 #: What `make test` leaves out and `make test-all` tests as well: markers of pytest (pyproject.toml), and what each is.
 MORE = {
