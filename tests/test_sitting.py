@@ -7,9 +7,11 @@ from types import SimpleNamespace
 import pytest
 
 from async_cost.errors import DataError
-from async_cost.runs.find import announced
+from async_cost.runs.find import announced, load_run, not_as_announced
 from async_cost.runs.record import read_record
-from async_cost.testing.made_up_runs import make_run
+from async_cost.statistics.measured import Measured
+from async_cost.statistics.table import comparisons
+from async_cost.testing.made_up_runs import OFF, make_run, make_series
 from async_cost.workflow import episodes, sitting, toolchain
 from async_cost.workflow.commands import existing_run
 from async_cost.workflow.plan import Plan
@@ -144,11 +146,24 @@ def test_a_sitting_on_another_machine_is_refused_before_its_first_episode(first,
         plan._measure(Progress(lambda seen: None, tmp_path / "log", tmp_path))
 
 
-def test_what_was_announced_is_the_last_line_about_a_machine_in_a_profile(tmp_path, monkeypatch):
+def test_an_announcement_is_about_the_first_series_since_and_refuses_all_until_its_last_sitting(tmp_path, monkeypatch):
     monkeypatch.setenv("ASYNC_COST_RUNS", str(tmp_path))
-    assert announced("a-2c", "standard") is None
-    (tmp_path / "ANNOUNCED").write_text("a-2c standard 3\n\nb-2c standard 2\na-2c quick 9\na-2c standard 6\n")
-    assert (announced("a-2c", "standard"), announced("b-2c", "standard"), announced("b-2c", "quick")) == (6, 2, None)
-    (tmp_path / "ANNOUNCED").write_text("a-2c standard six\n")
-    with pytest.raises(DataError, match="<machine> <profile> <number>"):
-        announced("a-2c", "standard")
+    how = {"truth": {("nonbox", OFF): 3.0}, "controls": {OFF: 1.0}, "rounds": 12, "episodes": 6, "work": False}
+    (tmp_path / "ANNOUNCED").write_text(
+        "made-up thorough 9 20250101T000000Z\nmade-up standard 3 20251231T000000Z\nmade-up standard 9 20270101T000000Z\n"
+    )
+    series = make_series(tmp_path, 2, **how)
+    run = load_run(series[1])
+    assert (announced(run), not_as_announced(run)) == (3, "2 of 3 announced sittings")
+    table = comparisons(run).frame
+    assert set(table["doubt"]) == {"2 of 3 announced sittings"} and table["verdict"].null_count() == table.height
+    assert "the series has 2 of 3 announced sittings" in Measured.of(run, "zero-cost").trust.reasons
+    later = load_run(make_run(tmp_path, name="20260301T000000Z", **how))
+    assert announced(later) is None, "it is another series than the announced one"
+    (tmp_path / "ANNOUNCED").write_text("made-up standard 2 20251231T000000Z\n")
+    assert not_as_announced(run) is None and comparisons(run).frame["verdict"].null_count() == 0
+    (tmp_path / "ANNOUNCED").write_text("made-up standard 1 20251231T000000Z\n")
+    assert not_as_announced(run) == "2 sittings, not 1 as announced"
+    (tmp_path / "ANNOUNCED").write_text("made-up standard six\n")
+    with pytest.raises(DataError, match="line 1 announces nothing"):
+        announced(run)

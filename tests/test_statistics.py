@@ -274,7 +274,7 @@ def compared(variant: str, baseline: str, *, parameter: str = OFF, group: str = 
     control = variant.endswith(" (A/A)")
     about = {"group": group, "kind": STUDY, "limit": 0.01, "control": control, "chance": 0.5 if control else None}
     numbers = {"ratio": 1.0, "low": 0.995, "high": 1.004, "rounds": 20, "episodes": 1, "sittings": 1}
-    numbers |= {"freedom": RANKS, "quantile": 1.96} | dict.fromkeys(UNKNOWN)
+    numbers |= {"freedom": RANKS, "quantile": 1.96, "omega2": 1e-6} | dict.fromkeys(UNKNOWN)
     added = {"unit_ns": 100.0, "added_ns": 0.0, "added_low": -0.5, "added_high": 0.4}
     return names | base | about | numbers | added | values
 
@@ -352,6 +352,9 @@ def test_what_is_open_says_how_many_sittings_would_decide(half, told):
     ends = {"ratio": np.exp(log), "low": np.exp(log - half), "high": np.exp(log + half), "sittings": 3}
     rows = [compared("manual (A/A)", "manual"), compared("box", "manual", **ends)]
     assert judged_rows(pl.DataFrame(rows, infer_schema_length=None))["to_decide"].to_list() == [None, told]
+    rows = [row | {"omega2": None, "sittings": 1} for row in rows]
+    alone = judged_rows(pl.DataFrame(rows, infer_schema_length=None).cast({"omega2": pl.Float64}))["to_decide"][1]
+    assert "more than" in told or alone.startswith("at least about"), "what another hour changes is not known"
 
 
 def test_more_sittings_help_neither_at_a_border_nor_against_the_error_of_identical_code():

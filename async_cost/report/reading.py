@@ -202,12 +202,15 @@ class Reading:
 
 def _advice(claims: pl.DataFrame, document: str) -> str:
     """Which kinds of claims of a document may be quoted: those of which `RELIABLE` hold here, of those that are
-    decided; of fewer each has to be looked up, and where less than half holds, none should be quoted.
+    decided, what is said twice counted once; of fewer each has to be looked up, and where less than half holds, none
+    should be quoted.
     """
     verbs: dict[str, list[str]] = {"quote": [], "look up each claim on": [], "do not quote": []}
     side = pl.col("relation").is_in(DIRECTIONS)
     for kind, of in (("what is faster", side), ("how much", ~side)):
-        decided = claims.filter(of, pl.col("outcome").is_in([Outcome.HOLDS.value, Outcome.DOES_NOT_HOLD.value]))
+        decided = claims.filter(
+            of, pl.col("same_as").is_null(), pl.col("outcome").is_in([Outcome.HOLDS.value, Outcome.DOES_NOT_HOLD.value])
+        )
         if decided.height:
             hold = decided.filter(outcome=Outcome.HOLDS.value).height
             part = (hold >= RELIABLE * decided.height) + (hold >= decided.height / 2)

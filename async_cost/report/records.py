@@ -73,7 +73,7 @@ def covers(run: Run) -> str:
     """What the intervals of a run are for."""
     if any(len(one.episodes) < LEAST_EPISODES for one in run.info.studies.values()):
         return "for the very processes of this run: they cover neither another build nor another hour"
-    hours = covers_hours(run)
+    hours = all(covers_hours(run, study) for study in run.info.studies)
     drawn = all(episode.layout is not None for one in run.info.studies.values() for episode in one.episodes)
     if drawn and hours:
         return "for any build and any hour on this machine"
@@ -86,7 +86,7 @@ def covers(run: Run) -> str:
 
 def next_build(run: Run, study: str) -> str:
     """What a single build will show of the first headline of a study, in Markdown; nothing where that is unknown."""
-    for one in HEADLINES if covers_hours(run) else ():
+    for one in HEADLINES if study in run.info.studies and covers_hours(run, study) else ():
         named = {"variant": one.variant, "baseline_variant": one.other, "parameter": one.parameter}
         rows = comparisons(run).frame.filter(study=study, **named).drop_nulls("next_low")
         if one.study == study and rows.height:

@@ -1,6 +1,7 @@
 """Find and open runs: the newest, the reference, one by its folder. A run is joined with the others of its series."""
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -9,19 +10,43 @@ from async_cost.paths import runs_root
 from async_cost.runs import series
 from async_cost.runs.run import Run
 
+#: A machine, a profile, how many sittings its next series will have, and when that was decided.
+ANNOUNCEMENT = re.compile(r"(\S+) (\S+) ([1-9]\d*) (\d{8}T\d{6}Z)")
 
-def announced(machine: str, profile: str) -> int | None:
-    """How many sittings a series of this machine and profile will have, by the last line about them in
-    data/runs/ANNOUNCED, which is written before the first is measured; None where nothing was.
+
+def announced(run: Run) -> int | None:
+    """How many sittings this series was to have: by the line of data/runs/ANNOUNCED about its machine and profile of
+    which it is the first series since. None where nothing was announced.
     """
-    file = runs_root() / "ANNOUNCED"
-    lines = map(str.split, file.read_text(encoding="utf-8").splitlines() if file.exists() else [])
-    numbers = [number for *about, number in filter(None, lines) if about == [machine, profile]]
-    if not all(map(str.isdecimal, numbers)):
-        raise DataError(
-            file, f"{machine} {profile}: no number of sittings", "A line reads <machine> <profile> <number>"
-        )
-    return int(numbers[-1]) if numbers else None
+    file, found = runs_root() / "ANNOUNCED", None
+    own, series_of = run.info.run_id.rpartition("/")[2], {one.path.name for one in run.sittings}
+    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines() if file.exists() else [], 1):
+        parts = ANNOUNCEMENT.fullmatch(line)
+        if not parts:
+            remedy = "A line reads <machine> <profile> <number of sittings> <time in UTC, as 20260131T120000Z>"
+            raise DataError(file, f"line {number} announces nothing", remedy)
+        machine, profile, sittings, when = parts.groups()
+        about = f'"profile": "{profile}"'.encode()
+        if (machine, profile) == (run.info.machine.name, run.info.profile) and when <= own:
+            since = {one.name for one in run.path.parent.glob("[0-9]*Z") if when <= one.name < own} - series_of
+            files = (run.path.with_name(name) / "run.json" for name in since)
+            # A later series is not the announced one: it may be somebody else's, on a machine of the same name.
+            found = None if any(one.is_file() and about in one.read_bytes() for one in files) else int(sittings)
+    return found
+
+
+def not_as_announced(run: Run) -> str | None:
+    """Why a series is not judged yet, or no longer, in a few words: who looks, and then measures until a claim is
+    decided, will be wrong more often than an interval says.
+    """
+    number, measured = announced(run), len(run.sittings)
+    if number in (None, measured):
+        return None
+    return (
+        f"{measured} of {number} announced sittings"
+        if measured < number
+        else f"{measured} sittings, not {number} as announced"
+    )
 
 
 def find_runs(root: Path | None = None) -> list[Path]:

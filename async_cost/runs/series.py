@@ -115,6 +115,9 @@ def opened(folder: Path) -> Run:
     if named is not None and f"{first.parent.name}/{first.name}" != named:
         remedy = "Put the first run of the series beside the others"
         raise DataError(this.path / "run.json", f"{quoted(named)} is not beside it", remedy, column="series")
+    if named is not None and (further := _series(first)) not in (None, named):
+        problem = f"{quoted(named)} is not the first run of a series: it names {quoted(further)}"
+        raise DataError(this.path / "run.json", problem, "Name the first run", column="series")
     return this if found == [this.path.resolve()] else joined([open_sitting(one) for one in found])
 
 

@@ -100,8 +100,9 @@ class Effect:
     `base` is the time of what is subtracted, in the unit of the measure; `nothing` the share below which a difference
     counts as none; `fixed` the half width that the controls add to the interval: of a ratio on the scale of logarithms,
     else in the unit of the measure. `freedom` are the interval's degrees of freedom, 0 of an exact number; `sittings`
-    is over how many it was measured. `undisturbed` are value, low and high on an undisturbed machine, where that is
-    something else. `row` is the row of the table of comparisons that the effect is.
+    is over how many it was measured, `covers_hours` whether it holds for another hour. `undisturbed` are value, low and
+    high on an undisturbed machine, where that is something else. `row` is the row of the table of comparisons that the
+    effect is.
     """
 
     value: float | None = None
@@ -114,6 +115,7 @@ class Effect:
     missing: str | None = None
     freedom: float = 0.0
     sittings: int = 1
+    covers_hours: bool = True
     undisturbed: tuple[float, float, float] | None = None
     row: dict | None = None
 
@@ -222,8 +224,8 @@ def effect(measure: Measure, case: Case, of: Callable[[str], Values]) -> Effect:
     values = of(case[0][0].study)
     if not values.held:
         return Effect(missing=f"this run does not hold {words.code(values.name)}")
-    if gaps := list(_gaps(measure, case, values)):
-        return Effect(missing=f"{words.listing(gaps)} {'was' if len(gaps) == 1 else 'were'} not measured")
+    if missing := _missing(measure, case, values):
+        return Effect(missing=missing)
     if measure.quantity == "count":
         return _count(measure, case, values)
     single = all(len(place) == 1 and not place[0].plus_ns for place in case)
@@ -292,7 +294,7 @@ def _declared(measure: Measure, case: Case, values: Values) -> Effect:
     }
     fixed = row["quantile"] * (row["bias"] or 0.0)
     about = {"nothing": row["limit"], "doubt": row["doubt"], "fixed": fixed, "row": row}
-    about |= {"freedom": row["freedom"], "sittings": row["sittings"]}
+    about |= {"freedom": row["freedom"], "sittings": row["sittings"], "covers_hours": row["omega2"] is not None}
     if measure.operation == "ratio":
         scale = 1.0
         if measure.per != UNIT_OF_WORK:
@@ -359,14 +361,15 @@ def _combined(measure: Measure, case: Case, values: Values, rows: list[dict], ro
     pool: dict[str, object] = {"of": "", "pool": 0, "keys": 2}
     if of_time and not math.isnan(values.hours[0]):
         pool |= dict(zip(("omega2", "d0"), values.hours, strict=True))
-    elif known and measure.quantity != "metric":
+    elif known and measure.quantity != "metric" and not of_time:
         pool |= {"omega2": max(one for one, _ in known), "d0": min(one for _, one in known)}
     types = {"of": pl.String, "pool": pl.Int64, "keys": pl.Int64, "omega2": pl.Float64, "d0": pl.Float64}
     pools = pl.DataFrame([pool], schema=types)
     found = estimates(rounds.with_columns(effect=value, of=pl.lit("")), "effect", ("of",), pools).row(0, named=True)
     fixed = found["quantile"] * max((row["bias"] or 0.0 for row in rows), default=0.0) * scale
     low, high = widened(found["effect"], found["low"], found["high"], fixed)
-    about = {"fixed": fixed, "freedom": found["freedom"], "sittings": found["sittings"]}
+    about = {"freedom": found["freedom"], "sittings": found["sittings"], "covers_hours": found["omega2"] is not None}
+    about["fixed"] = fixed * math.exp(found["effect"]) if of_time else fixed
     if logs:
         return Effect(*(math.exp(one) for one in (found["effect"], low, high)), **about)
     return Effect(found["effect"], low, high, rounds[places[-1]].median() / unit, **about)
@@ -379,18 +382,30 @@ def _unit(measure: Measure, case: Case, values: Values) -> float:
     return NANOSECONDS.get(measure.unit, 1.0) * each
 
 
-def _gaps(measure: Measure, case: Case, values: Values) -> Iterator[str]:
-    """The operands that the run lacks, in Markdown."""
+def _missing(measure: Measure, case: Case, values: Values) -> str | None:
+    """Which operands the run lacks, in Markdown; None if it has all."""
+    failed = {(one.bench, one.variant, one.parameter) for one in values.measured.run.study(values.name).failed}
+    lacks: dict[str, list[str]] = {}
+    for operand, name in _gaps(measure, case, values):
+        lacks.setdefault("failed" if operand.key in failed else "not measured", []).append(name)
+    parts = [f"{words.listing(lacks['failed'])} failed"] if "failed" in lacks else []
+    if names := lacks.get("not measured"):
+        parts.append(f"{words.listing(names)} {'was' if len(names) == 1 else 'were'} not measured")
+    return ", and ".join(parts) or None
+
+
+def _gaps(measure: Measure, case: Case, values: Values) -> Iterator[tuple[Operand, str]]:
+    """The operands that the run lacks, and their names in Markdown."""
     held = values.metrics if measure.quantity == "metric" else values.counts
     for operand in dict.fromkeys(operand for place in case for operand in place):
         name = f"{words.code(operand.variant)}" + (f" ({words.code(operand.parameter)})" if operand.parameter else "")
         if operand.counter:
             if (*operand.key, operand.counter) not in held:
-                yield f"{words.code(operand.counter)} of {name}"
+                yield operand, f"{words.code(operand.counter)} of {name}"
         elif operand.key not in values.times:
-            yield f"{words.code(operand.bench)} by {name}" if operand.bench != operand.variant else name
+            yield operand, f"{words.code(operand.bench)} by {name}" if operand.bench != operand.variant else name
     if measure.per not in (None, UNIT_OF_WORK) and (*case[0][0].key, measure.per) not in values.counts:
-        yield f"{words.code(measure.per)} of {words.code(case[0][0].variant)}"
+        yield case[0][0], f"{words.code(measure.per)} of {words.code(case[0][0].variant)}"
 
 
 def _aligned(measure: Measure, case: Case, values: Values, held: dict) -> pl.DataFrame:

@@ -54,9 +54,9 @@ def quantile(freedom: float, confidence: float = CONFIDENCE) -> float:
     return float(special.stdtrit(freedom, (1 + confidence) / 2))
 
 
-def enough(rounds: int, episodes: int = 1, confidence: float = CONFIDENCE) -> bool:
-    """Whether an interval over this many rounds and processes can contain the truth with `confidence`."""
-    return episodes >= LEAST_EPISODES or 2 * 0.5**rounds <= 1 - confidence
+def enough(rounds: int, episodes: int = 1) -> bool:
+    """Whether an interval over this many rounds and processes can contain the truth with `CONFIDENCE`."""
+    return episodes >= LEAST_EPISODES or 2 * 0.5**rounds <= 1 - CONFIDENCE
 
 
 def of_sittings(frame: pl.DataFrame, value: str, by: Sequence[str]) -> pl.DataFrame:
@@ -150,6 +150,7 @@ def moderated(found: pl.DataFrame) -> pl.DataFrame:
         of_prior = 1 / ((v / prior) ** 2 / np.maximum(free, 1) + (omega2 / prior) ** 2 / np.maximum(d0, 1))
         share = np.where(more > 0, d0 / (d0 + more), 1.0)  # of the prior in the variance
         freedom = 1 / (share**2 / np.where(prior > 0, of_prior, free) + np.where(more > 0, (1 - share) ** 2 / more, 0))
+    freedom = np.where(more > 0, np.minimum(freedom, d0 + more), freedom)  # at most as many as limma has
     columns = {"prior": prior, "error": np.sqrt(variance / sittings), "freedom": np.maximum(freedom, 1)}
     return found.with_columns(pl.Series(name, column, pl.Float64) for name, column in columns.items())
 

@@ -113,14 +113,14 @@ def sittings_needed(
     return math.inf if at_one else max(map(needed, borders))
 
 
-def in_sittings(number: float) -> str:
-    """The same in words: `about 12 sittings`."""
+def in_sittings(number: float, covers_hours: bool = True) -> str:
+    """The same in words: `about 12 sittings`; a least number if the interval does not cover another hour."""
     if math.isinf(number):
         return "no number of sittings, as it lies at the border or identical code differs by as much"
     return (
         f"more than {MOST_SITTINGS} sittings"
         if number > MOST_SITTINGS
-        else f"about {max(math.ceil(round(number, 6)), 2)} sittings"
+        else f"{'' if covers_hours else 'at least '}about {max(math.ceil(round(number, 6)), 2)} sittings"
     )
 
 
@@ -135,11 +135,13 @@ def _to_decide(row: Mapping) -> str | None:
     value, low, high = (math.log(row[name]) for name in ("ratio", "low", "high"))
     borders, near = (math.log(1 - row["limit"]), math.log(1 + row["limit"])), math.log1p(NEAR * row["limit"])
     fixed = row["quantile"] * (row["bias"] or 0.0)
-    return in_sittings(sittings_needed(value, low, high, borders, near, fixed, row["sittings"]))
+    needed = sittings_needed(value, low, high, borders, near, fixed, row["sittings"])
+    return in_sittings(needed, row["omega2"] is not None)
 
 
-def judged(comparisons: pl.DataFrame, profile: str) -> pl.DataFrame:
-    """Corrects, and adds bias, doubt and verdict to, all comparisons of a run.
+def judged(comparisons: pl.DataFrame, profile: str, refused: str | None = None) -> pl.DataFrame:
+    """Corrects, and adds bias, doubt and verdict to, all comparisons of a run. `refused` says why nothing is concluded
+    from any of them.
 
     Takes study, the columns of a pair, group, kind, limit, control, ratio, low, high, rounds, episodes, sittings,
     freedom, quantile, unit_ns (time of a unit of work of the key), undisturbed, next_... and added_... with their ends,
@@ -155,7 +157,9 @@ def judged(comparisons: pl.DataFrame, profile: str) -> pl.DataFrame:
     groups: dict[tuple[str, str], list[dict]] = {}
     for row in found.iter_rows(named=True):
         groups.setdefault((row["study"], row["group"]), []).append(row)
-    reasons = {of: list(dict.fromkeys(kind for kind, _ in _reasons(rows, profile))) for of, rows in groups.items()}
+    reasons = {
+        of: list(dict.fromkeys(kind for kind, _ in _reasons(rows, profile, refused))) for of, rows in groups.items()
+    }
     doubts = [
         "; ".join(dict.fromkeys(kind for group in behind for kind in reasons[group])) or None
         for behind in _groups_behind(found)
@@ -290,19 +294,21 @@ class Trust:
         return self.trusted or ("in part" if self.partly else False)
 
 
-def trust(comparisons: pl.DataFrame, profile: str) -> Trust:
+def trust(comparisons: pl.DataFrame, profile: str, refused: str | None = None) -> Trust:
     """The trust in judged comparisons of a whole study or of some groups: in all of their groups or not at all."""
-    why = tuple(sentence for _, sentence in _reasons(comparisons.to_dicts(), profile))
+    why = tuple(sentence for _, sentence in _reasons(comparisons.to_dicts(), profile, refused))
     controls = comparisons.filter(pl.col("control"), pl.col("ratio").is_not_null()).sort(KEY)
     return Trust(not why, why, controls, bool(why) and comparisons["doubt"].is_null().any())
 
 
-def _reasons(rows: Sequence[Mapping], profile: str) -> Iterator[tuple[str, str]]:
+def _reasons(rows: Sequence[Mapping], profile: str, refused: str | None) -> Iterator[tuple[str, str]]:
     """Why nothing is concluded from these comparisons, which are all those of their groups: in a few words, and as a
     sentence in Markdown. (Plain Python: a run has a hundred groups of a few rows.)
     """
     if profile in NOT_EVIDENCE:
         yield f"{profile} profile", f"the profile is {profile}, which shows that everything works but is never evidence"
+    if refused:
+        yield refused, f"the series has {refused}"
     controls = sorted((row for row in rows if row["control"]), key=itemgetter("parameter", "variant", "bench"))
     measured = {(row["rounds"], row["episodes"]) for row in rows}
     for least, episodes in sorted(pair for pair in measured if None not in pair):

@@ -11,6 +11,7 @@ from typing import Self
 import polars as pl
 
 from async_cost.runs.comparisons import KEY, turned
+from async_cost.runs.find import not_as_announced
 from async_cost.runs.run import Run
 from async_cost.statistics.judge import CONTRADICTED, VERDICTS, Trust, trust
 from async_cost.statistics.table import COLUMNS, comparisons
@@ -64,13 +65,13 @@ class Measured:
         """The trust in the study as a whole."""
         if not self:
             return Trust(False, ("it was not measured",), self.declared)
-        return trust(self.declared, self.run.info.profile)
+        return trust(self.declared, self.run.info.profile, not_as_announced(self.run))
 
     @cached_property
     def groups(self) -> dict[str, Trust]:
         """The trust in each group of comparisons by itself."""
-        parts = self.declared.partition_by("group", as_dict=True)
-        return {group: trust(rows, self.run.info.profile) for (group,), rows in sorted(parts.items())}
+        parts, refused = self.declared.partition_by("group", as_dict=True), not_as_announced(self.run)
+        return {group: trust(rows, self.run.info.profile, refused) for (group,), rows in sorted(parts.items())}
 
     @cached_property
     def requests(self) -> int:

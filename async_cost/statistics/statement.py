@@ -128,7 +128,8 @@ class Weighed:
     belong to the deciding one, `case`. `holds` is the region in which the statement is true, `none` the effects that
     count for nothing. `reason`, Markdown with words of the data escaped, says why there is no effect or no conclusion,
     `doubted` that the run has an effect and it is no evidence. `sittings` is how many would decide it if the
-    interval crosses a border. `row` is the row of the table of comparisons that gave the effect.
+    interval crosses a border, `covers_hours` whether that knows how hours differ. `row` is the row of the table of
+    comparisons that gave the effect.
     """
 
     outcome: Outcome
@@ -140,13 +141,14 @@ class Weighed:
     holds: tuple[float, float] | None = None
     none: tuple[float, float] | None = None
     sittings: float | None = None
+    covers_hours: bool = True
     doubted: bool = False
     row: dict | None = field(default=None, compare=False)
 
     @property
     def to_decide(self) -> str | None:
         """What would decide it, in plain text; None where nothing crosses a border."""
-        return None if self.sittings is None else in_sittings(self.sittings)
+        return None if self.sittings is None else in_sittings(self.sittings, self.covers_hours)
 
     @property
     def counts_for_nothing(self) -> bool:
@@ -190,7 +192,8 @@ def judged(statement: Statement, case: Case, values: Values, found: Effect) -> W
         if quiet not in (word, Outcome.UNDECIDED):
             reason = f"on a typical machine it {_says(word)}, on an undisturbed one it {_says(quiet)}"
             word = Outcome.UNDECIDED
-    return Weighed(word, found.value, found.low, found.high, reason, case, holds, none, needed, doubted, found.row)
+    numbers = found.value, found.low, found.high
+    return Weighed(word, *numbers, reason, case, holds, none, needed, found.covers_hours, doubted, found.row)
 
 
 def _says(word: Outcome) -> str:

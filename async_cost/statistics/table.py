@@ -18,7 +18,7 @@ from async_cost.errors import DataError
 from async_cost.paths import report_folder, runs_root
 from async_cost.runs import series
 from async_cost.runs.comparisons import BASE_KEY, DECLARED, KEY, PAIR, SCHEMA
-from async_cost.runs.find import open_run, reference, reference_run
+from async_cost.runs.find import not_as_announced, open_run, reference, reference_run
 from async_cost.runs.run import Run
 from async_cost.statistics.interval import LEAST_EPISODES, estimates
 from async_cost.statistics.judge import VERDICTS, judged
@@ -96,11 +96,11 @@ def _of_files(folder: Path, key: str) -> Comparisons:
 
 def key_of(folder: Path, depends_on: bytes = b"") -> str:
     """Hash of what is computed of the series of the run in `folder`: by names, sizes and times its files, what studies
-    declare today and which run is the reference, and by content our code and `depends_on`. Raises OSError if a folder
-    cannot be read.
+    declare today, which run is the reference and which sittings were announced, and by content our code and
+    `depends_on`. Raises OSError if a folder cannot be read.
     """
     digest = hashlib.sha256(CODE.encode() + depends_on)
-    outside = filter(Path.is_file, (*DECLARED, runs_root() / "REFERENCE"))
+    outside = filter(Path.is_file, (*DECLARED, runs_root() / "REFERENCE", runs_root() / "ANNOUNCED"))
     for path in (*outside, *(path for one in series.folders(folder) for path in sorted(one.iterdir()))):
         status = path.lstat()
         digest.update(f"{path.name}\0{status.st_size}\0{status.st_mtime_ns}\0".encode())
@@ -128,7 +128,9 @@ def make(run: Run) -> Comparisons:
     declared, rounds, low = (pl.concat(some) for some in zip(*parts, strict=True))
     estimated = _estimated(declared, rounds, low, _known_hours(run))
     half = (pl.col("high") / pl.col("low")).sqrt()
-    frame = judged(estimated, run.info.profile).with_columns(smallest=half * (1 + pl.col("limit")) - 1)
+    frame = judged(estimated, run.info.profile, not_as_announced(run)).with_columns(
+        smallest=half * (1 + pl.col("limit")) - 1
+    )
     return Comparisons(frame.select(*COLUMNS), rows, elapsed_ns)
 
 
@@ -207,9 +209,10 @@ def _pools(declared: pl.DataFrame, rounds: pl.DataFrame, known: pl.DataFrame | N
     return pools.select(*BY, "keys", *of_one, pool=pl.struct(POOL).rank("dense"))
 
 
-def covers_hours(run: Run) -> bool:
-    """Whether the intervals of a run cover another hour."""
-    return len(run.sittings) > 1 or _known_hours(run) is not None
+def covers_hours(run: Run, study: str) -> bool:
+    """Whether the intervals of a study cover another hour."""
+    measured = comparisons(run).of(study).filter(~pl.col("control"), pl.col("episodes") >= LEAST_EPISODES)
+    return measured.height > 0 and measured["omega2"].null_count() == 0
 
 
 def _known_hours(run: Run) -> pl.DataFrame | None:
