@@ -680,11 +680,17 @@ fn ask(peers: &mut [Peer], epoll: &OwnedFd, load: Load, requests: u64) -> io::Re
 
 // %% [markdown]
 // The process of the clients reports that it is ready, opens the connections when told to, and then sends as many
-// requests as it is told, until that number is zero.
+// requests as it is told, until that number is zero. Then it resets its connections, not all of them at once: the
+// kernel's queue for packets to the machine itself holds a thousand by default, and what does not fit is lost. Requests
+// and answers are sent again, but nobody repeats a reset, and the server would keep that connection.
 
 // %%
 /// What they say when they are there, and when all connections are open.
 const THERE: u64 = 1;
+
+/// Connections that are reset at a time, and how long the queue has to empty.
+const RESETS: usize = 250;
+const PAUSE: Duration = Duration::from_millis(1);
 
 /// Plays all clients of a server, as told through `pipe`.
 fn clients(address: SocketAddr, load: Load, pipe: &UnixStream) -> io::Result<()> {
@@ -698,10 +704,15 @@ fn clients(address: SocketAddr, load: Load, pipe: &UnixStream) -> io::Result<()>
     tell(pipe, [THERE])?;
     loop {
         match hear(pipe)? {
-            [0] => return Ok(()),
+            [0] => break,
             [requests] => tell(pipe, ask(&mut peers, &epoll, load, requests)?)?,
         }
     }
+    while !peers.is_empty() {
+        peers.truncate(peers.len().saturating_sub(RESETS));
+        thread::sleep(PAUSE);
+    }
+    Ok(())
 }
 
 // %% [markdown]
