@@ -29,9 +29,9 @@ use crate::base::file;
 use crate::base::profile::Profile;
 use crate::measure::progress;
 use crate::provenance::kernel;
-use crate::store::rounds;
 use crate::store::run::{PARTIAL, Run};
-use crate::trial::isolation::readable;
+use by_turns::trial::isolation::readable;
+use by_turns::trial::rounds;
 
 /// Tells a process to measure up to this round and to end, or, as [`PREPARE`], to say how such a process is started.
 const EPISODE: &str = "ASYNC_COST_EPISODE";

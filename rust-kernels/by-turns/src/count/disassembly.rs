@@ -8,16 +8,18 @@ use std::process::{Command, Stdio};
 
 /// Addresses of instructions in one file.
 #[derive(Default)]
-pub(crate) struct Addresses {
+pub struct Addresses {
     /// All that were understood.
     pub known: HashSet<u64>,
+    /// Of atomic ones.
     pub atomic: HashSet<u64>,
+    /// Of those that reach a thread-local variable.
     pub thread_local: HashSet<u64>,
 }
 
 /// Reads a program or library for x86-64; `None` where objdump is not installed or cannot read it, and on other
 /// processors.
-pub(crate) fn read(object: &Path) -> Option<Addresses> {
+pub fn read(object: &Path) -> Option<Addresses> {
     if !cfg!(target_arch = "x86_64") {
         return None;
     }

@@ -8,17 +8,21 @@ use crate::trial::bencher::{self, Function, Trouble, Workload};
 use crate::trial::resources;
 use crate::trial::undisturbed;
 
+/// Samples of one trial, unless somebody says otherwise. More rounds tell more than more samples, because the machine
+/// drifts between rounds and hardly within one.
+pub const SAMPLES: usize = 2;
+
 /// How a variant is tried.
-pub(crate) struct Trial {
+pub struct Trial {
     /// Least time that a workload which can be repeated runs before its samples.
-    pub(crate) warm_up: Duration,
+    pub warm_up: Duration,
     /// Time that its samples take together.
-    pub(crate) time: Duration,
-    pub(crate) samples: usize,
+    pub time: Duration,
+    pub samples: usize,
     /// Whether each sample says what the process used meanwhile.
-    pub(crate) resources: bool,
+    pub resources: bool,
     /// Whether its samples wait for a core that is undisturbed: of work on one thread.
-    pub(crate) undisturbed: bool,
+    pub undisturbed: bool,
 }
 
 /// How long a sample waits for that, in times of a sample, and at most.
@@ -26,7 +30,7 @@ const PATIENCE: (f64, Duration) = (10.0, Duration::from_millis(10));
 
 impl Trial {
     /// Samples of this variant, of which ratios can be taken and whose metrics make a table.
-    pub(crate) fn run(&self, function: &Function<'_>) -> Result<Vec<Sample>, Trouble> {
+    pub fn run(&self, function: &Function<'_>) -> Result<Vec<Sample>, Trouble> {
         let mut samples = Vec::new();
         bencher::call(function, &mut |workload| samples = self.samples(workload))?;
         check(&samples)?;
@@ -77,7 +81,7 @@ impl Trial {
 
 /// The timed loop of every variant. Not inlined, so that it is the same machine code for all of them.
 #[inline(never)]
-pub(crate) fn timed(run: &mut dyn FnMut(), iterations: u64) -> Duration {
+pub fn timed(run: &mut dyn FnMut(), iterations: u64) -> Duration {
     let start = Instant::now();
     for _ in 0..iterations {
         run();
@@ -104,7 +108,6 @@ fn check(samples: &[Sample]) -> Result<(), Trouble> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::profile::SAMPLES;
     use crate::trial::bencher::Bencher;
 
     fn trial(samples: usize) -> Trial {

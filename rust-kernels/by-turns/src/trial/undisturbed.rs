@@ -31,7 +31,7 @@ thread_local! {
 }
 
 /// What `sample` returns, called again until the core was undisturbed before and after the call, or `patience` is over.
-pub(crate) fn sample<T>(patience: Duration, sample: impl FnMut() -> T) -> T {
+pub fn sample<T>(patience: Duration, sample: impl FnMut() -> T) -> T {
     taken_while(is_undisturbed, patience, sample)
 }
 
@@ -51,7 +51,7 @@ fn taken_while<T>(
 }
 
 /// Whether the core is undisturbed now. What is known of its speed goes on in a process that is forked.
-pub(crate) fn is_undisturbed() -> bool {
+pub fn is_undisturbed() -> bool {
     let least = LEAST.get().unwrap_or_else(|| (0..FIRST).map(|_| probe()).fold(f64::INFINITY, f64::min));
     judged(least, probe())
 }

@@ -14,14 +14,13 @@ use crate::base::sample::Sample;
 ///
 /// The measuring happens inside that call, so borrowed structures work as they do in any function:
 /// ```
-/// # use harness::{Bencher, Key, Study};
-/// let study = Study::new("sums").bench(Key::new("sum", "slice", "items=3"), |bencher: &mut Bencher| {
+/// # use by_turns::{Bencher, Glance};
+/// let glance = Glance::at("sum").look("slice", |bencher: &mut Bencher| {
 ///     let items = [1_u64, 2, 3]; // set-up: anew for each trial, not timed
 ///     bencher.iter(&mut || {
 ///         std::hint::black_box(items.iter().sum::<u64>());
 ///     });
 /// });
-/// # study.run_once(&study.keys()[0]).unwrap();
 /// ```
 pub struct Bencher<'a> {
     user: &'a mut dyn FnMut(Workload<'_>),
@@ -30,10 +29,10 @@ pub struct Bencher<'a> {
 }
 
 /// Sets a variant up and hands its workload to the bencher.
-pub(crate) type Function<'a> = dyn Fn(&mut Bencher<'_>) + 'a;
+pub type Function<'a> = dyn Fn(&mut Bencher<'_>) + 'a;
 
 /// What a study function has handed over.
-pub(crate) enum Workload<'a> {
+pub enum Workload<'a> {
     /// One call is one iteration.
     Repeated(&'a mut dyn FnMut()),
     /// Does so many iterations and says how long they took.
@@ -44,7 +43,7 @@ pub(crate) enum Workload<'a> {
 
 impl Workload<'_> {
     /// Hands out the least that can be done, one iteration or one sample, untimed.
-    pub(crate) fn single(&mut self, user: impl FnOnce(&mut dyn FnMut())) {
+    pub fn single(&mut self, user: impl FnOnce(&mut dyn FnMut())) {
         match self {
             // As it is: a reference to it would be one more indirect call.
             Workload::Repeated(run) => user(*run),
@@ -54,7 +53,7 @@ impl Workload<'_> {
     }
 
     /// Does it once to warm up, and then so many times inside `around`.
-    pub(crate) fn counted(&mut self, around: fn(&mut dyn FnMut()), times: u32) {
+    pub fn counted(&mut self, around: fn(&mut dyn FnMut()), times: u32) {
         self.single(|run| {
             run();
             (0..times).for_each(|_| around(run));
@@ -64,7 +63,7 @@ impl Workload<'_> {
 
 /// Why a study function gave no samples.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Trouble {
+pub enum Trouble {
     /// The workload panicked, called [`Bencher::fail`] or delivered an impossible sample.
     Failed(String),
     /// The study function did not call the bencher exactly once.
@@ -110,11 +109,11 @@ impl Bencher<'_> {
 }
 
 /// Calls a study function once, with its panics caught and kept off the terminal, and hands its workload to `user`.
-pub(crate) fn call(function: &Function<'_>, user: &mut dyn FnMut(Workload<'_>)) -> Result<(), Trouble> {
+pub fn call(function: &Function<'_>, user: &mut dyn FnMut(Workload<'_>)) -> Result<(), Trouble> {
     let mut bencher = Bencher { user, calls: 0, failure: None };
     // The study function's own state may be left broken by a panic, but it is never called again.
     let outcome = {
-        let _quiet = panics::Quiet::new();
+        let _quiet = panics::Quiet::begin();
         catch_unwind(AssertUnwindSafe(|| function(&mut bencher)))
     };
     if let Err(payload) = outcome {

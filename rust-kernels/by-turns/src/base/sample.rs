@@ -16,7 +16,7 @@ pub struct Sample {
     /// Time that all of them took together.
     pub elapsed: Duration,
     /// What else was observed, by name; empty in most studies.
-    pub(crate) metrics: Vec<(Cow<'static, str>, u64)>,
+    pub metrics: Vec<(Cow<'static, str>, u64)>,
 }
 
 impl Sample {
@@ -37,7 +37,7 @@ impl Sample {
     }
 
     /// Names of the metrics, in the order in which they were added.
-    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+    pub fn names(&self) -> impl Iterator<Item = &str> {
         self.metrics.iter().map(|(name, _)| name.as_ref())
     }
 }

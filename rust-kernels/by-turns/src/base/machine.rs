@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 
 /// What is known about this machine. Unknown facts are `None`, never guessed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Machine {
+pub struct Machine {
     /// Such as `amd-epyc-2c`: processor and logical cores (`amd-epyc-2c-quota-1500m` where these two may work for 1.5
     /// seconds in a second), or what `ASYNC_COST_MACHINE` says, where a fleet has several alike.
-    pub(crate) name: String,
-    pub(crate) cpu: Option<String>,
+    pub name: String,
+    pub cpu: Option<String>,
     vendor: Option<String>,
     architecture: Option<String>,
     /// How many processors this process may use at the same time.
@@ -40,13 +40,13 @@ pub(crate) struct Machine {
     os: Option<String>,
     /// How much of where things lie in memory the system draws anew for each process: 0 nothing, 1 all but the heap, 2
     /// everything.
-    pub(crate) address_randomisation: Option<u32>,
+    pub address_randomisation: Option<u32>,
     /// What the system does against each known weakness of the processor.
     mitigations: Option<BTreeMap<String, String>>,
 }
 
-/// A fact that run.json has a place for and this harness does not find out: null.
-pub(crate) type Unknown = ();
+/// A fact that run.json has a place for and this crate does not find out: null.
+pub type Unknown = ();
 
 /// Cores that are alike.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -74,7 +74,7 @@ struct Cache {
 }
 
 impl Machine {
-    pub(crate) fn this() -> Self {
+    pub fn this() -> Self {
         let machine = Self::below(Path::new("/"), LSCPU);
         let name = std::env::var("ASYNC_COST_MACHINE").unwrap_or_else(|_| machine.name.clone());
         Self { name, kernel: kernel(), address_randomisation: address_randomisation(), ..machine }
@@ -124,7 +124,7 @@ impl Machine {
     }
 
     /// Notes what another process of the same run has found: the run is as random as the least random of them.
-    pub(crate) fn note(&mut self, other: &Self) {
+    pub fn note(&mut self, other: &Self) {
         let both = self.address_randomisation.zip(other.address_randomisation);
         self.address_randomisation = both.map(|(one, another)| one.min(another));
     }
@@ -264,7 +264,7 @@ fn quota(root: &Path) -> Option<Quota> {
 }
 
 /// How often processes under the limits of this one have used up their time: they waited for the next period.
-pub(crate) fn throttled() -> Option<u64> {
+pub fn throttled() -> Option<u64> {
     throttled_below(Path::new("/"))
 }
 
@@ -305,7 +305,7 @@ fn mitigations(folder: &Path) -> Option<BTreeMap<String, String>> {
 }
 
 /// Load averages over 1, 5 and 15 minutes, in runnable tasks.
-pub(crate) fn load() -> Option<[f64; 3]> {
+pub fn load() -> Option<[f64; 3]> {
     load_averages(&read("/proc/loadavg")?)
 }
 
@@ -316,7 +316,7 @@ fn load_averages(text: &str) -> Option<[f64; 3]> {
 }
 
 /// Time that the hypervisor took away since boot, all processors together, in milliseconds.
-pub(crate) fn steal_ms() -> Option<u64> {
+pub fn steal_ms() -> Option<u64> {
     steal_ticks(&read("/proc/stat")?)?.checked_mul(1_000)?.checked_div(ticks_per_second()?)
 }
 
@@ -477,7 +477,7 @@ mod tests {
                 fs::read_to_string(format!("{}/tests/machines/{name}.txt", env!("CARGO_MANIFEST_DIR")));
             static NUMBER: AtomicU32 = AtomicU32::new(0);
             let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-            let root = std::env::temp_dir().join(format!("harness-machine-{}-{number}", std::process::id()));
+            let root = std::env::temp_dir().join(format!("by-turns-machine-{}-{number}", std::process::id()));
             for file in text.expect("it is recorded").split("\n== ").skip(1) {
                 let (path, content) = file.split_once('\n').expect("a path, and content below it");
                 let path = root.join(path);

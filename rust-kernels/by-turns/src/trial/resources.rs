@@ -17,7 +17,7 @@ struct Usage {
 
 /// Takes a sample and adds what this process used meanwhile: all its threads, also those that the variant did not
 /// start, and everything that the call does outside of its timed region.
-pub(crate) fn around(run: &mut dyn FnMut() -> Sample) -> Sample {
+pub fn around(run: &mut dyn FnMut() -> Sample) -> Sample {
     let threads_before = thread_times();
     let before = Usage::now();
     let sample = run();

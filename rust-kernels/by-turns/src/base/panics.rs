@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 static QUIET: AtomicU32 = AtomicU32::new(0);
 
 /// While one of these lives, panics print nothing.
-pub(crate) struct Quiet;
+pub struct Quiet;
 
 impl Quiet {
-    pub(crate) fn new() -> Self {
+    pub fn begin() -> Self {
         static INSTALL: Once = Once::new();
         // Installed once and never taken out: hooks are process-wide, and another one may be put on top of
         // ours meanwhile.
@@ -36,7 +36,7 @@ impl Drop for Quiet {
 }
 
 /// The text of a caught panic.
-pub(crate) fn message(payload: &(dyn Any + Send)) -> String {
+pub fn message(payload: &(dyn Any + Send)) -> String {
     let text = payload.downcast_ref::<&str>().copied();
     let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
     text.unwrap_or("panicked without a text").to_owned()

@@ -1,5 +1,4 @@
-//! How small a difference matters: half-widths of the region of practical equivalence, for
-//! [`Study::group`](crate::Study::group).
+//! How small a difference matters: half-widths of the region of practical equivalence.
 //!
 //! A limit says what a reader would act on, not how well something can be measured, so it is chosen before measuring
 //! and stays. There are these four and no others, so that *same* means one thing for what is alike.

@@ -18,8 +18,8 @@ pub struct Key {
 }
 
 impl Key {
-    /// A key of these three words. They are checked by [`Study::measure`](crate::Study::measure), so that a
-    /// study can be put together without error handling.
+    /// A key of these three words. They are checked where a key is used, so that what is measured can be put together
+    /// without error handling.
     pub fn new(bench: impl Into<String>, variant: impl Into<String>, parameter: impl Into<String>) -> Self {
         Self { bench: bench.into(), variant: variant.into(), parameter: parameter.into() }
     }
@@ -42,7 +42,7 @@ impl Key {
     }
 
     /// The key under which this variant is measured a second time.
-    pub(crate) fn again(&self) -> Self {
+    pub fn again(&self) -> Self {
         Self { variant: format!("{} (A/A)", self.variant), ..self.clone() }
     }
 }
@@ -78,7 +78,7 @@ impl fmt::Display for Key {
 const LONGEST_WORD: usize = 200;
 
 /// Says what is wrong with a word of a key: it becomes a name in tables and pages.
-pub(crate) fn validate_word(text: &str) -> Result<(), &'static str> {
+pub fn validate_word(text: &str) -> Result<(), &'static str> {
     validate_line(text)?;
     if text.contains(MARKUP) { Err("it holds one of < > & \" ` | \\") } else { Ok(()) }
 }
@@ -87,7 +87,7 @@ pub(crate) fn validate_word(text: &str) -> Result<(), &'static str> {
 const MARKUP: [char; 7] = ['<', '>', '&', '"', '`', '|', '\\'];
 
 /// Whether this may name a counter or a metric: lower-case letters, digits and `_`, a letter first.
-pub(crate) fn is_counter(name: &str) -> bool {
+pub fn is_counter(name: &str) -> bool {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
     name.starts_with(|c: char| c.is_ascii_lowercase())
         && name.chars().all(plain)
@@ -110,7 +110,7 @@ fn validate_line(text: &str) -> Result<(), &'static str> {
 }
 
 /// Says what is wrong with a text that tells what changes between two keys: it becomes part of a page.
-pub(crate) fn validate_change(text: &str) -> Result<(), &'static str> {
+pub fn validate_change(text: &str) -> Result<(), &'static str> {
     validate_line(text)?;
     if text.contains(['<', '>', '&']) { Err("it holds <, > or &") } else { Ok(()) }
 }

@@ -11,7 +11,7 @@ use rand::{RngExt, SeedableRng, TryRng};
 const SEED_BITS: u32 = 53;
 
 /// A seed for a new run, from the operating system.
-pub(crate) fn new_seed() -> Result<u64, SysError> {
+pub fn new_seed() -> Result<u64, SysError> {
     Ok(SysRng.try_next_u64()? >> (u64::BITS - SEED_BITS))
 }
 
@@ -24,7 +24,7 @@ pub(crate) fn new_seed() -> Result<u64, SysError> {
 ///
 /// Depends on the seed and the round only, so that an interrupted run goes on in the order that it would have
 /// had.
-pub(crate) fn order(seed: u64, round: u32, neighbours: &[Vec<usize>]) -> Vec<usize> {
+pub fn order(seed: u64, round: u32, neighbours: &[Vec<usize>]) -> Vec<usize> {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     // Streams of one seed do not overlap, thus each round has its own numbers without the ones before it.
     random.set_stream(u64::from(round));
@@ -47,10 +47,7 @@ pub(crate) fn order(seed: u64, round: u32, neighbours: &[Vec<usize>]) -> Vec<usi
 }
 
 /// What each of `variants` is compared with. `compared` holds pairs of indices.
-pub(crate) fn neighbours(
-    variants: usize,
-    compared: impl IntoIterator<Item = (usize, usize)>,
-) -> Vec<Vec<usize>> {
+pub fn neighbours(variants: usize, compared: impl IntoIterator<Item = (usize, usize)>) -> Vec<Vec<usize>> {
     let mut neighbours = vec![Vec::new(); variants];
     for (one, other) in compared {
         neighbours[one].push(other);

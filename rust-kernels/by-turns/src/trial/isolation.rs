@@ -19,9 +19,12 @@ use crate::base::panics;
 use crate::base::proof::{Counts, UnequalWork, prove};
 use crate::trial::bencher::Trouble;
 
+/// How many times as long a trial in a process of its own lasts: memory is copied when it is first written.
+pub const OF_A_PROCESS: u32 = 6;
+
 /// Runs `work` in a forked child process and returns its result.
 ///
-/// For proofs and preparations of a study that is [`isolated`](crate::Study::isolated): threads that `work` starts,
+/// For what must not leave anything behind: threads that `work` starts,
 /// pools of whole programs among them, end with the child. So does everything else that it changes, except for what
 /// it returns. What it prints goes nowhere.
 ///
@@ -34,7 +37,7 @@ pub fn isolated<T: Serialize + DeserializeOwned>(
 ) -> Result<T, String> {
     let (reader, writer) = pipe().map_err(|error| format!("no pipe for a process of its own: {error}"))?;
     // Installed before the fork: it must not be half done in the copy.
-    let quiet = panics::Quiet::new();
+    let quiet = panics::Quiet::begin();
     let parent = std::process::id();
     match fork() {
         Err(error) => Err(format!("no process of its own: {error}")),
@@ -63,17 +66,13 @@ pub fn isolated<T: Serialize + DeserializeOwned>(
 /// the counts of the last one:
 /// ```
 /// # use std::time::Duration;
-/// # use harness::{Bencher, Counts, Key, Study, prove_isolated};
+/// # use by_turns::{Counts, prove_isolated};
 /// # fn spawn_and_join() -> u64 { 1_000 }
 /// # const LIMIT: Duration = Duration::from_secs(60);
-/// let key = Key::new("spawns", "nio", "");
 /// let expected = Counts::from([("joins", 1_000)]);
 /// let twice = || [(), ()].map(|()| Counts::from([("joins", spawn_and_join())]));
-/// let proof = prove_isolated(&key, LIMIT, &expected, twice);
-/// let study = Study::new("runtimes")
-///     .isolated(LIMIT)
-///     .counts(&key, proof.clone().unwrap_or_default())
-///     .proven(key, proof, |bencher: &mut Bencher| bencher.iter(&mut || drop(spawn_and_join())));
+/// let proof = prove_isolated("nio", LIMIT, &expected, twice);
+/// assert_eq!(proof.unwrap()["joins"], 1_000);
 /// ```
 ///
 /// # Errors
@@ -95,7 +94,7 @@ pub fn prove_isolated<I: IntoIterator<Item = Counts>>(
 }
 
 /// Does work that calls a variant: with a limit, in a process of its own.
-pub(crate) fn shielded<T: Serialize + DeserializeOwned>(
+pub fn shielded<T: Serialize + DeserializeOwned>(
     limit: Option<Duration>,
     work: impl FnOnce() -> Result<T, Trouble>,
 ) -> Result<T, Trouble> {
@@ -106,7 +105,7 @@ pub(crate) fn shielded<T: Serialize + DeserializeOwned>(
 }
 
 /// Threads of this process; `None` where the system does not tell.
-pub(crate) fn threads() -> Option<usize> {
+pub fn threads() -> Option<usize> {
     Some(std::fs::read_dir("/proc/self/task").ok()?.count())
 }
 
@@ -129,7 +128,7 @@ fn fork() -> io::Result<Option<Child>> {
     let _ = out.flush();
     // SAFETY: the child goes on with this thread only. Memory is a copy, the allocator's locks are put in order by
     // the C library, the standard streams' locks are held here; other threads, which could hold further locks, are
-    // what `Study::measure` refuses.
+    // what the caller has to refuse.
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
         0 => Ok(None),
@@ -277,7 +276,7 @@ impl Patience {
 }
 
 /// Waits until there is something to read, or the other end is closed; false if the time is over before.
-pub(crate) fn readable(reader: &File, time: Duration) -> bool {
+pub fn readable(reader: &File, time: Duration) -> bool {
     // Rounded up, so that the last millisecond is not spent in a loop.
     let milliseconds = i32::try_from(time.as_millis() + 1).unwrap_or(i32::MAX);
     let mut poll = libc::pollfd { fd: reader.as_raw_fd(), events: libc::POLLIN, revents: 0 };

@@ -4,30 +4,30 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// A point in time, in whole seconds UTC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Utc {
+pub struct Utc {
     seconds: u64,
 }
 
 impl Utc {
-    pub(crate) fn now() -> Self {
+    pub fn now() -> Self {
         let since = SystemTime::now().duration_since(UNIX_EPOCH);
         // A clock before 1970 is not set; the run says so by its date.
         Self { seconds: since.map_or(0, |since| since.as_secs()) }
     }
 
-    pub(crate) fn next_second(self) -> Self {
+    pub fn next_second(self) -> Self {
         Self { seconds: self.seconds + 1 }
     }
 
     /// Such as `2026-11-20T19:01:02Z`.
-    pub(crate) fn text(self) -> String {
+    pub fn text(self) -> String {
         let (year, month, day) = self.date();
         let (hour, minute, second) = self.time();
         format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
     }
 
     /// Such as `20261120T190102Z`: sorts by time and suits every file system.
-    pub(crate) fn folder(self) -> String {
+    pub fn folder(self) -> String {
         self.text().replace(['-', ':'], "")
     }
 

@@ -2,7 +2,7 @@
 //! code what they ignore in the other.
 //!
 //! ```
-//! # use harness::{Counts, tally};
+//! # use by_turns::{Counts, tally};
 //! enum Counter { Polls, Peak }
 //! tally::add(Counter::Polls as usize, 2);
 //! tally::peak(Counter::Peak as usize, 3);

@@ -15,7 +15,7 @@ pub type Counts = BTreeMap<&'static str, u64>;
 /// ```
 /// # use std::collections::BTreeMap;
 /// # use std::time::Duration;
-/// # use harness::{Counts, isolated, prove};
+/// # use by_turns::{Counts, isolated, prove};
 /// let count = || BTreeMap::from([("spawns".to_owned(), 1_000), ("wakes".to_owned(), 3)]);
 /// let found = isolated(Duration::from_secs(60), count).unwrap();
 /// assert!(prove("nio", &Counts::from([("spawns", 1_000)]), &found).is_ok());
@@ -47,20 +47,16 @@ pub fn prove(
 /// Proves a variant whose code is compiled twice, once to be timed and once to count.
 ///
 /// `counted`, of the counting code, must hold what is `expected`. `timed` holds the counts that the timed code keeps as
-/// well, such as its calls of a fake system, and those must be equal. Returns `counted`, for
-/// [`Study::counts`](crate::Study::counts):
+/// well, such as its calls of a fake system, and those must be equal. Returns `counted`:
 /// ```
-/// # use harness::{Bencher, Counts, Key, Study, UnequalWork, prove_both};
+/// # use by_turns::{Counts, UnequalWork, prove_both};
 /// # fn count_of(_: fn()) -> Counts { Counts::from([("reads", 256), ("wakes", 256)]) }
 /// # fn calls_of(_: fn()) -> Counts { Counts::from([("reads", 256)]) }
 /// # fn timed() {}
 /// # fn counting() {}
-/// let key = Key::new("echo", "boxed", "");
 /// let expected = Counts::from([("reads", 256), ("wakes", 256)]);
-/// let counts = prove_both(&key, &expected, count_of(counting), &calls_of(timed))?;
-/// let study = Study::new("echo")
-///     .bench(key.clone(), |bencher: &mut Bencher| bencher.iter(&mut timed))
-///     .counts(&key, counts);
+/// let counts = prove_both("boxed", &expected, count_of(counting), &calls_of(timed))?;
+/// assert_eq!(counts["wakes"], 256);
 /// # Ok::<(), UnequalWork>(())
 /// ```
 ///

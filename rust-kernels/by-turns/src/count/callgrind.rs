@@ -9,30 +9,22 @@ use std::collections::BTreeMap;
 use std::env;
 use std::fs;
 use std::hint::black_box;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
-use crate::base::error::Error;
-use crate::measure::disassembly::{self, Addresses};
-use crate::measure::progress::Progress;
-use crate::study::builder::Study;
-use crate::study::checks::Variant;
-use crate::trial::bencher;
+use crate::count::disassembly::{self, Addresses};
+use crate::trial::bencher::{self, Function, Trouble};
 
 /// Tells a process that it runs under callgrind, and which variants it is to run: indices joined by commas.
-const VARIANTS: &str = "ASYNC_COST_COUNTED_VARIANTS";
+const VARIANTS: &str = "BY_TURNS_COUNTED";
 
 /// How callgrind, which knows functions by their demangled names, finds [`counted_iteration`]. Spelled out,
 /// since with wildcards it switches the counting but writes no files.
-const FUNCTION: &str = "harness::measure::callgrind::counted_iteration";
+const FUNCTION: &str = "by_turns::count::callgrind::counted_iteration";
 
-/// Guess for the time of one variant under valgrind, until one has been measured.
-const PLANNED: Duration = Duration::from_millis(50);
-
-/// True in a process that was started by [`instructions`].
-pub(crate) fn is_here() -> bool {
+/// True in a process that was started by [`executed`].
+pub fn is_here() -> bool {
     env::var_os(VARIANTS).is_some()
 }
 
@@ -46,27 +38,23 @@ fn counted_iteration(run: &mut dyn FnMut()) {
     black_box(&mut 0_u8);
 }
 
-/// Runs the variants that the parent process has named, each with one counted iteration.
-pub(crate) fn run_variants(study: &Study) -> Result<bool, Error> {
-    let variants = study.variants()?;
+/// The variants that the parent process has named, by their numbers.
+pub fn asked() -> Vec<usize> {
     let named = env::var(VARIANTS).unwrap_or_default();
-    let indices: Vec<usize> = named.split(',').filter_map(|index| index.parse().ok()).collect();
-    let number = u32::try_from(indices.len()).unwrap_or(u32::MAX);
-    let mut progress = Progress::new(study.name(), "variant", number, 1, PLANNED);
-    progress.begin(0, 1);
-    for (done, index) in (0..).zip(indices) {
-        let Variant { key, function, .. } = &variants[index];
-        // In this process, isolated or not: callgrind would number the files of every child anew.
-        bencher::call(&**function, &mut |mut workload| workload.counted(counted_iteration, 1))
-            .map_err(|trouble| study.trouble(key, trouble))?;
-        progress.trial(done);
-    }
-    progress.finish(number);
-    Ok(true)
+    named.split(',').filter_map(|index| index.parse().ok()).collect()
+}
+
+/// Runs a variant under callgrind, with one counted iteration.
+///
+/// # Errors
+/// What the variant fails with.
+pub fn count(function: &Function<'_>) -> Result<(), Trouble> {
+    bencher::call(function, &mut |mut workload| workload.counted(counted_iteration, 1))
 }
 
 /// What one iteration executes.
-pub(crate) struct Executed {
+pub struct Executed {
+    /// All of them.
     pub instructions: u64,
     /// Those among them that are atomic, and those that reach a thread-local variable; `None` where the programs cannot
     /// be disassembled.
@@ -79,10 +67,13 @@ pub(crate) struct Executed {
 
 /// What one iteration of each of these variants executes, or why it could not be counted; `None` when there is no
 /// valgrind. The functions of the simulated system have names that begin with `system`.
-pub(crate) fn executed(
+///
+/// # Errors
+/// Files and processes that cannot be had.
+pub fn executed(
     variants: &[usize],
     system: Option<&str>,
-) -> Result<Option<Vec<Result<Executed, String>>>, Error> {
+) -> io::Result<Option<Vec<Result<Executed, String>>>> {
     match run_together(variants, system)? {
         None => Ok(None),
         Some(Ok(counts)) => Ok(Some(counts.into_iter().map(Ok).collect())),
@@ -93,7 +84,7 @@ pub(crate) fn executed(
                 Some(Err(reason)) => Ok(Err(reason)),
                 None => Ok(Err("valgrind is not there any more".to_owned())),
             };
-            variants.iter().map(alone).collect::<Result<Vec<_>, Error>>().map(Some)
+            variants.iter().map(alone).collect::<io::Result<Vec<_>>>().map(Some)
         }
     }
 }
@@ -103,7 +94,7 @@ pub(crate) fn executed(
 fn run_together(
     variants: &[usize],
     system: Option<&str>,
-) -> Result<Option<Result<Vec<Executed>, String>>, Error> {
+) -> io::Result<Option<Result<Vec<Executed>, String>>> {
     let folder = Scratch::new()?;
     let Some(status) = run_callgrind(&folder.0, variants)? else {
         return Ok(None);
@@ -118,8 +109,8 @@ fn run_together(
 }
 
 /// Runs this program under callgrind; tells whether it succeeded, `None` when there is no valgrind.
-fn run_callgrind(folder: &Path, variants: &[usize]) -> Result<Option<bool>, Error> {
-    let program = env::current_exe().map_err(Error::io("find", Path::new("this program")))?;
+fn run_callgrind(folder: &Path, variants: &[usize]) -> io::Result<Option<bool>> {
+    let program = env::current_exe()?;
     let variants: Vec<String> = variants.iter().map(usize::to_string).collect();
     let option = |name: &str, path: PathBuf| format!("--{name}={}", path.display());
     let status = Command::new("valgrind")
@@ -136,7 +127,7 @@ fn run_callgrind(folder: &Path, variants: &[usize]) -> Result<Option<bool>, Erro
     match status {
         Ok(status) => Ok(Some(status.success())),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(Error::Io { action: "start valgrind".to_owned(), source }),
+        Err(error) => Err(error),
     }
 }
 
@@ -150,8 +141,8 @@ struct Part {
 }
 
 /// What callgrind has written on leaving the counted function, in order.
-fn read_parts(folder: &Path, system: Option<&str>) -> Result<Vec<Part>, Error> {
-    let entries = fs::read_dir(folder).map_err(Error::io("read", folder))?;
+fn read_parts(folder: &Path, system: Option<&str>) -> io::Result<Vec<Part>> {
+    let entries = fs::read_dir(folder)?;
     let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
     let texts = paths.filter_map(|path| fs::read_to_string(path).ok());
     let mut parts: Vec<(u32, Part)> = texts.filter_map(|text| part(&text, system)).collect();
@@ -233,9 +224,9 @@ fn told_apart(parts: Vec<Part>) -> Vec<Executed> {
 struct Scratch(PathBuf);
 
 impl Scratch {
-    fn new() -> Result<Self, Error> {
-        let folder = env::temp_dir().join(format!("async-cost-callgrind-{}", std::process::id()));
-        fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
+    fn new() -> io::Result<Self> {
+        let folder = env::temp_dir().join(format!("by-turns-callgrind-{}", std::process::id()));
+        fs::create_dir_all(&folder)?;
         Ok(Self(folder))
     }
 }

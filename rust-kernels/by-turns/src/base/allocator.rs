@@ -21,13 +21,13 @@ static BYTES: AtomicU64 = AtomicU64::new(0);
 static COUNTED: Mutex<Vec<[u64; 2]>> = Mutex::new(Vec::new());
 
 thread_local! {
-    /// True while this thread allocates for the harness, within an iteration. Made at compile time, so that it can be
+    /// True while this thread allocates for this crate, within an iteration. Made at compile time, so that it can be
     /// read by an allocator.
     static OURS: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Does something for the harness whose allocations are not the variant's.
-pub(crate) fn uncounted<T>(work: impl FnOnce() -> T) -> T {
+/// Does something for this crate whose allocations are not the variant's.
+pub fn uncounted<T>(work: impl FnOnce() -> T) -> T {
     let before = OURS.replace(true);
     let result = work();
     OURS.set(before);
@@ -75,13 +75,13 @@ unsafe impl GlobalAlloc for CountingAllocator {
 }
 
 /// Whether this program uses [`CountingAllocator`]: without it, everything would seem to allocate nothing.
-pub(crate) fn is_used() -> bool {
+pub fn is_used() -> bool {
     around(&mut || drop(black_box(Box::new(1_u8))));
     ALLOCATIONS.load(Ordering::Relaxed) > 0
 }
 
 /// Runs one iteration with the allocator counting from zero.
-pub(crate) fn around(run: &mut dyn FnMut()) {
+pub fn around(run: &mut dyn FnMut()) {
     /// Stops counting even if the iteration panics.
     struct Stop;
     impl Drop for Stop {
@@ -100,6 +100,6 @@ pub(crate) fn around(run: &mut dyn FnMut()) {
 }
 
 /// Allocations and bytes of each iteration since the last call.
-pub(crate) fn take_counted() -> Vec<[u64; 2]> {
+pub fn take_counted() -> Vec<[u64; 2]> {
     std::mem::take(&mut *COUNTED.lock().unwrap_or_else(PoisonError::into_inner))
 }

@@ -1,0 +1,8 @@
+//! One trial of one variant, and the order of trials in a round.
+
+pub mod bencher;
+pub mod isolation;
+pub mod resources;
+pub mod rounds;
+pub mod sampling;
+pub mod undisturbed;
