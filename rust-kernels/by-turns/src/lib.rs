@@ -19,6 +19,7 @@ pub use base::limit;
 pub use base::proof::{Counts, UnequalWork, prove, prove_both, stop};
 pub use base::sample::Sample;
 pub use base::tally;
+pub use bench::builder::{Bench, Turn};
 pub use bench::glance::{Glance, Seen};
 pub use trial::bencher::Bencher;
 pub use trial::isolation::{isolated, prove_isolated};

@@ -122,6 +122,13 @@ fn is_invisible(c: char) -> bool {
         || matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
+/// Whether it can name a study: lower-case words joined by hyphens.
+pub fn is_study(name: &str) -> bool {
+    let plain =
+        |word: &str| !word.is_empty() && word.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
+    name.split('-').all(plain)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use crate::bench::report::time;
 use crate::judge::interval::median;
 use crate::judge::student;
 use crate::trial::bencher::{Bencher, Function, Trouble};
@@ -217,18 +218,6 @@ impl fmt::Display for Seen {
         }
         Ok(())
     }
-}
-
-/// Three digits, with the unit that fits.
-fn time(ns: f64) -> String {
-    let (value, unit) = match ns {
-        ns if ns < 1e3 => (ns, "ns"),
-        ns if ns < 1e6 => (ns / 1e3, "µs"),
-        ns if ns < 1e9 => (ns / 1e6, "ms"),
-        ns => (ns / 1e9, "s"),
-    };
-    let places = if value < 10.0 { 2 } else { usize::from(value < 100.0) };
-    format!("{value:.places$} {unit}")
 }
 
 fn escaped(text: &str) -> String {

@@ -16,7 +16,8 @@ use std::process::{Command, Stdio};
 use crate::count::disassembly::{self, Addresses};
 use crate::trial::bencher::{self, Function, Trouble};
 
-/// Tells a process that it runs under callgrind, and which variants it is to run: indices joined by commas.
+/// Tells a process that it runs under callgrind, and which variants it is to run: their numbers joined by commas, after
+/// the name of what they belong to and a colon.
 const VARIANTS: &str = "BY_TURNS_COUNTED";
 
 /// How callgrind, which knows functions by their demangled names, finds [`counted_iteration`]. Spelled out,
@@ -38,10 +39,15 @@ fn counted_iteration(run: &mut dyn FnMut()) {
     black_box(&mut 0_u8);
 }
 
-/// The variants that the parent process has named, by their numbers.
-pub fn asked() -> Vec<usize> {
+/// The variants of `name` that the parent process has named, by their numbers; none where it counts another's.
+pub fn asked(name: &str) -> Vec<usize> {
     let named = env::var(VARIANTS).unwrap_or_default();
-    named.split(',').filter_map(|index| index.parse().ok()).collect()
+    match named.rsplit_once(':') {
+        Some((of, numbers)) if of == name => {
+            numbers.split(',').filter_map(|index| index.parse().ok()).collect()
+        }
+        _ => vec![],
+    }
 }
 
 /// Runs a variant under callgrind, with one counted iteration.
@@ -60,26 +66,29 @@ pub struct Executed {
     /// be disassembled.
     pub atomic: Option<u64>,
     pub thread_local: Option<u64>,
+    /// System calls.
+    pub system_calls: u64,
     /// Those outside of the functions of the simulated system and of what these call; `None` where none of them is
     /// called.
     pub own: Option<u64>,
 }
 
-/// What one iteration of each of these variants executes, or why it could not be counted; `None` when there is no
+/// What one iteration of each of these variants of `name` executes, or why it could not be counted; `None` when there is no
 /// valgrind. The functions of the simulated system have names that begin with `system`.
 ///
 /// # Errors
 /// Files and processes that cannot be had.
 pub fn executed(
+    name: &str,
     variants: &[usize],
     system: Option<&str>,
 ) -> io::Result<Option<Vec<Result<Executed, String>>>> {
-    match run_together(variants, system)? {
+    match run_together(name, variants, system)? {
         None => Ok(None),
         Some(Ok(counts)) => Ok(Some(counts.into_iter().map(Ok).collect())),
         // One of them broke off, and the files do not tell which: each on its own.
         Some(Err(_)) => {
-            let alone = |variant: &usize| match run_together(&[*variant], system)? {
+            let alone = |variant: &usize| match run_together(name, &[*variant], system)? {
                 Some(Ok(mut counts)) => Ok(Ok(counts.remove(0))),
                 Some(Err(reason)) => Ok(Err(reason)),
                 None => Ok(Err("valgrind is not there any more".to_owned())),
@@ -92,11 +101,12 @@ pub fn executed(
 /// One count for each of the variants, from one run of callgrind, or the last words of that run; `None` when there is
 /// no valgrind.
 fn run_together(
+    name: &str,
     variants: &[usize],
     system: Option<&str>,
 ) -> io::Result<Option<Result<Vec<Executed>, String>>> {
     let folder = Scratch::new()?;
-    let Some(status) = run_callgrind(&folder.0, variants)? else {
+    let Some(status) = run_callgrind(&folder.0, name, variants)? else {
         return Ok(None);
     };
     let counts = told_apart(read_parts(&folder.0, system)?);
@@ -109,19 +119,19 @@ fn run_together(
 }
 
 /// Runs this program under callgrind; tells whether it succeeded, `None` when there is no valgrind.
-fn run_callgrind(folder: &Path, variants: &[usize]) -> io::Result<Option<bool>> {
+fn run_callgrind(folder: &Path, name: &str, variants: &[usize]) -> io::Result<Option<bool>> {
     let program = env::current_exe()?;
     let variants: Vec<String> = variants.iter().map(usize::to_string).collect();
     let option = |name: &str, path: PathBuf| format!("--{name}={}", path.display());
     let status = Command::new("valgrind")
-        .args(["--tool=callgrind", "--quiet", "--collect-atstart=no"])
+        .args(["--tool=callgrind", "--quiet", "--collect-atstart=no", "--collect-systime=yes"])
         .args(["--dump-instr=yes", "--compress-pos=no", "--compress-strings=no"])
         .arg(format!("--toggle-collect={FUNCTION}"))
         .arg(format!("--dump-after={FUNCTION}"))
         .arg(option("callgrind-out-file", folder.join("count")))
         .arg(option("log-file", folder.join("log")))
         .arg(program)
-        .env(VARIANTS, variants.join(","))
+        .env(VARIANTS, format!("{name}:{}", variants.join(",")))
         .stdin(Stdio::null())
         .status();
     match status {
@@ -138,6 +148,7 @@ struct Part {
     executed: BTreeMap<PathBuf, Vec<(u64, u64)>>,
     /// Instructions in the simulated system, from each call until its return.
     in_system: u64,
+    system_calls: u64,
 }
 
 /// What callgrind has written on leaving the counted function, in order.
@@ -171,14 +182,16 @@ fn part(text: &str, system: Option<&str>) -> Option<(u32, Part)> {
             called = name;
         } else if line.starts_with("calls=") {
             // What was called takes so much, which is counted there as well.
-            let (_, count) = lines.next()?.rsplit_once(' ')?;
+            let inclusive = lines.next()?.split(' ').nth(2)?;
             if of_system(called) && !of_system(function) {
-                found.in_system += count.parse::<u64>().ok()?;
+                found.in_system += inclusive.parse::<u64>().ok()?;
             }
         } else if let Some(address) = line.strip_prefix("0x") {
             let mut columns = address.split(' ');
             let address = u64::from_str_radix(columns.next()?, 16).ok()?;
-            let count = columns.next_back()?.parse().ok()?;
+            // The line of the source, instructions, system calls and their time; zeros at the end are left out.
+            let count = columns.nth(1)?.parse().ok()?;
+            found.system_calls += columns.next().map_or(Some(0), |calls| calls.parse().ok())?;
             found.executed.entry(object.clone()).or_default().push((address, count));
         }
     }
@@ -211,6 +224,7 @@ fn told_apart(parts: Vec<Part>) -> Vec<Executed> {
         let instructions = part.executed.values().flatten().map(|(_, count)| count).sum();
         Executed {
             instructions,
+            system_calls: part.system_calls,
             atomic: sum(part, &|found, address| found.atomic.contains(&address)),
             thread_local: sum(part, &|found, address| found.thread_local.contains(&address)),
             // More than there is was counted twice: by a system that calls back into code that calls it.
@@ -243,8 +257,8 @@ mod tests {
     use super::*;
 
     const PART: &str = "# callgrind format\nversion: 1\npid: 7\ncmd:  ./counts\npart: 2\n\n\ndesc: Timerange: Basic block 0 - 9\n\
-                        desc: Trigger: --dump-after=f\n\npositions: instr line\nevents: Ir\nsummary: 1234\n\n\nob=/counts\nfl=a.rs\nfn=f\n\
-                        0x1f0a 7 30\ncfn=g\ncalls=2 0x2000\n0x1f0e 8 1200\n0x1f0e 8 2\nob=/libc\nfn=g\n0x2000 0 1200\n\ntotals: 1232\n";
+                        desc: Trigger: --dump-after=f\n\npositions: instr line\nevents: Ir sysCount sysTime\nsummary: 1234\n\n\nob=/counts\nfl=a.rs\nfn=f\n\
+                        0x1f0a 7 30\ncfn=g\ncalls=2 0x2000\n0x1f0e 8 1200\n0x1f0e 8 2\nob=/libc\nfn=g\n0x2000 0 1200 3 17\n\ntotals: 1232\n";
 
     #[test]
     fn a_part_is_read_with_its_number_and_what_was_called_is_counted_once() {
@@ -276,6 +290,7 @@ mod tests {
         let (_, found) = part(PART, None).unwrap();
         let [ref executed] = told_apart(vec![found])[..] else { panic!("one part") };
         assert_eq!(executed.instructions, 1_232);
+        assert_eq!(executed.system_calls, 3);
         assert_eq!((executed.atomic, executed.thread_local), (None, None));
     }
 }

@@ -66,7 +66,7 @@ const PLANNED: Duration = Duration::from_millis(50);
 
 /// Runs the variants that the parent process has named, each with one counted iteration.
 fn run_variants(study: &Study) -> Result<bool, Error> {
-    let (variants, asked) = (study.variants()?, callgrind::asked());
+    let (variants, asked) = (study.variants()?, callgrind::asked(study.name()));
     let number = u32::try_from(asked.len()).unwrap_or(u32::MAX);
     let mut progress = Progress::new(study.name(), "variant", number, 1, PLANNED);
     progress.begin(0, 1);
@@ -175,7 +175,7 @@ fn instructions(
     if Codegen::of_this_build().profile == "dev" {
         return left_out("this is a dev build; use `cargo bench`");
     }
-    let counted = callgrind::executed(countable, study.system.as_deref());
+    let counted = callgrind::executed(study.name(), countable, study.system.as_deref());
     let counted = counted.map_err(|source| Error::Io { action: "count with valgrind".to_owned(), source });
     let Some(values) = counted? else {
         return left_out("valgrind is not installed (for example `apt install valgrind`)");

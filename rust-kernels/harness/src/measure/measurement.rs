@@ -23,6 +23,7 @@ use crate::study::checks::Variant;
 use by_turns::base::key::Key;
 use by_turns::base::sample::Sample;
 use by_turns::trial::bencher::Trouble;
+use by_turns::trial::draw;
 use by_turns::trial::rounds;
 use by_turns::trial::sampling::Trial;
 use by_turns::trial::undisturbed;
@@ -61,7 +62,7 @@ impl Study {
         match role {
             Role::Prepares => Start::of_this_process(self.name(), profile)?.save(self.name(), &run)?,
             Role::Measures { until } => {
-                episode::draw_heap();
+                draw::heap();
                 let mut measurement =
                     Measurement { study: self, profile, variants: &variants, run: &mut run };
                 measurement.rounds(&settings, until)?;
