@@ -1,4 +1,16 @@
-//! Compares your own code, by turns: in interleaved rounds.
+#![doc = include_str!("../README.md")]
+//!
+//! # The source
+//! In layers, each of which uses itself and those before it, file by file without circles. What is not shown here is for the
+//! crates of the repository, and no promise.
+//!
+//! | layer | files |
+//! |---|---|
+//! | `base` | keys, samples, proofs, limits, the machine; `allocator` counts |
+//! | `trial` | one trial: `bencher`, `sampling`, `undisturbed`, `isolation`, `resources`; `rounds` (their order), `draw` |
+//! | `count` | `callgrind` and `disassembly` |
+//! | `judge` | `pairs` (ratios), `interval`, `student`, `verdict` |
+//! | `bench` | `builder`, `program` (what its arguments ask for), `episodes`, `layouts`, `counts`, `gate`, `report`, `store`; `glance` |
 
 #![warn(missing_docs)]
 

@@ -31,8 +31,8 @@ pub struct Profile {
 
 const QUICK: Profile = Profile { name: "quick", processes: 4, rounds: 3 };
 /// Half of an interval over so many processes is 0.42 of their standard deviation, which is 1 to 5 % with link orders.
-const STANDARD: Profile = Profile { name: "standard", processes: 24, rounds: 8 };
-const LONG: Profile = Profile { name: "thorough", processes: 96, rounds: 8 };
+const STANDARD: Profile = Profile { name: "standard", processes: 24, rounds: 24 };
+const LONG: Profile = Profile { name: "thorough", processes: 96, rounds: 24 };
 
 /// What is to be done with the bench.
 #[derive(Clone, Debug, PartialEq)]

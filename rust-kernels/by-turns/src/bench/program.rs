@@ -170,9 +170,13 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
                 .display()
                 .to_string(),
         };
-        match arguments.json {
-            true => println!("{}", serde_json::to_string_pretty(&report).map_err(|error| error.to_string())?),
-            false => println!("{report}"),
+        let json = serde_json::to_string_pretty(&report).map_err(|error| error.to_string())?;
+        let kept = fs::write(folder.join("report.json"), format!("{json}\n"));
+        kept.map_err(|error| format!("the table could not be kept: {error}"))?;
+        if arguments.json {
+            println!("{json}")
+        } else {
+            println!("{report}")
         }
         Ok(())
     }
