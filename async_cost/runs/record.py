@@ -39,7 +39,8 @@ ADDED: dict[str, tuple[str, ...]] = {
     "studies.*": ("throttled_before", "throttled_after"),
     "studies.*.episodes.*": ("layout",),
 }
-ORIGINS = ("notebook", "native")
+#: `crate` is a bench of somebody's own, by the crate by-turns: compiled as its program is shipped.
+ORIGINS = ("notebook", "native", CRATE := "crate")
 #: Kinds of groups of comparisons. The controls of one kind, in all studies of a run, show one systematic error.
 KINDS = ("one thread", "forked trials", "many threads", "long trials")
 
@@ -317,7 +318,7 @@ def _problems(path: Path, info: RunInfo) -> Iterator[Problem]:
         yield from _comparisons(details, field)
         yield from _episodes(details, field)
         yield from _kinds(details, field)
-    yield from _codegen(info.codegen)
+    yield from _codegen(info)
 
 
 def _names(path: Path, info: RunInfo) -> Iterator[Problem]:
@@ -408,12 +409,13 @@ def _kinds(details: StudyInfo, field: str) -> Iterator[Problem]:
             yield f"{field}.kinds", problem, RESTORE
 
 
-def _codegen(codegen: Codegen) -> Iterator[Problem]:
+def _codegen(info: RunInfo) -> Iterator[Problem]:
     """The stock kernel compiles like a debug build, in which the cost of async is distorted."""
-    wanted = {"opt_level": "3", "debug_assertions": "False", "overflow_checks": "False"}
-    wanted |= {"codegen_units": "1", "incremental": "False"}
+    wanted = {"debug_assertions": "False", "overflow_checks": "False"}
+    if info.origin != CRATE:
+        wanted |= {"opt_level": "3", "codegen_units": "1", "incremental": "False"}
     for name, value in wanted.items():
-        if (found := str(getattr(codegen, name))) != value:
+        if (found := str(getattr(info.codegen, name))) != value:
             problem = f"measured with {name} = {quoted(found)} instead of {value}, as a debug build"
             remedy = "Set the CARGO_PROFILE_DEV_ variables of the notebook's first cell and measure again"
             yield f"codegen.{name}", problem, remedy

@@ -30,7 +30,7 @@ FOREIGN = re.compile(
             r"LD_PRELOAD|MALLOC_\w+|GLIBC_TUNABLES|RUST_MIN_STACK|TOKIO_\w+",
             # These are set by the workflow and the harness alone.
             r"ASYNC_COST_(?:TIMES|VARIANTS|PARTIAL|COMMAND|SERIES|CLAIMS|FINDINGS|PROGRAM|EPISODE|PADDING|PROGRESS|COMPARE|ANALYSES)",
-            r"ASYNC_COST_COUNTED_VARIANTS",
+            r"BY_TURNS_COUNTED",
         ]
     )
 )

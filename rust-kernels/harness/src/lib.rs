@@ -44,18 +44,20 @@
 //! all cells of a notebook are, must be told to, and a user's own configuration of cargo must not change it.
 //! [`Error::Gate`] says how to set it right, before anything is measured.
 //!
-//! The source is built in layers, each of which uses itself and those before it, file by file without circles:
+//! What a trial is, the order of a round, proofs, the machine and counting stand in the crate [`by_turns`], for benches of
+//! any repository; here is what belongs to this one: studies, runs, and how notebooks measure them. The source is built in
+//! layers, each of which uses itself and those before it, file by file without circles:
 //!
 //! | layer | files |
 //! |---|---|
-//! | `base` | errors, keys, samples, profiles, proofs, limits; `allocator` counts, `declared` is what layers hand to each other |
-//! | `provenance` | what a run was made from: `machine`, `codegen`, `kernel`, `repository`; `gate` refuses other builds |
-//! | `trial` | one trial: `bencher`, `sampling`, `undisturbed`, `isolation`, `resources` |
-//! | `store` | the run: `run` (its folder), `info` (run.json), `timings`, `metrics` and `counts` (its tables), `table`, `rounds` (the order) |
+//! | `base` | errors, profiles; `declared` is what layers hand to each other |
+//! | `provenance` | what a run was made from: `codegen`, `kernel`, `repository`; `gate` refuses other builds |
+//! | `store` | the run: `run` (its folder), `info` (run.json), `timings`, `metrics` and `counts` (its tables), `table` |
 //! | `study` | `builder`, `checks` (what it amounts to), `part` (some of it), `running` (its variants) |
-//! | `measure` | `measurement` with `episode`, `outcome` and `progress`; `counting` with `callgrind`; `criterion`; `glance`; `program` |
+//! | `measure` | `measurement` with `episode`, `outcome` and `progress`; `counting`; `criterion`; `glance`; `program` |
 //!
-//! Read `study::builder`, `trial::bencher`, `measure::measurement` and `trial::sampling` first, then `store`.
+//! Read `study::builder`, `measure::measurement` and, in `by_turns`, `trial::bencher` and `trial::sampling` first, then
+//! `store`.
 
 #![warn(missing_docs)]
 
@@ -64,23 +66,19 @@ mod measure;
 mod provenance;
 mod store;
 mod study;
-mod trial;
+
+pub use by_turns::{
+    Bencher, Counts, Glance, InvalidKey, Key, Sample, Seen, UnequalWork, isolated, limit, prove, prove_both,
+    prove_isolated, stop, tally,
+};
 
 pub use base::declared::{Comparison, Failure};
 pub use base::error::Error;
-pub use base::key::{InvalidKey, Key};
-pub use base::limit;
 pub use base::profile::Profile;
-pub use base::proof::{Counts, UnequalWork, prove, prove_both, stop};
-pub use base::sample::Sample;
-pub use base::tally;
 pub use measure::counting;
 #[cfg(feature = "criterion")]
 pub use measure::criterion;
-pub use measure::glance::{Glance, Seen};
 pub use measure::outcome::Outcome;
 pub use measure::program::main;
 pub use provenance::repository::root;
 pub use study::builder::Study;
-pub use trial::bencher::Bencher;
-pub use trial::isolation::{isolated, prove_isolated};

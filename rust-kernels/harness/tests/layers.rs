@@ -8,14 +8,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-/// A layer uses itself and those before it.
-const LAYERS: [&str; 6] = ["base", "provenance", "trial", "store", "study", "measure"];
+/// Of this crate, and of the one that it builds on: a layer uses itself and those before it.
+const LAYERS: [(&str, &[&str]); 2] = [
+    ("harness", &["base", "provenance", "store", "study", "measure"]),
+    ("by-turns", &["base", "trial", "count", "judge", "bench"]),
+];
 
-/// Each file of the source as `layer::file`, with its text.
-fn files() -> BTreeMap<String, String> {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+/// Each file of the source of a crate as `layer::file`, with its text.
+fn files((name, layers): (&str, &[&str])) -> BTreeMap<String, String> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name).join("src");
     let mut files = BTreeMap::new();
-    for layer in LAYERS {
+    for layer in layers {
         for entry in fs::read_dir(source.join(layer)).expect("a folder for each layer") {
             let path = entry.expect("readable").path();
             let file = path.file_stem().expect("a name").to_string_lossy().into_owned();
@@ -49,37 +52,43 @@ fn uses(files: &BTreeMap<String, String>) -> BTreeMap<&str, BTreeSet<&str>> {
     uses
 }
 
-fn layer(file: &str) -> usize {
+fn layer(layers: &[&str], file: &str) -> usize {
     let name = file.split("::").next();
-    LAYERS.iter().position(|layer| Some(*layer) == name).expect("a layer")
+    layers.iter().position(|layer| Some(*layer) == name).expect("a layer")
 }
 
 #[test]
 fn no_layer_uses_a_later_one() {
-    let files = files();
-    for (user, used) in uses(&files) {
-        let later: Vec<_> = used.iter().filter(|used| layer(used) > layer(user)).collect();
-        assert!(later.is_empty(), "{user} is in an earlier layer than {later:?}");
+    for source in LAYERS {
+        let files = files(source);
+        for (user, used) in uses(&files) {
+            let place = |file: &str| layer(source.1, file);
+            let later: Vec<_> = used.iter().filter(|used| place(used) > place(user)).collect();
+            assert!(later.is_empty(), "{user} is in an earlier layer than {later:?}");
+        }
     }
 }
 
 #[test]
 fn no_file_uses_itself_by_way_of_others() {
-    let files = files();
-    let mut left = uses(&files);
-    // Whoever uses nothing that is left is no part of a circle.
-    while let Some(free) = left.iter().find(|(_, used)| used.iter().all(|file| !left.contains_key(file))) {
-        let free = *free.0;
-        left.remove(free);
+    for source in LAYERS {
+        let files = files(source);
+        let mut left = uses(&files);
+        // Whoever uses nothing that is left is no part of a circle.
+        while let Some(free) = left.iter().find(|(_, used)| used.iter().all(|file| !left.contains_key(file)))
+        {
+            let free = *free.0;
+            left.remove(free);
+        }
+        assert!(left.is_empty(), "in circles, or on the way to one: {:?}", left.keys());
     }
-    assert!(left.is_empty(), "in circles, or on the way to one: {:?}", left.keys());
 }
 
 #[test]
 fn the_file_of_a_layer_only_declares() {
-    for (name, text) in files().iter().filter(|(name, _)| name.ends_with("::mod")) {
+    for (name, text) in LAYERS.into_iter().flat_map(files).filter(|(name, _)| name.ends_with("::mod")) {
         let declares = |line: &str| line.contains("mod ") || line.starts_with("#[cfg(");
-        let mut others = code(text).filter(|line| !line.is_empty() && !declares(line));
+        let mut others = code(&text).filter(|line| !line.is_empty() && !declares(line));
         assert_eq!(others.next(), None, "{name}");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::base::key::Key;
+use by_turns::base::key::Key;
 
 /// An exact count of one variant, per iteration.
 #[derive(Clone, Debug, PartialEq, Eq)]

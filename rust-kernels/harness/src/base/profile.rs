@@ -4,10 +4,6 @@ use std::time::Duration;
 
 use crate::base::error::Error;
 
-/// Samples of one trial, unless a study says otherwise. More rounds tell more than more samples, because the machine
-/// drifts between rounds and hardly within one.
-pub(crate) const SAMPLES: usize = 2;
-
 /// As many samples of one trial as a study may ask for.
 pub(crate) const MOST_SAMPLES: usize = 100;
 

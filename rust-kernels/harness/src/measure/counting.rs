@@ -22,21 +22,24 @@
 //! counted. Where they differ, the smaller number is the count, and their difference is a count of its own,
 //! named `<counter>_varies`; without that row, the two were equal.
 
-pub use crate::base::allocator::CountingAllocator;
-use crate::measure::callgrind;
-use crate::measure::measurement::counts_file;
-use crate::provenance::codegen::Codegen;
-use crate::trial::bencher;
+use std::time::Duration;
 
-use crate::base::allocator;
+use crate::measure::measurement::counts_file;
+use crate::measure::progress::Progress;
+use crate::provenance::codegen::Codegen;
+pub use by_turns::base::allocator::CountingAllocator;
+use by_turns::count::callgrind;
+use by_turns::trial::bencher;
+
 use crate::base::declared::Count;
 use crate::base::error::Error;
-use crate::base::key::Key;
 use crate::provenance::repository;
 use crate::store::counts;
 use crate::store::run;
 use crate::study::builder::Study;
 use crate::study::checks::Variant;
+use by_turns::base::allocator;
+use by_turns::base::key::Key;
 
 /// Names of the two.
 const COUNTERS: [&str; 2] = ["allocations", "allocated_bytes"];
@@ -47,7 +50,7 @@ const COUNTERS: [&str; 2] = ["allocations", "allocated_bytes"];
 ///
 /// Instructions need a release build and valgrind; without them they are left out with a line that says so.
 pub fn main(study: Study) {
-    let counted = |study| if callgrind::is_here() { callgrind::run_variants(&study) } else { count(&study) };
+    let counted = |study| if callgrind::is_here() { run_variants(&study) } else { count(&study) };
     match study.asked().and_then(counted) {
         Ok(true) => {}
         Ok(false) => std::process::exit(1),
@@ -56,6 +59,25 @@ pub fn main(study: Study) {
             std::process::exit(1);
         }
     }
+}
+
+/// Guess for the time of one variant under valgrind, until one has been measured.
+const PLANNED: Duration = Duration::from_millis(50);
+
+/// Runs the variants that the parent process has named, each with one counted iteration.
+fn run_variants(study: &Study) -> Result<bool, Error> {
+    let (variants, asked) = (study.variants()?, callgrind::asked(study.name()));
+    let number = u32::try_from(asked.len()).unwrap_or(u32::MAX);
+    let mut progress = Progress::new(study.name(), "variant", number, 1, PLANNED);
+    progress.begin(0, 1);
+    for (done, index) in (0..).zip(asked) {
+        let Variant { key, function, .. } = &variants[index];
+        // In this process, isolated or not: callgrind would number the files of every child anew.
+        callgrind::count(&**function).map_err(|trouble| study.trouble(key, trouble))?;
+        progress.trial(done);
+    }
+    progress.finish(number);
+    Ok(true)
 }
 
 /// A variant that could not be counted, and why.
@@ -153,7 +175,9 @@ fn instructions(
     if Codegen::of_this_build().profile == "dev" {
         return left_out("this is a dev build; use `cargo bench`");
     }
-    let Some(values) = callgrind::executed(countable, study.system.as_deref())? else {
+    let counted = callgrind::executed(study.name(), countable, study.system.as_deref());
+    let counted = counted.map_err(|source| Error::Io { action: "count with valgrind".to_owned(), source });
+    let Some(values) = counted? else {
         return left_out("valgrind is not installed (for example `apt install valgrind`)");
     };
     let (mut found, mut not_counted) = (Vec::new(), Vec::new());

@@ -25,8 +25,6 @@ use ::criterion::{BenchmarkGroup, BenchmarkId, Throughput};
 
 use crate::base::declared::Failure;
 use crate::base::error::Error;
-use crate::base::key::Key;
-use crate::base::panics;
 use crate::base::profile::Profile;
 use crate::provenance::codegen::Codegen;
 use crate::provenance::gate;
@@ -34,8 +32,10 @@ use crate::provenance::kernel;
 use crate::provenance::repository;
 use crate::study::builder::Study;
 use crate::study::checks::Variant;
-use crate::trial::bencher::{self, Trouble, Workload};
-use crate::trial::sampling::timed;
+use by_turns::base::key::Key;
+use by_turns::base::panics;
+use by_turns::trial::bencher::{self, Trouble, Workload};
+use by_turns::trial::sampling::timed;
 
 /// Runs a study with the arguments of the command line, which are Criterion's: the whole of `benches/criterion.rs`. An
 /// argument that stands in the name of a benchmark as it is, such as `box+arc`, is no regular expression. Ends the
@@ -137,7 +137,7 @@ fn one(study: &Study, variant: &Variant, group: &mut BenchmarkGroup<'_, Nanoseco
             });
         });
     };
-    let _quiet = panics::Quiet::new();
+    let _quiet = panics::Quiet::begin();
     catch_unwind(AssertUnwindSafe(run)).map_err(|payload| match payload.downcast::<Trouble>() {
         Ok(trouble) => *trouble,
         Err(payload) => Trouble::Failed(panics::message(payload.as_ref())),
@@ -212,8 +212,8 @@ impl Measurement for Nanoseconds {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::sample::Sample;
-    use crate::trial::bencher::Bencher;
+    use by_turns::base::sample::Sample;
+    use by_turns::trial::bencher::Bencher;
 
     #[test]
     fn benchmarks_are_called_by_their_keys() {

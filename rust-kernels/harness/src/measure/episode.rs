@@ -29,9 +29,9 @@ use crate::base::file;
 use crate::base::profile::Profile;
 use crate::measure::progress;
 use crate::provenance::kernel;
-use crate::store::rounds;
 use crate::store::run::{PARTIAL, Run};
-use crate::trial::isolation::readable;
+use by_turns::trial::draw;
+use by_turns::trial::isolation::readable;
 
 /// Tells a process to measure up to this round and to end, or, as [`PREPARE`], to say how such a process is started.
 const EPISODE: &str = "ASYNC_COST_EPISODE";
@@ -92,16 +92,6 @@ pub(crate) fn end(outcome: Result<(), Error>) -> ! {
         }
     };
     std::process::exit(status)
-}
-
-/// Moves what is allocated from here on by up to 4 KiB.
-pub(crate) fn draw_heap() {
-    std::mem::forget(Vec::<[u64; 2]>::with_capacity(1 + random(256)));
-}
-
-/// A number below this; 0 where the system has no random numbers, which moves nothing.
-fn random(below: u64) -> usize {
-    rounds::new_seed().map_or(0, |seed| (seed % below) as usize)
 }
 
 /// How a process of this study is started.
@@ -187,7 +177,7 @@ impl Start {
     }
 
     fn spawn(&self, run: &Run, until: u32, library: Option<&Copied>) -> std::io::Result<Child> {
-        let padding = "x".repeat(random(4096));
+        let padding = draw::padding();
         let mut command = Command::new(&self.program);
         command.args(&self.arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
         command.env(EPISODE, until.to_string()).env(PARTIAL, run.folder()).env("ASYNC_COST_PADDING", padding);

@@ -4,9 +4,7 @@ use std::time::Instant;
 
 use crate::base::declared::Settings;
 use crate::base::error::Error;
-use crate::base::key::Key;
 use crate::base::profile::Profile;
-use crate::base::sample::Sample;
 use crate::measure::episode::{self, Role, Start};
 use crate::measure::outcome::Outcome;
 use crate::measure::progress::Progress;
@@ -17,15 +15,18 @@ use crate::provenance::repository;
 use crate::store::counts;
 use crate::store::info::{State, StudyInfo};
 use crate::store::metrics::{self, Metrics};
-use crate::store::rounds;
 use crate::store::run::Run;
 use crate::store::table::Place;
 use crate::store::timings::{self, Plan, Timings};
 use crate::study::builder::Study;
 use crate::study::checks::Variant;
-use crate::trial::bencher::Trouble;
-use crate::trial::sampling::Trial;
-use crate::trial::undisturbed;
+use by_turns::base::key::Key;
+use by_turns::base::sample::Sample;
+use by_turns::trial::bencher::Trouble;
+use by_turns::trial::draw;
+use by_turns::trial::rounds;
+use by_turns::trial::sampling::Trial;
+use by_turns::trial::undisturbed;
 
 impl Study {
     /// Measures all variants in interleaved rounds and exports the raw samples with their provenance.
@@ -61,7 +62,7 @@ impl Study {
         match role {
             Role::Prepares => Start::of_this_process(self.name(), profile)?.save(self.name(), &run)?,
             Role::Measures { until } => {
-                episode::draw_heap();
+                draw::heap();
                 let mut measurement =
                     Measurement { study: self, profile, variants: &variants, run: &mut run };
                 measurement.rounds(&settings, until)?;

@@ -1,10 +1,8 @@
 //! Measuring a study, counting it, running it under Criterion; and what of that is shown.
 
-pub(crate) mod callgrind;
 pub mod counting;
 #[cfg(feature = "criterion")]
 pub mod criterion;
-pub(crate) mod disassembly;
 pub(crate) mod episode;
 pub(crate) mod glance;
 pub(crate) mod measurement;

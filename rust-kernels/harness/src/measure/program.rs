@@ -54,8 +54,8 @@ fn record<'a>(study: &'a str, comparison: &'a Comparison) -> [&'a str; 10] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::key::Key;
-    use crate::trial::bencher::Bencher;
+    use by_turns::base::key::Key;
+    use by_turns::trial::bencher::Bencher;
 
     #[test]
     fn what_is_compared_is_printed_without_controls_and_quoted_where_needed() {

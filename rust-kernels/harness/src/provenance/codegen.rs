@@ -5,9 +5,9 @@ use std::panic::catch_unwind;
 
 use serde::{Deserialize, Serialize};
 
-use crate::base::panics;
 use crate::provenance::kernel;
-use crate::provenance::machine::Unknown;
+use by_turns::base::machine::Unknown;
+use by_turns::base::panics;
 
 /// The settings that change what compiled code does. What is not known is `None`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -86,7 +86,7 @@ fn known(text: &str) -> Option<String> {
 }
 
 fn overflow_is_checked() -> bool {
-    let _quiet = panics::Quiet::new();
+    let _quiet = panics::Quiet::begin();
     // An overflow panics where it is checked and wraps where it is not.
     catch_unwind(|| black_box(black_box(u8::MAX) + black_box(1))).is_err()
 }

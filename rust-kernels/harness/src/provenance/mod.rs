@@ -3,5 +3,4 @@
 pub(crate) mod codegen;
 pub(crate) mod gate;
 pub(crate) mod kernel;
-pub(crate) mod machine;
 pub(crate) mod repository;

@@ -70,7 +70,7 @@ fn unreadable(path: &Path, problem: &str) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::key::Key;
+    use by_turns::base::key::Key;
 
     fn count(variant: &str, counter: &str, value: u64) -> Count {
         Count { key: Key::new("b", variant, "p=1"), counter: counter.to_owned(), value }

@@ -6,16 +6,16 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::base::clock::Utc;
 use crate::base::declared::{Comparison, Failure, Settings};
 use crate::base::error::Error;
 use crate::base::file;
-use crate::base::key::Key;
 use crate::base::profile::Profile;
 use crate::provenance::codegen::{Codegen, Toolchain};
 use crate::provenance::kernel;
-use crate::provenance::machine::{self, Machine};
 use crate::provenance::repository::{self, Git, Versions};
+use by_turns::base::clock::Utc;
+use by_turns::base::key::Key;
+use by_turns::base::machine::{self, Machine};
 
 /// Version of the fields below. Readers refuse others.
 const SCHEMA_VERSION: u32 = 4;

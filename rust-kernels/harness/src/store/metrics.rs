@@ -12,9 +12,9 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::base::error::Error;
-use crate::base::key::Key;
-use crate::base::sample::Sample;
 use crate::store::table::{self, Place};
+use by_turns::base::key::Key;
+use by_turns::base::sample::Sample;
 
 /// First line of the file.
 const HEADER: &str = "study,bench,variant,parameter,round,position,sample,metric,value\n";

@@ -3,7 +3,6 @@
 pub(crate) mod counts;
 pub(crate) mod info;
 pub(crate) mod metrics;
-pub(crate) mod rounds;
 pub(crate) mod run;
 pub(crate) mod table;
 pub(crate) mod timings;

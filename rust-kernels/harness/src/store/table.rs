@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::error::Error;
 use crate::base::file;
-use crate::base::key::Key;
+use by_turns::base::key::Key;
 
 /// The first columns of a row.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

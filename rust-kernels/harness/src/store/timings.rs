@@ -9,10 +9,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::error::Error;
 use crate::base::file;
-use crate::base::key::Key;
-use crate::base::sample::Sample;
-use crate::store::rounds;
 use crate::store::table::{self, Place};
+use by_turns::base::key::Key;
+use by_turns::base::sample::Sample;
+use by_turns::trial::rounds;
 
 /// First line of the file.
 const HEADER: &str = "study,bench,variant,parameter,round,position,sample,iterations,elapsed_ns\n";

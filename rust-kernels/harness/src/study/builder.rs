@@ -4,11 +4,11 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use crate::base::declared::Count;
-use crate::base::key::Key;
-use crate::base::limit;
-use crate::base::profile::SAMPLES;
-use crate::base::proof::UnequalWork;
-use crate::trial::bencher::{Bencher, Function};
+use by_turns::base::key::Key;
+use by_turns::base::limit;
+use by_turns::base::proof::UnequalWork;
+use by_turns::trial::bencher::{Bencher, Function};
+use by_turns::trial::sampling::SAMPLES;
 
 /// A comparison as a study declares it.
 #[derive(Clone)]

@@ -5,10 +5,11 @@ use std::rc::Rc;
 
 use crate::base::declared::{Comparison, Count, Settings};
 use crate::base::error::Error;
-use crate::base::key::{Key, is_counter, validate_change, validate_word};
-use crate::base::profile::{MOST_SAMPLES, SAMPLES};
+use crate::base::profile::MOST_SAMPLES;
 use crate::study::builder::{Bench, Control, Declared, Group, Study};
-use crate::trial::bencher::Function;
+use by_turns::base::key::{Key, is_counter, validate_change, validate_word};
+use by_turns::trial::bencher::Function;
+use by_turns::trial::sampling::SAMPLES;
 
 /// A variant ready to be run.
 pub(crate) struct Variant {
@@ -311,7 +312,7 @@ fn is_unit(text: &str) -> bool {
 mod tests {
     use super::*;
     use crate::base::profile::Profile;
-    use crate::trial::bencher::Bencher;
+    use by_turns::trial::bencher::Bencher;
 
     fn nothing(bencher: &mut Bencher) {
         bencher.iter(&mut || ());

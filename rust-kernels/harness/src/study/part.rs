@@ -4,8 +4,8 @@ use std::collections::{BTreeSet, HashSet};
 
 use crate::base::declared::Comparison;
 use crate::base::error::Error;
-use crate::base::key::Key;
 use crate::study::builder::{Bench, Control, Study};
+use by_turns::base::key::Key;
 
 /// Names the variants to be measured, with semicolons between them. Without it all are.
 const VARIANTS: &str = "ASYNC_COST_VARIANTS";
@@ -75,8 +75,8 @@ impl Study {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::limit;
-    use crate::trial::bencher::Bencher;
+    use by_turns::base::limit;
+    use by_turns::trial::bencher::Bencher;
 
     fn nothing(bencher: &mut Bencher) {
         bencher.iter(&mut || ());

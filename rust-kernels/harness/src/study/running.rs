@@ -4,14 +4,11 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::base::error::Error;
-use crate::base::key::Key;
 use crate::base::profile::Profile;
 use crate::study::builder::Study;
-use crate::trial::bencher::{self, Trouble};
-use crate::trial::isolation;
-
-/// How many times as long a trial in a process of its own lasts: memory is copied when it is first written.
-pub(crate) const OF_A_PROCESS: u32 = 6;
+use by_turns::base::key::Key;
+use by_turns::trial::bencher::{self, Trouble};
+use by_turns::trial::isolation::{self, OF_A_PROCESS};
 
 impl Study {
     /// Runs one variant for one iteration, untimed: what a test wants.
@@ -81,8 +78,8 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::base::proof::UnequalWork;
-    use crate::trial::bencher::Bencher;
+    use by_turns::base::proof::UnequalWork;
+    use by_turns::trial::bencher::Bencher;
 
     fn nothing(bencher: &mut Bencher) {
         bencher.iter(&mut || ());

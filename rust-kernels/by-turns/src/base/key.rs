@@ -1,0 +1,179 @@
+//! The name of one measured thing.
+
+use std::fmt;
+
+/// Names one row of a study in the words of its published table.
+///
+/// A key is data: it is written to CSV and JSON as it is and joined with published and claimed figures.
+/// Several parameters are separated by one space, for example `syscalls=off work=1000`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Key {
+    /// The benchmark as the published table calls it, for example `nonbox+syscalls`.
+    pub bench: String,
+    /// The way of doing the work, for example `nonbox`.
+    pub variant: String,
+    /// The load, for example `syscalls=on`; empty when there is only one. Unless a study says otherwise, ratios
+    /// are taken between variants of the same parameter.
+    pub parameter: String,
+}
+
+impl Key {
+    /// A key of these three words. They are checked where a key is used, so that what is measured can be put together
+    /// without error handling.
+    pub fn new(bench: impl Into<String>, variant: impl Into<String>, parameter: impl Into<String>) -> Self {
+        Self { bench: bench.into(), variant: variant.into(), parameter: parameter.into() }
+    }
+
+    /// Refuses words that would not survive a table: empty ones (but for the parameter), ones with control
+    /// characters (line breaks included) and ones with spaces at either end.
+    ///
+    /// # Errors
+    /// The part that is wrong and why.
+    pub fn validate(&self) -> Result<(), InvalidKey> {
+        for (part, text) in
+            [("bench", &self.bench), ("variant", &self.variant), ("parameter", &self.parameter)]
+        {
+            if part == "parameter" && text.is_empty() {
+                continue;
+            }
+            validate_word(text).map_err(|reason| InvalidKey { key: self.clone(), part, reason })?;
+        }
+        Ok(())
+    }
+
+    /// The key under which this variant is measured a second time.
+    pub fn again(&self) -> Self {
+        Self { variant: format!("{} (A/A)", self.variant), ..self.clone() }
+    }
+}
+
+/// A key that cannot be written to a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InvalidKey {
+    /// The key as given.
+    pub key: Key,
+    /// `bench`, `variant` or `parameter`.
+    pub part: &'static str,
+    /// What is wrong with that part.
+    pub reason: &'static str,
+}
+
+impl fmt::Display for InvalidKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // `{:?}` keeps control characters of a hostile key away from the terminal.
+        write!(f, "the {} of the key {:?} cannot be used: {}", self.part, self.key.to_string(), self.reason)
+    }
+}
+
+impl std::error::Error for InvalidKey {}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.bench, self.variant)?;
+        if self.parameter.is_empty() { Ok(()) } else { write!(f, "@{}", self.parameter) }
+    }
+}
+
+/// Longest word accepted in a key, in characters: far above any real one, and short enough for a table cell.
+const LONGEST_WORD: usize = 200;
+
+/// Says what is wrong with a word of a key: it becomes a name in tables and pages.
+pub fn validate_word(text: &str) -> Result<(), &'static str> {
+    validate_line(text)?;
+    if text.contains(MARKUP) { Err("it holds one of < > & \" ` | \\") } else { Ok(()) }
+}
+
+/// What a page could take for markup, or a table for its end. Readers refuse words that hold any of it.
+const MARKUP: [char; 7] = ['<', '>', '&', '"', '`', '|', '\\'];
+
+/// Whether this may name a counter or a metric: lower-case letters, digits and `_`, a letter first.
+pub fn is_counter(name: &str) -> bool {
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    name.starts_with(|c: char| c.is_ascii_lowercase())
+        && name.chars().all(plain)
+        && name.len() <= LONGEST_WORD
+}
+
+/// Says what is wrong with a text of one line.
+fn validate_line(text: &str) -> Result<(), &'static str> {
+    if text.is_empty() {
+        Err("it is empty")
+    } else if text.chars().any(is_invisible) {
+        Err("it holds a control character, a line break or an invisible one")
+    } else if text.trim() != text {
+        Err("it begins or ends with a space")
+    } else if text.chars().count() > LONGEST_WORD {
+        Err("it is longer than 200 characters")
+    } else {
+        Ok(())
+    }
+}
+
+/// Says what is wrong with a text that tells what changes between two keys: it becomes part of a page.
+pub fn validate_change(text: &str) -> Result<(), &'static str> {
+    validate_line(text)?;
+    if text.contains(['<', '>', '&']) { Err("it holds <, > or &") } else { Ok(()) }
+}
+
+/// Control characters, and those that change how other text is shown or are not shown themselves: separators
+/// of lines, zero-width ones, marks that reverse the direction of writing, the soft hyphen.
+fn is_invisible(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+}
+
+/// Whether it can name a study: lower-case words joined by hyphens.
+pub fn is_study(name: &str) -> bool {
+    let plain =
+        |word: &str| !word.is_empty() && word.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
+    name.split('-').all(plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn published_words_are_accepted() {
+        for (variant, parameter) in
+            [("nonbox", "syscalls=on"), ("manual (A/A)", "syscalls=off work=1000"), ("nio", "")]
+        {
+            Key::new(format!("{variant}+x"), variant, parameter).validate().expect("a published key");
+        }
+    }
+
+    #[test]
+    fn hostile_words_are_refused() {
+        for word in [
+            "",
+            " ",
+            "a\nb",
+            "a\r",
+            "a\0",
+            "\u{1b}[2J",
+            " a",
+            "a ",
+            "a\u{85}b",
+            "a\u{202e}b",
+            "a\u{2028}b",
+            "a<b",
+            "a&b",
+            "a\"b",
+            "a`b",
+            "a|b",
+            "a\\b",
+            &"x".repeat(201),
+        ] {
+            for key in [Key::new(word, "v", "p"), Key::new("b", word, "p"), Key::new("b", "v", word)] {
+                let empty_parameter = key.parameter.is_empty();
+                assert!(empty_parameter || key.validate().is_err(), "{word:?} must be refused");
+            }
+        }
+    }
+
+    #[test]
+    fn shows_itself_as_claims_name_it() {
+        assert_eq!(Key::new("box+rc", "box+rc", "syscalls=on").to_string(), "box+rc/box+rc@syscalls=on");
+        assert_eq!(Key::new("spawn_many", "nio", "").to_string(), "spawn_many/nio");
+    }
+}

@@ -1,0 +1,12 @@
+//! What everything else uses: keys, samples, proofs, limits.
+
+pub mod allocator;
+pub mod clock;
+pub mod csv;
+pub mod key;
+pub mod limit;
+pub mod machine;
+pub mod panics;
+pub mod proof;
+pub mod sample;
+pub mod tally;

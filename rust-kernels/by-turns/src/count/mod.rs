@@ -1,0 +1,4 @@
+//! What one iteration executes, instruction by instruction.
+
+pub mod callgrind;
+pub mod disassembly;

@@ -1,0 +1,6 @@
+//! From samples to a word.
+
+pub mod interval;
+pub mod pairs;
+pub mod student;
+pub mod verdict;

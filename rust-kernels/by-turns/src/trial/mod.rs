@@ -1,0 +1,9 @@
+//! One trial of one variant, and the order of trials in a round.
+
+pub mod bencher;
+pub mod draw;
+pub mod isolation;
+pub mod resources;
+pub mod rounds;
+pub mod sampling;
+pub mod undisturbed;

@@ -1,0 +1,262 @@
+"""The crate `by-turns`, which others use: it judges as the table does, and a repository of theirs works with it."""
+
+import csv
+import io
+import json
+import math
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import nbformat
+import polars as pl
+import pytest
+
+from async_cost.runs.comparisons import BASE_KEY, KEY, PAIR
+from async_cost.runs.find import load_run, reference_run
+from async_cost.runs.run import Run
+from async_cost.statistics.judge import _groups_behind, in_sittings
+from async_cost.statistics.table import make
+from async_cost.workflow.toolchain import ROOT
+
+METHODS = ("tango-bench", "Criterion")
+#: What the table and the crate both say, as numbers.
+NUMBERS = ("ratio", "low", "high", "undisturbed", "undisturbed_low", "undisturbed_high", "bias", "chance")
+
+
+@pytest.fixture(scope="module")
+def run() -> Run:
+    return reference_run()
+
+
+@pytest.fixture(scope="module")
+def table(run) -> pl.DataFrame:
+    return make(run).frame
+
+
+@pytest.fixture(scope="module")
+def by_the_crate(run, table, tmp_path_factory) -> list[dict[str, str]]:
+    """What the example `judge` of the crate says of each row of the table, from the same samples."""
+    folder = tmp_path_factory.mktemp("judge")
+    for study in run.info.studies:
+        run.whole_time(study).select(
+            "study", *KEY, "round", "position", "sample", "iterations", "elapsed_ns"
+        ).write_csv(folder / f"{study}.time.csv")
+        starts = [episode.first_round for episode in run.study(study).episodes]
+        pl.DataFrame({"first_round": starts}).write_csv(folder / f"{study}.episodes.csv")
+    units = pl.concat(run.units(study).select(*KEY, "units", study=pl.lit(study)) for study in run.info.studies)
+    behind = [";".join(group for _, group in groups[1:]) for groups in _groups_behind(table)]
+    rows = table.with_columns(behind=pl.Series(behind))
+    rows = rows.join(units, on=["study", *KEY], how="left", maintain_order="left").join(
+        units.rename({"units": "baseline_units"}),
+        left_on=["study", *BASE_KEY],
+        right_on=["study", *KEY],
+        how="left",
+        maintain_order="left",
+    )
+    both = pl.col("units").is_not_null() & pl.col("baseline_units").is_not_null()
+    rows = rows.with_columns(pl.when(both).then(name).otherwise(1).alias(name) for name in ("units", "baseline_units"))
+    names = ("study", *PAIR, "group", "kind", "limit", "control", "units", "baseline_units", "behind")
+    rows.select(names).write_csv(folder / "comparisons.csv")
+    command = ["cargo", "run", "--quiet", "--release", "-p", "by-turns", "--example", "judge", "--", folder]
+    said = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    return list(csv.DictReader(io.StringIO(said)))
+
+
+def test_the_crate_judges_each_comparison_of_the_reference_run_as_the_table_does(table, by_the_crate):
+    assert len(by_the_crate) == table.height > 100
+    for theirs, ours in zip(by_the_crate, table.iter_rows(named=True), strict=True):
+        which = " ".join(str(ours[name]) for name in ("study", *PAIR))
+        for name in NUMBERS:
+            one, other = float(theirs[name] or "nan"), math.nan if ours[name] is None else ours[name]
+            same = math.isclose(one, other, rel_tol=1e-7, abs_tol=1e-9) or (math.isnan(one) and math.isnan(other))
+            assert same, f"{which}: {name} is {one} by the crate, {other} in the table"
+        assert (theirs["verdict"] or None) == ours["verdict"], which
+        assert bool(theirs["doubt"]) == (ours["doubt"] is not None), which
+        assert theirs["doubt"] or told(theirs["needed"]) == ours["to_decide"], which
+
+
+def told(needed: str) -> str | None:
+    """What the crate says would decide it, in the words of the table."""
+    if "/" in needed:
+        return "nothing: {} on a typical machine, {} on an undisturbed one".format(*needed.split("/"))
+    return in_sittings(float(needed)) if needed else None
+
+
+def test_the_reference_run_holds_every_word(table):
+    assert {"slower", "faster", "same", "undecided"} == {*table["verdict"].drop_nulls()}
+    assert (table["bias"] > 0).any() and table["undisturbed"].is_not_null().any()
+
+
+# -- the trust page's figures in the documentation -----------------------------------------------------------
+
+
+def test_the_figures_against_a_gate_on_time_are_those_of_the_trust_page():
+    page = (ROOT / "docs" / "sample" / "trust.md").read_text(encoding="utf-8")
+    document = (ROOT / "rust-kernels" / "by-turns" / "README.md").read_text(encoding="utf-8")
+    for ours, theirs in (("trials in turns, as here", "short trials"), *((name, name) for name in METHODS)):
+        median, p90 = re.search(rf"<td>{theirs}</td><td>64</td><td>([\d.]+)</td><td>([\d.]+)</td>", page).groups()
+        assert f"| {ours} | {median} % | {p90} % |" in document, f"{ours}: {median} and {p90} %"
+    moved = re.findall(r"<td>([\d.]+)</td><td>(?:True|False)</td>", page.split("in several orders")[1])
+    assert f"differed from itself by up to {max(map(float, moved[:5]))} %" in document
+
+
+# -- a repository of somebody else's -------------------------------------------------------------------------
+
+
+class Own:
+    """The template, copied out of the repository, with the crate as it is packaged."""
+
+    def __init__(self, folder: Path):
+        subprocess.run(
+            ["cargo", "package", "--quiet", "--offline", "--allow-dirty", "--no-verify", "-p", "by-turns"],
+            cwd=ROOT,
+            check=True,
+        )
+        target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+        (archive,) = (target / "package").glob("by-turns-*.crate")
+        with tarfile.open(archive) as packed:
+            packed.extractall(folder, filter="data")
+        self.crate = next(folder.glob("by-turns-*"))
+        self.folder = folder / "your-own"
+        shutil.copytree(ROOT / "examples" / "your-own", self.folder, ignore=shutil.ignore_patterns("target"))
+        shutil.copy(ROOT / "Cargo.lock", self.folder)  # its versions are here
+        # What others wrote is compiled once.
+        (target / "your-own").mkdir(exist_ok=True)
+        (self.folder / "target").symlink_to(target.resolve() / "your-own")
+
+    def cargo(self, command: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        patch = f'patch.crates-io.by-turns.path="{self.crate}"'
+        environ = {name: value for name, value in os.environ.items() if name != "CARGO_TARGET_DIR"}
+        return subprocess.run(
+            ["cargo", command, "--quiet", "--offline", "--config", patch, "--bench", "own", "--", *arguments],
+            cwd=self.folder,
+            env=environ,
+            capture_output=True,
+            text=True,
+        )
+
+    def changed(self, file: str, old: str, new: str) -> None:
+        path = self.folder / file
+        text = path.read_text(encoding="utf-8")
+        assert old in text
+        path.write_text(text.replace(old, new), encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory) -> Own:
+    return Own(tmp_path_factory.mktemp("own"))
+
+
+@pytest.fixture(scope="module")
+def report(own) -> dict:
+    done = own.cargo("bench", "--processes", "4", "--json")
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_a_bench_of_ones_own_says_what_each_way_costs(own, report):
+    inline, boxed, control = report["variants"]
+    assert [way["variant"] for way in report["variants"]] == ["inline", "boxed", "inline (A/A)"]
+    assert control["control"] and control["ratio"]
+    assert boxed["word"] == "slower" or boxed["doubt"], "a box costs ten times as much"
+    sizes = {"future_bytes": inline["counts"]["future_bytes"]}
+    assert (inline["counts"] | {"allocations": 1000, "allocated_bytes": 1000 * sizes["future_bytes"]}).items() >= {
+        name: boxed["counts"][name] for name in ("allocations", "allocated_bytes", "future_bytes", "units")
+    }.items()
+    assert inline["counts"]["allocations"] == inline["counts"]["allocated_bytes"] == 0
+    if shutil.which("valgrind"):
+        assert 1000 < inline["counts"]["instructions"] < boxed["counts"]["instructions"]
+        assert boxed["counts"]["system_calls"] == 0
+    else:
+        assert any("valgrind" in note for note in report["notes"])
+
+
+@pytest.mark.skipif(sys.platform != "linux" or os.uname().machine != "x86_64", reason="no linker that can")
+def test_each_process_has_a_link_order_of_its_own_without_the_user_doing_anything(report):
+    assert "4 processes, each with a link order of its own" in report["measured"]
+    info = json.loads(Path(report["samples"], "run.json").read_text())
+    layouts = [episode["layout"] for episode in info["studies"]["own"]["episodes"]]
+    assert len({*layouts}) == 4 and None not in layouts
+
+
+def test_its_run_is_read_and_judged_like_one_of_ours(report):
+    table = make(load_run(Path(report["samples"]))).frame
+    for way in report["variants"][1:]:
+        row = table.row(by_predicate=pl.col("variant") == way["variant"], named=True)
+        ours = [row[name] for name in ("ratio", "low", "high")]
+        assert all(math.isclose(*pair, rel_tol=1e-7) for pair in zip(way["ratio"], ours, strict=True)), way["variant"]
+        assert way["word"] == row["verdict"], way["variant"]
+
+
+def executed(notebook: Path, folder: Path, **environ: str) -> str:
+    """The page that it makes."""
+    command = [
+        sys.executable,
+        "-m",
+        "nbconvert",
+        "--execute",
+        "--to",
+        "html",
+        "--output-dir",
+        folder,
+        "--output",
+        "page",
+    ]
+    done = subprocess.run(
+        [*command, notebook],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environ},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return (folder / "page.html").read_text(encoding="utf-8")
+
+
+def test_its_notebook_becomes_a_page_with_the_answer(own, report):
+    page = executed(own.folder / "own.ipynb", own.folder)
+    assert f"<strong>boxed</strong> is {report['variants'][1]['word'] or 'measured'}" in page
+    assert "4 processes" in page
+
+
+def test_from_samples_computes_its_verdict_by_hand(report, tmp_path):
+    notebook = nbformat.read(ROOT / "notebooks" / "from-samples.ipynb", as_version=4)
+    first = next(cell for cell in notebook.cells if "STUDY, VARIANT" in cell.source)
+    pair = 'STUDY, VARIANT, BASELINE, PARAMETER = "own", "boxed", "inline", ""'
+    first.source = re.sub(r"STUDY, VARIANT.*", pair, first.source).replace('ac.open("zero-cost")', 'ac.open("own")')
+    nbformat.write(notebook, tmp_path / "by-hand.ipynb")
+    assert "the package" in executed(tmp_path / "by-hand.ipynb", tmp_path, ASYNC_COST_RUN=report["samples"])
+
+
+def test_a_gate_passes_what_is_equal_and_stops_what_allocates_more(own, tmp_path):
+    counted = own.cargo("bench", "--exact", str(tmp_path))
+    assert counted.returncode == 0, counted.stderr
+    same = own.cargo("bench", "--gate", str(tmp_path))
+    assert same.returncode == 0 and "nothing that is exact has changed" in same.stdout
+    plain, more = "    Box::pin(next(number))", "    Box::pin(next(*std::hint::black_box(Box::new(number))))"
+    own.changed("src/lib.rs", plain, more)
+    grown = own.cargo("bench", "--gate", str(tmp_path))
+    lenses = [f"{lens}=1000" for lens in ("instructions", "allocations", "allocated_bytes")]
+    allowed = own.cargo("bench", "--gate", str(tmp_path), *(word for lens in lenses for word in ("--allow", lens)))
+    own.changed("src/lib.rs", more, plain)
+    assert (
+        grown.returncode != 0
+        and "| boxed | allocations | 1,000 | 2,000 | +100.00 % | 0 % | **too much** |" in grown.stdout
+    )
+    assert allowed.returncode == 0, allowed.stdout
+
+
+def test_unequal_work_is_never_measured(own):
+    proved = own.cargo("test")
+    assert proved.returncode == 0 and "all do equal work" in proved.stdout
+    right, wrong = "finish(boxed(black_box(call)))", "finish(boxed(black_box(call + 1)))"
+    own.changed("benches/own.rs", right, wrong)
+    runs = [own.cargo("test"), own.cargo("bench", "--quick")]
+    own.changed("benches/own.rs", wrong, right)
+    for run in runs:
+        assert run.returncode != 0 and "own/boxed does other work than it should" in run.stderr
