@@ -92,8 +92,8 @@ def test_an_interval_of_ranks_holds_the_median_as_often_as_it_says():
     for rounds in (6, 25, 60, 121):
         samples = np.sort(rng.normal(size=(20_000, rounds)), axis=1)
         low, high = ranks(rounds)
-        held = ((samples[:, low] <= 0) & (samples[:, high] >= 0)).mean()
-        assert CONFIDENCE - 0.005 <= held < 0.985, f"{rounds} rounds: {held}"
+        covering = ((samples[:, low] <= 0) & (samples[:, high] >= 0)).mean()
+        assert CONFIDENCE - 0.005 <= covering < 0.985, f"{rounds} rounds: {covering}"
     assert ranks(3) == (0, 2)
 
 

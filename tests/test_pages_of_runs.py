@@ -75,8 +75,8 @@ def test_every_claim_is_a_row_with_its_outcome_its_region_and_what_was_compared(
 def test_the_page_on_claims_counts_them_and_turns_with_the_effects(runs, effect, tmp_path):
     turned = make_run(runs / "reverse", reversed_truth(), ladder=LADDER, rounds=60, noise=0.002, work=False, seed=5)
     answers = [page("replication", run, tmp_path / str(n)).answer for n, run in enumerate((effect, turned))]
-    held = [int(re.search(r"<strong>(\d+) hold</strong>", answer)[1]) for answer in answers]
-    assert held[0] > held[1] > 0
+    holding = [int(re.search(r"<strong>(\d+) hold</strong>", answer)[1]) for answer in answers]
+    assert holding[0] > holding[1] > 0
 
 
 def test_a_hostile_statement_is_shown_and_not_run(effect, tmp_path, browser):
@@ -165,7 +165,7 @@ def test_a_machine_speaks_by_its_newest_evidence(tmp_path):
 
 def test_the_change_between_two_runs_has_an_honest_interval(tmp_path):
     """Of two runs of one truth, some 95 % of the intervals hold 1."""
-    held = []
+    covering = []
     for seed in range(6):
         for day in (1, 2):
             name = f"2026010{day}T000000Z"
@@ -173,5 +173,5 @@ def test_the_change_between_two_runs_has_an_honest_interval(tmp_path):
         runs = read_many(find_runs(tmp_path)).ratios.filter(machine=f"m-{seed}")
         days = (f"m-{seed}/20260101T000000Z", f"m-{seed}/20260102T000000Z")
         change = hardware.changes(runs, [(f"m-{seed}", *days)])
-        held += ((change["low"] <= 1) & (change["high"] >= 1)).to_list()
-    assert 0.88 <= sum(held) / len(held) <= 0.995
+        covering += ((change["low"] <= 1) & (change["high"] >= 1)).to_list()
+    assert 0.88 <= sum(covering) / len(covering) <= 0.995

@@ -34,9 +34,9 @@ class Run:
     def study(self, study: str) -> StudyInfo:
         """How `study` was measured."""
         if study not in self.info.studies:
-            held = ", ".join(self.info.studies)
+            measured = ", ".join(self.info.studies)
             raise DataError(
-                self.path, f"study {quoted(study)} was not measured (there is {held})", "Choose another run"
+                self.path, f"study {quoted(study)} was not measured (the run holds {measured})", "Choose another run"
             )
         return self.info.studies[study]
 
@@ -249,10 +249,10 @@ def _check_rounds(path: Path, trials: pl.DataFrame, details: StudyInfo) -> None:
     rounds_of: dict[tuple, list[int]] = {}
     for key in dict.fromkeys([*measured, *sorted(chosen)]):
         rounds = measured.get(key, [])
-        held = tuple((first, end) for only, first, end in spans if only is None or key in only)
-        if held not in rounds_of:  # most keys have the same
-            rounds_of[held] = [number for span in held for number in range(*span)]
-        announced = rounds_of[held]
+        mine = tuple((first, end) for only, first, end in spans if only is None or key in only)
+        if mine not in rounds_of:  # most keys have the same
+            rounds_of[mine] = [number for span in mine for number in range(*span)]
+        announced = rounds_of[mine]
         if rounds == announced:
             continue
         for number in sorted(set(rounds) - set(announced))[:1]:
