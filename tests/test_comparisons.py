@@ -8,22 +8,21 @@ from pathlib import Path
 import ladder_source
 import polars as pl
 import pytest
+from refusal import refused
 
-from async_cost.errors import DataError
 from async_cost.paths import repository_root
 from async_cost.runs.comparisons import KEY, PAIR, of_today
 from async_cost.runs.find import load_run, open_run
 from async_cost.runs.record import KINDS
 from async_cost.statistics import table
 from async_cost.statistics.table import COLUMNS, make
-from async_cost.testing.made_up_runs import OFF, ON, make_run
+from async_cost.testing.made_up_runs import OFF, ON, bench_of, change_record, make_run
 
 STUDY = "zero-cost"
 
 
 def key(variant: str, parameter: str = OFF) -> dict[str, str]:
-    bench = variant.removesuffix(" (A/A)") + ("+syscalls" if parameter == ON else "")
-    return dict(zip(KEY, (bench, variant, parameter), strict=True))
+    return dict(zip(KEY, (bench_of(variant, parameter), variant, parameter), strict=True))
 
 
 def comparison(one: dict[str, str], other: dict[str, str], group: str = "") -> dict[str, str]:
@@ -55,18 +54,9 @@ def run(whole, tmp_path) -> Path:
 
 
 def declare(run: Path, comparisons: list[dict[str, str]], groups: dict[str, float] | None = None) -> Path:
-    document = json.loads((run / "run.json").read_text())
     groups = GROUPS if groups is None else groups
-    kinds = dict.fromkeys(groups, KINDS[0])
-    document["studies"][STUDY] |= {"comparisons": comparisons, "groups": groups, "kinds": kinds}
-    (run / "run.json").write_text(json.dumps(document))
-    return run
-
-
-def refused(run: Path) -> DataError:
-    with pytest.raises(DataError) as caught:
-        load_run(run)
-    return caught.value
+    declared = {"comparisons": comparisons, "groups": groups, "kinds": dict.fromkeys(groups, KINDS[0])}
+    return change_record(run, {f"studies.{STUDY}.{name}": value for name, value in declared.items()})
 
 
 def test_declared_comparisons_are_read_as_they_are(run):
@@ -113,10 +103,7 @@ def test_one_round_has_rows_without_numbers(run):
     time = run / f"{STUDY}.time.csv"
     rows = [line for line in time.read_text().splitlines() if line.split(",")[4] in ("round", "0")]
     time.write_text("\n".join(rows) + "\n")
-    document = json.loads((run / "run.json").read_text())
-    document["studies"][STUDY]["rounds"] = 1
-    (run / "run.json").write_text(json.dumps(document))
-    frame = make(load_run(declare(run, DECLARED))).frame
+    frame = make(load_run(declare(change_record(run, {f"studies.{STUDY}.rounds": 1}), DECLARED))).frame
     assert frame["ratio"].null_count() == frame["verdict"].null_count() == len(DECLARED)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from refusal import refused
 
 from async_cost.errors import DataError
 from async_cost.literature.published import load_published, published_times
@@ -14,9 +15,10 @@ from async_cost.paths import repository_root, shown
 from async_cost.runs import reader
 from async_cost.runs.comparisons import DATA
 from async_cost.runs.find import choose_run, find_runs, load_run, open_run
-from async_cost.testing.made_up_runs import OFF, ZERO_COST, make_run
+from async_cost.testing.made_up_runs import OFF, ZERO_COST, change_record, changed, make_run
 
 STUDY = "zero-cost"
+STUDY_FIELD = f"studies.{STUDY}"
 TIME, COUNTS, INFO = "zero-cost.time.csv", "zero-cost.counts.csv", "run.json"
 
 
@@ -33,19 +35,9 @@ def run(whole, tmp_path) -> Path:
     return shutil.copytree(whole, tmp_path / "made-up" / whole.name)
 
 
-def changed(*fields: tuple[str, object]):
-    """A change of run.json: fields by dotted name."""
-
-    def change(text: str) -> str:
-        document = json.loads(text)
-        for field, value in fields:
-            part, *names = document, *field.split(".")
-            for name in names[:-1]:
-                part = part[name]
-            part[names[-1]] = value
-        return json.dumps(document)
-
-    return change
+def record(field: str, value: object):
+    """A change of run.json: a field, by dotted name."""
+    return lambda text: json.dumps(changed(json.loads(text), {field: value}))
 
 
 def replaced(old: str, new: str):
@@ -82,15 +74,6 @@ def each_line(change):
 
 def edit(file: Path, change) -> None:
     file.write_text(change(file.read_text()))
-
-
-def refused(run: Path) -> DataError:
-    with pytest.raises(DataError) as caught:
-        load_run(run)
-    message = str(caught.value)
-    assert message.isprintable(), "a message is safe on a terminal"
-    assert caught.value.remedy in message
-    return caught.value
 
 
 # -- what loads ------------------------------------------------------------------------------------
@@ -343,14 +326,9 @@ def test_times_that_do_not_add_up_to_how_long_the_study_took_are_refused(tmp_pat
 
 def test_an_episode_that_was_stopped_for_an_hour_loses_nothing(tmp_path):
     run = make_run(tmp_path, rounds=20, samples=10, work=False, episodes=4)
-    document = json.loads((run / "run.json").read_text())
-    first = document["studies"][STUDY]["episodes"][0]
-    first["ended"] = first["ended"].replace("T00:", "T23:")
-    (run / "run.json").write_text(json.dumps(document))
-    load_run(run)
+    load_run(change_record(run, {f"{STUDY_FIELD}.episodes.0.ended": "2026-01-01T23:00:01Z"}))
 
 
-STUDY_FIELD = f"studies.{STUDY}"
 #: What is wrong with run.json: fields with values that are refused, and some words of the message.
 FIELDS = {
     "machine.name": (["a/b", "..", "", "-x", "../../etc", "<b>x</b>", "a b", "Ünï", "a\x00b"], ""),
@@ -380,8 +358,7 @@ FIELDS = {
     ("field", "value"), [(field, value) for field, (values, _) in FIELDS.items() for value in values]
 )
 def test_a_wrong_field_is_refused_by_name(run, field, value):
-    edit(run / INFO, changed((field, value)))
-    error = refused(run)
+    error = refused(change_record(run, {field: value}))
     assert error.column.startswith(field) and FIELDS[field][1] in str(error)
 
 
@@ -391,8 +368,8 @@ TEXTS = {
     **{text[:30]: (lambda _, text=text: text, "") for text in ("[]", "null", '{"schema_version": NaN}', "[" * 100_000)},
     "a field twice": (replaced('"origin":', '"origin": "native", "origin":'), "twice"),
     "no number": (replaced('"load_before": [\n', '"load_before": [\nNaN,\n'), "NaN is not a number"),
-    "an owner": (changed(("machine.owner", "somebody")), "owner"),
-    "fewer rounds": (changed((f"{STUDY_FIELD}.rounds", 2)), "round 2 in a run of 2 rounds"),
+    "an owner": (record("machine.owner", "somebody"), "owner"),
+    "fewer rounds": (record(f"{STUDY_FIELD}.rounds", 2), "round 2 in a run of 2 rounds"),
     **{name: (replaced('"zero-cost": {', f'"{name}": {{'), "not a study") for name in ("../z", "Zero", "a b", "<b>")},
 }
 
@@ -413,7 +390,7 @@ def test_a_run_in_another_place_or_without_a_record_is_refused(run):
     moved = run.rename(run.parent / "20300101T000000Z")
     assert refused(moved).column == "run_id"
     latest = moved.rename(run.parent / "latest")
-    edit(latest / INFO, changed(("run_id", "made-up/latest")))
+    change_record(latest, {"run_id": "made-up/latest"})
     assert "not a run id" in refused(latest).problem
     (latest / INFO).unlink()
     assert refused(latest).path.name == INFO

@@ -1,8 +1,6 @@
 """Many runs side by side: the honest ones say what each says alone, the others are set aside with a reason."""
 
-import json
 import os
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +15,17 @@ from async_cost.runs.find import find_runs, load_run
 from async_cost.statistics.interval import CONFIDENCE, ranks
 from async_cost.statistics.measured import Measured
 from async_cost.testing import made_up_runs as synthetic
-from async_cost.testing.made_up_runs import LADDER, OFF, SOCKETS, ZERO_COST, Study, make_run, reversed_truth
+from async_cost.testing.made_up_runs import (
+    LADDER,
+    OFF,
+    SOCKETS,
+    ZERO_COST,
+    Study,
+    change_record,
+    copy_of,
+    make_run,
+    reversed_truth,
+)
 
 #: Enough that every kind of damage comes some twenty times, at other places each time.
 HOSTILE = 1000
@@ -53,12 +61,10 @@ def test_many_runs_say_what_each_says_alone(honest):
 def test_a_run_without_comparisons_stands_beside_the_others(tmp_path):
     make_run(tmp_path, machine="alpha", rounds=6, work=False)
     empty = make_run(tmp_path, machine="beta", rounds=6, seed=9, work=False)
-    document = json.loads((empty / "run.json").read_text())
-    document["studies"]["zero-cost"]["comparisons"] = []
-    (empty / "run.json").write_text(json.dumps(document))
+    change_record(empty, {"studies.zero-cost.comparisons": []})
     found = read_many(find_runs(tmp_path))
     assert found.aside.is_empty() and found.ratios["machine"].unique().to_list() == ["alpha"]
-    assert found.studies.filter(run=document["run_id"]).row(0)[2:4] == (False, "no comparisons")
+    assert found.studies.filter(run=f"beta/{empty.name}").row(0)[2:4] == (False, "no comparisons")
 
 
 def test_a_group_of_comparisons_votes_by_its_own_control(tmp_path):
@@ -116,7 +122,7 @@ def crowd(tmp_path_factory):
     root = tmp_path_factory.mktemp("crowd")
     for number, name in enumerate(("alpha", "beta", "gamma")):
         make_run(root, machine=name, seed=number, **SMALL)
-    kinds = hostile_copies(root / "alpha" / "20260101T000000Z", root, HOSTILE, seed=20_260_101)
+    kinds = hostile_copies(root / "alpha" / "20260101T000000Z", HOSTILE, seed=20_260_101)
     honest_first = sorted(find_runs(root), key=lambda folder: folder.parent.name)
     return root, kinds, read_many(honest_first)
 
@@ -160,11 +166,7 @@ def test_the_reason_names_what_is_wrong(tmp_path, changes, reason):
 
 def test_a_copy_under_another_name_is_no_second_witness(tmp_path):
     run = make_run(tmp_path, machine="first", rounds=10)
-    copy = tmp_path / "second" / run.name
-    shutil.copytree(run, copy)
-    info = json.loads((copy / "run.json").read_text())
-    info["run_id"], info["machine"]["name"] = f"second/{run.name}", "second"
-    (copy / "run.json").write_text(json.dumps(info))
+    copy = copy_of(run, "second")
     for order in ([run, copy], [copy, run]):
         together = read_many(order)
         assert together.runs["machine"].to_list() == ["first"], "the oldest is the original"
@@ -173,9 +175,7 @@ def test_a_copy_under_another_name_is_no_second_witness(tmp_path):
 
 def test_a_run_cannot_speak_for_a_machine_of_another_processor(tmp_path):
     runs = [make_run(tmp_path, machine="first", seed=day, name=f"2026010{day}T000000Z", **SMALL) for day in (1, 2, 3)]
-    info = json.loads((runs[1] / "run.json").read_text())
-    info["machine"]["cpu"] = "another"
-    (runs[1] / "run.json").write_text(json.dumps(info))
+    change_record(runs[1], {"machine.cpu": "another"})
     together = read_many(runs[::-1])
     assert together.runs["run"].to_list() == ["first/20260103T000000Z", "first/20260101T000000Z"]
     assert "is from another processor" in together.aside["reason"].item()

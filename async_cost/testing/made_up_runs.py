@@ -11,11 +11,11 @@ import argparse
 import gzip
 import io
 import json
+import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from functools import partial, reduce
-from operator import getitem
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -240,12 +240,33 @@ def make_run(
         lasted = _episodes(firsts, only or {}, float(time["elapsed_ns"].sum()) / 1e9)
         lasted = [one | {"layout": seed + place} for place, one in enumerate(lasted)] if drawn else lasted
         info["studies"][study] |= {"episodes": lasted, "ended": lasted[-1]["ended"]}
-    info = older(info, version)
-    for names, value in (changes or {}).items():
-        *records, last = names.split(".")
-        reduce(getitem, records, info)[last] = value
+    info = changed(older(info, version), changes or {})
     (folder / "run.json").write_text(json.dumps(info, indent=2) + "\n", encoding="utf-8")
     return folder
+
+
+def changed(info: dict, fields: Mapping[str, object]) -> dict:
+    """A run.json with other fields, by dotted name; an entry of a list has its number for a name."""
+    for names, value in fields.items():
+        part: Any = info
+        *records, last = names.split(".")
+        for name in records:
+            part = part[int(name) if isinstance(part, list) else name]
+        part[last] = value
+    return info
+
+
+def change_record(run: Path, fields: Mapping[str, object]) -> Path:
+    """Changes these fields of the run.json of a run, and returns the run."""
+    info = json.loads((run / "run.json").read_text(encoding="utf-8"))
+    (run / "run.json").write_text(json.dumps(changed(info, fields)), encoding="utf-8")
+    return run
+
+
+def copy_of(run: Path, machine: str) -> Path:
+    """The folder of a copy of a run that calls its machine otherwise."""
+    copy = shutil.copytree(run, run.parents[1] / machine / run.name)
+    return change_record(copy, {"run_id": f"{machine}/{run.name}", "machine.name": machine})
 
 
 def make_series(root: Path, sittings: int = 3, *, seed: int = 4, **how: Any) -> list[Path]:
