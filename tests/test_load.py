@@ -108,26 +108,14 @@ def test_a_failed_variant_keeps_the_rounds_it_has(tmp_path):
     assert time.filter(variant="box", parameter=OFF)["round"].unique().to_list() == [0]
 
 
-def test_runs_are_found_newest_first_and_unfinished_ones_are_not(tmp_path):
+def test_the_newest_finished_run_is_read_or_the_one_that_the_environment_names(tmp_path):
     for name in ("20260101T000000Z", "20270101T000000Z"):
         make_run(tmp_path, {}, rounds=2, work=False, name=name)
     (tmp_path / ".partial" / "20280101T000000Z").mkdir(parents=True)
-    assert [run.name for run in find_runs(tmp_path)] == ["20270101T000000Z", "20260101T000000Z"]
-    assert choose_run(STUDY, {}, tmp_path).path.name == "20270101T000000Z"
-
-
-def test_the_environment_names_the_run(tmp_path):
-    old = make_run(tmp_path, {}, rounds=2, work=False)
-    make_run(tmp_path, {}, rounds=2, work=False, name="20270101T000000Z")
+    newest, old = find_runs(tmp_path)
+    assert [newest.name, old.name] == ["20270101T000000Z", "20260101T000000Z"]
+    assert choose_run(STUDY, {}, tmp_path).path == choose_run(None, {}, tmp_path).path == newest
     assert choose_run(STUDY, {"ASYNC_COST_RUN": str(old)}, tmp_path).path == old
-
-
-def test_a_notebook_about_every_run_takes_the_newest(tmp_path):
-    make_run(tmp_path, rounds=2, name="20260101T000000Z")
-    newest = make_run(tmp_path, rounds=2, name="20260102T000000Z")
-    assert choose_run(environ={}, root=tmp_path).path == newest
-    with pytest.raises(DataError, match="no run is here"):
-        choose_run(environ={}, root=tmp_path / "nowhere")
 
 
 def test_a_damaged_newest_run_is_not_passed_over(tmp_path):
@@ -169,8 +157,9 @@ def test_an_honest_table_is_split_the_quick_way(tmp_path, monkeypatch):
 
 
 def test_no_run_at_all_says_how_to_get_one(tmp_path):
-    with pytest.raises(DataError, match="make report"):
-        choose_run(STUDY, {}, tmp_path / "nothing")
+    for study, says in ((STUDY, f"no run of {STUDY} is here.*make report"), (None, "no run is here.*make report")):
+        with pytest.raises(DataError, match=says):
+            choose_run(study, {}, tmp_path / "nothing")
 
 
 def test_a_study_that_was_not_measured_is_not_an_empty_one(run):

@@ -3,7 +3,6 @@
 import os
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hostile_runs import DAMAGES, hostile_copies
 
@@ -12,7 +11,6 @@ from async_cost.machines import claims
 from async_cost.machines.many import FEW, chosen_folders, place, read_many, summary
 from async_cost.runs.comparisons import HEADLINES
 from async_cost.runs.find import find_runs, load_run
-from async_cost.statistics.interval import CONFIDENCE, ranks
 from async_cost.statistics.measured import Measured
 from async_cost.testing import made_up_runs as synthetic
 from async_cost.testing.made_up_runs import (
@@ -91,16 +89,6 @@ def test_a_group_of_comparisons_votes_by_its_own_control(tmp_path):
     )
     found = dict(together.ratios.filter(variant="smol").select("parameter", "verdict").rows())
     assert found == {"": "slower", "threads=2 work=0": None}
-
-
-def test_an_interval_of_ranks_holds_the_median_as_often_as_it_says():
-    rng = np.random.default_rng(1)
-    for rounds in (6, 25, 60, 121):
-        samples = np.sort(rng.normal(size=(20_000, rounds)), axis=1)
-        low, high = ranks(rounds)
-        covering = ((samples[:, low] <= 0) & (samples[:, high] >= 0)).mean()
-        assert CONFIDENCE - 0.005 <= covering < 0.985, f"{rounds} rounds: {covering}"
-    assert ranks(3) == (0, 2)
 
 
 def test_a_hundred_machines_are_read_whole(tmp_path):

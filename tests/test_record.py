@@ -117,30 +117,6 @@ def test_what_is_wrong_is_said_with_its_field(refused, place, value, field, prob
     assert problem in error.problem
 
 
-@pytest.mark.parametrize("field", ["comparisons", "groups"])
-def test_a_run_that_does_not_say_what_it_compares_is_to_be_measured_again(document, tmp_path, field):
-    del document["studies"]["one"][field]
-    with pytest.raises(DataError, match=rf"studies\.one\.{field}: the field is missing.*measured again"):
-        read(document, tmp_path)
-
-
-def test_a_key_may_be_compared_with_several_baselines_but_with_each_once(document, refused):
-    other = KEY | PAIR | WORDS | {"baseline_variant": "another"}
-    several = [KEY | PAIR | WORDS, other]
-    assert "compared twice" in refused("studies", "one", "comparisons", value=[*several, other]).problem
-    itself = other | {"baseline_variant": "w"}
-    assert "with itself" in refused("studies", "one", "comparisons", value=[*several, itself]).problem
-    stranger = other | {"group": "none"}
-    assert "has no limit" in refused("studies", "one", "comparisons", value=[stranger]).problem
-
-
-def test_comparisons_are_read_with_all_their_baselines(document, tmp_path):
-    document["studies"]["one"]["comparisons"].append(KEY | PAIR | WORDS | {"baseline_variant": "another"})
-    first, second = read(document, tmp_path).studies["one"].comparisons
-    assert (first.key, first.baseline, first.change, first.unit) == (("b", "w", ""), ("b", "v", ""), "a box", "request")
-    assert second.baseline == ("b", "another", "")
-
-
 def test_the_line_where_json_is_torn_is_named(tmp_path):
     (tmp_path / "run.json").write_text('{"schema_version": 2,\n"run_id":\n')
     with pytest.raises(DataError, match=r"run\.json, line 3: torn or invalid JSON"):
