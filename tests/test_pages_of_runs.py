@@ -9,6 +9,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from browsing import PHONE
 
 from async_cost.literature import replication
 from async_cost.literature.claims import load_claims
@@ -79,7 +80,7 @@ def test_the_page_on_claims_counts_them_and_turns_with_the_effects(runs, effect,
     assert holding[0] > holding[1] > 0
 
 
-def test_a_hostile_statement_is_shown_and_not_run(effect, tmp_path, browser):
+def test_a_hostile_statement_is_shown_and_not_run(effect, tmp_path, opened):
     page("replication", effect, tmp_path / "executed")
     content = nbformat.read(tmp_path / "executed" / "replication.ipynb", as_version=4)
     for cell in content.cells:
@@ -91,11 +92,8 @@ def test_a_hostile_statement_is_shown_and_not_run(effect, tmp_path, browser):
     file = publish(
         effect, [notebook.page_of(tmp_path / "executed" / "replication.ipynb")], tmp_path / "out", pdf=False
     )[1]
-    tab = browser.new_context(viewport={"width": 375, "height": 740}).new_page()
-    said: list[str] = []
-    tab.on("dialog", lambda dialog: said.append("a dialog was opened"))
-    tab.on("console", lambda message: said.append(message.text))
-    tab.goto(file.as_uri())
+    visit = opened(file, viewport=PHONE)
+    tab = visit.page
     fold = tab.locator("details.fold").last
     fold.locator("summary").click()
     everything = fold.locator("tbody tr:visible").count()
@@ -107,8 +105,7 @@ def test_a_hostile_statement_is_shown_and_not_run(effect, tmp_path, browser):
     words = fold.locator(f"tbody tr td:nth-child({column})").all_inner_texts()
     assert words == sorted(words) and len(set(words)) > 1
     width, room = tab.evaluate("[document.documentElement.scrollWidth, document.documentElement.clientWidth]")
-    assert width <= room and said == []
-    tab.context.close()
+    assert width <= room and visit.complaints == []
 
 
 # -- how far to rely on it -----------------------------------------------------------------------------------------
