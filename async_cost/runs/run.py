@@ -85,11 +85,6 @@ class Run:
         """Exact counts for one iteration: study, bench, variant, parameter, counter, value."""
         return self._once("counts", study, _load_counts)
 
-    def count(self, study: str, counter: str, variant: str, parameter: str) -> int | None:
-        """One exact count for one iteration; None if it was not counted."""
-        found = self.counts(study).filter(counter=counter, variant=variant, parameter=parameter)["value"]
-        return found[0] if found.len() else None
-
     def units(self, study: str) -> pl.DataFrame:
         """How many units of work one iteration does (spawns, jobs, calls, requests): bench, variant, parameter, units.
 
