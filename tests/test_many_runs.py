@@ -18,7 +18,6 @@ from async_cost.testing.made_up_runs import (
     OFF,
     SOCKETS,
     ZERO_COST,
-    Study,
     change_record,
     copy_of,
     make_run,
@@ -63,42 +62,6 @@ def test_a_run_without_comparisons_stands_beside_the_others(tmp_path):
     found = read_many(find_runs(tmp_path))
     assert found.aside.is_empty() and found.ratios["machine"].unique().to_list() == ["alpha"]
     assert found.studies.filter(run=f"beta/{empty.name}").row(0)[2:4] == (False, "no comparisons")
-
-
-def test_a_group_of_comparisons_votes_by_its_own_control(tmp_path):
-    alone, crowd = ("spawn", "tokio", ""), ("spawn", "tokio", "threads=2 work=0")
-    slow = [("spawn", "smol", parameter) for *_, parameter in (alone, crowd)]
-    controls = [("spawn", "tokio (A/A)", parameter) for *_, parameter in (alone, crowd)]
-    study = Study(
-        times={alone: 1e5, crowd: 4e5, slow[0]: 2e5, slow[1]: 8e5, controls[0]: 1e5, controls[1]: 5e5},
-        comparisons=[
-            (slow[0], alone, ""),
-            (controls[0], alone, ""),
-            (slow[1], crowd, "threads"),
-            (controls[1], crowd, "threads"),
-        ],
-        groups={"": 0.01, "threads": 0.05},
-        controls=["tokio (A/A)"],
-    )
-    make_run(tmp_path, None, others={"runtimes": study}, rounds=60, noise=0.004)
-    together = read_many(find_runs(tmp_path))
-    ((trusted, reason),) = together.studies.select("trusted", "reason").rows()
-    assert (
-        trusted
-        and reason == "in 1 of 2 groups: control tokio (A/A) in spawn (threads=2 work=0) differs from its baseline"
-    )
-    found = dict(together.ratios.filter(variant="smol").select("parameter", "verdict").rows())
-    assert found == {"": "slower", "threads=2 work=0": None}
-
-
-def test_a_hundred_machines_are_read_whole(tmp_path):
-    for number in range(100):
-        make_run(tmp_path, machine=f"m-{number}", seed=number, rounds=10, samples=4)
-    together = read_many(find_runs(tmp_path))
-    assert together.runs.height == 100 and together.aside.is_empty()
-    assert together.studies["rows"].sum() == 100 * load_run(find_runs(tmp_path)[0]).time("zero-cost").height
-    middle = together.ratios.filter(variant="nonbox", other="manual", parameter=OFF)["ratio"]
-    assert middle.len() == 100 and middle.median() == pytest.approx(ZERO_COST["nonbox", OFF], rel=0.01)
 
 
 # -- what cannot be used -------------------------------------------------------------------------------------------
