@@ -3,7 +3,6 @@
 import gzip
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -290,12 +289,6 @@ def test_a_damaged_count_is_refused(run):
 # -- run.json ------------------------------------------------------------------------------------------------
 
 
-def rewrite(file: Path, line: Callable[[list[str]], list[str]]) -> None:
-    """Change the cells of every row."""
-    head, *rows = file.read_text().splitlines()
-    file.write_text("\n".join([head, *(",".join(line(row.split(","))) for row in rows)]) + "\n")
-
-
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -307,7 +300,7 @@ def rewrite(file: Path, line: Callable[[list[str]], list[str]]) -> None:
 def test_times_that_do_not_add_up_to_how_long_the_study_took_are_refused(tmp_path, wrong):
     run = make_run(tmp_path, {("nonbox", OFF): 3.0}, rounds=500, samples=10, work=False)
     load_run(run)
-    rewrite(run / TIME, wrong)
+    edit(run / TIME, each_line(lambda number, line: line if number == 1 else ",".join(wrong(line.split(",")))))
     error = refused(run)
     assert (error.path.name, error.column) == (TIME, "elapsed_ns")
     assert "all samples together take" in error.problem and "nanoseconds" in error.remedy

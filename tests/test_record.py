@@ -6,13 +6,14 @@ import pytest
 
 from async_cost.errors import DataError
 from async_cost.paths import repository_root, runs_root
+from async_cost.runs.comparisons import PAIR
 from async_cost.runs.find import find_runs
 from async_cost.runs.record import ADDED, read_record, read_run_info, records_at
 from async_cost.testing.made_up_runs import make_run, older
 
-PAIR = {"baseline_bench": "b", "baseline_variant": "v", "baseline_parameter": "", "group": ""}
-KEY = {"bench": "b", "variant": "w", "parameter": ""}
-WORDS = {"change": "a box", "unit": "request"}
+COMPARISON = dict(
+    zip((*PAIR, "group", "change", "unit"), ("b", "w", "", "b", "v", "", "", "a box", "request"), strict=True)
+)
 
 
 @pytest.fixture
@@ -22,7 +23,7 @@ def document() -> dict:
         json.loads((run / "run.json").read_text()) for run in find_runs(repository_root() / "data" / "runs")
     )
     study = older(newest, 3)["studies"].popitem()[1]
-    study |= {"groups": {"": 0.01}, "kinds": {"": "one thread"}, "comparisons": [KEY | PAIR | WORDS]}
+    study |= {"groups": {"": 0.01}, "kinds": {"": "one thread"}, "comparisons": [COMPARISON]}
     return older(newest | {"studies": {"one": study, "two": study}}, 3)
 
 
