@@ -129,12 +129,12 @@ def test_a_damaged_newest_run_is_not_passed_over(tmp_path):
 
 
 def test_only_what_is_asked_for_is_opened(tmp_path):
-    run = make_run(tmp_path, sockets={}, rounds=2, work=False)
-    for table in ("zero-cost-sockets.time.csv", "zero-cost-sockets.counts.csv", "zero-cost.counts.csv"):
+    run = make_run(tmp_path, ladder={}, rounds=2, work=False)
+    for table in ("ladder.time.csv", "ladder.counts.csv", "zero-cost.counts.csv"):
         (run / table).write_text("torn")
     assert not open_run(run).time(STUDY).is_empty()
-    with pytest.raises(DataError, match="zero-cost-sockets"):
-        open_run(run).time("zero-cost-sockets")
+    with pytest.raises(DataError, match="ladder"):
+        open_run(run).time("ladder")
     with pytest.raises(DataError, match="cut off"):
         load_run(run)
 

@@ -20,7 +20,7 @@ from async_cost.report import notebook
 from async_cost.report.publish import publish
 from async_cost.runs.find import find_runs, load_run
 from async_cost.statistics.statement import Outcome
-from async_cost.testing.made_up_runs import LADDER, OFF, ON, SOCKETS, ZERO_COST, make_run, reversed_truth
+from async_cost.testing.made_up_runs import LADDER, OFF, ON, ZERO_COST, make_run, reversed_truth
 from async_cost.workflow.publishing import execute
 
 QUIET = {"rounds": 60, "noise": 0.005, "work": False}
@@ -113,8 +113,8 @@ def test_a_hostile_statement_is_shown_and_not_run(effect, tmp_path, opened):
 
 def test_the_page_on_trust_counts_refused_controls_and_lists_disturbances(runs, tmp_path):
     changes = {"studies.zero-cost.load_before": [3.0, 3.0, 3.0], "studies.zero-cost.resumed": 1}
-    troubled = make_run(runs / "troubled", sockets=SOCKETS, controls={OFF: 1.05, ON: 1.0}, changes=changes, **QUIET)
-    honest = make_run(runs / "honest", sockets=SOCKETS, **QUIET)
+    troubled = make_run(runs / "troubled", ladder=LADDER, controls={OFF: 1.05, ON: 1.0}, changes=changes, **QUIET)
+    honest = make_run(runs / "honest", ladder=LADDER, **QUIET)
     bad, good = (page("trust", run, tmp_path / run.parents[1].name) for run in (troubled, honest))
     assert "<strong>1 of" in bad.answer and "concluded from 1 group" in bad.answer
     assert "<strong>0 of" in good.answer and "no group of comparisons is refused" in good.answer
