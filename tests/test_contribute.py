@@ -47,7 +47,7 @@ def test_a_good_run_is_packed_and_says_the_same(tmp_path):
 def test_a_run_whose_controls_find_fault_is_welcome_and_says_what_it_does_not_conclude(tmp_path):
     run = make_run(tmp_path, machine="alpha", controls={OFF: 1.05, ON: 1.0}, **QUIET)
     text = contribute(run, tmp_path)
-    assert "**Nothing is concluded** in its unnamed group" in text and "differs from its baseline" in text
+    assert "Not judged: `zero-cost`, because" in text and "differs from its baseline" in text
     assert (run / "zero-cost.time.csv.gz").exists()
 
 

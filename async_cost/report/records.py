@@ -115,11 +115,11 @@ def banner(run: Run, studies: Collection[str]) -> Banner:
     tables = [Measured.of(run, study) for study in studies if study in run.info.studies]
     judged = any(measured.trust.extent for measured in tables) or not tables
     known = [f"Known since: {erratum}" for measured in tables for erratum in errata(run, measured.study)]
-    refused = [] if run.info.profile in NOT_EVIDENCE else filter(None, map(_refused, tables))
+    refused = [] if run.info.profile in NOT_EVIDENCE else filter(None, map(refused_groups, tables))
     return Banner(judged, " ".join([*refused, *known]))
 
 
-def _refused(measured: Measured) -> str:
+def refused_groups(measured: Measured) -> str:
     """Which groups of a study are refused and why; nothing where none is."""
     refused = [trust for trust in measured.groups.values() if not trust.trusted]
     if not refused:

@@ -267,7 +267,7 @@ def _layout(table: Table, sizes: Sizes, scratch: Path, say: Callable[[str], None
         # The order of the object files first, then shuffled by this seed: an option of LLVM's linker, which rustc
         # brings along.
         options = [] if order == 0 else [f"-Clink-arg=-Wl,--shuffle-sections=.text*={order}"]
-        orders.append(_build(scratch / f"layout-{order}", options))
+        orders.append(_build(scratch / f"layout-{order}", *options))
     if len({program.read_bytes() for program in orders}) == 1:
         raise Unable("the linker ignores the order that it is asked for")
     for number in range(sizes.passes):
@@ -327,13 +327,24 @@ def notebook(rounds: int, processes: int, like_bench: bool) -> nbformat.Notebook
 # -- programs ------------------------------------------------------------------------------------------------
 
 
-def _build(target: Path, options: list[str] | None = None, crate: str = STUDY, bench: str = "experiments") -> Path:
-    """Compiles a bench of a crate with further rustc options for the last step, and copies the program to `target`,
+def _build(target: Path, *options: str) -> Path:
+    """Compiles the program of the experiments with further rustc options for the last step, and copies it to `target`,
     with what is needed to link it again.
     """
-    cargo = ["cargo", "rustc", "--locked", "-p", crate, "--all-features", "--bench", bench, "--profile", "bench"]
+    cargo = [
+        "cargo",
+        "rustc",
+        "--locked",
+        "-p",
+        STUDY,
+        "--all-features",
+        "--bench",
+        "experiments",
+        "--profile",
+        "bench",
+    ]
     try:
-        printed = _run([*cargo, "--message-format=json", "--", *(options or [])], **CARGO_ENV, **layouts.environment())
+        printed = _run([*cargo, "--message-format=json", "--", *options], **CARGO_ENV, **layouts.environment())
     except Unable as error:
         if options:
             raise Unable(f"the linker does not take {options[0]}") from error

@@ -171,11 +171,7 @@ class _Display:
 
 
 def minutes(seconds: float) -> str:
-    """A duration for people: `8 s`, `3 min 20 s`, `1 h 5 min`.
-
-    >>> minutes(8), minutes(200), minutes(3900)
-    ('8 s', '3 min 20 s', '1 h 5 min')
-    """
+    """A duration for people: `8 s`, `3 min 20 s`, `1 h 5 min`."""
     seconds = max(0, round(seconds))
     if seconds < 60:
         return f"{seconds} s"
