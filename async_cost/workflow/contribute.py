@@ -9,7 +9,6 @@ checks pass.
 
 import getpass
 import gzip
-import os
 import re
 import socket
 import sys
@@ -19,6 +18,7 @@ from pathlib import Path
 
 from async_cost import words
 from async_cost.errors import DataError
+from async_cost.files import write_whole
 from async_cost.machines.many import read_many
 from async_cost.paths import shown
 from async_cost.report import finding, provenance
@@ -98,9 +98,7 @@ def _copies(run: Run, runs: Path) -> Iterator[str]:
 def pack(run: Path) -> list[Path]:
     """Compress the tables of a run in place, one after the other; returns all files of the run."""
     for table in sorted(run.glob("*.csv")):
-        packed, partial = table.with_name(f"{table.name}.gz"), table.with_name(f".{table.name}.gz.partial")
-        partial.write_bytes(packed_bytes(table))
-        os.replace(partial, packed)
+        write_whole(table.with_name(f"{table.name}.gz"), packed_bytes(table))
         table.unlink()
     return sorted(path for path in run.iterdir() if path.name == "run.json" or path.name.endswith(".csv.gz"))
 

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from async_cost.files import read_json, write_whole
 from async_cost.workflow import layouts
 from async_cost.workflow.steps import CommandFailed, Progress, Seen, StepFailed
 from async_cost.workflow.toolchain import ROOT
@@ -139,10 +140,7 @@ def _digest(start: Mapping) -> str:
 
 
 def write_json(file: Path, content: object) -> None:
-    """Writes JSON entirely or not at all."""
-    temporary = file.with_suffix(".tmp")
-    temporary.write_text(json.dumps(content), encoding="utf-8")
-    temporary.replace(file)
+    write_whole(file, json.dumps(content))
 
 
 def done_file(partial: Path) -> Path:
@@ -152,10 +150,7 @@ def done_file(partial: Path) -> Path:
 
 def done_episodes(partial: Path) -> list[list]:
     """The entries of `done_file`."""
-    try:
-        return json.loads(done_file(partial).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return []
+    return read_json(done_file(partial), [])
 
 
 def measure(partial: Path, studies: Mapping[str, float], env: Mapping[str, str], progress: Progress) -> None:
