@@ -219,12 +219,6 @@ def test_metrics_that_do_not_belong_to_the_samples_are_refused(tmp_path, edit, s
     assert says in caught.value.problem and caught.value.path == file
 
 
-def test_a_compressed_run_keeps_its_metrics(tmp_path):
-    metrics = {NIO: {"p99_ns": 700.0}}
-    folder = make_run(tmp_path, None, others={STUDY: study(metrics=metrics)}, rounds=2, compress=True)
-    assert load_run(folder).metrics(STUDY)["metric"].unique().to_list() == ["p99_ns"]
-
-
 # -- what else a run may be ----------------------------------------------------------------------------------------
 
 
