@@ -7,7 +7,7 @@ written is made each time.
 import contextlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,18 @@ def read(place: Place, schema: Mapping[str, Any]) -> pl.DataFrame | None:
         frame = pl.scan_parquet(place[0], glob=False).collect() if about(place) is not None else None
         return frame if frame is not None and frame.schema == schema else None
     return None
+
+
+def stored(
+    place: Callable[[], Place | None], schema: Mapping[str, Any], make: Callable[[], pl.DataFrame]
+) -> pl.DataFrame:
+    """The table at `place`; if there is none, what `make` makes, stored there unless its key is another one by now."""
+    before = place()
+    if before and (known := read(before, schema)) is not None:
+        return known
+    made = make()
+    write(made, before if place() == before else None)
+    return made
 
 
 def write(frame: pl.DataFrame, place: Place | None, **about: object) -> None:

@@ -7,11 +7,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from browsing import Visit
 
 from async_cost.report.pdf import CHROMIUM_ARGUMENTS, find_chromium
 from async_cost.workflow.toolchain import ROOT
@@ -91,6 +92,15 @@ def browser() -> Iterator[object]:
         browser = playwright.chromium.launch(executable_path=chromium, args=arguments)
         yield browser
         browser.close()
+
+
+@pytest.fixture
+def opened(browser) -> Iterator[Callable[..., Visit]]:
+    """Opens pages for a test."""
+    visits: list[Visit] = []
+    yield lambda path, **context: visits.append(Visit(browser, path, **context)) or visits[-1]
+    for visit in visits:
+        visit.page.context.close()
 
 
 @dataclass

@@ -255,8 +255,8 @@ def copy(tmp_path) -> Path:
     return tmp_path
 
 
-def edit(root: Path, name: str, meets: dict[str, str], **cells: str) -> int:
-    """Replaces cells of the first row that holds all of `meets`; returns its line."""
+def refused(root: Path, name: str, meets: dict[str, str], cells: dict[str, str], column: str | None, ahead=0) -> None:
+    """Replaces cells of the first row that holds all of `meets`; what is wrong is said so many lines ahead of it."""
     path = root / "data" / name
     with path.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
@@ -266,7 +266,10 @@ def edit(root: Path, name: str, meets: dict[str, str], **cells: str) -> int:
         writer = csv.DictWriter(file, rows[0].keys(), lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
-    return number + 2
+    with pytest.raises(DataError) as error:
+        load_claims(root)
+    assert (error.value.path.name, error.value.row, error.value.column) == (name, number + 2 - ahead, column)
+    assert error.value.remedy
 
 
 @pytest.mark.parametrize(
@@ -297,11 +300,7 @@ def edit(root: Path, name: str, meets: dict[str, str], **cells: str) -> int:
     ],
 )
 def test_a_claim_that_cannot_be_weighed_is_refused_with_its_line(copy, where, cells, column):
-    line = edit(copy, "claims.csv", {"id": where}, **cells)
-    with pytest.raises(DataError) as error:
-        load_claims(copy)
-    assert (error.value.path.name, error.value.row, error.value.column) == ("claims.csv", line, column)
-    assert error.value.remedy
+    refused(copy, "claims.csv", {"id": where}, cells, column)
 
 
 @pytest.mark.parametrize(
@@ -318,15 +317,10 @@ def test_a_claim_that_cannot_be_weighed_is_refused_with_its_line(copy, where, ce
     ],
 )
 def test_an_operand_that_cannot_be_found_is_refused_with_its_line(copy, where, cells, column):
-    line = edit(copy, "claims-operands.csv", {"claim": where}, **cells)
-    with pytest.raises(DataError) as error:
-        load_claims(copy)
-    assert (error.value.path.name, error.value.row, error.value.column) == ("claims-operands.csv", line, column)
+    refused(copy, "claims-operands.csv", {"claim": where}, cells, column)
 
 
 def test_a_case_across_two_studies_is_refused(copy):
     where = {"claim": "Z19", "comparison": "clean", "place": "2"}
-    line = edit(copy, "claims-operands.csv", where, study="zero-cost")
-    with pytest.raises(DataError, match="same rounds") as error:
-        load_claims(copy)
-    assert error.value.row == line - 1, "the line on which the case begins"
+    # On the line on which the case begins.
+    refused(copy, "claims-operands.csv", where, {"study": "zero-cost"}, "study", ahead=1)

@@ -3,7 +3,6 @@ numbers.
 """
 
 import getpass
-import json
 import shutil
 import socket
 import sys
@@ -12,7 +11,7 @@ import pytest
 
 from async_cost.errors import DataError
 from async_cost.runs.find import load_run
-from async_cost.testing.made_up_runs import OFF, ON, make_run
+from async_cost.testing.made_up_runs import OFF, ON, change_record, copy_of, make_run
 from async_cost.workflow import commands as workflow
 from async_cost.workflow import contribute as contribute_module
 from async_cost.workflow import preflight, toolchain
@@ -27,13 +26,6 @@ def refused(run, runs) -> str:
         contribute(run, runs)
     assert {path.name: path.read_bytes() for path in run.iterdir()} == before, "a refused run is left as it was"
     return str(error.value)
-
-
-def edit(run, **changes) -> None:
-    info = json.loads((run / "run.json").read_text())
-    for name, value in changes.items():
-        info[name] = value
-    (run / "run.json").write_text(json.dumps(info))
 
 
 def test_a_good_run_is_packed_and_says_the_same(tmp_path):
@@ -55,7 +47,7 @@ def test_a_good_run_is_packed_and_says_the_same(tmp_path):
 def test_a_run_whose_controls_find_fault_is_welcome_and_says_what_it_does_not_conclude(tmp_path):
     run = make_run(tmp_path, machine="alpha", controls={OFF: 1.05, ON: 1.0}, **QUIET)
     text = contribute(run, tmp_path)
-    assert "**Nothing is concluded** in its unnamed group" in text and "differs from its baseline" in text
+    assert "Not judged: `zero-cost`, because" in text and "differs from its baseline" in text
     assert (run / "zero-cost.time.csv.gz").exists()
 
 
@@ -122,11 +114,7 @@ def test_other_files_and_other_places_are_refused(tmp_path):
 
 def test_a_copy_of_a_known_run_is_refused(tmp_path):
     known = make_run(tmp_path, machine="alpha", **QUIET)
-    copy = tmp_path / "beta" / known.name
-    shutil.copytree(known, copy)
-    info = json.loads((copy / "run.json").read_text())
-    info["machine"]["name"] = "beta"
-    edit(copy, run_id=f"beta/{known.name}", machine=info["machine"])
+    copy = copy_of(known, "beta")
     assert "holds the very samples of run alpha/" in refused(copy, tmp_path)
     shutil.rmtree(copy)
     contribute(known, tmp_path)
@@ -137,12 +125,9 @@ def test_the_name_of_a_machine_with_another_processor_is_refused(tmp_path):
     run = make_run(tmp_path / "new", machine="alpha", seed=7, changes={"machine.cpu": "Other"}, **QUIET)
     claimed = tmp_path / "alpha" / "20260102T000000Z"
     shutil.move(run, claimed)
-    edit(claimed, run_id=f"alpha/{claimed.name}")
-    text = refused(claimed, tmp_path)
+    text = refused(change_record(claimed, {"run_id": f"alpha/{claimed.name}"}), tmp_path)
     assert "an older run of a machine of this name is from another processor" in text and "another name" in text
-    info = json.loads((claimed / "run.json").read_text())
-    info["machine"]["cpu"] = json.loads((known / "run.json").read_text())["machine"]["cpu"]
-    edit(claimed, machine=info["machine"])
+    change_record(claimed, {"machine.cpu": load_run(known).info.machine.cpu})
     assert "## For the reviewer" in contribute(claimed, tmp_path)
 
 

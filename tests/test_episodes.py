@@ -5,8 +5,8 @@ import json
 import numpy as np
 import polars as pl
 import pytest
+from refusal import refused
 
-from async_cost.errors import DataError
 from async_cost.runs import finish
 from async_cost.runs.comparisons import KEY
 from async_cost.runs.find import load_run
@@ -15,7 +15,7 @@ from async_cost.statistics.disturbance import conditions
 from async_cost.statistics.measured import Measured
 from async_cost.statistics.ratios import between
 from async_cost.statistics.trials import trial_times, trial_values
-from async_cost.testing.made_up_runs import BASELINE, OFF, Study, make_run
+from async_cost.testing.made_up_runs import BASELINE, OFF, Study, change_record, make_run
 
 STUDY = "zero-cost"
 NONBOX, MANUAL = ("nonbox", "nonbox", OFF), (BASELINE, BASELINE, OFF)
@@ -24,19 +24,6 @@ NONBOX, MANUAL = ("nonbox", "nonbox", OFF), (BASELINE, BASELINE, OFF)
 def made(tmp_path, **how):
     given = {"truth": {("nonbox", OFF): 3.0}, "controls": {OFF: 1.0}, "work": False, "rounds": 24, "episodes": 6}
     return make_run(tmp_path, **given | how)
-
-
-def edit(run, **fields) -> None:
-    document = json.loads((run / "run.json").read_text())
-    document["studies"][STUDY] |= fields
-    (run / "run.json").write_text(json.dumps(document))
-
-
-def refused(run) -> DataError:
-    with pytest.raises(DataError) as caught:
-        load_run(run)
-    assert caught.value.remedy
-    return caught.value
 
 
 # -- reading -------------------------------------------------------------------------------------------------
@@ -75,9 +62,7 @@ def episode(first: int, started: str = "2026-01-01T00:00:00Z", only: object = No
     ],
 )
 def test_episodes_that_cannot_be_are_refused(tmp_path, episodes, place, problem):
-    run = made(tmp_path)
-    edit(run, episodes=episodes)
-    error = refused(run)
+    error = refused(made(tmp_path, changes={f"studies.{STUDY}.episodes": episodes}))
     assert error.column == f"studies.{STUDY}.episodes{place}" and problem in error.problem
 
 
@@ -90,9 +75,7 @@ def test_episodes_that_cannot_be_are_refused(tmp_path, episodes, place, problem)
     ],
 )
 def test_kinds_that_cannot_be_are_refused(tmp_path, kinds, problem):
-    run = made(tmp_path)
-    edit(run, kinds=kinds)
-    error = refused(run)
+    error = refused(made(tmp_path, changes={f"studies.{STUDY}.kinds": kinds}))
     assert error.column == f"studies.{STUDY}.kinds" and problem in error.problem
 
 
@@ -108,18 +91,13 @@ def test_an_episode_may_measure_some_keys_only(tmp_path):
 
 
 def test_what_an_episode_did_not_choose_is_not_in_it_and_what_it_chose_is(tmp_path):
-    whole = made(tmp_path / "whole")
-    some = json.loads((whole / "run.json").read_text())["studies"][STUDY]["episodes"]
-    some[5]["only"] = [list(NONBOX), list(MANUAL)]
-    edit(whole, episodes=some)
+    only = f"studies.{STUDY}.episodes.5.only"
+    whole = made(tmp_path / "whole", changes={only: [NONBOX, MANUAL]})
     assert "was measured in round 20, for which run.json names other keys only" in refused(whole).problem
     less = made(tmp_path / "less", only={5: [NONBOX, MANUAL]})
-    some[5]["only"] = None
-    edit(less, episodes=some)
-    assert "round 20" in refused(less).problem
-    some[5]["only"] = [list(NONBOX), list(MANUAL), ["never", "never", OFF]]
-    edit(less, episodes=some)
-    assert "'never / never / syscalls=off' was not measured in round 0 and" in refused(less).problem
+    assert "round 20" in refused(change_record(less, {only: None})).problem
+    never = change_record(less, {only: [NONBOX, MANUAL, ("never", "never", OFF)]})
+    assert "'never / never / syscalls=off' was not measured in round 0 and" in refused(never).problem
 
 
 def test_a_key_that_failed_may_be_missing_where_it_was_chosen(tmp_path):
@@ -131,18 +109,15 @@ def test_a_key_that_failed_may_be_missing_where_it_was_chosen(tmp_path):
 def test_a_study_lasted_as_long_as_its_episodes_whatever_ran_between_them(tmp_path):
     other = Study({NONBOX: 2e5, MANUAL: 1e5}, baseline=BASELINE)
     run = made(tmp_path, others={"zero-cost-sockets": other}, episodes=2)
-    document = json.loads((run / "run.json").read_text())
     spans = {STUDY: ("00", "01", "05", "08"), "zero-cost-sockets": ("01", "05", "08", "10")}
     for study, seconds in spans.items():
         for place, second in enumerate(seconds):
-            which = ("started", "ended")[place % 2]
-            document["studies"][study]["episodes"][place // 2][which] = f"2026-01-01T00:00:{second}Z"
-    (run / "run.json").write_text(json.dumps(document))
+            which = f"studies.{study}.episodes.{place // 2}.{('started', 'ended')[place % 2]}"
+            change_record(run, {which: f"2026-01-01T00:00:{second}Z"})
     loaded = load_run(run)
     assert loaded.seconds(STUDY) == 1 + 3 and loaded.seconds("zero-cost-sockets") == 4 + 2
     assert conditions(loaded)["seconds"].sum() == 10
-    document["studies"][STUDY]["episodes"][0]["ended"] = None
-    (run / "run.json").write_text(json.dumps(document))
+    change_record(run, {f"studies.{STUDY}.episodes.0.ended": None})
     assert load_run(run).seconds(STUDY) is None, "it was interrupted"
 
 
@@ -153,7 +128,7 @@ def test_a_finished_run_says_what_it_said_before(tmp_path, version):
     moved.parent.mkdir(parents=True)
     partial.rename(moved)
     document = json.loads((moved / "run.json").read_text())
-    (moved / "run.json").write_text(json.dumps(document | {"ended": None}))
+    change_record(moved, {"ended": None})
     folder = finish.finish(moved, tmp_path / "runs", tmp_path / "outcome.json")
     written = json.loads((folder / "run.json").read_text())
     assert written.pop("ended") and document.pop("ended")

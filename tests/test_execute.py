@@ -99,7 +99,7 @@ def test_a_new_build_folder_begins_with_the_crates_of_one_that_no_kernel_holds(t
         (folder / "target" / "deps" / name).write_text(name)
         return lock
 
-    held = built("held", "libheld.rlib")
+    locked = built("locked", "liblocked.rlib")
     os.close(built("free", "libserde.rlib"))
     os.close(built("free", "libctx.so"))
     (tmp_path / "new" / "0" / "part" / "deps").mkdir(parents=True)  # a copy that was killed
@@ -108,7 +108,7 @@ def test_a_new_build_folder_begins_with_the_crates_of_one_that_no_kernel_holds(t
     assert [path.name for path in folder.rglob("*.*")] == ["libserde.rlib"]
     assert not (folder / "part").exists()
     os.close(lock)
-    os.close(held)
+    os.close(locked)
 
 
 def test_the_first_notebook_shows_a_number_for_each_way(rust, tmp_path):

@@ -194,7 +194,7 @@ class Notebook:
 
     def check(self, first: int = 0, last: int | None = None) -> None:
         """No cell says that something went wrong, and no dialog asks anything."""
-        assert not (asked := self.page.locator(".jp-Dialog").all_inner_texts()), asked
+        assert not (dialogs := self.page.locator(".jp-Dialog").all_inner_texts()), dialogs
         for cell in self.cells()[first : None if last is None else last + 1]:
             wrong = [
                 output

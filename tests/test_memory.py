@@ -15,12 +15,11 @@ A test binary that cannot be run so is named in its crate's Cargo.toml, with the
 
 import os
 import shutil
-import subprocess
 import tomllib
 from pathlib import Path
 
 import pytest
-from cargo_tests import ALL_TESTS, built, packages
+from cargo_tests import ALL_TESTS, built, packages, run
 
 from async_cost.workflow.toolchain import ROOT
 
@@ -40,15 +39,9 @@ def exempted(crate: str, what: str) -> dict[str, str]:
     return ((PACKAGES[crate]["metadata"] or {}).get("async-cost") or {}).get(what, {})
 
 
-def run(command: list[str], crate: str, env: dict[str, str] | None = None) -> None:
-    done = subprocess.run(
-        command,
-        cwd=ROOT / "rust-kernels" / crate if (ROOT / "rust-kernels" / crate).is_dir() else ROOT,
-        env={**os.environ, **(env or {})},
-        capture_output=True,
-        text=True,
-        timeout=900,
-    )
+def pass_all(command: list[str], crate: str, **env: str) -> None:
+    folder = ROOT / "rust-kernels" / crate
+    done = run(command, folder if folder.is_dir() else ROOT, **env)
     assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout[-2000:]}\n{done.stderr[-3000:]}"
     assert "test result: ok" in done.stdout
 
@@ -73,7 +66,7 @@ def test_no_memory_error_under_address_sanitizer(crate):
         if name in exempted(crate, ADDRESS_SANITIZER):
             continue
         leaks = "0" if name in exempted(crate, LEAKS) else "1"
-        run([binary, "--quiet"], crate, {"ASAN_OPTIONS": f"detect_leaks={leaks}"})
+        pass_all([binary, "--quiet"], crate, ASAN_OPTIONS=f"detect_leaks={leaks}")
 
 
 @pytest.mark.valgrind
@@ -88,4 +81,5 @@ def test_no_memory_error_under_valgrind(crate):
             continue
         # Fair, since valgrind runs one thread at a time: a thread that spins would keep the one it waits for from
         # running.
-        run(["valgrind", "-q", "--fair-sched=try", "--error-exitcode=9", binary, "--quiet", "--test-threads=1"], crate)
+        valgrind = ["valgrind", "-q", "--fair-sched=try", "--error-exitcode=9"]
+        pass_all([*valgrind, binary, "--quiet", "--test-threads=1"], crate)

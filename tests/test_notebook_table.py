@@ -1,8 +1,16 @@
-"""Notebooks stay readable: their cells are short, and prose comes before code."""
+"""Notebooks stay readable: their cells are short, prose comes before code, and a chart is read right after it."""
+
+import ast
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
 
 import nbformat
 import pytest
-from notebook_table import lines, row, table
+from nbformat.v4 import new_code_cell, new_markdown_cell
+
+from async_cost.workflow.toolchain import ROOT
 
 #: Lines of the longest cell. A cell of an analysis is a chain, a chart, or the findings of a section.
 LONGEST = {"analysis": 70, "measure": 60}
@@ -10,73 +18,79 @@ LONGEST = {"analysis": 70, "measure": 60}
 MEDIAN = 16
 #: Share of the code cells of an analysis that follow written prose.
 AFTER_PROSE = 0.8
-ROWS = table()
+#: What makes a code cell a paragraph, and a chart.
+SAYS = re.compile(r"^(?:say|ac\.say|run\.finding)\(|^    ac\.say\(", re.MULTILINE)
+DRAWS = ("ac.intervals", "ac.lines", "ac.matrix", "ac.staircase", "alt.Chart")
+NOTEBOOKS = sorted(ROOT.glob("notebooks/**/*.ipynb"))
+ANALYSES = [path for path in NOTEBOOKS if path.name == "analysis.ipynb"]
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row["notebook"])
-def test_cells_are_short(row):
-    limit = LONGEST["analysis" if row["notebook"].endswith("/analysis") else "measure"]
-    assert row["longest"] <= limit, f"a cell of {row['notebook']} has {row['longest']} lines: split it"
+def name(path: Path) -> str:
+    return str(path.relative_to(ROOT / "notebooks").with_suffix(""))
 
 
-of_an_analysis = pytest.mark.parametrize(
-    "row", [row for row in ROWS if row["notebook"].endswith("/analysis")], ids=lambda row: row["notebook"]
-)
+def cells_of(path: Path) -> list[nbformat.NotebookNode]:
+    return [cell for cell in nbformat.read(path, as_version=4).cells if cell.source.strip()]
 
 
-@of_an_analysis
-def test_the_middle_cell_of_an_analysis_is_short(row):
-    found = f"the middle cell of {row['notebook']} has {row['median']:g} lines"
-    assert row["median"] <= MEDIAN, f"{found}: a cell is one chain, one chart or one paragraph"
+def lengths(path: Path) -> list[int]:
+    """Lines that are not blank, of each code cell."""
+    code = (cell.source for cell in cells_of(path) if cell.cell_type == "code")
+    return [sum(bool(line.strip()) for line in source.splitlines()) for source in code]
 
 
-@of_an_analysis
-def test_every_chart_is_read_in_the_next_cell(row):
-    assert row["read"] == row["charts"], f"{row['charts'] - row['read']} charts of {row['notebook']} are not read"
+def unread(cells: Sequence[nbformat.NotebookNode]) -> list[str]:
+    """The cells that show a chart, by a call of our own or of a function of the notebook that makes one, without a
+    paragraph in the next cell, be it written, computed, or findings that a run judges.
+    """
+    trees = {place: ast.parse(cell.source) for place, cell in enumerate(cells) if cell.cell_type == "code"}
+    makers = {
+        made
+        for tree in trees.values()
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef | ast.Assign) and any(drawing in ast.unparse(node) for drawing in DRAWS)
+        for made in ([node.name] if isinstance(node, ast.FunctionDef) else map(ast.unparse, node.targets))
+    }
+    found = []
+    for place, tree in trees.items():
+        last = tree.body[-1]
+        if isinstance(last, ast.Expr) and isinstance(last.value, ast.Call):
+            called = ast.unparse(last.value.func)
+            if (called in makers or called.startswith(DRAWS)) and not any(map(reads, cells[place + 1 : place + 2])):
+                found.append(cells[place].source)
+    return found
 
 
-@of_an_analysis
-def test_code_of_an_analysis_follows_prose(row):
-    found = f"{row['after_prose']:.0%} of the code cells of {row['notebook']} follow prose"
-    assert row["after_prose"] >= AFTER_PROSE, f"{found}: say above the others what they are for"
+def reads(cell: nbformat.NotebookNode) -> bool:
+    return (cell.cell_type == "markdown" or bool(SAYS.search(cell.source))) and not cell.source.startswith("#")
 
 
-def notebook(cells: list) -> nbformat.NotebookNode:
-    """A notebook in Python."""
-    kernel = {"name": "python3", "display_name": "Python", "language": "python"}
-    return nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernel})
+def after_prose(cells: Sequence[nbformat.NotebookNode]) -> float:
+    """The share of code cells that follow written prose."""
+    code = [place for place, cell in enumerate(cells) if cell.cell_type == "code"]
+    return sum(place > 0 and cells[place - 1].cell_type == "markdown" for place in code) / len(code)
 
 
-def test_a_chart_is_read_by_the_paragraph_that_follows(tmp_path):
-    cells = [
-        nbformat.v4.new_code_cell("from x import charts\ncharts.enable()"),
-        nbformat.v4.new_code_cell("def chart_of(frame):\n    return charts.bars(frame)"),
-        nbformat.v4.new_code_cell("chart_of(frame)"),
-        nbformat.v4.new_markdown_cell("It rises."),
-        nbformat.v4.new_code_cell("charts.bars(frame)"),
-        nbformat.v4.new_code_cell('say("It falls.")'),
-        nbformat.v4.new_code_cell("a = 1\ncharts.bars(frame)"),
-        nbformat.v4.new_markdown_cell("## Next"),
-    ]
-    path = tmp_path / "notebooks" / "x" / "analysis.ipynb"
-    path.parent.mkdir(parents=True)
-    nbformat.write(notebook(cells), path)
-    found = row(path, tmp_path)
-    assert (found["charts"], found["read"]) == (3, 2)
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=name)
+def test_cells_are_short(path):
+    limit = LONGEST["analysis" if path in ANALYSES else "measure"]
+    assert max(lengths(path)) <= limit, f"a cell of {name(path)} has {max(lengths(path))} lines: split it"
 
 
-def test_a_computed_paragraph_is_no_prose_for_the_cell_after_it(tmp_path):
-    cells = [
-        nbformat.v4.new_markdown_cell("One two."),
-        nbformat.v4.new_code_cell("a = 1\n\nb = 2"),
-        nbformat.v4.new_code_cell('say("{{ a | numeral }}")'),
-        nbformat.v4.new_code_cell("c = 3"),
-        nbformat.v4.new_code_cell("d = 4"),
-    ]
-    path = tmp_path / "notebooks" / "x" / "analysis.ipynb"
-    path.parent.mkdir(parents=True)
-    nbformat.write(notebook(cells), path)
-    found = row(path, tmp_path)
-    assert (found["notebook"], found["longest"]) == ("x/analysis", 2)
-    assert found["after_prose"] == pytest.approx(1 / 4)
-    assert lines("a\n\n b\n") == 2
+@pytest.mark.parametrize("path", ANALYSES, ids=name)
+def test_an_analysis_is_prose_short_cells_and_charts_that_are_read(path):
+    cells, middle = cells_of(path), median(lengths(path))
+    assert middle <= MEDIAN, f"the middle cell has {middle} lines: a cell is one chain, one chart or one paragraph"
+    assert unread(cells) == [], "charts that the next cell does not read"
+    assert after_prose(cells) >= AFTER_PROSE, (
+        f"{after_prose(cells):.0%} of the cells follow prose: say what they are for"
+    )
+
+
+def test_a_chart_is_read_by_a_paragraph_and_prose_is_what_is_written():
+    sources = ["import altair as alt", "def chart_of(frame):\n    return alt.Chart(frame)", "chart_of(frame)"]
+    cells = [*map(new_code_cell, sources), new_markdown_cell("It rises.")]
+    cells += [new_code_cell("ac.lines(frame)"), new_code_cell('say("It falls.")')]
+    cells += [new_code_cell("a = 1\nac.lines(frame)"), new_markdown_cell("## Next")]
+    assert unread(cells) == ["a = 1\nac.lines(frame)"]
+    assert after_prose(cells) == pytest.approx(1 / 6)

@@ -28,8 +28,8 @@ def test_no_complete_round_is_lost_by_a_kill(whole_run):
         after = (whole_run.run / name).read_text().splitlines()
         rows = [(line, row[4]) for line, row in zip(before, csv.reader(before), strict=True) if len(row) == 9][1:]
         # The last round may be incomplete: it is measured again.
-        kept = [line for line, number in rows if number != rows[-1][1]]
-        assert after[1 : 1 + len(kept)] == kept
+        whole = [line for line, number in rows if number != rows[-1][1]]
+        assert after[1 : 1 + len(whole)] == whole
         assert after[0] == before[0]
 
 

@@ -120,12 +120,8 @@ def test_every_link_of_a_page_has_its_note_and_every_file_of_a_note_is_there(rep
 
 
 @pytest.fixture(params=[True, False], ids=["script", "no script"])
-def page(report, browser, request):
-    context = browser.new_context(java_script_enabled=request.param)
-    page = context.new_page()
-    page.goto((report / "zero-cost.html").as_uri())
-    yield page
-    context.close()
+def page(report, opened, request):
+    return opened(report / "zero-cost.html", java_script_enabled=request.param).page
 
 
 def test_a_tap_shows_the_note_and_close_hides_it(page):
@@ -137,9 +133,8 @@ def test_a_tap_shows_the_note_and_close_hides_it(page):
     assert not note.is_visible()
 
 
-def test_pointing_and_focus_show_the_note_and_escape_gives_the_focus_back(report, browser):
-    page = browser.new_page()
-    page.goto((report / "zero-cost.html").as_uri())
+def test_pointing_and_focus_show_the_note_and_escape_gives_the_focus_back(report, opened):
+    page = opened(report / "zero-cost.html").page
     link, note = page.locator('a[href^="#note-"]').first, page.locator(".notes article").first
     link.hover()
     assert note.is_visible()
@@ -151,7 +146,6 @@ def test_pointing_and_focus_show_the_note_and_escape_gives_the_focus_back(report
     assert note.evaluate("note => note === document.activeElement")
     page.keyboard.press("Escape")
     assert not note.is_visible() and link.evaluate("link => link === document.activeElement")
-    page.close()
 
 
 def test_a_page_of_cells_is_the_notebook_with_what_it_showed(run, tmp_path):

@@ -4,12 +4,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from browsing import DESKTOP, DRAWN_MS, PHONE, Visit
 
 from async_cost.testing.made_up_runs import publish_example
 
-DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 375, "height": 740}
 LOCAL = ("file:", "data:", "blob:")
-DRAWN_MS = 20_000  # drawing takes well under 1 s; a busy test machine may take longer
 
 # For each chart, the size in pixels of what is seen of it: live chart or static picture.
 SEEN = """() => [...document.querySelectorAll("figure.chart")].map(figure =>
@@ -22,22 +21,6 @@ SEEN = """() => [...document.querySelectorAll("figure.chart")].map(figure =>
 @pytest.fixture(scope="module")
 def report(tmp_path_factory) -> Path:
     return publish_example(tmp_path_factory.mktemp("report"), profile="quick")
-
-
-class Visit:
-    """A page opened from disk, with every request and complaint of the browser noted."""
-
-    def __init__(self, browser, path: Path, **context) -> None:
-        self.requests: list[str] = []
-        self.complaints: list[str] = []
-        self.page = browser.new_context(**context).new_page()
-        self.page.on("request", lambda request: self.requests.append(request.url))
-        self.page.on("console", lambda message: self.complaints.append(f"{message.type}: {message.text}"))
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.goto(path.as_uri())
-
-    def wait_until_drawn(self) -> None:
-        self.page.wait_for_function("!document.querySelector('figure.chart:not(.drawn)')", timeout=DRAWN_MS)
 
 
 @pytest.fixture(scope="module", params=["light", "dark"])
@@ -106,39 +89,35 @@ def test_text_stands_out_from_its_ground(visit, scheme):
     assert [(text, ratio) for text, ratio in ratios if ratio < 4.5] == []
 
 
-def test_code_is_folded_and_unfolds(report, browser):
-    visit = Visit(browser, report / "zero-cost.html", viewport=PHONE)
+def test_code_is_folded_and_unfolds(report, opened):
+    visit = opened(report / "zero-cost.html", viewport=PHONE)
     code = visit.page.locator("details.code").first
     assert not code.locator(".highlight").is_visible()
     code.locator("summary").click()
     assert code.locator(".highlight").is_visible()
-    visit.page.context.close()
 
 
-def test_a_mark_tells_its_numbers(report, browser):
-    visit = Visit(browser, report / "zero-cost.html", viewport=DESKTOP)
+def test_a_mark_tells_its_numbers(report, opened):
+    visit = opened(report / "zero-cost.html", viewport=DESKTOP)
     visit.wait_until_drawn()
     visit.page.locator(".live .mark-symbol.role-mark path[fill='#ffffff']").first.hover()
     tooltip = visit.page.locator("#vg-tooltip-element")
     tooltip.wait_for(state="visible", timeout=DRAWN_MS)
     assert "ratio" in tooltip.inner_text()
-    visit.page.context.close()
 
 
-def test_charts_are_there_without_scripts(report, browser, viewport, scheme):
-    visit = Visit(browser, report / "zero-cost.html", viewport=viewport, color_scheme=scheme, java_script_enabled=False)
+def test_charts_are_there_without_scripts(report, opened, viewport, scheme):
+    visit = opened(report / "zero-cost.html", viewport=viewport, color_scheme=scheme, java_script_enabled=False)
     for figure in visit.page.locator("figure.chart").all():
         seen = [picture for picture in figure.locator(".static > svg").all() if picture.is_visible()]
         assert len(seen) == 1
         box = seen[0].bounding_box()
         assert 200 < box["width"] <= viewport["width"] and box["height"] > 80
-    visit.page.context.close()
 
 
-def test_print_shows_pictures_and_provenance(report, browser):
-    visit = Visit(browser, report / "zero-cost.html", viewport=DESKTOP)
+def test_print_shows_pictures_and_provenance(report, opened):
+    visit = opened(report / "zero-cost.html", viewport=DESKTOP)
     visit.wait_until_drawn()
     visit.page.emulate_media(media="print")
     assert visit.page.locator(".static.wide > svg").first.is_visible()
     assert visit.page.locator("details.provenance dl").first.is_visible()
-    visit.page.context.close()

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from browsing import PHONE
 
 from async_cost.literature import replication
 from async_cost.literature.claims import load_claims
@@ -19,7 +20,7 @@ from async_cost.report import notebook
 from async_cost.report.publish import publish
 from async_cost.runs.find import find_runs, load_run
 from async_cost.statistics.statement import Outcome
-from async_cost.testing.made_up_runs import LADDER, OFF, ON, SOCKETS, ZERO_COST, make_run, reversed_truth
+from async_cost.testing.made_up_runs import LADDER, OFF, ON, ZERO_COST, make_run, reversed_truth
 from async_cost.workflow.publishing import execute
 
 QUIET = {"rounds": 60, "noise": 0.005, "work": False}
@@ -75,11 +76,11 @@ def test_every_claim_is_a_row_with_its_outcome_its_region_and_what_was_compared(
 def test_the_page_on_claims_counts_them_and_turns_with_the_effects(runs, effect, tmp_path):
     turned = make_run(runs / "reverse", reversed_truth(), ladder=LADDER, rounds=60, noise=0.002, work=False, seed=5)
     answers = [page("replication", run, tmp_path / str(n)).answer for n, run in enumerate((effect, turned))]
-    held = [int(re.search(r"<strong>(\d+) hold</strong>", answer)[1]) for answer in answers]
-    assert held[0] > held[1] > 0
+    holding = [int(re.search(r"<strong>(\d+) hold</strong>", answer)[1]) for answer in answers]
+    assert holding[0] > holding[1] > 0
 
 
-def test_a_hostile_statement_is_shown_and_not_run(effect, tmp_path, browser):
+def test_a_hostile_statement_is_shown_and_not_run(effect, tmp_path, opened):
     page("replication", effect, tmp_path / "executed")
     content = nbformat.read(tmp_path / "executed" / "replication.ipynb", as_version=4)
     for cell in content.cells:
@@ -91,11 +92,8 @@ def test_a_hostile_statement_is_shown_and_not_run(effect, tmp_path, browser):
     file = publish(
         effect, [notebook.page_of(tmp_path / "executed" / "replication.ipynb")], tmp_path / "out", pdf=False
     )[1]
-    tab = browser.new_context(viewport={"width": 375, "height": 740}).new_page()
-    said: list[str] = []
-    tab.on("dialog", lambda dialog: said.append("a dialog was opened"))
-    tab.on("console", lambda message: said.append(message.text))
-    tab.goto(file.as_uri())
+    visit = opened(file, viewport=PHONE)
+    tab = visit.page
     fold = tab.locator("details.fold").last
     fold.locator("summary").click()
     everything = fold.locator("tbody tr:visible").count()
@@ -107,8 +105,7 @@ def test_a_hostile_statement_is_shown_and_not_run(effect, tmp_path, browser):
     words = fold.locator(f"tbody tr td:nth-child({column})").all_inner_texts()
     assert words == sorted(words) and len(set(words)) > 1
     width, room = tab.evaluate("[document.documentElement.scrollWidth, document.documentElement.clientWidth]")
-    assert width <= room and said == []
-    tab.context.close()
+    assert width <= room and visit.complaints == []
 
 
 # -- how far to rely on it -----------------------------------------------------------------------------------------
@@ -116,8 +113,8 @@ def test_a_hostile_statement_is_shown_and_not_run(effect, tmp_path, browser):
 
 def test_the_page_on_trust_counts_refused_controls_and_lists_disturbances(runs, tmp_path):
     changes = {"studies.zero-cost.load_before": [3.0, 3.0, 3.0], "studies.zero-cost.resumed": 1}
-    troubled = make_run(runs / "troubled", sockets=SOCKETS, controls={OFF: 1.05, ON: 1.0}, changes=changes, **QUIET)
-    honest = make_run(runs / "honest", sockets=SOCKETS, **QUIET)
+    troubled = make_run(runs / "troubled", ladder=LADDER, controls={OFF: 1.05, ON: 1.0}, changes=changes, **QUIET)
+    honest = make_run(runs / "honest", ladder=LADDER, **QUIET)
     bad, good = (page("trust", run, tmp_path / run.parents[1].name) for run in (troubled, honest))
     assert "<strong>1 of" in bad.answer and "concluded from 1 group" in bad.answer
     assert "<strong>0 of" in good.answer and "no group of comparisons is refused" in good.answer
@@ -165,7 +162,7 @@ def test_a_machine_speaks_by_its_newest_evidence(tmp_path):
 
 def test_the_change_between_two_runs_has_an_honest_interval(tmp_path):
     """Of two runs of one truth, some 95 % of the intervals hold 1."""
-    held = []
+    covering = []
     for seed in range(6):
         for day in (1, 2):
             name = f"2026010{day}T000000Z"
@@ -173,5 +170,5 @@ def test_the_change_between_two_runs_has_an_honest_interval(tmp_path):
         runs = read_many(find_runs(tmp_path)).ratios.filter(machine=f"m-{seed}")
         days = (f"m-{seed}/20260101T000000Z", f"m-{seed}/20260102T000000Z")
         change = hardware.changes(runs, [(f"m-{seed}", *days)])
-        held += ((change["low"] <= 1) & (change["high"] >= 1)).to_list()
-    assert 0.88 <= sum(held) / len(held) <= 0.995
+        covering += ((change["low"] <= 1) & (change["high"] >= 1)).to_list()
+    assert 0.88 <= sum(covering) / len(covering) <= 0.995

@@ -33,11 +33,6 @@ def found() -> str:
     return "\n".join(preflight.obstacles(builds=True))
 
 
-def program(folder, name: str, prints: str) -> None:
-    (folder / name).write_text(f"#!/bin/sh\n{prints}\n", encoding="utf-8")
-    (folder / name).chmod(0o755)
-
-
 def test_nothing_stands_in_the_way_of_a_sound_clone(clone):
     assert found() == ""
 
@@ -68,7 +63,8 @@ def test_a_clock_behind_the_last_commit_is_wrong(clone, monkeypatch):
 )
 def test_a_compiler_that_is_too_old_or_absent_is_named(clone, monkeypatch, says, expected):
     (clone / "bin").mkdir()
-    program(clone / "bin", "rustc", says)
+    (clone / "bin" / "rustc").write_text(f"#!/bin/sh\n{says}\n", encoding="utf-8")
+    (clone / "bin" / "rustc").chmod(0o755)
     monkeypatch.setenv("PATH", f"{clone / 'bin'}{os.pathsep}{os.environ['PATH']}")
     assert found().startswith(expected) and bool(found()) == bool(expected)
 

@@ -157,9 +157,7 @@ def test_what_a_user_has_set_and_numbers_depend_on_is_said(tmp_path):
     changes |= {"machine.quota_cores": 1.5, "machine.affinity": [0, 2]}
     changes |= {"git": {"revision": "0" * 40, "clean": None}}
     changes |= {"studies.zero-cost.throttled_before": 3, "studies.zero-cost.throttled_after": 10}
-    run = make_run(tmp_path, rounds=2, work=False, changes=changes)
-    page = page_of(write_notebook(tmp_path / "zero-cost.ipynb"))
-    html = publish.publish(run, [page], tmp_path / "report", pdf=False)[0].read_text(encoding="utf-8")
+    html = (publish_example(tmp_path, **changes) / "index.html").read_text(encoding="utf-8")
     assert "setarch -R" in html and "with -Ctarget-cpu=native lto=fat, as" in html
     assert "measured: zero-cost 7 times." in html
     assert "<dd>spectre_v2: Mitigation: Retpolines</dd>" in html

@@ -6,13 +6,14 @@ import pytest
 
 from async_cost.errors import DataError
 from async_cost.paths import repository_root, runs_root
+from async_cost.runs.comparisons import PAIR
 from async_cost.runs.find import find_runs
 from async_cost.runs.record import ADDED, read_record, read_run_info, records_at
 from async_cost.testing.made_up_runs import make_run, older
 
-PAIR = {"baseline_bench": "b", "baseline_variant": "v", "baseline_parameter": "", "group": ""}
-KEY = {"bench": "b", "variant": "w", "parameter": ""}
-WORDS = {"change": "a box", "unit": "request"}
+COMPARISON = dict(
+    zip((*PAIR, "group", "change", "unit"), ("b", "w", "", "b", "v", "", "", "a box", "request"), strict=True)
+)
 
 
 @pytest.fixture
@@ -22,7 +23,7 @@ def document() -> dict:
         json.loads((run / "run.json").read_text()) for run in find_runs(repository_root() / "data" / "runs")
     )
     study = older(newest, 3)["studies"].popitem()[1]
-    study |= {"groups": {"": 0.01}, "kinds": {"": "one thread"}, "comparisons": [KEY | PAIR | WORDS]}
+    study |= {"groups": {"": 0.01}, "kinds": {"": "one thread"}, "comparisons": [COMPARISON]}
     return older(newest | {"studies": {"one": study, "two": study}}, 3)
 
 
@@ -115,30 +116,6 @@ def test_what_is_wrong_is_said_with_its_field(refused, place, value, field, prob
     error = refused(*place, value=value)
     assert error.column == field
     assert problem in error.problem
-
-
-@pytest.mark.parametrize("field", ["comparisons", "groups"])
-def test_a_run_that_does_not_say_what_it_compares_is_to_be_measured_again(document, tmp_path, field):
-    del document["studies"]["one"][field]
-    with pytest.raises(DataError, match=rf"studies\.one\.{field}: the field is missing.*measured again"):
-        read(document, tmp_path)
-
-
-def test_a_key_may_be_compared_with_several_baselines_but_with_each_once(document, refused):
-    other = KEY | PAIR | WORDS | {"baseline_variant": "another"}
-    several = [KEY | PAIR | WORDS, other]
-    assert "compared twice" in refused("studies", "one", "comparisons", value=[*several, other]).problem
-    itself = other | {"baseline_variant": "w"}
-    assert "with itself" in refused("studies", "one", "comparisons", value=[*several, itself]).problem
-    stranger = other | {"group": "none"}
-    assert "has no limit" in refused("studies", "one", "comparisons", value=[stranger]).problem
-
-
-def test_comparisons_are_read_with_all_their_baselines(document, tmp_path):
-    document["studies"]["one"]["comparisons"].append(KEY | PAIR | WORDS | {"baseline_variant": "another"})
-    first, second = read(document, tmp_path).studies["one"].comparisons
-    assert (first.key, first.baseline, first.change, first.unit) == (("b", "w", ""), ("b", "v", ""), "a box", "request")
-    assert second.baseline == ("b", "another", "")
 
 
 def test_the_line_where_json_is_torn_is_named(tmp_path):

@@ -309,13 +309,15 @@ def test_a_run_knows_the_claims_that_it_was_made_for(tmp_path):
 
 def test_a_run_is_a_test_of_the_claims_that_were_written_before_it(tmp_path):
     made_for = {"today": claims_of_today(), "earlier": "0" * 64, "nothing": None}
-    told = {
+    sentences = {
         name: validity_sentence(load_run(made(tmp_path / name, changes={"claims": claims} if claims else {})))
         for name, claims in made_for.items()
     }
     changed = sum(claim.changed is not None for claim in CLAIMS if claim.is_claim)
-    assert "written before it" in told["today"] and "no test of them" in told["nothing"]
-    assert f"no test of the {changed} that changed since" in told["earlier"], "made-up runs are older than the changes"
+    assert "written before it" in sentences["today"] and "no test of them" in sentences["nothing"]
+    assert f"no test of the {changed} that changed since" in sentences["earlier"], (
+        "made-up runs are older than the changes"
+    )
 
 
 def test_a_claim_about_more_processors_than_there_are_is_shown_and_not_judged(tmp_path):

@@ -3,6 +3,7 @@
 import pytest
 
 from async_cost.errors import DataError
+from async_cost.machines.many import read_many
 from async_cost.report.records import remarks
 from async_cost.runs.comparisons import KEY
 from async_cost.runs.find import choose_run, load_run
@@ -90,6 +91,13 @@ def test_a_group_that_cannot_be_trusted_takes_the_verdict_from_its_own_compariso
     assert trust(run).extent == "in part"
     found = verdicts(run)
     assert found[SMOL] == "slower" and found[SMOLS] is None
+    together = read_many([run.path])
+    assert dict(together.ratios.filter(variant="smol").select("bench", "verdict").rows()) == {
+        ALONE: "slower",
+        CROWD: None,
+    }
+    differs = "control tokio (A/A) in multi_thread/spawn differs from its baseline"
+    assert together.studies.select("trusted", "reason").rows() == [(True, f"in 1 of 2 groups: {differs}")]
 
 
 def test_a_control_that_reaches_beyond_the_limit_of_its_group_leaves_its_comparisons_undecided_and_refuses_none(
@@ -209,12 +217,6 @@ def test_metrics_that_do_not_belong_to_the_samples_are_refused(tmp_path, edit, s
     with pytest.raises(DataError) as caught:
         load_run(run.path)
     assert says in caught.value.problem and caught.value.path == file
-
-
-def test_a_compressed_run_keeps_its_metrics(tmp_path):
-    metrics = {NIO: {"p99_ns": 700.0}}
-    folder = make_run(tmp_path, None, others={STUDY: study(metrics=metrics)}, rounds=2, compress=True)
-    assert load_run(folder).metrics(STUDY)["metric"].unique().to_list() == ["p99_ns"]
 
 
 # -- what else a run may be ----------------------------------------------------------------------------------------

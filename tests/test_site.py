@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 
 import pytest
+from browsing import DESKTOP, PHONE
 from markupsafe import Markup
-from test_page import DESKTOP, PHONE, Visit
 
 from async_cost.report import pdf as paper
 from async_cost.report import site
@@ -50,8 +50,8 @@ FRONT, ANALYSIS = "toy-2c/20261120T190102Z/index.html", "toy-2c/20261120T190102Z
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("page", PAGES)
-def test_axe_finds_no_grave_barrier(reports, browser, page, scheme):
-    visit = Visit(browser, reports / page, viewport=PHONE, color_scheme=scheme, bypass_csp=True)
+def test_axe_finds_no_grave_barrier(reports, opened, page, scheme):
+    visit = opened(reports / page, viewport=PHONE, color_scheme=scheme, bypass_csp=True)
     visit.wait_until_drawn()
     for details in visit.page.locator("main details:not(.vega-embed details)").all():
         details.evaluate("e => e.open = true")  # what is folded is read, too
@@ -63,24 +63,22 @@ def test_axe_finds_no_grave_barrier(reports, browser, page, scheme):
         for problem in found["violations"]
         if problem["impact"] in GRAVE
     ]
-    visit.page.context.close()
     assert grave == []
 
 
-def test_axe_would_find_a_barrier(reports, browser):
-    visit = Visit(browser, reports / "runs.html", viewport=PHONE, bypass_csp=True)
+def test_axe_would_find_a_barrier(reports, opened):
+    visit = opened(reports / "runs.html", viewport=PHONE, bypass_csp=True)
     visit.page.evaluate(
         "document.querySelector('main').insertAdjacentHTML('beforeend', '<img src=x><input type=text>')"
     )
     visit.page.add_script_tag(path=str(AXE))
     found = {problem["id"] for problem in visit.page.evaluate("axe.run()")["violations"] if problem["impact"] in GRAVE}
-    visit.page.context.close()
     assert {"image-alt", "label"} <= found
 
 
 @pytest.mark.parametrize("page", [FRONT, ANALYSIS, "runs.html"])
-def test_everything_can_be_read_without_scripts(reports, browser, page):
-    visit = Visit(browser, reports / page, viewport=PHONE, java_script_enabled=False)
+def test_everything_can_be_read_without_scripts(reports, opened, page):
+    visit = opened(reports / page, viewport=PHONE, java_script_enabled=False)
     assert not visit.page.locator("#search").is_visible(), "a box that cannot search is not shown"
     headings = visit.page.locator("main h2").all()
     assert headings and all(
@@ -88,14 +86,13 @@ def test_everything_can_be_read_without_scripts(reports, browser, page):
         for heading in headings
         if "provenance" not in heading.evaluate("e => e.parentElement.className")
     )
-    visit.page.context.close()
 
 
 # -- to find things --------------------------------------------------------------------------------------------
 
 
-def test_the_search_box_finds_words_on_all_pages(reports, browser):
-    visit = Visit(browser, reports / FRONT, viewport=PHONE)
+def test_the_search_box_finds_words_on_all_pages(reports, opened):
+    visit = opened(reports / FRONT, viewport=PHONE)
     box = visit.page.get_by_label("Search all pages")
     box.fill("rounds 21 slow")
     status, results = visit.page.locator("#search [role=status]"), visit.page.locator("#search li")
@@ -108,16 +105,14 @@ def test_the_search_box_finds_words_on_all_pages(reports, browser):
     results.first.locator("a").click()
     assert visit.page.url.endswith("zero-cost.html")
     assert visit.complaints == []
-    visit.page.context.close()
 
 
-def test_what_strangers_wrote_is_found_as_text(reports, browser):
-    visit = Visit(browser, reports / FRONT, viewport=PHONE)
+def test_what_strangers_wrote_is_found_as_text(reports, opened):
+    visit = opened(reports / FRONT, viewport=PHONE)
     visit.page.get_by_label("Search all pages").fill("onerror=alert(1)")
     assert "<script>alert('mine')</script>" in visit.page.locator("#search li").first.inner_text()
     assert visit.page.locator("#search li script, #search li img").count() == 0
     assert visit.complaints == []
-    visit.page.context.close()
 
 
 def test_sections_hold_prose_tables_and_descriptions_but_no_code(reports):
@@ -137,8 +132,8 @@ def test_sections_hold_prose_tables_and_descriptions_but_no_code(reports):
     assert one["text"] == "some <prose>Z1 replicated it fades deeperstill first"
 
 
-def test_pages_lead_to_each_other_and_to_all_runs(reports, browser):
-    visit = Visit(browser, reports / "runs.html", viewport=DESKTOP)
+def test_pages_lead_to_each_other_and_to_all_runs(reports, opened):
+    visit = opened(reports / "runs.html", viewport=DESKTOP)
     visit.page.get_by_role("link", name="toy-2c/20261120T190102Z").click()
     visit.page.locator(".questions a[href='zero-cost.html']").click()
     visit.page.locator("nav.turn [rel=next]").click()
@@ -147,7 +142,6 @@ def test_pages_lead_to_each_other_and_to_all_runs(reports, browser):
     assert visit.page.url.endswith("zero-cost.html")
     visit.page.locator("nav a.runs").click()
     assert visit.page.url == (reports / "runs.html").as_uri()
-    visit.page.context.close()
 
 
 # -- the front page and the list of runs --------------------------------------------------------------------------
@@ -178,13 +172,12 @@ def test_all_runs_are_listed_newest_first(reports):
     assert "Two runs side by side" in html
 
 
-def test_the_front_of_the_site_is_the_reference_run_or_the_newest_report(reports, browser):
+def test_the_front_of_the_site_is_the_reference_run_or_the_newest_report(reports, opened):
     runs = site.summaries(reports)
     assert site.front(runs, "toy-2c/20261120T190102Z") == FRONT
     assert site.front(runs, "") == runs[0]["href"]
-    visit = Visit(browser, reports / "index.html")
+    visit = opened(reports / "index.html")
     visit.page.wait_for_url(f"**/{runs[0]['href']}")
-    visit.page.context.close()
 
 
 def test_damaged_notes_do_not_hide_the_other_runs(tmp_path):

@@ -49,6 +49,12 @@ def partial(tmp_path):
     return tmp_path
 
 
+def starts_otherwise(partial: Path, **changes: object) -> None:
+    """Changes how `a` says that it is started."""
+    file = start_file(partial, "a")
+    file.write_text(json.dumps(json.loads(file.read_text()) | changes))
+
+
 def run(partial: Path) -> list[Seen]:
     seen: list[Seen] = []
     measure(partial, {"a": 10.0, "b": 20.0}, {}, Progress(seen.append, partial / "log", partial))
@@ -130,9 +136,7 @@ def test_each_episode_has_a_link_order_of_its_own_and_the_same_when_it_is_resume
 def test_a_library_is_linked_again_from_what_the_kernel_linked_last(partial):
     (partial / "deps").mkdir()
     (partial / "measures-a.so").write_bytes(b"code")
-    told = json.loads(start_file(partial, "a").read_text())
-    library = {"path": str(partial / "measures-a.so"), "entry": "e"}
-    start_file(partial, "a").write_text(json.dumps(told | {"library": library}))
+    starts_otherwise(partial, library={"path": str(partial / "measures-a.so"), "entry": "e"})
     (partial / "response.txt").touch()
     with tarfile.open(partial / "deps" / "libctx.so.tar", "w") as archive:
         archive.add(partial / "response.txt", "libctx.so/response.txt")
@@ -147,19 +151,17 @@ def test_what_is_torn_is_measured_again(partial):
 
 
 def test_a_study_whose_program_is_gone_has_to_be_prepared_again(partial):
-    told = json.loads(start_file(partial, "a").read_text())
     assert Start.read(partial, "a") is not None and Start.read(partial, "c") is None
-    start_file(partial, "a").write_text(json.dumps(told | {"library": {"path": "/nowhere/x.so", "entry": "e"}}))
+    starts_otherwise(partial, library={"path": "/nowhere/x.so", "entry": "e"})
     assert Start.read(partial, "a") is None
-    start_file(partial, "a").write_text(json.dumps(told | {"program": "/nowhere/program"}))
+    starts_otherwise(partial, library=None, program="/nowhere/program")
     assert Start.read(partial, "a") is None
 
 
 def test_another_build_in_the_same_place_is_not_measured_on(partial):
     library = partial / "measures-a.so"
     library.write_bytes(b"code")
-    told = json.loads(start_file(partial, "a").read_text())
-    start_file(partial, "a").write_text(json.dumps(told | {"library": {"path": str(library), "entry": "e"}}))
+    starts_otherwise(partial, library={"path": str(library), "entry": "e"})
     assert not sealed(partial, "a"), "nothing says what it was"
     seal(partial, "a")
     assert sealed(partial, "a")

@@ -29,12 +29,12 @@ def test_every_analysis_is_a_room_and_reads_studies_that_are_measured():
 
 
 @pytest.mark.parametrize(
-    ("held", "rooms"), [("a", ["one", "either", "always"]), ("b", ["either", "always"]), ("c", ["always"])]
+    ("study", "rooms"), [("a", ["one", "either", "always"]), ("b", ["either", "always"]), ("c", ["always"])]
 )
-def test_a_room_has_a_page_when_the_run_holds_one_of_its_studies(tmp_path, monkeypatch, held, rooms):
+def test_a_room_has_a_page_when_the_run_holds_one_of_its_studies(tmp_path, monkeypatch, study, rooms):
     monkeypatch.setattr(publishing, "ANALYSED", {"one": ("a",), "either": ("a", "b"), "always": ()})
     info = read_run_info(make_run(tmp_path, {}, rounds=2, work=False) / "run.json")
-    assert rooms_of(replace(info, studies={held: info.studies["zero-cost"]})) == rooms
+    assert rooms_of(replace(info, studies={study: info.studies["zero-cost"]})) == rooms
 
 
 @pytest.mark.parametrize("room", [room for room, needed in ANALYSED.items() if needed])

@@ -49,24 +49,16 @@ def verdicts(folders: Sequence[Path]) -> pl.DataFrame:
 
 
 def _verdicts(folder: Path) -> pl.DataFrame:
-    before = place(folder)
-    if before and (known := derived.read(before, VERDICTS)) is not None:
-        return known
-    try:
+    def make() -> pl.DataFrame:
         run = open_run(folder)
         judged = outcomes(run, load_claims())
+        rows = [(run.info.run_id, one.claim.id, one.claim.study, one.published.outcome.value) for one in judged]
+        return pl.DataFrame(rows, schema=VERDICTS, orient="row")
+
+    try:
+        return derived.stored(lambda: place_of(folder, "claims", _on_claims()), VERDICTS, make)
     except DataError:
         return pl.DataFrame(schema=VERDICTS)
-    rows = [(run.info.run_id, one.claim.id, one.claim.study, one.published.outcome.value) for one in judged]
-    made = pl.DataFrame(rows, schema=VERDICTS, orient="row")
-    if place(folder) == before:
-        derived.write(made, before)
-    return made
-
-
-def place(folder: Path) -> derived.Place | None:
-    """Where the verdicts of a run are; they depend on the claims, too, and on what judges them."""
-    return place_of(folder, "claims", _on_claims())
 
 
 @lru_cache(maxsize=1)

@@ -2,7 +2,6 @@
 
 import base64
 import hashlib
-import os
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -13,6 +12,7 @@ import vl_convert
 from markupsafe import Markup
 from pygments.formatters import HtmlFormatter
 
+from async_cost.files import write_whole
 from async_cost.report import charts, provenance
 from async_cost.words import NOTE
 
@@ -28,15 +28,8 @@ def write_page(path: Path, name: str, scripts: Sequence[str] = (), **values: obj
     template = _environment().get_template(name)
     icon, run = Markup(f"data:image/svg+xml,{quote(ICON)}"), [Markup(script) for script in scripts]
     html = template.render(**values, css=_css(), icon=icon, scripts=run, policy=_policy(scripts))
-    replace(path, html)
+    write_whole(path, html)
     return path
-
-
-def replace(path: Path, text: str) -> None:
-    """Write a whole file or none: a reader never sees half a page."""
-    partial = path.with_name(f".{path.name}.partial")
-    partial.write_text(text, encoding="utf-8", newline="\n")
-    os.replace(partial, path)
 
 
 def elsewhere(body: str, href: str) -> Markup:

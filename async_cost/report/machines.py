@@ -110,21 +110,20 @@ def _analyses() -> Path:
 def _judged(folder: Path, stated: Sequence[Finding]) -> pl.DataFrame:
     """What the run in `folder` says about findings: JUDGED; stored next to its report."""
     key = hashlib.sha256(repr(stated).encode() + Path(finding.__file__).read_bytes()).digest()
-    place = place_of(folder, "findings", key)
-    if place and (known := derived.read(place, JUDGED)) is not None:
-        return known
+
+    def make() -> pl.DataFrame:
+        judge = Judge(open_run(folder))
+        rows = [
+            (one.id, one.page, one.statement, found.outcome, finding.mark(found), words.plain(finding.values(found)))
+            for one in stated
+            for found in [judge(one)]
+        ]
+        return pl.DataFrame(rows, schema=JUDGED, orient="row")
+
     try:
-        found = list(map(Judge(open_run(folder)), stated))
+        return derived.stored(lambda: place_of(folder, "findings", key), JUDGED, make)
     except DataError:
         return pl.DataFrame(schema=JUDGED)
-    rows = [
-        (one.finding.id, one.finding.page, one.finding.statement, one.outcome, finding.mark(one), finding.values(one))
-        for one in found
-    ]
-    made = pl.DataFrame(rows, schema=JUDGED, orient="row")
-    made = made.with_columns(pl.col("values").map_elements(words.plain, pl.String))
-    derived.write(made, place)
-    return made
 
 
 def open_machines() -> Machines:

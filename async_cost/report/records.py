@@ -31,17 +31,17 @@ def remarks(run: Run, study: str) -> list[str]:
     series each sitting is named.
     """
     details, machine = run.study(study), run.info.machine
-    held = [one for one in run.sittings if study in one.info.studies]
+    sittings = [one for one in run.sittings if study in one.info.studies]
     found = errata(run, study)
     if len(details.episodes) < LEAST_EPISODES:
         number = words.counted(len(details.episodes), "process", "processes")
         found.append(
             f"It was measured by {number}, so its intervals do not cover what differs from process to process."
         )
-    for place, one in enumerate(held, 1):
-        in_sitting = f"Sitting {place}: " if len(held) > 1 else ""
+    for place, one in enumerate(sittings, 1):
+        in_sitting = f"Sitting {place}: " if len(sittings) > 1 else ""
         found += [f"{in_sitting}{said}" for said in _conditions(one, study)]
-    if any(not one.counts(study).equals(held[0].counts(study)) for one in held[1:]):
+    if any(not one.counts(study).equals(sittings[0].counts(study)) for one in sittings[1:]):
         found.append("Exact counts differ between sittings; those of the first are shown.")
     if machine.virtualisation not in (None, "none"):
         found.append(f"The machine is virtual ({words.escape(machine.virtualisation)}).")
@@ -115,11 +115,11 @@ def banner(run: Run, studies: Collection[str]) -> Banner:
     tables = [Measured.of(run, study) for study in studies if study in run.info.studies]
     judged = any(measured.trust.extent for measured in tables) or not tables
     known = [f"Known since: {erratum}" for measured in tables for erratum in errata(run, measured.study)]
-    refused = [] if run.info.profile in NOT_EVIDENCE else filter(None, map(_refused, tables))
+    refused = [] if run.info.profile in NOT_EVIDENCE else filter(None, map(refused_groups, tables))
     return Banner(judged, " ".join([*refused, *known]))
 
 
-def _refused(measured: Measured) -> str:
+def refused_groups(measured: Measured) -> str:
     """Which groups of a study are refused and why; nothing where none is."""
     refused = [trust for trust in measured.groups.values() if not trust.trusted]
     if not refused:

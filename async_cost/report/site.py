@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from async_cost.report.assets import replace
+from async_cost.files import read_json, write_whole
 from async_cost.report.markup import words_of
 from async_cost.report.notebook import Page
 
@@ -39,7 +39,7 @@ def _entries(page: Page) -> Iterator[dict[str, str]]:
 
 def write_summary(folder: Path, **facts: object) -> None:
     """Notes what the list of runs says about the report in `folder`."""
-    replace(folder / SUMMARY, json.dumps(facts, indent=1) + "\n")
+    write_whole(folder / SUMMARY, json.dumps(facts, indent=1) + "\n")
 
 
 def summaries(reports: Path) -> list[Mapping[str, object]]:
@@ -48,10 +48,7 @@ def summaries(reports: Path) -> list[Mapping[str, object]]:
     """
     found = []
     for file in reports.glob(f"*/*/{SUMMARY}"):
-        try:
-            facts = json.loads(file.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            continue
+        facts = read_json(file, None)
         if isinstance(facts, dict) and (file.parent / "index.html").exists():
             found.append({**facts, "href": f"{file.parent.relative_to(reports).as_posix()}/index.html"})
     return sorted(found, key=lambda facts: (str(facts.get("when")), facts["href"]), reverse=True)

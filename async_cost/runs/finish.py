@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from async_cost.errors import DataError
+from async_cost.files import write_whole
 from async_cost.runs.decode import read_json
 from async_cost.runs.run import open_sitting
 
@@ -31,9 +32,7 @@ def finish(partial: Path, runs: Path, outcome: Path) -> Path:
     document = read_json(info_file)  # as it stands in the file: nothing is written that was only made of it for readers
     if document["ended"] is None:
         document["ended"] = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
-        temporary = info_file.with_suffix(".json.tmp")
-        temporary.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
-        os.replace(temporary, info_file)
+        write_whole(info_file, json.dumps(document, indent=2) + "\n")
     target = runs / document["run_id"]
     target.parent.mkdir(parents=True, exist_ok=True)
     if target.exists():
@@ -41,7 +40,7 @@ def finish(partial: Path, runs: Path, outcome: Path) -> Path:
         raise DataError(target, "a run of this machine and time exists already", remedy)
     # Files that only served the measuring: a run holds data alone. They are needed to resume, until nothing more can
     # fail.
-    served = ("*.measure.ipynb", "*.episode.json", "*.counted", "*.tmp", "episodes.json")
+    served = ("*.measure.ipynb", "*.episode.json", "*.counted", "*.tmp", ".*.partial", "episodes.json")
     for file in (file for pattern in served for file in partial.glob(pattern)):
         file.unlink()
     outcome.write_text(json.dumps({"run": document["run_id"], "plan": partial.name}) + "\n", encoding="utf-8")

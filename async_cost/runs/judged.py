@@ -1,5 +1,5 @@
 """What a run will judge, as hashes that it records before its first round. Uses the standard library alone, since the
-workflow tells them to the harness.
+workflow passes them to the harness.
 """
 
 import hashlib

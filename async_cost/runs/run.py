@@ -34,9 +34,9 @@ class Run:
     def study(self, study: str) -> StudyInfo:
         """How `study` was measured."""
         if study not in self.info.studies:
-            held = ", ".join(self.info.studies)
+            measured = ", ".join(self.info.studies)
             raise DataError(
-                self.path, f"study {quoted(study)} was not measured (there is {held})", "Choose another run"
+                self.path, f"study {quoted(study)} was not measured (the run holds {measured})", "Choose another run"
             )
         return self.info.studies[study]
 
@@ -84,11 +84,6 @@ class Run:
     def counts(self, study: str) -> pl.DataFrame:
         """Exact counts for one iteration: study, bench, variant, parameter, counter, value."""
         return self._once("counts", study, _load_counts)
-
-    def count(self, study: str, counter: str, variant: str, parameter: str) -> int | None:
-        """One exact count for one iteration; None if it was not counted."""
-        found = self.counts(study).filter(counter=counter, variant=variant, parameter=parameter)["value"]
-        return found[0] if found.len() else None
 
     def units(self, study: str) -> pl.DataFrame:
         """How many units of work one iteration does (spawns, jobs, calls, requests): bench, variant, parameter, units.
@@ -249,10 +244,10 @@ def _check_rounds(path: Path, trials: pl.DataFrame, details: StudyInfo) -> None:
     rounds_of: dict[tuple, list[int]] = {}
     for key in dict.fromkeys([*measured, *sorted(chosen)]):
         rounds = measured.get(key, [])
-        held = tuple((first, end) for only, first, end in spans if only is None or key in only)
-        if held not in rounds_of:  # most keys have the same
-            rounds_of[held] = [number for span in held for number in range(*span)]
-        announced = rounds_of[held]
+        mine = tuple((first, end) for only, first, end in spans if only is None or key in only)
+        if mine not in rounds_of:  # most keys have the same
+            rounds_of[mine] = [number for span in mine for number in range(*span)]
+        announced = rounds_of[mine]
         if rounds == announced:
             continue
         for number in sorted(set(rounds) - set(announced))[:1]:

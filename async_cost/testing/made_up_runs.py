@@ -11,11 +11,10 @@ import argparse
 import gzip
 import io
 import json
+import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from functools import partial, reduce
-from operator import getitem
 from pathlib import Path
 from typing import Any
 
@@ -44,20 +43,18 @@ from async_cost.statistics.trials import TOTALS
 
 OFF, ON = "syscalls=off", "syscalls=on"
 BASELINE = "manual"
-#: The two loads of zero-cost-sockets: few clients at a time, and all of them at once.
+#: The loads of the ladder: few clients at a time, and all of them at once.
 FEW, ALL = "live=3", "live=256"
-#: Its null subject: what remains of the time when there is no server to speak of.
-FLOOR = "client"
 #: The baseline of ladder.
 BEST = "manual (best)"
 #: Requests served by one iteration of any study.
 REQUESTS = 256
 #: Steps of own work that zero-cost executes for each request.
 WORK_STEPS = (100, 300, 1000, 3000, 10_000)
-#: System calls of one iteration by load (those on sockets; the ladder makes none).
-SYSTEM_CALLS = {OFF: 0, ON: 2308, FEW: 4362, ALL: 3342}
+#: System calls of one iteration of zero-cost by load.
+SYSTEM_CALLS = {OFF: 0, ON: 2308}
 #: True time of `manual` for one iteration, and of one step of own work, in nanoseconds.
-MANUAL_NS = {OFF: 26_000.0, ON: 500_000.0, FEW: 4_100_000.0, ALL: 3_600_000.0}
+MANUAL_NS = {OFF: 26_000.0, ON: 500_000.0}
 STEP_NS = 1.0
 #: The same for `manual (best)` of the ladder, which is a faster loop.
 BEST_NS = 14_000.0
@@ -80,15 +77,6 @@ ZERO_COST: dict[tuple[str, str], float] = {
     ("box+rc", ON): 1.11,
     ("box+chkrc", ON): 1.135,
     ("box+arc", ON): 1.12,
-}
-#: The same for zero-cost-sockets.
-SOCKETS: dict[tuple[str, str], float] = {
-    ("async", FEW): 1.04,
-    ("async", ALL): 1.05,
-    ("async+box", FEW): 1.06,
-    ("async+box", ALL): 1.08,
-    (FLOOR, FEW): 0.7,
-    (FLOOR, ALL): 0.8,
 }
 #: The same for ladder, whose ratios are those to `manual (best)`, with instructions and allocations for a request.
 RUNGS: dict[str, tuple[float, int, int]] = {
@@ -163,8 +151,8 @@ class Study:
 
 
 def reversed_truth(truth: Mapping[tuple[str, str], float] = ZERO_COST) -> dict[tuple[str, str], float]:
-    """Every effect turned round: what was slower than `manual` is as much faster. The floor below all servers stays."""
-    return {key: ratio if key[0] == FLOOR else 1 / ratio for key, ratio in truth.items()}
+    """Every effect turned round: what was slower than `manual` is as much faster."""
+    return {key: 1 / ratio for key, ratio in truth.items()}
 
 
 def make_run(
@@ -172,7 +160,6 @@ def make_run(
     truth: Mapping[tuple[str, str], float] | None = ZERO_COST,
     *,
     others: Mapping[str, Study] | None = None,
-    sockets: Mapping[tuple[str, str], float] | None = None,
     ladder: Mapping[tuple[str, str], float] | None = None,
     controls: Mapping[str, float] | None = None,
     rounds: int = 120,
@@ -194,10 +181,10 @@ def make_run(
     changes: Mapping[str, object] | None = None,
     version: int = SCHEMA_VERSIONS[-1],
 ) -> Path:
-    """Writes a run below `root` and returns its folder. It holds zero-cost (unless `truth` is None), zero-cost-sockets
-    and ladder if `sockets` and `ladder` have their truth, and whatever studies `others` names.
+    """Writes a run below `root` and returns its folder. It holds zero-cost (unless `truth` is None), ladder if
+    that has its truth, and whatever studies `others` names.
 
-    `truth`, `sockets`, `ladder` and `failed` are keyed by (variant, parameter). `controls` are the true ratios of the
+    `truth`, `ladder` and `failed` are keyed by (variant, parameter). `controls` are the true ratios of the
     A/A control by parameter (1 in an honest run; the loads of the other studies may be left out). `noise` is the
     relative standard deviation of a trial. `drift` is by what factor the machine slows down and recovers in the course
     of the run. `work` adds the levels of own work, in which async adds to each request what it adds without. So many
@@ -207,18 +194,13 @@ def make_run(
     fields of run.json, by dotted name; `version` its schema version.
     """
     controls = {OFF: 1.0, ON: 1.0} if controls is None else controls
-    honest = {load: controls.get(load, 1.0) for load in (FEW, ALL)}
     studies: dict[str, Study] = {}
     if truth is not None:
         theirs = {load: ratio for load, ratio in controls.items() if load in (OFF, ON)}
         levels = [(OFF, steps) for steps in WORK_STEPS] + [(ON, 5000)]
         studies["zero-cost"] = _zero_cost("zero-cost", truth, theirs, levels if work else [], "nonbox", failed)
-    if sockets is not None:
-        levels = [(ALL, 1000), (ALL, 10_000)]
-        studies["zero-cost-sockets"] = _zero_cost(
-            "zero-cost-sockets", sockets, honest, levels if work else [], "async", failed
-        )
     if ladder is not None:
+        honest = {load: controls.get(load, 1.0) for load in (FEW, ALL)}
         levels = [(FEW, 1000), (FEW, 10_000)]
         studies["ladder"] = _zero_cost("ladder", ladder, honest, levels if work else [], "frontier", failed)
     studies |= others or {}
@@ -240,12 +222,33 @@ def make_run(
         lasted = _episodes(firsts, only or {}, float(time["elapsed_ns"].sum()) / 1e9)
         lasted = [one | {"layout": seed + place} for place, one in enumerate(lasted)] if drawn else lasted
         info["studies"][study] |= {"episodes": lasted, "ended": lasted[-1]["ended"]}
-    info = older(info, version)
-    for names, value in (changes or {}).items():
-        *records, last = names.split(".")
-        reduce(getitem, records, info)[last] = value
+    info = changed(older(info, version), changes or {})
     (folder / "run.json").write_text(json.dumps(info, indent=2) + "\n", encoding="utf-8")
     return folder
+
+
+def changed(info: dict, fields: Mapping[str, object]) -> dict:
+    """A run.json with other fields, by dotted name; an entry of a list has its number for a name."""
+    for names, value in fields.items():
+        part: Any = info
+        *records, last = names.split(".")
+        for name in records:
+            part = part[int(name) if isinstance(part, list) else name]
+        part[last] = value
+    return info
+
+
+def change_record(run: Path, fields: Mapping[str, object]) -> Path:
+    """Changes these fields of the run.json of a run, and returns the run."""
+    info = json.loads((run / "run.json").read_text(encoding="utf-8"))
+    (run / "run.json").write_text(json.dumps(changed(info, fields)), encoding="utf-8")
+    return run
+
+
+def copy_of(run: Path, machine: str) -> Path:
+    """The folder of a copy of a run that calls its machine otherwise."""
+    copy = shutil.copytree(run, run.parents[1] / machine / run.name)
+    return change_record(copy, {"run_id": f"{machine}/{run.name}", "machine.name": machine})
 
 
 def make_series(root: Path, sittings: int = 3, *, seed: int = 4, **how: Any) -> list[Path]:
@@ -295,7 +298,7 @@ def _zero_cost(
             if (variant, parameter) in times:
                 times[variant, f"{parameter} work={steps}"] = times[variant, parameter] + REQUESTS * steps * STEP_NS
     key = {(variant, parameter): (bench_of(variant, parameter), variant, parameter) for variant, parameter in times}
-    counts = _counts_of_ladder if study == "ladder" else partial(_counts, study)
+    counts = _counts_of_ladder if study == "ladder" else _counts
     return Study(
         {key[name]: ns for name, ns in times.items()},
         controls=[f"{baseline} (A/A)"],
@@ -406,15 +409,15 @@ def _metrics(
     return rows.with_columns(value=noisy.round().cast(pl.Int64)).drop("iterations", "elapsed_ns", "true")
 
 
-def _counts(study: str, variant: str, parameter: str) -> dict[str, int]:
+def _counts(variant: str, parameter: str) -> dict[str, int]:
     """The exact counts that the algorithm has: the same I/O for all, and what each variant adds."""
     operations = {"register": 257, "unregister": 257, "poll": 258, "accept": 512, "read": 512, "write": 512}
     polled = {"waker_clones": 1536, "waker_drops": 1536, "wakes": 768, "polls": 1025}
     manual = variant.startswith(BASELINE)
-    boxes = not manual and variant not in ("nonbox", "large+nonbox", "async")
+    boxes = not manual and variant not in ("nonbox", "large+nonbox")
     return {
-        **({"client_syscalls": 1537} if study == "zero-cost-sockets" else operations),
-        "syscalls": 2306 if variant == FLOOR else SYSTEM_CALLS[parameter.partition(" ")[0]],
+        **operations,
+        "syscalls": SYSTEM_CALLS[parameter.partition(" ")[0]],
         "transactions": REQUESTS,
         "allocations": 257 * boxes,
         "instructions": 280_000 if manual else 610_000,
@@ -650,8 +653,8 @@ def main() -> None:
     parser.add_argument("root", type=Path, help="the run is written to <root>/made-up/20260101T000000Z")
     parser.add_argument("--reversed", action="store_true", help="turn every effect round")
     arguments = parser.parse_args()
-    truths = [reversed_truth(truth) if arguments.reversed else truth for truth in (ZERO_COST, SOCKETS, LADDER)]
-    print(make_run(arguments.root, truths[0], sockets=truths[1], ladder=truths[2]))
+    truth, ladder = (reversed_truth(one) if arguments.reversed else one for one in (ZERO_COST, LADDER))
+    print(make_run(arguments.root, truth, ladder=ladder))
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ checks pass.
 
 import getpass
 import gzip
-import os
 import re
 import socket
 import sys
@@ -19,10 +18,11 @@ from pathlib import Path
 
 from async_cost import words
 from async_cost.errors import DataError
+from async_cost.files import write_whole
 from async_cost.machines.many import read_many
 from async_cost.paths import shown
 from async_cost.report import finding, provenance
-from async_cost.report.records import remarks
+from async_cost.report.records import refused_groups, remarks
 from async_cost.runs import series
 from async_cost.runs.comparisons import HEADLINES
 from async_cost.runs.find import find_runs, load_run
@@ -98,9 +98,7 @@ def _copies(run: Run, runs: Path) -> Iterator[str]:
 def pack(run: Path) -> list[Path]:
     """Compress the tables of a run in place, one after the other; returns all files of the run."""
     for table in sorted(run.glob("*.csv")):
-        packed, partial = table.with_name(f"{table.name}.gz"), table.with_name(f".{table.name}.gz.partial")
-        partial.write_bytes(packed_bytes(table))
-        os.replace(partial, packed)
+        write_whole(table.with_name(f"{table.name}.gz"), packed_bytes(table))
         table.unlink()
     return sorted(path for path in run.iterdir() if path.name == "run.json" or path.name.endswith(".csv.gz"))
 
@@ -130,25 +128,14 @@ def preview(run: Run, files: list[Path]) -> str:
     for name, study in run.info.studies.items():
         processes = words.counted(len(study.episodes), "process", "processes")
         amount = f"{words.code(name)}: {words.counted(study.rounds, 'round')} in {processes}."
-        studies.append(" ".join([amount, _silent(Measured.of(run, name)), *remarks(run, name)]))
+        refused = refused_groups(Measured.of(run, name)) or "Its controls refuse none of its comparisons."
+        studies.append(" ".join([amount, refused, *remarks(run, name)]))
     listed = [f"{words.code(file.name)}, {file.stat().st_size / 1000:,.0f} kB" for file in files]
     return (
         f"# Run {run.info.run_id}\n\n{words.escape(provenance.headline(run.info))}\n\n{words.bullets(studies)}\n\n"
         f"## What it says\n\n{words.bullets(found) or 'None of the findings with a name.'}\n\n## Files\n\n{words.bullets(listed)}\n\n"
         f"{REVIEW}"
     )
-
-
-def _silent(measured: Measured) -> str:
-    """Which groups of comparisons of a study say nothing, and why. Markdown."""
-    silent = {name: judged.reasons for name, judged in measured.groups.items() if not judged.trusted}
-    if not silent:
-        return "Its controls refuse none of its comparisons."
-    groups = (
-        f"{f'in group {words.code(name)}' if name else 'in its unnamed group'}, because {words.listing(reasons)}"
-        for name, reasons in silent.items()
-    )
-    return f"**Nothing is concluded** {'; '.join(groups)}."
 
 
 def contribute(folder: Path, runs: Path) -> str:

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from async_cost.files import read_json, write_whole
 from async_cost.workflow import layouts
 from async_cost.workflow.steps import CommandFailed, Progress, Seen, StepFailed
 from async_cost.workflow.toolchain import ROOT
@@ -47,15 +48,17 @@ class Start:
         `seal`).
         """
         try:
-            told = json.loads(start_file(partial, study).read_text(encoding="utf-8"))
-            if told.get("sha256", digest := _digest(told)) != digest:
+            start = json.loads(start_file(partial, study).read_text(encoding="utf-8"))
+            if start.get("sha256", digest := _digest(start)) != digest:
                 return None
         except (OSError, ValueError):
             return None
-        library = told["library"] or {"path": None, "entry": ""}
+        library = start["library"] or {"path": None, "entry": ""}
         path = library["path"] and Path(library["path"])
-        command = (told["program"], *told["arguments"])
-        return cls(command, path, library["entry"], tuple(told["until"]), told["done_status"], told["refused_status"])
+        command = (start["program"], *start["arguments"])
+        return cls(
+            command, path, library["entry"], tuple(start["until"]), start["done_status"], start["refused_status"]
+        )
 
     def run(self, study: str, until: int, env: Mapping[str, str], progress: Progress, layout: int) -> None:
         """Measure `study` up to the round `until`, linked in the order that `layout` draws where that can be. Raises
@@ -115,13 +118,13 @@ def seal(partial: Path, study: str) -> None:
     what it was linked from.
     """
     file = start_file(partial, study)
-    told = json.loads(file.read_text(encoding="utf-8"))
-    if told["library"]:
-        library = Path(told["library"]["path"])
+    start = json.loads(file.read_text(encoding="utf-8"))
+    if start["library"]:
+        library = Path(start["library"]["path"])
         layouts.keep(library, library.parent / "deps" / "libctx.so")  # cargo's name for the kernel's last cell
     else:
-        layouts.keep(Path(told["program"]), Path(told["program"]))
-    write_json(file, told | {"sha256": _digest(told)})
+        layouts.keep(Path(start["program"]), Path(start["program"]))
+    write_json(file, start | {"sha256": _digest(start)})
 
 
 def sealed(partial: Path, study: str) -> bool:
@@ -130,17 +133,14 @@ def sealed(partial: Path, study: str) -> bool:
     return Start.read(partial, study) is not None and "sha256" in json.loads(file.read_text(encoding="utf-8"))
 
 
-def _digest(told: Mapping) -> str:
+def _digest(start: Mapping) -> str:
     """Hash of the program and of its library. Raises OSError if one of them is gone."""
-    paths = [told["program"], *([told["library"]["path"]] if told["library"] else [])]
+    paths = [start["program"], *([start["library"]["path"]] if start["library"] else [])]
     return hashlib.sha256(b"".join(hashlib.sha256(Path(path).read_bytes()).digest() for path in paths)).hexdigest()
 
 
 def write_json(file: Path, content: object) -> None:
-    """Writes JSON entirely or not at all."""
-    temporary = file.with_suffix(".tmp")
-    temporary.write_text(json.dumps(content), encoding="utf-8")
-    temporary.replace(file)
+    write_whole(file, json.dumps(content))
 
 
 def done_file(partial: Path) -> Path:
@@ -150,10 +150,7 @@ def done_file(partial: Path) -> Path:
 
 def done_episodes(partial: Path) -> list[list]:
     """The entries of `done_file`."""
-    try:
-        return json.loads(done_file(partial).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return []
+    return read_json(done_file(partial), [])
 
 
 def measure(partial: Path, studies: Mapping[str, float], env: Mapping[str, str], progress: Progress) -> None:
@@ -169,13 +166,13 @@ def measure(partial: Path, studies: Mapping[str, float], env: Mapping[str, str],
             left[study] = studies[study] * (1 - (until[study].index(end) + 1) / len(until[study]))
             continue
 
-        def told(seen: Seen, study: str = study, number: int = number) -> None:
+        def report(seen: Seen, study: str = study, number: int = number) -> None:
             left[study] = left[study] if seen.left_s is None else seen.left_s
             text = f"episode {number} of {len(turns)}: {study}" + (f", {seen.text}" if seen.text else "")
             progress.report(Seen(text, left_s=sum(left.values()) if seen.text else None))
 
         layout = layouts.seed(run_id, study, end)
-        _start(partial, study).run(study, end, env, replace(progress, report=told), layout)
+        _start(partial, study).run(study, end, env, replace(progress, report=report), layout)
         done.append([study, end])
         write_json(done_file(partial), done)
 

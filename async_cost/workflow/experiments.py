@@ -31,6 +31,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -260,20 +261,15 @@ def _identical(table: Table, sizes: Sizes, scratch: Path, say: Callable[[str], N
 
 
 def _layout(table: Table, sizes: Sizes, scratch: Path, say: Callable[[str], None]) -> None:
-    """One program for each order of its functions; all programs in turn, several times."""
-    orders = []
-    for order in range(sizes.layouts):
-        say(f"  link order {order + 1} of {sizes.layouts}")
-        # The order of the object files first, then shuffled by this seed: an option of LLVM's linker, which rustc
-        # brings along.
-        options = [] if order == 0 else [f"-Clink-arg=-Wl,--shuffle-sections=.text*={order}"]
-        orders.append(_build(scratch / f"layout-{order}", options))
-    if len({program.read_bytes() for program in orders}) == 1:
-        raise Unable("the linker ignores the order that it is asked for")
+    """One program in each order of its functions, the linker's own among them; all orders in turn, several times."""
+    program = _build(scratch / "layout")
     for number in range(sizes.passes):
         say(f"  pass {number + 1} of {sizes.passes}")
-        for order, program in enumerate(orders):
-            _rounds(table, "layout", f"order {order}", number, [program, "interleaved", sizes.layout_rounds])
+        for order in range(sizes.layouts):
+            with layouts.drawn(program, order) if order else nullcontext(program) as drawn:
+                if drawn is None:
+                    raise Unable("no linker here puts functions in another order")
+                _rounds(table, "layout", f"order {order}", number, [drawn, "interleaved", sizes.layout_rounds])
 
 
 def _kernel(table: Table, sizes: Sizes, scratch: Path, say: Callable[[str], None]) -> None:
@@ -327,17 +323,21 @@ def notebook(rounds: int, processes: int, like_bench: bool) -> nbformat.Notebook
 # -- programs ------------------------------------------------------------------------------------------------
 
 
-def _build(target: Path, options: list[str] | None = None, crate: str = STUDY, bench: str = "experiments") -> Path:
-    """Compiles a bench of a crate with further rustc options for the last step, and copies the program to `target`,
-    with what is needed to link it again.
-    """
-    cargo = ["cargo", "rustc", "--locked", "-p", crate, "--all-features", "--bench", bench, "--profile", "bench"]
-    try:
-        printed = _run([*cargo, "--message-format=json", "--", *(options or [])], **CARGO_ENV, **layouts.environment())
-    except Unable as error:
-        if options:
-            raise Unable(f"the linker does not take {options[0]}") from error
-        raise
+def _build(target: Path) -> Path:
+    """Compiles the program of the experiments, and copies it to `target` with what is needed to link it again."""
+    cargo = [
+        "cargo",
+        "rustc",
+        "--locked",
+        "-p",
+        STUDY,
+        "--all-features",
+        "--bench",
+        "experiments",
+        "--profile",
+        "bench",
+    ]
+    printed = _run([*cargo, "--message-format=json"], **CARGO_ENV, **layouts.environment())
     shutil.copyfile(program := _program(printed), target)
     target.chmod(0o755)
     layouts.keep(target, program)

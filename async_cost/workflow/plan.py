@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from async_cost.files import read_json, write_whole
 from async_cost.paths import reports_root, runs_root
 from async_cost.runs.judged import claims_of_today, findings_of_today
 from async_cost.runs.profiles import NOT_EVIDENCE
@@ -102,10 +103,7 @@ class Plan:
         self.outcome.write_text(json.dumps({**self._outcome(), "plan": None}) + "\n", encoding="utf-8")
 
     def _outcome(self) -> dict[str, Any]:
-        try:
-            return json.loads(self.outcome.read_text(encoding="utf-8"))
-        except (OSError, ValueError):  # on a full disk it may have been cut off
-            return {}
+        return read_json(self.outcome, {})
 
     def _finished(self) -> bool:
         """Whether the run is complete but was not delivered, because the previous command was stopped after
@@ -239,9 +237,7 @@ def leave_notebooks(partial: Path, studies: Iterable[str], reports: Path) -> Non
                 text = executed.read_text(encoding="utf-8").replace(str(partial), f"data/runs/{run}")
                 left = left_by(reports / run, study)
                 left.parent.mkdir(parents=True, exist_ok=True)
-                partly = left.with_suffix(".partial")
-                partly.write_text(text.replace(f"{ROOT}/", "").replace(str(Path.home()), "~"), encoding="utf-8")
-                partly.replace(left)
+                write_whole(left, text.replace(f"{ROOT}/", "").replace(str(Path.home()), "~"))
 
 
 class Sweep:

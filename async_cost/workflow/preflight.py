@@ -83,7 +83,7 @@ def _repository() -> Iterator[str]:
         command = ["git", "rev-list", "--max-count=1", "--timestamp", "HEAD"]
         last = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
         if last.returncode != 0:
-            yield f"a repository whose revision git tells: {last.stderr.strip()}"
+            yield f"a repository that git can read: {last.stderr.strip()}"
         elif int(last.stdout.split()[0]) > time.time() + CLOCK_BEHIND_S:
             yield f"a clock that is right: it says {time.ctime()}, before the last commit"
 

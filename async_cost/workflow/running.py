@@ -14,6 +14,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from threading import Event
 
+from async_cost.files import read_json
 from async_cost.workflow.steps import Progress, Seen, Step, StepFailed
 
 #: Steps that run at the same time at most: what one leaves of two cores, a second one uses.
@@ -93,10 +94,7 @@ class _Durations:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        try:
-            self.seconds = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            self.seconds = {}
+        self.seconds = read_json(path, {})
 
     def expected(self, step: Step) -> float:
         return float(self.seconds.get(step.name, step.expected_s))
@@ -171,11 +169,7 @@ class _Display:
 
 
 def minutes(seconds: float) -> str:
-    """A duration for people: `8 s`, `3 min 20 s`, `1 h 5 min`.
-
-    >>> minutes(8), minutes(200), minutes(3900)
-    ('8 s', '3 min 20 s', '1 h 5 min')
-    """
+    """A duration for people: `8 s`, `3 min 20 s`, `1 h 5 min`."""
     seconds = max(0, round(seconds))
     if seconds < 60:
         return f"{seconds} s"

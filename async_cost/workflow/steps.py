@@ -1,4 +1,4 @@
-"""A step of a workflow: its commands, their output, and what this tells about the progress.
+"""A step of a workflow: its commands, their output, and the progress that this shows.
 
 Only the standard library is used: the first steps create the virtual environment for everything else.
 """
@@ -124,7 +124,7 @@ class Progress:
 @dataclass(frozen=True)
 class Command:
     """A command of a step, with `typed` on its standard input. `progress` reads the lines that are not JSON; `name` is
-    put before what it tells, where several run at the same time; `then` is called when it has ended with `status`.
+    put before what it reports, where several run at the same time; `then` is called when it has ended with `status`.
     """
 
     arguments: Iterable[str | Path]
