@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from async_cost.errors import DataError
@@ -30,8 +31,9 @@ def announced(run: Run) -> int | None:
         if (machine, profile) == (run.info.machine.name, run.info.profile) and when <= own:
             since = {one.name for one in run.path.parent.glob("[0-9]*Z") if when <= one.name < own} - series_of
             files = (run.path.with_name(name) / "run.json" for name in since)
-            # A later series is not the announced one: it may be somebody else's, on a machine of the same name.
-            found = None if any(one.is_file() and about in one.read_bytes() for one in files) else int(sittings)
+            with suppress(OSError):  # of a run that cannot be read nothing is known
+                # A later series is not the announced one: it may be somebody else's, on a machine of the same name.
+                found = None if any(one.is_file() and about in one.read_bytes() for one in files) else int(sittings)
     return found
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from operator import attrgetter
 from pathlib import Path
+from stat import S_ISREG
 
 import msgspec
 import polars as pl
@@ -83,7 +84,8 @@ def _named(file: Path, _size: int, _modified: int) -> str | None:
 def _series(folder: Path) -> str | None:
     try:
         status = (folder / "run.json").stat()
-        return _named(folder / "run.json", status.st_size, status.st_mtime_ns)
+        # Whoever opens a pipe waits for its other end.
+        return _named(folder / "run.json", status.st_size, status.st_mtime_ns) if S_ISREG(status.st_mode) else None
     except OSError:
         return None
 
