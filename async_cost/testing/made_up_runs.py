@@ -43,8 +43,8 @@ from async_cost.statistics.trials import TOTALS
 
 OFF, ON = "syscalls=off", "syscalls=on"
 BASELINE = "manual"
-#: The loads of the ladder: few clients at a time, and all of them at once.
-FEW, ALL = "live=3", "live=256"
+#: The load of the ladder.
+FEW = "live=3"
 #: The baseline of ladder.
 BEST = "manual (best)"
 #: Requests served by one iteration of any study.
@@ -95,9 +95,7 @@ RUNGS: dict[str, tuple[float, int, int]] = {
     "Rc waker, asked check": (2.6, 1710, 0),
     "Rc waker, address check": (2.35, 1460, 0),
 }
-LADDER: dict[tuple[str, str], float] = {(rung, FEW): ratio for rung, (ratio, _, _) in RUNGS.items()} | {
-    ("frontier", ALL): 1.5
-}
+LADDER: dict[tuple[str, str], float] = {(rung, FEW): ratio for rung, (ratio, _, _) in RUNGS.items()}
 
 
 #: bench, variant, parameter.
@@ -175,11 +173,9 @@ def make_run(
     if truth is not None:
         theirs = {load: ratio for load, ratio in controls.items() if load in (OFF, ON)}
         levels = [(OFF, steps) for steps in WORK_STEPS] + [(ON, 5000)]
-        studies["zero-cost"] = _zero_cost("zero-cost", truth, theirs, levels if work else [], "nonbox", failed)
+        studies["zero-cost"] = _zero_cost("zero-cost", truth, theirs, levels if work else [], failed)
     if ladder is not None:
-        honest = {load: controls.get(load, 1.0) for load in (FEW, ALL)}
-        levels = [(FEW, 1000), (FEW, 10_000)]
-        studies["ladder"] = _zero_cost("ladder", ladder, honest, levels if work else [], "frontier", failed)
+        studies["ladder"] = _zero_cost("ladder", ladder, {FEW: controls.get(FEW, 1.0)}, [], failed)
     studies |= others or {}
     folder = Path(root) / machine / name
     folder.mkdir(parents=True)
@@ -259,19 +255,18 @@ def _zero_cost(
     truth: Mapping[tuple[str, str], float],
     controls: Mapping[str, float],
     levels: Sequence[tuple[str, int]],
-    lean: str,
     failed: Sequence[tuple[str, str]],
 ) -> Study:
-    """A study of the family of zero-cost; at `levels` of own work for its baseline and for `lean`. What failed did so
+    """A study of the family of zero-cost; at `levels` of own work for its baseline and for `nonbox`. What failed did so
     after a round.
     """
-    baseline, of_baseline = (BEST, dict.fromkeys((FEW, ALL), BEST_NS)) if study == "ladder" else (BASELINE, MANUAL_NS)
+    baseline, of_baseline = (BEST, {FEW: BEST_NS}) if study == "ladder" else (BASELINE, MANUAL_NS)
     parameters = sorted({parameter for _, parameter in truth} | set(controls))
     ratios = {(baseline, parameter): 1.0 for parameter in parameters}
     ratios |= {(f"{baseline} (A/A)", parameter): ratio for parameter, ratio in controls.items()} | dict(truth)
     times = {(variant, parameter): ratio * of_baseline[parameter] for (variant, parameter), ratio in ratios.items()}
     for parameter, steps in levels:
-        for variant in (baseline, lean):
+        for variant in (baseline, "nonbox"):
             if (variant, parameter) in times:
                 times[variant, f"{parameter} work={steps}"] = times[variant, parameter] + REQUESTS * steps * STEP_NS
     key = {(variant, parameter): (bench_of(variant, parameter), variant, parameter) for variant, parameter in times}
