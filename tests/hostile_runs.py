@@ -102,7 +102,8 @@ def _record(change: Callable[[dict, str, random.Random], object]) -> Damage:
 
     def damage(folder: Path, rng: random.Random) -> None:
         info = json.loads((folder / INFO).read_text())
-        change(*rng.choice([*_fields(info["machine"]), *_fields(info["studies"]["zero-cost"])]), rng)
+        records = [info["machine"], info["toolchain"], info["codegen"], info["studies"]["zero-cost"]]
+        change(*rng.choice(_fields(records)), rng)
         (folder / INFO).write_text(json.dumps(info))
 
     return damage

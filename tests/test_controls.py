@@ -18,7 +18,6 @@ from async_cost.statistics.effects import Values, effect
 from async_cost.statistics.interval import RANKS, quantile
 from async_cost.statistics.judge import judged
 from async_cost.statistics.measured import Measured
-from async_cost.statistics.statement import Outcome
 from async_cost.testing.made_up_runs import OFF, ON, ZERO_COST, Study, make_run
 
 ONE, _, MANY, LONG = KINDS
@@ -214,17 +213,6 @@ def test_controls_of_one_kind_speak_for_all_studies_of_the_run(tmp_path):
 
 
 # -- claims --------------------------------------------------------------------------------------------------
-
-
-def test_counts_are_never_refused(tmp_path):
-    run = load_run(make_run(tmp_path, controls={OFF: 1.1, ON: 1.0}, rounds=20, work=False))
-    outcomes = replication.outcomes(run, [claim for claim in load_claims() if claim.study == "zero-cost"])
-    words = {one.claim.quantity: set() for one in outcomes}
-    for one in outcomes:
-        if one.published.outcome is not Outcome.NOT_MEASURED:
-            words[one.claim.quantity].add(one.published.outcome)
-    assert words["time"] == {Outcome.UNDECIDED}
-    assert words["count"] and Outcome.UNDECIDED not in words["count"]
 
 
 def test_what_is_made_of_comparisons_has_their_bias(tmp_path):

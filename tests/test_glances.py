@@ -8,7 +8,6 @@ import re
 import shutil
 import subprocess
 import tomllib
-from pathlib import Path
 
 from async_cost.workflow.execute import GLANCE
 from async_cost.workflow.studies import LIBRARIES, MEASURED, crate_of, source_of
@@ -31,13 +30,12 @@ def glances(text: str) -> list[str]:
     ]
 
 
-def text_of(notebook: Path) -> str:
-    """The crate view."""
-    return source_of(notebook).read_text(encoding="utf-8")
+#: Each with its crate view.
+TEXTS = {notebook: source_of(notebook).read_text(encoding="utf-8") for notebook in NOTEBOOKS}
 
 
 def test_every_rust_notebook_glances():
-    assert all(glances(text_of(notebook)) for notebook in NOTEBOOKS)
+    assert all(map(glances, TEXTS.values()))
 
 
 def test_glances_compile(tmp_path):
@@ -56,8 +54,8 @@ def test_glances_compile(tmp_path):
     (tmp_path / "Cargo.toml").write_text(f"{head}{profiles}\n[dependencies]\n{dependencies}\n", encoding="utf-8")
     shutil.copy(ROOT / "Cargo.lock", tmp_path)
     modules = []
-    for notebook, name in zip(NOTEBOOKS, names, strict=False):
-        text, crate = text_of(notebook), name.replace("-", "_")
+    for text, name in zip(TEXTS.values(), names, strict=False):
+        crate = name.replace("-", "_")
         cells = "".join(
             f"pub fn glance_{number}() -> harness::Seen {{\n{cell}}}\n" for number, cell in enumerate(glances(text))
         )

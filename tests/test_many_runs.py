@@ -98,7 +98,6 @@ def test_honest_runs_say_the_same_in_bad_company(crowd):
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"schema_version": 5}, "schema version 5"),
         ({"ended": "2025-01-01T00:00:00Z"}, "the end lies before the start"),
         ({"started": "1999-01-01T00:00:00Z"}, "1999-01-01 cannot be the day of a run"),
         ({"studies.zero-cost.ended": "9999-01-01T00:00:00Z"}, "9999-01-01 cannot be the day of a run"),

@@ -139,12 +139,15 @@ def test_the_tokio_with_std_mutexes_lacks_nothing_but_parking_lot():
     assert wanted[0] == wanted[1]
 
 
+def lock_packages(path):
+    return tomllib.loads(path.read_text(encoding="utf-8"))["package"]
+
+
 @pytest.mark.kernel
 def test_vendored_sources_are_those_of_the_lock():
     vendored = {path.parent.name for path in (ROOT / "target" / "vendor").glob("*/.cargo-checksum.json")}
     assert vendored, "target/vendor is empty: run make setup"
-    lock = tomllib.loads((ROOT / "Cargo.lock").read_text(encoding="utf-8"))["package"]
-    checksums = {package.get("checksum") for package in lock}
+    checksums = {package.get("checksum") for package in lock_packages(ROOT / "Cargo.lock")}
     for name in vendored:
         checksum = json.loads((ROOT / "target" / "vendor" / name / ".cargo-checksum.json").read_text())["package"]
         assert checksum in checksums, f"target/vendor/{name} is not in Cargo.lock"

@@ -10,7 +10,6 @@ import polars as pl
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from async_cost.errors import DataError
 from async_cost.findings.finding import Judge, finding, record
 from async_cost.findings.operands import pair
 from async_cost.findings.vocabulary import slower
@@ -218,21 +217,6 @@ def test_links_into_the_repository_become_words_but_for_notebooks():
     html = markup.safe_markdown("[data](../data.csv), [method](https://example.org), [below](#below)")
     assert "data.csv" not in html and ">data<" in html
     assert 'href="https://example.org"' in html and 'href="#below"' in html
-
-
-@pytest.mark.parametrize(
-    ("damage", "problem"),
-    [
-        (Path.unlink, r"run\.json"),
-        (lambda file: file.write_text("{"), r"run\.json"),
-        (lambda file: file.write_text(file.read_text().replace('"complete"', '"measuring"')), "not complete"),
-    ],
-)
-def test_a_run_that_cannot_be_read_or_is_not_whole_is_named(tmp_path, damage, problem):
-    run, notebook = example_run(tmp_path / "run"), write_notebook(tmp_path / "zero-cost.ipynb")
-    damage(run / "run.json")
-    with pytest.raises(DataError, match=problem):
-        publish.publish(run, [page_of(notebook)], tmp_path / "report", pdf=False)
 
 
 def test_facts_that_no_machine_could_tell_are_unknown(tmp_path):

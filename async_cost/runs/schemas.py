@@ -161,18 +161,14 @@ class ClaimRows(dy.Schema):
         )
 
 
-class OperandRows(dy.Schema):
+class OperandRows(KeyRows):
     """`data/claims-operands.csv`: one key of the tidy data that a claim compares."""
 
-    line = dy.UInt32(nullable=False)
     claim = dy.String(nullable=False, primary_key=True, regex=r"^[A-Z][0-9]+$")
     comparison = dy.String(nullable=False, primary_key=True, regex=r"^(published|counterpart|clean|ours)$")
     case = dy.UInt32(nullable=False, primary_key=True, min=1)
     place = dy.UInt32(nullable=False, primary_key=True, min=1)
     study = dy.String(nullable=False, primary_key=True, regex=STUDY)
-    bench = dy.String(nullable=False, primary_key=True, regex=WORD, max_length=LONGEST)
-    variant = dy.String(nullable=False, primary_key=True, regex=WORD, max_length=LONGEST)
-    parameter = dy.String(nullable=False, primary_key=True, regex=WORD_OR_NOTHING, max_length=LONGEST)
     counter = dy.String(nullable=False, primary_key=True, regex=rf"^$|{COUNTER}")
     plus_ns = dy.Float64(nullable=True, min=0)
 

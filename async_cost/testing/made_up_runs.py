@@ -43,8 +43,8 @@ from async_cost.statistics.trials import TOTALS
 
 OFF, ON = "syscalls=off", "syscalls=on"
 BASELINE = "manual"
-#: The loads of the ladder: few clients at a time, and all of them at once.
-FEW, ALL = "live=3", "live=256"
+#: The load of the ladder.
+FEW = "live=3"
 #: The baseline of ladder.
 BEST = "manual (best)"
 #: Requests served by one iteration of any study.
@@ -78,49 +78,24 @@ ZERO_COST: dict[tuple[str, str], float] = {
     ("box+chkrc", ON): 1.135,
     ("box+arc", ON): 1.12,
 }
-#: The same for ladder, whose ratios are those to `manual (best)`, with instructions and allocations for a request.
+#: The same for the rungs of the ladder that claims, prices and headlines rest on, whose ratios are those to
+#: `manual (best)`, with instructions and allocations for a request.
 RUNGS: dict[str, tuple[float, int, int]] = {
-    "fake alone": (0.6, 330, 0),
-    "split": (1.2, 720, 0),
     "frontier": (1.4, 750, 0),
-    "ready queue": (1.6, 890, 0),
-    "stream in future": (1.64, 900, 0),
-    "generic runtime": (1.68, 940, 0),
     "slab index": (1.8, 1050, 0),
-    "cloned waker": (1.9, 1080, 0),
-    "bound per operation": (2.1, 1330, 0),
     "embedded waker": (2.2, 1340, 0),
     "Rc waker": (2.3, 1380, 0),
     "Arc waker": (3.0, 1380, 0),
-    "atomic queue": (3.5, 1390, 0),
-    "Arc per task": (3.9, 1620, 1),
-    "boxed dyn": (4.5, 1870, 2),
-    "Rc handles": (4.6, 1900, 2),
-    "checked cells": (4.75, 1990, 2),
-    "mutex queue": (5.6, 2280, 2),
-    "lean + Rc handles": (1.83, 1090, 0),
-    "lean + checked cells": (1.86, 1130, 0),
-    "lean + atomic queue": (2.2, 1060, 0),
     "lean + mutex queue": (2.6, 1310, 0),
     "lean + box": (2.0, 1265, 1),
     "lean + dyn": (2.1, 1350, 1),
-    "lean + dyn by caller": (2.1, 1350, 1),
-    "lean + dyn in place": (2.05, 1300, 1),
-    "16 KiB zeroed": (7.0, 17_455, 0),
     "16 KiB uninitialised": (1.8, 1050, 0),
     "16 KiB uninitialised + dyn": (7.5, 18_080, 1),
-    "16 KiB uninitialised + dyn in place": (2.4, 1550, 1),
-    "noop waker": (2.08, 1350, 0),
     "Rc waker, cached check": (2.5, 1650, 0),
     "Rc waker, asked check": (2.6, 1710, 0),
     "Rc waker, address check": (2.35, 1460, 0),
-    "Arc waker, kept": (1.95, 1085, 0),
-    "no wakers": (1.3, 720, 0),
-    "out of line": (1.5, 800, 0),
 }
-LADDER: dict[tuple[str, str], float] = {(rung, FEW): ratio for rung, (ratio, _, _) in RUNGS.items()} | {
-    ("frontier", ALL): 1.5
-}
+LADDER: dict[tuple[str, str], float] = {(rung, FEW): ratio for rung, (ratio, _, _) in RUNGS.items()}
 
 
 #: bench, variant, parameter.
@@ -198,11 +173,9 @@ def make_run(
     if truth is not None:
         theirs = {load: ratio for load, ratio in controls.items() if load in (OFF, ON)}
         levels = [(OFF, steps) for steps in WORK_STEPS] + [(ON, 5000)]
-        studies["zero-cost"] = _zero_cost("zero-cost", truth, theirs, levels if work else [], "nonbox", failed)
+        studies["zero-cost"] = _zero_cost("zero-cost", truth, theirs, levels if work else [], failed)
     if ladder is not None:
-        honest = {load: controls.get(load, 1.0) for load in (FEW, ALL)}
-        levels = [(FEW, 1000), (FEW, 10_000)]
-        studies["ladder"] = _zero_cost("ladder", ladder, honest, levels if work else [], "frontier", failed)
+        studies["ladder"] = _zero_cost("ladder", ladder, {FEW: controls.get(FEW, 1.0)}, [], failed)
     studies |= others or {}
     folder = Path(root) / machine / name
     folder.mkdir(parents=True)
@@ -282,19 +255,18 @@ def _zero_cost(
     truth: Mapping[tuple[str, str], float],
     controls: Mapping[str, float],
     levels: Sequence[tuple[str, int]],
-    lean: str,
     failed: Sequence[tuple[str, str]],
 ) -> Study:
-    """A study of the family of zero-cost; at `levels` of own work for its baseline and for `lean`. What failed did so
+    """A study of the family of zero-cost; at `levels` of own work for its baseline and for `nonbox`. What failed did so
     after a round.
     """
-    baseline, of_baseline = (BEST, dict.fromkeys((FEW, ALL), BEST_NS)) if study == "ladder" else (BASELINE, MANUAL_NS)
+    baseline, of_baseline = (BEST, {FEW: BEST_NS}) if study == "ladder" else (BASELINE, MANUAL_NS)
     parameters = sorted({parameter for _, parameter in truth} | set(controls))
     ratios = {(baseline, parameter): 1.0 for parameter in parameters}
     ratios |= {(f"{baseline} (A/A)", parameter): ratio for parameter, ratio in controls.items()} | dict(truth)
     times = {(variant, parameter): ratio * of_baseline[parameter] for (variant, parameter), ratio in ratios.items()}
     for parameter, steps in levels:
-        for variant in (baseline, lean):
+        for variant in (baseline, "nonbox"):
             if (variant, parameter) in times:
                 times[variant, f"{parameter} work={steps}"] = times[variant, parameter] + REQUESTS * steps * STEP_NS
     key = {(variant, parameter): (bench_of(variant, parameter), variant, parameter) for variant, parameter in times}
@@ -428,19 +400,10 @@ def _counts(variant: str, parameter: str) -> dict[str, int]:
 
 
 def _counts_of_ladder(variant: str, parameter: str) -> dict[str, int]:
-    """The exact counts of the ladder that its analysis reads."""
+    """The exact counts of the ladder."""
     _, instructions, allocations = RUNGS.get(variant, (1.0, 570, 0))
-    future = 0 if variant.startswith(BEST) else 16_528 if variant.startswith("16 KiB") else 272
-    return {
-        "transactions": REQUESTS,
-        "instructions": REQUESTS * instructions,
-        "allocations": REQUESTS * allocations,
-        "allocated_bytes": REQUESTS * allocations * future,
-        "zeroed_bytes": REQUESTS * (16_384 if variant == "16 KiB zeroed" else 128),
-        "waker_clones": 1536 if "waker" in variant else 0,
-        "future_bytes": future,
-        "connection_bytes": {BEST: 185, "frontier": 304}.get(variant, 0),
-    }
+    counts = {"instructions": instructions, "allocations": allocations, "allocated_bytes": 272 * allocations}
+    return {"transactions": REQUESTS} | {name: REQUESTS * count for name, count in counts.items()}
 
 
 def run_record(machine: str, name: str, profile: str) -> dict:

@@ -1,13 +1,11 @@
 """docs/sample: the report of the reference run as pages that are readable where the repository is hosted; and the
 answer at the head of README.md.
 
-    python -m async_cost.workflow.sample          # write them
-    python -m async_cost.workflow.sample --check  # exit with 1 when they are not what the code makes of the run
+    python -m async_cost.workflow.sample
 
 The reference run is the series that data/runs/REFERENCE lists.
 """
 
-import argparse
 import re
 import sys
 import tempfile
@@ -64,10 +62,7 @@ def old(files: dict[str, str], root: Path) -> list[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m async_cost.workflow.sample", description=__doc__.splitlines()[0])
-    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 when the sample is old")
-    check, root = parser.parse_args().check, repository_root()
-    run = reference_run()
+    run, root = reference_run(), repository_root()
     rooms = [room for room in rooms_of(run.info) if room != OTHERS]
     try:
         with tempfile.TemporaryDirectory() as temporary:
@@ -75,12 +70,8 @@ def main() -> None:
             files = made(run, executed)
     except CellFailed as error:
         sys.exit(str(error))
-    changed = old(files, root)
-    if check:
-        old_ones = (f"{name} is not what the code makes of the reference run: make sample" for name in changed)
-        sys.exit("\n".join(old_ones) or None)
     (root / FOLDER).mkdir(exist_ok=True)
-    for name in changed:
+    for name in old(files, root):
         if name in files:
             (root / name).write_text(files[name], encoding="utf-8")
         else:
