@@ -17,7 +17,7 @@ ALL_TESTS = "cargo test --workspace --all-features --tests"
 
 @functools.cache
 def packages() -> dict[str, dict]:
-    """The crates of the studies, which measure by `harness` and `by-turns`, as `cargo metadata` tells of them, by name."""
+    """The crates of the studies, without those that they measure by, as `cargo metadata` tells of them, by name."""
     metadata = subprocess.run(
         ["cargo", "metadata", "--locked", "--no-deps", "--format-version", "1"],
         cwd=ROOT,

@@ -112,12 +112,9 @@ class Own:
     """The template, copied out of the repository, with the crate as it is packaged."""
 
     def __init__(self, folder: Path):
-        subprocess.run(
-            ["cargo", "package", "--quiet", "--offline", "--allow-dirty", "--no-verify", "-p", "by-turns"],
-            cwd=ROOT,
-            check=True,
-        )
-        target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+        target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve() / "your-own"
+        package = ["cargo", "package", "--quiet", "--offline", "--allow-dirty", "--no-verify", "-p", "by-turns"]
+        subprocess.run([*package, "--target-dir", target], cwd=ROOT, check=True)
         (archive,) = (target / "package").glob("by-turns-*.crate")
         with tarfile.open(archive) as packed:
             packed.extractall(folder, filter="data")
@@ -126,8 +123,7 @@ class Own:
         shutil.copytree(ROOT / "examples" / "your-own", self.folder, ignore=shutil.ignore_patterns("target"))
         shutil.copy(ROOT / "Cargo.lock", self.folder)  # its versions are here
         # What others wrote is compiled once.
-        (target / "your-own").mkdir(exist_ok=True)
-        (self.folder / "target").symlink_to(target.resolve() / "your-own")
+        (self.folder / "target").symlink_to(target)
 
     def cargo(self, command: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         patch = f'patch.crates-io.by-turns.path="{self.crate}"'
@@ -231,6 +227,16 @@ def test_from_samples_computes_its_verdict_by_hand(report, tmp_path):
     first.source = re.sub(r"STUDY, VARIANT.*", pair, first.source).replace('ac.open("zero-cost")', 'ac.open("own")')
     nbformat.write(notebook, tmp_path / "by-hand.ipynb")
     assert "the package" in executed(tmp_path / "by-hand.ipynb", tmp_path, ASYNC_COST_RUN=report["samples"])
+
+
+def test_where_link_orders_are_not_drawn_the_table_says_so_and_a_quick_one_concludes_nothing(own):
+    done = own.cargo("bench", "box", "--quick", "--no-layouts")
+    assert done.returncode == 0, done.stderr
+    assert "4 processes, all with one link order, 12 rounds" in done.stdout
+    assert "- link orders were not drawn (--no-layouts)" in done.stdout
+    assert "- nothing is concluded: --quick" in done.stdout and "slower" not in done.stdout
+    unknown = own.cargo("bench", "nobody")
+    assert unknown.returncode != 0 and "no name holds that" in unknown.stderr
 
 
 def test_a_gate_passes_what_is_equal_and_stops_what_allocates_more(own, tmp_path):

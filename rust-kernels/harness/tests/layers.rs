@@ -39,7 +39,8 @@ fn uses(files: &BTreeMap<String, String>) -> BTreeMap<&str, BTreeSet<&str>> {
     for (user, text) in files {
         let used: &mut BTreeSet<&str> = uses.entry(user.as_str()).or_default();
         for line in code(text) {
-            for path in line.split("crate::").skip(1) {
+            // What a macro hands to other crates is named as they see it.
+            for path in line.replace("$crate::", "").split("crate::").skip(1) {
                 let named = files.keys().find(|file| {
                     let rest = path.strip_prefix(file.as_str());
                     rest.is_some_and(|rest| rest.starts_with("::") || rest.starts_with(';'))

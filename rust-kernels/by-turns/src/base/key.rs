@@ -124,9 +124,16 @@ fn is_invisible(c: char) -> bool {
 
 /// Whether it can name a study: lower-case words joined by hyphens.
 pub fn is_study(name: &str) -> bool {
-    let plain =
-        |word: &str| !word.is_empty() && word.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
-    name.split('-').all(plain)
+    name.split('-').all(is_plain_word)
+}
+
+/// Whether it can name a unit of work: lower-case words that are joined by spaces or hyphens.
+pub fn is_unit(text: &str) -> bool {
+    text.split([' ', '-']).all(is_plain_word)
+}
+
+fn is_plain_word(word: &str) -> bool {
+    !word.is_empty() && word.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit())
 }
 
 #[cfg(test)]

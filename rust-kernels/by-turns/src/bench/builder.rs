@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::fmt::Debug;
 use std::hint::black_box;
 
-use crate::base::key::{Key, is_study};
+use crate::base::key::{Key, is_study, is_unit};
 use crate::base::limit;
 use crate::judge::pairs::Pair;
 use crate::trial::bencher::{self, Bencher, Trouble};
@@ -130,7 +130,7 @@ impl<'a, W: PartialEq + Debug> Bench<'a, W> {
     }
 
     /// How small a difference matters for the ways that follow, as a share: [`limit::COMPUTATION`] unless you say
-    /// otherwise. Choose it before you measure.
+    /// otherwise. Choose it before you measure. That of the first way with a parameter holds for all of them.
     ///
     /// # Panics
     /// If it is not between 0 and 1.
@@ -142,7 +142,7 @@ impl<'a, W: PartialEq + Debug> Bench<'a, W> {
 
     /// The ways that follow use several threads: nobody waits for one quiet core, and instructions, which callgrind
     /// counts on one thread, are not counted. Less than [`limit::THREADS`] does not matter, unless you say so
-    /// afterwards.
+    /// afterwards. The first way with a parameter says it for all of them.
     pub fn threads(mut self) -> Self {
         (self.next.threads, self.next.limit) = (true, limit::THREADS);
         self
@@ -156,6 +156,9 @@ impl<'a, W: PartialEq + Debug> Bench<'a, W> {
     pub(crate) fn variants(&self, chosen: impl Fn(&Key) -> bool) -> Result<Vec<Variant>, String> {
         if !is_study(&self.name) {
             return Err(format!("the bench {:?}: its name is lower-case words joined by hyphens", self.name));
+        }
+        if let Some(way) = self.ways.iter().find(|way| !is_unit(&way.settings.unit)) {
+            return Err(format!("{}: the unit {:?} is not lower-case words", self.name, way.settings.unit));
         }
         let key = |way: &Way<'_, W>| Key::new(&self.name, &way.name, &way.settings.parameter);
         let first = |of: usize| {
@@ -311,5 +314,8 @@ mod tests {
         assert!(refusal(bench(&[("a", 1), ("b\n", 1)])).contains("cannot be used"));
         assert!(refusal(Bench::new("A b")).contains("lower-case"));
         assert!(bench(&[("a", 1), ("b", 1)]).variants(|_| false).is_err());
+        let odd =
+            Bench::new("b").unit("µs", 1).way("a", |turn| turn.iter(|| 1)).way("b", |turn| turn.iter(|| 1));
+        assert!(refusal(odd).contains("unit"));
     }
 }

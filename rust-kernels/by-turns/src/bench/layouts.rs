@@ -12,6 +12,9 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
+/// Begins the names of copies.
+const COPY: &str = "layout";
+
 /// What the program was linked from.
 pub struct Linked {
     /// The folder with the response file of the linker.
@@ -46,6 +49,10 @@ impl Linked {
             .ok_or("cargo does not know this program as a bench")?;
         let linker = linker().ok_or("rustc brings no linker of LLVM along")?;
         fs::create_dir_all(folder).map_err(|error| error.to_string())?;
+        let left = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
+        for copy in left.filter(|entry| entry.file_name().to_string_lossy().starts_with(COPY)) {
+            let _ = fs::remove_file(copy.path()); // of a bench that was killed
+        }
         let (archive, parts) = (folder.join("linked.tar"), folder.join("linked"));
         let compiled = Command::new(&cargo)
             .args(["rustc", "--quiet", "--manifest-path", &manifest, "--bench", &bench])
@@ -73,7 +80,7 @@ impl Linked {
     /// # Errors
     /// Why it could not be linked.
     pub fn draw(&self, seed: u32) -> Result<PathBuf, String> {
-        let copy = self.folder.join(format!("layout{seed}"));
+        let copy = self.folder.join(format!("{COPY}{seed}"));
         output(
             Command::new(&self.linker)
                 .current_dir(&self.parts)

@@ -132,6 +132,9 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
         let folder = store::folder(&self.name).map_err(|error| format!("no folder for the run: {error}"))?;
         let before = Before::now();
         let (counts, mut notes) = counts::count(self, variants)?;
+        if std::io::stderr().is_terminal() {
+            eprintln!("{}: compiling once more, for link orders", self.name);
+        }
         let linked = match arguments.layouts {
             true => Linked::prepare(&folder),
             false => Err("--no-layouts".to_owned()),

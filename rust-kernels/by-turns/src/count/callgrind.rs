@@ -2,7 +2,7 @@
 //! thread-local variable.
 //!
 //! The program runs itself once under callgrind for all variants. Counting is switched on by entering
-//! [`counted_iteration`] and off by leaving it, when callgrind also writes its count to a file of its own;
+//! `counted_iteration` and off by leaving it, when callgrind also writes its count to a file of its own;
 //! the n-th file belongs to the n-th variant.
 
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ use crate::trial::bencher::{self, Function, Trouble};
 /// the name of what they belong to and a colon.
 const VARIANTS: &str = "BY_TURNS_COUNTED";
 
-/// How callgrind, which knows functions by their demangled names, finds [`counted_iteration`]. Spelled out,
+/// How callgrind, which knows functions by their demangled names, finds `counted_iteration`. Spelled out,
 /// since with wildcards it switches the counting but writes no files.
 const FUNCTION: &str = "by_turns::count::callgrind::counted_iteration";
 

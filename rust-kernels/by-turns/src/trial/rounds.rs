@@ -20,7 +20,7 @@ pub fn new_seed() -> Result<u64, SysError> {
 ///
 /// The machine changes its speed within a round, too. So variants that are compared with each other, directly or by way
 /// of others, are a block that is run in one go, the blocks in an order drawn by lot, and within a block what is
-/// compared is close together: see [`laid_out`]. Of two that are compared, each comes first equally often.
+/// compared is close together: see `laid_out`. Of two that are compared, each comes first equally often.
 ///
 /// Depends on the seed and the round only, so that an interrupted run goes on in the order that it would have
 /// had.

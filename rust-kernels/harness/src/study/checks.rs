@@ -7,7 +7,7 @@ use crate::base::declared::{Comparison, Count, Settings};
 use crate::base::error::Error;
 use crate::base::profile::MOST_SAMPLES;
 use crate::study::builder::{Bench, Control, Declared, Group, Study};
-use by_turns::base::key::{Key, is_counter, validate_change, validate_word};
+use by_turns::base::key::{Key, is_counter, is_study, is_unit, validate_change, validate_word};
 use by_turns::trial::bencher::Function;
 use by_turns::trial::sampling::SAMPLES;
 
@@ -86,7 +86,7 @@ impl Study {
     }
 
     fn check_name(&self) -> Result<(), Error> {
-        if !self.name.split('-').all(is_plain_word) {
+        if !is_study(&self.name) {
             return Err(self.wrong("the name of a study is lower-case words joined by hyphens".to_owned()));
         }
         Ok(())
@@ -297,15 +297,6 @@ impl Bench {
             unit: self.unit.clone(),
         }
     }
-}
-
-fn is_plain_word(word: &str) -> bool {
-    !word.is_empty() && word.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit())
-}
-
-/// Lower-case words that are joined by spaces or hyphens.
-fn is_unit(text: &str) -> bool {
-    text.split([' ', '-']).all(is_plain_word)
 }
 
 #[cfg(test)]
