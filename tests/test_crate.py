@@ -121,7 +121,8 @@ class Own:
         self.crate = next(folder.glob("by-turns-*"))
         self.folder = folder / "your-own"
         shutil.copytree(ROOT / "examples" / "your-own", self.folder, ignore=shutil.ignore_patterns("target"))
-        shutil.copy(ROOT / "Cargo.lock", self.folder)  # its versions are here
+        for name in ("Cargo.lock", "rust-toolchain.toml"):  # its versions, and this compiler, are here
+            shutil.copy(ROOT / name, self.folder)
         # What others wrote is compiled once.
         (self.folder / "target").symlink_to(target)
 
