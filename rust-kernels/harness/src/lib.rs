@@ -68,6 +68,7 @@ mod trial;
 
 pub use base::declared::{Comparison, Failure};
 pub use base::error::Error;
+pub use base::futures::{Copies, Followed, copies_of};
 pub use base::key::{InvalidKey, Key};
 pub use base::limit;
 pub use base::profile::Profile;

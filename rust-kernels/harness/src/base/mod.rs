@@ -5,6 +5,7 @@ pub(crate) mod clock;
 pub(crate) mod declared;
 pub(crate) mod error;
 pub(crate) mod file;
+pub(crate) mod futures;
 pub(crate) mod key;
 pub mod limit;
 pub(crate) mod panics;
