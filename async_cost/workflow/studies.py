@@ -57,6 +57,7 @@ ANALYSED = {
     "zero-cost": ("zero-cost",),
     "ladder": ("ladder",),
     "boxing-cost": ("ladder", "zero-cost"),
+    "async-fn": ("async-fn", "async-fn-stopping"),
     "runtimes": ("runtimes",),
     "servers": ("servers",),
     "spawn-apis": ("spawn-apis",),
