@@ -187,27 +187,13 @@ pub trait Buffer {
     fn words(&mut self) -> &mut Words;
 }
 
-/// In the future.
-pub struct Inside<const WORDS: usize>([MaybeUninit<u64>; WORDS]);
+/// In the future, full of zeroes or not.
+pub struct Inside<const WORDS: usize, const ZEROED: bool = false>([MaybeUninit<u64>; WORDS]);
 
-impl<const WORDS: usize> Buffer for Inside<WORDS> {
+impl<const WORDS: usize, const ZEROED: bool> Buffer for Inside<WORDS, ZEROED> {
     #[inline(always)]
     fn obtain() -> Self {
-        Self([const { MaybeUninit::uninit() }; WORDS])
-    }
-
-    fn words(&mut self) -> &mut Words {
-        &mut self.0
-    }
-}
-
-/// In the future, full of zeroes.
-pub struct InsideZeroed<const WORDS: usize>([MaybeUninit<u64>; WORDS]);
-
-impl<const WORDS: usize> Buffer for InsideZeroed<WORDS> {
-    #[inline(always)]
-    fn obtain() -> Self {
-        Self([MaybeUninit::new(0); WORDS])
+        Self(if ZEROED { [MaybeUninit::new(0); WORDS] } else { [MaybeUninit::uninit(); WORDS] })
     }
 
     fn words(&mut self) -> &mut Words {
@@ -428,7 +414,7 @@ fn places() -> Vec<Row> {
     let all = [
         ("one for all calls", sizes!(WORDS => in_task(calls_with_one::<Inside<WORDS>>))),
         ("in the future", sizes!(WORDS => in_task(calls_inline::<Inside<WORDS>>))),
-        ("in the future, zeroed", sizes!(WORDS => in_task(calls_inline::<InsideZeroed<WORDS>>))),
+        ("in the future, zeroed", sizes!(WORDS => in_task(calls_inline::<Inside<WORDS, true>>))),
         ("in a box", sizes!(WORDS => in_task(calls_inline::<Boxed<WORDS, false>>))),
         ("in a box, zeroed", sizes!(WORDS => in_task(calls_inline::<Boxed<WORDS, true>>))),
         ("from a pool", sizes!(WORDS => in_task(calls_inline::<Pooled<WORDS>>))),
@@ -526,71 +512,65 @@ fn made() -> Vec<Row> {
 /// Far longer than a sample.
 const HOUR: Duration = Duration::from_secs(3600);
 
+/// What is wrapped.
+type Some = Inside<128>;
+
 #[expect(clippy::redundant_async_block, reason = "it is what is measured")]
+fn block_of_variable(job: Job) -> impl Future<Output = u64> {
+    let future = call::<Some>(job);
+    async move { future.await }
+}
+
+async fn within_hour(job: Job) -> u64 {
+    tokio::time::timeout(HOUR, call::<Some>(job)).await.expect("an hour does not pass")
+}
+
+async fn in_turn(job: Job) -> u64 {
+    call::<Some>(job).await + call::<Some>(job).await
+}
+
+async fn joined_by_futures(job: Job) -> u64 {
+    let (one, other) = futures::join!(call::<Some>(job), call::<Some>(job));
+    one + other
+}
+
+async fn joined_by_tokio(job: Job) -> u64 {
+    let (one, other) = tokio::join!(call::<Some>(job), call::<Some>(job));
+    one + other
+}
+
+// %% [markdown]
+// The timeout needs a runtime around it, though nobody runs there.
+
+// %%
 fn wrapped() -> Vec<Row> {
-    type Some = Inside<128>;
     let row = |variant, way| single("wrapped", variant, "bytes=1024".to_owned(), way);
-    let runtime = current_thread();
-    let timed = in_task(|job| async move {
-        tokio::time::timeout(HOUR, call::<Some>(job)).await.expect("an hour does not pass")
-    });
+    let (runtime, timed) = (current_thread(), in_task(within_hour));
     let code = Rc::clone(&timed.code);
     let entered = move |job| {
         let _entered = runtime.enter();
         code(job)
     };
-    let alone = "alone";
-    let one = [
+    let (alone, turn) = ("alone", "two in turn");
+    let both = |variant, way, polls| {
+        let expected = Done { value: 2 * ONCE.seed, polls };
+        Row { expected, ..row(variant, way) }
+    };
+    let instrumented = |job| call::<Some>(job).instrument(tracing::debug_span!("call"));
+    vec![
         row(alone, in_task(call::<Some>)),
         row("async block", in_task(|job| async move { call::<Some>(job).await }))
             .beside(alone, "an `async` block"),
-        row(
-            "async block of a variable",
-            in_task(|job| {
-                let future = call::<Some>(job);
-                async move { future.await }
-            }),
-        )
-        .beside(alone, "an `async` block that awaits a future made before it"),
+        row("async block of a variable", in_task(block_of_variable))
+            .beside(alone, "an `async` block that awaits a future made before it"),
         row("map", in_task(|job| call::<Some>(job).map(|value| value))).beside(alone, "`FutureExt::map`"),
-        row("instrument", in_task(|job| call::<Some>(job).instrument(tracing::debug_span!("call"))))
-            .beside(alone, "`instrument` without a subscriber"),
+        row("instrument", in_task(instrumented)).beside(alone, "`instrument` without a subscriber"),
         row("timeout", Way { code: Rc::new(entered), ..timed }).beside(alone, "tokio's `timeout`"),
-    ];
-    let both = |variant, way| {
-        let row = row(variant, way);
-        Row { expected: Done { value: 2 * ONCE.seed, ..row.expected }, ..row }
-    };
-    let turn = "two in turn";
-    let in_turn = both(turn, in_task(|job| async move { call::<Some>(job).await + call::<Some>(job).await }));
-    let two = [
-        Row { expected: Done { polls: 3, ..in_turn.expected }, ..in_turn },
-        both(
-            "join! of futures",
-            in_task(|job| async move {
-                let (one, other) = futures::join!(call::<Some>(job), call::<Some>(job));
-                one + other
-            }),
-        )
-        .beside(turn, "both at once, by `futures::join!`"),
-        both(
-            "join! of tokio",
-            in_task(|job| async move {
-                let (one, other) = tokio::join!(call::<Some>(job), call::<Some>(job));
-                one + other
-            }),
-        )
-        .beside(turn, "both at once, by `tokio::join!`"),
-        both(
-            "join function",
-            in_task(|job| async move {
-                let (one, other) = futures::future::join(call::<Some>(job), call::<Some>(job)).await;
-                one + other
-            }),
-        )
-        .beside(turn, "both at once, by `futures::future::join`"),
-    ];
-    one.into_iter().chain(two).collect()
+        both(turn, in_task(in_turn), 3),
+        both("join! of futures", in_task(joined_by_futures), 2)
+            .beside(turn, "both at once, by `futures::join!`"),
+        both("join! of tokio", in_task(joined_by_tokio), 2).beside(turn, "both at once, by `tokio::join!`"),
+    ]
 }
 
 // %% [markdown]
@@ -674,8 +654,9 @@ macro_rules! around {
 }
 
 // %% [markdown]
-// How deep a call is, is told by types: [`Innermost`] is one call, and each [`Around`] one more. A shape is a trait for
-// both. The first is no future at all, and cannot wait: it may be inlined, or each call is a call of the machine.
+// How deep a call is, is told by types: [`Innermost`] is one call, and each [`Around`] one more. Most shapes are functions
+// of a trait. The first is no future at all, and cannot wait: it may be inlined, or each call is a call of the machine.
+// What the language makes of an `async fn` in a trait is `-> impl Future`.
 
 // %%
 /// One call.
@@ -685,74 +666,90 @@ pub struct Innermost;
 #[derive(Default)]
 pub struct Around<C>(C);
 
-/// A function.
-trait Plain {
-    fn call(job: Job) -> u64;
-    fn call_apart(job: Job) -> u64;
-}
-
-impl Plain for Innermost {
-    fn call(job: Job) -> u64 {
-        assert_eq!(job.waits, 0, "a function cannot wait");
-        mix(job.seed)
-    }
-
-    #[inline(never)]
-    fn call_apart(job: Job) -> u64 {
-        <Self as Plain>::call(job)
-    }
-}
-
-impl<C: Plain> Plain for Around<C> {
-    fn call(job: Job) -> u64 {
-        let value = C::call(job);
-        assert_eq!(job.each, 0, "a function cannot wait");
-        mix(value)
-    }
-
-    #[inline(never)]
-    fn call_apart(job: Job) -> u64 {
-        let value = C::call_apart(job);
-        assert_eq!(job.each, 0, "a function cannot wait");
-        mix(value)
-    }
-}
-
-// %% [markdown]
-// `async fn`s of a trait, which are what the language makes of `-> impl Future` there; and the same, each polled out of
-// line.
-
-// %%
-/// An `async fn` of a trait.
-trait InTrait {
-    async fn call(job: Job) -> u64;
-    async fn call_apart(job: Job) -> u64;
-}
-
 /// Polls out of line.
 #[inline(never)]
 fn poll_apart<F: Future>(future: Pin<&mut F>, context: &mut Context<'_>) -> Poll<F::Output> {
     future.poll(context)
 }
 
-impl InTrait for Innermost {
-    async fn call(job: Job) -> u64 {
+/// Calls that call each other, in several shapes.
+trait Shape {
+    /// A function, which cannot wait.
+    fn plain(job: Job) -> u64;
+    /// The same, not inlined.
+    fn plain_apart(job: Job) -> u64;
+    /// An `async fn` of a trait.
+    async fn in_trait(job: Job) -> u64;
+    /// The same, each polled out of line.
+    async fn apart(job: Job) -> u64;
+    /// A future in a box.
+    fn in_box(job: Job) -> Task;
+    /// A future in an enum, of which the other variant is not used.
+    async fn in_enum(job: Job) -> u64;
+}
+
+impl Shape for Innermost {
+    fn plain(job: Job) -> u64 {
+        assert_eq!(job.waits, 0, "a function cannot wait");
+        mix(job.seed)
+    }
+
+    #[inline(never)]
+    fn plain_apart(job: Job) -> u64 {
+        Self::plain(job)
+    }
+
+    async fn in_trait(job: Job) -> u64 {
         innermost!(job)
     }
 
-    async fn call_apart(job: Job) -> u64 {
+    async fn apart(job: Job) -> u64 {
+        innermost!(job)
+    }
+
+    fn in_box(job: Job) -> Task {
+        Box::pin(async move { innermost!(job) })
+    }
+
+    async fn in_enum(job: Job) -> u64 {
         innermost!(job)
     }
 }
 
-impl<C: InTrait> InTrait for Around<C> {
-    async fn call(job: Job) -> u64 {
-        around!(C::call(job).await, job)
+// %% [markdown]
+// And around it.
+
+// %%
+impl<C: Shape> Shape for Around<C> {
+    fn plain(job: Job) -> u64 {
+        let value = C::plain(job);
+        assert_eq!(job.each, 0, "a function cannot wait");
+        mix(value)
     }
 
-    async fn call_apart(job: Job) -> u64 {
-        let mut inner = pin!(C::call_apart(job));
+    #[inline(never)]
+    fn plain_apart(job: Job) -> u64 {
+        let value = C::plain_apart(job);
+        assert_eq!(job.each, 0, "a function cannot wait");
+        mix(value)
+    }
+
+    async fn in_trait(job: Job) -> u64 {
+        around!(C::in_trait(job).await, job)
+    }
+
+    async fn apart(job: Job) -> u64 {
+        let mut inner = pin!(C::apart(job));
         around!(poll_fn(|context| poll_apart(inner.as_mut(), context)).await, job)
+    }
+
+    fn in_box(job: Job) -> Task {
+        Box::pin(async move { around!(C::in_box(job).await, job) })
+    }
+
+    async fn in_enum(job: Job) -> u64 {
+        let inner = if job.calls == 0 { Either::Left(ready(0)) } else { Either::Right(C::in_enum(job)) };
+        around!(inner.await, job)
     }
 }
 
@@ -831,27 +828,9 @@ impl<F: ByHand> Future for AroundByHand<F> {
 }
 
 // %% [markdown]
-// A box for each call: made by the caller, or by `#[async_trait]`; and that behind `dyn`, as for objects whose type is
-// not known.
+// A box for each call by `#[async_trait]`; and that behind `dyn`, as for objects whose type is not known.
 
 // %%
-/// A future in a box.
-trait InBox {
-    fn call(job: Job) -> Task;
-}
-
-impl InBox for Innermost {
-    fn call(job: Job) -> Task {
-        Box::pin(async move { innermost!(job) })
-    }
-}
-
-impl<C: InBox> InBox for Around<C> {
-    fn call(job: Job) -> Task {
-        Box::pin(async move { around!(C::call(job).await, job) })
-    }
-}
-
 /// By the macro.
 #[async_trait]
 trait ByMacro: Sync {
@@ -920,28 +899,10 @@ async fn call_reusing(object: &mut dyn Reusing, job: Job) -> u64 {
 }
 
 // %% [markdown]
-// One of two futures in an enum; an asynchronous closure that is handed on by reference; and recursion, which needs a box
-// for each call since a future cannot contain itself.
+// An asynchronous closure around another one; and recursion, which needs a box for each call, since a future cannot
+// contain itself.
 
 // %%
-/// A future in an enum, of which the other variant is not used.
-trait InEnum {
-    async fn call(job: Job) -> u64;
-}
-
-impl InEnum for Innermost {
-    async fn call(job: Job) -> u64 {
-        innermost!(job)
-    }
-}
-
-impl<C: InEnum> InEnum for Around<C> {
-    async fn call(job: Job) -> u64 {
-        let inner = if job.calls == 0 { Either::Left(ready(0)) } else { Either::Right(C::call(job)) };
-        around!(inner.await, job)
-    }
-}
-
 /// A closure around a closure.
 fn around_closure(inner: impl AsyncFn(Job) -> u64) -> impl AsyncFn(Job) -> u64 {
     async move |job: Job| around!(inner(job).await, job)
@@ -1012,15 +973,15 @@ macro_rules! shapes {
         let bytes = future_size!(object.call(ONCE));
         vec![
             ("async fn", in_frame($function)),
-            ("fn", plain(<$types as Plain>::call)),
-            ("fn, out of line", plain(<$types as Plain>::call_apart)),
-            ("async fn, out of line", in_frame(<$types as InTrait>::call_apart)),
-            ("async fn in a trait", in_frame(<$types as InTrait>::call)),
+            ("fn", plain(<$types as Shape>::plain)),
+            ("fn, out of line", plain(<$types as Shape>::plain_apart)),
+            ("async fn, out of line", in_frame(<$types as Shape>::apart)),
+            ("async fn in a trait", in_frame(<$types as Shape>::in_trait)),
             ("by hand", in_frame(<$hand as ByHand>::call)),
-            ("Box dyn Future", in_frame(<$types as InBox>::call)),
+            ("Box dyn Future", in_frame(<$types as Shape>::in_box)),
             ("async_trait", in_frame(|job| ByMacro::call(of_macro, job))),
             ("async_trait, dyn", Way { code: Rc::new(move |job| drive(object.call(job).as_mut())), bytes }),
-            ("enum", in_frame(<$types as InEnum>::call)),
+            ("enum", in_frame(<$types as Shape>::in_enum)),
             ("recursion", in_frame(|job| recursed($depth, job))),
         ]
     }};

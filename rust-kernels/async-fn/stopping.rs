@@ -662,8 +662,13 @@ fn begin_on<R: Stops>(runtime: &R, state: State) -> Stopping<R::Handle> {
     begin(state, |begun, witness| runtime.start(state, begun, witness), || runtime.turn())
 }
 
+/// When and on which thread a destructor ran, if it did.
+type Dropped = Option<(Instant, ThreadId)>;
+/// When a task was stopped, what its destructor told, and how many permits there are.
+type Ended = (Instant, Dropped, usize);
+
 /// Whose thread it was.
-fn of_thread(dropped: Option<(Instant, ThreadId)>) -> Who {
+fn of_thread(dropped: Dropped) -> Who {
     match dropped {
         None => Who::Nobody,
         Some((_, thread)) if thread == thread::current().id() => Who::Caller,
@@ -722,8 +727,8 @@ async fn breaks_off() {
     resume_unwind(Box::new(()));
 }
 
-/// Drops the frontier's executor with a task in this state: when that began, what the destructor told, and the permits.
-fn end_frontier(state: State) -> (Instant, Option<(Instant, ThreadId)>, usize) {
+/// Drops the frontier's executor with a task in this state.
+fn end_frontier(state: State) -> Ended {
     let stats = Stats::new(false);
     let reactor = Reactor::<_, Timed<()>>::new(Fake::new(&stats), TASKS).expect("room for all objects");
     let executor = Executor::new(&reactor, TASKS);
@@ -748,8 +753,8 @@ pub fn who_on_frontier(state: State) -> (Who, usize) {
 // timeout fires.
 
 // %%
-/// As [`who`], for futures that another one drops.
-pub fn who_in_place(stop: Stop, state: State) -> (Who, usize) {
+/// Drops a future in this state.
+fn drop_future(stop: Stop, state: State) -> Ended {
     let runtime = current_thread();
     let start = |begun, witness| {
         let mut future = Box::pin(in_state(state, begun, witness, pending::<()>()));
@@ -760,20 +765,25 @@ pub fn who_in_place(stop: Stop, state: State) -> (Who, usize) {
         future
     };
     let Stopping { handle: future, permit, dropped, sender: _sender } = begin(state, start, || {});
-    runtime.block_on(async {
+    let start = runtime.block_on(async {
+        let start = Instant::now();
         match stop {
             Stop::Select => tokio::select! {
                 () = future => unreachable!("it waits for ever"),
                 () = tokio::task::yield_now() => {}
             },
-            Stop::Timeout => {
-                let fired = tokio::time::timeout(Duration::from_millis(1), future).await;
-                assert!(fired.is_err(), "it waits for ever");
-            }
+            Stop::Timeout => drop(tokio::time::timeout(Duration::from_millis(1), future).await),
             _ => drop(future),
         }
+        start
     });
-    (of_thread(dropped.try_recv().ok()), permit.available_permits())
+    (start, dropped.try_recv().ok(), permit.available_permits())
+}
+
+/// As [`who`], for futures that another one drops.
+pub fn who_in_place(stop: Stop, state: State) -> (Who, usize) {
+    let (_, dropped, permits) = drop_future(stop, state);
+    (of_thread(dropped), permits)
 }
 
 // %% [markdown]
@@ -816,30 +826,20 @@ const FRONTIER: &str = "frontier";
 
 /// What the table of each must be.
 pub fn expected(name: &str) -> Counts {
-    match name {
-        IN_PLACE => Counts::from([("in_place_by_caller", 12), ("permits_missing", 0)]),
-        FRONTIER => Counts::from([("runtime_by_caller", 4), ("permits_missing", 0)]),
-        "tokio current_thread" => Counts::from([
-            ("abort_by_caller_later", 4),
-            ("handle_by_nobody", 4),
-            ("runtime_by_caller", 4),
-            ("permits_missing", 1),
-        ]),
-        "tokio multi_thread" => Counts::from([
-            ("abort_by_worker", 3),
-            ("handle_by_nobody", 3),
-            ("runtime_by_worker", 3),
-            ("permits_missing", 1),
-        ]),
-        "smol" => Counts::from([("abort_by_worker", 3), ("handle_by_nobody", 3), ("permits_missing", 1)]),
-        "nio" => Counts::from([
-            ("abort_by_worker", 3),
-            ("handle_by_nobody", 3),
-            ("runtime_by_nobody", 3),
-            ("permits_missing", 2),
-        ]),
-        _ => Counts::from([("handle_by_nobody", 3), ("runtime_by_caller", 3), ("permits_missing", 1)]),
-    }
+    let (whos, missing): (&[(&'static str, u64)], u64) = match name {
+        IN_PLACE => (&[("in_place_by_caller", 12)], 0),
+        FRONTIER => (&[("runtime_by_caller", 4)], 0),
+        "tokio current_thread" => {
+            (&[("abort_by_caller_later", 4), ("handle_by_nobody", 4), ("runtime_by_caller", 4)], 1)
+        }
+        "tokio multi_thread" => {
+            (&[("abort_by_worker", 3), ("handle_by_nobody", 3), ("runtime_by_worker", 3)], 1)
+        }
+        "smol" => (&[("abort_by_worker", 3), ("handle_by_nobody", 3)], 1),
+        "nio" => (&[("abort_by_worker", 3), ("handle_by_nobody", 3), ("runtime_by_nobody", 3)], 2),
+        _ => (&[("handle_by_nobody", 3), ("runtime_by_caller", 3)], 1),
+    };
+    whos.iter().copied().chain([("permits_missing", missing)]).collect()
 }
 
 // %% tags=["active-ipynb"]
@@ -858,59 +858,37 @@ pub fn expected(name: &str) -> Counts {
 // is not timed. A task of tokio's current_thread is dropped when the runtime runs again, so that is part of its time.
 
 // %%
-/// So many tasks stopped one after the other, and how long their destructors took to come.
-fn stopped<R: Stops>(state: State, iterations: u64) -> Duration {
-    let runtime = R::new();
-    let mut elapsed = Duration::ZERO;
-    for _ in 0..iterations {
-        let stopping = begin_on(&runtime, state);
-        let start = Instant::now();
-        R::abort(stopping.handle);
-        runtime.turn();
-        elapsed += stopping.dropped.recv().expect("it is dropped").0 - start;
-    }
-    std::mem::forget(runtime);
-    elapsed
-}
-
-/// The same with a runtime for each, which is dropped.
-fn ended<R: Stops>(iterations: u64) -> Duration {
-    let mut elapsed = Duration::ZERO;
-    for _ in 0..iterations {
-        let runtime = R::new();
-        let stopping = begin_on(&runtime, State::Message);
-        let start = Instant::now();
-        runtime.end();
-        elapsed += stopping.dropped.recv().expect("it is dropped").0 - start;
-    }
-    elapsed
-}
-
-/// The same with the frontier.
-fn ended_frontier(iterations: u64) -> Duration {
-    let end = |_| {
-        let (start, dropped, _) = end_frontier(State::Message);
+/// Drops so many tasks one after the other, and adds up how long their destructors took to come.
+fn until_dropped(iterations: u64, end: impl Fn() -> Ended) -> Duration {
+    let each = |_| {
+        let (start, dropped, _) = end();
         dropped.expect("it is dropped").0 - start
     };
-    (0..iterations).map(end).sum()
+    (0..iterations).map(each).sum()
 }
 
-/// The same with a future that is dropped where it lies.
-fn dropped_in_place(iterations: u64) -> Duration {
-    let context = &mut Context::from_waker(futures::task::noop_waker_ref());
-    let mut elapsed = Duration::ZERO;
-    for _ in 0..iterations {
-        let start = |begun, witness| {
-            let mut future = Box::pin(in_state(State::Message, begun, witness, pending::<()>()));
-            assert!(future.as_mut().poll(context).is_pending(), "it waits for ever");
-            future
-        };
-        let Stopping { handle: future, dropped, sender: _sender, .. } = begin(State::Message, start, || {});
+/// Stops tasks of one runtime.
+fn stopped<R: Stops>(state: State, iterations: u64) -> Duration {
+    let runtime = std::mem::ManuallyDrop::new(R::new());
+    until_dropped(iterations, || {
+        let Stopping { handle, permit, dropped, sender: _sender } = begin_on(&*runtime, state);
         let start = Instant::now();
-        drop(future);
-        elapsed += dropped.recv().expect("it is dropped").0 - start;
-    }
-    elapsed
+        R::abort(handle);
+        runtime.turn();
+        (start, dropped.recv().ok(), permit.available_permits())
+    })
+}
+
+/// Drops runtimes with one task each.
+fn ended<R: Stops>(iterations: u64) -> Duration {
+    until_dropped(iterations, || {
+        let runtime = R::new();
+        let Stopping { handle: _handle, permit, dropped, sender: _sender } =
+            begin_on(&runtime, State::Message);
+        let start = Instant::now();
+        runtime.end();
+        (start, dropped.recv().ok(), permit.available_permits())
+    })
 }
 
 // %% [markdown]
@@ -937,12 +915,13 @@ fn stops() -> Vec<OfRuntime> {
                (<$runtime>::NAME, TIMER, table::<$runtime>, |n| stopped::<$runtime>(State::Timer, n))),*]
         };
     }
-    let mut all = vec![(IN_PLACE, MESSAGE, table_in_place as fn() -> Counts, dropped_in_place as Stopped)];
+    let dropped: Stopped = |n| until_dropped(n, || drop_future(Stop::InPlace, State::Message));
+    let mut all = vec![(IN_PLACE, MESSAGE, table_in_place as fn() -> Counts, dropped)];
     all.extend(aborted!(Tokio<0>, Tokio<WORKERS>, Smol, Nio));
     all.push((<Tokio<0>>::NAME, END, table::<Tokio<0>>, ended::<Tokio<0>>));
     all.push((<Tokio<WORKERS>>::NAME, END, table::<Tokio<WORKERS>>, ended::<Tokio<WORKERS>>));
     all.push((Ours::NAME, END, table::<Ours>, ended::<Ours>));
-    all.push((FRONTIER, END, table_of_frontier, ended_frontier));
+    all.push((FRONTIER, END, table_of_frontier, |n| until_dropped(n, || end_frontier(State::Message))));
     all
 }
 
