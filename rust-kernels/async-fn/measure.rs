@@ -218,9 +218,12 @@ impl<const WORDS: usize, const ZEROED: bool> Buffer for Boxed<WORDS, ZEROED> {
     }
 }
 
-thread_local! {
-    /// Buffers that are not in use.
-    static POOL: RefCell<Vec<Box<Words>>> = const { RefCell::new(Vec::new()) };
+/// Uses the buffers of this thread that are not in use.
+fn with_pool<T>(use_it: impl FnOnce(&mut Vec<Box<Words>>) -> T) -> T {
+    thread_local! {
+        static POOL: RefCell<Vec<Box<Words>>> = const { RefCell::new(Vec::new()) };
+    }
+    POOL.with_borrow_mut(use_it)
 }
 
 /// From a pool of this thread.
@@ -228,7 +231,7 @@ pub struct Pooled<const WORDS: usize>(Box<Words>);
 
 impl<const WORDS: usize> Buffer for Pooled<WORDS> {
     fn obtain() -> Self {
-        let pooled = POOL.with_borrow_mut(Vec::pop).filter(|words| words.len() == WORDS);
+        let pooled = with_pool(Vec::pop).filter(|words| words.len() == WORDS);
         Self(pooled.unwrap_or_else(|| Box::new_uninit_slice(WORDS)))
     }
 
@@ -239,7 +242,8 @@ impl<const WORDS: usize> Buffer for Pooled<WORDS> {
 
 impl<const WORDS: usize> Drop for Pooled<WORDS> {
     fn drop(&mut self) {
-        POOL.with_borrow_mut(|pool| pool.push(std::mem::take(&mut self.0)));
+        let words = std::mem::take(&mut self.0);
+        with_pool(|pool| pool.push(words));
     }
 }
 
@@ -336,6 +340,7 @@ pub struct Row {
 }
 
 /// The same for each size of a buffer.
+#[macro_export]
 macro_rules! sizes {
     ($words:ident => $way:expr) => {
         sizes!($words => $way; 0 8 32 128 256 512 1024 2048 4096 8192)
@@ -591,11 +596,12 @@ async fn makes<F: Future>(make: impl FnOnce(Job) -> F, job: Job) -> F::Output {
 }
 
 /// A future inside of as many others as there are dots.
-macro_rules! nested {
+#[macro_export]
+macro_rules! within {
     (awaits $inner:expr, $job:ident;) => { $inner };
-    (awaits $inner:expr, $job:ident; . $($rest:tt)*) => { nested!(awaits awaits($inner), $job; $($rest)*) };
+    (awaits $inner:expr, $job:ident; . $($rest:tt)*) => { within!(awaits awaits($inner), $job; $($rest)*) };
     (makes $inner:expr, $job:ident;) => { makes($inner, $job) };
-    (makes $inner:expr, $job:ident; . $($rest:tt)*) => { nested!(makes |$job| makes($inner, $job), $job; $($rest)*) };
+    (makes $inner:expr, $job:ident; . $($rest:tt)*) => { within!(makes |$job| makes($inner, $job), $job; $($rest)*) };
 }
 
 fn nested() -> Vec<Row> {
@@ -607,8 +613,8 @@ fn nested() -> Vec<Row> {
     let mut rows = Vec::new();
     macro_rules! at {
         ($depth:literal: $($dots:tt)*) => {
-            rows.push(row("calls", $depth, in_task(|job| nested!(makes call::<Small>, job; $($dots)*))));
-            rows.push(row("taken", $depth, in_task(|job| nested!(awaits awaits(call::<Small>(job)), job; $($dots)*)))
+            rows.push(row("calls", $depth, in_task(|job| within!(makes call::<Small>, job; $($dots)*))));
+            rows.push(row("taken", $depth, in_task(|job| within!(awaits awaits(call::<Small>(job)), job; $($dots)*)))
                 .beside("calls", "functions that take a future instead of calling"));
         };
     }
@@ -619,7 +625,7 @@ fn nested() -> Vec<Row> {
     rows.push(row(
         "calls",
         16,
-        in_task(|job| nested!(makes call::<Small>, job; . . . . . . . . . . . . . . .)),
+        in_task(|job| within!(makes call::<Small>, job; . . . . . . . . . . . . . . .)),
     ));
     rows
 }
@@ -637,7 +643,8 @@ fn mix(value: u64) -> u64 {
 }
 
 /// What the innermost call does.
-macro_rules! innermost {
+#[macro_export]
+macro_rules! innermost_call {
     ($job:expr) => {{
         Gate($job.waits).await;
         mix($job.seed)
@@ -645,7 +652,8 @@ macro_rules! innermost {
 }
 
 /// What a call around another does.
-macro_rules! around {
+#[macro_export]
+macro_rules! around_call {
     ($call:expr, $job:expr) => {{
         let value = $call;
         Gate($job.each).await;
@@ -700,19 +708,19 @@ impl Shape for Innermost {
     }
 
     async fn in_trait(job: Job) -> u64 {
-        innermost!(job)
+        innermost_call!(job)
     }
 
     async fn apart(job: Job) -> u64 {
-        innermost!(job)
+        innermost_call!(job)
     }
 
     fn in_box(job: Job) -> Task {
-        Box::pin(async move { innermost!(job) })
+        Box::pin(async move { innermost_call!(job) })
     }
 
     async fn in_enum(job: Job) -> u64 {
-        innermost!(job)
+        innermost_call!(job)
     }
 }
 
@@ -735,21 +743,21 @@ impl<C: Shape> Shape for Around<C> {
     }
 
     async fn in_trait(job: Job) -> u64 {
-        around!(C::in_trait(job).await, job)
+        around_call!(C::in_trait(job).await, job)
     }
 
     async fn apart(job: Job) -> u64 {
         let mut inner = pin!(C::apart(job));
-        around!(poll_fn(|context| poll_apart(inner.as_mut(), context)).await, job)
+        around_call!(poll_fn(|context| poll_apart(inner.as_mut(), context)).await, job)
     }
 
     fn in_box(job: Job) -> Task {
-        Box::pin(async move { around!(C::in_box(job).await, job) })
+        Box::pin(async move { around_call!(C::in_box(job).await, job) })
     }
 
     async fn in_enum(job: Job) -> u64 {
         let inner = if job.calls == 0 { Either::Left(ready(0)) } else { Either::Right(C::in_enum(job)) };
-        around!(inner.await, job)
+        around_call!(inner.await, job)
     }
 }
 
@@ -757,21 +765,31 @@ impl<C: Shape> Shape for Around<C> {
 // The same as functions of a module, without a trait.
 
 // %%
-/// So many functions, each of which calls the next.
-macro_rules! functions {
-    ($last:ident) => {
-        async fn $last(job: Job) -> u64 {
-            innermost!(job)
-        }
-    };
-    ($first:ident $next:ident $($rest:ident)*) => {
-        async fn $first(job: Job) -> u64 {
-            around!($next(job).await, job)
-        }
-        functions!($next $($rest)*);
-    };
+/// Functions that call each other, up to 32.
+mod functions {
+    use super::{Gate, Job, mix};
+
+    /// So many functions, each of which calls the next.
+    macro_rules! functions {
+        ($last:ident) => {
+            pub async fn $last(job: Job) -> u64 {
+                Gate(job.waits).await;
+                mix(job.seed)
+            }
+        };
+        ($first:ident $next:ident $($rest:ident)*) => {
+            pub async fn $first(job: Job) -> u64 {
+                let value = $next(job).await;
+                Gate(job.each).await;
+                mix(value)
+            }
+            functions!($next $($rest)*);
+        };
+    }
+    functions!(f32 f31 f30 f29 f28 f27 f26 f25 f24 f23 f22 f21 f20 f19 f18 f17 f16 f15 f14 f13 f12 f11 f10 f9 f8 f7 f6 f5 f4 f3 f2 f1);
 }
-functions!(f32 f31 f30 f29 f28 f27 f26 f25 f24 f23 f22 f21 f20 f19 f18 f17 f16 f15 f14 f13 f12 f11 f10 f9 f8 f7 f6 f5 f4 f3 f2 f1);
+
+use functions::{f1, f4, f16, f32};
 
 // %% [markdown]
 // By hand: a struct for each call, with its state in an enum.
@@ -840,14 +858,14 @@ trait ByMacro: Sync {
 #[async_trait]
 impl ByMacro for Innermost {
     async fn call(&self, job: Job) -> u64 {
-        innermost!(job)
+        innermost_call!(job)
     }
 }
 
 #[async_trait]
 impl<C: ByMacro + Send> ByMacro for Around<C> {
     async fn call(&self, job: Job) -> u64 {
-        around!(self.0.call(job).await, job)
+        around_call!(self.0.call(job).await, job)
     }
 }
 
@@ -857,7 +875,7 @@ struct AroundDyn(Box<dyn ByMacro + Send>);
 #[async_trait]
 impl ByMacro for AroundDyn {
     async fn call(&self, job: Job) -> u64 {
-        around!(self.0.call(job).await, job)
+        around_call!(self.0.call(job).await, job)
     }
 }
 
@@ -905,12 +923,16 @@ async fn call_reusing(object: &mut dyn Reusing, job: Job) -> u64 {
 // %%
 /// A closure around a closure.
 fn around_closure(inner: impl AsyncFn(Job) -> u64) -> impl AsyncFn(Job) -> u64 {
-    async move |job: Job| around!(inner(job).await, job)
+    async move |job: Job| around_call!(inner(job).await, job)
 }
 
 /// So many calls.
 async fn recursed(depth: usize, job: Job) -> u64 {
-    if depth == 1 { innermost!(job) } else { around!(Box::pin(recursed(depth - 1, job)).await, job) }
+    if depth == 1 {
+        innermost_call!(job)
+    } else {
+        around_call!(Box::pin(recursed(depth - 1, job)).await, job)
+    }
 }
 
 // %% [markdown]
@@ -952,6 +974,7 @@ type H16 = MoreByHand<MoreByHand<MoreByHand<MoreByHand<H4>>>>;
 type H32 = AroundByHand<MoreByHand<MoreByHand<MoreByHand<MoreByHand<MoreByHand<H16>>>>>>;
 
 /// So many closures, one around the other.
+#[macro_export]
 macro_rules! closures {
     ($inner:expr;) => {{
         let closure: &'static _ = Box::leak(Box::new($inner));
@@ -966,7 +989,8 @@ macro_rules! closures {
 
 // %%
 /// Every shape at this depth, of these types and functions.
-macro_rules! shapes {
+#[macro_export]
+macro_rules! all_shapes {
     ($depth:literal, $types:ty, $hand:ty, $function:ident) => {{
         let of_macro: &'static $types = Box::leak(Box::default());
         let object = of_dyn($depth);
@@ -1012,17 +1036,18 @@ fn shapes() -> Vec<Row> {
     let mut rows = Vec::new();
     for (depth, waits) in POINTS {
         let mut ways = match depth {
-            1 => shapes!(1, Innermost, InnermostByHand, f1),
-            4 => shapes!(4, D4, H4, f4),
-            16 => shapes!(16, D16, H16, f16),
-            _ => shapes!(32, D32, H32, f32),
+            1 => all_shapes!(1, Innermost, InnermostByHand, f1),
+            4 => all_shapes!(4, D4, H4, f4),
+            16 => all_shapes!(16, D16, H16, f16),
+            _ => all_shapes!(32, D32, H32, f32),
         };
         ways.extend(match depth {
-            1 => Some(("AsyncFn", closures!(async |job: Job| innermost!(job);))),
-            4 => Some(("AsyncFn", closures!(async |job: Job| innermost!(job); . . .))),
-            16 => {
-                Some(("AsyncFn", closures!(async |job: Job| innermost!(job); . . . . . . . . . . . . . . .)))
-            }
+            1 => Some(("AsyncFn", closures!(async |job: Job| innermost_call!(job);))),
+            4 => Some(("AsyncFn", closures!(async |job: Job| innermost_call!(job); . . .))),
+            16 => Some((
+                "AsyncFn",
+                closures!(async |job: Job| innermost_call!(job); . . . . . . . . . . . . . . .),
+            )),
             _ => None,
         });
         let waiting = waits != "never";

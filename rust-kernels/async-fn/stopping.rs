@@ -200,53 +200,64 @@ async fn by_join_set(arms: Vec<Arm>) -> u64 {
 // The macros list their arms, so there is one function for two and one for eight.
 
 // %%
-/// As functions of arms: `join!` and `select!` of futures and of tokio.
-macro_rules! macros {
-    ($count:literal: $joined:ident $joined_tokio:ident $selected:ident $selected_tokio:ident $biased:ident; $($arm:ident)*) => {
-        async fn $joined(arms: Vec<Arm>) -> u64 {
-            let [$($arm),*]: [Arm; $count] = arms.try_into().ok().expect("so many arms");
-            let ($($arm,)*) = futures::join!($($arm),*);
-            0 $(+ $arm)*
-        }
+/// Functions of arms that use the macros of futures and of tokio.
+mod by_macros {
+    use super::Arm;
+    use futures::FutureExt;
 
-        async fn $joined_tokio(arms: Vec<Arm>) -> u64 {
-            let [$($arm),*]: [Arm; $count] = arms.try_into().ok().expect("so many arms");
-            let ($($arm,)*) = tokio::join!($($arm),*);
-            0 $(+ $arm)*
-        }
+    /// As functions of arms: `join!` and `select!` of futures and of tokio.
+    macro_rules! macros {
+        ($count:literal: $joined:ident $joined_tokio:ident $selected:ident $selected_tokio:ident $biased:ident; $($arm:ident)*) => {
+            pub async fn $joined(arms: Vec<Arm>) -> u64 {
+                let [$($arm),*]: [Arm; $count] = arms.try_into().ok().expect("so many arms");
+                let ($($arm,)*) = futures::join!($($arm),*);
+                0 $(+ $arm)*
+            }
 
-        async fn $selected(arms: Vec<Arm>) -> u64 {
-            let arms: [Arm; $count] = arms.try_into().ok().expect("so many arms");
-            let [$(mut $arm),*] = arms.map(FutureExt::fuse);
-            let mut sum = 0;
-            loop {
-                futures::select! {
-                    $(number = $arm => sum += number,)*
-                    complete => return sum,
+            pub async fn $joined_tokio(arms: Vec<Arm>) -> u64 {
+                let [$($arm),*]: [Arm; $count] = arms.try_into().ok().expect("so many arms");
+                let ($($arm,)*) = tokio::join!($($arm),*);
+                0 $(+ $arm)*
+            }
+
+            pub async fn $selected(arms: Vec<Arm>) -> u64 {
+                let arms: [Arm; $count] = arms.try_into().ok().expect("so many arms");
+                let [$(mut $arm),*] = arms.map(FutureExt::fuse);
+                let mut sum = 0;
+                loop {
+                    futures::select! {
+                        $(number = $arm => sum += number,)*
+                        complete => return sum,
+                    }
                 }
             }
-        }
 
-        macros!(tokio $count $selected_tokio {} $($arm)*);
-        macros!(tokio $count $biased {biased;} $($arm)*);
-    };
-    (tokio $count:literal $name:ident {$($biased:tt)*} $($arm:ident)*) => {
-        async fn $name(arms: Vec<Arm>) -> u64 {
-            let arms: [Arm; $count] = arms.try_into().ok().expect("so many arms");
-            let [$(mut $arm),*] = arms.map(|arm| (arm, false));
-            let mut sum = 0;
-            loop {
-                tokio::select! {
-                    $($biased)*
-                    $(number = &mut $arm.0, if !$arm.1 => { sum += number; $arm.1 = true; })*
-                    else => return sum,
+            macros!(tokio $count $selected_tokio {} $($arm)*);
+            macros!(tokio $count $biased {biased;} $($arm)*);
+        };
+        (tokio $count:literal $name:ident {$($biased:tt)*} $($arm:ident)*) => {
+            pub async fn $name(arms: Vec<Arm>) -> u64 {
+                let arms: [Arm; $count] = arms.try_into().ok().expect("so many arms");
+                let [$(mut $arm),*] = arms.map(|arm| (arm, false));
+                let mut sum = 0;
+                loop {
+                    tokio::select! {
+                        $($biased)*
+                        $(number = &mut $arm.0, if !$arm.1 => { sum += number; $arm.1 = true; })*
+                        else => return sum,
+                    }
                 }
             }
-        }
-    };
+        };
+    }
+    macros!(2: join2 tokio_join2 select2 tokio_select2 tokio_biased2; a b);
+    macros!(8: join8 tokio_join8 select8 tokio_select8 tokio_biased8; a b c d e f g h);
 }
-macros!(2: join2 tokio_join2 select2 tokio_select2 tokio_biased2; a b);
-macros!(8: join8 tokio_join8 select8 tokio_select8 tokio_biased8; a b c d e f g h);
+
+use by_macros::{
+    join2, join8, select2, select8, tokio_biased2, tokio_biased8, tokio_join2, tokio_join8, tokio_select2,
+    tokio_select8,
+};
 
 // %% [markdown]
 // # What is around one future
@@ -848,7 +859,7 @@ pub fn expected(name: &str) -> Counts {
 //     (<Tokio<WORKERS>>::NAME, table::<Tokio<WORKERS>>), (Smol::NAME, table::<Smol>), (Nio::NAME, table::<Nio>),
 //     (Ours::NAME, table::<Ours>),
 // ] {
-//     println!("{name}: {:?}", harness::isolated(LIMIT, move || table()));
+//     println!("{name}: {:?}", harness::isolated(LIMIT, move || format!("{:?}", table())));
 // }
 
 // %% [markdown]
