@@ -34,6 +34,7 @@ DECISIONS = {
     "zero-cost": "Is async free, with I/O and without?",
     "ladder": "Which part of async is worth avoiding?",
     "boxing-cost": "May I box a future in a hot path? Does dyn matter, or async-trait?",
+    "async-fn": "When should I box a future, and what happens when I drop one?",
     "runtimes": "nio or tokio? What do a message, a timeout, a blocking call take?",
     "servers": "A loop, a runtime, or a thread for each connection?",
     "spawn-apis": "What does a spawn take, and may it go through a trait?",

@@ -41,6 +41,8 @@ MEASURED = {
     "runtimes-executor": Study("runtimes/executor", quick=2, standard=15),
     "runtimes": Study("runtimes/measure", quick=60, standard=130),
     "runtimes-std-mutex": Study("runtimes/std-mutex", quick=3, standard=15),
+    "async-fn": Study("async-fn/measure", quick=5, standard=60),
+    "async-fn-stopping": Study("async-fn/stopping", quick=5, standard=40),
 }
 #: Notebooks that others are built on, under notebooks/. They glance and measure nothing that is kept, so no run holds
 #: them; what they cost is measured by the studies that use them.
@@ -55,6 +57,7 @@ ANALYSED = {
     "zero-cost": ("zero-cost",),
     "ladder": ("ladder",),
     "boxing-cost": ("ladder", "zero-cost"),
+    "async-fn": ("async-fn", "async-fn-stopping"),
     "runtimes": ("runtimes",),
     "servers": ("servers",),
     "spawn-apis": ("spawn-apis",),

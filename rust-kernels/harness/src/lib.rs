@@ -74,6 +74,7 @@ pub use by_turns::{
 
 pub use base::declared::{Comparison, Failure};
 pub use base::error::Error;
+pub use base::futures::{Copies, Followed, copies_of};
 pub use base::profile::Profile;
 pub use measure::counting;
 #[cfg(feature = "criterion")]

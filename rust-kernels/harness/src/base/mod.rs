@@ -3,4 +3,5 @@
 pub(crate) mod declared;
 pub(crate) mod error;
 pub(crate) mod file;
+pub(crate) mod futures;
 pub(crate) mod profile;
