@@ -293,7 +293,8 @@ const HOUR: Duration = Duration::from_secs(3600);
 // %% [markdown]
 // ## The rows
 //
-// All of it runs in `block_on` of a tokio on the calling thread, since a `JoinSet` can run nowhere else. Arms are made anew
+// All of it runs in `block_on` of a tokio on the calling thread, since a `JoinSet` can run nowhere else. Each event wakes
+// that, so what a wake of `block_on` takes is in every figure, and ratios are nearer to one than without it. Arms are made anew
 // in every round. Before anything is timed, a round must end with the sum of all numbers, and each arm must know what
 // happened to it.
 
