@@ -22,7 +22,7 @@ from async_cost.testing.made_up_runs import OFF, ON, ZERO_COST, Study, make_run
 
 ONE, _, MANY, LONG = KINDS
 #: Intervals that only widen with the others.
-UNKNOWN = ("undisturbed", "undisturbed_low", "undisturbed_high", "next_low", "next_high")
+UNKNOWN = ("undisturbed", "undisturbed_low", "undisturbed_high", "next_low", "next_high", "omega2")
 RNG_RUNS = 400
 
 
