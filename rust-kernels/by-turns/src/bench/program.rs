@@ -11,7 +11,7 @@ use crate::base::clock::Utc;
 use crate::base::csv;
 use crate::base::key::Key;
 use crate::bench::arguments::{Arguments, HELP, Profile, Task};
-use crate::bench::builder::{Bench, Variant};
+use crate::bench::builder::{Bench, Proved, Variant};
 use crate::bench::counts::{self, Count};
 use crate::bench::episodes::{Episode, Measured};
 use crate::bench::gate;
@@ -42,12 +42,12 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
             return Ok(());
         }
         let variants = self.variants(|key| arguments.wants(&key.to_string()))?;
-        self.prove(&variants)?;
+        let proved = self.prove(&variants)?;
         if let Some(episode) = Episode::of_this_process() {
             if episode.bench != self.name {
                 return Ok(()); // another bench of this program
             }
-            episode.measure(&self.measured(&variants), &neighbours(&variants))?;
+            episode.measure(&self.measured(&variants, &proved), &neighbours(&variants))?;
             exit(0);
         }
         match &arguments.task {
@@ -81,16 +81,18 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
         if asked.is_empty() { Ok(()) } else { exit(0) }
     }
 
-    fn measured(&self, variants: &[Variant]) -> Vec<Measured<'_>> {
+    fn measured<'b>(&'b self, variants: &'b [Variant], proved: &'b Proved<W>) -> Vec<Measured<'b>> {
         // What is compared shares the processor alike: as the baseline does.
         let threads = |variant: &Variant| match variant.baseline {
             Some(baseline) => self.ways[variants[baseline].way].settings.threads,
             None => self.ways[variant.way].settings.threads,
         };
-        let measured = variants.iter().map(|variant| (variant.key.clone(), variant.way, threads(variant)));
-        measured
-            .map(|(key, way, threads)| Measured { key, function: Box::new(self.function(way)), threads })
-            .collect()
+        let measured = |(at, variant): (usize, &Variant)| Measured {
+            key: variant.key.clone(),
+            function: Box::new(self.proved(variants, at, proved)),
+            threads: threads(variant),
+        };
+        variants.iter().enumerate().map(measured).collect()
     }
 
     fn exact(&self, variants: &[Variant]) -> Result<Vec<Count>, String> {
