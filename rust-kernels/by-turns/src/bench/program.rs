@@ -21,7 +21,7 @@ use crate::bench::store::{self, Before, Process};
 use crate::count::callgrind;
 use crate::judge::interval::median;
 use crate::judge::pairs::{Time, Trials};
-use crate::judge::verdict::{Row, judge};
+use crate::judge::verdict::{Row, Word, judge};
 use crate::trial::rounds;
 
 impl<W: PartialEq + Debug> Bench<'_, W> {
@@ -278,9 +278,13 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
             if quick {
                 (line.word, line.doubt) = (None, Some("quick profile".to_owned()));
             } else if let Some(doubt) = judged.doubt.filter(|_| !variant.control) {
-                notes.push(format!("{}: nothing is concluded: {doubt}", variant.key.variant));
-            } else if let Some(needed) = judged.needed.filter(|_| !variant.control) {
-                notes.push(to_decide(&variant.key.variant, needed, profile.processes));
+                notes.push(format!("{}: nothing is concluded: {doubt}", line.name()));
+            } else if let Some((needed, ratios)) =
+                judged.needed.zip(judged.ratios).filter(|_| !variant.control)
+            {
+                let limit = variant.baseline.map(|first| self.ways[variants[first].way].settings.limit);
+                let word = Word::at(ratios.typical.value, limit.expect("compared"));
+                notes.push(to_decide(&line.name(), needed, word, profile.processes));
             }
             line
         };
