@@ -86,7 +86,7 @@ impl<W> Turn<'_, W> {
 
 impl<'a, W: PartialEq + Debug> Bench<'a, W> {
     /// A bench of this name: lower-case words joined by hyphens, which become the name of its folder.
-    pub fn new(name: &str) -> Self {
+    pub fn new(name: impl Into<String>) -> Self {
         let next = Settings {
             parameter: String::new(),
             unit: "iteration".to_owned(),
@@ -94,13 +94,13 @@ impl<'a, W: PartialEq + Debug> Bench<'a, W> {
             limit: limit::COMPUTATION,
             threads: false,
         };
-        Self { name: name.to_owned(), ways: vec![], next }
+        Self { name: name.into(), ways: vec![], next }
     }
 
     /// Adds a way of doing the work. The first one with a parameter is what the others with it are compared with.
-    pub fn way(mut self, name: &str, function: impl Fn(&mut Turn<'_, W>) + 'a) -> Self {
+    pub fn way(mut self, name: impl Into<String>, function: impl Fn(&mut Turn<'_, W>) + 'a) -> Self {
         let (settings, function) = (self.next.clone(), Box::new(function));
-        self.ways.push(Way { name: name.to_owned(), settings, size: None, function });
+        self.ways.push(Way { name: name.into(), settings, size: None, function });
         self
     }
 
@@ -117,15 +117,15 @@ impl<'a, W: PartialEq + Debug> Bench<'a, W> {
     ///
     /// # Panics
     /// If that is none.
-    pub fn unit(mut self, unit: &str, number: u64) -> Self {
+    pub fn unit(mut self, unit: impl Into<String>, number: u64) -> Self {
         assert!(number > 0, "an iteration does some units of work");
-        (self.next.unit, self.next.units) = (unit.to_owned(), number);
+        (self.next.unit, self.next.units) = (unit.into(), number);
         self
     }
 
     /// The load of the ways that follow, such as `tasks=100`: only ways with the same parameter are compared.
-    pub fn parameter(mut self, parameter: &str) -> Self {
-        parameter.clone_into(&mut self.next.parameter);
+    pub fn parameter(mut self, parameter: impl Into<String>) -> Self {
+        self.next.parameter = parameter.into();
         self
     }
 
@@ -338,7 +338,7 @@ mod tests {
     fn bench<'a>(ways: &[(&str, u64)]) -> Bench<'a, u64> {
         ways.iter().fold(Bench::new("b"), |bench, (name, work)| {
             let work = *work;
-            bench.way(name, move |turn| turn.iter(|| work))
+            bench.way(*name, move |turn| turn.iter(|| work))
         })
     }
 
@@ -357,6 +357,16 @@ mod tests {
         bench.prove(&variants).expect("equal work, for each parameter");
         let some = bench.variants(|key| key.variant == "d").expect("sound");
         assert_eq!(names(&some), ["b/c@n=2", "b/d@n=2", "b/c (A/A)@n=2"]);
+    }
+
+    #[test]
+    fn names_and_loads_may_be_computed() {
+        let bench = [1_u64, 2].into_iter().fold(Bench::new(String::from("b")), |bench, n| {
+            let bench = bench.unit(String::from("item"), n).parameter(format!("n={n}"));
+            bench.way("a", move |turn| turn.iter(|| n)).way(format!("plus{n}"), move |turn| turn.iter(|| n))
+        });
+        let variants = bench.variants(|key| key.parameter == "n=2").expect("sound");
+        assert_eq!(names(&variants), ["b/a@n=2", "b/plus2@n=2", "b/a (A/A)@n=2"]);
     }
 
     #[test]
