@@ -119,7 +119,9 @@ pub fn to_decide(name: &str, needed: Needed, word: Word, processes: u32) -> Stri
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "\n{}: {}\n", self.bench, self.measured)?;
+        let counted = |line: &Line| LENSES.iter().any(|(lens, _)| line.counts.contains_key(*lens));
+        let of = if self.variants.iter().any(counted) { ", counts per iteration" } else { "" };
+        writeln!(f, "\n{}: {}{of}\n", self.bench, self.measured)?;
         let unit = self.variants.first().map_or("", |line| &line.unit);
         let same = self.variants.iter().all(|line| line.unit == unit);
         let time = if same { format!("time per {unit}") } else { "time".to_owned() };
@@ -182,6 +184,7 @@ mod tests {
         let report = Report { bench, measured, variants, notes: vec!["a note".to_owned()], samples };
         let text = report.to_string();
         let rows: Vec<&str> = text.lines().collect();
+        assert_eq!(rows[1], "calls: 24 processes, counts per iteration", "times are per call");
         assert_eq!(
             rows[3], "       time per call            ratio (95 %)  concluded  instructions  allocations",
             "{text}"
