@@ -312,3 +312,35 @@ fn trials(samples: &str, profile: &Profile) -> Result<Trials, String> {
     };
     Ok(taken.into_iter().map(|(key, rounds)| (key, rounds.into_iter().map(time).collect())).collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is noted of a way with a load, whose processes show these ratios.
+    fn noted(ratios: &[f64]) -> Vec<String> {
+        let bench = Bench::new("b").parameter("n=2").way("a", |turn| turn.iter(|| 1));
+        let bench = bench.way("b", |turn| turn.iter(|| 1));
+        let variants = bench.variants(|_| true).expect("sound");
+        let times = |of: &dyn Fn(f64) -> f64| {
+            let time = |(round, ratio): (u32, &f64)| (round, Time { episode: round, ns: of(*ratio) });
+            (0..).zip(ratios).map(time).collect()
+        };
+        let control = |ratio: f64| 100.0 + (ratio - 1.0075);
+        let measured: [&dyn Fn(f64) -> f64; 3] = [&|_| 100.0, &|ratio| 100.0 * ratio, &control];
+        let trials = variants.iter().zip(measured).map(|(variant, of)| (variant.key.clone(), times(of)));
+        let profile = Profile { name: "standard", processes: ratios.len() as u32, rounds: 1 };
+        let mut notes = vec![];
+        bench.judged(&variants, &trials.collect(), &[], &profile, &mut notes);
+        notes
+    }
+
+    #[test]
+    fn what_is_noted_names_the_load() {
+        let few = noted(&[1.0, 1.1]);
+        assert!(few[0].starts_with("b (n=2): nothing is concluded: "), "{few:?}");
+        let undecided = noted(&[1.0, 1.02, 1.0, 1.02, 1.0, 1.0, 1.02, 1.0]);
+        assert!(undecided[0].starts_with("b (n=2): about --processes "), "{undecided:?}");
+        assert!(undecided[0].contains("would decide it, as same if"), "{undecided:?}");
+    }
+}
