@@ -267,4 +267,20 @@ def test_unequal_work_is_never_measured(own):
     runs = [own.cargo("test"), own.cargo("bench", "--quick")]
     own.changed("benches/own.rs", wrong, right)
     for run in runs:
-        assert run.returncode != 0 and "own/boxed does other work than it should" in run.stderr
+        assert run.returncode != 0 and "own/boxed does other work in its first call than own/inline" in run.stderr
+
+
+def test_a_way_that_does_other_work_only_after_a_while_is_never_judged(own):
+    right = "|turn| turn.iter(|| (0..CALLS).map(|call| finish(boxed(black_box(call)))).sum())"
+    wrong = """|turn| {
+            let mut before = 0;
+            turn.iter(|| {
+                before += 1;
+                u64::from(before > 3) + (0..CALLS).map(|call| finish(boxed(black_box(call)))).sum::<u64>()
+            });
+        }"""
+    own.changed("benches/own.rs", right, wrong)
+    run = own.cargo("bench", "--quick", "--no-layouts")
+    own.changed("benches/own.rs", wrong, right)
+    assert run.returncode != 0 and "own/boxed does other work after its samples than own/inline" in run.stderr
+    assert "concluded" not in run.stdout

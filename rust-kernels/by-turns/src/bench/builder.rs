@@ -1,19 +1,19 @@
 //! A bench: ways of doing the same work.
 
-use std::cell::RefCell;
+use std::cell::Cell;
 use std::fmt::Debug;
 use std::hint::black_box;
 
 use crate::base::key::{Key, is_study, is_unit};
 use crate::base::limit;
+use crate::bench::gate::grouped;
 use crate::judge::pairs::Pair;
 use crate::trial::bencher::{self, Bencher, Trouble};
 
 /// Ways of doing the same work, which are compared with the first of them.
 ///
 /// `W` is what an iteration returns: what it did, such as a sum, a number of items, or all the items. It must be the same
-/// for all ways, in every call, before any of them is measured; so it is proved that they do equal work, by the code that
-/// is timed.
+/// for all ways: in the first two calls, before any of them is measured, and in one more after the samples of each trial.
 ///
 /// ```no_run
 /// # use by_turns::Bench;
@@ -69,24 +69,24 @@ pub(crate) struct Variant {
 
 /// The turn of a way: set up what it needs, then call [`iter`](Self::iter) once.
 pub struct Turn<'t, W> {
+    /// Iterates as often as it likes.
     hand_over: &'t mut dyn FnMut(&mut dyn FnMut()),
-    /// Where to put what was done, while equal work is proved.
-    seen: Option<&'t RefCell<Vec<W>>>,
+    /// Gets what the call after these returns.
+    check: &'t mut dyn FnMut(W),
 }
 
 impl<W> Turn<'_, W> {
     /// One call of `run` is one iteration. What stands before is not timed; dropping what `run` returns is.
     pub fn iter(&mut self, mut run: impl FnMut() -> W) {
-        match self.seen {
-            Some(seen) => (self.hand_over)(&mut || seen.borrow_mut().push(run())),
-            None => (self.hand_over)(&mut || drop(black_box(run()))),
-        }
+        (self.hand_over)(&mut || drop(black_box(run())));
+        // The clock has stopped. So what is timed need not keep anything, and is not dearer for being proved.
+        (self.check)(run());
     }
 }
 
 impl<'a, W: PartialEq + Debug> Bench<'a, W> {
     /// A bench of this name: lower-case words joined by hyphens, which become the name of its folder.
-    pub fn new(name: &str) -> Self {
+    pub fn new(name: impl Into<String>) -> Self {
         let next = Settings {
             parameter: String::new(),
             unit: "iteration".to_owned(),
@@ -94,13 +94,13 @@ impl<'a, W: PartialEq + Debug> Bench<'a, W> {
             limit: limit::COMPUTATION,
             threads: false,
         };
-        Self { name: name.to_owned(), ways: vec![], next }
+        Self { name: name.into(), ways: vec![], next }
     }
 
     /// Adds a way of doing the work. The first one with a parameter is what the others with it are compared with.
-    pub fn way(mut self, name: &str, function: impl Fn(&mut Turn<'_, W>) + 'a) -> Self {
+    pub fn way(mut self, name: impl Into<String>, function: impl Fn(&mut Turn<'_, W>) + 'a) -> Self {
         let (settings, function) = (self.next.clone(), Box::new(function));
-        self.ways.push(Way { name: name.to_owned(), settings, size: None, function });
+        self.ways.push(Way { name: name.into(), settings, size: None, function });
         self
     }
 
@@ -117,15 +117,15 @@ impl<'a, W: PartialEq + Debug> Bench<'a, W> {
     ///
     /// # Panics
     /// If that is none.
-    pub fn unit(mut self, unit: &str, number: u64) -> Self {
+    pub fn unit(mut self, unit: impl Into<String>, number: u64) -> Self {
         assert!(number > 0, "an iteration does some units of work");
-        (self.next.unit, self.next.units) = (unit.to_owned(), number);
+        (self.next.unit, self.next.units) = (unit.into(), number);
         self
     }
 
     /// The load of the ways that follow, such as `tasks=100`: only ways with the same parameter are compared.
-    pub fn parameter(mut self, parameter: &str) -> Self {
-        parameter.clone_into(&mut self.next.parameter);
+    pub fn parameter(mut self, parameter: impl Into<String>) -> Self {
+        self.next.parameter = parameter.into();
         self
     }
 
@@ -201,19 +201,45 @@ impl<'a, W: PartialEq + Debug> Bench<'a, W> {
         Some(Pair { key: variant.key.clone(), baseline: baseline.key.clone(), units })
     }
 
-    /// A way as what a trial or a count calls.
+    /// A way as what a count calls.
     pub(crate) fn function(&self, way: usize) -> impl Fn(&mut Bencher<'_>) {
+        self.checked(way, |_| None)
+    }
+
+    /// A variant as what a trial calls. It fails if the call after its samples does other work than was `proved`.
+    pub(crate) fn proved<'b>(
+        &'b self,
+        variants: &'b [Variant],
+        at: usize,
+        proved: &'b Proved<W>,
+    ) -> impl Fn(&mut Bencher<'_>) + 'b {
+        let Variant { key, way, baseline, .. } = &variants[at];
+        let first = baseline.unwrap_or(at);
+        self.checked(*way, move |done| {
+            let expected = proved[first].as_ref().expect("the work of each baseline");
+            unequal([key, &variants[first].key], "after its samples", &done, expected)
+        })
+    }
+
+    fn checked(&self, way: usize, check: impl Fn(W) -> Option<String>) -> impl Fn(&mut Bencher<'_>) {
         let function = &self.ways[way].function;
         move |bencher: &mut Bencher<'_>| {
-            function(&mut Turn { hand_over: &mut |run| bencher.iter(run), seen: None });
+            let mut wrong = None;
+            function(&mut Turn {
+                hand_over: &mut |run| bencher.iter(run),
+                check: &mut |done| wrong = check(done),
+            });
+            if let Some(wrong) = wrong {
+                bencher.fail(wrong);
+            }
         }
     }
 
-    /// Proves that all of these do equal work, by two calls of each.
+    /// Proves that all of these do equal work in the first two calls of each.
     ///
     /// # Errors
     /// Which one does not, and what it did instead.
-    pub(crate) fn prove(&self, variants: &[Variant]) -> Result<(), String> {
+    pub(crate) fn prove(&self, variants: &[Variant]) -> Result<Proved<W>, String> {
         if size_of::<W>() == 0 {
             return Err(format!(
                 "{}: the ways return nothing, so it cannot be proved that they do equal work. Let each return what it did: \
@@ -221,54 +247,98 @@ impl<'a, W: PartialEq + Debug> Bench<'a, W> {
                 self.name
             ));
         }
-        let mut done: Vec<Vec<W>> = Vec::new();
-        for Variant { key, way, baseline, .. } in variants {
-            let seen = self.work_of(*way).map_err(|trouble| match trouble {
-                Trouble::Failed(why) => format!("{key} failed: {why}"),
-                Trouble::Misused(why) => format!("{key} cannot be measured: {why}"),
-            })?;
-            let expected = &baseline.map_or(&seen, |baseline| &done[baseline])[0];
-            if let Some(other) = seen.iter().find(|other| *other != expected) {
-                return Err(format!(
-                    "{key} does other work than it should: it did {}, expected was {}",
-                    shown(other),
-                    shown(expected)
-                ));
+        let mut proved: Proved<W> = Vec::new();
+        for (at, Variant { key, way, baseline, .. }) in variants.iter().enumerate() {
+            let first = baseline.unwrap_or(at);
+            proved.push(None);
+            for (before, when) in ["in its first call", "in its second call"].into_iter().enumerate() {
+                let done = self.work_of(*way, before).map_err(|trouble| match trouble {
+                    Trouble::Failed(why) => format!("{key} failed: {why}"),
+                    Trouble::Misused(why) => format!("{key} cannot be measured: {why}"),
+                })?;
+                match &proved[first] {
+                    None => proved[at] = Some(done),
+                    Some(expected) => {
+                        let wrong = unequal([key, &variants[first].key], when, &done, expected);
+                        wrong.map_or(Ok(()), Err)?;
+                    }
+                }
             }
-            done.push(seen);
         }
-        Ok(())
+        Ok(proved)
     }
 
-    fn work_of(&self, way: usize) -> Result<Vec<W>, Trouble> {
-        let seen = RefCell::new(Vec::new());
+    /// What a way returns after so many calls of one set-up.
+    fn work_of(&self, way: usize, before: usize) -> Result<W, Trouble> {
+        let done = Cell::new(None);
         let function = |bencher: &mut Bencher<'_>| {
             (self.ways[way].function)(&mut Turn {
                 hand_over: &mut |run| bencher.iter(run),
-                seen: Some(&seen),
+                check: &mut |work| done.set(Some(work)),
             });
         };
-        let twice =
-            &mut |mut workload: bencher::Workload<'_>| workload.single(|run| (0..2).for_each(|_| run()));
-        bencher::call(&function, twice)?;
-        Ok(seen.into_inner())
+        bencher::call(&function, &mut |mut workload| {
+            workload.single(|run| (0..before).for_each(|_| run()));
+        })?;
+        Ok(done.into_inner().expect("it called iter"))
     }
 }
 
-/// At most a line of it.
-fn shown(work: &impl Debug) -> String {
-    let text = format!("{work:?}");
-    if text.chars().count() <= 100 { text } else { text.chars().take(99).chain(['…']).collect() }
+/// What the baselines did in their first call, each at its place among the variants.
+pub(crate) type Proved<W> = Vec<Option<W>>;
+
+/// How `done`, of the first of these, differs from what the other one did in its first call.
+fn unequal<W: PartialEq + Debug>(
+    [key, other]: [&Key; 2],
+    when: &str,
+    done: &W,
+    expected: &W,
+) -> Option<String> {
+    if done == expected {
+        return None;
+    }
+    let [done, expected] = shown([format!("{done:?}"), format!("{expected:?}")]);
+    Some(format!(
+        "{key} does other work {when} than {other} in its first call; either may be the wrong one:\n  {key}{done}\n  {other}{expected}"
+    ))
+}
+
+/// Longer works are shown where they begin to differ.
+const LONGEST: usize = 100;
+/// So much before that is shown.
+const BEFORE: usize = 30;
+
+/// Two works, at most a line of each, with the place where they begin to differ.
+fn shown(works: [String; 2]) -> [String; 2] {
+    if works.iter().all(|work| work.chars().count() <= LONGEST) {
+        return works.map(|work| format!(" did {work}"));
+    }
+    let [one, other] = &works;
+    let alike = one.chars().zip(other.chars()).take_while(|(one, other)| one == other).count();
+    works.map(|work| {
+        let length = work.chars().count();
+        let from = alike.saturating_sub(BEFORE);
+        let part: String = work.chars().skip(from).take(LONGEST).collect();
+        let [before, after] = [from > 0, from + LONGEST < length].map(|cut| if cut { "…" } else { "" });
+        format!(
+            " did, from character {} of {}: {before}{part}{after}",
+            grouped(alike as u64 + 1),
+            grouped(length as u64)
+        )
+    })
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+    use crate::trial::sampling::Trial;
 
     fn bench<'a>(ways: &[(&str, u64)]) -> Bench<'a, u64> {
         ways.iter().fold(Bench::new("b"), |bench, (name, work)| {
             let work = *work;
-            bench.way(name, move |turn| turn.iter(|| work))
+            bench.way(*name, move |turn| turn.iter(|| work))
         })
     }
 
@@ -290,20 +360,79 @@ mod tests {
     }
 
     #[test]
+    fn names_and_loads_may_be_computed() {
+        let bench = [1_u64, 2].into_iter().fold(Bench::new(String::from("b")), |bench, n| {
+            let bench = bench.unit(String::from("item"), n).parameter(format!("n={n}"));
+            bench.way("a", move |turn| turn.iter(|| n)).way(format!("plus{n}"), move |turn| turn.iter(|| n))
+        });
+        let variants = bench.variants(|key| key.parameter == "n=2").expect("sound");
+        assert_eq!(names(&variants), ["b/a@n=2", "b/plus2@n=2", "b/a (A/A)@n=2"]);
+    }
+
+    #[test]
     fn unequal_work_is_refused() {
         let refusal =
             |bench: Bench<'_, u64>| bench.prove(&bench.variants(|_| true).expect("sound")).unwrap_err();
         let wrong = refusal(bench(&[("a", 1), ("b", 2)]));
-        assert_eq!(wrong, "b/b does other work than it should: it did 2, expected was 1");
+        let lines = [
+            "b/b does other work in its first call than b/a in its first call; either may be the wrong one:",
+            "  b/b did 2",
+            "  b/a did 1",
+        ];
+        assert_eq!(wrong, lines.join("\n"));
         let calls = std::cell::Cell::new(0);
         let wears_out = bench(&[]).way("a", |turn| turn.iter(|| calls.replace(calls.get() + 1)));
-        assert!(refusal(wears_out.way("b", |turn| turn.iter(|| 0))).starts_with("b/a does other work"));
+        let wrong = refusal(wears_out.way("b", |turn| turn.iter(|| 0)));
+        assert!(wrong.starts_with("b/a does other work in its second call than b/a in its first"), "{wrong}");
         let panics = bench(&[("a", 1)]).way("b", |turn| turn.iter(|| panic!("lost a wake")));
         assert_eq!(refusal(panics), "b/b failed: lost a wake");
         assert!(refusal(bench(&[("a", 1)]).way("b", |_| ())).contains("never called iter"));
         let nothing = Bench::new("b").way("a", |turn| turn.iter(|| ())).way("b", |turn| turn.iter(|| ()));
         let variants = nothing.variants(|_| true).expect("sound");
         assert!(nothing.prove(&variants).unwrap_err().contains("return nothing"));
+    }
+
+    #[test]
+    fn a_way_that_does_other_work_after_a_while_fails_in_the_trial() {
+        let trial = Trial {
+            warm_up: Duration::from_micros(100),
+            time: Duration::from_micros(300),
+            samples: 2,
+            resources: false,
+            undisturbed: false,
+        };
+        for sound in [2, 3, 4, 100, u64::MAX] {
+            let wears_out = bench(&[("a", 1)]).way("b", move |turn| {
+                let mut calls = 0;
+                turn.iter(|| {
+                    calls += 1;
+                    1 + u64::from(calls > sound)
+                });
+            });
+            let variants = wears_out.variants(|_| true).expect("sound");
+            let proved = wears_out.prove(&variants).expect("equal in the first two calls");
+            let [a, b] = [0, 1].map(|at| trial.run(&wears_out.proved(&variants, at, &proved)));
+            assert!(a.is_ok());
+            match b {
+                Ok(_) => assert_eq!(sound, u64::MAX),
+                Err(Trouble::Failed(why)) => {
+                    assert!(why.starts_with("b/b does other work after its samples than b/a"), "{why}")
+                }
+                Err(other) => panic!("{other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn long_works_are_shown_where_they_begin_to_differ() {
+        let items: Vec<u64> = (0..1000).collect();
+        let other: Vec<u64> = (0..999).chain([7]).collect();
+        let [one, other] = shown([format!("{items:?}"), format!("{other:?}")]);
+        assert_eq!(one, " did, from character 4,887 of 4,890: …993, 994, 995, 996, 997, 998, 999]");
+        assert_eq!(other, " did, from character 4,887 of 4,888: …993, 994, 995, 996, 997, 998, 7]");
+        let [short, long] = shown(["[0]".to_owned(), format!("{items:?}")]);
+        assert_eq!(short, " did, from character 3 of 3: [0]");
+        assert!(long.contains(": [0, 1, 2, ") && long.ends_with('…'));
     }
 
     #[test]

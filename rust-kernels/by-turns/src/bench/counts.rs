@@ -8,7 +8,7 @@ use crate::count::callgrind;
 use crate::trial::bencher::{self, Trouble};
 
 /// What is counted, and by how many per cent it may grow, unless somebody says otherwise. Another build may shuffle a few
-/// instructions; the others have no excuse.
+/// instructions, and a change of one way those of its neighbours in the program; the others have no excuse.
 pub const LENSES: [(&str, f64); 5] = [
     ("instructions", 1.0),
     ("allocations", 0.0),

@@ -11,7 +11,7 @@ use crate::base::clock::Utc;
 use crate::base::csv;
 use crate::base::key::Key;
 use crate::bench::arguments::{Arguments, HELP, Profile, Task};
-use crate::bench::builder::{Bench, Variant};
+use crate::bench::builder::{Bench, Proved, Variant};
 use crate::bench::counts::{self, Count};
 use crate::bench::episodes::{Episode, Measured};
 use crate::bench::gate;
@@ -21,7 +21,7 @@ use crate::bench::store::{self, Before, Process};
 use crate::count::callgrind;
 use crate::judge::interval::median;
 use crate::judge::pairs::{Time, Trials};
-use crate::judge::verdict::{Row, judge};
+use crate::judge::verdict::{Row, Word, judge};
 use crate::trial::rounds;
 
 impl<W: PartialEq + Debug> Bench<'_, W> {
@@ -42,12 +42,12 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
             return Ok(());
         }
         let variants = self.variants(|key| arguments.wants(&key.to_string()))?;
-        self.prove(&variants)?;
+        let proved = self.prove(&variants)?;
         if let Some(episode) = Episode::of_this_process() {
             if episode.bench != self.name {
                 return Ok(()); // another bench of this program
             }
-            episode.measure(&self.measured(&variants), &neighbours(&variants))?;
+            episode.measure(&self.measured(&variants, &proved), &neighbours(&variants))?;
             exit(0);
         }
         match &arguments.task {
@@ -81,16 +81,18 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
         if asked.is_empty() { Ok(()) } else { exit(0) }
     }
 
-    fn measured(&self, variants: &[Variant]) -> Vec<Measured<'_>> {
+    fn measured<'b>(&'b self, variants: &'b [Variant], proved: &'b Proved<W>) -> Vec<Measured<'b>> {
         // What is compared shares the processor alike: as the baseline does.
         let threads = |variant: &Variant| match variant.baseline {
             Some(baseline) => self.ways[variants[baseline].way].settings.threads,
             None => self.ways[variant.way].settings.threads,
         };
-        let measured = variants.iter().map(|variant| (variant.key.clone(), variant.way, threads(variant)));
-        measured
-            .map(|(key, way, threads)| Measured { key, function: Box::new(self.function(way)), threads })
-            .collect()
+        let measured = |(at, variant): (usize, &Variant)| Measured {
+            key: variant.key.clone(),
+            function: Box::new(self.proved(variants, at, proved)),
+            threads: threads(variant),
+        };
+        variants.iter().enumerate().map(measured).collect()
     }
 
     fn exact(&self, variants: &[Variant]) -> Result<Vec<Count>, String> {
@@ -276,9 +278,13 @@ impl<W: PartialEq + Debug> Bench<'_, W> {
             if quick {
                 (line.word, line.doubt) = (None, Some("quick profile".to_owned()));
             } else if let Some(doubt) = judged.doubt.filter(|_| !variant.control) {
-                notes.push(format!("{}: nothing is concluded: {doubt}", variant.key.variant));
-            } else if let Some(needed) = judged.needed.filter(|_| !variant.control) {
-                notes.push(to_decide(&variant.key.variant, needed, profile.processes));
+                notes.push(format!("{}: nothing is concluded: {doubt}", line.name()));
+            } else if let Some((needed, ratios)) =
+                judged.needed.zip(judged.ratios).filter(|_| !variant.control)
+            {
+                let limit = variant.baseline.map(|first| self.ways[variants[first].way].settings.limit);
+                let word = Word::at(ratios.typical.value, limit.expect("compared"));
+                notes.push(to_decide(&line.name(), needed, word, profile.processes));
             }
             line
         };
@@ -305,4 +311,36 @@ fn trials(samples: &str, profile: &Profile) -> Result<Trials, String> {
         (round, Time { episode: round / profile.rounds, ns: median(&mut samples) })
     };
     Ok(taken.into_iter().map(|(key, rounds)| (key, rounds.into_iter().map(time).collect())).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is noted of a way with a load, whose processes show these ratios.
+    fn noted(ratios: &[f64]) -> Vec<String> {
+        let bench = Bench::new("b").parameter("n=2").way("a", |turn| turn.iter(|| 1));
+        let bench = bench.way("b", |turn| turn.iter(|| 1));
+        let variants = bench.variants(|_| true).expect("sound");
+        let times = |of: &dyn Fn(f64) -> f64| {
+            let time = |(round, ratio): (u32, &f64)| (round, Time { episode: round, ns: of(*ratio) });
+            (0..).zip(ratios).map(time).collect()
+        };
+        let control = |ratio: f64| 100.0 + (ratio - 1.0075);
+        let measured: [&dyn Fn(f64) -> f64; 3] = [&|_| 100.0, &|ratio| 100.0 * ratio, &control];
+        let trials = variants.iter().zip(measured).map(|(variant, of)| (variant.key.clone(), times(of)));
+        let profile = Profile { name: "standard", processes: ratios.len() as u32, rounds: 1 };
+        let mut notes = vec![];
+        bench.judged(&variants, &trials.collect(), &[], &profile, &mut notes);
+        notes
+    }
+
+    #[test]
+    fn what_is_noted_names_the_load() {
+        let few = noted(&[1.0, 1.1]);
+        assert!(few[0].starts_with("b (n=2): nothing is concluded: "), "{few:?}");
+        let undecided = noted(&[1.0, 1.02, 1.0, 1.02, 1.0, 1.0, 1.02, 1.0]);
+        assert!(undecided[0].starts_with("b (n=2): about --processes "), "{undecided:?}");
+        assert!(undecided[0].contains("would decide it, as same if"), "{undecided:?}");
+    }
 }

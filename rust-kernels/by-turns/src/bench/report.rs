@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::bench::counts::LENSES;
 use crate::bench::gate::grouped;
-use crate::judge::verdict::{Judged, Needed};
+use crate::judge::verdict::{Judged, Needed, Word};
 
 /// All that a bench says.
 #[derive(Debug, Serialize)]
@@ -69,7 +69,8 @@ impl Line {
         self
     }
 
-    fn name(&self) -> String {
+    /// Its name, with its load where it has one.
+    pub fn name(&self) -> String {
         if self.parameter.is_empty() {
             self.variant.clone()
         } else {
@@ -97,12 +98,12 @@ impl Line {
     }
 }
 
-/// What would decide a comparison that so many processes leave undecided.
-pub fn to_decide(name: &str, needed: Needed, processes: u32) -> String {
+/// What would decide a comparison that so many processes leave undecided, whose estimate alone would say `word`.
+pub fn to_decide(name: &str, needed: Needed, word: Word, processes: u32) -> String {
     match needed {
         Needed::Times(times) if times <= 100.0 => {
-            let more = (f64::from(processes) * times).ceil() as u32;
-            format!("{name}: --processes {} would decide it, if it is as it seems", more.max(processes + 1))
+            let more = ((f64::from(processes) * times).ceil() as u32).max(processes + 1);
+            format!("{name}: about --processes {more} would decide it, as {word} if the ratio stays as it is")
         }
         Needed::Times(_) => format!("{name}: more than a hundred times as many processes would decide it"),
         Needed::Never => {
@@ -118,7 +119,9 @@ pub fn to_decide(name: &str, needed: Needed, processes: u32) -> String {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "\n{}: {}\n", self.bench, self.measured)?;
+        let counted = |line: &Line| LENSES.iter().any(|(lens, _)| line.counts.contains_key(*lens));
+        let of = if self.variants.iter().any(counted) { ", counts per iteration" } else { "" };
+        writeln!(f, "\n{}: {}{of}\n", self.bench, self.measured)?;
         let unit = self.variants.first().map_or("", |line| &line.unit);
         let same = self.variants.iter().all(|line| line.unit == unit);
         let time = if same { format!("time per {unit}") } else { "time".to_owned() };
@@ -163,7 +166,6 @@ pub fn time(ns: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::judge::verdict::Word;
 
     #[test]
     fn it_is_read_in_a_terminal_and_by_programs() {
@@ -182,6 +184,7 @@ mod tests {
         let report = Report { bench, measured, variants, notes: vec!["a note".to_owned()], samples };
         let text = report.to_string();
         let rows: Vec<&str> = text.lines().collect();
+        assert_eq!(rows[1], "calls: 24 processes, counts per iteration", "times are per call");
         assert_eq!(
             rows[3], "       time per call            ratio (95 %)  concluded  instructions  allocations",
             "{text}"
@@ -200,9 +203,14 @@ mod tests {
 
     #[test]
     fn what_would_decide_is_said_in_processes() {
-        assert!(to_decide("b", Needed::Times(2.5), 24).contains("--processes 60 "));
-        assert!(to_decide("b", Needed::Times(1.0), 24).contains("--processes 25 "));
+        let name = Line { variant: "b".to_owned(), parameter: "n=2".to_owned(), ..Line::default() }.name();
+        assert_eq!(
+            to_decide(&name, Needed::Times(2.5), Word::Same, 24),
+            "b (n=2): about --processes 60 would decide it, as same if the ratio stays as it is"
+        );
+        assert!(to_decide("b", Needed::Times(1.0), Word::Slower, 24).contains("about --processes 25 "));
         let both = Needed::Contradicted(Word::Slower, Word::Same);
-        assert!(to_decide("b", both, 24).contains("slower on a typical machine, same on an undisturbed one"));
+        let said = to_decide("b", both, Word::Slower, 24);
+        assert!(said.contains("slower on a typical machine, same on an undisturbed one"));
     }
 }

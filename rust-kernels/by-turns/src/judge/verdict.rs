@@ -42,6 +42,15 @@ impl Word {
             Word::Undecided
         }
     }
+
+    /// What a logarithm without an interval says.
+    pub fn at(value: f64, limit: f64) -> Self {
+        match value.exp() {
+            ratio if ratio > 1.0 + limit => Word::Slower,
+            ratio if ratio < 1.0 - limit => Word::Faster,
+            _ => Word::Same,
+        }
+    }
 }
 
 impl fmt::Display for Word {
@@ -310,6 +319,8 @@ mod tests {
         let judged = judge(&[row(false, &wide), row(true, &QUIET)]);
         let Some(Needed::Times(times)) = judged[0].needed else { panic!("{judged:?}") };
         assert!((2.0..30.0).contains(&times), "{times}");
+        let words = [0.005, 0.02, -0.02].map(|value| Word::at(value, 0.01));
+        assert_eq!(words, [Word::Same, Word::Slower, Word::Faster]);
         let at_the_border = judge(&[moved(0.01), row(true, &QUIET)]);
         assert_eq!(at_the_border[0].needed, Some(Needed::Never));
     }
