@@ -24,12 +24,11 @@ from async_cost.report import markup
 from async_cost.report.charts import VEGALITE_MIME
 from async_cost.report.notebook import OF_CODE, answers_of, page_of
 from async_cost.report.publish import publish
-from async_cost.runs.comparisons import BASE_KEY, KEY, of_today
+from async_cost.runs.comparisons import BASE_KEY, KEY
 from async_cost.runs.find import reference_run
 from async_cost.statistics.effects import Effect, effect
 from async_cost.statistics.measured import Measured, both_ways
 from async_cost.statistics.statement import Outcome, counts_for_nothing, region
-from async_cost.testing.made_up_runs import Study, make_run
 from async_cost.workflow import analyses
 from async_cost.workflow.publishing import execute, rooms_of
 from async_cost.workflow.sample import FOLDER, made, old
@@ -48,8 +47,6 @@ ESSAYS = (
     "runtimes",
     "servers",
 )
-#: Pages of studies that the reference run does not hold yet: they are read on a run that is made up.
-NEXT = ("async-fn",)
 #: Findings that the reference run cannot answer: a process of `tokio current_thread` saw one of its 10,000 connections
 #: not end, and a variant that fails once is not measured.
 NOT_MEASURED = {"servers-slowest-several", "servers-slowest-tokio"}
@@ -71,36 +68,6 @@ def measured(run) -> dict[str, Measured]:
 def table(measured) -> pl.DataFrame:
     """The table of comparisons of all studies, as declared and turned round."""
     return both_ways(pl.concat(one.declared.drop_nulls("ratio") for one in measured.values()))
-
-
-def truth_of(study: str) -> Study:
-    """A study with all that it declares, in which whatever is compared differs by a tenth or less."""
-    declared = of_today().filter(study=study)
-    pairs = [tuple(zip(*[iter(row)] * 3, strict=True)) for row in declared.select(*KEY, *BASE_KEY).iter_rows()]
-    keys = dict.fromkeys(key for both in pairs for key in both if not key[1].endswith(words.CONTROL))
-    groups = declared["group"].to_list()
-    return Study(
-        {key: 1000.0 + 10 * (place % 10) for place, key in enumerate(keys)},
-        [(*both, group) for both, group in zip(pairs, groups, strict=True) if set(both) <= keys.keys()],
-        dict.fromkeys(groups, 0.02),
-        counts={key: {"future_bytes": 100, "units": 1} for key in keys},
-    )
-
-
-@pytest.fixture(scope="module")
-def made_pages(tmp_path_factory) -> dict[str, Path]:
-    """The analyses of rooms that the reference run lacks, by room."""
-    folder = tmp_path_factory.mktemp("made-up")
-    others = {study: truth_of(study) for room in NEXT for study in ANALYSED[room]}
-    made_up = make_run(folder, None, others=others, rounds=8, samples=2, work=False)
-    notebooks = execute(list(NEXT), folder / "executed", {"ASYNC_COST_RUN": str(made_up)}, Path)
-    return dict(zip(NEXT, notebooks, strict=True))
-
-
-@pytest.fixture(scope="module")
-def pages(executed, made_pages) -> dict[str, Path]:
-    """All executed analyses, by room."""
-    return executed | made_pages
 
 
 @pytest.fixture(scope="module")
@@ -215,7 +182,7 @@ def words_of_page(body: str) -> int:
 
 
 @pytest.mark.parametrize("room", ESSAYS)
-def test_an_essay_is_short_and_its_code_is_polars_and_altair(room, pages):
+def test_an_essay_is_short_and_its_code_is_polars_and_altair(room, executed):
     cells = json.loads(analysis(room).read_text(encoding="utf-8"))["cells"]
     code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
     assert sum(len(source.splitlines()) for source in code) <= LINES
@@ -226,7 +193,7 @@ def test_an_essay_is_short_and_its_code_is_polars_and_altair(room, pages):
         elif isinstance(node, ast.ImportFrom):
             imported.add(node.module)
     assert imported <= {"polars", "altair", "async_cost"}, imported
-    page = page_of(pages[room])
+    page = page_of(executed[room])
     assert words_of_page(f"{page.answer}{page.body}") <= WORDS
     for folded in re.findall(r'<details class="fold">.*?</details>', page.body, re.DOTALL):
         rest = re.sub(r"<summary>.*?</summary>|<table.*?</table>", "", folded, flags=re.DOTALL)
@@ -234,8 +201,8 @@ def test_an_essay_is_short_and_its_code_is_polars_and_altair(room, pages):
 
 
 @pytest.mark.parametrize("room", ESSAYS)
-def test_an_essay_answers_first_and_types_no_result_into_its_prose(room, pages):
-    content = nbformat.read(pages[room], as_version=4)
+def test_an_essay_answers_first_and_types_no_result_into_its_prose(room, executed):
+    content = nbformat.read(executed[room], as_version=4)
     answers = [
         output
         for cell in content.cells
@@ -254,7 +221,7 @@ def test_an_essay_answers_first_and_types_no_result_into_its_prose(room, pages):
 
 def test_every_analysis_is_an_essay_or_about_the_run_itself(run):
     assert set(ESSAYS) <= set(ANALYSED)
-    assert set(NEXT) == set(ANALYSED) - set(rooms_of(run.info)), "the reference run has it now, or lacks another"
+    assert rooms_of(run.info) == list(ANALYSED)
 
 
 @pytest.fixture(scope="module")
@@ -307,15 +274,13 @@ COMPUTED = {
 
 
 @pytest.mark.parametrize("room", ANALYSED)
-def test_a_notebook_begins_with_its_question_and_an_answer_that_holds(room, run, findings, executed, made_pages):
+def test_a_notebook_begins_with_its_question_and_an_answer_that_holds(room, run, findings, executed):
     """Where the repository is hosted, a notebook without outputs shows nothing else of what was found."""
     question, head = nbformat.read(analysis(room), as_version=4).cells[:2]
     assert question.source.startswith("# ") and "?" in question.source and head.metadata.tags == [OF_CODE]
     sentence, page = re.fullmatch(r"\*\*(.+)\*\* So says .*\]\(([^)]+)\).", head.source).groups()
     assert (analysis(room).parent / page).exists()
-    if room in NEXT:
-        assert sentence == recorded([made_pages[room]])[0].statement
-    elif own := [one for one in findings if one.page == room]:
+    if own := [one for one in findings if one.page == room]:
         assert sentence == own[0].statement and Judge(run)(own[0]).outcome is Outcome.HOLDS
     else:
         said, so = COMPUTED[room]
