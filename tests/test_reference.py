@@ -47,9 +47,6 @@ ESSAYS = (
     "runtimes",
     "servers",
 )
-#: Findings that the reference run cannot answer: a process of `tokio current_thread` saw one of its 10,000 connections
-#: not end, and a variant that fails once is not measured.
-NOT_MEASURED = {"servers-slowest-several", "servers-slowest-tokio"}
 #: Lines of code in an analysis as ruff formats it, and words of its page outside of tables and folded parts.
 LINES, WORDS = 250, 1500
 
@@ -159,7 +156,7 @@ def test_a_refused_group_says_nothing(run, findings):
 def test_findings_of_the_reference_are_measured_and_most_hold(run, findings):
     judge = Judge(run)
     outcomes = {one.id: judge(one).outcome for one in findings}
-    assert {name for name, outcome in outcomes.items() if outcome is Outcome.NOT_MEASURED} == NOT_MEASURED
+    assert Outcome.NOT_MEASURED not in outcomes.values(), outcomes
     holding = sum(outcome is Outcome.HOLDS for outcome in outcomes.values())
     assert holding >= 0.8 * len(outcomes), {name: word for name, word in outcomes.items() if word is not Outcome.HOLDS}
 
@@ -269,7 +266,10 @@ COMPUTED = {
         "Most findings that were judged on several machines hold on all of them.",
         lambda judged, hold: 2 * hold > judged,
     ),
-    "trust": ("No control differs from its baseline by more than chance explains.", lambda missed, _: missed == 0),
+    "trust": (
+        "At most one control in fifty differs from its baseline by more than chance explains.",
+        lambda missed, controls: 50 * missed <= controls,
+    ),
 }
 
 
