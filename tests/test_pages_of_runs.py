@@ -116,7 +116,7 @@ def test_the_page_on_trust_counts_refused_controls_and_lists_disturbances(runs, 
     troubled = make_run(runs / "troubled", ladder=LADDER, controls={OFF: 1.05, ON: 1.0}, changes=changes, **QUIET)
     honest = make_run(runs / "honest", ladder=LADDER, **QUIET)
     bad, good = (page("trust", run, tmp_path / run.parents[1].name) for run in (troubled, honest))
-    assert "<strong>1 of" in bad.answer and "concluded from 1 group" in bad.answer
+    assert "<strong>1 of" in bad.answer and "concluded from their groups" in bad.answer
     assert "<strong>0 of" in good.answer and "no group of comparisons is refused" in good.answer
     assert "not idle before the run" in bad.body and "resumed once" in bad.body and "resumed once" not in good.body
 

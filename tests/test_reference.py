@@ -24,7 +24,6 @@ from async_cost.report import markup
 from async_cost.report.charts import VEGALITE_MIME
 from async_cost.report.notebook import OF_CODE, answers_of, page_of
 from async_cost.report.publish import publish
-from async_cost.runs.comparisons import BASE_KEY, KEY
 from async_cost.runs.find import reference_run
 from async_cost.statistics.effects import Effect, effect
 from async_cost.statistics.measured import Measured, both_ways
