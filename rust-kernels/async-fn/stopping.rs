@@ -333,6 +333,13 @@ where
     Waiting { variant, arms, events, round: Rc::new(round), bytes }
 }
 
+// %% [markdown]
+// The table: what is around one arm, what takes any number of them, and the macros, for two and for eight.
+
+// %%
+/// What several arms are compared with.
+const BY_HAND: &str = "by hand";
+
 /// All of them; the first of each number of arms is what the others are compared with.
 pub fn waitings() -> Vec<Waiting> {
     let mut all = vec![
@@ -362,8 +369,10 @@ pub fn waitings() -> Vec<Waiting> {
     all
 }
 
-const BY_HAND: &str = "by hand";
+// %% [markdown]
+// A round is proved by what it has done: the sum of all numbers, and arms that know of everything.
 
+// %%
 impl Waiting {
     fn key(&self) -> Key {
         Key::new("events", self.variant, format!("arms={}", self.arms))
@@ -490,6 +499,10 @@ pub trait Stops: Sized {
     }
 }
 
+// %% [markdown]
+// tokio has two runtimes, and says by a method how a task is aborted.
+
+// %%
 /// tokio, on so many threads of its own; none: on the caller's.
 pub struct Tokio<const THREADS: usize>(tokio::runtime::Runtime);
 
@@ -525,6 +538,9 @@ impl<const THREADS: usize> Stops for Tokio<THREADS> {
 // is pinned.
 
 // %%
+/// Threads of those that have some.
+const WORKERS: usize = 2;
+
 /// smol, with two threads that run its executor.
 pub struct Smol;
 
@@ -559,9 +575,10 @@ impl Stops for Smol {
     }
 }
 
-/// Threads of those that have some.
-const WORKERS: usize = 2;
+// %% [markdown]
+// nio and our executor always have threads of their own.
 
+// %%
 /// nio.
 pub struct Nio(nio::Runtime);
 
@@ -638,14 +655,18 @@ impl Who {
     }
 }
 
+// %% [markdown]
+// What hangs must end, too. A task is stopped once it is known to wait.
+
+// %%
+/// How long anything here may take before it counts as hanging.
+pub const LIMIT: Duration = Duration::from_secs(30);
+
 /// How long a destructor is waited for: of a task that is stopped, far longer than anybody takes, and of one that runs on,
 /// long enough to see one that was not expected.
 fn patience(stop: Stop) -> Duration {
     if stop == Stop::Handle { Duration::from_millis(50) } else { LIMIT / 2 }
 }
-
-/// How long anything here may take before it counts as hanging.
-pub const LIMIT: Duration = Duration::from_secs(30);
 
 /// A task that is about to be stopped, and what tells of its end.
 struct Stopping<H> {
@@ -937,6 +958,10 @@ fn stops() -> Vec<OfRuntime> {
     all
 }
 
+// %% [markdown]
+// A row is timed after its table, or its round, has been proved.
+
+// %%
 /// All of it, proven.
 ///
 /// # Errors
