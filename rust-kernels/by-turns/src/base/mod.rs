@@ -6,6 +6,7 @@ pub mod csv;
 pub mod key;
 pub mod limit;
 pub mod machine;
+pub mod number;
 pub mod panics;
 pub mod proof;
 pub mod sample;

@@ -6,7 +6,7 @@ use std::hint::black_box;
 
 use crate::base::key::{Key, is_study, is_unit};
 use crate::base::limit;
-use crate::bench::gate::grouped;
+use crate::base::number::grouped;
 use crate::judge::pairs::Pair;
 use crate::trial::bencher::{self, Bencher, Trouble};
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use crate::base::key::Key;
+use crate::base::number::grouped;
 use crate::bench::counts::{Count, LENSES};
 
 /// What became of the counts.
@@ -104,19 +105,6 @@ fn changed(old: u64, new: u64, most: f64) -> Change {
     let growth = (new as f64 - old as f64) / old as f64 * 100.0;
     let said = if growth.is_finite() { format!("{growth:+.2} %") } else { format!("+{}", grouped(new)) };
     if growth > most { Change::Beyond(said) } else { Change::Within(said) }
-}
-
-/// With a comma after each thousand.
-pub fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 #[cfg(test)]

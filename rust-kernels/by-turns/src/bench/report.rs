@@ -5,8 +5,8 @@ use std::fmt;
 
 use serde::Serialize;
 
+use crate::base::number::grouped;
 use crate::bench::counts::LENSES;
-use crate::bench::gate::grouped;
 use crate::judge::verdict::{Judged, Needed, Word};
 
 /// All that a bench says.
