@@ -49,7 +49,12 @@ measure:
 	@$(WORKFLOW) measure $${RUN:+--run "$$RUN"} $(PROFILED) $(CHOSEN)
 
 sweep:
-	@$(WORKFLOW) sweep $(PROFILED) "$${RUSTC:?make sweep needs compilers: make sweep RUSTC="1.95.0 nightly"}"
+	@: "$${RUSTC:?make sweep needs compilers: make sweep RUSTC="1.95.0 nightly"}"; \
+	for release in $$RUSTC; do rustup run $$release rustc --version || exit; done; \
+	set -- $$RUSTC; while [ $$# -gt 0 ]; do \
+		goal=measure; [ $$# -gt 1 ] || goal=report; \
+		RUSTUP_TOOLCHAIN=$$1; export RUSTUP_TOOLCHAIN; $(WORKFLOW) $$goal $(PROFILED) --native || exit; shift; \
+	done
 
 compare:
 	@$(WORKFLOW) compare "$${A:?make compare needs two runs: make compare A=data/runs/... B=data/runs/...}" "$${B:?make compare needs a second run: B=data/runs/...}"

@@ -158,12 +158,16 @@ def test_the_makefile_asks_nothing_of_make_that_only_gnu_make_does():
 @pytest.mark.parametrize("make", [*filter(shutil.which, ("make", "bmake", "gmake"))])
 def test_each_make_passes_on_what_it_is_given(tmp_path, make):
     """With a Python that prints its arguments."""
-    python = tmp_path / "python"
-    python.write_text('#!/bin/sh\nfor word; do printf "%s|" "$word"; done\necho\n', encoding="utf-8")
-    python.chmod(0o755)
+    python, rustup = tmp_path / "python", tmp_path / "rustup"
+    python.write_text('#!/bin/sh\nfor word; do printf "%s|" "$word"; done\necho $RUSTUP_TOOLCHAIN\n', encoding="utf-8")
+    rustup.write_text('#!/bin/sh\ntest "$2" != absent || { echo "$2 is not installed"; exit 1; }\n', encoding="utf-8")
+    for program in (python, rustup):
+        program.chmod(0o755)
 
     # What the make that runs the tests says to those that it starts is not for another make.
-    env = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
+    other = ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "RUSTUP_TOOLCHAIN")
+    env = {name: value for name, value in os.environ.items() if name not in other}
+    env["PATH"] = os.pathsep.join([str(tmp_path), env["PATH"]])
 
     def given(*arguments: str) -> subprocess.CompletedProcess[str]:
         command = [make, f"PYTHON={python}", *arguments]
@@ -186,7 +190,10 @@ def test_each_make_passes_on_what_it_is_given(tmp_path, make):
         "nonbox; box (x)",
         "--native",
     ]
-    assert words("sweep", "RUSTC=1.95.0 nightly")[-1] == "1.95.0 nightly"
+    swept = given("sweep", "RUSTC=1.95.0 nightly", "PROFILE=quick").stdout.replace("-Es|-m|async_cost.workflow|", "")
+    options = "--profile|quick|--native|"
+    assert swept.split("\n") == [f"measure|{options}1.95.0", f"report|{options}nightly", ""]
+    assert given("sweep", "RUSTC=1.95.0 absent").stdout.startswith("absent is not installed")
     assert words("fleet") == ["fleet", "fleet/config.yaml"]
     for incomplete, says in (
         (["compare", "A=x"], "needs a second run"),

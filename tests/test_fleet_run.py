@@ -29,7 +29,6 @@ CONFIG = {
     "profile": "quick",
     "studies": STUDY,
     "native": True,
-    "executor": "slurm",
     "hours": 0.5,
     "machines": {"node-a": "alpha", "node-b": "beta"},
 }
@@ -47,8 +46,6 @@ def written(path: Path, **changes: object) -> Path:
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"executor": "ssh"}, "executor is 'ssh'; write local or slurm"),
-        ({"executor": "local"}, "executor is local, which measures this machine alone"),
         ({"machines": {}}, "machines names none"),
         ({"machines": {"Node A": ""}}, "a machine is called 'Node A'; use small letters, digits and hyphens"),
         ({"machines": {"a": "x; rm -rf /"}}, "the features of a are 'x; rm -rf /'"),
@@ -65,8 +62,7 @@ def test_a_configuration_that_is_wrong_is_refused_in_a_line(tmp_path, changes, s
 
 
 def test_the_configuration_of_the_repository_is_right():
-    read = fleet.Fleet.read(ROOT / "fleet" / "config.yaml")
-    assert read.executor == "local" and read.profile == "standard"
+    assert fleet.Fleet.read(ROOT / "fleet" / "config.yaml").profile == "standard"
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The steps of a workflow: order, progress, failure, and what is remembered between two commands."""
+"""The steps of a workflow: order, progress and failure."""
 
 import json
 import os
@@ -119,7 +119,7 @@ def test_a_failure_stops_the_step_beside_it(tmp_path, capsys):
         run_steps("make all", steps, tmp_path)
     assert not alive(pid)
     assert (tmp_path / ".tools" / "log" / "broken.log").read_text().endswith("why\n")
-    assert "waits: done" not in capsys.readouterr().out and not (tmp_path / ".tools" / "durations.json").exists()
+    assert "waits: done" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
@@ -175,12 +175,6 @@ def test_the_time_left_is_that_of_steps_side_by_side(took, left_s):
     for step in steps[:1]:  # it is running, and half of it is done
         rest = {other: took[other.name] for other in steps[1:]}
         assert left_s - took[step.name] / 2 <= seconds_left(steps, rest, {step: took[step.name] / 2}) <= left_s
-
-
-def test_the_next_command_expects_what_the_last_one_took(tmp_path):
-    run_steps("make all", [python_step("brief", "pass")], tmp_path)
-    remembered = (tmp_path / ".tools" / "durations.json").read_text()
-    assert '"brief"' in remembered
 
 
 def test_harness_and_cargo_progress_are_understood():

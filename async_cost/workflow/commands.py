@@ -1,4 +1,4 @@
-"""The commands behind the Makefile: `report`, `measure`, `sweep`, `compare`, `contribute`, `fleet`, `lab`.
+"""The commands behind the Makefile: `report`, `measure`, `compare`, `contribute`, `fleet`, `lab`.
 
     python3 -m async_cost.workflow report --profile standard
     python3 -m async_cost.workflow report --run data/runs/<machine>/<utc-time>
@@ -23,7 +23,7 @@ from async_cost.paths import reports_root
 from async_cost.report.pdf import find_chromium
 from async_cost.runs.profiles import NOT_EVIDENCE, PROFILES
 from async_cost.workflow import preflight, sitting, toolchain
-from async_cost.workflow.plan import RUNS, Plan, Sweep
+from async_cost.workflow.plan import RUNS, Plan
 from async_cost.workflow.running import run_steps
 from async_cost.workflow.steps import Progress, Step, StepFailed
 from async_cost.workflow.studies import MEASURED
@@ -36,47 +36,30 @@ REPORTS = reports_root()
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python3 -m async_cost.workflow", description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(dest="command", required=True)
-    for name, text in [
-        ("setup", "install everything inside the clone"),
-        ("measure", "measure all studies into a new run under data/runs; with --run, another sitting of its series"),
-        ("report", "measure (or take --run), analyse and publish under reports/"),
-        ("sweep", "measure the same studies with one installed compiler after the other"),
-        ("compare", "compare two runs, under reports/compare"),
-        ("contribute", "check a run, pack it, and show what a pull request with it says"),
-        ("fleet", "measure many machines by Slurm, and make one site of them"),
-        ("lab", "open JupyterLab with both kernels"),
-        ("tool", "start a program in the environment of these commands"),
-    ]:
+    native = "programs instead of cells: no Rust kernel is needed"
+    command = commands.add_parser("setup", help="install everything inside the clone")
+    command.add_argument("--native", action="store_true", help=native)
+    for name, text, of_run in (
+        ("measure", "measure all studies into a new run under data/runs", "measure another sitting of its series"),
+        ("report", "measure, analyse and publish under reports/", "render this run and measure nothing"),
+    ):
         command = commands.add_parser(name, help=text)
-        if name in ("measure", "report", "sweep"):
-            command.add_argument("--profile", choices=PROFILES, help="how much to measure; standard without")
-            command.add_argument(
-                "--studies", type=chosen_studies, help="only these, in one word with blanks between them"
-            )
-        if name in ("setup", "measure", "report"):
-            how = command.add_mutually_exclusive_group()
-            how.add_argument(
-                "--native", action="store_true", help="programs instead of cells: no Rust kernel is needed"
-            )
-        if name in ("measure", "report"):
-            command.add_argument("--only", help="only these variants of the one study, with semicolons between them")
-            how.add_argument("--singly", action="store_true", help="send every cell on its own, as JupyterLab does")
-        if name == "sweep":
-            command.add_argument("releases", help="toolchains of rustup, in one word with blanks between them")
-        if name == "report":
-            command.add_argument("--run", type=Path, help="render this run and measure nothing")
-        if name == "measure":
-            command.add_argument(
-                "--run", type=Path, help="measure the same again, as another sitting of the series of this run"
-            )
-        if name == "contribute":
-            command.add_argument("run", type=Path, help="folder of the run")
-        if name == "fleet":
-            command.add_argument("config", type=Path, help="which machines, such as fleet/config.yaml")
-        if name == "tool":
-            command.add_argument("words", nargs=argparse.REMAINDER, help="the program and its arguments")
-        if name == "compare":
-            command.add_argument("runs", type=Path, nargs=2, metavar="RUN", help="folder of a run")
+        how = command.add_mutually_exclusive_group()
+        how.add_argument("--native", action="store_true", help=native)
+        how.add_argument("--singly", action="store_true", help="send every cell on its own, as JupyterLab does")
+        command.add_argument("--profile", choices=PROFILES, help="how much to measure; standard without")
+        command.add_argument("--studies", type=chosen_studies, help="only these, in one word with blanks between them")
+        command.add_argument("--only", help="only these variants of the one study, with semicolons between them")
+        command.add_argument("--run", type=Path, help=of_run)
+    command = commands.add_parser("compare", help="compare two runs, under reports/compare")
+    command.add_argument("runs", type=Path, nargs=2, metavar="RUN", help="folder of a run")
+    command = commands.add_parser("contribute", help="check a run, pack it, and show what a pull request with it says")
+    command.add_argument("run", type=Path, help="folder of the run")
+    command = commands.add_parser("fleet", help="measure many machines by Slurm, and make one site of them")
+    command.add_argument("config", type=Path, help="which machines, such as fleet/config.yaml")
+    commands.add_parser("lab", help="open JupyterLab with both kernels")
+    command = commands.add_parser("tool", help="start a program in the environment of these commands")
+    command.add_argument("words", nargs=argparse.REMAINDER, help="the program and its arguments")
     arguments = parser.parse_args()
     chosen = [name for name in ("profile", "studies", "only", "native", "singly") if getattr(arguments, name, None)]
     if chosen and getattr(arguments, "run", None):
@@ -99,18 +82,17 @@ def main() -> int:
 
 def start(arguments: argparse.Namespace) -> int:
     """Start the command, if what it needs is there. Raises StepFailed."""
-    if arguments.command in ("measure", "report", "sweep"):
+    if arguments.command in ("measure", "report"):
         arguments.profile, arguments.series = arguments.profile or "standard", None
         if arguments.command == "measure" and arguments.run:
             vars(arguments).update(sitting.repeated(existing_run(arguments.run)))
     renders = arguments.command in ("compare", "contribute") or (arguments.command == "report" and arguments.run)
-    native = renders or getattr(arguments, "native", arguments.command == "sweep")
-    if missing := list(preflight.obstacles(not renders, native)):
+    if missing := list(preflight.obstacles(not renders, renders or getattr(arguments, "native", False))):
         print("Before this can work, it needs:", *missing, sep="\n  - ", file=sys.stderr)
         return 2
-    if arguments.command in ("measure", "report", "sweep") and not renders:
-        studies, only = arguments.studies or tuple(MEASURED), getattr(arguments, "only", None)
-        for remark in preflight.remarks(studies, only, arguments.profile not in NOT_EVIDENCE):
+    if arguments.command in ("measure", "report") and not renders:
+        studies, evidence = arguments.studies or tuple(MEASURED), arguments.profile not in NOT_EVIDENCE
+        for remark in preflight.remarks(studies, arguments.only, evidence):
             print(f"Note: {remark}")
     return globals()[arguments.command](arguments)
 
@@ -176,34 +158,6 @@ def report(arguments: argparse.Namespace) -> int:
         plan.close()
         run = plan.run()
     return print_page(report_of([run]))
-
-
-@one_at_a_time()
-def sweep(arguments: argparse.Namespace) -> int:
-    """Programs, not cells: the kernel is built with one compiler. Releases that were measured before an interruption
-    are not measured again.
-    """
-    releases = list(dict.fromkeys(arguments.releases.split()))
-    compilers = {release: toolchain.installed(release) for release in releases}
-    if missing := [release for release in releases if not compilers[release]]:
-        install = f"rustup toolchain install --profile minimal {' '.join(missing)}"
-        raise StepFailed(f"rustup has no toolchain {' and no '.join(missing)} here. To install: {install}")
-    if old := [release for release in releases if preflight.too_old(compilers[release])]:
-        raise StepFailed(f"the crates need a newer Rust than {' and '.join(old)}: see rust-version in Cargo.toml")
-    done = Sweep(arguments.profile, arguments.studies)
-    for release in releases:
-        if release in done.runs:
-            print(f"{release}: measured before, {done.runs[release]}")
-            continue
-        os.environ["RUSTUP_TOOLCHAIN"] = release
-        plan = Plan("measure", arguments.profile, arguments.studies, native=True)
-        run_steps(f"make sweep, {release}", [*toolchain.steps(native=True), *plan.steps()], ROOT)
-        done.note(release, plan.run())
-        plan.close()
-    runs = [RUNS / done.runs[release] for release in releases]
-    run_steps("make sweep", [publishing(lambda: runs[-1:])], ROOT)
-    done.close()
-    return print_page(report_of(runs[-1:]))
 
 
 @one_at_a_time()

@@ -34,7 +34,6 @@ from async_cost.workflow.toolchain import PYTHON, ROOT, SNAKEMAKE
 
 #: Checkouts, logs and outcomes, by machine; on a file system that the machines share.
 WORK = Path(os.environ.get("ASYNC_COST_FLEET") or ROOT / "fleet" / ".work").resolve()
-EXECUTORS = ("local", "slurm")
 #: How often a machine is tried before the site is made without it. Not by Snakemake, which would keep a retry from the
 #: node that failed.
 ATTEMPTS = 3
@@ -53,7 +52,6 @@ class Fleet:
     profile: str
     studies: str
     native: bool
-    executor: str
     hours: float
     machines: dict[str, str]
 
@@ -70,8 +68,6 @@ class Fleet:
         return fleet
 
     def _wrong(self) -> Iterator[str]:
-        if self.executor not in EXECUTORS:
-            yield f"executor is {self.executor!r}; write {' or '.join(EXECUTORS)}"
         if self.profile not in PROFILES:
             yield f"profile is {self.profile!r}; write {', '.join(PROFILES)}"
         if not isinstance(self.native, bool):
@@ -85,8 +81,6 @@ class Fleet:
         if not isinstance(self.machines, dict) or not self.machines:
             yield "machines names none; write one line for each, as in `node-a: epyc`"
             return
-        if self.executor == "local" and len(self.machines) > 1:
-            yield "executor is local, which measures this machine alone: name one, or write `executor: slurm`"
         for name, features in self.machines.items():
             if not isinstance(name, str) or not SLUG.fullmatch(name):
                 yield f"a machine is called {name!r}; use small letters, digits and hyphens"
@@ -184,23 +178,8 @@ def cancel(numbers: Iterable[str]) -> None:
 # The whole.
 
 
-class News:
-    """Prints the newest line of each machine's log, when there is a new one."""
-
-    def __init__(self, machines: Iterable[str]) -> None:
-        self.printed = dict.fromkeys(machines, "")
-
-    def show(self) -> None:
-        for machine, before in self.printed.items():
-            with contextlib.suppress(OSError, IndexError):
-                line = log_of(machine).read_text(encoding="utf-8", errors="replace").splitlines()[-1].strip()
-                if line != before:
-                    self.printed[machine] = line
-                    print(f"{machine}: {line}", flush=True)
-
-
-def wait_for_earlier_jobs(news: News, deadline: float) -> None:
-    """Wait for jobs that run although their submitter is gone; those that have not begun are cancelled, and submitted
+def wait_for_earlier_jobs(deadline: float) -> None:
+    """Wait for jobs that run although their submitter is gone. Cancel those that have not begun: they are submitted
     again later.
     """
     announced = False
@@ -210,12 +189,11 @@ def wait_for_earlier_jobs(news: News, deadline: float) -> None:
         if left and len(left) > len(pending) and not announced:
             print(f"Waiting for {len(left) - len(pending)} jobs that an earlier command has submitted.", flush=True)
             announced = True
-        news.show()
         time.sleep(POLL_S)
     cancel(left or ())
 
 
-def submit(fleet: Fleet, of_machines: dict[str, int], python: str, news: News, deadline: float) -> None:
+def submit(fleet: Fleet, of_machines: dict[str, int], python: str, deadline: float) -> None:
     """One attempt at all machines that have not answered yet: until all jobs have ended, or the time is over."""
     job = [python, "-m", "async_cost.workflow.fleet_job", str(WORK), str(runs_root()), fleet.what()]
     command = f"PYTHONPATH={shlex.quote(str(ROOT))} {shlex.join(job)}"
@@ -225,7 +203,6 @@ def submit(fleet: Fleet, of_machines: dict[str, int], python: str, news: News, d
     files = {"snakefile": ROOT / "fleet" / "Snakefile", "directory": WORK, "configfile": WORK / "settings.json"}
     arguments = [f"--{name}={file}" for name, file in files.items()]
     arguments += [f"--profile={ROOT / 'fleet' / 'profile'}", "--quiet", "rules"]
-    arguments += ["--executor", "local", "--cores", "1"] if fleet.executor == "local" else []
     with (WORK / "snakemake.log").open("a", encoding="utf-8") as log:
         snakemake = subprocess.Popen(
             [SNAKEMAKE, *arguments],
@@ -238,22 +215,17 @@ def submit(fleet: Fleet, of_machines: dict[str, int], python: str, news: News, d
         )
         try:
             while snakemake.poll() is None and time.monotonic() < deadline:
-                news.show()
                 time.sleep(POLL_S)
         finally:
-            _end(snakemake, fleet)
-    news.show()
+            _end(snakemake)
 
 
-def _end(snakemake: subprocess.Popen, fleet: Fleet) -> None:
-    """End Snakemake and its jobs. On SIGTERM it waits for them, also for one that will never begin, so they
-    are cancelled. On this machine they are in its session, and get the signal themselves.
-    """
+def _end(snakemake: subprocess.Popen) -> None:
+    """End Snakemake and its jobs, which are cancelled: on SIGTERM it would wait even for one that never begins."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(snakemake.pid, number)
-        if fleet.executor == "slurm":
-            cancel(jobs() or ())
+        cancel(jobs() or ())
         with contextlib.suppress(subprocess.TimeoutExpired):
             snakemake.wait(STOP_S)
             return
@@ -265,13 +237,11 @@ def measure(fleet: Fleet, python: str) -> dict[str, str]:
     """
     for folder in ("checkouts", "logs", "measured"):
         (WORK / folder).mkdir(parents=True, exist_ok=True)
-    news, deadline = News(fleet.machines), time.monotonic() + fleet.hours * 3600
-    of_machines = dict.fromkeys(fleet.machines, 1)  # without Slurm nothing is confined
-    if fleet.executor == "slurm":
-        if shutil.which("sbatch") is None:
-            raise StepFailed("executor is slurm, and there is no sbatch here: run this where jobs can be submitted")
-        of_machines = processors(fleet)
-        wait_for_earlier_jobs(news, deadline)
+    if shutil.which("sbatch") is None:
+        raise StepFailed("there is no sbatch here: run this where jobs can be submitted to Slurm")
+    deadline, of_machines = time.monotonic() + fleet.hours * 3600, processors(fleet)
+    print(f"To see how far they are: tail -f {shown(log_of('*'))}", flush=True)
+    wait_for_earlier_jobs(deadline)
     if changed := git("status", "--porcelain", "--", "notebooks", "rust-kernels", "async_cost", "Cargo.lock"):
         print(f"Note: a fleet measures the last commit, without your {len(changed.splitlines())} changed files.")
     revision = git("rev-parse", "HEAD")
@@ -281,7 +251,7 @@ def measure(fleet: Fleet, python: str) -> dict[str, str]:
             break
         for machine in sorted(missing):
             check_out(machine, revision)
-        submit(fleet, of_machines, python, news, deadline)
+        submit(fleet, of_machines, python, deadline)
     return arrived(fleet, revision)
 
 

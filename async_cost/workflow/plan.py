@@ -240,31 +240,6 @@ def leave_notebooks(partial: Path, studies: Iterable[str], reports: Path) -> Non
                 write_whole(left, text.replace(f"{ROOT}/", "").replace(str(Path.home()), "~"))
 
 
-class Sweep:
-    """The releases that an unfinished `make sweep` has measured, `runs` by release, so that a second one goes on after
-    them; another profile, another choice of studies or changed sources start over.
-    """
-
-    def __init__(self, profile: str, studies: Sequence[str] | None) -> None:
-        self.file = RUNS / ".partial" / "sweep.json"
-        chosen = tuple(studies or MEASURED)
-        self.about = [profile, *chosen, _revision(), _sources(chosen).hexdigest()]
-        self.runs: dict[str, str] = {}
-        with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
-            noted = json.loads(self.file.read_text(encoding="utf-8"))
-            if noted["about"] == self.about:
-                self.runs = {release: run for release, run in noted["runs"].items() if (RUNS / run).exists()}
-
-    def note(self, release: str, run: Path) -> None:
-        """Record that `release` was measured."""
-        self.runs[release] = run.relative_to(RUNS).as_posix()
-        episodes.write_json(self.file, {"about": self.about, "runs": self.runs})
-
-    def close(self) -> None:
-        """The next sweep measures all releases."""
-        self.file.unlink(missing_ok=True)
-
-
 def _fingerprint(studies: Sequence[str], about: Sequence[str]) -> str:
     """Hash of everything that a measurement of `studies` depends on: sources, lock, compiler and what is configured for
     it, CPU, revision, and what it is `about`.

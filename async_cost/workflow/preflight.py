@@ -64,16 +64,10 @@ def _compiler() -> Iterator[str]:
     version = subprocess.run(["rustc", "-V"], cwd=ROOT, stdout=subprocess.PIPE, text=True)
     if version.returncode != 0:
         yield "the compiler that rust-toolchain.toml names; rustc says above why it is not there"
-    elif oldest := too_old(version.stdout):
+        return
+    oldest = tomllib.loads((ROOT / "Cargo.toml").read_text(encoding="utf-8"))["workspace"]["package"]["rust-version"]
+    if list(map(int, re.findall(r"\d+", version.stdout)[:2])) < list(map(int, oldest.split("."))):
         yield f"Rust {oldest} or newer, as of rustup: {shutil.which('rustc')} is {version.stdout.strip()}"
-
-
-def too_old(compiler: str) -> str | None:
-    """The oldest release that the crates take, if `compiler`, in the words of `rustc -V`, is older."""
-    manifest = tomllib.loads((ROOT / "Cargo.toml").read_text(encoding="utf-8"))
-    oldest: str = manifest["workspace"]["package"]["rust-version"]
-    number = re.findall(r"\d+", compiler)[:2]
-    return oldest if list(map(int, number)) < list(map(int, oldest.split("."))) else None
 
 
 def _repository() -> Iterator[str]:

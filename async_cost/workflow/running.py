@@ -4,7 +4,6 @@ time left.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import sys
@@ -14,7 +13,6 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from threading import Event
 
-from async_cost.files import read_json
 from async_cost.workflow.steps import Progress, Seen, Step, StepFailed
 
 #: Steps that run at the same time at most: what one leaves of two cores, a second one uses.
@@ -29,9 +27,9 @@ def run_steps(title: str, steps: Sequence[Step], root: Path) -> None:
     """
     logs = root / ".tools" / "log"
     logs.mkdir(parents=True, exist_ok=True)
-    memory, display, stop = _Durations(root / ".tools" / "durations.json"), _Display(), Event()
+    display, stop = _Display(), Event()
     waiting, running = list(steps), dict[Future, _Running]()
-    expected = {step: memory.expected(step) for step in steps if not step.done()}
+    expected = {step: step.expected_s for step in steps if not step.done()}
     about = minutes(seconds_left(steps, expected, {}))
     display.say(f"{title}: {len(steps)} steps, {len(steps) - len(expected)} of them done already, about {about}")
     with ThreadPoolExecutor(LANES) as pool:
@@ -45,9 +43,9 @@ def run_steps(title: str, steps: Sequence[Step], root: Path) -> None:
                         display.say(f"  {head}: done already")
                         continue
                     log.write_text("", encoding="utf-8")
-                    one = _Running(step, head, log, memory.expected(step))
+                    one = _Running(step, head, log)
                     running[pool.submit(step.run, Progress(one.take, log, root, stop, display.say))] = one
-                    expected = {step: memory.expected(step) for step in waiting if not step.done()}
+                    expected = {step: step.expected_s for step in waiting if not step.done()}
                     display.printed = -QUIET_SECONDS  # a new step is shown at once
                 if not (now := list(running.values())):
                     break
@@ -62,7 +60,6 @@ def run_steps(title: str, steps: Sequence[Step], root: Path) -> None:
                             "  completed steps are kept: run the same command again to continue"
                         ) from failed
                     future.result()
-                    memory.learn(one.step, one.elapsed())
         except BaseException:
             stop.set()
             raise
@@ -89,26 +86,11 @@ def seconds_left(steps: Sequence[Step], waiting: Mapping[Step, float], running: 
     return now
 
 
-class _Durations:
-    """How long each step took last time on this machine, in seconds."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.seconds = read_json(path, {})
-
-    def expected(self, step: Step) -> float:
-        return float(self.seconds.get(step.name, step.expected_s))
-
-    def learn(self, step: Step, seconds: float) -> None:
-        self.seconds[step.name] = round(seconds, 1)
-        self.path.write_text(json.dumps(self.seconds, indent=1) + "\n", encoding="utf-8")
-
-
 class _Running:
     """A running step: what it has reported, and how long it still takes."""
 
-    def __init__(self, step: Step, head: str, log: Path, expected_s: float) -> None:
-        self.step, self.head, self.log, self.expected_s = step, head, log, expected_s
+    def __init__(self, step: Step, head: str, log: Path) -> None:
+        self.step, self.head, self.log = step, head, log
         self.start = time.monotonic()
         self.text = ""
         self.fraction: float | None = None
@@ -131,7 +113,7 @@ class _Running:
         elapsed = self.elapsed()
         if self.reported is not None:
             return max(self.reported[1] - (elapsed - self.reported[0]), 0)
-        expected = max(self.expected_s - elapsed, 0.1 * elapsed)
+        expected = max(self.step.expected_s - elapsed, 0.1 * elapsed)
         if not self.fraction:
             return expected
         extrapolated = elapsed * (1 - self.fraction) / self.fraction

@@ -46,8 +46,7 @@ class Step:
     """One named piece of a workflow.
 
     `run` is called with a `Progress`; `done` says whether there is nothing left to do. `expected_s` is how long the
-    step takes on two slow cores; it gives the time left until a duration has been measured on this machine. `needs`
-    names the steps, earlier in the list, after which it may start; None: all of them.
+    step takes on two slow cores. `needs` names the steps, earlier in the list, after which it may start; None: all.
     """
 
     name: str

@@ -13,7 +13,7 @@ ALONE_S = 40
 
 class Study(NamedTuple):
     """A study that measures: its notebook under notebooks/, and the seconds that measuring takes on two cores in the
-    quick profile and in a standard sitting. They give the time left until a duration has been measured here.
+    quick profile and in a standard sitting, from which the time left is told until the study says it itself.
     """
 
     notebook: str

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from async_cost.workflow.steps import CARGO_ENV, Progress, Seen, Step, StepFailed, cargo_progress
+from async_cost.workflow.steps import CARGO_ENV, Progress, Step, StepFailed, cargo_progress
 
 EVCXR_VERSION = "0.22.0"
 
@@ -137,29 +137,18 @@ def _new_environment(folder: Path, lock: str, progress: Progress) -> None:
 
 
 def _install_locked(lock: str, progress: Progress, python: Path = PYTHON) -> None:
-    wanted = len(re.findall(r"^\S+==", (ROOT / lock).read_text(encoding="utf-8"), re.MULTILINE))
-    seen = 0
-
-    def count(line: str) -> Seen | None:
-        nonlocal seen
-        if line.startswith("Collecting "):
-            seen += 1
-            return Seen(f"{seen} of {wanted} packages found", fraction=0.6 * seen / wanted)
-        if line.startswith("Installing collected"):
-            return Seen(f"installing {wanted} packages", fraction=0.6)
-        return None
-
-    _pip(python, progress, "--require-hashes", "-r", lock, seen=count)
+    progress(f"packages of {lock}")
+    _pip(python, progress, "--require-hashes", "-r", lock)
 
 
-def _pip(python: Path, progress: Progress, *what: str, seen: Callable[[str], Seen | None] = lambda line: None) -> None:
+def _pip(python: Path, progress: Progress, *what: str) -> None:
     """`pip install` with what a user has configured about where packages come from, and nothing else of it."""
     pip: list[str | Path] = [python, "-m", "pip", "--disable-pip-version-check"]
     listed = subprocess.run([*pip, "config", "list"], stdout=subprocess.PIPE, text=True)
     if listed.returncode != 0:
         raise StepFailed("pip cannot read its configuration, see above")
     env = {"PIP_CONFIG_FILE": os.devnull, **pip_sources(listed.stdout)}
-    progress.command([*pip, "install", "--no-deps", "--no-compile", *what], env=env, progress=seen)
+    progress.command([*pip, "install", "--no-deps", "--no-compile", *what], env=env)
 
 
 def pip_sources(listed: str) -> dict[str, str]:
@@ -220,15 +209,6 @@ def _of_packages() -> str:
         name: "".join(f"{key} = {value}\n" for key, value in one.items()) for name, one in profile["package"].items()
     }
     return "".join(f"\n[profile.dev.package.{name}]\n{settings}" for name, settings in own.items())
-
-
-def installed(release: str) -> str:
-    """`rustc 1.95.0 (…)`, if rustup has this toolchain, else empty. (`rustc +release` would install it.)"""
-    try:
-        command = ["rustup", "run", release, "rustc", "--version"]
-        return subprocess.run(command, capture_output=True, text=True).stdout.strip()
-    except OSError:
-        return ""
 
 
 def rustc_version() -> str:
