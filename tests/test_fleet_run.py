@@ -95,11 +95,7 @@ def test_a_job_that_is_killed_while_it_hands_its_run_over_measures_nothing_twice
     def killed(*_):
         raise Killed
 
-    for name in (
-        "json.dumps",
-        "os.rename",
-        "os.replace",
-    ):  # before the run is noted, before it appears, before its outcome does
+    for name in ("json.dumps", "os.replace", "os.rename"):  # before the outcome, before it appears, before the run does
         module, function = name.split(".")
         with monkeypatch.context() as patched, pytest.raises(Killed):
             original = getattr(sys.modules[module], function)
@@ -108,7 +104,7 @@ def test_a_job_that_is_killed_while_it_hands_its_run_over_measures_nothing_twice
             patched.setattr(name, lambda *arguments, calls=calls: next(calls)(*arguments))
             job()
     (only,) = job()
-    assert only and not list((tmp_path / "runs").glob("*/*/*/*/run.json")), "a run was measured twice"
+    assert only and not list(tmp_path.glob("all/.partial/*/*/*/run.json")), "a run was measured twice"
 
 
 def test_an_outcome_of_another_configuration_is_no_answer(tmp_path, monkeypatch):
@@ -181,7 +177,7 @@ class Command:
 
     def partial(self, machine: str) -> list[str]:
         """Whole lines of the partial run of a machine."""
-        files = self.folder.glob(f"work/runs/{machine}/*/.partial/*/{STUDY}.time.csv")
+        files = self.folder.glob(f"runs/.partial/{machine}-*/.partial/*/{STUDY}.time.csv")
         return [line for file in files for line in file.read_text().splitlines(keepends=True) if line.endswith("\n")]
 
     def jobs(self, *options: str) -> list[str]:

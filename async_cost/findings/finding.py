@@ -39,9 +39,7 @@ class Finding(Statement):
 
 @dataclass(frozen=True)
 class Found:
-    """What a run says about a finding: `weighed` all its cases together, `each` one by one, `shown` the further
-    numbers, None for one that was not measured.
-    """
+    """What a run says of a finding: `weighed` all cases together, `each` one by one, `shown` the further numbers."""
 
     finding: Finding
     weighed: Weighed

@@ -182,9 +182,7 @@ class Pairs:
         return self._together([pair.counted(counter).ratio for pair in self.each])
 
     def beside(self, other: Pair) -> Quantity:
-        """The ratio of each over that of `other`, from the same rounds: the time of each over the time of `other` if
-        they have one baseline.
-        """
+        """The ratio of each over that of `other`, from the same rounds: of the two times, if they have one baseline."""
         return self._together([ratio_of_ratios(pair, other) for pair in self.each])
 
     @staticmethod

@@ -148,9 +148,7 @@ def sized(spec: dict[str, Any], width: int | str) -> dict[str, Any]:
 
 
 def static_svg(spec: dict[str, Any], width: int) -> str:
-    """The chart as an SVG that is `width` pixels wide and shrinks with its container: the same on every machine,
-    without a network.
-    """
+    """The chart as an SVG, `width` pixels wide, that shrinks with its container: the same on every machine."""
     _read_fonts()
     svg = vl_convert.vegalite_to_svg(sized(spec, width), vl_version=VEGALITE_VERSION, allowed_base_urls=[])
     alt_text = escape(spec.get("description", ""))
@@ -161,9 +159,7 @@ def static_svg(spec: dict[str, Any], width: int) -> str:
 
 @cache
 def _read_fonts() -> None:
-    """Have the renderer read its fonts, which it does once, without those of this machine: a Liberation Sans of another
-    version has other widths.
-    """
+    """Have the renderer read its fonts, which it does once, without those of this machine, whose widths may differ."""
     before = os.environ.get(FONT_CONFIGURATION)
     with TemporaryDirectory() as folder:
         configuration = Path(folder) / "fonts.conf"

@@ -40,9 +40,7 @@ def safe_markdown(source: str) -> str:
 
 
 def safe_output(data: Mapping[str, str]) -> str:
-    """What a cell showed: its HTML, such as a table or a finding, in the page's own style, else its Markdown, in which
-    HTML is shown as text.
-    """
+    """What a cell showed: its HTML in the page's own style, else its Markdown, with HTML in it as text."""
     if "text/html" in data:
         return _cleaned(data["text/html"])
     return _cleaned(_rendered(data["text/markdown"], escape_html=True))
@@ -73,9 +71,7 @@ class Charts:
         self._numbers = count()
 
     def chart(self, output: Mapping[str, Any]) -> str:
-        """A figure holding the static pictures (the wide one of the notebook, and a narrow one for phones) and the data
-        of the live chart.
-        """
+        """A figure with the static pictures, a wide and a narrow one for phones, and the data of the live chart."""
         spec = output["data"][charts.VEGALITE_MIME]
         if not spec.get("description"):
             raise PublishError(f"{self._page}: a chart has no description; pass description= with what it shows")

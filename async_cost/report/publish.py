@@ -105,9 +105,7 @@ def _copy_data(run_dir: Path, data: Path, sitting: str = "") -> list[dict[str, s
 
 @dataclass
 class _Report:
-    """The pages of one report and what they share. A page alone, which is about several runs, has no front page and no
-    notes.
-    """
+    """The pages of one report and what they share; a page alone, about several runs, has no front page and no notes."""
 
     info: RunInfo
     pages: list[Page]
@@ -192,9 +190,7 @@ class _Report:
         )
 
     def _linked(self, at: str, body: str) -> Markup:
-        """The body of a notebook in the room `at` with its links to notebooks as links to their pages, or to their
-        cells, as text where there are none; and with links from findings to their cards.
-        """
+        """HTML of the room `at`: links to notebooks lead to their pages or cells, or are text; findings to cards."""
         known = {other.study for other in self.pages}
         sources = self.notes.sources if self.notes else {}
         cells = {(source.parent.name, source.stem): study for study, source in sources.items()}

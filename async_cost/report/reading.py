@@ -116,9 +116,7 @@ class Reading:
         return claims(self.run)
 
     def score(self) -> None:
-        """Say what may be quoted of each document, then how many of the published claims hold, and whether the run is a
-        test of them.
-        """
+        """Say what may be quoted of each document, how many claims hold, and whether the run is a test of them."""
         claims = self.claims.filter(pl.col("outcome") != NO_CLAIM)
         say(f"{_advice(claims, 'what was published')}.")
         each = claims.partition_by("document", maintain_order=True)

@@ -27,9 +27,7 @@ def errata(run: Run, study: str) -> list[str]:
 
 
 def remarks(run: Run, study: str) -> list[str]:
-    """What the records say about disturbances, failures and gaps, and what was found out since, as sentences. Of a
-    series each sitting is named.
-    """
+    """What the records say of disturbances, failures and gaps, sitting by sitting, and what was found out since."""
     details, machine = run.study(study), run.info.machine
     sittings = [one for one in run.sittings if study in one.info.studies]
     found = errata(run, study)
@@ -109,9 +107,7 @@ class Banner:
 
 
 def banner(run: Run, studies: Collection[str]) -> Banner:
-    """What there is to say of `studies` in `run`; those that it lacks are left out. (Of a profile that is no evidence,
-    every page says so.)
-    """
+    """What there is to say of `studies` in `run`, without those that it lacks, and without its profile."""
     tables = [Measured.of(run, study) for study in studies if study in run.info.studies]
     judged = any(measured.trust.extent for measured in tables) or not tables
     known = [f"Known since: {erratum}" for measured in tables for erratum in errata(run, measured.study)]

@@ -43,9 +43,7 @@ def pages(notebooks: Sequence[Path], origin: str, reading: str) -> dict[str, str
 
 
 def readme(notebooks: Sequence[Path], folder: Path, picture: Path, origin: str, reading: str) -> str:
-    """The answer at the head of README.md: the findings of the first page, its chart in `picture`, and what people ask,
-    with links into the sample in `folder`.
-    """
+    """The answer at the head of README.md: findings of the first page, its chart, and what people ask, with links."""
     first = read(next(notebook for notebook in notebooks if notebook.stem == FIRST))
     findings = [output for output in answers_of(first) if RECORD in output.metadata]
     answers = "\n>\n".join(f"> {_sentence(output)}" for output in findings[:SHOWN])
@@ -80,9 +78,7 @@ def _picture(light: str, dark: str, alt: str) -> str:
 
 
 class _Shown(Preprocessor):
-    """What a cell showed, as Markdown that needs no page around it; `pictures` collects what it links to, by file
-    name.
-    """
+    """What a cell showed, as Markdown that needs no page around it, and the pictures that it links to, by file name."""
 
     def __init__(self, room: str) -> None:
         super().__init__()
@@ -124,9 +120,7 @@ def _page(notebook: Path) -> dict[str, str]:
 
 
 def _linked(text: str, room: str) -> str:
-    """Markdown with links to neighbours as links to their pages here, and to other files as links into the repository;
-    headings are called as a forge calls them.
-    """
+    """Markdown whose links lead to pages here, else into the repository; headings are called as a forge calls them."""
     text = re.sub(r"\]\(\.\./([\w-]+)/analysis\.ipynb(#[\w-]+)?\)", r"](\1.md\2)", text)
     text = re.sub(r"\]\(\.\./(?!\.\.)([^)]+)\)", r"](../../notebooks/\1)", text)
     text = re.sub(r"\]\((?![a-z]+:|\.\./|#|[\w-]+\.md[)#])([^)]+)\)", rf"](../../notebooks/{room}/\1)", text)

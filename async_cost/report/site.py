@@ -43,9 +43,7 @@ def write_summary(folder: Path, **facts: object) -> None:
 
 
 def summaries(reports: Path) -> list[Mapping[str, object]]:
-    """What is known of each report below `reports`, newest first, with its folder as `href`; damaged notes are left
-    out.
-    """
+    """What is known of each report below `reports`, newest first, with its folder as `href`; no damaged notes."""
     found = []
     for file in reports.glob(f"*/*/{SUMMARY}"):
         facts = read_json(file, None)
@@ -55,8 +53,6 @@ def summaries(reports: Path) -> list[Mapping[str, object]]:
 
 
 def front(runs: Sequence[Mapping[str, object]], reference: str) -> str:
-    """Where the front of the site is: the report of the reference run, or the first of these where that is missing;
-    a comparison only where there is nothing else.
-    """
+    """Where the front of the site is: the report of the reference run, else the first, last of all a comparison."""
     hrefs = [str(facts["href"]) for facts in sorted(runs, key=lambda facts: bool(facts.get("comparison")))]
     return next((href for href in hrefs if href.startswith(f"{reference}/")), hrefs[0])

@@ -29,9 +29,7 @@ def table(frame: pl.DataFrame, title: str | None = None) -> GT | HTML | None:
 
 
 def comparison_table(frame: pl.DataFrame, title: str) -> GT | HTML | None:
-    """Rows of `Reading.comparisons` with all that is known of each: both sides, the ratio and what a unit of work takes
-    more, each with its interval, the published ratio, the verdict or why there is none.
-    """
+    """Rows of `Reading.comparisons` with all that is known of each, and why there is no verdict where there is none."""
 
     several = frame["study"].n_unique() > 1
 

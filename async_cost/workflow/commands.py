@@ -205,9 +205,7 @@ def tool(words: list[str]) -> int:
 
 
 def existing_run(folder: Path) -> Path:
-    """The folder as an absolute path. Raises StepFailed when it is no run at all; whether it is a sound one is for its
-    readers to say.
-    """
+    """The folder as an absolute path. Raises StepFailed when it is no run; whether it is sound, its readers say."""
     if not (folder / "run.json").exists():
         raise StepFailed(
             f"{folder} is not a run: it holds no run.json. Runs are the folders data/runs/<machine>/<utc-time>"
@@ -216,9 +214,7 @@ def existing_run(folder: Path) -> Path:
 
 
 def publishing(runs: Callable[[], list[Path]]) -> Step:
-    """Execute the analyses of a run, or of several side by side, and publish them; `runs` is called when the step
-    begins.
-    """
+    """Execute the analyses of `runs`, called when the step begins, and publish them."""
 
     def publish(progress: Progress) -> None:
         progress.command([PYTHON, "-m", "async_cost.workflow.publishing", REPORTS, report_of(runs()), *runs()])

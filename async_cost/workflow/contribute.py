@@ -68,9 +68,7 @@ def objections(run: Run, runs: Path) -> Iterator[str]:
 
 
 def _personal(run: Run) -> Iterator[str]:
-    """Whatever names a folder, a user or a host. The tables hold words of the study and numbers; run.json holds the
-    rest.
-    """
+    """Whatever names a folder, a user or a host. Tables hold words of the study and numbers, run.json the rest."""
     text = (run.path / "run.json").read_text(encoding="utf-8")
     for found in sorted(set(FOLDER.findall(text))):
         yield f"run.json names the folder {found!r}; blank it out"

@@ -44,9 +44,7 @@ class Start:
 
     @classmethod
     def read(cls, partial: Path, study: str) -> Start | None:
-        """What `study` wrote into the partial run; None if it did not, or if its program is gone or has changed (see
-        `seal`).
-        """
+        """What `study` wrote into the partial run; None without, or if its program is gone or has changed (`seal`)."""
         try:
             start = json.loads(start_file(partial, study).read_text(encoding="utf-8"))
             if start.get("sha256", digest := _digest(start)) != digest:
@@ -114,9 +112,7 @@ def start_file(partial: Path, study: str) -> Path:
 
 
 def seal(partial: Path, study: str) -> None:
-    """Record what `study` is measured with: another build would have the same path, and would be measured instead. Keep
-    what it was linked from.
-    """
+    """Record what `study` is measured with, since another build would have the same path; keep what links it again."""
     file = start_file(partial, study)
     start = json.loads(file.read_text(encoding="utf-8"))
     if start["library"]:

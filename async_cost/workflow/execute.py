@@ -43,9 +43,7 @@ class CellFailed(Exception):
 
 
 class EchoingClient(NotebookClient):
-    """Runs a notebook, repeating its printed lines on standard output; items go to the kernel together with the cell
-    that calls them.
-    """
+    """Runs a notebook and repeats its printed lines; items go to the kernel together with the cell that calls them."""
 
     #: Positions of cells that are sent together, by the position of the last of them.
     together: Mapping[int, list[int]] = {}
@@ -73,9 +71,7 @@ class EchoingClient(NotebookClient):
         return connected
 
     async def complaint(self, seconds: float) -> str:
-        """The output on standard error, with the cell that it belongs to, after waiting `seconds` for more. Empty if
-        there was none.
-        """
+        """Output on standard error, with the cell that it belongs to, after waiting `seconds` for more; or nothing."""
         assert self.kc is not None, "the kernel was started"
         with suppress(Empty):
             while True:
@@ -87,9 +83,7 @@ class EchoingClient(NotebookClient):
         return failure_of(cell, CONTROL.sub("", "".join(text for _, text in messages)))
 
     async def async_execute_cell(self, cell, cell_index, *arguments, **options):
-        """Execute a cell together with the neighbours that are sent with it; after a failure one by one, so that the
-        right cell is named.
-        """
+        """Execute a cell with the neighbours sent with it; after a failure one by one, to name the right one."""
         group = self.together.get(cell_index)
         if group is None:
             if any(cell_index in others for others in self.together.values()):
@@ -153,9 +147,7 @@ def execute(notebook: Path, executed: Path, singly: bool = False) -> None:
 
 
 def sent_as_one(cells: list[NotebookNode]) -> dict[int, list[int]]:
-    """Groups of item cells and the call after them, with nothing but prose and glances between them: positions, by the
-    position of the last.
-    """
+    """Item cells and the call after them, with nothing but prose and glances between: positions, by the last."""
     groups: list[list[int]] = [[]]
     for index, cell in enumerate(cells):
         tags = cell.metadata.get("tags", [])

@@ -56,8 +56,7 @@ from async_cost.workflow.toolchain import ROOT
 
 #: Where results are, below the root of the repository.
 FOLDER = Path("data/experiments")
-#: The name of the simulation.
-COVERAGE = "coverage"
+SIMULATION = FOLDER / "coverage.csv"
 #: How each version of the results lists its trials; version 2 added the episode, and what repeated runs compare.
 TRIALS_OF = {1: FirstTrialRows, 2: TrialRows}
 COLUMNS = {name: column.dtype for name, column in TrialRows.columns().items() if name != "line"}
@@ -91,22 +90,12 @@ class Sizes:
     kernel_episodes: int = 8
 
     def rounds(self, warm_up_us: int, trial_us: int) -> int:
-        """Rounds of two variants that take as long as a window. A warm-up, which doubles its iterations, takes half as
-        long again on average.
-        """
+        """Rounds of two variants in a window. A warm-up, which doubles its iterations, takes half as long again."""
         return max(2, round(1000 * self.window_ms / 2 / (1.5 * warm_up_us + trial_us)))
 
 
 #: So little that it only shows that everything works.
-TINY = Sizes(
-    windows=2,
-    window_ms=40,
-    layouts=2,
-    passes=1,
-    layout_rounds=3,
-    kernel_rounds=2,
-    kernel_episodes=2,
-)
+TINY = Sizes(windows=2, window_ms=40, layouts=2, passes=1, layout_rounds=3, kernel_rounds=2, kernel_episodes=2)
 
 
 class Unable(Exception):
@@ -325,19 +314,8 @@ def notebook(rounds: int, processes: int, like_bench: bool) -> nbformat.Notebook
 
 def _build(target: Path) -> Path:
     """Compiles the program of the experiments, and copies it to `target` with what is needed to link it again."""
-    cargo = [
-        "cargo",
-        "rustc",
-        "--locked",
-        "-p",
-        STUDY,
-        "--all-features",
-        "--bench",
-        "experiments",
-        "--profile",
-        "bench",
-    ]
-    printed = _run([*cargo, "--message-format=json"], **CARGO_ENV, **layouts.environment())
+    cargo = f"cargo rustc --locked -p {STUDY} --all-features --bench experiments --profile bench --message-format=json"
+    printed = _run([*cargo.split()], **CARGO_ENV, **layouts.environment())
     shutil.copyfile(program := _program(printed), target)
     target.chmod(0o755)
     layouts.keep(target, program)
@@ -345,9 +323,7 @@ def _build(target: Path) -> Path:
 
 
 def _build_tango() -> Path:
-    """Compiles the program that tango-bench compares with itself: a workspace of its own, downloaded for this
-    experiment alone.
-    """
+    """Compiles the program that tango-bench compares with itself: a workspace of its own, downloaded for it alone."""
     cargo = ["cargo", "build", "--locked", "--release", "--message-format=json"]
     return _program(_run([*cargo, "--manifest-path", TANGO, "--target-dir", ROOT / "target" / "tango"], **CARGO_ENV))
 
@@ -395,16 +371,9 @@ def _now() -> str:
     return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
-def simulate(folder: Path) -> Path:
-    """Writes coverage.csv into `folder`."""
-    file = folder / f"{COVERAGE}.csv"
-    coverage.coverage(coverage.components(reference_run())).write_csv(file, float_precision=4)
-    return file
-
-
 def simulated() -> pl.DataFrame:
     """What the last simulation said; no rows without one."""
-    file = repository_root() / FOLDER / f"{COVERAGE}.csv"
+    file = repository_root() / SIMULATION
     return pl.read_csv(file) if file.exists() else pl.DataFrame()
 
 
@@ -412,16 +381,12 @@ def main() -> None:
     """Makes the experiments and says where the results are."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tiny", action="store_true", help="hardly any samples: to see that it works")
-    parser.add_argument(
-        "--only", choices=(COVERAGE, *EXPERIMENTS), action="append", help="one experiment (may be repeated)"
-    )
-    arguments = parser.parse_args()
-    only = arguments.only or (COVERAGE, *EXPERIMENTS)
-    if COVERAGE in only and not arguments.tiny:
-        print(f"The coverage of intervals is in {os.path.relpath(simulate(ROOT / FOLDER))}")
-    if chosen := tuple(name for name in only if name != COVERAGE):
-        folder = measure(TINY if arguments.tiny else Sizes(), chosen)
-        print(f"The results are in {os.path.relpath(folder)}")
+    tiny = parser.parse_args().tiny
+    if not tiny:
+        coverage.coverage(coverage.components(reference_run())).write_csv(ROOT / SIMULATION, float_precision=4)
+        print(f"The coverage of intervals is in {SIMULATION}")
+    folder = measure(TINY if tiny else Sizes(), tuple(EXPERIMENTS))
+    print(f"The results are in {os.path.relpath(folder)}")
 
 
 if __name__ == "__main__":

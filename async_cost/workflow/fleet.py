@@ -93,7 +93,7 @@ class Fleet:
 
 
 def outcome_of(machine: str) -> Path:
-    """Where the job of `machine` writes which run it has made; it appears when the run is there."""
+    """Where the job of `machine` writes which run it has made; it is none without the run."""
     return WORK / "measured" / f"{machine}.json"
 
 
@@ -103,9 +103,7 @@ def log_of(machine: str) -> Path:
 
 
 def arrived(fleet: Fleet, revision: str) -> dict[str, str]:
-    """By machine the id of its run, of those that are done. An outcome of another revision or configuration, or whose
-    run is gone, is removed.
-    """
+    """The runs that are done, by machine. An outcome of another configuration, or whose run is gone, is removed."""
     runs = {}
     for machine in fleet.machines:
         with contextlib.suppress(OSError, ValueError):
@@ -179,9 +177,7 @@ def cancel(numbers: Iterable[str]) -> None:
 
 
 def wait_for_earlier_jobs(deadline: float) -> None:
-    """Wait for jobs that run although their submitter is gone. Cancel those that have not begun: they are submitted
-    again later.
-    """
+    """Wait for jobs whose submitter is gone. Those that have not begun are cancelled, to be submitted again."""
     announced = False
     while (left := jobs()) != {} and time.monotonic() < deadline:
         pending = [number for number, state in (left or {}).items() if state == "PENDING"]
@@ -232,9 +228,7 @@ def _end(snakemake: subprocess.Popen) -> None:
 
 
 def measure(fleet: Fleet, python: str) -> dict[str, str]:
-    """Measure all machines that have not answered yet; returns by machine the run, of those that have. Raises
-    StepFailed.
-    """
+    """Measure all machines that have not answered yet; returns the runs of those that have, by machine."""
     for folder in ("checkouts", "logs", "measured"):
         (WORK / folder).mkdir(parents=True, exist_ok=True)
     if shutil.which("sbatch") is None:

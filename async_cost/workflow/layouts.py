@@ -21,9 +21,7 @@ LINKER = ROOT / "rust-kernels" / "harness" / "linker"
 
 
 def environment() -> dict[str, str]:
-    """Makes cargo link by `LINKER`. It compiles everything again where that changes, so all that builds for the same
-    folder sets it.
-    """
+    """Makes cargo link by `LINKER`. All that builds for one folder sets it, else cargo compiles everything again."""
     about = subprocess.run(["rustc", "-vV"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     (host,) = re.findall(r"^host: (.+)$", about, re.MULTILINE)
     return {f"CARGO_TARGET_{host.upper().replace('-', '_')}_LINKER": str(LINKER)}

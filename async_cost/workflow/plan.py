@@ -106,9 +106,7 @@ class Plan:
         return read_json(self.outcome, {})
 
     def _finished(self) -> bool:
-        """Whether the run is complete but was not delivered, because the previous command was stopped after
-        measuring.
-        """
+        """Whether the run is complete but not delivered: the previous command was stopped after measuring."""
         outcome = self._outcome()
         return outcome.get("plan") == self.partial.name and (RUNS / outcome["run"]).exists()
 
@@ -172,9 +170,7 @@ class Plan:
         return self._bench("counts", studies, "count", {}, lambda study: self._is_counted(study).touch())
 
     def _prepare_native(self, studies: list[str]) -> Command:
-        """Compile the programs that measure `studies`, prove their variants, and record how their episodes are
-        started.
-        """
+        """Compile and prove what measures `studies`, and record how their episodes are started."""
         env = {"ASYNC_COST_EPISODE": "prepare"}
         return self._bench("measure", studies, "build", env, lambda study: episodes.seal(self.partial, study))
 
@@ -227,9 +223,7 @@ class Plan:
 
 
 def leave_notebooks(partial: Path, studies: Iterable[str], reports: Path) -> None:
-    """Leave the notebooks that were executed for a partial run beside the pages that it will have: a run keeps data
-    alone. They name no folder of this machine.
-    """
+    """Leave the executed notebooks of a partial run beside its pages, without folders of this machine."""
     with contextlib.suppress(OSError, ValueError, KeyError):  # what is wrong with the run, its readers say
         run = json.loads((partial / "run.json").read_text(encoding="utf-8"))["run_id"]
         for study in studies:
@@ -241,9 +235,7 @@ def leave_notebooks(partial: Path, studies: Iterable[str], reports: Path) -> Non
 
 
 def _fingerprint(studies: Sequence[str], about: Sequence[str]) -> str:
-    """Hash of everything that a measurement of `studies` depends on: sources, lock, compiler and what is configured for
-    it, CPU, revision, and what it is `about`.
-    """
+    """Hash of all that measuring `studies` depends on: sources, lock, compiler, settings, CPU, revision, `about`."""
     digest = _sources(studies)
     compiler = [toolchain.rustc_version(), *toolchain.compiler_settings()]
     digest.update("\0".join([*about, *compiler, _cpu(), _revision()]).encode())
@@ -258,9 +250,7 @@ def _sources(studies: Sequence[str]) -> hashlib._Hash:
 
 
 def measured_files(studies: Iterable[str]) -> list[Path]:
-    """The files that the numbers of `studies` depend on: their notebooks, their crates and those that these use, and
-    the lock.
-    """
+    """The files that the numbers of `studies` depend on: notebooks, crates, those that these use, and the lock."""
     notebooks = [measuring(study) for study in studies]
     files = {ROOT / "Cargo.lock", ROOT / "Cargo.toml", ROOT / "rust-toolchain.toml", *notebooks}
     waiting, seen = [crate_of(notebook) for notebook in notebooks], set()

@@ -60,9 +60,7 @@ def rooms_of(info: RunInfo) -> list[str]:
 
 
 def execute(rooms: Sequence[str], folder: Path, env: Mapping[str, str], then: Callable[[Path], Made]) -> list[Made]:
-    """Execute the analyses of `rooms` into `folder`; returns what `then` makes of the executed notebooks, in that
-    order.
-    """
+    """Execute the analyses of `rooms` into `folder`; returns what `then` makes of the notebooks, in that order."""
     folder.mkdir(parents=True, exist_ok=True)
     environ = {**os.environ, **env, "ASYNC_COST_ANALYSES": str(folder.resolve())}
     made: dict[str, Made] = {}

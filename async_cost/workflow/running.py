@@ -22,9 +22,7 @@ QUIET_SECONDS = 10
 
 
 def run_steps(title: str, steps: Sequence[Step], root: Path) -> None:
-    """Run `steps`, each when those that it needs have ended, and skip those that are done already. Raise StepFailed for
-    the first that fails; the one beside it is stopped.
-    """
+    """Run `steps`, each after those that it needs. Raise StepFailed for the first that fails, and stop the other."""
     logs = root / ".tools" / "log"
     logs.mkdir(parents=True, exist_ok=True)
     display, stop = _Display(), Event()
@@ -107,9 +105,7 @@ class _Running:
         return time.monotonic() - self.start
 
     def left(self) -> float:
-        """Seconds for the rest of this step: as it reports, else as expected, and increasingly extrapolated from its
-        progress.
-        """
+        """Seconds for the rest: as the step reports, else as expected, more and more extrapolated from progress."""
         elapsed = self.elapsed()
         if self.reported is not None:
             return max(self.reported[1] - (elapsed - self.reported[0]), 0)

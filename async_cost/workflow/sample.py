@@ -32,9 +32,7 @@ PICTURE = Path("docs") / "answer.svg"
 
 
 def made(run: Run, executed: Sequence[Path]) -> dict[str, str]:
-    """What is made of the executed analyses of `run`, by the file's path: the sample, the answer in README.md and its
-    picture.
-    """
+    """What is made of the executed analyses of `run`, by path: the sample, the answer in README.md and its picture."""
     origin = f"Run {words.code(run.info.run_id)}: {words.escape(provenance.headline(run.info))}."
     how = publish.reading(run)
     pages = sample.pages([notebook for notebook in executed if notebook.stem != OTHERS], origin, how)

@@ -163,9 +163,7 @@ class _Running:
         self.log.flush()
 
     def read(self, step: Progress, fraction: float | None) -> bool:
-        """Read the available output; False at the end. A carriage return also ends a line. `fraction` is that of all
-        commands, if there are several.
-        """
+        """Read the available output; False at the end. `fraction` is that of all commands, if there are several."""
         chunk = os.read(self.output.fileno(), 65536)
         *whole, self.unread = re.split(rb"[\r\n]+", self.unread + chunk if chunk else self.unread + b"\n")
         for line in (line.decode("utf-8", "replace") for line in whole if line):

@@ -91,8 +91,6 @@ def source_of(notebook: Path) -> Path:
 
 
 def crate_of(notebook: Path) -> Path:
-    """The folder of the crate that a Rust notebook is: the room's for `measure`, one of its own in the room for any
-    other.
-    """
+    """The folder of the crate that a Rust notebook is: the room's for `measure`, else one of its own in the room."""
     room = ROOT / "rust-kernels" / notebook.parent.name
     return room if notebook.stem == "measure" else room / notebook.stem
