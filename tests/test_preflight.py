@@ -48,11 +48,6 @@ def test_an_archive_without_a_repository_will_do(clone):
     assert found() == ""
 
 
-def test_a_clock_behind_the_last_commit_is_wrong(clone, monkeypatch):
-    monkeypatch.setattr(preflight.time, "time", lambda: 1e9)
-    assert "a clock that is right" in found()
-
-
 @pytest.mark.parametrize(
     ("says", "expected"),
     [

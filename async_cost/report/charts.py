@@ -1,9 +1,7 @@
 """The theme of all charts, and the few chart shapes that the studies share.
 
-`enable()` is called once at the top of an analysis notebook. From then on a chart is stored as Vega-Lite (drawn by
-JupyterLab and by the published page) and as SVG (for readers without scripts), both with the chart's description as the
-text that a screen reader speaks. The caller says what is drawn; a shape adds what there is to see: which rows are
-slower, or the range of the values.
+From `enable()` on, a chart is stored as Vega-Lite (drawn by JupyterLab and by pages) and as SVG (for readers without
+scripts), both with its description: the caller says what is drawn, a shape adds what there is to see.
 
 A shape takes a polars frame with the columns it names, keeps its row order, and returns an Altair chart that is as wide
 as its container, or None if the frame has no rows. Ratios are plain numbers: 1 is as fast as the baseline.
@@ -59,13 +57,11 @@ VEGALITE_MIME = "application/vnd.vegalite.v5+json"
 VEGALITE_VERSION = alt.SCHEMA_VERSION.removeprefix("v").rsplit(".", 1)[0]  # 6.4: what Altair writes
 WIDE, NARROW = 680, 330  # pixels: the text column on a desktop, a 375 px phone less its margins
 FIT = {"type": "fit-x", "contains": "padding"}
-# Fonts with the same letter widths: the static pictures are laid out here, with Liberation Sans, and shown
-# with whichever of these the reader has.
+# Letter widths are equal: static pictures are laid out with Liberation Sans, and shown with what the reader has.
 FONT = "Arial, Helvetica, 'Liberation Sans', sans-serif"
 #: Names the file that says where a machine's fonts are.
 FONT_CONFIGURATION = "FONTCONFIG_FILE"
-# What the renderer says about single marks. The whole chart is one picture with a description; a screen reader should
-# not stop at its marks.
+# What the renderer says about single marks, at which a screen reader should not stop: the chart has a description.
 OF_MARKS = re.compile(r' (?:role="graphics-[a-z]+"|aria-[a-z]+="[^"]*")')
 #: Points on a line that can be told apart, more or less.
 MOST_POINTS = 60

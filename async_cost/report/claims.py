@@ -19,15 +19,8 @@ SIGNS = {
 }
 #: What of a claim is shown as it is in the table of claims.
 COPIED = (
-    "study",
-    "basis",
-    "relation",
-    "statement",
-    "confound",
-    "same_as",
-    "changed",
-    "processors",
-    "published_processors",
+    *("study", "basis", "relation", "statement", "confound", "same_as", "changed"),
+    *("processors", "published_processors"),
 )
 
 

@@ -1,12 +1,11 @@
 """Publish a run: the pages of its analyses open from disk, without kernel and network.
 
-`publish` writes index.html, one page per notebook, named after the notebook's file, a PDF of each where there is a
-Chromium, cards/ with a small page for each finding, data/ with the run's own files, and summary.json for the list of
-all runs, reports/runs.html, which it renews and links to; reports/index.html leads to the front of the site.
-`publish_alone` publishes one notebook that is not about this run alone, as index.html.
-`async_cost.workflow.publishing` is the command.
+`publish` writes index.html, a page per notebook, a PDF of each where there is a Chromium, cards/ with a small page for
+each finding, data/ with the run's own files, and summary.json for the list of all runs, reports/runs.html, which it
+renews; reports/index.html leads to the front of the site. `async_cost.workflow.publishing` is the command.
 """
 
+import json
 import re
 import shutil
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -15,6 +14,7 @@ from pathlib import Path
 
 from markupsafe import Markup
 
+from async_cost.files import write_whole
 from async_cost.report import assets, cards, markup, provenance, site
 from async_cost.report import pdf as paper
 from async_cost.report.notebook import Page, heading_of
@@ -28,8 +28,7 @@ from async_cost.words import TIMES
 
 RUN_FILES = ("run.json", "*.csv", "*.csv.gz")
 TO_NOTEBOOK = re.compile(rf'<a href="{markup.NOTEBOOK.pattern}">(?P<text>.*?)</a>', re.DOTALL)
-#: What a reader of each page may want to decide; the front page asks it in these words, and shows the first of them
-#: first.
+#: What a reader of each page may want to decide, as the front page asks it, the first of them first.
 DECISIONS = {
     "zero-cost": "Is async free, with I/O and without?",
     "ladder": "Which part of async is worth avoiding?",
@@ -230,15 +229,15 @@ class _Report:
         """Note what there is to say of this report and renew the list of all runs."""
         first, alone = self.pages[0] if self.pages else None, self.notes is None
         judged = self.info.profile not in NOT_EVIDENCE and all(page.banner.judged for page in self.pages)
-        site.write_summary(
-            self.out,
-            title=first.heading if first and alone else self.info.run_id,
-            headline=provenance.headline(self.info),
-            when=self.info.started,
-            answer=markup.words_of(first.short_answer) if first and first.short_answer else "",
-            trusted=judged,
-            comparison=alone,
-        )
+        facts = {
+            "title": first.heading if first and alone else self.info.run_id,
+            "headline": provenance.headline(self.info),
+            "when": self.info.started,
+            "answer": markup.words_of(first.short_answer) if first and first.short_answer else "",
+            "trusted": judged,
+            "comparison": alone,
+        }
+        write_whole(self.out / site.SUMMARY, json.dumps(facts, indent=1) + "\n")
         runs = site.summaries(reports)
         assets.write_page(reports / "index.html", "front_of_site.html.j2", href=site.front(runs, reference()))
         return assets.write_page(

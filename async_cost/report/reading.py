@@ -4,7 +4,7 @@
 frames are described in data/README.md.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 
@@ -157,6 +157,10 @@ class Reading:
             maintain_order=True
         )
         return order.join(self.comparisons, on=["study", *PAIR], maintain_order="left").select(self.comparisons.columns)
+
+    def picked(self, column: str, groups: Mapping[str, Iterable[Pair | Pairs]]) -> pl.DataFrame:
+        """The comparisons of each group, with its name in `column`."""
+        return pl.concat(self.pick(*some).with_columns(pl.lit(name).alias(column)) for name, some in groups.items())
 
     def values(self, *some: Quantity) -> pl.DataFrame:
         """What these quantities are here, a row for each measured case: KEY, value, low, high, in its unit."""

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from async_cost.files import read_json, write_whole
+from async_cost.files import read_json
 from async_cost.report.markup import words_of
 from async_cost.report.notebook import Page
 
@@ -35,11 +35,6 @@ def _entries(page: Page) -> Iterator[dict[str, str]]:
     for anchor, heading, text in zip(parts[::3], parts[1::3], parts[2::3], strict=True):
         href = f"{page.href}#{anchor}"
         yield {"page": page.study, "heading": words_of(heading), "href": href, "text": words_of(text)}
-
-
-def write_summary(folder: Path, **facts: object) -> None:
-    """Notes what the list of runs says about the report in `folder`."""
-    write_whole(folder / SUMMARY, json.dumps(facts, indent=1) + "\n")
 
 
 def summaries(reports: Path) -> list[Mapping[str, object]]:

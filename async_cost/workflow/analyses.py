@@ -1,7 +1,5 @@
-"""Execute analyses in Python kernels, as many as there are processors: to start one and to import everything takes
-longer than an analysis.
-
-Each analysis begins as in a new kernel: in its own folder, without a variable of another one.
+"""Execute analyses in as many Python kernels as there are processors: to start one takes longer than an analysis. Each
+analysis begins as in a new kernel: in its own folder, without a variable of another one.
 """
 
 import asyncio
@@ -24,8 +22,7 @@ from async_cost.workflow.execute import STARTUP_S, CellFailed, errors_of, failur
 from async_cost.workflow.steps import die_with_parent, print_progress
 
 Made = TypeVar("Made")
-#: Seconds for what a cell showed to arrive after it is done. After four, nbclient's own number, a page would lack it
-#: without a word.
+#: Seconds for what a cell showed to arrive; after nbclient's own four, a page would lack it without a word.
 OUTPUT_S = 120
 
 

@@ -2,9 +2,8 @@
 
     python -m async_cost.workflow.contribute data/runs/<machine>/<utc-time> data/runs
 
-Packing replaces `<study>.time.csv` by `<study>.time.csv.gz` and so on, with nothing of this machine in it: neither the
-time of packing nor the name of the file. A run that is packed already stays as it is. Nothing is changed unless all
-checks pass.
+Packing replaces `<study>.time.csv` by `<study>.time.csv.gz` and so on, without the time of packing or the name of the
+file. A run that is packed already stays as it is. Nothing is changed unless all checks pass.
 """
 
 import getpass

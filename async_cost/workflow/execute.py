@@ -33,8 +33,7 @@ GLANCE = "glance"
 #: Seconds for a kernel to start: rust-analyzer loads the standard library first, on a machine that may be busy.
 STARTUP_S = 600
 #: Seconds to wait for output on standard error after a cell that calls something, and after the last cell: evcxr
-#: forwards it in a separate thread, sometimes after it has reported the cell as done. What comes even later is noticed
-#: with a later cell.
+#: forwards it in a thread, sometimes after the cell is done. What comes even later is noticed with a later cell.
 LATE_S, LAST_S = 0.1, 1.0
 
 

@@ -1,23 +1,15 @@
-"""Measure the measuring: whether intervals hold, what interleaved rounds are worth, and what the kernel and the order
-of linking change.
+"""Measure the measuring, in some twenty minutes on a quiet machine; `--tiny` shows with few samples that it works.
 
-    python -m async_cost.workflow.experiments          # some twenty minutes on a quiet machine
-    python -m async_cost.workflow.experiments --tiny   # the same with hardly any samples, to see that it works
+    python -m async_cost.workflow.experiments [--tiny]
 
-One simulation, `coverage`: series whose truth is known, made of the components that the reference run shows, and what
-its own estimator says of them (`statistics/coverage.py`). Its table is data/experiments/coverage.csv.
-
-Three experiments:
-
-- identical: one function compared with itself, for the same time by interleaved rounds, by Criterion and by
-  tango-bench, many times in turn.
+- coverage, a simulation: what the estimator says of series whose truth is known, made of the components that the
+  reference run shows (`statistics/coverage.py`). Its table is data/experiments/coverage.csv.
+- identical: one function compared with itself, for the same time by interleaved rounds, by Criterion and tango-bench.
 - layout: the same object code of zero-cost, its functions put in another order by the linker each time.
-- kernel: the whole of zero-cost natively, from the notebook, and from a notebook without the settings of its first
-  cell.
+- kernel: all of zero-cost natively, from the notebook, and from one without the settings of its first cell.
 
-The result is one table of trials and a record of its origin (data/README.md describes both); it appears by one rename,
-and the notebook on trust computes from it. What a machine cannot do (no kernel, another linker) is left out, and the
-record says why.
+The last three make one table of trials and a record of its origin (data/README.md), from which the notebook on trust
+computes. What a machine cannot do (no kernel, another linker) is left out, and the record says why.
 """
 
 import argparse
@@ -65,8 +57,7 @@ NOTEBOOK = ROOT / "notebooks" / STUDY / "measure.ipynb"
 TANGO = ROOT / "rust-kernels" / "tango" / "Cargo.toml"
 #: The function that is measured against itself.
 BASELINE = "manual"
-#: Trials of interleaved rounds: microseconds of warm-up and of samples, and samples. The first is that of the standard
-#: profile.
+#: Trials of interleaved rounds: microseconds of warm-up and of samples, and samples; first those of `standard`.
 TRIALS = {"short trials": (300, 1_000, 2), "long trials": (2_000, 6_000, 10)}
 #: What a sequential reading prints for each variant.
 ESTIMATE = re.compile(r"^(?P<variant>[^\t\n]+)\t(?P<ns>[\d.]+)$", re.MULTILINE)
@@ -270,8 +261,7 @@ def _kernel(table: Table, sizes: Sizes, scratch: Path, say: Callable[[str], None
         raise Unable("there is no Rust kernel: `make setup` installs it")
     for setting, like_bench in (("notebook", True), ("debug notebook", False)):
         say(f"  {setting}")
-        # The folder's name is that of the kernel's build folder: the real notebook's serves both its own copy and
-        # itself.
+        # The folder's name is that of the kernel's build folder: a copy shares that of its notebook.
         room = scratch / (STUDY if like_bench else f"{STUDY}-debug")
         room.mkdir()
         nbformat.write(notebook(sizes.kernel_rounds, sizes.kernel_episodes, like_bench), room / "measure.ipynb")

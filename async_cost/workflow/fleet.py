@@ -2,9 +2,8 @@
 
     .tools/snakemake/bin/python -m async_cost.workflow.fleet fleet/config.yaml python3
 
-The configuration says which machines are measured, and what. The jobs are `async_cost/workflow/fleet_job.py`. What
-Snakemake leaves open is here: jobs that a killed submitter has left behind are waited for and not submitted again; a
-machine whose node died is tried again; one that never answers delays the others for a limited time.
+The jobs are `async_cost/workflow/fleet_job.py`. What Snakemake leaves open is here: jobs of a killed submitter are
+waited for, a machine whose node died is tried again, and one that never answers delays the others for a limited time.
 """
 
 from __future__ import annotations
@@ -34,8 +33,7 @@ from async_cost.workflow.toolchain import PYTHON, ROOT, SNAKEMAKE
 
 #: Checkouts, logs and outcomes, by machine; on a file system that the machines share.
 WORK = Path(os.environ.get("ASYNC_COST_FLEET") or ROOT / "fleet" / ".work").resolve()
-#: How often a machine is tried before the site is made without it. Not by Snakemake, which would keep a retry from the
-#: node that failed.
+#: How often a machine is tried; not by Snakemake, which would keep a retry from the node that failed.
 ATTEMPTS = 3
 #: Seconds between two polls of the jobs.
 POLL_S = 1.0

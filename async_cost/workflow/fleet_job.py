@@ -2,9 +2,8 @@
 
     python3 -m async_cost.workflow.fleet_job <work> <runs> "<what to measure, as for make measure>" <machine> <outcome>
 
-It measures in a checkout of its own, `<work>/checkouts/<machine>`, so that machines with a shared file system share
-neither what they compile nor a partial run. A job that died resumes at its next round when it is started again, since
-it runs the same command there. (This module itself comes from the clone where `make fleet` was called.)
+It measures in a checkout of its own, `<work>/checkouts/<machine>`, so that machines share neither what they compile nor
+a partial run. A job that died resumes at its next round, since it runs the same command there.
 """
 
 from __future__ import annotations

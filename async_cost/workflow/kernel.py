@@ -2,10 +2,9 @@
 
     python -m async_cost.workflow.kernel <evcxr_jupyter> <connection file>
 
-evcxr rewrites one source file for every cell, so two kernels in one folder would break each other; in an empty folder,
-a kernel rebuilds all crates, which takes a minute. So the folders are numbered and kept, a kernel takes the first that
-no other kernel uses, and a new folder begins with a copy of what was built in another. The lock is passed on to evcxr,
-and released when evcxr ends.
+evcxr rewrites one source file for every cell, so two kernels in one folder would break each other; in an empty one, a
+kernel rebuilds all crates, for a minute. So folders are numbered and kept, a kernel takes the first free one, and a new
+one begins with a copy of what was built in another. The lock is passed on to evcxr, and released when that ends.
 """
 
 import fcntl
@@ -51,12 +50,8 @@ def _begin_with_a_copy(folder: Path, builds: Path) -> None:
                 continue
             part = folder / "part"  # a copy that was killed is started again
             shutil.rmtree(part, ignore_errors=True)
-            shutil.copytree(
-                target,
-                part,
-                symlinks=True,
-                ignore=shutil.ignore_patterns("*ctx*", "libcode_*", "measures-*", "episode-of-*"),
-            )
+            of_cells = shutil.ignore_patterns("*ctx*", "libcode_*", "measures-*", "episode-of-*")
+            shutil.copytree(target, part, symlinks=True, ignore=of_cells)
             part.rename(folder / "target")
             return
 

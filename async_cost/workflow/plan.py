@@ -77,19 +77,13 @@ class Plan:
 
     def steps(self) -> list[Step]:
         seconds, number = sum(self._seconds().values()), len(self.studies)
-        count, build, needs = f"count {number}", f"compile the cells of {number}", [PACKAGES, EVCXR_STEP, CRATES]
+        count, build, each, needs = f"count {number}", "compile the cells of", 60, [PACKAGES, EVCXR_STEP, CRATES]
         if self.native:  # after the counting: what that has compiled is needed here, too
-            build, needs = f"build {number}", [count]
+            build, each, needs = "build", 5, [count]
         return [
             Step("compare notebooks and crates", self._compare, 2, self._finished, [PACKAGES]),
             Step(count, self._count_all, 40 * number, lambda: all(map(self._counted, self.studies)), []),
-            Step(
-                build,
-                self._prepare_all,
-                (5 if self.native else 60) * number,
-                lambda: all(map(self._prepared, self.studies)),
-                needs,
-            ),
+            Step(f"{build} {number}", self._prepare_all, each * number, self._all_prepared, needs),
             Step(f"measure {number} in turns ({self.profile})", self._measure, seconds, self._finished),
             Step("complete the run", self._finish, 3, self._finished),
         ]
@@ -116,6 +110,9 @@ class Plan:
 
     def _is_counted(self, study: str) -> Path:
         return self.partial / f"{study}.counted"
+
+    def _all_prepared(self) -> bool:
+        return all(map(self._prepared, self.studies))
 
     def _prepared(self, study: str) -> bool:
         return self._finished() or (
@@ -189,14 +186,8 @@ class Plan:
 
     def _prepare(self, study: str) -> Command:
         """The same of the cells that measure `study`."""
-        arguments: list[str | Path] = [
-            PYTHON,
-            "-m",
-            "async_cost.workflow.execute",
-            measuring(study),
-            self.partial / f"{study}.measure.ipynb",
-            *(["--singly"] if self.singly else []),
-        ]
+        arguments: list[str | Path] = [PYTHON, "-m", "async_cost.workflow.execute", measuring(study)]
+        arguments += [self.partial / f"{study}.measure.ipynb", *(["--singly"] if self.singly else [])]
         env = {**self._env(), "ASYNC_COST_EPISODE": "prepare"}
         return Command(arguments, f"cells of {study}", env, then=lambda: episodes.seal(self.partial, study))
 

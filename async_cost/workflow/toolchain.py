@@ -32,9 +32,8 @@ KERNEL = JUPYTER_PATH / "kernels" / "rust" / "kernel.json"
 #: conda-forge has evcxr prebuilt (environment.yml); everywhere else it is built once into the clone.
 CONDA_EVCXR = Path(os.environ.get("CONDA_PREFIX", "/nonexistent")) / "bin" / "evcxr_jupyter"
 EVCXR = CONDA_EVCXR if CONDA_EVCXR.exists() else TOOLS / "bin" / "evcxr_jupyter"
-#: The kernel's own work on a cell is small compared with what the compiler does with it, so it is not worth minutes of
-#: optimising. (Without any optimization the build takes less than half as long, but every start of a kernel half a
-#: minute longer: it reads the standard library.) Optimising across the parts of a crate takes a sixth of the build.
+#: The kernel's own work on a cell is small beside the compiler's, so it is not worth minutes of optimising; with none,
+#: every start of a kernel, which reads the standard library, takes half a minute longer.
 EVCXR_PROFILE = {
     "CARGO_PROFILE_RELEASE_OPT_LEVEL": "1",
     "CARGO_PROFILE_RELEASE_DEBUG": "false",
@@ -118,8 +117,7 @@ def _digest(*names: str) -> str:
 
 
 def _packages(*locks: str) -> str:
-    # The folder is part of it: the scripts of a virtual environment hold its absolute path, so a moved clone needs a
-    # new one.
+    # The scripts of a virtual environment hold its absolute path, so a moved clone needs a new one.
     return f"{_digest('pyproject.toml', 'requirements.txt', *locks)} {ROOT}"
 
 
@@ -184,9 +182,8 @@ def _install_evcxr(progress: Progress) -> None:
     KERNEL.write_text(json.dumps({**spec, "argv": KERNEL_COMMAND}, indent=1) + "\n", encoding="utf-8")
 
 
-# One lock for all: evcxr resolves the dependencies of its cells anew, without the workspace's Cargo.lock. It can only
-# choose what it finds, so the crates of the lock, and no others, are laid out in a folder that replaces the registry
-# for those builds.
+# One lock for all: evcxr resolves the dependencies of its cells anew, without the workspace's Cargo.lock, so the crates
+# of the lock, and no others, are in a folder that replaces the registry for those builds.
 
 
 def _vendor(progress: Progress) -> None:
