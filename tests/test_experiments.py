@@ -214,14 +214,6 @@ def test_what_is_recorded_of_a_failure_names_no_folder():
     assert experiments.public(message) == "measure.ipynb: `y.rs` is not ../there"
 
 
-def test_all_readings_of_identical_code_take_the_same_time():
-    sizes = experiments.Sizes()
-    for warm_up, trial, _ in experiments.TRIALS.values():
-        assert sizes.rounds(warm_up, trial) * 2 * (1.5 * warm_up + trial) == pytest.approx(
-            1000 * sizes.window_ms, rel=0.02
-        )
-
-
 def test_a_tiny_measurement_without_the_kernel_is_whole(tmp_path, monkeypatch, page):
     def far():
         raise experiments.Unable("350 MB of sources for one experiment")

@@ -16,12 +16,9 @@ from async_cost.workflow.studies import MEASURED
 @pytest.fixture
 def clone(tmp_path, monkeypatch):
     """A repository with one commit, and nothing installed in it."""
-    for command in (
-        ["init", "-q"],
-        ["add", "."],
-        ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "first"],
-    ):
-        (tmp_path / "Cargo.toml").write_text('[workspace.package]\nrust-version = "1.95"\n', encoding="utf-8")
+    (tmp_path / "Cargo.toml").write_text('[workspace.package]\nrust-version = "1.95"\n', encoding="utf-8")
+    commit = ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "first"]
+    for command in (["init", "-q"], ["add", "."], commit):
         subprocess.run(["git", *command], cwd=tmp_path, check=True)
     monkeypatch.setattr(preflight, "ROOT", tmp_path)
     for name in ("RUNS", "REPORTS"):

@@ -201,9 +201,7 @@ def pair(
     bench: str | None = None,
     baseline_parameter: str | None = None,
 ) -> Pair:
-    """The comparison of `variant` with `baseline` under one parameter, or two. `bench` is needed where the variant is
-    in several.
-
+    """The comparison of `variant` with `baseline` under one parameter, or two; `bench` where the variant is in several.
     Raises LookupError where the study does not declare exactly one.
     """
     declared = _both_ways(study).filter(variant=variant)

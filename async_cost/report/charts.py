@@ -126,10 +126,7 @@ def _theme() -> alt.theme.ThemeConfig:
 
 
 def mime_bundle(spec: dict[str, Any], **_options: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The two forms of a chart that a notebook stores, and the alt text in the metadata of the picture.
-
-    The description is also the plain-text form, which terminals and diff tools show.
-    """
+    """The two forms of a chart that a notebook stores; its description as plain text and as the picture's alt text."""
     alt_text = spec.get("description") or "Chart without a description"
     # In JupyterLab 4.6 a chart that follows the width of its container makes the browser hang.
     spec = sized({key: value for key, value in spec.items() if key != "$schema"}, WIDE)
@@ -439,9 +436,8 @@ def _tooltip(frame: pl.DataFrame, columns: Iterable[str]) -> list[alt.Tooltip]:
 
 
 def _log_axis(values: Iterable[float | None]) -> alt.Axis:
-    """An axis for a log scale with round numbers, 1, 2 and 5 times powers of ten, where there are values.
-
-    Without their count, the renderer thins ticks out to the number that the theme asks for.
+    """An axis for a log scale with 1, 2 and 5 times powers of ten, where there are values; with their count, since the
+    renderer thins ticks out to the number that the theme asks for.
     """
     known = [value for value in values if value is not None and value > 0]
     powers = range(math.floor(math.log10(min(known))), math.ceil(math.log10(max(known))) + 1)

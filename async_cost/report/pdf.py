@@ -43,10 +43,7 @@ def name_of(page: str) -> str:
 
 
 def print_pdfs(pages: Sequence[Path]) -> list[Path]:
-    """Print each page into a PDF next to it, one for each core at a time; returns those that were made.
-
-    Says on stderr what could not be printed, and why.
-    """
+    """Print each page into a PDF next to it; returns those that were made, and says on stderr why others were not."""
     chromium = find_chromium()
     if chromium is None:
         print("no Chromium found, so no PDF is made", file=sys.stderr)

@@ -203,9 +203,8 @@ class Reading:
 
 
 def _advice(claims: pl.DataFrame, document: str) -> str:
-    """Which kinds of claims of a document may be quoted: those of which `RELIABLE` hold here, of those that are
-    decided, what is said twice counted once; of fewer each has to be looked up, and where less than half holds, none
-    should be quoted.
+    """Which kinds of claims of a document may be quoted: where `RELIABLE` of the decided ones hold here, what is said
+    twice counted once; of fewer each has to be looked up, and of less than half none should be quoted.
     """
     verbs: dict[str, list[str]] = {"quote": [], "look up each claim on": [], "do not quote": []}
     side = pl.col("relation").is_in(DIRECTIONS)

@@ -28,8 +28,7 @@ ATTEMPTS = 2
 
 @dataclass(frozen=True)
 class Start:
-    """How a process of a study is started: its program with arguments, its standard input, and the library that belongs
-    to it.
+    """How a process of a study is started: program with arguments, standard input, and the library that belongs to it.
 
     `until` are the rounds at which episodes end; `done_status` and `refused_status` the exit statuses of a process that
     has measured its episode and of one that would be refused again.

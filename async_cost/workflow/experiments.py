@@ -325,11 +325,7 @@ def _program(printed: str) -> Path:
 
 
 def _run_tango(program: Path, seconds: float) -> str:
-    """Compares the program with itself for the given time; returns the mean time of each side in the format of a
-    sequential reading.
-
-    tango-bench reports the ratio of these two means.
-    """
+    """The mean times of a program and itself, whose ratio tango-bench reports, as a sequential reading prints them."""
     with tempfile.TemporaryDirectory() as folder:
         # Beyond any difference: else it exits with an error where it finds one.
         _run([program, "compare", "--time", seconds, "--noise-threshold", 1e9, "--dump", folder])

@@ -36,10 +36,8 @@ def claim(room: str, builds: Path = KERNEL_BUILDS) -> tuple[Path, int]:
 
 
 def _begin_with_a_copy(folder: Path, builds: Path) -> None:
-    """Copy into `folder` the crates that were built in the oldest other folder that no kernel uses: the common
-    dependencies.
-
-    Cargo decides which of them it can use. What belongs to cells (evcxr calls it ctx and code) is not copied.
+    """Copy into `folder` what was built in the oldest other folder that no kernel uses, without what belongs to cells
+    (evcxr calls it ctx and code). Cargo decides what of it can be used.
     """
     there = [place for place in builds.glob("*/*/target") if place.parent != folder]
     for target in sorted(there, key=lambda place: place.parent.joinpath("lock").stat().st_ctime_ns):

@@ -28,9 +28,8 @@ RUNS = runs_root()
 class Plan:
     """What one `make measure` does: measure the studies into a partial run, then make the run appear by one rename.
 
-    The partial run's folder is named after everything that its numbers depend on. So after a kill the same command
-    finds it and continues with the next round, while a changed source, compiler, profile or choice of studies starts
-    over instead of mixing two programs.
+    The partial run's folder is named after everything that its numbers depend on. After a kill the same command finds
+    it and continues with the next round; a changed source, compiler, profile or choice of studies starts over.
     """
 
     def __init__(

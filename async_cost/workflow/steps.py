@@ -43,10 +43,8 @@ class CommandFailed(StepFailed):
 
 @dataclass(eq=False)
 class Step:
-    """One named piece of a workflow.
-
-    `run` is called with a `Progress`; `done` says whether there is nothing left to do. `expected_s` is how long the
-    step takes on two slow cores. `needs` names the steps, earlier in the list, after which it may start; None: all.
+    """One named piece of a workflow: `done` says whether there is nothing left to do, `expected_s` how long it takes on
+    two slow cores, `needs` names the steps, earlier in the list, after which it may start; None: all.
     """
 
     name: str
@@ -82,10 +80,7 @@ class Progress:
         self.report(Seen(text, fraction))
 
     def command(self, arguments: Iterable[str | Path], **options: Any) -> None:
-        """Run one command to its end; `options` are those of `Command`.
-
-        Raises CommandFailed with the last lines of the output if it exits with an unexpected status.
-        """
+        """Run one command to its end; `options` are those of `Command`. Raises CommandFailed as `commands` does."""
         self.commands([[Command(arguments, **options)]])
 
     def commands(self, chains: Iterable[Iterable[Command]], lanes: int = 1) -> None:
@@ -187,11 +182,8 @@ class _Running:
 
 
 def die_with_parent() -> None:
-    """For `preexec_fn`: the child is killed when this process is, even by SIGKILL (Linux only; elsewhere nothing
-    happens).
-
-    Without it a killed `make report` would leave a kernel behind that continues to measure, next to the one that
-    resumes.
+    """For `preexec_fn`: the child is killed when this process is, even by SIGKILL (on Linux alone). Without it a killed
+    `make report` would leave a kernel behind that continues to measure, next to the one that resumes.
     """
     if sys.platform == "linux":
         pr_set_pdeathsig = 1  # linux/prctl.h
