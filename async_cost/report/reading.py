@@ -203,19 +203,29 @@ class Reading:
 def _advice(claims: pl.DataFrame, document: str) -> str:
     """Which kinds of claims of a document may be quoted: those of which `RELIABLE` hold here, of those that are
     decided, what is said twice counted once; of fewer each has to be looked up, and where less than half holds, none
-    should be quoted.
+    should be quoted. Beside it, how many of those that hold do not where nothing else differs.
     """
     verbs: dict[str, list[str]] = {"quote": [], "look up each claim on": [], "do not quote": []}
-    side = pl.col("relation").is_in(DIRECTIONS)
-    for kind, of in (("what is faster", side), ("how much", ~side)):
-        decided = claims.filter(
-            of, pl.col("same_as").is_null(), pl.col("outcome").is_in([Outcome.HOLDS.value, Outcome.DOES_NOT_HOLD.value])
+    side, counted = pl.col("relation").is_in(DIRECTIONS), pl.col("quantity") == "count"
+    for kind, of in (("what is faster", side & ~counted), ("how much", ~side & ~counted), ("what it counts", counted)):
+        each = (
+            claims.filter(of)
+            .group_by(pl.coalesce("same_as", "claim"))
+            .agg(
+                holds=(pl.col("outcome") == Outcome.HOLDS.value).all(),
+                fails=(pl.col("outcome") == Outcome.DOES_NOT_HOLD.value).any(),
+                unfair=(pl.col("clean_outcome") == Outcome.DOES_NOT_HOLD.value).any(),
+            )
         )
-        if decided.height:
-            hold = decided.filter(outcome=Outcome.HOLDS.value).height
-            part = (hold >= RELIABLE * decided.height) + (hold >= decided.height / 2)
+        decided, hold = each.filter(pl.col("holds") | pl.col("fails")).height, each["holds"].sum()
+        if decided:
+            unfair = each.filter("holds", "unfair").height
+            but = (
+                f"; {unfair} of these {'do' if unfair > 1 else 'does'} not where nothing else differs" if unfair else ""
+            )
+            part = (hold >= RELIABLE * decided) + (hold >= decided / 2)
             verb = ("do not quote", "look up each claim on", "quote")[part]
-            verbs[verb].append(f"{kind} ({hold} of {decided.height} hold here)")
+            verbs[verb].append(f"{kind} ({hold} of {decided} hold here{but})")
     advice = "; ".join(f"{verb} {words.listing(kinds)}" for verb, kinds in verbs.items() if kinds)
     return f"Of {words.escape(document)} {advice or 'nothing is decided here'}"
 
