@@ -220,9 +220,7 @@ def _advice(claims: pl.DataFrame, document: str) -> str:
         decided, hold = each.filter(pl.col("holds") | pl.col("fails")).height, each["holds"].sum()
         if decided:
             unfair = each.filter("holds", "unfair").height
-            but = (
-                f"; {unfair} of these {'do' if unfair > 1 else 'does'} not where nothing else differs" if unfair else ""
-            )
+            but = f", {unfair} of these not where nothing else differs" if unfair else ""
             part = (hold >= RELIABLE * decided) + (hold >= decided / 2)
             verb = ("do not quote", "look up each claim on", "quote")[part]
             verbs[verb].append(f"{kind} ({hold} of {decided} hold here{but})")
