@@ -55,7 +55,7 @@ class Reading:
     def comparisons(self) -> pl.DataFrame:
         """A row for each measured comparison, as declared and turned round: study, KEY, baseline_…, ratio, low, high,
         added_ns, added_low, added_high, verdict and the others of `statistics.table.Comparisons`; published (the ratio
-        that a document reported, null where there is none). Without controls.
+        that a document reported of equal loads, null where there is none). Without controls.
         """
         rows = both_ways(comparisons(self.run).frame.filter(~pl.col("control")).drop_nulls("ratio"))
         times = pl.concat(
@@ -64,7 +64,9 @@ class Reading:
         mine = rows.join(times, on=["study", *KEY], how="left", maintain_order="left")
         base = times.rename(dict(zip(KEY, BASE_KEY, strict=True)) | {"ns": "base_ns"})
         both = mine.join(base, on=["study", *BASE_KEY], how="left", maintain_order="left")
-        return both.with_columns(published=pl.col("ns") / pl.col("base_ns")).drop("ns", "base_ns")
+        # Of different loads a document reports whole programs, and a run what one unit of their work takes.
+        alike = pl.col("parameter") == pl.col("baseline_parameter")
+        return both.with_columns(published=pl.when(alike).then(pl.col("ns") / pl.col("base_ns"))).drop("ns", "base_ns")
 
     @property
     def controls(self) -> pl.DataFrame:
