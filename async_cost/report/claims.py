@@ -19,7 +19,7 @@ SIGNS = {
 }
 #: What of a claim is shown as it is in the table of claims.
 COPIED = (
-    *("study", "basis", "relation", "statement", "confound", "same_as", "changed"),
+    *("study", "basis", "relation", "quantity", "statement", "confound", "same_as", "changed"),
     *("processors", "published_processors"),
 )
 
@@ -34,7 +34,8 @@ def claims(run: Run) -> pl.DataFrame:
     claim that does not hold. clean and clean_outcome are here and outcome by the comparison that differs in nothing
     else, where the document's is confounded; ours and ours_outcome by that with something of ours. processors are how
     many a machine needs, published_processors how many the document's had for it. same_as is the claim with which it
-    is counted, changed when and why its region, operands or processors changed.
+    is counted, quantity whether it is on times or counts, changed when and why its region, operands or processors
+    changed.
     """
     everything = load_claims()
     judged = sorted(outcomes(run, everything), key=lambda one: OUTCOMES.index(one.published.outcome))

@@ -32,8 +32,8 @@ TO_NOTEBOOK = re.compile(rf'<a href="{markup.NOTEBOOK.pattern}">(?P<text>.*?)</a
 DECISIONS = {
     "zero-cost": "Is async free, with I/O and without?",
     "ladder": "Which part of async is worth avoiding?",
-    "boxing-cost": "May I box in a hot path? Does async-trait matter?",
-    "async-fn": "When should I box a large future?",
+    "boxing-cost": "May I box in a hot path?",
+    "async-fn": "When should I box a large future? Does async-trait matter?",
     "runtimes": "nio or tokio? What do a message, a timeout, a blocking call take?",
     "servers": "A loop, a runtime, or a thread for each connection?",
     "spawn-apis": "What does a spawn take, also through a trait?",

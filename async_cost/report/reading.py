@@ -55,7 +55,7 @@ class Reading:
     def comparisons(self) -> pl.DataFrame:
         """A row for each measured comparison, as declared and turned round: study, KEY, baseline_…, ratio, low, high,
         added_ns, added_low, added_high, verdict and the others of `statistics.table.Comparisons`; published (the ratio
-        that a document reported, null where there is none). Without controls.
+        that a document reported of equal loads, null where there is none). Without controls.
         """
         rows = both_ways(comparisons(self.run).frame.filter(~pl.col("control")).drop_nulls("ratio"))
         times = pl.concat(
@@ -64,7 +64,9 @@ class Reading:
         mine = rows.join(times, on=["study", *KEY], how="left", maintain_order="left")
         base = times.rename(dict(zip(KEY, BASE_KEY, strict=True)) | {"ns": "base_ns"})
         both = mine.join(base, on=["study", *BASE_KEY], how="left", maintain_order="left")
-        return both.with_columns(published=pl.col("ns") / pl.col("base_ns")).drop("ns", "base_ns")
+        # Of different loads a document reports whole programs, and a run what one unit of their work takes.
+        alike = pl.col("parameter") == pl.col("baseline_parameter")
+        return both.with_columns(published=pl.when(alike).then(pl.col("ns") / pl.col("base_ns"))).drop("ns", "base_ns")
 
     @property
     def controls(self) -> pl.DataFrame:
@@ -204,19 +206,28 @@ class Reading:
 
 def _advice(claims: pl.DataFrame, document: str) -> str:
     """Which kinds of claims of a document may be quoted: where `RELIABLE` of the decided ones hold here, what is said
-    twice counted once; of fewer each has to be looked up, and of less than half none should be quoted.
+    twice counted once; of fewer each has to be looked up, and of less than half none should be quoted. Beside it, how
+    many of those that hold do not where nothing else differs.
     """
     verbs: dict[str, list[str]] = {"quote": [], "look up each claim on": [], "do not quote": []}
-    side = pl.col("relation").is_in(DIRECTIONS)
-    for kind, of in (("what is faster", side), ("how much", ~side)):
-        decided = claims.filter(
-            of, pl.col("same_as").is_null(), pl.col("outcome").is_in([Outcome.HOLDS.value, Outcome.DOES_NOT_HOLD.value])
+    side, counted = pl.col("relation").is_in(DIRECTIONS), pl.col("quantity") == "count"
+    for kind, of in (("what is faster", side & ~counted), ("how much", ~side & ~counted), ("what it counts", counted)):
+        each = (
+            claims.filter(of)
+            .group_by(pl.coalesce("same_as", "claim"))
+            .agg(
+                holds=(pl.col("outcome") == Outcome.HOLDS.value).all(),
+                fails=(pl.col("outcome") == Outcome.DOES_NOT_HOLD.value).any(),
+                unfair=(pl.col("clean_outcome") == Outcome.DOES_NOT_HOLD.value).any(),
+            )
         )
-        if decided.height:
-            hold = decided.filter(outcome=Outcome.HOLDS.value).height
-            part = (hold >= RELIABLE * decided.height) + (hold >= decided.height / 2)
+        decided, hold = each.filter(pl.col("holds") | pl.col("fails")).height, each["holds"].sum()
+        if decided:
+            unfair = each.filter("holds", "unfair").height
+            but = f", {unfair} of these not where nothing else differs" if unfair else ""
+            part = (hold >= RELIABLE * decided) + (hold >= decided / 2)
             verb = ("do not quote", "look up each claim on", "quote")[part]
-            verbs[verb].append(f"{kind} ({hold} of {decided.height} hold here)")
+            verbs[verb].append(f"{kind} ({hold} of {decided} hold here{but})")
     advice = "; ".join(f"{verb} {words.listing(kinds)}" for verb, kinds in verbs.items() if kinds)
     return f"Of {words.escape(document)} {advice or 'nothing is decided here'}"
 

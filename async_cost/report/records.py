@@ -74,9 +74,9 @@ def covers(run: Run) -> str:
     hours = all(covers_hours(run, study) for study in run.info.studies)
     drawn = all(episode.layout is not None for one in run.info.studies.values() for episode in one.episodes)
     if drawn and hours:
-        return "for any build and any hour on this machine"
+        return "for the average build and hour on this machine: a single build may lie further off"
     if drawn:
-        return "for any build on this machine, in the hour of the run: they do not cover another hour"
+        return "for the average build on this machine in the hour of the run: a single build may lie further off, and so may another hour"
     if hours:
         return "for this build on this machine, in any hour: they do not cover another build"
     return "for this build on this machine, in the hour of the run: they cover neither another build nor another hour"

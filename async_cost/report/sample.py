@@ -52,7 +52,8 @@ def readme(notebooks: Sequence[Path], folder: Path, picture: Path, origin: str, 
     rest = [notebook for notebook in notebooks if notebook.stem not in (FIRST, "hardware", "trust")]
     questions = "\n".join(_questions(rest, f"{folder}/", values=False))
     shown = _picture(str(picture), str(picture.with_stem(f"{picture.stem}-dark")), alt)
-    return f"{answers}\n\n{shown}\n\n{reading} {origin}\n\n{questions}"
+    more = f"[More]({folder}/{FIRST}.md)."
+    return f"{answers}\n\n{shown}\n\n{more} {reading} {origin}\n\n{questions}"
 
 
 def _questions(notebooks: Sequence[Path], folder: str, *, values: bool = True) -> Iterator[str]:
@@ -115,7 +116,7 @@ def _page(notebook: Path) -> dict[str, str]:
     exporter.register_preprocessor(shown, enabled=True)
     body, _ = exporter.from_notebook_node(read(notebook))
     text = re.sub(r"\n{3,}", "\n\n", re.sub(r"[ \t]+\n", "\n", body)).strip()
-    source = f"[The notebook](../../notebooks/{notebook.stem}/analysis.ipynb) · [All pages](README.md)"
+    source = f"[The notebook](../../notebooks/{notebook.stem}/analysis.ipynb) · [All pages, and what the signs mean](README.md)"
     return {f"{notebook.stem}.md": f"{text}\n\n{source}\n"} | shown.pictures
 
 

@@ -990,12 +990,12 @@ impl<C: Choices> RunList<C> {
 
 // %% [markdown]
 // Unlinking joins the neighbours. A slot that is in no list has none, so the function may return early; whether it does
-// is one of the choices.
+// is one of the choices. Whether it is inlined is left to the compiler, as in the published program: `#[inline]` would
+// make the executors' servers execute fewer instructions than the published ones do, and leave `manual` as it is.
 
 // %%
 impl<C: Choices> RunList<C> {
     /// Unlinks `slot`. Does nothing if it is not linked, in which case it may return early.
-    #[inline]
     pub fn remove<T>(&mut self, nodes: &mut Slab<Node<T>>, slot: usize) {
         let node = &mut nodes[slot];
         let (prev, next) = (node.prev.take(), node.next.take());
