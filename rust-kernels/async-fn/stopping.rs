@@ -41,6 +41,9 @@
 // :dep tokio = { version = "=1.54.1", features = ["macros", "net", "rt-multi-thread", "sync", "time"] }
 // :dep zero-cost-loop = { path = "../../rust-kernels/zero-cost/loop" }
 
+// %% [markdown]
+// From here on a cell is also a piece of the crate `async-fn-stopping`; what only shows something is left out there.
+
 // %%
 use std::future::{pending, poll_fn, ready};
 use std::hint::black_box;
@@ -388,9 +391,24 @@ impl Waiting {
 }
 
 // %% [markdown]
+// How often is an arm asked, of eight?
+
+// %% tags=["active-ipynb"]
+// for waiting in waitings().iter().filter(|waiting| waiting.arms == 8) {
+//     println!("{}: {:?}", waiting.variant, waiting.proven().map(|counts| counts.get("arm_polls").copied()));
+// }
+
+// %% [markdown]
+// Whoever keeps a waker for each arm asks it at most twice: to leave the waker there, and when that was called. Whoever
+// asks all that are left does it at every event, so the number grows with the square of the arms. Of `tokio::select!`,
+// which begins anywhere, it is another number each time, and none is shown.
+//
 // # Who runs the destructor?
 //
-// A task has a witness, whose destructor notes when it runs, and on which thread. It is stopped in one of five states.
+// A task has a witness, whose destructor notes when it runs, and on which thread. It is stopped in one of five states,
+// which differ in who knows of the task. A new one is known to a queue alone. One that waits for a message has left a waker
+// with the sender; one that waits for a timer, or for a socket, has left it with its runtime, and has to be taken out there.
+// One that holds a permit keeps others from going on for as long as it is not dropped.
 
 // %%
 /// Tells of its destructor.
@@ -684,7 +702,7 @@ impl Who {
 }
 
 // %% [markdown]
-// What hangs must end, too. A task is stopped once it is known to wait.
+// What hangs must end, too.
 
 // %%
 /// How long anything here may take before it counts as hanging.
@@ -696,6 +714,11 @@ fn patience(stop: Stop) -> Duration {
     if stop == Stop::Handle { Duration::from_millis(50) } else { LIMIT / 2 }
 }
 
+// %% [markdown]
+// A task is given what it may leave behind: a permit, and a socket. Whoever gave them can see later whether they came back:
+// how many permits there are, and whether the other end of the socket is told that nothing more will come.
+
+// %%
 /// A task that is about to be stopped, and what tells of its end.
 struct Stopping<H> {
     handle: H,
@@ -727,6 +750,10 @@ fn sockets() -> (UnixStream, UnixStream) {
     pair
 }
 
+// %% [markdown]
+// A task is stopped once it is known to wait. Whose thread its destructor ran on, the witness has noted.
+
+// %%
 /// Starts a task, and waits until it waits.
 fn begin<H>(state: State, start: impl FnOnce(Begun, Witness) -> H, turn: impl FnOnce()) -> Stopping<H> {
     let (told, begun) = channel();
@@ -905,6 +932,10 @@ pub fn table_in_place(states: &[State]) -> Counts {
     table_of(states, &stops, |state, stop| seen(drop_future(stop, state)))
 }
 
+// %% [markdown]
+// What each was seen to do, in short. A task whose handle is dropped runs on, which is why nobody drops it.
+
+// %%
 /// Under these names.
 const IN_PLACE: &str = "in place";
 const FRONTIER: &str = "frontier";
@@ -932,6 +963,9 @@ pub fn expected(name: &str, states: &[State]) -> Counts {
     counts
 }
 
+// %% [markdown]
+// And what they do here, each counted in a process of its own.
+
 // %% tags=["active-ipynb"]
 // for (name, table) in [
 //     (IN_PLACE, table_in_place as Table), (FRONTIER, table_of_frontier), (<Tokio<0>>::NAME, table::<Tokio<0>>),
@@ -945,6 +979,10 @@ pub fn expected(name: &str, states: &[State]) -> Counts {
 // }
 
 // %% [markdown]
+// Only a drop in place is over when the call returns, in every state: `otherwise` does not occur. After an abort somebody
+// else has to come by first, a worker, or the caller when it runs tasks again, and until then permit and socket are taken.
+// What is left in the end belongs to tasks that run on, and to those that outlive nio's runtime.
+//
 // # How long until it has run?
 //
 // From the call that stops a task to the clock that its destructor reads. Starting the task, and waiting until it waits,
@@ -1075,7 +1113,7 @@ pub fn study() -> Result<Study, UnequalWork> {
 // %% [markdown]
 // # A glance
 //
-// Eight arms, a second each. Choose `bench == "stop"`, and see how long a destructor takes to come.
+// Eight arms, a second each: with so few, asking all of them and keeping a waker for each can be compared at a glance. Choose `bench == "stop"`, and see how long a destructor takes to come.
 
 // %% tags=["active-ipynb", "glance"]
 // study().unwrap_or_else(harness::stop).glance(|key| {
