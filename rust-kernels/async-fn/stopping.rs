@@ -383,7 +383,7 @@ impl Waiting {
         prove(self.key(), &expected, &Counts::from([("sum", sum), ("known", known)]))?;
         let mut counts = Counts::from([("units", arms), ("future_bytes", self.bytes as u64)]);
         // In the order of a lot, the number of polls is another each time.
-        if self.variant != "tokio::select!" {
+        if !matches!(self.variant, "futures::select!" | "tokio::select!") {
             counts.insert("arm_polls", polls);
         }
         Ok(counts)
@@ -400,8 +400,8 @@ impl Waiting {
 
 // %% [markdown]
 // Whoever keeps a waker for each arm asks it at most twice: to leave the waker there, and when that was called. Whoever
-// asks all that are left does it at every event, so the number grows with the square of the arms. Of `tokio::select!`,
-// which begins anywhere, it is another number each time, and none is shown.
+// asks all that are left does it at every event, so the number grows with the square of the arms. A `select!` that is not
+// biased begins anywhere: it is another number each time, and none is shown.
 //
 // # Who runs the destructor?
 //
