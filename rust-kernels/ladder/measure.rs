@@ -2009,7 +2009,7 @@ type OwnArc = ArcPointer<true>;
 // %%
 /// Declares rungs: one type per line, generic over its probe.
 #[macro_export]
-macro_rules! rungs {
+macro_rules! declare_rungs {
     ($($name:ident: $keeps:literal $binds:literal $lookup:ty, $waker:ty, $queue:ty, $storage:ty, $share:ty, $cells:ty, $buffer:ty;)*) => { $(
         #[expect(missing_docs, reason = "the table below says what they are")]
         pub struct $name<P = Counted>(PhantomData<P>);
@@ -2039,7 +2039,7 @@ macro_rules! rungs {
 pub mod rungs {
     use super::*;
 
-    rungs! {
+    declare_rungs! {
         // The ladder.
         GenericRuntime:  false false Direct,  Address,              Plain,  InSlot,     ByReference, Unchecked, Small;
         SlabIndex:       false false Indexed, Address,              Plain,  InSlot,     ByReference, Unchecked, Small;
