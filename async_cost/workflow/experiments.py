@@ -7,6 +7,9 @@ of linking change.
 One simulation, `coverage`: series whose truth is known, made of the components that the reference run shows, and what
 its own estimator says of them (`statistics/coverage.py`). Its table is data/experiments/coverage.csv.
 
+One measurement of the compiler, `shapes`: what each shape of a call costs before it runs (`workflow/shapes.py`). Its
+table is data/experiments/shapes.csv.
+
 Three experiments:
 
 - identical: one function compared with itself, for the same time by interleaved rounds, by Criterion and by
@@ -50,14 +53,14 @@ from async_cost.runs.schemas import FirstTrialRows, TimeRows, TrialRows
 from async_cost.statistics import coverage
 from async_cost.statistics.trials import trial_times
 from async_cost.words import CONTROL
-from async_cost.workflow import layouts, toolchain
+from async_cost.workflow import layouts, shapes, toolchain
 from async_cost.workflow.steps import CARGO_ENV
 from async_cost.workflow.toolchain import ROOT
 
 #: Where results are, below the root of the repository.
 FOLDER = Path("data/experiments")
-#: The name of the simulation.
-COVERAGE = "coverage"
+#: The names of the simulation, and of the measurement of the compiler.
+COVERAGE, SHAPES = "coverage", "shapes"
 #: How each version of the results lists its trials; version 2 added the episode, and what repeated runs compare.
 TRIALS_OF = {1: FirstTrialRows, 2: TrialRows}
 COLUMNS = {name: column.dtype for name, column in TrialRows.columns().items() if name != "line"}
@@ -402,9 +405,16 @@ def simulate(folder: Path) -> Path:
     return file
 
 
-def simulated() -> pl.DataFrame:
-    """What the last simulation said; no rows without one."""
-    file = repository_root() / FOLDER / f"{COVERAGE}.csv"
+def compile_shapes(folder: Path) -> Path:
+    """Writes shapes.csv into `folder`."""
+    file = folder / f"{SHAPES}.csv"
+    shapes.measure().write_csv(file, float_precision=1)
+    return file
+
+
+def last(name: str) -> pl.DataFrame:
+    """The last table of the simulation, or of the compiler; no rows without one."""
+    file = repository_root() / FOLDER / f"{name}.csv"
     return pl.read_csv(file) if file.exists() else pl.DataFrame()
 
 
@@ -413,13 +423,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tiny", action="store_true", help="hardly any samples: to see that it works")
     parser.add_argument(
-        "--only", choices=(COVERAGE, *EXPERIMENTS), action="append", help="one experiment (may be repeated)"
+        "--only", choices=(COVERAGE, SHAPES, *EXPERIMENTS), action="append", help="one experiment (may be repeated)"
     )
     arguments = parser.parse_args()
-    only = arguments.only or (COVERAGE, *EXPERIMENTS)
+    only = arguments.only or (COVERAGE, SHAPES, *EXPERIMENTS)
     if COVERAGE in only and not arguments.tiny:
         print(f"The coverage of intervals is in {os.path.relpath(simulate(ROOT / FOLDER))}")
-    if chosen := tuple(name for name in only if name != COVERAGE):
+    if SHAPES in only and not arguments.tiny:
+        print(f"What shapes cost before they run is in {os.path.relpath(compile_shapes(ROOT / FOLDER))}")
+    if chosen := tuple(name for name in only if name in EXPERIMENTS):
         folder = measure(TINY if arguments.tiny else Sizes(), chosen)
         print(f"The results are in {os.path.relpath(folder)}")
 
