@@ -53,9 +53,9 @@ def episode(first: int, started: str = "2026-01-01T00:00:00Z", only: object = No
     ("episodes", "place", "problem"),
     [
         ([], "", "no episode"),
-        ([episode(1)], "[0].first_round", "begins with round 1 instead of 0"),
-        ([episode(0), episode(9), episode(9)], "[2].first_round", "begins with round 9, the one before it with 9"),
-        ([episode(0), episode(24)], "[1].first_round", "begins with round 24 in a study of 24 rounds"),
+        ([episode(1)], "[0].first_round", "begins with round 1, instead of one from 0 to 0"),
+        ([episode(0), episode(9), episode(9)], "[2].first_round", "begins with round 9, instead of one from 10 to 23"),
+        ([episode(0), episode(24)], "[1].first_round", "begins with round 24, instead of one from 1 to 23"),
         ([episode(0, "yesterday")], "[0].started", "not a time in UTC"),
         ([episode(0), episode(4, only=[])], "[1].only", "measured no key"),
         ([episode(0), episode(4, only=[["nonbox", "nonbox"]])], "[1].only[0]", "of length 3"),

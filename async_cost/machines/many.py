@@ -7,11 +7,8 @@ that was summarised before costs one small file, and memory grows with the numbe
 
 import os
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import suppress
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from multiprocessing import get_context
 from pathlib import Path
 
 import polars as pl
@@ -48,8 +45,6 @@ OWN = Path(__file__).read_bytes()
 PROCESSOR = ("cpu", "architecture", "logical_cores", "caches")
 #: Reasons that are given of one study of a run, of which each control has its own.
 MOST_REASONS = 2
-#: So many runs are summarised faster than processes start.
-FEW = 8
 
 
 @dataclass(frozen=True)
@@ -117,24 +112,9 @@ def known(folder: Path) -> Summary | None:
 
 
 def summaries(folders: Sequence[Path]) -> dict[Path, Summary | str]:
-    """The summary of each run, or why it cannot be used. Of many that are not known, each processor makes some in a
-    process of its own: half of the work is Python's, of which a process does one thing at a time.
-    """
+    """The summary of each run, or why it cannot be used."""
     with ThreadPoolExecutor(os.cpu_count()) as threads:
-        found = {folder: one for folder, one in zip(folders, threads.map(known, folders), strict=True) if one}
-        left = [folder for folder in folders if folder not in found]
-        made: dict[Path, Summary | str] = {}
-        if len(left) >= FEW:
-            one_thread = ("POLARS_MAX_THREADS", "1")
-            with (
-                suppress(BrokenProcessPool),  # one was killed, for want of memory for instance
-                ProcessPoolExecutor(
-                    mp_context=get_context("spawn"), initializer=os.putenv, initargs=one_thread
-                ) as pool,
-            ):
-                made = dict(zip(left, pool.map(summary, left), strict=True))
-        made = made or dict(zip(left, threads.map(summary, left), strict=True))
-    return {folder: found.get(folder) or made[folder] for folder in folders}
+        return dict(zip(folders, threads.map(lambda folder: known(folder) or summary(folder), folders), strict=True))
 
 
 def summary(folder: Path) -> Summary | str:

@@ -42,13 +42,9 @@ def not_as_announced(run: Run) -> str | None:
     decided, will be wrong more often than an interval says.
     """
     number, measured = announced(run), len(run.sittings)
-    if number in (None, measured):
-        return None
-    return (
-        f"{measured} of {number} announced sittings"
-        if measured < number
-        else f"{measured} sittings, not {number} as announced"
-    )
+    if number is not None and measured < number:
+        return f"{measured} of {number} announced sittings"
+    return None if number in (None, measured) else f"{measured} sittings, not {number} as announced"
 
 
 def find_runs(root: Path | None = None) -> list[Path]:
@@ -98,7 +94,7 @@ def choose_run(
     if named := environ.get("ASYNC_COST_RUN"):
         run = open_run(Path(named))
         if study is not None:
-            run.study(next((held for held in wanted if held in run.info.studies), study))
+            run.study(next((one for one in wanted if one in run.info.studies), study))
         return run
     for name in wanted:
         for path in find_runs(root):

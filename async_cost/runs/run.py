@@ -34,10 +34,8 @@ class Run:
     def study(self, study: str) -> StudyInfo:
         """How `study` was measured."""
         if study not in self.info.studies:
-            measured = ", ".join(self.info.studies)
-            raise DataError(
-                self.path, f"study {quoted(study)} was not measured (the run holds {measured})", "Choose another run"
-            )
+            problem = f"study {quoted(study)} was not measured (the run holds {', '.join(self.info.studies)})"
+            raise DataError(self.path, problem, "Choose another run")
         return self.info.studies[study]
 
     def time(self, study: str) -> pl.DataFrame:
@@ -58,13 +56,9 @@ class Run:
         """How long `study` was measured, by all of its episodes together; None if one of them was interrupted, or there
         is none.
         """
-        if study not in self.info.studies:
-            return None
-        episodes = self.study(study).episodes
-        spans = [(episode.started, episode.ended) for episode in episodes if episode.ended is not None]
-        if len(spans) < len(episodes):
-            return None
-        return sum(max(0.0, words.seconds_between(started, ended)) for started, ended in spans)
+        episodes = self.info.studies[study].episodes if study in self.info.studies else ()
+        spans = [words.seconds_between(one.started, one.ended) for one in episodes if one.ended is not None]
+        return sum(max(0.0, span) for span in spans) if spans and len(spans) == len(episodes) else None
 
     def comparisons(self, study: str) -> pl.DataFrame:
         """What is compared with what, in the order of declaration: the columns of `comparisons.SCHEMA`. Keys that
@@ -112,12 +106,8 @@ class Run:
         served = self.counts(study).filter(counter="transactions")["value"].unique()
         if served.len() != 1:
             problem = f"{served.len()} different counts of transactions in an iteration of {study}"
-            raise DataError(
-                self.path,
-                problem,
-                "Count the study again; times for one request need exactly one count",
-                column="counter",
-            )
+            remedy = "Count the study again; times for one request need exactly one count"
+            raise DataError(self.path, problem, remedy, column="counter")
         return served[0]
 
     def checked(self) -> "Run":
@@ -171,15 +161,13 @@ def no_stray_tables(folder: Path, info: RunInfo) -> None:
     known = {f"{study}.{lens}.csv{end}" for study in info.studies for lens in lenses for end in ("", ".gz")}
     for file in sorted(folder.iterdir()):
         if file.name.endswith((".csv", ".csv.gz")) and file.name not in known:
-            raise DataError(
-                file, "run.json knows no study of this name", "Move the table to the run that it belongs to"
-            )
+            remedy = "Move the table to the run that it belongs to"
+            raise DataError(file, "run.json knows no study of this name", remedy)
 
 
 def _failed(details: StudyInfo) -> pl.DataFrame:
     """The keys that failed: bench, variant, parameter."""
-    rows = [(entry.bench, entry.variant, entry.parameter) for entry in details.failed]
-    return pl.DataFrame(rows, schema=dict.fromkeys(KEY, pl.String), orient="row")
+    return pl.DataFrame([entry.key for entry in details.failed], schema=dict.fromkeys(KEY, pl.String), orient="row")
 
 
 def _load_counts(run: Run, study: str, path: Path) -> pl.DataFrame:
@@ -232,32 +220,26 @@ def _check_rounds(path: Path, trials: pl.DataFrame, details: StudyInfo) -> None:
     """Every variant that did not fail was measured in every round that run.json announces for it, and in no other."""
     problem = f"round {{round}} in a run of {details.rounds} rounds (counted from 0)"
     _refuse(path, trials.filter(pl.col("round") >= details.rounds), "round", problem)
-    failed = {(entry.bench, entry.variant, entry.parameter) for entry in details.failed}
+    failed = {entry.key for entry in details.failed}
     measured = {
         tuple(key): rounds
         for *key, rounds in trials.group_by(KEY, maintain_order=True).agg(pl.col("round").sort()).iter_rows()
     }
     chosen = {key for episode in details.episodes for key in episode.only or ()}
     spans = [
-        (None if episode.only is None else set(episode.only), first, end) for episode, first, end in _spans(details)
+        (None if episode.only is None else set(episode.only), range(first, end))
+        for episode, first, end in _spans(details)
     ]
-    rounds_of: dict[tuple, list[int]] = {}
     for key in dict.fromkeys([*measured, *sorted(chosen)]):
-        rounds = measured.get(key, [])
-        mine = tuple((first, end) for only, first, end in spans if only is None or key in only)
-        if mine not in rounds_of:  # most keys have the same
-            rounds_of[mine] = [number for span in mine for number in range(*span)]
-        announced = rounds_of[mine]
-        if rounds == announced:
+        rounds = set(measured.get(key, ()))
+        announced = {number for only, span in spans if only is None or key in only for number in span}
+        if more := rounds - announced:
+            problem = f"was measured in round {min(more)}, for which run.json names other keys only"
+        elif (less := announced - rounds) and key not in failed:
+            problem = f"was not measured in round {min(less)} and did not fail"
+        else:
             continue
-        for number in sorted(set(rounds) - set(announced))[:1]:
-            problem = (
-                f"{quoted(' / '.join(key))} was measured in round {number}, for which run.json names other keys only"
-            )
-            raise DataError(path, problem, REMEASURE, column="round")
-        for number in sorted(set(announced) - set(rounds))[:1] if key not in failed else ():
-            problem = f"{quoted(' / '.join(key))} was not measured in round {number} and did not fail"
-            raise DataError(path, problem, REMEASURE, column="round")
+        raise DataError(path, f"{quoted(' / '.join(key))} {problem}", REMEASURE, column="round")
 
 
 def _spans(details: StudyInfo) -> Iterator[tuple[Episode, int, int]]:

@@ -164,9 +164,7 @@ def _study(sittings: list[StudyInfo]) -> StudyInfo:
         samples=max(one.samples for one in sittings),
         ended=sittings[-1].ended,
         resumed=sum(one.resumed for one in sittings),
-        failed=tuple(
-            {(each.bench, each.variant, each.parameter): each for one in sittings for each in one.failed}.values()
-        ),
+        failed=tuple({each.key: each for one in sittings for each in one.failed}.values()),
         **dict.fromkeys(noted),
     )
 

@@ -34,8 +34,8 @@ class Measured:
     @classmethod
     def of(cls, run: Run, study: str) -> Self:
         """`study` as measured by `run`, or nothing."""
-        held = study in run.info.studies
-        return cls(run, study, comparisons(run).of(study) if held else pl.DataFrame(schema=COLUMNS))
+        known = study in run.info.studies
+        return cls(run, study, comparisons(run).of(study) if known else pl.DataFrame(schema=COLUMNS))
 
     def __bool__(self) -> bool:
         return self.study in self.run.info.studies
