@@ -49,14 +49,14 @@ def verdicts(folders: Sequence[Path]) -> pl.DataFrame:
 
 
 def _verdicts(folder: Path) -> pl.DataFrame:
-    def make() -> pl.DataFrame:
+    def make() -> tuple[pl.DataFrame, dict]:
         run = open_run(folder)
         judged = outcomes(run, load_claims())
         rows = [(run.info.run_id, one.claim.id, one.claim.study, one.published.outcome.value) for one in judged]
-        return pl.DataFrame(rows, schema=VERDICTS, orient="row")
+        return pl.DataFrame(rows, schema=VERDICTS, orient="row"), {}
 
     try:
-        return derived.stored(lambda: place_of(folder, "claims", _on_claims()), VERDICTS, make)
+        return derived.stored(lambda: place_of(folder, "claims", _on_claims()), VERDICTS, make)[0]
     except DataError:
         return pl.DataFrame(schema=VERDICTS)
 

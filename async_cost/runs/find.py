@@ -53,13 +53,7 @@ def find_runs(root: Path | None = None) -> list[Path]:
     Folders whose name starts with a dot hold unfinished runs and are left out.
     """
     root = runs_root() if root is None else Path(root)
-    folders = [
-        run
-        for machine in (root.iterdir() if root.is_dir() else ())
-        if machine.is_dir() and not machine.name.startswith(".")
-        for run in machine.iterdir()
-        if run.is_dir() and not run.name.startswith(".")
-    ]
+    folders = [run for run in root.glob("[!.]*/[!.]*") if run.is_dir()]
     return sorted(folders, key=lambda run: (run.name, run.parent.name), reverse=True)
 
 

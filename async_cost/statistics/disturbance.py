@@ -1,4 +1,4 @@
-"""What disturbed a measurement: the machine's speed, its load, and whether the ratios held from beginning to end.
+"""What disturbed a measurement: load, stolen time and interruptions.
 
 None of this decides whether a run is evidence; the A/A controls do (`judge`). It shows what they had to cope with.
 """
@@ -11,29 +11,12 @@ from async_cost.runs.record import StudyInfo
 from async_cost.runs.run import Run
 
 #: The columns of `conditions`.
-CONDITIONS = {
-    "sitting": pl.Int64,
-    "study": pl.String,
-    "rounds": pl.Int64,
-    "keys": pl.Int64,
-    "seconds": pl.Float64,
-    "load_before": pl.Float64,
-    "load_after": pl.Float64,
-    "steal": pl.Float64,
-    "interruptions": pl.Float64,
-    "resumed": pl.Int64,
-    "failed": pl.Int64,
-}
-
-
-def speed(trials: pl.DataFrame) -> pl.DataFrame:
-    """How slow the machine was in each round, over all keys: round, relative (1 is the median, 2 half as fast).
-
-    Takes `trial_times`. Each key is divided by its own median over rounds, so long and short workloads weigh the same;
-    the median over keys is what they have in common.
-    """
-    relative = pl.col("ns") / pl.col("ns").median().over(KEY)
-    return trials.with_columns(relative=relative).group_by("round").agg(pl.col("relative").median()).sort("round")
+CONDITIONS = (
+    {"sitting": pl.Int64, "study": pl.String}
+    | dict.fromkeys(("rounds", "keys"), pl.Int64)
+    | dict.fromkeys(("seconds", "load_before", "load_after", "steal", "interruptions"), pl.Float64)
+    | dict.fromkeys(("resumed", "failed"), pl.Int64)
+)
 
 
 def conditions(run: Run) -> pl.DataFrame:

@@ -79,23 +79,6 @@ class Measured:
         serves = self.counts.filter(counter="transactions").height
         return self.run.requests(self.study) if serves else 1
 
-    def compare(self, variant: str, other: str) -> pl.DataFrame:
-        """The comparisons of one variant with another under the same parameter, in either direction in which they were
-        declared.
-
-        Raises LookupError if both were measured under one parameter and the study does not compare them.
-        """
-        found = both_ways(self.comparisons).filter(
-            pl.col("parameter") == pl.col("baseline_parameter"), variant=variant, baseline_variant=other
-        )
-        if found.is_empty() and self:
-            mine, theirs = (set(self.trials.filter(variant=name)["parameter"]) for name in (variant, other))
-            if mine & theirs:
-                raise LookupError(
-                    f"{self.study} does not compare {variant!r} with {other!r}: declare it in its study()"
-                )
-        return found
-
 
 def both_ways(found: pl.DataFrame) -> pl.DataFrame:
     """Every comparison as declared and reversed: the reciprocal ratio, minus the added time, the opposite verdict.
