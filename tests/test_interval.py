@@ -128,19 +128,6 @@ def test_intervals_hold_the_truth_as_often_as_they_say_whatever_an_hour_does(hou
         assert share_inside(one) < 0.75, "an interval over processes alone is too narrow"
 
 
-def test_no_more_than_one_honest_run_in_twenty_has_a_control_that_misses():
-    """From the medians of 40 controls to the least chance of a run, times 40 (Holm's first step), against 5 % and two
-    standard errors.
-    """
-    runs, controls, rng = 500, 40, np.random.default_rng(7)
-    for episodes, outliers in ((8, 0.0), (12, 0.15)):
-        scale = np.where(rng.random((runs * controls, episodes)) < outliers, 6.0, 1.0)
-        variant, episode = (place.ravel() for place in np.indices(scale.shape))
-        values = {"variant": variant, "episode": episode, "value": (scale * rng.standard_normal(scale.shape)).ravel()}
-        least = estimated(pl.DataFrame(values))["chance"].to_numpy().reshape(runs, controls).min(axis=1)
-        assert (least * controls < 0.05).mean() <= 0.05 + 2 * np.sqrt(0.05 * 0.95 / runs)
-
-
 def test_the_chance_of_nothing_agrees_with_the_interval():
     rng = np.random.default_rng(3)
     for episodes, rounds in ((8, 5), (1, 40)):

@@ -118,18 +118,6 @@ def test_a_group_without_a_control_is_not_trusted(tmp_path):
     assert trust(run, "").trusted
 
 
-# -- comparisons --------------------------------------------------------------------------------------------
-
-
-def test_a_key_is_compared_with_the_baseline_that_is_declared_for_it(tmp_path):
-    run = made(tmp_path)
-    table = Measured.of(run, STUDY).declared
-    found = {row[:3]: row[3] for row in table.select(*KEY, "ratio").iter_rows()}
-    assert set(found) == {one for one, _, _ in COMPARED}
-    assert found[SMOLS] == pytest.approx(2, rel=0.02), "to tokio on several threads, not on one"
-    assert found[NIO] == pytest.approx(0.6, rel=0.02)
-
-
 # -- failures ------------------------------------------------------------------------------------------------
 
 

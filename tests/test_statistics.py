@@ -367,12 +367,6 @@ def test_a_comparison_turned_round_is_its_mirror_image():
     assert back["change"] is back["smallest"] is None
 
 
-def test_a_quick_run_is_never_evidence(tmp_path):
-    found = judged(tmp_path, profile="quick")
-    assert not found.trusted
-    assert "quick" in found.reasons[0]
-
-
 def test_a_run_without_control_is_not_trusted(tmp_path):
     found = judged(tmp_path, controls={})
     assert found.reasons == ("the run has no A/A control",)
@@ -381,13 +375,6 @@ def test_a_run_without_control_is_not_trusted(tmp_path):
 def test_a_control_that_was_not_measured_is_not_trusted(tmp_path):
     found = judged(tmp_path, failed=[("manual (A/A)", ON)])
     assert "was not measured" in found.reasons[0]
-
-
-def test_without_trust_there_is_no_verdict(tmp_path):
-    run = make_run(tmp_path, controls={OFF: 1.05, ON: 1.0}, work=False)
-    frame = Measured.of(load_run(run), STUDY).comparisons
-    assert frame.height > 10
-    assert frame["verdict"].null_count() == frame.height
 
 
 def test_disturbances_are_remarked_but_do_not_end_trust(tmp_path):
@@ -421,9 +408,3 @@ def test_the_break_of_a_resumed_run_is_not_taken_for_measuring_or_steal(tmp_path
     said = " ".join(remarks(load_run(run), STUDY))
     assert "resumed once" in said
     assert "steal" not in said
-
-
-def test_key_columns_lead_every_frame(tmp_path):
-    trials = trials_of(make_run(tmp_path, rounds=3, work=False))
-    for frame in (trials, beside(trials, "manual"), estimates(beside(trials, "manual"))):
-        assert tuple(frame.columns[:3]) == KEY

@@ -2,7 +2,7 @@
 opened.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -45,7 +45,7 @@ class Run:
         `episode` is the number, from 0, of the process that measured the round, `sitting` that of the run of the series
         (`runs.series`); they come from run.json, not from the file.
         """
-        return self._once("time", study, _load_time)
+        return self._once("time", study)
 
     def whole_time(self, study: str) -> pl.DataFrame:
         """`time` without the variants that failed: their rounds are kept, but nothing is estimated from them."""
@@ -73,11 +73,11 @@ class Run:
 
         Empty if the study records nothing but times.
         """
-        return self._once("metrics", study, _load_metrics)
+        return self._once("metrics", study)
 
     def counts(self, study: str) -> pl.DataFrame:
         """Exact counts for one iteration: study, bench, variant, parameter, counter, value."""
-        return self._once("counts", study, _load_counts)
+        return self._once("counts", study)
 
     def units(self, study: str) -> pl.DataFrame:
         """How many units of work one iteration does (spawns, jobs, calls, requests): bench, variant, parameter, units.
@@ -130,11 +130,17 @@ class Run:
         """The same run; what it reads from now on is its own."""
         return replace(self, _read=dict(self._read))
 
-    def _once(self, lens: str, study: str, load: Callable[["Run", str, Path], pl.DataFrame]) -> pl.DataFrame:
+    def _once(self, lens: str, study: str) -> pl.DataFrame:
         self.study(study)
         if (lens, study) not in self._read:
-            self._read[lens, study] = load(self, study, self.file(study, lens)).drop("line")
+            self._read[lens, study] = self._load(lens, study)
         return self._read[lens, study]
+
+    def _load(self, lens: str, study: str) -> pl.DataFrame:
+        file = self.file(study, lens)
+        if lens == "counts":
+            return read_table(file, CountRows, study).drop("line")
+        return (_load_time if lens == "time" else _load_metrics)(self, study, file).drop("line")
 
 
 def open_sitting(path: Path) -> Run:
@@ -168,10 +174,6 @@ def no_stray_tables(folder: Path, info: RunInfo) -> None:
 def _failed(details: StudyInfo) -> pl.DataFrame:
     """The keys that failed: bench, variant, parameter."""
     return pl.DataFrame([entry.key for entry in details.failed], schema=dict.fromkeys(KEY, pl.String), orient="row")
-
-
-def _load_counts(run: Run, study: str, path: Path) -> pl.DataFrame:
-    return read_table(path, CountRows, study)
 
 
 def _load_time(run: Run, study: str, path: Path) -> pl.DataFrame:
