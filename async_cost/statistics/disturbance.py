@@ -7,7 +7,6 @@ import polars as pl
 
 from async_cost import words
 from async_cost.runs.comparisons import KEY
-from async_cost.runs.record import StudyInfo
 from async_cost.runs.run import Run
 
 #: The columns of `conditions`.
@@ -29,24 +28,13 @@ def conditions(run: Run) -> pl.DataFrame:
     Seconds and steal of a resumed study would include its break, so they are unknown.
     """
     rows = []
-    for number, one in enumerate(run.sittings):
+    for number, one in enumerate(run.sittings, 1):
         for study, details in sorted(one.info.studies.items(), key=lambda entry: entry[1].started):
-            rows.append({"sitting": number + 1, "study": study} | _conditions(one, study, details))
-    return pl.DataFrame(rows, schema=CONDITIONS)
-
-
-def _conditions(run: Run, study: str, details: StudyInfo) -> dict[str, object]:
-    return {
-        "rounds": details.rounds,
-        "keys": run.time(study).select(KEY).n_unique(),
-        "seconds": run.seconds(study),
-        "load_before": details.load_before[0] if details.load_before else None,
-        "load_after": details.load_after[0] if details.load_after else None,
-        "steal": steal_share(run, study),
-        "interruptions": _interruptions(run, study),
-        "resumed": details.resumed,
-        "failed": len(details.failed),
-    }
+            keys = one.time(study).select(KEY).n_unique()
+            before, after = (load[0] if load else None for load in (details.load_before, details.load_after))
+            disturbed = one.seconds(study), before, after, steal_share(one, study), _interruptions(one, study)
+            rows.append((number, study, details.rounds, keys, *disturbed, details.resumed, len(details.failed)))
+    return pl.DataFrame(rows, schema=CONDITIONS, orient="row")
 
 
 def _interruptions(run: Run, study: str) -> float | None:

@@ -53,8 +53,8 @@ def record(file: Path, load: Sequence[float], waited_s: float | None) -> None:
 
 
 def repeated(run: Path) -> dict[str, Any]:
-    """What another sitting of the series of `run` has to measure, as arguments of `make measure`; `series` is the run.json
-    of its first run. Raises StepFailed.
+    """What another sitting of the series of `run` has to measure, as arguments of `make measure`; `series` is the
+    run.json of its first run. Raises StepFailed.
     """
     try:
         first = json.loads((run / "run.json").read_text(encoding="utf-8"))
