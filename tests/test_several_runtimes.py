@@ -12,7 +12,7 @@ from async_cost.statistics.judge import Trust
 from async_cost.statistics.measured import Measured
 from async_cost.statistics.ratios import paired
 from async_cost.statistics.trials import trial_values
-from async_cost.testing.made_up_runs import Key, Study, make_run
+from async_cost.testing.made_up_runs import REQUESTS, Key, Study, make_run
 
 STUDY = "runtimes"
 #: One task on one thread, and the same task on several, whose times nobody knows within 1 %.
@@ -145,12 +145,8 @@ def test_a_baseline_that_failed_at_once_has_no_row_and_the_run_still_loads(tmp_p
 def test_times_are_for_one_unit_of_work_as_often_as_each_key_does_it(tmp_path):
     run = made(tmp_path)
     assert dict(run.units(STUDY).filter(variant="nio").select("bench", "units").rows()) == {ALONE: 1000, CROWD: 250}
-    assert Measured.of(run, STUDY).requests == 1, "requests are of zero-cost"
-
-
-def test_the_units_of_zero_cost_are_its_requests(tmp_path):
-    run = load_run(make_run(tmp_path, rounds=2, work=False))
-    assert run.units("zero-cost")["units"].unique().to_list() == [run.requests("zero-cost")]
+    zero_cost = load_run(make_run(tmp_path / "zero-cost", rounds=2, work=False))
+    assert zero_cost.units("zero-cost")["units"].unique().to_list() == [REQUESTS]
 
 
 def noted(tmp_path, **how):

@@ -101,15 +101,6 @@ class Run:
         of_iteration = pl.when(pl.col("session").is_null()).then(pl.col("units").fill_null(1))
         return found.select(*KEY, units=pl.coalesce("own", of_iteration)).sort(KEY)
 
-    def requests(self, study: str) -> int:
-        """How many requests one iteration serves. Raises `DataError` if that was not counted, or differs by variant."""
-        served = self.counts(study).filter(counter="transactions")["value"].unique()
-        if served.len() != 1:
-            problem = f"{served.len()} different counts of transactions in an iteration of {study}"
-            remedy = "Count the study again; times for one request need exactly one count"
-            raise DataError(self.path, problem, remedy, column="counter")
-        return served[0]
-
     def checked(self) -> "Run":
         """This run, after every table of every study has been read. Raises `DataError` if one of them is invalid."""
         for study in self.info.studies:

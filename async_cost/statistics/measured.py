@@ -10,14 +10,13 @@ from typing import Self
 
 import polars as pl
 
-from async_cost.runs.comparisons import KEY, turned
+from async_cost.runs.comparisons import turned
 from async_cost.runs.find import not_as_announced
 from async_cost.runs.run import Run
 from async_cost.statistics.judge import CONTRADICTED, VERDICTS, Trust, trust
 from async_cost.statistics.table import COLUMNS, comparisons
 from async_cost.statistics.trials import NO_TRIALS, lowest, trial_times
 
-COUNTS = dict.fromkeys(("study", *KEY, "counter"), pl.String) | {"value": pl.Int64}
 _OPPOSITE = {"slower": "faster", "faster": "slower"}
 
 
@@ -51,11 +50,6 @@ class Measured:
         return trial_times(self.run.whole_time(self.study)) if self else NO_TRIALS
 
     @cached_property
-    def counts(self) -> pl.DataFrame:
-        """The exact counts for one iteration: study, bench, variant, parameter, counter, value."""
-        return self.run.counts(self.study) if self else pl.DataFrame(schema=COUNTS)
-
-    @cached_property
     def lowest(self) -> pl.DataFrame:
         """The trials of an undisturbed machine (`trials.lowest`)."""
         return lowest(self.trials)
@@ -72,12 +66,6 @@ class Measured:
         """The trust in each group of comparisons by itself."""
         parts, refused = self.declared.partition_by("group", as_dict=True), not_as_announced(self.run)
         return {group: trust(rows, self.run.info.profile, refused) for (group,), rows in sorted(parts.items())}
-
-    @cached_property
-    def requests(self) -> int:
-        """Requests served by one iteration; 1 if the study serves none."""
-        serves = self.counts.filter(counter="transactions").height
-        return self.run.requests(self.study) if serves else 1
 
 
 def both_ways(found: pl.DataFrame) -> pl.DataFrame:
