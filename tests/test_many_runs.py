@@ -13,14 +13,7 @@ from async_cost.machines.many import chosen_folders, place, read_many, summary
 from async_cost.runs.comparisons import HEADLINES
 from async_cost.runs.find import find_runs, load_run
 from async_cost.statistics.measured import Measured
-from async_cost.testing.made_up_runs import (
-    LADDER,
-    OFF,
-    change_record,
-    copy_of,
-    make_run,
-    reversed_truth,
-)
+from async_cost.testing.made_up_runs import LADDER, OFF, change_record, copy_of, make_run, reversed_truth
 
 #: Enough that every kind of damage comes some twenty times, at other places each time.
 HOSTILE = 1000

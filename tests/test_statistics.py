@@ -59,14 +59,6 @@ def test_the_truth_is_found_although_the_machine_drifts(tmp_path, truth, drift):
     assert np.mean(inside) >= 0.8, "95 % are expected; with 16 ratios on one baseline 80 % is the least"
 
 
-def test_times_from_different_moments_would_miss_it(tmp_path):
-    """Why ratios are paired: without pairing, the same drifting run is many times as uncertain."""
-    trials = trials_of(make_run(tmp_path, drift=2.4, rounds=60, work=False))
-    unpaired = trials.filter(variant="nonbox", parameter=OFF)["ns"]
-    together = between(trials, "nonbox", "manual").filter(parameter=OFF)["ratio"]
-    assert unpaired.std() / unpaired.mean() > 5 * together.std() / together.mean()
-
-
 @pytest.mark.parametrize("confidence", [0.5, 0.9, 0.95, 0.999])
 def test_the_ranks_of_an_interval_are_the_narrowest_that_hold_the_median_often_enough(confidence):
     def held(low: int, high: int, rounds: int) -> float:
@@ -145,12 +137,6 @@ def test_a_ratio_is_taken_within_its_round():
     assert found["ratio"].to_list() == [2.0, 2.0]
     assert found["log_ratio"].to_list() == pytest.approx([np.log(2), np.log(2)])
     assert found["added_ns"].to_list() == [10.0, 100.0]
-
-
-def test_parameters_are_never_mixed(tmp_path):
-    found = measured(make_run(tmp_path, {("nonbox", OFF): 3.0, ("nonbox", ON): 1.1}, rounds=40, work=False))
-    assert found["nonbox", OFF]["ratio"] == pytest.approx(3.0, rel=0.02)
-    assert found["nonbox", ON]["ratio"] == pytest.approx(1.1, rel=0.02)
 
 
 def test_a_key_may_be_compared_with_several_others_and_each_pair_is_by_itself():

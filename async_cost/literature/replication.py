@@ -44,10 +44,7 @@ def outcomes(run: Run, claims: Sequence[Claim] | None = None) -> list[Judgement]
 
     return [
         Judgement(
-            claim,
-            weighed(claim, claim.faithful),
-            beside(claim, Comparison.CLEAN),
-            beside(claim, Comparison.OURS),
+            claim, weighed(claim, claim.faithful), beside(claim, Comparison.CLEAN), beside(claim, Comparison.OURS)
         )
         for claim in claims
         if claim.is_claim

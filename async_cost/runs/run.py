@@ -282,8 +282,6 @@ def _load_metrics(run: Run, study: str, path: Path) -> pl.DataFrame:
     _refuse(path, metrics.join(time, on=sample, how="anti"), "sample", "{metric} of a sample that has no time")
     samples = time.group_by(KEY).agg(pl.len().alias("samples"))
     found = metrics.group_by(*KEY, "metric").agg(pl.len().alias("found"), pl.col("line").max()).join(samples, on=KEY)
-    for row in found.filter(pl.col("found") != pl.col("samples")).sort("line").head(1).iter_rows(named=True):
-        key = quoted(" / ".join(row[name] for name in KEY))
-        problem = f"{row['metric']} of {key} is there for {row['found']} of its {row['samples']} samples"
-        raise DataError(path, problem, REMEASURE, column="metric")
+    problem = "{metric} of '{bench} / {variant} / {parameter}' is there for {found} of its {samples} samples"
+    _refuse(path, found.filter(pl.col("found") != pl.col("samples")), "metric", problem)
     return metrics
