@@ -85,16 +85,7 @@ def test_the_interval_of_a_ratio_turned_round_is_the_interval_turned_round():
 
 
 def test_a_trial_is_the_median_of_its_samples():
-    key = {
-        "study": STUDY,
-        "bench": "b",
-        "variant": "v",
-        "parameter": "p",
-        "round": 0,
-        "sitting": 0,
-        "episode": 0,
-        "position": 0,
-    }
+    key = dict.fromkeys(KEY, "x") | dict.fromkeys(("round", "sitting", "episode", "position"), 0)
     rows = [{**key, "sample": i, "iterations": 10, "elapsed_ns": ns} for i, ns in enumerate([100, 110, 9000])]
     assert trial_times(pl.DataFrame(rows))["ns"].to_list() == [11.0]
 
@@ -180,11 +171,6 @@ def test_an_estimate_has_the_same_digits_in_whatever_order_its_rounds_come():
     rounds = rounds.with_columns(episode=pl.col("round") // 100, **dict.fromkeys(KEY, pl.lit("x")))
     shuffled = [rounds.sample(fraction=1, shuffle=True, seed=seed) for seed in range(20)]
     assert all(estimates(other).equals(estimates(rounds)) for other in shuffled)
-
-
-def test_variants_with_fewer_rounds_are_estimated_from_theirs():
-    found = beside(simple_trials(manual=[10, 10, 10], nonbox=[20, 20, 20], box=[30, 30]), "manual")
-    assert dict(estimates(found).select("variant", "rounds").rows()) == {"nonbox": 3, "box": 2}
 
 
 def test_quartiles_enclose_the_middle_half():

@@ -214,17 +214,15 @@ def _check_rounds(path: Path, trials: pl.DataFrame, details: StudyInfo) -> None:
     problem = f"round {{round}} in a run of {details.rounds} rounds (counted from 0)"
     _refuse(path, trials.filter(pl.col("round") >= details.rounds), "round", problem)
     failed = {entry.key for entry in details.failed}
-    measured = {
-        tuple(key): rounds
-        for *key, rounds in trials.group_by(KEY, maintain_order=True).agg(pl.col("round").sort()).iter_rows()
-    }
+    by_key = trials.group_by(KEY, maintain_order=True).agg("round")
+    measured = {tuple(key): set(rounds) for *key, rounds in by_key.iter_rows()}
     chosen = {key for episode in details.episodes for key in episode.only or ()}
     spans = [
         (None if episode.only is None else set(episode.only), range(first, end))
         for episode, first, end in _spans(details)
     ]
     for key in dict.fromkeys([*measured, *sorted(chosen)]):
-        rounds = set(measured.get(key, ()))
+        rounds = measured.get(key, set())
         announced = {number for only, span in spans if only is None or key in only for number in span}
         if more := rounds - announced:
             problem = f"was measured in round {min(more)}, for which run.json names other keys only"
