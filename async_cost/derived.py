@@ -20,41 +20,37 @@ Place = tuple[Path, str]
 UNREADABLE = (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException)
 
 
-def about(place: Place | None) -> dict | None:
+def about(place: Place) -> dict | None:
     """What belongs to the table at `place`; None if there is none with this key."""
     try:
-        stored = json.loads(pl.read_parquet_metadata(place[0])[OURS]) if place else {}
-        return stored if place and stored["key"] == place[1] else None
+        stored = json.loads(pl.read_parquet_metadata(place[0])[OURS])
+        return stored if stored["key"] == place[1] else None
     except (*UNREADABLE, ValueError, KeyError, TypeError):
         return None
 
 
-def read(place: Place, schema: Mapping[str, Any]) -> pl.DataFrame | None:
-    """The table at `place`; None if there is none with this key and schema."""
-    with contextlib.suppress(*UNREADABLE):
-        frame = pl.scan_parquet(place[0], glob=False).collect() if about(place) is not None else None
-        return frame if frame is not None and frame.schema == schema else None
-    return None
-
-
 def stored(
-    place: Callable[[], Place | None], schema: Mapping[str, Any], make: Callable[[], pl.DataFrame]
-) -> pl.DataFrame:
-    """The table at `place`; if there is none, what `make` makes, stored there unless its key is another one by now."""
+    place: Callable[[], Place | None], schema: Mapping[str, Any], make: Callable[[], tuple[pl.DataFrame, dict]]
+) -> tuple[pl.DataFrame, dict]:
+    """The table at `place`, and what belongs to it; if there is none with this key and schema, what `make` makes,
+    stored there unless its key is another one by now.
+    """
     before = place()
-    if before and (known := read(before, schema)) is not None:
-        return known
-    made = make()
-    write(made, before if place() == before else None)
-    return made
+    if before and (known := about(before)):
+        with contextlib.suppress(*UNREADABLE):
+            frame = pl.scan_parquet(before[0], glob=False).collect()
+            if frame.schema == schema:
+                return frame, known
+    frame, belongs = make()
+    if before and place() == before:
+        _write(frame, before, belongs)
+    return frame, belongs
 
 
-def write(frame: pl.DataFrame, place: Place | None, **about: object) -> None:
+def _write(frame: pl.DataFrame, place: Place, about: dict) -> None:
     """Writes the file entirely or not at all (on a full disk, for instance); pages that are made at the same time may
     write the same one.
     """
-    if place is None:
-        return
     file, key = place
     partial = file.with_suffix(f".{os.getpid()}.partial")
     with contextlib.suppress(OSError):

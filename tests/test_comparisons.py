@@ -170,11 +170,6 @@ def test_a_table_that_cannot_be_written_is_still_there(run, derived, tmp_path):
     assert derived()[0].equals(make(load_run(run)).frame)
 
 
-def test_a_key_may_be_compared_with_several_others(run):
-    both = [*DECLARED, comparison(key("nonbox", ON), key("manual", ON), "loads")]
-    assert load_run(declare(run, both)).comparisons(STUDY).height == len(both)
-
-
 # -- the ladder ----------------------------------------------------------------------------------------------
 
 

@@ -112,11 +112,6 @@ def test_no_more_than_one_honest_run_in_twenty_refuses_anything():
         assert holm.mean() <= 0.05 + 2 * np.sqrt(0.05 * 0.95 / RNG_RUNS)
 
 
-def test_a_control_that_is_known_imprecisely_refuses_nothing():
-    wide = table_of(rows([0.5], standard_error=0.3))
-    assert wide["doubt"].null_count() == 2 and wide["verdict"].to_list() == ["undecided", "undecided"]
-
-
 def test_a_run_of_few_rounds_in_one_process_has_no_word_and_one_of_several_has():
     few = [row | {"rounds": 5, "episodes": 1} for row in rows([0.5])]
     assert set(table_of(few)["doubt"]) == {"too few rounds"}

@@ -13,7 +13,7 @@ from async_cost.runs.find import load_run
 from async_cost.runs.record import KINDS, SCHEMA_VERSIONS, read_record
 from async_cost.statistics.disturbance import conditions
 from async_cost.statistics.measured import Measured
-from async_cost.statistics.ratios import between
+from async_cost.statistics.ratios import paired
 from async_cost.statistics.trials import trial_times, trial_values
 from async_cost.testing.made_up_runs import BASELINE, OFF, Study, change_record, make_run
 
@@ -35,7 +35,7 @@ def test_each_round_belongs_to_the_process_that_measured_it(tmp_path):
     assert [by_round[number] for number in range(10)] == [0, 0, 0, 1, 1, 1, 2, 2, 2, 2]
     trials = trial_times(run.time(STUDY))
     assert dict(trials.select("round", "episode").unique().rows()) == by_round
-    assert dict(between(trials, "nonbox", BASELINE).select("round", "episode").unique().rows()) == by_round
+    assert dict(paired(trials, run.comparisons(STUDY)).select("round", "episode").unique().rows()) == by_round
 
 
 def test_metrics_carry_the_episode_on(tmp_path):
@@ -53,9 +53,9 @@ def episode(first: int, started: str = "2026-01-01T00:00:00Z", only: object = No
     ("episodes", "place", "problem"),
     [
         ([], "", "no episode"),
-        ([episode(1)], "[0].first_round", "begins with round 1 instead of 0"),
-        ([episode(0), episode(9), episode(9)], "[2].first_round", "begins with round 9, the one before it with 9"),
-        ([episode(0), episode(24)], "[1].first_round", "begins with round 24 in a study of 24 rounds"),
+        ([episode(1)], "[0].first_round", "begins with round 1, instead of one from 0 to 0"),
+        ([episode(0), episode(9), episode(9)], "[2].first_round", "begins with round 9, instead of one from 10 to 23"),
+        ([episode(0), episode(24)], "[1].first_round", "begins with round 24, instead of one from 1 to 23"),
         ([episode(0, "yesterday")], "[0].started", "not a time in UTC"),
         ([episode(0), episode(4, only=[])], "[1].only", "measured no key"),
         ([episode(0), episode(4, only=[["nonbox", "nonbox"]])], "[1].only[0]", "of length 3"),
@@ -140,11 +140,14 @@ def test_a_made_up_run_of_processes_that_differ_is_known_as_well_as_they_agree(t
     run = load_run(made(tmp_path, rounds=120, episodes=12, between=0.02, noise=0.004))
     one = load_run(made(tmp_path / "same", rounds=120, episodes=12, between=0.0, noise=0.004))
     width, narrow = (
-        Measured.of(one, STUDY).compare("nonbox", BASELINE).select(pl.col("high") / pl.col("low") - 1).item()
+        Measured.of(one, STUDY)
+        .comparisons.filter(variant="nonbox", baseline_variant=BASELINE)
+        .select(pl.col("high") / pl.col("low") - 1)
+        .item()
         for one in (run, one)
     )
     # The ratio of two keys that are off by 2 % each: 2.2 * 0.02 * sqrt(2 / 12), to either side.
     assert width == pytest.approx(2 * 2.2 * 0.02 * np.sqrt(2 / 12), rel=0.7) and narrow < width / 4
-    row = Measured.of(run, STUDY).compare("nonbox", BASELINE).row(0, named=True)
+    row = Measured.of(run, STUDY).comparisons.filter(variant="nonbox", baseline_variant=BASELINE).row(0, named=True)
     assert row["low"] < 3 < row["high"] and row["episodes"] == 12
     assert tuple(Measured.of(run, STUDY).trials.columns[:6]) == (*KEY, "round", "sitting", "episode")

@@ -1,6 +1,7 @@
 """Experiments on the measuring: the page on trust finds their truth again, and says what was not measured."""
 
 import json
+import re
 import tomllib
 
 import numpy as np
@@ -13,7 +14,7 @@ from async_cost.runs.find import load_run
 from async_cost.statistics import coverage
 from async_cost.testing.made_up_runs import OFF, make_run, make_series
 from async_cost.words import CONTROL
-from async_cost.workflow import experiments
+from async_cost.workflow import experiments, shapes
 from async_cost.workflow.experiments import COLUMNS
 from async_cost.workflow.studies import analysis
 from async_cost.workflow.toolchain import ROOT
@@ -239,3 +240,31 @@ def test_the_lock_of_tango_bench_names_the_crates_of_the_workspace():
         needed = [name for name, wanted in manifest["dependencies"].items() if "optional" not in wanted]
         for name in needed:
             assert versions[name] in {package["version"] for package in ours if package["name"] == name}, name
+
+
+# -- what shapes cost before they run ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", shapes.CALLS)
+def test_a_shape_is_compiled_with_nothing_but_what_it_needs(shape):
+    crate = shapes.crate(shapes.CALLS[shape], shapes.SOURCE.read_text(encoding="utf-8"))
+    of_others = {"#[async_trait]": "async_trait", "Either": "enum", "AsyncFn": "AsyncFn", "Waits(Gate": "by hand"}
+    assert [shape.startswith(owner) for text, owner in of_others.items() if text in crate] in ([], [True])
+    assert not re.search(r"harness|smol|tokio|Buffer|study", crate)
+
+
+def test_every_shape_of_the_study_is_compiled_but_the_one_that_has_one_depth():
+    study = pl.read_csv(ROOT / "data" / "comparisons.csv").filter(study="async-fn", bench="shape")
+    measured = {*study["variant"], *study["baseline_variant"]} - {"dyn, one place"}
+    assert measured == shapes.CALLS.keys() - {"nothing"}
+
+
+def test_a_shape_has_its_machine_code_and_its_time():
+    one = {name: shapes.CALLS[name] for name in ("nothing", "fn", "async fn")}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shapes, "CALLS", one)
+        patch.setattr(shapes, "_extern", list)
+        found = shapes.measure(builds=1)
+    assert found["shape"].to_list() == list(one)
+    assert found["text_bytes"].is_sorted() and found["text_bytes"].n_unique() == 3
+    assert (found["cpu_ms"] > 0).all() and found["rustc"].str.starts_with("rustc 1.").all()

@@ -19,7 +19,7 @@ from async_cost.runs.judged import REGIONS, findings_of_today
 from async_cost.statistics.effects import Effect
 from async_cost.statistics.interval import quantile
 from async_cost.statistics.statement import Outcome, departure, region
-from async_cost.testing.made_up_runs import OFF, ON, Study, make_run, reversed_truth
+from async_cost.testing.made_up_runs import OFF, ON, REQUESTS, Study, make_run, reversed_truth
 
 about, all_of, between, cheapest, exactly = ac.about, ac.all_of, ac.between, ac.cheapest, ac.exactly
 faster, less, more, most_of, none_of = ac.faster, ac.less, ac.more, ac.most_of, ac.none_of
@@ -295,7 +295,7 @@ def test_every_value_of_a_unit_of_work_is_divided_by_its_number(judge):
         run.counts("zero-cost").filter(counter="instructions", parameter=OFF).select("variant", "value").rows()
     )
     result = judge(said(FREE.counted("instructions").added, more))
-    assert result.weighed.effect == pytest.approx((whole["nonbox"] - whole["manual"]) / run.requests("zero-cost"))
+    assert result.weighed.effect == pytest.approx((whole["nonbox"] - whole["manual"]) / REQUESTS)
     counts = Reading(run).counts
     assert (counts["each"] * counts["units"] - counts["value"]).abs().max() < 1e-6 and counts["units"].max() == 256
 

@@ -400,10 +400,3 @@ def test_a_published_interval_that_misses_its_value_is_refused(tmp_path):
     (folder / "zero-cost.csv").write_text(source.read_text().replace("24.536", "24.550"))
     with pytest.raises(DataError, match="low value high ascend"):
         load_published("zero-cost", tmp_path)
-
-
-def test_requests_that_differ_by_variant_are_refused(run):
-    assert load_run(run).requests(STUDY) == 256
-    edit(run / COUNTS, replaced("transactions,256", "transactions,255"))
-    with pytest.raises(DataError, match="transactions"):
-        load_run(run).requests(STUDY)

@@ -9,18 +9,11 @@ from hostile_runs import DAMAGES, hostile_copies
 from async_cost import derived
 from async_cost.findings.operands import pair
 from async_cost.machines import claims
-from async_cost.machines.many import FEW, chosen_folders, place, read_many, summary
+from async_cost.machines.many import chosen_folders, place, read_many, summary
 from async_cost.runs.comparisons import HEADLINES
 from async_cost.runs.find import find_runs, load_run
 from async_cost.statistics.measured import Measured
-from async_cost.testing.made_up_runs import (
-    LADDER,
-    OFF,
-    change_record,
-    copy_of,
-    make_run,
-    reversed_truth,
-)
+from async_cost.testing.made_up_runs import LADDER, OFF, change_record, copy_of, make_run, reversed_truth
 
 #: Enough that every kind of damage comes some twenty times, at other places each time.
 HOSTILE = 1000
@@ -167,10 +160,10 @@ def test_headlines_are_of_pairs_that_are_compared():
 
 @pytest.fixture
 def folders(tmp_path, monkeypatch) -> list[Path]:
-    """Runs that have reports, and so many of them that processes summarise them."""
+    """Runs that have reports."""
     monkeypatch.setenv("ASYNC_COST_RUNS", str(tmp_path / "runs"))
     monkeypatch.setenv("ASYNC_COST_REPORTS", str(tmp_path / "reports"))
-    return [make_run(tmp_path / "runs", machine=f"m-{seed}", seed=seed, **SMALL) for seed in range(FEW)]
+    return [make_run(tmp_path / "runs", machine=f"m-{seed}", seed=seed, **SMALL) for seed in range(3)]
 
 
 def summarised(folder: Path) -> bool:

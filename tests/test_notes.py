@@ -15,8 +15,7 @@ from async_cost.report.reading import Reading
 from async_cost.report.tables import comparison_table
 from async_cost.runs.comparisons import address
 from async_cost.runs.find import load_run
-from async_cost.statistics import interval
-from async_cost.statistics.measured import Measured
+from async_cost.statistics.measured import Measured, both_ways
 from async_cost.testing.made_up_runs import OFF, make_run
 from async_cost.workflow.plan import ROOT, leave_notebooks
 from async_cost.workflow.studies import MEASURED, left_by, measuring
@@ -38,8 +37,9 @@ def run(runs):
 def rows(run) -> tuple[dict, dict]:
     """`nonbox` against `manual`, and the other way round."""
     measured = Measured.of(load_run(run), "zero-cost")
-    pairs = (measured.compare(*names) for names in (("nonbox", "manual"), ("manual", "nonbox")))
-    return tuple(interval.row(pair, parameter=OFF) for pair in pairs)
+    both = both_ways(measured.comparisons).filter(parameter=OFF, baseline_parameter=OFF)
+    pairs = (("nonbox", "manual"), ("manual", "nonbox"))
+    return tuple(both.filter(variant=one, baseline_variant=other).row(0, named=True) for one, other in pairs)
 
 
 @pytest.fixture(scope="module")

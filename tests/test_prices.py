@@ -6,7 +6,6 @@ import pytest
 from async_cost.findings import prices
 from async_cost.runs.comparisons import BASE_KEY, KEY, of_today
 from async_cost.runs.find import load_run, reference_run
-from async_cost.statistics import interval
 from async_cost.testing.made_up_runs import BEST_NS, FEW, LADDER, REQUESTS, RUNGS, Study, make_run
 from async_cost.workflow.studies import MEASURED
 
@@ -71,7 +70,7 @@ def test_everything_that_a_reader_looks_for_is_listed_and_the_reference_run_know
 
 
 def test_a_difference_is_what_one_thing_adds_to_a_unit(listed):
-    row = interval.row(listed, variant="lean + box")
+    row = listed.filter(variant="lean + box").row(0, named=True)
     (boxed, more, allocated), (plain, less, none) = RUNGS["lean + box"], RUNGS["slab index"]
     assert row["ns"] == pytest.approx((boxed - plain) * BEST_NS / REQUESTS, rel=0.02)
     assert row["low"] < row["ns"] < row["high"]
@@ -80,23 +79,25 @@ def test_a_difference_is_what_one_thing_adds_to_a_unit(listed):
 
 
 def test_a_whole_is_shared_out_among_what_an_iteration_does(listed):
-    row = interval.row(listed, bench=SPAWN[0], variant="tokio")
+    row = listed.filter(bench=SPAWN[0], variant="tokio").row(0, named=True)
     assert row["ns"] == pytest.approx(500, rel=0.01) and row["low"] < row["ns"] < row["high"]
     assert row["cpu_ns"] == pytest.approx(900, rel=0.01)
     assert row["allocations"] == 2 and row["bytes"] == 64 and row["instructions"] is None
 
 
 def test_what_is_not_measured_says_why(listed):
-    assert "no study" in interval.row(listed, kind="block_on")["lacks"]
+    assert "no study" in listed.filter(kind="block_on").row(0, named=True)["lacks"]
     assert "does not hold thread-pools" in listed.filter(study="thread-pools")["lacks"][0]
-    assert interval.row(listed, bench=SPAWN[0], variant="nio")["lacks"] == "this run did not measure it"
-    assert interval.row(listed, bench=SPAWN[0], variant="smol")["lacks"] == "spawns of smol was not measured"
+    assert listed.filter(bench=SPAWN[0], variant="nio").row(0, named=True)["lacks"] == "this run did not measure it"
+    assert (
+        listed.filter(bench=SPAWN[0], variant="smol").row(0, named=True)["lacks"] == "spawns of smol was not measured"
+    )
     assert listed.filter(pl.col("lacks").is_not_null())["ns"].null_count() == listed["ns"].null_count()
 
 
 def test_a_price_of_a_refused_group_is_no_evidence(runs):
     run = make_run(runs / "refused", None, ladder=LADDER, rounds=60, noise=0.002, work=False, controls={FEW: 1.05})
-    row = interval.row(prices.prices(load_run(run)), variant="lean + box")
+    row = prices.prices(load_run(run)).filter(variant="lean + box").row(0, named=True)
     assert "no evidence" in row["lacks"] and row["ns"] > 0
 
 
@@ -113,7 +114,9 @@ def test_counts_of_a_session_are_divided_by_its_requests_or_left_out(runs):
             metrics={key: {"cpu_ns": 4500.0}},
         )
         run = make_run(runs / name, None, others={"servers": study}, rounds=30, noise=0.002, work=False)
-        found[name] = interval.row(prices.prices(load_run(run)).drop_nulls("ns"), variant="smol", study="servers")
+        found[name] = (
+            prices.prices(load_run(run)).drop_nulls("ns").filter(variant="smol", study="servers").row(0, named=True)
+        )
     assert (found["known"]["allocations"], found["known"]["bytes"]) == (0.25, 4)
     assert (found["unknown"]["allocations"], found["unknown"]["bytes"]) == (None, None)
     assert found["known"]["ns"] == found["unknown"]["ns"]

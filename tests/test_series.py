@@ -1,10 +1,10 @@
 """Sittings of a series are read as one run, wherever runs are read; what does not belong together is refused."""
 
-import json
 import shutil
 from pathlib import Path
 
 import pytest
+from refusal import refused
 
 from async_cost.errors import DataError
 from async_cost.machines.many import read_many
@@ -13,7 +13,7 @@ from async_cost.runs.find import find_runs, load_run, open_run, reference, refer
 from async_cost.runs.run import open_sitting
 from async_cost.statistics import table
 from async_cost.statistics.disturbance import conditions
-from async_cost.testing.made_up_runs import OFF, make_run, make_series
+from async_cost.testing.made_up_runs import OFF, change_record, make_run, make_series
 from async_cost.workflow.contribute import contribute
 
 STUDY = "zero-cost"
@@ -23,22 +23,6 @@ HOW |= {"rounds": 24, "episodes": 6, "between": 0.01, "hour": 0.02}
 
 def made(folder: Path, sittings: int = 3, **how) -> list[Path]:
     return make_series(folder, sittings, **HOW | how)
-
-
-def edit(run: Path, fields: dict[str, object]) -> None:
-    document = json.loads((run / "run.json").read_text())
-    for name, value in fields.items():
-        part, names = document, name.split(".")
-        for one in names[:-1]:
-            part = part[one]
-        part[names[-1]] = value
-    (run / "run.json").write_text(json.dumps(document))
-
-
-def refused(run: Path) -> DataError:
-    with pytest.raises(DataError) as caught:
-        load_run(run)
-    return caught.value
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +89,7 @@ def test_a_series_is_one_run_among_many_and_is_contributed_whole(three, tmp_path
 
 def test_conditions_and_remarks_are_told_of_each_sitting(tmp_path):
     series = made(tmp_path, 2)
-    edit(series[1], {f"studies.{STUDY}.load_before": [1.9, 1.0, 0.5]})
+    change_record(series[1], {f"studies.{STUDY}.load_before": [1.9, 1.0, 0.5]})
     counts = series[1] / f"{STUDY}.counts.csv"
     counts.write_text(counts.read_text().replace(",610000\n", ",610001\n"))
     run = load_run(series[0])
@@ -131,7 +115,7 @@ def test_conditions_and_remarks_are_told_of_each_sitting(tmp_path):
 )
 def test_a_sitting_of_something_else_is_refused(tmp_path, field, value):
     series = made(tmp_path, 2)
-    edit(series[1], {field: value})
+    change_record(series[1], {field: value})
     error = refused(series[0])
     assert error.path == series[1].resolve() / "run.json" and error.column == field.removesuffix(".lto")
     assert "differs from that of made-up/20260101T000000Z" in error.problem
@@ -140,7 +124,7 @@ def test_a_sitting_of_something_else_is_refused(tmp_path, field, value):
 
 def test_a_sitting_that_compares_something_else_is_refused(tmp_path):
     series = made(tmp_path, 2)
-    edit(series[1], {f"studies.{STUDY}.groups": {"": 0.02}})
+    change_record(series[1], {f"studies.{STUDY}.groups": {"": 0.02}})
     assert refused(series[1]).column == f"studies.{STUDY}.groups"
 
 
@@ -155,7 +139,7 @@ def test_torn_missing_and_copied_sittings_are_refused(tmp_path):
     assert error.column == "series" and "'made-up/20260101T000000Z' is not beside it" in error.problem
     assert error.problem in read_many([series[1]]).aside["reason"].item()
     series = made(tmp_path / "chain", 3)
-    edit(series[2], {"series": f"made-up/{series[1].name}"})
+    change_record(series[2], {"series": f"made-up/{series[1].name}"})
     assert "is not the first run of a series: it names 'made-up/20260101T000000Z'" in refused(series[2]).problem
     series = made(tmp_path / "copied", 2)
     shutil.copyfile(series[0] / f"{STUDY}.time.csv", series[1] / f"{STUDY}.time.csv")
@@ -203,7 +187,7 @@ def test_the_reference_is_the_series_that_its_file_lists(listed):
 )
 def test_a_run_that_began_or_ran_disturbed_is_no_reference(listed, fields, why):
     series, _ = listed
-    edit(series[1], {f"studies.{STUDY}.{name}": value for name, value in fields.items()})
+    change_record(series[1], {f"studies.{STUDY}.{name}": value for name, value in fields.items()})
     with pytest.raises(DataError) as caught:
         reference_run()
     assert "made-up/20260102T000000Z is no reference" in caught.value.problem and why in caught.value.problem

@@ -12,14 +12,7 @@ from pathlib import Path
 import pytest
 
 from async_cost.workflow import layouts
-from async_cost.workflow.episodes import (
-    Start,
-    done_file,
-    measure,
-    seal,
-    sealed,
-    start_file,
-)
+from async_cost.workflow.episodes import Start, done_file, measure, seal, sealed, start_file
 from async_cost.workflow.steps import Progress, Seen, StepFailed
 
 #: Stands for a study's program: notes that it was called and with what, and ends as the file `ends` next to it says,

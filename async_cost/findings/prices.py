@@ -54,7 +54,7 @@ def prices(run: Run) -> pl.DataFrame:
 def _price(judge: Judge, entry: dict[str, str]) -> dict[str, object]:
     """What the price list says of one of `entries`."""
     study, values = entry["study"], judge.values(entry["study"])
-    if not values.held:
+    if not values.measured:
         return {"lacks": f"this run does not hold {study}" if study else "no study measures it by itself"}
     found = next(_pairs(values, entry), None)
     if found is None:

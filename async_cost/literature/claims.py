@@ -94,38 +94,34 @@ def load_claims(root: Path | None = None) -> tuple[Claim, ...]:
 
 def _claim(file: Path, operand_file: Path, row: dict, operands: Sequence[dict]) -> Claim:
     line = row.pop("line")
-    _check_own_figure(file, row, line)
     for operand in operands:
-        _check_operand(operand_file, row, operand)
+        for column, problem in _wrong_with_operand(row, operand):
+            raise DataError(operand_file, f"{row['id']} {problem}", REVIEW, operand["line"], column)
     cases = {comparison: tuple(_cases(operand_file, row, operands, comparison)) for comparison in Comparison}
-    if cases[Comparison.CLEAN] and not row["confound"]:
-        problem = f"{row['id']} has a clean comparison, but nothing says what is wrong with the published one"
-        raise DataError(file, problem, REVIEW, line, "confound")
+    for column, problem in _wrong_with_claim(row, bool(cases[Comparison.CLEAN])):
+        raise DataError(file, f"{row['id']} {problem}", REVIEW, line, column)
     return Claim(**row, **{comparison.value: of_it for comparison, of_it in cases.items()})
 
 
-def _check_own_figure(file: Path, row: dict, line: int) -> None:
-    """The document's own figure lies in the region of its claim, or the row says why not."""
+def _wrong_with_claim(row: dict, has_clean: bool) -> Iterator[tuple[str, str]]:
+    """Columns, and what is wrong with them: the document's own figure lies in the region, or the row says why not."""
     value, least, most = row["published_value"], row["least"], row["most"]
     inside = value is None or ((least is None or least <= value) and (most is None or value <= most))
     if inside == bool(row["own_figure"]):
-        where = "lies in" if inside else "lies outside of"
-        problem = f"the document's figure {value} {where} the region of {row['id']}, and own_figure is {quoted(row['own_figure'])}"
-        raise DataError(file, problem, REVIEW, line, "own_figure")
+        where = "inside" if inside else "outside of"
+        yield "own_figure", f"has the figure {value} {where} its region, and own_figure is {quoted(row['own_figure'])}"
+    if has_clean and not row["confound"]:
+        yield "confound", "has a clean comparison, but nothing says what is wrong with the published one"
 
 
-def _check_operand(file: Path, claim: dict, operand: dict) -> None:
+def _wrong_with_operand(claim: dict, operand: dict) -> Iterator[tuple[str, str]]:
     counted = claim["quantity"] == "count"
     if counted != bool(operand["counter"]):
-        problem = (
-            f"{claim['id']} is on {'counts' if counted else 'times'}, and the counter is {quoted(operand['counter'])}"
-        )
-        raise DataError(file, problem, REVIEW, operand["line"], "counter")
+        yield "counter", f"is on {'counts' if counted else 'times'}, and the counter is {quoted(operand['counter'])}"
     if counted and operand["plus_ns"] is not None:
-        raise DataError(file, f"{claim['id']} adds a time to a count", REVIEW, operand["line"], "plus_ns")
+        yield "plus_ns", "adds a time to a count"
     if operand["comparison"] != Comparison.CLEAN and operand["study"] != claim["study"]:
-        problem = f"{claim['id']} is a claim on {claim['study']}, and this operand is of {operand['study']}"
-        raise DataError(file, problem, REVIEW, operand["line"], "study")
+        yield "study", f"is a claim on {claim['study']}, and this operand is of {operand['study']}"
 
 
 def _cases(file: Path, claim: dict, operands: Sequence[dict], comparison: Comparison) -> Iterator[Case]:

@@ -44,10 +44,7 @@ def outcomes(run: Run, claims: Sequence[Claim] | None = None) -> list[Judgement]
 
     return [
         Judgement(
-            claim,
-            weighed(claim, claim.faithful),
-            beside(claim, Comparison.CLEAN),
-            beside(claim, Comparison.OURS),
+            claim, weighed(claim, claim.faithful), beside(claim, Comparison.CLEAN), beside(claim, Comparison.OURS)
         )
         for claim in claims
         if claim.is_claim
@@ -67,9 +64,9 @@ def validity_sentence(run: Run) -> str:
     return "It was made for the claims as they are: their regions were written before it."
 
 
-def score(run: Run, claims: Sequence[Claim] | None = None) -> dict[Outcome, int]:
+def score(run: Run) -> dict[Outcome, int]:
     """How often `run` gives each outcome, by the published comparison: `tally`."""
-    return tally(outcomes(run, claims))
+    return tally(outcomes(run))
 
 
 def tally(found: Iterable[Judgement]) -> dict[Outcome, int]:

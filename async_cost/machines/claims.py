@@ -1,9 +1,7 @@
 """On how many machines each published claim holds."""
 
-import hashlib
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
 from pathlib import Path
 
 import polars as pl
@@ -14,8 +12,8 @@ from async_cost.literature.claims import load_claims
 from async_cost.literature.replication import outcomes
 from async_cost.machines.hardware import chosen_runs
 from async_cost.machines.many import ManyRuns
-from async_cost.paths import repository_root
 from async_cost.runs.find import open_run
+from async_cost.runs.judged import claims_of_today
 from async_cost.statistics.statement import Outcome
 from async_cost.statistics.table import place_of
 
@@ -49,20 +47,14 @@ def verdicts(folders: Sequence[Path]) -> pl.DataFrame:
 
 
 def _verdicts(folder: Path) -> pl.DataFrame:
-    def make() -> pl.DataFrame:
+    def make() -> tuple[pl.DataFrame, dict]:
         run = open_run(folder)
         judged = outcomes(run, load_claims())
         rows = [(run.info.run_id, one.claim.id, one.claim.study, one.published.outcome.value) for one in judged]
-        return pl.DataFrame(rows, schema=VERDICTS, orient="row")
+        return pl.DataFrame(rows, schema=VERDICTS, orient="row"), {}
 
+    key = SOURCES + claims_of_today().encode()
     try:
-        return derived.stored(lambda: place_of(folder, "claims", _on_claims()), VERDICTS, make)
+        return derived.stored(lambda: place_of(folder, "claims", key), VERDICTS, make)[0]
     except DataError:
         return pl.DataFrame(schema=VERDICTS)
-
-
-@lru_cache(maxsize=1)
-def _on_claims() -> bytes:
-    """Hash of the claims and of the code that judges them."""
-    data = (repository_root() / "data" / name for name in ("claims.csv", "claims-operands.csv"))
-    return hashlib.sha256(SOURCES + b"".join(path.read_bytes() for path in data)).digest()

@@ -7,11 +7,8 @@ that was summarised before costs one small file, and memory grows with the numbe
 
 import os
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import suppress
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from multiprocessing import get_context
 from pathlib import Path
 
 import polars as pl
@@ -48,8 +45,6 @@ OWN = Path(__file__).read_bytes()
 PROCESSOR = ("cpu", "architecture", "logical_cores", "caches")
 #: Reasons that are given of one study of a run, of which each control has its own.
 MOST_REASONS = 2
-#: So many runs are summarised faster than processes start.
-FEW = 8
 
 
 @dataclass(frozen=True)
@@ -93,7 +88,8 @@ def read_many(folders: Sequence[Path]) -> ManyRuns:
     """Reads all runs, in the given order. Never raises because of what is in a folder: see `ManyRuns.aside`."""
     # The sittings of a series are one run.
     folders = list(dict.fromkeys(series.folders(folder)[0] if folder.is_dir() else folder for folder in folders))
-    runs, aside = _without_copies(summaries(folders))
+    with ThreadPoolExecutor(os.cpu_count()) as threads:
+        runs, aside = _without_copies(dict(zip(folders, threads.map(summary, folders), strict=True)))
     return ManyRuns(
         folders={str(run.run["run"]): folder for folder, run in runs.items()},
         runs=pl.DataFrame([run.run for run in runs.values()], schema=RUNS),
@@ -108,45 +104,11 @@ def place(folder: Path) -> derived.Place | None:
     return place_of(folder, "summary", OWN)
 
 
-def known(folder: Path) -> Summary | None:
-    """The summary that was made of the run in `folder` before; None if it is damaged, or the run has changed."""
-    where = place(folder)
-    if where and (about := derived.about(where)) and (ratios := derived.read(where, RATIOS)) is not None:
-        return Summary(about["run"], about["studies"], ratios)
-    return None
-
-
-def summaries(folders: Sequence[Path]) -> dict[Path, Summary | str]:
-    """The summary of each run, or why it cannot be used. Of many that are not known, each processor makes some in a
-    process of its own: half of the work is Python's, of which a process does one thing at a time.
-    """
-    with ThreadPoolExecutor(os.cpu_count()) as threads:
-        found = {folder: one for folder, one in zip(folders, threads.map(known, folders), strict=True) if one}
-        left = [folder for folder in folders if folder not in found]
-        made: dict[Path, Summary | str] = {}
-        if len(left) >= FEW:
-            one_thread = ("POLARS_MAX_THREADS", "1")
-            with (
-                suppress(BrokenProcessPool),  # one was killed, for want of memory for instance
-                ProcessPoolExecutor(
-                    mp_context=get_context("spawn"), initializer=os.putenv, initargs=one_thread
-                ) as pool,
-            ):
-                made = dict(zip(left, pool.map(summary, left), strict=True))
-        made = made or dict(zip(left, threads.map(summary, left), strict=True))
-    return {folder: found.get(folder) or made[folder] for folder in folders}
-
-
 def summary(folder: Path) -> Summary | str:
-    """Makes the summary of the run in `folder`, or says why it cannot be used. Never raises because of what is in the
-    folder.
-    """
+    """The summary of the run in `folder`, or why it cannot be used. Never raises because of what is in the folder."""
     try:
-        before = place(folder)
-        made = _made(folder)
-        if place(folder) == before:
-            derived.write(made.ratios, before, run=made.run, studies=made.studies)
-        return made
+        ratios, about = derived.stored(lambda: place(folder), RATIOS, lambda: _made(folder))
+        return Summary(about["run"], about["studies"], ratios)
     except DataError as error:
         return str(error)
     except (OSError, pl.exceptions.PolarsError) as error:
@@ -184,7 +146,7 @@ def _without_copies(outcomes: Mapping[Path, Summary | str]) -> tuple[dict[Path, 
     return {folder: run for folder, run in runs.items() if folder not in aside}, reasons
 
 
-def _made(folder: Path) -> Summary:
+def _made(folder: Path) -> tuple[pl.DataFrame, dict]:
     run = open_run(folder)
     check_clock(folder / "run.json", run.info)
     table = comparisons(run)
@@ -200,7 +162,7 @@ def _made(folder: Path) -> Summary:
         {"run": row["run"], "study": name, "rows": rows, "elapsed_ns": table.elapsed_ns[name]} | _trust(table.of(name))
         for name, rows in table.rows.items()
     ]
-    return Summary(row, studies, ratios)
+    return ratios, {"run": row, "studies": studies}
 
 
 def _named(table: pl.DataFrame) -> pl.DataFrame:

@@ -111,17 +111,17 @@ def _judged(folder: Path, stated: Sequence[Finding]) -> pl.DataFrame:
     """What the run in `folder` says about findings: JUDGED; stored next to its report."""
     key = hashlib.sha256(repr(stated).encode() + Path(finding.__file__).read_bytes()).digest()
 
-    def make() -> pl.DataFrame:
+    def make() -> tuple[pl.DataFrame, dict]:
         judge = Judge(open_run(folder))
         rows = [
             (one.id, one.page, one.statement, found.outcome, finding.mark(found), words.plain(finding.values(found)))
             for one in stated
             for found in [judge(one)]
         ]
-        return pl.DataFrame(rows, schema=JUDGED, orient="row")
+        return pl.DataFrame(rows, schema=JUDGED, orient="row"), {}
 
     try:
-        return derived.stored(lambda: place_of(folder, "findings", key), JUDGED, make)
+        return derived.stored(lambda: place_of(folder, "findings", key), JUDGED, make)[0]
     except DataError:
         return pl.DataFrame(schema=JUDGED)
 

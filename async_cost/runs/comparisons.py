@@ -26,10 +26,7 @@ BASE_KEY = tuple(f"baseline_{name}" for name in KEY)
 PAIR = (*KEY, *BASE_KEY)
 #: `limit` is half the width of the region of practical equivalence of the group; `control` says that key and baseline
 #: are the same code.
-SCHEMA = dict.fromkeys((*PAIR, "group", "change", "unit"), pl.String) | {
-    "limit": pl.Float64,
-    "control": pl.Boolean,
-}
+SCHEMA = dict.fromkeys((*PAIR, "group", "change", "unit"), pl.String) | {"limit": pl.Float64, "control": pl.Boolean}
 DATA = repository_root() / "data"
 #: What is declared outside of a run.
 DECLARED = (DATA / "comparisons.csv",)
@@ -98,9 +95,8 @@ def require_known(pairs: pl.DataFrame, keys: pl.DataFrame, path: Path) -> None:
     for names in (KEY, BASE_KEY):
         for row in pairs.join(keys, left_on=names, right_on=KEY, how="anti").head(1).iter_rows(named=True):
             problem = f"run.json compares {quoted(' / '.join(row[name] for name in names))}, which was neither measured nor failed"
-            raise DataError(
-                path, problem, "Restore run.json and the tables from where they were measured", column="bench"
-            )
+            remedy = "Restore run.json and the tables from where they were measured"
+            raise DataError(path, problem, remedy, column="bench")
 
 
 @lru_cache(maxsize=1)

@@ -42,13 +42,9 @@ def not_as_announced(run: Run) -> str | None:
     decided, will be wrong more often than an interval says.
     """
     number, measured = announced(run), len(run.sittings)
-    if number in (None, measured):
-        return None
-    return (
-        f"{measured} of {number} announced sittings"
-        if measured < number
-        else f"{measured} sittings, not {number} as announced"
-    )
+    if number is not None and measured < number:
+        return f"{measured} of {number} announced sittings"
+    return None if number in (None, measured) else f"{measured} sittings, not {number} as announced"
 
 
 def find_runs(root: Path | None = None) -> list[Path]:
@@ -57,13 +53,7 @@ def find_runs(root: Path | None = None) -> list[Path]:
     Folders whose name starts with a dot hold unfinished runs and are left out.
     """
     root = runs_root() if root is None else Path(root)
-    folders = [
-        run
-        for machine in (root.iterdir() if root.is_dir() else ())
-        if machine.is_dir() and not machine.name.startswith(".")
-        for run in machine.iterdir()
-        if run.is_dir() and not run.name.startswith(".")
-    ]
+    folders = [run for run in root.glob("[!.]*/[!.]*") if run.is_dir()]
     return sorted(folders, key=lambda run: (run.name, run.parent.name), reverse=True)
 
 
@@ -98,7 +88,7 @@ def choose_run(
     if named := environ.get("ASYNC_COST_RUN"):
         run = open_run(Path(named))
         if study is not None:
-            run.study(next((held for held in wanted if held in run.info.studies), study))
+            run.study(next((one for one in wanted if one in run.info.studies), study))
         return run
     for name in wanted:
         for path in find_runs(root):

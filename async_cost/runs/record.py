@@ -20,25 +20,6 @@ from async_cost.runs.decode import RESTORE, missing, read_json, typed, unknown
 from async_cost.runs.profiles import PROFILES
 
 SCHEMA_VERSIONS = (3, 4)
-#: What version 4 added, by the record in which it stands (a star stands for each entry).
-ADDED: dict[str, tuple[str, ...]] = {
-    "": ("findings", "program", "series", "waited_s"),
-    "machine": (
-        "vendor",
-        "minimum_mhz",
-        "maximum_mhz",
-        "threads_per_core",
-        "core_types",
-        "affinity",
-        "quota_cores",
-        "address_randomisation",
-        "mitigations",
-    ),
-    "toolchain": ("linker",),
-    "codegen": ("options",),
-    "studies.*": ("throttled_before", "throttled_after"),
-    "studies.*.episodes.*": ("layout",),
-}
 #: `crate` is a bench of somebody's own, by the crate by-turns: compiled as its program is shipped.
 ORIGINS = ("notebook", "native", CRATE := "crate")
 #: Kinds of groups of comparisons. The controls of one kind, in all studies of a run, show one systematic error.
@@ -145,34 +126,36 @@ class Git(Record, frozen=True):
     clean: bool | None
 
 
-class FailedVariant(Record, frozen=True):
-    """A variant that ended with an error or a panic; the others went on."""
+class Keyed(Record, frozen=True):
+    """A record about one measured thing."""
 
     bench: str
     variant: str
     parameter: str
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        return self.bench, self.variant, self.parameter
+
+
+class FailedVariant(Keyed, frozen=True):
+    """A variant that ended with an error or a panic; the others went on."""
+
     error: str
 
 
-class Comparison(Record, frozen=True):
+class Comparison(Keyed, frozen=True):
     """One measured key with its baseline, and the group whose limit holds for the two.
 
     `change` says what differs, `unit` the unit of a difference.
     """
 
-    bench: str
-    variant: str
-    parameter: str
     baseline_bench: str
     baseline_variant: str
     baseline_parameter: str
     group: str
     change: str
     unit: str
-
-    @property
-    def key(self) -> tuple[str, str, str]:
-        return self.bench, self.variant, self.parameter
 
     @property
     def baseline(self) -> tuple[str, str, str]:
@@ -250,6 +233,22 @@ class RunInfo(Record, frozen=True):
     program: Hash | None = None
     series: str | None = None
     waited_s: Number | None = None
+
+
+def _later(record: type[Record]) -> tuple[str, ...]:
+    """The fields of a record that may be missing."""
+    return record.__struct_fields__[-len(record.__struct_defaults__) :]
+
+
+#: What version 4 added, by the record in which it stands (a star stands for each entry).
+ADDED: dict[str, tuple[str, ...]] = {
+    "": ("findings", "program", "series", "waited_s"),
+    "machine": _later(Machine),
+    "toolchain": _later(Toolchain),
+    "codegen": _later(Codegen),
+    "studies.*": _later(StudyInfo),
+    "studies.*.episodes.*": ("layout",),
+}
 
 
 def read_run_info(path: Path) -> RunInfo:
@@ -382,20 +381,16 @@ def _episodes(details: StudyInfo, field: str) -> Iterator[Problem]:
     """Episodes begin at round 0, follow one another, and each of them measured something."""
     if not details.episodes:
         yield f"{field}.episodes", "no episode: some process must have measured", RESTORE
-    before = -1
+    least = 0
     for place, episode in enumerate(details.episodes):
         first, field_of = episode.first_round, f"{field}.episodes[{place}]"
-        if place == 0 and first != 0:
-            yield f"{field_of}.first_round", f"the first episode begins with round {first} instead of 0", RESTORE
-        if first <= before:
-            problem = f"an episode begins with round {first}, the one before it with {before}"
-            yield f"{field_of}.first_round", problem, RESTORE
-        if first >= details.rounds:
-            problem = f"an episode begins with round {first} in a study of {details.rounds} rounds (counted from 0)"
+        most = details.rounds - 1 if place else 0
+        if not least <= first <= most:
+            problem = f"an episode begins with round {first}, instead of one from {least} to {most} (counted from 0)"
             yield f"{field_of}.first_round", problem, RESTORE
         if episode.only == ():
             yield f"{field_of}.only", "an episode that measured no key", RESTORE
-        before = first
+        least = first + 1
 
 
 def _kinds(details: StudyInfo, field: str) -> Iterator[Problem]:

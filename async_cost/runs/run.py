@@ -2,7 +2,7 @@
 opened.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -34,10 +34,8 @@ class Run:
     def study(self, study: str) -> StudyInfo:
         """How `study` was measured."""
         if study not in self.info.studies:
-            measured = ", ".join(self.info.studies)
-            raise DataError(
-                self.path, f"study {quoted(study)} was not measured (the run holds {measured})", "Choose another run"
-            )
+            problem = f"study {quoted(study)} was not measured (the run holds {', '.join(self.info.studies)})"
+            raise DataError(self.path, problem, "Choose another run")
         return self.info.studies[study]
 
     def time(self, study: str) -> pl.DataFrame:
@@ -47,7 +45,7 @@ class Run:
         `episode` is the number, from 0, of the process that measured the round, `sitting` that of the run of the series
         (`runs.series`); they come from run.json, not from the file.
         """
-        return self._once("time", study, _load_time)
+        return self._once("time", study)
 
     def whole_time(self, study: str) -> pl.DataFrame:
         """`time` without the variants that failed: their rounds are kept, but nothing is estimated from them."""
@@ -58,13 +56,9 @@ class Run:
         """How long `study` was measured, by all of its episodes together; None if one of them was interrupted, or there
         is none.
         """
-        if study not in self.info.studies:
-            return None
-        episodes = self.study(study).episodes
-        spans = [(episode.started, episode.ended) for episode in episodes if episode.ended is not None]
-        if len(spans) < len(episodes):
-            return None
-        return sum(max(0.0, words.seconds_between(started, ended)) for started, ended in spans)
+        episodes = self.info.studies[study].episodes if study in self.info.studies else ()
+        spans = [words.seconds_between(one.started, one.ended) for one in episodes if one.ended is not None]
+        return sum(max(0.0, span) for span in spans) if spans and len(spans) == len(episodes) else None
 
     def comparisons(self, study: str) -> pl.DataFrame:
         """What is compared with what, in the order of declaration: the columns of `comparisons.SCHEMA`. Keys that
@@ -79,11 +73,11 @@ class Run:
 
         Empty if the study records nothing but times.
         """
-        return self._once("metrics", study, _load_metrics)
+        return self._once("metrics", study)
 
     def counts(self, study: str) -> pl.DataFrame:
         """Exact counts for one iteration: study, bench, variant, parameter, counter, value."""
-        return self._once("counts", study, _load_counts)
+        return self._once("counts", study)
 
     def units(self, study: str) -> pl.DataFrame:
         """How many units of work one iteration does (spawns, jobs, calls, requests): bench, variant, parameter, units.
@@ -107,19 +101,6 @@ class Run:
         of_iteration = pl.when(pl.col("session").is_null()).then(pl.col("units").fill_null(1))
         return found.select(*KEY, units=pl.coalesce("own", of_iteration)).sort(KEY)
 
-    def requests(self, study: str) -> int:
-        """How many requests one iteration serves. Raises `DataError` if that was not counted, or differs by variant."""
-        served = self.counts(study).filter(counter="transactions")["value"].unique()
-        if served.len() != 1:
-            problem = f"{served.len()} different counts of transactions in an iteration of {study}"
-            raise DataError(
-                self.path,
-                problem,
-                "Count the study again; times for one request need exactly one count",
-                column="counter",
-            )
-        return served[0]
-
     def checked(self) -> "Run":
         """This run, after every table of every study has been read. Raises `DataError` if one of them is invalid."""
         for study in self.info.studies:
@@ -140,11 +121,17 @@ class Run:
         """The same run; what it reads from now on is its own."""
         return replace(self, _read=dict(self._read))
 
-    def _once(self, lens: str, study: str, load: Callable[["Run", str, Path], pl.DataFrame]) -> pl.DataFrame:
+    def _once(self, lens: str, study: str) -> pl.DataFrame:
         self.study(study)
         if (lens, study) not in self._read:
-            self._read[lens, study] = load(self, study, self.file(study, lens)).drop("line")
+            self._read[lens, study] = self._load(lens, study)
         return self._read[lens, study]
+
+    def _load(self, lens: str, study: str) -> pl.DataFrame:
+        file = self.file(study, lens)
+        if lens == "counts":
+            return read_table(file, CountRows, study).drop("line")
+        return (_load_time if lens == "time" else _load_metrics)(self, study, file).drop("line")
 
 
 def open_sitting(path: Path) -> Run:
@@ -171,19 +158,13 @@ def no_stray_tables(folder: Path, info: RunInfo) -> None:
     known = {f"{study}.{lens}.csv{end}" for study in info.studies for lens in lenses for end in ("", ".gz")}
     for file in sorted(folder.iterdir()):
         if file.name.endswith((".csv", ".csv.gz")) and file.name not in known:
-            raise DataError(
-                file, "run.json knows no study of this name", "Move the table to the run that it belongs to"
-            )
+            remedy = "Move the table to the run that it belongs to"
+            raise DataError(file, "run.json knows no study of this name", remedy)
 
 
 def _failed(details: StudyInfo) -> pl.DataFrame:
     """The keys that failed: bench, variant, parameter."""
-    rows = [(entry.bench, entry.variant, entry.parameter) for entry in details.failed]
-    return pl.DataFrame(rows, schema=dict.fromkeys(KEY, pl.String), orient="row")
-
-
-def _load_counts(run: Run, study: str, path: Path) -> pl.DataFrame:
-    return read_table(path, CountRows, study)
+    return pl.DataFrame([entry.key for entry in details.failed], schema=dict.fromkeys(KEY, pl.String), orient="row")
 
 
 def _load_time(run: Run, study: str, path: Path) -> pl.DataFrame:
@@ -232,32 +213,24 @@ def _check_rounds(path: Path, trials: pl.DataFrame, details: StudyInfo) -> None:
     """Every variant that did not fail was measured in every round that run.json announces for it, and in no other."""
     problem = f"round {{round}} in a run of {details.rounds} rounds (counted from 0)"
     _refuse(path, trials.filter(pl.col("round") >= details.rounds), "round", problem)
-    failed = {(entry.bench, entry.variant, entry.parameter) for entry in details.failed}
-    measured = {
-        tuple(key): rounds
-        for *key, rounds in trials.group_by(KEY, maintain_order=True).agg(pl.col("round").sort()).iter_rows()
-    }
+    failed = {entry.key for entry in details.failed}
+    by_key = trials.group_by(KEY, maintain_order=True).agg("round")
+    measured = {tuple(key): set(rounds) for *key, rounds in by_key.iter_rows()}
     chosen = {key for episode in details.episodes for key in episode.only or ()}
     spans = [
-        (None if episode.only is None else set(episode.only), first, end) for episode, first, end in _spans(details)
+        (None if episode.only is None else set(episode.only), range(first, end))
+        for episode, first, end in _spans(details)
     ]
-    rounds_of: dict[tuple, list[int]] = {}
     for key in dict.fromkeys([*measured, *sorted(chosen)]):
-        rounds = measured.get(key, [])
-        mine = tuple((first, end) for only, first, end in spans if only is None or key in only)
-        if mine not in rounds_of:  # most keys have the same
-            rounds_of[mine] = [number for span in mine for number in range(*span)]
-        announced = rounds_of[mine]
-        if rounds == announced:
+        rounds = measured.get(key, set())
+        announced = {number for only, span in spans if only is None or key in only for number in span}
+        if more := rounds - announced:
+            problem = f"was measured in round {min(more)}, for which run.json names other keys only"
+        elif (less := announced - rounds) and key not in failed:
+            problem = f"was not measured in round {min(less)} and did not fail"
+        else:
             continue
-        for number in sorted(set(rounds) - set(announced))[:1]:
-            problem = (
-                f"{quoted(' / '.join(key))} was measured in round {number}, for which run.json names other keys only"
-            )
-            raise DataError(path, problem, REMEASURE, column="round")
-        for number in sorted(set(announced) - set(rounds))[:1] if key not in failed else ():
-            problem = f"{quoted(' / '.join(key))} was not measured in round {number} and did not fail"
-            raise DataError(path, problem, REMEASURE, column="round")
+        raise DataError(path, f"{quoted(' / '.join(key))} {problem}", REMEASURE, column="round")
 
 
 def _spans(details: StudyInfo) -> Iterator[tuple[Episode, int, int]]:
@@ -307,8 +280,6 @@ def _load_metrics(run: Run, study: str, path: Path) -> pl.DataFrame:
     _refuse(path, metrics.join(time, on=sample, how="anti"), "sample", "{metric} of a sample that has no time")
     samples = time.group_by(KEY).agg(pl.len().alias("samples"))
     found = metrics.group_by(*KEY, "metric").agg(pl.len().alias("found"), pl.col("line").max()).join(samples, on=KEY)
-    for row in found.filter(pl.col("found") != pl.col("samples")).sort("line").head(1).iter_rows(named=True):
-        key = quoted(" / ".join(row[name] for name in KEY))
-        problem = f"{row['metric']} of {key} is there for {row['found']} of its {row['samples']} samples"
-        raise DataError(path, problem, REMEASURE, column="metric")
+    problem = "{metric} of '{bench} / {variant} / {parameter}' is there for {found} of its {samples} samples"
+    _refuse(path, found.filter(pl.col("found") != pl.col("samples")), "metric", problem)
     return metrics

@@ -3,7 +3,7 @@ that is never changed; its run.json names the first run of its series.
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from operator import attrgetter
@@ -47,13 +47,7 @@ class Series(Run):
     def file(self, study: str, lens: str) -> Path:
         return next(one for one in self.members if study in one.info.studies).file(study, lens)
 
-    def _once(self, lens: str, study: str, load: Callable[[Run, str, Path], pl.DataFrame]) -> pl.DataFrame:
-        self.study(study)
-        if (lens, study) not in self._read:
-            self._read[lens, study] = self._joined(lens, study)
-        return self._read[lens, study]
-
-    def _joined(self, lens: str, study: str) -> pl.DataFrame:
+    def _load(self, lens: str, study: str) -> pl.DataFrame:
         parts, rounds, episodes, known = [], 0, 0, dict[tuple[int, int], Run]()
         for number, one in enumerate(self.members):
             if study not in one.info.studies:
@@ -164,9 +158,7 @@ def _study(sittings: list[StudyInfo]) -> StudyInfo:
         samples=max(one.samples for one in sittings),
         ended=sittings[-1].ended,
         resumed=sum(one.resumed for one in sittings),
-        failed=tuple(
-            {(each.bench, each.variant, each.parameter): each for one in sittings for each in one.failed}.values()
-        ),
+        failed=tuple({each.key: each for one in sittings for each in one.failed}.values()),
         **dict.fromkeys(noted),
     )
 

@@ -1,4 +1,4 @@
-"""What disturbed a measurement: the machine's speed, its load, and whether the ratios held from beginning to end.
+"""What disturbed a measurement: load, stolen time and interruptions.
 
 None of this decides whether a run is evidence; the A/A controls do (`judge`). It shows what they had to cope with.
 """
@@ -7,33 +7,15 @@ import polars as pl
 
 from async_cost import words
 from async_cost.runs.comparisons import KEY
-from async_cost.runs.record import StudyInfo
 from async_cost.runs.run import Run
 
 #: The columns of `conditions`.
-CONDITIONS = {
-    "sitting": pl.Int64,
-    "study": pl.String,
-    "rounds": pl.Int64,
-    "keys": pl.Int64,
-    "seconds": pl.Float64,
-    "load_before": pl.Float64,
-    "load_after": pl.Float64,
-    "steal": pl.Float64,
-    "interruptions": pl.Float64,
-    "resumed": pl.Int64,
-    "failed": pl.Int64,
-}
-
-
-def speed(trials: pl.DataFrame) -> pl.DataFrame:
-    """How slow the machine was in each round, over all keys: round, relative (1 is the median, 2 half as fast).
-
-    Takes `trial_times`. Each key is divided by its own median over rounds, so long and short workloads weigh the same;
-    the median over keys is what they have in common.
-    """
-    relative = pl.col("ns") / pl.col("ns").median().over(KEY)
-    return trials.with_columns(relative=relative).group_by("round").agg(pl.col("relative").median()).sort("round")
+CONDITIONS = (
+    {"sitting": pl.Int64, "study": pl.String}
+    | dict.fromkeys(("rounds", "keys"), pl.Int64)
+    | dict.fromkeys(("seconds", "load_before", "load_after", "steal", "interruptions"), pl.Float64)
+    | dict.fromkeys(("resumed", "failed"), pl.Int64)
+)
 
 
 def conditions(run: Run) -> pl.DataFrame:
@@ -46,24 +28,13 @@ def conditions(run: Run) -> pl.DataFrame:
     Seconds and steal of a resumed study would include its break, so they are unknown.
     """
     rows = []
-    for number, one in enumerate(run.sittings):
+    for number, one in enumerate(run.sittings, 1):
         for study, details in sorted(one.info.studies.items(), key=lambda entry: entry[1].started):
-            rows.append({"sitting": number + 1, "study": study} | _conditions(one, study, details))
-    return pl.DataFrame(rows, schema=CONDITIONS)
-
-
-def _conditions(run: Run, study: str, details: StudyInfo) -> dict[str, object]:
-    return {
-        "rounds": details.rounds,
-        "keys": run.time(study).select(KEY).n_unique(),
-        "seconds": run.seconds(study),
-        "load_before": details.load_before[0] if details.load_before else None,
-        "load_after": details.load_after[0] if details.load_after else None,
-        "steal": steal_share(run, study),
-        "interruptions": _interruptions(run, study),
-        "resumed": details.resumed,
-        "failed": len(details.failed),
-    }
+            keys = one.time(study).select(KEY).n_unique()
+            before, after = (load[0] if load else None for load in (details.load_before, details.load_after))
+            disturbed = one.seconds(study), before, after, steal_share(one, study), _interruptions(one, study)
+            rows.append((number, study, details.rounds, keys, *disturbed, details.resumed, len(details.failed)))
+    return pl.DataFrame(rows, schema=CONDITIONS, orient="row")
 
 
 def _interruptions(run: Run, study: str) -> float | None:

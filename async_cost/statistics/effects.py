@@ -5,7 +5,7 @@ the comparison, the number is that of the table of comparisons; what combines se
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -14,17 +14,8 @@ import polars as pl
 from async_cost import words
 from async_cost.runs.comparisons import BASE_KEY, KEY
 from async_cost.runs.run import Run
-from async_cost.statistics.interval import (
-    CONFIDENCE,
-    RANKS,
-    enough,
-    estimates,
-    hours,
-    of_sittings,
-    quantile,
-    spreads,
-    widened,
-)
+from async_cost.statistics import interval
+from async_cost.statistics.interval import CONFIDENCE, quantile
 from async_cost.statistics.judge import EQUIVALENCE
 from async_cost.statistics.measured import Measured, both_ways
 from async_cost.statistics.trials import ALONE, trial_values
@@ -147,7 +138,7 @@ class Values:
     """What a run holds of one study, or its absence."""
 
     def __init__(self, run: Run, name: str) -> None:
-        self.name, self.held = name, name in run.info.studies
+        self.name = name
         self.measured = Measured.of(run, name)
 
     @cached_property
@@ -169,8 +160,10 @@ class Values:
     @cached_property
     def hours(self) -> tuple[float, float]:
         """What hours do to the times of the study: omega2 of their logarithms, and d0; nan if that is unknown."""
-        found = spreads(of_sittings(self.measured.trials.with_columns(pl.col("ns").log()), "ns", KEY), KEY)
-        return hours(found, found.height)
+        found = interval.spreads(
+            interval.of_sittings(self.measured.trials.with_columns(pl.col("ns").log()), "ns", KEY), KEY
+        )
+        return interval.hours(found, found.height)
 
     @cached_property
     def metrics(self) -> dict[tuple[str, ...], pl.DataFrame]:
@@ -222,7 +215,7 @@ def effect(measure: Measure, case: Case, of: Callable[[str], Values]) -> Effect:
         ratio = replace(measure, operation="ratio")
         return _apart(effect(ratio, case[:2], of), effect(ratio, case[2:], of))
     values = of(case[0][0].study)
-    if not values.held:
+    if not values.measured:
         return Effect(missing=f"this run does not hold {words.code(values.name)}")
     if missing := _missing(measure, case, values):
         return Effect(missing=missing)
@@ -269,15 +262,13 @@ def _count(measure: Measure, case: Case, values: Values) -> Effect:
     if measure.per == UNIT_OF_WORK and not all(values.counted_units[place[0].key] for place in case):
         return Effect(missing="of how many units of work its counts are was not noted")
     counts = [each(place) for place in case]
-    if measure.operation == "ratio" and not counts[1]:
-        return Effect(missing="it divides by a count of zero")
-    match measure.operation:
-        case "ratio":
-            value = counts[0] / counts[1]
-        case "difference":
-            value = float(counts[0] - counts[1])
-        case _:
-            value = float(counts[0])
+    value = float(counts[0])
+    if measure.operation == "difference":
+        value -= counts[1]
+    elif measure.operation == "ratio":
+        if not counts[1]:
+            return Effect(missing="it divides by a count of zero")
+        value /= counts[1]
     return Effect(value, value, value, base=counts[-1])
 
 
@@ -326,10 +317,10 @@ def _derived(measure: Measure, case: Case, values: Values) -> Effect:
         "nothing": max((row["limit"] for row in rows), default=EQUIVALENCE),
         "doubt": next((row["doubt"] for row in rows if row["doubt"]), None),
     }
-    if not enough(rounds.height, rounds["episode"].n_unique()):
+    if not interval.enough(rounds.height, rounds["episode"].n_unique()):
         about["doubt"] = about["doubt"] or "too few rounds"
     found = _combined(measure, case, values, rows, rounds)
-    if not metric and rows and all(row["kind"] == ALONE for row in rows) and found.freedom < RANKS:
+    if not metric and rows and all(row["kind"] == ALONE for row in rows) and found.freedom < interval.RANKS:
         quiet = _combined(measure, case, values, rows, _aligned(measure, case, values, values.lowest))
         about["undisturbed"] = quiet.value, quiet.low, quiet.high
     return replace(found, **about)
@@ -365,9 +356,11 @@ def _combined(measure: Measure, case: Case, values: Values, rows: list[dict], ro
         pool |= {"omega2": max(one for one, _ in known), "d0": min(one for _, one in known)}
     types = {"of": pl.String, "pool": pl.Int64, "keys": pl.Int64, "omega2": pl.Float64, "d0": pl.Float64}
     pools = pl.DataFrame([pool], schema=types)
-    found = estimates(rounds.with_columns(effect=value, of=pl.lit("")), "effect", ("of",), pools).row(0, named=True)
+    found = interval.estimates(rounds.with_columns(effect=value, of=pl.lit("")), "effect", ("of",), pools).row(
+        0, named=True
+    )
     fixed = found["quantile"] * max((row["bias"] or 0.0 for row in rows), default=0.0) * scale
-    low, high = widened(found["effect"], found["low"], found["high"], fixed)
+    low, high = interval.widened(found["effect"], found["low"], found["high"], fixed)
     about = {"freedom": found["freedom"], "sittings": found["sittings"], "covers_hours": found["omega2"] is not None}
     about["fixed"] = fixed * math.exp(found["effect"]) if of_time else fixed
     if logs:
@@ -384,42 +377,40 @@ def _unit(measure: Measure, case: Case, values: Values) -> float:
 
 def _missing(measure: Measure, case: Case, values: Values) -> str | None:
     """Which operands the run lacks, in Markdown; None if it has all."""
-    failed = {(one.bench, one.variant, one.parameter) for one in values.measured.run.study(values.name).failed}
-    lacks: dict[str, list[str]] = {}
-    for operand, name in _gaps(measure, case, values):
-        lacks.setdefault("failed" if operand.key in failed else "not measured", []).append(name)
-    parts = [f"{words.listing(lacks['failed'])} failed"] if "failed" in lacks else []
-    if names := lacks.get("not measured"):
+    failed = {one.key for one in values.measured.run.study(values.name).failed}
+    exact = values.metrics if measure.quantity == "metric" else values.counts
+    lacks: dict[str, list[str]] = {"failed": [], "not measured": []}
+    for operand in dict.fromkeys(operand for place in case for operand in place):
+        name = words.key({"variant": operand.variant, "parameter": operand.parameter})
+        if operand.counter and (*operand.key, operand.counter) in exact:
+            continue
+        if operand.counter:
+            name = f"{words.code(operand.counter)} of {name}"
+        elif operand.key in values.times:
+            continue
+        elif operand.bench != operand.variant:
+            name = f"{words.code(operand.bench)} by {name}"
+        lacks["failed" if operand.key in failed else "not measured"].append(name)
+    divisor = case[0][0]
+    if measure.per not in (None, UNIT_OF_WORK) and (*divisor.key, measure.per) not in values.counts:
+        name = f"{words.code(measure.per)} of {words.code(divisor.variant)}"
+        lacks["failed" if divisor.key in failed else "not measured"].append(name)
+    parts = [f"{words.listing(lacks['failed'])} failed"] if lacks["failed"] else []
+    if names := lacks["not measured"]:
         parts.append(f"{words.listing(names)} {'was' if len(names) == 1 else 'were'} not measured")
     return ", and ".join(parts) or None
 
 
-def _gaps(measure: Measure, case: Case, values: Values) -> Iterator[tuple[Operand, str]]:
-    """The operands that the run lacks, and their names in Markdown."""
-    held = values.metrics if measure.quantity == "metric" else values.counts
-    for operand in dict.fromkeys(operand for place in case for operand in place):
-        name = f"{words.code(operand.variant)}" + (f" ({words.code(operand.parameter)})" if operand.parameter else "")
-        if operand.counter:
-            if (*operand.key, operand.counter) not in held:
-                yield operand, f"{words.code(operand.counter)} of {name}"
-        elif operand.key not in values.times:
-            yield operand, f"{words.code(operand.bench)} by {name}" if operand.bench != operand.variant else name
-    if measure.per not in (None, UNIT_OF_WORK) and (*case[0][0].key, measure.per) not in values.counts:
-        yield case[0][0], f"{words.code(measure.per)} of {words.code(case[0][0].variant)}"
-
-
-def _aligned(measure: Measure, case: Case, values: Values, held: dict) -> pl.DataFrame:
+def _aligned(measure: Measure, case: Case, values: Values, observed: dict) -> pl.DataFrame:
     """PLACE, place0, place1, ...: nanoseconds, or the metric, of each place, round by round, for one unit of its work
-    where the measure is; only rounds that all operands have. `held` are the rounds of each operand.
+    where the measure is; only rounds that all operands have. `observed` are the rounds of each operand.
     """
     joined = None
     for number, place in enumerate(case):
-        counters = [(operand.counter,) if measure.quantity == "metric" else () for operand in place]
-        of = [held[*operand.key, *counter] for operand, counter in zip(place, counters, strict=True)]
-        parts = [times.with_columns(pl.col("ns") + operand.plus_ns) for times, operand in zip(of, place, strict=True)]
-        both = pl.concat(parts).group_by(PLACE)
+        keys = [(*one.key, one.counter) if measure.quantity == "metric" else one.key for one in place]
+        parts = [observed[key].with_columns(pl.col("ns") + one.plus_ns) for key, one in zip(keys, place, strict=True)]
         units = values.units.get(place[0].key, 1) if measure.per == UNIT_OF_WORK else 1
-        mine = both.agg((pl.col("ns").sum() / units).alias(f"place{number}"), parts=pl.len())
-        mine = mine.filter(pl.col("parts") == len(place)).drop("parts")
+        total = (pl.col("ns").sum() / units).alias(f"place{number}")
+        mine = pl.concat(parts).group_by(PLACE).agg(total, parts=pl.len()).filter(parts=len(place)).drop("parts")
         joined = mine if joined is None else joined.join(mine, on=PLACE)
     return joined.sort("round")

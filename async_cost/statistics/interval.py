@@ -213,7 +213,7 @@ def estimates(
     )
 
 
-def medians(frame: pl.DataFrame, value: str, by: Sequence[str] = KEY, confidence: float = CONFIDENCE) -> pl.DataFrame:
+def medians(frame: pl.DataFrame, value: str, by: Sequence[str] = KEY) -> pl.DataFrame:
     """The median of `value` over rounds, bounded by order statistics, regardless of the process that measured them:
     by..., value, low, high, q1, q3, rounds, above and below (rounds above and below 0).
     """
@@ -230,7 +230,7 @@ def medians(frame: pl.DataFrame, value: str, by: Sequence[str] = KEY, confidence
     counts = found["rounds"].unique()
     if counts.len() and counts.min() < 2:
         raise ValueError("an interval needs at least two rounds")
-    bounds = [(rounds, *ranks(rounds, confidence)) for rounds in counts]
+    bounds = [(rounds, *ranks(rounds)) for rounds in counts]
     ends = pl.DataFrame(bounds, schema=dict.fromkeys(("rounds", "first", "last"), pl.Int64), orient="row")
     return (
         found.join(ends, on="rounds")
@@ -245,11 +245,3 @@ def widened(value: Number, low: Number, high: Number, more: Number) -> tuple[Num
     separately.
     """
     return value - ((value - low) ** 2 + more**2) ** 0.5, value + ((high - value) ** 2 + more**2) ** 0.5
-
-
-def row(frame: pl.DataFrame, **key: str) -> dict | None:
-    """The one row with these key columns, None if there is none. Raises ValueError if there are several."""
-    found = frame.filter(**key) if key else frame
-    if found.height > 1:
-        raise ValueError(f"{found.height} rows for {key}")
-    return found.row(0, named=True) if found.height else None

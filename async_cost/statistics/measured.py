@@ -10,14 +10,13 @@ from typing import Self
 
 import polars as pl
 
-from async_cost.runs.comparisons import KEY, turned
+from async_cost.runs.comparisons import turned
 from async_cost.runs.find import not_as_announced
 from async_cost.runs.run import Run
 from async_cost.statistics.judge import CONTRADICTED, VERDICTS, Trust, trust
 from async_cost.statistics.table import COLUMNS, comparisons
 from async_cost.statistics.trials import NO_TRIALS, lowest, trial_times
 
-COUNTS = dict.fromkeys(("study", *KEY, "counter"), pl.String) | {"value": pl.Int64}
 _OPPOSITE = {"slower": "faster", "faster": "slower"}
 
 
@@ -34,8 +33,8 @@ class Measured:
     @classmethod
     def of(cls, run: Run, study: str) -> Self:
         """`study` as measured by `run`, or nothing."""
-        held = study in run.info.studies
-        return cls(run, study, comparisons(run).of(study) if held else pl.DataFrame(schema=COLUMNS))
+        known = study in run.info.studies
+        return cls(run, study, comparisons(run).of(study) if known else pl.DataFrame(schema=COLUMNS))
 
     def __bool__(self) -> bool:
         return self.study in self.run.info.studies
@@ -49,11 +48,6 @@ class Measured:
     def trials(self) -> pl.DataFrame:
         """As from `trial_times`, including controls: for everything that is not a comparison."""
         return trial_times(self.run.whole_time(self.study)) if self else NO_TRIALS
-
-    @cached_property
-    def counts(self) -> pl.DataFrame:
-        """The exact counts for one iteration: study, bench, variant, parameter, counter, value."""
-        return self.run.counts(self.study) if self else pl.DataFrame(schema=COUNTS)
 
     @cached_property
     def lowest(self) -> pl.DataFrame:
@@ -72,29 +66,6 @@ class Measured:
         """The trust in each group of comparisons by itself."""
         parts, refused = self.declared.partition_by("group", as_dict=True), not_as_announced(self.run)
         return {group: trust(rows, self.run.info.profile, refused) for (group,), rows in sorted(parts.items())}
-
-    @cached_property
-    def requests(self) -> int:
-        """Requests served by one iteration; 1 if the study serves none."""
-        serves = self.counts.filter(counter="transactions").height
-        return self.run.requests(self.study) if serves else 1
-
-    def compare(self, variant: str, other: str) -> pl.DataFrame:
-        """The comparisons of one variant with another under the same parameter, in either direction in which they were
-        declared.
-
-        Raises LookupError if both were measured under one parameter and the study does not compare them.
-        """
-        found = both_ways(self.comparisons).filter(
-            pl.col("parameter") == pl.col("baseline_parameter"), variant=variant, baseline_variant=other
-        )
-        if found.is_empty() and self:
-            mine, theirs = (set(self.trials.filter(variant=name)["parameter"]) for name in (variant, other))
-            if mine & theirs:
-                raise LookupError(
-                    f"{self.study} does not compare {variant!r} with {other!r}: declare it in its study()"
-                )
-        return found
 
 
 def both_ways(found: pl.DataFrame) -> pl.DataFrame:

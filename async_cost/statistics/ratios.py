@@ -44,17 +44,3 @@ def paired(
         .select(*by, *places, "ns", "ratio", "log_ratio", "added_ns")
         .sort(*by, "round")
     )
-
-
-def between(trials: pl.DataFrame, variant: str, other: str) -> pl.DataFrame:
-    """One variant compared with another under each parameter that both have, as `paired`: for what a study cannot
-    declare, computed from its trials.
-
-    Empty if one of the two was not measured. Raises ValueError if a parameter has several benches of one of them.
-    """
-    mine = trials.filter(variant=variant).select(KEY).unique()
-    theirs = trials.filter(variant=other).select(KEY).unique()
-    if mine["parameter"].is_duplicated().any() or theirs["parameter"].is_duplicated().any():
-        raise ValueError(f"{variant!r} or {other!r} is in several benches under one parameter")
-    theirs = theirs.select(*(pl.col(name).alias(base) for name, base in zip(KEY, BASE_KEY, strict=True)), "parameter")
-    return paired(trials, mine.join(theirs, on="parameter"))

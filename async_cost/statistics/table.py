@@ -85,13 +85,13 @@ def comparisons(run: Run) -> Comparisons:
 @lru_cache(maxsize=8)
 def _of_files(folder: Path, key: str) -> Comparisons:
     """The table of the run in `folder`, whose files have this `key`: each page wants it study by study."""
-    place = place_of(folder, "comparisons")
-    if (about := derived.about(place)) and (frame := derived.read(place, COLUMNS)) is not None:
-        return Comparisons(frame, about["rows"], about["elapsed_ns"])
-    made = make(open_run(folder))  # the files as they are now, whatever was read of them before
-    if key_of(folder) == key:
-        derived.write(made.frame, place, rows=made.rows, elapsed_ns=made.elapsed_ns)
-    return made
+
+    def fresh() -> tuple[pl.DataFrame, dict]:
+        made = make(open_run(folder))  # the files as they are now, whatever was read of them before
+        return made.frame, {"rows": made.rows, "elapsed_ns": made.elapsed_ns}
+
+    frame, about = derived.stored(lambda: place_of(folder, "comparisons"), COLUMNS, fresh)
+    return Comparisons(frame, about["rows"], about["elapsed_ns"])
 
 
 def key_of(folder: Path, depends_on: bytes = b"") -> str:

@@ -3,8 +3,6 @@
 Frames are named by their key columns bench, variant, parameter; times are nanoseconds per iteration.
 """
 
-from collections.abc import Sequence
-
 import polars as pl
 
 from async_cost.runs.comparisons import KEY
@@ -39,32 +37,29 @@ def trial_times(time: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def lowest(trials: pl.DataFrame, within: Sequence[str] = ()) -> pl.DataFrame:
+def lowest(trials: pl.DataFrame) -> pl.DataFrame:
     """The lowest decile of the trials of a key in each process: bench, variant, parameter, sitting, episode, round (the
     episode again), ns.
 
     Whatever disturbs a thread that waits for no other makes it slower: a neighbour on the same core, an interrupt. So
     its shortest times are closest to what the program takes on an undisturbed machine (Chen and Revels, Robust
-    benchmarking in noisy environments, 2016). Of threads that meet, short times are lucky ones instead. Trials that
-    differ in a column of `within` are kept apart.
+    benchmarking in noisy environments, 2016). Of threads that meet, short times are lucky ones instead.
     """
-    by = [*within, *KEY, *(name for name in ("sitting",) if name in trials.columns), "episode"]
+    by = [*KEY, *(name for name in ("sitting",) if name in trials.columns), "episode"]
     low = trials.group_by(by).agg(pl.col("ns").quantile(LOW, "linear"))
     return low.with_columns(round=pl.col("episode")).sort(by)
 
 
-def trial_values(run: Run, study: str, metric: str, per_iteration: bool | None = None) -> pl.DataFrame:
+def trial_values(run: Run, study: str, metric: str) -> pl.DataFrame:
     """One row for each trial: bench, variant, parameter, round, sitting, episode, position, value; variants that
     failed are left out.
 
-    `value` is the median over the trial's samples. Metrics that add up over a sample (those in `TOTALS`, unless
-    `per_iteration` says otherwise) are divided by the sample's iterations; quantiles are taken as they are. Empty if
-    the metric was not recorded.
+    `value` is the median over the trial's samples. Metrics that add up over a sample (`TOTALS`) are divided by the
+    sample's iterations; quantiles are taken as they are. Empty if the metric was not recorded.
     """
     noted = run.metrics(study).filter(metric=metric)
     rows = noted.join(run.whole_time(study), on=[*KEY, "round", "position", "sample"])
-    divided = metric in TOTALS if per_iteration is None else per_iteration
-    value = pl.col("value") / pl.col("iterations") if divided else pl.col("value").cast(pl.Float64)
+    value = pl.col("value") / (pl.col("iterations") if metric in TOTALS else 1)
     return (
         rows.group_by(*KEY, "round")
         .agg(pl.col("sitting", "episode", "position").first(), value.median().alias("value"))

@@ -1,15 +1,12 @@
 """Made-up runs whose truth is known, in the very format of a measured one, and a made-up report.
 
 Tests use them to see whether the estimates find the truth and whether the words follow it, and whether pages are safe
-with what a stranger may send; a person, to see what a notebook says about an effect or its reverse:
+with what a stranger may send. To see what a notebook says about an effect or its reverse:
 
-    python -m async_cost.testing.made_up_runs /tmp/runs --reversed
+    python -c 'from async_cost.testing.made_up_runs import *; make_run("/tmp/runs", reversed_truth(), ladder=LADDER)'
     ASYNC_COST_RUN=/tmp/runs/made-up/20260101T000000Z jupyter lab
 """
 
-import argparse
-import gzip
-import io
 import json
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,18 +24,7 @@ from async_cost.report import charts
 from async_cost.report.notebook import OF_CODE, page_of
 from async_cost.report.publish import publish
 from async_cost.runs.comparisons import KEY, PAIR, of_today
-from async_cost.runs.record import (
-    ADDED,
-    KINDS,
-    SCHEMA_VERSIONS,
-    Codegen,
-    Machine,
-    Record,
-    RunInfo,
-    StudyInfo,
-    Toolchain,
-    records_at,
-)
+from async_cost.runs.record import ADDED, KINDS, SCHEMA_VERSIONS, records_at
 from async_cost.statistics.trials import TOTALS
 
 OFF, ON = "syscalls=off", "syscalls=on"
@@ -59,41 +45,16 @@ STEP_NS = 1.0
 #: The same for `manual (best)` of the ladder, which is a faster loop.
 BEST_NS = 14_000.0
 
+HERE = Path(__file__).parent
+TRUTH = pl.read_csv(HERE / "truth.csv").rows_by_key("study", named=True)
 #: True ratios to `manual` unless a caller says otherwise: an effect of about the published size.
 ZERO_COST: dict[tuple[str, str], float] = {
-    ("manual (best)", OFF): 0.6,
-    ("manual (best)", ON): 0.97,
-    ("nonbox", OFF): 3.6,
-    ("callerbox", OFF): 3.65,
-    ("large+nonbox", OFF): 7.5,
-    ("box", OFF): 4.0,
-    ("box+callerbox", OFF): 3.95,
-    ("large+box", OFF): 8.5,
-    ("box+rc", OFF): 3.9,
-    ("box+chkrc", OFF): 4.6,
-    ("box+arc", OFF): 4.2,
-    ("nonbox", ON): 1.10,
-    ("box", ON): 1.12,
-    ("box+rc", ON): 1.11,
-    ("box+chkrc", ON): 1.135,
-    ("box+arc", ON): 1.12,
+    (row["variant"], row["parameter"]): row["ratio"] for row in TRUTH["zero-cost"]
 }
 #: The same for the rungs of the ladder that claims, prices and headlines rest on, whose ratios are those to
 #: `manual (best)`, with instructions and allocations for a request.
 RUNGS: dict[str, tuple[float, int, int]] = {
-    "frontier": (1.4, 750, 0),
-    "slab index": (1.8, 1050, 0),
-    "embedded waker": (2.2, 1340, 0),
-    "Rc waker": (2.3, 1380, 0),
-    "Arc waker": (3.0, 1380, 0),
-    "lean + mutex queue": (2.6, 1310, 0),
-    "lean + box": (2.0, 1265, 1),
-    "lean + dyn": (2.1, 1350, 1),
-    "16 KiB uninitialised": (1.8, 1050, 0),
-    "16 KiB uninitialised + dyn": (7.5, 18_080, 1),
-    "Rc waker, cached check": (2.5, 1650, 0),
-    "Rc waker, asked check": (2.6, 1710, 0),
-    "Rc waker, address check": (2.35, 1460, 0),
+    row["variant"]: (row["ratio"], row["instructions"], row["allocations"]) for row in TRUTH["ladder"]
 }
 LADDER: dict[tuple[str, str], float] = {(rung, FEW): ratio for rung, (ratio, _, _) in RUNGS.items()}
 
@@ -169,6 +130,7 @@ def make_run(
     fields of run.json, by dotted name; `version` its schema version.
     """
     controls = {OFF: 1.0, ON: 1.0} if controls is None else controls
+    packed: dict[str, Any] = {"compression": "gzip"} if compress else {}
     studies: dict[str, Study] = {}
     if truth is not None:
         theirs = {load: ratio for load, ratio in controls.items() if load in (OFF, ON)}
@@ -179,7 +141,10 @@ def make_run(
     studies |= others or {}
     folder = Path(root) / machine / name
     folder.mkdir(parents=True)
-    info = run_record(machine, name, profile)
+    info = json.loads((HERE / "run.json").read_text(encoding="utf-8"))
+    usual = info["studies"].pop("")
+    info |= {"schema_version": SCHEMA_VERSIONS[-1], "run_id": f"{machine}/{name}", "profile": profile}
+    info["machine"] |= {"name": machine, "cpu": f"no processor: made-up samples, {machine}"}
     rng_of_hour = np.random.default_rng(seed)
     firsts = [number * rounds // episodes for number in range(episodes)]
     for number, (study, made) in enumerate(studies.items()):
@@ -187,13 +152,25 @@ def make_run(
         moved = {key: ns * np.exp(rng_of_hour.normal(0, hour)) for key, ns in made.times.items()}
         time = _sampled(study, moved, rounds, samples, noise, drift, between, firsts, rng)
         time = _left(time, made, firsts, only or {})
-        _write(folder / f"{study}.time.csv", time, compress)
-        _write(folder / f"{study}.counts.csv", _rows(study, made.counts), compress)
+        tables = {"time": time, "counts": _rows(study, made.counts)}
         if made.metrics:
-            _write(folder / f"{study}.metrics.csv", _metrics(time, made.metrics, noise, rng), compress)
-        info["studies"][study] = study_record(study, rounds, samples, seed + number, made)
+            tables["metrics"] = _metrics(time, made.metrics, noise, rng)
+        for lens, table in tables.items():
+            table.write_csv(folder / f"{study}.{lens}.csv{'.gz' if compress else ''}", **packed)
+        info["studies"][study] = usual | {
+            "baseline": made.baseline,
+            "controls": list(made.controls),
+            "comparisons": _declared(study, made),
+            "groups": dict(made.groups),
+            "kinds": dict.fromkeys(made.groups, KINDS[0]) | dict(made.kinds),
+            "seed": seed + number,
+            "rounds": rounds,
+            "samples": samples,
+            "failed": [dict(zip(KEY, key, strict=True)) | {"error": "made-up failure"} for key in made.failed],
+        }
         lasted = _episodes(firsts, only or {}, float(time["elapsed_ns"].sum()) / 1e9)
-        lasted = [one | {"layout": seed + place} for place, one in enumerate(lasted)] if drawn else lasted
+        for place, one in enumerate(lasted if drawn else ()):
+            one["layout"] = seed + place
         info["studies"][study] |= {"episodes": lasted, "ended": lasted[-1]["ended"]}
     info = changed(older(info, version), changes or {})
     (folder / "run.json").write_text(json.dumps(info, indent=2) + "\n", encoding="utf-8")
@@ -406,68 +383,6 @@ def _counts_of_ladder(variant: str, parameter: str) -> dict[str, int]:
     return {"transactions": REQUESTS} | {name: REQUESTS * count for name, count in counts.items()}
 
 
-def run_record(machine: str, name: str, profile: str) -> dict:
-    """run.json of a machine that does not exist, without its studies."""
-    return _unknown(RunInfo) | {
-        "schema_version": SCHEMA_VERSIONS[-1],
-        "run_id": f"{machine}/{name}",
-        "origin": "notebook",
-        "profile": profile,
-        "command": "python -m async_cost.testing.made_up_runs",
-        "started": "2026-01-01T00:00:00Z",
-        "ended": "2026-01-01T00:10:00Z",
-        "machine": _unknown(Machine)
-        | {
-            "name": machine,
-            "cpu": f"no processor: made-up samples, {machine}",
-            "architecture": "x86_64",
-            "logical_cores": 2,
-            "physical_cores": 1,
-            "caches": [{"level": 1, "kind": "data", "bytes": 32768}],
-            "memory_bytes": 8 * 2**30,
-            "kernel": "Linux 6.1",
-        },
-        "toolchain": _unknown(Toolchain)
-        | {"rustc": "rustc 1.95.0", "target": "x86_64-unknown-linux-gnu", "evcxr": "0.22.0"},
-        "codegen": _unknown(Codegen)
-        | {"profile": "dev", "opt_level": "3", "codegen_units": 1, "prefer_dynamic": True}
-        | dict.fromkeys(("debug_assertions", "overflow_checks", "incremental"), False),
-        "crates": {"criterion": "0.8.2"},
-        "studies": {},
-    }
-
-
-def _unknown(record: type[Record]) -> dict[str, None]:
-    """The fields of a record, of all of which nothing is known."""
-    return dict.fromkeys(record.__struct_fields__)
-
-
-def study_record(study: str, rounds: int, samples: int, seed: int, made: Study) -> dict:
-    """One study in run.json: complete, and on a quiet machine."""
-    return _unknown(StudyInfo) | {
-        "state": "complete",
-        "baseline": made.baseline,
-        "controls": list(made.controls),
-        "comparisons": _declared(study, made),
-        "groups": dict(made.groups),
-        "kinds": dict.fromkeys(made.groups, KINDS[0]) | dict(made.kinds),
-        "seed": seed,
-        "rounds": rounds,
-        "samples": samples,
-        "warm_up_ns": 2_000_000,
-        "trial_ns": 6_000_000,
-        "started": "2026-01-01T00:00:00Z",
-        "ended": "2026-01-01T00:10:00Z",
-        "resumed": 0,
-        "load_before": [0.1, 0.1, 0.1],
-        "load_after": [1.0, 0.5, 0.2],
-        "steal_before_ms": 0,
-        "steal_after_ms": 0,
-        "failed": [dict(zip(KEY, key, strict=True)) | {"error": "made-up failure"} for key in made.failed],
-        "episodes": [],
-    }
-
-
 def _declared(study: str, made: Study) -> list[dict[str, str]]:
     """The comparisons of a made-up study, with those that a real study of its name declares today."""
     base = {key[2]: key for key in made.times if key[1] == made.baseline}
@@ -488,15 +403,6 @@ def _declared(study: str, made: Study) -> list[dict[str, str]]:
     return found
 
 
-def _write(path: Path, table: pl.DataFrame, compress: bool) -> None:
-    buffer = io.BytesIO()
-    table.write_csv(buffer)
-    if compress:
-        path.with_name(path.name + ".gz").write_bytes(gzip.compress(buffer.getvalue()))
-    else:
-        path.write_bytes(buffer.getvalue())
-
-
 # -- a made-up report ------------------------------------------------------------------------------------------
 
 HOSTILE = "<script>alert('mine')</script><img src=x onerror=alert(1)>"
@@ -513,23 +419,9 @@ assert len(name) > 3, "a long line that nobody broke, so that whoever reads it o
 '''
 FINDING = "nonbox takes 2.61 times as long as manual; boxing adds to it"
 
-RATIOS = pl.DataFrame(
-    {
-        "variant": ["manual (A/A)", "manual (best)", "nonbox", "large+nonbox", "box", "box+chkrc"],
-        "ratio": [1.001, 0.82, 2.61, 4.9, 2.98, 3.3],
-        "low": [0.998, 0.80, 2.58, 4.7, 2.9, 2.7],
-        "high": [1.004, 0.83, 2.66, 5.1, 3.05, 3.7],
-        "published": [None, None, 3.7, 7.6, 4.0, 4.53],
-        "verdict": ["same", "faster", "slower", "slower", "slower", "undecided"],
-    }
-)
-BREAK_EVEN = pl.DataFrame(
-    {
-        "work_us": [0.1, 0.3, 1.0, 3.0, 10.0],
-        "overhead": [120.0, 50.0, 15.0, 5.0, 1.4],
-        "low": [100.0, 45.0, 13.0, 4.0, 0.9],
-        "high": [140.0, 55.0, 17.0, 6.0, 1.9],
-    }
+RATIOS = pl.read_csv(HERE / "ratios.csv")
+BREAK_EVEN = pl.DataFrame({"work_us": [0.1, 0.3, 1.0, 3.0, 10.0]}).with_columns(
+    overhead=15 / pl.col("work_us"), low=13 / pl.col("work_us"), high=17 / pl.col("work_us")
 )
 DRIFT = pl.DataFrame({"round": range(60), "time": [33 + n % 7 / 5 + 20 * (20 < n < 30) for n in range(60)]})
 COUNTS = pl.DataFrame(
@@ -608,17 +500,3 @@ def _chart(chart: Any) -> nbformat.NotebookNode:
     charts.enable()
     data, metadata = charts.mime_bundle(chart.to_dict())
     return new_output("display_data", data, metadata=metadata)
-
-
-def main() -> None:
-    """Writes one made-up run and prints its folder."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("root", type=Path, help="the run is written to <root>/made-up/20260101T000000Z")
-    parser.add_argument("--reversed", action="store_true", help="turn every effect round")
-    arguments = parser.parse_args()
-    truth, ladder = (reversed_truth(one) if arguments.reversed else one for one in (ZERO_COST, LADDER))
-    print(make_run(arguments.root, truth, ladder=ladder))
-
-
-if __name__ == "__main__":
-    main()

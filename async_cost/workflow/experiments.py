@@ -4,6 +4,7 @@
 
 - coverage, a simulation: what the estimator says of series whose truth is known, made of the components that the
   reference run shows (`statistics/coverage.py`). Its table is data/experiments/coverage.csv.
+- shapes: what each shape of a call costs the compiler (`workflow/shapes.py`), in data/experiments/shapes.csv.
 - identical: one function compared with itself, for the same time by interleaved rounds, by Criterion and tango-bench.
 - layout: the same object code of zero-cost, its functions put in another order by the linker each time.
 - kernel: all of zero-cost natively, from the notebook, and from one without the settings of its first cell.
@@ -42,13 +43,14 @@ from async_cost.runs.schemas import FirstTrialRows, TimeRows, TrialRows
 from async_cost.statistics import coverage
 from async_cost.statistics.trials import trial_times
 from async_cost.words import CONTROL
-from async_cost.workflow import layouts, toolchain
+from async_cost.workflow import layouts, shapes, toolchain
 from async_cost.workflow.steps import CARGO_ENV
 from async_cost.workflow.toolchain import ROOT
 
 #: Where results are, below the root of the repository.
 FOLDER = Path("data/experiments")
-SIMULATION = FOLDER / "coverage.csv"
+#: The names of the simulation, and of the measurement of the compiler.
+COVERAGE, SHAPES = "coverage", "shapes"
 #: How each version of the results lists its trials; version 2 added the episode, and what repeated runs compare.
 TRIALS_OF = {1: FirstTrialRows, 2: TrialRows}
 COLUMNS = {name: column.dtype for name, column in TrialRows.columns().items() if name != "line"}
@@ -357,9 +359,23 @@ def _now() -> str:
     return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
-def simulated() -> pl.DataFrame:
-    """What the last simulation said; no rows without one."""
-    file = repository_root() / SIMULATION
+def simulate(folder: Path) -> Path:
+    """Writes coverage.csv into `folder`."""
+    file = folder / f"{COVERAGE}.csv"
+    coverage.coverage(coverage.components(reference_run())).write_csv(file, float_precision=4)
+    return file
+
+
+def compile_shapes(folder: Path) -> Path:
+    """Writes shapes.csv into `folder`."""
+    file = folder / f"{SHAPES}.csv"
+    shapes.measure().write_csv(file, float_precision=1)
+    return file
+
+
+def last(name: str) -> pl.DataFrame:
+    """The last table of the simulation, or of the compiler; no rows without one."""
+    file = repository_root() / FOLDER / f"{name}.csv"
     return pl.read_csv(file) if file.exists() else pl.DataFrame()
 
 
@@ -367,12 +383,18 @@ def main() -> None:
     """Makes the experiments and says where the results are."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tiny", action="store_true", help="hardly any samples: to see that it works")
-    tiny = parser.parse_args().tiny
-    if not tiny:
-        coverage.coverage(coverage.components(reference_run())).write_csv(ROOT / SIMULATION, float_precision=4)
-        print(f"The coverage of intervals is in {SIMULATION}")
-    folder = measure(TINY if tiny else Sizes(), tuple(EXPERIMENTS))
-    print(f"The results are in {os.path.relpath(folder)}")
+    parser.add_argument(
+        "--only", choices=(COVERAGE, SHAPES, *EXPERIMENTS), action="append", help="one experiment (may be repeated)"
+    )
+    arguments = parser.parse_args()
+    only = arguments.only or (COVERAGE, SHAPES, *EXPERIMENTS)
+    if COVERAGE in only and not arguments.tiny:
+        print(f"The coverage of intervals is in {os.path.relpath(simulate(ROOT / FOLDER))}")
+    if SHAPES in only and not arguments.tiny:
+        print(f"What shapes cost before they run is in {os.path.relpath(compile_shapes(ROOT / FOLDER))}")
+    if chosen := tuple(name for name in only if name in EXPERIMENTS):
+        folder = measure(TINY if arguments.tiny else Sizes(), chosen)
+        print(f"The results are in {os.path.relpath(folder)}")
 
 
 if __name__ == "__main__":

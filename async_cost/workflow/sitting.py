@@ -53,24 +53,24 @@ def record(file: Path, load: Sequence[float], waited_s: float | None) -> None:
 
 
 def repeated(run: Path) -> dict[str, Any]:
-    """What is asked of another sitting of the series of `run`, as arguments of `make measure`; `series` is the run.json
-    of its first run. Raises StepFailed.
+    """What another sitting of the series of `run` has to measure, as arguments of `make measure`; `series` is the
+    run.json of its first run. Raises StepFailed.
     """
     try:
         first = json.loads((run / "run.json").read_text(encoding="utf-8"))
         if first["series"]:
             first = json.loads((runs_root() / first["series"] / "run.json").read_text(encoding="utf-8"))
-        asked = dict(word.split("=", 1) for word in shlex.split(first["command"].removeprefix("make "))[1:])
-        profile = asked["PROFILE"]
+        requested = dict(word.split("=", 1) for word in shlex.split(first["command"].removeprefix("make "))[1:])
+        profile = requested["PROFILE"]
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         problem = "its run.json does not say what was measured, or names a first run that is not here"
         raise StepFailed(f"{shown(run)} has no further sittings: {problem}. {BEGIN}") from error
     return {
         "profile": profile,
-        "studies": tuple(asked.get("STUDIES", "").split()) or None,
-        "only": asked.get("ONLY"),
-        "native": "NATIVE" in asked,
-        "singly": "SINGLY" in asked,
+        "studies": tuple(requested.get("STUDIES", "").split()) or None,
+        "only": requested.get("ONLY"),
+        "native": "NATIVE" in requested,
+        "singly": "SINGLY" in requested,
         "series": first,
     }
 
@@ -95,12 +95,12 @@ def refuse_other(first: Mapping[str, Any], this: Mapping[str, Any]) -> None:
     far as `this` tells by now.
     """
 
-    def told(run: Any, place: str) -> Any:
+    def recorded(run: Any, place: str) -> Any:
         for name in place.split("."):
             run = run.get(name) if isinstance(run, Mapping) else None
         return sorted(run) if place == "studies" and run else run
 
-    differ = [words for place, words in COMMON.items() if told(this, place) not in (None, told(first, place))]
+    differ = [words for place, words in COMMON.items() if recorded(this, place) not in (None, recorded(first, place))]
     if differ:
         revision = (first.get("git") or {}).get("revision") or "its revision"
         raise StepFailed(

@@ -46,6 +46,9 @@
 // :dep tokio = { version = "=1.54.1", features = ["macros", "rt", "time"] }
 // :dep tracing = { version = "=0.1.44", default-features = false, features = ["std"] }
 
+// %% [markdown]
+// From here on a cell is also a piece of the crate `async-fn`; what only shows something is left out there.
+
 // %%
 use std::cell::RefCell;
 use std::future::{poll_fn, ready};
@@ -314,6 +317,9 @@ pub fn copies_by_spawns() -> [(&'static str, harness::Copies); 3] {
 fn current_thread() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().enable_time().build().expect("no thread is needed")
 }
+
+// %% [markdown]
+// A future of 4 KiB, which has to get from the stack to the heap:
 
 // %% tags=["active-ipynb"]
 // for (who, copies) in copies_by_spawns() {
@@ -958,8 +964,9 @@ fn point(variant: &str, depth: usize, waits: &str, way: Way) -> Row {
     }
 }
 
-/// A function that returns at once, as a way.
-fn plain(code: fn(Job) -> u64) -> Way {
+/// A function that returns at once, as a way. Like a future, it is of a type of its own and may be inlined: called
+/// through a pointer, it would take longer than an `async fn`.
+fn plain(code: impl Fn(Job) -> u64 + 'static) -> Way {
     Way { code: Rc::new(move |job| Done { value: code(job), polls: 1 }), bytes: 0 }
 }
 

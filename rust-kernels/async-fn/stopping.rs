@@ -38,12 +38,19 @@
 // :dep nio = "=0.1.4"
 // :dep runtimes-executor = { path = "../../rust-kernels/runtimes/executor" }
 // :dep smol = "=2.0.2"
-// :dep tokio = { version = "=1.54.1", features = ["macros", "rt-multi-thread", "sync", "time"] }
+// :dep tokio = { version = "=1.54.1", features = ["macros", "net", "rt-multi-thread", "sync", "time"] }
 // :dep zero-cost-loop = { path = "../../rust-kernels/zero-cost/loop" }
+
+// %% [markdown]
+// From here on a cell is also a piece of the crate `async-fn-stopping`; what only shows something is left out there.
 
 // %%
 use std::future::{pending, poll_fn, ready};
 use std::hint::black_box;
+use std::io::Read;
+use std::net::TcpStream;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::{Pin, pin};
 use std::rc::Rc;
@@ -54,14 +61,15 @@ use std::task::{Context, Poll};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
-use frontier::{Executor, Fake, Reactor};
+use frontier::{Epoll, Executor, Io, Reactor};
 use futures::FutureExt;
 use futures::future::{abortable, join_all, select_all};
 use futures::stream::{FuturesUnordered, StreamExt};
 use futures::task::AtomicWaker;
 use harness::{Bencher, Counts, Key, Study, UnequalWork, future_size, limit, prove, prove_isolated};
+use tokio::runtime::Builder;
 use tokio::task::JoinSet;
-use zero_cost_loop::{Stats, TASKS, Timed};
+use zero_cost_loop::{TASKS, Timed};
 
 // %% [markdown]
 // # Events
@@ -197,69 +205,6 @@ async fn by_join_set(arms: Vec<Arm>) -> u64 {
 }
 
 // %% [markdown]
-// The macros list their arms, so there is one function for two and one for eight.
-
-// %%
-/// Functions of arms that use the macros of futures and of tokio.
-mod by_macros {
-    use super::Arm;
-    use futures::FutureExt;
-
-    /// As functions of arms: `join!` and `select!` of futures and of tokio.
-    macro_rules! macros {
-        ($count:literal: $joined:ident $joined_tokio:ident $selected:ident $selected_tokio:ident $biased:ident; $($arm:ident)*) => {
-            pub async fn $joined(arms: Vec<Arm>) -> u64 {
-                let [$($arm),*]: [Arm; $count] = arms.try_into().ok().expect("so many arms");
-                let ($($arm,)*) = futures::join!($($arm),*);
-                0 $(+ $arm)*
-            }
-
-            pub async fn $joined_tokio(arms: Vec<Arm>) -> u64 {
-                let [$($arm),*]: [Arm; $count] = arms.try_into().ok().expect("so many arms");
-                let ($($arm,)*) = tokio::join!($($arm),*);
-                0 $(+ $arm)*
-            }
-
-            pub async fn $selected(arms: Vec<Arm>) -> u64 {
-                let arms: [Arm; $count] = arms.try_into().ok().expect("so many arms");
-                let [$(mut $arm),*] = arms.map(FutureExt::fuse);
-                let mut sum = 0;
-                loop {
-                    futures::select! {
-                        $(number = $arm => sum += number,)*
-                        complete => return sum,
-                    }
-                }
-            }
-
-            macros!(tokio $count $selected_tokio {} $($arm)*);
-            macros!(tokio $count $biased {biased;} $($arm)*);
-        };
-        (tokio $count:literal $name:ident {$($biased:tt)*} $($arm:ident)*) => {
-            pub async fn $name(arms: Vec<Arm>) -> u64 {
-                let arms: [Arm; $count] = arms.try_into().ok().expect("so many arms");
-                let [$(mut $arm),*] = arms.map(|arm| (arm, false));
-                let mut sum = 0;
-                loop {
-                    tokio::select! {
-                        $($biased)*
-                        $(number = &mut $arm.0, if !$arm.1 => { sum += number; $arm.1 = true; })*
-                        else => return sum,
-                    }
-                }
-            }
-        };
-    }
-    macros!(2: join2 tokio_join2 select2 tokio_select2 tokio_biased2; a b);
-    macros!(8: join8 tokio_join8 select8 tokio_select8 tokio_biased8; a b c d e f g h);
-}
-
-use by_macros::{
-    join2, join8, select2, select8, tokio_biased2, tokio_biased8, tokio_join2, tokio_join8, tokio_select2,
-    tokio_select8,
-};
-
-// %% [markdown]
 // # What is around one future
 //
 // A timeout that does not fire, and two ways to be cancelled by nobody: `abortable`, and a `select!` with a message that
@@ -313,7 +258,7 @@ pub struct Waiting {
 
 /// tokio on this thread, with its timers.
 fn current_thread() -> tokio::runtime::Runtime {
-    tokio::runtime::Builder::new_current_thread().enable_time().build().expect("no thread is needed")
+    Builder::new_current_thread().enable_time().build().expect("no thread is needed")
 }
 
 /// So many arms waited for like this.
@@ -331,6 +276,61 @@ where
         runtime.block_on(round(&of_round, wait(black_box(arms))))
     };
     Waiting { variant, arms, events, round: Rc::new(round), bytes }
+}
+
+// %% [markdown]
+// The macros list their arms, so there is one function of each for two and one for eight.
+
+// %%
+/// `join!` and `select!` of futures and of tokio, of so many arms.
+#[macro_export]
+macro_rules! by_macros {
+    ($count:literal: $($arm:ident)*) => {{
+        async fn joined(arms: Vec<Arm>) -> u64 {
+            let [$($arm),*]: [Arm; $count] = arms.try_into().ok().expect("so many arms");
+            let ($($arm,)*) = futures::join!($($arm),*);
+            0 $(+ $arm)*
+        }
+        async fn joined_by_tokio(arms: Vec<Arm>) -> u64 {
+            let [$($arm),*]: [Arm; $count] = arms.try_into().ok().expect("so many arms");
+            let ($($arm,)*) = tokio::join!($($arm),*);
+            0 $(+ $arm)*
+        }
+        async fn selected(arms: Vec<Arm>) -> u64 {
+            let arms: [Arm; $count] = arms.try_into().ok().expect("so many arms");
+            let [$(mut $arm),*] = arms.map(FutureExt::fuse);
+            let mut sum = 0;
+            loop {
+                futures::select! {
+                    $(number = $arm => sum += number,)*
+                    complete => return sum,
+                }
+            }
+        }
+        by_macros!(selected_by_tokio $count {} $($arm)*);
+        by_macros!(biased $count {biased;} $($arm)*);
+        [
+            waiting("futures::join!", $count, joined),
+            waiting("tokio::join!", $count, joined_by_tokio),
+            waiting("futures::select!", $count, selected),
+            waiting("tokio::select!", $count, selected_by_tokio),
+            waiting("tokio::select!, biased", $count, biased),
+        ]
+    }};
+    ($name:ident $count:literal {$($biased:tt)*} $($arm:ident)*) => {
+        async fn $name(arms: Vec<Arm>) -> u64 {
+            let arms: [Arm; $count] = arms.try_into().ok().expect("so many arms");
+            let [$(mut $arm),*] = arms.map(|arm| (arm, false));
+            let mut sum = 0;
+            loop {
+                tokio::select! {
+                    $($biased)*
+                    $(number = &mut $arm.0, if !$arm.1 => { sum += number; $arm.1 = true; })*
+                    else => return sum,
+                }
+            }
+        }
+    };
 }
 
 // %% [markdown]
@@ -355,17 +355,8 @@ pub fn waitings() -> Vec<Waiting> {
         all.push(waiting("FuturesUnordered", arms, by_unordered));
         all.push(waiting("JoinSet", arms, by_join_set));
     }
-    macro_rules! macros {
-        ($($arms:literal: $($variant:literal $wait:ident),*;)*) => {
-            $($(all.push(waiting($variant, $arms, $wait));)*)*
-        };
-    }
-    macros! {
-        2: "futures::join!" join2, "tokio::join!" tokio_join2, "futures::select!" select2,
-           "tokio::select!" tokio_select2, "tokio::select!, biased" tokio_biased2;
-        8: "futures::join!" join8, "tokio::join!" tokio_join8, "futures::select!" select8,
-           "tokio::select!" tokio_select8, "tokio::select!, biased" tokio_biased8;
-    }
+    all.extend(by_macros!(2: a b));
+    all.extend(by_macros!(8: a b c d e f g h));
     all
 }
 
@@ -392,7 +383,7 @@ impl Waiting {
         prove(self.key(), &expected, &Counts::from([("sum", sum), ("known", known)]))?;
         let mut counts = Counts::from([("units", arms), ("future_bytes", self.bytes as u64)]);
         // In the order of a lot, the number of polls is another each time.
-        if self.variant != "tokio::select!" {
+        if !matches!(self.variant, "futures::select!" | "tokio::select!") {
             counts.insert("arm_polls", polls);
         }
         Ok(counts)
@@ -400,9 +391,24 @@ impl Waiting {
 }
 
 // %% [markdown]
+// How often is an arm asked, of eight?
+
+// %% tags=["active-ipynb"]
+// for waiting in waitings().iter().filter(|waiting| waiting.arms == 8) {
+//     println!("{}: {:?}", waiting.variant, waiting.proven().map(|counts| counts.get("arm_polls").copied()));
+// }
+
+// %% [markdown]
+// Whoever keeps a waker for each arm asks it at most twice: to leave the waker there, and when that was called. Whoever
+// asks all that are left does it at every event, so the number grows with the square of the arms. A `select!` that is not
+// biased begins anywhere: it is another number each time, and none is shown.
+//
 // # Who runs the destructor?
 //
-// A task has a witness, whose destructor notes when it runs, and on which thread. It is stopped in one of four states.
+// A task has a witness, whose destructor notes when it runs, and on which thread. It is stopped in one of five states,
+// which differ in who knows of the task. A new one is known to a queue alone. One that waits for a message has left a waker
+// with the sender; one that waits for a timer, or for a socket, has left it with its runtime, and has to be taken out there.
+// One that holds a permit keeps others from going on for as long as it is not dropped.
 
 // %%
 /// Tells of its destructor.
@@ -426,31 +432,44 @@ pub enum State {
     Timer,
     /// It waits for a message and holds a permit of a semaphore.
     Permit,
+    /// It waits in a reactor, until it can read from a socket whose other end says nothing.
+    Socket,
 }
 
-pub const STATES: [State; 4] = [State::New, State::Message, State::Timer, State::Permit];
+/// The states in which a task may be on every runtime.
+pub const STATES: &[State] = &[State::New, State::Message, State::Timer, State::Permit];
+/// And where there is a reactor.
+pub const SOCKET: &[State] = &[State::Socket];
 
-/// One permit, the message that does not come, and whoever is told that a task has begun.
+/// One permit, the message that does not come, a socket if one is waited for, and whoever is told that the task waits.
 pub struct Begun {
     permit: Arc<tokio::sync::Semaphore>,
     message: tokio::sync::oneshot::Receiver<()>,
+    socket: Option<UnixStream>,
     told: Sender<()>,
 }
 
-/// A task in that state.
-async fn in_state(state: State, begun: Begun, witness: Witness, timer: impl Future) {
-    // Locals are dropped in the reverse order: the permit before the witness tells.
+/// A task in that state, which waits for a timer of its runtime, or a socket, like this.
+async fn in_state(state: State, begun: Begun, witness: Witness, wait: impl AsyncFnOnce(Option<UnixStream>)) {
+    // Locals are dropped in the reverse order: socket and permit before the witness tells.
     let _witness = witness;
     let _permit = match state {
         State::Permit => Some(begun.permit.acquire_owned().await.expect("it is not closed")),
         _ => None,
     };
-    _ = begun.told.send(());
-    match state {
-        State::Timer => drop(timer.await),
-        // Nobody sends, and nobody goes before the task.
-        _ => drop(begun.message.await),
-    }
+    let mut waiting = pin!(async {
+        match state {
+            State::Timer | State::Socket => wait(begun.socket).await,
+            // Nobody sends, and nobody goes before the task.
+            _ => drop(begun.message.await),
+        }
+    });
+    poll_fn(|context| {
+        let polled = waiting.as_mut().poll(context);
+        _ = begun.told.send(());
+        polled
+    })
+    .await;
 }
 
 // %% [markdown]
@@ -480,29 +499,36 @@ pub trait Stops: Sized {
     const NAME: &str;
     /// Whether tasks run on threads of its own.
     const THREADS: bool = true;
+    /// Whether it ends when it is dropped.
+    const ENDS: bool = true;
     type Handle;
-    fn new() -> Self;
+    /// One for tasks in this state.
+    fn new(state: State) -> Self;
+    /// Waits until something comes from the socket; without one, for a timer.
+    fn wait(socket: Option<UnixStream>) -> impl Future<Output = ()>;
     /// Starts a task in this state.
     fn start(&self, state: State, begun: Begun, witness: Witness) -> Self::Handle;
     /// Lets tasks run on the calling thread, where they do.
     fn turn(&self) {}
     /// Stops it; false if there is no such call.
-    fn abort(handle: Self::Handle) -> bool;
+    fn abort(handle: Self::Handle) -> bool {
+        drop(handle);
+        false
+    }
     /// Lets it run on.
     fn let_go(handle: Self::Handle) {
         drop(handle);
     }
-    /// Ends the runtime; false if that cannot be done.
-    fn end(self) -> bool {
-        drop(self);
-        true
-    }
 }
 
 // %% [markdown]
-// tokio has two runtimes, and says by a method how a task is aborted.
+// tokio has two runtimes, and says by a method how a task is aborted. One that watches sockets asks the system for them
+// at each turn, so only tasks that wait for one get such a runtime.
 
 // %%
+/// What is expected of a reactor.
+const WATCHED: &str = "a socket can be watched";
+
 /// tokio, on so many threads of its own; none: on the caller's.
 pub struct Tokio<const THREADS: usize>(tokio::runtime::Runtime);
 
@@ -511,14 +537,24 @@ impl<const THREADS: usize> Stops for Tokio<THREADS> {
     const THREADS: bool = THREADS > 0;
     type Handle = tokio::task::JoinHandle<()>;
 
-    fn new() -> Self {
-        let mut threads = tokio::runtime::Builder::new_multi_thread();
-        threads.worker_threads(THREADS.max(1)).enable_time();
-        Self(if THREADS == 0 { current_thread() } else { threads.build().expect("threads for tokio") })
+    fn new(state: State) -> Self {
+        let mut builder =
+            if THREADS == 0 { Builder::new_current_thread() } else { Builder::new_multi_thread() };
+        if state == State::Socket {
+            builder.enable_io();
+        }
+        Self(builder.worker_threads(THREADS.max(1)).enable_time().build().expect("threads for tokio"))
+    }
+
+    async fn wait(socket: Option<UnixStream>) {
+        match socket {
+            None => tokio::time::sleep(HOUR).await,
+            Some(socket) => drop(tokio::net::UnixStream::from_std(socket).expect(WATCHED).readable().await),
+        }
     }
 
     fn start(&self, state: State, begun: Begun, witness: Witness) -> Self::Handle {
-        self.0.spawn(async move { in_state(state, begun, witness, tokio::time::sleep(HOUR)).await })
+        self.0.spawn(in_state(state, begun, witness, Self::wait))
     }
 
     fn turn(&self) {
@@ -534,8 +570,8 @@ impl<const THREADS: usize> Stops for Tokio<THREADS> {
 }
 
 // %% [markdown]
-// smol's executor lives as long as the process here, as in most programs. nio's timers stay with their thread, so its task
-// is pinned.
+// smol's executor lives as long as the process here, as in most programs, and one thread of its own watches sockets and
+// timers for all.
 
 // %%
 /// Threads of those that have some.
@@ -548,17 +584,25 @@ static SMOL: smol::Executor<'static> = smol::Executor::new();
 
 impl Stops for Smol {
     const NAME: &str = "smol";
+    const ENDS: bool = false;
     type Handle = smol::Task<()>;
 
-    fn new() -> Self {
+    fn new(_: State) -> Self {
         for _ in 0..WORKERS {
             thread::spawn(|| smol::block_on(SMOL.run(pending::<()>())));
         }
         Self
     }
 
+    async fn wait(socket: Option<UnixStream>) {
+        match socket {
+            None => drop(smol::Timer::after(HOUR).await),
+            Some(socket) => drop(smol::Async::new(socket).expect(WATCHED).readable().await),
+        }
+    }
+
     fn start(&self, state: State, begun: Begun, witness: Witness) -> Self::Handle {
-        SMOL.spawn(in_state(state, begun, witness, smol::Timer::after(HOUR)))
+        SMOL.spawn(in_state(state, begun, witness, Self::wait))
     }
 
     fn abort(handle: Self::Handle) -> bool {
@@ -569,14 +613,11 @@ impl Stops for Smol {
     fn let_go(handle: Self::Handle) {
         handle.detach();
     }
-
-    fn end(self) -> bool {
-        false
-    }
 }
 
 // %% [markdown]
-// nio and our executor always have threads of their own.
+// nio's timers and sockets stay with their thread, so its task is pinned. It knows TCP alone, which a socket here is not;
+// but to its reactor all are alike.
 
 // %%
 /// nio.
@@ -586,15 +627,21 @@ impl Stops for Nio {
     const NAME: &str = "nio";
     type Handle = nio::JoinHandle<()>;
 
-    fn new() -> Self {
+    fn new(_: State) -> Self {
         Self(nio::RuntimeBuilder::new().worker_threads(WORKERS as u8).rt().expect("threads for nio"))
     }
 
+    async fn wait(socket: Option<UnixStream>) {
+        let Some(socket) = socket else { return nio::sleep(HOUR).await };
+        let socket = TcpStream::from(OwnedFd::from(socket));
+        _ = nio::net::TcpStream::try_from(socket).expect(WATCHED).read(&mut [0]).await;
+    }
+
     fn start(&self, state: State, begun: Begun, witness: Witness) -> Self::Handle {
-        if state != State::Timer {
-            return self.0.spawn(in_state(state, begun, witness, pending::<()>()));
+        if !matches!(state, State::Timer | State::Socket) {
+            return self.0.spawn(in_state(state, begun, witness, async |_| ()));
         }
-        let task = move || async move { in_state(state, begun, witness, nio::sleep(HOUR)).await };
+        let task = move || in_state(state, begun, witness, Self::wait);
         self.0.block_on(|| ready(task).map(nio::spawn_pinned))
     }
 
@@ -604,24 +651,23 @@ impl Stops for Nio {
     }
 }
 
-/// Ours.
+/// Ours, which has no reactor.
 pub struct Ours(runtimes_executor::Runtime);
 
 impl Stops for Ours {
     const NAME: &str = "ours";
     type Handle = runtimes_executor::JoinHandle<()>;
 
-    fn new() -> Self {
+    fn new(_: State) -> Self {
         Self(runtimes_executor::Runtime::new(runtimes_executor::Settings::new(WORKERS)))
     }
 
-    fn start(&self, state: State, begun: Begun, witness: Witness) -> Self::Handle {
-        self.0.spawn(async move { in_state(state, begun, witness, runtimes_executor::sleep(HOUR)).await })
+    async fn wait(_: Option<UnixStream>) {
+        runtimes_executor::sleep(HOUR).await;
     }
 
-    fn abort(handle: Self::Handle) -> bool {
-        drop(handle);
-        false
+    fn start(&self, state: State, begun: Begun, witness: Witness) -> Self::Handle {
+        self.0.spawn(in_state(state, begun, witness, Self::wait))
     }
 }
 
@@ -656,7 +702,7 @@ impl Who {
 }
 
 // %% [markdown]
-// What hangs must end, too. A task is stopped once it is known to wait.
+// What hangs must end, too.
 
 // %%
 /// How long anything here may take before it counts as hanging.
@@ -668,27 +714,59 @@ fn patience(stop: Stop) -> Duration {
     if stop == Stop::Handle { Duration::from_millis(50) } else { LIMIT / 2 }
 }
 
+// %% [markdown]
+// A task is given what it may leave behind: a permit, and a socket. Whoever gave them can see later whether they came back:
+// how many permits there are, and whether the other end of the socket is told that nothing more will come.
+
+// %%
 /// A task that is about to be stopped, and what tells of its end.
 struct Stopping<H> {
     handle: H,
-    permit: Arc<tokio::sync::Semaphore>,
     dropped: Receiver<(Instant, ThreadId)>,
-    /// Whoever could send the message.
-    sender: tokio::sync::oneshot::Sender<()>,
+    lent: Lent,
 }
 
+/// What a task was given: a permit, and the other ends of its message and of its socket.
+struct Lent {
+    permit: Arc<tokio::sync::Semaphore>,
+    _sender: tokio::sync::oneshot::Sender<()>,
+    peer: Option<UnixStream>,
+}
+
+impl Lent {
+    /// How many permits are missing, and sockets still open: a read from one that is closed ends at once.
+    fn left(&self) -> usize {
+        let open = self.peer.as_ref().is_some_and(|mut peer| peer.read(&mut [0]).is_err());
+        1 - self.permit.available_permits() + usize::from(open)
+    }
+}
+
+/// A socket that does not block, and its other end.
+fn sockets() -> (UnixStream, UnixStream) {
+    let pair = UnixStream::pair().expect("two sockets");
+    for socket in [&pair.0, &pair.1] {
+        socket.set_nonblocking(true).expect("a socket");
+    }
+    pair
+}
+
+// %% [markdown]
+// A task is stopped once it is known to wait. Whose thread its destructor ran on, the witness has noted.
+
+// %%
 /// Starts a task, and waits until it waits.
 fn begin<H>(state: State, start: impl FnOnce(Begun, Witness) -> H, turn: impl FnOnce()) -> Stopping<H> {
     let (told, begun) = channel();
     let (witness, dropped) = channel();
-    let (sender, message) = tokio::sync::oneshot::channel();
+    let (_sender, message) = tokio::sync::oneshot::channel();
     let permit = Arc::new(tokio::sync::Semaphore::new(1));
-    let handle = start(Begun { permit: Arc::clone(&permit), message, told }, Witness(witness));
+    let (socket, peer) = (state == State::Socket).then(sockets).unzip();
+    let handle = start(Begun { permit: Arc::clone(&permit), message, socket, told }, Witness(witness));
     if state != State::New {
         turn();
         begun.recv_timeout(LIMIT / 2).expect("the task begins");
     }
-    Stopping { handle, permit, dropped, sender }
+    Stopping { handle, dropped, lent: Lent { permit, _sender, peer } }
 }
 
 fn begin_on<R: Stops>(runtime: &R, state: State) -> Stopping<R::Handle> {
@@ -697,7 +775,7 @@ fn begin_on<R: Stops>(runtime: &R, state: State) -> Stopping<R::Handle> {
 
 /// When and on which thread a destructor ran, if it did.
 type Dropped = Option<(Instant, ThreadId)>;
-/// When a task was stopped, what its destructor told, and how many permits there are.
+/// When a task was stopped, what its destructor told, and what is left.
 type Ended = (Instant, Dropped, usize);
 
 /// Whose thread it was.
@@ -710,28 +788,25 @@ fn of_thread(dropped: Dropped) -> Who {
 }
 
 // %% [markdown]
-// What is left behind is counted, too: permits that nobody has, of one.
+// What is left behind is counted, too: a permit that nobody has, a socket that nobody closes.
 
 // %%
-/// Who dropped a task of this state that was stopped like this, and how many permits there are afterwards. None where
-/// it cannot be stopped like this, or where a worker may poll it before.
+/// Who dropped a task of this state that was stopped like this, and what is left afterwards. None where it cannot be
+/// stopped like this, or where a worker may poll it before.
 pub fn who<R: Stops>(state: State, stop: Stop) -> Option<(Who, usize)> {
-    if state == State::New && R::THREADS {
+    if state == State::New && R::THREADS || stop == Stop::Runtime && !R::ENDS {
         return None;
     }
-    let runtime = R::new();
-    let Stopping { handle, permit, dropped, sender: _sender } = begin_on(&runtime, state);
-    match stop {
-        Stop::Abort => {
-            if !R::abort(handle) {
-                return None;
-            }
-        }
-        Stop::Handle => R::let_go(handle),
-        _ => {
-            let ended = runtime.end();
-            return ended.then(|| (of_thread(dropped.try_recv().ok()), permit.available_permits()));
-        }
+    let runtime = R::new(state);
+    let Stopping { handle, dropped, lent } = begin_on(&runtime, state);
+    if stop == Stop::Runtime {
+        drop(runtime);
+        return Some((of_thread(dropped.try_recv().ok()), lent.left()));
+    }
+    if stop == Stop::Handle {
+        R::let_go(handle);
+    } else if !R::abort(handle) {
+        return None;
     }
     let at_once = dropped.try_recv().ok();
     let who = if at_once.is_some() {
@@ -743,13 +818,14 @@ pub fn who<R: Stops>(state: State, stop: Stop) -> Option<(Who, usize)> {
             who => who,
         }
     };
-    let permits = permit.available_permits();
+    let left = lent.left();
     std::mem::forget(runtime);
-    Some((who, permits))
+    Some((who, left))
 }
 
 // %% [markdown]
-// The frontier has no handles. What is dropped is the executor, with its task in it.
+// The frontier has no handles. What is dropped is the executor, with its task in it. It has no timers either: a task that
+// waits for one waits for ever.
 
 // %%
 /// Lets others run, and breaks off: the frontier's `run` ends when all tasks have, or when its root panics.
@@ -762,23 +838,19 @@ async fn breaks_off() {
 
 /// Drops the frontier's executor with a task in this state.
 fn end_frontier(state: State) -> Ended {
-    let stats = Stats::new(false);
-    let reactor = Reactor::<_, Timed<()>>::new(Fake::new(&stats), TASKS).expect("room for all objects");
+    let reactor = Reactor::<_, Timed<()>>::new(Epoll::new().expect("an epoll"), TASKS).expect("room");
     let executor = Executor::new(&reactor, TASKS);
-    let start =
-        |begun, witness| executor.spawn(|| in_state(state, begun, witness, pending::<()>())).expect("room");
-    let Stopping { permit, dropped, sender: _sender, .. } = begin(state, start, || {
+    let wait = async |socket| match socket {
+        None => pending().await,
+        Some(socket) => drop(Io::in_entry(&reactor, socket, ()).expect(WATCHED).read(&mut [0]).await),
+    };
+    let start = |begun, witness| executor.spawn(|| in_state(state, begun, witness, wait)).expect("room");
+    let Stopping { dropped, lent, .. } = begin(state, start, || {
         catch_unwind(AssertUnwindSafe(|| executor.run(breaks_off()))).expect_err("it breaks off");
     });
     let start = Instant::now();
     drop(executor);
-    (start, dropped.try_recv().ok(), permit.available_permits())
-}
-
-/// As [`who`], when the frontier's executor is dropped.
-pub fn who_on_frontier(state: State) -> (Who, usize) {
-    let (_, dropped, permits) = end_frontier(state);
-    (of_thread(dropped), permits)
+    (start, dropped.try_recv().ok(), lent.left())
 }
 
 // %% [markdown]
@@ -788,16 +860,16 @@ pub fn who_on_frontier(state: State) -> (Who, usize) {
 // %%
 /// Drops a future in this state.
 fn drop_future(stop: Stop, state: State) -> Ended {
-    let runtime = current_thread();
+    let Tokio(runtime) = Tokio::<0>::new(state);
     let start = |begun, witness| {
-        let mut future = Box::pin(in_state(state, begun, witness, pending::<()>()));
+        let mut future = Box::pin(in_state(state, begun, witness, Tokio::<0>::wait));
         if state != State::New {
             let waits = runtime.block_on(async { futures::poll!(&mut future) });
             assert!(waits.is_pending(), "it waits for ever");
         }
         future
     };
-    let Stopping { handle: future, permit, dropped, sender: _sender } = begin(state, start, || {});
+    let Stopping { handle: future, dropped, lent } = begin(state, start, || {});
     let start = runtime.block_on(async {
         let start = Instant::now();
         match stop {
@@ -810,81 +882,107 @@ fn drop_future(stop: Stop, state: State) -> Ended {
         }
         start
     });
-    (start, dropped.try_recv().ok(), permit.available_permits())
-}
-
-/// As [`who`], for futures that another one drops.
-pub fn who_in_place(stop: Stop, state: State) -> (Who, usize) {
-    let (_, dropped, permits) = drop_future(stop, state);
-    (of_thread(dropped), permits)
+    (start, dropped.try_recv().ok(), lent.left())
 }
 
 // %% [markdown]
-// In how many of the states, and how many permits are missing afterwards: this is counted of every runtime, and must be
-// what was found when this was written, before any of it is timed.
+// In how many of the states, and what is left afterwards: this is counted of every runtime, and must be what was found
+// when this was written, before any of it is timed.
 
 // %%
-/// Sums up who dropped a task, and permits that are missing.
-fn table_of(all: impl IntoIterator<Item = (Stop, (Who, usize))>) -> Counts {
+/// What of a state may be left behind.
+fn left_of(state: State) -> &'static str {
+    if state == State::Socket { "sockets_open" } else { "permits_missing" }
+}
+
+/// Sums up who dropped a task, and what is left.
+fn table_of(states: &[State], stops: &[Stop], who: impl Fn(State, Stop) -> Option<(Who, usize)>) -> Counts {
     let mut counts = Counts::new();
-    for (stop, (who, permits)) in all {
-        *counts.entry(who.counter(stop)).or_default() += 1;
-        *counts.entry("permits_missing").or_default() += 1 - permits as u64;
+    for (&state, &stop) in states.iter().flat_map(|state| stops.iter().map(move |stop| (state, stop))) {
+        if let Some((who, left)) = who(state, stop) {
+            *counts.entry(who.counter(stop)).or_default() += 1;
+            *counts.entry(left_of(state)).or_default() += left as u64;
+        }
     }
     counts
 }
 
+/// As [`who`].
+#[expect(clippy::unnecessary_wraps, reason = "as of a runtime, some of which cannot do it")]
+fn seen((_, dropped, left): Ended) -> Option<(Who, usize)> {
+    Some((of_thread(dropped), left))
+}
+
+/// Counts of these states.
+pub type Table = fn(&[State]) -> Counts;
+
 /// What a runtime does.
-pub fn table<R: Stops>() -> Counts {
-    let pairs = [Stop::Abort, Stop::Handle, Stop::Runtime]
-        .into_iter()
-        .flat_map(|stop| STATES.map(|state| (stop, state)));
-    table_of(pairs.filter_map(|(stop, state)| Some((stop, who::<R>(state, stop)?))))
+pub fn table<R: Stops>(states: &[State]) -> Counts {
+    table_of(states, &[Stop::Abort, Stop::Handle, Stop::Runtime], who::<R>)
 }
 
 /// What the frontier does.
-pub fn table_of_frontier() -> Counts {
-    table_of(STATES.map(|state| (Stop::Runtime, who_on_frontier(state))))
+pub fn table_of_frontier(states: &[State]) -> Counts {
+    table_of(states, &[Stop::Runtime], |state, _| seen(end_frontier(state)))
 }
 
 /// What futures do to futures.
-pub fn table_in_place() -> Counts {
+pub fn table_in_place(states: &[State]) -> Counts {
     let stops = [Stop::InPlace, Stop::Select, Stop::Timeout];
-    table_of(stops.into_iter().flat_map(|stop| STATES.map(|state| (stop, who_in_place(stop, state)))))
+    table_of(states, &stops, |state, stop| seen(drop_future(stop, state)))
 }
 
+// %% [markdown]
+// What each was seen to do, in short. A task whose handle is dropped runs on, which is why nobody drops it.
+
+// %%
 /// Under these names.
 const IN_PLACE: &str = "in place";
 const FRONTIER: &str = "frontier";
 
-/// What the table of each must be.
-pub fn expected(name: &str) -> Counts {
-    let (whos, missing): (&[(&'static str, u64)], u64) = match name {
-        IN_PLACE => (&[("in_place_by_caller", 12)], 0),
-        FRONTIER => (&[("runtime_by_caller", 4)], 0),
+/// What the table of each must be, of these states: each way to stop a task counts in each of them, but for new tasks
+/// where there are workers, and what nobody drops leaves behind what it has.
+pub fn expected(name: &str, states: &[State]) -> Counts {
+    let (workers, whos): (bool, &[&'static str]) = match name {
+        IN_PLACE => (false, &["in_place_by_caller"; 3]),
+        FRONTIER => (false, &["runtime_by_caller"]),
         "tokio current_thread" => {
-            (&[("abort_by_caller_later", 4), ("handle_by_nobody", 4), ("runtime_by_caller", 4)], 1)
+            (false, &["abort_by_caller_later", "handle_by_nobody", "runtime_by_caller"])
         }
-        "tokio multi_thread" => {
-            (&[("abort_by_worker", 3), ("handle_by_nobody", 3), ("runtime_by_worker", 3)], 1)
-        }
-        "smol" => (&[("abort_by_worker", 3), ("handle_by_nobody", 3)], 1),
-        "nio" => (&[("abort_by_worker", 3), ("handle_by_nobody", 3), ("runtime_by_nobody", 3)], 2),
-        _ => (&[("handle_by_nobody", 3), ("runtime_by_caller", 3)], 1),
+        "tokio multi_thread" => (true, &["abort_by_worker", "handle_by_nobody", "runtime_by_worker"]),
+        "smol" => (true, &["abort_by_worker", "handle_by_nobody"]),
+        "nio" => (true, &["abort_by_worker", "handle_by_nobody", "runtime_by_nobody"]),
+        _ => (true, &["handle_by_nobody", "runtime_by_caller"]),
     };
-    whos.iter().copied().chain([("permits_missing", missing)]).collect()
+    let times = states.iter().filter(|state| !workers || **state != State::New).count();
+    let mut counts = Counts::new();
+    for who in whos {
+        *counts.entry(who).or_default() += times as u64;
+        *counts.entry(left_of(states[0])).or_default() += u64::from(who.ends_with("nobody"));
+    }
+    counts
 }
+
+// %% [markdown]
+// And what they do here, each counted in a process of its own.
 
 // %% tags=["active-ipynb"]
 // for (name, table) in [
-//     (IN_PLACE, table_in_place as fn() -> _), (FRONTIER, table_of_frontier), (<Tokio<0>>::NAME, table::<Tokio<0>>),
+//     (IN_PLACE, table_in_place as Table), (FRONTIER, table_of_frontier), (<Tokio<0>>::NAME, table::<Tokio<0>>),
 //     (<Tokio<WORKERS>>::NAME, table::<Tokio<WORKERS>>), (Smol::NAME, table::<Smol>), (Nio::NAME, table::<Nio>),
 //     (Ours::NAME, table::<Ours>),
 // ] {
-//     println!("{name}: {:?}", harness::isolated(LIMIT, move || format!("{:?}", table())));
+//     println!("{name}: {:?}", harness::isolated(LIMIT, move || format!("{:?}", table(STATES))));
+//     if name != Ours::NAME {
+//         println!("- in a socket: {:?}", harness::isolated(LIMIT, move || format!("{:?}", table(SOCKET))));
+//     }
 // }
 
 // %% [markdown]
+// Only a drop in place is over when the call returns, in every state: `otherwise` does not occur. After an abort somebody
+// else has to come by first, a worker, or the caller when it runs tasks again, and until then permit and socket are taken.
+// What is left in the end belongs to tasks that run on, and to those that outlive nio's runtime.
+//
 // # How long until it has run?
 //
 // From the call that stops a task to the clock that its destructor reads. Starting the task, and waiting until it waits,
@@ -902,25 +1000,24 @@ fn until_dropped(iterations: u64, end: impl Fn() -> Ended) -> Duration {
 
 /// Stops tasks of one runtime.
 fn stopped<R: Stops>(state: State, iterations: u64) -> Duration {
-    let runtime = std::mem::ManuallyDrop::new(R::new());
+    let runtime = std::mem::ManuallyDrop::new(R::new(state));
     until_dropped(iterations, || {
-        let Stopping { handle, permit, dropped, sender: _sender } = begin_on(&*runtime, state);
+        let Stopping { handle, dropped, lent } = begin_on(&*runtime, state);
         let start = Instant::now();
         R::abort(handle);
         runtime.turn();
-        (start, dropped.recv().ok(), permit.available_permits())
+        (start, dropped.recv().ok(), lent.left())
     })
 }
 
 /// Drops runtimes with one task each.
-fn ended<R: Stops>(iterations: u64) -> Duration {
+fn ended<R: Stops>(state: State, iterations: u64) -> Duration {
     until_dropped(iterations, || {
-        let runtime = R::new();
-        let Stopping { handle: _handle, permit, dropped, sender: _sender } =
-            begin_on(&runtime, State::Message);
+        let runtime = R::new(state);
+        let Stopping { handle: _handle, dropped, lent } = begin_on(&runtime, state);
         let start = Instant::now();
-        runtime.end();
-        (start, dropped.recv().ok(), permit.available_permits())
+        drop(runtime);
+        (start, dropped.recv().ok(), lent.left())
     })
 }
 
@@ -931,37 +1028,43 @@ fn ended<R: Stops>(iterations: u64) -> Duration {
 // their own.
 
 // %%
-/// Stops so many tasks.
-type Stopped = fn(u64) -> Duration;
+/// On what tasks are stopped, its table, how they are stopped, the code, and in which states that is timed.
+type Stopped = (&'static str, Table, &'static str, fn(State, u64) -> Duration, &'static [State]);
 
-/// What is stopped: on what, its parameter, its table and its code.
-type OfRuntime = (&'static str, &'static str, fn() -> Counts, Stopped);
+fn by_abort<R: Stops>() -> Stopped {
+    (R::NAME, table::<R>, "abort", stopped::<R>, &[State::Message, State::Timer, State::Socket])
+}
+
+fn by_end<R: Stops>() -> Stopped {
+    (R::NAME, table::<R>, "runtime", ended::<R>, &[State::Message])
+}
 
 /// All of it; the first is what the others are compared with.
-fn stops() -> Vec<OfRuntime> {
-    const MESSAGE: &str = "stop=abort state=message";
-    const TIMER: &str = "stop=abort state=timer";
-    const END: &str = "stop=runtime state=message";
-    macro_rules! aborted {
-        ($($runtime:ty),*) => {
-            [$((<$runtime>::NAME, MESSAGE, table::<$runtime> as fn() -> Counts, (|n| stopped::<$runtime>(State::Message, n)) as Stopped),
-               (<$runtime>::NAME, TIMER, table::<$runtime>, |n| stopped::<$runtime>(State::Timer, n))),*]
-        };
-    }
-    let dropped: Stopped = |n| until_dropped(n, || drop_future(Stop::InPlace, State::Message));
-    let mut all = vec![(IN_PLACE, MESSAGE, table_in_place as fn() -> Counts, dropped)];
-    all.extend(aborted!(Tokio<0>, Tokio<WORKERS>, Smol, Nio));
-    all.push((<Tokio<0>>::NAME, END, table::<Tokio<0>>, ended::<Tokio<0>>));
-    all.push((<Tokio<WORKERS>>::NAME, END, table::<Tokio<WORKERS>>, ended::<Tokio<WORKERS>>));
-    all.push((Ours::NAME, END, table::<Ours>, ended::<Ours>));
-    all.push((FRONTIER, END, table_of_frontier, |n| until_dropped(n, || end_frontier(State::Message))));
-    all
+fn stops() -> [Stopped; 9] {
+    const BOTH: &[State] = &[State::Message, State::Socket];
+    let in_place = |state, n| until_dropped(n, || drop_future(Stop::InPlace, state));
+    let frontier = |state, n| until_dropped(n, || end_frontier(state));
+    [
+        (IN_PLACE, table_in_place, "abort", in_place, BOTH),
+        by_abort::<Tokio<0>>(),
+        by_abort::<Tokio<WORKERS>>(),
+        by_abort::<Smol>(),
+        by_abort::<Nio>(),
+        by_end::<Tokio<0>>(),
+        by_end::<Tokio<WORKERS>>(),
+        by_end::<Ours>(),
+        (FRONTIER, table_of_frontier, "runtime", frontier, BOTH),
+    ]
 }
 
 // %% [markdown]
 // A row is timed after its table, or its round, has been proved.
 
 // %%
+fn way_of(stop: &str, state: State) -> String {
+    format!("stop={stop} state={}", format!("{state:?}").to_lowercase())
+}
+
 /// All of it, proven.
 ///
 /// # Errors
@@ -985,26 +1088,32 @@ pub fn study() -> Result<Study, UnequalWork> {
         }
     }
     study = study.group("stops", limit::CROWDS).unit("task");
-    let stops = stops();
-    let in_place = Key::new("stop", IN_PLACE, stops[0].1);
-    for (name, parameter, table, stopped) in stops {
-        let key = Key::new("stop", name, parameter);
-        let proof = prove_isolated(&key, LIMIT, &expected(name), || [table()]);
-        study = study.counts(&key, proof.clone().unwrap_or_default()).count(key.clone(), "units", 1);
-        study = study.proven(key.clone(), proof, move |bencher: &mut Bencher<'_>| {
-            bencher.iter_custom(&mut |iterations| stopped(iterations));
-        });
-        if key != in_place {
-            study = study.compare(key.clone(), in_place.clone(), "a runtime, instead of a drop in place");
+    let in_place = |state| Key::new("stop", IN_PLACE, way_of("abort", state));
+    for (name, table, stop, time, states) in stops() {
+        for &state in states {
+            let key = Key::new("stop", name, way_of(stop, state));
+            let all = if state == State::Socket { SOCKET } else { STATES };
+            let proof = prove_isolated(&key, LIMIT, &expected(name, all), || [table(all)]);
+            study = study.counts(&key, proof.clone().unwrap_or_default()).count(key.clone(), "units", 1);
+            study = study.proven(key.clone(), proof, move |bencher: &mut Bencher<'_>| {
+                bencher.iter_custom(&mut |iterations| time(state, iterations));
+            });
+            let (base, change) = match (name, state) {
+                (IN_PLACE, State::Message) => continue,
+                (IN_PLACE, _) => (State::Message, "a socket to be closed"),
+                (_, State::Socket) => (State::Socket, "a runtime, instead of a drop in place"),
+                _ => (State::Message, "a runtime, instead of a drop in place"),
+            };
+            study = study.compare(key, in_place(base), change);
         }
     }
-    Ok(study.control_of(in_place))
+    Ok(study.control_of(in_place(State::Message)))
 }
 
 // %% [markdown]
 // # A glance
 //
-// Eight arms, a second each. Choose `bench == "stop"`, and see how long a destructor takes to come.
+// Eight arms, a second each: with so few, asking all of them and keeping a waker for each can be compared at a glance. Choose `bench == "stop"`, and see how long a destructor takes to come.
 
 // %% tags=["active-ipynb", "glance"]
 // study().unwrap_or_else(harness::stop).glance(|key| {

@@ -2004,6 +2004,33 @@ type SharedArc = ArcPointer<false>;
 type OwnArc = ArcPointer<true>;
 
 // %% [markdown]
+// A rung is a line of the table: a type that names its parts, for any probe.
+
+// %%
+/// Declares rungs: one type per line, generic over its probe.
+#[macro_export]
+macro_rules! declare_rungs {
+    ($($name:ident: $keeps:literal $binds:literal $lookup:ty, $waker:ty, $queue:ty, $storage:ty, $share:ty, $cells:ty, $buffer:ty;)*) => { $(
+        #[expect(missing_docs, reason = "the table below says what they are")]
+        pub struct $name<P = Counted>(PhantomData<P>);
+
+        impl<P: Probe> Rung for $name<P> {
+            type Probe = P;
+            type With<Q: Probe> = $name<Q>;
+            type Lookup = $lookup;
+            type Waker = $waker;
+            type Queue = $queue;
+            type Storage = $storage;
+            type Share = $share;
+            type Cells = $cells;
+            type Buffer = $buffer;
+            const KEEPS_WAKER: bool = $keeps;
+            const BINDS_EACH_OPERATION: bool = $binds;
+        }
+    )* };
+}
+
+// %% [markdown]
 // In the table, the columns are: keeps a waker, binds each operation, lookup, waker, queue, storage, handles, cells,
 // buffer.
 
@@ -2012,29 +2039,7 @@ type OwnArc = ArcPointer<true>;
 pub mod rungs {
     use super::*;
 
-    /// Declares rungs: one type per line, generic over its probe.
-    macro_rules! rungs {
-        ($($name:ident: $keeps:literal $binds:literal $lookup:ty, $waker:ty, $queue:ty, $storage:ty, $share:ty, $cells:ty, $buffer:ty;)*) => { $(
-            #[expect(missing_docs, reason = "the table below says what they are")]
-            pub struct $name<P = Counted>(PhantomData<P>);
-
-            impl<P: Probe> Rung for $name<P> {
-                type Probe = P;
-                type With<Q: Probe> = $name<Q>;
-                type Lookup = $lookup;
-                type Waker = $waker;
-                type Queue = $queue;
-                type Storage = $storage;
-                type Share = $share;
-                type Cells = $cells;
-                type Buffer = $buffer;
-                const KEEPS_WAKER: bool = $keeps;
-                const BINDS_EACH_OPERATION: bool = $binds;
-            }
-        )* };
-    }
-
-    rungs! {
+    declare_rungs! {
         // The ladder.
         GenericRuntime:  false false Direct,  Address,              Plain,  InSlot,     ByReference, Unchecked, Small;
         SlabIndex:       false false Indexed, Address,              Plain,  InSlot,     ByReference, Unchecked, Small;

@@ -491,6 +491,10 @@ type Seat = SeatOf<Core, Task, Header>;
 type Remote = RemoteOf<Seat>;
 type Root = RootOf<Core>;
 
+// %% [markdown]
+// A task goes from thread to thread, with what it refers to.
+
+// %%
 // SAFETY: futures and outputs that are not `Send` cannot be spawned, and the header is made for several threads.
 unsafe impl Send for Task {}
 

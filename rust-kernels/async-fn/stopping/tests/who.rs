@@ -1,33 +1,44 @@
 //! Who runs the destructor of a task that is stopped, and which permits are missing then.
 
 use async_fn_stopping::{
-    Begun, Nio, Ours, Smol, State, Stops, Tokio, Witness, expected, table, table_in_place, table_of_frontier,
-    waitings,
+    Begun, Nio, Ours, SOCKET, STATES, Smol, State, Stops, Table, Tokio, Witness, expected, table,
+    table_in_place, table_of_frontier, waitings,
 };
-use harness::{Counts, isolated, prove};
-
-fn as_expected<R: Stops>() {
-    assert_table(R::NAME, table::<R>);
-}
+use harness::{isolated, prove};
 
 /// In a process of its own, which ends with all that the runtime started.
-fn assert_table(name: &str, table: fn() -> Counts) {
-    let named = || table().into_iter().map(|(counter, count)| (counter.to_owned(), count)).collect();
+fn assert_table(name: &str, table: Table, states: &'static [State]) {
+    let named = || table(states).into_iter().map(|(counter, count)| (counter.to_owned(), count)).collect();
     let found: std::collections::BTreeMap<String, u64> =
         isolated(async_fn_stopping::LIMIT, named).expect("it ends");
-    prove(name, &expected(name), &found).expect("the table");
-    assert_eq!(found.len(), expected(name).len(), "{name} does something else as well: {found:?}");
+    let expected = expected(name, states);
+    prove(name, &expected, &found).expect("the table");
+    assert_eq!(found.len(), expected.len(), "{name} does something else as well: {found:?}");
 }
 
 #[test]
 fn each_runtime_drops_a_stopped_task_where_the_table_says() {
-    as_expected::<Tokio<0>>();
-    as_expected::<Tokio<2>>();
-    as_expected::<Smol>();
-    as_expected::<Nio>();
-    as_expected::<Ours>();
-    assert_table("frontier", table_of_frontier);
-    assert_table("in place", table_in_place);
+    let all: [(&str, Table); 6] = [
+        (<Tokio<0>>::NAME, table::<Tokio<0>>),
+        (<Tokio<2>>::NAME, table::<Tokio<2>>),
+        (Smol::NAME, table::<Smol>),
+        (Nio::NAME, table::<Nio>),
+        ("frontier", table_of_frontier),
+        ("in place", table_in_place),
+    ];
+    for (name, table) in all {
+        assert_table(name, table, STATES);
+        assert_table(name, table, SOCKET);
+    }
+    assert_table(Ours::NAME, table::<Ours>, STATES);
+}
+
+#[test]
+fn what_nobody_drops_keeps_its_permit_and_its_socket() {
+    assert_eq!(expected("nio", STATES)["permits_missing"], 2);
+    assert_eq!(expected("nio", SOCKET)["sockets_open"], 2);
+    assert_eq!(expected("tokio multi_thread", SOCKET)["sockets_open"], 1);
+    assert_eq!(expected("in place", SOCKET)["sockets_open"], 0);
 }
 
 #[test]
@@ -45,8 +56,12 @@ impl Stops for Careless {
     const THREADS: bool = false;
     type Handle = <Tokio<0> as Stops>::Handle;
 
-    fn new() -> Self {
-        Self(Tokio::new())
+    fn new(state: State) -> Self {
+        Self(Tokio::new(state))
+    }
+
+    async fn wait(socket: Option<std::os::unix::net::UnixStream>) {
+        Tokio::<0>::wait(socket).await;
     }
 
     fn start(&self, state: State, begun: Begun, witness: Witness) -> Self::Handle {
@@ -64,7 +79,7 @@ impl Stops for Careless {
 
 #[test]
 fn a_runtime_that_does_not_stop_its_tasks_is_refused() {
-    let refusal =
-        prove("careless", &expected(<Tokio<0>>::NAME), &table::<Careless>()).expect_err("it stops none");
+    let refusal = prove("careless", &expected(<Tokio<0>>::NAME, STATES), &table::<Careless>(STATES))
+        .expect_err("it stops none");
     assert!(refusal.to_string().contains("abort_by_caller_later: 4 expected, nothing counted"), "{refusal}");
 }

@@ -1,0 +1,144 @@
+"""What the shapes of a call cost before they run: bytes of machine code, and processor time of the compiler.
+
+Each shape of the notebook on async functions is compiled as a crate that holds nothing but it: a call, and what that
+needs of the notebook's own source. All are compiled in turn, several times.
+"""
+
+import json
+import os
+import platform
+import re
+import subprocess
+import tempfile
+from collections.abc import Collection
+from pathlib import Path
+from statistics import median
+
+import polars as pl
+
+from async_cost.workflow.toolchain import ROOT
+
+SOURCE = ROOT / "rust-kernels" / "async-fn" / "measure.rs"
+#: The call of each shape, four deep; `nothing` is what every crate has.
+CALLS = {
+    "nothing": "job.seed",
+    "fn": "<D4 as Shape>::plain(job)",
+    "fn, out of line": "<D4 as Shape>::plain_apart(job)",
+    "async fn": "drive(pin!(functions::f4(job))).value",
+    "async fn, out of line": "drive(pin!(<D4 as Shape>::apart(job))).value",
+    "async fn in a trait": "drive(pin!(<D4 as Shape>::in_trait(job))).value",
+    "by hand": "drive(pin!(<H4 as ByHand>::call(job))).value",
+    "Box dyn Future": "drive(pin!(<D4 as Shape>::in_box(job))).value",
+    "async_trait": "drive(pin!(ByMacro::call(&D4::default(), job))).value",
+    "async_trait, dyn": "drive(of_dyn(4).call(job).as_mut()).value",
+    "enum": "drive(pin!(<D4 as Shape>::in_enum(job))).value",
+    "AsyncFn": "let outermost = around_closure(around_closure(around_closure(async |job: Job| innermost_call!(job))));\n"
+    "    drive(pin!(outermost(job))).value",
+    "recursion": "drive(pin!(recursed(4, job))).value",
+}
+#: Crates that some of them need.
+EXTERN = ("async_trait", "futures")
+#: As programs that are measured are compiled, see Cargo.toml.
+CODEGEN = (
+    "--edition=2024",
+    "--crate-type=lib",
+    "--emit=obj",
+    "-Copt-level=3",
+    "-Ccodegen-units=1",
+    "--cap-lints=allow",
+)
+
+#: The items of a crate, as rustfmt formats them, and their names; the methods of an implementation or a trait.
+BETWEEN = re.compile(r"\n\n+(?=\S)|(?<=;)\n(?=type |use |#\[)")
+DEFINED = re.compile(r"^(?:pub )?(?:async )?(?:struct|enum|trait|fn|mod|type|const|macro_rules!) (\w+)", re.MULTILINE)
+METHOD = re.compile(r"(?:^    #\[.*\]\n)*^    (?:async )?fn (\w+)\((?:[^;{]*;|.*?^    \})\n+", re.DOTALL | re.MULTILINE)
+
+
+def crate(call: str, source: str) -> str:
+    """The items of `source` that this call needs, be it by way of others, and a function that makes it."""
+    source = re.sub(r"^ *//.*\n", "", source, flags=re.MULTILINE)
+    # Of the functions that call each other, the last four.
+    source = re.sub(r"use functions::.*|(?<=functions!\()f32 .*(?=f4 )", "", source)
+    # Of the trait with a method for each shape, the one that is called; `plain_apart` ends with `plain`.
+    methods = {*re.findall(r"Shape>::(\w+)", call), *re.findall("plain", call)}
+    items = [_with(methods, item) if "Shape" in item.split("{")[0] else item for item in BETWEEN.split(source)]
+    defined = {name for item in items for name in DEFINED.findall(item)}
+    entry = f"#[inline(never)]\npub fn entry(job: Job) -> u64 {{\n    {call}\n}}\n"
+    chosen: list[str] = []
+    while True:
+        mentioned = _words("\n".join([entry, *chosen]))
+        found = [item for item in items if _needed(item, mentioned, defined)]
+        if found == chosen:
+            return "\n\n".join([*chosen, entry])
+        chosen = found
+
+
+def _with(methods: Collection[str], item: str) -> str:
+    return METHOD.sub(lambda method: method[0] if method[1] in methods else "", item)
+
+
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"(?<![\w.:'$])(?<!fn )\w+", text))
+
+
+def _needed(item: str, mentioned: set[str], defined: set[str]) -> bool:
+    if re.match(r"(?:#\[.*\]\n)*impl\b", item):
+        return bool(of := _words(item.split("{")[0]) & defined) and of <= mentioned
+    names = re.findall(r"(\w+)[,;}]", item) if item.startswith("use ") else DEFINED.findall(item)
+    return not mentioned.isdisjoint(names)
+
+
+def measure(builds: int = 5) -> pl.DataFrame:
+    """A row a shape: `text_bytes` of its `functions` and how many these are; `cpu_ms` of the compiler, user and system,
+    the median of so many builds; `rustc` and `cpu`. Raises CalledProcessError if a crate does not compile.
+    """
+    rustc = Path(_run("rustc", "--print=sysroot").strip(), "bin", "rustc")
+    extern, source = _extern(), SOURCE.read_text(encoding="utf-8")
+    spent: dict[str, list[float]] = {shape: [] for shape in CALLS}
+    with tempfile.TemporaryDirectory() as folder:
+        for _ in range(builds):
+            for number, (shape, call) in enumerate(CALLS.items()):
+                (file := Path(folder, f"shape_{number}.rs")).write_text(crate(call, source), encoding="utf-8")
+                command = [str(rustc), *CODEGEN, *extern, str(file), "-o", str(file.with_suffix(".o"))]
+                process = subprocess.Popen(command, cwd=ROOT)
+                _, status, usage = os.wait4(process.pid, 0)
+                process.returncode = os.waitstatus_to_exitcode(status)
+                if process.returncode:
+                    raise subprocess.CalledProcessError(process.returncode, command)
+                spent[shape].append(1000 * (usage.ru_utime + usage.ru_stime))
+        sizes = [_functions(Path(folder, f"shape_{number}.o")) for number in range(len(CALLS))]
+    made = pl.DataFrame(
+        {
+            "shape": list(CALLS),
+            "text_bytes": [sum(of) for of in sizes],
+            "functions": [len(of) for of in sizes],
+            "cpu_ms": [median(times) for times in spent.values()],
+        }
+    )
+    return made.with_columns(rustc=pl.lit(_run(rustc, "--version").strip()), cpu=pl.lit(_cpu()))
+
+
+def _functions(file: Path) -> list[int]:
+    """The bytes of each function of an object file."""
+    symbols = (line.split() for line in _run("nm", "--defined-only", "-S", "-t", "d", file).splitlines())
+    return [int(symbol[1]) for symbol in symbols if len(symbol) == 4 and symbol[2] in "tTwW"]
+
+
+def _extern() -> list[str]:
+    """What tells rustc of the crates in `EXTERN`, which cargo has built for the notebook's own."""
+    printed = _run("cargo", "build", "--locked", "--release", "-p", "async-fn", "--message-format=json")
+    artifacts = [json.loads(line) for line in printed.splitlines() if '"compiler-artifact"' in line]
+    files = {artifact["target"]["name"].replace("-", "_"): artifact["filenames"][0] for artifact in artifacts}
+    named = [f"--extern={name}={files[name]}" for name in EXTERN]
+    return [*named, f"-Ldependency={Path(files['futures']).parent}"]
+
+
+def _cpu() -> str:
+    """The processor, as Linux calls it."""
+    facts = Path("/proc/cpuinfo").read_text(encoding="utf-8") if Path("/proc/cpuinfo").exists() else ""
+    found = re.search(r"^model name\s*: (.*)", facts, re.MULTILINE)
+    return found[1] if found else platform.machine()
+
+
+def _run(*command: str | Path) -> str:
+    return subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
