@@ -50,7 +50,10 @@ def test_the_table_covers_hours_that_one_sitting_does_not_know(three, tmp_path):
     alone = make_run(tmp_path, **HOW, drawn=True)
     only = table.make(load_run(alone)).frame
     assert only["omega2"].null_count() == only["next_low"].null_count() == only.height
-    assert covers(load_run(three[0])) == "for the average build and hour on this machine: a single build may lie further off"
+    assert (
+        covers(load_run(three[0]))
+        == "for the average build and hour on this machine: a single build may lie further off"
+    )
     assert covers(load_run(alone)).endswith("do not cover another hour") and not next_build(load_run(alone), STUDY)
     assert "in another hour, you would find" in next_build(load_run(three[0]), STUDY)
     assert "neither another build nor another hour" in covers(load_run(make_run(tmp_path / "plain", **HOW)))
