@@ -31,6 +31,7 @@ _OF_NOTEBOOKS = {
     ),
     "async_cost.report.charts": ("intervals", "staircase", "lines", "matrix"),
     "async_cost.report.tables": ("table", "comparison_table", "time_text"),
+    "async_cost.workflow.experiments": ("last_experiment",),
 }
 _MODULES = {name: module for module, names in _OF_NOTEBOOKS.items() for name in names}
 __all__ = sorted(_MODULES)

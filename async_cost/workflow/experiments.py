@@ -373,7 +373,7 @@ def compile_shapes(folder: Path) -> Path:
     return file
 
 
-def last(name: str) -> pl.DataFrame:
+def last_experiment(name: str) -> pl.DataFrame:
     """The last table of the simulation, or of the compiler; no rows without one."""
     file = repository_root() / FOLDER / f"{name}.csv"
     return pl.read_csv(file) if file.exists() else pl.DataFrame()
