@@ -17,7 +17,7 @@ LIMIT_BYTES = 3_000_000
 #: What people ask, the page that answers it, and the end of the sentence that does.
 ASKED = {
     "does dyn matter": ("boxing-cost", "the future's own type."),
-    "does async-trait matter": ("boxing-cost", "not measured here."),
+    "does async-trait matter": ("async-fn", "to one without a box."),
     "tokio for 10,000 connections": ("servers", "of a loop by hand."),
     "smol for 10,000 connections": ("servers", "than tokio on several threads."),
     "threads for 10,000 connections": ("servers", "processor time of the loop."),

@@ -54,7 +54,7 @@ def test_the_table_covers_hours_that_one_sitting_does_not_know(three, tmp_path):
         covers(load_run(three[0]))
         == "for the average build and hour on this machine: a single build may lie further off"
     )
-    assert covers(load_run(alone)).endswith("do not cover another hour") and not next_build(load_run(alone), STUDY)
+    assert covers(load_run(alone)).endswith("so may another hour") and not next_build(load_run(alone), STUDY)
     assert "in another hour, you would find" in next_build(load_run(three[0]), STUDY)
     assert "neither another build nor another hour" in covers(load_run(make_run(tmp_path / "plain", **HOW)))
 
@@ -71,7 +71,7 @@ def test_one_sitting_takes_the_hours_of_the_reference_on_its_machine_and_on_no_o
     assert runs["elsewhere"]["omega2"].null_count() == known.height
     (root / "REFERENCE").write_text("made-up/20260301T000000Z\n")
     later = make_run(root, name="20260401T000000Z", **HOW, drawn=True, seed=98)
-    assert covers(load_run(later)).endswith("do not cover another hour"), "a reference of one sitting knows none"
+    assert covers(load_run(later)).endswith("so may another hour"), "a reference of one sitting knows none"
     for name in ("omega2", "d0"):
         assert runs["made-up"][name].equals(known[name])
     one, other = (runs[machine].filter(variant="box")["high"][0] for machine in ("made-up", "elsewhere"))

@@ -209,9 +209,9 @@ def _advice(claims: pl.DataFrame, document: str) -> str:
     twice counted once; of fewer each has to be looked up, and of less than half none should be quoted. Beside it, how
     many of those that hold do not where nothing else differs.
     """
-    verbs: dict[str, list[str]] = {"quote": [], "look up each claim on": [], "do not quote": []}
+    verbs: dict[str, list[str]] = {"quote": [], "look up": [], "do not quote": []}
     side, counted = pl.col("relation").is_in(DIRECTIONS), pl.col("quantity") == "count"
-    for kind, of in (("what is faster", side & ~counted), ("how much", ~side & ~counted), ("what it counts", counted)):
+    for kind, of in (("what is faster", side & ~counted), ("how much", ~side & ~counted), ("counts", counted)):
         each = (
             claims.filter(of)
             .group_by(pl.coalesce("same_as", "claim"))
@@ -224,10 +224,11 @@ def _advice(claims: pl.DataFrame, document: str) -> str:
         decided, hold = each.filter(pl.col("holds") | pl.col("fails")).height, each["holds"].sum()
         if decided:
             unfair = each.filter("holds", "unfair").height
-            but = f", {unfair} of these not where nothing else differs" if unfair else ""
+            but = f", {unfair} not where nothing else differs" if unfair else ""
             part = (hold >= RELIABLE * decided) + (hold >= decided / 2)
-            verb = ("do not quote", "look up each claim on", "quote")[part]
-            verbs[verb].append(f"{kind} ({hold} of {decided} hold here{but})")
+            verb = ("do not quote", "look up", "quote")[part]
+            here = "" if any(verbs.values()) else " hold here"
+            verbs[verb].append(f"{kind} ({hold} of {decided}{here}{but})")
     advice = "; ".join(f"{verb} {words.listing(kinds)}" for verb, kinds in verbs.items() if kinds)
     return f"Of {words.escape(document)} {advice or 'nothing is decided here'}"
 
