@@ -218,13 +218,13 @@ def _advice(claims: pl.DataFrame, document: str) -> str:
             .agg(
                 holds=(pl.col("outcome") == Outcome.HOLDS.value).all(),
                 fails=(pl.col("outcome") == Outcome.DOES_NOT_HOLD.value).any(),
-                unfair=(pl.col("clean_outcome") == Outcome.DOES_NOT_HOLD.value).any(),
+                confounded=(pl.col("clean_outcome") == Outcome.DOES_NOT_HOLD.value).any(),
             )
         )
         decided, hold = each.filter(pl.col("holds") | pl.col("fails")).height, each["holds"].sum()
         if decided:
-            unfair = each.filter("holds", "unfair").height
-            but = f", {unfair} not where nothing else differs" if unfair else ""
+            confounded = each.filter("holds", "confounded").height
+            but = f", {confounded} confounded" if confounded else ""
             part = (hold >= RELIABLE * decided) + (hold >= decided / 2)
             verb = ("do not quote", "look up", "quote")[part]
             here = "" if any(verbs.values()) else " hold here"
