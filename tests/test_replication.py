@@ -3,11 +3,13 @@
 import math
 from dataclasses import replace
 
+import polars as pl
 import pytest
 
 from async_cost.literature.claims import Claim, Comparison, load_claims
 from async_cost.literature.replication import Judgement, outcomes, score, score_sentence, tally, validity_sentence
 from async_cost.paths import repository_root
+from async_cost.report.reading import _advice
 from async_cost.runs.comparisons import PAIR
 from async_cost.runs.find import load_run, reference_run
 from async_cost.runs.judged import claims_of_today
@@ -282,6 +284,22 @@ def test_claims_on_one_comparison_are_counted_once_and_all_must_hold(tmp_path):
     folder = made(tmp_path)
     assert sum(tally(weighed(folder, BY_ID["Z13"], BY_ID["Z14"], BY_ID["Z17"], BY_ID["Z18"])).values()) == 2
     assert tally(weighed(folder, BY_ID["Z1"], replace(BY_ID["Z2"], same_as="Z1", least=1, most=1)))[DOES_NOT_HOLD] == 1
+
+
+def test_what_may_be_quoted_counts_a_group_once_and_tells_counts_and_confounded_claims_apart():
+    rows = [
+        ("A1", None, "less", "time", "holds", "does not hold"),
+        ("A2", None, "greater", "time", "holds", None),
+        ("A3", None, "about", "time", "holds", None),
+        ("A4", "A3", "about", "time", "does not hold", None),
+        ("A5", None, "equal", "count", "holds", None),
+        ("A6", None, "less", "time", "undecided", None),
+    ]
+    names = ("claim", "same_as", "relation", "quantity", "outcome", "clean_outcome")
+    advice = _advice(pl.DataFrame(rows, schema=names, orient="row"), "a document")
+    assert advice == (
+        "Of a document quote what is faster (2 of 2 hold here, 1 confounded) and counts (1 of 1); do not quote how much (0 of 1)"
+    )
 
 
 def test_documents_whose_own_table_speaks_against_them_are_named():

@@ -29,7 +29,7 @@ from async_cost.runs.find import choose_run
 from async_cost.runs.run import Run
 from async_cost.statistics import disturbance
 from async_cost.statistics.measured import both_ways
-from async_cost.statistics.statement import Outcome
+from async_cost.statistics.statement import Outcome, together
 from async_cost.statistics.table import comparisons
 from async_cost.statistics.trials import trial_values
 
@@ -212,23 +212,19 @@ def _advice(claims: pl.DataFrame, document: str) -> str:
     verbs: dict[str, list[str]] = {"quote": [], "look up": [], "do not quote": []}
     side, counted = pl.col("relation").is_in(DIRECTIONS), pl.col("quantity") == "count"
     for kind, of in (("what is faster", side & ~counted), ("how much", ~side & ~counted), ("counts", counted)):
-        each = (
-            claims.filter(of)
-            .group_by(pl.coalesce("same_as", "claim"))
-            .agg(
-                holds=(pl.col("outcome") == Outcome.HOLDS.value).all(),
-                fails=(pl.col("outcome") == Outcome.DOES_NOT_HOLD.value).any(),
-                confounded=(pl.col("clean_outcome") == Outcome.DOES_NOT_HOLD.value).any(),
-            )
-        )
-        decided, hold = each.filter(pl.col("holds") | pl.col("fails")).height, each["holds"].sum()
-        if decided:
-            confounded = each.filter("holds", "confounded").height
+        groups = claims.filter(of).group_by(pl.coalesce("same_as", "claim")).agg("outcome", "clean_outcome")
+        found = [
+            (together(map(Outcome, published)), clean)
+            for published, clean in groups.select("outcome", "clean_outcome").rows()
+        ]
+        hold = [clean for outcome, clean in found if outcome is Outcome.HOLDS]
+        if decided := len(hold) + sum(outcome is Outcome.DOES_NOT_HOLD for outcome, _ in found):
+            confounded = sum(Outcome.DOES_NOT_HOLD.value in clean for clean in hold)
             but = f", {confounded} confounded" if confounded else ""
-            part = (hold >= RELIABLE * decided) + (hold >= decided / 2)
+            part = (len(hold) >= RELIABLE * decided) + (len(hold) >= decided / 2)
             verb = ("do not quote", "look up", "quote")[part]
             here = "" if any(verbs.values()) else " hold here"
-            verbs[verb].append(f"{kind} ({hold} of {decided}{here}{but})")
+            verbs[verb].append(f"{kind} ({len(hold)} of {decided}{here}{but})")
     advice = "; ".join(f"{verb} {words.listing(kinds)}" for verb, kinds in verbs.items() if kinds)
     return f"Of {words.escape(document)} {advice or 'nothing is decided here'}"
 
