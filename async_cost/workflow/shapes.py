@@ -24,17 +24,17 @@ CALLS = {
     "nothing": "job.seed",
     "fn": "<D4 as Shape>::plain(job)",
     "fn, out of line": "<D4 as Shape>::plain_apart(job)",
-    "async fn": "drive(pin!(functions::f4(job))).value",
-    "async fn, out of line": "drive(pin!(<D4 as Shape>::apart(job))).value",
-    "async fn in a trait": "drive(pin!(<D4 as Shape>::in_trait(job))).value",
-    "by hand": "drive(pin!(<H4 as ByHand>::call(job))).value",
-    "Box dyn Future": "drive(pin!(<D4 as Shape>::in_box(job))).value",
-    "async_trait": "drive(pin!(ByMacro::call(&D4::default(), job))).value",
-    "async_trait, dyn": "drive(of_dyn(4).call(job).as_mut()).value",
-    "enum": "drive(pin!(<D4 as Shape>::in_enum(job))).value",
+    "async fn": "block_on(pin!(functions::f4(job))).value",
+    "async fn, out of line": "block_on_apart(pin!(<D4 as Shape>::apart(job))).value",
+    "async fn in a trait": "block_on(pin!(<D4 as Shape>::in_trait(job))).value",
+    "by hand": "block_on(pin!(<H4 as ByHand>::call(job))).value",
+    "Box dyn Future": "block_on(pin!(<D4 as Shape>::in_box(job))).value",
+    "async_trait": "block_on(pin!(ByMacro::call(&D4::default(), job))).value",
+    "async_trait, dyn": "block_on(of_dyn(4).call(job).as_mut()).value",
+    "enum": "block_on(pin!(<D4 as Shape>::in_enum(job))).value",
     "AsyncFn": "let outermost = around_closure(around_closure(around_closure(async |job: Job| innermost_call!(job))));\n"
-    "    drive(pin!(outermost(job))).value",
-    "recursion": "drive(pin!(recursed(4, job))).value",
+    "    block_on(pin!(outermost(job))).value",
+    "recursion": "block_on(pin!(recursed(4, job))).value",
 }
 #: Crates that some of them need.
 EXTERN = ("async_trait", "futures")

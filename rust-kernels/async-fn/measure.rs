@@ -90,7 +90,7 @@ pub struct Job {
 /// Called once, and pending once.
 pub const ONCE: Job = Job { seed: 7, word: 0, calls: 1, waits: 1, each: 0 };
 
-/// Is pending so many times. It wakes nobody, since whoever drives it polls again at once.
+/// Is pending so many times. It wakes nobody, since whoever polls it does so again at once.
 pub struct Gate(pub u32);
 
 impl Future for Gate {
@@ -104,7 +104,7 @@ impl Future for Gate {
 }
 
 // %% [markdown]
-// A future is driven where it lies, without an executor: polled until it is ready.
+// A future runs where it lies, without an executor: it is polled until it is ready.
 
 // %%
 /// What came of a job, and how many polls it took.
@@ -115,7 +115,7 @@ pub struct Done {
 }
 
 /// Polls a future until it is ready.
-fn drive(mut future: Pin<&mut (impl Future<Output = u64> + ?Sized)>) -> Done {
+fn block_on(mut future: Pin<&mut (impl Future<Output = u64> + ?Sized)>) -> Done {
     let context = &mut Context::from_waker(Waker::noop());
     let mut polls = 1;
     loop {
@@ -127,7 +127,7 @@ fn drive(mut future: Pin<&mut (impl Future<Output = u64> + ?Sized)>) -> Done {
 }
 
 // %% [markdown]
-// It lies in one of two places: in the frame of whoever drives it, or in a **task**. A task is what an executor makes of
+// It lies in one of two places: in the frame of whoever polls it, or in a **task**. A task is what an executor makes of
 // a future that it knows nothing about: a box that is called through `dyn`, made by a function that gets the future by
 // value.
 
@@ -151,13 +151,13 @@ pub struct Way {
 /// The future lies in the frame.
 pub fn in_frame<F: Future<Output = u64>>(make: impl Fn(Job) -> F + 'static) -> Way {
     let bytes = future_size!(make(ONCE));
-    Way { code: Rc::new(move |job| drive(pin!(make(job)))), bytes }
+    Way { code: Rc::new(move |job| block_on(pin!(make(job)))), bytes }
 }
 
 /// The future is made a task.
 pub fn in_task<F: Future<Output = u64> + 'static>(make: impl Fn(Job) -> F + 'static) -> Way {
     let bytes = future_size!(make(ONCE));
-    Way { code: Rc::new(move |job| drive(spawn(make(job)).as_mut())), bytes }
+    Way { code: Rc::new(move |job| block_on(spawn(make(job)).as_mut())), bytes }
 }
 
 // %% [markdown]
@@ -304,7 +304,7 @@ async fn calls_with_one<B: Buffer>(job: Job) -> u64 {
 /// How often a future is copied, at least, when it is spawned here, on tokio and on smol.
 pub fn copies_by_spawns() -> [(&'static str, harness::Copies); 3] {
     let future = || calls_inline::<Inside<512>>(ONCE);
-    let (_, here) = copies_of(future(), |future| drive(spawn(future).as_mut()));
+    let (_, here) = copies_of(future(), |future| block_on(spawn(future).as_mut()));
     let runtime = current_thread();
     let ready = || call::<Inside<512>>(Job { waits: 0, ..ONCE });
     let (_, tokio) = copies_of(ready(), |future| runtime.block_on(runtime.spawn(future)));
@@ -970,6 +970,18 @@ fn plain(code: impl Fn(Job) -> u64 + 'static) -> Way {
     Way { code: Rc::new(move |job| Done { value: code(job), polls: 1 }), bytes: 0 }
 }
 
+/// Polls a future until it is ready, out of line like those within it: as many calls of the machine as there are
+/// functions in `fn, out of line`.
+fn block_on_apart(mut future: Pin<&mut impl Future<Output = u64>>) -> Done {
+    block_on(pin!(poll_fn(|context| poll_apart(future.as_mut(), context))))
+}
+
+/// `in_frame` for it.
+fn polled_apart<F: Future<Output = u64>>(make: impl Fn(Job) -> F + 'static) -> Way {
+    let bytes = future_size!(make(ONCE));
+    Way { code: Rc::new(move |job| block_on_apart(pin!(make(job)))), bytes }
+}
+
 /// Three more calls.
 type More<C> = Around<Around<Around<C>>>;
 type MoreByHand<F> = AroundByHand<AroundByHand<AroundByHand<F>>>;
@@ -1006,12 +1018,15 @@ macro_rules! all_shapes {
             ("async fn", in_frame($function)),
             ("fn", plain(<$types as Shape>::plain)),
             ("fn, out of line", plain(<$types as Shape>::plain_apart)),
-            ("async fn, out of line", in_frame(<$types as Shape>::apart)),
+            ("async fn, out of line", polled_apart(<$types as Shape>::apart)),
             ("async fn in a trait", in_frame(<$types as Shape>::in_trait)),
             ("by hand", in_frame(<$hand as ByHand>::call)),
             ("Box dyn Future", in_frame(<$types as Shape>::in_box)),
             ("async_trait", in_frame(|job| ByMacro::call(of_macro, job))),
-            ("async_trait, dyn", Way { code: Rc::new(move |job| drive(object.call(job).as_mut())), bytes }),
+            (
+                "async_trait, dyn",
+                Way { code: Rc::new(move |job| block_on(object.call(job).as_mut())), bytes },
+            ),
             ("enum", in_frame(<$types as Shape>::in_enum)),
             ("recursion", in_frame(|job| recursed($depth, job))),
         ]
@@ -1072,7 +1087,7 @@ fn shapes() -> Vec<Row> {
     }
     let object = RefCell::new(Reused { make: f1, place: Box::pin(None) });
     let bytes = future_size!(f1(ONCE));
-    let code = move |job| drive(pin!(call_reusing(black_box(&mut *object.borrow_mut()), job)));
+    let code = move |job| block_on(pin!(call_reusing(black_box(&mut *object.borrow_mut()), job)));
     let reusing = point("dyn, one place", 1, "never", Way { code: Rc::new(code), bytes });
     rows.push(reusing.beside("async_trait, dyn", "a place that is used again instead of a box"));
     rows

@@ -271,9 +271,9 @@ impl Load {
 
 // %%
 /// Runs an iteration, which returns the sum of all results that it got, as often as is wanted.
-pub type Drive<'a> = &'a mut dyn FnMut(&mut dyn FnMut() -> u64);
+pub type Repeat<'a> = &'a mut dyn FnMut(&mut dyn FnMut() -> u64);
 /// Sets a variant up under a load, and hands over one iteration.
-pub type Workload = fn(Load, Drive<'_>);
+pub type Workload = fn(Load, Repeat<'_>);
 
 pub fn timed(workload: Workload, load: Load) -> impl Fn(&mut Bencher<'_>) {
     move |bencher| {
@@ -338,28 +338,30 @@ fn batch<C>(on: &impl CallStyles<C, Output = u64>, callee: impl Fn(u64) -> C, lo
 
 // %%
 /// All styles, futures on a loop of design `D`, in boxes of kind `B`.
-pub fn with_futures<D: Design, B: Boxes>(load: Load, drive: Drive<'_>) {
+pub fn with_futures<D: Design, B: Boxes>(load: Load, repeat: Repeat<'_>) {
     let executor = &Futures::<D, B>::new().expect("a selector");
     let (event_loop, waits) = (executor.event_loop(), load.waits);
     match load.kind {
-        Kind::Empty => drive(&mut || batch(executor, empty::<D::Probe>, load)),
-        Kind::Due => drive(&mut || batch(executor, |n| waiting_due(Rc::clone(event_loop), waits, n), load)),
-        Kind::Yield => drive(&mut || batch(executor, |n| yielding::<D::Probe>(waits, n), load)),
+        Kind::Empty => repeat(&mut || batch(executor, empty::<D::Probe>, load)),
+        Kind::Due => repeat(&mut || batch(executor, |n| waiting_due(Rc::clone(event_loop), waits, n), load)),
+        Kind::Yield => repeat(&mut || batch(executor, |n| yielding::<D::Probe>(waits, n), load)),
         Kind::Readable => {
             let pipes = &Rc::new(Pipe::several(load.batch, true));
             let callee = |n| reading(Rc::clone(event_loop), Rc::clone(pipes), waits, n);
-            drive(&mut || batch(executor, callee, load));
+            repeat(&mut || batch(executor, callee, load));
         }
     }
 }
 
 /// `call` without a slot: the root polls the future where it stands, on its own stack.
-pub fn inline<D: Design>(load: Load, drive: Drive<'_>) {
+pub fn inline<D: Design>(load: Load, repeat: Repeat<'_>) {
     let executor = &Futures::<D>::new().expect("a selector");
     let (event_loop, waits) = (executor.event_loop(), load.waits);
     match load.kind {
-        Kind::Empty => drive(&mut || load.arguments().map(|n| executor.block_on(empty::<D::Probe>(n))).sum()),
-        Kind::Due => drive(&mut || {
+        Kind::Empty => {
+            repeat(&mut || load.arguments().map(|n| executor.block_on(empty::<D::Probe>(n))).sum())
+        }
+        Kind::Due => repeat(&mut || {
             load.arguments().map(|n| executor.block_on(waiting_due(Rc::clone(event_loop), waits, n))).sum()
         }),
         Kind::Yield | Kind::Readable => unimplemented!("measured in slots only"),
@@ -371,7 +373,7 @@ pub fn inline<D: Design>(load: Load, drive: Drive<'_>) {
 
 // %%
 /// All styles, procedures in fibers.
-pub fn with_fibers<D: Design<Wakers = Direct>, const POOLED: bool>(load: Load, drive: Drive<'_>) {
+pub fn with_fibers<D: Design<Wakers = Direct>, const POOLED: bool>(load: Load, repeat: Repeat<'_>) {
     let fibers = &Fibers::new(POOLED).expect("a selector");
     let waits = load.waits;
     let procedure: FiberProc<D> = match load.kind {
@@ -386,7 +388,7 @@ pub fn with_fibers<D: Design<Wakers = Direct>, const POOLED: bool>(load: Load, d
         }),
         Kind::Readable => unimplemented!("measured with futures only"),
     };
-    drive(&mut || batch(fibers, |n| (Rc::clone(&procedure), n), load));
+    repeat(&mut || batch(fibers, |n| (Rc::clone(&procedure), n), load));
 }
 
 // %% [markdown]
@@ -398,15 +400,15 @@ pub fn with_fibers<D: Design<Wakers = Direct>, const POOLED: bool>(load: Load, d
 
 // %%
 /// A closure.
-pub fn closure<P: Probe>(load: Load, drive: Drive<'_>) {
+pub fn closure<P: Probe>(load: Load, repeat: Repeat<'_>) {
     let procedure = |argument| work::<P>(argument);
-    drive(&mut || load.arguments().map(|argument| black_box(&procedure)(argument)).sum());
+    repeat(&mut || load.arguments().map(|argument| black_box(&procedure)(argument)).sum());
 }
 
 /// A closure of any type.
-fn boxed_closure<P: Probe>(load: Load, drive: Drive<'_>) {
+fn boxed_closure<P: Probe>(load: Load, repeat: Repeat<'_>) {
     let procedure: Box<dyn Fn(u64) -> u64> = Box::new(|argument| work::<P>(argument));
-    drive(&mut || load.arguments().map(|argument| black_box(&procedure)(argument)).sum());
+    repeat(&mut || load.arguments().map(|argument| black_box(&procedure)(argument)).sum());
 }
 
 // %% [markdown]
@@ -432,8 +434,8 @@ fn boxed_closure<P: Probe>(load: Load, drive: Drive<'_>) {
 // %%
 /// Waits, and does the work of a procedure, for each call of the batch.
 #[inline(always)]
-fn for_each<P: Probe>(load: Load, drive: Drive<'_>, mut wait: impl FnMut(u64)) {
-    drive(&mut || {
+fn for_each<P: Probe>(load: Load, repeat: Repeat<'_>, mut wait: impl FnMut(u64)) {
+    repeat(&mut || {
         let once = |n| {
             wait(n);
             work::<P>(n)
@@ -443,19 +445,19 @@ fn for_each<P: Probe>(load: Load, drive: Drive<'_>, mut wait: impl FnMut(u64)) {
 }
 
 /// The root waits, again and again.
-pub fn root_waits<D: Design>(load: Load, drive: Drive<'_>) {
+pub fn root_waits<D: Design>(load: Load, repeat: Repeat<'_>) {
     let executor = Futures::<D>::new().expect("a selector");
     let event_loop = executor.event_loop();
     match load.root {
         RootWait::Due => {
             let _timers = idle_timers(event_loop, load.idle);
-            for_each::<D::Probe>(load, drive, |_| executor.block_on(event_loop.wait(Duration::ZERO)));
+            for_each::<D::Probe>(load, repeat, |_| executor.block_on(event_loop.wait(Duration::ZERO)));
         }
-        RootWait::Yield => for_each::<D::Probe>(load, drive, |_| executor.block_on(yield_now())),
+        RootWait::Yield => for_each::<D::Probe>(load, repeat, |_| executor.block_on(yield_now())),
         RootWait::Ready(interest) => {
             let _descriptors = idle_descriptors(event_loop, load.idle);
             let pipes = Pipe::several(load.batch, interest == Interest::Readable);
-            for_each::<D::Probe>(load, drive, |n| {
+            for_each::<D::Probe>(load, repeat, |n| {
                 let end = pipes[n as usize].end(interest);
                 let ready = executor.block_on(event_loop.await_ready(end, interest, None));
                 assert!(ready.expect("a pipe can be watched"));
@@ -467,7 +469,7 @@ pub fn root_waits<D: Design>(load: Load, drive: Drive<'_>) {
             let ends = pipes.iter().map(|pipe| pipe.end(interest));
             let mut registrations: Vec<_> =
                 ends.map(|end| event_loop.register(end).expect("a pipe can be watched")).collect();
-            for_each::<D::Probe>(load, drive, |n| {
+            for_each::<D::Probe>(load, repeat, |n| {
                 let ready = executor.block_on(registrations[n as usize].ready(interest, None));
                 assert!(ready.expect("a pipe can be watched"));
             });
@@ -588,11 +590,11 @@ fn batch_of_others<O: OtherExecutor, F: Future<Output = u64> + Send + 'static>(
 
 // %%
 /// All styles on another executor.
-pub fn on_others<O: OtherExecutor, P: Probe>(load: Load, drive: Drive<'_>) {
+pub fn on_others<O: OtherExecutor, P: Probe>(load: Load, repeat: Repeat<'_>) {
     let on = O::new();
     match load.kind {
-        Kind::Empty => drive(&mut || batch_of_others(&on, empty::<P>, load)),
-        Kind::Yield => drive(&mut || batch_of_others(&on, |n| yielding::<P>(load.waits, n), load)),
+        Kind::Empty => repeat(&mut || batch_of_others(&on, empty::<P>, load)),
+        Kind::Yield => repeat(&mut || batch_of_others(&on, |n| yielding::<P>(load.waits, n), load)),
         Kind::Due | Kind::Readable => unimplemented!("measured on our loop only"),
     }
 }
@@ -768,13 +770,13 @@ async fn poll_each<F: Future<Output = u64>>(make: impl Fn(u64) -> F, arguments: 
 type Silent = zero_cost_loop::Timed<Answer>;
 
 /// The styles that need no task.
-fn without_tasks<F: Future<Output = u64>>(make: impl Fn(u64) -> F + Copy, load: Load, drive: Drive<'_>) {
+fn without_tasks<F: Future<Output = u64>>(make: impl Fn(u64) -> F + Copy, load: Load, repeat: Repeat<'_>) {
     let reactor = frontier::Reactor::<_, Silent>::new((), 0).expect("room for nothing");
     let executor = frontier::Executor::<_, std::future::Ready<()>, _>::new(&reactor, 0);
     if load.style == Style::Call {
-        drive(&mut || executor.run(await_each(make, load.arguments())));
+        repeat(&mut || executor.run(await_each(make, load.arguments())));
     } else {
-        drive(&mut || executor.run(poll_each(make, load.arguments())));
+        repeat(&mut || executor.run(poll_each(make, load.arguments())));
     }
 }
 
@@ -783,11 +785,11 @@ fn without_tasks<F: Future<Output = u64>>(make: impl Fn(u64) -> F + Copy, load: 
 
 // %%
 /// The styles that make tasks, for procedures of one type.
-fn in_tasks<F: Future<Output = u64>>(make: impl Fn(u64) -> F + Copy, load: Load, drive: Drive<'_>) {
+fn in_tasks<F: Future<Output = u64>>(make: impl Fn(u64) -> F + Copy, load: Load, repeat: Repeat<'_>) {
     let reactor = frontier::Reactor::<_, Silent>::new((), 0).expect("room for nothing");
     if load.style == Style::Forget {
         let executor = frontier::Executor::new(&reactor, load.batch);
-        return drive(&mut || {
+        return repeat(&mut || {
             executor.run(async {
                 for argument in load.arguments() {
                     executor.spawn(|| make(argument).map(drop)).expect("a vacant slot");
@@ -800,7 +802,7 @@ fn in_tasks<F: Future<Output = u64>>(make: impl Fn(u64) -> F + Copy, load: Load,
     let answers = &answers[..];
     let answer = async move |argument: u64| answers[argument as usize].conclude(make(argument).await);
     let executor = frontier::Executor::new(&reactor, load.batch);
-    drive(&mut || {
+    repeat(&mut || {
         executor.run(async {
             for argument in load.arguments() {
                 executor.spawn(|| answer(argument)).expect("a vacant slot");
@@ -819,13 +821,13 @@ fn in_tasks<F: Future<Output = u64>>(make: impl Fn(u64) -> F + Copy, load: Load,
 
 // %%
 /// All styles on the frontier.
-pub fn frontier<P: Probe>(load: Load, drive: Drive<'_>) {
+pub fn frontier<P: Probe>(load: Load, repeat: Repeat<'_>) {
     let tasks = matches!(load.style, Style::Detached | Style::Forget);
     match load.kind {
-        Kind::Empty if tasks => in_tasks(empty::<P>, load, drive),
-        Kind::Empty => without_tasks(empty::<P>, load, drive),
-        Kind::Yield if tasks => in_tasks(|n| yielding::<P>(load.waits, n), load, drive),
-        Kind::Yield => without_tasks(|n| yielding::<P>(load.waits, n), load, drive),
+        Kind::Empty if tasks => in_tasks(empty::<P>, load, repeat),
+        Kind::Empty => without_tasks(empty::<P>, load, repeat),
+        Kind::Yield if tasks => in_tasks(|n| yielding::<P>(load.waits, n), load, repeat),
+        Kind::Yield => without_tasks(|n| yielding::<P>(load.waits, n), load, repeat),
         Kind::Due | Kind::Readable => unimplemented!("the frontier has no clock and no descriptors"),
     }
 }

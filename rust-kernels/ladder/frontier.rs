@@ -72,7 +72,7 @@ use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::event::{EventfdFlags, Timespec, eventfd};
 use rustix::io::retry_on_intr;
 use zero_cost_loop::{
-    CONNECTIONS, Counter, Door, Drive, Event, FakePoll, FakeStream, Lean, Load, OpensDoors, Probe, READABLE,
+    CONNECTIONS, Counter, Door, Event, FakePoll, FakeStream, Lean, Load, OpensDoors, Probe, READABLE, Repeat,
     SMALL_BUFFER, Source, Stats, TASKS, WRITABLE, Work, WouldBlock, holds_line,
 };
 
@@ -1985,12 +1985,12 @@ pub async fn accept_all<'r, 's, D: Door<&'s Stats>, P: Probe>(
 }
 
 /// The world of the frontier.
-pub fn frontier<D: OpensDoors, W: Work, P: Probe>(load: Load, drive: Drive<'_>) {
+pub fn frontier<D: OpensDoors, W: Work, P: Probe>(load: Load, repeat: Repeat<'_>) {
     let stats = Stats::new(load.syscalls);
     let reactor = Reactor::<_, P>::new(Fake::new(&stats), TASKS).expect("room for all objects");
     let executor = Executor::new(&reactor, CONNECTIONS);
     let work = W::under(load);
-    drive(&stats, &mut || {
+    repeat(&stats, &mut || {
         executor.run(accept_all::<D::Door<&Stats>, P>(&reactor, &stats, |stream| {
             executor.spawn(|| echo::<_, W, P, Small>(stream, work))
         }));

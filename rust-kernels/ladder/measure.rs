@@ -70,9 +70,9 @@ use frontier::{
 use harness::{Counts, Key, Study, UnequalWork};
 use slab::Slab;
 use zero_cost_loop::{
-    AtOnce, CONNECTIONS, Counted, Counter, Door, Drive, Event, FakeListener, FakePoll, FakeStream,
-    LARGE_BUFFER, LINE, Lean, Load, NoWork, OpensDoors, Pipeline, Probe, READABLE, SMALL_BUFFER, Source,
-    Stats, Steps, TASKS, WRITABLE, Work, World, WouldBlock, bench, by_hand, holds_line, prove_both, twice,
+    AtOnce, CONNECTIONS, Counted, Counter, Door, Event, FakeListener, FakePoll, FakeStream, LARGE_BUFFER,
+    LINE, Lean, Load, NoWork, OpensDoors, Pipeline, Probe, READABLE, Repeat, SMALL_BUFFER, Source, Stats,
+    Steps, TASKS, WRITABLE, Work, World, WouldBlock, bench, by_hand, holds_line, prove_both, twice,
 };
 
 // %% [markdown]
@@ -85,12 +85,12 @@ use zero_cost_loop::{
 
 // %%
 /// The world without a server: the operations of the pipeline.
-pub fn fake_alone<P: Probe>(load: Load, drive: Drive<'_>) {
+pub fn fake_alone<P: Probe>(load: Load, repeat: Repeat<'_>) {
     let stats = Stats::new(load.syscalls);
     let poll: FakePoll<&Stats> = FakePoll::new(&stats, TASKS);
     let mut events = Vec::with_capacity(TASKS);
     let mut buffer = [0; SMALL_BUFFER];
-    drive(&stats, &mut || {
+    repeat(&stats, &mut || {
         let listener: FakeListener<&Stats> = FakeListener::new(&stats);
         poll.register(&listener, 0, READABLE);
         let _blocked = listener.accept();
@@ -187,12 +187,12 @@ fn accept_by_hand<'r, 's: 'r, D: Door<&'s Stats> + 'r, P: Probe>(
 
 // %%
 /// The world of the frontier with futures by hand.
-pub fn frontier_by_hand<D: OpensDoors, W: Work, P: Probe>(load: Load, drive: Drive<'_>) {
+pub fn frontier_by_hand<D: OpensDoors, W: Work, P: Probe>(load: Load, repeat: Repeat<'_>) {
     let stats = Stats::new(load.syscalls);
     let reactor = Reactor::<_, P>::new(Fake::new(&stats), TASKS).expect("room for all objects");
     let executor = Executor::new(&reactor, CONNECTIONS);
     let work = W::under(load);
-    drive(&stats, &mut || {
+    repeat(&stats, &mut || {
         executor.run(accept_by_hand::<D::Door<&Stats>, P>(&reactor, &stats, |stream| {
             executor.spawn(|| echo_by_hand(stream, work))
         }));
@@ -382,12 +382,12 @@ impl<P: Probe> Line for OwnStream<'_, '_, P> {
 }
 
 /// The world of that executor.
-pub fn without_wakers<D: OpensDoors, W: Work, P: Probe>(load: Load, drive: Drive<'_>) {
+pub fn without_wakers<D: OpensDoors, W: Work, P: Probe>(load: Load, repeat: Repeat<'_>) {
     let stats = Stats::new(load.syscalls);
     let executor = EventExecutor::<_, P>::new(&stats);
     let work = W::under(load);
     let mut events = Vec::with_capacity(TASKS);
-    drive(&stats, &mut || {
+    repeat(&stats, &mut || {
         let accept = async {
             let door = D::Door::<&Stats>::open(&stats);
             executor.poll.register(&door, 0, READABLE);
@@ -427,12 +427,12 @@ impl<F: Future> Future for OutOfLine<F> {
 }
 
 /// The world of the frontier, whose requests are polled out of line.
-pub fn frontier_out_of_line<D: OpensDoors, W: Work, P: Probe>(load: Load, drive: Drive<'_>) {
+pub fn frontier_out_of_line<D: OpensDoors, W: Work, P: Probe>(load: Load, repeat: Repeat<'_>) {
     let stats = Stats::new(load.syscalls);
     let reactor = Reactor::<_, P>::new(Fake::new(&stats), TASKS).expect("room for all objects");
     let executor = Executor::new(&reactor, CONNECTIONS);
     let work = W::under(load);
-    drive(&stats, &mut || {
+    repeat(&stats, &mut || {
         executor.run(accept_all::<D::Door<&Stats>, P>(&reactor, &stats, |stream| {
             executor.spawn(|| OutOfLine(echo::<_, W, P, Small>(stream, work)))
         }));
@@ -453,12 +453,12 @@ pub fn frontier_out_of_line<D: OpensDoors, W: Work, P: Probe>(load: Load, drive:
 
 // %%
 /// The world of the frontier with a ready queue.
-pub fn frontier_queued<D: OpensDoors, W: Work, P: Probe>(load: Load, drive: Drive<'_>) {
+pub fn frontier_queued<D: OpensDoors, W: Work, P: Probe>(load: Load, repeat: Repeat<'_>) {
     let stats = Stats::new(load.syscalls);
     let reactor = Reactor::<_, P>::new(Fake::new(&stats), TASKS).expect("room for all objects");
     let executor = Executor::queued(&reactor, CONNECTIONS);
     let work = W::under(load);
-    drive(&stats, &mut || {
+    repeat(&stats, &mut || {
         executor.run(accept_all::<D::Door<&Stats>, P>(&reactor, &stats, |stream| {
             executor.spawn(|| echo::<_, W, P, Small>(stream, work))
         }));
@@ -490,12 +490,12 @@ async fn accept_owned<'r, 's, D: Door<&'s Stats>, P: Probe>(
 }
 
 /// The world of the frontier with a ready queue, and streams in their futures.
-pub fn frontier_owning<D: OpensDoors, W: Work, P: Probe>(load: Load, drive: Drive<'_>) {
+pub fn frontier_owning<D: OpensDoors, W: Work, P: Probe>(load: Load, repeat: Repeat<'_>) {
     let stats = Stats::new(load.syscalls);
     let reactor = Reactor::<_, P>::new(Fake::new(&stats), TASKS).expect("room for all objects");
     let executor = Executor::queued(&reactor, CONNECTIONS);
     let work = W::under(load);
-    drive(&stats, &mut || {
+    repeat(&stats, &mut || {
         executor.run(accept_owned::<D::Door<&Stats>, P>(&reactor, &stats, |stream| {
             executor.spawn(|| echo::<_, W, P, Small>(stream, work))
         }));
@@ -1972,7 +1972,7 @@ impl<'r, 's, R: Rung, F: Future<Output = ()> + 'r> RungExecutor<'r, 's, R, F> {
 
 // %%
 /// The world of a rung.
-fn rung<R: Rung, D: OpensDoors>(load: Load, drive: Drive<'_>) {
+fn rung<R: Rung, D: OpensDoors>(load: Load, repeat: Repeat<'_>) {
     let stats = R::Share::own(Stats::new(load.syscalls));
     // SAFETY: nothing here has a second thread. Objects, executor and reactor are dropped in that order, and
     // wakers with them; our two kinds of task neither panic nor use the executor in a destructor.
@@ -1980,7 +1980,7 @@ fn rung<R: Rung, D: OpensDoors>(load: Load, drive: Drive<'_>) {
     // SAFETY: as above.
     let executor = unsafe { RungExecutor::<R, _>::new(R::Share::lend(&reactor)) };
     let stats = R::Share::lend(&stats);
-    drive(&stats, &mut || {
+    repeat(&stats, &mut || {
         let spawn = |stream| {
             executor.spawn(|| echo::<RungStream<'_, '_, R>, NoWork, R::Probe, R::Buffer>(stream, NoWork))
         };

@@ -737,7 +737,7 @@ pub trait Host: Sized {
 
 // %% [markdown]
 // A *subject* of the study is an executor together with a way to spawn on it. Its code, a *world*, sets the executor up
-// and passes one iteration, as a function, to `drive`, which calls it for the proof or for the clock.
+// and passes one iteration, as a function, to `repeat`, which calls it for the proof or for the clock.
 
 // %%
 /// What an iteration does.
@@ -750,10 +750,10 @@ pub struct Load {
 }
 
 /// Receives one iteration as a function, after the set-up.
-pub type Drive<'a> = &'a mut dyn FnMut(&mut dyn FnMut(&Witness));
+pub type Repeat<'a> = &'a mut dyn FnMut(&mut dyn FnMut(&Witness));
 
-/// Sets an executor up for a load, and passes one iteration to `drive`.
-pub type World = fn(Load, Drive<'_>);
+/// Sets an executor up for a load, and passes one iteration to `repeat`.
+pub type World = fn(Load, Repeat<'_>);
 
 /// A subject's code.
 #[derive(Clone, Copy)]
@@ -778,10 +778,10 @@ pub mod worlds {
             where
                 A: $api<Handle: Future<Output = ()> + 'static> + From<H::Spawner>,
             {
-                let world: World = |load, drive| {
+                let world: World = |load, repeat| {
                     let (mut host, spawner) = H::set_up(load.workers);
                     let api = A::from(spawner);
-                    drive(&mut |witness| match load.handles {
+                    repeat(&mut |witness| match load.handles {
                         Handles::Joined => host.block_on($joined(load.work, Watched::new(&api, witness))),
                         Handles::Dropped => host.block_on($dropped(load.work, Watched::new(&api, witness))),
                     });
@@ -791,11 +791,11 @@ pub mod worlds {
 
             /// The code of a way to spawn without handles.
             pub fn $without<H: Host, A: $api + From<H::Spawner>>() -> Code {
-                let world: World = |load, drive| {
+                let world: World = |load, repeat| {
                     assert_eq!(load.handles, Handles::Dropped, "there are no handles to await");
                     let (mut host, spawner) = H::set_up(load.workers);
                     let api = A::from(spawner);
-                    drive(&mut |witness| host.block_on($dropped(load.work, Watched::new(&api, witness))));
+                    repeat(&mut |witness| host.block_on($dropped(load.work, Watched::new(&api, witness))));
                 };
                 Code { world, has_handles: false }
             }

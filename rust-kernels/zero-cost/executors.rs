@@ -54,9 +54,9 @@ use std::thread::{self, ThreadId};
 
 use slab::Slab;
 use zero_cost_loop::{
-    AsDescribed, Blocked, CONNECTIONS, Choices, Counter, Drive, Events, Failure, FakeListener, FakePoll,
-    FakeStream, Load, NoWork, Node, Probe, READABLE, RunList, SMALL_BUFFER, Source, Stats, TASKS, WRITABLE,
-    Work, holds_line,
+    AsDescribed, Blocked, CONNECTIONS, Choices, Counter, Events, Failure, FakeListener, FakePoll, FakeStream,
+    Load, NoWork, Node, Probe, READABLE, Repeat, RunList, SMALL_BUFFER, Source, Stats, TASKS, WRITABLE, Work,
+    holds_line,
 };
 
 // %% [markdown]
@@ -971,7 +971,7 @@ pub async fn serve<R: ReactorHandle, W: Work, const BUFFER: usize>(
 
 // %%
 /// Futures by value in the slots of the executor. With a `BUFFER` of 16 KiB this is `large+nonbox`.
-pub fn nonbox<W: Work, P: Probe, const BUFFER: usize>(load: Load, drive: Drive<'_>) {
+pub fn nonbox<W: Work, P: Probe, const BUFFER: usize>(load: Load, repeat: Repeat<'_>) {
     let stats = Stats::new(load.syscalls);
     let (table, spawner) = (TaskTable::default(), ArgSpawner::default());
     let reactor = FakeReactor::<_, P>::new(&stats);
@@ -980,7 +980,7 @@ pub fn nonbox<W: Work, P: Probe, const BUFFER: usize>(load: Load, drive: Drive<'
     // SAFETY: `table` is new and this executor's alone. It outlives the reactor, which keeps the wakers; that cannot be
     // sent to another thread, and there is none.
     let executor = unsafe { ArgExecutor::<_, _, _, P>::new(&table, &spawner, make) };
-    drive(&stats, &mut || {
+    repeat(&stats, &mut || {
         executor.spawn(Job::Listen).expect("a vacant slot");
         executor.run(|| reactor.poll());
     });
@@ -1007,14 +1007,14 @@ fn copied<F>(future: F) -> Pin<Box<F>> {
 }
 
 /// Pointers to futures of one type in the slots of the executor.
-pub fn callerbox<P: Probe>(load: Load, drive: Drive<'_>) {
+pub fn callerbox<P: Probe>(load: Load, repeat: Repeat<'_>) {
     let stats = Stats::new(load.syscalls);
     let (table, spawner) = (TaskTable::default(), ArgSpawner::default());
     let reactor = FakeReactor::<_, P>::new(&stats);
     let make = |job| boxed::<P, _>(serve::<_, _, SMALL_BUFFER>(job, &reactor, &spawner, NoWork));
     // SAFETY: as for `nonbox`.
     let executor = unsafe { ArgExecutor::<_, _, _, P>::new(&table, &spawner, make) };
-    drive(&stats, &mut || {
+    repeat(&stats, &mut || {
         executor.spawn(Job::Listen).expect("a vacant slot");
         executor.run(|| reactor.poll());
     });
@@ -1123,14 +1123,14 @@ impl<'a, P: Probe> Spawn<BoxedFuture<'a>> for BoxExecutor<'_, 'a, P> {
 
 // %%
 /// Futures in boxes, which the executor makes. With a `BUFFER` of 16 KiB this is `large+box`.
-pub fn boxes<P: Probe, const BUFFER: usize>(load: Load, drive: Drive<'_>) {
+pub fn boxes<P: Probe, const BUFFER: usize>(load: Load, repeat: Repeat<'_>) {
     let stats = Rc::new(Stats::new(load.syscalls));
     let (table, spawner) = (TaskTable::default(), BoxSpawner::<P>::default());
     let reactor = Rc::new(FakeReactor::<_, P>::new(Rc::clone(&stats)));
     // SAFETY: as for `nonbox`.
     let executor = unsafe { BoxExecutor::new(&table, &spawner) };
     let spawner = &spawner;
-    drive(&stats, &mut || {
+    repeat(&stats, &mut || {
         let spawn =
             |stream| spawner.spawn(async move { connection::<_, _, BUFFER>(stream, NoWork).await.unwrap() });
         let handle = Rc::clone(&reactor);
@@ -1141,14 +1141,14 @@ pub fn boxes<P: Probe, const BUFFER: usize>(load: Load, drive: Drive<'_>) {
 }
 
 /// Futures in boxes, made by whoever spawns.
-pub fn box_callerbox<P: Probe>(load: Load, drive: Drive<'_>) {
+pub fn box_callerbox<P: Probe>(load: Load, repeat: Repeat<'_>) {
     let stats = Rc::new(Stats::new(load.syscalls));
     let (table, spawner) = (TaskTable::default(), BoxSpawner::<P>::default());
     let reactor = Rc::new(FakeReactor::<_, P>::new(Rc::clone(&stats)));
     // SAFETY: as for `boxes`.
     let executor = unsafe { BoxExecutor::new(&table, &spawner) };
     let spawner = &spawner;
-    drive(&stats, &mut || {
+    repeat(&stats, &mut || {
         let spawn = |stream| {
             let serve = async move { connection::<_, _, SMALL_BUFFER>(stream, NoWork).await.unwrap() };
             spawner.spawn_boxed(boxed::<P, _>(serve))
@@ -1456,13 +1456,13 @@ impl<P: Probe<Choices = AsDescribed>> BoxRcExecutor<CheckedRcWaker, P> {
 
 // %%
 /// Futures in boxes, woken by counted wakers: `box+rc`, `box+chkrc`, `box+arc`.
-pub fn box_counted<K: WakerKind + 'static, P: Probe<Choices = AsDescribed>>(load: Load, drive: Drive<'_>) {
+pub fn box_counted<K: WakerKind + 'static, P: Probe<Choices = AsDescribed>>(load: Load, repeat: Repeat<'_>) {
     let stats = Rc::new(Stats::new(load.syscalls));
     let reactor = Rc::new(FakeReactor::<_, P>::new(Rc::clone(&stats)));
     // SAFETY: nothing here has a second thread, and the reactor, which keeps the wakers, cannot be sent to
     // one.
     let executor = unsafe { BoxRcExecutor::<K, P>::new() };
-    drive(&stats, &mut || {
+    repeat(&stats, &mut || {
         let spawner = Rc::clone(&executor);
         let spawn = move |stream| {
             spawner.spawn(async move { connection::<_, _, SMALL_BUFFER>(stream, NoWork).await.unwrap() })

@@ -1206,21 +1206,21 @@ impl<W: Work, P: Probe> ManualServer<'_, W, P> {
 
 // %% [markdown]
 // Now the first server can be run. All variants have this form: make a world, then hand one
-// iteration of it to `drive`, which calls it as often as it likes, to time it or to count. All set-up happens
+// iteration of it to `repeat`, which calls it as often as it likes, to time it or to count. All set-up happens
 // before.
 
 // %%
 /// Is given a world's ledger and a function that makes one iteration in that world.
-pub type Drive<'d> = &'d mut dyn FnMut(&Stats, &mut dyn FnMut());
+pub type Repeat<'d> = &'d mut dyn FnMut(&Stats, &mut dyn FnMut());
 
-/// Makes a world for this load and hands its iteration to a [`Drive`].
-pub type World = fn(Load, Drive<'_>);
+/// Makes a world for this load and hands its iteration to a [`Repeat`].
+pub type World = fn(Load, Repeat<'_>);
 
 /// The published hand-written loop.
-pub fn manual<W: Work, P: Probe>(load: Load, drive: Drive<'_>) {
+pub fn manual<W: Work, P: Probe>(load: Load, repeat: Repeat<'_>) {
     let stats = Stats::new(load.syscalls);
     let mut server = ManualServer::<W, P>::new(&stats, W::under(load));
-    drive(&stats, &mut || server.run());
+    repeat(&stats, &mut || server.run());
 }
 
 // %% [markdown]
@@ -1459,11 +1459,11 @@ impl<'s, D: Door<&'s Stats>, W: Work, P: Probe> Loop<'s, D, W, P> {
 
 // %%
 /// The world of the best loop.
-pub fn by_hand<D: OpensDoors, W: Work, P: Probe>(load: Load, drive: Drive<'_>) {
+pub fn by_hand<D: OpensDoors, W: Work, P: Probe>(load: Load, repeat: Repeat<'_>) {
     let stats = Stats::new(load.syscalls);
     let mut server = Loop::<D::Door<&Stats>, W, P>::new(&stats, W::under(load));
     let mut events = Vec::with_capacity(TASKS);
-    drive(&stats, &mut || server.run(&mut events));
+    repeat(&stats, &mut || server.run(&mut events));
 }
 
 /// A kind of [`Door`], whatever the handle to the ledger.

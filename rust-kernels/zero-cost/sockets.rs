@@ -951,15 +951,15 @@ pub async fn accept_all<'r, 'd, P: Probe>(
 }
 
 // %% [markdown]
-// A *world* sets a server up and hands its `serve` function to `drive`, which calls it as often as it
+// A *world* sets a server up and hands its `serve` function to `repeat`, which calls it as often as it
 // likes, to time it, to count or to test. All set-up is outside the time.
 
 // %%
 /// Is given a server.
-pub type Drive<'d> = &'d mut dyn FnMut(Serve<'_>);
+pub type Repeat<'d> = &'d mut dyn FnMut(Serve<'_>);
 
 /// Sets up, at this listener, a server whose requests cause so many steps of work, and hands it over.
-pub type World = fn(steps: u32, listener: &Listener, drive: Drive<'_>);
+pub type World = fn(steps: u32, listener: &Listener, repeat: Repeat<'_>);
 
 /// Work of so many steps.
 fn work<W: Work>(steps: u32) -> W {
@@ -967,19 +967,19 @@ fn work<W: Work>(steps: u32) -> W {
 }
 
 /// The variant `manual`.
-pub fn manual<W: Work, P: Probe, const KEEPS: bool>(steps: u32, listener: &Listener, drive: Drive<'_>) {
+pub fn manual<W: Work, P: Probe, const KEEPS: bool>(steps: u32, listener: &Listener, repeat: Repeat<'_>) {
     let mut server = ManualServer::<W, P, KEEPS>::new(listener, work(steps)).expect("a poller");
     let mut events = Vec::with_capacity(TASKS + 1);
-    drive(&mut |connections, before_wait| server.run(connections, &mut events, before_wait));
+    repeat(&mut |connections, before_wait| server.run(connections, &mut events, before_wait));
 }
 
 /// The variant `async`.
-pub fn unboxed<W: Work, P: Probe, const KEEPS: bool>(steps: u32, listener: &Listener, drive: Drive<'_>) {
+pub fn unboxed<W: Work, P: Probe, const KEEPS: bool>(steps: u32, listener: &Listener, repeat: Repeat<'_>) {
     let reactor =
         Reactor::<_, P>::new(listener.system().expect("a poller"), TASKS).expect("room for all sockets");
     let executor = Executor::new(&reactor, CONNECTIONS);
     let work = work::<W>(steps);
-    drive(&mut |connections, before_wait| {
+    repeat(&mut |connections, before_wait| {
         let spawn = |stream| executor.spawn(|| connection::<_, _, KEEPS>(stream, work));
         executor.run_with(accept_all(&reactor, listener, connections, spawn), before_wait);
     });
@@ -989,12 +989,12 @@ pub fn unboxed<W: Work, P: Probe, const KEEPS: bool>(steps: u32, listener: &List
 type Boxed<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 
 /// The variant `async+box`.
-pub fn boxed<W: Work, P: Probe>(steps: u32, listener: &Listener, drive: Drive<'_>) {
+pub fn boxed<W: Work, P: Probe>(steps: u32, listener: &Listener, repeat: Repeat<'_>) {
     let reactor =
         Reactor::<_, P>::new(listener.system().expect("a poller"), TASKS).expect("room for all sockets");
     let executor = Executor::<_, Boxed<'_>, _>::new(&reactor, CONNECTIONS);
     let work = work::<W>(steps);
-    drive(&mut |connections, before_wait| {
+    repeat(&mut |connections, before_wait| {
         let spawn = |stream| executor.spawn(|| Box::pin(connection::<_, _, false>(stream, work)));
         executor.run_with(accept_all(&reactor, listener, connections, spawn), before_wait);
     });
@@ -1012,10 +1012,10 @@ pub fn boxed<W: Work, P: Probe>(steps: u32, listener: &Listener, drive: Drive<'_
 
 // %%
 /// The variant `client`.
-pub fn stand_in<W: Work, P: Probe>(steps: u32, listener: &Listener, drive: Drive<'_>) {
+pub fn stand_in<W: Work, P: Probe>(steps: u32, listener: &Listener, repeat: Repeat<'_>) {
     let work = work::<W>(steps);
     let mut open = Vec::with_capacity(CONNECTIONS);
-    drive(&mut |connections, before_wait| {
+    repeat(&mut |connections, before_wait| {
         let mut left = connections;
         while left > 0 {
             before_wait(); // they connect
@@ -1045,12 +1045,12 @@ pub fn stand_in<W: Work, P: Probe>(steps: u32, listener: &Listener, drive: Drive
 
 // %%
 /// The variant `calls alone`, for clients who all come at once.
-pub fn calls_alone<W: Work, P: Probe>(steps: u32, listener: &Listener, drive: Drive<'_>) {
+pub fn calls_alone<W: Work, P: Probe>(steps: u32, listener: &Listener, repeat: Repeat<'_>) {
     let work = work::<W>(steps);
     let system = listener.system().expect("a poller");
     let (mut open, mut events) = (Vec::with_capacity(CONNECTIONS), Vec::with_capacity(TASKS + 1));
     let mut buffer = [0; SMALL_BUFFER];
-    drive(&mut |connections, before_wait| {
+    repeat(&mut |connections, before_wait| {
         // SAFETY: nobody looks at keys.
         unsafe { system.watch(&listener, LISTENER) }.expect("the kernel watches one file more");
         assert!(listener.accept().is_err(), "they come at their first turn");

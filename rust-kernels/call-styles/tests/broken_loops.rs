@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Waker};
 use std::time::Duration;
 
-use call_styles::{Drive, Kind, LIMIT, Load, Style, Subject, Workload, expected, prove};
+use call_styles::{Kind, LIMIT, Load, Repeat, Style, Subject, Workload, expected, prove};
 use call_styles_event_loop::{
     Counted, Counter, Design, Direct, Parts, Probe, Probed, Selector, Wakers, yield_now,
 };
@@ -28,7 +28,7 @@ fn refused(workload: Workload, limit: Duration) -> String {
 }
 
 /// Calls a procedure that waits `waits` times, and does so `times` times for each call of the batch.
-fn called<D: Design>(load: Load, waits: usize, times: usize, drive: Drive<'_>) {
+fn called<D: Design>(load: Load, waits: usize, times: usize, repeat: Repeat<'_>) {
     let executor = Futures::<D>::new().unwrap();
     let procedure = |argument| {
         let event_loop = Rc::clone(executor.event_loop());
@@ -41,7 +41,7 @@ fn called<D: Design>(load: Load, waits: usize, times: usize, drive: Drive<'_>) {
         }
     };
     let once = |argument| (0..times).map(|_| executor.call(procedure(argument))).last().unwrap();
-    drive(&mut || (0..load.batch as u64).map(once).sum());
+    repeat(&mut || (0..load.batch as u64).map(once).sum());
 }
 
 type Sound = Probed<Counted, Parts<Direct>>;
@@ -49,7 +49,7 @@ type Sound = Probed<Counted, Parts<Direct>>;
 #[test]
 fn the_same_world_without_a_fault_is_accepted() {
     let load = Load::published(Style::Call, Kind::Due);
-    let workload: Workload = |load, drive| called::<Sound>(load, 1, 1, drive);
+    let workload: Workload = |load, repeat| called::<Sound>(load, 1, 1, repeat);
     let parameter = "batch=100".to_owned();
     let (bench, variant, expected) = ("a sound loop", "event loop", expected(load));
     prove(&Subject { bench, variant, parameter, load, workloads: [workload; 2], expected }, LIMIT).unwrap();
@@ -57,7 +57,7 @@ fn the_same_world_without_a_fault_is_accepted() {
 
 #[test]
 fn a_second_call_of_the_same_procedure_is_found_out() {
-    let broken = refused(|load, drive| called::<Sound>(load, 1, 2, drive), LIMIT);
+    let broken = refused(|load, repeat| called::<Sound>(load, 1, 2, repeat), LIMIT);
     for wrong in ["executions: 100 expected, 200 counted", "handles: 100 expected, 200 counted"] {
         assert!(broken.contains(wrong), "{broken}");
     }
@@ -65,17 +65,17 @@ fn a_second_call_of_the_same_procedure_is_found_out() {
 
 #[test]
 fn a_wait_too_many_or_too_few_is_found_out() {
-    let broken = refused(|load, drive| called::<Sound>(load, 2, 1, drive), LIMIT);
+    let broken = refused(|load, repeat| called::<Sound>(load, 2, 1, repeat), LIMIT);
     assert!(broken.contains("clock_reads: 300 expected, 600 counted"), "{broken}");
-    let broken = refused(|load, drive| called::<Sound>(load, 0, 1, drive), LIMIT);
+    let broken = refused(|load, repeat| called::<Sound>(load, 0, 1, repeat), LIMIT);
     assert!(broken.contains("switches: 600 expected, 200 counted"), "{broken}");
 }
 
 #[test]
 fn a_result_that_is_wrong_is_found_out() {
     let broken = refused(
-        |load, drive| {
-            let mut wrong = |iterate: &mut dyn FnMut() -> u64| drive(&mut || iterate() + 1);
+        |load, repeat| {
+            let mut wrong = |iterate: &mut dyn FnMut() -> u64| repeat(&mut || iterate() + 1);
             called::<Sound>(load, 1, 1, &mut wrong);
         },
         LIMIT,
@@ -124,28 +124,28 @@ impl<const SLEEPS: bool> Wakers for Losing<SLEEPS> {
 #[test]
 fn a_lost_wake_ends_with_an_error_where_nobody_else_can_wake() {
     let broken =
-        refused(|load, drive| called::<Probed<Counted, Parts<Losing<false>>>>(load, 1, 1, drive), LIMIT);
+        refused(|load, repeat| called::<Probed<Counted, Parts<Losing<false>>>>(load, 1, 1, repeat), LIMIT);
     assert!(broken.contains("nothing could ever happen"), "{broken}");
 }
 
 #[test]
 fn a_lost_wake_is_a_hang_that_is_ended_and_named_where_somebody_might() {
     let broken =
-        refused(|load, drive| called::<Probed<Counted, Parts<Losing<true>>>>(load, 1, 1, drive), SOON);
+        refused(|load, repeat| called::<Probed<Counted, Parts<Losing<true>>>>(load, 1, 1, repeat), SOON);
     assert!(broken.contains("did not end within 2s"), "{broken}");
 }
 
 #[test]
 fn a_yield_is_no_timer() {
     let broken = refused(
-        |load, drive| {
+        |load, repeat| {
             let executor = Futures::<Probed<Counted>>::new().unwrap();
             let procedure = |argument| async move {
                 yield_now().await;
                 Counted::add(Counter::Executions, 1);
                 argument
             };
-            drive(&mut || (0..load.batch as u64).map(|n| executor.call(procedure(n))).sum());
+            repeat(&mut || (0..load.batch as u64).map(|n| executor.call(procedure(n))).sum());
         },
         LIMIT,
     );

@@ -86,10 +86,10 @@ fn a_hanging_trial_fails_alone() {
 
 #[test]
 fn a_ring_with_a_node_too_few_is_found_out() {
-    let smaller: World = |load, drive| {
+    let smaller: World = |load, repeat| {
         let (mut host, api) = TokioOneThread::set_up(load.workers);
         let work = Work::Ring(NODES - 1);
-        drive(&mut |witness| host.block_on(joined(work, Watched::new(&api, witness))));
+        repeat(&mut |witness| host.block_on(joined(work, Watched::new(&api, witness))));
     };
     let broken = refused(smaller, LIMIT);
     for wrong in [
@@ -103,9 +103,9 @@ fn a_ring_with_a_node_too_few_is_found_out() {
 
 #[test]
 fn a_second_ring_in_the_same_iteration_is_found_out() {
-    let twice: World = |load, drive| {
+    let twice: World = |load, repeat| {
         let (mut host, api) = TokioOneThread::set_up(load.workers);
-        drive(&mut |witness| {
+        repeat(&mut |witness| {
             for _ in 0..2 {
                 host.block_on(joined(load.work, Watched::new(&api, witness)));
             }
@@ -117,10 +117,10 @@ fn a_second_ring_in_the_same_iteration_is_found_out() {
 
 #[test]
 fn tasks_that_run_on_into_the_next_iteration_are_found_out() {
-    let hasty: World = |load, drive| {
+    let hasty: World = |load, repeat| {
         let mut pool = LocalPool::new();
         let api = Detached(LocalPool::spawner(&pool));
-        drive(&mut |witness| {
+        repeat(&mut |witness| {
             let program = Box::pin(dropped_locally(load.work, Watched::new(&api, witness)));
             // Starts the nodes, and returns without having run them.
             pool.run_until(futures::future::select(program, std::future::ready(())));

@@ -9,7 +9,9 @@ use std::task::{Context, Wake, Waker};
 use harness::UnequalWork;
 use zero_cost::{PUBLISHED, expected, variants};
 use zero_cost_executors::{BoxedFuture, FakeReactor, accept_all, connection};
-use zero_cost_loop::{CONNECTIONS, Counted, Counter, Drive, Load, NoWork, Probe, SMALL_BUFFER, Stats, count};
+use zero_cost_loop::{
+    CONNECTIONS, Counted, Counter, Load, NoWork, Probe, Repeat, SMALL_BUFFER, Stats, count,
+};
 
 const NO_FAULT: u8 = 0;
 const LOSES_A_WAKE: u8 = 1;
@@ -92,11 +94,11 @@ impl<const FAULT: u8> Broken<FAULT> {
 }
 
 /// The server, on a broken executor.
-fn world<const FAULT: u8>(load: Load, drive: Drive<'_>) {
+fn world<const FAULT: u8>(load: Load, repeat: Repeat<'_>) {
     let stats = Rc::new(Stats::new(load.syscalls));
     let reactor = Rc::new(FakeReactor::<_, Counted>::new(Rc::clone(&stats)));
     let executor = Rc::new(Broken::<FAULT>::default());
-    drive(&stats, &mut || {
+    repeat(&stats, &mut || {
         let spawner = Rc::clone(&executor);
         let spawn = move |stream| {
             spawner.spawn(async { connection::<_, _, SMALL_BUFFER>(stream, NoWork).await.unwrap() });

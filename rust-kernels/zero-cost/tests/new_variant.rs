@@ -5,31 +5,31 @@ use std::rc::Rc;
 use zero_cost::Style::Unboxed;
 use zero_cost::{PUBLISHED, Variant, prove};
 use zero_cost_executors::{ArgExecutor, ArgSpawner, FakeReactor, Job, Spawn, TaskTable, serve};
-use zero_cost_loop::{Counted, Drive, Load, NoWork, Probe, SMALL_BUFFER, Stats, Timed, World, twice};
+use zero_cost_loop::{Counted, Load, NoWork, Probe, Repeat, SMALL_BUFFER, Stats, Timed, World, twice};
 
 /// As `nonbox`, but reactor and ledger are held by `Rc`.
-pub fn nonbox_rc<P: Probe>(load: Load, drive: Drive<'_>) {
+pub fn nonbox_rc<P: Probe>(load: Load, repeat: Repeat<'_>) {
     let stats = Rc::new(Stats::new(load.syscalls));
     let (table, spawner) = (TaskTable::default(), ArgSpawner::default());
     let reactor = Rc::new(FakeReactor::<_, P>::new(Rc::clone(&stats)));
     let make = |job| serve::<_, _, SMALL_BUFFER>(job, Rc::clone(&reactor), &spawner, NoWork);
     // SAFETY: as for `nonbox`.
     let executor = unsafe { ArgExecutor::<_, _, _, P>::new(&table, &spawner, make) };
-    drive(&stats, &mut || {
+    repeat(&stats, &mut || {
         executor.spawn(Job::Listen).expect("a vacant slot");
         executor.run(|| reactor.poll());
     });
 }
 
 /// The same with the mistake: polls the reactor before any task runs.
-fn hasty<P: Probe>(load: Load, drive: Drive<'_>) {
+fn hasty<P: Probe>(load: Load, repeat: Repeat<'_>) {
     let stats = Rc::new(Stats::new(load.syscalls));
     let (table, spawner) = (TaskTable::default(), ArgSpawner::default());
     let reactor = Rc::new(FakeReactor::<_, P>::new(Rc::clone(&stats)));
     let make = |job| serve::<_, _, SMALL_BUFFER>(job, Rc::clone(&reactor), &spawner, NoWork);
     // SAFETY: as for `nonbox`.
     let executor = unsafe { ArgExecutor::<_, _, _, P>::new(&table, &spawner, make) };
-    drive(&stats, &mut || {
+    repeat(&stats, &mut || {
         executor.spawn(Job::Listen).expect("a vacant slot");
         reactor.poll();
         executor.run(|| reactor.poll());
