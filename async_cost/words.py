@@ -17,8 +17,9 @@ CONTROL = " (A/A)"
 DIGITS = 3
 #: More digits than these only distract a reader, however narrow the interval.
 MOST_DIGITS = 4
-#: What may begin or end markup. A hyphen inside a word does not, nor do brackets, commas and the like by themselves.
-MARKUP = re.compile(r"(?<![^\W_])-|[\\`*_{}\[\]<>#+!|~$&@:^=\"']")
+#: What may begin or end markup. A hyphen inside a word does not, nor a colon before a space or between digits, nor do
+#: quotes, commas and the like by themselves.
+MARKUP = re.compile(r"(?<![^\W_])-|(?<!\d):(?=\S)|:(?=[^\s\d])|[\\`*_{}\[\]<>#+|~$&@^=]")
 MINUS, TIMES = "\N{MINUS SIGN}", "\N{MULTIPLICATION SIGN}"
 #: Between a number and its unit. (Examples in the comments below show it as a plain space.)
 NBSP = "\N{NO-BREAK SPACE}"

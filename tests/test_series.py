@@ -72,6 +72,9 @@ def test_one_sitting_takes_the_hours_of_the_reference_on_its_machine_and_on_no_o
     (root / "REFERENCE").write_text("made-up/20260301T000000Z\n")
     later = make_run(root, name="20260401T000000Z", **HOW, drawn=True, seed=98)
     assert covers(load_run(later)).endswith("so may another hour"), "a reference of one sitting knows none"
+    (root / "REFERENCE").write_text("made-up/20250101T000000Z\n")
+    with pytest.raises(DataError, match="20250101T000000Z"):
+        table.make(load_run(later))
     for name in ("omega2", "d0"):
         assert runs["made-up"][name].equals(known[name])
     one, other = (runs[machine].filter(variant="box")["high"][0] for machine in ("made-up", "elsewhere"))

@@ -213,7 +213,7 @@ def intervals(
     with_verdict, published = not series and _has(frame, "verdict"), not series and _has(frame, "published")
     if with_verdict:
         frame = frame.with_columns(pl.col("verdict").cast(pl.String).fill_null(NO_EVIDENCE))
-    seen = _by_verdict(frame, label) if with_verdict else _ends(frame, value, by)
+    seen = _by_verdict(frame, label) if with_verdict else _ends(frame, value, by, title)
     shown = [words.with_ends(*row, equal=1)[0] for row in frame.select(value, "low", "high").iter_rows()]
     columns = [*by, value, "low", "high", *(["verdict"] if with_verdict else []), *(["published"] if published else [])]
     frame = frame.with_columns(shown=pl.Series(shown)).select(*columns, "shown")
@@ -283,7 +283,8 @@ def staircase(frame: pl.DataFrame, *, description: str, value: str, title: str) 
     bar = base.mark_bar(minBandSize=2).encode(x=alt.X("start:Q", **along_x), x2="end:Q", color=colour)
     number = base.transform_calculate(shown="format(datum.step, datum.way == 'total' ? ',.0f' : '+,.0f')")
     number = number.mark_text(align="left", dx=5).encode(x=alt.X("far:Q", **along_x), text="shown:N")
-    return _chart([bar, number], f"{description} {_ends(steps, 'end', ['variant'])}", 30 * steps["variant"].n_unique())
+    seen = _ends(steps, "end", ["variant"], title)
+    return _chart([bar, number], f"{description} {seen}", 30 * steps["variant"].n_unique())
 
 
 def lines(
@@ -332,7 +333,7 @@ def lines(
     if frame[x].n_unique() <= MOST_POINTS:
         layers.append(base.mark_point(filled=True, size=55, opacity=1).encode(y=alt.Y(f"{y}:Q", **along_y)))
     layers += [_rule_label(value, right=at % 2 == 1) for at, value in enumerate(rules)]
-    return _chart(layers, f"{description} {_ends(frame, y, by)}", 300, y_title)
+    return _chart(layers, f"{description} {_ends(frame, y, by, y_title)}", 300, y_title)
 
 
 def matrix(
@@ -360,7 +361,7 @@ def matrix(
     )
     strength = alt.Scale(domain=[0, 2], range=[0.06, 0.6], clamp=True)
     cell = base.mark_rect(color=VERMILLION).encode(opacity=alt.Opacity("shade:Q", legend=None, scale=strength))
-    seen = _ends(frame, "value", [row, column])
+    seen = _ends(frame, "value", [row, column], shown="text")
     return _chart([cell, base.mark_text().encode(text="text:N")], f"{description} {seen}", 30 * frame[row].n_unique())
 
 
@@ -393,15 +394,18 @@ def _by_verdict(frame: pl.DataFrame, label: str) -> str:
     return " ".join(named).replace("\n", " ")
 
 
-def _ends(frame: pl.DataFrame, value: str, names: Sequence[str]) -> str:
-    """`From 1.02 (a) to 3.1 (b).`"""
+def _ends(frame: pl.DataFrame, value: str, names: Sequence[str], title: str = "", shown: str = "") -> str:
+    """`ns a request: from 1.02 (a) to 3.1 (b).` The two are as written in column `shown`, or numbers."""
     known = frame.drop_nulls(value).sort(value)
 
     def end(row: dict[str, Any]) -> str:
-        return words.number(row[value]) + (f" ({', '.join(str(row[name]) for name in names)})" if names else "")
+        number = row[shown] if shown else words.number(row[value])
+        return number + (f" ({', '.join(str(row[name]) for name in names)})" if names else "")
 
     least, most = (end(known.row(place, named=True)) for place in (0, -1))
-    return (f"From {least} to {most}." if known.height > 1 else f"It is {least}.").replace("\n", " ")
+    range_of = f"from {least} to {most}." if known.height > 1 else f"it is {least}."
+    unit = title.replace(" (log scale)", "").replace(", log scale", "")
+    return (f"{unit}: {range_of}" if unit else range_of[0].upper() + range_of[1:]).replace("\n", " ")
 
 
 def wrapped(title: str) -> list[str]:

@@ -14,7 +14,6 @@ from pathlib import Path
 import polars as pl
 
 from async_cost import derived
-from async_cost.errors import DataError
 from async_cost.paths import report_folder, runs_root
 from async_cost.runs import series
 from async_cost.runs.comparisons import BASE_KEY, DECLARED, KEY, PAIR, SCHEMA
@@ -217,13 +216,12 @@ def covers_hours(run: Run, study: str) -> bool:
 
 def _known_hours(run: Run) -> pl.DataFrame | None:
     """The variance between hours that the reference shows on this machine: POOL, HOURS. None where it shows none, or
-    `run` is the reference.
+    `run` is the reference. Raises `DataError` for a damaged reference.
     """
-    with suppress(DataError):
-        name = reference()
-        if name.rpartition("/")[0] == run.info.machine.name and name != run.info.run_id:
-            other = reference_run()
-            if other.info.machine.cpu == run.info.machine.cpu and len(other.sittings) > 1:
-                shown = comparisons(other).frame.drop_nulls("omega2")
-                return shown.group_by(POOL).agg(pl.col(HOURS).first())
+    name = reference()
+    if name.rpartition("/")[0] == run.info.machine.name and name != run.info.run_id:
+        other = reference_run()
+        if other.info.machine.cpu == run.info.machine.cpu and len(other.sittings) > 1:
+            shown = comparisons(other).frame.drop_nulls("omega2")
+            return shown.group_by(POOL).agg(pl.col(HOURS).first())
     return None
