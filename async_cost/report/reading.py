@@ -131,6 +131,12 @@ class Reading:
         place = claims["document"][0].rpartition("/")[2].replace(" ", "-")
         say(f"{_advice(claims, document)} ([each of them](../replication/analysis.ipynb#{place})).")
 
+    def versions(self, *crates: str) -> None:
+        """Say which versions of these crates the run measured."""
+        found = {name: self.run.info.crates.get(name, "unknown") for name in crates}
+        named = (f"{name} {one if isinstance(one, str) else ' / '.join(one)}" for name, one in found.items())
+        say(f"Versions: {words.escape(words.listing(named))}.")
+
     @property
     def studies(self) -> list[str]:
         """The studies that the run holds."""
