@@ -234,7 +234,9 @@ def test_facts_that_no_machine_could_tell_are_unknown(tmp_path):
 
 def test_stored_charts_carry_both_forms_and_the_words():
     frame = pl.DataFrame({"round": [0, 1], "time": [1.0, 2.0]})
-    chart = charts.lines(frame, x="round", y="time", x_title="round", y_title="time (log scale)", description="it drifts")
+    chart = charts.lines(
+        frame, x="round", y="time", x_title="round", y_title="time (log scale)", description="it drifts"
+    )
     data, metadata = charts.mime_bundle(chart.to_dict())
     assert data[charts.VEGALITE_MIME]["description"] == "it drifts time: from 1.00 to 2.00."
     assert 'role="img" aria-label="it drifts time: from 1.00 to 2.00."' in data["image/svg+xml"]
