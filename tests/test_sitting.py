@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from async_cost.errors import DataError
+from async_cost.report.records import ended_early
 from async_cost.runs.find import announced, load_run, not_as_announced
 from async_cost.runs.record import read_record
 from async_cost.statistics.measured import Measured
@@ -154,7 +155,7 @@ def test_an_announcement_is_about_the_first_series_since_and_refuses_all_until_i
     )
     series = make_series(tmp_path, 2, **how)
     run = load_run(series[1])
-    assert (announced(run), not_as_announced(run)) == (3, "2 of 3 announced sittings")
+    assert (announced(run), not_as_announced(run)) == ((3, 3, ""), "2 of 3 announced sittings")
     table = comparisons(run).frame
     assert set(table["doubt"]) == {"2 of 3 announced sittings"} and table["verdict"].null_count() == table.height
     assert "the series has 2 of 3 announced sittings" in Measured.of(run, "zero-cost").trust.reasons
@@ -164,6 +165,9 @@ def test_an_announcement_is_about_the_first_series_since_and_refuses_all_until_i
     assert not_as_announced(run) is None and comparisons(run).frame["verdict"].null_count() == 0
     (tmp_path / "ANNOUNCED").write_text("made-up standard 1 20251231T000000Z\n")
     assert not_as_announced(run) == "2 sittings, not 1 as announced"
+    (tmp_path / "ANNOUNCED").write_text("made-up standard 3 20251231T000000Z ended with 2: the machine | is gone\n")
+    assert not_as_announced(run) is None and comparisons(run).frame["verdict"].null_count() == 0
+    assert ended_early(run) == "3 sittings were announced and 2 measured: the machine \\| is gone."
     (tmp_path / "ANNOUNCED").write_text("made-up standard six\n")
     with pytest.raises(DataError, match="line 1 announces nothing"):
         announced(run)

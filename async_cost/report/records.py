@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from async_cost import words
 from async_cost.runs import errata as known
 from async_cost.runs.comparisons import HEADLINES
+from async_cost.runs.find import announced
 from async_cost.runs.profiles import NOT_EVIDENCE, QUIET_LOAD
 from async_cost.runs.run import Run
 from async_cost.statistics.disturbance import steal_share
@@ -65,6 +66,14 @@ def _conditions(run: Run, study: str) -> list[str]:
     elif not run.info.git.clean:
         found.append("The measured code had uncommitted changes.")
     return found
+
+
+def ended_early(run: Run) -> str:
+    """That a series has fewer sittings than announced, and why, as a sentence; else nothing."""
+    found = announced(run)
+    if found is None or not found.why:
+        return ""
+    return f"{found.sittings} sittings were announced and {found.ended_with} measured: {words.escape(found.why)}."
 
 
 def covers(run: Run) -> str:

@@ -5,17 +5,27 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from async_cost.errors import DataError
 from async_cost.paths import runs_root
 from async_cost.runs import series
 from async_cost.runs.run import Run
 
-#: A machine, a profile, how many sittings its next series will have, and when that was decided.
-ANNOUNCEMENT = re.compile(r"(\S+) (\S+) ([1-9]\d*) (\d{8}T\d{6}Z)")
+#: A machine, a profile, how many sittings its next series will have, and when that was decided; and how many it had
+#: when something else than their results ended it, and what.
+ANNOUNCEMENT = re.compile(r"(\S+) (\S+) ([1-9]\d*) (\d{8}T\d{6}Z)(?: ended with ([1-9]\d*): (.+))?")
 
 
-def announced(run: Run) -> int | None:
+class Announced(NamedTuple):
+    """How many sittings a series was to have, and how many it has; why, if these are fewer."""
+
+    sittings: int
+    ended_with: int
+    why: str = ""
+
+
+def announced(run: Run) -> Announced | None:
     """How many sittings this series was to have: by the line of data/runs/ANNOUNCED about its machine and profile of
     which it is the first series since. None where nothing was announced.
     """
@@ -24,16 +34,20 @@ def announced(run: Run) -> int | None:
     for number, line in enumerate(file.read_text(encoding="utf-8").splitlines() if file.exists() else [], 1):
         parts = ANNOUNCEMENT.fullmatch(line)
         if not parts:
-            remedy = "A line reads <machine> <profile> <number of sittings> <time in UTC, as 20260131T120000Z>"
+            remedy = (
+                "A line reads <machine> <profile> <number of sittings> <time in UTC, as 20260131T120000Z>, and where a "
+                "series could not be completed: ended with <number>: <why>"
+            )
             raise DataError(file, f"line {number} announces nothing", remedy)
-        machine, profile, sittings, when = parts.groups()
+        machine, profile, sittings, when, ended, why = parts.groups()
         about = f'"profile": "{profile}"'.encode()
         if (machine, profile) == (run.info.machine.name, run.info.profile) and when <= own:
             since = {one.name for one in run.path.parent.glob("[0-9]*Z") if when <= one.name < own} - series_of
             files = (run.path.with_name(name) / "run.json" for name in since)
             with suppress(OSError):  # of a run that cannot be read nothing is known
                 # A later series is not the announced one: it may be somebody else's, on a machine of the same name.
-                found = None if any(one.is_file() and about in one.read_bytes() for one in files) else int(sittings)
+                later = any(one.is_file() and about in one.read_bytes() for one in files)
+                found = None if later else Announced(int(sittings), int(ended or sittings), why or "")
     return found
 
 
@@ -41,10 +55,12 @@ def not_as_announced(run: Run) -> str | None:
     """Why a series is not judged yet, or no longer, in a few words: who looks, and then measures until a claim is
     decided, will be wrong more often than an interval says.
     """
-    number, measured = announced(run), len(run.sittings)
-    if number is not None and measured < number:
-        return f"{measured} of {number} announced sittings"
-    return None if number in (None, measured) else f"{measured} sittings, not {number} as announced"
+    found, measured = announced(run), len(run.sittings)
+    if found is None or measured == found.ended_with:
+        return None
+    if measured < found.ended_with:
+        return f"{measured} of {found.sittings} announced sittings"
+    return f"{measured} sittings, not {found.ended_with} as announced"
 
 
 def find_runs(root: Path | None = None) -> list[Path]:

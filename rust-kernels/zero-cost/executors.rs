@@ -319,12 +319,20 @@ impl<R: ReactorHandle> AsyncStream<R> {
         &'a self,
         buffer: &'a mut [u8],
     ) -> impl Future<Output = Result<usize, FailureOf<R>>> + 'a {
-        IoOperation { registration: &self.registration, call: move || self.object.read(buffer) }
+        IoOperation {
+            registration: &self.registration,
+            call: move || {
+                self.object.read(buffer).inspect(|&length| R::Probe::received(buffer.as_ptr(), length))
+            },
+        }
     }
 
     /// Writes from the start of `bytes`; the number of bytes that went.
     pub fn write<'a>(&'a self, bytes: &'a [u8]) -> impl Future<Output = Result<usize, FailureOf<R>>> + 'a {
-        IoOperation { registration: &self.registration, call: move || self.object.write(bytes) }
+        IoOperation {
+            registration: &self.registration,
+            call: move || self.object.write(bytes).inspect(|&length| R::Probe::sent(bytes.as_ptr(), length)),
+        }
     }
 }
 

@@ -55,6 +55,7 @@ use std::fmt;
 use std::hint::black_box;
 use std::io;
 use std::marker::PhantomData;
+use std::mem;
 use std::ops::Deref;
 use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::thread;
@@ -793,6 +794,10 @@ pub trait Probe: 'static {
     fn add(counter: Counter, times: usize);
     /// It is this large now; the largest value counts.
     fn peak(counter: Counter, now: usize);
+    /// So many bytes were received there.
+    fn received(place: *const u8, bytes: usize);
+    /// So many bytes were sent from there.
+    fn sent(place: *const u8, bytes: usize);
 }
 
 // %% [markdown]
@@ -813,6 +818,12 @@ impl<Label: 'static, C: Choices> Probe for Timed<Label, C> {
 
     #[inline(always)]
     fn peak(_: Counter, _: usize) {}
+
+    #[inline(always)]
+    fn received(_: *const u8, _: usize) {}
+
+    #[inline(always)]
+    fn sent(_: *const u8, _: usize) {}
 }
 
 /// The probe of the proof: keeps one tally per thread.
@@ -823,6 +834,34 @@ impl Counted {
     pub fn value(counter: Counter) -> u64 {
         tally::value(counter as usize)
     }
+
+    /// Bytes sent from where they were received, that is, without having been copied meanwhile, since it was last asked;
+    /// None where the servers did not report what they received.
+    fn take_sent_in_place() -> Option<u64> {
+        with_places(|places| mem::take(places).reported_sent_in_place())
+    }
+}
+
+/// Where bytes were received that were not sent yet: the address and the number of each. And how many were sent.
+#[derive(Default)]
+struct Places {
+    received: Vec<(usize, usize)>,
+    reported: bool,
+    sent_in_place: u64,
+}
+
+impl Places {
+    fn reported_sent_in_place(self) -> Option<u64> {
+        self.reported.then_some(self.sent_in_place)
+    }
+}
+
+/// Those of this thread.
+fn with_places<Out>(use_them: impl FnOnce(&mut Places) -> Out) -> Out {
+    thread_local! {
+        static PLACES: RefCell<Places> = RefCell::default();
+    }
+    PLACES.with_borrow_mut(use_them)
 }
 
 impl<C: Choices> Probe for Counted<C> {
@@ -835,6 +874,24 @@ impl<C: Choices> Probe for Counted<C> {
 
     fn peak(counter: Counter, now: usize) {
         tally::peak(counter as usize, now as u64);
+    }
+
+    fn received(place: *const u8, bytes: usize) {
+        with_places(|places| {
+            places.reported = true;
+            places.received.push((place.addr(), bytes));
+        });
+    }
+
+    fn sent(place: *const u8, bytes: usize) {
+        with_places(|places| {
+            // The fake hands over a line as a whole and takes it as a whole.
+            let same = |&each: &(usize, usize)| each == (place.addr(), bytes);
+            if let Some(found) = places.received.iter().position(same) {
+                places.received.swap_remove(found);
+                places.sent_in_place += bytes as u64;
+            }
+        });
     }
 }
 
@@ -1077,6 +1134,7 @@ impl<'s, C: Choices> Connection<'s, C> {
                         return false;
                     }
                 };
+                P::received(self.buffer.as_ptr().wrapping_add(self.filled), length);
                 self.filled += length;
                 if holds_line::<C>(&self.buffer[..self.filled]) {
                     break;
@@ -1094,6 +1152,7 @@ impl<'s, C: Choices> Connection<'s, C> {
                     return false;
                 }
             };
+            P::sent(self.buffer.as_ptr().wrapping_add(self.sent), length);
             self.sent += length;
             if self.sent == self.filled {
                 P::add(Counter::Transactions, 1);
@@ -1349,6 +1408,7 @@ impl<'s> Peer<'s> {
         if !self.answering {
             loop {
                 let Ok(length) = self.stream.read(&mut self.buffer[self.filled..]) else { return false };
+                P::received(self.buffer.as_ptr().wrapping_add(self.filled), length);
                 self.filled += length;
                 if holds_line::<Lean>(&self.buffer[..self.filled]) {
                     break;
@@ -1359,6 +1419,7 @@ impl<'s> Peer<'s> {
         }
         loop {
             let Ok(length) = self.stream.write(&self.buffer[self.sent..self.filled]) else { return false };
+            P::sent(self.buffer.as_ptr().wrapping_add(self.sent), length);
             self.sent += length;
             if self.sent == self.filled {
                 P::add(Counter::Transactions, 1);
@@ -1508,6 +1569,7 @@ fn operations(world: World, load: Load) -> Counts {
     world(load, &mut |stats, run| {
         run();
         tally::take(Counter::NAMES);
+        Counted::take_sent_in_place();
         let before = stats.counts();
         run();
         counts = stats.counts().into_iter().map(|(name, after)| (name, after - before[name])).collect();
@@ -1519,6 +1581,7 @@ fn operations(world: World, load: Load) -> Counts {
 pub fn count(world: World, load: Load) -> Counts {
     let mut counts = operations(world, load);
     counts.extend(tally::take(Counter::NAMES));
+    counts.extend(Counted::take_sent_in_place().map(|bytes| ("sent_in_place", bytes)));
     counts
 }
 
