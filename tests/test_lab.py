@@ -115,10 +115,10 @@ CELLS = f"""() => {PANEL}.content.widgets.map(({{model}}) => ({{
 }}))"""
 #: Of the kernel; undefined until there is one.
 STATUS = f"() => globalThis.jupyterapp && {PANEL}?.sessionContext?.session?.kernel?.status"
-#: Whether the kernel answers within five seconds.
+#: Whether the kernel does what it is told, and is heard to be idle after it, within a minute.
 ANSWERS = f"""() => Promise.race([
-    {PANEL}.sessionContext.session.kernel.requestKernelInfo().then(() => true, () => false),
-    new Promise(resolve => setTimeout(() => resolve(false), 5000)),
+    {PANEL}.sessionContext.session.kernel.requestExecute({{code: "1"}}).done.then(() => true, () => false),
+    new Promise(resolve => setTimeout(() => resolve(false), 60000)),
 ])"""
 
 
@@ -243,8 +243,8 @@ class Notebook:
         self.press("0", "0")
         self.page.locator(".jp-Dialog .jp-mod-accept").click(timeout=PAGE_MS)
         self.until("the kernel restarts", lambda: not self.idle(), PAGE_MS)
-        # Asked again and again: what a new kernel says before the server listens is lost, and with it that it is idle.
-        self.until("the new kernel is idle", lambda: self.page.evaluate(ANSWERS) and self.idle(), PAGE_MS)
+        # Asked again and again: what a new kernel says before the server listens is lost, also that a cell has failed.
+        self.until("the new kernel is idle", lambda: self.page.evaluate(ANSWERS) and self.idle())
 
     def text(self, number: int) -> str:
         """What a cell has printed."""

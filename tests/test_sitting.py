@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from types import SimpleNamespace
 
 import pytest
@@ -159,6 +160,8 @@ def test_an_announcement_is_about_the_first_series_since_and_refuses_all_until_i
     table = comparisons(run).frame
     assert set(table["doubt"]) == {"2 of 3 announced sittings"} and table["verdict"].null_count() == table.height
     assert "the series has 2 of 3 announced sittings" in Measured.of(run, "zero-cost").trust.reasons
+    elsewhere = shutil.copytree(series[0].parent, tmp_path / "elsewhere" / "runs" / "made-up") / series[1].name
+    assert announced(load_run(elsewhere)) is None, "it is nobody's announcement"
     later = load_run(make_run(tmp_path, name="20260301T000000Z", **how))
     assert announced(later) is None, "it is another series than the announced one"
     (tmp_path / "ANNOUNCED").write_text("made-up standard 2 20251231T000000Z\n")

@@ -27,9 +27,11 @@ class Announced(NamedTuple):
 
 def announced(run: Run) -> Announced | None:
     """How many sittings this series was to have: by the line of data/runs/ANNOUNCED about its machine and profile of
-    which it is the first series since. None where nothing was announced.
+    which it is the first series since. None where nothing was announced, and for a run that lies elsewhere.
     """
     file, found = runs_root() / "ANNOUNCED", None
+    if run.path.resolve().parents[1] != runs_root().resolve():
+        return None  # somebody else's, on a machine of the same name
     own, series_of = run.info.run_id.rpartition("/")[2], {one.path.name for one in run.sittings}
     for number, line in enumerate(file.read_text(encoding="utf-8").splitlines() if file.exists() else [], 1):
         parts = ANNOUNCEMENT.fullmatch(line)

@@ -8,7 +8,7 @@ use std::task::{Context, Wake, Waker};
 
 use harness::UnequalWork;
 use zero_cost::{PUBLISHED, expected, variants};
-use zero_cost_executors::{BoxedFuture, FakeReactor, accept_all, connection};
+use zero_cost_executors::{AsyncStream, BoxedFuture, FakeReactor, ReactorHandle, accept_all, connection};
 use zero_cost_loop::{
     CONNECTIONS, Counted, Counter, Load, NoWork, Probe, Repeat, SMALL_BUFFER, Stats, count,
 };
@@ -17,6 +17,7 @@ const NO_FAULT: u8 = 0;
 const LOSES_A_WAKE: u8 = 1;
 const POLLS_TWICE: u8 = 2;
 const LEAKS: u8 = 3;
+const COPIES: u8 = 4;
 
 /// The wake that [`LOSES_A_WAKE`] loses: one in the middle of the run.
 const LOST_WAKE: usize = 100;
@@ -93,6 +94,16 @@ impl<const FAULT: u8> Broken<FAULT> {
     }
 }
 
+/// A server that sends each line from a copy of it.
+async fn copying<R: ReactorHandle>(stream: AsyncStream<R>) {
+    <Counted>::add(Counter::ZeroedBytes, SMALL_BUFFER);
+    let mut buffer = [0; SMALL_BUFFER];
+    let length = stream.read(&mut buffer).await.ok().expect("a line");
+    let copy = buffer[..length].to_vec();
+    stream.write(&copy).await.ok().expect("room for it");
+    <Counted>::add(Counter::Transactions, 1);
+}
+
 /// The server, on a broken executor.
 fn world<const FAULT: u8>(load: Load, repeat: Repeat<'_>) {
     let stats = Rc::new(Stats::new(load.syscalls));
@@ -101,7 +112,11 @@ fn world<const FAULT: u8>(load: Load, repeat: Repeat<'_>) {
     repeat(&stats, &mut || {
         let spawner = Rc::clone(&executor);
         let spawn = move |stream| {
-            spawner.spawn(async { connection::<_, _, SMALL_BUFFER>(stream, NoWork).await.unwrap() });
+            if FAULT == COPIES {
+                spawner.spawn(copying(stream));
+            } else {
+                spawner.spawn(async { connection::<_, _, SMALL_BUFFER>(stream, NoWork).await.unwrap() });
+            }
             Ok(())
         };
         let reactor_of_task = Rc::clone(&reactor);
@@ -140,4 +155,10 @@ fn a_poll_in_vain_is_caught() {
 fn a_future_that_is_not_dropped_is_caught() {
     let wrong = verdict::<LEAKS>().unwrap_err().to_string();
     assert!(wrong.contains("peak_tasks: 4 expected"), "{wrong}");
+}
+
+#[test]
+fn a_copied_line_is_caught() {
+    let wrong = verdict::<COPIES>().unwrap_err().to_string();
+    assert!(wrong.contains("sent_in_place: 3072 expected, 0 counted"), "{wrong}");
 }
