@@ -60,7 +60,7 @@ def validity_sentence(run: Run) -> str:
     changed = [one.changed[:10] >= run.info.started[:10] for one in load_claims() if one.is_claim and one.changed]
     later = 0 if run.info.claims == claims_of_today() else sum(changed)
     if later:
-        return f"It was made for an earlier state of the claims, and is no test of the {later} that changed since."
+        return f"It was made for an earlier state of the claims, and is no test of {'the one' if later == 1 else f'the {later}'} that changed since."
     return "It was made for the claims as they are: their regions were written before it."
 
 
