@@ -98,10 +98,8 @@ def next_build(run: Run, study: str) -> str:
         rows = comparisons(run).frame.filter(study=study, **named).drop_nulls("next_low")
         if one.study == study and rows.height:
             ends = words.with_ends(rows["ratio"][0], rows["next_low"][0], rows["next_high"][0], 1.0)[1]
-            return (
-                f"That is how well the mean over builds and hours is known. In one other build, in another hour, you "
-                f"would find {words.code(one.variant)} at {ends}{words.TIMES} {words.code(one.other)}."
-            )
+            what = f"{words.code(one.variant)} at {ends}{words.TIMES} {words.code(one.other)}"
+            return f"In one other build, in another hour, you would find {what}."
     return ""
 
 

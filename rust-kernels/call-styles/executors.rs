@@ -723,6 +723,9 @@ pub fn one_call<C>(executor: impl CallStyles<C>, callee: impl Fn() -> C) -> impl
     }
 }
 
+// %% [markdown]
+// A call by futures whose slots are kept, and by futures that are boxed anew each time:
+
 // %% tags=["active-ipynb", "glance"]
 // harness::Glance::at("call")
 //     .look("futures", one_call(Futures::<Parts>::new().expect("a selector"), || echo(7)))
@@ -1014,6 +1017,9 @@ pub fn fiber_call() -> impl Fn() -> FiberCall<Parts<Direct>> {
     let procedure: FiberProc<Parts<Direct>> = Rc::new(|_, argument| argument);
     move || (Rc::clone(&procedure), black_box(7))
 }
+
+// %% [markdown]
+// The same call on futures, on fibers whose stacks are kept, and on fresh stacks:
 
 // %% tags=["active-ipynb", "glance"]
 // harness::Glance::at("call")

@@ -1242,6 +1242,10 @@ impl<Y: System, P: Probe, L: Place<Y>> Io<'_, Y, P, L> {
     }
 }
 
+// %% [markdown]
+// An operation is tried when it is first polled. Once it would have blocked, it is tried again only after its
+// object was reported ready.
+
 // %%
 impl<Y: System, P: Probe, L: Place<Y>> Operation<'_, Y, P, L> {
     /// Tries `call`, unless it would block.

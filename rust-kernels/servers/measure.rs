@@ -54,6 +54,10 @@
 // :dep tokio = { version = "=1.54.1", features = ["io-util", "net", "rt-multi-thread"] }
 // :dep zero-cost-loop = { path = "../../rust-kernels/zero-cost/loop" }
 
+// %% [markdown]
+// The tables of all servers are slabs, readiness comes from `epoll`, and the executor without a runtime is the
+// frontier of the ladder.
+
 // %%
 use std::convert::Infallible;
 use std::io::{self, ErrorKind, Read, Write};
@@ -139,6 +143,9 @@ impl Drop for Echo {
         self.tally.ended.fetch_add(1, Ordering::Release);
     }
 }
+
+// %% [markdown]
+// An end of an echo is used in turns: room for bytes to read, then bytes to write.
 
 // %%
 impl Echo {
@@ -820,6 +827,10 @@ fn start(
         ended
     })
 }
+
+// %% [markdown]
+// To open a session, the clients are started in a process of their own, then the server; then the clients connect,
+// and how much memory grows meanwhile is kept.
 
 // %%
 impl Session {

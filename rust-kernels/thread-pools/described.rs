@@ -141,6 +141,9 @@ impl Subject for Tp {
     }
 }
 
+// %% [markdown]
+// What a job takes in the simplest pool:
+
 // %% tags=["active-ipynb", "glance"]
 // harness::Glance::at("job").each_of(JOBS).look("TP", jobs::<Tp>).show()
 
@@ -312,6 +315,9 @@ impl<const PINS: bool> Subject for DescribedCbcp<PINS> {
         self.0.stop();
     }
 }
+
+// %% [markdown]
+// The shared channel beside the simplest pool, with workers that may move and with pinned ones:
 
 // %% tags=["active-ipynb", "glance"]
 // harness::Glance::at("job")
@@ -700,6 +706,9 @@ impl<const PARKS: bool, const TIMED: bool, const PINS: bool> Subject for Describ
         self.0.stop();
     }
 }
+
+// %% [markdown]
+// All three pools, and the third with workers that never park:
 
 // %% tags=["active-ipynb", "glance"]
 // harness::Glance::at("job")

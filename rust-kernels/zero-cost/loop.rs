@@ -826,22 +826,11 @@ impl<Label: 'static, C: Choices> Probe for Timed<Label, C> {
     fn sent(_: *const u8, _: usize) {}
 }
 
-/// The probe of the proof: keeps one tally per thread.
-pub struct Counted<C = AsDescribed>(PhantomData<C>);
+// %% [markdown]
+// The counting probe also remembers where the fake put what it handed over. What is sent from there was not copied
+// meanwhile: not into another buffer, and not with a buffer that moved.
 
-impl Counted {
-    /// What was counted on this thread since it was last taken.
-    pub fn value(counter: Counter) -> u64 {
-        tally::value(counter as usize)
-    }
-
-    /// Bytes sent from where they were received, that is, without having been copied meanwhile, since it was last asked;
-    /// None where the servers did not report what they received.
-    fn take_sent_in_place() -> Option<u64> {
-        with_places(|places| mem::take(places).reported_sent_in_place())
-    }
-}
-
+// %%
 /// Where bytes were received that were not sent yet: the address and the number of each. And how many were sent.
 #[derive(Default)]
 struct Places {
@@ -862,6 +851,26 @@ fn with_places<Out>(use_them: impl FnOnce(&mut Places) -> Out) -> Out {
         static PLACES: RefCell<Places> = RefCell::default();
     }
     PLACES.with_borrow_mut(use_them)
+}
+
+// %% [markdown]
+// All else that it counts is one tally for each counter.
+
+// %%
+/// The probe of the proof: keeps one tally per thread.
+pub struct Counted<C = AsDescribed>(PhantomData<C>);
+
+impl Counted {
+    /// What was counted on this thread since it was last taken.
+    pub fn value(counter: Counter) -> u64 {
+        tally::value(counter as usize)
+    }
+
+    /// Bytes sent from where they were received, that is, without having been copied meanwhile, since it was last asked;
+    /// None where the servers did not report what they received.
+    fn take_sent_in_place() -> Option<u64> {
+        with_places(|places| mem::take(places).reported_sent_in_place())
+    }
 }
 
 impl<C: Choices> Probe for Counted<C> {
@@ -1354,6 +1363,9 @@ impl<S: Clone + Deref<Target = Stats>> Door<S> for FakeListener<S> {
     }
 }
 
+// %% [markdown]
+// The second kind of door: a crowd, for questions about many connections at once.
+
 // %%
 /// A listener whose clients are all there already: connections live 256 at once.
 pub struct Crowd<S>(FakeListener<S>);
@@ -1429,6 +1441,9 @@ impl<'s> Peer<'s> {
     }
 }
 
+// %% [markdown]
+// The loop keeps its connections in an array, and a stack of the places that are vacant.
+
 // %%
 /// Serves [`CONNECTIONS`] clients, one request each, without anything that deserves a name.
 pub struct Loop<'s, D, W, P> {
@@ -1456,6 +1471,9 @@ impl<'s, D: Door<&'s Stats>, W: Work, P: Probe> Loop<'s, D, W, P> {
         }
     }
 }
+
+// %% [markdown]
+// It accepts all who are waiting, steps each connection that has an event, and returns when all are served.
 
 // %%
 impl<'s, D: Door<&'s Stats>, W: Work, P: Probe> Loop<'s, D, W, P> {
@@ -1517,6 +1535,9 @@ impl<'s, D: Door<&'s Stats>, W: Work, P: Probe> Loop<'s, D, W, P> {
         }
     }
 }
+
+// %% [markdown]
+// As a world, like the published loop above; which door it has, a type says.
 
 // %%
 /// The world of the best loop.
@@ -1584,6 +1605,9 @@ pub fn count(world: World, load: Load) -> Counts {
     counts.extend(Counted::take_sent_in_place().map(|bytes| ("sent_in_place", bytes)));
     counts
 }
+
+// %% [markdown]
+// So the timed half and the counting half of a world are proven together:
 
 // %%
 /// The counts of some code under this load: what its counting half counts.

@@ -262,6 +262,9 @@ fn write_call(ledger: &Ledger, mut stream: &UnixStream, bytes: &[u8]) -> io::Res
     Ok(length)
 }
 
+// %% [markdown]
+// A connection is a socket that enters its calls in the ledger.
+
 // %%
 /// The server's end of a connection. Reads, writes and its end are entered in the ledger.
 pub struct Socket<'d> {
@@ -274,6 +277,9 @@ impl AsFd for Socket<'_> {
         self.stream.as_fd()
     }
 }
+
+// %% [markdown]
+// It reads and writes as any socket does, by shared reference.
 
 // %%
 impl Read for &Socket<'_> {
@@ -690,6 +696,10 @@ unsafe impl<'d> Object<Ledgered<'d>> for &'d Listener {
         system.forget(self);
     }
 }
+
+// %% [markdown]
+// Servers poll an epoll that belongs to the listener. Once a server waits to write, its interest changes, which is
+// a call that the ledger counts.
 
 // %%
 impl Listener {
