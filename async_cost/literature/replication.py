@@ -51,16 +51,22 @@ def outcomes(run: Run, claims: Sequence[Claim] | None = None) -> list[Judgement]
     ]
 
 
+#: Claims that are named; of more, only the number.
+NAMED = 3
+
+
 def validity_sentence(run: Run) -> str:
     """Whether the regions, operands and processors of the claims stood as they are when `run` began, by the hash that
     it recorded then, or may have been written after it was seen. Markdown.
     """
     if run.info.claims is None:
         return "It is no test of them: their regions may have been written after it was seen."
-    changed = [one.changed[:10] >= run.info.started[:10] for one in load_claims() if one.is_claim and one.changed]
-    later = 0 if run.info.claims == claims_of_today() else sum(changed)
-    if later:
-        return f"It was made for an earlier state of the claims, and is no test of {'the one' if later == 1 else f'the {later}'} that changed since."
+    changed = [
+        one.id for one in load_claims() if one.is_claim and one.changed and one.changed[:10] >= run.info.started[:10]
+    ]
+    if changed and run.info.claims != claims_of_today():
+        named = ", ".join(changed) if len(changed) <= NAMED else f"the {len(changed)}"
+        return f"It was made for an earlier state of the claims, and is no test of {named} that changed since."
     return "It was made for the claims as they are: their regions were written before it."
 
 

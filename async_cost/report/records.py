@@ -9,6 +9,7 @@ from async_cost import words
 from async_cost.runs import errata as known
 from async_cost.runs.comparisons import HEADLINES
 from async_cost.runs.find import announced
+from async_cost.runs.judged import findings_of_today
 from async_cost.runs.profiles import NOT_EVIDENCE, QUIET_LOAD
 from async_cost.runs.run import Run
 from async_cost.statistics.disturbance import steal_share
@@ -74,6 +75,16 @@ def ended_early(run: Run) -> str:
     if found is None or not found.why:
         return ""
     return f"{found.sittings} sittings were announced and {found.ended_with} measured: {words.escape(found.why)}."
+
+
+def tested(run: Run) -> str:
+    """Whether the findings and their limits stood as they are before `run` was measured, as a sentence."""
+    hashes = {one.info.findings for one in run.sittings}
+    if None in hashes:
+        return "It is no test of the findings: they may have been written after it was seen."
+    if hashes == {findings_of_today()}:
+        return "Findings and their limits stood as they are before its first round, so it tests them."
+    return "Since it was measured findings or their limits have changed, and of those it is no test."
 
 
 def covers(run: Run) -> str:
