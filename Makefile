@@ -20,7 +20,7 @@ ANALYSES = $$(for study in $$STUDIES; do ls tests/test_$$(echo $$study | tr - _)
 
 help:
 	@echo "make report [PROFILE=quick|standard|thorough] [RUN=data/runs/...]   measure, analyse, publish under reports/"
-	@echo "make measure [PROFILE=...]   only measure, into data/runs/: one sitting, a quarter of an hour of measuring"
+	@echo "make measure [PROFILE=...]   only measure, into data/runs/: one sitting, some twenty minutes of measuring"
 	@echo "             STUDIES=\"zero-cost ladder\" with either measures these studies alone"
 	@echo "             ONLY=\"nonbox; box\" with one study measures these variants, their baselines and controls"
 	@echo "             NATIVE=1 with either measures programs instead of cells, and builds no Rust kernel"
