@@ -170,7 +170,7 @@ def test_an_announcement_is_about_the_first_series_since_and_refuses_all_until_i
     assert not_as_announced(run) == "2 sittings, not 1 as announced"
     (tmp_path / "ANNOUNCED").write_text("made-up standard 3 20251231T000000Z ended with 2: the machine | is gone\n")
     assert not_as_announced(run) is None and comparisons(run).frame["verdict"].null_count() == 0
-    assert ended_early(run) == "3 sittings were announced and 2 measured: the machine \\| is gone."
+    assert ended_early(run) == "Three sittings were announced and two measured: the machine \\| is gone."
     (tmp_path / "ANNOUNCED").write_text("made-up standard six\n")
     with pytest.raises(DataError, match="line 1 announces nothing"):
         announced(run)

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 
+from async_cost import words
 from async_cost.literature.claims import Claim, Comparison, load_claims
 from async_cost.runs.judged import claims_of_today
 from async_cost.runs.run import Run
@@ -65,8 +66,9 @@ def validity_sentence(run: Run) -> str:
         one.id for one in load_claims() if one.is_claim and one.changed and one.changed[:10] >= run.info.started[:10]
     ]
     if changed and run.info.claims != claims_of_today():
-        named = ", ".join(changed) if len(changed) <= NAMED else f"the {len(changed)}"
-        return f"It was made for an earlier state of the claims, and is no test of {named} that changed since."
+        few = len(changed) <= NAMED
+        named = f"{words.listing(changed)}, which" if few else f"the {len(changed)} that"
+        return f"It was made for an earlier state of the claims, and is no test of {named} changed since."
     return "It was made for the claims as they are: their regions were written before it."
 
 

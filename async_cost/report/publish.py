@@ -35,7 +35,7 @@ DECISIONS = {
     "boxing-cost": "May I box in a hot path?",
     "async-fn": "When should I box a large future? Does async-trait matter?",
     "runtimes": "nio or tokio? What do a message, a timeout, a blocking call take?",
-    "servers": "A loop, a runtime, or a thread for each connection?",
+    "servers": "tokio, smol, a thread for each connection, or a loop?",
     "spawn-apis": "What does a spawn take, also through a trait?",
     "thread-pools": "Which pool for which load?",
     "call-styles": "How should I call what may wait?",

@@ -74,17 +74,18 @@ def ended_early(run: Run) -> str:
     found = announced(run)
     if found is None or not found.why:
         return ""
-    return f"{found.sittings} sittings were announced and {found.ended_with} measured: {words.escape(found.why)}."
+    planned, measured = words.numeral(found.sittings).capitalize(), words.numeral(found.ended_with)
+    return f"{planned} sittings were announced and {measured} measured: {words.escape(found.why)}."
 
 
 def tested(run: Run) -> str:
     """Whether the findings and their limits stood as they are before `run` was measured, as a sentence."""
     hashes = {one.info.findings for one in run.sittings}
     if None in hashes:
-        return "It is no test of the findings: they may have been written after it was seen."
+        return "This run is no test of the findings: they may have been written after it was seen."
     if hashes == {findings_of_today()}:
-        return "Findings and their limits stood as they are before its first round, so it tests them."
-    return "Since it was measured findings or their limits have changed, and of those it is no test."
+        return "The findings and their limits stood as they are before the first round, so this run tests them."
+    return "Since this run was measured, findings or their limits have changed; of those it is no test."
 
 
 def covers(run: Run) -> str:
