@@ -10,7 +10,7 @@ from async_cost.literature.claims import Claim, Comparison, load_claims
 from async_cost.literature.replication import Judgement, outcomes, score, score_sentence, tally, validity_sentence
 from async_cost.paths import repository_root
 from async_cost.report.reading import _advice
-from async_cost.report.records import tested
+from async_cost.report.records import findings_tested
 from async_cost.runs.comparisons import PAIR
 from async_cost.runs.find import load_run, reference_run
 from async_cost.runs.judged import claims_of_today, findings_of_today
@@ -334,7 +334,7 @@ def test_a_run_is_a_test_of_the_claims_that_were_written_before_it(tmp_path):
 
 def test_a_run_is_a_test_of_the_findings_that_were_written_before_it(tmp_path):
     says = {
-        hash: tested(load_run(made(tmp_path / str(hash)[:8], changes={"findings": hash} if hash else {})))
+        hash: findings_tested(load_run(made(tmp_path / str(hash)[:8], changes={"findings": hash} if hash else {})))
         for hash in (findings_of_today(), "0" * 64, None)
     }
     words = ("this run tests them", "of those it is no test", "no test of the findings")

@@ -78,7 +78,7 @@ def ended_early(run: Run) -> str:
     return f"{planned} sittings were announced and {measured} measured: {words.escape(found.why)}."
 
 
-def tested(run: Run) -> str:
+def findings_tested(run: Run) -> str:
     """Whether the findings and their limits stood as they are before `run` was measured, as a sentence."""
     hashes = {one.info.findings for one in run.sittings}
     if None in hashes:
