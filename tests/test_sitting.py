@@ -79,7 +79,7 @@ def another(first) -> Plan:
     return Plan("measure", **sitting.repeated(existing_run(first.parent)))
 
 
-def test_another_sitting_measures_the_same_into_a_run_of_its_own(first):
+def test_another_sitting_measures_the_same_into_a_run_of_its_own(first, monkeypatch):
     plan, document = another(first), json.loads(first.read_text())
     asked = (plan.profile, plan.studies, plan.only, plan.native, plan.singly)
     assert asked == ("quick", ("zero-cost",), "nonbox; box", True, False)
@@ -87,6 +87,13 @@ def test_another_sitting_measures_the_same_into_a_run_of_its_own(first):
     assert plan._env()["ASYNC_COST_SERIES"] == document["run_id"]
     alone = Plan("measure", *asked[:2], native=True, only=plan.only)
     assert plan.partial != alone.partial and "ASYNC_COST_SERIES" not in alone._env()
+    # What the first has compiled and counted is compiled and counted again only if it is gone.
+    assert plan.sealed == alone.sealed
+    names = ["compare notebooks and crates", "count 1", "build 1", "measure 1 in turns (quick)", "complete the run"]
+    assert [step.name for step in plan.steps()] == names
+    monkeypatch.setattr(episodes, "sealed", lambda folder, study: folder == plan.sealed)
+    assert [step.name for step in plan.steps()] == [names[0], "prove 1 again", *names[3:]]
+    assert [step.name for step in alone.steps()] == names
     # A later sitting names the first, whichever of them was asked for.
     later = first.parent.with_name("20261231T235959Z") / "run.json"
     later.parent.mkdir()

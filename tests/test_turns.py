@@ -3,6 +3,7 @@ episode alone.
 """
 
 import json
+import shutil
 import sys
 import tarfile
 from contextlib import contextmanager
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from async_cost.workflow import layouts
-from async_cost.workflow.episodes import Start, done_file, measure, seal, sealed, start_file
+from async_cost.workflow.episodes import Start, done_file, measure, reuse, seal, sealed, start_file
 from async_cost.workflow.steps import Progress, Seen, StepFailed
 
 #: Stands for a study's program: notes that it was called and with what, and ends as the file `ends` next to it says,
@@ -133,7 +134,7 @@ def test_a_library_is_linked_again_from_what_the_kernel_linked_last(partial):
     (partial / "response.txt").touch()
     with tarfile.open(partial / "deps" / "libctx.so.tar", "w") as archive:
         archive.add(partial / "response.txt", "libctx.so/response.txt")
-    seal(partial, "a")
+    seal(partial, "a", partial / "kept")
     assert (partial / "measures-a.so.link" / "libctx.so" / "response.txt").exists()
 
 
@@ -156,9 +157,29 @@ def test_another_build_in_the_same_place_is_not_measured_on(partial):
     library.write_bytes(b"code")
     starts_otherwise(partial, library={"path": str(library), "entry": "e"})
     assert not sealed(partial, "a"), "nothing says what it was"
-    seal(partial, "a")
+    seal(partial, "a", partial / "kept")
     assert sealed(partial, "a")
     library.write_bytes(b"other")
     assert not sealed(partial, "a") and Start.read(partial, "a") is None
     with pytest.raises(StepFailed, match="rebuilt meanwhile"):
         run(partial)
+
+
+def test_a_further_sitting_proves_again_what_the_first_has_sealed(partial):
+    kept, later, progress = partial / "kept", partial / "later", Progress(print, partial / "log", partial)
+    later.mkdir()
+    shutil.copy(sys.executable, partial / "program")
+    starts_otherwise(partial, program=str(partial / "program"))
+    seal(partial, "a", kept)
+    start_file(partial, "a").unlink()  # the first sitting is finished
+    (partial / "a" / "ends").write_text("0 0 1")
+    with pytest.raises(StepFailed, match="a was not proved again"):
+        reuse(kept, later, "a", {}, progress)
+    start_file(later, "a").write_text("{}")  # what the program would have written
+    reuse(kept, later, "a", {}, progress)
+    assert calls(partial, "a") == ["prepare"] * 2 and sealed(later, "a")
+    with pytest.raises(StepFailed, match="exited with 1"):
+        reuse(kept, later, "a", {}, progress)
+    (partial / "program").write_bytes(b"other")
+    with pytest.raises(StepFailed, match="rebuilt meanwhile"):
+        reuse(kept, later, "a", {}, progress)

@@ -103,7 +103,7 @@ def test_a_plan_measures_the_chosen_studies_alone():
     plan = Plan("measure", "standard", ("ladder",))
     steps = {step.name: step.expected_s for step in plan.steps()}
     assert steps["measure 1 in turns (standard)"] == MEASURED["ladder"].standard
-    assert 960 <= sum(study.standard for study in MEASURED.values()) <= 1080, "some seventeen minutes"
+    assert 1200 <= sum(study.standard for study in MEASURED.values()) <= 1320, "some twenty-one minutes"
     assert plan.command == 'make measure PROFILE=standard STUDIES="ladder"'
     assert Plan("report", "quick").command == "make report PROFILE=quick"
     native = Plan("measure", "quick", ("ladder",), native=True)

@@ -13,7 +13,7 @@ import json
 import random
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -63,15 +63,10 @@ class Start:
         """
         for attempt in range(1, ATTEMPTS + 1):
             try:
+                padding = {"ASYNC_COST_PADDING": "x" * random.randrange(4096)}
                 with self._file(study, layout) as file:
-                    command = self.command if self.library else (str(file), *self.command[1:])
-                    typed = f"LOAD_AND_RUN {file} {self.entry}\n" if self.library else ""
-                    padding = {"ASYNC_COST_EPISODE": str(until), "ASYNC_COST_PADDING": "x" * random.randrange(4096)}
-                    # A kernel's program runs cells when it has this variable.
-                    kernel = {"EVCXR_IS_RUNTIME": "1"} if typed else {}
-                    everything = {**env, **padding, **kernel}
-                    progress.command(command, env=everything, typed=typed, status=self.done_status, cwd=ROOT)
-                    return
+                    self._process(file, str(until), {**env, **padding}, progress, self.done_status)
+                return
             except CommandFailed as error:
                 if error.status == 0:
                     problem = (
@@ -81,15 +76,29 @@ class Start:
                 if error.status == self.refused_status or attempt == ATTEMPTS:
                     raise
 
+    def prepare(self, study: str, env: Mapping[str, str], progress: Progress) -> None:
+        """Prove the work of `study` once more, and enter it into the partial run that `env` names."""
+        with self._file(study, None) as file:
+            self._process(file, "prepare", env, progress, 0)
+
+    def _process(self, file: Path, episode: str, env: Mapping[str, str], progress: Progress, status: int) -> None:
+        command = self.command if self.library else (str(file), *self.command[1:])
+        typed = f"LOAD_AND_RUN {file} {self.entry}\n" if self.library else ""
+        # A kernel's program runs cells when it has this variable.
+        kernel = {"EVCXR_IS_RUNTIME": "1"} if typed else {}
+        everything = {**env, **kernel, "ASYNC_COST_EPISODE": episode}
+        progress.command(command, env=everything, typed=typed, status=status, cwd=ROOT)
+
     @contextmanager
-    def _file(self, study: str, layout: int) -> Iterator[Path]:
-        """What a process runs: the program, or the library of the cell, in a link order of its own.
+    def _file(self, study: str, layout: int | None) -> Iterator[Path]:
+        """What a process runs: the program, or the library of the cell, in the link order that `layout` draws.
 
         Of a library that has none, a copy: pages of one file would keep their places in memory.
         """
-        with layouts.drawn(self.library or Path(self.command[0]), layout) as drawn:
+        program = self.library or Path(self.command[0])
+        with nullcontext() if layout is None else layouts.drawn(program, layout) as drawn:
             if drawn or not self.library:
-                yield drawn or Path(self.command[0])
+                yield drawn or program
                 return
         copy = self.library.with_stem(f"episode-of-{study}")
         copy.unlink(missing_ok=True)  # not written over: a process that is still there may be running it
@@ -110,8 +119,10 @@ def start_file(partial: Path, study: str) -> Path:
     return partial / f"{study}.episode.json"
 
 
-def seal(partial: Path, study: str) -> None:
-    """Record what `study` is measured with, since another build would have the same path; keep what links it again."""
+def seal(partial: Path, study: str, kept: Path) -> None:
+    """Record what `study` is measured with, since another build would have the same path; keep what links it again.
+    A copy goes into the folder `kept`, for further sittings.
+    """
     file = start_file(partial, study)
     start = json.loads(file.read_text(encoding="utf-8"))
     if start["library"]:
@@ -120,6 +131,19 @@ def seal(partial: Path, study: str) -> None:
     else:
         layouts.keep(Path(start["program"]), Path(start["program"]))
     write_json(file, start | {"sha256": _digest(start)})
+    kept.mkdir(parents=True, exist_ok=True)
+    shutil.copy(file, kept)
+
+
+def reuse(kept: Path, partial: Path, study: str, env: Mapping[str, str], progress: Progress) -> None:
+    """Begin `study` of another sitting with what an earlier one has sealed: nothing is compiled, all is proved again.
+    Raises StepFailed.
+    """
+    sealed_before = start_file(kept, study).read_bytes()
+    _start(kept, study).prepare(study, env, progress)
+    if not start_file(partial, study).exists():
+        raise StepFailed(f"{study} was not proved again: see the log for what its cell says")
+    write_whole(start_file(partial, study), sealed_before.decode())
 
 
 def sealed(partial: Path, study: str) -> bool:

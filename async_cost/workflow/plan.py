@@ -69,8 +69,12 @@ class Plan:
             self.command = f"make {goal} RUN=data/runs/{series['run_id']}"
         #: Load averages before anything of ours ran: afterwards they tell of the compiler that compiled the cells.
         self.load_before = os.getloadavg()
-        about = [profile, *self.studies, str(native), only or "", series["run_id"] if series else ""]
-        self.partial = RUNS / ".partial" / f"{profile}-{_fingerprint(self.studies, about)}"
+        about = [profile, *self.studies, str(native), only or ""]
+        #: How the studies of this very program are started: a further sitting compiles and counts nothing again.
+        self.sealed = RUNS / ".partial" / f"sealed-{_fingerprint(self.studies, [*about, str(singly)])}"
+        self.partial = (
+            RUNS / ".partial" / f"{profile}-{_fingerprint(self.studies, [*about, series['run_id'] if series else ''])}"
+        )
         #: Where `finish` says which run came out of this plan; `close` removes nothing but this plan's claim on it.
         self.outcome = RUNS / ".partial" / "last-run.json"
 
@@ -79,10 +83,16 @@ class Plan:
         count, build, each, needs = f"count {number}", "compile the cells of", 60, [PACKAGES, EVCXR_STEP, CRATES]
         if self.native:  # after the counting: what that has compiled is needed here, too
             build, each, needs = "build", 5, [count]
-        return [
-            Step("compare notebooks and crates", self._compare, 2, self._finished, [PACKAGES]),
+        ready = [
             Step(count, self._count_all, 40 * number, lambda: all(map(self._counted, self.studies)), []),
             Step(f"{build} {number}", self._prepare_all, each * number, self._all_prepared, needs),
+        ]
+        if self.series and all(episodes.sealed(self.sealed, study) for study in self.studies):
+            # Exact counts are read from the first sitting of a series.
+            ready = [Step(f"prove {number} again", self._prove_again, 4 * number, self._all_prepared)]
+        return [
+            Step("compare notebooks and crates", self._compare, 2, self._finished, [PACKAGES]),
+            *ready,
             Step(f"measure {number} in turns ({self.profile})", self._measure, seconds, self._finished),
             Step("complete the run", self._finish, 3, self._finished),
         ]
@@ -155,6 +165,14 @@ class Plan:
                 rooms.setdefault(measuring(study).parent, []).append(self._prepare(study))
         progress.commands(rooms.values(), lanes=2)
 
+    def _prove_again(self, progress: Progress) -> None:
+        """What the first sitting has compiled, in processes of this one."""
+        self.partial.mkdir(parents=True, exist_ok=True)
+        for study in self.studies:
+            if not self._prepared(study):
+                progress(study)
+                episodes.reuse(self.sealed, self.partial, study, self._env(), progress)
+
     def _together(self, done: Callable[[str], bool]) -> list[list[str]]:
         """The studies that are not done, those together that are compiled together. What is measured has the features
         that it names itself, and no others; a smoke run says nothing about time, and compiles those of others once.
@@ -168,7 +186,9 @@ class Plan:
     def _prepare_native(self, studies: list[str]) -> Command:
         """Compile and prove what measures `studies`, and record how their episodes are started."""
         env = {"ASYNC_COST_EPISODE": "prepare"}
-        return self._bench("measure", studies, "build", env, lambda study: episodes.seal(self.partial, study))
+        return self._bench(
+            "measure", studies, "build", env, lambda study: episodes.seal(self.partial, study, self.sealed)
+        )
 
     def _bench(
         self, bench: str, studies: list[str], verb: str, env: dict[str, str], then: Callable[[str], object]
@@ -188,7 +208,9 @@ class Plan:
         arguments: list[str | Path] = [PYTHON, "-m", "async_cost.workflow.execute", measuring(study)]
         arguments += [self.partial / f"{study}.measure.ipynb", *(["--singly"] if self.singly else [])]
         env = {**self._env(), "ASYNC_COST_EPISODE": "prepare"}
-        return Command(arguments, f"cells of {study}", env, then=lambda: episodes.seal(self.partial, study))
+        return Command(
+            arguments, f"cells of {study}", env, then=lambda: episodes.seal(self.partial, study, self.sealed)
+        )
 
     def _measure(self, progress: Progress) -> None:
         seconds = self._seconds()

@@ -31,17 +31,17 @@ class Study(NamedTuple):
 
 #: Studies that measure, in order. A study's name is that of its crate and its files.
 MEASURED = {
-    "zero-cost": Study("zero-cost/measure", quick=3, standard=40),
+    "zero-cost": Study("zero-cost/measure", quick=3, standard=30),
     "ladder": Study("ladder/measure", quick=2, standard=20),
-    "zero-cost-sockets": Study("zero-cost/sockets", quick=6, standard=55),
-    "spawn-apis": Study("spawn-apis/measure", quick=40, standard=185),
-    "call-styles": Study("call-styles/measure", quick=20, standard=75),
-    "thread-pools": Study("thread-pools/measure", quick=40, standard=215),
-    "servers": Study("servers/measure", quick=40, standard=190),
+    "zero-cost-sockets": Study("zero-cost/sockets", quick=6, standard=30),
+    "spawn-apis": Study("spawn-apis/measure", quick=40, standard=240),
+    "call-styles": Study("call-styles/measure", quick=20, standard=65),
+    "thread-pools": Study("thread-pools/measure", quick=40, standard=300),
+    "servers": Study("servers/measure", quick=40, standard=175),
     "runtimes-executor": Study("runtimes/executor", quick=2, standard=15),
-    "runtimes": Study("runtimes/measure", quick=60, standard=130),
-    "runtimes-std-mutex": Study("runtimes/std-mutex", quick=3, standard=15),
-    "async-fn": Study("async-fn/measure", quick=5, standard=60),
+    "runtimes": Study("runtimes/measure", quick=60, standard=290),
+    "runtimes-std-mutex": Study("runtimes/std-mutex", quick=3, standard=7),
+    "async-fn": Study("async-fn/measure", quick=5, standard=50),
     "async-fn-stopping": Study("async-fn/stopping", quick=5, standard=40),
 }
 #: Notebooks that others are built on, under notebooks/. They glance and measure nothing that is kept, so no run holds

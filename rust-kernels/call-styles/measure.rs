@@ -1667,7 +1667,7 @@ fn with_interpreters(study: Study) -> io::Result<Study> {
 #[inline]
 pub fn study() -> Study {
     let subjects = subjects();
-    let mut study = Study::new("call-styles").rounds(6, 36).isolated(LIMIT);
+    let mut study = Study::new("call-styles").rounds(6, 24).isolated(LIMIT);
     for subject in &subjects {
         let (key, load, proof) = (subject.key(), subject.load, prove(subject, LIMIT));
         let counts = proof.clone().unwrap_or_default();

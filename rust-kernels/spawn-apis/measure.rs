@@ -1902,7 +1902,7 @@ pub fn comparisons(subjects: &[Subject], processors: usize) -> Vec<(Key, Key, St
 #[inline]
 pub fn study() -> Study {
     let subjects = subjects();
-    let mut study = Study::new("spawn-apis").unit("spawn").rounds(3, 36);
+    let mut study = Study::new("spawn-apis").unit("spawn").rounds(3, 24);
     study = study.isolated(LIMIT).resources().instructions(false);
     for subject in &subjects {
         for (load, parameter) in subject.loads(processors()) {
