@@ -21,7 +21,7 @@ ASKED = {
     "tokio for 10,000 connections": ("servers", "of a loop by hand."),
     "smol for 10,000 connections": ("servers", "than tokio on several threads."),
     "threads for 10,000 connections": ("servers", "processor time of the loop."),
-    "memory of a connection": ("servers", "than two kilobytes of memory."),
+    "memory of a connection": ("servers", "than two kilobytes of memory for each connection."),
     "spawn and join on tokio": ("spawn-apis", "from spawn to join."),
     "by who spawns": ("spawn-apis", "or a thread outside spawns it."),
     "a message to another task": ("runtimes", "when a task sends it."),
