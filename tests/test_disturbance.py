@@ -8,7 +8,7 @@ from async_cost.testing.made_up_runs import Study, make_run
 
 
 def test_conditions_of_a_resumed_study_are_unknown(tmp_path):
-    interrupted = {"first_round": 0, "started": "2026-01-01T00:00:00Z", "ended": None, "only": None, "layout": None}
+    interrupted = {"first_round": 0, "started": "2026-01-01T00:00:00Z", "ended": None, "layout": None}
     changes = {"studies.zero-cost.resumed": 2, "studies.zero-cost.episodes": [interrupted]}
     changes["studies.zero-cost.steal_after_ms"] = 9000
     run = load_run(make_run(tmp_path, rounds=4, work=False, changes=changes))

@@ -10,7 +10,7 @@ from refusal import refused
 from async_cost.runs import finish
 from async_cost.runs.comparisons import KEY
 from async_cost.runs.find import load_run
-from async_cost.runs.record import KINDS, SCHEMA_VERSIONS, read_record
+from async_cost.runs.record import KINDS, read_record
 from async_cost.statistics.disturbance import conditions
 from async_cost.statistics.measured import Measured
 from async_cost.statistics.ratios import paired
@@ -45,8 +45,8 @@ def test_metrics_carry_the_episode_on(tmp_path):
     assert values.group_by("episode").len().sort("episode")["len"].to_list() == [2] * 4
 
 
-def episode(first: int, started: str = "2026-01-01T00:00:00Z", only: object = None) -> dict:
-    return {"first_round": first, "started": started, "ended": None, "only": only, "layout": None}
+def episode(first: int, started: str = "2026-01-01T00:00:00Z") -> dict:
+    return {"first_round": first, "started": started, "ended": None, "layout": None}
 
 
 @pytest.mark.parametrize(
@@ -57,8 +57,6 @@ def episode(first: int, started: str = "2026-01-01T00:00:00Z", only: object = No
         ([episode(0), episode(9), episode(9)], "[2].first_round", "begins with round 9, instead of one from 10 to 23"),
         ([episode(0), episode(24)], "[1].first_round", "begins with round 24, instead of one from 1 to 23"),
         ([episode(0, "yesterday")], "[0].started", "not a time in UTC"),
-        ([episode(0), episode(4, only=[])], "[1].only", "measured no key"),
-        ([episode(0), episode(4, only=[["nonbox", "nonbox"]])], "[1].only[0]", "of length 3"),
     ],
 )
 def test_episodes_that_cannot_be_are_refused(tmp_path, episodes, place, problem):
@@ -79,33 +77,6 @@ def test_kinds_that_cannot_be_are_refused(tmp_path, kinds, problem):
     assert error.column == f"studies.{STUDY}.kinds" and problem in error.problem
 
 
-def test_an_episode_may_measure_some_keys_only(tmp_path):
-    truth = {("nonbox", OFF): 3.0, ("box", OFF): 4.0}
-    chosen = {5: [NONBOX, MANUAL]}
-    run = load_run(made(tmp_path, truth=truth, only=chosen))
-    rows = Measured.of(run, STUDY).declared.filter(baseline_variant=BASELINE).iter_rows(named=True)
-    rows = {row["variant"]: row for row in rows}
-    assert (rows["nonbox"]["rounds"], rows["nonbox"]["episodes"]) == (24, 6)
-    assert (rows["box"]["rounds"], rows["box"]["episodes"]) == (20, 5)
-    assert rows["box"]["low"] < 4.0 < rows["box"]["high"]
-
-
-def test_what_an_episode_did_not_choose_is_not_in_it_and_what_it_chose_is(tmp_path):
-    only = f"studies.{STUDY}.episodes.5.only"
-    whole = made(tmp_path / "whole", changes={only: [NONBOX, MANUAL]})
-    assert "was measured in round 20, for which run.json names other keys only" in refused(whole).problem
-    less = made(tmp_path / "less", only={5: [NONBOX, MANUAL]})
-    assert "round 20" in refused(change_record(less, {only: None})).problem
-    never = change_record(less, {only: [NONBOX, MANUAL, ("never", "never", OFF)]})
-    assert "'never / never / syscalls=off' was not measured in round 0 and" in refused(never).problem
-
-
-def test_a_key_that_failed_may_be_missing_where_it_was_chosen(tmp_path):
-    chosen = {5: [NONBOX, MANUAL, ("box", "box", OFF)]}
-    run = made(tmp_path, truth={("nonbox", OFF): 3.0, ("box", OFF): 4.0}, failed=[("box", OFF)], only=chosen)
-    assert load_run(run).time(STUDY).filter(variant="box")["round"].unique().to_list() == [0]
-
-
 def test_a_study_lasted_as_long_as_its_episodes_whatever_ran_between_them(tmp_path):
     other = Study({NONBOX: 2e5, MANUAL: 1e5}, baseline=BASELINE)
     run = made(tmp_path, others={"zero-cost-sockets": other}, episodes=2)
@@ -121,9 +92,8 @@ def test_a_study_lasted_as_long_as_its_episodes_whatever_ran_between_them(tmp_pa
     assert load_run(run).seconds(STUDY) is None, "it was interrupted"
 
 
-@pytest.mark.parametrize("version", SCHEMA_VERSIONS)
-def test_a_finished_run_says_what_it_said_before(tmp_path, version):
-    partial = make_run(tmp_path / "made", rounds=6, work=False, episodes=3, version=version)
+def test_a_finished_run_says_what_it_said_before(tmp_path):
+    partial = make_run(tmp_path / "made", rounds=6, work=False, episodes=3)
     moved = tmp_path / "runs" / ".partial" / "plan"
     moved.parent.mkdir(parents=True)
     partial.rename(moved)

@@ -159,12 +159,6 @@ def test_results_are_written_whole_and_read_back(tmp_path):
     assert experiments.newest("made-up", {}, tmp_path / "nothing").record is None
 
 
-def test_results_of_the_first_version_know_no_episodes(tmp_path):
-    made = trials("layout", "order 0", 0).drop("episode")
-    found = experiments.load(experiments.write(record(schema_version=1), made, tmp_path))
-    assert found.trials.columns == list(COLUMNS) and found.trials["episode"].is_null().all()
-
-
 def test_damaged_results_are_named(tmp_path):
     folder = experiments.write(record(), trials("layout", "order 0", 0), tmp_path)
     with_zero = trials("layout", "order 0", 0).with_columns(ns=pl.lit(0.0))
@@ -175,7 +169,7 @@ def test_damaged_results_are_named(tmp_path):
     with pytest.raises(DataError, match=r"trials\.csv\.gz: the compressed file is damaged"):
         experiments.load(folder)
     (folder / "experiments.json").write_text(json.dumps(record(schema_version=3)))
-    with pytest.raises(DataError, match="schema version 1 or 2"):
+    with pytest.raises(DataError, match="not of schema version 2"):
         experiments.load(folder)
     (folder / "experiments.json").write_text("{")
     with pytest.raises(DataError, match=r"experiments\.json.*: torn or invalid JSON"):

@@ -19,7 +19,7 @@ from async_cost.testing.made_up_runs import LADDER, OFF, change_record, copy_of,
 HOSTILE = 1000
 NEW_YEAR = "2026-01-01T00:00:00Z"
 #: An episode that took no time.
-AT_ONCE = {"first_round": 0, "started": NEW_YEAR, "ended": NEW_YEAR, "only": None, "layout": None}
+AT_ONCE = {"first_round": 0, "started": NEW_YEAR, "ended": NEW_YEAR, "layout": None}
 SMALL = {"rounds": 4, "samples": 2, "work": False}
 
 

@@ -8,8 +8,7 @@ from async_cost.errors import DataError
 from async_cost.paths import repository_root
 from async_cost.runs.comparisons import PAIR
 from async_cost.runs.find import find_runs
-from async_cost.runs.record import ADDED, read_record, read_run_info, records_at
-from async_cost.testing.made_up_runs import make_run, older
+from async_cost.runs.record import read_record, read_run_info
 
 COMPARISON = dict(
     zip((*PAIR, "group", "change", "unit"), ("b", "w", "", "b", "v", "", "", "a box", "request"), strict=True)
@@ -18,13 +17,13 @@ COMPARISON = dict(
 
 @pytest.fixture
 def document() -> dict:
-    """A run.json of version 3 with two studies."""
+    """A run.json with two studies."""
     (newest, *_) = (
         json.loads((run / "run.json").read_text()) for run in find_runs(repository_root() / "data" / "runs")
     )
-    study = older(newest, 3)["studies"].popitem()[1]
+    study = newest["studies"].popitem()[1]
     study |= {"groups": {"": 0.01}, "kinds": {"": "one thread"}, "comparisons": [COMPARISON]}
-    return older(newest | {"studies": {"one": study, "two": study}}, 3)
+    return json.loads(json.dumps(newest | {"studies": {"one": study, "two": study}}))
 
 
 @pytest.fixture
@@ -48,27 +47,6 @@ def read(document, folder):
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "run.json").write_text(json.dumps(document))
     return read_run_info(folder / "run.json")
-
-
-def test_a_run_of_version_3_is_read_and_knows_nothing_of_what_was_added_later(tmp_path):
-    info = read_run_info(make_run(tmp_path, rounds=2, work=False, version=3) / "run.json")
-    assert info.schema_version == 3 and info.program is info.codegen.options is info.machine.mitigations is None
-    assert all(episode.layout is None for study in info.studies.values() for episode in study.episodes)
-
-
-def test_version_4_has_what_was_added_in_it_and_version_3_has_not(tmp_path):
-    newest = json.loads((make_run(tmp_path, rounds=2, work=False) / "run.json").read_text())
-    for record, names in ADDED.items():
-        for name in names:
-            document = json.loads(json.dumps(newest))
-            field, part = next(records_at(document, record.split(".") if record else []))
-            del part[name]
-            with pytest.raises(DataError, match=f"{name}: the field is missing"):
-                read(document, tmp_path)
-            document = older(newest, 3)
-            dict(records_at(document, record.split(".") if record else []))[field][name] = None
-            with pytest.raises(DataError, match=f"unknown field '{name}'"):
-                read(document, tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -118,7 +118,7 @@ def test_another_program_or_compiler_is_refused_before_anything_is_compiled(firs
 
 def test_a_run_from_before_there_were_series_has_no_further_sittings(tmp_path):
     with pytest.raises(StepFailed, match="A new series begins with `make measure`"):
-        sitting.repeated(make_run(tmp_path, rounds=2, work=False, version=3))
+        sitting.repeated(make_run(tmp_path, rounds=2, work=False, changes={"command": None}))
 
 
 @pytest.mark.parametrize("profile", ["quick", "standard"])

@@ -9,17 +9,17 @@ import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
 
 from async_cost.errors import DataError, quoted
 from async_cost.paths import SLUG
-from async_cost.runs.decode import RESTORE, missing, read_json, typed, unknown
+from async_cost.runs.decode import RESTORE, read_json, typed
 from async_cost.runs.profiles import PROFILES
 
-SCHEMA_VERSIONS = (3, 4)
+SCHEMA_VERSION = 4
 #: `crate` is a bench of somebody's own, by the crate by-turns: compiled as its program is shipped.
 ORIGINS = ("notebook", "native", CRATE := "crate")
 #: Kinds of groups of comparisons. The controls of one kind, in all studies of a run, show one systematic error.
@@ -82,15 +82,15 @@ class Machine(Record, frozen=True):
     governor: str | None
     kernel: str | None
     os: str | None
-    vendor: str | None = None
-    minimum_mhz: Number | None = None
-    maximum_mhz: Number | None = None
-    threads_per_core: Count | None = None
-    core_types: tuple[CoreType, ...] | None = None
-    affinity: tuple[Count, ...] | None = None
-    quota_cores: Number | str | None = None
-    address_randomisation: Count | None = None
-    mitigations: dict[str, str] | None = None
+    vendor: str | None
+    minimum_mhz: Number | None
+    maximum_mhz: Number | None
+    threads_per_core: Count | None
+    core_types: tuple[CoreType, ...] | None
+    affinity: tuple[Count, ...] | None
+    quota_cores: Number | str | None
+    address_randomisation: Count | None
+    mitigations: dict[str, str] | None
 
 
 class Toolchain(Record, frozen=True):
@@ -99,12 +99,12 @@ class Toolchain(Record, frozen=True):
     rustc: str | None
     target: str | None
     evcxr: str | None
-    linker: str | None = None
+    linker: str | None
 
 
 class Codegen(Record, frozen=True):
     """How the measured code was compiled. `options` are all that the compiler was given (`-C`), without paths; from
-    these come the other fields since version 4, before that from the settings of cargo.
+    these come the other fields.
     """
 
     profile: str | None
@@ -116,7 +116,7 @@ class Codegen(Record, frozen=True):
     lto: str | bool | None
     prefer_dynamic: bool | None
     rustflags: str | tuple[str, ...] | None
-    options: tuple[str, ...] | None = None
+    options: tuple[str, ...] | None
 
 
 class Git(Record, frozen=True):
@@ -165,16 +165,14 @@ class Comparison(Keyed, frozen=True):
 class Episode(Record, frozen=True):
     """One of the processes that measured a study: from `first_round` to the next one's, or to the end.
 
-    `ended` is None if it was interrupted. `only` are the keys (bench, variant, parameter) that were measured in its
-    rounds; null, or nothing as in later runs, means all of them. `layout` is the number from which the order of linking
-    was drawn; null means that of the compiler.
+    `ended` is None if it was interrupted. `layout` is the number from which the order of linking was drawn; null means
+    that of the compiler.
     """
 
     first_round: Count
     started: str
     ended: str | None
-    only: tuple[tuple[str, str, str], ...] | None = None
-    layout: Count | None = None
+    layout: Count | None
 
 
 class StudyInfo(Record, frozen=True):
@@ -205,8 +203,8 @@ class StudyInfo(Record, frozen=True):
     failed: tuple[FailedVariant, ...]
     episodes: tuple[Episode, ...]
     kinds: dict[str, str]
-    throttled_before: Count | None = None
-    throttled_after: Count | None = None
+    throttled_before: Count | None
+    throttled_after: Count | None
 
 
 class RunInfo(Record, frozen=True):
@@ -228,27 +226,11 @@ class RunInfo(Record, frozen=True):
     crates: dict[str, str | tuple[str, ...]]
     git: Git | None
     studies: dict[str, StudyInfo]
-    claims: Hash | None = None
-    findings: Hash | None = None
-    program: Hash | None = None
-    series: str | None = None
-    waited_s: Number | None = None
-
-
-def _later(record: type[Record]) -> tuple[str, ...]:
-    """The fields of a record that may be missing."""
-    return record.__struct_fields__[-len(record.__struct_defaults__) :]
-
-
-#: What version 4 added, by the record in which it stands (a star stands for each entry).
-ADDED: dict[str, tuple[str, ...]] = {
-    "": ("findings", "program", "series", "waited_s"),
-    "machine": _later(Machine),
-    "toolchain": _later(Toolchain),
-    "codegen": _later(Codegen),
-    "studies.*": _later(StudyInfo),
-    "studies.*.episodes.*": ("layout",),
-}
+    claims: Hash | None
+    findings: Hash | None
+    program: Hash | None
+    series: str | None
+    waited_s: Number | None
 
 
 def read_run_info(path: Path) -> RunInfo:
@@ -264,40 +246,19 @@ def read_run_info(path: Path) -> RunInfo:
 
 
 def read_record(path: Path) -> RunInfo:
-    """The records of a run.json in a known version, whatever they say: for instance of a trial run that no reader of
+    """The records of a run.json in the known version, whatever they say: for instance of a trial run that no reader of
     runs would accept.
     """
     document = read_json(path)
     version = document.get("schema_version")
-    if version not in SCHEMA_VERSIONS or isinstance(version, bool):
-        known = " and ".join(map(str, SCHEMA_VERSIONS))
-        problem = f"schema version {quoted(version)}, this package reads {known}"
+    if version != SCHEMA_VERSION or isinstance(version, bool):
+        problem = f"schema version {quoted(version)}, this package reads {SCHEMA_VERSION}"
         remedy = "Use the revision of async-cost that made the run, or measure again"
         raise DataError(path, problem, remedy, column="schema_version")
     studies = document.get("studies")
     for study, details in studies.items() if isinstance(studies, dict) else ():
         typed(path, StudyInfo, details, f"studies.{study}")  # of the whole document msgspec would not say which study
-    info = typed(path, RunInfo, document)
-    for record, names in ADDED.items():
-        for field, part in records_at(document, record.split(".") if record else []):
-            for name in names:
-                place = f"{field}.{name}".lstrip(".")
-                if version == 3 and name in part:
-                    raise unknown(path, place, name)
-                if version > 3 and name not in part:
-                    raise missing(path, place)
-    return info
-
-
-def records_at(part: Any, steps: list[str], field: str = "") -> Iterator[tuple[str, dict]]:
-    """The records at a place of a document, each with the dotted name of its field."""
-    if not steps:
-        yield field, part
-    elif steps[0] != "*":
-        yield from records_at(part.get(steps[0], ()), steps[1:], f"{field}.{steps[0]}".lstrip("."))
-    else:
-        for name, entry in part.items() if isinstance(part, dict) else enumerate(part):
-            yield from records_at(entry, steps[1:], f"{field}.{name}" if isinstance(part, dict) else f"{field}[{name}]")
+    return typed(path, RunInfo, document)
 
 
 #: What is wrong: the field, the problem, the remedy.
@@ -383,13 +344,11 @@ def _episodes(details: StudyInfo, field: str) -> Iterator[Problem]:
         yield f"{field}.episodes", "no episode: some process must have measured", RESTORE
     least = 0
     for place, episode in enumerate(details.episodes):
-        first, field_of = episode.first_round, f"{field}.episodes[{place}]"
+        first = episode.first_round
         most = details.rounds - 1 if place else 0
         if not least <= first <= most:
             problem = f"an episode begins with round {first}, instead of one from {least} to {most} (counted from 0)"
-            yield f"{field_of}.first_round", problem, RESTORE
-        if episode.only == ():
-            yield f"{field_of}.only", "an episode that measured no key", RESTORE
+            yield f"{field}.episodes[{place}].first_round", problem, RESTORE
         least = first + 1
 
 

@@ -2,7 +2,6 @@
 opened.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from async_cost.paths import runs_root, shown
 from async_cost.runs import comparisons
 from async_cost.runs.comparisons import BASE_KEY, KEY
 from async_cost.runs.reader import REMEASURE, read_table
-from async_cost.runs.record import Episode, RunInfo, StudyInfo, read_run_info
+from async_cost.runs.record import RunInfo, StudyInfo, read_run_info
 from async_cost.runs.schemas import CountRows, MetricRows, TimeRows
 
 
@@ -194,49 +193,24 @@ def _refuse(path: Path, rows: pl.DataFrame, column: str, problem: str) -> None:
 
 
 def _check_baselines(path: Path, trials: pl.DataFrame, pairs: pl.DataFrame, details: StudyInfo) -> None:
-    """Ratios are taken within a round, so a key needs its baseline in the same round, unless that failed or the episode
-    left it out.
-    """
+    """Ratios are taken within a round, so a key needs its baseline in the same round, unless that failed."""
     needed = pairs.join(_failed(details), left_on=BASE_KEY, right_on=KEY, how="anti")
-    whole = [(first, end) for episode, first, end in _spans(details) if episode.only is None]
-    within = [pl.col("round").is_between(first, end, closed="left") for first, end in whole]
-    orphan = (
-        trials.filter(pl.any_horizontal(False, *within))
-        .join(needed, on=KEY)
-        .join(trials, left_on=(*BASE_KEY, "round"), right_on=(*KEY, "round"), how="anti")
+    orphan = trials.join(needed, on=KEY).join(
+        trials, left_on=(*BASE_KEY, "round"), right_on=(*KEY, "round"), how="anti"
     )
     problem = "round {round} has no baseline '{baseline_variant}' for parameter '{baseline_parameter}'"
     _refuse(path, orphan, "variant", problem)
 
 
 def _check_rounds(path: Path, trials: pl.DataFrame, details: StudyInfo) -> None:
-    """Every variant that did not fail was measured in every round that run.json announces for it, and in no other."""
+    """Every variant that did not fail was measured in every round that run.json announces."""
     problem = f"round {{round}} in a run of {details.rounds} rounds (counted from 0)"
     _refuse(path, trials.filter(pl.col("round") >= details.rounds), "round", problem)
     failed = {entry.key for entry in details.failed}
-    by_key = trials.group_by(KEY, maintain_order=True).agg("round")
-    measured = {tuple(key): set(rounds) for *key, rounds in by_key.iter_rows()}
-    chosen = {key for episode in details.episodes for key in episode.only or ()}
-    spans = [
-        (None if episode.only is None else set(episode.only), range(first, end))
-        for episode, first, end in _spans(details)
-    ]
-    for key in dict.fromkeys([*measured, *sorted(chosen)]):
-        rounds = measured.get(key, set())
-        announced = {number for only, span in spans if only is None or key in only for number in span}
-        if more := rounds - announced:
-            problem = f"was measured in round {min(more)}, for which run.json names other keys only"
-        elif (less := announced - rounds) and key not in failed:
-            problem = f"was not measured in round {min(less)} and did not fail"
-        else:
-            continue
-        raise DataError(path, f"{quoted(' / '.join(key))} {problem}", REMEASURE, column="round")
-
-
-def _spans(details: StudyInfo) -> Iterator[tuple[Episode, int, int]]:
-    """The episodes of a study, each with its first round and the first round after it."""
-    firsts = [episode.first_round for episode in details.episodes]
-    yield from zip(details.episodes, firsts, [*firsts[1:], details.rounds], strict=True)
+    for *key, rounds in trials.group_by(KEY, maintain_order=True).agg("round").iter_rows():
+        if (less := set(range(details.rounds)).difference(rounds)) and tuple(key) not in failed:
+            problem = f"{quoted(' / '.join(key))} was not measured in round {min(less)} and did not fail"
+            raise DataError(path, problem, REMEASURE, column="round")
 
 
 def _check_samples(path: Path, trials: pl.DataFrame, details: StudyInfo) -> None:

@@ -59,8 +59,8 @@ class CountRows(KeyRows):
     value = dy.Int64(nullable=False, min=0)
 
 
-class FirstTrialRows(dy.Schema):
-    """`data/experiments/…/trials.csv.gz` in schema version 1."""
+class TrialRows(dy.Schema):
+    """`data/experiments/…/trials.csv.gz`: what a trial of an experiment on the measuring took."""
 
     line = dy.UInt32(nullable=False)
     experiment = dy.String(nullable=False, regex=WORD)
@@ -70,13 +70,8 @@ class FirstTrialRows(dy.Schema):
     variant = dy.String(nullable=False, regex=WORD, max_length=LONGEST)
     parameter = dy.String(nullable=False, regex=WORD_OR_NOTHING, max_length=LONGEST)
     round = dy.Int64(nullable=True, min=0)
-    ns = dy.Float64(nullable=False, min=0.001)
-
-
-class TrialRows(FirstTrialRows):
-    """`data/experiments/…/trials.csv.gz`: what a trial of an experiment on the measuring took."""
-
     episode = dy.Int64(nullable=True, min=0)
+    ns = dy.Float64(nullable=False, min=0.001)
 
 
 class PublishedRows(KeyRows):

@@ -164,11 +164,7 @@ def _study(sittings: list[StudyInfo]) -> StudyInfo:
 
 
 def disturbed(info: RunInfo) -> str | None:
-    """Why a run is no reference: it began while the machine was busy, or used up its limit of processor time. Runs
-    before schema version 4 did not wait.
-    """
-    if info.schema_version < 4:
-        return None
+    """Why a run is no reference: it began while the machine was busy, or used up its limit of processor time."""
     for name, one in info.studies.items():
         load = one.load_before[0] if one.load_before else 0.0
         if load > QUIET_LOAD * (info.machine.logical_cores or 1):

@@ -9,7 +9,7 @@ with what a stranger may send. To see what a notebook says about an effect or it
 
 import json
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -24,7 +24,7 @@ from async_cost.report import charts
 from async_cost.report.notebook import OF_CODE, page_of
 from async_cost.report.publish import publish
 from async_cost.runs.comparisons import KEY, PAIR, of_today
-from async_cost.runs.record import ADDED, KINDS, SCHEMA_VERSIONS, records_at
+from async_cost.runs.record import KINDS, SCHEMA_VERSION
 from async_cost.statistics.trials import TOTALS
 
 OFF, ON = "syscalls=off", "syscalls=on"
@@ -113,9 +113,7 @@ def make_run(
     between: float = 0.0,
     hour: float = 0.0,
     drawn: bool = False,
-    only: Mapping[int, Sequence[Key]] | None = None,
     changes: Mapping[str, object] | None = None,
-    version: int = SCHEMA_VERSIONS[-1],
 ) -> Path:
     """Writes a run below `root` and returns its folder. It holds zero-cost (unless `truth` is None), ladder if
     that has its truth, and whatever studies `others` names.
@@ -126,8 +124,7 @@ def make_run(
     of the run. `work` adds the levels of own work, in which async adds to each request what it adds without. So many
     processes, `episodes`, share the rounds; in each of them a key is off by a factor with the relative standard
     deviation `between`, and in the whole run by one with that of `hour`; `drawn` gives each process a link order of its
-    own; `only` are the keys that an episode measured, by its number, if not all. `changes` are replaced
-    fields of run.json, by dotted name; `version` its schema version.
+    own. `changes` are replaced fields of run.json, by dotted name.
     """
     controls = {OFF: 1.0, ON: 1.0} if controls is None else controls
     packed: dict[str, Any] = {"compression": "gzip"} if compress else {}
@@ -143,7 +140,7 @@ def make_run(
     folder.mkdir(parents=True)
     info = json.loads((HERE / "run.json").read_text(encoding="utf-8"))
     usual = info["studies"].pop("")
-    info |= {"schema_version": SCHEMA_VERSIONS[-1], "run_id": f"{machine}/{name}", "profile": profile}
+    info |= {"schema_version": SCHEMA_VERSION, "run_id": f"{machine}/{name}", "profile": profile}
     info["machine"] |= {"name": machine, "cpu": f"no processor: made-up samples, {machine}"}
     rng_of_hour = np.random.default_rng(seed)
     firsts = [number * rounds // episodes for number in range(episodes)]
@@ -151,7 +148,7 @@ def make_run(
         rng = np.random.default_rng(seed + number)
         moved = {key: ns * np.exp(rng_of_hour.normal(0, hour)) for key, ns in made.times.items()}
         time = _sampled(study, moved, rounds, samples, noise, drift, between, firsts, rng)
-        time = _left(time, made, firsts, only or {})
+        time = _left(time, made)
         tables = {"time": time, "counts": _rows(study, made.counts)}
         if made.metrics:
             tables["metrics"] = _metrics(time, made.metrics, noise, rng)
@@ -168,11 +165,11 @@ def make_run(
             "samples": samples,
             "failed": [dict(zip(KEY, key, strict=True)) | {"error": "made-up failure"} for key in made.failed],
         }
-        lasted = _episodes(firsts, only or {}, float(time["elapsed_ns"].sum()) / 1e9)
+        lasted = _episodes(firsts, float(time["elapsed_ns"].sum()) / 1e9)
         for place, one in enumerate(lasted if drawn else ()):
             one["layout"] = seed + place
         info["studies"][study] |= {"episodes": lasted, "ended": lasted[-1]["ended"]}
-    info = changed(older(info, version), changes or {})
+    info = changed(info, changes or {})
     (folder / "run.json").write_text(json.dumps(info, indent=2) + "\n", encoding="utf-8")
     return folder
 
@@ -209,16 +206,6 @@ def make_series(root: Path, sittings: int = 3, *, seed: int = 4, **how: Any) -> 
         make_run(root, name=f"202601{number + 1:02}T000000Z", seed=seed + 1000 * number, **how)
         for number in range(sittings)
     ]
-
-
-def older(info: dict, version: int) -> dict:
-    """A run.json as one of `version`: without what version 4 added if that is 3."""
-    info = json.loads(json.dumps(info)) | {"schema_version": version}
-    for record, names in ADDED.items() if version == 3 else ():
-        for _, part in records_at(info, record.split(".") if record else []):
-            for name in names:
-                part.pop(name, None)
-    return info
 
 
 def bench_of(variant: str, parameter: str) -> str:
@@ -301,25 +288,15 @@ def _sampled(
     )
 
 
-def _left(time: pl.DataFrame, made: Study, firsts: Sequence[int], only: Mapping[int, Sequence[Key]]) -> pl.DataFrame:
-    """Without the rounds that failed keys did not live to see, samples that a key does not take, and keys that an
-    episode left out.
-    """
-
-    def one_of(keys: Iterable[Key]) -> pl.Expr:
-        return pl.concat_str(KEY, separator="\0").is_in(["\0".join(key) for key in keys])
-
+def _left(time: pl.DataFrame, made: Study) -> pl.DataFrame:
+    """Without the rounds that failed keys did not live to see, and samples that a key does not take."""
     for limited, column in ((made.failed, "round"), (made.samples, "sample")):
         for key, least in limited.items():
-            time = time.remove(one_of([key]) & (pl.col(column) >= least))
-    for number, keys in only.items():
-        first, end = [*firsts, None][number : number + 2]
-        mine = pl.col("round") >= first if end is None else pl.col("round").is_between(first, end, closed="left")
-        time = time.remove(mine & ~one_of(keys))
+            time = time.remove(pl.col(column) >= least, **dict(zip(KEY, key, strict=True)))
     return time
 
 
-def _episodes(firsts: Sequence[int], only: Mapping[int, Sequence[Key]], sampled_s: float) -> list[dict]:
+def _episodes(firsts: Sequence[int], sampled_s: float) -> list[dict]:
     """The processes that measured, in run.json, one after the other: for twice the time of their samples."""
     each, began = max(1.0, 2 * sampled_s / len(firsts)), datetime.fromisoformat("2026-01-01T00:00:00Z")
     clock = [
@@ -330,7 +307,6 @@ def _episodes(firsts: Sequence[int], only: Mapping[int, Sequence[Key]], sampled_
             "first_round": first,
             "started": clock[number],
             "ended": clock[number + 1],
-            **({"only": [list(key) for key in only[number]]} if number in only else {}),
             "layout": None,
         }
         for number, first in enumerate(firsts)

@@ -39,7 +39,7 @@ from async_cost.runs.decode import read_json
 from async_cost.runs.find import reference_run
 from async_cost.runs.reader import read_table
 from async_cost.runs.record import Codegen, read_record
-from async_cost.runs.schemas import FirstTrialRows, TimeRows, TrialRows
+from async_cost.runs.schemas import TimeRows, TrialRows
 from async_cost.statistics import coverage
 from async_cost.statistics.trials import trial_times
 from async_cost.words import CONTROL
@@ -51,8 +51,8 @@ from async_cost.workflow.toolchain import ROOT
 FOLDER = Path("data/experiments")
 #: The names of the simulation, and of the measurement of the compiler.
 COVERAGE, SHAPES = "coverage", "shapes"
-#: How each version of the results lists its trials; version 2 added the episode, and what repeated runs compare.
-TRIALS_OF = {1: FirstTrialRows, 2: TrialRows}
+#: Of the results.
+SCHEMA_VERSION = 2
 COLUMNS = {name: column.dtype for name, column in TrialRows.columns().items() if name != "line"}
 STUDY = "zero-cost"
 NOTEBOOK = ROOT / "notebooks" / STUDY / "measure.ipynb"
@@ -154,7 +154,7 @@ def measure(sizes: Sizes, only: tuple[str, ...], say: Callable[[str], None] = pr
     if not table.parts:
         raise SystemExit("nothing could be measured")
     record = {
-        "schema_version": max(TRIALS_OF),
+        "schema_version": SCHEMA_VERSION,
         "command": "python -m async_cost.workflow.experiments",
         "started": started,
         "ended": _now(),
@@ -211,12 +211,11 @@ def newest(machine: str, environ: Mapping[str, str] = os.environ, root: Path | N
 def load(folder: Path) -> Results:
     """The results in `folder`. Raises `DataError` if a file is damaged, or of an unknown version."""
     record = read_json(folder / "experiments.json")
-    if record.get("schema_version") not in TRIALS_OF:
-        problem = f"not of schema version {' or '.join(map(str, TRIALS_OF))}"
+    if record.get("schema_version") != SCHEMA_VERSION:
+        problem = f"not of schema version {SCHEMA_VERSION}"
         remedy = "Remove the folder, or measure with `make experiments`"
         raise DataError(folder / "experiments.json", problem, remedy, column="schema_version")
-    trials = read_table(folder / "trials.csv.gz", TRIALS_OF[record["schema_version"]])
-    return Results(record, pl.concat([pl.DataFrame(schema=COLUMNS), trials.drop("line")], how="diagonal"))
+    return Results(record, read_table(folder / "trials.csv.gz", TrialRows).select(*COLUMNS))
 
 
 # -- the experiments -----------------------------------------------------------------------------------------
