@@ -123,7 +123,7 @@ test-fast: packages
 	$(TOOL) cargo fmt --all --check
 	$(TOOL) ruff check .
 	$(TOOL) ruff format --check .
-	$(TOOL) python -m pytest -q $(QUICK_TESTS) $(ANALYSES)
+	$(TOOL) python -m pytest -q -m "not kernel" $(QUICK_TESTS) $(ANALYSES)
 	$(TOOL) cargo clippy $(CRATES) --all-features --all-targets --locked -- -D warnings
 	$(TOOL) cargo test $(CRATES) --all-features --locked
 

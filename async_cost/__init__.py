@@ -43,5 +43,5 @@ def __dir__() -> "list[str]":
 
 def __getattr__(name: str) -> Any:
     if name not in _MODULES:
-        raise AttributeError(f"async_cost has no {name!r}")
+        raise AttributeError(f"async_cost has no {name!r}; it has {', '.join(__all__)}")
     return getattr(import_module(_MODULES[name]), name)

@@ -63,6 +63,10 @@ def test_a_pair_is_one_that_its_study_declares_in_either_direction():
 def test_a_variant_in_several_benches_needs_its_bench():
     with pytest.raises(LookupError, match="choose bench= from"):
         pair("spawn-apis", "SpawnHandle", "native", "M=1000 handles=dropped")
+    with pytest.raises(LookupError, match="no 'native' in the bench 'tokyo'; choose bench= from 'tokio::LocalSet'"):
+        pair("spawn-apis", "native", "native", bench="tokyo")
+    with pytest.raises(LookupError, match="there is variant 'tokio'; baseline_variant 'tokio'"):
+        pairs("runtimes", variant="tokyo", baseline="tokio")
     with pytest.raises(LookupError, match="declares no comparison of 'nobody'"):
         pairs("zero-cost", baseline="manual", only=["nobody"])
 
@@ -113,6 +117,8 @@ def test_a_word_fits_its_quantity():
         said(FREE.added, slower)
     with pytest.raises(ValueError, match=r"pass its \.ratio or \.added"):
         said(FREE, slower)
+    with pytest.raises(ValueError, match=r"is no word of the vocabulary, such as ac\.slower or ac\.under\(2\)"):
+        finding("zero-cost", "x", "It is slower.", FREE.ratio, under)
     with pytest.raises(ValueError, match="speaks of several cases"):
         said(FREE.ratio, none_of(slower))
     with pytest.raises(ValueError, match="needs a reason"):

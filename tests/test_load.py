@@ -13,7 +13,7 @@ from async_cost.literature.published import load_published, published_times
 from async_cost.paths import repository_root, shown
 from async_cost.runs import reader
 from async_cost.runs.comparisons import DATA
-from async_cost.runs.find import choose_run, find_runs, load_run, open_run
+from async_cost.runs.find import choose_run, find_runs, load_run, open_run, reference
 from async_cost.testing.made_up_runs import OFF, ZERO_COST, change_record, changed, make_run
 
 STUDY = "zero-cost"
@@ -115,6 +115,8 @@ def test_the_newest_finished_run_is_read_or_the_one_that_the_environment_names(t
     assert [newest.name, old.name] == ["20270101T000000Z", "20260101T000000Z"]
     assert choose_run(STUDY, {}, tmp_path).path == choose_run(None, {}, tmp_path).path == newest
     assert choose_run(STUDY, {"ASYNC_COST_RUN": str(old)}, tmp_path).path == old
+    committed = f"data/runs/{reference()}"  # from any folder, as a notebook is executed in its own
+    assert choose_run(STUDY, {"ASYNC_COST_RUN": committed}, tmp_path).path.samefile(repository_root() / committed)
 
 
 def test_a_damaged_newest_run_is_not_passed_over(tmp_path):
@@ -318,7 +320,7 @@ FIELDS = {
         ["made-up/../x", "made-up", "made-up/20260101", "../20260101T000000Z", "made-up/20260101T000000Z\n"],
         "",
     ),
-    "schema_version": ([5, 2, 0, "1", None, True], "this package reads 3 and 4. Use the revision"),
+    "schema_version": ([5, 2, 0, "1", None, True], "this package reads 4. Use the revision"),
     "profile": (["fast"], "is none of"),
     "origin": (["elsewhere"], "is none of"),
     "started": (["yesterday"], "not a time in UTC"),

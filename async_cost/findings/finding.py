@@ -67,6 +67,8 @@ def finding(
     """
     if not isinstance(of, Quantity):
         raise ValueError(f"finding {id}: say of which number of the {type(of).__name__}: pass its .ratio or .added")
+    if not isinstance(word, Word):
+        raise ValueError(f"finding {id}: {word!r} is no word of the vocabulary, such as ac.slower or ac.under(2)")
     if not sentence.endswith((".", "!", "?")):
         raise ValueError(f"finding {id}: {sentence!r} is no sentence; end it with a full stop")
     if word.relation in ("same", "slower", "faster", "not slower") and not (of.in_ratios and of.quantity == "time"):

@@ -3,7 +3,7 @@
 A pair is one that its study declares today (data/comparisons.csv), in either direction; any other raises LookupError.
 """
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sized
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
@@ -214,17 +214,19 @@ def pair(
     if found.height == 1:
         return next(_of_rows(found))
     if found.height:
-        benches = ", ".join(map(" / ".join, found.select("bench", "baseline_bench").rows()))
-        problem = f"declares it {found.height} times: choose bench= from {benches}"
+        problem = f"declares it {found.height} times: choose bench= from {_listed(found['bench'].to_list())}"
     elif declared.height:
-        others = declared.select("baseline_variant", "parameter").unique(maintain_order=True).rows()
+        of_bench = declared if bench is None else declared.filter(bench=bench)
+        others = of_bench.select("baseline_variant", "parameter").unique(maintain_order=True).rows()
         listed = "; ".join(f"{other!r} ({under!r})" for other, under in others[:LISTED])
-        more = " …" if len(others) > LISTED else ""
-        problem = f"does not declare it; of {variant!r} it declares {listed}{more}"
+        problem = f"does not declare it; of {variant!r} it declares {listed}{_more(others)}"
+        if not others:
+            benches = declared["bench"].unique(maintain_order=True).to_list()
+            problem = f"has no {variant!r} in the bench {bench!r}; choose bench= from {_listed(benches)}"
     else:
         known = _both_ways(study)["variant"].unique(maintain_order=True).to_list()
-        near = get_close_matches(variant, known) or known
-        problem = f"has no such variant; it has {', '.join(map(repr, near))}"
+        near = _near(variant, known)
+        problem = f"has no such variant; it has {_listed(near)}"
     raise LookupError(f"{variant!r} against {baseline!r} ({parameter!r}): {study} {problem}")
 
 
@@ -253,8 +255,10 @@ def pairs(
     if only is not None:
         found = pl.DataFrame({"variant": list(only)}).join(found, on="variant", maintain_order="left")
     if found.is_empty():
-        known = {name: rows[name].unique().sort().to_list()[:LISTED] for name in named}
-        raise LookupError(f"{study} declares no comparison of {named}; there are {known}")
+        known = [
+            f"{name} {_listed(_near(value, rows[name].unique().sort().to_list()))}" for name, value in named.items()
+        ]
+        raise LookupError(f"{study} declares no comparison of {named}; there is {'; '.join(known)}")
     return Pairs(tuple(_of_rows(found)))
 
 
@@ -270,6 +274,19 @@ def more_added(one: Pair, other: Pair) -> Quantity:
     """What `one` adds to a unit of work, less what `other` adds, from the same rounds."""
     cases, noun = (one.cases[0] + other.cases[0],), f"between what both add to a {one.unit or 'iteration'}"
     return replace(one.added, operation="difference of differences", cases=cases, noun=noun)
+
+
+def _near(name: str, known: list[str]) -> list[str]:
+    """Those that `name` may be a slip of, else all."""
+    return [name] if name in known else get_close_matches(name, known) or known
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(map(repr, names[:LISTED])) + _more(names)
+
+
+def _more(names: Sized) -> str:
+    return " …" if len(names) > LISTED else ""
 
 
 def _both_ways(study: str) -> pl.DataFrame:

@@ -15,7 +15,7 @@ import polars as pl
 
 from async_cost import derived, words
 from async_cost.errors import DataError, quoted
-from async_cost.paths import shown
+from async_cost.paths import repository_root, shown
 from async_cost.runs import series
 from async_cost.runs.errata import without_changed
 from async_cost.runs.find import find_runs, open_run
@@ -81,7 +81,7 @@ def chosen_folders() -> list[Path]:
     named = os.environ.get("ASYNC_COST_COMPARE")
     here = [one] if (one := os.environ.get("ASYNC_COST_RUN")) else []
     chosen = named.split(os.pathsep) if named else [*here, *find_runs()]
-    return list(dict.fromkeys(Path(folder).resolve() for folder in chosen))
+    return list(dict.fromkeys((repository_root() / folder).resolve() for folder in chosen))
 
 
 def read_many(folders: Sequence[Path]) -> ManyRuns:

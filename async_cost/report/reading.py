@@ -4,6 +4,7 @@
 frames are described in data/README.md.
 """
 
+import os
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -242,8 +243,19 @@ def say(text: str) -> None:
 
 def open(study: str | None = None, *, instead: str | None = None) -> Reading:
     """The run that the environment variable ASYNC_COST_RUN names, else the newest that holds `study`; the theme of
-    charts is set. `instead` is what a notebook can do with if `study` is missing.
+    charts is set. `instead` is what a notebook can do with if `study` is missing. Outside of a report, whose pages name
+    the run, it is said which one that is.
     """
     charts.enable()
     pl.Config.set_tbl_hide_dataframe_shape(True)
-    return Reading(choose_run(study, instead=instead))
+    run = choose_run(study, instead=instead)
+    if "ASYNC_COST_ANALYSES" not in os.environ:
+        chosen = (
+            "ASYNC_COST_RUN names it"
+            if os.environ.get("ASYNC_COST_RUN")
+            else "the newest; ASYNC_COST_RUN names another"
+        )
+        say(
+            f"Run {run.info.run_id} ({chosen}), measured on {words.escape(run.info.machine.cpu or 'an unknown processor')}."
+        )
+    return Reading(run)

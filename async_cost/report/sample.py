@@ -16,7 +16,7 @@ from nbconvert.preprocessors import Preprocessor
 
 from async_cost import words
 from async_cost.findings.finding import RECORD
-from async_cost.report import charts, markup
+from async_cost.report import PublishError, charts, markup
 from async_cost.report.notebook import answers_of, read
 from async_cost.report.notes import LINK
 from async_cost.report.publish import DECISIONS, FIRST
@@ -58,6 +58,8 @@ def readme(notebooks: Sequence[Path], folder: Path, picture: Path, origin: str, 
 
 def _questions(notebooks: Sequence[Path], folder: str, *, values: bool = True) -> Iterator[str]:
     """What people ask, an entry of a list each, with the first answer, its values if wanted, and the page."""
+    if unknown := [notebook.stem for notebook in notebooks if notebook.stem not in DECISIONS]:
+        raise PublishError(f"async_cost/report/publish.py: DECISIONS lacks what a reader of {unknown[0]} decides")
     for notebook in sorted(notebooks, key=lambda path: list(DECISIONS).index(path.stem)):
         answers = answers_of(read(notebook))
         answer = _sentence(answers[0]) if answers else ""

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Lock
 from typing import NoReturn, TypeVar
 
 import msgspec
@@ -25,6 +26,8 @@ TYPES = {
     "object": "an object",
 }
 Kind = TypeVar("Kind")
+#: What msgspec knows of a type it collects at the first conversion; two threads at once have crashed it.
+ONE_AT_A_TIME = Lock()
 
 
 def read_json(path: Path) -> dict:
@@ -83,7 +86,8 @@ def typed(path: Path, kind: type[Kind], document: dict, field: str = "") -> Kind
     words.
     """
     try:
-        return msgspec.convert(document, kind)
+        with ONE_AT_A_TIME:
+            return msgspec.convert(document, kind)
     except msgspec.ValidationError as error:
         problem, _, place = str(error).removesuffix("`").partition(" - at `$")
     # For an entry of a mapping msgspec says `[...]`.

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from async_cost.errors import DataError
-from async_cost.paths import runs_root
+from async_cost.paths import repository_root, runs_root
 from async_cost.runs import series
 from async_cost.runs.run import Run
 
@@ -96,15 +96,15 @@ def choose_run(
     root: Path | None = None,
     instead: str | None = None,
 ) -> Run:
-    """The run that the environment variable ASYNC_COST_RUN names, else the newest one that contains `study`; any run if
-    that is None.
+    """The run that the environment variable ASYNC_COST_RUN names, a folder below the root of the repository or
+    anywhere, else the newest one that contains `study`; any run if that is None.
 
     A notebook that can do without `study` names another one to use `instead` if `study` is missing. Raises
     `DataError` if there is no run, or if the one to be read is damaged: an older run never replaces it silently.
     """
     wanted = [study] if instead is None else [study, instead]
     if named := environ.get("ASYNC_COST_RUN"):
-        run = open_run(Path(named))
+        run = open_run(repository_root() / named)
         if study is not None:
             run.study(next((one for one in wanted if one in run.info.studies), study))
         return run

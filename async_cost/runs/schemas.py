@@ -70,8 +70,8 @@ class TrialRows(dy.Schema):
     variant = dy.String(nullable=False, regex=WORD, max_length=LONGEST)
     parameter = dy.String(nullable=False, regex=WORD_OR_NOTHING, max_length=LONGEST)
     round = dy.Int64(nullable=True, min=0)
-    episode = dy.Int64(nullable=True, min=0)
     ns = dy.Float64(nullable=False, min=0.001)
+    episode = dy.Int64(nullable=True, min=0)
 
 
 class PublishedRows(KeyRows):

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from async_cost import words
 from async_cost.paths import repository_root
-from async_cost.report import provenance, publish, sample
+from async_cost.report import PublishError, provenance, publish, sample
 from async_cost.report.records import next_build
 from async_cost.runs.find import reference_run
 from async_cost.runs.run import Run
@@ -66,7 +66,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as temporary:
             executed = execute(rooms, Path(temporary), {"ASYNC_COST_RUN": str(run.path.resolve())}, Path)
             files = made(run, executed)
-    except CellFailed as error:
+    except (CellFailed, PublishError) as error:
         sys.exit(str(error))
     (root / FOLDER).mkdir(exist_ok=True)
     for name in old(files, root):
