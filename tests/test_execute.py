@@ -5,12 +5,15 @@ import re
 
 import nbformat
 import pytest
+from jupyter_client.session import Session
 
 from async_cost.workflow.environment import OURS
 from async_cost.workflow.execute import GLANCE, CellFailed, execute, sent_as_one
-from async_cost.workflow.kernel import claim
+from async_cost.workflow.kernel import Relay, claim
 from async_cost.workflow.studies import LIBRARIES
 from async_cost.workflow.toolchain import ROOT
+
+SESSION = Session(key=b"key", signature_scheme="hmac-sha256")
 
 
 @pytest.fixture
@@ -81,6 +84,41 @@ def test_cells_that_succeed_are_kept_with_their_output(rust):
     notebook = rust("fn twice(n: u32) -> u32 { 2 * n }", 'println!("{}", twice(21));')
     assert notebook.cells[1].outputs[0].text.strip() == "42"
     assert notebook.cells[1].source == 'println!("{}", twice(21));', "what was sent with it stands in its own cell"
+
+
+class Sent(list):
+    """Stands for a socket: the messages that were sent, each as its address and what its signature covers."""
+
+    def send_multipart(self, frames):
+        address, *rest = frames
+        self.append((address, SESSION.deserialize(SESSION.feed_identities(rest)[1])))
+
+
+def test_after_an_error_no_cell_that_waits_is_executed_unless_it_asks_for_that():
+    outer, inner = Sent(), Sent()
+    relay = Relay(outer, inner, SESSION)
+
+    def ask(kind, **content):
+        relay.request([b"front", *SESSION.serialize(SESSION.msg(kind, content))])
+
+    def answer(status):
+        _, asked = inner[-1]
+        reply = SESSION.msg("execute_reply", {"status": status}, parent=asked)
+        relay.reply([b"front", *SESSION.serialize(reply)])
+        return outer[-1][1]["content"]["status"]
+
+    ask("execute_request", code="one")
+    ask("kernel_info_request")
+    ask("execute_request", code="two", stop_on_error=True)
+    ask("execute_request", code="three", stop_on_error=False)
+    ask("execute_request", code="four")
+    assert [one["msg_type"] for _, one in inner] == ["execute_request", "kernel_info_request"], "one at a time"
+    inner.pop()
+    assert [answer(status) for status in ("error", "ok", "ok", "ok")] == ["error", "aborted", "ok", "aborted"]
+    assert [one["content"]["code"] for _, one in inner] == ["one", "", "three", ""]
+    ask("execute_request", code="five")
+    assert inner[-1][1]["content"]["code"] == "five" and answer("ok") == "ok"
+    assert {address for address, _ in inner + outer} == {b"front"}
 
 
 def test_two_kernels_of_a_room_build_in_two_folders_and_a_free_one_is_taken_again(tmp_path):

@@ -288,13 +288,25 @@ def test_a_reader_runs_start_here_changes_it_and_looks_again(start_here):
     start_here.run(0, glance)
     first = start_here.glance(glance)
     assert list(first) == ["by hand", "async", "async, boxed"] and all(first.values())
-    assert "each way: 200 tries for 100 requests" in start_here.text(proof)
+    assert start_here.text(proof).count(": 200 tries for 100 requests") == 3
     job = start_here.find("const REQUESTS")
     start_here.change(job, "const REQUESTS: u64 = 100;", "const REQUESTS: u64 = 50;")
     start_here.run(job)
     start_here.run(proof, glance)
-    assert "each way: 100 tries for 50 requests" in start_here.text(proof), "the cells below do not see the change"
+    assert start_here.text(proof).count(": 100 tries for 50 requests") == 3, "the cells below do not see the change"
     assert list(start_here.glance(glance)) == list(first)
+
+
+def test_after_an_error_the_cells_below_do_not_run(start_here):
+    ways, glance = start_here.find("fn by_hand"), start_here.find("harness::Glance")
+    start_here.change(ways, "fn by_hand", "fn by_hadn")
+    start_here.start(ways, glance)
+    start_here.until("the cells have come back", lambda: start_here.errors(ways) and start_here.idle())
+    start_here.until("the glance is left out", lambda: start_here.cells()[glance]["count"] is None)
+    assert not start_here.cells()[glance]["outputs"], "it shows what old code has measured"
+    start_here.change(ways, "fn by_hadn", "fn by_hand")
+    start_here.run(ways, glance)
+    assert all(start_here.glance(glance).values())
 
 
 def test_statements_at_top_level_keep_their_value(start_here):

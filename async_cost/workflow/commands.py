@@ -187,7 +187,9 @@ def fleet(arguments: argparse.Namespace) -> int:
 def lab(arguments: argparse.Namespace) -> int:
     setup(argparse.Namespace(native=False))
     del os.environ["JUPYTER_NO_CONFIG"]  # the extensions of JupyterLab are configured by its packages
-    options = ["--ServerApp.root_dir=.", *os.environ.get("LAB_OPTIONS", "").split()]
+    options = ["--ServerApp.root_dir=.", "--LabApp.default_url=/lab/tree/notebooks/start-here.ipynb"]
+    options += ["--LabApp.news_url=None", "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate"]
+    options += os.environ.get("LAB_OPTIONS", "").split()
     try:
         return subprocess.run([PYTHON, "-m", "jupyterlab", *options], cwd=ROOT).returncode
     except KeyboardInterrupt:  # the usual way to leave JupyterLab

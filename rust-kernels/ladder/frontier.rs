@@ -1515,7 +1515,6 @@ impl<Y: System, F, P: Probe, const QUEUED: bool> Executor<'_, Y, F, P, QUEUED> {
 // future's destructor), which may spawn, wake and panic, so each leaves the executor consistent before it
 // lets go.
 
-// %%
 // %% [markdown]
 // Patience is counted down, and spent when it is below zero: one test instead of two.
 

@@ -975,7 +975,8 @@ pub async fn serve<R: ReactorHandle, W: Work, const BUFFER: usize>(
 }
 
 // %% [markdown]
-//
+// What every variant of this executor does: make the table, the spawner and the fake reactor, spawn the task that accepts, and
+// run until all tasks have ended.
 
 // %%
 /// Futures by value in the slots of the executor. With a `BUFFER` of 16 KiB this is `large+nonbox`.
@@ -1028,8 +1029,6 @@ pub fn callerbox<P: Probe>(load: Load, repeat: Repeat<'_>) {
     });
 }
 
-// %% [markdown]
-//
 // %% [markdown]
 // The loop, and the two executors without `dyn`:
 

@@ -60,7 +60,7 @@ use std::ops::Deref;
 use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::thread;
 
-use harness::{Bencher, Counts, UnequalWork, tally};
+use harness::{Bencher, Counts, UnequalWork, prove, tally};
 use slab::Slab;
 
 // %% [markdown]
@@ -1293,7 +1293,8 @@ pub fn manual<W: Work, P: Probe>(load: Load, repeat: Repeat<'_>) {
 
 // %% [markdown]
 // How long does a request take? The cell below runs servers in turn, a second each, and compares them with the
-// first. It is a glance: one process, no proof, no control. Change the load, or a cell above, and look again.
+// first. It is a glance: one process, no control, and of the proof only that all do the operations of the first. Change
+// the load, or a cell above, and look again.
 
 // %%
 /// Times the iterations of a world.
@@ -1301,10 +1302,25 @@ pub fn bench(world: World, load: Load) -> impl Fn(&mut Bencher) {
     move |bencher| world(load, &mut |_, run| bencher.iter(run))
 }
 
-/// Some worlds at a glance; the first is what the others are compared with.
+/// Some worlds at a glance; the first is what the others are compared with. One that does other operations is not timed.
 pub fn glance(load: Load, worlds: &[(&str, World)]) -> harness::Seen {
+    let did = |world: World| {
+        let mut counts = Counts::new();
+        world(load, &mut |stats, run| {
+            run();
+            counts = stats.counts();
+        });
+        counts
+    };
+    let expected = worlds.first().map(|&(_, world)| did(world)).unwrap_or_default();
     let glance = harness::Glance::at("request").each_of(CONNECTIONS as u64);
-    worlds.iter().fold(glance, |glance, &(name, world)| glance.look(name, bench(world, load))).show()
+    worlds
+        .iter()
+        .fold(glance, |glance, &(name, world)| match prove(name, &expected, &did(world)) {
+            Ok(_) => glance.look(name, bench(world, load)),
+            Err(unequal) => glance.look(name, move |bencher| bencher.fail(unequal.to_string())),
+        })
+        .show()
 }
 
 // %% [markdown]

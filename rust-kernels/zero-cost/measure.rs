@@ -530,8 +530,8 @@ pub fn study() -> Result<Study, UnequalWork> {
 // - The raw samples are in `data/runs`, and the analysis notebook next to this one reads them: intervals,
 //   verdicts, and your ratios next to the published ones.
 // - Change something. Make the connection's buffer uninitialised, give `CheckedRcWaker` another check, let
-//   a wake poll its task at once: edit a cell, run the ones below it, and the proof will tell you whether it
-//   is still the same server.
+//   a wake poll its task at once: edit a cell of [the loop](loop.ipynb) or [the executors](executors.ipynb), save, and
+//   the proof above, run again, will tell you whether it is still the same server.
 // - `cargo bench -p zero-cost --bench counts` counts instructions and allocations, which no noise can
 //   disturb. They do not replace time: an atomic increment counts the same as a plain one, and clearing a
 //   buffer with one string instruction counts once for each byte.

@@ -17,6 +17,8 @@ use crate::trial::sampling::Trial;
 const EACH: Duration = Duration::from_secs(1);
 /// Fewer rounds give no interval that holds the median in 95 %.
 const LEAST_ROUNDS: u32 = 6;
+/// No work takes less for a unit of it.
+const NOTHING_NS: f64 = 0.01;
 /// Characters of the longest bar.
 const BAR: f64 = 40.0;
 
@@ -63,7 +65,7 @@ impl<'a> Glance<'a> {
     /// # Panics
     /// If that is none.
     pub fn each_of(mut self, units: u64) -> Self {
-        assert!(units > 0, "an iteration does some units of work");
+        assert!(units > 0, "each_of(0): an iteration does at least one {}", self.unit);
         self.units = units;
         self
     }
@@ -114,7 +116,7 @@ impl<'a> Glance<'a> {
         let rows = self.functions.into_iter().zip(times).enumerate();
         let rows = rows.map(|(place, (Looked { name, .. }, times))| Row {
             name,
-            seen: times.map(|times| Times::of(&times, first.as_deref().filter(|_| place > 0))),
+            seen: times.and_then(|times| Times::of(&times, first.as_deref().filter(|_| place > 0))),
         });
         Seen { unit: self.unit, rounds: round, rows: rows.collect() }
     }
@@ -143,14 +145,18 @@ struct Times {
 }
 
 impl Times {
-    fn of(times: &[f64], first: Option<&[f64]>) -> Self {
+    fn of(times: &[f64], first: Option<&[f64]>) -> Result<Self, String> {
+        let ns = median(&mut times.to_vec());
+        if ns < NOTHING_NS {
+            return Err(format!("less than {NOTHING_NS} ns: the compiler has left nothing to measure"));
+        }
         let ratio = first.map(|first| {
             let mut ratios: Vec<f64> = times.iter().zip(first).map(|(ns, other)| ns / other).collect();
             let middle = median(&mut ratios);
             let low = student::rank(ratios.len());
             [middle, ratios[low], ratios[ratios.len() - 1 - low]]
         });
-        Self { ns: median(&mut times.to_vec()), ratio }
+        Ok(Self { ns, ratio })
     }
 }
 
@@ -173,7 +179,8 @@ impl Seen {
 
     fn heading(&self) -> String {
         format!(
-            "a glance, not evidence: median time for one {}, and median ratio to the first in the same round, over {} rounds of one process",
+            "a glance, not evidence: median time for one {}, and median ratio to the first in the same round, over {} rounds of one process; \
+             another compilation may differ by more than the brackets say",
             self.unit, self.rounds
         )
     }
@@ -188,7 +195,11 @@ impl Seen {
     }
 
     fn html(&self) -> String {
-        let mut text = format!("<table><caption>{}</caption>", escaped(&self.heading()));
+        let mut text = format!(
+            "<table><caption>{}</caption><tr><th></th><th>a {}</th><th>ratio (95 %)</th><th></th></tr>",
+            escaped(&self.heading()),
+            escaped(&self.unit)
+        );
         for (name, time, ratio, bar) in self.cells() {
             let bar =
                 format!("<div style=\"background:#4c78a8;height:1em;width:{:.1}em\"></div>", 20.0 * bar);
@@ -236,7 +247,9 @@ mod tests {
     #[test]
     fn the_interval_is_that_of_order_statistics() {
         let times = Times::of(&[2.0, 4.0, 6.0, 8.0, 10.0, 12.0, 14.0], Some(&[1.0; 7]));
-        assert_eq!(times, Times { ns: 8.0, ratio: Some([8.0, 2.0, 14.0]) });
+        assert_eq!(times, Ok(Times { ns: 8.0, ratio: Some([8.0, 2.0, 14.0]) }));
+        let nothing = Times::of(&[0.004; 7], None).expect_err("there was no work");
+        assert!(nothing.starts_with("less than 0.01 ns"), "{nothing}");
     }
 
     #[test]
@@ -249,7 +262,8 @@ mod tests {
         let lines: Vec<String> = shown.to_string().lines().map(str::to_owned).collect();
         assert_eq!(
             lines[0],
-            "a glance, not evidence: median time for one call, and median ratio to the first in the same round, over 9 rounds of one process"
+            "a glance, not evidence: median time for one call, and median ratio to the first in the same round, over 9 rounds of one process; \
+             another compilation may differ by more than the brackets say"
         );
         assert!(lines[1].starts_with("manual ") && lines[1].contains("118 ns"), "{}", lines[1]);
         assert!(lines[2].contains("2.000 (1.900 to 2.100)") && lines[2].ends_with(&"█".repeat(40)));
