@@ -299,12 +299,12 @@ def test_a_reader_runs_start_here_changes_it_and_looks_again(start_here):
 
 def test_after_an_error_the_cells_below_do_not_run(start_here):
     ways, glance = start_here.find("fn by_hand"), start_here.find("harness::Glance")
-    start_here.change(ways, "fn by_hand", "fn by_hadn")
+    start_here.change(ways, "sum += number;", "sum += nubmer;")
     start_here.start(ways, glance)
     start_here.until("the cells have come back", lambda: start_here.errors(ways) and start_here.idle())
     start_here.until("the glance is left out", lambda: start_here.cells()[glance]["count"] is None)
     assert not start_here.cells()[glance]["outputs"], "it shows what old code has measured"
-    start_here.change(ways, "fn by_hadn", "fn by_hand")
+    start_here.change(ways, "sum += nubmer;", "sum += number;")
     start_here.run(ways, glance)
     assert all(start_here.glance(glance).values())
 
