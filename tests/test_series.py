@@ -52,10 +52,10 @@ def test_the_table_covers_hours_that_one_sitting_does_not_know(three, tmp_path):
     assert only["omega2"].null_count() == only["next_low"].null_count() == only.height
     assert (
         covers(load_run(three[0]))
-        == "for the average build and hour on this machine: a single build may lie further off"
+        == "for the average link order and hour on this machine: a single build may lie further off"
     )
     assert covers(load_run(alone)).endswith("so may another hour") and not next_build(load_run(alone), STUDY)
-    assert "in another hour, you would find" in next_build(load_run(three[0]), STUDY)
+    assert "link order in another hour, 95 %" in next_build(load_run(three[0]), STUDY)
     assert "neither another build nor another hour" in covers(load_run(make_run(tmp_path / "plain", **HOW)))
 
 

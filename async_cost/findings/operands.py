@@ -266,13 +266,13 @@ def ratio_of_ratios(one: Pair, other: Pair) -> Quantity:
     """The ratio of `one` over that of `other`, from the same rounds where they are of one study."""
     cases = (one.cases[0] + other.cases[0],)
     same = (one.study, one.baseline) == (other.study, other.baseline)
-    noun = f"the time of {other.name}" if same else "one ratio over the other"
+    noun = f"the time of {other.name}" if same else "the other ratio"
     return replace(one.ratio, operation="ratio of ratios", cases=cases, noun=noun)
 
 
 def more_added(one: Pair, other: Pair) -> Quantity:
     """What `one` adds to a unit of work, less what `other` adds, from the same rounds."""
-    cases, noun = (one.cases[0] + other.cases[0],), f"between what both add to a {one.unit or 'iteration'}"
+    cases, noun = (one.cases[0] + other.cases[0],), f"more added to a {one.unit or 'iteration'}"
     return replace(one.added, operation="difference of differences", cases=cases, noun=noun)
 
 

@@ -95,9 +95,9 @@ def covers(run: Run) -> str:
     hours = all(covers_hours(run, study) for study in run.info.studies)
     drawn = all(episode.layout is not None for one in run.info.studies.values() for episode in one.episodes)
     if drawn and hours:
-        return "for the average build and hour on this machine: a single build may lie further off"
+        return "for the average link order and hour on this machine: a single build may lie further off"
     if drawn:
-        return "for the average build on this machine in the hour of the run: a single build may lie further off, and so may another hour"
+        return "for the average link order on this machine in the hour of the run: a single build may lie further off, and so may another hour"
     if hours:
         return "for this build on this machine, in any hour: they do not cover another build"
     return "for this build on this machine, in the hour of the run: they cover neither another build nor another hour"
@@ -111,7 +111,7 @@ def next_build(run: Run, study: str) -> str:
         if one.study == study and rows.height:
             ends = words.with_ends(rows["ratio"][0], rows["next_low"][0], rows["next_high"][0], 1.0)[1]
             what = f"{words.code(one.variant)} at {ends}{words.TIMES} {words.code(one.other)}"
-            return f"In one other build, in another hour, you would find {what}."
+            return f"One other link order in another hour, 95 %: {what}."
     return ""
 
 

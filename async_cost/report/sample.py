@@ -66,7 +66,7 @@ def _questions(notebooks: Sequence[Path], folder: str, *, values: bool = True) -
         if not values and answer.count("**") == 2 and answer.startswith("✓"):
             answer = answer[: answer.rindex("**") + 2]
         elif not values and answers and RECORD not in answers[0].metadata:  # a score
-            answer = answer.partition(" hold here")[0] + " hold here)."
+            answer = f"{answer.partition('.')[0]}."
         yield f"- [{DECISIONS[notebook.stem]}]({folder}{notebook.stem}.md) {answer}"
 
 
