@@ -2,6 +2,7 @@
 
 import os
 import re
+from types import SimpleNamespace
 
 import nbformat
 import pytest
@@ -9,7 +10,7 @@ from jupyter_client.session import Session
 
 from async_cost.workflow.environment import OURS
 from async_cost.workflow.execute import GLANCE, CellFailed, execute, sent_as_one
-from async_cost.workflow.kernel import Relay, claim
+from async_cost.workflow.kernel import PAUSE_S, Relay, claim
 from async_cost.workflow.studies import LIBRARIES
 from async_cost.workflow.toolchain import ROOT
 
@@ -94,31 +95,62 @@ class Sent(list):
         self.append((address, SESSION.deserialize(SESSION.feed_identities(rest)[1])))
 
 
-def test_after_an_error_no_cell_that_waits_is_executed_unless_it_asks_for_that():
-    outer, inner = Sent(), Sent()
-    relay = Relay(outer, inner, SESSION)
+@pytest.fixture
+def relay(monkeypatch):
+    """A relay, with what it has sent to front ends and to the kernel, and a clock that a test moves."""
+    clock = [0.0]
+    monkeypatch.setattr("async_cost.workflow.kernel.time.monotonic", lambda: clock[0])
+    relay = Relay(Sent(), Sent(), SESSION)
 
-    def ask(kind, **content):
-        relay.request([b"front", *SESSION.serialize(SESSION.msg(kind, content))])
+    def ask(code, kind="execute_request", **content):
+        relay.request([b"front", *SESSION.serialize(SESSION.msg(kind, {"code": code, **content}))])
+        relay.next()
 
     def answer(status):
-        _, asked = inner[-1]
-        reply = SESSION.msg("execute_reply", {"status": status}, parent=asked)
+        """The status that the front end sees of what is executed."""
+        reply = SESSION.msg("execute_reply", {"status": status}, parent=relay.inner[-1][1])
         relay.reply([b"front", *SESSION.serialize(reply)])
-        return outer[-1][1]["content"]["status"]
+        relay.next()
+        return relay.outer[-1][1]["content"]["status"]
 
-    ask("execute_request", code="one")
-    ask("kernel_info_request")
-    ask("execute_request", code="two", stop_on_error=True)
-    ask("execute_request", code="three", stop_on_error=False)
-    ask("execute_request", code="four")
-    assert [one["msg_type"] for _, one in inner] == ["execute_request", "kernel_info_request"], "one at a time"
-    inner.pop()
-    assert [answer(status) for status in ("error", "ok", "ok", "ok")] == ["error", "aborted", "ok", "aborted"]
-    assert [one["content"]["code"] for _, one in inner] == ["one", "", "three", ""]
-    ask("execute_request", code="five")
-    assert inner[-1][1]["content"]["code"] == "five" and answer("ok") == "ok"
-    assert {address for address, _ in inner + outer} == {b"front"}
+    def later():
+        clock[0] += PAUSE_S
+        relay.next()
+
+    def executed():
+        return [one["content"]["code"] for _, one in relay.inner]
+
+    return SimpleNamespace(ask=ask, answer=answer, later=later, executed=executed, relay=relay)
+
+
+def test_what_was_sent_with_a_cell_that_failed_is_left_out(relay):
+    for code in ("one", "two"):
+        relay.ask(code)
+    assert relay.executed() == ["one"], "one at a time"
+    assert relay.answer("error") == "error"
+    relay.ask("three")  # sent at once, too, and on its way until now
+    relay.later()
+    assert [relay.answer("ok"), relay.answer("ok")] == ["aborted", "aborted"]
+    relay.ask("four")
+    assert relay.answer("ok") == "ok" and relay.executed() == ["one", "", "", "four"]
+    assert {address for address, _ in relay.relay.inner + relay.relay.outer} == {b"front"}
+
+
+@pytest.mark.parametrize("content", [{"stop_on_error": False}, {"silent": True}])
+def test_an_error_that_is_expected_or_silent_leaves_nothing_out(relay, content):
+    relay.ask("one", **content)
+    relay.ask("two")
+    assert [relay.answer("error"), relay.answer("ok")] == ["error", "ok"] and relay.executed() == ["one", "two"]
+
+
+def test_other_requests_do_not_wait_and_those_without_the_key_are_ignored(relay):
+    relay.ask("one")
+    relay.ask("", kind="kernel_info_request")
+    assert [one["msg_type"] for _, one in relay.relay.inner] == ["execute_request", "kernel_info_request"]
+    stranger = Session(key=b"other", signature_scheme="hmac-sha256")
+    for frames in (stranger.serialize(stranger.msg("execute_request", {"code": "x"})), [b"x"], [b"<IDS|MSG>", b""]):
+        relay.relay.request([b"stranger", *frames])
+    assert len(relay.relay.inner) == 2 and not relay.relay.waiting
 
 
 def test_two_kernels_of_a_room_build_in_two_folders_and_a_free_one_is_taken_again(tmp_path):

@@ -88,10 +88,10 @@ def test_another_sitting_measures_the_same_into_a_run_of_its_own(first, monkeypa
     alone = Plan("measure", *asked[:2], native=True, only=plan.only)
     assert plan.partial != alone.partial and "ASYNC_COST_SERIES" not in alone._env()
     # What the first has compiled and counted is compiled and counted again only if it is gone.
-    assert plan.sealed == alone.sealed
+    assert plan.seals == alone.seals
     names = ["compare notebooks and crates", "count 1", "build 1", "measure 1 in turns (quick)", "complete the run"]
     assert [step.name for step in plan.steps()] == names
-    monkeypatch.setattr(episodes, "sealed", lambda folder, study: folder == plan.sealed)
+    monkeypatch.setattr(episodes, "is_sealed", lambda folder, study: folder == plan.seals)
     assert [step.name for step in plan.steps()] == [names[0], "prove 1 again", *names[3:]]
     assert [step.name for step in alone.steps()] == names
     # A later sitting names the first, whichever of them was asked for.

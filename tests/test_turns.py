@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from async_cost.workflow import layouts
-from async_cost.workflow.episodes import Start, done_file, measure, reuse, seal, sealed, start_file
+from async_cost.workflow.episodes import Start, done_file, is_sealed, measure, reuse, seal, start_file
 from async_cost.workflow.steps import Progress, Seen, StepFailed
 
 #: Stands for a study's program: notes that it was called and with what, and ends as the file `ends` next to it says,
@@ -23,6 +23,8 @@ import os, pathlib, sys
 folder = pathlib.Path(sys.argv[1])
 with (folder / "calls").open("a") as calls:
     print(folder.name, os.environ["ASYNC_COST_EPISODE"], sys.stdin.read().strip(), file=calls)
+if entered := os.environ.get("ENTERED"):
+    pathlib.Path(entered).touch()
 ends = (folder / "ends").read_text().split()
 (folder / "ends").write_text(" ".join(ends[1:]))
 sys.exit(int(ends[0]) if ends else 40)
@@ -156,11 +158,11 @@ def test_another_build_in_the_same_place_is_not_measured_on(partial):
     library = partial / "measures-a.so"
     library.write_bytes(b"code")
     starts_otherwise(partial, library={"path": str(library), "entry": "e"})
-    assert not sealed(partial, "a"), "nothing says what it was"
+    assert not is_sealed(partial, "a"), "nothing says what it was"
     seal(partial, "a", partial / "kept")
-    assert sealed(partial, "a")
+    assert is_sealed(partial, "a")
     library.write_bytes(b"other")
-    assert not sealed(partial, "a") and Start.read(partial, "a") is None
+    assert not is_sealed(partial, "a") and Start.read(partial, "a") is None
     with pytest.raises(StepFailed, match="rebuilt meanwhile"):
         run(partial)
 
@@ -173,13 +175,13 @@ def test_a_further_sitting_proves_again_what_the_first_has_sealed(partial):
     seal(partial, "a", kept)
     start_file(partial, "a").unlink()  # the first sitting is finished
     (partial / "a" / "ends").write_text("0 0 1")
+    entered = {"ENTERED": str(start_file(later, "a"))}
+    reuse(kept, later, "a", entered, progress)
+    assert calls(partial, "a") == ["prepare"] and is_sealed(later, "a")
     with pytest.raises(StepFailed, match="a was not proved again"):
         reuse(kept, later, "a", {}, progress)
-    start_file(later, "a").write_text("{}")  # what the program would have written
-    reuse(kept, later, "a", {}, progress)
-    assert calls(partial, "a") == ["prepare"] * 2 and sealed(later, "a")
     with pytest.raises(StepFailed, match="exited with 1"):
-        reuse(kept, later, "a", {}, progress)
+        reuse(kept, later, "a", entered, progress)
     (partial / "program").write_bytes(b"other")
     with pytest.raises(StepFailed, match="rebuilt meanwhile"):
-        reuse(kept, later, "a", {}, progress)
+        reuse(kept, later, "a", entered, progress)

@@ -140,13 +140,14 @@ def reuse(kept: Path, partial: Path, study: str, env: Mapping[str, str], progres
     Raises StepFailed.
     """
     sealed_before = start_file(kept, study).read_bytes()
+    start_file(partial, study).unlink(missing_ok=True)  # of a process that was killed
     _start(kept, study).prepare(study, env, progress)
     if not start_file(partial, study).exists():
         raise StepFailed(f"{study} was not proved again: see the log for what its cell says")
     write_whole(start_file(partial, study), sealed_before.decode())
 
 
-def sealed(partial: Path, study: str) -> bool:
+def is_sealed(partial: Path, study: str) -> bool:
     """Whether `study` can still be measured with what was sealed."""
     file = start_file(partial, study)
     return Start.read(partial, study) is not None and "sha256" in json.loads(file.read_text(encoding="utf-8"))

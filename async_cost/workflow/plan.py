@@ -71,10 +71,9 @@ class Plan:
         self.load_before = os.getloadavg()
         about = [profile, *self.studies, str(native), only or ""]
         #: How the studies of this very program are started: a further sitting compiles and counts nothing again.
-        self.sealed = RUNS / ".partial" / f"sealed-{_fingerprint(self.studies, [*about, str(singly)])}"
-        self.partial = (
-            RUNS / ".partial" / f"{profile}-{_fingerprint(self.studies, [*about, series['run_id'] if series else ''])}"
-        )
+        self.seals = RUNS / ".partial" / f"sealed-{_fingerprint(self.studies, [*about, str(singly)])}"
+        about += [_revision(), series["run_id"] if series else ""]
+        self.partial = RUNS / ".partial" / f"{profile}-{_fingerprint(self.studies, about)}"
         #: Where `finish` says which run came out of this plan; `close` removes nothing but this plan's claim on it.
         self.outcome = RUNS / ".partial" / "last-run.json"
 
@@ -87,7 +86,7 @@ class Plan:
             Step(count, self._count_all, 40 * number, lambda: all(map(self._counted, self.studies)), []),
             Step(f"{build} {number}", self._prepare_all, each * number, self._all_prepared, needs),
         ]
-        if self.series and all(episodes.sealed(self.sealed, study) for study in self.studies):
+        if self.series and all(episodes.is_sealed(self.seals, study) for study in self.studies):
             # Exact counts are read from the first sitting of a series.
             ready = [Step(f"prove {number} again", self._prove_again, 4 * number, self._all_prepared)]
         return [
@@ -125,7 +124,7 @@ class Plan:
 
     def _prepared(self, study: str) -> bool:
         return self._finished() or (
-            episodes.start_file(self.partial, study).exists() and episodes.sealed(self.partial, study)
+            episodes.start_file(self.partial, study).exists() and episodes.is_sealed(self.partial, study)
         )
 
     def _seconds(self) -> dict[str, float]:
@@ -171,7 +170,7 @@ class Plan:
         for study in self.studies:
             if not self._prepared(study):
                 progress(study)
-                episodes.reuse(self.sealed, self.partial, study, self._env(), progress)
+                episodes.reuse(self.seals, self.partial, study, self._env(), progress)
 
     def _together(self, done: Callable[[str], bool]) -> list[list[str]]:
         """The studies that are not done, those together that are compiled together. What is measured has the features
@@ -187,7 +186,7 @@ class Plan:
         """Compile and prove what measures `studies`, and record how their episodes are started."""
         env = {"ASYNC_COST_EPISODE": "prepare"}
         return self._bench(
-            "measure", studies, "build", env, lambda study: episodes.seal(self.partial, study, self.sealed)
+            "measure", studies, "build", env, lambda study: episodes.seal(self.partial, study, self.seals)
         )
 
     def _bench(
@@ -208,9 +207,7 @@ class Plan:
         arguments: list[str | Path] = [PYTHON, "-m", "async_cost.workflow.execute", measuring(study)]
         arguments += [self.partial / f"{study}.measure.ipynb", *(["--singly"] if self.singly else [])]
         env = {**self._env(), "ASYNC_COST_EPISODE": "prepare"}
-        return Command(
-            arguments, f"cells of {study}", env, then=lambda: episodes.seal(self.partial, study, self.sealed)
-        )
+        return Command(arguments, f"cells of {study}", env, then=lambda: episodes.seal(self.partial, study, self.seals))
 
     def _measure(self, progress: Progress) -> None:
         seconds = self._seconds()
@@ -247,10 +244,10 @@ def leave_notebooks(partial: Path, studies: Iterable[str], reports: Path) -> Non
 
 
 def _fingerprint(studies: Sequence[str], about: Sequence[str]) -> str:
-    """Hash of all that measuring `studies` depends on: sources, lock, compiler, settings, CPU, revision, `about`."""
+    """Hash of all that the numbers of `studies` depend on: sources, lock, compiler, settings, CPU, and `about`."""
     digest = _sources(studies)
     compiler = [toolchain.rustc_version(), *toolchain.compiler_settings()]
-    digest.update("\0".join([*about, *compiler, _cpu(), _revision()]).encode())
+    digest.update("\0".join([*about, *compiler, _cpu()]).encode())
     return digest.hexdigest()[:16]
 
 
