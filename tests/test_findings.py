@@ -65,7 +65,7 @@ def test_a_variant_in_several_benches_needs_its_bench():
         pair("spawn-apis", "SpawnHandle", "native", "M=1000 handles=dropped")
     with pytest.raises(LookupError, match="no 'native' in the bench 'tokyo'; choose bench= from 'tokio::LocalSet'"):
         pair("spawn-apis", "native", "native", bench="tokyo")
-    with pytest.raises(LookupError, match="there is variant 'tokio'; baseline_variant 'tokio'"):
+    with pytest.raises(LookupError, match="known: variant 'tokio'; baseline_variant 'tokio'"):
         pairs("runtimes", variant="tokyo", baseline="tokio")
     with pytest.raises(LookupError, match="declares no comparison of 'nobody'"):
         pairs("zero-cost", baseline="manual", only=["nobody"])

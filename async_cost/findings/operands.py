@@ -258,7 +258,7 @@ def pairs(
         known = [
             f"{name} {_listed(_near(value, rows[name].unique().sort().to_list()))}" for name, value in named.items()
         ]
-        raise LookupError(f"{study} declares no comparison of {named}; there is {'; '.join(known)}")
+        raise LookupError(f"{study} declares no comparison of {named}; known: {'; '.join(known)}")
     return Pairs(tuple(_of_rows(found)))
 
 

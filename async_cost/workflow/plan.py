@@ -113,7 +113,7 @@ class Plan:
         return outcome.get("plan") == self.partial.name and (RUNS / outcome["run"]).exists()
 
     def _counted(self, study: str) -> bool:
-        # Not by the counts themselves: who prepares the study writes some of them, too.
+        # Not by the counts themselves: preparing a study writes some of them, too.
         return self._finished() or self._is_counted(study).exists()
 
     def _is_counted(self, study: str) -> Path:
