@@ -205,7 +205,7 @@ def test_an_essay_answers_first_and_types_no_result_into_its_prose(room, execute
             )
 
 
-def test_every_analysis_is_an_essay_or_about_the_run_itself(run):
+def test_every_analysis_has_something_to_say_about_the_reference(run):
     assert rooms_of(run.info) == list(ANALYSED)
 
 
