@@ -187,6 +187,9 @@ def main() -> None:
         outer, inner = context.socket(zmq.ROUTER), context.socket(zmq.DEALER)
         for one in (outer, inner):
             one.sndhwm = one.rcvhwm = 0  # evcxr reads nothing while a cell is compiled
+        # A front end that connects anew, as after a restart, keeps its routing id: without this, all that it sends is
+        # dropped while the old connection is not known to be gone.
+        outer.router_handover = 1
         outer.bind(f"tcp://{outside['ip']}:{outside['shell_port']}")
         inner.connect(f"tcp://{outside['ip']}:{port}")
         session = Session(key=outside["key"].encode(), signature_scheme=outside["signature_scheme"])
