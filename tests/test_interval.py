@@ -81,16 +81,33 @@ def test_the_prior_is_as_free_as_the_variances_of_its_pool_agree_and_as_it_moves
         hour = np.sqrt(2) * (np.sqrt(1 - common) * own + np.sqrt(common) * together)
         means = (hour + rng.normal(size=(400, 6))) * np.reshape(np.sqrt(spread), (-1, 1))
         moves = means - means.mean(axis=1, keepdims=True)
-        return pl.DataFrame({"v": 1.0, "s2": means.var(axis=1, ddof=1), "moves": moves.tolist(), "sittings": 6})
+        return pl.DataFrame({"v": 1.0, "s2": means.var(axis=1, ddof=1), "moves": moves.tolist()})
 
-    omega2, free = hours(pool(), keys=1000)
+    cases = {
+        "plain": (pool(), 1000),
+        "uneven": (pool(4 / rng.chisquare(4, 400)), 1000),
+        "shared keys": (pool(), 8),
+        "common": (pool(common=0.95), 1000),
+        "two": (pool().with_columns(pl.col("moves").list.head(2), s2=pl.col("moves").list.head(2).list.var()), 1000),
+        "one": (pool(), 8),
+    }
+    # All at once, as each by itself.
+    sittings = {"two": 2, "one": 1}
+    together = [
+        rows.with_columns(pool=pl.lit(name), keys=keys, sittings=sittings.get(name, 6))
+        for name, (rows, keys) in cases.items()
+    ]
+    found = {name: (omega2, d0) for name, omega2, d0 in hours(pl.concat(together)).rows()}
+    for name, rows in zip(cases, together, strict=True):
+        alone = hours(rows).rows()
+        assert alone == ([(name, *map(pytest.approx, found[name]))] if name in found else [])
+    omega2, free = found["plain"]
     assert omega2 == pytest.approx(2, rel=0.15) and free > 100
-    assert hours(pool(4 / rng.chisquare(4, 400)), keys=1000)[1] == pytest.approx(4, rel=0.4)
-    assert hours(pool(), keys=8)[1] == 5 * 8 / 2, "comparisons that share keys repeat one another"
-    assert hours(pool(common=0.95), keys=1000)[1] < 30, "and so do those that an hour moves together"
-    two = pool().with_columns(moves=pl.col("moves").list.head(2), sittings=2)
-    assert hours(two.with_columns(s2=pl.col("moves").list.var()), keys=1000)[1] > 20, "two sittings cannot tell"
-    assert np.isnan(hours(pool().with_columns(sittings=1), keys=8)).all()
+    assert found["uneven"][1] == pytest.approx(4, rel=0.4)
+    assert found["shared keys"][1] == 5 * 8 / 2, "comparisons that share keys repeat one another"
+    assert found["common"][1] < 30, "and so do those that an hour moves together"
+    assert found["two"][1] > 20, "two sittings cannot tell"
+    assert "one" not in found
 
 
 # -- coverage ------------------------------------------------------------------------------------------------

@@ -158,12 +158,11 @@ class Values:
         return _by_key(self.measured.lowest)
 
     @cached_property
-    def hours(self) -> tuple[float, float]:
-        """What hours do to the times of the study: omega2 of their logarithms, and d0; nan if that is unknown."""
-        found = interval.spreads(
-            interval.of_sittings(self.measured.trials.with_columns(pl.col("ns").log()), "ns", KEY), KEY
-        )
-        return interval.hours(found, found.height)
+    def hours(self) -> dict[str, float]:
+        """What hours do to the times of the study: omega2 of their logarithms, and d0; nothing if that is unknown."""
+        sittings = interval.of_sittings(self.measured.trials.with_columns(pl.col("ns").log()), "ns", KEY)
+        found = interval.hours(interval.spreads(sittings, KEY).with_columns(pool=0, keys=pl.len()))
+        return next(found.select("omega2", "d0").iter_rows(named=True), {})
 
     @cached_property
     def metrics(self) -> dict[tuple[str, ...], pl.DataFrame]:
@@ -350,9 +349,9 @@ def _combined(measure: Measure, case: Case, values: Values, rows: list[dict], ro
     scale = math.hypot(*shares) / (measure.share or 1.0)
     known = [(row["omega2"] * scale**2, row["d0"]) for row in rows if row["omega2"] is not None]
     pool: dict[str, object] = {"of": "", "pool": 0, "keys": 2}
-    if of_time and not math.isnan(values.hours[0]):
-        pool |= dict(zip(("omega2", "d0"), values.hours, strict=True))
-    elif known and measure.quantity != "metric" and not of_time:
+    if of_time:
+        pool |= values.hours
+    elif known and measure.quantity != "metric":
         pool |= {"omega2": max(one for one, _ in known), "d0": min(one for _, one in known)}
     types = {"of": pl.String, "pool": pl.Int64, "keys": pl.Int64, "omega2": pl.Float64, "d0": pl.Float64}
     pools = pl.DataFrame([pool], schema=types)

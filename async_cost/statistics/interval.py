@@ -88,50 +88,63 @@ def spreads(sittings: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
     )
 
 
-def hours(pool: pl.DataFrame, keys: int) -> tuple[float, float]:
-    """`omega2` and `d0` of a pool of comparisons among so many `keys`, rows of `spreads`; nan where none has several
-    sittings.
+def hours(found: pl.DataFrame) -> pl.DataFrame:
+    """`omega2` and `d0` of each pool of comparisons in which some have several sittings: pool, omega2, d0. Rows of
+    `spreads` with pool and keys, the number of keys that the pool compares.
 
     `d0` is that of limma: the variance of log(s2 / prior) beyond what sittings alone explain. Its limit is the number
     of other comparisons that an hour moves independently, times the sittings but one: comparisons that share keys
     repeat one another, and so do those of a study that an hour moves together.
     """
-    pool = pool.filter(pl.col("sittings") > 1)
-    if pool.is_empty():
-        return np.nan, np.nan
-    v, s2, free = (pool[name].to_numpy() for name in ("v", "s2", "sittings"))
-    free = free - 1
-    omega2 = max(0.0, float(np.mean(s2 - v)))
-    known = (s2 > 0) & (v + omega2 > 0)
-    if known.sum() < 2:  # nothing besides itself
-        return omega2, 0.0
-    most = float(np.mean(free)) * keys / 2
-    s2, prior, free = s2[known], (v + omega2)[known], free[known]
-    whole = free == free.max()
-    moves = np.array(pool.filter(known)["moves"].filter(whole).to_list()) / np.sqrt(prior[whole])[:, None]
-    most = min(most, free.max() * (_independent(moves) - 1))  # besides the comparison itself
-    logs = np.log(s2 / prior) - special.digamma(free / 2) + np.log(free / 2)
-    beyond = float(np.var(logs, ddof=1) - np.mean(special.polygamma(1, free / 2)))
-    # Nearly nothing beyond: as many degrees of freedom as there may be.
-    return omega2, most if beyond < 0.02 else min(most, 2 * _inverse_of_trigamma(beyond))
+    several = found.filter(pl.col("sittings") > 1).with_columns(free=pl.col("sittings") - 1.0)
+    omega2 = (pl.col("s2") - pl.col("v")).mean().clip(0.0).over("pool")
+    several = several.with_columns(
+        omega2=omega2, prior=pl.col("v") + omega2, most=pl.col("free").mean().over("pool") * pl.col("keys") / 2
+    )
+    if several.is_empty():
+        return several.select("pool", "omega2", d0="most")
+    halves = several["free"].to_numpy() / 2
+    chance = {"log": special.digamma(halves) - np.log(halves), "spread": special.polygamma(1, halves)}
+    several = several.with_columns(pl.Series(name, column, pl.Float64) for name, column in chance.items())
+    known = (pl.col("s2") > 0) & (pl.col("prior") > 0)
+    logs = ((pl.col("s2") / pl.col("prior")).log() - pl.col("log")).filter(known)
+    whole = known & (pl.col("free") == pl.col("free").filter(known).max())
+    moves = [
+        (pl.col("moves").list.get(place, null_on_oob=True) / pl.col("prior").sqrt()).filter(whole)
+        for place in range(int(several["sittings"].max() or 0))
+    ]
+    pools = several.group_by("pool", maintain_order=True).agg(
+        pl.col("omega2", "most").first(),
+        free=pl.col("free").filter(known).max(),
+        beyond=logs.var() - pl.col("spread").filter(known).mean(),
+        trace=pl.sum_horizontal((one**2).sum() for one in moves),
+        square=pl.sum_horizontal((one * other).sum() ** 2 for one in moves for other in moves),
+    )
+    free, beyond, most = (pools[name].cast(pl.Float64).to_numpy() for name in ("free", "beyond", "most"))
+    others = _independent(pools["trace"].to_numpy() ** 2 / pools["square"].to_numpy(), free) - 1  # than itself
+    most = np.minimum(most, free * others)
+    # Nearly nothing beyond: as many degrees of freedom as there may be. One comparison has nothing besides itself.
+    d0 = np.where(beyond < 0.02, most, np.minimum(most, 2 * _inverse_of_trigamma(np.maximum(beyond, 0.02))))
+    return pools.select("pool", "omega2", d0=pl.Series(d0).fill_nan(0.0))
 
 
-def _independent(moves: np.ndarray) -> float:
-    """How many rows of `moves` (of comparisons, over sittings) are independent: of so many, the mean squared trace and
-    the trace of the square of the matrix of products are those of Wishart's distribution. Two sittings cannot tell.
+def _independent(ratio: np.ndarray, sittings: np.ndarray) -> np.ndarray:
+    """How many of the moves of comparisons over `sittings` and one more are independent. `ratio` is that of the squared
+    trace of the matrix of their products and the trace of its square: of so many, the means of both are those of
+    Wishart's distribution. Two sittings cannot tell.
     """
-    products, sittings = moves.T @ moves, moves.shape[1] - 1
-    ratio = np.trace(products) ** 2 / np.trace(products @ products)
-    return np.inf if sittings == 1 or ratio >= sittings else max(1.0, (ratio * (sittings + 1) - 2) / (sittings - ratio))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = np.maximum(1.0, (ratio * (sittings + 1) - 2) / (sittings - ratio))
+    return np.where((sittings == 1) | (ratio >= sittings), np.inf, found)
 
 
-def _inverse_of_trigamma(value: float) -> float:
+def _inverse_of_trigamma(value: np.ndarray) -> np.ndarray:
     """Newton's method, as in limma."""
     found = 0.5 + 1 / value
     for _ in range(50):
         reached = special.polygamma(1, found)
-        found += reached * (1 - reached / value) / special.polygamma(2, found)
-    return float(found)
+        found = found + reached * (1 - reached / value) / special.polygamma(2, found)
+    return found
 
 
 def moderated(found: pl.DataFrame) -> pl.DataFrame:
@@ -157,15 +170,9 @@ def moderated(found: pl.DataFrame) -> pl.DataFrame:
 
 def _pooled(found: pl.DataFrame) -> pl.DataFrame:
     """`found` with the omega2 and d0 that each pool shows, where they are not given."""
-    shown = []
-    for (pool,), rows in found.filter(pl.col("omega2").is_null()).group_by("pool"):
-        shown.append((pool, *hours(rows, rows["keys"][0])))
-    types = {"pool": found.schema["pool"], "shown": pl.Float64, "freely": pl.Float64}
-    both = found.join(pl.DataFrame(shown, schema=types, orient="row"), on="pool", how="left", maintain_order="left")
-    return both.with_columns(
-        omega2=pl.coalesce("omega2", pl.col("shown").fill_nan(None)),
-        d0=pl.coalesce("d0", pl.col("freely").fill_nan(None)),
-    )
+    shown = hours(found.filter(pl.col("omega2").is_null()))
+    both = found.join(shown, on="pool", how="left", maintain_order="left", suffix="_shown")
+    return both.with_columns(pl.coalesce(name, f"{name}_shown") for name in ("omega2", "d0"))
 
 
 def estimates(
