@@ -6,11 +6,12 @@ from types import SimpleNamespace
 
 import nbformat
 import pytest
+import zmq
 from jupyter_client.session import Session
 
 from async_cost.workflow.environment import OURS
 from async_cost.workflow.execute import GLANCE, CellFailed, execute, sent_as_one
-from async_cost.workflow.kernel import PAUSE_S, Relay, claim
+from async_cost.workflow.kernel import PAUSE_S, Relay, claim, sockets
 from async_cost.workflow.studies import LIBRARIES
 from async_cost.workflow.toolchain import ROOT
 
@@ -151,6 +152,24 @@ def test_other_requests_do_not_wait_and_those_without_the_key_are_ignored(relay)
     for frames in (stranger.serialize(stranger.msg("execute_request", {"code": "x"})), [b"x"], [b"<IDS|MSG>", b""]):
         relay.relay.request([b"stranger", *frames])
     assert len(relay.relay.inner) == 2 and not relay.relay.waiting
+
+
+def test_a_front_end_that_connects_anew_under_its_old_name_is_heard():
+    context = zmq.Context()
+    try:
+        outer, _ = sockets(context)
+        port = outer.bind_to_random_port("tcp://127.0.0.1")
+        front_ends = [context.socket(zmq.DEALER) for _ in range(2)]
+        for said, one in zip((b"before", b"after"), front_ends, strict=True):
+            one.routing_id = b"lab"
+            one.connect(f"tcp://127.0.0.1:{port}")
+            one.send(said)
+            assert outer.poll(10_000), f"{said!r} was dropped"
+            assert outer.recv_multipart() == [b"lab", said]
+        outer.send_multipart([b"lab", b"answer"])
+        assert front_ends[1].poll(10_000), "the answer went to the old connection"
+    finally:
+        context.destroy(linger=0)
 
 
 def test_two_kernels_of_a_room_build_in_two_folders_and_a_free_one_is_taken_again(tmp_path):

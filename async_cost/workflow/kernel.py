@@ -157,6 +157,17 @@ def _part(frames: list[bytes], place: int) -> dict:
     return json.loads(frames[frames.index(DELIMITER) + place])
 
 
+def sockets(context: zmq.Context) -> tuple[zmq.Socket, zmq.Socket]:
+    """Those of a `Relay`, to front ends and to a kernel."""
+    outer, inner = context.socket(zmq.ROUTER), context.socket(zmq.DEALER)
+    for one in (outer, inner):
+        one.sndhwm = one.rcvhwm = 0  # evcxr reads nothing while a cell is compiled
+    # A front end that connects anew, as after a restart, keeps its routing id: without this, all that it sends is
+    # dropped while the old connection is not known to be gone.
+    outer.router_handover = 1
+    return outer, inner
+
+
 def _free_port(ip: str, taken: set[int]) -> int:
     """One that nobody has, nor will have: the other ports of the connection are bound later."""
     while True:
@@ -184,12 +195,7 @@ def main() -> None:
     os.close(lock)
     context = zmq.Context()
     try:
-        outer, inner = context.socket(zmq.ROUTER), context.socket(zmq.DEALER)
-        for one in (outer, inner):
-            one.sndhwm = one.rcvhwm = 0  # evcxr reads nothing while a cell is compiled
-        # A front end that connects anew, as after a restart, keeps its routing id: without this, all that it sends is
-        # dropped while the old connection is not known to be gone.
-        outer.router_handover = 1
+        outer, inner = sockets(context)
         outer.bind(f"tcp://{outside['ip']}:{outside['shell_port']}")
         inner.connect(f"tcp://{outside['ip']}:{port}")
         session = Session(key=outside["key"].encode(), signature_scheme=outside["signature_scheme"])
