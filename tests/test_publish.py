@@ -122,6 +122,28 @@ def test_a_page_says_which_groups_are_not_judged_and_the_front_page_names_it(tmp
     assert "Nothing is concluded from this run" in front and "differs from" not in front
 
 
+def test_the_front_page_lists_what_the_run_does_not_show(tmp_path):
+    ratio = pair("zero-cost", "nonbox", "manual", OFF).ratio
+    outputs = [
+        new_output(
+            "display_data",
+            {"text/markdown": f"{mark} it is so"},
+            metadata={
+                "finding": record(finding("zero-cost", f"zero-cost-{name}", f"It is {name} <b>.", ratio, slower))
+            },
+        )
+        for mark, name in (("✓", "held"), ("✗", "refuted"), ("?", "open"), ("·", "unjudged"))
+    ]
+    run = make_run(tmp_path, rounds=30, work=False)
+    pages = publish.publish(run, [page_saying(tmp_path, *outputs)], tmp_path / "report", pdf=False)
+    others = pages[0].read_text(encoding="utf-8").split("not shown in this run</h2>")[1].split("</ul>")[0]
+    assert re.findall(r'<li>(.) <a href="zero-cost.html#finding-zero-cost-(\w+)">(.*?)</a>', others) == [
+        ("✗", "refuted", "It is refuted &lt;b&gt;."),
+        ("?", "open", "It is open &lt;b&gt;."),
+    ]
+    assert others.count("<li>") == 2
+
+
 def test_every_room_decides_something():
     assert set(publish.DECISIONS) == set(ANALYSED)
 

@@ -168,10 +168,17 @@ def value(
 
 def numbers(row: Mapping) -> str:
     """What a row of the table of comparisons says: its ratio, and what a unit of work takes more."""
-    added = value(ADDED, row["added_ns"], row["added_low"], row["added_high"])
-    return (
-        f"{value(RATIO, row['ratio'], row['low'], row['high'])}; {added} more {words.one(row['unit'] or 'iteration')}"
-    )
+    ratio = value(RATIO, row["ratio"], row["low"], row["high"])
+    return f"{ratio}; more {words.one(row['unit'] or 'iteration')}: {added(row)}"
+
+
+def added(row: Mapping) -> str:
+    """What a unit of work takes more, of a row of the table of comparisons. A few slow processes may decide the mean of
+    differences, where they hardly move that of logarithms: it is not told where the two point opposite ways.
+    """
+    if (row["low"] > 1 and row["added_ns"] < 0) or (row["high"] < 1 and row["added_ns"] > 0):
+        return "not known (a few slow processes decide it)"
+    return value(ADDED, row["added_ns"], row["added_low"], row["added_high"])
 
 
 def _of(quantity: Quantity, weighed: Weighed) -> str:

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from nbconvert import HTMLExporter
 from traitlets.config import Config
 
-from async_cost.findings.finding import Finding, recorded
+from async_cost.findings.finding import RECORD, Finding, recorded
 from async_cost.report import charts, markup
 from async_cost.report.assets import TEMPLATE
 from async_cost.report.records import Banner
@@ -34,6 +34,8 @@ class Page:
     picture: Markup | None
     #: What it says of numbers, in its order.
     findings: list[Finding]
+    #: Those that were judged and are not shown to be true: mark, id and statement.
+    others: list[tuple[str, str, str]] = field(default_factory=list)
     banner: Banner = field(default_factory=Banner)
     pdf: str | None = None
     href: str = ""
@@ -66,6 +68,14 @@ def answers_of(content: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
     return sorted(outputs, key=lambda output: output.metadata.get("outcome") not in decided)
 
 
+def not_shown(content: nbformat.NotebookNode) -> list[tuple[str, str, str]]:
+    """Of the findings that were judged and are not shown to be true: mark, id and statement."""
+    outputs = [output for cell in content.cells for output in cell.get("outputs", [])]
+    says = [output for output in outputs if RECORD in output.get("metadata", {})]
+    found = [(output.data["text/markdown"][0], output.metadata[RECORD]) for output in says]
+    return [(sign, one["id"], one["statement"]) for sign, one in found if sign in "✗?"]
+
+
 def _answers(cell: nbformat.NotebookNode) -> bool:
     return "answer" in cell.metadata.get("tags", [])
 
@@ -80,7 +90,7 @@ def read(notebook: Path) -> nbformat.NotebookNode:
 def page_of(notebook: Path) -> Page:
     """The page of an executed notebook. Raises `PublishError` for a chart without a description."""
     content = read(notebook)
-    heading = _take_heading(content, notebook)
+    heading, others = _take_heading(content, notebook), not_shown(content)
     answers = [Markup(markup.safe_output(output.data)) for output in answers_of(content)]
     _lift(content)
     _join_code(content)
@@ -103,6 +113,7 @@ def page_of(notebook: Path) -> Page:
         answer=Markup("\n").join(answers) if answers else None,
         picture=figures.first,
         findings=recorded([notebook]),
+        others=others,
     )
 
 

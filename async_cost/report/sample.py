@@ -17,7 +17,7 @@ from nbconvert.preprocessors import Preprocessor
 from async_cost import words
 from async_cost.findings.finding import RECORD
 from async_cost.report import PublishError, charts, markup
-from async_cost.report.notebook import answers_of, read
+from async_cost.report.notebook import answers_of, not_shown, read
 from async_cost.report.notes import LINK
 from async_cost.report.publish import DECISIONS, FIRST
 
@@ -35,9 +35,15 @@ def pages(notebooks: Sequence[Path], origin: str, reading: str) -> dict[str, str
     for notebook in notebooks:
         files |= _page(notebook)
     listed = "\n".join(_questions(notebooks, ""))
+    others = "\n".join(
+        f"- {sign} [{words.escape(statement)}]({notebook.stem}.md#finding-{id})"
+        for notebook in notebooks
+        for sign, id, statement in not_shown(read(notebook))
+    )
     files["README.md"] = (
         f"# A sample of the report\n\n{origin} These pages are made by `make sample`; a report of your own, by `make report`, holds "
         f"the same with charts that answer questions, and tables that sort and filter.\n\n{reading}\n\n{listed}\n"
+        + (f"\n## What is not shown in this run\n\n{others}\n" if others else "")
     )
     return files
 

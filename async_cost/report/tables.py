@@ -42,9 +42,7 @@ def comparison_table(frame: pl.DataFrame, title: str) -> GT | HTML | None:
             "compared with": row["baseline_variant"] + (f" ({row['baseline_parameter']})" if other else ""),
             "parameter": row["parameter"],
             "ratio [95 %]": finding.value(finding.RATIO, row["ratio"], row["low"], row["high"], where),
-            f"more {words.one(row['unit'] or 'iteration')}": finding.value(
-                finding.ADDED, row["added_ns"], row["added_low"], row["added_high"]
-            ),
+            f"more {words.one(row['unit'] or 'iteration')}": finding.added(row),
             "published": None if row["published"] is None else words.number(row["published"]),
             "verdict": _word(row),
         }
