@@ -41,14 +41,19 @@ def begin(folder: Path, environ: Mapping[str, str]) -> NotebookNode:
 
 
 def execute(
-    notebooks: Sequence[Path], executed: Sequence[Path], environ: Mapping[str, str], then: Callable[[Path], Made]
+    notebooks: Sequence[Path],
+    executed: Sequence[Path],
+    environ: Mapping[str, str],
+    then: Callable[[Path], Made],
+    last: int = 0,
 ) -> list[Made]:
     """Run `notebooks` from top to bottom, write them to `executed`, even those that fail, and return what `then` makes
-    of each, which it does while the kernels go on.
+    of each, which it does while the kernels go on. The `last` of them begin when all others are written.
 
     Raises CellFailed, which names notebook and cell.
     """
     waiting = deque(zip(notebooks, executed, strict=True))
+    others = asyncio.Event()
 
     async def one_kernel(made: dict[Path, asyncio.Future[Made]], pool: ThreadPoolExecutor) -> None:
         manager, client = await start_new_async_kernel(
@@ -59,6 +64,10 @@ def execute(
         )
         try:
             while waiting:
+                if len(waiting) <= last < len(notebooks):
+                    await others.wait()
+                if not waiting:
+                    break
                 notebook, target = waiting.popleft()
                 content = nbformat.read(notebook, as_version=4)
                 content.cells.insert(0, begin(notebook.parent, environ))
@@ -78,6 +87,8 @@ def execute(
                     nbformat.write(content, target)
                 made[target] = asyncio.get_running_loop().run_in_executor(pool, then, target)
                 print_progress("analysis", len(made), len(notebooks), done=len(made), trials=len(notebooks))
+                if len(made) + last >= len(notebooks):
+                    others.set()
         finally:
             client.stop_channels()
             await manager.shutdown_kernel(now=True)

@@ -63,13 +63,13 @@ def execute(rooms: Sequence[str], folder: Path, env: Mapping[str, str], then: Ca
     """Execute the analyses of `rooms` into `folder`; returns what `then` makes of the notebooks, in that order."""
     folder.mkdir(parents=True, exist_ok=True)
     environ = {**os.environ, **env, "ASYNC_COST_ANALYSES": str(folder.resolve())}
-    made: dict[str, Made] = {}
     # What sets machines side by side judges the findings that the others have stated.
-    for some in ([room for room in rooms if room not in LAST], [room for room in rooms if room in LAST]):
-        if some:
-            executed = [folder / f"{room}.ipynb" for room in some]
-            found = analyses.execute(list(map(analysis, some)), executed, environ, then)
-            made |= dict(zip(some, found, strict=True))
+    ordered = sorted(rooms, key=lambda room: room in LAST)
+    executed = [folder / f"{room}.ipynb" for room in ordered]
+    last = sum(room in LAST for room in rooms)
+    made = dict(
+        zip(ordered, analyses.execute(list(map(analysis, ordered)), executed, environ, then, last), strict=True)
+    )
     return [made[room] for room in rooms]
 
 
