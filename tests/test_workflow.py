@@ -11,11 +11,13 @@ from pathlib import Path
 import nbformat
 import pytest
 from msgspec.structs import replace
+from nbformat.v4 import new_code_cell, new_notebook
 
 from async_cost.runs.judged import claims_of_today, findings_of_today
 from async_cost.runs.record import read_run_info
 from async_cost.testing.made_up_runs import make_run
 from async_cost.workflow import commands, environment, publishing, toolchain
+from async_cost.workflow.analyses import execute as execute_analyses
 from async_cost.workflow.commands import chosen_studies
 from async_cost.workflow.plan import Plan, measured_files
 from async_cost.workflow.publishing import rooms_of
@@ -204,3 +206,18 @@ def test_a_report_without_pdfs_says_so_and_why(monkeypatch, tmp_path, capsys, br
     (tmp_path / "index.pdf").touch()
     commands.print_page(tmp_path)
     assert "without PDFs" not in capsys.readouterr().out
+
+
+def test_the_last_analyses_begin_when_all_others_are_written(tmp_path):
+    sources = {
+        "slow": "import time; time.sleep(3)",
+        "quick": "1",
+        "last": "import pathlib; print(sorted(one.name for one in pathlib.Path('made').iterdir()))",
+    }
+    (tmp_path / "made").mkdir()
+    for name, source in sources.items():
+        nbformat.write(new_notebook(cells=[new_code_cell(source)]), tmp_path / f"{name}.ipynb")
+    notebooks = [tmp_path / f"{name}.ipynb" for name in sources]
+    executed = [tmp_path / "made" / one.name for one in notebooks]
+    assert execute_analyses(notebooks, executed, {}, Path, last=1) == executed
+    assert "['quick.ipynb', 'slow.ipynb']" in executed[-1].read_text(encoding="utf-8")
