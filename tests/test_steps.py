@@ -2,7 +2,6 @@
 
 import json
 import os
-import selectors
 import signal
 import subprocess
 import sys
@@ -14,7 +13,7 @@ import pytest
 
 from async_cost.workflow import running
 from async_cost.workflow.running import minutes, run_steps, seconds_left
-from async_cost.workflow.steps import Command, Seen, Step, StepFailed, cargo_progress, parse_progress, print_progress
+from async_cost.workflow.steps import Progress, Seen, Step, StepFailed, cargo_progress, parse_progress, print_progress
 from async_cost.workflow.toolchain import ROOT
 
 
@@ -215,51 +214,9 @@ def test_durations_are_written_for_people(seconds, text):
     assert minutes(seconds) == text
 
 
-def python(name, code, **options):
-    return Command([sys.executable, "-c", code], name, **options)
-
-
-def test_chains_run_side_by_side_and_each_in_order(tmp_path):
-    ended = []
-    # Each of the first two waits for the other, and so they must run at the same time; the third must come after the
-    # first.
-    meet = "import pathlib, time; pathlib.Path({0!r}).touch()\nwhile not pathlib.Path({1!r}).exists(): time.sleep(0.01)"
-    one, two = (str(tmp_path / name) for name in ("one", "two"))
-    chains = [
-        [
-            python("first", meet.format(one, two), then=lambda: ended.append("first")),
-            python("third", "print('after')", then=lambda: ended.append("third")),
-        ],
-        [python("second", meet.format(two, one))],
-        [],
-    ]
-    run_steps("make all", [Step("meet", lambda progress: progress.commands(chains, lanes=2), 1)], tmp_path)
-    assert ended == ["first", "third"]
-    assert "third: after\n" in (tmp_path / ".tools" / "log" / "meet.log").read_text()
-
-
-def test_one_lane_runs_one_command_at_a_time(tmp_path):
-    turn = "import pathlib, time; here = pathlib.Path({0!r}); assert not here.exists(); here.touch(); time.sleep(0.1); here.unlink()"
-    chains = [[python(name, turn.format(str(tmp_path / "here")))] for name in ("first", "second")]
-    run_steps("make all", [Step("alone", lambda progress: progress.commands(chains), 1)], tmp_path)
-
-
-def test_a_failing_chain_ends_the_others_and_says_which(tmp_path):
-    chains = [[python("waits", "import time; time.sleep(600)")], [python("broken", "print('why'); exit(3)")]]
-    step = Step("both", lambda progress: progress.commands(chains, lanes=2), 1)
-    with pytest.raises(StepFailed, match=r"(?s)exited with 3:\n    why"):
-        run_steps("make all", [step], tmp_path)
-
-
-def test_a_command_ends_when_it_ends(tmp_path):
-    selected = []
-
-    class Selector(selectors.DefaultSelector):
-        def select(self, timeout=None):
-            selected.append(len(self.get_map()))
-            return super().select(timeout)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(selectors, "DefaultSelector", Selector)
-        run_steps("make all", [python_step("brief", "pass")], tmp_path)
-    assert all(selected), "nothing is left to wait for"
+def test_parts_are_told_by_name_with_the_fraction_of_all(tmp_path):
+    seen: list[Seen] = []
+    progress = Progress(seen.append, tmp_path / "log", tmp_path)
+    progress.part("alone", 0, 1)("cell 3 of 66", fraction=0.5)
+    progress.part("second", 1, 2)("cell 3 of 66", fraction=0.5)
+    assert seen == [Seen("cell 3 of 66", 0.5), Seen("second: cell 3 of 66", 0.5)]

@@ -21,6 +21,7 @@ from async_cost.workflow.analyses import execute as execute_analyses
 from async_cost.workflow.commands import chosen_studies
 from async_cost.workflow.plan import Plan, measured_files
 from async_cost.workflow.publishing import rooms_of
+from async_cost.workflow.steps import Progress
 from async_cost.workflow.studies import ALONE_S, ANALYSED, MEASURED, analysis
 from async_cost.workflow.toolchain import ROOT
 
@@ -179,20 +180,21 @@ def test_a_study_depends_on_its_notebook_its_crate_and_the_crates_that_this_uses
         assert f"notebooks/{MEASURED[study].notebook}.ipynb" in names(study)
 
 
-def test_a_study_is_counted_when_its_counts_were_made_and_not_when_it_was_prepared(monkeypatch, tmp_path):
-    plan = Plan("measure", "quick", ("ladder",))
-    plan.partial, plan.outcome = tmp_path, tmp_path / "last-run.json"
-    (tmp_path / "ladder.counts.csv").write_text("study\n")
-    assert not plan._counted("ladder")
-    plan._count(["ladder"]).then()
-    assert plan._counted("ladder")
-
-
-def test_only_a_smoke_run_compiles_its_studies_together():
+@pytest.mark.parametrize(
+    ("profile", "together"), [("smoke", [["ladder", "runtimes"]]), ("quick", [["ladder"], ["runtimes"]])]
+)
+def test_a_study_is_counted_when_its_counts_were_made_and_with_others_in_a_smoke_run_alone(
+    tmp_path, monkeypatch, profile, together
+):
     """Else one study would be measured with features of what another depends on."""
-    studies = ["zero-cost", "runtimes"]
-    for profile, together in (("smoke", [studies]), ("quick", [["zero-cost"], ["runtimes"]])):
-        assert Plan("measure", profile, studies)._together(lambda study: False) == together
+    plan, started = Plan("measure", profile, ("ladder", "runtimes")), []
+    plan.partial, plan.outcome = tmp_path, tmp_path / "last-run.json"
+    monkeypatch.setattr(Progress, "command", lambda self, command, *_: started.append(command))
+    (tmp_path / "ladder.counts.csv").write_text("study\n")
+    assert not plan._counted("ladder"), "preparing a study writes some counts, too"
+    plan._count(Progress(print, tmp_path / "log", tmp_path))
+    assert plan._counted("ladder") and plan._counted("runtimes")
+    assert [[word[2:] for word in command if word.startswith("-p")] for command in started] == together
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,6 @@ from pathlib import Path
 from async_cost.files import read_json, write_whole
 from async_cost.workflow import layouts
 from async_cost.workflow.steps import CommandFailed, Progress, Seen, StepFailed
-from async_cost.workflow.toolchain import ROOT
 
 #: Processes that may die of one episode before the measurement gives up.
 ATTEMPTS = 2
@@ -87,7 +86,7 @@ class Start:
         # A kernel's program runs cells when it has this variable.
         kernel = {"EVCXR_IS_RUNTIME": "1"} if typed else {}
         everything = {**env, **kernel, "ASYNC_COST_EPISODE": episode}
-        progress.command(command, env=everything, typed=typed, status=status, cwd=ROOT)
+        progress.command(command, env=everything, typed=typed, status=status)
 
     @contextmanager
     def _file(self, study: str, layout: int | None) -> Iterator[Path]:

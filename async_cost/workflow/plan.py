@@ -17,10 +17,12 @@ from async_cost.paths import reports_root, runs_root
 from async_cost.runs.judged import claims_of_today, findings_of_today
 from async_cost.runs.profiles import NOT_EVIDENCE
 from async_cost.workflow import episodes, layouts, sitting, toolchain
-from async_cost.workflow.steps import CARGO_ENV, Command, Progress, Step, cargo_progress
+from async_cost.workflow.steps import CARGO_ENV, Progress, Step, cargo_progress
 from async_cost.workflow.studies import MEASURED, crate_of, left_by, measuring
 from async_cost.workflow.toolchain import CRATES, EVCXR_STEP, PACKAGES, PYTHON, ROOT
 
+#: With it, what measures a study proves it, and measures nothing.
+PREPARE = {"ASYNC_COST_EPISODE": "prepare"}
 #: Where runs go.
 RUNS = runs_root()
 
@@ -55,16 +57,10 @@ class Plan:
         self.singly = singly
         #: How many times the rounds and episodes of the profile are measured.
         self.times = 1 if studies is None or len(studies) > 1 else MEASURED[studies[0]].times(profile)
+        chosen = "" if self.studies == tuple(MEASURED) else f' STUDIES="{" ".join(self.studies)}"'
+        chosen += (f' ONLY="{only}"' if only else "") + " NATIVE=1" * native + " SINGLY=1" * singly
         #: The command that makes such a run, for whoever reads the run.
-        self.command = f"make {goal} PROFILE={profile}"
-        if self.studies != tuple(MEASURED):
-            self.command += f' STUDIES="{" ".join(self.studies)}"'
-        if only:
-            self.command += f' ONLY="{only}"'
-        if native:
-            self.command += " NATIVE=1"
-        if singly:
-            self.command += " SINGLY=1"
+        self.command = f"make {goal} PROFILE={profile}{chosen}"
         if series:
             self.command = f"make {goal} RUN=data/runs/{series['run_id']}"
         #: Load averages before anything of ours ran: afterwards they tell of the compiler that compiled the cells.
@@ -78,17 +74,15 @@ class Plan:
         self.outcome = RUNS / ".partial" / "last-run.json"
 
     def steps(self) -> list[Step]:
-        seconds, number = sum(self._seconds().values()), len(self.studies)
-        count, build, each, needs = f"count {number}", "compile the cells of", 60, [PACKAGES, EVCXR_STEP, CRATES]
-        if self.native:  # after the counting: what that has compiled is needed here, too
-            build, each, needs = "build", 5, [count]
-        ready = [
-            Step(count, self._count_all, 40 * number, lambda: all(map(self._counted, self.studies)), []),
-            Step(f"{build} {number}", self._prepare_all, each * number, self._all_prepared, needs),
-        ]
+        seconds, number, prepared = sum(self._seconds().values()), len(self.studies), self._all(self._prepared)
+        count = Step(f"count {number}", self._count, 40 * number, self._all(self._counted), [])
         if self.series and all(episodes.is_sealed(self.seals, study) for study in self.studies):
             # Exact counts are read from the first sitting of a series.
-            ready = [Step(f"prove {number} again", self._prove_again, 4 * number, self._all_prepared)]
+            ready = [Step(f"prove {number} again", self._prove_again, 4 * number, prepared)]
+        elif self.native:  # after the counting: what that has compiled is needed here, too
+            ready = [count, Step(f"build {number}", self._build, 5 * number, prepared, [count.name])]
+        else:
+            ready = [count, *map(self._compile, dict.fromkeys(measuring(study).parent for study in self.studies))]
         return [
             Step("compare notebooks and crates", self._compare, 2, self._finished, [PACKAGES]),
             *ready,
@@ -119,13 +113,11 @@ class Plan:
     def _is_counted(self, study: str) -> Path:
         return self.partial / f"{study}.counted"
 
-    def _all_prepared(self) -> bool:
-        return all(map(self._prepared, self.studies))
-
     def _prepared(self, study: str) -> bool:
-        return self._finished() or (
-            episodes.start_file(self.partial, study).exists() and episodes.is_sealed(self.partial, study)
-        )
+        return self._finished() or episodes.is_sealed(self.partial, study)
+
+    def _all(self, done: Callable[[str], bool]) -> Callable[[], bool]:
+        return lambda: all(map(done, self.studies))
 
     def _seconds(self) -> dict[str, float]:
         return {study: MEASURED[study].seconds(self.profile) * self.times for study in self.studies}
@@ -148,21 +140,55 @@ class Plan:
         # Else the counts of one program would stand next to the times of another.
         progress.command([PYTHON, "-m", "async_cost.workflow.in_step", *map(measuring, self.studies)])
 
-    def _count_all(self, progress: Progress) -> None:
-        self.partial.mkdir(parents=True, exist_ok=True)
-        progress.commands([list(map(self._count, self._together(self._counted)))])
+    def _count(self, progress: Progress) -> None:
+        self._bench("counts", {}, self._counted, lambda study: self._is_counted(study).touch(), progress)
 
-    def _prepare_all(self, progress: Progress) -> None:
-        """Compile the programs or cells that measure; two notebooks at a time, each kernel in a folder of its own."""
+    def _build(self, progress: Progress) -> None:
+        """Compile and prove the programs that measure."""
+        self._bench("measure", PREPARE, self._prepared, self._seal, progress)
+
+    def _bench(
+        self,
+        bench: str,
+        env: dict[str, str],
+        done: Callable[[str], bool],
+        then: Callable[[str], None],
+        progress: Progress,
+    ) -> None:
+        """Run `bench` of the studies that are not done. What is measured has the features that it names itself, and no
+        others; a smoke run says nothing about time, and compiles all of them together.
+        """
         self.partial.mkdir(parents=True, exist_ok=True)
-        if self.native:
-            return progress.commands([list(map(self._prepare_native, self._together(self._prepared)))])
-        # The notebooks of a room one after the other: they share what a kernel has compiled.
-        rooms: dict[Path, list[Command]] = {}
-        for study in self.studies:
-            if not self._prepared(study):
-                rooms.setdefault(measuring(study).parent, []).append(self._prepare(study))
-        progress.commands(rooms.values(), lanes=2)
+        left = [study for study in self.studies if not done(study)]
+        together = [left] if self.profile == "smoke" else [[study] for study in left]
+        for number, studies in enumerate(together):
+            command = ["cargo", "bench", "--locked", *(f"-p{study}" for study in studies), "--bench", bench]
+            env = {**CARGO_ENV, **layouts.environment(), **self._env(), **env}
+            progress.part(studies[0], number, len(together)).command(command, env, cargo_progress)
+            for study in studies:
+                then(study)
+
+    def _compile(self, room: Path) -> Step:
+        """Compile and prove the cells that measure the studies of a room, one notebook after the other: they share what
+        a kernel has compiled.
+        """
+        studies = [study for study in self.studies if measuring(study).parent == room]
+
+        def run(progress: Progress) -> None:
+            self.partial.mkdir(parents=True, exist_ok=True)
+            for number, study in enumerate(studies):
+                if not self._prepared(study):
+                    command: list[str | Path] = [PYTHON, "-m", "async_cost.workflow.execute", measuring(study)]
+                    command += [self.partial / f"{study}.measure.ipynb", *["--singly"] * self.singly]
+                    progress.part(study, number, len(studies)).command(command, {**self._env(), **PREPARE})
+                    self._seal(study)
+
+        done, needs = lambda: all(map(self._prepared, studies)), [PACKAGES, EVCXR_STEP, CRATES]
+        return Step(f"compile the cells of {room.name}", run, 90 * len(studies), done, needs)
+
+    def _seal(self, study: str) -> None:
+        """Record how the episodes of a study are started, which it has proved."""
+        episodes.seal(self.partial, study, self.seals)
 
     def _prove_again(self, progress: Progress) -> None:
         """What the first sitting has compiled, in processes of this one."""
@@ -171,43 +197,6 @@ class Plan:
             if not self._prepared(study):
                 progress(study)
                 episodes.reuse(self.seals, self.partial, study, self._env(), progress)
-
-    def _together(self, done: Callable[[str], bool]) -> list[list[str]]:
-        """The studies that are not done, those together that are compiled together. What is measured has the features
-        that it names itself, and no others; a smoke run says nothing about time, and compiles those of others once.
-        """
-        left = [study for study in self.studies if not done(study)]
-        return [left] if left and self.profile == "smoke" else [[study] for study in left]
-
-    def _count(self, studies: list[str]) -> Command:
-        return self._bench("counts", studies, "count", {}, lambda study: self._is_counted(study).touch())
-
-    def _prepare_native(self, studies: list[str]) -> Command:
-        """Compile and prove what measures `studies`, and record how their episodes are started."""
-        env = {"ASYNC_COST_EPISODE": "prepare"}
-        return self._bench(
-            "measure", studies, "build", env, lambda study: episodes.seal(self.partial, study, self.seals)
-        )
-
-    def _bench(
-        self, bench: str, studies: list[str], verb: str, env: dict[str, str], then: Callable[[str], object]
-    ) -> Command:
-        packages = [word for study in studies for word in ("-p", study)]
-        name = f"{verb} {studies[0] if len(studies) == 1 else len(studies)}"
-        return Command(
-            ["cargo", "bench", "--locked", *packages, "--bench", bench],
-            name,
-            {**CARGO_ENV, **layouts.environment(), **self._env(), **env},
-            cargo_progress,
-            then=lambda: [then(study) for study in studies],
-        )
-
-    def _prepare(self, study: str) -> Command:
-        """The same of the cells that measure `study`."""
-        arguments: list[str | Path] = [PYTHON, "-m", "async_cost.workflow.execute", measuring(study)]
-        arguments += [self.partial / f"{study}.measure.ipynb", *(["--singly"] if self.singly else [])]
-        env = {**self._env(), "ASYNC_COST_EPISODE": "prepare"}
-        return Command(arguments, f"cells of {study}", env, then=lambda: episodes.seal(self.partial, study, self.seals))
 
     def _measure(self, progress: Progress) -> None:
         seconds = self._seconds()

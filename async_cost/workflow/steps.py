@@ -10,16 +10,15 @@ import ctypes
 import json
 import os
 import re
-import selectors
+import select
 import signal
 import subprocess
 import sys
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Event
-from typing import Any, TextIO
 
 #: Lines of a failed command's output that are repeated on the terminal.
 TAIL_LINES = 30
@@ -79,106 +78,60 @@ class Progress:
         """Show a few words about what is going on, and the fraction done (0 to 1) if it is known."""
         self.report(Seen(text, fraction))
 
-    def command(self, arguments: Iterable[str | Path], **options: Any) -> None:
-        """Run one command to its end; `options` are those of `Command`. Raises CommandFailed as `commands` does."""
-        self.commands([[Command(arguments, **options)]])
+    def part(self, name: str, number: int, of: int) -> Progress:
+        """The progress of part `number`, from 0, of so many: it has the part's name, and the fraction of all parts."""
+        if of == 1:
+            return self
+        return replace(self, report=lambda seen: self.report(Seen(f"{name}: {seen.text}", number / of)))
 
-    def commands(self, chains: Iterable[Iterable[Command]], lanes: int = 1) -> None:
-        """Run chains of commands, each in order and several at the same time. What they report as JSON is shown.
-
-        Raises CommandFailed with the last lines of the output of the first command that exits with an unexpected
-        status; the others are ended.
+    def command(
+        self,
+        arguments: Iterable[str | Path],
+        env: Mapping[str, str] | None = None,
+        progress: Callable[[str], Seen | None] = lambda line: None,
+        typed: str = "",
+        status: int = 0,
+    ) -> None:
+        """Run a command to its end, with `typed` on its standard input. What it reports as JSON is shown, and what
+        `progress` makes of its other lines. Raises CommandFailed, with its last lines, if it exits with another
+        status.
         """
-        waiting = deque(chain for chain in map(deque, chains) if chain)
-        total = sum(map(len, waiting))
-        with self.log.open("a", encoding="utf-8") as log, selectors.DefaultSelector() as outputs:
-            try:
-                while waiting or outputs.get_map():
-                    if self.stop.is_set():
-                        raise StepFailed("another step failed")
-                    while waiting and len(outputs.get_map()) < lanes:
-                        chain = waiting.popleft()
-                        started = _Running(chain.popleft(), chain, self, log)
-                        outputs.register(started.output, selectors.EVENT_READ, started)
-                    for running in (key.data for key, _ in outputs.select(1)):
-                        left = len(outputs.get_map()) + sum(map(len, waiting))
-                        left += sum(len(key.data.chain) for key in outputs.get_map().values())
-                        if not running.read(self, 1 - left / total if total > 1 else None):
-                            outputs.unregister(running.output)
-                            running.finish()
-                            if running.chain:
-                                waiting.appendleft(running.chain)
-            except BaseException:
-                for key in outputs.get_map().values():
-                    with key.data.process as process:
-                        process.terminate()
-                raise
-
-
-@dataclass(frozen=True)
-class Command:
-    """A command of a step, with `typed` on its standard input. `progress` reads the lines that are not JSON; `name` is
-    put before what it reports, where several run at the same time; `then` is called when it has ended with `status`.
-    """
-
-    arguments: Iterable[str | Path]
-    name: str = ""
-    env: Mapping[str, str] | None = None
-    progress: Callable[[str], Seen | None] = lambda line: None
-    cwd: Path | None = None
-    typed: str = ""
-    status: int = 0
-    then: Callable[[], object] = lambda: None
-
-
-class _Running:
-    """A command that was started, its output so far, and those that come after it."""
-
-    def __init__(self, command: Command, chain: deque[Command], step: Progress, log: TextIO) -> None:
-        self.command, self.chain, self.log = command, chain, log
-        self.arguments = [str(argument) for argument in command.arguments]
-        self.unread, self.tail = b"", list[str]()
-        self._note("$ " + " ".join(self.arguments))
-        self.process = subprocess.Popen(
-            self.arguments,
-            cwd=command.cwd or step.root,
-            env={**os.environ, **(command.env or {}), "ASYNC_COST_PROGRESS": "json"},
+        words, unread, tail = [*map(str, arguments)], b"", deque[str](maxlen=TAIL_LINES)
+        process = subprocess.Popen(
+            words,
+            cwd=self.root,
+            env={**os.environ, **(env or {}), "ASYNC_COST_PROGRESS": "json"},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             preexec_fn=die_with_parent,
         )
-        assert self.process.stdin and self.process.stdout, "both are pipes"
-        self.output = self.process.stdout
-        with contextlib.suppress(BrokenPipeError), self.process.stdin as stdin:
-            stdin.write(command.typed.encode())
-
-    def _note(self, line: str) -> None:
-        self.log.write(f"{self.command.name}: {line}\n" if self.command.name else f"{line}\n")
-        self.log.flush()
-
-    def read(self, step: Progress, fraction: float | None) -> bool:
-        """Read the available output; False at the end. `fraction` is that of all commands, if there are several."""
-        chunk = os.read(self.output.fileno(), 65536)
-        *whole, self.unread = re.split(rb"[\r\n]+", self.unread + chunk if chunk else self.unread + b"\n")
-        for line in (line.decode("utf-8", "replace") for line in whole if line):
-            self._note(line)
-            self.tail = [*self.tail, line][-TAIL_LINES:]
-            seen = parse_progress(line) or self.command.progress(line)
-            if seen and fraction is not None:
-                seen = Seen(f"{self.command.name}: {seen.text}", fraction)
-            if seen:
-                step.report(seen)
-        return bool(chunk)
-
-    def finish(self) -> None:
-        with self.process:  # which closes its output, and waits
-            pass
-        if self.process.returncode != self.command.status:
-            shown = "\n    ".join(self.tail)
-            message = f"`{' '.join(self.arguments)}` exited with {self.process.returncode}:\n    {shown}"
-            raise CommandFailed(message, self.process.returncode)
-        self.command.then()
+        assert process.stdin and process.stdout, "both are pipes"
+        with self.log.open("a", encoding="utf-8", buffering=1) as log, process:  # which waits for its end
+            try:
+                print("$", *words, file=log)
+                with contextlib.suppress(BrokenPipeError), process.stdin as stdin:
+                    stdin.write(typed.encode())
+                chunk = b"\n"
+                while chunk:
+                    if self.stop.is_set():
+                        raise StepFailed("another step failed")
+                    if not select.select([process.stdout], [], [], 1)[0]:
+                        continue
+                    chunk = os.read(process.stdout.fileno(), 65536)
+                    *whole, unread = re.split(rb"[\r\n]+", unread + (chunk or b"\n"))
+                    for line in (line.decode("utf-8", "replace") for line in whole if line):
+                        print(line, file=log)
+                        tail.append(line)
+                        if seen := parse_progress(line) or progress(line):
+                            self.report(seen)
+            except BaseException:
+                process.terminate()
+                raise
+        if process.returncode != status:
+            shown = "\n    ".join(tail)
+            message = f"`{' '.join(words)}` exited with {process.returncode}:\n    {shown}"
+            raise CommandFailed(message, process.returncode)
 
 
 def die_with_parent() -> None:
