@@ -177,17 +177,14 @@ def test_damaged_results_are_named(tmp_path):
 
 
 def test_estimates_are_read_from_what_criterion_prints():
-    table = experiments.Table()
-    printed = (
-        "0    time:   [11.695 µs 12.301 µs 13.057 µs]\nFound 4 outliers\nmanual\t12301.25\n1\nmanual (A/A)\t39045.5\n"
-    )
-    table.add_estimates("identical", "Criterion", 3, printed)
-    assert table.parts[0].select("bench", "variant", "ns", "round", "repeat").rows() == [
-        ("manual", "manual", 12301.25, None, 3),
-        ("manual", "manual (A/A)", 39045.5, None, 3),
+    printed = "0    time:   [11.695 µs 12.301 µs]\nFound 4 outliers\nmanual\t12301.25\n1\nmanual (A/A)\t39045.5\n"
+    made = experiments.estimates("identical Criterion", printed, 3)
+    assert made.select("setting", "bench", "variant", "ns", "round", "repeat").rows() == [
+        ("Criterion", "manual", "manual", 12301.25, None, 3),
+        ("Criterion", "manual", "manual (A/A)", 39045.5, None, 3),
     ]
     with pytest.raises(experiments.Unable, match="no estimate"):
-        table.add_estimates("identical", "Criterion", 0, "Benchmarking")
+        experiments.estimates("identical Criterion", "Benchmarking", 0)
 
 
 def test_the_copies_of_the_notebook_differ_in_their_settings_alone():
@@ -205,8 +202,10 @@ def test_the_copies_of_the_notebook_differ_in_their_settings_alone():
 
 
 def test_what_is_recorded_of_a_failure_names_no_folder():
+    made = {"skipped": {}}
     message = "cargo exited with 1:\n/elsewhere/x/measure.ipynb: `/elsewhere/y.rs` is not ../there"
-    assert experiments.public(message) == "measure.ipynb: `y.rs` is not ../there"
+    experiments.leave_out(made, "kernel", experiments.Unable(message))
+    assert made["skipped"]["kernel"] == "measure.ipynb: `y.rs` is not ../there"
 
 
 def test_a_tiny_measurement_without_the_kernel_is_whole(tmp_path, monkeypatch, page):
@@ -215,7 +214,7 @@ def test_a_tiny_measurement_without_the_kernel_is_whole(tmp_path, monkeypatch, p
 
     monkeypatch.setattr(experiments, "FOLDER", tmp_path)
     monkeypatch.setattr(experiments, "_build_tango", far)
-    folder = experiments.measure(experiments.TINY, ("identical", "layout"), lambda text: None)
+    folder = experiments.measure(experiments.TINY, ("identical", "layout"))
     made = experiments.load(folder)
     assert made.record["tiny"] and "identical" not in made.record["skipped"]
     assert "350 MB" in made.record["skipped"]["tango-bench"], "what cannot be built is left out, with the reason"

@@ -14,8 +14,6 @@ computes. What a machine cannot do (no kernel, another linker) is left out, and 
 """
 
 import argparse
-import gzip
-import io
 import json
 import os
 import re
@@ -23,22 +21,23 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import msgspec
 import nbformat
 import polars as pl
 
 from async_cost.errors import DataError
+from async_cost.files import write_whole
 from async_cost.paths import repository_root
 from async_cost.runs.decode import read_json
 from async_cost.runs.find import reference_run
 from async_cost.runs.reader import read_table
-from async_cost.runs.record import Codegen, read_record
+from async_cost.runs.record import read_record
 from async_cost.runs.schemas import TimeRows, TrialRows
 from async_cost.statistics import coverage
 from async_cost.statistics.trials import trial_times
@@ -49,8 +48,6 @@ from async_cost.workflow.toolchain import ROOT
 
 #: Where results are, below the root of the repository.
 FOLDER = Path("data/experiments")
-#: The names of the simulation, and of the measurement of the compiler.
-COVERAGE, SHAPES = "coverage", "shapes"
 #: Of the results.
 SCHEMA_VERSION = 2
 COLUMNS = {name: column.dtype for name, column in TrialRows.columns().items() if name != "line"}
@@ -62,13 +59,12 @@ BASELINE = "manual"
 #: Trials of interleaved rounds: microseconds of warm-up and of samples, and samples; first those of `standard`.
 TRIALS = {"short trials": (300, 1_000, 2), "long trials": (2_000, 6_000, 10)}
 #: What a sequential reading prints for each variant.
-ESTIMATE = re.compile(r"^(?P<variant>[^\t\n]+)\t(?P<ns>[\d.]+)$", re.MULTILINE)
+ESTIMATE = re.compile(r"^([^\t\n]+)\t([\d.]+)$", re.MULTILINE)
 #: Facts of run.json that hold for all experiments of one machine.
 SHARED = ("machine", "toolchain", "git", "crates")
 
 
-@dataclass(frozen=True)
-class Sizes:
+class Sizes(NamedTuple):
     """How much is measured."""
 
     #: Readings of each kind of identical code, and the milliseconds of each.
@@ -82,10 +78,6 @@ class Sizes:
     kernel_rounds: int = 160
     kernel_episodes: int = 8
 
-    def rounds(self, warm_up_us: int, trial_us: int) -> int:
-        """Rounds of two variants in a window. A warm-up, which doubles its iterations, takes half as long again."""
-        return max(2, round(1000 * self.window_ms / 2 / (1.5 * warm_up_us + trial_us)))
-
 
 #: So little that it only shows that everything works.
 TINY = Sizes(windows=2, window_ms=40, layouts=2, passes=1, layout_rounds=3, kernel_rounds=2, kernel_episodes=2)
@@ -95,105 +87,54 @@ class Unable(Exception):
     """An experiment cannot be made here; the message says why."""
 
 
-@dataclass
-class Table:
-    """The trials so far, and their origin."""
-
-    parts: list[pl.DataFrame] = field(default_factory=list)
-    facts: dict[str, object] = field(default_factory=dict)
-    #: How each setting was compiled, by `<experiment> <setting>`.
-    codegen: dict[str, Codegen] = field(default_factory=dict)
-    #: What cannot be measured here, with the reason.
-    skipped: dict[str, str] = field(default_factory=dict)
-
-    def add_run(self, experiment: str, setting: str, repeat: int, folder: Path) -> None:
-        """The trials of a run that the harness wrote into `folder`."""
-        info = read_record(folder / "run.json")
-        self.facts = {name: getattr(info, name) for name in SHARED}
-        self.codegen[f"{experiment} {setting}"] = info.codegen
-        details = info.studies[STUDY]
-        time = read_table(folder / f"{STUDY}.time.csv", TimeRows, STUDY)
-        firsts = pl.Series([episode.first_round for episode in details.episodes], dtype=pl.UInt32)
-        # Of two episodes that begin with one round the later measured it.
-        time = time.with_columns(episode=firsts.search_sorted(time["round"], side="right") - 1, sitting=0)
-        self._add(experiment, setting, repeat, trial_times(time))
-
-    def add_estimates(self, experiment: str, setting: str, repeat: int, printed: str) -> None:
-        """What a sequential reading printed: one estimate for each variant, without a round."""
-        found = {line["variant"]: float(line["ns"]) for line in ESTIMATE.finditer(printed)}
-        if not found:
-            raise Unable(f"no estimate in what was printed: {printed[-300:]!r}")
-        frame = pl.DataFrame({"variant": list(found), "ns": list(found.values()), "round": None, "episode": None})
-        key = {"bench": pl.lit(BASELINE), "parameter": pl.lit("syscalls=off")}
-        self._add(experiment, setting, repeat, frame.with_columns(**key))
-
-    def skip(self, name: str, error: Exception, say: Callable[[str], None]) -> None:
-        """Leaves something out, and says why."""
-        self.skipped[name] = public(str(error))
-        say(f"{name} is left out: {error}")
-
-    def _add(self, experiment: str, setting: str, repeat: int, trials: pl.DataFrame) -> None:
-        origin = {"experiment": pl.lit(experiment), "setting": pl.lit(setting), "repeat": pl.lit(repeat)}
-        self.parts.append(
-            trials.with_columns(**origin).select(pl.col(name).cast(kind) for name, kind in COLUMNS.items())
-        )
-
-
-def measure(sizes: Sizes, only: tuple[str, ...], say: Callable[[str], None] = print) -> Path:
+def measure(sizes: Sizes, only: tuple[str, ...]) -> Path:
     """Makes the experiments and returns the folder of their results."""
-    table, started, load = Table(), _now(), os.getloadavg()
+    record: dict[str, Any] = {
+        "schema_version": SCHEMA_VERSION,
+        "command": "python -m async_cost.workflow.experiments",
+        "started": _now(),
+        "load_before": list(os.getloadavg()),
+        "sizes": sizes._asdict(),
+        "tiny": sizes == TINY,
+        "skipped": {},
+        "codegen": {},
+    }
+    parts: list[pl.DataFrame] = []
     # Inside the repository, because a kernel's harness looks for the root above its own folder.
     (ROOT / "target").mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=ROOT / "target", prefix="experiments-") as scratch:
         for name in only:
-            say(name)
+            print(name)
             try:
-                EXPERIMENTS[name](table, sizes, Path(scratch), say)
+                for part in EXPERIMENTS[name](record, sizes, Path(scratch)):
+                    parts.append(part)
             except Unable as error:
-                table.skip(name, error, say)
-    if not table.parts:
+                leave_out(record, name, error)
+    if not parts:
         raise SystemExit("nothing could be measured")
-    record = {
-        "schema_version": SCHEMA_VERSION,
-        "command": "python -m async_cost.workflow.experiments",
-        "started": started,
-        "ended": _now(),
-        "load_before": list(load),
-        "sizes": asdict(sizes),
-        "tiny": sizes == TINY,
-        "skipped": table.skipped,
-        "codegen": table.codegen,
-        **table.facts,
-    }
-    return write(msgspec.to_builtins(record), pl.concat(table.parts), ROOT / FOLDER)
+    return write(msgspec.to_builtins(record | {"ended": _now()}), pl.concat(parts), ROOT / FOLDER)
 
 
-def public(message: str) -> str:
-    """The last line of a message, without folders of this machine."""
-    return re.sub(r"(?<![\w.])/[^\s:`'\"]*/", "", message.strip().splitlines()[-1])
+def leave_out(record: dict[str, Any], name: str, error: Exception) -> None:
+    """Records that something is not measured here, with the reason: its last line, without folders of this machine."""
+    record["skipped"][name] = re.sub(r"(?<![\w.])/[^\s:`'\"]*/", "", str(error).strip().splitlines()[-1])
+    print(f"{name} is left out: {error}")
 
 
 def write(record: dict, trials: pl.DataFrame, root: Path) -> Path:
-    """Writes the two files of a result below `root`, entirely or not at all."""
-    target = root / str(record["machine"]["name"]) / re.sub(r"[-:]", "", str(record["started"]))
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".") as hidden:
-        buffer = io.BytesIO()
-        trials.write_csv(buffer, float_precision=3)
-        folder = Path(hidden) / "whole"
-        folder.mkdir()
-        (folder / "trials.csv.gz").write_bytes(gzip.compress(buffer.getvalue(), mtime=0))
-        (folder / "experiments.json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
-        folder.rename(target)
-    return target
+    """Writes the two files of a result below `root`; without experiments.json, the last one, there is none."""
+    folder = root / str(record["machine"]["name"]) / re.sub(r"[-:]", "", str(record["started"]))
+    folder.mkdir(parents=True)
+    trials.write_csv(folder / "trials.csv.gz", float_precision=3, compression="gzip")
+    write_whole(folder / "experiments.json", json.dumps(record, indent=2) + "\n")
+    return folder
 
 
-@dataclass(frozen=True)
-class Results:
+class Results(NamedTuple):
     """`record` is experiments.json (None: nothing was measured), `trials` the table of `COLUMNS`."""
 
-    record: dict | None
-    trials: pl.DataFrame
+    record: dict | None = None
+    trials: pl.DataFrame = pl.DataFrame(schema=COLUMNS)
 
 
 def newest(machine: str, environ: Mapping[str, str] = os.environ, root: Path | None = None) -> Results:
@@ -202,10 +143,10 @@ def newest(machine: str, environ: Mapping[str, str] = os.environ, root: Path | N
     ASYNC_COST_EXPERIMENTS names another folder, or says `none`. Raises `DataError` for damaged ones.
     """
     if named := environ.get("ASYNC_COST_EXPERIMENTS"):
-        return load(Path(named)) if named != "none" else Results(None, pl.DataFrame(schema=COLUMNS))
-    folders = [path for path in (root or repository_root() / FOLDER).glob("[!.]*/[!.]*") if path.is_dir()]
+        return load(Path(named)) if named != "none" else Results()
+    folders = [file.parent for file in (root or repository_root() / FOLDER).glob("*/*/experiments.json")]
     folders.sort(key=lambda path: (path.parent.name == machine, path.name, path.parent.name))
-    return load(folders[-1]) if folders else Results(None, pl.DataFrame(schema=COLUMNS))
+    return load(folders[-1]) if folders else Results()
 
 
 def load(folder: Path) -> Results:
@@ -218,56 +159,60 @@ def load(folder: Path) -> Results:
     return Results(record, read_table(folder / "trials.csv.gz", TrialRows).select(*COLUMNS))
 
 
-# -- the experiments -----------------------------------------------------------------------------------------
+# -- the experiments: each yields its trials, and enters into the record what it has found on its way ----------
 
 
-def _identical(table: Table, sizes: Sizes, scratch: Path, say: Callable[[str], None]) -> None:
+def _identical(record: dict[str, Any], sizes: Sizes, scratch: Path) -> Iterator[pl.DataFrame]:
     """One reading by each method in turn, so that all meet the same conditions, and that many times."""
     program, tango = _build(scratch / "identical"), None
     try:
         tango = _build_tango()
     except Unable as error:
-        table.skip("tango-bench", error, say)
+        leave_out(record, "tango-bench", error)
     # Criterion divides its time by itself; a quarter of it for the warm-up is somewhat less than its default.
     warm_up = sizes.window_ms // 8
     for number in range(sizes.windows):
-        say(f"  readings {number + 1} of {sizes.windows}")
+        print(f"  readings {number + 1} of {sizes.windows}")
         for setting, (warm_up_us, trial_us, samples) in TRIALS.items():
-            rounds = sizes.rounds(warm_up_us, trial_us)
-            _rounds(table, "identical", setting, number, [program, "twins", rounds, warm_up_us, trial_us, samples])
+            # Of two variants in a window. A warm-up, which doubles its iterations, takes half as long again.
+            rounds = max(2, round(1000 * sizes.window_ms / 2 / (1.5 * warm_up_us + trial_us)))
+            command = [program, "twins", rounds, warm_up_us, trial_us, samples]
+            yield _rounds(record, f"identical {setting}", command, number)
         printed = _run([program, "sequential", warm_up, sizes.window_ms // 2 - warm_up])
-        table.add_estimates("identical", "Criterion", number, printed)
+        yield estimates("identical Criterion", printed, number)
         if tango:
-            table.add_estimates("identical", "tango-bench", number, _run_tango(tango, sizes.window_ms / 1000))
+            yield estimates("identical tango-bench", _run_tango(tango, sizes.window_ms / 1000), number)
 
 
-def _layout(table: Table, sizes: Sizes, scratch: Path, say: Callable[[str], None]) -> None:
+def _layout(record: dict[str, Any], sizes: Sizes, scratch: Path) -> Iterator[pl.DataFrame]:
     """One program in each order of its functions, the linker's own among them; all orders in turn, several times."""
     program = _build(scratch / "layout")
     for number in range(sizes.passes):
-        say(f"  pass {number + 1} of {sizes.passes}")
+        print(f"  pass {number + 1} of {sizes.passes}")
         for order in range(sizes.layouts):
             with layouts.drawn(program, order) if order else nullcontext(program) as drawn:
                 if drawn is None:
                     raise Unable("no linker here puts functions in another order")
-                _rounds(table, "layout", f"order {order}", number, [drawn, "interleaved", sizes.layout_rounds])
+                command = [drawn, "interleaved", sizes.layout_rounds]
+                yield _rounds(record, f"layout order {order}", command, number)
 
 
-def _kernel(table: Table, sizes: Sizes, scratch: Path, say: Callable[[str], None]) -> None:
+def _kernel(record: dict[str, Any], sizes: Sizes, scratch: Path) -> Iterator[pl.DataFrame]:
     """The same study, compiled in three ways."""
     program = _build(scratch / "native")
-    say("  native")
-    _rounds(table, "kernel", "native", 0, [program, "whole", sizes.kernel_rounds, sizes.kernel_episodes])
+    print("  native")
+    command = [program, "whole", sizes.kernel_rounds, sizes.kernel_episodes]
+    yield _rounds(record, "kernel native", command)
     if not toolchain.KERNEL.exists():
         raise Unable("there is no Rust kernel: `make setup` installs it")
     for setting, like_bench in (("notebook", True), ("debug notebook", False)):
-        say(f"  {setting}")
+        print(f"  {setting}")
         # The folder's name is that of the kernel's build folder: a copy shares that of its notebook.
         room = scratch / (STUDY if like_bench else f"{STUDY}-debug")
         room.mkdir()
         nbformat.write(notebook(sizes.kernel_rounds, sizes.kernel_episodes, like_bench), room / "measure.ipynb")
         command = [sys.executable, "-m", "async_cost.workflow.execute", room / "measure.ipynb", room / "executed.ipynb"]
-        _rounds(table, "kernel", setting, 0, command)
+        yield _rounds(record, f"kernel {setting}", command)
 
 
 EXPERIMENTS = {"identical": _identical, "layout": _layout, "kernel": _kernel}
@@ -281,23 +226,51 @@ def notebook(rounds: int, processes: int, like_bench: bool) -> nbformat.Notebook
     longer has the lines that should be replaced.
     """
     content = nbformat.read(NOTEBOOK, as_version=4)
+    code = [cell for cell in content.cells if cell.cell_type == "code"]
     given = f'name: "test".to_owned(), rounds: {rounds}, episodes: {processes}'
     profile = f"harness::Profile {{ {given}, ..harness::Profile::standard() }}"
-    changes = [
-        (r"harness::Profile::from_env\(\)\.unwrap_or_else\([\w:]+\)", profile),
-        (r"\.\./\.\./rust-kernels", str(ROOT / "rust-kernels")),
-    ]
+    changes = {
+        r"harness::Profile::from_env\(\)\.unwrap_or_else\([\w:]+\)": profile,
+        r"\.\./\.\./rust-kernels": str(ROOT / "rust-kernels"),
+    }
     if not like_bench:
-        changes.append((r"(:build_env CARGO_\w+=\w+\n)+", ""))
-    for pattern, instead in changes:
-        found = 0
-        for cell in content.cells:
-            if cell.cell_type == "code":
-                cell.source, count = re.subn(pattern, lambda _, text=instead: text, cell.source)
-                found += count
-        if not found:
+        changes[r"(:build_env CARGO_\w+=\w+\n)+"] = ""
+    for pattern, instead in changes.items():
+        if not any(re.search(pattern, cell.source) for cell in code):
             raise ValueError(f"{NOTEBOOK.name} has no {pattern}")
+        for cell in code:
+            cell.source = re.sub(pattern, instead, cell.source)
     return content
+
+
+def _rounds(record: dict[str, Any], name: str, command: list[object], repeat: int = 0) -> pl.DataFrame:
+    """The trials that a program measures in interleaved rounds; `name` is experiment and setting."""
+    with tempfile.TemporaryDirectory() as folder:
+        _run(command, ASYNC_COST_PARTIAL=folder)
+        info = read_record(Path(folder, "run.json"))
+        time = read_table(Path(folder, f"{STUDY}.time.csv"), TimeRows, STUDY)
+    record |= {name: getattr(info, name) for name in SHARED}
+    record["codegen"][name] = info.codegen
+    firsts = pl.Series([episode.first_round for episode in info.studies[STUDY].episodes], dtype=pl.UInt32)
+    # Of two episodes that begin with one round the later measured it.
+    time = time.with_columns(episode=firsts.search_sorted(time["round"], side="right") - 1, sitting=0)
+    return _named(name, repeat, trial_times(time))
+
+
+def estimates(name: str, printed: str, repeat: int) -> pl.DataFrame:
+    """What a sequential reading printed: one estimate for each variant, without a round. Raises `Unable`."""
+    found = ESTIMATE.findall(printed)
+    if not found:
+        raise Unable(f"no estimate in what was printed: {printed[-300:]!r}")
+    frame = pl.DataFrame(found, schema=["variant", "ns"], orient="row").with_columns(pl.col("ns").cast(float))
+    key = {"bench": pl.lit(BASELINE), "parameter": pl.lit("syscalls=off")}
+    return _named(name, repeat, frame.with_columns(**key, round=None, episode=None))
+
+
+def _named(name: str, repeat: int, trials: pl.DataFrame) -> pl.DataFrame:
+    experiment, setting = name.split(" ", 1)
+    trials = trials.with_columns(experiment=pl.lit(experiment), setting=pl.lit(setting), repeat=repeat)
+    return trials.select(pl.col(name).cast(kind) for name, kind in COLUMNS.items())
 
 
 # -- programs ------------------------------------------------------------------------------------------------
@@ -336,13 +309,6 @@ def _run_tango(program: Path, seconds: float) -> str:
     return f"{BASELINE}\t{base}\n{BASELINE}{CONTROL}\t{candidate}\n"
 
 
-def _rounds(table: Table, experiment: str, setting: str, repeat: int, command: list[object]) -> None:
-    """Runs a program that measures interleaved rounds, and adds what it measured."""
-    with tempfile.TemporaryDirectory() as folder:
-        _run(command, ASYNC_COST_PARTIAL=folder)
-        table.add_run(experiment, setting, repeat, Path(folder))
-
-
 def _run(command: list[object], **env: str) -> str:
     """Runs a command to its end and returns what it printed. Raises `Unable` with the end of its output if it fails."""
     command = [str(part) for part in command]
@@ -358,18 +324,11 @@ def _now() -> str:
     return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
-def simulate(folder: Path) -> Path:
-    """Writes coverage.csv into `folder`."""
-    file = folder / f"{COVERAGE}.csv"
-    coverage.coverage(coverage.components(reference_run())).write_csv(file, float_precision=4)
-    return file
-
-
-def compile_shapes(folder: Path) -> Path:
-    """Writes shapes.csv into `folder`."""
-    file = folder / f"{SHAPES}.csv"
-    shapes.measure().write_csv(file, float_precision=1)
-    return file
+#: Tables that need no trials, by name, with what makes them.
+TABLES = {
+    "coverage": lambda: coverage.coverage(coverage.components(reference_run())),
+    "shapes": shapes.measure,
+}
 
 
 def last_experiment(name: str) -> pl.DataFrame:
@@ -382,18 +341,16 @@ def main() -> None:
     """Makes the experiments and says where the results are."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tiny", action="store_true", help="hardly any samples: to see that it works")
-    parser.add_argument(
-        "--only", choices=(COVERAGE, SHAPES, *EXPERIMENTS), action="append", help="one experiment (may be repeated)"
-    )
+    names = (*TABLES, *EXPERIMENTS)
+    parser.add_argument("--only", choices=names, action="append", help="one experiment (may be repeated)")
     arguments = parser.parse_args()
-    only = arguments.only or (COVERAGE, SHAPES, *EXPERIMENTS)
-    if COVERAGE in only and not arguments.tiny:
-        print(f"The coverage of intervals is in {os.path.relpath(simulate(ROOT / FOLDER))}")
-    if SHAPES in only and not arguments.tiny:
-        print(f"What shapes cost before they run is in {os.path.relpath(compile_shapes(ROOT / FOLDER))}")
+    only = arguments.only or names
+    for name in () if arguments.tiny else (name for name in only if name in TABLES):
+        file = ROOT / FOLDER / f"{name}.csv"
+        TABLES[name]().write_csv(file, float_precision=4)
+        print(f"The table is in {os.path.relpath(file)}")
     if chosen := tuple(name for name in only if name in EXPERIMENTS):
-        folder = measure(TINY if arguments.tiny else Sizes(), chosen)
-        print(f"The results are in {os.path.relpath(folder)}")
+        print(f"The results are in {os.path.relpath(measure(TINY if arguments.tiny else Sizes(), chosen))}")
 
 
 if __name__ == "__main__":

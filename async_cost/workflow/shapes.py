@@ -5,14 +5,13 @@ needs of the notebook's own source. All are compiled in turn, several times.
 """
 
 import json
-import os
 import platform
 import re
+import resource
 import subprocess
 import tempfile
 from collections.abc import Collection
 from pathlib import Path
-from statistics import median
 
 import polars as pl
 
@@ -39,14 +38,14 @@ CALLS = {
 #: Crates that some of them need.
 EXTERN = ("async_trait", "futures")
 #: As programs that are measured are compiled, see Cargo.toml.
-CODEGEN = (
+CODEGEN = [
     "--edition=2024",
     "--crate-type=lib",
     "--emit=obj",
     "-Copt-level=3",
     "-Ccodegen-units=1",
     "--cap-lints=allow",
-)
+]
 
 #: The items of a crate, as rustfmt formats them, and their names; the methods of an implementation or a trait.
 BETWEEN = re.compile(r"\n\n+(?=\S)|(?<=;)\n(?=type |use |#\[)")
@@ -94,28 +93,19 @@ def measure(builds: int = 5) -> pl.DataFrame:
     """
     rustc = Path(_run("rustc", "--print=sysroot").strip(), "bin", "rustc")
     extern, source = _extern(), SOURCE.read_text(encoding="utf-8")
-    spent: dict[str, list[float]] = {shape: [] for shape in CALLS}
+    rows = []
     with tempfile.TemporaryDirectory() as folder:
-        for _ in range(builds):
-            for number, (shape, call) in enumerate(CALLS.items()):
-                (file := Path(folder, f"shape_{number}.rs")).write_text(crate(call, source), encoding="utf-8")
-                command = [str(rustc), *CODEGEN, *extern, str(file), "-o", str(file.with_suffix(".o"))]
-                process = subprocess.Popen(command, cwd=ROOT)
-                _, status, usage = os.wait4(process.pid, 0)
-                process.returncode = os.waitstatus_to_exitcode(status)
-                if process.returncode:
-                    raise subprocess.CalledProcessError(process.returncode, command)
-                spent[shape].append(1000 * (usage.ru_utime + usage.ru_stime))
-        sizes = [_functions(Path(folder, f"shape_{number}.o")) for number in range(len(CALLS))]
-    made = pl.DataFrame(
-        {
-            "shape": list(CALLS),
-            "text_bytes": [sum(of) for of in sizes],
-            "functions": [len(of) for of in sizes],
-            "cpu_ms": [median(times) for times in spent.values()],
-        }
-    )
-    return made.with_columns(rustc=pl.lit(_run(rustc, "--version").strip()), cpu=pl.lit(_cpu()))
+        for number, (shape, call) in [*enumerate(CALLS.items())] * builds:
+            (file := Path(folder, f"shape_{number}.rs")).write_text(crate(call, source), encoding="utf-8")
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            _run(rustc, *CODEGEN, *extern, file, "-o", file.with_suffix(".o"))
+            spent = resource.getrusage(resource.RUSAGE_CHILDREN)
+            cpu_ms = 1000 * (spent.ru_utime + spent.ru_stime - before.ru_utime - before.ru_stime)
+            sizes = _functions(file.with_suffix(".o"))
+            rows.append((shape, sum(sizes), len(sizes), cpu_ms))
+    built = pl.DataFrame(rows, schema=["shape", "text_bytes", "functions", "cpu_ms"], orient="row")
+    found = built.group_by("shape", maintain_order=True).agg(pl.first("text_bytes", "functions"), pl.median("cpu_ms"))
+    return found.with_columns(rustc=pl.lit(_run(rustc, "--version").strip()), cpu=pl.lit(_cpu()))
 
 
 def _functions(file: Path) -> list[int]:
