@@ -114,5 +114,5 @@ def test_a_variant_that_no_study_compares_is_questioned():
 
 def test_processes_that_all_have_the_same_addresses_are_told(monkeypatch):
     assert "setarch -R" not in remarks("zero-cost")
-    monkeypatch.setattr(preflight, "_personality", lambda: preflight.ADDR_NO_RANDOMIZE)
+    monkeypatch.setattr(preflight, "_kernel_says", {"/proc/self/personality": "00040000"}.get)
     assert "setarch -R" in remarks("zero-cost")

@@ -26,8 +26,11 @@ ADDR_NO_RANDOMIZE = 0x40000
 
 def obstacles(builds: bool, native: bool = False) -> Iterator[str]:
     """What would fail, each with the remedy; `builds` unless a run is only rendered, `native` without the kernel."""
-    for folder in _unwritable():
-        yield f"a folder that may be written to: {folder} belongs to somebody else, or is read-only"
+    ours = [ROOT, *(ROOT / name for name in (".tools", ".venv", "target")), runs_root(), reports_root()]
+    there = (next(place for place in (folder, *folder.parents) if place.exists()) for folder in ours)
+    for folder in dict.fromkeys(there):
+        if not os.access(folder, os.W_OK | os.X_OK):
+            yield f"a folder that may be written to: {folder} belongs to somebody else, or is read-only"
     done = all(step.done() for step in toolchain.steps(native))
     free, wanted = shutil.disk_usage(ROOT).free, FREE["later" if done else "native" if native else "first"]
     if free < wanted:
@@ -41,16 +44,15 @@ def obstacles(builds: bool, native: bool = False) -> Iterator[str]:
     if shutil.which("cc") is None:
         yield "a C compiler named cc (Debian: apt-get install gcc)"
     yield from _compiler()
-    yield from _repository()
+    if shutil.which("git") is None:
+        yield "git: every run names the revision that was measured"
+    elif (ROOT / ".git").exists():  # an archive has none, and its runs no revision
+        last = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True)
+        if last.returncode != 0:
+            yield f"a repository that git can read: {last.stderr.strip()}"
     name = os.environ.get("ASYNC_COST_MACHINE", "a")
     if not SLUG.fullmatch(name):
         yield f"another ASYNC_COST_MACHINE than {name!r}: small letters, digits and hyphens"
-
-
-def _unwritable() -> Iterator[Path]:
-    ours = [ROOT, *(ROOT / name for name in (".tools", ".venv", "target")), runs_root(), reports_root()]
-    there = (next(place for place in (folder, *folder.parents) if place.exists()) for folder in ours)
-    return (folder for folder in dict.fromkeys(there) if not os.access(folder, os.W_OK | os.X_OK))
 
 
 def _compiler() -> Iterator[str]:
@@ -67,40 +69,32 @@ def _compiler() -> Iterator[str]:
         yield f"Rust {oldest} or newer, as of rustup: {shutil.which('rustc')} is {version.stdout.strip()}"
 
 
-def _repository() -> Iterator[str]:
-    if shutil.which("git") is None:
-        yield "git: every run names the revision that was measured"
-    elif (ROOT / ".git").exists():  # an archive has none, and its runs no revision
-        last = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True)
-        if last.returncode != 0:
-            yield f"a repository that git can read: {last.stderr.strip()}"
-
-
 def remarks(studies: Sequence[str], only: str | None, evidence: bool) -> Iterator[str]:
     """What a run would lack, or what would disturb it."""
     if shutil.which("valgrind") is None:
         yield "no valgrind here: instructions are not counted (Debian: apt-get install valgrind)"
     if "call-styles" in studies and not (shutil.which("ruby") and shutil.which("mruby")):
         yield "no ruby or no mruby here: neither is measured (Debian: apt-get install ruby mruby)"
-    named = re.search('channel = "(.*)"', (ROOT / "rust-toolchain.toml").read_text(encoding="utf-8"))[1]  # type: ignore[index]
+    named = tomllib.loads((ROOT / "rust-toolchain.toml").read_text(encoding="utf-8"))["toolchain"]["channel"]
     if (compiler := toolchain.rustc_version()).split()[1] != named:
         yield f"{compiler} compiles here, not {named}, which rust-toolchain.toml names: see `rustup show`"
     cores, load = os.cpu_count() or 1, os.getloadavg()[0]
     if load > 1:
         yield f"other programs are at work (load {load:.1f}, {cores} cores): they disturb what is measured"
-    if any(_says(file, "0") for file in Path("/sys/class/power_supply").glob("A*/online")):
+    if any(_kernel_says(str(file)) == "0" for file in Path("/sys/class/power_supply").glob("A*/online")):
         yield "this machine runs on its battery: it may slow down"
-    if _says(Path("/proc/sys/kernel/randomize_va_space"), "0") or _personality() & ADDR_NO_RANDOMIZE:
+    no_randomize = int(_kernel_says("/proc/self/personality") or "0", 16) & ADDR_NO_RANDOMIZE
+    if no_randomize or _kernel_says("/proc/sys/kernel/randomize_va_space") == "0":
         yield "addresses are not randomised here (setarch -R): intervals do not cover what differs between processes"
     command = ["git", "status", "--porcelain", "--untracked-files=normal", "--", ".", ":(exclude)data/runs"]
     archive = not (ROOT / ".git").exists()  # what is around it is another repository, if any
     changed = [] if archive else subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout.splitlines()
     if changed and evidence:
         yield f"{len(changed)} files differ from the last commit: nobody else can measure the same"
-    compared = [row for row in _comparisons() if row["study"] in studies]
-    needed = max(
-        (int(number) for row in compared for number in re.findall(r"connections=(\d+)", row["parameter"])), default=0
-    )
+    with (ROOT / "data" / "comparisons.csv").open(encoding="utf-8", newline="") as file:
+        compared = [row for row in csv.DictReader(file) if row["study"] in studies]
+    connections = re.findall(r"connections=(\d+)", "\n".join(row["parameter"] for row in compared))
+    needed = max(map(int, connections), default=0)
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     if most != resource.RLIM_INFINITY and most < needed + 200:
         yield f"{needed} connections need as many open files: they are left out, since `ulimit -Hn` is {most}"
@@ -109,20 +103,8 @@ def remarks(studies: Sequence[str], only: str | None, evidence: bool) -> Iterato
         yield f"{' and '.join(unknown)}: unless new, no variant of {studies[0]}; there is {'; '.join(sorted(known))}"
 
 
-def _says(file: Path, text: str) -> bool:
+def _kernel_says(file: str) -> str:
     try:
-        return file.read_text(encoding="utf-8").strip() == text
+        return Path(file).read_text(encoding="utf-8").strip()
     except OSError:
-        return False
-
-
-def _personality() -> int:
-    try:
-        return int(Path("/proc/self/personality").read_text(encoding="utf-8"), 16)
-    except (OSError, ValueError):
-        return 0
-
-
-def _comparisons() -> list[dict[str, str]]:
-    with (ROOT / "data" / "comparisons.csv").open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
+        return ""
