@@ -41,6 +41,7 @@ def partial(tmp_path):
         document = {"program": sys.executable, "arguments": [str(tmp_path / "program.py"), str(tmp_path / study)]}
         document |= {"library": None, "until": until, "done_status": 40, "refused_status": 1}
         start_file(tmp_path, study).write_text(json.dumps(document))
+        seal(tmp_path, study, tmp_path / "kept")
     (tmp_path / "run.json").write_text(json.dumps({"run_id": "made-up/20260101T000000Z"}))
     return tmp_path
 

@@ -42,12 +42,14 @@ class Start:
 
     @classmethod
     def read(cls, partial: Path, study: str) -> Start | None:
-        """What `study` wrote into the partial run; None without, or if its program is gone or has changed (`seal`)."""
+        """What `study` wrote into the partial run and `seal` has sealed; None without, or if its program is gone or has
+        changed since.
+        """
         try:
             start = json.loads(start_file(partial, study).read_text(encoding="utf-8"))
-            if start.get("sha256", digest := _digest(start)) != digest:
+            if start["sha256"] != _digest(start):
                 return None
-        except (OSError, ValueError):
+        except (OSError, ValueError, KeyError):
             return None
         library = start["library"] or {"path": None, "entry": ""}
         path = library["path"] and Path(library["path"])
@@ -68,9 +70,7 @@ class Start:
                 return
             except CommandFailed as error:
                 if error.status == 0:
-                    problem = (
-                        "its cell panicked, see below, or it depends on variables of other cells; let it stand alone"
-                    )
+                    problem = "its cell panicked, see below, or depends on variables of other cells; let it stand alone"
                     raise StepFailed(f"an episode of {study} was not measured: {problem}\n{error}") from error
                 if error.status == self.refused_status or attempt == ATTEMPTS:
                     raise
@@ -104,9 +104,7 @@ class Start:
         try:
             shutil.copyfile(self.library, copy)
         except OSError as error:
-            raise StepFailed(
-                f"{study} cannot be started: {error}; make room, and run the same command again"
-            ) from error
+            raise StepFailed(f"{study} cannot be started: {error}; make room, then run the same command") from error
         try:
             yield copy
         finally:
@@ -124,11 +122,11 @@ def seal(partial: Path, study: str, kept: Path) -> None:
     """
     file = start_file(partial, study)
     start = json.loads(file.read_text(encoding="utf-8"))
+    measured = linked = Path(start["program"])
     if start["library"]:
-        library = Path(start["library"]["path"])
-        layouts.keep(library, library.parent / "deps" / "libctx.so")  # cargo's name for the kernel's last cell
-    else:
-        layouts.keep(Path(start["program"]), Path(start["program"]))
+        measured = Path(start["library"]["path"])
+        linked = measured.parent / "deps" / "libctx.so"  # cargo's name for the kernel's last cell
+    layouts.keep(measured, linked)
     write_json(file, start | {"sha256": _digest(start)})
     kept.mkdir(parents=True, exist_ok=True)
     shutil.copy(file, kept)
@@ -148,8 +146,7 @@ def reuse(kept: Path, partial: Path, study: str, env: Mapping[str, str], progres
 
 def is_sealed(partial: Path, study: str) -> bool:
     """Whether `study` can still be measured with what was sealed."""
-    file = start_file(partial, study)
-    return Start.read(partial, study) is not None and "sha256" in json.loads(file.read_text(encoding="utf-8"))
+    return Start.read(partial, study) is not None
 
 
 def _digest(start: Mapping) -> str:
@@ -204,7 +201,5 @@ def _start(partial: Path, study: str) -> Start:
 
 def _turns(until: Mapping[str, Sequence[int]]) -> list[tuple[str, int]]:
     """Every episode of every study, with those of each study spread evenly over the whole time."""
-    placed = [
-        ((place + 0.5) / len(ends), study, end) for study, ends in until.items() for place, end in enumerate(ends)
-    ]
-    return [(study, end) for _, study, end in sorted(placed, key=lambda one: one[0])]
+    turns = [(study, end) for study, ends in until.items() for end in ends]
+    return sorted(turns, key=lambda turn: (until[turn[0]].index(turn[1]) + 0.5) / len(until[turn[0]]))
