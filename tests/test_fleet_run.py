@@ -49,8 +49,11 @@ def written(path: Path, **changes: object) -> Path:
         ({"machines": {}}, "machines names none"),
         ({"machines": {"Node A": ""}}, "a machine is called 'Node A'; use small letters, digits and hyphens"),
         ({"machines": {"a": "x; rm -rf /"}}, "the features of a are 'x; rm -rf /'"),
-        ({"studies": "$(ladder)"}, "studies is '$(ladder)'"),
-        ({"studies": "ladder laddr"}, "there is no study laddr; there is zero-cost, ladder"),
+        ({"studies": "$(ladder)"}, "there is no study $(ladder); write names with blanks between them"),
+        (
+            {"studies": "ladder laddr"},
+            "there is no study laddr; write names with blanks between them: zero-cost, ladder",
+        ),
         ({"hours": 0}, "hours is 0"),
         ({"nodes": 3}, "unexpected keyword argument 'nodes'"),
     ],
@@ -82,7 +85,7 @@ def job(tmp_path, monkeypatch) -> Callable[[], list[str]]:
     def run() -> list[str]:
         outcome = tmp_path / "measured" / "node-a.json"
         fleet_job.measure(tmp_path, tmp_path / "all", "PROFILE=quick", "node-a", outcome)
-        assert json.loads(outcome.read_text())["revision"] == fleet_job.revision(checkout)
+        assert json.loads(outcome.read_text())["revision"] == toolchain.revision(checkout)
         return sorted(path.parent.name for path in (tmp_path / "all").glob("*/*/run.json"))
 
     return run
@@ -132,7 +135,7 @@ def test_a_folder_that_is_no_checkout_is_replaced_and_the_clone_around_it_stays(
     monkeypatch.setattr(fleet, "WORK", tmp_path / "work")
     place = tmp_path / "work" / "checkouts" / "node-a"
     place.mkdir(parents=True)
-    fleet.check_out("node-a", fleet.git("rev-parse", "HEAD"))
+    fleet.check_out("node-a", toolchain.revision(tmp_path))
     assert (tmp_path / "file").read_text() == "changed" and (place / "file").read_text() == "committed"
 
 

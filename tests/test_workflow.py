@@ -188,7 +188,7 @@ def test_a_study_is_counted_when_its_counts_were_made_and_with_others_in_a_smoke
 ):
     """Else one study would be measured with features of what another depends on."""
     plan, started = Plan("measure", profile, ("ladder", "runtimes")), []
-    plan.partial, plan.outcome = tmp_path, tmp_path / "last-run.json"
+    plan.partial = tmp_path
     monkeypatch.setattr(Progress, "command", lambda self, command, *_: started.append(command))
     (tmp_path / "ladder.counts.csv").write_text("study\n")
     assert not plan._counted("ladder"), "preparing a study writes some counts, too"

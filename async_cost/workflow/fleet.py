@@ -27,6 +27,7 @@ import yaml
 
 from async_cost.paths import SLUG, reports_root, runs_root, shown
 from async_cost.runs.profiles import PROFILES
+from async_cost.workflow import toolchain
 from async_cost.workflow.steps import StepFailed, die_with_parent
 from async_cost.workflow.studies import MEASURED
 from async_cost.workflow.toolchain import PYTHON, ROOT, SNAKEMAKE
@@ -37,8 +38,6 @@ WORK = Path(os.environ.get("ASYNC_COST_FLEET") or ROOT / "fleet" / ".work").reso
 ATTEMPTS = 3
 #: Seconds between two polls of the jobs.
 POLL_S = 1.0
-#: Seconds for Snakemake to end after its jobs were cancelled.
-STOP_S = 30.0
 #: In what `sbatch --test-only` says of a job that would start.
 PROCESSORS = re.compile(r"using (\d+) processors")
 
@@ -70,10 +69,8 @@ class Fleet:
             yield f"profile is {self.profile!r}; write {', '.join(PROFILES)}"
         if not isinstance(self.native, bool):
             yield f"native is {self.native!r}; write true or false"
-        if not isinstance(self.studies, str) or not re.fullmatch(r"[a-z0-9 -]*", self.studies):
-            yield f'studies is {self.studies!r}; write names with blanks between them, or ""'
-        elif unknown := sorted(set(self.studies.split()) - MEASURED.keys()):
-            yield f"there is no study {', '.join(unknown)}; there is {', '.join(MEASURED)}"
+        if unknown := sorted(set(str(self.studies).split()) - MEASURED.keys()):
+            yield f"there is no study {', '.join(unknown)}; write names with blanks between them: {', '.join(MEASURED)}"
         if not isinstance(self.hours, int | float) or not 0 < self.hours <= 1000:
             yield f"hours is {self.hours!r}; write a number of hours"
         if not isinstance(self.machines, dict) or not self.machines:
@@ -194,9 +191,9 @@ def submit(fleet: Fleet, of_machines: dict[str, int], python: str, deadline: flo
     minutes = math.ceil(fleet.hours * 60)
     settings = {"machines": fleet.machines, "processors": of_machines, "minutes": minutes, "command": command}
     (WORK / "settings.json").write_text(json.dumps(settings), encoding="utf-8")
-    files = {"snakefile": ROOT / "fleet" / "Snakefile", "directory": WORK, "configfile": WORK / "settings.json"}
-    arguments = [f"--{name}={file}" for name, file in files.items()]
-    arguments += [f"--profile={ROOT / 'fleet' / 'profile'}", "--quiet", "rules"]
+    files = {"directory": WORK, "configfile": WORK / "settings.json"}
+    files |= {"snakefile": ROOT / "fleet" / "Snakefile", "profile": ROOT / "fleet" / "profile"}
+    arguments = [*(f"--{name}={file}" for name, file in files.items()), "--quiet", "rules"]
     with (WORK / "snakemake.log").open("a", encoding="utf-8") as log:
         snakemake = subprocess.Popen(
             [SNAKEMAKE, *arguments],
@@ -211,18 +208,11 @@ def submit(fleet: Fleet, of_machines: dict[str, int], python: str, deadline: flo
             while snakemake.poll() is None and time.monotonic() < deadline:
                 time.sleep(POLL_S)
         finally:
-            _end(snakemake)
-
-
-def _end(snakemake: subprocess.Popen) -> None:
-    """End Snakemake and its jobs, which are cancelled: on SIGTERM it would wait even for one that never begins."""
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(snakemake.pid, number)
-        cancel(jobs() or ())
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            snakemake.wait(STOP_S)
-            return
+            # On SIGTERM it would wait even for a job that never begins.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(snakemake.pid, signal.SIGKILL)
+            snakemake.wait()
+            cancel(jobs() or ())
 
 
 def measure(fleet: Fleet, python: str) -> dict[str, str]:
@@ -236,7 +226,7 @@ def measure(fleet: Fleet, python: str) -> dict[str, str]:
     wait_for_earlier_jobs(deadline)
     if changed := git("status", "--porcelain", "--", "notebooks", "rust-kernels", "async_cost", "Cargo.lock"):
         print(f"Note: a fleet measures the last commit, without your {len(changed.splitlines())} changed files.")
-    revision = git("rev-parse", "HEAD")
+    revision = toolchain.revision()
     for _ in range(ATTEMPTS):
         missing = fleet.machines.keys() - arrived(fleet, revision).keys()
         if not missing or time.monotonic() > deadline:

@@ -18,6 +18,7 @@ import sys
 from pathlib import Path
 
 from async_cost.files import write_whole
+from async_cost.workflow.toolchain import revision
 
 
 def measure(work: Path, runs: Path, what: str, machine: str, outcome: Path) -> None:
@@ -42,12 +43,6 @@ def measure(work: Path, runs: Path, what: str, machine: str, outcome: Path) -> N
     write_whole(outcome, json.dumps({"run": "/".join(run.parts[-2:]), **question}) + "\n")
     os.rename(run, target)
     shutil.rmtree(own, ignore_errors=True)
-
-
-def revision(checkout: Path) -> str:
-    """The commit that is checked out."""
-    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=checkout, capture_output=True, text=True, check=True)
-    return head.stdout.strip()
 
 
 def _finished(own: Path) -> Path | None:

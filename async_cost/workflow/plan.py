@@ -6,7 +6,6 @@ import contextlib
 import hashlib
 import json
 import os
-import subprocess
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -68,26 +67,30 @@ class Plan:
         about = [profile, *self.studies, str(native), only or ""]
         #: How the studies of this very program are started: a further sitting compiles and counts nothing again.
         self.seals = RUNS / ".partial" / f"sealed-{_fingerprint(self.studies, [*about, str(singly)])}"
-        about += [_revision(), series["run_id"] if series else ""]
+        about += [toolchain.revision(), series["run_id"] if series else ""]
         self.partial = RUNS / ".partial" / f"{profile}-{_fingerprint(self.studies, about)}"
         #: Where `finish` says which run came out of this plan; `close` removes nothing but this plan's claim on it.
         self.outcome = RUNS / ".partial" / "last-run.json"
 
     def steps(self) -> list[Step]:
-        seconds, number, prepared = sum(self._seconds().values()), len(self.studies), self._all(self._prepared)
-        count = Step(f"count {number}", self._count, 40 * number, self._all(self._counted), [])
+        """There are none if the run is complete but not delivered: the previous command was stopped after measuring."""
+        outcome = self._outcome()
+        if outcome.get("plan") == self.partial.name and (RUNS / outcome["run"]).exists():
+            return []
+        seconds, number = sum(self._seconds().values()), len(self.studies)
+        count = Step(f"count {number}", self._count, 40 * number, self._counted, [])
         if self.series and all(episodes.is_sealed(self.seals, study) for study in self.studies):
             # Exact counts are read from the first sitting of a series.
-            ready = [Step(f"prove {number} again", self._prove_again, 4 * number, prepared)]
+            ready = [Step(f"prove {number} again", self._prove_again, 4 * number, self._prepared)]
         elif self.native:  # after the counting: what that has compiled is needed here, too
-            ready = [count, Step(f"build {number}", self._build, 5 * number, prepared, [count.name])]
+            ready = [count, Step(f"build {number}", self._build, 5 * number, self._prepared, [count.name])]
         else:
             ready = [count, *map(self._compile, dict.fromkeys(measuring(study).parent for study in self.studies))]
         return [
-            Step("compare notebooks and crates", self._compare, 2, self._finished, [PACKAGES]),
+            Step("compare notebooks and crates", self._compare, 2, needs=[PACKAGES]),
             *ready,
-            Step(f"measure {number} in turns ({self.profile})", self._measure, seconds, self._finished),
-            Step("complete the run", self._finish, 3, self._finished),
+            Step(f"measure {number} in turns ({self.profile})", self._measure, seconds),
+            Step("complete the run", self._finish, 3),
         ]
 
     def run(self) -> Path:
@@ -101,23 +104,15 @@ class Plan:
     def _outcome(self) -> dict[str, Any]:
         return read_json(self.outcome, {})
 
-    def _finished(self) -> bool:
-        """Whether the run is complete but not delivered: the previous command was stopped after measuring."""
-        outcome = self._outcome()
-        return outcome.get("plan") == self.partial.name and (RUNS / outcome["run"]).exists()
-
-    def _counted(self, study: str) -> bool:
+    def _counted(self, *studies: str) -> bool:
         # Not by the counts themselves: preparing a study writes some of them, too.
-        return self._finished() or self._is_counted(study).exists()
+        return all(self._is_counted(study).exists() for study in studies or self.studies)
 
     def _is_counted(self, study: str) -> Path:
         return self.partial / f"{study}.counted"
 
-    def _prepared(self, study: str) -> bool:
-        return self._finished() or episodes.is_sealed(self.partial, study)
-
-    def _all(self, done: Callable[[str], bool]) -> Callable[[], bool]:
-        return lambda: all(map(done, self.studies))
+    def _prepared(self, *studies: str) -> bool:
+        return all(episodes.is_sealed(self.partial, study) for study in studies or self.studies)
 
     def _seconds(self) -> dict[str, float]:
         return {study: MEASURED[study].seconds(self.profile) * self.times for study in self.studies}
@@ -183,8 +178,8 @@ class Plan:
                     progress.part(study, number, len(studies)).command(command, {**self._env(), **PREPARE})
                     self._seal(study)
 
-        done, needs = lambda: all(map(self._prepared, studies)), [PACKAGES, EVCXR_STEP, CRATES]
-        return Step(f"compile the cells of {room.name}", run, 90 * len(studies), done, needs)
+        name, needs = f"compile the cells of {room.name}", [PACKAGES, EVCXR_STEP, CRATES]
+        return Step(name, run, 90 * len(studies), lambda: self._prepared(*studies), needs)
 
     def _seal(self, study: str) -> None:
         """Record how the episodes of a study are started, which it has proved."""
@@ -236,7 +231,7 @@ def _fingerprint(studies: Sequence[str], about: Sequence[str]) -> str:
     """Hash of all that the numbers of `studies` depend on: sources, lock, compiler, settings, CPU, and `about`."""
     digest = _sources(studies)
     compiler = [toolchain.rustc_version(), *toolchain.compiler_settings()]
-    digest.update("\0".join([*about, *compiler, _cpu()]).encode())
+    digest.update("\0".join([*about, *compiler, toolchain.cpu(), str(os.cpu_count())]).encode())
     return digest.hexdigest()[:16]
 
 
@@ -266,16 +261,3 @@ def measured_files(studies: Iterable[str]) -> list[Path]:
             )
             waiting += [(crate / path).resolve() for path in ours]
     return sorted(files)
-
-
-def _cpu() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return os.uname().machine
-    return "\n".join(line for line in lines if line.startswith(("model name", "cpu cores", "Hardware")))
-
-
-def _revision() -> str:
-    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True)
-    return head.stdout.strip()

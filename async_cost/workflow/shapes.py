@@ -5,7 +5,6 @@ needs of the notebook's own source. All are compiled in turn, several times.
 """
 
 import json
-import platform
 import re
 import resource
 import subprocess
@@ -15,6 +14,7 @@ from pathlib import Path
 
 import polars as pl
 
+from async_cost.workflow import toolchain
 from async_cost.workflow.toolchain import ROOT
 
 SOURCE = ROOT / "rust-kernels" / "async-fn" / "measure.rs"
@@ -105,7 +105,7 @@ def measure(builds: int = 5) -> pl.DataFrame:
             rows.append((shape, sum(sizes), len(sizes), cpu_ms))
     built = pl.DataFrame(rows, schema=["shape", "text_bytes", "functions", "cpu_ms"], orient="row")
     found = built.group_by("shape", maintain_order=True).agg(pl.first("text_bytes", "functions"), pl.median("cpu_ms"))
-    return found.with_columns(rustc=pl.lit(_run(rustc, "--version").strip()), cpu=pl.lit(_cpu()))
+    return found.with_columns(rustc=pl.lit(_run(rustc, "--version").strip()), cpu=pl.lit(toolchain.cpu()))
 
 
 def _functions(file: Path) -> list[int]:
@@ -121,13 +121,6 @@ def _extern() -> list[str]:
     files = {artifact["target"]["name"].replace("-", "_"): artifact["filenames"][0] for artifact in artifacts}
     named = [f"--extern={name}={files[name]}" for name in EXTERN]
     return [*named, f"-Ldependency={Path(files['futures']).parent}"]
-
-
-def _cpu() -> str:
-    """The processor, as Linux calls it."""
-    facts = Path("/proc/cpuinfo").read_text(encoding="utf-8") if Path("/proc/cpuinfo").exists() else ""
-    found = re.search(r"^model name\s*: (.*)", facts, re.MULTILINE)
-    return found[1] if found else platform.machine()
 
 
 def _run(*command: str | Path) -> str:

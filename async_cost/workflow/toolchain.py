@@ -15,7 +15,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -56,34 +56,33 @@ PIP_SOURCES = (
 KERNEL_COMMAND = [str(PYTHON), "-m", "async_cost.workflow.kernel", str(EVCXR), "{connection_file}"]
 
 
+#: Which packages are installed for all.
+OUR_PACKAGES = ["pyproject.toml", "requirements.txt"]
 #: Names of steps that others need.
 PACKAGES, EVCXR_STEP, CRATES = "Python packages", "evcxr kernel", "crates for the cells"
 
 
 def steps(native: bool = False) -> list[Step]:
     """The steps that a measurement and its pages need; `native` leaves out what only the Rust kernel needs."""
-    python = _stamped(PACKAGES, _install_python, 30, VENV / "async-cost.stamp", _packages, [])
+    python = _stamped(PACKAGES, _install_python, 30, VENV / "async-cost.stamp", OUR_PACKAGES, [])
     if native:
         return [python]
-    crates = _stamped(
-        CRATES, _vendor, 15, KERNEL_BUILDS / "lock.stamp", lambda: _digest("Cargo.lock", "Cargo.toml"), []
-    )
+    crates = _stamped(CRATES, _vendor, 15, KERNEL_BUILDS / "lock.stamp", ["Cargo.lock", "Cargo.toml"], [])
     return [python, Step(EVCXR_STEP, _install_evcxr, 480, _evcxr_done, needs=[]), crates]
 
 
 def lab_step() -> Step:
     """Install what JupyterLab and the tests need besides."""
-    lock = "requirements-lab.txt"
-    stamp = VENV / "lab.stamp"  # which goes away with the packages
-    install = partial(_install_locked, lock)
-    return _stamped("JupyterLab and tests", install, 40, stamp, lambda: _packages(lock), [PACKAGES])
+    lock, stamp = "requirements-lab.txt", VENV / "lab.stamp"  # which goes away with the packages
+    return _stamped(
+        "JupyterLab and tests", partial(_install_locked, lock), 40, stamp, [*OUR_PACKAGES, lock], [PACKAGES]
+    )
 
 
 def snakemake_step() -> Step:
     """Install Snakemake, which only `make fleet` needs."""
     folder, lock = TOOLS / "snakemake", "fleet/requirements.txt"
-    install = partial(_new_environment, folder, lock)
-    return _stamped("Snakemake", install, 60, folder / "stamp", lambda: f"{_digest(lock)} {ROOT}")
+    return _stamped("Snakemake", partial(_new_environment, folder, lock), 60, folder / "stamp", [lock], None)
 
 
 def _stamped(
@@ -91,10 +90,16 @@ def _stamped(
     install: Callable[[Progress], None],
     expected_s: float,
     stamp: Path,
-    depends_on: Callable[[], str],
-    needs: list[str] | None = None,
+    files: Sequence[str],
+    needs: list[str] | None,
 ) -> Step:
-    """A step that is done as long as the file `stamp` holds what it depends on."""
+    """A step that is done until one of `files` changes, or the clone is moved: the scripts of a virtual environment
+    hold its absolute path. The file `stamp` says for what it was done.
+    """
+
+    def depends_on() -> str:
+        contents = (file.read_bytes() if (file := ROOT / name).exists() else b"" for name in files)
+        return hashlib.sha256(b"\0".join([bytes(ROOT), *contents])).hexdigest()
 
     def run(progress: Progress) -> None:
         install(progress)
@@ -107,18 +112,8 @@ def _holds(stamp: Path, text: str) -> bool:
     return stamp.exists() and stamp.read_text(encoding="utf-8") == text
 
 
-def _digest(*names: str) -> str:
-    files = (ROOT / name for name in names)
-    return hashlib.sha256(b"\0".join(file.read_bytes() if file.exists() else b"" for file in files)).hexdigest()
-
-
 # Python packages: exact versions with hashes, all that are needed (so pip has nothing to resolve), then this package
 # itself, editable. What is imported is compiled when it is; to compile everything takes longer than to install it.
-
-
-def _packages(*locks: str) -> str:
-    # The scripts of a virtual environment hold its absolute path, so a moved clone needs a new one.
-    return f"{_digest('pyproject.toml', 'requirements.txt', *locks)} {ROOT}"
 
 
 def _install_python(progress: Progress) -> None:
@@ -202,15 +197,28 @@ def _vendor(progress: Progress) -> None:
 def _of_packages() -> str:
     """The settings of single crates in Cargo.toml: the cells' crates are compiled as those of a native program."""
     profile = tomllib.loads((ROOT / "Cargo.toml").read_text(encoding="utf-8"))["profile"]["release"]
-    own = {
-        name: "".join(f"{key} = {value}\n" for key, value in one.items()) for name, one in profile["package"].items()
-    }
-    return "".join(f"\n[profile.dev.package.{name}]\n{settings}" for name, settings in own.items())
+    lines = []
+    for name, settings in profile["package"].items():
+        lines += [f"\n[profile.dev.package.{name}]\n", *(f"{key} = {value}\n" for key, value in settings.items())]
+    return "".join(lines)
 
 
 def rustc_version() -> str:
     """`rustc 1.95.0 (…)`, the compiler that rust-toolchain.toml selects here."""
     return subprocess.run(["rustc", "-V"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def cpu() -> str:
+    """The processor, as Linux calls it; elsewhere its architecture."""
+    facts = Path("/proc/cpuinfo").read_text(encoding="utf-8") if Path("/proc/cpuinfo").exists() else ""
+    found = re.search(r"^(?:model name|Hardware)\s*: (.*)", facts, re.MULTILINE)
+    return found[1] if found else os.uname().machine
+
+
+def revision(checkout: Path = ROOT) -> str:
+    """The commit that is checked out; empty without one."""
+    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=checkout, capture_output=True, text=True)
+    return head.stdout.strip()
 
 
 def compiler_settings() -> list[str]:
