@@ -110,17 +110,15 @@ def one_at_a_time() -> Iterator[None]:
     """Two set-ups would remove each other's work; two measurements would disturb each other and share a partial run."""
     lock = toolchain.TOOLS / "lock"
     lock.parent.mkdir(parents=True, exist_ok=True)
-    with lock.open("a+") as file:
+    with lock.open("a") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            file.seek(0)
+            who = f"process {lock.read_text(encoding='utf-8').strip()}"
             raise StepFailed(
-                f"another make command is running in this clone (process {file.read().strip()}): wait for it or stop it"
+                f"another make command is running in this clone ({who}): wait for it or stop it"
             ) from error
-        file.truncate(0)
-        file.write(f"{os.getpid()}\n")
-        file.flush()
+        lock.write_text(f"{os.getpid()}\n", encoding="utf-8")
         yield
 
 
@@ -132,39 +130,35 @@ def setup(arguments: argparse.Namespace) -> int:
 
 @one_at_a_time()
 def measure(arguments: argparse.Namespace) -> int:
-    plan = planned("measure", arguments)
-    run_steps("make measure", [*toolchain.steps(arguments.native), *plan.steps()], ROOT)
+    """Measure; then publish, if the command is `report`."""
+    names = ("command", "profile", "studies", "native", "only", "singly", "series")
+    plan = Plan(*(getattr(arguments, name) for name in names))
+    pages = [publishing(lambda: [plan.run()])] if arguments.command == "report" else []
+    steps = [*toolchain.steps(arguments.native), *plan.steps(), *pages]
+    run_steps(f"make {arguments.command}", steps, ROOT)
     plan.close()
+    if pages:
+        return print_page(report_of([plan.run()]))
     run = os.path.relpath(plan.run())
     print(f"The run is in {run}\n  another sitting of its series, at another hour: make measure RUN={run}")
     return 0
 
 
-def planned(goal: str, arguments: argparse.Namespace) -> Plan:
-    names = ("profile", "studies", "native", "only", "singly", "series")
-    return Plan(goal, *(getattr(arguments, name) for name in names))
-
-
 @one_at_a_time()
+def render(title: str, runs: list[Path]) -> int:
+    """Publish what is measured already; analyses need no Rust kernel."""
+    run_steps(title, [*toolchain.steps(native=True), publishing(lambda: runs)], ROOT)
+    return print_page(report_of(runs))
+
+
 def report(arguments: argparse.Namespace) -> int:
     if arguments.run:
-        run = existing_run(arguments.run)
-        title, steps = f"make report RUN={arguments.run}", [publishing(lambda: [run])]
-        run_steps(title, [*toolchain.steps(native=True), *steps], ROOT)  # analyses need no Rust kernel
-    else:
-        plan = planned("report", arguments)
-        steps = [*plan.steps(), publishing(lambda: [plan.run()])]
-        run_steps("make report", [*toolchain.steps(arguments.native), *steps], ROOT)
-        plan.close()
-        run = plan.run()
-    return print_page(report_of([run]))
+        return render(f"make report RUN={arguments.run}", [existing_run(arguments.run)])
+    return measure(arguments)
 
 
-@one_at_a_time()
 def compare(arguments: argparse.Namespace) -> int:
-    runs = [existing_run(folder) for folder in arguments.runs]
-    run_steps("make compare", [*toolchain.steps(native=True), publishing(lambda: runs)], ROOT)
-    return print_page(report_of(runs))
+    return render("make compare", [existing_run(folder) for folder in arguments.runs])
 
 
 @one_at_a_time()
