@@ -11,7 +11,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import psutil
@@ -72,12 +72,7 @@ class Slurm:
         key = self.folder / "munge.key"
         key.write_bytes(secrets.token_bytes(128))
         key.chmod(0o400)
-        files = [
-            f"--{name}-file={self.folder / f'munge.{name}'}"
-            if name != "socket"
-            else f"--socket={self.folder}/munge.sock"
-            for name in ("key", "socket", "pid", "log", "seed")
-        ]
+        files = [f"--{name}-file={self.folder}/munge.{name}" for name in ("key", "pid", "log", "seed")]
         host, ports = socket.gethostname().split(".")[0], free_ports(1 + len(NODES))
         for name in ("state", *(f"spool-{node}" for node in NODES)):
             (self.folder / name).mkdir()
@@ -92,7 +87,7 @@ class Slurm:
         for (node, feature), port in zip(NODES.items(), ports[1:], strict=True):
             text += f"NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs=2 Feature={feature}\n"
         self.file.write_text(text)
-        self._start("munged", "munged", "--foreground", "--force", *files)
+        self._start("munged", "munged", "--foreground", "--force", f"--socket={self.folder}/munge.sock", *files)
         self._until(lambda: (self.folder / "munge.sock").exists(), "munged")
         self._start("slurmctld", "slurmctld", "-D", "-f", self.file)
         for node in NODES:
@@ -144,10 +139,6 @@ class Slurm:
 
 def free_ports(number: int) -> list[int]:
     """Ports that nobody listens on."""
-    sockets = [socket.socket() for _ in range(number)]
-    for one in sockets:
-        one.bind(("127.0.0.1", 0))
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(number)]
+        return [one.getsockname()[1] for one in sockets]

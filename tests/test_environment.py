@@ -15,17 +15,6 @@ from async_cost.workflow import __main__ as entry
 from async_cost.workflow import environment
 from async_cost.workflow.toolchain import KERNEL_BUILDS, ROOT, VENV, pip_sources
 
-TOOL = [sys.executable, "-Es", "-m", "async_cost.workflow", "tool"]
-
-
-def printed(code: str, **env: str) -> str:
-    """What a Python prints that is started in the environment of the workflow, by somebody who has set `env`."""
-    command = [*TOOL, sys.executable, "-c", code]
-    done = subprocess.run(command, cwd=ROOT, env={**os.environ, **env}, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 THEIRS = """
 PYTHONPATH PYTHONHOME PYTHONSTARTUP PYTHONOPTIMIZE PYTHONSAFEPATH PYTHONIOENCODING
 PIP_USER PIP_TARGET PIP_PREFIX PIP_NO_DEPS PIP_REQUIRE_VIRTUALENV PIP_CONSTRAINT PIP_DRY_RUN
@@ -73,7 +62,9 @@ def test_foreign_packages_settings_and_encodings_do_not_get_in(tmp_path):
     code = "import json, os, polars, sys; print(json.dumps([sys.flags.optimize, sys.stdout.encoding, os.environ['JUPYTER_CONFIG_DIR']]))"
     theirs = {"PYTHONPATH": str(tmp_path), "PYTHONOPTIMIZE": "2", "PYTHONIOENCODING": "iso8859-2"}
     theirs |= {"PYTHONWARNINGS": "error", "LC_ALL": "C", "JUPYTER_CONFIG_DIR": str(tmp_path)}
-    optimize, encoding, configured = json.loads(printed(code, **theirs))
+    command = [sys.executable, "-Es", "-m", "async_cost.workflow", "tool", sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=ROOT, env=os.environ | theirs, capture_output=True, text=True)
+    optimize, encoding, configured = json.loads(done.stdout)
     assert (optimize, encoding) == (0, "utf-8") and configured.startswith(str(ROOT))
 
 

@@ -34,14 +34,6 @@ FOREIGN = re.compile(
         ]
     )
 )
-#: How benchmarks are compiled, whatever a user's configuration files say: variables go before these.
-BENCHMARKS = {
-    "OPT_LEVEL": "3",
-    "DEBUG_ASSERTIONS": "false",
-    "OVERFLOW_CHECKS": "false",
-    "CODEGEN_UNITS": "1",
-    "LTO": "false",
-}
 #: With JUPYTER_PATH pointing here, evcxr_jupyter can only update our kernelspec named `rust`: it changes the one that
 #: it finds at start. Settings of all users of a machine, in /etc, are not read either.
 OURS = {
@@ -54,7 +46,12 @@ OURS = {
     "EVCXR_CONFIG_DIR": str(TOOLS / "evcxr-config"),
     "PYTHONNOUSERSITE": "1",
     "PYTHONUTF8": "1",
-    **{f"CARGO_PROFILE_BENCH_{name}": value for name, value in BENCHMARKS.items()},
+    # How benchmarks are compiled, whatever a user's configuration files say: variables go before these.
+    "CARGO_PROFILE_BENCH_OPT_LEVEL": "3",
+    "CARGO_PROFILE_BENCH_DEBUG_ASSERTIONS": "false",
+    "CARGO_PROFILE_BENCH_OVERFLOW_CHECKS": "false",
+    "CARGO_PROFILE_BENCH_CODEGEN_UNITS": "1",
+    "CARGO_PROFILE_BENCH_LTO": "false",
     "CARGO_PROFILE_DEV_LTO": "false",
 }
 
