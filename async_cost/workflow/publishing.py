@@ -69,10 +69,8 @@ def execute(rooms: Sequence[str], folder: Path, env: Mapping[str, str], then: Ca
     ordered = sorted(rooms, key=lambda room: (room in LAST, room != LONGEST))
     executed = [folder / f"{room}.ipynb" for room in ordered]
     last = sum(room in LAST for room in rooms)
-    made = dict(
-        zip(ordered, analyses.execute(list(map(analysis, ordered)), executed, environ, then, last), strict=True)
-    )
-    return [made[room] for room in rooms]
+    made = analyses.execute([*map(analysis, ordered)], executed, environ, then, last)
+    return [made[ordered.index(room)] for room in rooms]
 
 
 def main() -> None:

@@ -24,8 +24,6 @@ from async_cost.workflow.publishing import execute, rooms_of
 FOLDER = Path("docs") / "sample"
 #: The page that is about other runs.
 OTHERS = "hardware"
-
-
 #: The part of README.md between these two lines is generated, and the picture in it.
 BEGIN, END = "<!-- answer: made by make sample -->", "<!-- end of the answer -->"
 PICTURE = Path("docs") / "answer.svg"
@@ -43,20 +41,9 @@ def made(run: Run, executed: Sequence[Path]) -> dict[str, str]:
     between = re.escape(BEGIN) + ".*" + re.escape(END)
     files = {str(FOLDER / name): text for name, text in pages.items()}
     files["README.md"] = re.sub(between, lambda _: f"{BEGIN}\n{answer}\n{END}", readme, flags=re.DOTALL)
-    first = f"{sample.FIRST}-1.svg"
-    return files | {
-        str(PICTURE): pages[first],
-        str(PICTURE.with_stem("answer-dark")): pages[f"{sample.FIRST}-1-dark.svg"],
-    }
-
-
-def old(files: dict[str, str], root: Path) -> list[str]:
-    """The files below `root` that are not what `files` say, or missing, or in the sample without being among them."""
-    there = {
-        str(path.relative_to(root)): path for path in (*(root / FOLDER).glob("*"), *(root / name for name in files))
-    }
-    contents = {name: path.read_text(encoding="utf-8") for name, path in there.items() if path.is_file()}
-    return sorted(name for name in contents.keys() | files.keys() if contents.get(name) != files.get(name))
+    files[str(PICTURE)] = pages[f"{sample.FIRST}-1.svg"]
+    files[str(PICTURE.with_stem("answer-dark"))] = pages[f"{sample.FIRST}-1-dark.svg"]
+    return files
 
 
 def main() -> None:
@@ -69,11 +56,10 @@ def main() -> None:
     except (CellFailed, PublishError) as error:
         sys.exit(str(error))
     (root / FOLDER).mkdir(exist_ok=True)
-    for name in old(files, root):
-        if name in files:
-            (root / name).write_text(files[name], encoding="utf-8")
-        else:
-            (root / name).unlink()
+    for file in (root / FOLDER).iterdir():
+        file.unlink()
+    for name, text in files.items():
+        (root / name).write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":
