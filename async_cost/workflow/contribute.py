@@ -55,7 +55,8 @@ def objections(run: Run, runs: Path) -> Iterator[str]:
     """Why `run` cannot be contributed, as sentences. What its controls say is no reason: if they find fault, its own
     pages conclude nothing, and other runs still benefit.
     """
-    if run.path.resolve() != (runs / run.info.run_id).resolve():
+    mine = run.path.resolve()
+    if mine != (runs / run.info.run_id).resolve():
         yield f"the run lies in {shown(run.path)}; move it to {shown(runs / run.info.run_id)}"
     if run.info.profile in NOT_EVIDENCE:
         yield f"the profile is {run.info.profile}, which is never evidence; measure in the standard profile"
@@ -63,7 +64,9 @@ def objections(run: Run, runs: Path) -> Iterator[str]:
         if file.name != "run.json" and not file.name.endswith(TABLES):
             yield f"{file.name} is not part of a run; remove it"
     yield from _personal(run)
-    yield from _copies(run, runs)
+    # Whether it has the samples of a known run, or the name of another machine: the check of the page on hardware.
+    others = [folder for folder in find_runs(runs) if folder.resolve() != mine]
+    yield from read_many([*others, mine]).aside.filter(run="/".join(mine.parts[-2:]))["reason"]
 
 
 def _personal(run: Run) -> Iterator[str]:
@@ -82,14 +85,6 @@ def _names() -> set[str]:
     with suppress(KeyError, OSError):  # a user without an entry, as in containers
         names.add(getpass.getuser())
     return {name for name in names if len(name) >= SHORTEST_NAME}
-
-
-def _copies(run: Run, runs: Path) -> Iterator[str]:
-    """Whether it has the samples of a known run, or the name of another machine: the check of the page on hardware."""
-    mine = run.path.resolve()
-    others = [folder for folder in find_runs(runs) if folder.resolve() != mine]
-    for _, reason in read_many([*others, mine]).aside.filter(run="/".join(mine.parts[-2:])).rows():
-        yield reason
 
 
 def pack(run: Path) -> list[Path]:
