@@ -114,7 +114,7 @@ def _judged(folder: Path, stated: Sequence[Finding]) -> pl.DataFrame:
     def make() -> tuple[pl.DataFrame, dict]:
         judge = Judge(open_run(folder))
         rows = [
-            (one.id, one.page, one.statement, found.outcome, finding.mark(found), words.plain(finding.values(found)))
+            (one.id, one.page, one.statement, found.outcome, finding.marked(found)[0], words.plain(finding.values(found)))
             for one in stated
             for found in [judge(one)]
         ]
