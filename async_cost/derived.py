@@ -17,16 +17,7 @@ import polars as pl
 OURS = "async-cost"
 #: The file of a table, and its key.
 Place = tuple[Path, str]
-UNREADABLE = (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException)
-
-
-def about(place: Place) -> dict | None:
-    """What belongs to the table at `place`; None if there is none with this key."""
-    try:
-        stored = json.loads(pl.read_parquet_metadata(place[0])[OURS])
-        return stored if stored["key"] == place[1] else None
-    except (*UNREADABLE, ValueError, KeyError, TypeError):
-        return None
+UNREADABLE = (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException, ValueError, KeyError, TypeError)
 
 
 def stored(
@@ -36,11 +27,13 @@ def stored(
     stored there unless its key is another one by now.
     """
     before = place()
-    if before and (known := about(before)):
+    if before:
         with contextlib.suppress(*UNREADABLE):
-            frame = pl.scan_parquet(before[0], glob=False).collect()
-            if frame.schema == schema:
-                return frame, known
+            known = json.loads(pl.read_parquet_metadata(before[0])[OURS])
+            if known["key"] == before[1]:
+                frame = pl.scan_parquet(before[0], glob=False).collect()
+                if frame.schema == schema:
+                    return frame, known
     frame, belongs = make()
     if before and place() == before:
         _write(frame, before, belongs)

@@ -1,15 +1,13 @@
 """Many runs side by side: the honest ones say what each says alone, the others are set aside with a reason."""
 
-import os
 from pathlib import Path
 
 import pytest
 from hostile_runs import DAMAGES, hostile_copies
 
-from async_cost import derived
 from async_cost.findings.operands import pair
 from async_cost.machines import claims
-from async_cost.machines.many import chosen_folders, place, read_many, summary
+from async_cost.machines.many import chosen_folders, read_many
 from async_cost.runs.comparisons import HEADLINES
 from async_cost.runs.find import find_runs, load_run
 from async_cost.statistics.measured import Measured
@@ -156,48 +154,6 @@ def test_headlines_are_of_pairs_that_are_compared():
 
 
 # -- derived tables ------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def folders(tmp_path, monkeypatch) -> list[Path]:
-    """Runs that have reports."""
-    monkeypatch.setenv("ASYNC_COST_RUNS", str(tmp_path / "runs"))
-    monkeypatch.setenv("ASYNC_COST_REPORTS", str(tmp_path / "reports"))
-    return [make_run(tmp_path / "runs", machine=f"m-{seed}", seed=seed, **SMALL) for seed in range(3)]
-
-
-def summarised(folder: Path) -> bool:
-    return derived.about(place(folder)) is not None
-
-
-def test_a_summary_is_read_again_until_its_run_changes(folders):
-    folder = folders[0]
-    made = summary(folder)
-    assert summarised(folder) and derived.about(place(folder))["run"] == made.run
-    assert read_many([folder]).ratios.equals(made.ratios)
-    file, _ = place(folder)
-    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
-    assert not summarised(folder), "a damaged copy is none"
-    assert read_many([folder]).ratios.equals(made.ratios) and summarised(folder)
-
-    times = folder / "zero-cost.time.csv"
-    os.utime(times, ns=(1, times.stat().st_mtime_ns + 1))
-    assert not summarised(folder), "the files are others"
-    times.write_text(times.read_text().replace(",0,", ",x,", 1))
-    assert "zero-cost.time.csv" in read_many([folder]).aside["reason"].item()
-
-
-def test_a_damaged_summary_is_made_again_and_those_read_with_it_are_not(folders):
-    before = read_many(folders)
-    assert before.aside.is_empty() and all(map(summarised, folders))
-    files = [place(folder)[0] for folder in folders]
-    times = [file.stat().st_mtime_ns for file in files]
-    data = bytearray(files[1].read_bytes())
-    data[4:64] = bytes(60)  # the metadata at its end still say that all is well
-    files[1].write_bytes(data)
-    after = read_many(folders)
-    assert after.ratios.sort("run").equals(before.ratios.sort("run")) and after.runs.equals(before.runs)
-    assert [file.stat().st_mtime_ns == time for file, time in zip(files, times, strict=True)].count(False) == 1
 
 
 def test_claims_are_judged_once_for_a_run(tmp_path, monkeypatch):

@@ -95,7 +95,7 @@ def test_a_note_says_baseline_unit_rounds_cell_rows_and_command(run, rows):
     assert note["command"] == 'make report STUDIES=zero-cost ONLY="nonbox; manual"'
     assert note["rows"] == "data/zero-cost.time.csv"
     cell = int(dict(note["cells"])["nonbox"].split("#cell-")[1])
-    assert '"nonbox"' in notes.cells("zero-cost")[cell].source
+    assert '"nonbox"' in notes.cells["zero-cost"][cell].source
 
 
 def test_a_link_that_no_note_answers_is_plain_text():

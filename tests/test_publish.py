@@ -265,11 +265,6 @@ def test_stored_charts_carry_both_forms_and_the_words():
     assert metadata["image/svg+xml"]["alt"] == "it drifts time: from 1.00 to 2.00."
 
 
-def test_a_chart_names_the_column_it_misses():
-    with pytest.raises(ValueError, match="low, high"):
-        charts.intervals(pl.DataFrame({"variant": ["box"], "ratio": [2.0]}), description="x")
-
-
 def test_a_row_without_verdict_is_drawn_beside_rows_that_have_one():
     frame = pl.DataFrame({"variant": ["a", "b"], "ratio": [1.2, 1.1], "low": [1.1, 1.0], "high": [1.3, 1.2]})
     frame = frame.with_columns(verdict=pl.Series(["slower", None]))

@@ -17,7 +17,7 @@ import polars as pl
 import pytest
 
 from async_cost import words
-from async_cost.findings.finding import Finding, Judge, found, recorded
+from async_cost.findings.finding import Finding, Judge, recorded
 from async_cost.paths import repository_root
 from async_cost.report import finding as shown
 from async_cost.report import markup
@@ -114,7 +114,7 @@ def test_every_finding_flips_at_the_ends_of_its_region(run, findings):
             if one.relation == "equal" and outcome is Outcome.HOLDS:
                 low = high = one.least
             effects = [made_up(one, low, high, each) for each in measured]
-            judged = found(one, effects, judge)
+            judged = judge(one, effects)
             expected = outcome
             if one.of == "none":
                 turned = {Outcome.HOLDS: Outcome.DOES_NOT_HOLD, Outcome.DOES_NOT_HOLD: Outcome.HOLDS}
@@ -133,13 +133,13 @@ def test_a_refused_group_says_nothing(run, findings):
     judge = Judge(run)
     for one in findings:
         effects = [replace(effect(one, case, judge.values), doubt="made up") for case in one.main.cases]
-        judged = found(one, effects, judge)
+        judged = judge(one, effects)
         if (
             one.quantity != "count"
             and judged.weighed.effect is not None
             and judged.outcome is not Outcome.NOT_MEASURABLE
         ):
-            assert shown.mark(judged) == "·" and "**" not in shown.markdown(judged), one.id
+            assert shown.marked(judged)[0] == "·" and "**" not in shown.markdown(judged), one.id
 
 
 def test_findings_of_the_reference_are_measured_and_most_hold(run, findings):

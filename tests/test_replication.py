@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from async_cost.literature.claims import Claim, Comparison, load_claims
-from async_cost.literature.replication import Judgement, outcomes, score, score_sentence, tally, validity_sentence
+from async_cost.literature.replication import Judgement, outcomes, score_sentence, tally, validity_sentence
 from async_cost.paths import repository_root
 from async_cost.report.reading import _advice
 from async_cost.report.records import findings_tested
@@ -266,7 +266,7 @@ def test_a_variant_that_failed_leaves_its_claims_unmeasured(tmp_path):
 
 def test_no_claim_is_silently_missing():
     run = reference_run()
-    every, here = score(run), tally(outcomes(run, HERE))
+    every, here = tally(outcomes(run)), tally(outcomes(run, HERE))
     assert set(every) == set(here) == set(Outcome)
     assert sum(every.values()) == len(COUNTED) == 138
 

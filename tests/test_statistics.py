@@ -369,9 +369,9 @@ def test_what_became_known_of_a_run_is_said_on_its_pages_and_of_no_other(tmp_pat
     known = pl.read_csv(repository_root() / "data" / "errata.csv")
     for name, study, statement in known.select("run", "study", "statement").rows():
         run = open_run(repository_root() / "data" / "runs" / name)
-        assert statement in remarks(run, study) and statement in banner(run, [study]).text, name
+        assert statement in remarks(run, study) and statement in banner(run, [study])[1], name
     made = load_run(make_run(tmp_path, {("nonbox", OFF): 3.0}, work=False))
-    assert not errata(made, STUDY) and banner(made, [STUDY]).text == ""
+    assert not errata(made, STUDY) and banner(made, [STUDY])[1] == ""
 
 
 def test_the_break_of_a_resumed_run_is_not_taken_for_measuring_or_steal(tmp_path):

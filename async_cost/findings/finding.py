@@ -5,10 +5,11 @@ It is a statement like a published claim, judged alike. Its definition is what a
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -82,22 +83,12 @@ def finding(
     least, most = bounds(word, of.in_ratios)
     if least is not None and most is not None and least > most:
         raise ValueError(f"finding {id}: the region from {least} to {most} is empty")
-    measure = {name: getattr(of, name) for name in ("operation", "quantity", "unit", "per", "share", "scales")}
-    return Finding(
-        **measure,
-        id=id,
-        page=page,
-        statement=sentence,
-        relation=word.relation,
-        least=least,
-        most=most,
-        processors=processors,
-        main=of,
-        of=word.of,
-        show=tuple(show),
-        because=because,
-        why=word.why,
-    )
+    given: dict[str, Any] = {
+        name: getattr(of, name) for name in ("operation", "quantity", "unit", "per", "share", "scales")
+    }
+    given |= {"relation": word.relation, "least": least, "most": most, "of": word.of, "why": word.why}
+    given |= {"id": id, "page": page, "statement": sentence, "because": because, "processors": processors}
+    return Finding(**given, main=of, show=tuple(show))
 
 
 class Judge:
@@ -110,20 +101,16 @@ class Judge:
 
     def effects(self, of: Quantity) -> list[Effect]:
         """The number of each case of a quantity."""
-        scales = of.scales or (1.0,) * len(of.cases)
-        both = zip(of.cases, scales, strict=True)
-        measured = [(effect(of, case, self.values), scale) for case, scale in both]
-        return [each if scale == 1.0 else each.divided(scale) for each, scale in measured]
+        measured = [effect(of, case, self.values) for case in of.cases]
+        return [one.divided(scale) for one, scale in zip(measured, of.scales, strict=True)] if of.scales else measured
 
-    def __call__(self, one: Finding) -> Found:
-        """What the run says about a finding."""
-        return found(one, self.effects(one.main), self)
-
-
-def found(one: Finding, effects: Iterable[Effect], judge: Judge) -> Found:
-    """What these effects of the cases of a finding, each with its own interval, say about it."""
-    weighed, each = weigh(one, one.main.cases, list(effects), judge.values)
-    return Found(one, weighed, each, tuple(judge.effects(quantity)[0] for quantity in one.show))
+    def __call__(self, one: Finding, effects: Sequence[Effect] | None = None) -> Found:
+        """What the run says about a finding; or what `effects` say, each with its own interval, in place of the effects
+        of its cases in the run.
+        """
+        effects = self.effects(one.main) if effects is None else effects
+        weighed, each = weigh(one, one.main.cases, effects, self.values)
+        return Found(one, weighed, each, tuple(self.effects(quantity)[0] for quantity in one.show))
 
 
 def record(one: Finding) -> dict:
@@ -131,21 +118,13 @@ def record(one: Finding) -> dict:
     return msgspec.to_builtins(one)
 
 
-def of_record(recorded: Mapping) -> Finding:
-    """The finding of a definition."""
-    return msgspec.convert(recorded, Finding)
-
-
 def recorded(notebooks: Iterable[Path]) -> list[Finding]:
     """The findings that executed notebooks hold, in their order. Raises ValueError for an id that is there twice."""
     known: dict[str, Finding] = {}
     for notebook in notebooks:
-        content = json.loads(notebook.read_text(encoding="utf-8"))
-        for cell in content["cells"]:
-            for output in cell.get("outputs", ()):
-                if one := output.get("metadata", {}).get(RECORD):
-                    made = of_record(one)
-                    if made.id in known:
-                        raise ValueError(f"{notebook}: there are two findings {made.id}")
-                    known[made.id] = made
+        cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+        outputs = (output.get("metadata", {}) for cell in cells for output in cell.get("outputs", ()))
+        for one in (msgspec.convert(metadata[RECORD], Finding) for metadata in outputs if RECORD in metadata):
+            if known.setdefault(one.id, one) is not one:
+                raise ValueError(f"{notebook}: there are two findings {one.id}")
     return list(known.values())

@@ -20,8 +20,6 @@ from async_cost.statistics.effects import PLACES, Case, Operand
 from async_cost.statistics.statement import Statement
 
 REVIEW = "Correct the row, or take it back from version control; data/README.md says what each column means"
-
-
 #: In place of prose or figures: a number that turned out to be no claim, and is not given to another one.
 NO_CLAIM = "no claim"
 

@@ -4,7 +4,7 @@ A claim is a statement whose author is somebody else (`statistics/statement.py`)
 and, where it is confounded, the clean one are weighed alike and apart.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 
@@ -14,6 +14,9 @@ from async_cost.runs.judged import claims_of_today
 from async_cost.runs.run import Run
 from async_cost.statistics.effects import Values, effect
 from async_cost.statistics.statement import OUTCOMES, Outcome, Weighed, together, weigh
+
+#: Claims that are named; of more, only the number.
+NAMED = 3
 
 
 @dataclass(frozen=True)
@@ -40,20 +43,11 @@ def outcomes(run: Run, claims: Sequence[Claim] | None = None) -> list[Judgement]
         effects = [effect(claim, case, values) for case in cases]
         return weigh(claim, cases, effects, values)[0]
 
-    def beside(claim: Claim, comparison: Comparison) -> Weighed | None:
-        return weighed(claim, comparison) if claim.cases(comparison) else None
+    def beside(claim: Claim) -> Iterator[Weighed | None]:
+        for comparison in (Comparison.CLEAN, Comparison.OURS):
+            yield weighed(claim, comparison) if claim.cases(comparison) else None
 
-    return [
-        Judgement(
-            claim, weighed(claim, claim.faithful), beside(claim, Comparison.CLEAN), beside(claim, Comparison.OURS)
-        )
-        for claim in claims
-        if claim.is_claim
-    ]
-
-
-#: Claims that are named; of more, only the number.
-NAMED = 3
+    return [Judgement(one, weighed(one, one.faithful), *beside(one)) for one in claims if one.is_claim]
 
 
 def validity_sentence(run: Run) -> str:
@@ -72,14 +66,9 @@ def validity_sentence(run: Run) -> str:
     return "It was made for the claims as they are: their regions were written before it."
 
 
-def score(run: Run) -> dict[Outcome, int]:
-    """How often `run` gives each outcome, by the published comparison: `tally`."""
-    return tally(outcomes(run))
-
-
 def tally(found: Iterable[Judgement]) -> dict[Outcome, int]:
-    """How often each outcome was given, including those that never were. Claims that say the same of the same
-    comparison are counted once, and all of them must hold.
+    """How often each outcome was given by the published comparison, including those that never were. Claims that say
+    the same of the same comparison are counted once, and all of them must hold.
     """
     by_claim: dict[str, list[Outcome]] = {}
     for one in found:

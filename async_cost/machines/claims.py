@@ -1,21 +1,16 @@
 """On how many machines each published claim holds."""
 
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import polars as pl
 
-from async_cost import derived
-from async_cost.errors import DataError
-from async_cost.literature.claims import load_claims
 from async_cost.literature.replication import outcomes
 from async_cost.machines.hardware import chosen_runs
-from async_cost.machines.many import ManyRuns
-from async_cost.runs.find import open_run
+from async_cost.machines.many import ManyRuns, stored_rows
 from async_cost.runs.judged import claims_of_today
+from async_cost.runs.run import Run
 from async_cost.statistics.statement import Outcome
-from async_cost.statistics.table import place_of
 
 VERDICTS = dict.fromkeys(("run", "claim", "study", "verdict"), pl.String)
 #: The verdicts that a page counts.
@@ -34,27 +29,18 @@ def on_machines(many: ManyRuns) -> pl.DataFrame:
     a claim is left out.
     """
     chosen = chosen_runs(many).filter("trusted").cast({"run": pl.String, "study": pl.String})
-    found = verdicts([many.folders[name] for name in chosen["run"].unique(maintain_order=True)])
+    folders = [many.folders[name] for name in chosen["run"].unique(maintain_order=True)]
+    with ThreadPoolExecutor() as pool:
+        found = pl.concat([pl.DataFrame(schema=VERDICTS), *pool.map(_verdicts, folders)])
     found = found.join(chosen, on=["run", "study"], how="semi").filter(pl.col("verdict").is_in(list(COUNTED)))
     each = (pl.col("verdict").eq(word).sum().alias(word) for word in COUNTED)
     return found.group_by("claim", "study", maintain_order=True).agg(*each, machines=pl.len()).sort("claim")
 
 
-def verdicts(folders: Sequence[Path]) -> pl.DataFrame:
-    """What each run says about each claim: the columns VERDICTS. No rows of a run whose samples cannot be read."""
-    with ThreadPoolExecutor() as pool:
-        return pl.concat([pl.DataFrame(schema=VERDICTS), *pool.map(_verdicts, folders)])
-
-
 def _verdicts(folder: Path) -> pl.DataFrame:
-    def make() -> tuple[pl.DataFrame, dict]:
-        run = open_run(folder)
-        judged = outcomes(run, load_claims())
-        rows = [(run.info.run_id, one.claim.id, one.claim.study, one.published.outcome.value) for one in judged]
-        return pl.DataFrame(rows, schema=VERDICTS, orient="row"), {}
+    """What a run says about each claim: the columns VERDICTS."""
 
-    key = SOURCES + claims_of_today().encode()
-    try:
-        return derived.stored(lambda: place_of(folder, "claims", key), VERDICTS, make)[0]
-    except DataError:
-        return pl.DataFrame(schema=VERDICTS)
+    def rows(run: Run) -> list[tuple]:
+        return [(run.info.run_id, one.claim.id, one.claim.study, one.published.outcome.value) for one in outcomes(run)]
+
+    return stored_rows(folder, "claims", SOURCES + claims_of_today().encode(), VERDICTS, rows)

@@ -5,7 +5,6 @@ A finding is the ratio of one variant to another. It is consistent when every ma
 
 import re
 from collections.abc import Sequence
-from enum import StrEnum
 
 import polars as pl
 
@@ -13,18 +12,8 @@ from async_cost.machines.many import FINDING, NAME, NATIVE, ManyRuns
 from async_cost.runs.profiles import NOT_EVIDENCE
 from async_cost.statistics.judge import verdict_column
 
-#: A compiler with the number of its release.
-VERSION = re.compile(r"rustc (\d+)\.(\d+)\.(\d+)(-[\w.]+)?(?: \(\S+ (\d{4}-\d{2}-\d{2})\))?")
-
-
-class Agreement(StrEnum):
-    """Whether machines agree on a finding."""
-
-    CONSISTENT = "consistent"
-    REVERSED = "reverses"
-    PARTLY = "not the same everywhere"
-    OPEN = "undecided everywhere"
-    ALONE = "one machine"
+#: A compiler with the number of its release, and the date of its sources where it names one.
+VERSION = re.compile(r"rustc (\d+)\.(\d+)\.(\d+)(?:.* (\d{4}-\d{2}-\d{2}))?")
 
 
 def one_of_each(many: ManyRuns, each: str = "machine") -> pl.DataFrame:
@@ -40,31 +29,24 @@ def one_of_each(many: ManyRuns, each: str = "machine") -> pl.DataFrame:
 
 def chosen_runs(many: ManyRuns) -> pl.DataFrame:
     """The run that speaks for each machine and study: machine, study, run, trusted. It is the newest that is evidence,
-    else the newest.
+    else the newest. Of a machine that has runs of notebooks that can be evidence, those of native programs do not
+    count: they would count it twice.
     """
-    order = many.studies.join(of_computers(many), on="run").sort("trusted", "started", "run")
-    return order.group_by("machine", "study", maintain_order=True).agg(pl.col("run", "trusted").last())
-
-
-def of_computers(many: ManyRuns) -> pl.DataFrame:
-    """The runs that speak for a machine: run, machine, started. Of a machine that has runs of notebooks that can be
-    evidence, those of native programs would count it twice.
-    """
-    native = pl.col("origin") == "native"
-    usual = (
-        many.runs.filter(~native, ~pl.col("profile").is_in(NOT_EVIDENCE))["machine"].cast(pl.String).unique().to_list()
-    )
+    native, can_be = pl.col("origin") == "native", ~pl.col("profile").is_in(NOT_EVIDENCE)
+    usual = many.runs.filter(~native, can_be)["machine"].cast(pl.String).unique().to_list()
     double = native & pl.col("machine").cast(pl.String).str.strip_suffix(NATIVE).is_in(usual)
-    return many.runs.remove(double).select("run", "machine", "started")
+    runs = many.runs.remove(double).select("run", "machine", "started")
+    order = many.studies.join(runs, on="run").sort("trusted", "started", "run")
+    return order.group_by("machine", "study", maintain_order=True).agg(pl.col("run", "trusted").last())
 
 
 def agreement(ratios: pl.DataFrame) -> pl.DataFrame:
     """One row for each finding of rows of `one_of_each`: columns FINDING, units, slower, faster, same, undecided,
     least, most, agreement.
 
-    Only what is evidence counts. `least` and `most` are the ends of the ratios; `agreement` is a word of `Agreement`.
-    Where a verdict is undecided on one machine and decided on another, that may be the machine's, or for want of
-    rounds.
+    Only what is evidence counts. `least` and `most` are the ends of the ratios; `agreement` is one machine, reverses,
+    consistent, undecided everywhere or not the same everywhere. Where a verdict is undecided on one machine and decided
+    on another, that may be the machine's, or for want of rounds.
     """
     verdicts = ("slower", "faster", "same", "undecided")
     counted = (
@@ -79,14 +61,14 @@ def agreement(ratios: pl.DataFrame) -> pl.DataFrame:
     )
     word = (
         pl.when(pl.col("units") == 1)
-        .then(pl.lit(Agreement.ALONE.value))
+        .then(pl.lit("one machine"))
         .when((pl.col("slower") > 0) & (pl.col("faster") > 0))
-        .then(pl.lit(Agreement.REVERSED.value))
+        .then(pl.lit("reverses"))
         .when(pl.max_horizontal("slower", "faster", "same") == pl.col("units"))
-        .then(pl.lit(Agreement.CONSISTENT.value))
+        .then(pl.lit("consistent"))
         .when(pl.col("undecided") == pl.col("units"))
-        .then(pl.lit(Agreement.OPEN.value))
-        .otherwise(pl.lit(Agreement.PARTLY.value))
+        .then(pl.lit("undecided everywhere"))
+        .otherwise(pl.lit("not the same everywhere"))
     )
     return counted.with_columns(word.alias("agreement"))
 
@@ -137,16 +119,13 @@ def repeated(many: ManyRuns, *, same_compiler: bool) -> list[tuple[str, str, str
         if not same_compiler:  # other sources may be slower by themselves
             fitting = [row for row in fitting if row[2] is not None and row[2] == newest[2]]
         if fitting:
-            before = fitting[-1]
             # Of two compilers the newer one comes second, whichever was measured later.
-            two = [before, newest] if same_compiler else sorted([before, newest], key=lambda row: release(row[1]) or ())
+            two = sorted([fitting[-1], newest], key=lambda row: release(row[1]))
             pairs.append((machine, *(run for run, *_ in two)))
     return sorted(pairs)
 
 
-def release(rustc: str | None) -> tuple | None:
-    """What puts compilers in the order of their releases: version, whether it is no pre-release, date; None for one
-    without a number.
-    """
-    found = VERSION.match(rustc or "")
-    return found and (*map(int, found.group(1, 2, 3)), found[4] is None, found[5] or "")
+def release(rustc: str) -> tuple:
+    """What puts compilers in the order of their releases: version and date; nothing for one without a number."""
+    found = VERSION.match(rustc)
+    return (*map(int, found.group(1, 2, 3)), found[4] or "") if found else ()

@@ -1,15 +1,15 @@
 """Many runs compared; those that cannot be used are set aside, by name and with the reason.
 
-Of each run a summary is read: its comparisons, which are those of its own pages, so that a finding has the same verdict
-in both places, and who measured it. It is a derived table, whose key needs no file of the run to be opened, so a run
-that was summarised before costs one small file, and memory grows with the number of comparisons, not of samples.
+Of each run its comparisons are read, which are those of its own pages, so that a finding has the same verdict in both
+places, and who measured it: memory grows with the number of comparisons, not of samples.
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -20,7 +20,8 @@ from async_cost.runs import series
 from async_cost.runs.errata import without_changed
 from async_cost.runs.find import find_runs, open_run
 from async_cost.runs.reader import REMEASURE
-from async_cost.runs.record import RunInfo, check_clock
+from async_cost.runs.record import check_clock
+from async_cost.runs.run import Run
 from async_cost.statistics.judge import VERDICTS
 from async_cost.statistics.table import comparisons, place_of
 
@@ -39,8 +40,6 @@ RATIOS = dict.fromkeys(("run", "machine", *FINDING), NAME)
 RATIOS |= dict.fromkeys(("ratio", "low", "high"), pl.Float64) | {"verdict": VERDICTS}
 #: Ends the name of a machine whose runs measured native programs, which are compiled differently.
 NATIVE = " (native)"
-#: This module as it was imported: a page may outlive an edit.
-OWN = Path(__file__).read_bytes()
 #: What tells two processors apart: many virtual machines hide the model in `cpu`, but not the caches.
 PROCESSOR = ("cpu", "architecture", "logical_cores", "caches")
 #: Reasons that are given of one study of a run, of which each control has its own.
@@ -89,7 +88,7 @@ def read_many(folders: Sequence[Path]) -> ManyRuns:
     # The sittings of a series are one run.
     folders = list(dict.fromkeys(series.folders(folder)[0] if folder.is_dir() else folder for folder in folders))
     with ThreadPoolExecutor(os.cpu_count()) as threads:
-        runs, aside = _without_copies(dict(zip(folders, threads.map(summary, folders), strict=True)))
+        runs, aside = _without_copies(dict(zip(folders, threads.map(_summary, folders), strict=True)))
     return ManyRuns(
         folders={str(run.run["run"]): folder for folder, run in runs.items()},
         runs=pl.DataFrame([run.run for run in runs.values()], schema=RUNS),
@@ -99,20 +98,59 @@ def read_many(folders: Sequence[Path]) -> ManyRuns:
     )
 
 
-def place(folder: Path) -> derived.Place | None:
-    """Where the summary of the run in `folder` is."""
-    return place_of(folder, "summary", OWN)
-
-
-def summary(folder: Path) -> Summary | str:
-    """The summary of the run in `folder`, or why it cannot be used. Never raises because of what is in the folder."""
+def _summary(folder: Path) -> Summary | str:
+    """The run in `folder` among others, or why it cannot be used. Never raises because of what is in the folder."""
     try:
-        ratios, about = derived.stored(lambda: place(folder), RATIOS, lambda: _made(folder))
-        return Summary(about["run"], about["studies"], ratios)
+        return _read(folder)
     except DataError as error:
         return str(error)
     except (OSError, pl.exceptions.PolarsError) as error:
         return f"{shown(folder)}: the run cannot be read ({type(error).__name__})"
+
+
+def _read(folder: Path) -> Summary:
+    run = open_run(folder)
+    info = run.info
+    check_clock(folder / "run.json", info)
+    table = comparisons(run)
+    row = {
+        "run": info.run_id,
+        "machine": info.machine.name + (NATIVE if info.origin == "native" else ""),
+        "cpu": info.machine.cpu,
+        "cores": info.machine.logical_cores,
+        "processor": "; ".join(str(getattr(info.machine, name)) for name in PROCESSOR),
+        "rustc": info.toolchain.rustc,
+        **{name: getattr(info, name) for name in ("origin", "profile", "started")},
+        "revision": info.git.revision if info.git else None,
+    }
+    names = {name: pl.lit(row[name]) for name in ("run", "machine")}
+    ratios = _named(table.frame.drop_nulls("ratio").remove("control")).with_columns(**names)
+    ratios = ratios.select(*RATIOS).cast(RATIOS)
+    if ratios.select(FINDING).is_duplicated().any():
+        problem = "two comparisons of one variant with the same other under one parameter have one name"
+        remedy = "Give them different names and measure again"
+        raise DataError(folder / "run.json", problem, remedy, column="comparisons")
+    studies = [
+        {"run": row["run"], "study": name, "rows": rows, "elapsed_ns": table.elapsed_ns[name]} | _trust(table.of(name))
+        for name, rows in table.rows.items()
+    ]
+    return Summary(row, studies, ratios)
+
+
+def stored_rows(
+    folder: Path, name: str, key: bytes, schema: Mapping[str, Any], rows: Callable[[Run], Iterable[Sequence]]
+) -> pl.DataFrame:
+    """What `rows` says of the run in `folder`, as a derived table that depends on `key` as well; nothing of a run whose
+    samples cannot be read.
+    """
+
+    def make() -> tuple[pl.DataFrame, dict]:
+        return pl.DataFrame(list(rows(open_run(folder))), schema=schema, orient="row"), {}
+
+    try:
+        return derived.stored(lambda: place_of(folder, name, key), schema, make)[0]
+    except DataError:
+        return pl.DataFrame(schema=schema)
 
 
 def _without_copies(outcomes: Mapping[Path, Summary | str]) -> tuple[dict[Path, Summary], list[tuple[str, str]]]:
@@ -146,25 +184,6 @@ def _without_copies(outcomes: Mapping[Path, Summary | str]) -> tuple[dict[Path, 
     return {folder: run for folder, run in runs.items() if folder not in aside}, reasons
 
 
-def _made(folder: Path) -> tuple[pl.DataFrame, dict]:
-    run = open_run(folder)
-    check_clock(folder / "run.json", run.info)
-    table = comparisons(run)
-    row = _run_row(run.info)
-    names = {name: pl.lit(row[name]) for name in ("run", "machine")}
-    ratios = _named(table.frame.drop_nulls("ratio").remove("control")).with_columns(**names)
-    ratios = ratios.select(*RATIOS).cast(RATIOS)
-    if ratios.select(FINDING).is_duplicated().any():
-        problem = "two comparisons of one variant with the same other under one parameter have one name"
-        remedy = "Give them different names and measure again"
-        raise DataError(folder / "run.json", problem, remedy, column="comparisons")
-    studies = [
-        {"run": row["run"], "study": name, "rows": rows, "elapsed_ns": table.elapsed_ns[name]} | _trust(table.of(name))
-        for name, rows in table.rows.items()
-    ]
-    return ratios, {"run": row, "studies": studies}
-
-
 def _named(table: pl.DataFrame) -> pl.DataFrame:
     """The table with `other`: the baseline's variant, its bench where that is another one than its name, its parameter
     where that differs.
@@ -189,18 +208,3 @@ def _trust(table: pl.DataFrame) -> dict[str, object]:
     if 0 < doubts.len() < groups.height:
         reason = f"in {doubts.len()} of {groups.height} groups: {reason}"
     return {"trusted": doubts.len() < groups.height, "reason": reason}
-
-
-def _run_row(info: RunInfo) -> dict[str, object]:
-    return {
-        "run": info.run_id,
-        "machine": info.machine.name + (NATIVE if info.origin == "native" else ""),
-        "cpu": info.machine.cpu,
-        "cores": info.machine.logical_cores,
-        "processor": "; ".join(str(getattr(info.machine, name)) for name in PROCESSOR),
-        "rustc": info.toolchain.rustc,
-        "origin": info.origin,
-        "profile": info.profile,
-        "started": info.started,
-        "revision": info.git.revision if info.git else None,
-    }

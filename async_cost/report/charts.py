@@ -14,6 +14,7 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from functools import cache
 from html import escape
+from itertools import cycle
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -34,18 +35,9 @@ PALETTE = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY)
 
 # What each colour becomes on the dark page. The page's style sheet selects on the colour that the SVG
 # carries, so a chart is drawn once and still follows the reader's theme.
-DARK = {
-    INK: "#e6e9ec",
-    MUTED: "#a3adb8",
-    GRID: "#363d45",
-    PAPER: "#14181c",
-    BLUE: "#4aa8e0",
-    VERMILLION: "#f2813a",
-    GREEN: "#2fc49a",
-    PURPLE: "#de9cc0",
-    ORANGE: "#f0b73a",
-    SKY: "#8fd0f5",
-}
+DARK = {INK: "#e6e9ec", MUTED: "#a3adb8", GRID: "#363d45", PAPER: "#14181c"}
+DARK |= {BLUE: "#4aa8e0", VERMILLION: "#f2813a", GREEN: "#2fc49a"}
+DARK |= {PURPLE: "#de9cc0", ORANGE: "#f0b73a", SKY: "#8fd0f5"}
 
 #: The word for a row without a verdict among rows that have one.
 NO_EVIDENCE = "no evidence"
@@ -83,37 +75,19 @@ def enable() -> None:
 
 
 def _theme() -> alt.theme.ThemeConfig:
-    axis: Any = {
-        "labelFontSize": 13,
-        "titleFontSize": 13,
-        "titleFontWeight": "normal",
-        "labelColor": INK,
-        "titleColor": MUTED,
-        "domainColor": MUTED,
-        "tickColor": MUTED,
-        "gridColor": GRID,
-        "labelLimit": 0,
-        "titlePadding": 10,
-    }
-    legend: Any = {
-        "orient": "top",
-        "direction": "horizontal",
-        "title": None,
-        "columns": 2,
-        "labelFontSize": 13,
-        "labelColor": INK,
-        "labelLimit": 260,
-        "symbolSize": 90,
-        "layout": {"top": {"direction": "vertical", "anchor": "start", "margin": 4}},
-    }
+    labels: Any = {"labelFontSize": 13, "labelColor": INK}
+    titles = {"titleFontSize": 13, "titleFontWeight": "normal", "titleColor": MUTED, "titlePadding": 10}
+    lines = {"domainColor": MUTED, "tickColor": MUTED, "gridColor": GRID}
+    layout = {"top": {"direction": "vertical", "anchor": "start", "margin": 4}}
+    legend = {"orient": "top", "direction": "horizontal", "title": None, "columns": 2, "symbolSize": 90}
     return {
         "config": {
             "background": PAPER,
             "font": FONT,
             "view": {"stroke": None, "continuousHeight": 260},
-            "axis": axis,
+            "axis": labels | titles | lines | {"labelLimit": 0},
             "axisQuantitative": {"tickCount": 5, "labelOverlap": True},
-            "legend": legend,
+            "legend": labels | legend | {"labelLimit": 260, "layout": layout},
             "title": {"fontSize": 13, "fontWeight": "normal", "color": MUTED, "anchor": "start", "offset": 8},
             "text": {"fontSize": 13, "color": INK},
             "rule": {"color": MUTED},
@@ -202,21 +176,21 @@ def intervals(
     its next line.
     """
     by, value = [label, series] if series else [label], "value" if "value" in frame.columns else "ratio"
-    _require(frame, [*by, value, "low", "high"])
-    if frame.is_empty():
+    if frame.select(*by, value, "low", "high").is_empty():
         return None
-    if frame.select(by).is_duplicated().any():
-        twice = frame.filter(frame.select(by).is_duplicated())[label][0]
+    if twice := frame.filter(frame.select(by).is_duplicated())[label].to_list():
         raise ValueError(
-            f"two rows are called {twice!r}: choose a label= that tells them apart, such as variant and parameter"
+            f"two rows are called {twice[0]!r}: choose a label= that tells them apart, such as variant and parameter"
         )
-    with_verdict, published = not series and _has(frame, "verdict"), not series and _has(frame, "published")
+    with_verdict, published = (
+        not series and name in frame.columns and frame[name].count() > 0 for name in ("verdict", "published")
+    )
     if with_verdict:
         frame = frame.with_columns(pl.col("verdict").cast(pl.String).fill_null(NO_EVIDENCE))
     seen = _by_verdict(frame, label) if with_verdict else _ends(frame, value, by, title)
     shown = [words.with_ends(*row, equal=1)[0] for row in frame.select(value, "low", "high").iter_rows()]
     columns = [*by, value, "low", "high", *(["verdict"] if with_verdict else []), *(["published"] if published else [])]
-    frame = frame.with_columns(shown=pl.Series(shown)).select(*columns, "shown")
+    frame = frame.select(*columns, shown=pl.Series(shown))
     if series:
         frame = frame.with_columns(pl.col(label).map_elements(_broken, pl.String))
 
@@ -260,19 +234,13 @@ def intervals(
 
 def staircase(frame: pl.DataFrame, *, description: str, value: str, title: str) -> alt.LayerChart | None:
     """Totals one below the other, each drawn as the step from the one before: columns variant and `value`."""
-    _require(frame, ["variant", value])
-    if frame.is_empty():
-        return None
     steps = frame.select("variant", start=pl.col(value).shift(1, fill_value=0.0), end=value)
-    steps = steps.with_columns(
-        step=pl.col("end") - pl.col("start"),
-        far=pl.max_horizontal("start", "end"),
-        way=pl.when(pl.col("start") == 0)
-        .then(pl.lit("total"))
-        .when(pl.col("end") < pl.col("start"))
-        .then(pl.lit("less"))
-        .otherwise(pl.lit("more")),
-    )
+    if steps.is_empty():
+        return None
+    step = pl.col("end") - pl.col("start")
+    change = pl.when(step < 0).then(pl.lit("less")).otherwise(pl.lit("more"))
+    way = pl.when(pl.col("start") == 0).then(pl.lit("total")).otherwise(change)
+    steps = steps.with_columns(step=step, far=pl.max_horizontal("start", "end"), way=way)
     along_x: Any = {
         "title": wrapped(title),
         "scale": alt.Scale(domain=[0, max(steps["far"].to_list()) * 1.18], nice=False),
@@ -305,9 +273,8 @@ def lines(
     what is not above 0.
     """
     by = [series] if series else []
-    _require(frame, [x, y, *by])
     frame = frame.filter(pl.col(y) > 0) if log_y else frame
-    if frame.is_empty():
+    if frame.select(x, y, *by).is_empty():
         return None
     ends = ["low", "high"] if {"low", "high"} <= set(frame.columns) else []
     if ends and log_y:
@@ -322,10 +289,9 @@ def lines(
         heights = [*rules, *(height for name in (y, *ends) for height in frame[name])]
         along_y |= {"scale": alt.Scale(nice=False, padding=10, type="log"), "axis": _log_axis(heights)}
     names = frame[series].unique(maintain_order=True).to_list() if series else []
-    colour = _colours(series, {name: PALETTE[at % len(PALETTE)] for at, name in enumerate(names)}) if series else None
-    base = alt.Chart(frame.select(columns)).encode(
-        x=alt.X(f"{x}:Q", **along_x), color=colour or alt.value(BLUE), tooltip=_tooltip(frame, columns)
-    )
+    colour = _colours(series, dict(zip(names, cycle(PALETTE), strict=False))) if series else alt.value(BLUE)
+    base = alt.Chart(frame.select(columns)).encode(color=colour, tooltip=_tooltip(frame, columns))
+    base = base.encode(x=alt.X(f"{x}:Q", **along_x))
     layers: list[alt.Chart] = [_rule(y=alt.datum(value)) for value in rules]
     if ends:
         layers.append(base.mark_area(opacity=0.2).encode(y=alt.Y("low:Q", **along_y), y2="high:Q"))
@@ -337,18 +303,12 @@ def lines(
 
 
 def matrix(
-    frame: pl.DataFrame,
-    *,
-    description: str,
-    row: str = "row",
-    column: str = "column",
-    within: str | None = None,
+    frame: pl.DataFrame, *, description: str, row: str = "row", column: str = "column", within: str | None = None
 ) -> alt.LayerChart | None:
     """A figure for each `row` and `column`: columns of these names, value (the shade, on a log scale within each value
     of the column `within`, by default each row) and text (what is written).
     """
-    _require(frame, [row, column, "value", "text"])
-    if frame.is_empty():
+    if frame.select(row, column, "value", "text").is_empty():
         return None
     shade = pl.col("value").log10() - pl.col("value").log10().min().over(within or row)
     breaks = frame[column].cast(pl.String).str.count_matches("\n", literal=True).max()
@@ -366,16 +326,6 @@ def matrix(
 
 
 # -- pieces ----------------------------------------------------------------------------------------
-
-
-def _require(frame: pl.DataFrame, columns: Sequence[str]) -> None:
-    missing = [column for column in columns if column not in frame.columns]
-    if missing:
-        raise ValueError(f"chart needs column {', '.join(missing)}; the frame has {', '.join(frame.columns)}")
-
-
-def _has(frame: pl.DataFrame, column: str) -> bool:
-    return column in frame.columns and frame[column].null_count() < frame.height
 
 
 def _chart(layers: list[alt.Chart], description: str, height: int, y_title: str = "") -> alt.LayerChart:
@@ -433,10 +383,8 @@ def _colours(column: str, colours: dict[str, str]) -> alt.Color:
 
 
 def _tooltip(frame: pl.DataFrame, columns: Iterable[str]) -> list[alt.Tooltip]:
-    numbers = frame.select(pl.selectors.numeric()).columns
-    return [
-        alt.Tooltip(f"{name}:Q", format=",.4~r") if name in numbers else alt.Tooltip(f"{name}:N") for name in columns
-    ]
+    schema, number = frame.schema, alt.Tooltip(format=",.4~r", type="quantitative")
+    return [number.field(name) if schema[name].is_numeric() else alt.Tooltip(f"{name}:N") for name in columns]
 
 
 def _log_axis(values: Iterable[float | None]) -> alt.Axis:

@@ -14,7 +14,7 @@ from async_cost.findings.finding import Found
 from async_cost.findings.operands import Quantity
 from async_cost.report import markup
 from async_cost.runs.comparisons import address
-from async_cost.statistics.effects import NANOSECONDS, Measure, Operand
+from async_cost.statistics.effects import NANOSECONDS, Effect, Measure, Operand
 from async_cost.statistics.statement import Outcome, Weighed, departure
 
 #: How each outcome is marked, and what is said before a sentence that is not shown to be true.
@@ -31,12 +31,8 @@ RATIO = Measure(operation="ratio", quantity="time", unit="ratio")
 ADDED = Measure(operation="difference", quantity="time", unit="ns")
 
 
-def mark(found: Found) -> str:
-    """Its mark."""
-    return _marked(found)[0]
-
-
-def _marked(found: Found) -> tuple[str, str]:
+def marked(found: Found) -> tuple[str, str]:
+    """Its mark, and what is said before its sentence."""
     if found.weighed.doubted:
         return UNJUDGED
     # Nothing crosses a border: what is missing leaves it open.
@@ -46,7 +42,7 @@ def _marked(found: Found) -> tuple[str, str]:
 
 def markdown(found: Found) -> str:
     """The finding where there is no style: mark, sentence, values; then what follows from it if it holds."""
-    sign, label = _marked(found)
+    sign, label = marked(found)
     sentence = words.escape(found.finding.statement)
     head = f"{sign} *{label}:* {sentence}" if label else f"{sign} **{sentence}**"
     text = " ".join([head, *filter(None, [values(found), remark(found)])])
@@ -56,7 +52,7 @@ def markdown(found: Found) -> str:
 
 def html(found: Found) -> str:
     """The finding as a part of a page that can be linked to; what its region is can be pointed at."""
-    one, (sign, label) = found.finding, _marked(found)
+    one, (sign, label) = found.finding, marked(found)
     holds = found.outcome is Outcome.HOLDS and not label
     follows = markup.safe_output({"text/markdown": one.because}) if one.because else ""
     if follows and not holds:
@@ -78,22 +74,19 @@ def values(found: Found) -> str:
     """
     one = found.finding
     measured = sorted((each for each in found.each if each.effect is not None), key=lambda each: each.effect)
-    texts = [_of(one.main, each) for each in measured]
+    apart = (Outcome.UNDECIDED, Outcome.DOES_NOT_HOLD)
+    texts = [_of(one.main, each.effect, each, each.holds if each.outcome in apart else None) for each in measured]
     if len(texts) > 1 and measured[0].effect == measured[-1].effect:
         texts = [f"{texts[0]} in all {len(texts)}"]
     elif len(texts) > 1:
-        noun = _noun(one.main)
+        noun = f" {one.main.noun}".rstrip()
         ends = [f"{texts[at].removesuffix(noun)} ({words.code(_name(measured[at], measured))})" for at in (0, -1)]
         compared = f", {len(measured)} compared" if len(measured) > 2 else ""
         true = sum(weighed.outcome is Outcome.HOLDS for weighed in measured)
         of = f", true of {true}" if one.of == "most" else ""
         texts = [f"from {ends[0]} to {ends[1]}{noun}{compared}{of}"]
-    for quantity, effect in zip(one.show, found.shown, strict=True):
-        if effect.value is not None:
-            where = effect.row and address(effect.row)
-            shown = value(quantity, effect.value, effect.low, effect.high, where, baseline=_baseline(quantity))
-            texts.append(shown + _noun(quantity))
-    return "; ".join(texts)
+    further = zip(one.show, found.shown, strict=True)
+    return "; ".join(texts + [_of(of, each.value, each) for of, each in further if each.value is not None])
 
 
 def remark(found: Found) -> str:
@@ -103,13 +96,13 @@ def remark(found: Found) -> str:
         return f"({weighed.reason}.)"
     if found.outcome is Outcome.DOES_NOT_HOLD:
         return f"({departure(found.finding, weighed)}: it {region(found)}.)"
-    if found.outcome is Outcome.UNDECIDED and missing:
+    if found.outcome is Outcome.HOLDS:
+        return ""
+    if missing:
         return f"({len(missing)} of {len(found.each)} were not measured: {missing[0].reason}.)"
-    if found.outcome is Outcome.UNDECIDED:
-        close = weighed.to_decide
-        why = f" To decide it: {close}." if close else f" {weighed.reason}." if weighed.reason else ""
-        return f"(It {region(found)}.{why})"
-    return ""
+    close = weighed.to_decide
+    why = f" To decide it: {close}." if close else f" {weighed.reason}." if weighed.reason else ""
+    return f"(It {region(found)}.{why})"
 
 
 def region(found: Found) -> str:
@@ -124,9 +117,9 @@ def span(measure: Measure, least: float, most: float) -> str:
     """`from 1.68 to 2.38`, `up to 5 ns`."""
     if least == most:
         return f"at {value(measure, least, least, least)}"
-    known = [math.isfinite(end) and not (measure.in_ratios and end == 0) for end in (least, most)]
     start, end = (
-        value(measure, end, end, end) if finite else "" for end, finite in zip((least, most), known, strict=True)
+        value(measure, end, end, end) if math.isfinite(end) and not (measure.in_ratios and end == 0) else ""
+        for end in (least, most)
     )
     if start and end:
         return f"from {start} to {end}"
@@ -181,11 +174,10 @@ def added(row: Mapping) -> str:
     return value(ADDED, row["added_ns"], row["added_low"], row["added_high"])
 
 
-def _of(quantity: Quantity, weighed: Weighed) -> str:
-    where = weighed.row and address(weighed.row)
-    borders = weighed.holds if weighed.outcome in (Outcome.UNDECIDED, Outcome.DOES_NOT_HOLD) else None
-    ends = (weighed.effect, weighed.low, weighed.high)
-    return value(quantity, *ends, where, baseline=_baseline(quantity), borders=borders) + _noun(quantity)
+def _of(quantity: Quantity, number: float, found: Weighed | Effect, borders: tuple | None = None) -> str:
+    where = found.row and address(found.row)
+    shown = value(quantity, number, found.low, found.high, where, baseline=_baseline(quantity), borders=borders)
+    return f"{shown} {quantity.noun}".rstrip()
 
 
 def _baseline(quantity: Quantity) -> str:
@@ -201,11 +193,6 @@ def _side(one: Operand, other: Operand) -> str:
     if one.variant != other.variant or one == other:
         return one.variant
     return one.parameter if one.bench == other.bench else one.bench.rpartition("/")[2]
-
-
-def _noun(measure: Measure) -> str:
-    noun = getattr(measure, "noun", "")
-    return f" {noun}" if noun else ""
 
 
 def _name(weighed: Weighed, among: Sequence[Weighed]) -> str:

@@ -6,27 +6,25 @@ itself.
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
 
 import polars as pl
 
-from async_cost import derived, words
-from async_cost.errors import DataError
+from async_cost import words
 from async_cost.findings.finding import Finding, Judge, recorded
 from async_cost.machines import claims, hardware
-from async_cost.machines.many import chosen_folders, read_many
+from async_cost.machines.many import chosen_folders, read_many, stored_rows
 from async_cost.paths import reports_root
 from async_cost.report import charts, finding
-from async_cost.runs.find import open_run
+from async_cost.runs.run import Run
 from async_cost.statistics.statement import Outcome
-from async_cost.statistics.table import place_of
 
 #: Names the folder of executed analyses, whose findings are judged on every run.
 ANALYSES = "ASYNC_COST_ANALYSES"
-JUDGED = dict.fromkeys(("finding", "page", "sentence", "outcome", "mark", "values"), pl.String)
+JUDGED = dict.fromkeys(("run", "study", "finding", "page", "sentence", "outcome", "mark", "values"), pl.String)
 
 
 class Machines:
@@ -80,50 +78,40 @@ class Machines:
     def findings(self) -> pl.DataFrame:
         """What each machine says about each finding of our pages: JUDGED, unit; values are the numbers as text."""
         stated = recorded(sorted(_analyses().glob("*.ipynb")))
-        speaking = hardware.chosen_runs(self._many)
+        speaking = hardware.chosen_runs(self._many).cast({"run": pl.String, "study": pl.String})
         chosen = self._many.runs if self.each == "run" else speaking.filter("trusted")
         units = chosen.select(pl.col("run").cast(pl.String), unit=pl.col(self.each).cast(pl.String))
         units = units.unique(maintain_order=True)
-        parts = [pl.DataFrame(schema=JUDGED | {"unit": pl.String})]
+        folders = [self._many.folders[run] for run in units["run"]]
         with ThreadPoolExecutor() as pool:
-            judged = pool.map(lambda run: _judged(self._many.folders[run], stated), units["run"])
-            for (run, unit), found in zip(units.rows(), judged, strict=True):
-                mine = found.filter(pl.col("outcome") != Outcome.NOT_MEASURED.value)
-                if self.each == "machine":  # which may be spoken for by several runs, each for other studies
-                    studies = set(speaking.filter(pl.col("run") == run)["study"])
-                    about = [one.id for one in stated if one.main.cases[0][0][0].study in studies]
-                    mine = mine.filter(pl.col("finding").is_in(about))
-                parts.append(mine.with_columns(unit=pl.lit(unit)))
-        return pl.concat(parts)
+            judged = pl.concat(
+                [pl.DataFrame(schema=JUDGED), *pool.map(lambda folder: _judged(folder, stated), folders)]
+            )
+        found = judged.filter(pl.col("outcome") != Outcome.NOT_MEASURED.value)
+        found = found.join(units, on="run", maintain_order="left")
+        if self.each == "run":
+            return found
+        # Several runs may speak for a machine, each for other studies.
+        return found.join(speaking, on=["run", "study"], how="semi", maintain_order="left")
 
 
 def _analyses() -> Path:
     """The executed analyses: those that are being published with this page, else those of a report."""
-    named = os.environ.get(ANALYSES)
-    return (
-        Path(named)
-        if named
-        else next(reports_root().glob("*/*/.notebooks/zero-cost.ipynb"), Path("no/analyses")).parent
-    )
+    of_report = next(reports_root().glob("*/*/.notebooks/zero-cost.ipynb"), Path("no/analyses")).parent
+    return Path(os.environ.get(ANALYSES) or of_report)
 
 
 def _judged(folder: Path, stated: Sequence[Finding]) -> pl.DataFrame:
-    """What the run in `folder` says about findings: JUDGED; stored next to its report."""
+    """What the run in `folder` says about findings: JUDGED."""
+
+    def rows(run: Run) -> Iterator[tuple]:
+        for one, found in zip(stated, map(Judge(run), stated), strict=True):
+            of = run.info.run_id, one.main.cases[0][0][0].study
+            says = found.outcome, finding.marked(found)[0], words.plain(finding.values(found))
+            yield *of, one.id, one.page, one.statement, *says
+
     key = hashlib.sha256(repr(stated).encode() + Path(finding.__file__).read_bytes()).digest()
-
-    def make() -> tuple[pl.DataFrame, dict]:
-        judge = Judge(open_run(folder))
-        rows = [
-            (one.id, one.page, one.statement, found.outcome, finding.mark(found), words.plain(finding.values(found)))
-            for one in stated
-            for found in [judge(one)]
-        ]
-        return pl.DataFrame(rows, schema=JUDGED, orient="row"), {}
-
-    try:
-        return derived.stored(lambda: place_of(folder, "findings", key), JUDGED, make)[0]
-    except DataError:
-        return pl.DataFrame(schema=JUDGED)
+    return stored_rows(folder, "findings", key, JUDGED, rows)
 
 
 def open_machines() -> Machines:

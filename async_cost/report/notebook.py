@@ -14,7 +14,6 @@ from traitlets.config import Config
 from async_cost.findings.finding import RECORD, Finding, recorded
 from async_cost.report import charts, markup
 from async_cost.report.assets import TEMPLATE
-from async_cost.report.records import Banner
 from async_cost.statistics.statement import Outcome
 
 #: Tags prose that is for those who see the code below it.
@@ -36,7 +35,9 @@ class Page:
     findings: list[Finding]
     #: Those that were judged and are not shown to be true: mark, id and statement.
     others: list[tuple[str, str, str]] = field(default_factory=list)
-    banner: Banner = field(default_factory=Banner)
+    #: Whether anything that it says is judged, and what is not and why.
+    judged: bool = True
+    doubt: str = ""
     pdf: str | None = None
     href: str = ""
 
@@ -90,7 +91,7 @@ def read(notebook: Path) -> nbformat.NotebookNode:
 def page_of(notebook: Path) -> Page:
     """The page of an executed notebook. Raises `PublishError` for a chart without a description."""
     content = read(notebook)
-    heading, others = _take_heading(content, notebook), not_shown(content)
+    heading, others = take_heading(content, notebook), not_shown(content)
     answers = [Markup(markup.safe_output(output.data)) for output in answers_of(content)]
     _lift(content)
     _join_code(content)
@@ -99,11 +100,7 @@ def page_of(notebook: Path) -> Page:
         config=Config({"NbConvertBase": {"display_data_priority": OUTPUT_ORDER}}),
         template_name=TEMPLATE.name,
         extra_template_basedirs=[str(TEMPLATE.parent)],
-        filters={
-            "safe_markdown": markup.safe_markdown,
-            "safe_output": markup.safe_output,
-            "chart": figures.chart,
-        },
+        filters={"safe_markdown": markup.safe_markdown, "safe_output": markup.safe_output, "chart": figures.chart},
     )
     body, _ = exporter.from_notebook_node(content)
     return Page(
@@ -117,12 +114,7 @@ def page_of(notebook: Path) -> Page:
     )
 
 
-def heading_of(notebook: Path) -> Markup:
-    """The heading of a notebook, which need not be executed."""
-    return _take_heading(read(notebook), notebook)
-
-
-def _take_heading(content: nbformat.NotebookNode, notebook: Path) -> Markup:
+def take_heading(content: nbformat.NotebookNode, notebook: Path) -> Markup:
     """Cut the first `# heading` out of the notebook: on the page, warnings and origin come right below it."""
     for cell in content.cells:
         found = re.search(r"^# +(.+?)\s*$", cell.source, re.MULTILINE) if cell.cell_type == "markdown" else None

@@ -43,7 +43,6 @@ class Notes:
     sources: Mapping[str, Path]
     #: The studies some of whose cells a note links to.
     linked: set[str] = field(default_factory=set)
-    _cells: dict[str, list[nbformat.NotebookNode]] = field(default_factory=dict)
 
     @cached_property
     def rows(self) -> dict[str, dict[str, Any]]:
@@ -99,24 +98,22 @@ class Notes:
 
     def _cell(self, study: str, variant: str) -> str | None:
         """The place of the first cell that names a variant, None where none does."""
-        for number, cell in enumerate(self.cells(study)):
+        for number, cell in enumerate(self.cells.get(study, [])):
             if f'"{variant}"' in cell.source:
                 self.linked.add(study)
                 return f"cells-{study}.html#cell-{number}"
         return None
 
-    def cells(self, study: str) -> list[nbformat.NotebookNode]:
-        """The cells of the notebook that measures a study; none where it is not there."""
-        if study not in self._cells:
-            source = self.sources.get(study)
-            self._cells[study] = nbformat.read(source, as_version=4).cells if source and source.is_file() else []
-        return self._cells[study]
+    @cached_property
+    def cells(self) -> dict[str, list[nbformat.NotebookNode]]:
+        """The cells of the notebooks that measure, by study."""
+        return {study: nbformat.read(source, as_version=4).cells for study, source in self.sources.items()}
 
     def page_of_cells(self, study: str) -> Markup:
         """All cells of a study, each with its place."""
         cells = (
             Markup('<div id="cell-{}">{}</div>').format(number, Markup(_shown(cell)))
-            for number, cell in enumerate(self.cells(study))
+            for number, cell in enumerate(self.cells[study])
         )
         return Markup("\n").join(cells)
 

@@ -17,13 +17,8 @@ from pathlib import Path
 
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 CHROMIUM_ARGUMENTS = [
-    "--disable-gpu",
-    "--disable-dev-shm-usage",  # which is small in a container
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
+    *("--disable-gpu", "--disable-dev-shm-usage", "--disable-quic"),  # /dev/shm is small in a container
+    *("--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"),
 ]
 PDF_SECONDS = 120
 SCRIPT = re.compile(r"<script\b.*?</script\s*>", re.DOTALL | re.IGNORECASE)
@@ -37,18 +32,13 @@ def find_chromium() -> str | None:
     return named or next(filter(None, map(shutil.which, CHROMIUM_NAMES)), None)
 
 
-def name_of(page: str) -> str:
-    """The name of the PDF of a page."""
-    return Path(page).with_suffix(".pdf").name
-
-
 def print_pdfs(pages: Sequence[Path]) -> list[Path]:
     """Print each page into a PDF next to it; returns those that were made, and says on stderr why others were not."""
     chromium = find_chromium()
     if chromium is None:
         print("no Chromium found, so no PDF is made", file=sys.stderr)
         return []
-    targets = [page.with_name(name_of(page.name)) for page in pages]
+    targets = [page.with_suffix(".pdf") for page in pages]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         failures = list(pool.map(lambda page, target: _print(chromium, page, target), pages, targets))
     for target, failure in zip(targets, failures, strict=True):

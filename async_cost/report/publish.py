@@ -17,7 +17,7 @@ from markupsafe import Markup
 from async_cost.files import write_whole
 from async_cost.report import assets, cards, markup, provenance, site
 from async_cost.report import pdf as paper
-from async_cost.report.notebook import Page, heading_of
+from async_cost.report.notebook import Page, read, take_heading
 from async_cost.report.notes import Notes, without
 from async_cost.report.records import banner, covers, next_build
 from async_cost.runs.find import open_run, reference
@@ -73,8 +73,8 @@ def publish(
     """
     run, pages = open_run(run_dir), list(pages)
     for page in pages:
-        page.banner = banner(run, page.studies)
-    absent = [heading_of(notebook) for notebook in not_measured]
+        page.judged, page.doubt = banner(run, page.studies)
+    absent = [take_heading(read(notebook), notebook) for notebook in not_measured]
     files = _copy_data(run.path, out_dir / "data")
     for one in run.sittings[1:]:
         files += _copy_data(one.path, out_dir / "data", one.path.name)
@@ -125,7 +125,7 @@ class _Report:
     def write(self, pdfs: Collection[str]) -> list[Path]:
         """Write all pages, with links to those of their PDFs that are in `pdfs`; returns them, the front page first."""
         for page in self.pages:
-            page.pdf = name if (name := paper.name_of(page.href)) in pdfs else None
+            page.pdf = name if (name := page.href.replace(".html", ".pdf")) in pdfs else None
         written = [self._write_front("index.pdf" if "index.pdf" in pdfs else None)] if self.notes else []
         turns = zip([None, *self.pages], self.pages, [*self.pages[1:], None], strict=False)
         written += [self._write_page(page, before, after) for before, page, after in turns]
@@ -133,7 +133,10 @@ class _Report:
         while self.notes and (left := self.notes.linked - shown):  # notebooks link to one another
             shown |= left
             for study in sorted(left):
-                self._write_cells(self.notes, study)
+                title = f"The notebook of {study}"
+                body = self._linked(self.notes.sources[study].parent.name, self.notes.page_of_cells(study))
+                values = {"title": title, "summary": title, "here": study, "body": body}
+                self._render("cells.html.j2", f"cells-{study}.html", [], **values)
         return written
 
     def _write_front(self, pdf: str | None) -> Path:
@@ -159,25 +162,20 @@ class _Report:
             studies=(),
         )
 
-    def _reading(self, page: Page) -> Markup | None:
-        if not page.findings or not self.notes:
-            return None
-        return markup.inline(f"{reading(self.notes.run)} {next_build(self.notes.run, page.study)}".strip())
-
     def _write_page(self, page: Page, before: Page | None, after: Page | None) -> Path:
         scripts = [assets.chart_library(), assets.script("page.js")] if page.picture else []
         scripts += [assets.script("tables.js")] if 'class="fold"' in page.body else []
         notes = self.notes.of(page.answer, page.body) if self.notes else []
         scripts += [assets.script("notes.js")] if notes else []
-        known = {note["address"] for note in notes}
+        known, run = {note["address"] for note in notes}, self.notes.run if self.notes and page.findings else None
         return self._render(
             "page.html.j2",
             page.href,
             scripts,
             title=page.heading,
             answer=page.answer and self._linked(page.study, without(page.answer, known)),
-            reading=self._reading(page),
-            doubt=markup.inline(page.banner.text) if page.banner.text else None,
+            reading=run and markup.inline(f"{reading(run)} {next_build(run, page.study)}".strip()),
+            doubt=markup.inline(page.doubt) if page.doubt else None,
             studies=page.studies,
             notes=notes,
             summary=Markup(markup.plain(page.answer or page.heading)),
@@ -205,14 +203,6 @@ class _Report:
 
         return cards.linked(TO_NOTEBOOK.sub(link, body))
 
-    def _write_cells(self, notes: Notes, study: str) -> Path:
-        """The cells of the notebook that measures a study, for numbers to link to."""
-        title = f"The notebook of {study}"
-        body = self._linked(notes.sources[study].parent.name, notes.page_of_cells(study))
-        return self._render(
-            "cells.html.j2", f"cells-{study}.html", [], title=title, summary=title, here=study, body=body
-        )
-
     def _render(self, template: str, name: str, scripts: list[str], **values: object) -> Path:
         return assets.write_page(
             self.out / name,
@@ -228,7 +218,7 @@ class _Report:
     def _list_runs(self, reports: Path) -> Path:
         """Note what there is to say of this report and renew the list of all runs."""
         first, alone = self.pages[0] if self.pages else None, self.notes is None
-        judged = self.info.profile not in NOT_EVIDENCE and all(page.banner.judged for page in self.pages)
+        judged = self.info.profile not in NOT_EVIDENCE and all(page.judged for page in self.pages)
         facts = {
             "title": first.heading if first and alone else self.info.run_id,
             "headline": provenance.headline(self.info),

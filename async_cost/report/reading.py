@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 from IPython.display import Markdown, display
@@ -63,11 +64,12 @@ class Reading:
             [published_times(study).select(pl.lit(study).alias("study"), *KEY, "ns") for study in PUBLISHED]
         )
         mine = rows.join(times, on=["study", *KEY], how="left", maintain_order="left")
-        base = times.rename(dict(zip(KEY, BASE_KEY, strict=True)) | {"ns": "base_ns"})
+        base = times.select("study", *(pl.col(name).alias(f"baseline_{name}") for name in (*KEY, "ns")))
         both = mine.join(base, on=["study", *BASE_KEY], how="left", maintain_order="left")
         # Of different loads a document reports whole programs, and a run what one unit of their work takes.
         alike = pl.col("parameter") == pl.col("baseline_parameter")
-        return both.with_columns(published=pl.when(alike).then(pl.col("ns") / pl.col("base_ns"))).drop("ns", "base_ns")
+        ratio = pl.when(alike).then(pl.col("ns") / pl.col("baseline_ns"))
+        return both.with_columns(published=ratio).drop("ns", "baseline_ns")
 
     @property
     def controls(self) -> pl.DataFrame:
@@ -79,11 +81,9 @@ class Reading:
         """Exact counts: study, KEY, counter, value, units (of work that it is of; 1 where none is
         counted, null where that is unknown), each (value / units).
         """
-        parts = []
-        for study in self.run.info.studies:
-            counted = self.run.counts(study).join(self.run.counted_units(study), on=KEY, how="left")
-            parts.append(counted.select("study", *KEY, "counter", "value", "units"))
-        return pl.concat(parts).with_columns(each=pl.col("value") / pl.col("units"))
+        parts = [self.run.counts(one).join(self.run.counted_units(one), on=KEY, how="left") for one in self.studies]
+        counted = pl.concat(parts).select("study", *KEY, "counter", "value", "units")
+        return counted.with_columns(each=pl.col("value") / pl.col("units"))
 
     @cached_property
     def metrics(self) -> pl.DataFrame:
@@ -96,12 +96,8 @@ class Reading:
             for metric in self.run.metrics(study)["metric"].unique()
         ]
         by, value = ("study", *KEY, "metric"), pl.col("value")
-        found = (
-            pl.concat(parts)
-            .group_by(by)
-            .agg(value.median(), q1=value.quantile(0.25), q3=value.quantile(0.75), rounds=pl.len())
-        )
-        return found.sort(by)
+        numbers = {"q1": value.quantile(0.25), "q3": value.quantile(0.75), "rounds": pl.len()}
+        return pl.concat(parts).group_by(by).agg(value.median(), **numbers).sort(by)
 
     @property
     def published(self) -> pl.DataFrame:
@@ -124,7 +120,8 @@ class Reading:
         say(f"{_advice(claims, 'what was published')}.")
         each = claims.partition_by("document", maintain_order=True)
         say(words.bullets([_advice(one, one["document"][0].rpartition("/")[2]) for one in each]))
-        say(f"{replication.score_sentence(replication.score(self.run))} {replication.validity_sentence(self.run)}")
+        score = replication.score_sentence(replication.tally(replication.outcomes(self.run)))
+        say(f"{score} {replication.validity_sentence(self.run)}")
 
     def quotable(self, study: str, document: str) -> None:
         """Say what may be quoted of a study's document, with a link to each of its claims."""
@@ -161,10 +158,8 @@ class Reading:
     def pick(self, *some: Pair | Pairs) -> pl.DataFrame:
         """The comparisons of these pairs, in their order; those that the run lacks are left out."""
         chosen = [one for each in some for one in ([each] if isinstance(each, Pair) else each)]
-        rows = [(one.study, *one.key, *one.baseline) for one in chosen]
-        order = pl.DataFrame(rows, schema=dict.fromkeys(("study", *PAIR), pl.String), orient="row").unique(
-            maintain_order=True
-        )
+        rows = dict.fromkeys((one.study, *one.key, *one.baseline) for one in chosen)
+        order = pl.DataFrame(list(rows), schema=dict.fromkeys(("study", *PAIR), pl.String), orient="row")
         return order.join(self.comparisons, on=["study", *PAIR], maintain_order="left").select(self.comparisons.columns)
 
     def picked(self, column: str, groups: Mapping[str, Iterable[Pair | Pairs]]) -> pl.DataFrame:
@@ -181,33 +176,19 @@ class Reading:
         ]
         return pl.DataFrame(rows, schema=(*KEY, "value", "low", "high"), orient="row")
 
-    def finding(
-        self,
-        id: str,
-        sentence: str,
-        of: Quantity,
-        word: Word,
-        *,
-        show: Iterable[Quantity] = (),
-        because: str = "",
-        processors: int = 1,
-    ) -> None:
+    def finding(self, id: str, sentence: str, of: Quantity, word: Word, **further: Any) -> None:
         """Say a sentence, judged on this run.
 
         `word` of the vocabulary (same, slower, faster, less, more, about, under, over, exactly, between, cheapest, and
-        all_of, most_of, none_of of several) must be true `of` the quantity; `show` are further numbers to put beside
-        it, `because` what the reader may conclude if it holds, in Markdown.
+        all_of, most_of, none_of of several) must be true `of` the quantity. `further` are, if wanted, show (further
+        numbers to put beside it), because (what the reader may conclude if it holds, in Markdown) and processors (how
+        many it is about, 1 by default).
         """
         page = Path.cwd().name
-        one = finding.finding(
-            page, f"{page}-{id}", sentence, of, word, show=show, because=because, processors=processors
-        )
+        one = finding.finding(page, f"{page}-{id}", sentence, of, word, **further)
         found = self._judge(one)
-        bundle = {
-            "text/html": shown.html(found),
-            "text/markdown": shown.markdown(found),
-            "text/plain": words.plain(shown.markdown(found)),
-        }
+        text = shown.markdown(found)
+        bundle = {"text/html": shown.html(found), "text/markdown": text, "text/plain": words.plain(text)}
         display(bundle, raw=True, metadata={finding.RECORD: finding.record(one), "outcome": found.outcome.value})
 
 
@@ -250,12 +231,8 @@ def open(study: str | None = None, *, instead: str | None = None) -> Reading:
     pl.Config.set_tbl_hide_dataframe_shape(True)
     run = choose_run(study, instead=instead)
     if "ASYNC_COST_ANALYSES" not in os.environ:
-        chosen = (
-            "ASYNC_COST_RUN names it"
-            if os.environ.get("ASYNC_COST_RUN")
-            else "the newest; ASYNC_COST_RUN names another"
-        )
-        say(
-            f"Run {run.info.run_id} ({chosen}), measured on {words.escape(run.info.machine.cpu or 'an unknown processor')}."
-        )
+        named = os.environ.get("ASYNC_COST_RUN")
+        how = "ASYNC_COST_RUN names it" if named else "the newest; ASYNC_COST_RUN names another"
+        cpu = words.escape(run.info.machine.cpu or "an unknown processor")
+        say(f"Run {run.info.run_id} ({how}), measured on {cpu}.")
     return Reading(run)

@@ -3,7 +3,6 @@ Markdown. Words from the run are escaped.
 """
 
 from collections.abc import Collection
-from dataclasses import dataclass
 
 from async_cost import words
 from async_cost.runs import errata as known
@@ -117,23 +116,15 @@ def next_build(run: Run, study: str) -> str:
     return ""
 
 
-@dataclass(frozen=True)
-class Banner:
-    """How far a page may be relied on: `judged` says whether anything that its studies hold is; `text` what is not and
-    why, and what was found out about the run since; nothing where there is nothing to say.
+def banner(run: Run, studies: Collection[str]) -> tuple[bool, str]:
+    """How far `run` may be relied on for `studies`, without those that it lacks, and without its profile: whether
+    anything that they hold is judged; what is not and why, and what was found out about the run since.
     """
-
-    judged: bool = True
-    text: str = ""
-
-
-def banner(run: Run, studies: Collection[str]) -> Banner:
-    """What there is to say of `studies` in `run`, without those that it lacks, and without its profile."""
     tables = [Measured.of(run, study) for study in studies if study in run.info.studies]
     judged = any(measured.trust.extent for measured in tables) or not tables
     known = [f"Known since: {erratum}" for measured in tables for erratum in errata(run, measured.study)]
     refused = [] if run.info.profile in NOT_EVIDENCE else filter(None, map(refused_groups, tables))
-    return Banner(judged, " ".join([*refused, *known]))
+    return judged, " ".join([*refused, *known])
 
 
 def refused_groups(measured: Measured) -> str:

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import nbformat
 from nbconvert import MarkdownExporter
-from nbconvert.preprocessors import Preprocessor
 
 from async_cost import words
 from async_cost.findings.finding import RECORD
@@ -86,46 +85,36 @@ def _picture(light: str, dark: str, alt: str) -> str:
     return f'<picture>{source}<img src="{light}" alt="{escape(alt)}"></picture>'
 
 
-class _Shown(Preprocessor):
-    """What a cell showed, as Markdown that needs no page around it, and the pictures that it links to, by file name."""
-
-    def __init__(self, room: str) -> None:
-        super().__init__()
-        self.room = room
-        self.pictures: dict[str, str] = {}
-
-    def preprocess_cell(self, cell: nbformat.NotebookNode, resources: Mapping, index: int) -> tuple:
+def _page(notebook: Path) -> dict[str, str]:
+    """The page of an executed notebook, and the pictures that it links to, by file name."""
+    content, room, pictures = read(notebook), notebook.stem, dict[str, str]()
+    for cell in content.cells:
         if cell.cell_type == "markdown":  # neighbours are pages of the sample too
-            cell.source = _linked(cell.source, self.room)
+            cell.source = _linked(cell.source, room)
         for output in cell.get("outputs", []):
             if output.output_type in ("display_data", "execute_result"):
-                place = output.get("metadata", {}).get(RECORD)
+                place = output.metadata.get(RECORD)
                 anchor = f'<a id="finding-{place["id"]}"></a>' if place else ""
-                output.data = {"text/markdown": anchor + self._markdown(output.data)}
-        return cell, resources
-
-    def _markdown(self, data: Mapping[str, str]) -> str:
-        if charts.VEGALITE_MIME in data:
-            name, svg = f"{self.room}-{len(self.pictures) // 2 + 1}", data["image/svg+xml"]
-            self.pictures |= {f"{name}.svg": f"{svg}\n", f"{name}-dark.svg": f"{charts.dark(svg)}\n"}
-            return _picture(f"{name}.svg", f"{name}-dark.svg", data["text/plain"])
-        if "text/markdown" in data:
-            # Tags mean nothing in what a cell computed, here as on a page.
-            return _linked(re.sub(r"(?<!\\)<", "&lt;", words.unlinked(data["text/markdown"])), self.room)
-        if "text/html" in data:
-            html = LINK.sub(r"\2", markup.safe_output(data))
-            return OF_PAGE.sub("", html).replace("<tr", "\n<tr")
-        return f"```\n{data.get('text/plain', '')}\n```"
-
-
-def _page(notebook: Path) -> dict[str, str]:
-    shown = _Shown(notebook.stem)
-    exporter = MarkdownExporter(exclude_input=True)
-    exporter.register_preprocessor(shown, enabled=True)
-    body, _ = exporter.from_notebook_node(read(notebook))
+                output.data = {"text/markdown": anchor + _markdown(output.data, room, pictures)}
+    body, _ = MarkdownExporter(exclude_input=True).from_notebook_node(content)
     text = re.sub(r"\n{3,}", "\n\n", re.sub(r"[ \t]+\n", "\n", body)).strip()
-    source = f"[The notebook](../../notebooks/{notebook.stem}/analysis.ipynb) · [All pages, and what the signs mean](README.md)"
-    return {f"{notebook.stem}.md": f"{text}\n\n{source}\n"} | shown.pictures
+    source = f"[The notebook](../../notebooks/{room}/analysis.ipynb) · [All pages, and what the signs mean](README.md)"
+    return {f"{room}.md": f"{text}\n\n{source}\n"} | pictures
+
+
+def _markdown(data: Mapping[str, str], room: str, pictures: dict[str, str]) -> str:
+    """What a cell showed, as Markdown that needs no page around it; its picture goes to `pictures`."""
+    if charts.VEGALITE_MIME in data:
+        name, svg = f"{room}-{len(pictures) // 2 + 1}", data["image/svg+xml"]
+        pictures |= {f"{name}.svg": f"{svg}\n", f"{name}-dark.svg": f"{charts.dark(svg)}\n"}
+        return _picture(f"{name}.svg", f"{name}-dark.svg", data["text/plain"])
+    if "text/markdown" in data:
+        # Tags mean nothing in what a cell computed, here as on a page.
+        return _linked(re.sub(r"(?<!\\)<", "&lt;", words.unlinked(data["text/markdown"])), room)
+    if "text/html" in data:
+        html = LINK.sub(r"\2", markup.safe_output(data))
+        return OF_PAGE.sub("", html).replace("<tr", "\n<tr")
+    return f"```\n{data.get('text/plain', '')}\n```"
 
 
 def _linked(text: str, room: str) -> str:
