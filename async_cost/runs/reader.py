@@ -12,7 +12,7 @@ from pathlib import Path
 import dataframely as dy
 import polars as pl
 
-from async_cost.errors import DataError, quoted, require_plain_file
+from async_cost.errors import DataError, quoted
 
 REMEASURE = "A run is never edited: restore the file from where it was measured, or measure again"
 #: A compressed table of this size or more is refused unread: a hundred times the size of a long run, and little enough
@@ -40,8 +40,29 @@ def read_table(path: Path, schema: type[dy.Schema], study: str | None = None) ->
     else:
         raise _first_failure(path, schema, failed.details())
     if study is not None:
-        _all_of_study(path, good, study)
+        foreign = good.filter(pl.col("study") != study)
+        refuse(path, foreign, "study", f"a row of study '{{study}}' in a file of study {study}")
     return good.sort("line")
+
+
+def refuse(path: Path, rows: pl.DataFrame, column: str, problem: str) -> None:
+    """Raises `DataError` for the first of these rows, if there is one; `problem` is filled in from its columns."""
+    for row in rows.sort("line").head(1).iter_rows(named=True):
+        raise DataError(path, problem.format_map(row), REMEASURE, row["line"], column)
+
+
+def read_bytes(path: Path) -> bytes:
+    """The content of a plain file, else `DataError`: opening a pipe blocks forever, and a link in a run from a stranger
+    may lead to any file on this machine.
+    """
+    try:
+        if path.is_symlink() or (path.exists() and not path.is_file()):
+            raise DataError(path, "this is not a plain file", REMEASURE)
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise DataError(path, "the file is missing", REMEASURE) from None
+    except OSError as error:
+        raise DataError(path, f"the file cannot be read ({type(error).__name__})", REMEASURE) from None
 
 
 def unpacked(path: Path, data: bytes) -> bytes:
@@ -61,15 +82,9 @@ def unpacked(path: Path, data: bytes) -> bytes:
 
 
 def _read_text(path: Path) -> str:
-    try:
-        require_plain_file(path)
-        data = path.read_bytes()
-        if path.suffix == ".gz":
-            data = unpacked(path, data)
-    except FileNotFoundError:
-        raise DataError(path, "the file is missing", REMEASURE) from None
-    except OSError as error:
-        raise DataError(path, f"the file cannot be read ({type(error).__name__})", REMEASURE) from None
+    data = read_bytes(path)
+    if path.suffix == ".gz":
+        data = unpacked(path, data)
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -130,20 +145,12 @@ def _split(path: Path, text: str, types: Mapping[str, pl.DataType]) -> pl.DataFr
 
 
 def _check_header(path: Path, header: list[str], columns: list[str]) -> None:
-    unknown = [name for name in header if name not in columns]
-    for name in unknown:
-        if name.startswith("elapsed_"):
-            remedy = "Times are kept in nanoseconds: export elapsed_ns, as whole numbers"
-            raise DataError(path, f"wrong unit: {quoted(name)} instead of elapsed_ns", remedy, 1, quoted(name))
-    for name in columns:
-        if name not in header:
-            remedy = f"The columns are {','.join(columns)}"
-            raise DataError(path, f"column {name} is missing", remedy, row=1, column=name)
-    for name in unknown:
+    wrong = [(name, f"column {name} is missing") for name in columns if name not in header]
+    wrong += [(quoted(name), f"unknown column {quoted(name)}") for name in header if name not in columns]
+    wrong += [(name, f"column {name} appears twice") for name in columns if header.count(name) > 1]
+    for name, problem in wrong:
         remedy = f"The columns are {','.join(columns)}; nothing is dropped silently"
-        raise DataError(path, f"unknown column {quoted(name)}", remedy, row=1, column=quoted(name))
-    if len(header) != len(columns):
-        raise DataError(path, "a column appears twice", f"The columns are {','.join(columns)}", row=1)
+        raise DataError(path, problem, remedy, row=1, column=name)
 
 
 def _first_failure(path: Path, schema: type[dy.Schema], details: pl.DataFrame) -> DataError:
@@ -182,10 +189,3 @@ def _duplicate(path: Path, schema: type[dy.Schema], details: pl.DataFrame) -> Da
     )
     problem = f"the same {', '.join(key)} is already on line {first}"
     return DataError(path, problem, REMEASURE, second, "/".join(key))
-
-
-def _all_of_study(path: Path, table: pl.DataFrame, study: str) -> None:
-    foreign = table.filter(pl.col("study") != study).sort("line").head(1)
-    for row in foreign.iter_rows(named=True):
-        problem = f"a row of study {quoted(row['study'])} in a file of study {study}"
-        raise DataError(path, problem, "Put each study's rows into its own file", row["line"], "study")

@@ -16,8 +16,9 @@ from msgspec import Meta
 
 from async_cost.errors import DataError, quoted
 from async_cost.paths import SLUG
-from async_cost.runs.decode import RESTORE, read_json, typed
+from async_cost.runs.decode import read_json, typed
 from async_cost.runs.profiles import PROFILES
+from async_cost.runs.reader import REMEASURE
 
 SCHEMA_VERSION = 4
 #: `crate` is a bench of somebody's own, by the crate by-turns: compiled as its program is shipped.
@@ -322,7 +323,7 @@ def _comparisons(details: StudyInfo, field: str) -> Iterator[Problem]:
     for name, limit in details.groups.items():
         if not 0 < limit < 1:
             problem = f"the limit {limit} of group {quoted(name)} is not a share between 0 and 1"
-            yield f"{field}.groups", problem, RESTORE
+            yield f"{field}.groups", problem, REMEASURE
     seen = set()
     for entry in details.comparisons:
         key, pair = quoted(" / ".join(entry.key)), (entry.key, entry.baseline)
@@ -334,21 +335,21 @@ def _comparisons(details: StudyInfo, field: str) -> Iterator[Problem]:
         elif pair in seen or pair[::-1] in seen:
             problem = f"{key} is compared twice with {quoted(' / '.join(entry.baseline))}"
         if problem:
-            yield f"{field}.comparisons", problem, RESTORE
+            yield f"{field}.comparisons", problem, REMEASURE
         seen.add(pair)
 
 
 def _episodes(details: StudyInfo, field: str) -> Iterator[Problem]:
     """Episodes begin at round 0, follow one another, and each of them measured something."""
     if not details.episodes:
-        yield f"{field}.episodes", "no episode: some process must have measured", RESTORE
+        yield f"{field}.episodes", "no episode: some process must have measured", REMEASURE
     least = 0
     for place, episode in enumerate(details.episodes):
         first = episode.first_round
         most = details.rounds - 1 if place else 0
         if not least <= first <= most:
             problem = f"an episode begins with round {first}, instead of one from {least} to {most} (counted from 0)"
-            yield f"{field}.episodes[{place}].first_round", problem, RESTORE
+            yield f"{field}.episodes[{place}].first_round", problem, REMEASURE
         least = first + 1
 
 
@@ -356,11 +357,11 @@ def _kinds(details: StudyInfo, field: str) -> Iterator[Problem]:
     """Every group has one of the known kinds, and nothing else has."""
     for name in sorted(details.groups.keys() ^ details.kinds.keys()):
         problem = f"group {quoted(name)} has {'no kind' if name in details.groups else 'a kind and no limit'}"
-        yield f"{field}.kinds", problem, RESTORE
+        yield f"{field}.kinds", problem, REMEASURE
     for name, kind in details.kinds.items():
         if kind not in KINDS:
             problem = f"the kind {quoted(kind)} of group {quoted(name)} is none of {', '.join(KINDS)}"
-            yield f"{field}.kinds", problem, RESTORE
+            yield f"{field}.kinds", problem, REMEASURE
 
 
 def _codegen(info: RunInfo) -> Iterator[Problem]:

@@ -16,7 +16,7 @@ import polars as pl
 from async_cost import derived
 from async_cost.paths import report_folder, runs_root
 from async_cost.runs import series
-from async_cost.runs.comparisons import BASE_KEY, DECLARED, KEY, PAIR, SCHEMA
+from async_cost.runs.comparisons import BASE_KEY, DATA, KEY, PAIR, SCHEMA
 from async_cost.runs.find import not_as_announced, open_run, reference, reference_run
 from async_cost.runs.run import Run
 from async_cost.statistics.interval import LEAST_EPISODES, estimates
@@ -99,8 +99,9 @@ def key_of(folder: Path, depends_on: bytes = b"") -> str:
     `depends_on`. Raises OSError if a folder cannot be read.
     """
     digest = hashlib.sha256(CODE.encode() + depends_on)
-    outside = filter(Path.is_file, (*DECLARED, runs_root() / "REFERENCE", runs_root() / "ANNOUNCED"))
-    for path in (*outside, *(path for one in series.folders(folder) for path in sorted(one.iterdir()))):
+    outside = (DATA / "comparisons.csv", runs_root() / "REFERENCE", runs_root() / "ANNOUNCED")
+    inside = (path for one in series.folders(folder) for path in sorted(one.iterdir()))
+    for path in (*filter(Path.is_file, outside), *inside):
         status = path.lstat()
         digest.update(f"{path.name}\0{status.st_size}\0{status.st_mtime_ns}\0".encode())
     return digest.hexdigest()
