@@ -110,7 +110,7 @@ def test_a_made_up_run_of_processes_that_differ_is_known_as_well_as_they_agree(t
     run = load_run(made(tmp_path, rounds=120, episodes=12, between=0.02, noise=0.004))
     one = load_run(made(tmp_path / "same", rounds=120, episodes=12, between=0.0, noise=0.004))
     width, narrow = (
-        Measured.of(one, STUDY)
+        Measured(one, STUDY)
         .comparisons.filter(variant="nonbox", baseline_variant=BASELINE)
         .select(pl.col("high") / pl.col("low") - 1)
         .item()
@@ -118,6 +118,6 @@ def test_a_made_up_run_of_processes_that_differ_is_known_as_well_as_they_agree(t
     )
     # The ratio of two keys that are off by 2 % each: 2.2 * 0.02 * sqrt(2 / 12), to either side.
     assert width == pytest.approx(2 * 2.2 * 0.02 * np.sqrt(2 / 12), rel=0.7) and narrow < width / 4
-    row = Measured.of(run, STUDY).comparisons.filter(variant="nonbox", baseline_variant=BASELINE).row(0, named=True)
+    row = Measured(run, STUDY).comparisons.filter(variant="nonbox", baseline_variant=BASELINE).row(0, named=True)
     assert row["low"] < 3 < row["high"] and row["episodes"] == 12
-    assert tuple(Measured.of(run, STUDY).trials.columns[:6]) == (*KEY, "round", "sitting", "episode")
+    assert tuple(Measured(run, STUDY).trials.columns[:6]) == (*KEY, "round", "sitting", "episode")

@@ -39,7 +39,7 @@ def test_many_runs_say_what_each_says_alone(honest):
     for folder in folders:
         run = load_run(folder)
         for study in run.info.studies:
-            alone = Measured.of(run, study).comparisons
+            alone = Measured(run, study).comparisons
             found = together.ratios.filter(run=run.info.run_id, study=study)
             assert found.height == alone.height > 0
             for column in ("variant", "ratio", "low", "high", "verdict"):

@@ -37,7 +37,7 @@ def test_the_reference_run_is_evidence():
     run = reference_run()
     assert run.info.git.clean, "the reference run was measured with uncommitted changes"
     for study in EVIDENCE:
-        judged = Measured.of(run, study).trust
+        judged = Measured(run, study).trust
         assert judged.trusted, f"{study}: {judged.reasons}"
 
 

@@ -42,7 +42,7 @@ def beside(trials: pl.DataFrame, baseline: str) -> pl.DataFrame:
 
 def measured(run) -> dict[tuple[str, str], dict]:
     """The comparisons with `manual` by variant and parameter, as rows of the table."""
-    rows = Measured.of(load_run(run), STUDY).comparisons.filter(baseline_variant="manual").iter_rows(named=True)
+    rows = Measured(load_run(run), STUDY).comparisons.filter(baseline_variant="manual").iter_rows(named=True)
     return {(row["variant"], row["parameter"]): row for row in rows}
 
 
@@ -235,7 +235,7 @@ def judged_rows(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def judged(tmp_path, **how) -> Trust:
-    return Measured.of(load_run(make_run(tmp_path, {("nonbox", OFF): 3.0}, work=False, **how)), STUDY).trust
+    return Measured(load_run(make_run(tmp_path, {("nonbox", OFF): 3.0}, work=False, **how)), STUDY).trust
 
 
 def test_an_honest_run_is_trusted(tmp_path):
@@ -359,7 +359,7 @@ def test_disturbances_are_remarked_but_do_not_end_trust(tmp_path):
     }
     run = load_run(make_run(tmp_path, {("nonbox", OFF): 3.0}, work=False, changes=changes, failed=[("nonbox", OFF)]))
     text = " ".join(remarks(run, STUDY))
-    assert Measured.of(run, STUDY).trust.trusted
+    assert Measured(run, STUDY).trust.trusted
     for word in (f"10.0{PERCENT}", "load 1.90", "kvm", "uncommitted changes", "made-up failure"):
         assert word in text
     assert "<b>" not in text

@@ -129,7 +129,7 @@ class Banner:
 
 def banner(run: Run, studies: Collection[str]) -> Banner:
     """What there is to say of `studies` in `run`, without those that it lacks, and without its profile."""
-    tables = [Measured.of(run, study) for study in studies if study in run.info.studies]
+    tables = [Measured(run, study) for study in studies if study in run.info.studies]
     judged = any(measured.trust.extent for measured in tables) or not tables
     known = [f"Known since: {erratum}" for measured in tables for erratum in errata(run, measured.study)]
     refused = [] if run.info.profile in NOT_EVIDENCE else filter(None, map(refused_groups, tables))

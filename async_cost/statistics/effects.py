@@ -139,7 +139,7 @@ class Values:
 
     def __init__(self, run: Run, name: str) -> None:
         self.name = name
-        self.measured = Measured.of(run, name)
+        self.measured = Measured(run, name)
 
     @cached_property
     def comparisons(self) -> dict[tuple[Key, Key], dict]:

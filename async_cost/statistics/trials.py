@@ -15,11 +15,6 @@ TOTALS = ("cpu_ns", "kernel_ns", "wall_ns", "voluntary_switches", "involuntary_s
 ALONE = "one thread"
 #: The quantile of its trials that represents a key on an undisturbed machine.
 LOW = 0.1
-NO_TRIALS = pl.DataFrame(
-    schema=dict.fromkeys(KEY, pl.String)
-    | dict.fromkeys(("round", "sitting", "episode", "position"), pl.UInt32)
-    | {"ns": pl.Float64}
-)
 
 
 def trial_times(time: pl.DataFrame) -> pl.DataFrame:

@@ -125,7 +125,7 @@ def preview(run: Run, files: list[Path]) -> str:
     for name, study in run.info.studies.items():
         processes = words.counted(len(study.episodes), "process", "processes")
         amount = f"{words.code(name)}: {words.counted(study.rounds, 'round')} in {processes}."
-        refused = refused_groups(Measured.of(run, name)) or "Its controls refuse none of its comparisons."
+        refused = refused_groups(Measured(run, name)) or "Its controls refuse none of its comparisons."
         studies.append(" ".join([amount, refused, *remarks(run, name)]))
     listed = [f"{words.code(file.name)}, {file.stat().st_size / 1000:,.0f} kB" for file in files]
     return (
