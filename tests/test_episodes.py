@@ -65,16 +65,16 @@ def test_episodes_that_cannot_be_are_refused(tmp_path, episodes, place, problem)
 
 
 @pytest.mark.parametrize(
-    ("kinds", "problem"),
+    ("kinds", "column", "problem"),
     [
-        ({}, "group '' has no kind"),
-        ({"": KINDS[0], "threads": KINDS[1]}, "group 'threads' has a kind and no limit"),
-        ({"": "two threads"}, "is none of one thread, forked trials, many threads, long trials"),
+        ({}, "kinds", "the kind None of group '' is none of"),
+        ({"": KINDS[0], "threads": KINDS[1]}, "groups", "the limit None of group 'threads' is not a share"),
+        ({"": "two threads"}, "kinds", "is none of one thread, forked trials, many threads, long trials"),
     ],
 )
-def test_kinds_that_cannot_be_are_refused(tmp_path, kinds, problem):
+def test_kinds_that_cannot_be_are_refused(tmp_path, kinds, column, problem):
     error = refused(made(tmp_path, changes={f"studies.{STUDY}.kinds": kinds}))
-    assert error.column == f"studies.{STUDY}.kinds" and problem in error.problem
+    assert error.column == f"studies.{STUDY}.{column}" and problem in error.problem
 
 
 def test_a_study_lasted_as_long_as_its_episodes_whatever_ran_between_them(tmp_path):

@@ -278,7 +278,6 @@ def _problems(path: Path, info: RunInfo) -> Iterator[Problem]:
             yield f"{field}.state", f"study {study} is {quoted(details.state)}, not complete", remedy
         yield from _comparisons(details, field)
         yield from _episodes(details, field)
-        yield from _kinds(details, field)
     yield from _codegen(info)
 
 
@@ -319,11 +318,15 @@ def _is_time(value: str) -> bool:
 
 
 def _comparisons(details: StudyInfo, field: str) -> Iterator[Problem]:
-    """Two different keys are compared once, in a group that has a limit."""
-    for name, limit in details.groups.items():
-        if not 0 < limit < 1:
+    """Every group has a limit and one of the known kinds. Two different keys are compared once, in a group."""
+    for name in sorted(details.groups | details.kinds):
+        limit, kind = details.groups.get(name), details.kinds.get(name)
+        if limit is None or not 0 < limit < 1:
             problem = f"the limit {limit} of group {quoted(name)} is not a share between 0 and 1"
             yield f"{field}.groups", problem, REMEASURE
+        if kind not in KINDS:
+            problem = f"the kind {quoted(kind)} of group {quoted(name)} is none of {', '.join(KINDS)}"
+            yield f"{field}.kinds", problem, REMEASURE
     seen = set()
     for entry in details.comparisons:
         key, pair = quoted(" / ".join(entry.key)), (entry.key, entry.baseline)
@@ -351,17 +354,6 @@ def _episodes(details: StudyInfo, field: str) -> Iterator[Problem]:
             problem = f"an episode begins with round {first}, instead of one from {least} to {most} (counted from 0)"
             yield f"{field}.episodes[{place}].first_round", problem, REMEASURE
         least = first + 1
-
-
-def _kinds(details: StudyInfo, field: str) -> Iterator[Problem]:
-    """Every group has one of the known kinds, and nothing else has."""
-    for name in sorted(details.groups.keys() ^ details.kinds.keys()):
-        problem = f"group {quoted(name)} has {'no kind' if name in details.groups else 'a kind and no limit'}"
-        yield f"{field}.kinds", problem, REMEASURE
-    for name, kind in details.kinds.items():
-        if kind not in KINDS:
-            problem = f"the kind {quoted(kind)} of group {quoted(name)} is none of {', '.join(KINDS)}"
-            yield f"{field}.kinds", problem, REMEASURE
 
 
 def _codegen(info: RunInfo) -> Iterator[Problem]:
