@@ -107,27 +107,31 @@ def test_a_failed_variant_keeps_the_rounds_it_has(tmp_path):
     assert time.filter(variant="box", parameter=OFF)["round"].unique().to_list() == [0]
 
 
-def test_the_newest_finished_run_is_read_or_the_one_that_the_environment_names(tmp_path):
+def test_the_newest_finished_run_is_read_or_the_one_that_the_environment_names(tmp_path, monkeypatch):
+    committed = f"data/runs/{reference()}"
+    monkeypatch.setenv("ASYNC_COST_RUNS", str(tmp_path))
     for name in ("20260101T000000Z", "20270101T000000Z"):
         make_run(tmp_path, {}, rounds=2, work=False, name=name)
     (tmp_path / ".partial" / "20280101T000000Z").mkdir(parents=True)
-    newest, old = find_runs(tmp_path)
+    newest, old = find_runs()
     assert [newest.name, old.name] == ["20270101T000000Z", "20260101T000000Z"]
-    assert choose_run(STUDY, {}, tmp_path).path == choose_run(None, {}, tmp_path).path == newest
-    assert choose_run(STUDY, {"ASYNC_COST_RUN": str(old)}, tmp_path).path == old
-    committed = f"data/runs/{reference()}"  # from any folder, as a notebook is executed in its own
-    assert choose_run(STUDY, {"ASYNC_COST_RUN": committed}, tmp_path).path.samefile(repository_root() / committed)
+    assert choose_run(STUDY).path == choose_run().path == newest
+    monkeypatch.setenv("ASYNC_COST_RUN", str(old))
+    assert choose_run(STUDY).path == old
+    monkeypatch.setenv("ASYNC_COST_RUN", committed)  # from any folder, as a notebook is executed in its own
+    assert choose_run(STUDY).path.samefile(repository_root() / committed)
 
 
-def test_a_damaged_newest_run_is_not_passed_over(tmp_path):
+def test_a_damaged_newest_run_is_not_passed_over(tmp_path, monkeypatch):
+    monkeypatch.setenv("ASYNC_COST_RUNS", str(tmp_path))
     make_run(tmp_path, {}, rounds=2, work=False)
     newest = make_run(tmp_path, {}, rounds=2, work=False, name="20270101T000000Z")
     (newest / TIME).unlink()
     with pytest.raises(DataError, match="20270101T000000Z"):
-        choose_run(STUDY, {}, tmp_path).time(STUDY)
+        choose_run(STUDY).time(STUDY)
     (newest / "run.json").write_text("{")
     with pytest.raises(DataError, match="20270101T000000Z"):
-        choose_run(STUDY, {}, tmp_path)
+        choose_run(STUDY)
 
 
 def test_only_what_is_asked_for_is_opened(tmp_path):
@@ -157,10 +161,11 @@ def test_an_honest_table_is_split_the_quick_way(tmp_path, monkeypatch):
         load_run(folder)
 
 
-def test_no_run_at_all_says_how_to_get_one(tmp_path):
+def test_no_run_at_all_says_how_to_get_one(tmp_path, monkeypatch):
+    monkeypatch.setenv("ASYNC_COST_RUNS", str(tmp_path / "nothing"))
     for study, says in ((STUDY, f"no run of {STUDY} is here.*make report"), (None, "no run is here.*make report")):
         with pytest.raises(DataError, match=says):
-            choose_run(study, {}, tmp_path / "nothing")
+            choose_run(study)
 
 
 def test_a_study_that_was_not_measured_is_not_an_empty_one(run):

@@ -206,11 +206,12 @@ def test_metrics_that_do_not_belong_to_the_samples_are_refused(tmp_path, edit, s
 # -- what else a run may be ----------------------------------------------------------------------------------------
 
 
-def test_a_run_without_zero_cost_is_found_by_the_study_that_it_holds(tmp_path):
+def test_a_run_without_zero_cost_is_found_by_the_study_that_it_holds(tmp_path, monkeypatch):
+    monkeypatch.setenv("ASYNC_COST_RUNS", str(tmp_path))
     made(tmp_path, rounds=2)
-    assert list(choose_run(STUDY, {}, tmp_path).info.studies) == [STUDY]
+    assert list(choose_run(STUDY).info.studies) == [STUDY]
     with pytest.raises(DataError, match="no run of zero-cost"):
-        choose_run("zero-cost", {}, tmp_path)
+        choose_run("zero-cost")
 
 
 def test_keys_may_have_fewer_samples_than_the_study(tmp_path):
