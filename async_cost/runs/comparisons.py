@@ -6,7 +6,6 @@ declare today.
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 
 import polars as pl
@@ -26,30 +25,18 @@ SCHEMA = dict.fromkeys((*PAIR, "group", "change", "unit"), pl.String) | {"limit"
 DATA = repository_root() / "data"
 
 
-@dataclass(frozen=True)
-class Headline:
-    """A finding with a name, because people base decisions on it: `variant` against `other`."""
-
-    study: str
-    variant: str
-    other: str
-    parameter: str
-    label: str
-
-
-HEADLINES = (
-    Headline("ladder", "frontier", "manual (best)", "live=3", "leanest async / best loop"),
-    Headline("zero-cost", "nonbox", "manual", "syscalls=off", "async / published loop"),
-    Headline("zero-cost", "nonbox", "manual (best)", "syscalls=off", "async / best loop"),
-    Headline("zero-cost", "nonbox", "manual", "syscalls=on", "async / loop, with system calls"),
-    Headline("zero-cost-sockets", "async", "manual", "live=256", "async / loop, on sockets"),
-    Headline("ladder", "lean + box", "slab index", "live=3", "boxed / unboxed"),
-    Headline("ladder", "Arc waker", "Rc waker", "live=3", "Arc waker / Rc waker"),
-    Headline("ladder", "lean + mutex queue", "slab index", "live=3", "locked queue / plain queue"),
-    Headline("zero-cost", "large+nonbox", "nonbox", "syscalls=off", "16 KiB futures / small ones"),
-)
-
-
+#: Findings with a name, because people base decisions on them: by study, variant, what it is compared with, parameter.
+HEADLINES = {
+    ("ladder", "frontier", "manual (best)", "live=3"): "leanest async / best loop",
+    ("zero-cost", "nonbox", "manual", "syscalls=off"): "async / published loop",
+    ("zero-cost", "nonbox", "manual (best)", "syscalls=off"): "async / best loop",
+    ("zero-cost", "nonbox", "manual", "syscalls=on"): "async / loop, with system calls",
+    ("zero-cost-sockets", "async", "manual", "live=256"): "async / loop, on sockets",
+    ("ladder", "lean + box", "slab index", "live=3"): "boxed / unboxed",
+    ("ladder", "Arc waker", "Rc waker", "live=3"): "Arc waker / Rc waker",
+    ("ladder", "lean + mutex queue", "slab index", "live=3"): "locked queue / plain queue",
+    ("zero-cost", "large+nonbox", "nonbox", "syscalls=off"): "16 KiB futures / small ones",
+}
 #: The columns of a comparison that its address is made of.
 ADDRESSED = ("study", *PAIR, "ratio", "low", "high")
 

@@ -252,7 +252,7 @@ def read_record(path: Path) -> RunInfo:
     """
     document = read_json(path)
     version = document.get("schema_version")
-    if version != SCHEMA_VERSION or isinstance(version, bool):
+    if version != SCHEMA_VERSION:
         problem = f"schema version {quoted(version)}, this package reads {SCHEMA_VERSION}"
         remedy = "Use the revision of async-cost that made the run, or measure again"
         raise DataError(path, problem, remedy, column="schema_version")
@@ -376,11 +376,8 @@ def check_clock(path: Path, info: RunInfo) -> None:
     """
     latest = datetime.now(UTC) + CLOCK_AHEAD
     spans = {"": info} | {f"studies.{study}.": details for study, details in info.studies.items()}
-    remedy = "Set the clock of the machine and measure again"
     for prefix, span in spans.items():
-        times = {name: datetime.fromisoformat(value) for name in ("started", "ended") if (value := getattr(span, name))}
-        for name, time in times.items():
-            if not EARLIEST <= time <= latest:
-                raise DataError(path, f"{time:%Y-%m-%d} cannot be the day of a run", remedy, column=prefix + name)
-        if len(times) == 2 and times["ended"] < times["started"]:
-            raise DataError(path, "the end lies before the start", remedy, column=f"{prefix}ended")
+        times = [EARLIEST, *(datetime.fromisoformat(value) for value in (span.started, span.ended) if value), latest]
+        if times != sorted(times):
+            problem = f"from {span.started} to {span.ended}, no run can have been measured"
+            raise DataError(path, problem, "Set the clock of the machine and measure again", column=f"{prefix}started")

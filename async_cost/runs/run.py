@@ -95,12 +95,10 @@ class Run:
         That is what an iteration does, unless the study counts something larger: `burst_jobs`, or the session of
         `counted_requests`; null where a session's length was not noted.
         """
-        counts = self.counts(study)
-        own = counts.filter(pl.col("counter").is_in(["burst_jobs", "counted_requests"])).select(*KEY, own="value")
-        session = counts.filter(counter="connections").select(*KEY, session=pl.lit(True))
-        found = counts.select(KEY).unique().join(self.units(study), on=KEY, how="left")
-        found = found.join(own, on=KEY, how="left").join(session, on=KEY, how="left")
-        of_iteration = pl.when(pl.col("session").is_null()).then(pl.col("units").fill_null(1))
+        own = pl.col("value").filter(pl.col("counter").is_in(["burst_jobs", "counted_requests"])).first()
+        found = self.counts(study).group_by(KEY).agg(own=own, session=(pl.col("counter") == "connections").any())
+        of_iteration = pl.when(~pl.col("session")).then(pl.col("units").fill_null(1))
+        found = found.join(self.units(study), on=KEY, how="left")
         return found.select(*KEY, units=pl.coalesce("own", of_iteration)).sort(KEY)
 
     def checked(self) -> "Run":

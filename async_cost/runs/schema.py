@@ -4,17 +4,11 @@ python -m async_cost.runs.schema        # writes data/run.schema.json
 """
 
 import json
-from pathlib import Path
 
 import msgspec
 
 from async_cost.paths import repository_root
 from async_cost.runs.record import RunInfo
-
-
-def schema_file() -> Path:
-    """The committed schema."""
-    return repository_root() / "data" / "run.schema.json"
 
 
 def text() -> str:
@@ -26,4 +20,4 @@ def text() -> str:
 
 
 if __name__ == "__main__":
-    schema_file().write_text(text(), encoding="utf-8")
+    (repository_root() / "data" / "run.schema.json").write_text(text(), encoding="utf-8")

@@ -117,9 +117,9 @@ def preview(run: Run, files: list[Path]) -> str:
     named = ("study", "variant", "other", "parameter")
     rows = {tuple(map(row.get, named)): row for row in ratios.reverse().iter_rows(named=True)}
     found = [
-        f"{one.label}: {finding.value(finding.RATIO, row['ratio'], row['low'], row['high'])}"
-        for one in HEADLINES
-        if (row := rows.get((one.study, one.variant, one.other, one.parameter)))
+        f"{label}: {finding.value(finding.RATIO, row['ratio'], row['low'], row['high'])}"
+        for key, label in HEADLINES.items()
+        if (row := rows.get(key))
     ]
     studies = []
     for name, study in run.info.studies.items():
