@@ -35,7 +35,8 @@ def test_each_round_belongs_to_the_process_that_measured_it(tmp_path):
     assert [by_round[number] for number in range(10)] == [0, 0, 0, 1, 1, 1, 2, 2, 2, 2]
     trials = trial_times(run.time(STUDY))
     assert dict(trials.select("round", "episode").unique().rows()) == by_round
-    assert dict(paired(trials, run.comparisons(STUDY)).select("round", "episode").unique().rows()) == by_round
+    rounds = paired(trials, run.comparisons(STUDY), run.units(STUDY))
+    assert dict(rounds.select("round", "episode").unique().rows()) == by_round
 
 
 def test_metrics_carry_the_episode_on(tmp_path):

@@ -167,7 +167,7 @@ def test_what_adds_up_over_a_sample_is_told_for_one_iteration_and_a_quantile_as_
 def test_metrics_are_compared_like_times(tmp_path):
     run = noted(tmp_path)
     trials = trial_values(run, STUDY, "cpu_ns").rename({"value": "ns"})
-    found = estimates(paired(trials, run.comparisons(STUDY)))
+    found = estimates(paired(trials, run.comparisons(STUDY), run.units(STUDY)))
     assert found["ratio"].to_list() == pytest.approx([0.5], rel=0.02)
 
 
