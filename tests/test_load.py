@@ -211,27 +211,13 @@ VALUES = [
     ("bench", "", "not a valid name or value here"),
 ]
 #: Names that would do harm on a page or a terminal.
-NAMES = (
-    "<script>alert(1)</script>",
-    "a&lt;b",
-    "\x1b[31mred",
-    "a\u202eb",
-    "a`b",
-    " manual",
-    "manual ",
-    "tab\tbed",
-    "x" * 300,
-)
+NAMES = ("<script>alert(1)</script>", "a&lt;b", "\x1b[31mred", "a\u202eb", "a`b")
+NAMES += (" manual", "manual ", "tab\tbed", "x" * 300)
 #: What is wrong with a table: the change, and the line, the column and some words of the message. It has 19 lines.
 TABLES = {
     "torn in the last line": (lambda text: text[:-4], 19, None, "cut off"),
     "cut off between two rounds": (without(f"{OFF},2,"), None, "round", "not measured in round 2"),
-    "cut off between two samples": (
-        lambda text: text[: text[:-1].rindex("\n") + 1],
-        18,
-        "sample",
-        "1 samples instead of 2",
-    ),
+    "cut off between two samples": (lambda text: text[: text[:-1].rindex("\n") + 1], 18, "sample", "1 samples instead"),
     "empty": (lambda text: "", 1, None, "empty"),
     "nothing but a header": (lambda text: text.split("\n")[0] + "\n", 1, None, "empty"),
     "an empty line": (each_line(lambda number, line: f"{line}\n" if number == 4 else line), 5, None, "0 cells"),

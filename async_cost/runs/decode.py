@@ -1,6 +1,4 @@
-"""JSON files as typed records (`msgspec.Struct`): complete and of the right types, or a `DataError` that names the
-field.
-"""
+"""JSON files as typed records (`msgspec.Struct`): complete and of the right types, or a `DataError` with the field."""
 
 import json
 import re
@@ -66,9 +64,7 @@ def _words(value: object, field: str = "") -> Iterator[tuple[str, str]]:
 
 
 def typed(path: Path, kind: type[Kind], document: dict, field: str = "") -> Kind:
-    """`document`, which is the content of `field` in `path`, as a record. Objections of msgspec are put in our
-    words.
-    """
+    """`document`, the content of `field` in `path`, as a record. Objections of msgspec are put in our words."""
     try:
         with ONE_AT_A_TIME:
             return msgspec.convert(document, kind)

@@ -85,9 +85,7 @@ def reference() -> str:
 
 
 def reference_run() -> Run:
-    """The series of these runs. Raises `DataError` if the series has others, one is missing, or one began or ran
-    disturbed.
-    """
+    """The series of these runs. Raises `DataError` if it has others, lacks one, or one began or ran disturbed."""
     ids, file = _referenced(), runs_root() / "REFERENCE"
     run = open_run(runs_root() / ids[0])
     if [one.info.run_id for one in run.sittings] != ids:
@@ -122,7 +120,5 @@ def choose_run(study: str | None = None, instead: str | None = None) -> Run:
 
 
 def load_run(path: Path) -> Run:
-    """`open_run`, with every table read and checked, as is done before a run is finished, contributed or compared with
-    others.
-    """
+    """`open_run`, with every table read and checked."""
     return open_run(path).checked()

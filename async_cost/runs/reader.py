@@ -6,6 +6,7 @@ The first row that breaks a rule of its schema becomes a `DataError` that names 
 import csv
 import io
 import zlib
+from contextlib import suppress
 from pathlib import Path
 
 import dataframely as dy
@@ -56,26 +57,16 @@ def read_bytes(path: Path) -> bytes:
         raise DataError(path, f"the file cannot be read ({type(error).__name__})", REMEASURE) from None
 
 
-def unpacked(path: Path, data: bytes) -> bytes:
-    """The content of a `.gz` file whose bytes are `data`. Raises `DataError` when it is damaged, cut off, or would take
-    more than `MOST_UNPACKED`.
-    """
-    stream = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
-    try:
-        text = stream.decompress(data, MOST_UNPACKED)
-    except zlib.error:
-        raise DataError(path, "the compressed file is damaged or cut off", REMEASURE) from None
-    if stream.unconsumed_tail or len(text) == MOST_UNPACKED:
-        raise DataError(path, f"the compressed file holds {MOST_UNPACKED >> 20} MiB or more", REMEASURE)
-    if not stream.eof or stream.unused_data:
-        raise DataError(path, "the compressed file is damaged or cut off", REMEASURE)
-    return text
-
-
 def _read_text(path: Path) -> str:
     data = read_bytes(path)
     if path.suffix == ".gz":
-        data = unpacked(path, data)
+        stream = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
+        with suppress(zlib.error):
+            data = stream.decompress(data, MOST_UNPACKED)
+        if len(data) == MOST_UNPACKED:
+            raise DataError(path, f"the compressed file holds {MOST_UNPACKED >> 20} MiB or more", REMEASURE)
+        if not stream.eof or stream.unused_data:
+            raise DataError(path, "the compressed file is damaged or cut off", REMEASURE)
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -247,9 +247,7 @@ def read_run_info(path: Path) -> RunInfo:
 
 
 def read_record(path: Path) -> RunInfo:
-    """The records of a run.json in the known version, whatever they say: for instance of a trial run that no reader of
-    runs would accept.
-    """
+    """The records of a run.json in the known version, whatever they say, such as those of an experiment."""
     document = read_json(path)
     version = document.get("schema_version")
     if version != SCHEMA_VERSION:

@@ -1,6 +1,4 @@
-"""Read a run: a table is complete and checked, or it is a `DataError`. Only what is asked for is
-opened.
-"""
+"""Read a run: a table is complete and checked, or it is a `DataError`. Only what is asked for is opened."""
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -51,17 +49,13 @@ class Run:
         return self.time(study) if failed.is_empty() else self.time(study).join(failed, on=KEY, how="anti")
 
     def seconds(self, study: str) -> float | None:
-        """How long `study` was measured, by all of its episodes together; None if one of them was interrupted, or there
-        is none.
-        """
+        """How long `study` was measured, by all of its episodes; None if one was interrupted, or there is none."""
         episodes = self.info.studies[study].episodes if study in self.info.studies else ()
         spans = [words.seconds_between(one.started, one.ended) for one in episodes if one.ended is not None]
         return sum(max(0.0, span) for span in spans) if spans and len(spans) == len(episodes) else None
 
     def comparisons(self, study: str) -> pl.DataFrame:
-        """What is compared with what, in the order of declaration: the columns of `comparisons.SCHEMA`. Keys that
-        failed are among them.
-        """
+        """What is compared with what, failed keys included, in the order of declaration: the columns of `SCHEMA`."""
         details, rows = self.study(study), []
         for entry in details.comparisons:
             again = entry.baseline_variant + words.CONTROL, entry.baseline_parameter
@@ -109,9 +103,7 @@ class Run:
         return self
 
     def file(self, study: str, lens: str) -> Path:
-        """The file of a table of `study`, plain or compressed: its `time`, `counts` or `metrics`. Raises `DataError` if
-        it exists in both forms.
-        """
+        """The file of a table, `time`, `counts` or `metrics`. Raises `DataError` if it is there plain and packed."""
         plain = self.path / f"{study}.{lens}.csv"
         packed = self.path / f"{plain.name}.gz"
         if plain.exists() and packed.exists():
@@ -168,8 +160,7 @@ def _load_time(run: Run, study: str, path: Path) -> pl.DataFrame:
         pl.len().alias("samples"), pl.col("position").n_unique().alias("positions"), pl.col("line").min()
     )
     _check_comparisons(path, trials, run.comparisons(study), _failed(details))
-    _check_rounds(path, trials, details)
-    _check_samples(path, trials, details)
+    _check_trials(path, trials, details)
     firsts = pl.Series([episode.first_round for episode in details.episodes], dtype=pl.UInt32)
     time = time.with_columns(episode=firsts.search_sorted(time["round"], side="right") - 1)
     _check_duration(path, time, details)
@@ -194,8 +185,10 @@ def _check_comparisons(path: Path, trials: pl.DataFrame, pairs: pl.DataFrame, fa
     refuse(path, orphan, "variant", problem)
 
 
-def _check_rounds(path: Path, trials: pl.DataFrame, details: StudyInfo) -> None:
-    """Every variant that did not fail was measured in every round that run.json announces."""
+def _check_trials(path: Path, trials: pl.DataFrame, details: StudyInfo) -> None:
+    """Every variant that did not fail was measured in every round that run.json announces. All trials of a key have the
+    same number of samples, at most that of the study, and each was taken at one position in its round.
+    """
     problem = f"round {{round}} in a run of {details.rounds} rounds (counted from 0)"
     refuse(path, trials.filter(pl.col("round") >= details.rounds), "round", problem)
     failed = {entry.key for entry in details.failed}
@@ -203,12 +196,6 @@ def _check_rounds(path: Path, trials: pl.DataFrame, details: StudyInfo) -> None:
         if (less := set(range(details.rounds)).difference(rounds)) and tuple(key) not in failed:
             problem = f"{quoted(' / '.join(key))} was not measured in round {min(less)} and did not fail"
             raise DataError(path, problem, REMEASURE, column="round")
-
-
-def _check_samples(path: Path, trials: pl.DataFrame, details: StudyInfo) -> None:
-    """All trials of a key have the same number of samples, at most that of the study, and each was taken at one
-    position in its round.
-    """
     trials = trials.with_columns(usual=pl.col("samples").max().over(KEY))
     starts = "the trial that starts here has"
     other = pl.col("samples") != pl.col("usual")

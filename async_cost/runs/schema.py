@@ -12,9 +12,7 @@ from async_cost.runs.record import RunInfo
 
 
 def text() -> str:
-    """The schema, as JSON Schema 2020-12. It knows types, names and limits; what a reader demands besides is in
-    `read_run_info`.
-    """
+    """The schema, as JSON Schema 2020-12: types, names and limits. `read_run_info` demands more."""
     schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **msgspec.json.schema(RunInfo)}
     return json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
 

@@ -91,9 +91,7 @@ class PublishedRows(KeyRows):
 
 
 class ClaimRows(dy.Schema):
-    """`data/claims.csv`: a sentence that a published document asserts, and the region of effects in which it is
-    true.
-    """
+    """`data/claims.csv`: a sentence that a document asserts, and the region of effects in which it is true."""
 
     line = dy.UInt32(nullable=False)
     id = dy.String(nullable=False, primary_key=True, regex=r"^[A-Z][0-9]+$")

@@ -146,9 +146,7 @@ def _tests(sittings: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
 
 
 def _predicted(sittings: pl.DataFrame, some: Sequence[int], others: Sequence[int]) -> pl.DataFrame:
-    """Whether the mean of `some` sittings is where `others` say: Welch's interval. A single sitting takes its variance
-    from the others.
-    """
+    """Whether the mean of `some` is where `others` say (Welch). A single sitting takes its variance from the others."""
     mine, theirs = (sittings.filter(pl.col("sitting").is_in(numbers)) for numbers in (some, others))
     found = _moderated(theirs)
     own = _moderated(mine) if len(some) > 1 else spreads(mine, ("run", "pair"))

@@ -18,7 +18,7 @@ from async_cost.statistics import interval
 from async_cost.statistics.interval import CONFIDENCE, quantile
 from async_cost.statistics.judge import EQUIVALENCE
 from async_cost.statistics.measured import Measured, both_ways
-from async_cost.statistics.trials import ALONE, trial_values
+from async_cost.statistics.trials import ALONE, lowest, trial_values
 
 #: How many places the operands of an operation take. Operands of the same place are added up.
 PLACES = {"value": 1} | dict.fromkeys(("ratio", "difference", "break-even"), 2)
@@ -35,9 +35,7 @@ Key = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class Operand:
-    """One measured thing: a key, and the name of the count or metric where it is none of times. `plus_ns` is added to
-    its time on paper.
-    """
+    """A key, and the name of the count or metric if it is none of times. `plus_ns` is added to its time on paper."""
 
     study: str
     bench: str
@@ -149,7 +147,7 @@ class Values:
     @cached_property
     def lowest(self) -> dict[Key, pl.DataFrame]:
         """The same of an undisturbed machine: a row a process."""
-        return _by_key(self.measured.lowest)
+        return _by_key(lowest(self.measured.trials))
 
     @cached_property
     def hours(self) -> dict[str, float]:
@@ -187,9 +185,7 @@ class Values:
         return {row[:-1]: row[-1] for row in self.measured.run.counted_units(self.name).iter_rows()}
 
     def behind(self, case: Case) -> list[dict]:
-        """The comparisons behind a case: of its first place with the second, of its third with the fourth; else those
-        of its keys.
-        """
+        """The comparisons behind a case: of its first place with the second and so on; else those of its keys."""
         keys = [place[0].key for place in case]
         pairs = filter(None, map(self.comparisons.get, zip(keys[::2], keys[1::2], strict=False)))
         return list(pairs) or [row for (key, _), row in self.comparisons.items() if key in keys]
@@ -222,9 +218,7 @@ def effect(measure: Measure, case: Case, of: Callable[[str], Values]) -> Effect:
 
 
 def _apart(one: Effect, other: Effect) -> Effect:
-    """A ratio of two ratios from programs of their own: they have no rounds in common, so their errors add up as
-    squares.
-    """
+    """A ratio of ratios from two programs: they have no rounds in common, so their errors add up as squares."""
     if one.missing or other.missing:
         return Effect(missing=one.missing or other.missing)
     ends = ((one.low, other.high), (one.high, other.low))
@@ -262,9 +256,7 @@ def _count(measure: Measure, case: Case, values: Values) -> Effect:
 
 
 def _declared(measure: Measure, case: Case, values: Values) -> Effect:
-    """A row of the table of comparisons, in the unit of the measure. Times there are for a unit of work, here for an
-    iteration.
-    """
+    """A row of the table of comparisons, whose times are for a unit of work, in the unit of the measure."""
     one, other = (place[0].key for place in case)
     over, under = (other, one) if measure.quantity == "rate" else (one, other)
     row = values.comparisons.get((over, under))

@@ -173,15 +173,14 @@ def estimates(
     value: str = "ratio",
     by: Sequence[str] = KEY,
     pools: pl.DataFrame | None = None,
-    omega2: float | None = None,
-    d0: float | None = None,
+    **known: float,
 ) -> pl.DataFrame:
     """`value` over sittings, processes and rounds (columns sitting, episode and a row a round of `frame`), with its
     interval: by..., value, low, high, q1, q3, rounds, episodes, sittings, error, freedom, quantile, chance, omega2, d0,
     prior, within.
 
     `pools` says what is moderated together: by..., pool, keys, omega2, d0; the last two are null where the pool itself
-    shall show them. Without it each value is by itself, with `omega2` and `d0` if they are known. q1 and q3 are the
+    shall show them. Without it each value is by itself, with the omega2 and d0 that are `known`. q1 and q3 are the
     quartiles over all rounds, for charts; quantile is half the width of the interval in standard errors; chance is the
     p-value of the value being 0: Student's t with `freedom`, with too few processes the exact sign test over rounds, in
     which a value of exactly 0 counts for neither side. omega2 and d0 are null where the interval does not cover another
@@ -191,8 +190,8 @@ def estimates(
     spread = spreads(of_sittings(frame, value, by), by)
     found = medians(frame, value, by).join(spread, on=by, maintain_order="left")
     if pools is None:
-        known = {name: pl.lit(number, pl.Float64) for name, number in (("omega2", omega2), ("d0", d0))}
-        pools = found.select(by).with_row_index("pool").with_columns(keys=2, **known)
+        shared = {name: pl.lit(known.get(name), pl.Float64) for name in ("omega2", "d0")}
+        pools = found.select(by).with_row_index("pool").with_columns(keys=2, **shared)
     found = moderated(found.join(pools, on=by, how="left", maintain_order="left"))
     several = pl.col("episodes") >= LEAST_EPISODES
     found = found.with_columns(freedom=pl.when(several).then("freedom").otherwise(RANKS))
@@ -245,7 +244,5 @@ def medians(frame: pl.DataFrame, value: str, by: Sequence[str] = KEY) -> pl.Data
 
 
 def widened(value: Number, low: Number, high: Number, more: Number) -> tuple[Number, Number]:
-    """Both ends of an interval to which an independent error of half width `more` was added: as squares, for each side
-    separately.
-    """
+    """Both ends of an interval, with an independent error of half width `more` added as squares, on each side."""
     return value - ((value - low) ** 2 + more**2) ** 0.5, value + ((high - value) ** 2 + more**2) ** 0.5

@@ -10,7 +10,7 @@ from async_cost.runs.find import not_as_announced
 from async_cost.runs.run import Run
 from async_cost.statistics.judge import CONTRADICTED, VERDICTS, Trust, trust
 from async_cost.statistics.table import comparisons
-from async_cost.statistics.trials import lowest, trial_times
+from async_cost.statistics.trials import trial_times
 
 _OPPOSITE = {"slower": "faster", "faster": "slower"}
 
@@ -39,11 +39,6 @@ class Measured:
     def trials(self) -> pl.DataFrame:
         """As from `trial_times`, including controls: for everything that is not a comparison."""
         return trial_times(self.run.whole_time(self.study))
-
-    @cached_property
-    def lowest(self) -> pl.DataFrame:
-        """The trials of an undisturbed machine (`trials.lowest`)."""
-        return lowest(self.trials)
 
     @cached_property
     def trust(self) -> Trust:
