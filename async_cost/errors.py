@@ -27,11 +27,3 @@ def quoted(value: object) -> str:
     """`value` for an error message: control characters escaped, never longer than about 60 characters."""
     text = ascii(value)
     return text if len(text) <= 60 else text[:57] + "..."
-
-
-def require_plain_file(path: Path) -> None:
-    """Raises `DataError` for anything that exists and is not a plain file: opening a pipe blocks forever, and a link in
-    a run from a stranger may lead to any file on this machine. A missing file passes.
-    """
-    if path.is_symlink() or (path.exists() and not path.is_file()):
-        raise DataError(path, "this is not a plain file", "Restore the file from where it was measured")

@@ -75,7 +75,7 @@ def test_packing_leaves_no_trace_and_is_done_once(tmp_path):
             "names the folder '/mnt/elsewhere/linux'",
         ),
         ({"changes": {"command": r"make C:\Users\Some"}}, "names the folder"),
-        ({"changes": {"ended": "2025-01-01T00:00:00Z"}}, "the end lies before the start"),
+        ({"changes": {"ended": "2025-01-01T00:00:00Z"}}, "to 2025-01-01T00:00:00Z, no run can have been measured"),
     ],
 )
 def test_what_others_could_not_use_is_refused(tmp_path, made, reason):

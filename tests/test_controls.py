@@ -202,7 +202,7 @@ def test_controls_of_one_kind_speak_for_all_studies_of_the_run(tmp_path):
 
     others = {"one": study(MANY, 1.004, 0.997, 1.003), "two": study(MANY, 0.996, 1.002), "three": study(ONE, 1.0, 1.0)}
     run = load_run(make_run(tmp_path, None, others=others, rounds=60, episodes=10, noise=0.006, seed=2))
-    bias = {name: set(Measured.of(run, name).declared["bias"]) for name in others}
+    bias = {name: set(Measured(run, name).declared["bias"]) for name in others}
     assert bias["one"] == bias["two"] and 0.0003 < min(bias["one"]) < 0.006
     assert bias["three"] != bias["one"]
 
@@ -220,7 +220,7 @@ def test_what_is_made_of_comparisons_has_their_bias(tmp_path):
     )
     derived = [one for one in claims if one.operation in ("ratio of ratios", "difference of differences", "difference")]
     assert derived
-    bias = [Measured.of(run, "zero-cost").declared["bias"][0] for run in (plain, off)]
+    bias = [Measured(run, "zero-cost").declared["bias"][0] for run in (plain, off)]
     assert bias[1] > 0.002 > bias[0]
     for one, other in zip(replication.outcomes(plain, derived), replication.outcomes(off, derived), strict=True):
         if one.published.effect is not None and one.published.low != one.published.high:
@@ -230,7 +230,7 @@ def test_what_is_made_of_comparisons_has_their_bias(tmp_path):
 def test_a_combination_of_comparisons_uses_what_the_controls_add(tmp_path):
     how = {"rounds": 200, "episodes": 20, "noise": 0.02, "work": False}
     run = load_run(make_run(tmp_path, controls={OFF: 1.006, ON: 0.994}, **how))
-    measured = Measured.of(run, "zero-cost")
+    measured = Measured(run, "zero-cost")
     free, calls = (pair("zero-cost", "nonbox", "manual", parameter) for parameter in (OFF, ON))
     both = ratio_of_ratios(calls, free)
     found = effect(both, both.cases[0], lambda study: Values(run, study))

@@ -35,7 +35,8 @@ def test_each_round_belongs_to_the_process_that_measured_it(tmp_path):
     assert [by_round[number] for number in range(10)] == [0, 0, 0, 1, 1, 1, 2, 2, 2, 2]
     trials = trial_times(run.time(STUDY))
     assert dict(trials.select("round", "episode").unique().rows()) == by_round
-    assert dict(paired(trials, run.comparisons(STUDY)).select("round", "episode").unique().rows()) == by_round
+    rounds = paired(trials, run.comparisons(STUDY), run.units(STUDY))
+    assert dict(rounds.select("round", "episode").unique().rows()) == by_round
 
 
 def test_metrics_carry_the_episode_on(tmp_path):
@@ -65,16 +66,16 @@ def test_episodes_that_cannot_be_are_refused(tmp_path, episodes, place, problem)
 
 
 @pytest.mark.parametrize(
-    ("kinds", "problem"),
+    ("kinds", "column", "problem"),
     [
-        ({}, "group '' has no kind"),
-        ({"": KINDS[0], "threads": KINDS[1]}, "group 'threads' has a kind and no limit"),
-        ({"": "two threads"}, "is none of one thread, forked trials, many threads, long trials"),
+        ({}, "kinds", "the kind None of group '' is none of"),
+        ({"": KINDS[0], "threads": KINDS[1]}, "groups", "the limit None of group 'threads' is not a share"),
+        ({"": "two threads"}, "kinds", "is none of one thread, forked trials, many threads, long trials"),
     ],
 )
-def test_kinds_that_cannot_be_are_refused(tmp_path, kinds, problem):
+def test_kinds_that_cannot_be_are_refused(tmp_path, kinds, column, problem):
     error = refused(made(tmp_path, changes={f"studies.{STUDY}.kinds": kinds}))
-    assert error.column == f"studies.{STUDY}.kinds" and problem in error.problem
+    assert error.column == f"studies.{STUDY}.{column}" and problem in error.problem
 
 
 def test_a_study_lasted_as_long_as_its_episodes_whatever_ran_between_them(tmp_path):
@@ -110,7 +111,7 @@ def test_a_made_up_run_of_processes_that_differ_is_known_as_well_as_they_agree(t
     run = load_run(made(tmp_path, rounds=120, episodes=12, between=0.02, noise=0.004))
     one = load_run(made(tmp_path / "same", rounds=120, episodes=12, between=0.0, noise=0.004))
     width, narrow = (
-        Measured.of(one, STUDY)
+        Measured(one, STUDY)
         .comparisons.filter(variant="nonbox", baseline_variant=BASELINE)
         .select(pl.col("high") / pl.col("low") - 1)
         .item()
@@ -118,6 +119,6 @@ def test_a_made_up_run_of_processes_that_differ_is_known_as_well_as_they_agree(t
     )
     # The ratio of two keys that are off by 2 % each: 2.2 * 0.02 * sqrt(2 / 12), to either side.
     assert width == pytest.approx(2 * 2.2 * 0.02 * np.sqrt(2 / 12), rel=0.7) and narrow < width / 4
-    row = Measured.of(run, STUDY).comparisons.filter(variant="nonbox", baseline_variant=BASELINE).row(0, named=True)
+    row = Measured(run, STUDY).comparisons.filter(variant="nonbox", baseline_variant=BASELINE).row(0, named=True)
     assert row["low"] < 3 < row["high"] and row["episodes"] == 12
-    assert tuple(Measured.of(run, STUDY).trials.columns[:6]) == (*KEY, "round", "sitting", "episode")
+    assert tuple(Measured(run, STUDY).trials.columns[:6]) == (*KEY, "round", "sitting", "episode")

@@ -12,7 +12,6 @@ from async_cost.errors import DataError
 from async_cost.literature.published import load_published, published_times
 from async_cost.paths import repository_root, shown
 from async_cost.runs import reader
-from async_cost.runs.comparisons import DATA
 from async_cost.runs.find import choose_run, find_runs, load_run, open_run, reference
 from async_cost.testing.made_up_runs import OFF, ZERO_COST, change_record, changed, make_run
 
@@ -107,27 +106,31 @@ def test_a_failed_variant_keeps_the_rounds_it_has(tmp_path):
     assert time.filter(variant="box", parameter=OFF)["round"].unique().to_list() == [0]
 
 
-def test_the_newest_finished_run_is_read_or_the_one_that_the_environment_names(tmp_path):
+def test_the_newest_finished_run_is_read_or_the_one_that_the_environment_names(tmp_path, monkeypatch):
+    committed = f"data/runs/{reference()}"
+    monkeypatch.setenv("ASYNC_COST_RUNS", str(tmp_path))
     for name in ("20260101T000000Z", "20270101T000000Z"):
         make_run(tmp_path, {}, rounds=2, work=False, name=name)
     (tmp_path / ".partial" / "20280101T000000Z").mkdir(parents=True)
-    newest, old = find_runs(tmp_path)
+    newest, old = find_runs()
     assert [newest.name, old.name] == ["20270101T000000Z", "20260101T000000Z"]
-    assert choose_run(STUDY, {}, tmp_path).path == choose_run(None, {}, tmp_path).path == newest
-    assert choose_run(STUDY, {"ASYNC_COST_RUN": str(old)}, tmp_path).path == old
-    committed = f"data/runs/{reference()}"  # from any folder, as a notebook is executed in its own
-    assert choose_run(STUDY, {"ASYNC_COST_RUN": committed}, tmp_path).path.samefile(repository_root() / committed)
+    assert choose_run(STUDY).path == choose_run().path == newest
+    monkeypatch.setenv("ASYNC_COST_RUN", str(old))
+    assert choose_run(STUDY).path == old
+    monkeypatch.setenv("ASYNC_COST_RUN", committed)  # from any folder, as a notebook is executed in its own
+    assert choose_run(STUDY).path.samefile(repository_root() / committed)
 
 
-def test_a_damaged_newest_run_is_not_passed_over(tmp_path):
+def test_a_damaged_newest_run_is_not_passed_over(tmp_path, monkeypatch):
+    monkeypatch.setenv("ASYNC_COST_RUNS", str(tmp_path))
     make_run(tmp_path, {}, rounds=2, work=False)
     newest = make_run(tmp_path, {}, rounds=2, work=False, name="20270101T000000Z")
     (newest / TIME).unlink()
     with pytest.raises(DataError, match="20270101T000000Z"):
-        choose_run(STUDY, {}, tmp_path).time(STUDY)
+        choose_run(STUDY).time(STUDY)
     (newest / "run.json").write_text("{")
     with pytest.raises(DataError, match="20270101T000000Z"):
-        choose_run(STUDY, {}, tmp_path)
+        choose_run(STUDY)
 
 
 def test_only_what_is_asked_for_is_opened(tmp_path):
@@ -141,26 +144,11 @@ def test_only_what_is_asked_for_is_opened(tmp_path):
         load_run(run)
 
 
-def test_an_honest_table_is_split_the_quick_way(tmp_path, monkeypatch):
-    """Else hundreds of runs would take minutes, and no test would notice."""
-
-    split = reader._split
-
-    def refuse(path, *rest):
-        # Small tables next to the runs may have a last column that is empty.
-        assert path.parent == DATA, f"{path}: an honest table was split cell by cell"
-        return split(path, *rest)
-
-    monkeypatch.setattr(reader, "_split", refuse)
-    load_run(make_run(tmp_path, rounds=3, compress=True))
-    for folder in find_runs():
-        load_run(folder)
-
-
-def test_no_run_at_all_says_how_to_get_one(tmp_path):
+def test_no_run_at_all_says_how_to_get_one(tmp_path, monkeypatch):
+    monkeypatch.setenv("ASYNC_COST_RUNS", str(tmp_path / "nothing"))
     for study, says in ((STUDY, f"no run of {STUDY} is here.*make report"), (None, "no run is here.*make report")):
         with pytest.raises(DataError, match=says):
-            choose_run(study, {}, tmp_path / "nothing")
+            choose_run(study)
 
 
 def test_a_study_that_was_not_measured_is_not_an_empty_one(run):
@@ -223,27 +211,13 @@ VALUES = [
     ("bench", "", "not a valid name or value here"),
 ]
 #: Names that would do harm on a page or a terminal.
-NAMES = (
-    "<script>alert(1)</script>",
-    "a&lt;b",
-    "\x1b[31mred",
-    "a\u202eb",
-    "a`b",
-    " manual",
-    "manual ",
-    "tab\tbed",
-    "x" * 300,
-)
+NAMES = ("<script>alert(1)</script>", "a&lt;b", "\x1b[31mred", "a\u202eb", "a`b")
+NAMES += (" manual", "manual ", "tab\tbed", "x" * 300)
 #: What is wrong with a table: the change, and the line, the column and some words of the message. It has 19 lines.
 TABLES = {
     "torn in the last line": (lambda text: text[:-4], 19, None, "cut off"),
     "cut off between two rounds": (without(f"{OFF},2,"), None, "round", "not measured in round 2"),
-    "cut off between two samples": (
-        lambda text: text[: text[:-1].rindex("\n") + 1],
-        18,
-        "sample",
-        "1 samples instead of 2",
-    ),
+    "cut off between two samples": (lambda text: text[: text[:-1].rindex("\n") + 1], 18, "sample", "1 samples instead"),
     "empty": (lambda text: "", 1, None, "empty"),
     "nothing but a header": (lambda text: text.split("\n")[0] + "\n", 1, None, "empty"),
     "an empty line": (each_line(lambda number, line: f"{line}\n" if number == 4 else line), 5, None, "0 cells"),
@@ -258,7 +232,6 @@ TABLES = {
     ),
     "a missing column": (each_line(lambda _, line: line.rpartition(",")[0]), 1, "elapsed_ns", "is missing"),
     "a column twice": (each_line(lambda _, line: f"{line},{line.rpartition(',')[2]}"), 1, None, "twice"),
-    "another unit": (replaced("elapsed_ns", "elapsed_us"), 1, "'elapsed_us'", "wrong unit"),
     "a sample twice": (lambda text: text + text.split("\n")[4] + "\n", 20, None, "already on line 5"),
     "a row of another study": (cell(6, "study", "spawn-apis"), 6, "study", "a row of study 'spawn-apis'"),
     "no baseline": (without(f",manual,manual,{OFF},1,"), None, "variant", "round 1 has no baseline 'manual'"),

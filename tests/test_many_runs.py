@@ -37,7 +37,7 @@ def test_many_runs_say_what_each_says_alone(honest):
     for folder in folders:
         run = load_run(folder)
         for study in run.info.studies:
-            alone = Measured.of(run, study).comparisons
+            alone = Measured(run, study).comparisons
             found = together.ratios.filter(run=run.info.run_id, study=study)
             assert found.height == alone.height > 0
             for column in ("variant", "ratio", "low", "high", "verdict"):
@@ -89,9 +89,9 @@ def test_honest_runs_say_the_same_in_bad_company(crowd):
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"ended": "2025-01-01T00:00:00Z"}, "the end lies before the start"),
-        ({"started": "1999-01-01T00:00:00Z"}, "1999-01-01 cannot be the day of a run"),
-        ({"studies.zero-cost.ended": "9999-01-01T00:00:00Z"}, "9999-01-01 cannot be the day of a run"),
+        ({"ended": "2025-01-01T00:00:00Z"}, "to 2025-01-01T00:00:00Z, no run can have been measured"),
+        ({"started": "1999-01-01T00:00:00Z"}, "from 1999-01-01T00:00:00Z to"),
+        ({"studies.zero-cost.ended": "9999-01-01T00:00:00Z"}, "to 9999-01-01T00:00:00Z, no run can"),
         ({"studies.zero-cost.episodes": [AT_ONCE]}, "which in no episode fits how long it took"),
         ({"machine.name": "<b>fast</b>"}, "is not a machine name"),
     ],
@@ -150,7 +150,7 @@ def test_all_runs_and_the_one_of_the_report_are_chosen_once(tmp_path, monkeypatc
 def test_headlines_are_of_pairs_that_are_compared():
     """A name that no study measures would be a line that never appears."""
     for one in HEADLINES:
-        assert pair(one.study, one.variant, one.other, one.parameter)
+        assert pair(*one)
 
 
 # -- derived tables ------------------------------------------------------------------------------------------------

@@ -113,7 +113,7 @@ def test_every_variant_that_did_not_fail_is_measured_in_every_round(whole_run, s
 
 @pytest.mark.parametrize("study", MEASURED)
 def test_something_is_compared_and_controlled_in_every_group(whole_run, study):
-    declared = Measured.of(load_run(whole_run.run), study).declared
+    declared = Measured(load_run(whole_run.run), study).declared
     compared, controlled = declared.filter(~pl.col("control")), declared.filter("control")
     # What only other groups are compared with, as the smallest of several sizes, has no comparison of its own.
     assert set(compared.drop_nulls("ratio")["group"]) == set(compared["group"]), "a group in which everything failed"

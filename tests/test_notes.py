@@ -36,7 +36,7 @@ def run(runs):
 @pytest.fixture(scope="module")
 def rows(run) -> tuple[dict, dict]:
     """`nonbox` against `manual`, and the other way round."""
-    measured = Measured.of(load_run(run), "zero-cost")
+    measured = Measured(load_run(run), "zero-cost")
     both = both_ways(measured.comparisons).filter(parameter=OFF, baseline_parameter=OFF)
     pairs = (("nonbox", "manual"), ("manual", "nonbox"))
     return tuple(both.filter(variant=one, baseline_variant=other).row(0, named=True) for one, other in pairs)

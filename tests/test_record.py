@@ -53,19 +53,9 @@ def read(document, folder):
     ("place", "value", "field", "problem"),
     [
         (("machine", "logical_cores"), "two", "machine.logical_cores", "Expected a whole number or null, got text"),
-        (
-            ("machine", "logical_cores"),
-            True,
-            "machine.logical_cores",
-            "Expected a whole number or null, got true or false",
-        ),
+        (("machine", "logical_cores"), True, "machine.logical_cores", "a whole number or null, got true or false"),
         (("machine", "logical_cores"), -1, "machine.logical_cores", "Expected a whole number >= 0"),
-        (
-            ("machine", "caches", 1, "bytes"),
-            2**63,
-            "machine.caches[1].bytes",
-            f"Expected a whole number <= {2**63 - 1}",
-        ),
+        (("machine", "caches", 1, "bytes"), 2**63, "machine.caches[1].bytes", f"a whole number <= {2**63 - 1}"),
         (("machine", "caches"), {}, "machine.caches", "Expected a list or null, got an object"),
         (("machine", "owner"), "me", "machine.'owner'", "unknown field 'owner'"),
         (("owner - at $.x",), "me", "'owner - at $.x'", "unknown field 'owner - at $.x'"),

@@ -47,7 +47,7 @@ def run():
 
 @pytest.fixture(scope="module")
 def measured(run) -> dict[str, Measured]:
-    return {study: Measured.of(run, study) for study in run.info.studies}
+    return {study: Measured(run, study) for study in run.info.studies}
 
 
 @pytest.fixture(scope="module")

@@ -37,7 +37,7 @@ def test_the_reference_run_is_evidence():
     run = reference_run()
     assert run.info.git.clean, "the reference run was measured with uncommitted changes"
     for study in EVIDENCE:
-        judged = Measured.of(run, study).trust
+        judged = Measured(run, study).trust
         assert judged.trusted, f"{study}: {judged.reasons}"
 
 
@@ -47,7 +47,7 @@ def test_the_readme_is_one_screen():
 
 
 def test_the_schema_of_run_json_is_that_of_its_reader_and_all_runs_fit():
-    text = schema.schema_file().read_text(encoding="utf-8")
+    text = (ROOT / "data" / "run.schema.json").read_text(encoding="utf-8")
     assert text == schema.text(), "run `python -m async_cost.runs.schema` and commit what it writes"
     validator = jsonschema.Draft202012Validator(json.loads(text))
     documents = [json.loads((folder / "run.json").read_text(encoding="utf-8")) for folder in find_runs(runs_root())]

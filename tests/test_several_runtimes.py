@@ -56,12 +56,12 @@ def made(tmp_path, rounds=60, noise=0.01, **how):
 
 def verdicts(run) -> dict[Key, str | None]:
     """The words by key, those of controls included."""
-    found = Measured.of(run, STUDY).declared.drop_nulls("ratio")
+    found = Measured(run, STUDY).declared.drop_nulls("ratio")
     return {row[:3]: row[3] for row in found.select(*KEY, "verdict").iter_rows()}
 
 
 def trust(run, group: str | None = None) -> Trust:
-    measured = Measured.of(run, STUDY)
+    measured = Measured(run, STUDY)
     return measured.trust if group is None else measured.groups[group]
 
 
@@ -79,7 +79,7 @@ def test_two_variants_of_a_group_are_compared_within_its_limit(tmp_path):
     threads = {NIOS: 4.1e5, SMOLS: 4.0e5, TOKIOS: 4e5, CONTROLS: 4e5}
     compared = [*(pair for pair in COMPARED if pair[2]), (NIOS, SMOLS, "threads")]
     run = made(tmp_path, rounds=120, times=threads, comparisons=compared)
-    assert Measured.of(run, STUDY).comparisons.filter(variant="nio", baseline_variant="smol")["verdict"].to_list() == [
+    assert Measured(run, STUDY).comparisons.filter(variant="nio", baseline_variant="smol")["verdict"].to_list() == [
         "same"
     ]
 
@@ -167,7 +167,7 @@ def test_what_adds_up_over_a_sample_is_told_for_one_iteration_and_a_quantile_as_
 def test_metrics_are_compared_like_times(tmp_path):
     run = noted(tmp_path)
     trials = trial_values(run, STUDY, "cpu_ns").rename({"value": "ns"})
-    found = estimates(paired(trials, run.comparisons(STUDY)))
+    found = estimates(paired(trials, run.comparisons(STUDY), run.units(STUDY)))
     assert found["ratio"].to_list() == pytest.approx([0.5], rel=0.02)
 
 
@@ -206,12 +206,12 @@ def test_metrics_that_do_not_belong_to_the_samples_are_refused(tmp_path, edit, s
 # -- what else a run may be ----------------------------------------------------------------------------------------
 
 
-def test_a_run_without_zero_cost_is_found_by_the_study_that_it_holds(tmp_path):
+def test_a_run_without_zero_cost_is_found_by_the_study_that_it_holds(tmp_path, monkeypatch):
+    monkeypatch.setenv("ASYNC_COST_RUNS", str(tmp_path))
     made(tmp_path, rounds=2)
-    assert list(choose_run(STUDY, {}, tmp_path).info.studies) == [STUDY]
-    assert not Measured.of(choose_run(STUDY, {}, tmp_path), "zero-cost")
+    assert list(choose_run(STUDY).info.studies) == [STUDY]
     with pytest.raises(DataError, match="no run of zero-cost"):
-        choose_run("zero-cost", {}, tmp_path)
+        choose_run("zero-cost")
 
 
 def test_keys_may_have_fewer_samples_than_the_study(tmp_path):

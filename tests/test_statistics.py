@@ -21,6 +21,7 @@ from async_cost.testing.made_up_runs import OFF, ON, REQUESTS, ZERO_COST, make_r
 from async_cost.words import PERCENT
 
 STUDY = "zero-cost"
+NO_UNITS = pl.DataFrame(schema=dict.fromkeys(KEY, pl.String) | {"units": pl.Int64})
 
 
 def trials_of(run) -> pl.DataFrame:
@@ -31,7 +32,7 @@ def between(trials: pl.DataFrame, variant: str, other: str) -> pl.DataFrame:
     """One variant compared with another, as `paired`."""
     one, base = (trials.filter(variant=name).select(KEY).unique() for name in (variant, other))
     base = base.select(pl.all().name.prefix("baseline_"), "parameter")
-    return paired(trials, one.join(base, on="parameter"))
+    return paired(trials, one.join(base, on="parameter"), NO_UNITS)
 
 
 def beside(trials: pl.DataFrame, baseline: str) -> pl.DataFrame:
@@ -42,7 +43,7 @@ def beside(trials: pl.DataFrame, baseline: str) -> pl.DataFrame:
 
 def measured(run) -> dict[tuple[str, str], dict]:
     """The comparisons with `manual` by variant and parameter, as rows of the table."""
-    rows = Measured.of(load_run(run), STUDY).comparisons.filter(baseline_variant="manual").iter_rows(named=True)
+    rows = Measured(load_run(run), STUDY).comparisons.filter(baseline_variant="manual").iter_rows(named=True)
     return {(row["variant"], row["parameter"]): row for row in rows}
 
 
@@ -120,7 +121,7 @@ def simple_trials(**ns: list[float]) -> pl.DataFrame:
         pl.DataFrame({"bench": name, "variant": name, "parameter": "p", "round": range(len(v)), "episode": 0, "ns": v})
         for name, v in ns.items()
     ]
-    return pl.concat(frames).with_columns(pl.col("ns").cast(pl.Float64))
+    return pl.concat(frames).with_columns(pl.col("ns").cast(pl.Float64), sitting=0)
 
 
 def test_a_ratio_is_taken_within_its_round():
@@ -135,7 +136,7 @@ def test_a_key_may_be_compared_with_several_others_and_each_pair_is_by_itself():
     pairs = pl.DataFrame(
         [("c", "c", "p", "a", "a", "p"), ("c", "c", "p", "b", "b", "p")], schema=[*KEY, *BASE_KEY], orient="row"
     )
-    found = paired(trials, pairs)
+    found = paired(trials, pairs, NO_UNITS)
     assert found.filter(baseline_variant="a")["ratio"].to_list() == [4.0, 4.0]
     assert found.filter(baseline_variant="b")["ratio"].to_list() == [2.0, 2.0]
 
@@ -235,7 +236,7 @@ def judged_rows(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def judged(tmp_path, **how) -> Trust:
-    return Measured.of(load_run(make_run(tmp_path, {("nonbox", OFF): 3.0}, work=False, **how)), STUDY).trust
+    return Measured(load_run(make_run(tmp_path, {("nonbox", OFF): 3.0}, work=False, **how)), STUDY).trust
 
 
 def test_an_honest_run_is_trusted(tmp_path):
@@ -359,7 +360,7 @@ def test_disturbances_are_remarked_but_do_not_end_trust(tmp_path):
     }
     run = load_run(make_run(tmp_path, {("nonbox", OFF): 3.0}, work=False, changes=changes, failed=[("nonbox", OFF)]))
     text = " ".join(remarks(run, STUDY))
-    assert Measured.of(run, STUDY).trust.trusted
+    assert Measured(run, STUDY).trust.trusted
     for word in (f"10.0{PERCENT}", "load 1.90", "kvm", "uncommitted changes", "made-up failure"):
         assert word in text
     assert "<b>" not in text

@@ -56,7 +56,7 @@ class Notes:
         found: dict[tuple, list[float]] = {}
         pairs = pl.DataFrame([{name: row[name] for name in ("study", *PAIR)} for row in self.rows.values()])
         for (study,), wanted in pairs.unique().partition_by("study", as_dict=True).items():
-            rounds = paired(Measured.of(self.run, study).trials, wanted.drop("study"), self.run.units(study))
+            rounds = paired(Measured(self.run, study).trials, wanted.drop("study"), self.run.units(study))
             medians = rounds.group_by(*PAIR, "episode").agg(pl.col("ratio").median()).sort("episode")
             parts = medians.partition_by(PAIR, as_dict=True)
             found |= {(study, *pair): part["ratio"].to_list() for pair, part in parts.items()}

@@ -106,12 +106,12 @@ def covers(run: Run) -> str:
 
 def next_build(run: Run, study: str) -> str:
     """What a single build will show of the first headline of a study, in Markdown; nothing where that is unknown."""
-    for one in HEADLINES if study in run.info.studies and covers_hours(run, study) else ():
-        named = {"variant": one.variant, "baseline_variant": one.other, "parameter": one.parameter}
-        rows = comparisons(run).frame.filter(study=study, **named).drop_nulls("next_low")
-        if one.study == study and rows.height:
+    for of, variant, other, parameter in HEADLINES if study in run.info.studies and covers_hours(run, study) else ():
+        named = {"variant": variant, "baseline_variant": other, "parameter": parameter}
+        rows = comparisons(run).of(study).filter(**named).drop_nulls("next_low")
+        if of == study and rows.height:
             ends = words.with_ends(rows["ratio"][0], rows["next_low"][0], rows["next_high"][0], 1.0)[1]
-            what = f"{words.code(one.variant)} at {ends}{words.TIMES} {words.code(one.other)}"
+            what = f"{words.code(variant)} at {ends}{words.TIMES} {words.code(other)}"
             return f"One build, built and measured anew, 95 %: {what}."
     return ""
 
@@ -120,7 +120,7 @@ def banner(run: Run, studies: Collection[str]) -> tuple[bool, str]:
     """How far `run` may be relied on for `studies`, without those that it lacks, and without its profile: whether
     anything that they hold is judged; what is not and why, and what was found out about the run since.
     """
-    tables = [Measured.of(run, study) for study in studies if study in run.info.studies]
+    tables = [Measured(run, study) for study in studies if study in run.info.studies]
     judged = any(measured.trust.extent for measured in tables) or not tables
     known = [f"Known since: {erratum}" for measured in tables for erratum in errata(run, measured.study)]
     refused = [] if run.info.profile in NOT_EVIDENCE else filter(None, map(refused_groups, tables))

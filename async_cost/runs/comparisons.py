@@ -6,18 +6,13 @@ declare today.
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 
 import polars as pl
 
-from async_cost.errors import DataError, quoted
 from async_cost.paths import repository_root
 from async_cost.runs.reader import read_table
-from async_cost.runs.record import StudyInfo
 from async_cost.runs.schemas import ComparisonRows
-from async_cost.words import CONTROL
 
 #: What identifies one measured thing. A study's files, the published figures and the claims use the same words.
 KEY = ("bench", "variant", "parameter")
@@ -28,50 +23,20 @@ PAIR = (*KEY, *BASE_KEY)
 #: are the same code.
 SCHEMA = dict.fromkeys((*PAIR, "group", "change", "unit"), pl.String) | {"limit": pl.Float64, "control": pl.Boolean}
 DATA = repository_root() / "data"
-#: What is declared outside of a run.
-DECLARED = (DATA / "comparisons.csv",)
 
 
-@dataclass(frozen=True)
-class Headline:
-    """A finding with a name, because people base decisions on it: `variant` against `other`."""
-
-    study: str
-    variant: str
-    other: str
-    parameter: str
-    label: str
-
-
-HEADLINES = (
-    Headline("ladder", "frontier", "manual (best)", "live=3", "leanest async / best loop"),
-    Headline("zero-cost", "nonbox", "manual", "syscalls=off", "async / published loop"),
-    Headline("zero-cost", "nonbox", "manual (best)", "syscalls=off", "async / best loop"),
-    Headline("zero-cost", "nonbox", "manual", "syscalls=on", "async / loop, with system calls"),
-    Headline("zero-cost-sockets", "async", "manual", "live=256", "async / loop, on sockets"),
-    Headline("ladder", "lean + box", "slab index", "live=3", "boxed / unboxed"),
-    Headline("ladder", "Arc waker", "Rc waker", "live=3", "Arc waker / Rc waker"),
-    Headline("ladder", "lean + mutex queue", "slab index", "live=3", "locked queue / plain queue"),
-    Headline("zero-cost", "large+nonbox", "nonbox", "syscalls=off", "16 KiB futures / small ones"),
-)
-
-
-def declared(study: str, details: StudyInfo) -> pl.DataFrame:
-    """The comparisons of a study, in the order in which a run.json declares them: the columns of `SCHEMA`."""
-    rows = []
-    for entry in details.comparisons:
-        repeated = (entry.variant, entry.parameter) == (entry.baseline_variant + CONTROL, entry.baseline_parameter)
-        control = repeated and entry.variant in details.controls
-        limit = details.groups[entry.group]
-        rows.append((*entry.key, *entry.baseline, entry.group, entry.change, entry.unit, limit, control))
-    return pl.DataFrame(rows, schema=SCHEMA, orient="row")
-
-
-def turned(frame: pl.DataFrame) -> pl.DataFrame:
-    """The same comparisons in the other direction: key and baseline swapped."""
-    return frame.rename(dict(zip(PAIR, (*BASE_KEY, *KEY), strict=True))).select(frame.columns)
-
-
+#: Findings with a name, because people base decisions on them: by study, variant, what it is compared with, parameter.
+HEADLINES = {
+    ("ladder", "frontier", "manual (best)", "live=3"): "leanest async / best loop",
+    ("zero-cost", "nonbox", "manual", "syscalls=off"): "async / published loop",
+    ("zero-cost", "nonbox", "manual (best)", "syscalls=off"): "async / best loop",
+    ("zero-cost", "nonbox", "manual", "syscalls=on"): "async / loop, with system calls",
+    ("zero-cost-sockets", "async", "manual", "live=256"): "async / loop, on sockets",
+    ("ladder", "lean + box", "slab index", "live=3"): "boxed / unboxed",
+    ("ladder", "Arc waker", "Rc waker", "live=3"): "Arc waker / Rc waker",
+    ("ladder", "lean + mutex queue", "slab index", "live=3"): "locked queue / plain queue",
+    ("zero-cost", "large+nonbox", "nonbox", "syscalls=off"): "16 KiB futures / small ones",
+}
 #: The columns of a comparison that its address is made of.
 ADDRESSED = ("study", *PAIR, "ratio", "low", "high")
 
@@ -86,17 +51,6 @@ def address(row: Mapping[str, object]) -> str | None:
         return None
     words = (f"{value:.6g}" if isinstance(value := row[name], float) else str(value) for name in ADDRESSED)
     return hashlib.sha256("\0".join(words).encode()).hexdigest()[:12]
-
-
-def require_known(pairs: pl.DataFrame, keys: pl.DataFrame, path: Path) -> None:
-    """Raises `DataError` for a comparison of a key that is not among `keys`; `path` is the file that the message
-    names.
-    """
-    for names in (KEY, BASE_KEY):
-        for row in pairs.join(keys, left_on=names, right_on=KEY, how="anti").head(1).iter_rows(named=True):
-            problem = f"run.json compares {quoted(' / '.join(row[name] for name in names))}, which was neither measured nor failed"
-            remedy = "Restore run.json and the tables from where they were measured"
-            raise DataError(path, problem, remedy, column="bench")
 
 
 @lru_cache(maxsize=1)

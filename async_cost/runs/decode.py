@@ -1,6 +1,4 @@
-"""JSON files as typed records (`msgspec.Struct`): complete and of the right types, or a `DataError` that names the
-field.
-"""
+"""JSON files as typed records (`msgspec.Struct`): complete and of the right types, or a `DataError` with the field."""
 
 import json
 import re
@@ -11,20 +9,12 @@ from typing import NoReturn, TypeVar
 
 import msgspec
 
-from async_cost.errors import DataError, quoted, require_plain_file
+from async_cost.errors import DataError, quoted
+from async_cost.runs.reader import REMEASURE, read_bytes
 
-#: What may be an escape for a character that is not printable.
-ESCAPE = re.compile(r"\\[bfnrtu]")
-RESTORE = "Restore the file from where it was measured"
 #: What msgspec calls the types of JSON, in our words.
-TYPES = {
-    "int": "a whole number",
-    "float": "a number",
-    "str": "text",
-    "bool": "true or false",
-    "array": "a list",
-    "object": "an object",
-}
+TYPES = {"int": "a whole number", "float": "a number", "str": "text", "bool": "true or false"}
+TYPES |= {"array": "a list", "object": "an object"}
 Kind = TypeVar("Kind")
 #: What msgspec knows of a type it collects at the first conversion; two threads at once have crashed it.
 ONE_AT_A_TIME = Lock()
@@ -36,32 +26,24 @@ def read_json(path: Path) -> dict:
     def plain_fields(pairs: list) -> dict:
         seen = dict(pairs)
         if len(seen) != len(pairs):
-            raise DataError(path, "a field appears twice", RESTORE)
+            raise DataError(path, "a field appears twice", REMEASURE)
         if any("`" in name for name in seen):  # it would be taken for the end of the name in messages of msgspec
-            raise DataError(path, "the name of a field holds a backquote", RESTORE)
+            raise DataError(path, "the name of a field holds a backquote", REMEASURE)
         return seen
 
     def no_constant(name: str) -> NoReturn:
         raise DataError(path, f"{name} is not a number", "An unknown fact is null")
 
+    data = read_bytes(path)
     try:
-        require_plain_file(path)
-        text = path.read_text(encoding="utf-8")
-        # In a text without such characters and escapes for them, which most are, no word needs to be looked at.
-        suspect = ESCAPE.search(text) is not None or not text.replace("\n", "").isprintable()
-        document = json.loads(text, object_pairs_hook=plain_fields, parse_constant=no_constant)
-        unprintable = [(field, word) for field, word in _words(document if suspect else None) if not word.isprintable()]
-    except FileNotFoundError:
-        remedy = "A run's folder appears whole: restore it, or measure again"
-        raise DataError(path, "the file is missing", remedy) from None
-    except OSError as error:
-        raise DataError(path, f"the file cannot be read ({type(error).__name__})", RESTORE) from None
+        document = json.loads(data.decode("utf-8"), object_pairs_hook=plain_fields, parse_constant=no_constant)
+        unprintable = [(field, word) for field, word in _words(document) if not word.isprintable()]
     except json.JSONDecodeError as error:
-        raise DataError(path, "torn or invalid JSON", RESTORE, row=error.lineno) from None
+        raise DataError(path, "torn or invalid JSON", REMEASURE, row=error.lineno) from None
     except (ValueError, RecursionError):  # not UTF-8, a number of thousands of digits, or thousands of brackets
-        raise DataError(path, "not JSON text", RESTORE) from None
+        raise DataError(path, "not JSON text", REMEASURE) from None
     if not isinstance(document, dict):
-        raise DataError(path, "not a JSON object", RESTORE)
+        raise DataError(path, "not a JSON object", REMEASURE)
     for field, word in unprintable[:1]:
         problem = f"{quoted(word)} holds control characters"
         raise DataError(path, problem, "Write plain text in one line", column=field)
@@ -82,9 +64,7 @@ def _words(value: object, field: str = "") -> Iterator[tuple[str, str]]:
 
 
 def typed(path: Path, kind: type[Kind], document: dict, field: str = "") -> Kind:
-    """`document`, which is the content of `field` in `path`, as a record. Objections of msgspec are put in our
-    words.
-    """
+    """`document`, the content of `field` in `path`, as a record. Objections of msgspec are put in our words."""
     try:
         with ONE_AT_A_TIME:
             return msgspec.convert(document, kind)
@@ -94,20 +74,10 @@ def typed(path: Path, kind: type[Kind], document: dict, field: str = "") -> Kind
     field = (field + place.replace("[...]", "")).lstrip(".")
     what, _, name = problem.removesuffix("`").partition(" field `")
     if what == "Object missing required":
-        raise missing(path, f"{field}.{name}".lstrip("."))
+        remedy = "An unknown fact is null, not left out; an older run has to be measured again"
+        raise DataError(path, "the field is missing", remedy, column=f"{field}.{name}".lstrip("."))
     if what == "Object contains unknown":
-        raise unknown(path, f"{field}.{quoted(name)}".lstrip("."), name)
+        remedy = "Nothing is dropped silently: use the revision of async-cost that made the run"
+        raise DataError(path, f"unknown field {quoted(name)}", remedy, column=f"{field}.{quoted(name)}".lstrip("."))
     problem = re.sub(r"\w+", lambda word: TYPES.get(word[0], word[0]), problem.replace("`", "").replace(" |", " or"))
     raise DataError(path, problem, "See data/README.md, or measure again", column=field)
-
-
-def missing(path: Path, field: str) -> DataError:
-    """The error for a record that lacks `field`."""
-    remedy = "An unknown fact is null, not left out; a run from before there was such a field has to be measured again"
-    return DataError(path, "the field is missing", remedy, column=field)
-
-
-def unknown(path: Path, field: str, name: str) -> DataError:
-    """The error for a record with a field `name` that its schema version does not have."""
-    remedy = "Nothing is dropped silently: use the revision of async-cost that made the run"
-    return DataError(path, f"unknown field {quoted(name)}", remedy, column=field)

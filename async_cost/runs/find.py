@@ -2,15 +2,14 @@
 
 import os
 import re
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from async_cost.errors import DataError
 from async_cost.paths import repository_root, runs_root
-from async_cost.runs import series
 from async_cost.runs.run import Run
+from async_cost.runs.series import disturbed, open_run
 
 #: A machine, a profile, how many sittings its next series will have, and when that was decided; and how many it had
 #: when something else than their results ended it, and what.
@@ -86,47 +85,40 @@ def reference() -> str:
 
 
 def reference_run() -> Run:
-    """The series of these runs (`series.checked_reference`)."""
-    return series.checked_reference(_referenced(), runs_root())
+    """The series of these runs. Raises `DataError` if it has others, lacks one, or one began or ran disturbed."""
+    ids, file = _referenced(), runs_root() / "REFERENCE"
+    run = open_run(runs_root() / ids[0])
+    if [one.info.run_id for one in run.sittings] != ids:
+        problem = f"the series consists of {', '.join(one.info.run_id for one in run.sittings)}"
+        raise DataError(file, problem, "List all of its runs, one a line, the first one first")
+    for one in run.sittings:
+        if why := disturbed(one.info):
+            raise DataError(file, f"{one.info.run_id} is no reference: {why}", "Measure this sitting again")
+    return run
 
 
-def choose_run(
-    study: str | None = None,
-    environ: Mapping[str, str] = os.environ,
-    root: Path | None = None,
-    instead: str | None = None,
-) -> Run:
+def choose_run(study: str | None = None, instead: str | None = None) -> Run:
     """The run that the environment variable ASYNC_COST_RUN names, a folder below the root of the repository or
     anywhere, else the newest one that contains `study`; any run if that is None.
 
     A notebook that can do without `study` names another one to use `instead` if `study` is missing. Raises
     `DataError` if there is no run, or if the one to be read is damaged: an older run never replaces it silently.
     """
-    wanted = [study] if instead is None else [study, instead]
-    if named := environ.get("ASYNC_COST_RUN"):
+    wanted = [study, instead] if instead else [study]
+    if named := os.environ.get("ASYNC_COST_RUN"):
         run = open_run(repository_root() / named)
         if study is not None:
             run.study(next((one for one in wanted if one in run.info.studies), study))
         return run
     for name in wanted:
-        for path in find_runs(root):
+        for path in find_runs():
             run = open_run(path)
             if name is None or name in run.info.studies:
                 return run
-    searched = runs_root() if root is None else root
     sought = "no run" if study is None else f"no run of {study}"
-    raise DataError(searched, f"{sought} is here", "Measure one with `make report`, or set ASYNC_COST_RUN")
-
-
-def open_run(path: Path) -> Run:
-    """The run in folder `path`, joined with the others of its series (`runs.series`), with each run.json read and
-    checked. Raises `DataError` if one is damaged, not finished, or belongs to something else.
-    """
-    return series.opened(Path(path))
+    raise DataError(runs_root(), f"{sought} is here", "Measure one with `make report`, or set ASYNC_COST_RUN")
 
 
 def load_run(path: Path) -> Run:
-    """`open_run`, with every table read and checked, as is done before a run is finished, contributed or compared with
-    others.
-    """
+    """`open_run`, with every table read and checked."""
     return open_run(path).checked()

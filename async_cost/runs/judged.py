@@ -16,9 +16,7 @@ OF_FINDINGS = re.compile(r"\b(?:finding|pairs?|Pairs|ratio_of_ratios|more_added)
 
 
 def claims_of_today(root: Path | None = None) -> str:
-    """The SHA-256 of the claims with their present regions and operands: of data/claims.csv followed by
-    data/claims-operands.csv.
-    """
+    """The SHA-256 of the claims with their present regions and operands: of both files, one after the other."""
     folder = (repository_root() if root is None else root) / "data"
     files = [(folder / name).read_bytes() for name in ("claims.csv", "claims-operands.csv")]
     return hashlib.sha256(b"".join(files)).hexdigest()

@@ -6,13 +6,13 @@ The first row that breaks a rule of its schema becomes a `DataError` that names 
 import csv
 import io
 import zlib
-from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import dataframely as dy
 import polars as pl
 
-from async_cost.errors import DataError, quoted, require_plain_file
+from async_cost.errors import DataError, quoted
 
 REMEASURE = "A run is never edited: restore the file from where it was measured, or measure again"
 #: A compressed table of this size or more is refused unread: a hundred times the size of a long run, and little enough
@@ -26,50 +26,47 @@ def read_table(path: Path, schema: type[dy.Schema], study: str | None = None) ->
     If `study` is given, every row has to belong to it. Raises `DataError` for a torn or foreign file,
     unknown or missing columns, and the first row that breaks a rule of the schema.
     """
-    text = _read_text(path)
-    types = {name: column.dtype for name, column in schema.columns().items() if name != "line"}
-    nullable = [name for name, column in schema.columns().items() if column.nullable]
-    optional = pl.selectors.string() & pl.selectors.by_name(nullable)
-    for parse in (_parsed, _split):
-        raw = parse(path, text, types)
-        if raw is None:
-            continue
-        good, failed = schema.filter(raw.with_columns(optional.replace("", None)), cast=True)
-        if good.height == raw.height:
-            break
-    else:
+    raw = _split(path, _read_text(path), [name for name in schema.column_names() if name != "line"])
+    optional = [name for name, column in schema.columns().items() if column.nullable]
+    good, failed = schema.filter(raw.with_columns(pl.col(optional).replace("", None)), cast=True)
+    if good.height < raw.height:
         raise _first_failure(path, schema, failed.details())
     if study is not None:
-        _all_of_study(path, good, study)
+        foreign = good.filter(pl.col("study") != study)
+        refuse(path, foreign, "study", f"a row of study '{{study}}' in a file of study {study}")
     return good.sort("line")
 
 
-def unpacked(path: Path, data: bytes) -> bytes:
-    """The content of a `.gz` file whose bytes are `data`. Raises `DataError` when it is damaged, cut off, or would take
-    more than `MOST_UNPACKED`.
+def refuse(path: Path, rows: pl.DataFrame, column: str, problem: str) -> None:
+    """Raises `DataError` for the first of these rows, if there is one; `problem` is filled in from its columns."""
+    for row in rows.sort("line").head(1).iter_rows(named=True):
+        raise DataError(path, problem.format_map(row), REMEASURE, row["line"], column)
+
+
+def read_bytes(path: Path) -> bytes:
+    """The content of a plain file, else `DataError`: opening a pipe blocks forever, and a link in a run from a stranger
+    may lead to any file on this machine.
     """
-    stream = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
     try:
-        text = stream.decompress(data, MOST_UNPACKED)
-    except zlib.error:
-        raise DataError(path, "the compressed file is damaged or cut off", REMEASURE) from None
-    if stream.unconsumed_tail or len(text) == MOST_UNPACKED:
-        raise DataError(path, f"the compressed file holds {MOST_UNPACKED >> 20} MiB or more", REMEASURE)
-    if not stream.eof or stream.unused_data:
-        raise DataError(path, "the compressed file is damaged or cut off", REMEASURE)
-    return text
-
-
-def _read_text(path: Path) -> str:
-    try:
-        require_plain_file(path)
-        data = path.read_bytes()
-        if path.suffix == ".gz":
-            data = unpacked(path, data)
+        if path.is_symlink() or (path.exists() and not path.is_file()):
+            raise DataError(path, "this is not a plain file", REMEASURE)
+        return path.read_bytes()
     except FileNotFoundError:
         raise DataError(path, "the file is missing", REMEASURE) from None
     except OSError as error:
         raise DataError(path, f"the file cannot be read ({type(error).__name__})", REMEASURE) from None
+
+
+def _read_text(path: Path) -> str:
+    data = read_bytes(path)
+    if path.suffix == ".gz":
+        stream = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
+        with suppress(zlib.error):
+            data = stream.decompress(data, MOST_UNPACKED)
+        if len(data) == MOST_UNPACKED:
+            raise DataError(path, f"the compressed file holds {MOST_UNPACKED >> 20} MiB or more", REMEASURE)
+        if not stream.eof or stream.unused_data:
+            raise DataError(path, "the compressed file is damaged or cut off", REMEASURE)
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -78,41 +75,14 @@ def _read_text(path: Path) -> str:
     if not text:
         raise DataError(path, "the file is empty and lacks even a header", REMEASURE, row=1)
     # A checkout on another system may have changed line ends; that changes no value.
-    if "\r" in text:
-        text = text.replace("\r\n", "\n")
+    text = text.replace("\r\n", "\n")
     if not text.endswith("\n"):
         raise DataError(path, "the last line is cut off", REMEASURE, row=text.count("\n") + 1)
     return text
 
 
-def _parsed(_path: Path, text: str, types: Mapping[str, pl.DataType]) -> pl.DataFrame | None:
-    """The cells as split by polars, which takes a tenth of the time, whole numbers as such; None if it might read
-    anything differently from `_split`.
-    """
-    header = text.partition("\n")[0].split(",")
-    if sorted(header) != sorted(types) or "\r" in text:
-        return None
-    # A space before a number is an error, which polars would not see.
-    spaced = ", " in text or '"' in text or "\t" in text
-    read = {name: types[name] if types[name].is_integer() and not spaced else pl.String() for name in header}
-    try:
-        raw = pl.read_csv(io.BytesIO(text.encode()), schema=read)
-    except pl.exceptions.PolarsError:
-        return None
-    # A row that is too short ends in nulls; so does one whose last cell is empty.
-    if raw.is_empty() or raw.to_series(-1).null_count():
-        return None
-    raw = raw.select(
-        pl.int_range(2, raw.height + 2, dtype=pl.UInt32).alias("line"),
-        pl.col(pl.String).fill_null(""),
-        pl.exclude(pl.String),
-    )
-    return raw if raw.height == text.count("\n") - 1 else None
-
-
-def _split(path: Path, text: str, types: Mapping[str, pl.DataType]) -> pl.DataFrame:
+def _split(path: Path, text: str, columns: list[str]) -> pl.DataFrame:
     """The cells of every row as texts in the order of the columns, and in `line` the line number of each row."""
-    columns = list(types)
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     rows = []
     try:
@@ -130,20 +100,12 @@ def _split(path: Path, text: str, types: Mapping[str, pl.DataType]) -> pl.DataFr
 
 
 def _check_header(path: Path, header: list[str], columns: list[str]) -> None:
-    unknown = [name for name in header if name not in columns]
-    for name in unknown:
-        if name.startswith("elapsed_"):
-            remedy = "Times are kept in nanoseconds: export elapsed_ns, as whole numbers"
-            raise DataError(path, f"wrong unit: {quoted(name)} instead of elapsed_ns", remedy, 1, quoted(name))
-    for name in columns:
-        if name not in header:
-            remedy = f"The columns are {','.join(columns)}"
-            raise DataError(path, f"column {name} is missing", remedy, row=1, column=name)
-    for name in unknown:
+    wrong = [(name, f"column {name} is missing") for name in columns if name not in header]
+    wrong += [(quoted(name), f"unknown column {quoted(name)}") for name in header if name not in columns]
+    wrong += [(name, f"column {name} appears twice") for name in columns if header.count(name) > 1]
+    for name, problem in wrong:
         remedy = f"The columns are {','.join(columns)}; nothing is dropped silently"
-        raise DataError(path, f"unknown column {quoted(name)}", remedy, row=1, column=quoted(name))
-    if len(header) != len(columns):
-        raise DataError(path, "a column appears twice", f"The columns are {','.join(columns)}", row=1)
+        raise DataError(path, problem, remedy, row=1, column=name)
 
 
 def _first_failure(path: Path, schema: type[dy.Schema], details: pl.DataFrame) -> DataError:
@@ -182,10 +144,3 @@ def _duplicate(path: Path, schema: type[dy.Schema], details: pl.DataFrame) -> Da
     )
     problem = f"the same {', '.join(key)} is already on line {first}"
     return DataError(path, problem, REMEASURE, second, "/".join(key))
-
-
-def _all_of_study(path: Path, table: pl.DataFrame, study: str) -> None:
-    foreign = table.filter(pl.col("study") != study).sort("line").head(1)
-    for row in foreign.iter_rows(named=True):
-        problem = f"a row of study {quoted(row['study'])} in a file of study {study}"
-        raise DataError(path, problem, "Put each study's rows into its own file", row["line"], "study")

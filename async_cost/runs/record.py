@@ -16,8 +16,9 @@ from msgspec import Meta
 
 from async_cost.errors import DataError, quoted
 from async_cost.paths import SLUG
-from async_cost.runs.decode import RESTORE, read_json, typed
+from async_cost.runs.decode import read_json, typed
 from async_cost.runs.profiles import PROFILES
+from async_cost.runs.reader import REMEASURE
 
 SCHEMA_VERSION = 4
 #: `crate` is a bench of somebody's own, by the crate by-turns: compiled as its program is shipped.
@@ -246,12 +247,10 @@ def read_run_info(path: Path) -> RunInfo:
 
 
 def read_record(path: Path) -> RunInfo:
-    """The records of a run.json in the known version, whatever they say: for instance of a trial run that no reader of
-    runs would accept.
-    """
+    """The records of a run.json in the known version, whatever they say, such as those of an experiment."""
     document = read_json(path)
     version = document.get("schema_version")
-    if version != SCHEMA_VERSION or isinstance(version, bool):
+    if version != SCHEMA_VERSION:
         problem = f"schema version {quoted(version)}, this package reads {SCHEMA_VERSION}"
         remedy = "Use the revision of async-cost that made the run, or measure again"
         raise DataError(path, problem, remedy, column="schema_version")
@@ -277,7 +276,6 @@ def _problems(path: Path, info: RunInfo) -> Iterator[Problem]:
             yield f"{field}.state", f"study {study} is {quoted(details.state)}, not complete", remedy
         yield from _comparisons(details, field)
         yield from _episodes(details, field)
-        yield from _kinds(details, field)
     yield from _codegen(info)
 
 
@@ -318,11 +316,15 @@ def _is_time(value: str) -> bool:
 
 
 def _comparisons(details: StudyInfo, field: str) -> Iterator[Problem]:
-    """Two different keys are compared once, in a group that has a limit."""
-    for name, limit in details.groups.items():
-        if not 0 < limit < 1:
+    """Every group has a limit and one of the known kinds. Two different keys are compared once, in a group."""
+    for name in sorted(details.groups | details.kinds):
+        limit, kind = details.groups.get(name), details.kinds.get(name)
+        if limit is None or not 0 < limit < 1:
             problem = f"the limit {limit} of group {quoted(name)} is not a share between 0 and 1"
-            yield f"{field}.groups", problem, RESTORE
+            yield f"{field}.groups", problem, REMEASURE
+        if kind not in KINDS:
+            problem = f"the kind {quoted(kind)} of group {quoted(name)} is none of {', '.join(KINDS)}"
+            yield f"{field}.kinds", problem, REMEASURE
     seen = set()
     for entry in details.comparisons:
         key, pair = quoted(" / ".join(entry.key)), (entry.key, entry.baseline)
@@ -334,33 +336,22 @@ def _comparisons(details: StudyInfo, field: str) -> Iterator[Problem]:
         elif pair in seen or pair[::-1] in seen:
             problem = f"{key} is compared twice with {quoted(' / '.join(entry.baseline))}"
         if problem:
-            yield f"{field}.comparisons", problem, RESTORE
+            yield f"{field}.comparisons", problem, REMEASURE
         seen.add(pair)
 
 
 def _episodes(details: StudyInfo, field: str) -> Iterator[Problem]:
     """Episodes begin at round 0, follow one another, and each of them measured something."""
     if not details.episodes:
-        yield f"{field}.episodes", "no episode: some process must have measured", RESTORE
+        yield f"{field}.episodes", "no episode: some process must have measured", REMEASURE
     least = 0
     for place, episode in enumerate(details.episodes):
         first = episode.first_round
         most = details.rounds - 1 if place else 0
         if not least <= first <= most:
             problem = f"an episode begins with round {first}, instead of one from {least} to {most} (counted from 0)"
-            yield f"{field}.episodes[{place}].first_round", problem, RESTORE
+            yield f"{field}.episodes[{place}].first_round", problem, REMEASURE
         least = first + 1
-
-
-def _kinds(details: StudyInfo, field: str) -> Iterator[Problem]:
-    """Every group has one of the known kinds, and nothing else has."""
-    for name in sorted(details.groups.keys() ^ details.kinds.keys()):
-        problem = f"group {quoted(name)} has {'no kind' if name in details.groups else 'a kind and no limit'}"
-        yield f"{field}.kinds", problem, RESTORE
-    for name, kind in details.kinds.items():
-        if kind not in KINDS:
-            problem = f"the kind {quoted(kind)} of group {quoted(name)} is none of {', '.join(KINDS)}"
-            yield f"{field}.kinds", problem, RESTORE
 
 
 def _codegen(info: RunInfo) -> Iterator[Problem]:
@@ -383,11 +374,8 @@ def check_clock(path: Path, info: RunInfo) -> None:
     """
     latest = datetime.now(UTC) + CLOCK_AHEAD
     spans = {"": info} | {f"studies.{study}.": details for study, details in info.studies.items()}
-    remedy = "Set the clock of the machine and measure again"
     for prefix, span in spans.items():
-        times = {name: datetime.fromisoformat(value) for name in ("started", "ended") if (value := getattr(span, name))}
-        for name, time in times.items():
-            if not EARLIEST <= time <= latest:
-                raise DataError(path, f"{time:%Y-%m-%d} cannot be the day of a run", remedy, column=prefix + name)
-        if len(times) == 2 and times["ended"] < times["started"]:
-            raise DataError(path, "the end lies before the start", remedy, column=f"{prefix}ended")
+        times = [EARLIEST, *(datetime.fromisoformat(value) for value in (span.started, span.ended) if value), latest]
+        if times != sorted(times):
+            problem = f"from {span.started} to {span.ended}, no run can have been measured"
+            raise DataError(path, problem, "Set the clock of the machine and measure again", column=f"{prefix}started")

@@ -1,6 +1,4 @@
-"""Read a run: a table is complete and checked, or it is a `DataError`. Only what is asked for is
-opened.
-"""
+"""Read a run: a table is complete and checked, or it is a `DataError`. Only what is asked for is opened."""
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -10,9 +8,8 @@ import polars as pl
 from async_cost import words
 from async_cost.errors import DataError, quoted
 from async_cost.paths import runs_root, shown
-from async_cost.runs import comparisons
-from async_cost.runs.comparisons import BASE_KEY, KEY
-from async_cost.runs.reader import REMEASURE, read_table
+from async_cost.runs.comparisons import BASE_KEY, KEY, SCHEMA
+from async_cost.runs.reader import REMEASURE, read_table, refuse
 from async_cost.runs.record import RunInfo, StudyInfo, read_run_info
 from async_cost.runs.schemas import CountRows, MetricRows, TimeRows
 
@@ -52,20 +49,20 @@ class Run:
         return self.time(study) if failed.is_empty() else self.time(study).join(failed, on=KEY, how="anti")
 
     def seconds(self, study: str) -> float | None:
-        """How long `study` was measured, by all of its episodes together; None if one of them was interrupted, or there
-        is none.
-        """
+        """How long `study` was measured, by all of its episodes; None if one was interrupted, or there is none."""
         episodes = self.info.studies[study].episodes if study in self.info.studies else ()
         spans = [words.seconds_between(one.started, one.ended) for one in episodes if one.ended is not None]
         return sum(max(0.0, span) for span in spans) if spans and len(spans) == len(episodes) else None
 
     def comparisons(self, study: str) -> pl.DataFrame:
-        """What is compared with what, in the order of declaration: the columns of `comparisons.SCHEMA`. Keys that
-        failed are among them.
-        """
-        if ("comparisons", study) not in self._read:
-            self._read["comparisons", study] = comparisons.declared(study, self.study(study))
-        return self._read["comparisons", study]
+        """What is compared with what, failed keys included, in the order of declaration: the columns of `SCHEMA`."""
+        details, rows = self.study(study), []
+        for entry in details.comparisons:
+            again = entry.baseline_variant + words.CONTROL, entry.baseline_parameter
+            control = (entry.variant, entry.parameter) == again and entry.variant in details.controls
+            limit = details.groups[entry.group]
+            rows.append((*entry.key, *entry.baseline, entry.group, entry.change, entry.unit, limit, control))
+        return pl.DataFrame(rows, schema=SCHEMA, orient="row")
 
     def metrics(self, study: str) -> pl.DataFrame:
         """What else was noted about a sample: study, bench, variant, parameter, round, position, sample, metric, value.
@@ -92,12 +89,10 @@ class Run:
         That is what an iteration does, unless the study counts something larger: `burst_jobs`, or the session of
         `counted_requests`; null where a session's length was not noted.
         """
-        counts = self.counts(study)
-        own = counts.filter(pl.col("counter").is_in(["burst_jobs", "counted_requests"])).select(*KEY, own="value")
-        session = counts.filter(counter="connections").select(*KEY, session=pl.lit(True))
-        found = counts.select(KEY).unique().join(self.units(study), on=KEY, how="left")
-        found = found.join(own, on=KEY, how="left").join(session, on=KEY, how="left")
-        of_iteration = pl.when(pl.col("session").is_null()).then(pl.col("units").fill_null(1))
+        own = pl.col("value").filter(pl.col("counter").is_in(["burst_jobs", "counted_requests"])).first()
+        found = self.counts(study).group_by(KEY).agg(own=own, session=(pl.col("counter") == "connections").any())
+        of_iteration = pl.when(~pl.col("session")).then(pl.col("units").fill_null(1))
+        found = found.join(self.units(study), on=KEY, how="left")
         return found.select(*KEY, units=pl.coalesce("own", of_iteration)).sort(KEY)
 
     def checked(self) -> "Run":
@@ -108,8 +103,12 @@ class Run:
         return self
 
     def file(self, study: str, lens: str) -> Path:
-        """The file of a table of `study`, plain or compressed: its `time`, `counts` or `metrics`."""
-        return _table_file(self.path, f"{study}.{lens}.csv")
+        """The file of a table, `time`, `counts` or `metrics`. Raises `DataError` if it is there plain and packed."""
+        plain = self.path / f"{study}.{lens}.csv"
+        packed = self.path / f"{plain.name}.gz"
+        if plain.exists() and packed.exists():
+            raise DataError(plain, "the table is there twice, plain and compressed", "Keep the one that was measured")
+        return packed if packed.exists() else plain
 
     @property
     def sittings(self) -> tuple["Run", ...]:
@@ -134,31 +133,17 @@ class Run:
 
 
 def open_sitting(path: Path) -> Run:
-    """The run in folder `path` alone."""
+    """The run in folder `path` alone. Raises `DataError` for a table that its run.json does not mention."""
     path = Path(path)
     if not path.is_dir():
         raise DataError(path, "there is no such run", f"Runs are the folders {shown(runs_root())}/<machine>/<utc-time>")
     info = read_run_info(path / "run.json")
-    no_stray_tables(path, info)
-    return Run(path, info)
-
-
-def _table_file(folder: Path, name: str) -> Path:
-    """The file of table `name` of a run, plain or compressed. Raises `DataError` if it exists in both forms."""
-    plain, packed = folder / name, folder / f"{name}.gz"
-    if plain.exists() and packed.exists():
-        raise DataError(plain, "the table is there twice, plain and compressed", "Keep the one that was measured")
-    return packed if packed.exists() else plain
-
-
-def no_stray_tables(folder: Path, info: RunInfo) -> None:
-    """Raises `DataError` for a table in the folder of a run that its run.json does not mention."""
-    lenses = ("time", "counts", "metrics")
-    known = {f"{study}.{lens}.csv{end}" for study in info.studies for lens in lenses for end in ("", ".gz")}
-    for file in sorted(folder.iterdir()):
-        if file.name.endswith((".csv", ".csv.gz")) and file.name not in known:
+    known = {f"{study}.{lens}.csv" for study in info.studies for lens in ("time", "counts", "metrics")}
+    for file in sorted((*path.glob("*.csv"), *path.glob("*.csv.gz"))):
+        if file.name.removesuffix(".gz") not in known:
             remedy = "Move the table to the run that it belongs to"
             raise DataError(file, "run.json knows no study of this name", remedy)
+    return Run(path, info)
 
 
 def _failed(details: StudyInfo) -> pl.DataFrame:
@@ -174,56 +159,50 @@ def _load_time(run: Run, study: str, path: Path) -> pl.DataFrame:
     trials = time.group_by(*KEY, "round", maintain_order=True).agg(
         pl.len().alias("samples"), pl.col("position").n_unique().alias("positions"), pl.col("line").min()
     )
-    pairs = run.comparisons(study)
-    keys = pl.concat([trials.select(KEY), _failed(details)]).unique()
-    comparisons.require_known(pairs, keys, path)
-    _check_baselines(path, trials, pairs, details)
-    _check_rounds(path, trials, details)
-    _check_samples(path, trials, details)
+    _check_comparisons(path, trials, run.comparisons(study), _failed(details))
+    _check_trials(path, trials, details)
     firsts = pl.Series([episode.first_round for episode in details.episodes], dtype=pl.UInt32)
     time = time.with_columns(episode=firsts.search_sorted(time["round"], side="right") - 1)
     _check_duration(path, time, details)
     return time.with_columns(sitting=pl.lit(0, pl.UInt32))
 
 
-def _refuse(path: Path, rows: pl.DataFrame, column: str, problem: str) -> None:
-    """Raises `DataError` for the first of these rows, if there is one; `problem` is filled in from its columns."""
-    for row in rows.sort("line").head(1).iter_rows(named=True):
-        raise DataError(path, problem.format_map(row), REMEASURE, row["line"], column)
-
-
-def _check_baselines(path: Path, trials: pl.DataFrame, pairs: pl.DataFrame, details: StudyInfo) -> None:
-    """Ratios are taken within a round, so a key needs its baseline in the same round, unless that failed."""
-    needed = pairs.join(_failed(details), left_on=BASE_KEY, right_on=KEY, how="anti")
+def _check_comparisons(path: Path, trials: pl.DataFrame, pairs: pl.DataFrame, failed: pl.DataFrame) -> None:
+    """What is compared was measured or failed. Ratios are taken within a round, so a key needs its baseline in the same
+    round, unless that failed.
+    """
+    for names in (KEY, BASE_KEY):
+        unknown = pairs.join(pl.concat([trials.select(KEY), failed]), left_on=names, right_on=KEY, how="anti")
+        for row in unknown.head(1).iter_rows(named=True):
+            key = quoted(" / ".join(row[name] for name in names))
+            problem = f"run.json compares {key}, which was neither measured nor failed"
+            raise DataError(path, problem, REMEASURE, column="bench")
+    needed = pairs.join(failed, left_on=BASE_KEY, right_on=KEY, how="anti")
     orphan = trials.join(needed, on=KEY).join(
         trials, left_on=(*BASE_KEY, "round"), right_on=(*KEY, "round"), how="anti"
     )
     problem = "round {round} has no baseline '{baseline_variant}' for parameter '{baseline_parameter}'"
-    _refuse(path, orphan, "variant", problem)
+    refuse(path, orphan, "variant", problem)
 
 
-def _check_rounds(path: Path, trials: pl.DataFrame, details: StudyInfo) -> None:
-    """Every variant that did not fail was measured in every round that run.json announces."""
+def _check_trials(path: Path, trials: pl.DataFrame, details: StudyInfo) -> None:
+    """Every variant that did not fail was measured in every round that run.json announces. All trials of a key have the
+    same number of samples, at most that of the study, and each was taken at one position in its round.
+    """
     problem = f"round {{round}} in a run of {details.rounds} rounds (counted from 0)"
-    _refuse(path, trials.filter(pl.col("round") >= details.rounds), "round", problem)
+    refuse(path, trials.filter(pl.col("round") >= details.rounds), "round", problem)
     failed = {entry.key for entry in details.failed}
     for *key, rounds in trials.group_by(KEY, maintain_order=True).agg("round").iter_rows():
         if (less := set(range(details.rounds)).difference(rounds)) and tuple(key) not in failed:
             problem = f"{quoted(' / '.join(key))} was not measured in round {min(less)} and did not fail"
             raise DataError(path, problem, REMEASURE, column="round")
-
-
-def _check_samples(path: Path, trials: pl.DataFrame, details: StudyInfo) -> None:
-    """All trials of a key have the same number of samples, at most that of the study, and each was taken at one
-    position in its round.
-    """
     trials = trials.with_columns(usual=pl.col("samples").max().over(KEY))
     starts = "the trial that starts here has"
     other = pl.col("samples") != pl.col("usual")
-    _refuse(path, trials.filter(other), "sample", f"{starts} {{samples}} samples instead of {{usual}}")
+    refuse(path, trials.filter(other), "sample", f"{starts} {{samples}} samples instead of {{usual}}")
     more = f"{starts} {{samples}} samples, more than the {details.samples} of the study"
-    _refuse(path, trials.filter(pl.col("samples") > details.samples), "sample", more)
-    _refuse(path, trials.filter(pl.col("positions") != 1), "position", f"{starts} two positions")
+    refuse(path, trials.filter(pl.col("samples") > details.samples), "sample", more)
+    refuse(path, trials.filter(pl.col("positions") != 1), "position", f"{starts} two positions")
 
 
 def _check_duration(path: Path, time: pl.DataFrame, details: StudyInfo) -> None:
@@ -251,9 +230,9 @@ def _load_metrics(run: Run, study: str, path: Path) -> pl.DataFrame:
         return MetricRows.create_empty()
     metrics, time = read_table(path, MetricRows, study), run.time(study)
     sample = [*KEY, "round", "position", "sample"]
-    _refuse(path, metrics.join(time, on=sample, how="anti"), "sample", "{metric} of a sample that has no time")
+    refuse(path, metrics.join(time, on=sample, how="anti"), "sample", "{metric} of a sample that has no time")
     samples = time.group_by(KEY).agg(pl.len().alias("samples"))
     found = metrics.group_by(*KEY, "metric").agg(pl.len().alias("found"), pl.col("line").max()).join(samples, on=KEY)
     problem = "{metric} of '{bench} / {variant} / {parameter}' is there for {found} of its {samples} samples"
-    _refuse(path, found.filter(pl.col("found") != pl.col("samples")), "metric", problem)
+    refuse(path, found.filter(pl.col("found") != pl.col("samples")), "metric", problem)
     return metrics

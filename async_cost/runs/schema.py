@@ -4,7 +4,6 @@ python -m async_cost.runs.schema        # writes data/run.schema.json
 """
 
 import json
-from pathlib import Path
 
 import msgspec
 
@@ -12,18 +11,11 @@ from async_cost.paths import repository_root
 from async_cost.runs.record import RunInfo
 
 
-def schema_file() -> Path:
-    """The committed schema."""
-    return repository_root() / "data" / "run.schema.json"
-
-
 def text() -> str:
-    """The schema, as JSON Schema 2020-12. It knows types, names and limits; what a reader demands besides is in
-    `read_run_info`.
-    """
+    """The schema, as JSON Schema 2020-12: types, names and limits. `read_run_info` demands more."""
     schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **msgspec.json.schema(RunInfo)}
     return json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
 
 
 if __name__ == "__main__":
-    schema_file().write_text(text(), encoding="utf-8")
+    (repository_root() / "data" / "run.schema.json").write_text(text(), encoding="utf-8")

@@ -91,9 +91,7 @@ class PublishedRows(KeyRows):
 
 
 class ClaimRows(dy.Schema):
-    """`data/claims.csv`: a sentence that a published document asserts, and the region of effects in which it is
-    true.
-    """
+    """`data/claims.csv`: a sentence that a document asserts, and the region of effects in which it is true."""
 
     line = dy.UInt32(nullable=False)
     id = dy.String(nullable=False, primary_key=True, regex=r"^[A-Z][0-9]+$")
@@ -120,14 +118,8 @@ class ClaimRows(dy.Schema):
 
     @dy.rule()
     def what_is_no_claim_compares_nothing_and_a_claim_says_what(cls) -> pl.Expr:
-        says = (
-            pl.col(name).is_not_null() for name in ("operation", "quantity", "of", "relation", "unit", "processors")
-        )
-        return (
-            pl.when(pl.col("basis") == "no claim")
-            .then(pl.col("operation").is_null())
-            .otherwise(pl.all_horizontal(says))
-        )
+        says = pl.all_horizontal(pl.col("operation", "quantity", "of", "relation", "unit", "processors").is_not_null())
+        return pl.when(pl.col("basis") == "no claim").then(pl.col("operation").is_null()).otherwise(says)
 
     @dy.rule()
     def greater_and_at_least_have_only_least_less_and_at_most_only_most_the_others_both(cls) -> pl.Expr:
@@ -148,12 +140,8 @@ class ClaimRows(dy.Schema):
 
     @dy.rule()
     def counts_are_values_or_ratios_and_values_are_counts(cls) -> pl.Expr:
-        counted = pl.col("quantity") == "count"
-        return (
-            pl.when(counted)
-            .then(pl.col("operation").is_in(["value", "ratio"]))
-            .otherwise(pl.col("operation") != "value")
-        )
+        counted, operation = pl.col("quantity") == "count", pl.col("operation")
+        return pl.when(counted).then(operation.is_in(["value", "ratio"])).otherwise(operation != "value")
 
 
 class OperandRows(KeyRows):

@@ -4,11 +4,11 @@ that is never changed; its run.json names the first run of its series.
 
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from operator import attrgetter
 from pathlib import Path
-from stat import S_ISREG
 
 import msgspec
 import polars as pl
@@ -16,7 +16,7 @@ import polars as pl
 from async_cost.errors import DataError, quoted
 from async_cost.runs.profiles import QUIET_LOAD
 from async_cost.runs.reader import REMEASURE
-from async_cost.runs.record import Record, RunInfo, StudyInfo
+from async_cost.runs.record import RunInfo, StudyInfo
 from async_cost.runs.run import Run, open_sitting
 
 NAMED = re.compile(rb'"series":\s*"([^"\\]*)"')
@@ -69,39 +69,33 @@ class Series(Run):
 
 
 @lru_cache(maxsize=4096)
-def _named(file: Path, _size: int, _modified: int) -> str | None:
+def _named(file: Path, _modified: int) -> str | None:
     """The series that a run.json names: by its bytes, since many runs may lie beside one another."""
     found = NAMED.search(file.read_bytes())
     return found[1].decode(errors="replace") if found else None
 
 
 def _series(folder: Path) -> str | None:
-    try:
-        status = (folder / "run.json").stat()
+    file = folder / "run.json"
+    with suppress(OSError):
         # Whoever opens a pipe waits for its other end.
-        return _named(folder / "run.json", status.st_size, status.st_mtime_ns) if S_ISREG(status.st_mode) else None
-    except OSError:
-        return None
+        return _named(file, file.stat().st_mtime_ns) if file.is_file() else None
+    return None
 
 
 def folders(folder: Path) -> list[Path]:
     """The runs of the series of the run in `folder`, the first one first; it may be alone. Nothing is checked."""
     folder = folder.resolve()
-    own = f"{folder.parent.name}/{folder.name}"
-    name = _series(folder) or own
+    name = _series(folder) or f"{folder.parent.name}/{folder.name}"
     first = folder.parents[1] / name
-    try:
-        beside = [one for one in first.parent.iterdir() if not one.name.startswith(".")]
-    except OSError:
-        beside = []
-    others = sorted(one for one in beside if one != first and _series(one) == name)
-    found = [*([first] if first.is_dir() else []), *others]
+    others = sorted(one for one in first.parent.glob("[!.]*") if one != first and _series(one) == name)
+    found = [first, *others] if first.is_dir() else others
     return found if folder in found else [folder]
 
 
-def opened(folder: Path) -> Run:
-    """The run in `folder`, or the series that it belongs to. Raises `DataError` if a run of it is damaged or does not
-    belong to it, or its first run is missing.
+def open_run(folder: Path) -> Run:
+    """The run in `folder`, joined with the others of its series, with each run.json read and checked. Raises
+    `DataError` if one is damaged, not finished, or belongs to something else, or the first one is missing.
     """
     this = open_sitting(folder)
     if this.path.resolve().parent.name == ".partial":
@@ -120,28 +114,24 @@ def opened(folder: Path) -> Run:
 def joined(members: Iterable[Run]) -> Run:
     """These sittings as one run. Raises `DataError` if one measured something else, or elsewhere, than the first."""
     first, *others = members
+    facts = _facts(first.info)
     for other in others:
-        _require_alike(first, other)
-    return Series(first.path, _together([one.info for one in (first, *others)]), members=(first, *others))
-
-
-def _require_alike(first: Run, other: Run) -> None:
-    both: list[tuple[str, Record, Record]] = [(name, first.info, other.info) for name in ALIKE]
-    for study in other.info.studies.keys() & first.info.studies.keys():
-        studies = first.info.studies[study], other.info.studies[study]
-        both += [(f"studies.{study}.{name}", *studies) for name in DECLARED]
-    for field, one, two in sorted(both, key=lambda case: case[0]):
-        name = field.rpartition(".")[2] if field.startswith("studies.") else field
-        if attrgetter(name)(one) != attrgetter(name)(two):
-            problem = f"differs from that of {first.info.run_id}, the first run of its series"
-            remedy = "Sittings measure one program on one machine: move this run out of the series"
-            raise DataError(other.path / "run.json", problem, remedy, column=field)
-
-
-def _together(infos: list[RunInfo]) -> RunInfo:
+        for field, fact in sorted(_facts(other.info).items()):
+            if facts.get(field, fact) != fact:
+                problem = f"differs from that of {first.info.run_id}, the first run of its series"
+                remedy = "Sittings measure one program on one machine: move this run out of the series"
+                raise DataError(other.path / "run.json", problem, remedy, column=field)
+    infos = [first.info, *(one.info for one in others)]
     names = dict.fromkeys(name for info in infos for name in info.studies)
     studies = {name: _study([info.studies[name] for info in infos if name in info.studies]) for name in names}
-    return msgspec.structs.replace(infos[0], studies=studies, ended=infos[-1].ended)
+    info = msgspec.structs.replace(first.info, studies=studies, ended=infos[-1].ended)
+    return Series(first.path, info, members=(first, *others))
+
+
+def _facts(info: RunInfo) -> dict[str, object]:
+    """What the sittings of a series have in common, and those that measured a study of it, by field of run.json."""
+    of_studies = {f"studies.{name}.{of}": getattr(one, of) for name, one in info.studies.items() for of in DECLARED}
+    return {name: attrgetter(name)(info) for name in ALIKE} | of_studies
 
 
 def _study(sittings: list[StudyInfo]) -> StudyInfo:
@@ -173,18 +163,3 @@ def disturbed(info: RunInfo) -> str | None:
         if (one.throttled_after or 0) > (one.throttled_before or 0):
             return f"its limit of processor time was used up while {name} was measured"
     return None
-
-
-def checked_reference(ids: list[str], root: Path) -> Run:
-    """The runs of these ids below `root`, which are one series. Raises `DataError` if the series has others, one is
-    missing, or one began or ran disturbed.
-    """
-    run = opened(root / ids[0])
-    file = root / "REFERENCE"
-    if [one.info.run_id for one in run.sittings] != ids:
-        problem = f"the series consists of {', '.join(one.info.run_id for one in run.sittings)}"
-        raise DataError(file, problem, "List all of its runs, one a line, the first one first")
-    for one in run.sittings:
-        if why := disturbed(one.info):
-            raise DataError(file, f"{one.info.run_id} is no reference: {why}", "Measure this sitting again")
-    return run

@@ -4,7 +4,7 @@ the others.
 """
 
 from collections.abc import Iterator, Sequence
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 import polars as pl
@@ -47,9 +47,8 @@ def series(of: pl.DataFrame, sittings: int, processes: int, common: float, rng: 
     """Simulated series of comparisons whose true logarithms are 0, rows of `components` of one study and kind: run,
     pair, sitting, mean, within, count (as `interval.of_sittings`). Comparisons that share a key share its movements.
     """
-    keys = {
-        key: place for place, key in enumerate(dict.fromkeys([*of.select(KEY).rows(), *of.select(BASE_KEY).rows()]))
-    }
+    named = dict.fromkeys([*of.select(KEY).rows(), *of.select(BASE_KEY).rows()])
+    keys = {key: place for place, key in enumerate(named)}
     one, other = (np.array([keys[key] for key in of.select(names).rows()]) for names in (KEY, BASE_KEY))
     process, hour = (_of_keys(of[name].to_numpy(), one, other, len(keys)) for name in ("process", "hour"))
     shape = (SERIES, sittings, processes, len(keys))
@@ -58,8 +57,7 @@ def series(of: pl.DataFrame, sittings: int, processes: int, common: float, rng: 
     noisy = np.where(rng.random(shape[:3]) < 1 / NOISY, NOISE, 1.0) / np.sqrt(1 + (NOISE**2 - 1) / NOISY)
     noise = rng.normal(size=shape) * noisy[..., None] * process
     values = (hours[..., one] - hours[..., other])[:, :, None] + noise[..., one] - noise[..., other]
-    together = rng.normal(size=(SERIES, sittings, 1, 1)) * np.sqrt(common) * of["hour"].to_numpy()
-    values = values + together
+    values += rng.normal(size=(SERIES, sittings, 1, 1)) * np.sqrt(common) * of["hour"].to_numpy()
     runs, sitting, pair = (place.ravel() for place in np.indices((SERIES, sittings, of.height)))
     spread = {"mean": values.mean(2).ravel(), "within": values.var(2, ddof=1).ravel()}
     places = {"run": runs, "sitting": sitting, "pair": pair}
@@ -89,17 +87,16 @@ def coverage(of: pl.DataFrame, seed: int = 7) -> pl.DataFrame:
     rows, rng = [], np.random.default_rng(seed)
     for (study, kind), some in of.group_by("study", "kind", maintain_order=True):
         some = some.sample(min(MOST, some.height), seed=seed)
-        for sittings, processes in DESIGNS:
-            for hours, common in CORRELATED.items():
-                found = _moderated(series(some, sittings, processes, common, rng))
-                half = special.stdtrit(found["freedom"].to_numpy(), 0.975) * found["error"].to_numpy()
-                mean, limit = found["mean"].to_numpy(), some["limit"].to_numpy()[found["pair"].to_numpy()]
-                planted = {effect: mean + np.log1p(effect) for effect in EFFECTS}
-                power = {f"found_{effect:g}": np.mean(at - half > np.log1p(limit)) for effect, at in planted.items()}
-                wrong = max(np.mean(at + half < np.log1p(-limit)) for at in planted.values())
-                case = {"study": study, "kind": kind, "sittings": sittings, "processes": processes, "hours": hours}
-                numbers = {"cases": found.height, "inside": np.mean(np.abs(mean) <= half), "half": np.median(half)}
-                rows.append(case | numbers | power | {"wrong": wrong})
+        for (sittings, processes), (hours, common) in product(DESIGNS, CORRELATED.items()):
+            found = _moderated(series(some, sittings, processes, common, rng))
+            half = special.stdtrit(found["freedom"].to_numpy(), 0.975) * found["error"].to_numpy()
+            mean, limit = found["mean"].to_numpy(), some["limit"].to_numpy()[found["pair"].to_numpy()]
+            planted = {effect: mean + np.log1p(effect) for effect in EFFECTS}
+            power = {f"found_{effect:g}": np.mean(at - half > np.log1p(limit)) for effect, at in planted.items()}
+            wrong = max(np.mean(at + half < np.log1p(-limit)) for at in planted.values())
+            case = {"study": study, "kind": kind, "sittings": sittings, "processes": processes, "hours": hours}
+            numbers = {"cases": found.height, "inside": np.mean(np.abs(mean) <= half), "half": np.median(half)}
+            rows.append(case | numbers | power | {"wrong": wrong})
     return pl.DataFrame(rows)
 
 
@@ -126,9 +123,7 @@ def held_out(run: Run, seed: int = 7) -> pl.DataFrame:
             some = some.sample(min(MOST, some.height), seed=seed)
             processes = int(mine.filter(kind=kind)["count"].median())
             made = series(some, sittings, processes, 0.0, rng)
-            simulated.append(
-                made.with_columns(pl.format("{} {}", pl.lit(kind), "pair").alias("pair"), pool=pl.lit(kind))
-            )
+            simulated.append(made.with_columns(pair=pl.format("{} {}", pl.lit(kind), "pair"), pool=pl.lit(kind)))
         honest = dict(_tests(pl.concat(simulated)))
         for test, found in _tests(mine):
             row: dict[str, object] = {"study": study, "test": test, "cases": found.height}
@@ -151,9 +146,7 @@ def _tests(sittings: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
 
 
 def _predicted(sittings: pl.DataFrame, some: Sequence[int], others: Sequence[int]) -> pl.DataFrame:
-    """Whether the mean of `some` sittings is where `others` say: Welch's interval. A single sitting takes its variance
-    from the others.
-    """
+    """Whether the mean of `some` is where `others` say (Welch). A single sitting takes its variance from the others."""
     mine, theirs = (sittings.filter(pl.col("sitting").is_in(numbers)) for numbers in (some, others))
     found = _moderated(theirs)
     own = _moderated(mine) if len(some) > 1 else spreads(mine, ("run", "pair"))
@@ -167,15 +160,10 @@ def _predicted(sittings: pl.DataFrame, some: Sequence[int], others: Sequence[int
         free = reach**4 / (error**4 / free + error_own**4 / free_own)
     else:
         reach = error * np.sqrt(1 + number)
-    of_t = np.sqrt(s2 * (1 / number + 1 / len(some)))
-    scores = {
-        name: _score(far, special.stdtrit(freedom, 0.975) * width)
-        for name, width, freedom in (("score", reach, free), ("score_t", of_t, number - 1))
-    }
-    inside = {f"inside_{share}": far <= special.stdtrit(free, 0.5 + share / 200) * reach for share in (95, 50)}
-    return both.select("run").with_columns(pl.Series(name, column) for name, column in (inside | scores).items())
-
-
-def _score(far: np.ndarray, half: np.ndarray) -> np.ndarray:
-    """The interval score of 95 %: the width, and forty times what is missed."""
-    return 2 * half + 40 * np.maximum(0, far - half)
+    half = special.stdtrit(free, 0.975) * reach
+    half_of_t = special.stdtrit(number - 1, 0.975) * np.sqrt(s2 * (1 / number + 1 / len(some)))
+    inside = {"inside_95": far <= half, "inside_50": far <= special.stdtrit(free, 0.75) * reach}
+    # The interval score of 95 %: the width, and forty times what is missed.
+    of = {"score": half, "score_t": half_of_t}
+    scores = {name: 2 * width + 40 * np.maximum(0, far - width) for name, width in of.items()}
+    return pl.DataFrame({"run": both["run"]} | inside | scores)

@@ -49,13 +49,9 @@ def steal_share(run: Run, study: str) -> float | None:
     For a resumed measurement it is unknown: the break is between the two readings, perhaps with a restart of the
     machine.
     """
-    details = run.study(study)
-    if details.resumed:
-        return None
-    cores = run.info.machine.logical_cores
-    if None in (details.steal_before_ms, details.steal_after_ms, details.ended, cores):
+    details, cores = run.study(study), run.info.machine.logical_cores
+    before, after = details.steal_before_ms, details.steal_after_ms
+    if details.resumed or None in (before, after, details.ended, cores):
         return None
     seconds = words.seconds_between(details.started, details.ended)
-    if seconds <= 0:
-        return None
-    return (details.steal_after_ms - details.steal_before_ms) / 1000 / (seconds * cores)
+    return (after - before) / 1000 / (seconds * cores) if seconds > 0 else None

@@ -18,17 +18,11 @@ from async_cost.statistics import interval
 from async_cost.statistics.interval import CONFIDENCE, quantile
 from async_cost.statistics.judge import EQUIVALENCE
 from async_cost.statistics.measured import Measured, both_ways
-from async_cost.statistics.trials import ALONE, trial_values
+from async_cost.statistics.trials import ALONE, lowest, trial_values
 
 #: How many places the operands of an operation take. Operands of the same place are added up.
-PLACES = {
-    "value": 1,
-    "ratio": 2,
-    "difference": 2,
-    "ratio of ratios": 4,
-    "difference of differences": 4,
-    "break-even": 2,
-}
+PLACES = {"value": 1} | dict.fromkeys(("ratio", "difference", "break-even"), 2)
+PLACES |= dict.fromkeys(("ratio of ratios", "difference of differences"), 4)
 #: Nanoseconds in a unit of time.
 NANOSECONDS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 #: In place of a counter that a difference is divided by: the unit of work of the comparison.
@@ -41,9 +35,7 @@ Key = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class Operand:
-    """One measured thing: a key, and the name of the count or metric where it is none of times. `plus_ns` is added to
-    its time on paper.
-    """
+    """A key, and the name of the count or metric if it is none of times. `plus_ns` is added to its time on paper."""
 
     study: str
     bench: str
@@ -121,9 +113,9 @@ class Effect:
                 return (value, *(value * (end / value) ** wider for end in ends))
             return (value, *(value + (end - value) * wider for end in ends))
 
-        value, low, high = ends(self.value, self.low, self.high)
+        _, low, high = ends(self.value, self.low, self.high)
         undisturbed = self.undisturbed and ends(*self.undisturbed)
-        return replace(self, value=value, low=low, high=high, fixed=self.fixed * wider, undisturbed=undisturbed)
+        return replace(self, low=low, high=high, fixed=self.fixed * wider, undisturbed=undisturbed)
 
     def divided(self, scale: float) -> "Effect":
         """This effect over `scale`, no longer one of the table."""
@@ -139,7 +131,7 @@ class Values:
 
     def __init__(self, run: Run, name: str) -> None:
         self.name = name
-        self.measured = Measured.of(run, name)
+        self.measured = Measured(run, name)
 
     @cached_property
     def comparisons(self) -> dict[tuple[Key, Key], dict]:
@@ -155,7 +147,7 @@ class Values:
     @cached_property
     def lowest(self) -> dict[Key, pl.DataFrame]:
         """The same of an undisturbed machine: a row a process."""
-        return _by_key(self.measured.lowest)
+        return _by_key(lowest(self.measured.trials))
 
     @cached_property
     def hours(self) -> dict[str, float]:
@@ -193,14 +185,10 @@ class Values:
         return {row[:-1]: row[-1] for row in self.measured.run.counted_units(self.name).iter_rows()}
 
     def behind(self, case: Case) -> list[dict]:
-        """The comparisons behind a case: of its first place with the second, of its third with the fourth; else those
-        of its keys.
-        """
+        """The comparisons behind a case: of its first place with the second and so on; else those of its keys."""
         keys = [place[0].key for place in case]
-        pairs = [
-            self.comparisons[pair] for pair in zip(keys[::2], keys[1::2], strict=False) if pair in self.comparisons
-        ]
-        return pairs or [row for (key, _), row in self.comparisons.items() if key in keys]
+        pairs = filter(None, map(self.comparisons.get, zip(keys[::2], keys[1::2], strict=False)))
+        return list(pairs) or [row for (key, _), row in self.comparisons.items() if key in keys]
 
 
 def _by_key(trials: pl.DataFrame) -> dict[Key, pl.DataFrame]:
@@ -230,9 +218,7 @@ def effect(measure: Measure, case: Case, of: Callable[[str], Values]) -> Effect:
 
 
 def _apart(one: Effect, other: Effect) -> Effect:
-    """A ratio of two ratios from programs of their own: they have no rounds in common, so their errors add up as
-    squares.
-    """
+    """A ratio of ratios from two programs: they have no rounds in common, so their errors add up as squares."""
     if one.missing or other.missing:
         return Effect(missing=one.missing or other.missing)
     ends = ((one.low, other.high), (one.high, other.low))
@@ -253,15 +239,13 @@ def _apart(one: Effect, other: Effect) -> Effect:
 
 def _count(measure: Measure, case: Case, values: Values) -> Effect:
     """An exact number, which no control of times can put in doubt."""
-
-    def each(place: tuple[Operand, ...]) -> float:
-        whole = sum(values.counts[*operand.key, operand.counter] for operand in place)
-        return whole / values.counted_units[place[0].key] if measure.per == UNIT_OF_WORK else whole
-
-    if measure.per == UNIT_OF_WORK and not all(values.counted_units[place[0].key] for place in case):
-        return Effect(missing="of how many units of work its counts are was not noted")
-    counts = [each(place) for place in case]
-    value = float(counts[0])
+    counts = []
+    for place in case:
+        units = values.counted_units[place[0].key] if measure.per == UNIT_OF_WORK else 1
+        if not units:
+            return Effect(missing="of how many units of work its counts are was not noted")
+        counts.append(sum(values.counts[*operand.key, operand.counter] for operand in place) / units)
+    value = counts[0]
     if measure.operation == "difference":
         value -= counts[1]
     elif measure.operation == "ratio":
@@ -272,34 +256,27 @@ def _count(measure: Measure, case: Case, values: Values) -> Effect:
 
 
 def _declared(measure: Measure, case: Case, values: Values) -> Effect:
-    """A row of the table of comparisons, in the unit of the measure. Times there are for a unit of work, here for an
-    iteration.
-    """
+    """A row of the table of comparisons, whose times are for a unit of work, in the unit of the measure."""
     one, other = (place[0].key for place in case)
-    row = values.comparisons.get((other, one) if measure.quantity == "rate" else (one, other))
+    over, under = (other, one) if measure.quantity == "rate" else (one, other)
+    row = values.comparisons.get((over, under))
     if row is None:
         return Effect(missing="this run has both sides of it and does not compare them")
-    units = {
-        key: values.units.get(key, 1) if one in values.units and other in values.units else 1 for key in (one, other)
-    }
+    units = values.units if {one, other} <= values.units.keys() else {one: 1, other: 1}
     fixed = row["quantile"] * (row["bias"] or 0.0)
     about = {"nothing": row["limit"], "doubt": row["doubt"], "fixed": fixed, "row": row}
     about |= {"freedom": row["freedom"], "sittings": row["sittings"], "covers_hours": row["omega2"] is not None}
     if measure.operation == "ratio":
-        scale = 1.0
-        if measure.per != UNIT_OF_WORK:
-            scale = units[one] / units[other] if measure.quantity == "time" else units[other] / units[one]
+        scale = 1.0 if measure.per == UNIT_OF_WORK else units[over] / units[under]
         if row["undisturbed"] is not None:
             ends = ("undisturbed", "undisturbed_low", "undisturbed_high")
             about["undisturbed"] = tuple(row[name] * scale for name in ends)
         return Effect(*(row[name] * scale for name in ("ratio", "low", "high")), **about)
     unit = units[one] * NANOSECONDS[measure.unit] if measure.per == UNIT_OF_WORK else _unit(measure, case, values)
-    base, about["fixed"] = (
-        values.times[key]["ns"].median() * share / unit for key, share in ((other, 1.0), (one, fixed))
-    )
+    about["fixed"] = values.times[one]["ns"].median() * fixed / unit
+    about["base"] = values.times[other]["ns"].median() / unit
     scale = units[one] / unit
-    added = (row[name] * scale for name in ("added_ns", "added_low", "added_high"))
-    return Effect(*added, base=base, **about)
+    return Effect(*(row[name] * scale for name in ("added_ns", "added_low", "added_high")), **about)
 
 
 def _derived(measure: Measure, case: Case, values: Values) -> Effect:
@@ -348,16 +325,11 @@ def _combined(measure: Measure, case: Case, values: Values, rows: list[dict], ro
     shares = [1.0 if logs else rounds[name].median() / unit for name in places[::2]]
     scale = math.hypot(*shares) / (measure.share or 1.0)
     known = [(row["omega2"] * scale**2, row["d0"]) for row in rows if row["omega2"] is not None]
-    pool: dict[str, object] = {"of": "", "pool": 0, "keys": 2}
-    if of_time:
-        pool |= values.hours
-    elif known and measure.quantity != "metric":
-        pool |= {"omega2": max(one for one, _ in known), "d0": min(one for _, one in known)}
-    types = {"of": pl.String, "pool": pl.Int64, "keys": pl.Int64, "omega2": pl.Float64, "d0": pl.Float64}
-    pools = pl.DataFrame([pool], schema=types)
-    found = interval.estimates(rounds.with_columns(effect=value, of=pl.lit("")), "effect", ("of",), pools).row(
-        0, named=True
-    )
+    hours = values.hours if of_time else {}
+    if known and not of_time and measure.quantity != "metric":
+        hours = {"omega2": max(one for one, _ in known), "d0": min(one for _, one in known)}
+    estimates = interval.estimates(rounds.with_columns(effect=value, of=0), "effect", ("of",), **hours)
+    found = estimates.row(0, named=True)
     fixed = found["quantile"] * max((row["bias"] or 0.0 for row in rows), default=0.0) * scale
     low, high = interval.widened(found["effect"], found["low"], found["high"], fixed)
     about = {"freedom": found["freedom"], "sittings": found["sittings"], "covers_hours": found["omega2"] is not None}
@@ -376,26 +348,20 @@ def _unit(measure: Measure, case: Case, values: Values) -> float:
 
 def _missing(measure: Measure, case: Case, values: Values) -> str | None:
     """Which operands the run lacks, in Markdown; None if it has all."""
-    failed = {one.key for one in values.measured.run.study(values.name).failed}
     exact = values.metrics if measure.quantity == "metric" else values.counts
-    lacks: dict[str, list[str]] = {"failed": [], "not measured": []}
-    for operand in dict.fromkeys(operand for place in case for operand in place):
-        name = words.key({"variant": operand.variant, "parameter": operand.parameter})
-        if operand.counter and (*operand.key, operand.counter) in exact:
-            continue
-        if operand.counter:
-            name = f"{words.code(operand.counter)} of {name}"
-        elif operand.key in values.times:
-            continue
-        elif operand.bench != operand.variant:
-            name = f"{words.code(operand.bench)} by {name}"
-        lacks["failed" if operand.key in failed else "not measured"].append(name)
-    divisor = case[0][0]
-    if measure.per not in (None, UNIT_OF_WORK) and (*divisor.key, measure.per) not in values.counts:
-        name = f"{words.code(measure.per)} of {words.code(divisor.variant)}"
-        lacks["failed" if divisor.key in failed else "not measured"].append(name)
-    parts = [f"{words.listing(lacks['failed'])} failed"] if lacks["failed"] else []
-    if names := lacks["not measured"]:
+    needed = [(one.key, one.counter, exact if one.counter else values.times) for place in case for one in place]
+    if measure.per not in (None, UNIT_OF_WORK):
+        needed.append((case[0][0].key, measure.per, values.counts))
+    lacks = dict[str, Key]()
+    for key, counter, held in needed:
+        if ((*key, counter) if counter else key) not in held:
+            bench, variant, parameter = key
+            before = f"{words.code(counter)} of " if counter else f"{words.code(bench)} by " if bench != variant else ""
+            lacks[before + words.key({"variant": variant, "parameter": parameter})] = key
+    of_failed = {one.key for one in values.measured.run.study(values.name).failed}
+    failed = [name for name, key in lacks.items() if key in of_failed]
+    parts = [f"{words.listing(failed)} failed"] if failed else []
+    if names := [name for name in lacks if name not in failed]:
         parts.append(f"{words.listing(names)} {'was' if len(names) == 1 else 'were'} not measured")
     return ", and ".join(parts) or None
 

@@ -18,7 +18,6 @@ alone, enclose the median with a known probability (David and Nagaraja, Order St
 """
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import TypeVar
 
 import numpy as np
@@ -38,7 +37,6 @@ LEAST_EPISODES = 4
 RANKS = 1e9
 
 
-@lru_cache(maxsize=256)
 def ranks(rounds: int, confidence: float = CONFIDENCE) -> tuple[int, int]:
     """Which of `rounds` sorted values, counted from 0, bound the interval of their median with at least `confidence`.
 
@@ -152,7 +150,9 @@ def moderated(found: pl.DataFrame) -> pl.DataFrame:
     with these, and with prior (the variance that was expected of the mean of a sitting), error (the standard error of
     the mean) and freedom.
     """
-    found = _pooled(found)
+    shown = hours(found.filter(pl.col("omega2").is_null()))
+    found = found.join(shown, on="pool", how="left", maintain_order="left", suffix="_shown")
+    found = found.with_columns(pl.coalesce(name, f"{name}_shown") for name in ("omega2", "d0"))
     v, free, s2, sittings, omega2, d0 = (
         found[name].cast(pl.Float64).fill_null(0.0).to_numpy()
         for name in ("v", "free", "s2", "sittings", "omega2", "d0")
@@ -168,32 +168,30 @@ def moderated(found: pl.DataFrame) -> pl.DataFrame:
     return found.with_columns(pl.Series(name, column, pl.Float64) for name, column in columns.items())
 
 
-def _pooled(found: pl.DataFrame) -> pl.DataFrame:
-    """`found` with the omega2 and d0 that each pool shows, where they are not given."""
-    shown = hours(found.filter(pl.col("omega2").is_null()))
-    both = found.join(shown, on="pool", how="left", maintain_order="left", suffix="_shown")
-    return both.with_columns(pl.coalesce(name, f"{name}_shown") for name in ("omega2", "d0"))
-
-
 def estimates(
-    frame: pl.DataFrame, value: str = "ratio", by: Sequence[str] = KEY, pools: pl.DataFrame | None = None
+    frame: pl.DataFrame,
+    value: str = "ratio",
+    by: Sequence[str] = KEY,
+    pools: pl.DataFrame | None = None,
+    **known: float,
 ) -> pl.DataFrame:
     """`value` over sittings, processes and rounds (columns sitting, episode and a row a round of `frame`), with its
     interval: by..., value, low, high, q1, q3, rounds, episodes, sittings, error, freedom, quantile, chance, omega2, d0,
     prior, within.
 
     `pools` says what is moderated together: by..., pool, keys, omega2, d0; the last two are null where the pool itself
-    shall show them. Without it each value is by itself. q1 and q3 are the quartiles over all rounds, for charts;
-    quantile is half the width of the interval in standard errors; chance is the p-value of the value being 0: Student's
-    t with `freedom`, with too few processes the exact sign test over rounds, in which a value of exactly 0 counts for
-    neither side. omega2 and d0 are null where the interval does not cover another hour, prior and within where it does
-    not cover another process. No rows give no estimates; less than two rounds raise ValueError.
+    shall show them. Without it each value is by itself, with the omega2 and d0 that are `known`. q1 and q3 are the
+    quartiles over all rounds, for charts; quantile is half the width of the interval in standard errors; chance is the
+    p-value of the value being 0: Student's t with `freedom`, with too few processes the exact sign test over rounds, in
+    which a value of exactly 0 counts for neither side. omega2 and d0 are null where the interval does not cover another
+    hour, prior and within where it does not cover another process. No rows give no estimates; less than two rounds
+    raise ValueError.
     """
     spread = spreads(of_sittings(frame, value, by), by)
     found = medians(frame, value, by).join(spread, on=by, maintain_order="left")
     if pools is None:
-        unknown = {name: pl.lit(None, pl.Float64) for name in ("omega2", "d0")}
-        pools = found.select(by).with_row_index("pool").with_columns(keys=2, **unknown)
+        shared = {name: pl.lit(known.get(name), pl.Float64) for name in ("omega2", "d0")}
+        pools = found.select(by).with_row_index("pool").with_columns(keys=2, **shared)
     found = moderated(found.join(pools, on=by, how="left", maintain_order="left"))
     several = pl.col("episodes") >= LEAST_EPISODES
     found = found.with_columns(freedom=pl.when(several).then("freedom").otherwise(RANKS))
@@ -237,18 +235,14 @@ def medians(frame: pl.DataFrame, value: str, by: Sequence[str] = KEY) -> pl.Data
     counts = found["rounds"].unique()
     if counts.len() and counts.min() < 2:
         raise ValueError("an interval needs at least two rounds")
-    bounds = [(rounds, *ranks(rounds)) for rounds in counts]
-    ends = pl.DataFrame(bounds, schema=dict.fromkeys(("rounds", "first", "last"), pl.Int64), orient="row")
-    return (
-        found.join(ends, on="rounds")
-        .with_columns(low=pl.col("sorted").list.get(pl.col("first")), high=pl.col("sorted").list.get(pl.col("last")))
-        .select(*by, value, "low", "high", "q1", "q3", "rounds", "above", "below")
-        .sort(*by)
+    first, last = (
+        pl.col("rounds").replace_strict({rounds: ranks(rounds)[end] for rounds in counts}, return_dtype=pl.Int64)
+        for end in (0, 1)
     )
+    found = found.with_columns(low=pl.col("sorted").list.get(first), high=pl.col("sorted").list.get(last))
+    return found.select(*by, value, "low", "high", "q1", "q3", "rounds", "above", "below").sort(*by)
 
 
 def widened(value: Number, low: Number, high: Number, more: Number) -> tuple[Number, Number]:
-    """Both ends of an interval to which an independent error of half width `more` was added: as squares, for each side
-    separately.
-    """
+    """Both ends of an interval, with an independent error of half width `more` added as squares, on each side."""
     return value - ((value - low) ** 2 + more**2) ** 0.5, value + ((high - value) ** 2 + more**2) ** 0.5

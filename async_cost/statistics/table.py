@@ -16,7 +16,7 @@ import polars as pl
 from async_cost import derived
 from async_cost.paths import report_folder, runs_root
 from async_cost.runs import series
-from async_cost.runs.comparisons import BASE_KEY, DECLARED, KEY, PAIR, SCHEMA
+from async_cost.runs.comparisons import BASE_KEY, DATA, KEY, PAIR, SCHEMA
 from async_cost.runs.find import not_as_announced, open_run, reference, reference_run
 from async_cost.runs.run import Run
 from async_cost.statistics.interval import LEAST_EPISODES, estimates
@@ -99,8 +99,9 @@ def key_of(folder: Path, depends_on: bytes = b"") -> str:
     `depends_on`. Raises OSError if a folder cannot be read.
     """
     digest = hashlib.sha256(CODE.encode() + depends_on)
-    outside = filter(Path.is_file, (*DECLARED, runs_root() / "REFERENCE", runs_root() / "ANNOUNCED"))
-    for path in (*outside, *(path for one in series.folders(folder) for path in sorted(one.iterdir()))):
+    outside = (DATA / "comparisons.csv", runs_root() / "REFERENCE", runs_root() / "ANNOUNCED")
+    inside = (path for one in series.folders(folder) for path in sorted(one.iterdir()))
+    for path in (*filter(Path.is_file, outside), *inside):
         status = path.lstat()
         digest.update(f"{path.name}\0{status.st_size}\0{status.st_mtime_ns}\0".encode())
     return digest.hexdigest()
@@ -126,10 +127,8 @@ def make(run: Run) -> Comparisons:
         parts.append(_paired(alone, study, sum(declared.height for declared, *_ in parts)))
     declared, rounds, low = (pl.concat(some) for some in zip(*parts, strict=True))
     estimated = _estimated(declared, rounds, low, _known_hours(run))
-    half = (pl.col("high") / pl.col("low")).sqrt()
-    frame = judged(estimated, run.info.profile, not_as_announced(run)).with_columns(
-        smallest=half * (1 + pl.col("limit")) - 1
-    )
+    smallest = (pl.col("high") / pl.col("low")).sqrt() * (1 + pl.col("limit")) - 1
+    frame = judged(estimated, run.info.profile, not_as_announced(run)).with_columns(smallest=smallest)
     return Comparisons(frame.select(*COLUMNS), rows, elapsed_ns)
 
 
@@ -144,13 +143,9 @@ def _paired(run: Run, study: str, first: int) -> tuple[pl.DataFrame, pl.DataFram
     declared = run.comparisons(study).with_row_index("pair", first)
     declared = declared.with_columns(study=pl.lit(study), kind=kind, drawn=pl.lit(drawn))
     trials = trial_times(run.whole_time(study))
-    rounds = paired(trials, declared, units, BY)
-    rounds = rounds.filter(pl.len().over(BY) > 1)  # one round has no interval
-    return (
-        declared,
-        rounds,
-        paired(lowest(trials), declared.filter(kind=ALONE), units, BY).filter(pl.len().over(BY) > 1),
-    )
+    several = pl.len().over(BY) > 1  # one round has no interval
+    low = paired(lowest(trials), declared.filter(kind=ALONE), units, BY)
+    return declared, paired(trials, declared, units, BY).filter(several), low.filter(several)
 
 
 def of_processes(run: Run) -> pl.DataFrame:
@@ -165,45 +160,40 @@ def of_processes(run: Run) -> pl.DataFrame:
     return pl.concat(parts)
 
 
-def _estimated(
-    declared: pl.DataFrame, rounds: pl.DataFrame, low: pl.DataFrame, known: pl.DataFrame | None
-) -> pl.DataFrame:
+def _estimated(declared: pl.DataFrame, rounds: pl.DataFrame, low: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
     """The comparisons of a run with their numbers, before any correction by controls: the input of `judge.judged`."""
     # The geometric mean of both sides: on its scale a difference of times varies as the logarithm of their ratio does.
-    unit, scale = pl.col("ns").median(), (pl.col("ns") / pl.col("ratio").sqrt()).median()
-    time = rounds.group_by(BY).agg(unit_ns=unit, scale=scale)
+    scale = (pl.col("ns") / pl.col("ratio").sqrt()).median()
+    time = rounds.group_by(BY).agg(unit_ns=pl.col("ns").median(), scale=scale)
     rounds = rounds.join(time, on=BY).with_columns(scaled=pl.col("added_ns") / pl.col("scale"))
     pools = _pools(declared, rounds, known)
-    found = estimates(rounds, "log_ratio", BY, pools)
     quiet = estimates(low, "log_ratio", BY, pools).filter(pl.col("episodes") >= LEAST_EPISODES)
-    added = estimates(rounds, "scaled", BY, pools)
-    ends = ("low", "high")
-    quiet = quiet.select(*BY, undisturbed="log_ratio", **{f"undisturbed_{end}": end for end in ends})
-    added = added.select(*BY, added_ns="scaled", **{f"added_{end}": end for end in ends})
-    for more in (quiet, added, time, declared.select(*BY, "drawn")):
-        found = found.join(more, on=BY, how="left")
+    quiet = quiet.select(*BY, undisturbed="log_ratio", undisturbed_low="low", undisturbed_high="high")
+    added = estimates(rounds, "scaled", BY, pools).select(*BY, added_ns="scaled", added_low="low", added_high="high")
+    found = declared
+    for more in (estimates(rounds, "log_ratio", BY, pools), quiet, added, time):
+        found = found.join(more, on=BY, how="left", maintain_order="left")
     other = (pl.col("error") ** 2 + pl.col("omega2") + pl.col("within")).sqrt() * pl.col("quantile")
     other = pl.when("drawn").then(other)
-    logs = ("log_ratio", "low", "high", "q1", "q3", "undisturbed", "undisturbed_low", "undisturbed_high")
     found = found.with_columns(next_low=pl.col("log_ratio") - other, next_high=pl.col("log_ratio") + other)
+    logs = ("log_ratio", "low", "high", "q1", "q3", "undisturbed", "undisturbed_low", "undisturbed_high")
     found = found.with_columns(
-        pl.col(*logs, "next_low", "next_high").exp(), pl.col("added_ns", "added_low", "added_high") * pl.col("scale")
+        pl.col(*logs, "next_low", "next_high").exp(),
+        pl.col("added_ns", "added_low", "added_high") * pl.col("scale"),
+        chance=pl.when("control").then("chance"),
     )
-    found = found.rename({"log_ratio": "ratio"}).drop("drawn", "scale")
-    found = declared.drop("drawn").join(found, on=BY, how="left", maintain_order="left")
-    return found.with_columns(chance=pl.when("control").then("chance"))
+    return found.rename({"log_ratio": "ratio"}).drop("drawn", "scale")
 
 
-def _pools(declared: pl.DataFrame, rounds: pl.DataFrame, known: pl.DataFrame | None) -> pl.DataFrame:
+def _pools(declared: pl.DataFrame, rounds: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
     """What `interval.estimates` moderates together, by pair. What one sitting cannot know comes from `known`."""
-    measured = declared.join(rounds.select(BY).unique(), on=BY, how="semi")
+    measured = declared.join(rounds, on=BY, how="semi")
     sides = [measured.select(*POOL, key=pl.concat_str(*names, separator="\0")) for names in (KEY, BASE_KEY)]
     keys = pl.concat(sides).group_by(POOL).agg(keys=pl.col("key").n_unique())
     once = rounds.group_by(BY).agg(once=pl.col("sitting").n_unique() == 1)
-    pools = declared.select(*BY, *POOL).join(keys, on=POOL, how="left", maintain_order="left")
-    pools = pools.join(once, on=BY, how="left", maintain_order="left")
-    nothing = pl.DataFrame(schema={name: declared.schema[name] for name in POOL} | dict.fromkeys(HOURS, pl.Float64))
-    pools = pools.join(nothing if known is None else known, on=POOL, how="left", maintain_order="left")
+    pools = declared.select(*BY, *POOL)
+    for more, on in ((keys, POOL), (once, BY), (known, POOL)):
+        pools = pools.join(more, on=on, how="left", maintain_order="left")
     of_one = (pl.when("once").then(name).alias(name) for name in HOURS)
     return pools.select(*BY, "keys", *of_one, pool=pl.struct(POOL).rank("dense"))
 
@@ -214,8 +204,8 @@ def covers_hours(run: Run, study: str) -> bool:
     return measured.height > 0 and measured["omega2"].null_count() == 0
 
 
-def _known_hours(run: Run) -> pl.DataFrame | None:
-    """The variance between hours that the reference shows on this machine: POOL, HOURS. None where it shows none, or
+def _known_hours(run: Run) -> pl.DataFrame:
+    """The variance between hours that the reference shows on this machine: POOL, HOURS. No rows where it shows none, or
     `run` is the reference. Raises `DataError` for a damaged reference.
     """
     name = reference()
@@ -224,4 +214,4 @@ def _known_hours(run: Run) -> pl.DataFrame | None:
         if other.info.machine.cpu == run.info.machine.cpu and len(other.sittings) > 1:
             shown = comparisons(other).frame.drop_nulls("omega2")
             return shown.group_by(POOL).agg(pl.col(HOURS).first())
-    return None
+    return pl.DataFrame(schema={name: COLUMNS[name] for name in (*POOL, *HOURS)})

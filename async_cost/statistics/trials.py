@@ -15,11 +15,6 @@ TOTALS = ("cpu_ns", "kernel_ns", "wall_ns", "voluntary_switches", "involuntary_s
 ALONE = "one thread"
 #: The quantile of its trials that represents a key on an undisturbed machine.
 LOW = 0.1
-NO_TRIALS = pl.DataFrame(
-    schema=dict.fromkeys(KEY, pl.String)
-    | dict.fromkeys(("round", "sitting", "episode", "position"), pl.UInt32)
-    | {"ns": pl.Float64}
-)
 
 
 def trial_times(time: pl.DataFrame) -> pl.DataFrame:
@@ -27,14 +22,7 @@ def trial_times(time: pl.DataFrame) -> pl.DataFrame:
 
     `ns` is the median over the trial's samples of elapsed_ns / iterations: one interrupted sample does not move it.
     """
-    return (
-        time.group_by(*KEY, "round")
-        .agg(
-            pl.col("sitting", "episode", "position").first(),
-            (pl.col("elapsed_ns") / pl.col("iterations")).median().alias("ns"),
-        )
-        .sort(*KEY, "round")
-    )
+    return _of_trials(time, (pl.col("elapsed_ns") / pl.col("iterations")).alias("ns"))
 
 
 def lowest(trials: pl.DataFrame) -> pl.DataFrame:
@@ -45,7 +33,7 @@ def lowest(trials: pl.DataFrame) -> pl.DataFrame:
     its shortest times are closest to what the program takes on an undisturbed machine (Chen and Revels, Robust
     benchmarking in noisy environments, 2016). Of threads that meet, short times are lucky ones instead.
     """
-    by = [*KEY, *(name for name in ("sitting",) if name in trials.columns), "episode"]
+    by = [*KEY, "sitting", "episode"]
     low = trials.group_by(by).agg(pl.col("ns").quantile(LOW, "linear"))
     return low.with_columns(round=pl.col("episode")).sort(by)
 
@@ -59,9 +47,10 @@ def trial_values(run: Run, study: str, metric: str) -> pl.DataFrame:
     """
     noted = run.metrics(study).filter(metric=metric)
     rows = noted.join(run.whole_time(study), on=[*KEY, "round", "position", "sample"])
-    value = pl.col("value") / (pl.col("iterations") if metric in TOTALS else 1)
-    return (
-        rows.group_by(*KEY, "round")
-        .agg(pl.col("sitting", "episode", "position").first(), value.median().alias("value"))
-        .sort(*KEY, "round")
-    )
+    return _of_trials(rows, pl.col("value") / (pl.col("iterations") if metric in TOTALS else 1))
+
+
+def _of_trials(samples: pl.DataFrame, value: pl.Expr) -> pl.DataFrame:
+    """A row for each trial, with the median of a value over its samples."""
+    places = pl.col("sitting", "episode", "position").first()
+    return samples.group_by(*KEY, "round").agg(places, value.median()).sort(*KEY, "round")

@@ -112,15 +112,15 @@ def preview(run: Run, files: list[Path]) -> str:
     named = ("study", "variant", "other", "parameter")
     rows = {tuple(map(row.get, named)): row for row in ratios.reverse().iter_rows(named=True)}
     found = [
-        f"{one.label}: {finding.value(finding.RATIO, row['ratio'], row['low'], row['high'])}"
-        for one in HEADLINES
-        if (row := rows.get((one.study, one.variant, one.other, one.parameter)))
+        f"{label}: {finding.value(finding.RATIO, row['ratio'], row['low'], row['high'])}"
+        for key, label in HEADLINES.items()
+        if (row := rows.get(key))
     ]
     studies = []
     for name, study in run.info.studies.items():
         processes = words.counted(len(study.episodes), "process", "processes")
         amount = f"{words.code(name)}: {words.counted(study.rounds, 'round')} in {processes}."
-        refused = refused_groups(Measured.of(run, name)) or "Its controls refuse none of its comparisons."
+        refused = refused_groups(Measured(run, name)) or "Its controls refuse none of its comparisons."
         studies.append(" ".join([amount, refused, *remarks(run, name)]))
     listed = [f"{words.code(file.name)}, {file.stat().st_size / 1000:,.0f} kB" for file in files]
     return (
