@@ -12,6 +12,7 @@ from async_cost.errors import DataError
 from async_cost.literature.published import load_published, published_times
 from async_cost.paths import repository_root, shown
 from async_cost.runs import reader
+from async_cost.runs.comparisons import DATA
 from async_cost.runs.find import choose_run, find_runs, load_run, open_run, reference
 from async_cost.testing.made_up_runs import OFF, ZERO_COST, change_record, changed, make_run
 
@@ -142,6 +143,22 @@ def test_only_what_is_asked_for_is_opened(tmp_path):
         open_run(run).time("ladder")
     with pytest.raises(DataError, match="cut off"):
         load_run(run)
+
+
+def test_an_honest_table_is_split_the_quick_way(tmp_path, monkeypatch):
+    """Else hundreds of runs would take minutes, and no test would notice."""
+
+    split = reader._split
+
+    def refuse(path, *rest):
+        # Small tables next to the runs may have a last column that is empty.
+        assert path.parent == DATA, f"{path}: an honest table was split cell by cell"
+        return split(path, *rest)
+
+    monkeypatch.setattr(reader, "_split", refuse)
+    load_run(make_run(tmp_path, rounds=3, compress=True))
+    for folder in find_runs():
+        load_run(folder)
 
 
 def test_no_run_at_all_says_how_to_get_one(tmp_path, monkeypatch):

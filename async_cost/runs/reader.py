@@ -7,6 +7,7 @@ import csv
 import io
 import zlib
 from contextlib import suppress
+from collections.abc import Mapping
 from pathlib import Path
 
 import dataframely as dy
@@ -26,10 +27,18 @@ def read_table(path: Path, schema: type[dy.Schema], study: str | None = None) ->
     If `study` is given, every row has to belong to it. Raises `DataError` for a torn or foreign file,
     unknown or missing columns, and the first row that breaks a rule of the schema.
     """
-    raw = _split(path, _read_text(path), [name for name in schema.column_names() if name != "line"])
-    optional = [name for name, column in schema.columns().items() if column.nullable]
-    good, failed = schema.filter(raw.with_columns(pl.col(optional).replace("", None)), cast=True)
-    if good.height < raw.height:
+    text = _read_text(path)
+    types = {name: column.dtype for name, column in schema.columns().items() if name != "line"}
+    nullable = [name for name, column in schema.columns().items() if column.nullable]
+    optional = pl.selectors.string() & pl.selectors.by_name(nullable)
+    for parse in (_parsed, _split):
+        raw = parse(path, text, types)
+        if raw is None:
+            continue
+        good, failed = schema.filter(raw.with_columns(optional.replace("", None)), cast=True)
+        if good.height == raw.height:
+            break
+    else:
         raise _first_failure(path, schema, failed.details())
     if study is not None:
         foreign = good.filter(pl.col("study") != study)
@@ -75,14 +84,41 @@ def _read_text(path: Path) -> str:
     if not text:
         raise DataError(path, "the file is empty and lacks even a header", REMEASURE, row=1)
     # A checkout on another system may have changed line ends; that changes no value.
-    text = text.replace("\r\n", "\n")
+    if "\r" in text:
+        text = text.replace("\r\n", "\n")
     if not text.endswith("\n"):
         raise DataError(path, "the last line is cut off", REMEASURE, row=text.count("\n") + 1)
     return text
 
 
-def _split(path: Path, text: str, columns: list[str]) -> pl.DataFrame:
+def _parsed(_path: Path, text: str, types: Mapping[str, pl.DataType]) -> pl.DataFrame | None:
+    """The cells as split by polars, which takes a tenth of the time, whole numbers as such; None if it might read
+    anything differently from `_split`.
+    """
+    header = text.partition("\n")[0].split(",")
+    if sorted(header) != sorted(types) or "\r" in text:
+        return None
+    # A space before a number is an error, which polars would not see.
+    spaced = ", " in text or '"' in text or "\t" in text
+    read = {name: types[name] if types[name].is_integer() and not spaced else pl.String() for name in header}
+    try:
+        raw = pl.read_csv(io.BytesIO(text.encode()), schema=read)
+    except pl.exceptions.PolarsError:
+        return None
+    # A row that is too short ends in nulls; so does one whose last cell is empty.
+    if raw.is_empty() or raw.to_series(-1).null_count():
+        return None
+    raw = raw.select(
+        pl.int_range(2, raw.height + 2, dtype=pl.UInt32).alias("line"),
+        pl.col(pl.String).fill_null(""),
+        pl.exclude(pl.String),
+    )
+    return raw if raw.height == text.count("\n") - 1 else None
+
+
+def _split(path: Path, text: str, types: Mapping[str, pl.DataType]) -> pl.DataFrame:
     """The cells of every row as texts in the order of the columns, and in `line` the line number of each row."""
+    columns = list(types)
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     rows = []
     try:
