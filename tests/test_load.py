@@ -249,6 +249,7 @@ TABLES = {
     ),
     "a missing column": (each_line(lambda _, line: line.rpartition(",")[0]), 1, "elapsed_ns", "is missing"),
     "a column twice": (each_line(lambda _, line: f"{line},{line.rpartition(',')[2]}"), 1, None, "twice"),
+    "another unit": (replaced("elapsed_ns", "elapsed_us"), 1, "'elapsed_us'", "wrong unit"),
     "a sample twice": (lambda text: text + text.split("\n")[4] + "\n", 20, None, "already on line 5"),
     "a row of another study": (cell(6, "study", "spawn-apis"), 6, "study", "a row of study 'spawn-apis'"),
     "no baseline": (without(f",manual,manual,{OFF},1,"), None, "variant", "round 1 has no baseline 'manual'"),

@@ -8,7 +8,6 @@ import os
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 from IPython.display import Markdown, display
@@ -176,15 +175,24 @@ class Reading:
         ]
         return pl.DataFrame(rows, schema=(*KEY, "value", "low", "high"), orient="row")
 
-    def finding(self, id: str, sentence: str, of: Quantity, word: Word, **further: Any) -> None:
+    def finding(
+        self,
+        id: str,
+        sentence: str,
+        of: Quantity,
+        word: Word,
+        *,
+        show: Iterable[Quantity] = (),
+        because: str = "",
+        processors: int = 1,
+    ) -> None:
         """Say a sentence, judged on this run.
 
         `word` of the vocabulary (same, slower, faster, less, more, about, under, over, exactly, between, cheapest, and
-        all_of, most_of, none_of of several) must be true `of` the quantity. `further` are, if wanted, show (further
-        numbers to put beside it), because (what the reader may conclude if it holds, in Markdown) and processors (how
-        many it is about, 1 by default).
+        all_of, most_of, none_of of several) must be true `of` the quantity; `show` are further numbers to put beside
+        it, `because` what the reader may conclude if it holds, in Markdown.
         """
-        page = Path.cwd().name
+        page, further = Path.cwd().name, {"show": show, "because": because, "processors": processors}
         one = finding.finding(page, f"{page}-{id}", sentence, of, word, **further)
         found = self._judge(one)
         text = shown.markdown(found)

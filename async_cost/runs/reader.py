@@ -6,8 +6,8 @@ The first row that breaks a rule of its schema becomes a `DataError` that names 
 import csv
 import io
 import zlib
-from contextlib import suppress
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import dataframely as dy
@@ -136,7 +136,9 @@ def _split(path: Path, text: str, types: Mapping[str, pl.DataType]) -> pl.DataFr
 
 
 def _check_header(path: Path, header: list[str], columns: list[str]) -> None:
-    wrong = [(name, f"column {name} is missing") for name in columns if name not in header]
+    units = [name for name in header if name.startswith("elapsed_") and name not in columns]
+    wrong = [(quoted(name), f"wrong unit: {quoted(name)} instead of elapsed_ns, in whole numbers") for name in units]
+    wrong += [(name, f"column {name} is missing") for name in columns if name not in header]
     wrong += [(quoted(name), f"unknown column {quoted(name)}") for name in header if name not in columns]
     wrong += [(name, f"column {name} appears twice") for name in columns if header.count(name) > 1]
     for name, problem in wrong:
