@@ -17,7 +17,7 @@ from async_cost.workflow import contribute as contribute_module
 from async_cost.workflow import preflight, toolchain
 from async_cost.workflow.contribute import COMMON_NAMES, contribute, packed_size
 
-QUIET = {"rounds": 60, "noise": 0.005, "work": False}
+QUIET = {"rounds": 60, "noise": 0.005}
 
 
 def refused(run, runs) -> str:

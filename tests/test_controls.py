@@ -213,7 +213,7 @@ def test_controls_of_one_kind_speak_for_all_studies_of_the_run(tmp_path):
 def test_what_is_made_of_comparisons_has_their_bias(tmp_path):
     """The same samples, read with controls that are off together: claims on ratios of ratios become less sure, too."""
     claims = [claim for claim in load_claims() if claim.study == "zero-cost" and claim.quantity == "time"]
-    how = {"rounds": 200, "episodes": 20, "noise": 0.008, "work": True}
+    how = {"rounds": 200, "episodes": 20, "noise": 0.008}
     plain, off = (
         load_run(make_run(tmp_path / name, ZERO_COST, controls={OFF: 1 + error, ON: 1 - error}, **how))
         for name, error in (("plain", 0.0), ("off", 0.006))
@@ -228,7 +228,7 @@ def test_what_is_made_of_comparisons_has_their_bias(tmp_path):
 
 
 def test_a_combination_of_comparisons_uses_what_the_controls_add(tmp_path):
-    how = {"rounds": 200, "episodes": 20, "noise": 0.02, "work": False}
+    how = {"rounds": 200, "episodes": 20, "noise": 0.02}
     run = load_run(make_run(tmp_path, controls={OFF: 1.006, ON: 0.994}, **how))
     measured = Measured.of(run, "zero-cost")
     free, calls = (pair("zero-cost", "nonbox", "manual", parameter) for parameter in (OFF, ON))

@@ -22,7 +22,7 @@ NONBOX, MANUAL = ("nonbox", "nonbox", OFF), (BASELINE, BASELINE, OFF)
 
 
 def made(tmp_path, **how):
-    given = {"truth": {("nonbox", OFF): 3.0}, "controls": {OFF: 1.0}, "work": False, "rounds": 24, "episodes": 6}
+    given = {"truth": {("nonbox", OFF): 3.0}, "controls": {OFF: 1.0}, "rounds": 24, "episodes": 6}
     return make_run(tmp_path, **given | how)
 
 
@@ -93,7 +93,7 @@ def test_a_study_lasted_as_long_as_its_episodes_whatever_ran_between_them(tmp_pa
 
 
 def test_a_finished_run_says_what_it_said_before(tmp_path):
-    partial = make_run(tmp_path / "made", rounds=6, work=False, episodes=3)
+    partial = make_run(tmp_path / "made", rounds=6, episodes=3)
     moved = tmp_path / "runs" / ".partial" / "plan"
     moved.parent.mkdir(parents=True)
     partial.rename(moved)

@@ -58,7 +58,7 @@ def record(**changes) -> dict:
 def page(tmp_path_factory):
     """The variables of the page on trust after it has read a folder of results, or `none`."""
     root = tmp_path_factory.mktemp("page")
-    run = make_run(root, rounds=4, work=False)
+    run = make_run(root, rounds=4)
 
     def read(results) -> dict:
         code = [cell for cell in json.loads(analysis("trust").read_bytes())["cells"] if cell["cell_type"] == "code"]
@@ -94,7 +94,7 @@ def of(found, name, **key) -> pl.DataFrame:
 @pytest.fixture(scope="module")
 def sittings(tmp_path_factory):
     truth = {(name, OFF): ratio for name, ratio in {"nonbox": 3.0, "box": 3.3, "large+box": 4.0}.items()}
-    how = {"controls": {OFF: 1.0}, "work": False, "rounds": 12, "episodes": 6, "between": 0.01, "hour": 0.01}
+    how = {"controls": {OFF: 1.0}, "rounds": 12, "episodes": 6, "between": 0.01, "hour": 0.01}
     return load_run(make_series(tmp_path_factory.mktemp("sittings"), 4, truth=truth, **how)[0])
 
 

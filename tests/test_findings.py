@@ -39,7 +39,7 @@ def said(of, word, **more_said):
 @pytest.fixture(scope="module")
 def judge(tmp_path_factory) -> Judge:
     folder = tmp_path_factory.mktemp("runs")
-    return Judge(load_run(make_run(folder, rounds=30, noise=0.002, work=False, seed=5)))
+    return Judge(load_run(make_run(folder, rounds=30, noise=0.002, seed=5)))
 
 
 # -- operands ------------------------------------------------------------------------------------------------
@@ -236,7 +236,7 @@ def test_several_cases_need_intervals_that_hold_together(judge):
 
 
 def test_the_reverse_of_a_truth_turns_the_finding(tmp_path):
-    turned = Judge(load_run(make_run(tmp_path, reversed_truth(), rounds=30, noise=0.002, work=False, seed=5)))
+    turned = Judge(load_run(make_run(tmp_path, reversed_truth(), rounds=30, noise=0.002, seed=5)))
     result = turned(said(FREE.ratio, slower, because="So avoid it."))
     assert result.outcome is NOT
     assert (
@@ -247,7 +247,7 @@ def test_the_reverse_of_a_truth_turns_the_finding(tmp_path):
 
 @pytest.mark.parametrize("options", [{"profile": "quick"}, {"controls": {OFF: 1.05, ON: 1.0}}])
 def test_a_run_or_a_group_that_is_no_evidence_shows_numbers_and_judges_nothing(tmp_path, options):
-    run = load_run(make_run(tmp_path, rounds=30, work=False, seed=5, **options))
+    run = load_run(make_run(tmp_path, rounds=30, seed=5, **options))
     result = Judge(run)(said(FREE.ratio, slower))
     assert shown.mark(result) == "·" and "Not judged" in shown.markdown(result)
     assert words.number(result.weighed.effect, 0.05)[:3] in shown.markdown(result)
@@ -318,7 +318,7 @@ def test_both_sides_are_for_one_unit_of_their_own_work(tmp_path):
         counts={few: {"units": 10}, many: {"units": 200}},
         metrics={few: {"cpu_ns": 3000.0}, many: {"cpu_ns": 60_000.0}},
     )
-    run = load_run(make_run(tmp_path, None, others={"spawn-apis": study}, rounds=30, noise=0.002, work=False))
+    run = load_run(make_run(tmp_path, None, others={"spawn-apis": study}, rounds=30, noise=0.002))
     both = Pair("spawn-apis", few, many, "spawn")
     effects = Judge(run).effects
     assert effects(both.metric("cpu_ns").ratio)[0].value == pytest.approx(1, rel=0.02)

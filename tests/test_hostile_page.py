@@ -16,7 +16,7 @@ HOSTILE = 1000
 def page(tmp_path_factory):
     """The published page, and the runs that were damaged."""
     root = tmp_path_factory.mktemp("hostile")
-    honest = make_run(root / "runs", machine="alpha", rounds=8, samples=2, work=False)
+    honest = make_run(root / "runs", machine="alpha", rounds=8, samples=2)
     kinds = hostile_copies(honest, HOSTILE, seed=7)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ASYNC_COST_RUNS", str(root / "runs"))

@@ -25,7 +25,7 @@ TIME, COUNTS, INFO = "zero-cost.time.csv", "zero-cost.counts.csv", "run.json"
 def whole(tmp_path_factory) -> Path:
     """A small run in which nothing is wrong."""
     truth = {("nonbox", OFF): 3.0}
-    return make_run(tmp_path_factory.mktemp("whole"), truth, controls={OFF: 1}, rounds=3, samples=2, work=False)
+    return make_run(tmp_path_factory.mktemp("whole"), truth, controls={OFF: 1}, rounds=3, samples=2)
 
 
 @pytest.fixture
@@ -109,7 +109,7 @@ def test_a_failed_variant_keeps_the_rounds_it_has(tmp_path):
 
 def test_the_newest_finished_run_is_read_or_the_one_that_the_environment_names(tmp_path):
     for name in ("20260101T000000Z", "20270101T000000Z"):
-        make_run(tmp_path, {}, rounds=2, work=False, name=name)
+        make_run(tmp_path, {}, rounds=2, name=name)
     (tmp_path / ".partial" / "20280101T000000Z").mkdir(parents=True)
     newest, old = find_runs(tmp_path)
     assert [newest.name, old.name] == ["20270101T000000Z", "20260101T000000Z"]
@@ -120,8 +120,8 @@ def test_the_newest_finished_run_is_read_or_the_one_that_the_environment_names(t
 
 
 def test_a_damaged_newest_run_is_not_passed_over(tmp_path):
-    make_run(tmp_path, {}, rounds=2, work=False)
-    newest = make_run(tmp_path, {}, rounds=2, work=False, name="20270101T000000Z")
+    make_run(tmp_path, {}, rounds=2)
+    newest = make_run(tmp_path, {}, rounds=2, name="20270101T000000Z")
     (newest / TIME).unlink()
     with pytest.raises(DataError, match="20270101T000000Z"):
         choose_run(STUDY, {}, tmp_path).time(STUDY)
@@ -131,7 +131,7 @@ def test_a_damaged_newest_run_is_not_passed_over(tmp_path):
 
 
 def test_only_what_is_asked_for_is_opened(tmp_path):
-    run = make_run(tmp_path, ladder={}, rounds=2, work=False)
+    run = make_run(tmp_path, ladder={}, rounds=2)
     for table in ("ladder.time.csv", "ladder.counts.csv", "zero-cost.counts.csv"):
         (run / table).write_text("torn")
     assert not open_run(run).time(STUDY).is_empty()
@@ -300,7 +300,7 @@ def test_a_damaged_count_is_refused(run):
     ],
 )
 def test_times_that_do_not_add_up_to_how_long_the_study_took_are_refused(tmp_path, wrong):
-    run = make_run(tmp_path, {("nonbox", OFF): 3.0}, rounds=500, samples=10, work=False)
+    run = make_run(tmp_path, {("nonbox", OFF): 3.0}, rounds=500, samples=10)
     load_run(run)
     edit(run / TIME, each_line(lambda number, line: line if number == 1 else ",".join(wrong(line.split(",")))))
     error = refused(run)
@@ -309,7 +309,7 @@ def test_times_that_do_not_add_up_to_how_long_the_study_took_are_refused(tmp_pat
 
 
 def test_an_episode_that_was_stopped_for_an_hour_loses_nothing(tmp_path):
-    run = make_run(tmp_path, rounds=20, samples=10, work=False, episodes=4)
+    run = make_run(tmp_path, rounds=20, samples=10, episodes=4)
     load_run(change_record(run, {f"{STUDY_FIELD}.episodes.0.ended": "2026-01-01T23:00:01Z"}))
 
 

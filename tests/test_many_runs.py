@@ -20,7 +20,7 @@ HOSTILE = 1000
 NEW_YEAR = "2026-01-01T00:00:00Z"
 #: An episode that took no time.
 AT_ONCE = {"first_round": 0, "started": NEW_YEAR, "ended": NEW_YEAR, "layout": None}
-SMALL = {"rounds": 4, "samples": 2, "work": False}
+SMALL = {"rounds": 4, "samples": 2}
 
 
 @pytest.fixture(scope="module")
@@ -47,8 +47,8 @@ def test_many_runs_say_what_each_says_alone(honest):
 
 
 def test_a_run_without_comparisons_stands_beside_the_others(tmp_path):
-    make_run(tmp_path, machine="alpha", rounds=6, work=False)
-    empty = make_run(tmp_path, machine="beta", rounds=6, seed=9, work=False)
+    make_run(tmp_path, machine="alpha", rounds=6)
+    empty = make_run(tmp_path, machine="beta", rounds=6, seed=9)
     change_record(empty, {"studies.zero-cost.comparisons": []})
     found = read_many(find_runs(tmp_path))
     assert found.aside.is_empty() and found.ratios["machine"].unique().to_list() == ["alpha"]

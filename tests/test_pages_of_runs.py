@@ -23,7 +23,7 @@ from async_cost.statistics.statement import Outcome
 from async_cost.testing.made_up_runs import LADDER, OFF, ON, ZERO_COST, make_run, reversed_truth
 from async_cost.workflow.publishing import execute
 
-QUIET = {"rounds": 60, "noise": 0.005, "work": False}
+QUIET = {"rounds": 60, "noise": 0.005}
 LATER = {"started": "2026-01-02T00:00:00Z", "ended": "2026-01-02T00:30:00Z"}
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)> slower"
 
@@ -51,7 +51,7 @@ def of_all(root: Path, report: Path | None = None, *compared: Path) -> notebook.
 
 @pytest.fixture(scope="module")
 def effect(runs) -> Path:
-    return make_run(runs / "effect", ladder=LADDER, rounds=60, noise=0.002, work=False, seed=5)
+    return make_run(runs / "effect", ladder=LADDER, rounds=60, noise=0.002, seed=5)
 
 
 def test_every_claim_is_a_row_with_its_outcome_its_region_and_what_was_compared(effect):
@@ -74,7 +74,7 @@ def test_every_claim_is_a_row_with_its_outcome_its_region_and_what_was_compared(
 
 
 def test_the_page_on_claims_counts_them_and_turns_with_the_effects(runs, effect, tmp_path):
-    turned = make_run(runs / "reverse", reversed_truth(), ladder=LADDER, rounds=60, noise=0.002, work=False, seed=5)
+    turned = make_run(runs / "reverse", reversed_truth(), ladder=LADDER, rounds=60, noise=0.002, seed=5)
     answers = [page("replication", run, tmp_path / str(n)).answer for n, run in enumerate((effect, turned))]
     holding = [int(re.search(r"<strong>(\d+) hold</strong>", answer)[1]) for answer in answers]
     assert holding[0] > holding[1] > 0
@@ -148,7 +148,7 @@ def test_two_named_runs_stand_for_themselves(tmp_path):
 
 def test_hundreds_of_machines_fit_on_the_page(tmp_path):
     for number in range(200):
-        make_run(tmp_path, machine=f"m-{number}", seed=number, rounds=12, samples=2, noise=0.002, work=False)
+        make_run(tmp_path, machine=f"m-{number}", seed=number, rounds=12, samples=2, noise=0.002)
     assert re.search(r"on \d{3} machines", of_all(tmp_path).answer)
 
 
@@ -166,7 +166,7 @@ def test_the_change_between_two_runs_has_an_honest_interval(tmp_path):
     for seed in range(6):
         for day in (1, 2):
             name = f"2026010{day}T000000Z"
-            make_run(tmp_path, machine=f"m-{seed}", seed=100 * seed + day, name=name, noise=0.01, rounds=60, work=False)
+            make_run(tmp_path, machine=f"m-{seed}", seed=100 * seed + day, name=name, noise=0.01, rounds=60)
         runs = read_many(find_runs(tmp_path)).ratios.filter(machine=f"m-{seed}")
         days = (f"m-{seed}/20260101T000000Z", f"m-{seed}/20260102T000000Z")
         change = hardware.changes(runs, [(f"m-{seed}", *days)])

@@ -23,7 +23,7 @@ def run(runs):
         counts={SPAWN: counts},
         metrics={SPAWN: {"cpu_ns": 900_000.0}},
     )
-    return make_run(runs / "run", None, ladder=LADDER, others={"runtimes": study}, rounds=60, noise=0.002, work=False)
+    return make_run(runs / "run", None, ladder=LADDER, others={"runtimes": study}, rounds=60, noise=0.002)
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +96,7 @@ def test_what_is_not_measured_says_why(listed):
 
 
 def test_a_price_of_a_refused_group_is_no_evidence(runs):
-    run = make_run(runs / "refused", None, ladder=LADDER, rounds=60, noise=0.002, work=False, controls={FEW: 1.05})
+    run = make_run(runs / "refused", None, ladder=LADDER, rounds=60, noise=0.002, controls={FEW: 1.05})
     row = prices.prices(load_run(run)).filter(variant="lean + box").row(0, named=True)
     assert "no evidence" in row["lacks"] and row["ns"] > 0
 
@@ -113,7 +113,7 @@ def test_counts_of_a_session_are_divided_by_its_requests_or_left_out(runs):
             counts={key: counts},
             metrics={key: {"cpu_ns": 4500.0}},
         )
-        run = make_run(runs / name, None, others={"servers": study}, rounds=30, noise=0.002, work=False)
+        run = make_run(runs / name, None, others={"servers": study}, rounds=30, noise=0.002)
         found[name] = (
             prices.prices(load_run(run)).drop_nulls("ns").filter(variant="smol", study="servers").row(0, named=True)
         )

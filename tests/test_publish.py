@@ -108,7 +108,7 @@ def test_the_front_page_gives_each_question_its_answer_and_page(report):
 
 
 def test_a_page_says_which_groups_are_not_judged_and_the_front_page_names_it(tmp_path):
-    run = make_run(tmp_path, rounds=30, work=False, controls={OFF: 1.05, ON: 1.0})
+    run = make_run(tmp_path, rounds=30, controls={OFF: 1.05, ON: 1.0})
     of = {
         name: pair("zero-cost", "nonbox", "manual", parameter).ratio for name, parameter in (("off", OFF), ("on", ON))
     }
@@ -134,7 +134,7 @@ def test_the_front_page_lists_what_the_run_does_not_show(tmp_path):
         )
         for mark, name in (("✓", "held"), ("✗", "refuted"), ("?", "open"), ("·", "unjudged"))
     ]
-    run = make_run(tmp_path, rounds=30, work=False)
+    run = make_run(tmp_path, rounds=30)
     pages = publish.publish(run, [page_saying(tmp_path, *outputs)], tmp_path / "report", pdf=False)
     others = pages[0].read_text(encoding="utf-8").split("not shown in this run</h2>")[1].split("</ul>")[0]
     assert re.findall(r'<li>(.) <a href="zero-cost.html#finding-zero-cost-(\w+)">(.*?)</a>', others) == [
@@ -302,7 +302,7 @@ def test_an_analysis_whose_studies_the_run_lacks_is_said_to_be_not_measured(tmp_
 
 
 def test_each_finding_has_a_card_that_leads_to_it(tmp_path):
-    run = make_run(tmp_path, rounds=30, work=False)
+    run = make_run(tmp_path, rounds=30)
     one = finding(
         "zero-cost", "zero-cost-own", "It is <b>so</b>.", pair("zero-cost", "nonbox", "manual", OFF).ratio, slower
     )

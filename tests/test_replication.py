@@ -39,7 +39,7 @@ def weighed(run_folder, *claims: Claim) -> list[Judgement]:
 
 def made(root, truth: dict | None = None, **options):
     """A made-up run with little noise, whose truth differs from the usual one by `truth`."""
-    settings = {"rounds": 30, "noise": 0.002, "work": False, "seed": 5} | options
+    settings = {"rounds": 30, "noise": 0.002, "seed": 5} | options
     return make_run(root, ZERO_COST | (truth or {}), **settings)
 
 

@@ -17,7 +17,7 @@ from async_cost.testing.made_up_runs import OFF, change_record, make_run, make_s
 from async_cost.workflow.contribute import contribute
 
 STUDY = "zero-cost"
-HOW = {"truth": {("nonbox", OFF): 3.0, ("box", OFF): 3.3}, "controls": {OFF: 1.0}, "work": False}
+HOW = {"truth": {("nonbox", OFF): 3.0, ("box", OFF): 3.3}, "controls": {OFF: 1.0}}
 HOW |= {"rounds": 24, "episodes": 6, "between": 0.01, "hour": 0.02}
 
 

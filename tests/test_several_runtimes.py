@@ -145,7 +145,7 @@ def test_a_baseline_that_failed_at_once_has_no_row_and_the_run_still_loads(tmp_p
 def test_times_are_for_one_unit_of_work_as_often_as_each_key_does_it(tmp_path):
     run = made(tmp_path)
     assert dict(run.units(STUDY).filter(variant="nio").select("bench", "units").rows()) == {ALONE: 1000, CROWD: 250}
-    zero_cost = load_run(make_run(tmp_path / "zero-cost", rounds=2, work=False))
+    zero_cost = load_run(make_run(tmp_path / "zero-cost", rounds=2))
     assert zero_cost.units("zero-cost")["units"].unique().to_list() == [REQUESTS]
 
 

@@ -63,7 +63,7 @@ def first(tmp_path, monkeypatch):
         "async_cost.workflow.plan._sources", lambda studies: SimpleNamespace(hexdigest=lambda: "5" * 64)
     )
     monkeypatch.setattr("async_cost.workflow.plan._fingerprint", lambda studies, about: "-".join(about))
-    file = make_run(tmp_path, rounds=2, work=False) / "run.json"
+    file = make_run(tmp_path, rounds=2) / "run.json"
     document = json.loads(file.read_text())
     document |= {
         "program": "5" * 64,
@@ -152,7 +152,7 @@ def test_a_sitting_on_another_machine_is_refused_before_its_first_episode(first,
 
 def test_an_announcement_is_about_the_first_series_since_and_refuses_all_until_its_last_sitting(tmp_path, monkeypatch):
     monkeypatch.setenv("ASYNC_COST_RUNS", str(tmp_path))
-    how = {"truth": {("nonbox", OFF): 3.0}, "controls": {OFF: 1.0}, "rounds": 12, "episodes": 6, "work": False}
+    how = {"truth": {("nonbox", OFF): 3.0}, "controls": {OFF: 1.0}, "rounds": 12, "episodes": 6}
     (tmp_path / "ANNOUNCED").write_text(
         "made-up thorough 9 20250101T000000Z\nmade-up standard 3 20251231T000000Z\nmade-up standard 9 20270101T000000Z\n"
     )

@@ -52,7 +52,7 @@ def measured(run) -> dict[tuple[str, str], dict]:
 @pytest.mark.parametrize("truth", [ZERO_COST, reversed_truth()], ids=["effect", "reversed effect"])
 @pytest.mark.parametrize("drift", [1.0, 2.4])
 def test_the_truth_is_found_although_the_machine_drifts(tmp_path, truth, drift):
-    found = measured(make_run(tmp_path, truth, drift=drift, rounds=120, work=False, seed=3))
+    found = measured(make_run(tmp_path, truth, drift=drift, rounds=120, seed=3))
     inside = [found[key]["low"] <= ratio <= found[key]["high"] for key, ratio in truth.items()]
     near = [abs(found[key]["ratio"] / ratio - 1) < 0.015 for key, ratio in truth.items()]
     assert all(near)
@@ -159,7 +159,7 @@ def test_one_round_has_no_interval():
 
 
 def test_an_interval_does_not_depend_on_what_else_is_asked_or_in_which_order(tmp_path):
-    found = beside(trials_of(make_run(tmp_path, rounds=30, work=False)), "manual")
+    found = beside(trials_of(make_run(tmp_path, rounds=30)), "manual")
     shuffled = found.sample(fraction=1, shuffle=True, seed=1)
     alone = estimates(shuffled.filter(variant="box", parameter=OFF))
     assert alone.equals(estimates(found).filter(variant="box", parameter=OFF))
@@ -179,7 +179,7 @@ def test_quartiles_enclose_the_middle_half():
 
 
 def test_added_time_is_for_one_request(tmp_path):
-    row = measured(make_run(tmp_path, {("nonbox", OFF): 3.0}, rounds=60, work=False))["nonbox", OFF]
+    row = measured(make_run(tmp_path, {("nonbox", OFF): 3.0}, rounds=60))["nonbox", OFF]
     assert row["added_low"] < 2 * 26_000 / REQUESTS < row["added_high"]
 
 
@@ -206,7 +206,7 @@ def test_the_interval_decides_the_word(low, high, word):
 
 @pytest.mark.parametrize(("ratio", "word"), [(1.05, "slower"), (0.95, "faster"), (1.0, "same"), (1.01, "undecided")])
 def test_a_made_up_truth_provokes_its_verdict(tmp_path, ratio, word):
-    run = make_run(tmp_path, {("nonbox", OFF): ratio}, controls={OFF: 1}, rounds=120, noise=0.01, work=False)
+    run = make_run(tmp_path, {("nonbox", OFF): ratio}, controls={OFF: 1}, rounds=120, noise=0.01)
     assert measured(run)["nonbox", OFF]["verdict"] == word
 
 
@@ -235,7 +235,7 @@ def judged_rows(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def judged(tmp_path, **how) -> Trust:
-    return Measured.of(load_run(make_run(tmp_path, {("nonbox", OFF): 3.0}, work=False, **how)), STUDY).trust
+    return Measured.of(load_run(make_run(tmp_path, {("nonbox", OFF): 3.0}, **how)), STUDY).trust
 
 
 def test_an_honest_run_is_trusted(tmp_path):
@@ -357,7 +357,7 @@ def test_disturbances_are_remarked_but_do_not_end_trust(tmp_path):
         "machine.virtualisation": "kvm <b>",
         "git": {"revision": "0123abc", "clean": False},
     }
-    run = load_run(make_run(tmp_path, {("nonbox", OFF): 3.0}, work=False, changes=changes, failed=[("nonbox", OFF)]))
+    run = load_run(make_run(tmp_path, {("nonbox", OFF): 3.0}, changes=changes, failed=[("nonbox", OFF)]))
     text = " ".join(remarks(run, STUDY))
     assert Measured.of(run, STUDY).trust.trusted
     for word in (f"10.0{PERCENT}", "load 1.90", "kvm", "uncommitted changes", "made-up failure"):
@@ -370,13 +370,13 @@ def test_what_became_known_of_a_run_is_said_on_its_pages_and_of_no_other(tmp_pat
     for name, study, statement in known.select("run", "study", "statement").rows():
         run = open_run(repository_root() / "data" / "runs" / name)
         assert statement in remarks(run, study) and statement in banner(run, [study]).text, name
-    made = load_run(make_run(tmp_path, {("nonbox", OFF): 3.0}, work=False))
+    made = load_run(make_run(tmp_path, {("nonbox", OFF): 3.0}))
     assert not errata(made, STUDY) and banner(made, [STUDY]).text == ""
 
 
 def test_the_break_of_a_resumed_run_is_not_taken_for_measuring_or_steal(tmp_path):
     changes = {"studies.zero-cost.resumed": 1, "studies.zero-cost.steal_after_ms": 120_000}
-    run = make_run(tmp_path, {("nonbox", OFF): 3.0}, work=False, changes=changes)
+    run = make_run(tmp_path, {("nonbox", OFF): 3.0}, changes=changes)
     said = " ".join(remarks(load_run(run), STUDY))
     assert "resumed once" in said
     assert "steal" not in said

@@ -35,7 +35,7 @@ def test_every_analysis_is_a_room_and_reads_studies_that_are_measured():
 )
 def test_a_room_has_a_page_when_the_run_holds_one_of_its_studies(tmp_path, monkeypatch, study, rooms):
     monkeypatch.setattr(publishing, "ANALYSED", {"one": ("a",), "either": ("a", "b"), "always": ()})
-    info = read_run_info(make_run(tmp_path, {}, rounds=2, work=False) / "run.json")
+    info = read_run_info(make_run(tmp_path, {}, rounds=2) / "run.json")
     assert rooms_of(replace(info, studies={study: info.studies["zero-cost"]})) == rooms
 
 
@@ -70,7 +70,7 @@ def test_an_analysis_knows_nothing_of_the_one_before_it_in_its_kernel(tmp_path, 
 
 def test_an_analysis_that_fails_has_the_last_word(tmp_path, monkeypatch, analyses):
     analyses(bad="raise ValueError('the reason')", good="print('fine')")
-    run = make_run(tmp_path, {}, rounds=2, work=False)
+    run = make_run(tmp_path, {}, rounds=2)
     monkeypatch.setattr(sys, "argv", ["publishing", str(tmp_path), str(tmp_path / "report"), str(run)])
     with pytest.raises(SystemExit) as ended:
         publishing.main()

@@ -9,9 +9,10 @@ with what a stranger may send. To see what a notebook says about an effect or it
 
 import json
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -35,13 +36,10 @@ FEW = "live=3"
 BEST = "manual (best)"
 #: Requests served by one iteration of any study.
 REQUESTS = 256
-#: Steps of own work that zero-cost executes for each request.
-WORK_STEPS = (100, 300, 1000, 3000, 10_000)
 #: System calls of one iteration of zero-cost by load.
 SYSTEM_CALLS = {OFF: 0, ON: 2308}
-#: True time of `manual` for one iteration, and of one step of own work, in nanoseconds.
+#: True time of `manual` for one iteration, in nanoseconds.
 MANUAL_NS = {OFF: 26_000.0, ON: 500_000.0}
-STEP_NS = 1.0
 #: The same for `manual (best)` of the ladder, which is a faster loop.
 BEST_NS = 14_000.0
 
@@ -102,7 +100,6 @@ def make_run(
     samples: int = 3,
     noise: float = 0.01,
     drift: float = 1.0,
-    work: bool = True,
     seed: int = 4,
     profile: str = "standard",
     name: str = "20260101T000000Z",
@@ -121,20 +118,18 @@ def make_run(
     `truth`, `ladder` and `failed` are keyed by (variant, parameter). `controls` are the true ratios of the
     A/A control by parameter (1 in an honest run; the loads of the other studies may be left out). `noise` is the
     relative standard deviation of a trial. `drift` is by what factor the machine slows down and recovers in the course
-    of the run. `work` adds the levels of own work, in which async adds to each request what it adds without. So many
-    processes, `episodes`, share the rounds; in each of them a key is off by a factor with the relative standard
-    deviation `between`, and in the whole run by one with that of `hour`; `drawn` gives each process a link order of its
-    own. `changes` are replaced fields of run.json, by dotted name.
+    of the run. So many processes, `episodes`, share the rounds; in each of them a key is off by a factor with the
+    relative standard deviation `between`, and in the whole run by one with that of `hour`; `drawn` gives each process a
+    link order of its own. `changes` are replaced fields of run.json, by dotted name.
     """
     controls = {OFF: 1.0, ON: 1.0} if controls is None else controls
-    packed: dict[str, Any] = {"compression": "gzip"} if compress else {}
     studies: dict[str, Study] = {}
     if truth is not None:
         theirs = {load: ratio for load, ratio in controls.items() if load in (OFF, ON)}
-        levels = [(OFF, steps) for steps in WORK_STEPS] + [(ON, 5000)]
-        studies["zero-cost"] = _zero_cost("zero-cost", truth, theirs, levels if work else [], failed)
+        studies["zero-cost"] = _zero_cost(BASELINE, MANUAL_NS, truth, theirs, failed, _counts)
     if ladder is not None:
-        studies["ladder"] = _zero_cost("ladder", ladder, {FEW: controls.get(FEW, 1.0)}, [], failed)
+        theirs = {FEW: controls.get(FEW, 1.0)}
+        studies["ladder"] = _zero_cost(BEST, {FEW: BEST_NS}, ladder, theirs, failed, _counts_of_ladder)
     studies |= others or {}
     folder = Path(root) / machine / name
     folder.mkdir(parents=True)
@@ -147,13 +142,14 @@ def make_run(
     for number, (study, made) in enumerate(studies.items()):
         rng = np.random.default_rng(seed + number)
         moved = {key: ns * np.exp(rng_of_hour.normal(0, hour)) for key, ns in made.times.items()}
-        time = _sampled(study, moved, rounds, samples, noise, drift, between, firsts, rng)
-        time = _left(time, made)
+        time = _left(_sampled(study, moved, rounds, samples, noise, drift, between, firsts, rng), made)
         tables = {"time": time, "counts": _rows(study, made.counts)}
         if made.metrics:
             tables["metrics"] = _metrics(time, made.metrics, noise, rng)
         for lens, table in tables.items():
-            table.write_csv(folder / f"{study}.{lens}.csv{'.gz' if compress else ''}", **packed)
+            file = folder / f"{study}.{lens}.csv{'.gz' if compress else ''}"
+            table.write_csv(file, compression="gzip" if compress else "uncompressed")
+        lasted = _episodes(firsts, float(time["elapsed_ns"].sum()) / 1e9, seed if drawn else None)
         info["studies"][study] = usual | {
             "baseline": made.baseline,
             "controls": list(made.controls),
@@ -164,11 +160,9 @@ def make_run(
             "rounds": rounds,
             "samples": samples,
             "failed": [dict(zip(KEY, key, strict=True)) | {"error": "made-up failure"} for key in made.failed],
+            "episodes": lasted,
+            "ended": lasted[-1]["ended"],
         }
-        lasted = _episodes(firsts, float(time["elapsed_ns"].sum()) / 1e9)
-        for place, one in enumerate(lasted if drawn else ()):
-            one["layout"] = seed + place
-        info["studies"][study] |= {"episodes": lasted, "ended": lasted[-1]["ended"]}
     info = changed(info, changes or {})
     (folder / "run.json").write_text(json.dumps(info, indent=2) + "\n", encoding="utf-8")
     return folder
@@ -209,38 +203,29 @@ def make_series(root: Path, sittings: int = 3, *, seed: int = 4, **how: Any) -> 
 
 
 def bench_of(variant: str, parameter: str) -> str:
-    """The bench word that goes with a variant and parameter: `nonbox`, `nonbox+syscalls`, `nonbox+syscalls+work`."""
-    bench, kinds = variant.removesuffix(" (A/A)"), {ON: "+syscalls", "work=": "+work"}
-    return bench + "".join(kind for mark, kind in kinds.items() if mark in parameter)
+    """The bench word that goes with a variant and parameter: `nonbox`, `nonbox+syscalls`."""
+    return variant.removesuffix(" (A/A)") + ("+syscalls" if parameter == ON else "")
 
 
 def _zero_cost(
-    study: str,
+    baseline: str,
+    of_baseline: Mapping[str, float],
     truth: Mapping[tuple[str, str], float],
     controls: Mapping[str, float],
-    levels: Sequence[tuple[str, int]],
     failed: Sequence[tuple[str, str]],
+    counts: Callable[[str, str], dict[str, int]],
 ) -> Study:
-    """A study of the family of zero-cost; at `levels` of own work for its baseline and for `nonbox`. What failed did so
-    after a round.
-    """
-    baseline, of_baseline = (BEST, {FEW: BEST_NS}) if study == "ladder" else (BASELINE, MANUAL_NS)
+    """A study of the family of zero-cost; `of_baseline` are times by load. What failed did so after a round."""
     parameters = sorted({parameter for _, parameter in truth} | set(controls))
     ratios = {(baseline, parameter): 1.0 for parameter in parameters}
     ratios |= {(f"{baseline} (A/A)", parameter): ratio for parameter, ratio in controls.items()} | dict(truth)
-    times = {(variant, parameter): ratio * of_baseline[parameter] for (variant, parameter), ratio in ratios.items()}
-    for parameter, steps in levels:
-        for variant in (baseline, "nonbox"):
-            if (variant, parameter) in times:
-                times[variant, f"{parameter} work={steps}"] = times[variant, parameter] + REQUESTS * steps * STEP_NS
-    key = {(variant, parameter): (bench_of(variant, parameter), variant, parameter) for variant, parameter in times}
-    counts = _counts_of_ladder if study == "ladder" else _counts
+    times = {(bench_of(*name), *name): ratio * of_baseline[name[1]] for name, ratio in ratios.items()}
     return Study(
-        {key[name]: ns for name, ns in times.items()},
+        times,
         controls=[f"{baseline} (A/A)"],
         baseline=baseline,
-        counts={key[name]: counts(*name) for name in times},
-        failed={key[name]: 1 for name in failed if name in times},
+        counts={key: counts(*key[1:]) for key in times},
+        failed={key: 1 for key in times if key[1:] in failed},
     )
 
 
@@ -271,7 +256,7 @@ def _sampled(
         trial *= layout[episode[:, None], order]
     sample = trial[:, :, None] * np.exp(rng.normal(0, noise / 4, (rounds, count, samples)))
     iterations = np.maximum(1, np.round(1e6 / sample)).astype(np.int64)
-    shape = sample.shape
+    places = dict(zip(("round", "position", "sample"), map(np.ravel, np.indices(sample.shape)), strict=True))
     return pl.DataFrame(
         {
             "study": study,
@@ -279,9 +264,7 @@ def _sampled(
                 name: np.repeat(np.array([key[place] for key in keys], dtype=object)[order], samples)
                 for place, name in enumerate(KEY)
             },
-            "round": np.broadcast_to(np.arange(rounds)[:, None, None], shape).ravel(),
-            "position": np.broadcast_to(np.arange(count)[None, :, None], shape).ravel(),
-            "sample": np.broadcast_to(np.arange(samples)[None, None, :], shape).ravel(),
+            **places,
             "iterations": iterations.ravel(),
             "elapsed_ns": np.maximum(1, np.round(sample * iterations)).astype(np.int64).ravel(),
         }
@@ -296,20 +279,22 @@ def _left(time: pl.DataFrame, made: Study) -> pl.DataFrame:
     return time
 
 
-def _episodes(firsts: Sequence[int], sampled_s: float) -> list[dict]:
-    """The processes that measured, in run.json, one after the other: for twice the time of their samples."""
-    each, began = max(1.0, 2 * sampled_s / len(firsts)), datetime.fromisoformat("2026-01-01T00:00:00Z")
+def _episodes(firsts: Sequence[int], sampled_s: float, layout: int | None) -> list[dict]:
+    """The processes that measured, in run.json, one after the other: for twice the time of their samples. `layout` is
+    the link order of the first one.
+    """
+    each, began = max(1.0, 2 * sampled_s / len(firsts)), datetime(2026, 1, 1)
     clock = [
         f"{began + timedelta(seconds=round(number * each)):%Y-%m-%dT%H:%M:%SZ}" for number in range(len(firsts) + 1)
     ]
     return [
         {
             "first_round": first,
-            "started": clock[number],
-            "ended": clock[number + 1],
-            "layout": None,
+            "started": started,
+            "ended": ended,
+            "layout": None if layout is None else layout + number,
         }
-        for number, first in enumerate(firsts)
+        for number, (first, (started, ended)) in enumerate(zip(firsts, pairwise(clock), strict=True))
     ]
 
 
@@ -342,7 +327,7 @@ def _counts(variant: str, parameter: str) -> dict[str, int]:
     boxes = not manual and variant not in ("nonbox", "large+nonbox")
     return {
         **operations,
-        "syscalls": SYSTEM_CALLS[parameter.partition(" ")[0]],
+        "syscalls": SYSTEM_CALLS[parameter],
         "transactions": REQUESTS,
         "allocations": 257 * boxes,
         "instructions": 280_000 if manual else 610_000,
@@ -420,8 +405,9 @@ def example_run(root: Path, name: str = "20261120T190102Z", profile: str = "stan
         "studies.zero-cost.resumed": 1,
         "studies.zero-cost.steal_after_ms": 40,
     }
-    size: Any = {"rounds": 2, "samples": 2, "work": False}
-    return make_run(root, {}, machine="toy-2c", name=name, profile=profile, changes=facts | changes, **size)
+    return make_run(
+        root, {}, machine="toy-2c", name=name, profile=profile, changes=facts | changes, rounds=2, samples=2
+    )
 
 
 def write_notebook(path: Path) -> Path:
