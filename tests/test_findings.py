@@ -19,7 +19,7 @@ from async_cost.runs.judged import REGIONS, findings_of_today
 from async_cost.statistics.effects import Effect
 from async_cost.statistics.interval import quantile
 from async_cost.statistics.statement import Outcome, departure, region
-from async_cost.testing.made_up_runs import OFF, ON, REQUESTS, Study, make_run, reversed_truth
+from async_cost.testing.made_up_runs import OFF, ON, REQUESTS, REVERSED, Study, make_run
 
 about, all_of, between, cheapest, exactly = ac.about, ac.all_of, ac.between, ac.cheapest, ac.exactly
 faster, less, more, most_of, none_of = ac.faster, ac.less, ac.more, ac.most_of, ac.none_of
@@ -236,7 +236,7 @@ def test_several_cases_need_intervals_that_hold_together(judge):
 
 
 def test_the_reverse_of_a_truth_turns_the_finding(tmp_path):
-    turned = Judge(load_run(make_run(tmp_path, reversed_truth(), rounds=30, noise=0.002, seed=5)))
+    turned = Judge(load_run(make_run(tmp_path, REVERSED, rounds=30, noise=0.002, seed=5)))
     result = turned(said(FREE.ratio, slower, because="So avoid it."))
     assert result.outcome is NOT
     assert (

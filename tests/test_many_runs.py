@@ -13,7 +13,7 @@ from async_cost.machines.many import chosen_folders, place, read_many, summary
 from async_cost.runs.comparisons import HEADLINES
 from async_cost.runs.find import find_runs, load_run
 from async_cost.statistics.measured import Measured
-from async_cost.testing.made_up_runs import LADDER, OFF, change_record, copy_of, make_run, reversed_truth
+from async_cost.testing.made_up_runs import LADDER, OFF, REVERSED, change_record, copy_of, make_run
 
 #: Enough that every kind of damage comes some twenty times, at other places each time.
 HOSTILE = 1000
@@ -28,7 +28,7 @@ def honest(tmp_path_factory) -> Path:
     root = tmp_path_factory.mktemp("honest")
     make_run(root, machine="alpha", ladder=LADDER, rounds=60)
     make_run(root, machine="beta", rounds=60, seed=9, compress=True)
-    make_run(root, reversed_truth(), machine="gamma", rounds=60, seed=10, failed=[("box", OFF)])
+    make_run(root, REVERSED, machine="gamma", rounds=60, seed=10, failed=[("box", OFF)])
     return root
 
 

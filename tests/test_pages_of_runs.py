@@ -20,7 +20,7 @@ from async_cost.report import notebook
 from async_cost.report.publish import publish
 from async_cost.runs.find import find_runs, load_run
 from async_cost.statistics.statement import Outcome
-from async_cost.testing.made_up_runs import LADDER, OFF, ON, ZERO_COST, make_run, reversed_truth
+from async_cost.testing.made_up_runs import LADDER, OFF, ON, REVERSED, ZERO_COST, make_run
 from async_cost.workflow.publishing import execute
 
 QUIET = {"rounds": 60, "noise": 0.005}
@@ -73,9 +73,15 @@ def test_every_claim_is_a_row_with_its_outcome_its_region_and_what_was_compared(
     assert rows.filter(claim="Z1")["here"].to_list() == ["257"]
 
 
-def test_the_page_on_claims_counts_them_and_turns_with_the_effects(runs, effect, tmp_path):
-    turned = make_run(runs / "reverse", reversed_truth(), ladder=LADDER, rounds=60, noise=0.002, seed=5)
-    answers = [page("replication", run, tmp_path / str(n)).answer for n, run in enumerate((effect, turned))]
+@pytest.fixture(scope="module")
+def claims(effect, runs) -> Path:
+    """The notebook on claims, executed on the usual effects."""
+    return executed("replication", effect, runs / "claims")
+
+
+def test_the_page_on_claims_counts_them_and_turns_with_the_effects(runs, claims, tmp_path):
+    turned = make_run(runs / "reverse", REVERSED, ladder=LADDER, rounds=60, noise=0.002, seed=5)
+    answers = [notebook.page_of(one).answer for one in (claims, executed("replication", turned, tmp_path))]
     holding = [int(re.search(r"<strong>(\d+) hold</strong>", answer)[1]) for answer in answers]
     assert holding[0] > holding[1] > 0
 

@@ -27,7 +27,7 @@ def reports(tmp_path_factory) -> Path:
     root = tmp_path_factory.mktemp("site")
     for number, profile in enumerate(("standard", "quick")):
         name = f"2026112{number}T190102Z"
-        run = example_run(root / name, name, profile, started=f"2026-11-2{number}T19:01:02Z", ended=None)
+        run = example_run(root / name, name, profile=profile, started=f"2026-11-2{number}T19:01:02Z", ended=None)
         notebooks = [write_notebook(root / name / f"{study}.ipynb") for study in ("zero-cost", "ladder")]
         publish(run, map(page_of, notebooks), root / "reports" / "toy-2c" / name, pdf=False, reports=root / "reports")
     notebook = write_notebook(root / "hardware.ipynb")

@@ -17,7 +17,7 @@ from async_cost.statistics.judge import Trust, Verdict, verdict_column
 from async_cost.statistics.measured import Measured, both_ways
 from async_cost.statistics.ratios import paired
 from async_cost.statistics.trials import lowest, trial_times
-from async_cost.testing.made_up_runs import OFF, ON, REQUESTS, ZERO_COST, make_run, reversed_truth
+from async_cost.testing.made_up_runs import OFF, ON, REQUESTS, REVERSED, ZERO_COST, Study, make_run
 from async_cost.words import PERCENT
 
 STUDY = "zero-cost"
@@ -49,7 +49,7 @@ def measured(run) -> dict[tuple[str, str], dict]:
 # -- recovery -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("truth", [ZERO_COST, reversed_truth()], ids=["effect", "reversed effect"])
+@pytest.mark.parametrize("truth", [ZERO_COST, REVERSED], ids=["effect", "reversed effect"])
 @pytest.mark.parametrize("drift", [1.0, 2.4])
 def test_the_truth_is_found_although_the_machine_drifts(tmp_path, truth, drift):
     found = measured(make_run(tmp_path, truth, drift=drift, rounds=120, seed=3))

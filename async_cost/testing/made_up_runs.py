@@ -3,14 +3,14 @@
 Tests use them to see whether the estimates find the truth and whether the words follow it, and whether pages are safe
 with what a stranger may send. To see what a notebook says about an effect or its reverse:
 
-    python -c 'from async_cost.testing.made_up_runs import *; make_run("/tmp/runs", reversed_truth(), ladder=LADDER)'
+    python -c 'from async_cost.testing.made_up_runs import *; make_run("/tmp/runs", REVERSED, ladder=LADDER)'
     ASYNC_COST_RUN=/tmp/runs/made-up/20260101T000000Z jupyter lab
 """
 
 import json
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -36,8 +36,6 @@ FEW = "live=3"
 BEST = "manual (best)"
 #: Requests served by one iteration of any study.
 REQUESTS = 256
-#: System calls of one iteration of zero-cost by load.
-SYSTEM_CALLS = {OFF: 0, ON: 2308}
 #: True time of `manual` for one iteration, in nanoseconds.
 MANUAL_NS = {OFF: 26_000.0, ON: 500_000.0}
 #: The same for `manual (best)` of the ladder, which is a faster loop.
@@ -46,17 +44,13 @@ BEST_NS = 14_000.0
 HERE = Path(__file__).parent
 TRUTH = pl.read_csv(HERE / "truth.csv").rows_by_key("study", named=True)
 #: True ratios to `manual` unless a caller says otherwise: an effect of about the published size.
-ZERO_COST: dict[tuple[str, str], float] = {
-    (row["variant"], row["parameter"]): row["ratio"] for row in TRUTH["zero-cost"]
-}
+ZERO_COST = {(row["variant"], row["parameter"]): row["ratio"] for row in TRUTH["zero-cost"]}
 #: The same for the rungs of the ladder that claims, prices and headlines rest on, whose ratios are those to
 #: `manual (best)`, with instructions and allocations for a request.
-RUNGS: dict[str, tuple[float, int, int]] = {
-    row["variant"]: (row["ratio"], row["instructions"], row["allocations"]) for row in TRUTH["ladder"]
-}
-LADDER: dict[tuple[str, str], float] = {(rung, FEW): ratio for rung, (ratio, _, _) in RUNGS.items()}
-
-
+RUNGS = {row["variant"]: (row["ratio"], row["instructions"], row["allocations"]) for row in TRUTH["ladder"]}
+LADDER = {(rung, FEW): ratio for rung, (ratio, _, _) in RUNGS.items()}
+#: Every effect of zero-cost turned round: what was slower than `manual` is as much faster.
+REVERSED = {key: 1 / ratio for key, ratio in ZERO_COST.items()}
 #: bench, variant, parameter.
 Key = tuple[str, str, str]
 
@@ -82,11 +76,6 @@ class Study:
     samples: Mapping[Key, int] = field(default_factory=dict)
     failed: Mapping[Key, int] = field(default_factory=dict)
     kinds: Mapping[str, str] = field(default_factory=dict)
-
-
-def reversed_truth(truth: Mapping[tuple[str, str], float] = ZERO_COST) -> dict[tuple[str, str], float]:
-    """Every effect turned round: what was slower than `manual` is as much faster."""
-    return {key: 1 / ratio for key, ratio in truth.items()}
 
 
 def make_run(
@@ -142,27 +131,21 @@ def make_run(
     for number, (study, made) in enumerate(studies.items()):
         rng = np.random.default_rng(seed + number)
         moved = {key: ns * np.exp(rng_of_hour.normal(0, hour)) for key, ns in made.times.items()}
-        time = _left(_sampled(study, moved, rounds, samples, noise, drift, between, firsts, rng), made)
-        tables = {"time": time, "counts": _rows(study, made.counts)}
+        time = _sampled(study, replace(made, times=moved), rounds, samples, noise, drift, between, firsts, rng)
+        counts = _values(made.counts, "counter", pl.Int64).select(pl.lit(study).alias("study"), pl.all())
+        tables = {"time": time, "counts": counts}
         if made.metrics:
-            tables["metrics"] = _metrics(time, made.metrics, noise, rng)
+            tables["metrics"] = _metrics(time, made, noise, rng)
         for lens, table in tables.items():
             file = folder / f"{study}.{lens}.csv{'.gz' if compress else ''}"
             table.write_csv(file, compression="gzip" if compress else "uncompressed")
         lasted = _episodes(firsts, float(time["elapsed_ns"].sum()) / 1e9, seed if drawn else None)
-        info["studies"][study] = usual | {
-            "baseline": made.baseline,
-            "controls": list(made.controls),
-            "comparisons": _declared(study, made),
-            "groups": dict(made.groups),
-            "kinds": dict.fromkeys(made.groups, KINDS[0]) | dict(made.kinds),
-            "seed": seed + number,
-            "rounds": rounds,
-            "samples": samples,
-            "failed": [dict(zip(KEY, key, strict=True)) | {"error": "made-up failure"} for key in made.failed],
-            "episodes": lasted,
-            "ended": lasted[-1]["ended"],
-        }
+        declared = {"baseline": made.baseline, "controls": list(made.controls), "comparisons": _declared(study, made)}
+        kinds = dict.fromkeys(made.groups, KINDS[0]) | dict(made.kinds)
+        failures = [dict(zip(KEY, key, strict=True)) | {"error": "made-up failure"} for key in made.failed]
+        info["studies"][study] = usual | declared | {"groups": dict(made.groups), "kinds": kinds, "failed": failures}
+        info["studies"][study] |= {"seed": seed + number, "rounds": rounds, "samples": samples}
+        info["studies"][study] |= {"episodes": lasted, "ended": lasted[-1]["ended"]}
     info = changed(info, changes or {})
     (folder / "run.json").write_text(json.dumps(info, indent=2) + "\n", encoding="utf-8")
     return folder
@@ -231,7 +214,7 @@ def _zero_cost(
 
 def _sampled(
     study: str,
-    times: Mapping[Key, float],
+    made: Study,
     rounds: int,
     samples: int,
     noise: float,
@@ -241,14 +224,15 @@ def _sampled(
     rng: np.random.Generator,
 ) -> pl.DataFrame:
     """Rows of time.csv: every key once a round in shuffled order, on a machine that slows down and recovers, by
-    processes that begin at `firsts`.
+    processes that begin at `firsts`. Without the rounds that failed keys did not live to see, and samples that a key
+    does not take.
     """
-    keys = list(times)
+    keys = list(made.times)
     count = len(keys)
     order = np.argsort(rng.random((rounds, count)), axis=1)  # order[round, position] is a key
     moment = (np.arange(rounds)[:, None] + np.arange(count)[None, :] / count) / rounds
     speed = drift ** np.sin(np.pi * moment)
-    true = np.array([times[key] for key in keys])
+    true = np.array([made.times[key] for key in keys])
     trial = true[order] * speed * np.exp(rng.normal(0, noise, (rounds, count)))
     if between:
         layout = np.exp(rng.normal(0, between, (len(firsts), count)))
@@ -257,7 +241,7 @@ def _sampled(
     sample = trial[:, :, None] * np.exp(rng.normal(0, noise / 4, (rounds, count, samples)))
     iterations = np.maximum(1, np.round(1e6 / sample)).astype(np.int64)
     places = dict(zip(("round", "position", "sample"), map(np.ravel, np.indices(sample.shape)), strict=True))
-    return pl.DataFrame(
+    time = pl.DataFrame(
         {
             "study": study,
             **{
@@ -269,10 +253,6 @@ def _sampled(
             "elapsed_ns": np.maximum(1, np.round(sample * iterations)).astype(np.int64).ravel(),
         }
     )
-
-
-def _left(time: pl.DataFrame, made: Study) -> pl.DataFrame:
-    """Without the rounds that failed keys did not live to see, and samples that a key does not take."""
     for limited, column in ((made.failed, "round"), (made.samples, "sample")):
         for key, least in limited.items():
             time = time.remove(pl.col(column) >= least, **dict(zip(KEY, key, strict=True)))
@@ -284,9 +264,7 @@ def _episodes(firsts: Sequence[int], sampled_s: float, layout: int | None) -> li
     the link order of the first one.
     """
     each, began = max(1.0, 2 * sampled_s / len(firsts)), datetime(2026, 1, 1)
-    clock = [
-        f"{began + timedelta(seconds=round(number * each)):%Y-%m-%dT%H:%M:%SZ}" for number in range(len(firsts) + 1)
-    ]
+    clock = [f"{began + timedelta(seconds=round(at * each)):%Y-%m-%dT%H:%M:%SZ}" for at in range(len(firsts) + 1)]
     return [
         {
             "first_round": first,
@@ -298,25 +276,18 @@ def _episodes(firsts: Sequence[int], sampled_s: float, layout: int | None) -> li
     ]
 
 
-def _rows(study: str, counts: Mapping[Key, Mapping[str, int]]) -> pl.DataFrame:
-    """Rows of counts.csv."""
-    rows = [(study, *key, counter, value) for key, counters in counts.items() for counter, value in counters.items()]
-    texts = dict.fromkeys(("study", *KEY, "counter"), pl.String)
-    return pl.DataFrame(rows, schema=texts | {"value": pl.Int64}, orient="row")
+def _values(by_key: Mapping[Key, Mapping[str, float]], name: str, kind: type[pl.DataType]) -> pl.DataFrame:
+    """A row for each named value of each key."""
+    rows = [(*key, *one) for key, values in by_key.items() for one in values.items()]
+    return pl.DataFrame(rows, schema=dict.fromkeys((*KEY, name), pl.String) | {"value": kind}, orient="row")
 
 
-def _metrics(
-    time: pl.DataFrame, metrics: Mapping[Key, Mapping[str, float]], noise: float, rng: np.random.Generator
-) -> pl.DataFrame:
+def _metrics(time: pl.DataFrame, made: Study, noise: float, rng: np.random.Generator) -> pl.DataFrame:
     """Rows of metrics.csv, for the samples of `time`."""
-    true = [(*key, metric, value) for key, values in metrics.items() for metric, value in values.items()]
-    texts = dict.fromkeys((*KEY, "metric"), pl.String)
-    rows = time.join(
-        pl.DataFrame(true, schema=texts | {"true": pl.Float64}, orient="row"), on=KEY, maintain_order="left"
-    )
+    rows = time.join(_values(made.metrics, "metric", pl.Float64), on=KEY, maintain_order="left")
     times = pl.when(pl.col("metric").is_in(TOTALS)).then(pl.col("iterations")).otherwise(1)
-    noisy = pl.col("true") * times * pl.Series(np.exp(rng.normal(0, noise, rows.height)))
-    return rows.with_columns(value=noisy.round().cast(pl.Int64)).drop("iterations", "elapsed_ns", "true")
+    noisy = pl.col("value") * times * pl.Series(np.exp(rng.normal(0, noise, rows.height)))
+    return rows.with_columns(noisy.round().cast(pl.Int64).alias("value")).drop("iterations", "elapsed_ns")
 
 
 def _counts(variant: str, parameter: str) -> dict[str, int]:
@@ -327,7 +298,7 @@ def _counts(variant: str, parameter: str) -> dict[str, int]:
     boxes = not manual and variant not in ("nonbox", "large+nonbox")
     return {
         **operations,
-        "syscalls": SYSTEM_CALLS[parameter],
+        "syscalls": 2308 if parameter == ON else 0,
         "transactions": REQUESTS,
         "allocations": 257 * boxes,
         "instructions": 280_000 if manual else 610_000,
@@ -355,12 +326,10 @@ def _declared(study: str, made: Study) -> list[dict[str, str]]:
     found = []
     for key, other in dict.fromkeys([*today, *own]):
         usual, change, unit = today.get((key, other), ("", "made up", "iteration"))
-        group = groups.get(key, groups.get(other, usual))
+        group = own.get((key, other), groups.get(key, groups.get(other, usual)))
         known = (key, other) in own or ({key, other} <= made.times.keys() and (other, key) not in own)
         if known and group in made.groups:
-            found.append(
-                dict(zip((*PAIR, *words), (*key, *other, own.get((key, other), group), change, unit), strict=True))
-            )
+            found.append(dict(zip((*PAIR, *words), (*key, *other, group, change, unit), strict=True)))
     return found
 
 
@@ -381,21 +350,12 @@ assert len(name) > 3, "a long line that nobody broke, so that whoever reads it o
 FINDING = "nonbox takes 2.61 times as long as manual; boxing adds to it"
 
 RATIOS = pl.read_csv(HERE / "ratios.csv")
-BREAK_EVEN = pl.DataFrame({"work_us": [0.1, 0.3, 1.0, 3.0, 10.0]}).with_columns(
-    overhead=15 / pl.col("work_us"), low=13 / pl.col("work_us"), high=17 / pl.col("work_us")
-)
+FADING = pl.DataFrame({"work_us": [0.1, 1.0, 10.0], "low": [130.0, 13.0, 1.3], "high": [170.0, 17.0, 1.7]})
 DRIFT = pl.DataFrame({"round": range(60), "time": [33 + n % 7 / 5 + 20 * (20 < n < 30) for n in range(60)]})
-COUNTS = pl.DataFrame(
-    {
-        "variant": ["manual", "nonbox", "box"] * 2,
-        "value": [2308, 2308, 2308, 1, 1, 514],
-        "series": ["I/O operations"] * 3 + ["allocations"] * 3,
-        "text": ["2,308"] * 3 + ["0", "1", "514"],
-    }
-)
+COUNTS = pl.DataFrame({"series": ["I/O", "boxes"], "value": [2308, 514], "text": ["2,308", "514"], "variant": "box"})
 
 
-def example_run(root: Path, name: str = "20261120T190102Z", profile: str = "standard", **changes: Any) -> Path:
+def example_run(root: Path, name: str = "20261120T190102Z", **changes: Any) -> Path:
     """A small run of a machine whose owner is hostile; `changes` replace top-level fields of its run.json."""
     facts = {
         "machine.cpu": "Toy CPU 3000 with a rather long name @ 2.40 GHz",
@@ -405,27 +365,23 @@ def example_run(root: Path, name: str = "20261120T190102Z", profile: str = "stan
         "studies.zero-cost.resumed": 1,
         "studies.zero-cost.steal_after_ms": 40,
     }
-    return make_run(
-        root, {}, machine="toy-2c", name=name, profile=profile, changes=facts | changes, rounds=2, samples=2
-    )
+    return make_run(root, {}, machine="toy-2c", name=name, changes=facts | changes, rounds=2, samples=2)
 
 
 def write_notebook(path: Path) -> Path:
     """An executed analysis notebook with one of everything that ours hold."""
     table = "| variant | " + " | ".join(f"a long column {n}" for n in range(9)) + " |\n"
     table += "|---|" + "---|" * 9 + "\n| nonbox |" + " 2.61 |" * 9 + "\n"
-    shown = (
-        f"<style>td {{ color: red }}</style><table onclick='x()'><tr><td class='gt_right'>7{HOSTILE}</td></tr></table>"
-    )
-    axes: Any = {"x": "work_us", "y": "overhead", "x_title": "own work (µs)", "y_title": "overhead (%)"}
-    fading = charts.lines(BREAK_EVEN, **axes, log_x=True, rules=[1, 5], description="fades at 3 µs")
+    shown = f"<style>td {{ color: red }}</style><table onclick='x()'><tr><td>7{HOSTILE}</td></tr></table>"
+    axes: Any = {"x": "work_us", "y": "low", "x_title": "own work (µs)", "y_title": "overhead (%)"}
+    fading = charts.lines(FADING, **axes, log_x=True, rules=[1, 5], description="fades at 3 µs")
     axes = {"x": "round", "y": "time", "x_title": "round", "y_title": "time"}
     drifting = charts.lines(DRIFT, **axes, description="rounds 21 to 29 were slow")
     cells = [
         new_markdown_cell("# Is async `zero` cost?\n\nThe question of this page.\n\n## The answer"),
         _cell("display(Markdown(answer))", _markdown(ANSWER), tags=["answer"]),
         new_markdown_cell(
-            "## The charts\n\nMeasured `here`, see [the method](https://example.org/method) and [its source](measure.ipynb).\n"
+            "## The charts\n\nMeasured `here`: [how](https://example.org/method), [source](measure.ipynb)."
         ),
         _cell("ac.intervals(ratios)", _chart(charts.intervals(RATIOS, description=FINDING))),
         _cell("ac.lines(rows)", _chart(fading)),
