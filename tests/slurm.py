@@ -72,12 +72,7 @@ class Slurm:
         key = self.folder / "munge.key"
         key.write_bytes(secrets.token_bytes(128))
         key.chmod(0o400)
-        files = [
-            f"--{name}-file={self.folder / f'munge.{name}'}"
-            if name != "socket"
-            else f"--socket={self.folder}/munge.sock"
-            for name in ("key", "socket", "pid", "log", "seed")
-        ]
+        files = [f"--{name}-file={self.folder}/munge.{name}" for name in ("key", "pid", "log", "seed")]
         host, ports = socket.gethostname().split(".")[0], free_ports(1 + len(NODES))
         for name in ("state", *(f"spool-{node}" for node in NODES)):
             (self.folder / name).mkdir()
@@ -92,7 +87,7 @@ class Slurm:
         for (node, feature), port in zip(NODES.items(), ports[1:], strict=True):
             text += f"NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs=2 Feature={feature}\n"
         self.file.write_text(text)
-        self._start("munged", "munged", "--foreground", "--force", *files)
+        self._start("munged", "munged", "--foreground", "--force", f"--socket={self.folder}/munge.sock", *files)
         self._until(lambda: (self.folder / "munge.sock").exists(), "munged")
         self._start("slurmctld", "slurmctld", "-D", "-f", self.file)
         for node in NODES:
@@ -131,9 +126,7 @@ class Slurm:
 
     def _start(self, name: str, *command: object) -> None:
         with (self.folder / f"{name}.out").open("a") as output:
-            self.daemons[name] = subprocess.Popen(
-                [str(part) for part in command], env=self.env, stdout=output, stderr=output
-            )
+            self.daemons[name] = subprocess.Popen([*map(str, command)], env=self.env, stdout=output, stderr=output)
 
     def _until(self, done: Callable[[], bool], what: str) -> None:
         deadline = time.monotonic() + PATIENCE_S
